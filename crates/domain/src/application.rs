@@ -1,0 +1,178 @@
+//! Applications and their redirect addresses (spec section 3, 5; decisions 3).
+
+use crate::limits::URL_BYTES_MAX;
+use crate::scope::{Scope, ScopeSet};
+use crate::{ClientId, Invalid, OrganizationId, Profile, Rule};
+
+/// A registered application.
+#[derive(Clone, Debug)]
+pub struct Application {
+    /// Its public id.
+    pub client_id: ClientId,
+    /// Its name, shown on the consent page.
+    pub name: String,
+    /// Who owns it.
+    pub organization: Option<Organization>,
+    /// The scopes chosen in its settings.
+    pub scopes: ScopeSet,
+    /// Its own profile, when it has one.
+    pub profile: Option<Profile>,
+}
+
+/// The owner of applications.
+#[derive(Clone, Debug)]
+pub struct Organization {
+    /// Its id.
+    pub organization_id: OrganizationId,
+    /// Its name.
+    pub name: String,
+    /// Whether it is a verified company, which 드롭스 needs.
+    pub verified: bool,
+}
+
+impl Application {
+    /// The scopes that a user of this application is asked for.
+    pub fn user_scopes(&self) -> ScopeSet {
+        self.scopes.and(ScopeSet::of_users())
+    }
+
+    /// Spec 5.5: 드롭스 is granted to applications of verified organizations only.
+    pub fn may_use_drops(&self) -> bool {
+        self.scopes.contains(Scope::Drops) && self.organization.as_ref().is_some_and(|o| o.verified)
+    }
+}
+
+/// A redirect address that an application may register.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RedirectUri(String);
+
+impl RedirectUri {
+    /// Reads one: https, or http on loopback; no fragment, user information or wildcard (decisions 3).
+    ///
+    /// # Errors
+    /// `Invalid` naming `redirectUris`.
+    pub fn parse(text: &str) -> Result<Self, Invalid> {
+        if text.len() <= URL_BYTES_MAX && is_allowed(text) {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(Invalid::new("redirectUris", Rule::RedirectAddress))
+        }
+    }
+
+    /// The address as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Scheme, host and port of an `http` or `https` address: what a browser calls its origin.
+pub fn origin_of(address: &str) -> &str {
+    let after_scheme = address.find("://").map_or(0, |at| at + 3);
+    let end = address[after_scheme..].find(['/', '?', '#']).map_or(address.len(), |at| after_scheme + at);
+    &address[..end]
+}
+
+/// An address to which the answer of a sign-in is added: `?` or `&`, then the pairs, percent-encoded.
+pub fn with_query(address: &str, pairs: &[(&str, &str)]) -> String {
+    let mut out = address.to_owned();
+    for (index, (key, value)) in pairs.iter().enumerate() {
+        let first = index == 0 && !address.contains('?');
+        out.push(if first { '?' } else { '&' });
+        out.push_str(key);
+        out.push('=');
+        percent_encode(value, &mut out);
+    }
+    out
+}
+
+/// Appends `value` with everything but unreserved characters percent-encoded (RFC 3986).
+pub fn percent_encode(value: &str, out: &mut String) {
+    for byte in value.bytes() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~') {
+            out.push(char::from(byte));
+        } else {
+            out.push_str(&format!("%{byte:02X}"));
+        }
+    }
+}
+
+fn is_allowed(text: &str) -> bool {
+    let plain =
+        text.bytes().all(|b| b.is_ascii_graphic() && !matches!(b, b'*' | b'#' | b'\\' | b'"' | b'<' | b'>'));
+    let Some((scheme, rest)) = text.split_once("://") else { return false };
+    let authority = &rest[..rest.find(['/', '?']).unwrap_or(rest.len())];
+    let (host, port) = split_port(authority);
+    let port_ok = port.is_none_or(|port| port.parse::<u16>().is_ok_and(|port| port > 0));
+    let scheme_ok = match scheme {
+        "https" => is_host(host),
+        "http" => matches!(host, "127.0.0.1" | "localhost" | "[::1]"),
+        _ => false,
+    };
+    plain && port_ok && scheme_ok
+}
+
+fn split_port(authority: &str) -> (&str, Option<&str>) {
+    let host_end = authority.rfind(']').map_or(0, |at| at + 1);
+    match authority[host_end..].find(':') {
+        Some(at) => (&authority[..host_end + at], Some(&authority[host_end + at + 1..])),
+        None => (authority, None),
+    }
+}
+
+/// No `@`: user information would stand before the host and read like one.
+fn is_host(host: &str) -> bool {
+    let name = !host.is_empty()
+        && !host.starts_with(['.', '-'])
+        && host.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.'));
+    let v6 = host.starts_with('[')
+        && host.ends_with(']')
+        && host[1..host.len() - 1].parse::<std::net::Ipv6Addr>().is_ok();
+    name || v6
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn redirect_addresses_that_may_be_registered() {
+        let check = |text: &str, ok| assert_eq!(RedirectUri::parse(text).is_ok(), ok, "{text}");
+        check("https://bot.example/callback", true);
+        check("https://bot.example:8443/callback?kept=1", true);
+        check("https://[2001:db8::1]/callback", true);
+        check("http://127.0.0.1:9999/callback", true);
+        check("http://localhost:9999/callback", true);
+        check("http://[::1]:9999/callback", true);
+        check("http://bot.example/callback", false);
+        check("http://127.0.0.1.bot.example/callback", false);
+        check("http://localhost@bot.example/callback", false);
+        check("https://user@bot.example/callback", false);
+        check("https://bot.example/callback#top", false);
+        check("https://*.bot.example/callback", false);
+        check("https://bot.example:0/", false);
+        check("https://bot.example:99999/", false);
+        check("https:///callback", false);
+        check("https://bot.example\\@evil.example/", false);
+        check("https://한글.example/", false);
+        check("javascript://bot.example/%0aalert(1)", false);
+        check(" https://bot.example/", false);
+        check("", false);
+    }
+
+    #[test]
+    fn the_origin_ends_before_path_query_or_fragment() {
+        let check = |address, expected| assert_eq!(origin_of(address), expected);
+        check("http://127.0.0.1:9999/callback", "http://127.0.0.1:9999");
+        check("https://a.example?x=/", "https://a.example");
+        check("https://a.example", "https://a.example");
+    }
+
+    #[test]
+    fn pairs_are_added_to_an_address_with_or_without_a_query() {
+        assert_eq!(
+            with_query("http://a/cb", &[("code", "x"), ("state", "a b&c=가")]),
+            "http://a/cb?code=x&state=a%20b%26c%3D%EA%B0%80"
+        );
+        assert_eq!(with_query("http://a/cb?k=1", &[("code", "x")]), "http://a/cb?k=1&code=x");
+    }
+}

@@ -1,0 +1,145 @@
+//! Chat messages, donations and their parts (spec sections 2 and 4.4).
+
+use std::collections::BTreeMap;
+
+use crate::limits::{
+    CHAT_MESSAGE_CHARS_MAX, DONATION_TEXT_CHARS_MAX, EMOJIS_MAX, NAME_CHARS_MAX, PAY_AMOUNT_DIGITS_MAX,
+    URL_BYTES_MAX,
+};
+use crate::{ChannelId, Invalid, Rule, invalid};
+
+/// A chat message's text: 1 to 100 code points after JSON decoding, untrimmed, not blank, without NUL. From here on the
+/// type proves it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MessageText(String);
+
+impl MessageText {
+    /// # Errors
+    /// `Invalid` naming `message`.
+    pub fn parse(text: String) -> Result<Self, Invalid> {
+        invalid::text("message", &text, 1, CHAT_MESSAGE_CHARS_MAX)?;
+        Ok(Self(text))
+    }
+
+    /// The text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Emoji identifiers in a text, each with the address of its picture.
+pub type Emojis = BTreeMap<String, String>;
+
+/// Checks the emojis that the platform reports with a message.
+///
+/// # Errors
+/// `Invalid` naming `emojis` when there are more than 100, or one has no identifier or no web address.
+pub fn check_emojis(emojis: &Emojis) -> Result<(), Invalid> {
+    if emojis.len() > EMOJIS_MAX {
+        return Err(Invalid::new("emojis", Rule::Items { min: 0, max: EMOJIS_MAX }));
+    }
+    for (id, url) in emojis {
+        invalid::text("emojis", id, 1, NAME_CHARS_MAX)?;
+        check_web_address("emojis", url)?;
+    }
+    Ok(())
+}
+
+/// Checks the address of a picture.
+///
+/// # Errors
+/// `Invalid` naming `field` for anything but an `http` or `https` address of at most 2,048 bytes.
+pub fn check_web_address(field: &'static str, url: &str) -> Result<(), Invalid> {
+    let web = url.starts_with("https://") || url.starts_with("http://");
+    if web && url.len() <= URL_BYTES_MAX && !url.chars().any(|c| c.is_control() || c.is_whitespace()) {
+        Ok(())
+    } else {
+        Err(Invalid::new(field, Rule::WebAddress))
+    }
+}
+
+/// The chat of a channel, used for temporary restriction and message hiding. A channel has one chat, for good, so its
+/// name is derived: `chat-` and the channel id.
+pub fn chat_channel_id(channel: &ChannelId) -> String {
+    format!("chat-{channel}")
+}
+
+/// How a donation is shown (spec section 2).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DonationType {
+    /// With a chat line.
+    Chat,
+    /// With a video.
+    Video,
+}
+
+impl DonationType {
+    /// The names on the wire.
+    pub const NAMES: &'static [&'static str] = &["CHAT", "VIDEO"];
+
+    /// The name on the wire.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Chat => "CHAT",
+            Self::Video => "VIDEO",
+        }
+    }
+
+    /// # Errors
+    /// `Invalid` naming `donationType`.
+    pub fn parse(name: &str) -> Result<Self, Invalid> {
+        match name {
+            "CHAT" => Ok(Self::Chat),
+            "VIDEO" => Ok(Self::Video),
+            _ => Err(Invalid::new("donationType", Rule::OneOf(Self::NAMES))),
+        }
+    }
+}
+
+/// Checks `payAmount`: an amount in won, digits only.
+///
+/// # Errors
+/// `Invalid` naming `payAmount`.
+pub fn check_pay_amount(amount: &str) -> Result<(), Invalid> {
+    let digits =
+        (1..=PAY_AMOUNT_DIGITS_MAX).contains(&amount.len()) && amount.bytes().all(|b| b.is_ascii_digit());
+    let canonical = amount == "0" || !amount.starts_with('0');
+    if digits && canonical { Ok(()) } else { Err(Invalid::new("payAmount", Rule::Amount)) }
+}
+
+/// Checks a donation's text, which may be empty.
+///
+/// # Errors
+/// `Invalid` naming `donationText`.
+pub fn check_donation_text(text: &str) -> Result<(), Invalid> {
+    invalid::text("donationText", text, 0, DONATION_TEXT_CHARS_MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_message_has_1_to_100_code_points() {
+        let check = |text: String, ok| assert_eq!(MessageText::parse(text.clone()).is_ok(), ok, "{text:?}");
+        check("가".repeat(100), true);
+        check("가".repeat(101), false);
+        check("👋".repeat(100), true);
+        check(String::new(), false);
+        check(" \n\t".into(), false);
+        check("a\0b".into(), false);
+        check(" a ".into(), true);
+    }
+
+    #[test]
+    fn amounts_are_digits_in_won() {
+        let check = |amount: &str, ok| assert_eq!(check_pay_amount(amount).is_ok(), ok, "{amount}");
+        check("1000", true);
+        check("0", true);
+        check("007", false);
+        check("", false);
+        check("-1", false);
+        check("1.5", false);
+        check("1000000000000", false);
+    }
+}

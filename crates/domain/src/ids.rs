@@ -1,0 +1,119 @@
+//! Identifiers. Each noun has its own type, so that two of them are never confused.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::limits::ID_BYTES_MAX;
+use crate::{Invalid, Rule, Timestamp};
+
+macro_rules! ids {
+    ($($(#[$doc:meta])* $name:ident),+ $(,)?) => {$(
+        $(#[$doc])*
+        #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub struct $name(Arc<str>);
+
+        impl $name {
+            /// Reads an id that a caller chose: 1 to 64 ASCII letters, digits, `-`, `_` or `.`.
+            ///
+            /// # Errors
+            /// `Invalid` naming `field` for anything else.
+            pub fn parse(field: &'static str, text: &str) -> Result<Self, Invalid> {
+                if is_id(text) { Ok(Self(text.into())) } else { Err(Invalid::new(field, Rule::Id)) }
+            }
+
+            /// An id that the store gave back.
+            pub fn stored(text: String) -> Self {
+                Self(text.into())
+            }
+
+            /// The id as text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl serde::Serialize for $name {
+            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(&self.0)
+            }
+        }
+    )+};
+}
+
+ids! {
+    /// A channel. Every user of the platform has one, so it names the user too.
+    ChannelId,
+    /// An application, as it names itself in `Client-Id`.
+    ClientId,
+    /// A chat message.
+    MessageId,
+    /// A socket session, as its owner names it in subscribe calls.
+    SessionKey,
+    /// An organization that owns applications.
+    OrganizationId,
+    /// A node of the service.
+    NodeId,
+}
+
+macro_rules! time_ordered {
+    ($($name:ident),+) => {$(
+        impl $name {
+            /// A new id that grows with time (UUID version 7), so that an index over it is written at its end.
+            pub fn generate(now: Timestamp, random: [u8; 10]) -> Self {
+                Self(time_ordered_id(now, random).into())
+            }
+        }
+    )+};
+}
+time_ordered!(ChannelId, ClientId, MessageId, SessionKey, NodeId);
+
+fn time_ordered_id(now: Timestamp, random: [u8; 10]) -> String {
+    let ms = u64::try_from(now.as_millis()).unwrap_or(0);
+    uuid::Builder::from_unix_timestamp_millis(ms, &random).into_uuid().simple().to_string()
+}
+
+fn is_id(text: &str) -> bool {
+    (1..=ID_BYTES_MAX).contains(&text.len())
+        && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
+        && text != "."
+        && text != ".."
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_that_callers_choose() {
+        let check = |text: &str, ok| assert_eq!(ChannelId::parse("channelId", text).is_ok(), ok, "{text:?}");
+        check("a", true);
+        check("streamer-1_x.y", true);
+        check(&"x".repeat(64), true);
+        check(&"x".repeat(65), false);
+        check("", false);
+        check("..", false);
+        check("a/b", false);
+        check("한글", false);
+        check("a\0", false);
+    }
+
+    #[test]
+    fn generated_ids_grow_with_time() {
+        let early = MessageId::generate(Timestamp::from_millis(1_000), [255; 10]);
+        let late = MessageId::generate(Timestamp::from_millis(1_001), [0; 10]);
+        assert!(early < late);
+        assert!(MessageId::parse("messageId", late.as_str()).is_ok());
+    }
+}

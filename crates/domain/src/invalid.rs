@@ -1,0 +1,218 @@
+//! A wrong value: which field, and what it may be (spec section 7, status 400; decisions 1).
+
+use std::borrow::Cow;
+
+use crate::Language;
+
+/// One wrong value in a request. Changes nothing; answered as 400.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Invalid {
+    /// The field, spelled as the caller spells it.
+    pub field: &'static str,
+    /// What the field may be.
+    pub rule: Rule,
+}
+
+/// What a field may be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Rule {
+    /// It must be there.
+    Required,
+    /// It must be a JSON string.
+    Text,
+    /// It must be `true` or `false`.
+    Boolean,
+    /// It must be a list of strings.
+    TextList,
+    /// It must be a JSON object.
+    Object,
+    /// The body must be JSON, in UTF-8, of at most 64 KiB.
+    Json,
+    /// It must be percent-encoded UTF-8.
+    QueryEncoding,
+    /// It must stand once only.
+    Once,
+    /// It must be an integer in this range.
+    Integer {
+        /// Smallest.
+        min: i64,
+        /// Largest.
+        max: i64,
+    },
+    /// It must have this many characters, and not be blank or hold a NUL.
+    Chars {
+        /// Fewest.
+        min: usize,
+        /// Most.
+        max: usize,
+    },
+    /// It must have at most this many bytes.
+    Bytes {
+        /// Most.
+        max: usize,
+    },
+    /// It must have at most this many items.
+    Items {
+        /// Fewest.
+        min: usize,
+        /// Most.
+        max: usize,
+    },
+    /// It must be one of these.
+    OneOf(&'static [&'static str]),
+    /// It must be an id: 1 to 64 ASCII letters, digits, `-`, `_`, `.`.
+    Id,
+    /// It must name a channel that exists.
+    KnownChannel,
+    /// It must be an amount in won: digits only.
+    Amount,
+    /// It must be an RFC 3339 date.
+    Date,
+    /// It must be an `https` or `http` address.
+    WebAddress,
+    /// It must be https, or http on loopback, without fragment, user information or wildcard.
+    RedirectAddress,
+    /// It must be one of the seventeen scopes.
+    KnownScope,
+    /// It must name an organization that exists.
+    KnownOrganization,
+    /// It is taken by somebody else.
+    Taken,
+    /// It must be there together with this other field.
+    Together(&'static str),
+}
+
+impl Invalid {
+    /// A wrong value of `field`.
+    pub const fn new(field: &'static str, rule: Rule) -> Self {
+        Self { field, rule }
+    }
+
+    /// The message of the answer: the spec's sentence first, then the field and what it may be.
+    pub fn message(&self, language: Language) -> String {
+        let rule = self.rule.text(language);
+        match language {
+            Language::Korean => format!("잘못된 값을 입력했습니다. {}: {rule}", self.field),
+            Language::English => format!("A wrong value was entered. {}: {rule}", self.field),
+        }
+    }
+}
+
+impl Rule {
+    fn text(&self, language: Language) -> Cow<'static, str> {
+        match language {
+            Language::Korean => self.korean(),
+            Language::English => self.english(),
+        }
+    }
+
+    fn korean(&self) -> Cow<'static, str> {
+        match self {
+            Self::Required => "필수 값입니다.".into(),
+            Self::Text => "문자열이어야 합니다.".into(),
+            Self::Boolean => "true 또는 false여야 합니다.".into(),
+            Self::TextList => "문자열 목록이어야 합니다.".into(),
+            Self::Object => "JSON 객체여야 합니다.".into(),
+            Self::Json => "UTF-8로 된 64 KiB 이하의 올바른 JSON이어야 합니다.".into(),
+            Self::QueryEncoding => "퍼센트 인코딩된 UTF-8이어야 합니다.".into(),
+            Self::Once => "한 번만 지정할 수 있습니다.".into(),
+            Self::Integer { min, max } => format!("{min} 이상 {max} 이하의 정수여야 합니다.").into(),
+            Self::Chars { min, max } => {
+                format!("{min}자 이상 {max}자 이하여야 하며, 공백만 있거나 NUL 문자가 있으면 안 됩니다.")
+                    .into()
+            }
+            Self::Bytes { max } => format!("{max}바이트 이하여야 합니다.").into(),
+            Self::Items { min, max } => format!("{min}개 이상 {max}개 이하여야 합니다.").into(),
+            Self::OneOf(values) => format!("{} 중 하나여야 합니다.", values.join(", ")).into(),
+            Self::Id => "영문자, 숫자, '-', '_', '.'로 된 1자 이상 64자 이하의 ID여야 합니다.".into(),
+            Self::KnownChannel => "존재하는 채널이어야 합니다.".into(),
+            Self::Amount => "원 단위 금액을 나타내는 숫자 문자열이어야 합니다.".into(),
+            Self::Date => "RFC 3339 형식의 날짜여야 합니다.".into(),
+            Self::WebAddress => "http 또는 https 주소여야 합니다.".into(),
+            Self::RedirectAddress => {
+                "https 주소(루프백은 http 가능)여야 하며, 프래그먼트·사용자 정보·와일드카드는 쓸 수 없습니다."
+                    .into()
+            }
+            Self::KnownScope => "정의된 17개 scope 중 하나여야 합니다.".into(),
+            Self::KnownOrganization => "존재하는 조직이어야 합니다.".into(),
+            Self::Taken => "이미 사용 중입니다.".into(),
+            Self::Together(other) => format!("{other}와 함께 지정해야 합니다.").into(),
+        }
+    }
+
+    fn english(&self) -> Cow<'static, str> {
+        match self {
+            Self::Required => "is required.".into(),
+            Self::Text => "must be a string.".into(),
+            Self::Boolean => "must be true or false.".into(),
+            Self::TextList => "must be a list of strings.".into(),
+            Self::Object => "must be a JSON object.".into(),
+            Self::Json => "must be valid JSON in UTF-8, at most 64 KiB.".into(),
+            Self::QueryEncoding => "must be percent-encoded UTF-8.".into(),
+            Self::Once => "must be given once only.".into(),
+            Self::Integer { min, max } => format!("must be an integer from {min} to {max}.").into(),
+            Self::Chars { min, max } => {
+                format!("must have {min} to {max} characters, not be blank, and hold no NUL.").into()
+            }
+            Self::Bytes { max } => format!("must have at most {max} bytes.").into(),
+            Self::Items { min, max } => format!("must have {min} to {max} items.").into(),
+            Self::OneOf(values) => format!("must be one of {}.", values.join(", ")).into(),
+            Self::Id => "must be an id of 1 to 64 ASCII letters, digits, '-', '_' or '.'.".into(),
+            Self::KnownChannel => "must name a channel that exists.".into(),
+            Self::Amount => "must be an amount in won, written in digits.".into(),
+            Self::Date => "must be an RFC 3339 date.".into(),
+            Self::WebAddress => "must be an http or https address.".into(),
+            Self::RedirectAddress => {
+                "must be https (http on loopback), without fragment, user information or wildcard.".into()
+            }
+            Self::KnownScope => "must be one of the seventeen scopes.".into(),
+            Self::KnownOrganization => "must name an organization that exists.".into(),
+            Self::Taken => "is taken already.".into(),
+            Self::Together(other) => format!("must be given together with {other}.").into(),
+        }
+    }
+}
+
+/// Checks a text of `min` to `max` code points that is not blank and holds no NUL (decisions 1, "Characters").
+///
+/// # Errors
+/// `Invalid` naming `field`.
+pub fn text(field: &'static str, value: &str, min: usize, max: usize) -> Result<(), Invalid> {
+    let fits = (min..=max).contains(&value.chars().count());
+    let blank = min > 0 && value.trim().is_empty();
+    if fits && !blank && !value.contains('\0') {
+        Ok(())
+    } else {
+        Err(Invalid::new(field, Rule::Chars { min, max }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_message_names_the_field_and_what_it_may_be() {
+        let invalid = Invalid::new("size", Rule::Integer { min: 1, max: 50 });
+        assert_eq!(
+            invalid.message(Language::Korean),
+            "잘못된 값을 입력했습니다. size: 1 이상 50 이하의 정수여야 합니다."
+        );
+        assert_eq!(
+            invalid.message(Language::English),
+            "A wrong value was entered. size: must be an integer from 1 to 50."
+        );
+    }
+
+    #[test]
+    fn characters_are_code_points() {
+        let check = |value: &str, ok| assert_eq!(text("message", value, 1, 3).is_ok(), ok, "{value:?}");
+        check("", false);
+        check("   ", false);
+        check("가나다", true);
+        check("가나다라", false);
+        check("a\0", false);
+        check("👋🏽", true);
+        check(" a ", true);
+    }
+}

@@ -1,0 +1,86 @@
+//! Every limit of the service, with its unit and the row of the spec that it comes from (section 8 unless said otherwise).
+//!
+//! Rows of the decisions page ("decisions N") are what the spec leaves open.
+
+use crate::quota::Quota;
+
+/// One second, in milliseconds.
+pub const SECOND_MS: i64 = 1_000;
+/// One minute, in milliseconds.
+pub const MINUTE_MS: i64 = 60 * SECOND_MS;
+/// One day, in milliseconds.
+pub const DAY_MS: i64 = 24 * 60 * MINUTE_MS;
+
+/// How long an access token lives, in milliseconds: 1 day.
+pub const ACCESS_TOKEN_LIFETIME_MS: i64 = DAY_MS;
+/// How long a refresh token lives, in milliseconds: 30 days. It works once.
+pub const REFRESH_TOKEN_LIFETIME_MS: i64 = 30 * DAY_MS;
+/// How long an authorization code can be exchanged, in milliseconds: 10 minutes (decisions 3).
+pub const CODE_LIFETIME_MS: i64 = 10 * MINUTE_MS;
+/// A used code or refresh token that comes back within this many milliseconds is a retry of an honest client, not theft
+/// (decisions 3).
+pub const REUSE_GRACE_MS: i64 = 10 * SECOND_MS;
+/// How long a person stays signed in on the consent pages, in milliseconds: 12 hours.
+pub const BROWSER_SESSION_LIFETIME_MS: i64 = DAY_MS / 2;
+
+/// Connected sessions of one application made with client authentication.
+pub const CLIENT_SESSIONS_MAX: i64 = 10;
+/// Connected sessions of one user made with user tokens, whatever the application.
+pub const USER_SESSIONS_MAX: i64 = 3;
+/// Event subscriptions of one session.
+pub const SUBSCRIPTIONS_PER_SESSION_MAX: i64 = 30;
+/// How long a session URL can be used to connect, in milliseconds (decisions 4).
+pub const SESSION_URL_LIFETIME_MS: i64 = 30 * SECOND_MS;
+/// How long a disconnected session stays in the lists, in milliseconds: 90 days.
+pub const DISCONNECTED_SESSION_VISIBLE_MS: i64 = 90 * DAY_MS;
+
+/// A node that has not said that it lives for this many milliseconds is dead, and its sessions are disconnected.
+pub const NODE_DEAD_AFTER_MS: i64 = 20 * SECOND_MS;
+/// How often a node says that it lives, in milliseconds.
+pub const NODE_HEARTBEAT_MS: i64 = 5 * SECOND_MS;
+
+/// Distinct channel ids in one channel query.
+pub const CHANNEL_IDS_MAX: usize = 20;
+/// Items of one page of the session lists: default.
+pub const SESSION_LIST_SIZE_DEFAULT: i64 = 20;
+/// Items of one page of the session lists: most.
+pub const SESSION_LIST_SIZE_MAX: i64 = 50;
+/// The largest `page` of the page-number lists (decisions 1).
+pub const PAGE_MAX: i64 = i32::MAX as i64;
+
+/// Unicode code points of one chat message, after JSON decoding, untrimmed.
+pub const CHAT_MESSAGE_CHARS_MAX: usize = 100;
+/// Entries of the `emojis` map of one chat message or donation (ours; the spec names none).
+pub const EMOJIS_MAX: usize = 100;
+/// Unicode code points of a donation text (ours; the spec names none).
+pub const DONATION_TEXT_CHARS_MAX: usize = 500;
+/// Digits of `payAmount`, an amount in won (ours; the spec names none).
+pub const PAY_AMOUNT_DIGITS_MAX: usize = 12;
+
+/// Unicode code points of a name (channel, application, organization, tier).
+pub const NAME_CHARS_MAX: usize = 100;
+/// Bytes of an id that a caller chose.
+pub const ID_BYTES_MAX: usize = 64;
+/// Bytes of a URL that a caller registers or a page hands on.
+pub const URL_BYTES_MAX: usize = 2_048;
+/// Bytes of the `state` of a sign-in. It comes back in the redirect's query, so it stays far below a header's limit.
+pub const STATE_BYTES_MAX: usize = 1_024;
+/// Bytes of a presented token, code, secret, login or password. Ours are 43; more is never right.
+pub const CREDENTIAL_BYTES_MAX: usize = 512;
+/// Redirect addresses of one application.
+pub const REDIRECT_URIS_MAX: usize = 20;
+/// Bytes of a JSON request body (decisions 1).
+pub const BODY_BYTES_MAX: usize = 64 * 1024;
+
+/// Client mode: requests of one application.
+pub const CLIENT_QUOTA: Quota = Quota::per_minute(800);
+/// User mode: requests of one application for one user.
+pub const USER_QUOTA: Quota = Quota::per_minute(800);
+/// Token endpoint: requests of one application.
+pub const TOKEN_QUOTA: Quota = Quota::per_minute(60);
+/// Token endpoint and sign-in page: failures of one network address.
+pub const FAILURE_QUOTA: Quota = Quota::per_minute(10);
+/// Session URLs of one caller.
+pub const SESSION_URL_QUOTA: Quota = Quota::per_minute(30);
+/// Chat messages of one user: 20 in 30 seconds.
+pub const CHAT_SEND_QUOTA: Quota = Quota::new(20, 30);

@@ -1,0 +1,108 @@
+//! Request quotas as token buckets (spec section 8 leaves the numbers open; decisions 1 names them).
+//!
+//! A bucket is one number: the moment at which it will be full again (the generic cell rate algorithm). It costs eight
+//! bytes, needs no timer, and a bucket whose moment has passed can be forgotten.
+
+/// How many requests fit into how long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Quota {
+    /// Requests that fit into one period, all at once if need be.
+    pub limit: u32,
+    /// The period, in seconds.
+    pub period_s: u32,
+}
+
+/// Where a caller stands after a request: what the `RateLimit-*` headers say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Standing {
+    /// `RateLimit-Limit`: requests a period.
+    pub limit: u32,
+    /// `RateLimit-Remaining`: requests that would be let through right now.
+    pub remaining: u32,
+    /// `RateLimit-Reset`: seconds until the bucket is full, rounded up.
+    pub reset_s: u32,
+    /// `Retry-After` in seconds (at least 1), when this request was one too many.
+    pub retry_after_s: Option<u32>,
+}
+
+impl Quota {
+    /// `limit` requests in `period_s` seconds.
+    pub const fn new(limit: u32, period_s: u32) -> Self {
+        Self { limit, period_s }
+    }
+
+    /// `limit` requests a minute.
+    pub const fn per_minute(limit: u32) -> Self {
+        Self::new(limit, 60)
+    }
+
+    /// Takes one request out of the bucket, if there is one. `full_at_us` is the bucket; both times are microseconds of
+    /// one monotonic clock.
+    pub fn take(self, full_at_us: &mut u64, now_us: u64) -> Standing {
+        let (step, burst) = self.step_and_burst();
+        let after = (*full_at_us).max(now_us) + step;
+        let ahead = after - now_us;
+        if ahead > burst {
+            return self.standing(ahead - step, Some(ahead - burst));
+        }
+        *full_at_us = after;
+        self.standing(ahead, None)
+    }
+
+    /// Where the caller stands, taking nothing.
+    pub fn peek(self, full_at_us: u64, now_us: u64) -> Standing {
+        let (step, burst) = self.step_and_burst();
+        let ahead = full_at_us.saturating_sub(now_us);
+        self.standing(ahead, (ahead + step > burst).then(|| ahead + step - burst))
+    }
+
+    /// Microseconds that one request costs, and that a full bucket holds.
+    fn step_and_burst(self) -> (u64, u64) {
+        let step = u64::from(self.period_s) * 1_000_000 / u64::from(self.limit.max(1));
+        (step, step * u64::from(self.limit))
+    }
+
+    fn standing(self, ahead_us: u64, over_us: Option<u64>) -> Standing {
+        let (step, burst) = self.step_and_burst();
+        let seconds_up = |us: u64| u32::try_from(us.div_ceil(1_000_000)).unwrap_or(u32::MAX);
+        Standing {
+            limit: self.limit,
+            remaining: u32::try_from(burst.saturating_sub(ahead_us) / step).unwrap_or(self.limit),
+            reset_s: seconds_up(ahead_us),
+            retry_after_s: over_us.map(|us| seconds_up(us).max(1)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000;
+
+    #[test]
+    fn a_bucket_lets_its_limit_through_then_refuses_then_refills() {
+        let quota = Quota::new(20, 30);
+        let mut bucket = 0;
+        let now = 100 * SECOND;
+        for taken in 1..=20 {
+            let standing = quota.take(&mut bucket, now);
+            assert_eq!((standing.remaining, standing.retry_after_s), (20 - taken, None));
+        }
+        let refused = quota.take(&mut bucket, now);
+        assert_eq!(refused, Standing { limit: 20, remaining: 0, reset_s: 30, retry_after_s: Some(2) });
+        assert_eq!(quota.take(&mut bucket, now + SECOND).retry_after_s, Some(1));
+        assert_eq!(quota.take(&mut bucket, now + 3 * SECOND / 2).retry_after_s, None);
+        assert_eq!(quota.take(&mut bucket, now + 600 * SECOND).remaining, 19);
+    }
+
+    #[test]
+    fn looking_takes_nothing() {
+        let quota = Quota::per_minute(1);
+        let mut bucket = 0;
+        assert_eq!(quota.peek(bucket, SECOND).retry_after_s, None);
+        quota.take(&mut bucket, SECOND);
+        assert_eq!(quota.peek(bucket, SECOND).retry_after_s, Some(60));
+        assert_eq!(quota.peek(bucket, 61 * SECOND).retry_after_s, None);
+    }
+}

@@ -1,0 +1,179 @@
+//! The seventeen scopes (spec section 5.4) and sets of them.
+
+/// What an application may do for a user, under the name that the service gives it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Scope {
+    /// 유저 정보 조회
+    UserRead,
+    /// 채널 관리자 조회
+    ManagerRead,
+    /// 채널 팔로워 조회
+    FollowerRead,
+    /// 채널 구독자 조회
+    SubscriberRead,
+    /// 방송 스트림키 조회
+    StreamKeyRead,
+    /// 방송 설정 조회
+    LiveSettingRead,
+    /// 방송 설정 변경
+    LiveSettingWrite,
+    /// 채팅 메시지 조회
+    ChatRead,
+    /// 채팅 메시지 쓰기
+    ChatWrite,
+    /// 채팅 공지 쓰기
+    NoticeWrite,
+    /// 채팅 설정 조회
+    ChatSettingRead,
+    /// 채팅 설정 변경
+    ChatSettingWrite,
+    /// 후원 조회
+    DonationRead,
+    /// 구독 조회
+    SubscriptionRead,
+    /// 활동제한 쓰기
+    RestrictionWrite,
+    /// 활동제한 조회
+    RestrictionRead,
+    /// 드롭스: granted to the applications of verified organizations only.
+    Drops,
+}
+
+impl Scope {
+    /// Every scope, in the order of spec section 5, which is also the order of the `scope` field of a token answer.
+    pub const ALL: [Self; 17] = [
+        Self::UserRead,
+        Self::ManagerRead,
+        Self::FollowerRead,
+        Self::SubscriberRead,
+        Self::StreamKeyRead,
+        Self::LiveSettingRead,
+        Self::LiveSettingWrite,
+        Self::ChatRead,
+        Self::ChatWrite,
+        Self::NoticeWrite,
+        Self::ChatSettingRead,
+        Self::ChatSettingWrite,
+        Self::DonationRead,
+        Self::SubscriptionRead,
+        Self::RestrictionWrite,
+        Self::RestrictionRead,
+        Self::Drops,
+    ];
+
+    /// The service's own name, as in spec section 5.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::UserRead => "유저 정보 조회",
+            Self::ManagerRead => "채널 관리자 조회",
+            Self::FollowerRead => "채널 팔로워 조회",
+            Self::SubscriberRead => "채널 구독자 조회",
+            Self::StreamKeyRead => "방송 스트림키 조회",
+            Self::LiveSettingRead => "방송 설정 조회",
+            Self::LiveSettingWrite => "방송 설정 변경",
+            Self::ChatRead => "채팅 메시지 조회",
+            Self::ChatWrite => "채팅 메시지 쓰기",
+            Self::NoticeWrite => "채팅 공지 쓰기",
+            Self::ChatSettingRead => "채팅 설정 조회",
+            Self::ChatSettingWrite => "채팅 설정 변경",
+            Self::DonationRead => "후원 조회",
+            Self::SubscriptionRead => "구독 조회",
+            Self::RestrictionWrite => "활동제한 쓰기",
+            Self::RestrictionRead => "활동제한 조회",
+            Self::Drops => "드롭스",
+        }
+    }
+
+    /// The scope of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|scope| scope.name() == name)
+    }
+
+    const fn bit(self) -> u32 {
+        1 << self as u8
+    }
+}
+
+/// A set of scopes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ScopeSet(u32);
+
+impl ScopeSet {
+    /// No scope.
+    pub const EMPTY: Self = Self(0);
+
+    /// All scopes that a user can consent to: all but 드롭스, which belongs to the application itself.
+    pub fn of_users() -> Self {
+        Scope::ALL.into_iter().filter(|scope| *scope != Scope::Drops).collect()
+    }
+
+    /// Whether the set holds `scope`.
+    pub const fn contains(self, scope: Scope) -> bool {
+        self.0 & scope.bit() != 0
+    }
+
+    /// Whether the set holds nothing.
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// What stands in both sets.
+    pub const fn and(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
+    /// What stands in this set but not in `other`.
+    pub const fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
+    /// The members, in the order of spec section 5.
+    pub fn iter(self) -> impl Iterator<Item = Scope> {
+        Scope::ALL.into_iter().filter(move |scope| self.contains(*scope))
+    }
+
+    /// The `scope` field of a token answer: names in the order of spec section 5, joined by one space (decisions 3).
+    pub fn joined(self) -> String {
+        self.iter().map(Scope::name).collect::<Vec<_>>().join(" ")
+    }
+
+    /// The form in the store.
+    pub const fn to_stored(self) -> i64 {
+        self.0 as i64
+    }
+
+    /// From the form in the store; unknown bits are dropped.
+    pub fn from_stored(bits: i64) -> Self {
+        Scope::ALL.into_iter().filter(|scope| bits & i64::from(scope.bit()) != 0).collect()
+    }
+}
+
+impl FromIterator<Scope> for ScopeSet {
+    fn from_iter<I: IntoIterator<Item = Scope>>(scopes: I) -> Self {
+        Self(scopes.into_iter().fold(0, |bits, scope| bits | scope.bit()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_lead_back_to_their_scopes() {
+        for scope in Scope::ALL {
+            assert_eq!(Scope::from_name(scope.name()), Some(scope));
+        }
+        assert_eq!(Scope::from_name("채팅"), None);
+    }
+
+    #[test]
+    fn sets_keep_the_order_of_the_spec() {
+        let set: ScopeSet =
+            [Scope::SubscriptionRead, Scope::ChatWrite, Scope::UserRead].into_iter().collect();
+        assert_eq!(set.joined(), "유저 정보 조회 채팅 메시지 쓰기 구독 조회");
+        assert_eq!(ScopeSet::from_stored(set.to_stored()), set);
+        assert_eq!(ScopeSet::from_stored(-1).iter().count(), 17);
+        assert_eq!(ScopeSet::of_users().iter().count(), 16);
+    }
+}

@@ -1,0 +1,123 @@
+//! Secrets as types: they cannot be printed or serialized by accident, and what is stored is another type.
+//!
+//! Every secret that Stagedoor makes is 256 random bits in base64url. The store holds its SHA-256 only, so a copy of the
+//! database opens nothing (decisions 3, "At rest"). [`expose`](AccessToken::expose) is the one way to the text; a test
+//! lists the files that may call it.
+
+use std::fmt;
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+
+use crate::limits::CREDENTIAL_BYTES_MAX;
+
+/// The SHA-256 of a secret, in base64url: what the store holds.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub struct SecretHash(String);
+
+impl SecretHash {
+    /// The hash of any text that must be recognized but not kept.
+    pub fn of(text: &str) -> Self {
+        Self(URL_SAFE_NO_PAD.encode(Sha256::digest(text.as_bytes())))
+    }
+
+    /// A hash that the store gave back.
+    pub fn stored(text: String) -> Self {
+        Self(text)
+    }
+
+    /// The hash as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Whether two hashes are equal, in a time that does not depend on where they differ.
+    pub fn matches(&self, other: &Self) -> bool {
+        self.0.as_bytes().ct_eq(other.0.as_bytes()).into()
+    }
+}
+
+impl fmt::Debug for SecretHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SecretHash")
+    }
+}
+
+macro_rules! secrets {
+    ($($(#[$doc:meta])* $name:ident),+ $(,)?) => {$(
+        $(#[$doc])*
+        #[derive(Clone)]
+        pub struct $name(String);
+
+        impl $name {
+            /// A new secret from 256 random bits.
+            pub fn generate(random: [u8; 32]) -> Self {
+                Self(URL_SAFE_NO_PAD.encode(random))
+            }
+
+            /// What a caller presented; `None` when it is longer than any secret of ours may be.
+            pub fn presented(text: &str) -> Option<Self> {
+                (text.len() <= CREDENTIAL_BYTES_MAX).then(|| Self(text.to_owned()))
+            }
+
+            /// The form in the store.
+            pub fn hash(&self) -> SecretHash {
+                SecretHash::of(&self.0)
+            }
+
+            /// The secret itself, for the one answer that hands it out.
+            pub fn expose(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(stringify!($name))
+            }
+        }
+    )+};
+}
+
+secrets! {
+    /// Bearer token of a user-mode call. Lives 1 day.
+    AccessToken,
+    /// Buys the next pair of tokens, once. Lives 30 days.
+    RefreshToken,
+    /// Buys the first pair of tokens, once. Lives 10 minutes.
+    AuthCode,
+    /// Proves an application.
+    ClientSecret,
+    /// Opens one socket session, once. Lives 30 seconds.
+    SessionUrlToken,
+    /// The cookie of a browser on the sign-in pages.
+    BrowserToken,
+    /// The operator's key of the platform API.
+    OperatorKey,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_secret_does_not_print() {
+        let token = AccessToken::generate([7; 32]);
+        assert_eq!(format!("{token:?} {:?}", token.hash()), "AccessToken SecretHash");
+        assert_eq!(token.expose().len(), 43);
+    }
+
+    #[test]
+    fn only_the_same_text_has_the_same_hash() {
+        let stored = ClientSecret::generate([1; 32]);
+        let check = |text: &str, ok| {
+            assert_eq!(ClientSecret::presented(text).is_some_and(|s| s.hash().matches(&stored.hash())), ok);
+        };
+        check(stored.expose(), true);
+        check(&stored.expose()[1..], false);
+        check("", false);
+        check(&"a".repeat(513), false);
+    }
+}

@@ -1,0 +1,198 @@
+//! Realtime sessions: who owns them, what they are subscribed to, how that changes (spec sections 3, 4.5 and 6).
+
+use serde::Serialize;
+
+use crate::limits::{CLIENT_SESSIONS_MAX, USER_SESSIONS_MAX};
+use crate::scope::Scope;
+use crate::token::Caller;
+use crate::{ChannelId, ClientId, SessionKey};
+
+/// A kind of event that a session can subscribe to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum EventType {
+    /// Chat messages.
+    Chat,
+    /// Donations.
+    Donation,
+    /// Paid subscriptions of viewers to the channel.
+    Subscription,
+}
+
+impl EventType {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Chat, Self::Donation, Self::Subscription];
+
+    /// The name in payloads, on the socket and in the store.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Chat => "CHAT",
+            Self::Donation => "DONATION",
+            Self::Subscription => "SUBSCRIPTION",
+        }
+    }
+
+    /// The event of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|event| event.name() == name)
+    }
+
+    /// The scope that subscribing and unsubscribing need.
+    pub const fn scope(self) -> Scope {
+        match self {
+            Self::Chat => Scope::ChatRead,
+            Self::Donation => Scope::DonationRead,
+            Self::Subscription => Scope::SubscriptionRead,
+        }
+    }
+}
+
+/// Whose session it is. It says which limit counts it and who may subscribe on it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SessionOwner {
+    /// Made with client authentication: takes events of every user of the application.
+    Client {
+        /// The application.
+        client_id: ClientId,
+    },
+    /// Made with a user token: takes events of that user only (spec 5.6).
+    User {
+        /// The application whose token it was.
+        client_id: ClientId,
+        /// The user.
+        channel_id: ChannelId,
+    },
+}
+
+impl SessionOwner {
+    /// The application behind the session.
+    pub fn client_id(&self) -> &ClientId {
+        match self {
+            Self::Client { client_id } | Self::User { client_id, .. } => client_id,
+        }
+    }
+
+    /// The user, for a user's session.
+    pub fn channel_id(&self) -> Option<&ChannelId> {
+        match self {
+            Self::Client { .. } => None,
+            Self::User { channel_id, .. } => Some(channel_id),
+        }
+    }
+
+    /// Connected sessions that may count together with this one: 10 per client, 3 per user whatever the application.
+    pub const fn sessions_max(&self) -> i64 {
+        match self {
+            Self::Client { .. } => CLIENT_SESSIONS_MAX,
+            Self::User { .. } => USER_SESSIONS_MAX,
+        }
+    }
+
+    /// The name under which those sessions are counted together.
+    pub fn counted_as(&self) -> String {
+        match self {
+            Self::Client { client_id } => format!("client:{client_id}"),
+            Self::User { channel_id, .. } => format!("user:{channel_id}"),
+        }
+    }
+
+    /// Whether a user token may subscribe on this session: on the user's own session of the same application, or on a
+    /// client session of the same application (decisions 4).
+    pub fn admits(&self, caller: &Caller) -> bool {
+        match self {
+            Self::Client { client_id } => *client_id == caller.client_id,
+            Self::User { client_id, channel_id } => {
+                *client_id == caller.client_id && *channel_id == caller.channel_id
+            }
+        }
+    }
+}
+
+/// One event subscription: a kind of event on a channel.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Subscription {
+    /// The kind of event.
+    pub event_type: EventType,
+    /// The channel of the events.
+    pub channel_id: ChannelId,
+}
+
+/// What happened to a subscription.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ChangeKind {
+    /// A subscribe call.
+    Subscribed,
+    /// An unsubscribe call.
+    Unsubscribed,
+    /// Consent withdrawn, tokens revoked, scope changed.
+    Revoked,
+}
+
+impl ChangeKind {
+    /// The `type` of the SYSTEM message, also the name in the store.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Subscribed => "subscribed",
+            Self::Unsubscribed => "unsubscribed",
+            Self::Revoked => "revoked",
+        }
+    }
+
+    /// The change of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        [Self::Subscribed, Self::Unsubscribed, Self::Revoked].into_iter().find(|kind| kind.name() == name)
+    }
+}
+
+/// One change of a session's subscriptions. Changes of a session are numbered from 1 without a gap, and each becomes
+/// exactly one SYSTEM message, in that order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionChange {
+    /// Its number.
+    pub version: i64,
+    /// What happened.
+    pub kind: ChangeKind,
+    /// To which subscription.
+    pub subscription: Subscription,
+}
+
+/// A session as the lists show it (spec section 2, "Session").
+#[derive(Clone, Debug)]
+pub struct SessionListing {
+    /// Its key.
+    pub session_key: SessionKey,
+    /// When the socket's handshake was.
+    pub connected_at: crate::Timestamp,
+    /// When it ended, if it has.
+    pub disconnected_at: Option<crate::Timestamp>,
+    /// What it is subscribed to, or was when it ended.
+    pub subscribed_events: Vec<Subscription>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ScopeSet;
+    use crate::token::TokenFamily;
+
+    #[test]
+    fn who_may_subscribe_on_a_session() {
+        let client = |id: &str| ClientId::stored(id.into());
+        let channel = |id: &str| ChannelId::stored(id.into());
+        let caller = Caller {
+            client_id: client("app"),
+            channel_id: channel("me"),
+            scopes: ScopeSet::EMPTY,
+            profile: None,
+            family: TokenFamily("f".into()),
+        };
+        let check = |owner: SessionOwner, ok| assert_eq!(owner.admits(&caller), ok, "{owner:?}");
+        check(SessionOwner::Client { client_id: client("app") }, true);
+        check(SessionOwner::Client { client_id: client("other") }, false);
+        check(SessionOwner::User { client_id: client("app"), channel_id: channel("me") }, true);
+        check(SessionOwner::User { client_id: client("app"), channel_id: channel("you") }, false);
+        check(SessionOwner::User { client_id: client("other"), channel_id: channel("me") }, false);
+    }
+}

@@ -1,0 +1,101 @@
+//! The life of a sign-in: code, tokens, refresh, and what a second use of a used-up one means (spec section 3 and 5;
+//! decisions 3).
+
+use crate::limits::{ACCESS_TOKEN_LIFETIME_MS, REUSE_GRACE_MS};
+use crate::scope::{Scope, ScopeSet};
+use crate::{ChannelId, ClientId, Refusal, Timestamp};
+
+/// `tokenType` of every token answer.
+pub const TOKEN_TYPE: &str = "Bearer";
+/// `expiresIn` of every token answer, in seconds.
+pub const EXPIRES_IN_SECONDS: i64 = ACCESS_TOKEN_LIFETIME_MS / 1_000;
+
+/// What a caller with an access token is: which application, acting for whom, allowed what.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Caller {
+    /// The application.
+    pub client_id: ClientId,
+    /// The user, by the user's channel.
+    pub channel_id: ChannelId,
+    /// What the user consented to and the application still asks for.
+    pub scopes: ScopeSet,
+    /// The profile that the application chose for itself, if any.
+    pub profile: Option<crate::Profile>,
+    /// The tokens that grew out of one sign-in.
+    pub family: TokenFamily,
+}
+
+impl Caller {
+    /// Spec 5.4: an endpoint needs the scope named in its row.
+    ///
+    /// # Errors
+    /// [`Refusal::Forbidden`] without it.
+    pub fn needs(&self, scope: Scope) -> Result<(), Refusal> {
+        if self.scopes.contains(scope) { Ok(()) } else { Err(Refusal::Forbidden) }
+    }
+}
+
+/// Names the tokens that one code bought, through every refresh.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct TokenFamily(pub String);
+
+/// Where a single-use credential (code or refresh token) stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SingleUse {
+    /// When it dies by itself.
+    pub expires_at: Timestamp,
+    /// When it was used, if it was.
+    pub used_at: Option<Timestamp>,
+}
+
+/// What presenting a single-use credential means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Presented {
+    /// It may be used now.
+    Fresh,
+    /// It is dead; nothing else follows.
+    Dead,
+    /// It was used a while ago, so somebody else may hold what it bought: that dies as well.
+    Stolen,
+}
+
+impl SingleUse {
+    /// Judges a credential presented at `now`.
+    pub fn presented(self, now: Timestamp) -> Presented {
+        match self.used_at {
+            Some(used_at) if now > used_at.plus_ms(REUSE_GRACE_MS) => Presented::Stolen,
+            Some(_) => Presented::Dead,
+            None if now >= self.expires_at => Presented::Dead,
+            None => Presented::Fresh,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limits::CODE_LIFETIME_MS;
+
+    #[test]
+    fn a_single_use_credential_at_each_moment() {
+        let made = Timestamp::from_millis(1_000_000);
+        let check = |used_after: Option<i64>, presented_after: i64, expected| {
+            let credential = SingleUse {
+                expires_at: made.plus_ms(CODE_LIFETIME_MS),
+                used_at: used_after.map(|ms| made.plus_ms(ms)),
+            };
+            assert_eq!(
+                credential.presented(made.plus_ms(presented_after)),
+                expected,
+                "{used_after:?} {presented_after}"
+            );
+        };
+        check(None, 0, Presented::Fresh);
+        check(None, CODE_LIFETIME_MS - 1, Presented::Fresh);
+        check(None, CODE_LIFETIME_MS, Presented::Dead);
+        check(Some(0), 0, Presented::Dead);
+        check(Some(0), 10_000, Presented::Dead);
+        check(Some(0), 10_001, Presented::Stolen);
+        check(Some(0), CODE_LIFETIME_MS * 2, Presented::Stolen);
+    }
+}
