@@ -1,0 +1,103 @@
+//! Costs of the codec's hot paths: one event for everybody, one frame from somebody.
+
+use std::hint::black_box;
+
+use criterion::{BatchSize, Criterion, Throughput, criterion_group, criterion_main};
+
+use socketio::websocket::{DEFAULT_MAX_MESSAGE_BYTES, WsError};
+use socketio::{Decoder, Framing, Open, Revision, Session, Timing, packet, payload};
+
+const CHAT: &str = concat!(
+    r#"{"channelId":"0b33823ac81de48d5b78a38cdbc0ab94","senderChannelId":"909501f048b44cf0d5c1d2c3d3e4f5a6","#,
+    r#""chatChannelId":"N1ABCD","profile":{"nickname":"방송보는고양이","badges":[{"imageUrl":"#,
+    r#""https://cdn.example.test/badges/subscriber_12.png"}],"verifiedMark":false},"userRoleCode":"common_user","#,
+    r#""content":"안녕하세요! 오늘 방송도 재미있게 보고 있어요 😀🎉 {:hello:}","emojis":{"hello":"#,
+    r#""https://cdn.example.test/emojis/hello.gif"},"messageTime":1760000000123,"eventSentAt":"2026-07-18 23:32:12"}"#,
+);
+
+fn masked_text(payload: &str) -> Vec<u8> {
+    let mask = [0x37, 0xfa, 0x21, 0x3d];
+    let mut frame = vec![0x81];
+    match payload.len() {
+        short @ 0..126 => frame.push(0x80 | short as u8),
+        medium => {
+            frame.push(0x80 | 126);
+            frame.extend((medium as u16).to_be_bytes());
+        }
+    }
+    frame.extend(mask);
+    frame.extend(payload.bytes().zip(mask.iter().cycle()).map(|(byte, key)| byte ^ key));
+    frame
+}
+
+fn encode_event(c: &mut Criterion) {
+    let mut group = c.benchmark_group("encode");
+    group.throughput(Throughput::Bytes(CHAT.len() as u64));
+    group.bench_function("chat_event", |b| b.iter(|| packet::event("CHAT", black_box(CHAT))));
+    let frame = packet::event("CHAT", CHAT);
+    group.bench_function("clone_frame", |b| b.iter(|| black_box(&frame).clone()));
+    group.finish();
+}
+
+fn decode_frames(c: &mut Criterion) {
+    let mut group = c.benchmark_group("websocket");
+    for (name, frame) in
+        [("text_1k", masked_text(&format!("42[\"{}\"]", "a".repeat(1017)))), ("ping", masked_text("2"))]
+    {
+        let mut decoder = Decoder::new(DEFAULT_MAX_MESSAGE_BYTES);
+        group.throughput(Throughput::Bytes(frame.len() as u64));
+        group.bench_function(name, |b| {
+            b.iter_batched_ref(
+                || frame.clone(),
+                |input| {
+                    decoder.decode(input, |event| {
+                        black_box(event);
+                        Ok::<(), WsError>(())
+                    })
+                },
+                BatchSize::SmallInput,
+            );
+        });
+    }
+    group.finish();
+}
+
+fn payloads(c: &mut Criterion) {
+    let mut group = c.benchmark_group("payload");
+    let frame = packet::event("CHAT", CHAT);
+    for (name, framing) in
+        [("text", Framing::Text), ("binary", Framing::Binary), ("records", Framing::Records)]
+    {
+        let packets = || std::iter::repeat_n(frame.packet(), 10);
+        let body = payload::encode(framing, packets());
+        group.throughput(Throughput::Bytes(body.len() as u64));
+        group.bench_function(format!("encode_10_{name}"), |b| b.iter(|| payload::encode(framing, packets())));
+        group.bench_function(format!("decode_10_{name}"), |b| {
+            b.iter(|| payload::decode(framing, black_box(&body), payload::DEFAULT_MAX_BODY_BYTES));
+        });
+    }
+    group.finish();
+}
+
+fn sessions(c: &mut Criterion) {
+    let open = Open {
+        revision: Revision::V3,
+        sid: "s",
+        may_upgrade: false,
+        timing: Timing::default(),
+        max_payload: DEFAULT_MAX_MESSAGE_BYTES,
+    };
+    let mut session = Session::open(&open, 0, |_| {});
+    let mut now = 0;
+    c.bench_function("session/ping_round", |b| {
+        b.iter(|| {
+            now += 25_000;
+            let mut answers = 0;
+            let signal = session.on_packet(now, "s", black_box("2"), |frame| answers += frame.len());
+            (signal, answers, session.deadline())
+        });
+    });
+}
+
+criterion_group!(benches, encode_event, decode_frames, payloads, sessions);
+criterion_main!(benches);

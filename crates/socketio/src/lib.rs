@@ -1,0 +1,95 @@
+//! Engine.IO and Socket.IO for a server of events: bytes in, bytes out.
+//!
+//! No socket, no timer, no task and no clock lives here. A gateway reads and writes; this crate says what the bytes
+//! mean, what to answer, and when to call again. That makes the protocol testable to the last byte, and lets an idle
+//! session cost 72 bytes: a [`Session`] and a websocket [`Decoder`], neither of which holds a buffer.
+//!
+//! # Map
+//!
+//! | Layer | Module | What it knows |
+//! |---|---|---|
+//! | websocket | [`websocket`] | RFC 6455: accept key, client frames in, pong and close out |
+//! | long polling | [`payload`] | three framings of several packets in one HTTP body |
+//! | Engine.IO | [`engine`] | revisions 2 to 4, packet types, the `0{…}` packet |
+//! | hand-over | [`upgrade`] | `2probe`, `3probe`, `5` |
+//! | Socket.IO | [`packet`] | `40`, `41`, `42[…]`, `44…` |
+//! | session | [`session`] | who pings whom, what is allowed when, flood limits |
+//! | – | [`frame`] | [`Frame`]: a packet encoded once for all its receivers |
+//! | – | [`close`] | [`CloseReason`]: every way a session can end |
+//!
+//! What the three revisions do differently:
+//!
+//! | | `EIO=2`, `EIO=3` | `EIO=4` |
+//! |---|---|---|
+//! | Clients | Socket.IO 1.x, 2.x | Socket.IO 3.x, 4.x |
+//! | Root namespace | server sends `40` at once | client asks with `40`, gets `40{"sid":…}` |
+//! | Ping | client `2`, server `3`, with the same data | server `2`, client `3` |
+//! | Given up | after interval + timeout without any packet | after timeout without a `3` |
+//! | Poll bodies | binary framing, or text with `b64=1` | packets separated by `1e` |
+//!
+//! Everything sent is ASCII (see [`packet::event`]), because clients disagree on lengths of anything else. The service
+//! takes no events from clients: well-formed ones are ignored and counted, malformed ones end the session.
+//!
+//! # Walk-through: one websocket session
+//!
+//! ```
+//! use socketio::{CloseReason, Decoder, Event, Frame, Open, Revision, Session, Signal, Timing, packet, websocket};
+//!
+//! let mut queue: Vec<Frame> = Vec::new();
+//! let mut now = 0; // milliseconds on the gateway's monotonic clock
+//!
+//! // The client came with EIO=3: it is told its sid and put into the root namespace.
+//! let open = Open {
+//!     revision: Revision::from_query("3").unwrap(),
+//!     sid: "s1",
+//!     may_upgrade: false,
+//!     timing: Timing::default(),
+//!     max_payload: websocket::DEFAULT_MAX_MESSAGE_BYTES,
+//! };
+//! let mut session = Session::open(&open, now, |frame| queue.push(frame));
+//! assert!(session.is_connected());
+//! assert_eq!(queue[1].packet(), b"40");
+//!
+//! // An event is encoded once; every session that gets it clones the frame and shares its bytes.
+//! let event = packet::event("SYSTEM", r#"{"type":"connected","data":{"sessionKey":"k"}}"#);
+//! queue.push(event.clone());
+//!
+//! // Bytes arrive: a masked text frame `2`. It lies in a scratch buffer that all sessions of a thread share.
+//! now += 25_000;
+//! let mut decoder = Decoder::new(websocket::DEFAULT_MAX_MESSAGE_BYTES);
+//! let mut scratch = *b"\x81\x81\x01\x02\x03\x04\x33";
+//! decoder.decode(&mut scratch, |event| match event {
+//!     Event::Text(text) => match session.on_packet(now, open.sid, text, |frame| queue.push(frame))? {
+//!         Signal::Connected | Signal::Nothing => Ok(()),
+//!     },
+//!     Event::Binary(_) => session.on_binary(now),
+//!     Event::Ping(_) | Event::Pong => session.on_websocket_control(now),
+//!     Event::Close(_) => Err(CloseReason::ClientGoodbye),
+//! })?;
+//! assert_eq!(queue.last().unwrap().packet(), b"3");
+//! assert_eq!(decoder.heap_bytes(), 0);
+//!
+//! // Then nothing. The gateway calls at the deadline, and the session is over.
+//! assert_eq!(session.deadline(), 25_000 + 85_000);
+//! let over = session.on_tick(session.deadline(), |frame| queue.push(frame));
+//! assert_eq!(over, Err(CloseReason::PingTimeout));
+//! # Ok::<(), CloseReason>(())
+//! ```
+
+pub mod close;
+pub mod engine;
+pub mod frame;
+mod json;
+pub mod packet;
+pub mod payload;
+pub mod session;
+pub mod upgrade;
+pub mod websocket;
+
+pub use close::CloseReason;
+pub use engine::{Millis, Open, Revision, Timing};
+pub use frame::Frame;
+pub use payload::Framing;
+pub use session::{Session, Signal};
+pub use upgrade::Upgrade;
+pub use websocket::{Decoder, Event};

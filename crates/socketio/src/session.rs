@@ -1,0 +1,286 @@
+//! [`Session`]: what one client may do when, whatever the transport.
+//!
+//! The state is small, holds no buffer and knows no clock: the caller passes its monotonic time in and asks
+//! [`Session::deadline`] when to call [`Session::on_tick`].
+
+use crate::close::CloseReason;
+use crate::engine::{Millis, Open, PacketRef, PacketType, Revision, Timing};
+use crate::frame::{Builder, Frame};
+use crate::packet::{self, Kind, ROOT, SocketPacketRef};
+
+/// How long a client of revision 4 may take to ask for the root namespace, in milliseconds.
+pub const CONNECT_TIMEOUT_MS: Millis = 45_000;
+/// Length of the window in which a client's packets are counted, in milliseconds. It starts with a packet.
+pub const FLOOD_WINDOW_MS: Millis = 10_000;
+/// Most packets, websocket pings included, that a client may send in one window. Clients need about one.
+pub const FLOOD_PACKETS: u16 = 100;
+/// Most namespaces that are refused before the session is closed.
+pub const MAX_REFUSED_NAMESPACES: u8 = 8;
+/// Longest data of a ping that is echoed, in bytes. Clients send none, or `probe`.
+pub const MAX_PING_BYTES: usize = 125;
+
+/// What a packet changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[must_use]
+pub enum Signal {
+    /// Nothing that concerns the caller.
+    Nothing,
+    /// The client is in the root namespace: events may be sent from now on. Comes once, in revision 4 only;
+    /// clients of revisions 2 and 3 are connected as soon as they are opened.
+    Connected,
+}
+
+/// Who keeps the connection alive, and until when without a sign of the other side.
+#[derive(Debug, Clone, Copy)]
+enum Heartbeat {
+    /// Revisions 2 and 3: any packet of the client moves the deadline.
+    ClientPings { last_packet: Millis },
+    /// Revision 4, between two pings.
+    PingDue { at: Millis },
+    /// Revision 4, ping sent.
+    PongDue { until: Millis },
+}
+
+/// Whether the client is in the root namespace.
+#[derive(Debug, Clone, Copy)]
+enum Root {
+    /// Revision 4, before the client's `40`.
+    Awaited {
+        until: Millis,
+    },
+    Joined,
+}
+
+/// State of one session.
+#[derive(Debug)]
+pub struct Session {
+    heartbeat: Heartbeat,
+    root: Root,
+    window_start: Millis,
+    timing: Timing,
+    window_packets: u16,
+    revision: Revision,
+    refused_namespaces: u8,
+    /// Binary messages that the last packet announced and that have not come yet.
+    attachments_due: u8,
+}
+
+// Every session holds one.
+const _: () = assert!(size_of::<Session>() <= 56);
+
+impl Session {
+    /// Opens a session: emits the `0{…}` packet and, in revisions 2 and 3, the `40` that puts the client into the root
+    /// namespace unasked.
+    pub fn open(open: &Open<'_>, now: Millis, mut out: impl FnMut(Frame)) -> Self {
+        let (heartbeat, root) = match open.revision {
+            Revision::V2 | Revision::V3 => (Heartbeat::ClientPings { last_packet: now }, Root::Joined),
+            Revision::V4 => (
+                Heartbeat::PingDue { at: now + Millis::from(open.timing.ping_interval_ms) },
+                Root::Awaited { until: now + CONNECT_TIMEOUT_MS },
+            ),
+        };
+        out(open.frame());
+        if matches!(root, Root::Joined) {
+            out(packet::connected(open.revision, open.sid));
+        }
+        Self {
+            heartbeat,
+            root,
+            window_start: now,
+            timing: open.timing,
+            window_packets: 0,
+            revision: open.revision,
+            refused_namespaces: 0,
+            attachments_due: 0,
+        }
+    }
+
+    /// The protocol revision the client chose.
+    #[must_use]
+    pub fn revision(&self) -> Revision {
+        self.revision
+    }
+
+    /// Whether events may be sent: the client is in the root namespace.
+    #[must_use]
+    pub fn is_connected(&self) -> bool {
+        matches!(self.root, Root::Joined)
+    }
+
+    /// When [`Session::on_tick`] has to be called next, at the latest. Any packet may move it, in either direction.
+    #[must_use]
+    pub fn deadline(&self) -> Millis {
+        let heartbeat = match self.heartbeat {
+            Heartbeat::ClientPings { last_packet } => last_packet + self.timing.silence_ms(),
+            Heartbeat::PingDue { at } => at,
+            Heartbeat::PongDue { until } => until,
+        };
+        match self.root {
+            Root::Awaited { until } => heartbeat.min(until),
+            Root::Joined => heartbeat,
+        }
+    }
+
+    /// Does what is due at `now`: pings in revision 4, or ends the session. Calling it early does nothing.
+    ///
+    /// # Errors
+    /// [`CloseReason::PingTimeout`] or [`CloseReason::ConnectTimeout`]: the session is over.
+    pub fn on_tick(&mut self, now: Millis, mut out: impl FnMut(Frame)) -> Result<(), CloseReason> {
+        if let Root::Awaited { until } = self.root
+            && now >= until
+        {
+            return Err(CloseReason::ConnectTimeout);
+        }
+        match self.heartbeat {
+            Heartbeat::ClientPings { last_packet } if now >= last_packet + self.timing.silence_ms() => {
+                Err(CloseReason::PingTimeout)
+            }
+            Heartbeat::PongDue { until } if now >= until => Err(CloseReason::PingTimeout),
+            Heartbeat::PingDue { at } if now >= at => {
+                let until = now + Millis::from(self.timing.ping_timeout_ms);
+                self.heartbeat = Heartbeat::PongDue { until };
+                out(Frame::PING);
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes one text packet of the client and emits what has to be answered. `sid` is the session's id, which the
+    /// state does not keep.
+    ///
+    /// # Errors
+    /// The reason why the session is over; a goodbye is one of them ([`CloseReason::is_clean`]).
+    pub fn on_packet(
+        &mut self,
+        now: Millis,
+        sid: &str,
+        text: &str,
+        mut out: impl FnMut(Frame),
+    ) -> Result<Signal, CloseReason> {
+        self.count(now)?;
+        self.heard(now);
+        let packet = PacketRef::parse(text).map_err(|_| CloseReason::ProtocolError)?;
+        match packet.kind {
+            PacketType::Message => return self.on_message(sid, packet.data, &mut out),
+            PacketType::Ping => self.on_ping(packet.data, &mut out)?,
+            PacketType::Pong => self.on_pong(now),
+            PacketType::Noop => {}
+            PacketType::Close => return Err(CloseReason::ClientGoodbye),
+            PacketType::Open | PacketType::Upgrade => return Err(CloseReason::ProtocolError),
+        }
+        Ok(Signal::Nothing)
+    }
+
+    /// Takes one binary message. It is ignored, but it has to have been announced by a packet.
+    ///
+    /// # Errors
+    /// [`CloseReason::ProtocolError`] or [`CloseReason::PacketFlood`]: the session is over.
+    pub fn on_binary(&mut self, now: Millis) -> Result<(), CloseReason> {
+        self.count(now)?;
+        self.heard(now);
+        self.attachments_due = self.attachments_due.checked_sub(1).ok_or(CloseReason::ProtocolError)?;
+        Ok(())
+    }
+
+    /// Counts a websocket ping or pong of the client against the flood limit. It does not replace Engine.IO's own
+    /// ping.
+    ///
+    /// # Errors
+    /// [`CloseReason::PacketFlood`]: the session is over.
+    pub fn on_websocket_control(&mut self, now: Millis) -> Result<(), CloseReason> {
+        self.count(now)
+    }
+
+    fn count(&mut self, now: Millis) -> Result<(), CloseReason> {
+        if now.saturating_sub(self.window_start) >= FLOOD_WINDOW_MS {
+            self.window_start = now;
+            self.window_packets = 0;
+        }
+        self.window_packets = self.window_packets.saturating_add(1);
+        if self.window_packets > FLOOD_PACKETS { Err(CloseReason::PacketFlood) } else { Ok(()) }
+    }
+
+    fn heard(&mut self, now: Millis) {
+        if let Heartbeat::ClientPings { last_packet } = &mut self.heartbeat {
+            *last_packet = now;
+        }
+    }
+
+    fn on_ping(&self, data: &str, out: &mut impl FnMut(Frame)) -> Result<(), CloseReason> {
+        if self.revision == Revision::V4 || data.len() > MAX_PING_BYTES {
+            return Err(CloseReason::ProtocolError);
+        }
+        out(pong(data));
+        Ok(())
+    }
+
+    /// A pong that nobody asked for does no harm in any revision.
+    fn on_pong(&mut self, now: Millis) {
+        if let Heartbeat::PongDue { .. } = self.heartbeat {
+            self.heartbeat = Heartbeat::PingDue { at: now + Millis::from(self.timing.ping_interval_ms) };
+        }
+    }
+
+    fn on_message(
+        &mut self,
+        sid: &str,
+        data: &str,
+        out: &mut impl FnMut(Frame),
+    ) -> Result<Signal, CloseReason> {
+        let packet = SocketPacketRef::parse(data).map_err(|_| CloseReason::ProtocolError)?;
+        if self.attachments_due > 0 {
+            return Err(CloseReason::ProtocolError);
+        }
+        match packet.kind {
+            Kind::Connect if packet.namespace == ROOT => return self.join_root(sid, out),
+            Kind::Connect => self.refuse(packet.namespace, out)?,
+            Kind::Disconnect if packet.namespace == ROOT => return Err(CloseReason::ClientGoodbye),
+            Kind::Disconnect => {}
+            Kind::Error => return Err(CloseReason::ProtocolError),
+            Kind::Event | Kind::Ack | Kind::BinaryEvent | Kind::BinaryAck => {
+                if !self.is_connected() {
+                    return Err(CloseReason::ProtocolError);
+                }
+                self.attachments_due = packet.attachments;
+            }
+        }
+        Ok(Signal::Nothing)
+    }
+
+    /// Clients of revisions 2 and 3 are in already; some say `40` all the same. In revision 4 a second one is an error.
+    fn join_root(&mut self, sid: &str, out: &mut impl FnMut(Frame)) -> Result<Signal, CloseReason> {
+        match (self.root, self.revision) {
+            (Root::Joined, Revision::V4) => Err(CloseReason::ProtocolError),
+            (Root::Joined, _) => Ok(Signal::Nothing),
+            (Root::Awaited { .. }, _) => {
+                self.root = Root::Joined;
+                out(packet::connected(self.revision, sid));
+                Ok(Signal::Connected)
+            }
+        }
+    }
+
+    fn refuse(&mut self, namespace: &str, out: &mut impl FnMut(Frame)) -> Result<(), CloseReason> {
+        if self.refused_namespaces == MAX_REFUSED_NAMESPACES {
+            return Err(CloseReason::NamespaceFlood);
+        }
+        self.refused_namespaces += 1;
+        out(packet::invalid_namespace(self.revision, namespace));
+        Ok(())
+    }
+}
+
+/// A pong with the data of the ping. The usual ones cost no allocation.
+fn pong(data: &str) -> Frame {
+    match data {
+        "" => Frame::PONG,
+        "probe" => Frame::PONG_PROBE,
+        _ => {
+            let mut out = Builder::with_capacity(1 + data.len());
+            out.push_str("3");
+            out.push_str(data);
+            out.finish()
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! The rules of a session: pings, deadlines, floods, and what a client may say when.
+
+use socketio::session::{
+    CONNECT_TIMEOUT_MS, FLOOD_PACKETS, FLOOD_WINDOW_MS, MAX_PING_BYTES, MAX_REFUSED_NAMESPACES,
+};
+use socketio::{CloseReason, Open, Revision, Session, Signal, Timing};
+
+const TIMING: Timing = Timing { ping_interval_ms: 25_000, ping_timeout_ms: 60_000 };
+const START: u64 = 1_000;
+
+struct Peer {
+    session: Session,
+    said: Vec<String>,
+}
+
+impl Peer {
+    fn open(revision: Revision) -> Self {
+        let open = Open { revision, sid: "sid", may_upgrade: false, timing: TIMING, max_payload: 16_384 };
+        let mut said = Vec::new();
+        let session =
+            Session::open(&open, START, |frame| said.push(String::from_utf8_lossy(frame.packet()).into()));
+        Self { session, said }
+    }
+
+    /// A session past its opening, with nothing said yet.
+    fn connected(revision: Revision) -> Self {
+        let mut peer = Self::open(revision);
+        if revision == Revision::V4 {
+            assert_eq!(peer.packet(START, "40"), Ok(Signal::Connected));
+        }
+        peer.said.clear();
+        peer
+    }
+
+    fn packet(&mut self, now: u64, text: &str) -> Result<Signal, CloseReason> {
+        let said = &mut self.said;
+        self.session
+            .on_packet(now, "sid", text, |frame| said.push(String::from_utf8_lossy(frame.packet()).into()))
+    }
+
+    fn tick(&mut self, now: u64) -> Result<(), CloseReason> {
+        let said = &mut self.said;
+        self.session.on_tick(now, |frame| said.push(String::from_utf8_lossy(frame.packet()).into()))
+    }
+}
+
+#[test]
+fn revisions_2_and_3_are_connected_as_soon_as_they_are_open() {
+    for revision in [Revision::V2, Revision::V3] {
+        let peer = Peer::open(revision);
+        assert!(peer.session.is_connected());
+        assert_eq!(peer.said[1], "40");
+    }
+}
+
+#[test]
+fn revision_4_is_connected_once_it_asked() {
+    let mut peer = Peer::open(Revision::V4);
+    assert!(!peer.session.is_connected());
+    assert_eq!(peer.said.len(), 1, "no 40 unasked");
+    assert_eq!(peer.packet(START, "40{\"token\":\"t\"}"), Ok(Signal::Connected));
+    assert!(peer.session.is_connected());
+    assert_eq!(peer.said[1], "40{\"sid\":\"sid\"}");
+    assert_eq!(peer.packet(START, "40"), Err(CloseReason::ProtocolError));
+}
+
+#[test]
+fn an_extra_connect_of_an_old_client_is_taken_silently() {
+    for text in ["40", "40/", "40/?a=1"] {
+        let mut peer = Peer::connected(Revision::V3);
+        assert_eq!(peer.packet(START, text), Ok(Signal::Nothing));
+        assert_eq!(peer.said, [""; 0]);
+    }
+}
+
+#[test]
+fn a_silent_client_of_revision_3_is_given_up_after_interval_and_timeout() {
+    let mut peer = Peer::connected(Revision::V3);
+    assert_eq!(peer.session.deadline(), START + 85_000);
+    assert_eq!(peer.tick(START + 84_999), Ok(()));
+    // Any packet is a sign of life, not only a ping.
+    assert_eq!(peer.packet(START + 84_999, "42[\"x\"]"), Ok(Signal::Nothing));
+    assert_eq!(peer.session.deadline(), START + 84_999 + 85_000);
+    assert_eq!(peer.tick(START + 85_000), Ok(()));
+    assert_eq!(peer.tick(peer.session.deadline()), Err(CloseReason::PingTimeout));
+}
+
+#[test]
+fn the_server_pings_revision_4_and_wants_its_answer_in_time() {
+    let mut peer = Peer::connected(Revision::V4);
+    assert_eq!(peer.session.deadline(), START + 25_000);
+    assert_eq!(peer.tick(START + 24_999), Ok(()));
+    assert_eq!(peer.said, [""; 0]);
+    assert_eq!(peer.tick(START + 25_000), Ok(()));
+    assert_eq!(peer.said, ["2"]);
+    assert_eq!(peer.session.deadline(), START + 85_000);
+    assert_eq!(peer.tick(START + 84_999), Ok(()));
+    assert_eq!(peer.said, ["2"], "one ping at a time");
+    // Something else than a pong does not count.
+    assert_eq!(peer.packet(START + 84_999, "42[\"x\"]"), Ok(Signal::Nothing));
+    assert_eq!(peer.session.deadline(), START + 85_000);
+
+    assert_eq!(peer.packet(START + 84_999, "3"), Ok(Signal::Nothing));
+    assert_eq!(peer.session.deadline(), START + 84_999 + 25_000);
+    assert_eq!(peer.tick(peer.session.deadline()), Ok(()));
+    assert_eq!(peer.tick(peer.session.deadline()), Err(CloseReason::PingTimeout));
+}
+
+#[test]
+fn a_client_of_revision_4_that_never_connects_is_given_up() {
+    let mut peer = Peer::open(Revision::V4);
+    assert_eq!(peer.tick(START + 25_000), Ok(()));
+    assert_eq!(peer.packet(START + 25_010, "3"), Ok(Signal::Nothing));
+    assert_eq!(peer.session.deadline(), START + CONNECT_TIMEOUT_MS);
+    assert_eq!(peer.tick(START + CONNECT_TIMEOUT_MS - 1), Ok(()));
+    assert_eq!(peer.tick(START + CONNECT_TIMEOUT_MS), Err(CloseReason::ConnectTimeout));
+}
+
+#[test]
+fn a_ping_is_echoed_with_its_data() {
+    let longest = "x".repeat(MAX_PING_BYTES);
+    for data in ["", "probe", "한", &longest] {
+        let mut peer = Peer::connected(Revision::V3);
+        assert_eq!(peer.packet(START, &format!("2{data}")), Ok(Signal::Nothing));
+        assert_eq!(peer.said, [format!("3{data}")]);
+    }
+    let mut peer = Peer::connected(Revision::V3);
+    assert_eq!(peer.packet(START, &format!("2x{longest}")), Err(CloseReason::ProtocolError));
+}
+
+#[test]
+fn what_a_client_says_ends_the_session_or_does_not() {
+    use CloseReason::{ClientGoodbye, ProtocolError};
+    use Revision::{V3, V4};
+    let cases: &[(Revision, &str, Result<Signal, CloseReason>)] = &[
+        (V3, "1", Err(ClientGoodbye)),
+        (V4, "1", Err(ClientGoodbye)),
+        (V3, "41", Err(ClientGoodbye)),
+        (V4, "41", Err(ClientGoodbye)),
+        (V3, "41/nope", Ok(Signal::Nothing)),
+        (V4, "41/nope,", Ok(Signal::Nothing)),
+        (V3, "3", Ok(Signal::Nothing)),
+        (V4, "3", Ok(Signal::Nothing)),
+        (V4, "2", Err(ProtocolError)),
+        (V4, "2probe", Err(ProtocolError)),
+        (V3, "6", Ok(Signal::Nothing)),
+        (V3, "0{}", Err(ProtocolError)),
+        (V3, "5", Err(ProtocolError)),
+        (V3, "7", Err(ProtocolError)),
+        (V3, "", Err(ProtocolError)),
+        (V3, "4", Err(ProtocolError)),
+        (V3, "49", Err(ProtocolError)),
+        (V3, "42", Err(ProtocolError)),
+        (V3, "42{}", Err(ProtocolError)),
+        (V3, "42[\"chat\",{}]", Ok(Signal::Nothing)),
+        (V4, "427[\"chat\",{}]", Ok(Signal::Nothing)),
+        (V3, "42/nope,[\"chat\"]", Ok(Signal::Nothing)),
+        (V3, "433[]", Ok(Signal::Nothing)),
+        (V3, "44\"oops\"", Err(ProtocolError)),
+    ];
+    for (revision, text, expected) in cases {
+        let mut peer = Peer::connected(*revision);
+        assert_eq!(peer.packet(START, text), *expected, "{revision:?} {text:?}");
+        assert_eq!(peer.said, [""; 0], "{revision:?} {text:?}");
+    }
+}
+
+#[test]
+fn revision_4_may_not_send_events_before_it_is_connected() {
+    for (text, reason) in [
+        ("42[\"x\"]", CloseReason::ProtocolError),
+        ("430[]", CloseReason::ProtocolError),
+        ("41", CloseReason::ClientGoodbye),
+    ] {
+        assert_eq!(Peer::open(Revision::V4).packet(START, text), Err(reason), "{text}");
+    }
+}
+
+#[test]
+fn binary_messages_have_to_be_announced() {
+    let mut peer = Peer::connected(Revision::V3);
+    assert_eq!(peer.session.on_binary(START), Err(CloseReason::ProtocolError));
+
+    let mut peer = Peer::connected(Revision::V3);
+    assert_eq!(peer.packet(START, "452-[\"b\",{},{}]"), Ok(Signal::Nothing));
+    assert_eq!(peer.session.on_binary(START), Ok(()));
+    // Pings may come in between, Socket.IO packets may not.
+    assert_eq!(peer.packet(START, "2"), Ok(Signal::Nothing));
+    assert_eq!(peer.session.on_binary(START), Ok(()));
+    assert_eq!(peer.session.on_binary(START), Err(CloseReason::ProtocolError));
+
+    let mut peer = Peer::connected(Revision::V4);
+    assert_eq!(peer.packet(START, "461-0[{}]"), Ok(Signal::Nothing));
+    assert_eq!(peer.packet(START, "42[\"x\"]"), Err(CloseReason::ProtocolError));
+}
+
+#[test]
+fn only_so_many_namespaces_are_refused() {
+    for (revision, refusal) in [
+        (Revision::V2, "44/n,\"Invalid namespace\""),
+        (Revision::V3, "44/n,\"Invalid namespace\""),
+        (Revision::V4, "44/n,{\"message\":\"Invalid namespace\"}"),
+    ] {
+        let mut peer = Peer::connected(revision);
+        for _ in 0..MAX_REFUSED_NAMESPACES {
+            assert_eq!(peer.packet(START, "40/n?token=x,"), Ok(Signal::Nothing));
+        }
+        assert_eq!(peer.said, [refusal; MAX_REFUSED_NAMESPACES as usize]);
+        assert_eq!(peer.packet(START, "40/n,"), Err(CloseReason::NamespaceFlood));
+    }
+}
+
+#[test]
+fn the_flood_limit_holds_within_a_window_and_starts_anew_behind_it() {
+    let mut peer = Peer::connected(Revision::V3);
+    for _ in 0..FLOOD_PACKETS {
+        assert_eq!(peer.packet(START, "42[\"x\"]"), Ok(Signal::Nothing));
+    }
+    assert_eq!(peer.packet(START + FLOOD_WINDOW_MS - 1, "2"), Err(CloseReason::PacketFlood));
+
+    let mut peer = Peer::connected(Revision::V3);
+    for window in 0..3 {
+        for _ in 0..FLOOD_PACKETS {
+            assert_eq!(peer.packet(START + window * FLOOD_WINDOW_MS, "2"), Ok(Signal::Nothing));
+        }
+    }
+}
+
+#[test]
+fn binary_messages_and_websocket_pings_count_as_packets() {
+    let mut peer = Peer::connected(Revision::V3);
+    for _ in 0..FLOOD_PACKETS {
+        assert_eq!(peer.session.on_websocket_control(START), Ok(()));
+    }
+    assert_eq!(peer.session.on_binary(START), Err(CloseReason::PacketFlood));
+    assert_eq!(peer.session.on_websocket_control(START), Err(CloseReason::PacketFlood));
+    // They are no sign of life of the client's Engine.IO.
+    assert_eq!(peer.session.deadline(), START + 85_000);
+}

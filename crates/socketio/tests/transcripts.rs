@@ -1,0 +1,381 @@
+//! What published clients send, recorded from them over loopback, and what has to come back. Binary attachments,
+//! namespaces that do not exist and non-ASCII events are in because the clients were made to send them.
+
+use socketio::payload::{self, Item};
+use socketio::upgrade::Step;
+use socketio::websocket::DEFAULT_MAX_MESSAGE_BYTES;
+use socketio::{CloseReason, Decoder, Event, Framing, Open, Revision, Session, Signal, Timing, Upgrade};
+
+use Line::*;
+
+const SID: &str = "s1";
+const TIMING: Timing = Timing { ping_interval_ms: 700, ping_timeout_ms: 500 };
+
+/// One line of a transcript.
+enum Line {
+    /// The client sends a text message over its websocket.
+    Ws(&'static str),
+    /// The client sends a binary message over its websocket.
+    WsBinary(&'static [u8]),
+    /// The client sends a close frame with this code.
+    WsClose(u16),
+    /// The client posts a body with this content type.
+    Post(&'static str, &'static [u8]),
+    /// The server answers with this packet.
+    Says(&'static str),
+    /// The client may get events from now on.
+    IsConnected,
+    /// This many milliseconds pass and the server looks at its clock.
+    Wait(u64),
+    /// The probing websocket takes a step.
+    Steps(Step),
+    /// The session is over.
+    Ends(CloseReason),
+}
+
+/// Everything the server did, in order.
+#[derive(Debug, PartialEq, Eq)]
+enum Did {
+    Said(String),
+    Connected,
+    Stepped(Step),
+    Ended(CloseReason),
+}
+
+struct World {
+    session: Session,
+    decoder: Decoder,
+    /// The hand-over, while a polling session has a websocket that is not its transport yet.
+    upgrade: Option<Upgrade>,
+    now: u64,
+    did: Vec<Did>,
+}
+
+impl World {
+    fn open(revision: Revision, polling: bool) -> Self {
+        let open = Open { revision, sid: SID, may_upgrade: polling, timing: TIMING, max_payload: 16_384 };
+        let mut frames = 0;
+        let session = Session::open(&open, 0, |_| frames += 1);
+        assert_eq!(
+            (frames, session.is_connected()),
+            if revision == Revision::V4 { (1, false) } else { (2, true) }
+        );
+        let decoder = Decoder::new(DEFAULT_MAX_MESSAGE_BYTES);
+        Self { session, decoder, upgrade: polling.then(Upgrade::default), now: 0, did: Vec::new() }
+    }
+
+    fn play(&mut self, line: &Line) {
+        let result = match line {
+            Ws(text) => self.websocket(&masked(0x81, text.as_bytes())),
+            WsBinary(bytes) => self.websocket(&masked(0x82, bytes)),
+            WsClose(code) => self.websocket(&masked(0x88, &code.to_be_bytes())),
+            Post(content_type, body) => self.post(content_type, body),
+            Wait(ms) => {
+                self.now += ms;
+                let did = &mut self.did;
+                self.session.on_tick(self.now, |frame| did.push(said(frame.packet())))
+            }
+            Says(_) | IsConnected | Steps(_) | Ends(_) => Ok(()),
+        };
+        if let Err(reason) = result {
+            self.did.push(Did::Ended(reason));
+        }
+    }
+
+    fn websocket(&mut self, bytes: &[u8]) -> Result<(), CloseReason> {
+        let Self { session, decoder, upgrade, now, did } = self;
+        decoder.decode(&mut bytes.to_vec(), |event| match (event, upgrade.as_mut()) {
+            (Event::Text(text), Some(probe)) => {
+                let step = probe.on_packet(text)?;
+                if step == Step::Upgraded {
+                    *upgrade = None;
+                }
+                did.push(Did::Stepped(step));
+                Ok(())
+            }
+            (Event::Text(text), None) => on_text(session, *now, text, did),
+            (Event::Binary(_), _) => session.on_binary(*now),
+            (Event::Ping(_) | Event::Pong, _) => session.on_websocket_control(*now),
+            (Event::Close(_), _) => Err(CloseReason::ClientGoodbye),
+        })
+    }
+
+    fn post(&mut self, content_type: &str, body: &[u8]) -> Result<(), CloseReason> {
+        let framing = Framing::of_request(self.session.revision(), content_type);
+        for item in payload::decode(framing, body, payload::DEFAULT_MAX_BODY_BYTES)? {
+            match item {
+                Item::Text(text) => on_text(&mut self.session, self.now, &text, &mut self.did)?,
+                Item::Binary(data) => {
+                    assert_eq!(&data[..], [1, 2, 255]);
+                    self.session.on_binary(self.now)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn said(packet: &[u8]) -> Did {
+    Did::Said(String::from_utf8_lossy(packet).into())
+}
+
+fn on_text(session: &mut Session, now: u64, text: &str, did: &mut Vec<Did>) -> Result<(), CloseReason> {
+    let signal = session.on_packet(now, SID, text, |frame| did.push(said(frame.packet())))?;
+    if signal == Signal::Connected {
+        did.push(Did::Connected);
+    }
+    Ok(())
+}
+
+fn masked(first: u8, payload: &[u8]) -> Vec<u8> {
+    let mask = [0x0f, 0xf0, 0xaa, 0x55];
+    assert!(payload.len() < 126);
+    let head = [&[first, 0x80 | payload.len() as u8], &mask[..]].concat();
+    head.into_iter().chain(payload.iter().zip(mask.iter().cycle()).map(|(byte, key)| byte ^ key)).collect()
+}
+
+/// Plays the lines. Whenever the client's turn comes, the server has done all it had to, and nothing else.
+fn check(client: &str, revision: Revision, polling: bool, lines: &[Line]) {
+    let mut world = World::open(revision, polling);
+    let mut expected = Vec::new();
+    for line in lines {
+        match line {
+            Says(text) => expected.push(Did::Said((*text).into())),
+            IsConnected => expected.push(Did::Connected),
+            Steps(step) => expected.push(Did::Stepped(*step)),
+            Ends(reason) => expected.push(Did::Ended(*reason)),
+            Ws(_) | WsBinary(_) | WsClose(_) | Post(..) | Wait(_) => {
+                assert_eq!(world.did, expected, "{client}");
+                world.play(line);
+            }
+        }
+    }
+    assert_eq!(world.did, expected, "{client}");
+}
+
+const GOODBYE: Line = Ends(CloseReason::ClientGoodbye);
+const JS_TEXT: &str = "text/plain;charset=UTF-8";
+const OCTETS: &str = "application/octet-stream";
+const PLACEHOLDER: &str = r#"451-["bin",{"_placeholder":true,"num":0}]"#;
+
+#[test]
+fn javascript_1_0_6_in_a_browser_speaks_revision_2() {
+    check(
+        "socket.io-client 1.0.6, websocket",
+        Revision::V2,
+        false,
+        &[
+            // This version encodes UTF-8 twice on websockets too.
+            Ws("42[\"hello\",{\"a\":\"í\u{95}\u{9c}ð\u{9f}\u{98}\u{80}\"}]"),
+            Wait(600),
+            Ws("2"),
+            Says("3"),
+            Wait(600),
+            Ws("2"),
+            Says("3"),
+            Ws("41"),
+            GOODBYE,
+        ],
+    );
+    check(
+        "socket.io-client 1.0.6, polling",
+        Revision::V2,
+        true,
+        &[
+            Post(JS_TEXT, "27:42[\"hello\",{\"a\":\"í\u{95}\u{9c}ð\u{9f}\u{98}\u{80}\"}]".as_bytes()),
+            Post(JS_TEXT, b"1:2"),
+            Says("3"),
+            Post(JS_TEXT, b"2:41"),
+            GOODBYE,
+        ],
+    );
+}
+
+#[test]
+fn javascript_1_7_4_asks_for_namespaces_without_a_comma() {
+    check(
+        "socket.io-client 1.7.4, websocket",
+        Revision::V3,
+        false,
+        &[
+            Ws("40/nope"),
+            Says("44/nope,\"Invalid namespace\""),
+            Ws("420[\"hello\",{\"a\":\"한😀\"}]"),
+            Ws(PLACEHOLDER),
+            WsBinary(&[4, 1, 2, 255]),
+            Ws("2"),
+            Says("3"),
+            Ws("41"),
+            GOODBYE,
+        ],
+    );
+    check(
+        "socket.io-client 1.7.4, polling",
+        Revision::V3,
+        true,
+        &[
+            Post(JS_TEXT, b"7:40/nope"),
+            Says("44/nope,\"Invalid namespace\""),
+            Post(JS_TEXT, "28:420[\"hello\",{\"a\":\"í\u{95}\u{9c}ð\u{9f}\u{98}\u{80}\"}]".as_bytes()),
+            Post(JS_TEXT, b"41:451-[\"bin\",{\"_placeholder\":true,\"num\":0}]6:b4AQL/"),
+            Post(JS_TEXT, b"1:2"),
+            Says("3"),
+            Post(JS_TEXT, b"1:1"),
+            GOODBYE,
+        ],
+    );
+}
+
+#[test]
+fn javascript_2_0_3_counts_utf_16_units_and_posts_while_it_probes() {
+    check(
+        "socket.io-client 2.0.3, polling, then websocket",
+        Revision::V3,
+        true,
+        &[
+            Post(JS_TEXT, b"8:40/nope,"),
+            Says("44/nope,\"Invalid namespace\""),
+            Ws("2probe"),
+            Steps(Step::Probed),
+            Post(JS_TEXT, "24:420[\"hello\",{\"a\":\"한😀\"}]".as_bytes()),
+            Ws("5"),
+            Steps(Step::Upgraded),
+            Ws(PLACEHOLDER),
+            WsBinary(&[4, 1, 2, 255]),
+            Ws("2"),
+            Says("3"),
+            Ws("41"),
+            GOODBYE,
+        ],
+    );
+}
+
+#[test]
+fn javascript_4_8_1_connects_by_itself_and_answers_pings() {
+    check(
+        "socket.io-client 4.8.1, websocket",
+        Revision::V4,
+        false,
+        &[
+            Ws("40"),
+            Says("40{\"sid\":\"s1\"}"),
+            IsConnected,
+            Ws("40/nope,"),
+            Says("44/nope,{\"message\":\"Invalid namespace\"}"),
+            Ws("420[\"hello\",{\"a\":\"한😀\"}]"),
+            Ws(PLACEHOLDER),
+            WsBinary(&[1, 2, 255]),
+            Wait(700),
+            Says("2"),
+            Ws("3"),
+            Wait(699),
+            Wait(1),
+            Says("2"),
+            Ws("3"),
+            Ws("41"),
+            GOODBYE,
+        ],
+    );
+    check(
+        "socket.io-client 4.8.1, polling",
+        Revision::V4,
+        true,
+        &[
+            Post(JS_TEXT, b"40"),
+            Says("40{\"sid\":\"s1\"}"),
+            IsConnected,
+            Post(
+                JS_TEXT,
+                "420[\"hello\",{\"a\":\"한😀\"}]\u{1e}451-[\"bin\",{\"_placeholder\":true,\"num\":0}]\u{1e}bAQL/"
+                    .as_bytes(),
+            ),
+            Post(JS_TEXT, b"3"),
+            Ws("2probe"),
+            Steps(Step::Probed),
+            Post(JS_TEXT, b"40/nope,"),
+            Says("44/nope,{\"message\":\"Invalid namespace\"}"),
+            Ws("5"),
+            Steps(Step::Upgraded),
+            Wait(700),
+            Says("2"),
+            Ws("3"),
+            WsClose(1001),
+            GOODBYE,
+        ],
+    );
+}
+
+#[test]
+fn python_with_engineio_3_posts_binary_framing_and_pings_first() {
+    check(
+        "python-socketio 4.6 with python-engineio 3.14, polling",
+        Revision::V3,
+        true,
+        &[
+            Post(OCTETS, b"\0\x01\xff2"),
+            Says("3"),
+            Post(
+                OCTETS,
+                b"\0\x03\x08\xff42[\"hello\",{\"a\":\"\\ud55c\\ud83d\\ude00\"}]\
+                  \0\x04\x01\xff451-[\"bin\",{\"_placeholder\":true,\"num\":0}]\x01\x04\xff\x04\x01\x02\xff",
+            ),
+            Post(OCTETS, b"\0\x02\xff41\0\x01\xff1"),
+            GOODBYE,
+        ],
+    );
+    check(
+        "python-socketio 4.6 with python-engineio 3.14, upgrade",
+        Revision::V3,
+        true,
+        &[
+            Ws("2probe"),
+            Steps(Step::Probed),
+            Ws("5"),
+            Steps(Step::Upgraded),
+            Ws("2"),
+            Says("3"),
+            Ws(PLACEHOLDER),
+            WsBinary(&[4, 1, 2, 255]),
+            WsClose(1000),
+            GOODBYE,
+        ],
+    );
+}
+
+#[test]
+fn python_with_engineio_4_connects_with_an_empty_object() {
+    check(
+        "python-socketio 5, upgrade, then websocket",
+        Revision::V4,
+        true,
+        &[
+            Ws("2probe"),
+            Steps(Step::Probed),
+            Ws("5"),
+            Steps(Step::Upgraded),
+            Ws("40{}"),
+            Says("40{\"sid\":\"s1\"}"),
+            IsConnected,
+            Ws("42[\"hello\",{\"a\":\"\\ud55c\\ud83d\\ude00\"}]"),
+            Ws(PLACEHOLDER),
+            WsBinary(&[1, 2, 255]),
+            Wait(700),
+            Says("2"),
+            Ws("3"),
+            Ws("41"),
+            GOODBYE,
+        ],
+    );
+    check(
+        "python-socketio 5, polling",
+        Revision::V4,
+        true,
+        &[
+            Post("text/plain", b"40{}"),
+            Says("40{\"sid\":\"s1\"}"),
+            IsConnected,
+            Post("text/plain", b"41\x1e1"),
+            GOODBYE,
+        ],
+    );
+}

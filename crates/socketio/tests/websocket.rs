@@ -1,0 +1,261 @@
+//! The websocket decoder: boundary lengths, fragments cut at every byte, and every rule a client can break.
+
+use socketio::websocket::{DEFAULT_MAX_MESSAGE_BYTES, Decoder, Event, MAX_FRAGMENTS, NO_STATUS, WsError};
+
+const MASK: [u8; 4] = [0x12, 0xe4, 0x7f, 0x01];
+const FIN: u8 = 0x80;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Got {
+    Text(String),
+    Binary(Vec<u8>),
+    Ping(Vec<u8>),
+    Pong,
+    Close(u16),
+}
+
+impl From<Event<'_>> for Got {
+    fn from(event: Event<'_>) -> Self {
+        match event {
+            Event::Text(text) => Self::Text(text.into()),
+            Event::Binary(bytes) => Self::Binary(bytes.into()),
+            Event::Ping(payload) => Self::Ping(payload.into()),
+            Event::Pong => Self::Pong,
+            Event::Close(code) => Self::Close(code),
+        }
+    }
+}
+
+fn masked(first: u8, payload: &[u8]) -> Vec<u8> {
+    let mut frame = vec![first];
+    match payload.len() {
+        short @ 0..126 => frame.push(0x80 | short as u8),
+        medium @ 126..0x1_0000 => {
+            frame.push(0x80 | 126);
+            frame.extend((medium as u16).to_be_bytes());
+        }
+        long => {
+            frame.push(0x80 | 127);
+            frame.extend((long as u64).to_be_bytes());
+        }
+    }
+    frame.extend(MASK);
+    frame.extend(payload.iter().zip(MASK.iter().cycle()).map(|(byte, key)| byte ^ key));
+    frame
+}
+
+fn text(payload: &str) -> Vec<u8> {
+    masked(FIN | 1, payload.as_bytes())
+}
+
+fn feed(decoder: &mut Decoder, bytes: &[u8], got: &mut Vec<Got>) -> Result<(), WsError> {
+    decoder.decode(&mut bytes.to_vec(), |event| {
+        got.push(event.into());
+        Ok(())
+    })
+}
+
+/// Decodes the pieces one after another.
+fn decode_all<'a>(limit: u32, pieces: impl IntoIterator<Item = &'a [u8]>) -> (Vec<Got>, Result<(), WsError>) {
+    let (mut decoder, mut got) = (Decoder::new(limit), Vec::new());
+    for piece in pieces {
+        if let Err(error) = feed(&mut decoder, piece, &mut got) {
+            assert_eq!(decoder.heap_bytes(), 0, "an error frees everything");
+            return (got, Err(error));
+        }
+    }
+    (got, Ok(()))
+}
+
+/// A fragmented text message with a ping inside, a binary one, an empty one, a pong and a close.
+fn conversation() -> (Vec<u8>, Vec<Got>) {
+    let hangul = "안녕 😀".as_bytes();
+    let stream = [
+        text("2probe"),
+        // The cut lies inside of a character: only the whole message has to be UTF-8.
+        masked(1, &hangul[..4]),
+        masked(0, &hangul[4..9]),
+        masked(FIN | 9, b"are you there"),
+        masked(0, b""),
+        masked(FIN, &hangul[9..]),
+        masked(FIN | 2, &[0, 0xff, 0xfe]),
+        text(""),
+        text(&"x".repeat(130)),
+        masked(FIN | 0xa, b"pong"),
+        masked(FIN | 8, b"\x03\xe9going"),
+    ]
+    .concat();
+    let got = vec![
+        Got::Text("2probe".into()),
+        Got::Ping(b"are you there".into()),
+        Got::Text("안녕 😀".into()),
+        Got::Binary(vec![0, 0xff, 0xfe]),
+        Got::Text(String::new()),
+        Got::Text("x".repeat(130)),
+        Got::Pong,
+        Got::Close(1001),
+    ];
+    (stream, got)
+}
+
+#[test]
+fn a_conversation_reads_the_same_cut_at_every_byte() {
+    let (stream, expected) = conversation();
+    assert_eq!(decode_all(1000, [&stream[..]]), (expected.clone(), Ok(())));
+    for cut in 0..=stream.len() {
+        let (head, tail) = stream.split_at(cut);
+        assert_eq!(decode_all(1000, [head, tail]), (expected.clone(), Ok(())), "cut at {cut}");
+    }
+    for size in 1..20 {
+        assert_eq!(decode_all(1000, stream.chunks(size)), (expected.clone(), Ok(())), "pieces of {size}");
+    }
+}
+
+#[test]
+fn nothing_is_kept_between_whole_messages() {
+    let mut decoder = Decoder::new(1000);
+    let mut got = Vec::new();
+    feed(&mut decoder, &text("2"), &mut got).unwrap();
+    assert_eq!(decoder.heap_bytes(), 0);
+
+    let frame = text("42[\"a\"]");
+    feed(&mut decoder, &frame[..5], &mut got).unwrap();
+    assert!(decoder.heap_bytes() > 0);
+    feed(&mut decoder, &frame[5..], &mut got).unwrap();
+    assert_eq!(decoder.heap_bytes(), 0);
+
+    feed(&mut decoder, &masked(1, b"4"), &mut got).unwrap();
+    assert!(decoder.heap_bytes() > 0);
+    feed(&mut decoder, &masked(FIN, b"1"), &mut got).unwrap();
+    assert_eq!(decoder.heap_bytes(), 0);
+    assert_eq!(got, ["2", "42[\"a\"]", "41"].map(|text| Got::Text(text.into())));
+}
+
+#[test]
+fn every_length_class_is_read_at_its_boundary() {
+    for length in [0, 1, 125, 126, 127, 65_535, 65_536] {
+        let payload = "k".repeat(length);
+        let (got, end) = decode_all(70_000, [&text(&payload)[..]]);
+        assert_eq!((got, end), (vec![Got::Text(payload)], Ok(())), "{length}");
+    }
+}
+
+#[test]
+fn a_message_may_be_exactly_as_long_as_the_limit() {
+    let limit = DEFAULT_MAX_MESSAGE_BYTES as usize;
+    let whole = text(&"m".repeat(limit));
+    assert_eq!(decode_all(DEFAULT_MAX_MESSAGE_BYTES, [&whole[..]]).1, Ok(()));
+    let parts = [masked(1, &vec![b'm'; limit]), masked(FIN, b"")].concat();
+    assert_eq!(decode_all(DEFAULT_MAX_MESSAGE_BYTES, [&parts[..]]).1, Ok(()));
+    for over in [
+        // Told from the header alone, before the payload comes.
+        text(&"m".repeat(limit + 1))[..4].to_vec(),
+        [masked(1, &vec![b'm'; limit]), masked(FIN, b"m")].concat(),
+        vec![FIN | 2, 0xff, 0, 0, 0, 1, 0, 0, 0, 0],
+        [masked(1, b"m"), vec![FIN, 0xff, 0x7f, 255, 255, 255, 255, 255, 255, 255]].concat(),
+    ] {
+        assert_eq!(decode_all(DEFAULT_MAX_MESSAGE_BYTES, [&over[..]]), (vec![], Err(WsError::MessageTooBig)));
+    }
+}
+
+#[test]
+fn every_broken_rule_is_told_with_its_close_code() {
+    use WsError::*;
+    let cases: Vec<(&str, Vec<u8>, WsError, u16)> = vec![
+        ("no mask", vec![FIN | 1, 1, b'2'], Unmasked, 1002),
+        ("reserved bit 1", masked(FIN | 0x40 | 1, b"2"), ReservedBits, 1002),
+        ("reserved bit 2", masked(FIN | 0x20 | 1, b"2"), ReservedBits, 1002),
+        ("reserved bit 3", masked(FIN | 0x10 | 1, b"2"), ReservedBits, 1002),
+        ("data opcode 3", masked(FIN | 3, b""), UnknownOpcode, 1002),
+        ("data opcode 7", masked(FIN | 7, b""), UnknownOpcode, 1002),
+        ("control opcode 11", masked(FIN | 11, b""), UnknownOpcode, 1002),
+        ("control opcode 15", masked(FIN | 15, b""), UnknownOpcode, 1002),
+        ("ping of 126 bytes", masked(FIN | 9, &[0; 126]), BadControlFrame, 1002),
+        ("close of 126 bytes", masked(FIN | 8, &[0; 126]), BadControlFrame, 1002),
+        ("fragmented ping", masked(9, b""), BadControlFrame, 1002),
+        ("continuation of nothing", masked(FIN, b"x"), BadFragmentation, 1002),
+        ("text inside of a text", [masked(1, b"a"), masked(FIN | 1, b"b")].concat(), BadFragmentation, 1002),
+        ("binary inside of a text", [masked(1, b"a"), masked(2, b"b")].concat(), BadFragmentation, 1002),
+        ("125 in two bytes", vec![FIN | 1, 0xfe, 0, 125, 0, 0, 0, 0], BadLength, 1002),
+        ("65535 in eight bytes", vec![FIN | 1, 0xff, 0, 0, 0, 0, 0, 0, 255, 255], BadLength, 1002),
+        ("length with its top bit", vec![FIN | 1, 0xff, 128, 0, 0, 0, 0, 1, 0, 0], BadLength, 1002),
+        ("text that is not UTF-8", masked(FIN | 1, b"4\xff"), InvalidUtf8, 1007),
+        ("text that is a lone surrogate", masked(FIN | 1, b"4\xed\xa0\x80"), InvalidUtf8, 1007),
+        (
+            "fragments that are not UTF-8",
+            [masked(1, b"4\xed"), masked(FIN, b"x")].concat(),
+            InvalidUtf8,
+            1007,
+        ),
+        ("close of one byte", masked(FIN | 8, b"\x03"), BadClose, 1002),
+        ("close with a bad reason", masked(FIN | 8, b"\x03\xe8\xff"), InvalidUtf8, 1007),
+        (
+            "too many fragments",
+            [masked(1, b""), masked(0, b"").repeat(usize::from(MAX_FRAGMENTS))].concat(),
+            TooManyFragments,
+            1008,
+        ),
+    ];
+    for (what, bytes, error, code) in cases {
+        assert_eq!(decode_all(1000, [&bytes[..]]), (vec![], Err(error)), "{what}");
+        assert_eq!(error.close_code(), code, "{what}");
+    }
+}
+
+#[test]
+fn a_bad_frame_is_refused_at_its_first_bad_byte() {
+    for (bytes, error) in [
+        (&[FIN | 0x40 | 1][..], WsError::ReservedBits),
+        (&[FIN | 3], WsError::UnknownOpcode),
+        (&[FIN], WsError::BadFragmentation),
+        (&[FIN | 1, 5], WsError::Unmasked),
+    ] {
+        assert_eq!(decode_all(1000, [bytes]), (vec![], Err(error)));
+    }
+}
+
+#[test]
+fn as_many_fragments_as_allowed_make_a_message() {
+    let middle = masked(0, b"").repeat(usize::from(MAX_FRAGMENTS) - 2);
+    let stream = [masked(1, b"4"), middle, masked(FIN, b"1")].concat();
+    assert_eq!(decode_all(1000, [&stream[..]]), (vec![Got::Text("41".into())], Ok(())));
+}
+
+#[test]
+fn close_codes_are_those_that_may_be_sent() {
+    for code in [1000, 1001, 1002, 1003, 1007, 1011, 1014, 3000, 4999_u16] {
+        let close = masked(FIN | 8, &code.to_be_bytes());
+        assert_eq!(decode_all(1000, [&close[..]]), (vec![Got::Close(code)], Ok(())));
+    }
+    for code in [0, 999, 1004, 1005, 1006, 1015, 2999, 5000, 65_535_u16] {
+        let close = masked(FIN | 8, &code.to_be_bytes());
+        assert_eq!(decode_all(1000, [&close[..]]), (vec![], Err(WsError::BadClose)), "{code}");
+    }
+    assert_eq!(decode_all(1000, [&masked(FIN | 8, b"")[..]]), (vec![Got::Close(NO_STATUS)], Ok(())));
+}
+
+#[test]
+fn nothing_is_read_behind_a_close_or_an_error() {
+    let close = [masked(FIN | 8, b""), text("2")].concat();
+    let mut decoder = Decoder::new(1000);
+    let mut got = Vec::new();
+    assert_eq!(feed(&mut decoder, &close, &mut got), Ok(()));
+    assert_eq!(feed(&mut decoder, &text("2"), &mut got), Ok(()));
+    assert_eq!(got, [Got::Close(NO_STATUS)]);
+
+    let mut decoder = Decoder::new(1000);
+    assert_eq!(feed(&mut decoder, &masked(FIN | 3, b""), &mut got), Err(WsError::UnknownOpcode));
+    assert_eq!(feed(&mut decoder, &text("2"), &mut got), Ok(()));
+    assert_eq!(got.len(), 1);
+}
+
+#[test]
+fn the_caller_can_stop_at_an_event() {
+    let mut input = [text("1"), text("2")].concat();
+    let mut seen = 0;
+    let end: Result<(), socketio::CloseReason> = Decoder::new(1000).decode(&mut input, |_| {
+        seen += 1;
+        Err(socketio::CloseReason::ClientGoodbye)
+    });
+    assert_eq!((end, seen), (Err(socketio::CloseReason::ClientGoodbye), 1));
+}
