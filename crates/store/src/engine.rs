@@ -1,0 +1,404 @@
+//! The store: one way in for both engines.
+
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::Poll;
+use std::time::Duration;
+
+use crate::migrate::{MIGRATIONS, Migration};
+use crate::postgres::{self, Postgres};
+use crate::sqlite::{self, Sqlite};
+use crate::{Row, StoreError, Value};
+
+/// The longest any caller waits for the store, queue and commit included. Half a second short of the three that a
+/// request may take while the store is gone, so that the refusal still reaches its caller in time.
+pub const DEADLINE: Duration = Duration::from_millis(2_500);
+
+/// Requests that may wait for one kind of work (writes, reads); the next is refused at once with
+/// [`StoreError::Busy`].
+pub const QUEUE_CAP: usize = 4_096;
+
+/// Threads that read from a SQLite file.
+pub const SQLITE_READERS: usize = 4;
+
+/// PostgreSQL connections for transactions.
+pub const POSTGRES_CONNECTIONS: usize = 16;
+
+/// PostgreSQL connections that share single look-ups, many under way on each.
+pub const POSTGRES_READ_CONNECTIONS: usize = 4;
+
+/// A boxed future that may move between threads: what a closure over a [`Tx`] returns.
+pub type BoxFuture<'t, T> = Pin<Box<dyn Future<Output = T> + Send + 't>>;
+
+/// Where the rows live.
+#[derive(Debug, Clone)]
+pub enum Target {
+    /// One file, used by this process alone.
+    Sqlite {
+        /// The data file; made if missing, its folder is not.
+        path: PathBuf,
+    },
+    /// A server, shared by many nodes.
+    Postgres {
+        /// `postgres://user:password@host:port/database`.
+        url: DatabaseUrl,
+    },
+}
+
+/// A database URL. It holds a password, so it has no `Display` and its `Debug` shows nothing.
+#[derive(Clone)]
+pub struct DatabaseUrl(String);
+
+impl DatabaseUrl {
+    pub(crate) fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<String> for DatabaseUrl {
+    fn from(url: String) -> Self {
+        Self(url)
+    }
+}
+
+impl fmt::Debug for DatabaseUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("DatabaseUrl")
+    }
+}
+
+/// How to run the store. `Options::default()` is right in production.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// The schema's history, oldest first.
+    pub migrations: &'static [Migration],
+    /// Requests that may wait, for writes and for reads each.
+    pub queue_cap: usize,
+    /// Reader threads on SQLite.
+    pub sqlite_readers: usize,
+    /// Connections for transactions on PostgreSQL.
+    pub postgres_connections: usize,
+    /// Connections for [`Store::read`] on PostgreSQL.
+    pub postgres_read_connections: usize,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            migrations: MIGRATIONS,
+            queue_cap: QUEUE_CAP,
+            sqlite_readers: SQLITE_READERS,
+            postgres_connections: POSTGRES_CONNECTIONS,
+            postgres_read_connections: POSTGRES_READ_CONNECTIONS,
+        }
+    }
+}
+
+/// What the store has done since it was opened, for metrics and load reports.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Write requests that were committed.
+    pub committed: u64,
+    /// Write requests that were rolled back: refused by their rules, failed, or in a batch whose commit failed.
+    pub rolled_back: u64,
+    /// Commits that made those requests durable. On SQLite each is one sync that many requests share; on PostgreSQL
+    /// each is one request's, and the server shares its syncs by itself.
+    pub syncs: u64,
+    /// Most requests that shared one commit.
+    pub largest_batch: u64,
+    /// Requests, reads included, refused or given up with [`StoreError::Busy`].
+    pub busy: u64,
+    /// Writes waiting right now for the writer's thread or for a connection.
+    pub waiting: usize,
+}
+
+/// The counters behind [`Stats`].
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    pub committed: AtomicU64,
+    pub rolled_back: AtomicU64,
+    pub syncs: AtomicU64,
+    pub largest_batch: AtomicU64,
+    pub busy: AtomicU64,
+}
+
+impl Counters {
+    pub fn add(counter: &AtomicU64, n: u64) {
+        counter.fetch_add(n, Ordering::Relaxed);
+    }
+
+    /// Counts the error if it says that the store was busy.
+    pub fn refused(&self, error: StoreError) -> StoreError {
+        if matches!(error, StoreError::Busy(_)) {
+            Self::add(&self.busy, 1);
+        }
+        error
+    }
+
+    pub fn stats(&self, waiting: usize) -> Stats {
+        Stats {
+            committed: self.committed.load(Ordering::Relaxed),
+            rolled_back: self.rolled_back.load(Ordering::Relaxed),
+            syncs: self.syncs.load(Ordering::Relaxed),
+            largest_batch: self.largest_batch.load(Ordering::Relaxed),
+            busy: self.busy.load(Ordering::Relaxed),
+            waiting,
+        }
+    }
+}
+
+/// An open store. Clones share it.
+#[derive(Clone)]
+pub struct Store(Engine);
+
+#[derive(Clone)]
+enum Engine {
+    Sqlite(Arc<Sqlite>),
+    Postgres(Arc<Postgres>),
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let engine = match self.0 {
+            Engine::Sqlite(_) => "sqlite",
+            Engine::Postgres(_) => "postgres",
+        };
+        f.debug_tuple("Store").field(&engine).finish()
+    }
+}
+
+impl Store {
+    /// Opens the store and brings its schema up to date.
+    ///
+    /// Fails with [`StoreError::Open`] if another process has the SQLite file, the PostgreSQL URL asks for TLS, the
+    /// database is not UTF-8, or its schema is newer than, or other than, this program's.
+    pub async fn open(target: Target, options: Options) -> Result<Self, StoreError> {
+        Ok(Self(match target {
+            Target::Sqlite { path } => Engine::Sqlite(Arc::new(Sqlite::open(path, options).await?)),
+            Target::Postgres { url } => Engine::Postgres(Arc::new(Postgres::open(&url, options).await?)),
+        }))
+    }
+
+    /// One write transaction: all of the closure's statements or none, answered after the sync, within [`DEADLINE`].
+    ///
+    /// `Err` from the closure, a failed statement or a panic rolls back just this request. The closure awaits nothing
+    /// but its `Tx`. A caller that stops waiting does not stop the work: it is done whole or not at all.
+    ///
+    /// ```no_run
+    /// # use store::{Store, StoreError, params};
+    /// # async fn use_code(store: Store, now: i64, id: String) -> Result<(), StoreError> {
+    /// store.write(move |tx| Box::pin(async move {
+    ///     tx.execute("UPDATE codes SET used_at = $1 WHERE id = $2", params![now, id]).await?;
+    ///     Ok::<_, StoreError>(())
+    /// })).await?;
+    /// # Ok(()) }
+    /// ```
+    pub async fn write<T, E, F>(&self, work: F) -> Result<T, E>
+    where
+        F: for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<T, E>> + Send + 'static,
+        T: Send + 'static,
+        E: From<StoreError> + Send + 'static,
+    {
+        match &self.0 {
+            Engine::Sqlite(engine) => engine.write(work).await,
+            Engine::Postgres(engine) => engine.write(work).await,
+        }
+    }
+
+    /// Reads, within [`DEADLINE`]; a write fails with [`StoreError::ReadOnly`].
+    ///
+    /// Each statement sees everything committed before it. Only on SQLite do several statements see the same moment:
+    /// on PostgreSQL each is its own single round trip. Use [`Store::snapshot`] where they must agree.
+    pub async fn read<T, E, F>(&self, work: F) -> Result<T, E>
+    where
+        F: for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<T, E>> + Send + 'static,
+        T: Send + 'static,
+        E: From<StoreError> + Send + 'static,
+    {
+        match &self.0 {
+            Engine::Sqlite(engine) => engine.read(work).await,
+            Engine::Postgres(engine) => engine.read(work).await,
+        }
+    }
+
+    /// [`Store::read`] whose statements all see the same moment, on both engines. On PostgreSQL it costs two more
+    /// round trips and a connection of its own meanwhile.
+    pub async fn snapshot<T, E, F>(&self, work: F) -> Result<T, E>
+    where
+        F: for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<T, E>> + Send + 'static,
+        T: Send + 'static,
+        E: From<StoreError> + Send + 'static,
+    {
+        match &self.0 {
+            Engine::Sqlite(engine) => engine.read(work).await,
+            Engine::Postgres(engine) => engine.snapshot(work).await,
+        }
+    }
+
+    /// What the store has done since it was opened.
+    pub fn stats(&self) -> Stats {
+        match &self.0 {
+            Engine::Sqlite(engine) => engine.stats(),
+            Engine::Postgres(engine) => engine.stats(),
+        }
+    }
+
+    /// Finishes what was accepted, refuses the rest with [`StoreError::Unavailable`], folds SQLite's log into its
+    /// file and lets the file go. Later calls do nothing.
+    pub async fn close(&self) {
+        match &self.0 {
+            Engine::Sqlite(engine) => engine.close().await,
+            Engine::Postgres(engine) => engine.close().await,
+        }
+    }
+}
+
+/// A transaction under way: the one thing that runs SQL.
+///
+/// After a statement failed, every later one fails with [`StoreError::Aborted`] and nothing is committed, as
+/// PostgreSQL has it. To go on after a conflict, say so in the statement: `ON CONFLICT DO NOTHING`.
+pub struct Tx {
+    pub(crate) link: Link,
+    /// Set while a statement runs and for good if it fails, or if its future was dropped half way.
+    failed: bool,
+}
+
+/// What a [`Tx`] talks through.
+pub(crate) enum Link {
+    Sqlite(sqlite::Connection),
+    Postgres(postgres::Connection),
+}
+
+impl Tx {
+    pub(crate) fn new(link: Link) -> Self {
+        Self { link, failed: false }
+    }
+
+    /// Runs a statement and gives its rows.
+    pub async fn query(&mut self, sql: &'static str, params: &[Value<'_>]) -> Result<Vec<Row>, StoreError> {
+        self.begin_statement(sql, params)?;
+        let rows = match &mut self.link {
+            Link::Sqlite(connection) => connection.query(sql, params)?,
+            Link::Postgres(connection) => connection.query(sql, params).await?,
+        };
+        self.failed = false;
+        Ok(rows)
+    }
+
+    /// Runs a statement that gives one row or none; more is [`StoreError::Misuse`].
+    pub async fn query_opt(
+        &mut self,
+        sql: &'static str,
+        params: &[Value<'_>],
+    ) -> Result<Option<Row>, StoreError> {
+        let mut rows = self.query(sql, params).await?;
+        match rows.len() {
+            0 | 1 => Ok(rows.pop()),
+            _ => Err(StoreError::Misuse("query_opt or query_one found more than one row")),
+        }
+    }
+
+    /// Runs a statement that gives exactly one row; none is [`StoreError::NoRow`].
+    pub async fn query_one(&mut self, sql: &'static str, params: &[Value<'_>]) -> Result<Row, StoreError> {
+        self.query_opt(sql, params).await?.ok_or(StoreError::NoRow)
+    }
+
+    /// Runs a statement and gives the number of rows that it inserted, updated or deleted.
+    pub async fn execute(&mut self, sql: &'static str, params: &[Value<'_>]) -> Result<u64, StoreError> {
+        self.begin_statement(sql, params)?;
+        let changed = match &mut self.link {
+            Link::Sqlite(connection) => connection.execute(sql, params)?,
+            Link::Postgres(connection) => connection.execute(sql, params).await?,
+        };
+        self.failed = false;
+        Ok(changed)
+    }
+
+    /// What both engines must refuse alike.
+    fn begin_statement(&mut self, sql: &str, params: &[Value<'_>]) -> Result<(), StoreError> {
+        if self.failed {
+            return Err(StoreError::Aborted);
+        }
+        self.failed = true;
+        if controls_transaction(sql) {
+            return Err(StoreError::Misuse("a transaction cannot be begun or ended by a statement"));
+        }
+        if params.iter().any(|value| matches!(value, Value::Text(text) if text.contains('\0'))) {
+            return Err(StoreError::NulInText);
+        }
+        Ok(())
+    }
+}
+
+/// Whether the statement would end or nest the transaction, and on SQLite that of everyone in the batch.
+fn controls_transaction(sql: &str) -> bool {
+    const WORDS: [&str; 8] = ["ABORT", "BEGIN", "COMMIT", "END", "RELEASE", "ROLLBACK", "SAVEPOINT", "START"];
+    let word =
+        sql.split(|c: char| !c.is_ascii_alphabetic()).find(|word| !word.is_empty()).unwrap_or_default();
+    WORDS.iter().any(|control| word.eq_ignore_ascii_case(control))
+}
+
+/// The closure of a request, for the signatures inside this crate.
+pub(crate) trait Work<T, E>:
+    for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<T, E>> + Send + 'static
+{
+}
+
+impl<T, E, F> Work<T, E> for F where
+    F: for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<T, E>> + Send + 'static
+{
+}
+
+/// Runs a request's closure: a panic becomes [`StoreError::Panicked`], and success that was claimed over a failed
+/// statement becomes [`StoreError::Aborted`].
+pub(crate) async fn run<T, E: From<StoreError>>(work: impl Work<T, E>, tx: &mut Tx) -> Result<T, E> {
+    tx.failed = false;
+    let outcome = contain_panic(work, tx).await;
+    match outcome {
+        Ok(_) if tx.failed => Err(StoreError::Aborted.into()),
+        outcome => outcome,
+    }
+}
+
+async fn contain_panic<T, E: From<StoreError>>(work: impl Work<T, E>, tx: &mut Tx) -> Result<T, E> {
+    let panicked = || E::from(StoreError::Panicked);
+    let mut future = catch_unwind(AssertUnwindSafe(|| work(tx))).map_err(|_| panicked())?;
+    poll_fn(move |context| {
+        // Nothing that the closure touched is looked at again: the request's savepoint or transaction goes too.
+        catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context)))
+            .unwrap_or_else(|_| Poll::Ready(Err(panicked())))
+    })
+    .await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statements_that_end_a_transaction_are_told_apart() {
+        for sql in ["COMMIT", " rollback ", "\n\tBegin immediate", "SAVEPOINT a", ";END", "RELEASE a"] {
+            assert!(controls_transaction(sql), "{sql}");
+        }
+        for sql in [
+            "",
+            "SELECT 1",
+            "UPDATE begins SET a = 1",
+            "DELETE FROM commit_log",
+            "WITH a AS (SELECT 1) SELECT 1",
+        ] {
+            assert!(!controls_transaction(sql), "{sql}");
+        }
+    }
+
+    #[test]
+    fn a_database_url_shows_nothing_of_itself() {
+        let target = Target::Postgres { url: "postgres://u:hunter2@h/d".to_owned().into() };
+        assert!(!format!("{target:?}").contains("hunter2"));
+    }
+}

@@ -1,0 +1,215 @@
+//! PostgreSQL: a pool of connections for transactions, and a few shared ones for single look-ups.
+
+mod connection;
+mod connector;
+mod lanes;
+
+use std::future::Future;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use deadpool_postgres::{Manager, ManagerConfig, Pool, PoolError, RecyclingMethod, Runtime, TimeoutType};
+use tokio::sync::{Semaphore, SemaphorePermit, TryAcquireError};
+
+pub(crate) use connection::Connection;
+
+use crate::engine::{Counters, DatabaseUrl, Link, Tx, Work, run};
+use crate::{DEADLINE, Options, Stats, StoreError};
+use connection::Lease;
+use connector::Connector;
+use lanes::Lanes;
+
+/// The longest a transaction waits for a free connection. Some of [`DEADLINE`] is left to use it.
+const ACQUIRE_DEADLINE: Duration = Duration::from_millis(2_000);
+
+/// The longest [`Postgres::close`] waits for accepted work.
+const CLOSE_DEADLINE: Duration = Duration::from_secs(10);
+
+const BEGIN_WRITE: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
+const BEGIN_SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+
+/// An open PostgreSQL database.
+pub(crate) struct Postgres {
+    pool: Pool,
+    lanes: Lanes,
+    /// One for each transaction that waits or runs.
+    transactions: Semaphore,
+    /// One for each look-up under way.
+    lookups: Semaphore,
+    /// How many of each there are.
+    queue_cap: u32,
+    counters: Counters,
+}
+
+impl Postgres {
+    pub async fn open(url: &DatabaseUrl, options: Options) -> Result<Self, StoreError> {
+        let config = connector::parse(url)?;
+        connector::prepare_database(&config, options.migrations).await?;
+        // Whether a connection is closed is known at once; asking the server each time would cost a round trip.
+        let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
+        let pool = Pool::builder(Manager::from_connect(config.clone(), Connector::for_writing(), recycling))
+            .max_size(options.postgres_connections.max(1))
+            .wait_timeout(Some(ACQUIRE_DEADLINE))
+            .create_timeout(Some(connector::CONNECT_DEADLINE))
+            .runtime(Runtime::Tokio1)
+            .build()
+            .map_err(|_| StoreError::Open("the connection pool cannot be built".to_owned()))?;
+        let queue_cap =
+            u32::try_from(options.queue_cap).unwrap_or(u32::MAX).min(Semaphore::MAX_PERMITS as u32);
+        Ok(Self {
+            pool,
+            lanes: Lanes::new(config, options.postgres_read_connections.max(1)),
+            transactions: Semaphore::new(queue_cap as usize),
+            lookups: Semaphore::new(queue_cap as usize),
+            queue_cap,
+            counters: Counters::default(),
+        })
+    }
+
+    /// In a task of its own: a caller that stops waiting must not stop a transaction half way.
+    pub async fn write<T, E, F>(self: &Arc<Self>, work: F) -> Result<T, E>
+    where
+        F: Work<T, E>,
+        T: Send + 'static,
+        E: From<StoreError> + Send + 'static,
+    {
+        let engine = self.clone();
+        let task = tokio::spawn(async move {
+            let _permit = engine.permit(&engine.transactions)?;
+            let outcome = engine.transact(BEGIN_WRITE, work).await;
+            let counter = match &outcome {
+                Ok(_) => &engine.counters.committed,
+                Err(_) => &engine.counters.rolled_back,
+            };
+            Counters::add(counter, 1);
+            if outcome.is_ok() {
+                Counters::add(&engine.counters.syncs, 1);
+                engine.counters.largest_batch.fetch_max(1, Ordering::Relaxed);
+            }
+            outcome
+        });
+        task.await.unwrap_or_else(|stopped| {
+            let error = if stopped.is_panic() { StoreError::Panicked } else { StoreError::CommitUnknown };
+            Err(error.into())
+        })
+    }
+
+    pub async fn snapshot<T, E, F>(&self, work: F) -> Result<T, E>
+    where
+        F: Work<T, E>,
+        E: From<StoreError>,
+    {
+        let _permit = self.permit(&self.transactions)?;
+        self.transact(BEGIN_SNAPSHOT, work).await
+    }
+
+    pub async fn read<T, E, F>(&self, work: F) -> Result<T, E>
+    where
+        F: Work<T, E>,
+        E: From<StoreError>,
+    {
+        let _permit = self.permit(&self.lookups)?;
+        let turn = self.lanes.least_loaded();
+        let answer = within_deadline(async {
+            let client = turn.client().await?;
+            run(work, &mut Tx::new(Link::Postgres(Connection::Shared(client)))).await
+        });
+        answer.await.unwrap_or_else(|| {
+            turn.discard();
+            Err(StoreError::Unavailable("the read took too long".to_owned()).into())
+        })
+    }
+
+    async fn transact<T, E: From<StoreError>>(
+        &self,
+        begin: &'static str,
+        work: impl Work<T, E>,
+    ) -> Result<T, E> {
+        let committing = AtomicBool::new(false);
+        within_deadline(self.attempt(begin, work, &committing)).await.unwrap_or_else(|| {
+            Err(if committing.load(Ordering::Relaxed) {
+                StoreError::CommitUnknown
+            } else {
+                StoreError::Unavailable("the transaction took too long".to_owned())
+            }
+            .into())
+        })
+    }
+
+    /// Dropped anywhere, this leaves nothing half done: the connection is thrown away with its transaction.
+    async fn attempt<T, E: From<StoreError>>(
+        &self,
+        begin: &'static str,
+        work: impl Work<T, E>,
+        committing: &AtomicBool,
+    ) -> Result<T, E> {
+        let connection = self.pool.get().await.map_err(|error| self.counters.refused(acquiring(error)))?;
+        let lease = Lease::new(connection);
+        lease.control(begin).await?;
+        let mut tx = Tx::new(Link::Postgres(Connection::Leased(lease)));
+        let outcome = run(work, &mut tx).await;
+        let Link::Postgres(Connection::Leased(lease)) = tx.link else {
+            return Err(StoreError::Misuse("a transaction lost its connection").into());
+        };
+        match outcome {
+            Ok(value) => {
+                committing.store(true, Ordering::Relaxed);
+                lease.commit().await?;
+                Ok(value)
+            }
+            Err(error) => {
+                lease.roll_back().await;
+                Err(error)
+            }
+        }
+    }
+
+    fn permit<'a>(&self, of: &'a Semaphore) -> Result<SemaphorePermit<'a>, StoreError> {
+        of.try_acquire().map_err(|error| match error {
+            TryAcquireError::NoPermits => {
+                self.counters.refused(StoreError::Busy("too many requests are waiting"))
+            }
+            TryAcquireError::Closed => StoreError::closed(),
+        })
+    }
+
+    pub fn stats(&self) -> Stats {
+        self.counters.stats(self.pool.status().waiting)
+    }
+
+    pub async fn close(&self) {
+        // Whoever holds every permit is alone; the permits are kept until nobody can ask for one.
+        let alone = async {
+            tokio::join!(
+                self.transactions.acquire_many(self.queue_cap),
+                self.lookups.acquire_many(self.queue_cap)
+            )
+        };
+        let alone = tokio::time::timeout(CLOSE_DEADLINE, alone).await;
+        if alone.is_err() {
+            tracing::warn!("the PostgreSQL store did not finish its accepted work in time");
+        }
+        self.transactions.close();
+        self.lookups.close();
+        self.pool.close();
+        self.lanes.close().await;
+    }
+}
+
+/// `None` if [`DEADLINE`] passed first.
+async fn within_deadline<T>(work: impl Future<Output = T>) -> Option<T> {
+    tokio::time::timeout(DEADLINE, work).await.ok()
+}
+
+fn acquiring(error: PoolError) -> StoreError {
+    match error {
+        PoolError::Timeout(TimeoutType::Wait) => StoreError::Busy("all connections are in use"),
+        PoolError::Timeout(_) => StoreError::Unavailable("the server does not answer".to_owned()),
+        PoolError::Backend(error) => connection::failure(&error, ""),
+        PoolError::Closed => StoreError::closed(),
+        PoolError::NoRuntimeSpecified | PoolError::PostCreateHook(_) => {
+            StoreError::Unavailable("the connection pool cannot connect".to_owned())
+        }
+    }
+}

@@ -1,0 +1,319 @@
+//! A connection in use: how a statement runs on it, how its transaction ends, and what its errors mean to us.
+
+use std::error::Error as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use deadpool_postgres::{ClientWrapper, Object};
+use tokio_postgres::error::SqlState;
+use tokio_postgres::types::private::BytesMut;
+use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
+use tokio_postgres::{Error, Statement};
+
+use crate::{Row, StoreError, Value};
+
+/// What a transaction's statements go through.
+pub(crate) enum Connection {
+    /// One of the pool's, with a transaction under way.
+    Leased(Lease),
+    /// A read-only one that others use at the same time; each statement stands alone.
+    Shared(Arc<SharedClient>),
+}
+
+impl Connection {
+    fn client(&self) -> &ClientWrapper {
+        match self {
+            Self::Leased(lease) => lease.client(),
+            Self::Shared(shared) => &shared.client,
+        }
+    }
+
+    pub(crate) async fn query(
+        &mut self,
+        sql: &'static str,
+        params: &[Value<'_>],
+    ) -> Result<Vec<Row>, StoreError> {
+        let statement = self.prepare(sql, params).await?;
+        let columns = columns(&statement)?;
+        let bound: Vec<Bound<'_>> = params.iter().map(Bound).collect();
+        let bound: Vec<&(dyn ToSql + Sync)> = bound.iter().map(|value| value as _).collect();
+        let rows = self.client().query(&statement, &bound).await;
+        rows.map_err(|error| self.running(&error, sql))?.iter().map(|row| read(row, &columns)).collect()
+    }
+
+    pub(crate) async fn execute(
+        &mut self,
+        sql: &'static str,
+        params: &[Value<'_>],
+    ) -> Result<u64, StoreError> {
+        let statement = self.prepare(sql, params).await?;
+        let bound: Vec<Bound<'_>> = params.iter().map(Bound).collect();
+        let bound: Vec<&(dyn ToSql + Sync)> = bound.iter().map(|value| value as _).collect();
+        self.client().execute(&statement, &bound).await.map_err(|error| self.running(&error, sql))
+    }
+
+    /// Prepares once per connection, and checks the parameters against the types that the server inferred.
+    async fn prepare(&self, sql: &'static str, params: &[Value<'_>]) -> Result<Statement, StoreError> {
+        let statement = self.client().prepare_cached(sql).await.map_err(|error| {
+            self.note_loss(&error);
+            preparing(&error, sql)
+        })?;
+        check_parameters(statement.params(), params, sql)?;
+        Ok(statement)
+    }
+
+    /// An error from running.
+    fn running(&self, error: &Error, sql: &'static str) -> StoreError {
+        self.note_loss(error);
+        // A plan made before another node's migration: the next call prepares anew.
+        if error.code() == Some(&SqlState::FEATURE_NOT_SUPPORTED) {
+            self.client().statement_cache.clear();
+        }
+        failure(error, sql)
+    }
+
+    /// The driver learns a moment later than the statement that its connection has ended. Nobody else is to be handed
+    /// a shared one in between; a leased one is thrown away because its rollback fails.
+    fn note_loss(&self, error: &Error) {
+        if let Self::Shared(shared) = self
+            && error.code().is_none_or(is_outage)
+        {
+            shared.lost.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+/// A connection for look-ups.
+pub(crate) struct SharedClient {
+    client: ClientWrapper,
+    lost: AtomicBool,
+}
+
+impl SharedClient {
+    pub(super) fn new(client: ClientWrapper) -> Self {
+        Self { client, lost: AtomicBool::new(false) }
+    }
+
+    pub(super) fn is_usable(&self) -> bool {
+        !self.client.is_closed() && !self.lost.load(Ordering::Relaxed)
+    }
+}
+
+/// A pooled connection while its state is in doubt. Dropped in doubt it is thrown away, and the server rolls back;
+/// only a confirmed end of its transaction returns it to the pool.
+pub(crate) struct Lease(Option<Box<Object>>);
+
+impl Lease {
+    pub(super) fn new(connection: Object) -> Self {
+        Self(Some(Box::new(connection)))
+    }
+
+    #[expect(clippy::expect_used, reason = "it is taken only by methods that consume the lease")]
+    fn client(&self) -> &ClientWrapper {
+        self.0.as_ref().expect("a lease holds its connection until it ends")
+    }
+
+    pub(super) async fn control(&self, sql: &'static str) -> Result<(), StoreError> {
+        self.client().batch_execute(sql).await.map_err(|error| failure(&error, sql))
+    }
+
+    /// [`StoreError::CommitUnknown`] unless the server said that it did not commit.
+    pub(super) async fn commit(mut self) -> Result<(), StoreError> {
+        match self.client().batch_execute("COMMIT").await {
+            Ok(()) => {
+                self.0.take();
+                Ok(())
+            }
+            Err(error) if refused_commit(&error) => Err(failure(&error, "COMMIT")),
+            Err(_) => Err(StoreError::CommitUnknown),
+        }
+    }
+
+    pub(super) async fn roll_back(mut self) {
+        if self.client().batch_execute("ROLLBACK").await.is_ok() {
+            self.0.take();
+        }
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        if let Some(connection) = self.0.take() {
+            // Out of the pool, and closed.
+            drop(Object::take(*connection));
+        }
+    }
+}
+
+/// A violated constraint, a lost race or a cancelled statement: the server has rolled back.
+fn refused_commit(error: &Error) -> bool {
+    error.code().is_some_and(|code| {
+        ["23", "40"].iter().any(|class| code.code().starts_with(class)) || *code == SqlState::QUERY_CANCELED
+    })
+}
+
+fn check_parameters(wanted: &[Type], params: &[Value<'_>], sql: &'static str) -> Result<(), StoreError> {
+    if wanted.len() != params.len() {
+        let problem = format!("{} parameters given", params.len());
+        return Err(StoreError::Parameter { parameter: wanted.len(), problem, sql });
+    }
+    for (index, (value, wanted)) in params.iter().zip(wanted).enumerate() {
+        let fits = match value {
+            Value::Null => [Type::INT8, Type::BOOL, Type::TEXT].contains(wanted),
+            Value::Int(_) => *wanted == Type::INT8,
+            Value::Bool(_) => *wanted == Type::BOOL,
+            Value::Text(_) => *wanted == Type::TEXT,
+        };
+        if !fits {
+            let problem = format!("a {} where the statement has a {}", value.kind(), wanted.name());
+            return Err(StoreError::Parameter { parameter: index + 1, problem, sql });
+        }
+    }
+    Ok(())
+}
+
+/// A parameter as PostgreSQL takes it; [`check_parameters`] has checked its type.
+#[derive(Debug)]
+struct Bound<'a>(&'a Value<'a>);
+
+impl ToSql for Bound<'_> {
+    fn to_sql(
+        &self,
+        ty: &Type,
+        out: &mut BytesMut,
+    ) -> Result<IsNull, Box<dyn std::error::Error + Sync + Send>> {
+        match self.0 {
+            Value::Null => Ok(IsNull::Yes),
+            Value::Int(value) => value.to_sql(ty, out),
+            Value::Bool(value) => value.to_sql(ty, out),
+            Value::Text(text) => text.as_ref().to_sql(ty, out),
+        }
+    }
+
+    fn accepts(ty: &Type) -> bool {
+        [Type::INT8, Type::BOOL, Type::TEXT].contains(ty)
+    }
+
+    to_sql_checked!();
+}
+
+/// How a column is read.
+#[derive(Clone, Copy)]
+enum Column {
+    Text,
+    Int8,
+    /// A literal such as `SELECT 1`: no column of ours is INTEGER.
+    Int4,
+    Bool,
+}
+
+fn columns(statement: &Statement) -> Result<Vec<Column>, StoreError> {
+    let kind = |(column, found): (usize, &tokio_postgres::Column)| match *found.type_() {
+        Type::TEXT => Ok(Column::Text),
+        Type::INT8 => Ok(Column::Int8),
+        Type::INT4 => Ok(Column::Int4),
+        Type::BOOL => Ok(Column::Bool),
+        ref other => Err(StoreError::Decode {
+            column,
+            wanted: "text, bigint or boolean",
+            found: other.name().to_owned(),
+        }),
+    };
+    statement.columns().iter().enumerate().map(kind).collect()
+}
+
+fn read(row: &tokio_postgres::Row, columns: &[Column]) -> Result<Row, StoreError> {
+    let value = |(index, column): (usize, &Column)| {
+        let value = match column {
+            Column::Text => row.try_get::<_, Option<String>>(index)?.into(),
+            Column::Int8 => row.try_get::<_, Option<i64>>(index)?.into(),
+            Column::Int4 => row.try_get::<_, Option<i32>>(index)?.map(i64::from).into(),
+            Column::Bool => row.try_get::<_, Option<bool>>(index)?.into(),
+        };
+        Ok(value)
+    };
+    let values: Result<_, Error> = columns.iter().enumerate().map(value).collect();
+    Ok(Row::new(values.map_err(|error| failure(&error, ""))?))
+}
+
+/// An error from preparing: no parameter has been sent yet, so the server's own words are safe to keep.
+fn preparing(error: &Error, sql: &'static str) -> StoreError {
+    match failure(error, sql) {
+        StoreError::Statement { code, sql, .. } => {
+            let message = error.as_db_error().map(|error| error.message().to_owned()).unwrap_or_default();
+            StoreError::Statement { code, message, sql }
+        }
+        other => other,
+    }
+}
+
+/// What the server's or the driver's error means. Of the server's words only code and names are kept: its message and
+/// detail quote values.
+pub(super) fn failure(error: &Error, sql: &'static str) -> StoreError {
+    let Some(server) = error.as_db_error() else { return unreachable_server(error) };
+    let code = server.code();
+    match *code {
+        SqlState::UNIQUE_VIOLATION => StoreError::Unique {
+            constraint: unique_name(
+                server.table().unwrap_or_default(),
+                server.detail().unwrap_or_default(),
+                server.constraint().unwrap_or_default(),
+            ),
+        },
+        SqlState::FOREIGN_KEY_VIOLATION | SqlState::RESTRICT_VIOLATION => StoreError::ForeignKey,
+        SqlState::CHECK_VIOLATION => StoreError::Check,
+        SqlState::NOT_NULL_VIOLATION => StoreError::NotNull,
+        SqlState::READ_ONLY_SQL_TRANSACTION => StoreError::ReadOnly,
+        SqlState::T_R_DEADLOCK_DETECTED => StoreError::Busy("deadlock"),
+        SqlState::T_R_SERIALIZATION_FAILURE => StoreError::Busy("lost a race against another transaction"),
+        SqlState::LOCK_NOT_AVAILABLE => StoreError::Busy("a lock was not to be had in time"),
+        SqlState::QUERY_CANCELED => StoreError::Unavailable("a statement took too long".to_owned()),
+        SqlState::DATA_CORRUPTED | SqlState::INDEX_CORRUPTED => {
+            StoreError::Corrupt(format!("SQLSTATE {}", code.code()))
+        }
+        _ if is_outage(code) => StoreError::Unavailable(format!("SQLSTATE {}", code.code())),
+        _ => StoreError::Statement { code: code.code().to_owned(), message: String::new(), sql },
+    }
+}
+
+/// Lost connections, refused sign-in, no such database, out of resources, an operator's intervention, the server's
+/// own failures.
+fn is_outage(code: &SqlState) -> bool {
+    ["08", "28", "3D", "53", "57", "58"].iter().any(|class| code.code().starts_with(class))
+}
+
+/// The driver's words name no value; the operating system's say what is wrong with the network.
+fn unreachable_server(error: &Error) -> StoreError {
+    let cause = error.source().and_then(|cause| cause.downcast_ref::<std::io::Error>());
+    StoreError::Unavailable(match cause {
+        Some(cause) => format!("{error}: {}", cause.kind()),
+        None => error.to_string(),
+    })
+}
+
+/// `table(column, …)` from the detail `Key (column, …)=(value, …) already exists.`, whatever the server's language;
+/// the values are left out.
+fn unique_name(table: &str, detail: &str, constraint: &str) -> String {
+    let columns = detail.split_once('(').and_then(|(_, rest)| rest.split_once(")=("));
+    match columns {
+        Some((columns, _)) => format!("{table}({columns})"),
+        None => constraint.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unique_constraints_are_named_by_table_and_columns_and_never_by_value() {
+        for (detail, name) in [
+            ("Key (hash)=(s3cret) already exists.", "codes(hash)"),
+            ("Key (a, b)=(1, )=(x) already exists.", "codes(a, b)"),
+            ("Schlüssel »(hash)=(s3cret)« existiert bereits.", "codes(hash)"),
+            ("", "codes_pkey"),
+        ] {
+            assert_eq!(unique_name("codes", detail, "codes_pkey"), name);
+        }
+    }
+}

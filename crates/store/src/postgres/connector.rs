@@ -1,0 +1,172 @@
+//! Making connections, and making the database ready once before the first is handed out.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::time::Duration;
+
+use deadpool_postgres::Connect;
+use tokio::task::JoinHandle;
+use tokio_postgres::config::SslMode;
+use tokio_postgres::{Client, Config, Error, NoTls};
+
+use super::connection::failure;
+use crate::StoreError;
+use crate::engine::DatabaseUrl;
+use crate::migrate::{self, Applied, Migration};
+
+/// The longest one attempt to connect takes, its session's settings included.
+pub(super) const CONNECT_DEADLINE: Duration = Duration::from_millis(1_500);
+
+/// The longest the server works on one statement, or waits for a lock in it.
+const STATEMENT_DEADLINE: Duration = Duration::from_millis(2_000);
+
+/// The longest the server keeps a transaction whose client has fallen silent, and with it the rows it locked.
+const IDLE_DEADLINE: Duration = Duration::from_secs(5);
+
+/// A silent peer is probed after this, and given up after [`CONNECT_DEADLINE`] without an acknowledgement.
+const KEEPALIVE_IDLE: Duration = Duration::from_secs(15);
+
+/// The longest a node waits at start for another that is migrating the same database.
+const MIGRATION_LOCK_DEADLINE: Duration = Duration::from_secs(60);
+
+/// The advisory lock of whoever migrates: "stagedor" in ASCII.
+const MIGRATION_LOCK: i64 = 0x7374_6167_6564_6f72;
+
+/// Connects, and sets the session up. One for transactions, one for look-ups.
+pub(super) struct Connector {
+    session: String,
+}
+
+impl Connector {
+    pub fn for_writing() -> Self {
+        // A server told to confirm before its sync would break our promise; a stricter one keeps its setting.
+        Self {
+            session: format!(
+                "SET statement_timeout = {statement}; SET lock_timeout = {statement};
+                 SET idle_in_transaction_session_timeout = {idle};
+                 SELECT set_config('synchronous_commit', 'on', false)
+                 WHERE current_setting('synchronous_commit') = 'off'",
+                statement = STATEMENT_DEADLINE.as_millis(),
+                idle = IDLE_DEADLINE.as_millis(),
+            ),
+        }
+    }
+
+    pub fn for_reading() -> Self {
+        Self {
+            session: format!(
+                "SET statement_timeout = {}; SET default_transaction_read_only = on",
+                STATEMENT_DEADLINE.as_millis()
+            ),
+        }
+    }
+
+    pub async fn open(&self, config: &Config) -> Result<(Client, JoinHandle<()>), Error> {
+        let (client, task) = connect(config).await?;
+        client.batch_execute(&self.session).await.inspect_err(|_| task.abort())?;
+        Ok((client, task))
+    }
+}
+
+impl Connect for Connector {
+    fn connect(
+        &self,
+        config: &Config,
+    ) -> Pin<Box<dyn Future<Output = Result<(Client, JoinHandle<()>), Error>> + Send + '_>> {
+        let config = config.clone();
+        Box::pin(async move { self.open(&config).await })
+    }
+}
+
+async fn connect(config: &Config) -> Result<(Client, JoinHandle<()>), Error> {
+    let (client, connection) = config.connect(NoTls).await?;
+    let task = tokio::spawn(async move {
+        if let Err(error) = connection.await {
+            tracing::debug!(%error, "a PostgreSQL connection ended");
+        }
+    });
+    Ok((client, task))
+}
+
+/// Reads the URL. Errors show nothing of it.
+pub(super) fn parse(url: &DatabaseUrl) -> Result<Config, StoreError> {
+    const NO_TLS: &str =
+        "TLS to PostgreSQL is not supported: use sslmode=disable or prefer, over a trusted network";
+    if ["sslmode=verify-ca", "sslmode=verify-full"].iter().any(|mode| url.expose().contains(mode)) {
+        return Err(StoreError::Open(NO_TLS.to_owned()));
+    }
+    let mut config: Config = url.expose().parse().map_err(|_| {
+        StoreError::Open("the PostgreSQL URL is not postgres://user:password@host:port/database".to_owned())
+    })?;
+    if config.get_ssl_mode() == SslMode::Require {
+        return Err(StoreError::Open(NO_TLS.to_owned()));
+    }
+    if config.get_application_name().is_none() {
+        config.application_name("stagedoor");
+    }
+    config
+        .ssl_mode(SslMode::Disable)
+        .connect_timeout(CONNECT_DEADLINE)
+        .tcp_user_timeout(CONNECT_DEADLINE)
+        .keepalives_idle(KEEPALIVE_IDLE)
+        .keepalives_interval(CONNECT_DEADLINE)
+        .keepalives_retries(1);
+    Ok(config)
+}
+
+/// Checks the encoding and brings the schema up to date, on a connection of its own, without a statement deadline:
+/// a migration may take its time.
+pub(super) async fn prepare_database(config: &Config, known: &'static [Migration]) -> Result<(), StoreError> {
+    let connected = tokio::time::timeout(CONNECT_DEADLINE, connect(config)).await;
+    let (client, task) = connected
+        .map_err(|_| StoreError::Unavailable("the server does not answer".to_owned()))?
+        .map_err(|error| failure(&error, ""))?;
+    let outcome = migrate_on(&client, known).await;
+    // Ends the session, and with it the advisory lock.
+    drop(client);
+    task.abort();
+    outcome
+}
+
+async fn migrate_on(client: &Client, known: &'static [Migration]) -> Result<(), StoreError> {
+    let failed = |error: Error| failure(&error, "");
+    let row = client.query_one("SHOW server_encoding", &[]).await.map_err(failed)?;
+    let encoding: &str = row.try_get(0).map_err(failed)?;
+    if encoding != "UTF8" {
+        return Err(StoreError::Open(format!("its encoding is {encoding}, not UTF8")));
+    }
+    let lock = format!(
+        "SET lock_timeout = {}; SELECT pg_advisory_lock({MIGRATION_LOCK}); {}",
+        MIGRATION_LOCK_DEADLINE.as_millis(),
+        migrate::CREATE_HISTORY
+    );
+    client.batch_execute(&lock).await.map_err(failed)?;
+    let rows = client.query(migrate::READ_HISTORY, &[]).await.map_err(failed)?;
+    let mut applied = Vec::new();
+    for row in rows {
+        let version = row.try_get(0).map_err(failed)?;
+        applied.push(Applied { version, checksum: row.try_get(1).map_err(failed)? });
+    }
+    for migration in migrate::pending(known, &applied)? {
+        apply(client, migration).await.map_err(|error| {
+            let why =
+                error.as_db_error().map_or_else(|| error.to_string(), |error| error.message().to_owned());
+            migrate::failed(migration, &why)
+        })?;
+        tracing::info!(version = migration.version, name = migration.name, "migration applied");
+    }
+    Ok(())
+}
+
+async fn apply(client: &Client, migration: &Migration) -> Result<(), Error> {
+    client.batch_execute("BEGIN").await?;
+    client.batch_execute(migration.sql).await?;
+    client
+        .execute(
+            "INSERT INTO schema_migrations (version, name, checksum, applied_at)
+             VALUES ($1, $2, $3, CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT))",
+            &[&migration.version, &migration.name, &migration.checksum()],
+        )
+        .await?;
+    client.batch_execute("COMMIT").await
+}

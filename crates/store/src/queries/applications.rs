@@ -1,0 +1,133 @@
+//! Applications, their secrets and redirect addresses, and the organizations that own them.
+
+use domain::application::{Application, Organization, RedirectUri};
+use domain::secret::SecretHash;
+use domain::{ClientId, OrganizationId, Profile, ScopeSet, Timestamp};
+
+use crate::{Row, StoreError, Tx, params};
+
+const PUT_ORGANIZATION: &str = "
+    INSERT INTO organizations (organization_id, organization_name, verified) VALUES ($1, $2, $3)
+    ON CONFLICT (organization_id) DO UPDATE SET
+        organization_name = excluded.organization_name, verified = excluded.verified";
+
+const PUT_APPLICATION: &str = "
+    INSERT INTO applications (client_id, name, organization_id, scopes, profile, created_at)
+    VALUES ($1, $2, $3, $4, $5, $6)
+    ON CONFLICT (client_id) DO UPDATE SET
+        name = excluded.name, organization_id = excluded.organization_id, scopes = excluded.scopes,
+        profile = excluded.profile";
+
+const DELETE_REDIRECT_URIS: &str = "DELETE FROM application_redirect_uris WHERE client_id = $1";
+
+const INSERT_REDIRECT_URI: &str = "
+    INSERT INTO application_redirect_uris (client_id, redirect_uri) VALUES ($1, $2)
+    ON CONFLICT (client_id, redirect_uri) DO NOTHING";
+
+const HAS_REDIRECT_URI: &str =
+    "SELECT 1 FROM application_redirect_uris WHERE client_id = $1 AND redirect_uri = $2";
+
+const INSERT_SECRET: &str =
+    "INSERT INTO application_secrets (secret_hash, client_id, created_at) VALUES ($1, $2, $3)
+    ON CONFLICT (secret_hash) DO NOTHING";
+
+const SECRETS: &str = "SELECT secret_hash FROM application_secrets WHERE client_id = $1";
+
+const APPLICATION: &str = "
+    SELECT a.client_id, a.name, a.scopes, a.profile, o.organization_id, o.organization_name, o.verified
+    FROM applications a LEFT JOIN organizations o ON o.organization_id = a.organization_id
+    WHERE a.client_id = $1";
+
+impl Tx {
+    /// Makes or replaces an organization.
+    pub async fn put_organization(&mut self, organization: &Organization) -> Result<(), StoreError> {
+        self.execute(
+            PUT_ORGANIZATION,
+            params![&organization.organization_id, &organization.name, organization.verified],
+        )
+        .await?;
+        Ok(())
+    }
+
+    /// Makes or replaces an application. `StoreError::ForeignKey` when its organization does not exist.
+    pub async fn put_application(
+        &mut self,
+        application: &Application,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        self.execute(
+            PUT_APPLICATION,
+            params![
+                &application.client_id,
+                &application.name,
+                application.organization.as_ref().map(|o| &o.organization_id),
+                application.scopes.to_stored(),
+                application.profile.map(Profile::name),
+                now
+            ],
+        )
+        .await?;
+        Ok(())
+    }
+
+    /// Forgets the redirect addresses of an application.
+    pub async fn delete_redirect_uris(&mut self, client_id: &ClientId) -> Result<(), StoreError> {
+        self.execute(DELETE_REDIRECT_URIS, params![client_id]).await?;
+        Ok(())
+    }
+
+    /// Adds a redirect address.
+    pub async fn insert_redirect_uri(
+        &mut self,
+        client_id: &ClientId,
+        uri: &RedirectUri,
+    ) -> Result<(), StoreError> {
+        self.execute(INSERT_REDIRECT_URI, params![client_id, uri.as_str()]).await?;
+        Ok(())
+    }
+
+    /// Whether this very address is registered, byte for byte.
+    pub async fn has_redirect_uri(&mut self, client_id: &ClientId, uri: &str) -> Result<bool, StoreError> {
+        Ok(self.query_opt(HAS_REDIRECT_URI, params![client_id, uri]).await?.is_some())
+    }
+
+    /// Adds a secret; one that is there stays. `StoreError::ForeignKey` when there is no such application.
+    pub async fn insert_application_secret(
+        &mut self,
+        client_id: &ClientId,
+        hash: &SecretHash,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        self.execute(INSERT_SECRET, params![hash, client_id, now]).await?;
+        Ok(())
+    }
+
+    /// The hashes of an application's secrets.
+    pub async fn application_secrets(&mut self, client_id: &ClientId) -> Result<Vec<SecretHash>, StoreError> {
+        let rows = self.query(SECRETS, params![client_id]).await?;
+        rows.iter().map(|row| Ok(SecretHash::stored(row.get(0)?))).collect()
+    }
+
+    /// The application of that id.
+    pub async fn application(&mut self, client_id: &ClientId) -> Result<Option<Application>, StoreError> {
+        self.query_opt(APPLICATION, params![client_id]).await?.as_ref().map(application).transpose()
+    }
+}
+
+fn application(row: &Row) -> Result<Application, StoreError> {
+    let organization = match row.get::<Option<String>>(4)? {
+        Some(id) => Some(Organization {
+            organization_id: OrganizationId::stored(id),
+            name: row.get(5)?,
+            verified: row.get(6)?,
+        }),
+        None => None,
+    };
+    Ok(Application {
+        client_id: ClientId::stored(row.get(0)?),
+        name: row.get(1)?,
+        organization,
+        scopes: ScopeSet::from_stored(row.get(2)?),
+        profile: row.get::<Option<&str>>(3)?.and_then(Profile::from_name),
+    })
+}

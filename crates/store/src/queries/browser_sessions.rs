@@ -1,0 +1,53 @@
+//! Browsers that are signed in on the consent pages.
+
+use domain::secret::SecretHash;
+use domain::{ChannelId, Timestamp};
+
+use crate::{StoreError, Tx, params};
+
+const INSERT: &str = "INSERT INTO browser_sessions (token_hash, channel_id, expires_at) VALUES ($1, $2, $3)";
+
+const FIND: &str = "
+    SELECT b.channel_id, c.channel_name FROM browser_sessions b JOIN channels c ON c.channel_id = b.channel_id
+    WHERE b.token_hash = $1 AND b.expires_at > $2";
+
+const DELETE: &str = "DELETE FROM browser_sessions WHERE token_hash = $1";
+
+/// Who is signed in.
+#[derive(Clone, Debug)]
+pub struct SignedIn {
+    /// The person's channel.
+    pub channel_id: ChannelId,
+    /// Its name.
+    pub channel_name: String,
+}
+
+impl Tx {
+    /// Signs a browser in.
+    pub async fn insert_browser_session(
+        &mut self,
+        token: &SecretHash,
+        channel: &ChannelId,
+        expires_at: Timestamp,
+    ) -> Result<(), StoreError> {
+        self.execute(INSERT, params![token, channel, expires_at]).await?;
+        Ok(())
+    }
+
+    /// Who is signed in with that cookie at `now`.
+    pub async fn browser_session(
+        &mut self,
+        token: &SecretHash,
+        now: Timestamp,
+    ) -> Result<Option<SignedIn>, StoreError> {
+        let row = self.query_opt(FIND, params![token, now]).await?;
+        row.map(|row| Ok(SignedIn { channel_id: ChannelId::stored(row.get(0)?), channel_name: row.get(1)? }))
+            .transpose()
+    }
+
+    /// Signs a browser out.
+    pub async fn delete_browser_session(&mut self, token: &SecretHash) -> Result<(), StoreError> {
+        self.execute(DELETE, params![token]).await?;
+        Ok(())
+    }
+}

@@ -1,0 +1,46 @@
+//! What users let applications do. A consent's row is the lock of everything that stands on it.
+
+use domain::{ChannelId, ClientId, ScopeSet, Timestamp};
+
+use crate::{StoreError, Tx, params};
+
+const PUT: &str = "
+    INSERT INTO consents (client_id, channel_id, scopes, version, created_at) VALUES ($1, $2, $3, 1, $4)
+    ON CONFLICT (client_id, channel_id) DO UPDATE SET
+        scopes = excluded.scopes, version = consents.version + 1";
+
+const LOCK: &str = "
+    UPDATE consents SET version = version + 1 WHERE client_id = $1 AND channel_id = $2 RETURNING scopes";
+
+const LOCK_ALL: &str = "UPDATE consents SET version = version + 1 WHERE client_id = $1";
+
+impl Tx {
+    /// Records what the user consents to now, in place of what was consented to before. Locks the row.
+    pub async fn put_consent(
+        &mut self,
+        client_id: &ClientId,
+        channel_id: &ChannelId,
+        scopes: ScopeSet,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        self.execute(PUT, params![client_id, channel_id, scopes.to_stored(), now]).await?;
+        Ok(())
+    }
+
+    /// Locks a consent for the rest of the transaction and gives what it allows; `None` when there is none. Everything
+    /// that makes or ends tokens and subscriptions begins here, so that none of it can pass a revocation by.
+    pub async fn lock_consent(
+        &mut self,
+        client_id: &ClientId,
+        channel_id: &ChannelId,
+    ) -> Result<Option<ScopeSet>, StoreError> {
+        let row = self.query_opt(LOCK, params![client_id, channel_id]).await?;
+        row.map(|row| Ok(ScopeSet::from_stored(row.get(0)?))).transpose()
+    }
+
+    /// Locks every consent to an application for the rest of the transaction.
+    pub async fn lock_consents_to(&mut self, client_id: &ClientId) -> Result<(), StoreError> {
+        self.execute(LOCK_ALL, params![client_id]).await?;
+        Ok(())
+    }
+}

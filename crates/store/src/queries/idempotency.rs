@@ -1,0 +1,47 @@
+//! Answers that a repeated `Idempotency-Key` gets again.
+
+use domain::Timestamp;
+use domain::secret::SecretHash;
+
+use crate::{StoreError, Tx, params};
+
+const CLAIM: &str = "
+    INSERT INTO idempotency_keys (operation, idempotency_key, request_hash, answer, created_at)
+    VALUES ($1, $2, $3, $4, $5)
+    ON CONFLICT (operation, idempotency_key) DO NOTHING";
+
+const RECORDED: &str = "
+    SELECT request_hash, answer FROM idempotency_keys WHERE operation = $1 AND idempotency_key = $2";
+
+/// Whether a key was free.
+#[derive(Clone, Debug)]
+pub enum Claim {
+    /// It was, and belongs to this transaction now: its effect may happen.
+    Ours,
+    /// It was not: this is what the first request was and got.
+    Earlier {
+        /// The hash of the first request's body.
+        request: SecretHash,
+        /// The first request's answer, as JSON.
+        answer: String,
+    },
+}
+
+impl Tx {
+    /// Claims a key together with the answer that it will give from now on. Of any number of requests at once, one gets
+    /// [`Claim::Ours`]; the others wait for its transaction.
+    pub async fn claim_idempotency_key(
+        &mut self,
+        operation: &str,
+        key: &str,
+        request: &SecretHash,
+        answer: &str,
+        now: Timestamp,
+    ) -> Result<Claim, StoreError> {
+        if self.execute(CLAIM, params![operation, key, request, answer, now]).await? > 0 {
+            return Ok(Claim::Ours);
+        }
+        let row = self.query_one(RECORDED, params![operation, key]).await?;
+        Ok(Claim::Earlier { request: SecretHash::stored(row.get(0)?), answer: row.get(1)? })
+    }
+}

@@ -1,0 +1,199 @@
+//! Session URLs and sessions.
+
+use domain::secret::SecretHash;
+use domain::session::{EventType, SessionListing, SessionOwner, Subscription};
+use domain::{ChannelId, ClientId, NodeId, Profile, SessionKey, Timestamp};
+
+use crate::{Row, StoreError, Tx, params};
+
+const INSERT_URL: &str = "
+    INSERT INTO session_urls (token_hash, client_id, channel_id, expires_at) VALUES ($1, $2, $3, $4)";
+
+const TAKE_URL: &str = "
+    DELETE FROM session_urls WHERE token_hash = $1 AND expires_at > $2 RETURNING client_id, channel_id";
+
+const LOCK_OWNER: &str = "
+    INSERT INTO session_owners (counted_as, version) VALUES ($1, 1)
+    ON CONFLICT (counted_as) DO UPDATE SET version = session_owners.version + 1";
+
+const COUNT_CONNECTED: &str =
+    "SELECT COUNT(*) FROM sessions WHERE counted_as = $1 AND disconnected_at IS NULL";
+
+const INSERT_SESSION: &str = "
+    INSERT INTO sessions (session_key, counted_as, client_id, channel_id, node_id, version, connected_at)
+    VALUES ($1, $2, $3, $4, $5, 0, $6)";
+
+const PROFILE_OF: &str = "SELECT profile FROM applications WHERE client_id = $1";
+
+const DISCONNECT: &str = "
+    UPDATE sessions SET disconnected_at = $2, close_reason = $3 WHERE session_key = $1 AND disconnected_at IS NULL";
+
+const NEXT_VERSION: &str = "
+    UPDATE sessions SET version = version + 1
+    WHERE session_key = $1 AND disconnected_at IS NULL AND client_id = $2 AND (channel_id IS NULL OR channel_id = $3)
+    RETURNING version";
+
+const DISCONNECT_DEAD_NODES: &str = "
+    UPDATE sessions SET disconnected_at = $1, close_reason = 'node_dead'
+    WHERE disconnected_at IS NULL AND node_id NOT IN (SELECT node_id FROM nodes)";
+
+/// A page of sessions, each with its subscriptions. The two lists differ only in whose sessions they show.
+macro_rules! list_sql {
+    ($whose:literal) => {
+        concat!(
+            "SELECT p.session_key, p.connected_at, p.disconnected_at, s.event_type, s.channel_id FROM (
+                 SELECT session_key, connected_at, disconnected_at FROM sessions
+                 WHERE client_id = $1 AND ",
+            $whose,
+            " AND (disconnected_at IS NULL OR disconnected_at > $3)
+                 ORDER BY connected_at DESC, session_key DESC LIMIT $4 OFFSET $5
+             ) p
+             LEFT JOIN session_subscriptions s ON s.session_key = p.session_key
+             ORDER BY p.connected_at DESC, p.session_key DESC, s.created_at, s.event_type"
+        )
+    };
+}
+const LIST_OF_USER: &str = list_sql!("channel_id = $2");
+const LIST_OF_CLIENT: &str = list_sql!("channel_id IS NULL AND CAST($2 AS TEXT) IS NULL");
+
+/// Which page of a list.
+#[derive(Clone, Copy, Debug)]
+pub struct Page {
+    /// Items of a page.
+    pub size: i64,
+    /// Pages before it.
+    pub page: i64,
+}
+
+impl Page {
+    /// Rows before the page. Cannot overflow: both factors are far below 2^32.
+    pub fn offset(self) -> i64 {
+        self.size.saturating_mul(self.page)
+    }
+}
+
+impl Tx {
+    /// Records an address that opens one session.
+    pub async fn insert_session_url(
+        &mut self,
+        token: &SecretHash,
+        owner: &SessionOwner,
+        expires_at: Timestamp,
+    ) -> Result<(), StoreError> {
+        self.execute(INSERT_URL, params![token, owner.client_id(), owner.channel_id(), expires_at]).await?;
+        Ok(())
+    }
+
+    /// Uses an address up and says for whom it was: `Some` for exactly one of any number of callers.
+    pub async fn take_session_url(
+        &mut self,
+        token: &SecretHash,
+        now: Timestamp,
+    ) -> Result<Option<SessionOwner>, StoreError> {
+        let row = self.query_opt(TAKE_URL, params![token, now]).await?;
+        row.map(|row| {
+            let client_id = ClientId::stored(row.get(0)?);
+            Ok(match row.get::<Option<String>>(1)? {
+                Some(channel) => SessionOwner::User { client_id, channel_id: ChannelId::stored(channel) },
+                None => SessionOwner::Client { client_id },
+            })
+        })
+        .transpose()
+    }
+
+    /// Locks the count of an owner's sessions for the rest of the transaction.
+    pub async fn lock_session_owner(&mut self, owner: &SessionOwner) -> Result<(), StoreError> {
+        self.execute(LOCK_OWNER, params![owner.counted_as()]).await?;
+        Ok(())
+    }
+
+    /// How many sessions that count together with this owner's are connected.
+    pub async fn count_connected(&mut self, owner: &SessionOwner) -> Result<i64, StoreError> {
+        self.query_one(COUNT_CONNECTED, params![owner.counted_as()]).await?.get(0)
+    }
+
+    /// Records a session whose socket's handshake is happening.
+    pub async fn insert_session(
+        &mut self,
+        key: &SessionKey,
+        owner: &SessionOwner,
+        node: &NodeId,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        self.execute(
+            INSERT_SESSION,
+            params![key, owner.counted_as(), owner.client_id(), owner.channel_id(), node, now],
+        )
+        .await?;
+        Ok(())
+    }
+
+    /// The profile that an application chose for itself.
+    pub async fn profile_of(&mut self, client_id: &ClientId) -> Result<Option<Profile>, StoreError> {
+        let row = self.query_opt(PROFILE_OF, params![client_id]).await?;
+        Ok(row
+            .map(|row| row.get::<Option<String>>(0))
+            .transpose()?
+            .flatten()
+            .and_then(|name| Profile::from_name(&name)))
+    }
+
+    /// Ends a session, once: `false` when it had ended before.
+    pub async fn disconnect_session(
+        &mut self,
+        key: &SessionKey,
+        now: Timestamp,
+        reason: &str,
+    ) -> Result<bool, StoreError> {
+        Ok(self.execute(DISCONNECT, params![key, now, reason]).await? > 0)
+    }
+
+    /// Takes the next number for a change of a connected session that admits this client and user, and locks the
+    /// session for the rest of the transaction; `None` when there is no such session.
+    pub async fn next_session_version(
+        &mut self,
+        key: &SessionKey,
+        client_id: &ClientId,
+        channel_id: &ChannelId,
+    ) -> Result<Option<i64>, StoreError> {
+        let row = self.query_opt(NEXT_VERSION, params![key, client_id, channel_id]).await?;
+        row.map(|row| row.get(0)).transpose()
+    }
+
+    /// Ends every session of a node that is not in the list of nodes. Gives how many.
+    pub async fn disconnect_sessions_of_dead_nodes(&mut self, now: Timestamp) -> Result<u64, StoreError> {
+        self.execute(DISCONNECT_DEAD_NODES, params![now]).await
+    }
+
+    /// One page of an owner's sessions, newest first: those connected, and those that ended after `ended_after`.
+    pub async fn sessions_of(
+        &mut self,
+        owner: &SessionOwner,
+        ended_after: Timestamp,
+        page: Page,
+    ) -> Result<Vec<SessionListing>, StoreError> {
+        let sql = if owner.channel_id().is_some() { LIST_OF_USER } else { LIST_OF_CLIENT };
+        let params = params![owner.client_id(), owner.channel_id(), ended_after, page.size, page.offset()];
+        let rows = self.query(sql, params).await?;
+        rows.iter().try_fold(Vec::new(), collect_listing)
+    }
+}
+
+/// Rows of one session follow each other, one for each subscription (or one without any).
+fn collect_listing(mut listings: Vec<SessionListing>, row: &Row) -> Result<Vec<SessionListing>, StoreError> {
+    let key = row.get::<&str>(0)?;
+    if listings.last().is_none_or(|last| last.session_key.as_str() != key) {
+        listings.push(SessionListing {
+            session_key: SessionKey::stored(key.to_owned()),
+            connected_at: Timestamp::from_millis(row.get(1)?),
+            disconnected_at: row.get::<Option<i64>>(2)?.map(Timestamp::from_millis),
+            subscribed_events: Vec::new(),
+        });
+    }
+    let event_type = row.get::<Option<&str>>(3)?.and_then(EventType::from_name);
+    if let (Some(listing), Some(event_type)) = (listings.last_mut(), event_type) {
+        let channel_id = ChannelId::stored(row.get(4)?);
+        listing.subscribed_events.push(Subscription { event_type, channel_id });
+    }
+    Ok(listings)
+}

@@ -1,0 +1,143 @@
+//! Event subscriptions of sessions, and the numbered log of their changes.
+
+use domain::session::{ChangeKind, EventType, SessionChange, Subscription};
+use domain::token::{Caller, TokenFamily};
+use domain::{ChannelId, ClientId, SessionKey, Timestamp};
+
+use crate::{Row, StoreError, Tx, params};
+
+const PUT: &str = "
+    INSERT INTO session_subscriptions (session_key, event_type, channel_id, client_id, family, created_at)
+    VALUES ($1, $2, $3, $4, $5, $6)
+    ON CONFLICT (session_key, channel_id, event_type) DO UPDATE SET family = excluded.family";
+
+const COUNT: &str = "SELECT COUNT(*) FROM session_subscriptions WHERE session_key = $1";
+
+const DELETE: &str = "
+    DELETE FROM session_subscriptions WHERE session_key = $1 AND event_type = $2 AND channel_id = $3";
+
+const STANDING_ON: &str = "
+    SELECT s.session_key, s.event_type FROM session_subscriptions s
+    JOIN sessions c ON c.session_key = s.session_key
+    WHERE s.client_id = $1 AND s.channel_id = $2 AND (CAST($3 AS TEXT) IS NULL OR s.family = $3)
+      AND c.disconnected_at IS NULL
+    ORDER BY s.session_key, s.event_type";
+
+const OF_CLIENT: &str = "
+    SELECT s.session_key, s.channel_id FROM session_subscriptions s
+    JOIN sessions c ON c.session_key = s.session_key
+    WHERE s.client_id = $1 AND s.event_type = $2 AND c.disconnected_at IS NULL
+    ORDER BY s.session_key, s.channel_id";
+
+const INSERT_CHANGE: &str = "
+    INSERT INTO session_changes (session_key, version, kind, event_type, channel_id) VALUES ($1, $2, $3, $4, $5)";
+
+const FORGET_CHANGES: &str = "DELETE FROM session_changes WHERE session_key = $1 AND version <= $2";
+
+const CHANGES_AFTER: &str = "
+    SELECT version, kind, event_type, channel_id FROM session_changes
+    WHERE session_key = $1 AND version > $2 ORDER BY version";
+
+impl Tx {
+    /// Subscribes a session to events of the caller's channel. Repeating it changes nothing but the tokens that the
+    /// subscription stands on.
+    pub async fn put_subscription(
+        &mut self,
+        key: &SessionKey,
+        event: EventType,
+        caller: &Caller,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let family = caller.family.0.as_str();
+        self.execute(PUT, params![key, event.name(), &caller.channel_id, &caller.client_id, family, now])
+            .await?;
+        Ok(())
+    }
+
+    /// How many subscriptions a session holds.
+    pub async fn count_subscriptions(&mut self, key: &SessionKey) -> Result<i64, StoreError> {
+        self.query_one(COUNT, params![key]).await?.get(0)
+    }
+
+    /// Ends a subscription: `false` when there was none.
+    pub async fn delete_subscription(
+        &mut self,
+        key: &SessionKey,
+        event: EventType,
+        channel: &ChannelId,
+    ) -> Result<bool, StoreError> {
+        Ok(self.execute(DELETE, params![key, event.name(), channel]).await? > 0)
+    }
+
+    /// The subscriptions of connected sessions that stand on the tokens of a client and a user, or of one family.
+    pub async fn subscriptions_standing_on(
+        &mut self,
+        client_id: &ClientId,
+        channel_id: &ChannelId,
+        family: Option<&TokenFamily>,
+    ) -> Result<Vec<(SessionKey, EventType)>, StoreError> {
+        let family = family.map(|family| family.0.as_str());
+        let rows = self.query(STANDING_ON, params![client_id, channel_id, family]).await?;
+        rows.iter().map(|row| Ok((SessionKey::stored(row.get(0)?), event_type(row, 1)?))).collect()
+    }
+
+    /// The subscriptions of connected sessions of an application to a kind of event.
+    pub async fn subscriptions_of_client(
+        &mut self,
+        client_id: &ClientId,
+        event: EventType,
+    ) -> Result<Vec<(SessionKey, ChannelId)>, StoreError> {
+        let rows = self.query(OF_CLIENT, params![client_id, event.name()]).await?;
+        rows.iter().map(|row| Ok((SessionKey::stored(row.get(0)?), ChannelId::stored(row.get(1)?)))).collect()
+    }
+
+    /// Appends a change to a session's log.
+    pub async fn insert_session_change(
+        &mut self,
+        key: &SessionKey,
+        change: &SessionChange,
+    ) -> Result<(), StoreError> {
+        let Subscription { event_type, channel_id } = &change.subscription;
+        self.execute(
+            INSERT_CHANGE,
+            params![key, change.version, change.kind.name(), event_type.name(), channel_id],
+        )
+        .await?;
+        Ok(())
+    }
+
+    /// Forgets the changes of a session up to a version.
+    pub async fn forget_session_changes(&mut self, key: &SessionKey, up_to: i64) -> Result<(), StoreError> {
+        self.execute(FORGET_CHANGES, params![key, up_to]).await?;
+        Ok(())
+    }
+
+    /// The changes of a session after a version, in order.
+    pub async fn session_changes_after(
+        &mut self,
+        key: &SessionKey,
+        version: i64,
+    ) -> Result<Vec<SessionChange>, StoreError> {
+        self.query(CHANGES_AFTER, params![key, version]).await?.iter().map(change).collect()
+    }
+}
+
+fn change(row: &Row) -> Result<SessionChange, StoreError> {
+    let kind = row.get::<&str>(1)?;
+    Ok(SessionChange {
+        version: row.get(0)?,
+        kind: ChangeKind::from_name(kind).ok_or_else(|| unknown(1, "a kind of change"))?,
+        subscription: Subscription {
+            event_type: event_type(row, 2)?,
+            channel_id: ChannelId::stored(row.get(3)?),
+        },
+    })
+}
+
+fn event_type(row: &Row, column: usize) -> Result<EventType, StoreError> {
+    EventType::from_name(row.get(column)?).ok_or_else(|| unknown(column, "an event type"))
+}
+
+fn unknown(column: usize, wanted: &'static str) -> StoreError {
+    StoreError::Decode { column, wanted, found: "another text".to_owned() }
+}

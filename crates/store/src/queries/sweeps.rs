@@ -1,0 +1,95 @@
+//! Rows whose time is over. Each sweep is small enough to share a commit with the work that users wait for.
+
+use domain::Timestamp;
+
+use crate::{StoreError, Tx, params};
+
+/// Rows that one statement of a sweep may delete.
+pub const SWEEP_ROWS_MAX: i64 = 500;
+
+/// One statement a kind of row: `$1` is the moment before which it is over, `$2` the most rows.
+macro_rules! sweep_sql {
+    ($table:literal, $key:literal, $column:literal) => {
+        concat!(
+            "DELETE FROM ",
+            $table,
+            " WHERE ",
+            $key,
+            " IN (SELECT ",
+            $key,
+            " FROM ",
+            $table,
+            " WHERE ",
+            $column,
+            " <= $1 LIMIT $2)"
+        )
+    };
+}
+const CODES: &str = sweep_sql!("authorization_codes", "code_hash", "expires_at");
+const ACCESS_TOKENS: &str = sweep_sql!("access_tokens", "token_hash", "expires_at");
+const REFRESH_TOKENS: &str = sweep_sql!("refresh_tokens", "token_hash", "expires_at");
+const SESSION_URLS: &str = sweep_sql!("session_urls", "token_hash", "expires_at");
+const BROWSER_SESSIONS: &str = sweep_sql!("browser_sessions", "token_hash", "expires_at");
+const SESSIONS: &str = sweep_sql!("sessions", "session_key", "disconnected_at");
+const SESSION_CHANGES: &str = "
+    DELETE FROM session_changes WHERE session_key IN (
+        SELECT c.session_key FROM session_changes c JOIN sessions s ON s.session_key = c.session_key
+        WHERE s.disconnected_at <= $1 LIMIT $2)";
+const IDEMPOTENCY_KEYS: &str = "
+    DELETE FROM idempotency_keys WHERE created_at <= $1 AND (operation, idempotency_key) IN (
+        SELECT operation, idempotency_key FROM idempotency_keys WHERE created_at <= $1 LIMIT $2)";
+
+/// A kind of row that ends by itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sweep {
+    /// Authorization codes, by their expiry.
+    Codes,
+    /// Access tokens, by their expiry.
+    AccessTokens,
+    /// Refresh tokens, by their expiry.
+    RefreshTokens,
+    /// Session URLs, by their expiry.
+    SessionUrls,
+    /// Signed-in browsers, by their expiry.
+    BrowserSessions,
+    /// Sessions, by their end.
+    Sessions,
+    /// The change logs of sessions, by the session's end.
+    SessionChanges,
+    /// Idempotency keys, by their making.
+    IdempotencyKeys,
+}
+
+impl Sweep {
+    /// All of them.
+    pub const ALL: [Self; 8] = [
+        Self::Codes,
+        Self::AccessTokens,
+        Self::RefreshTokens,
+        Self::SessionUrls,
+        Self::BrowserSessions,
+        Self::Sessions,
+        Self::SessionChanges,
+        Self::IdempotencyKeys,
+    ];
+
+    const fn sql(self) -> &'static str {
+        match self {
+            Self::Codes => CODES,
+            Self::AccessTokens => ACCESS_TOKENS,
+            Self::RefreshTokens => REFRESH_TOKENS,
+            Self::SessionUrls => SESSION_URLS,
+            Self::BrowserSessions => BROWSER_SESSIONS,
+            Self::Sessions => SESSIONS,
+            Self::SessionChanges => SESSION_CHANGES,
+            Self::IdempotencyKeys => IDEMPOTENCY_KEYS,
+        }
+    }
+}
+
+impl Tx {
+    /// Deletes up to [`SWEEP_ROWS_MAX`] rows that were over at `before`. Gives how many.
+    pub async fn sweep(&mut self, sweep: Sweep, before: Timestamp) -> Result<u64, StoreError> {
+        self.execute(sweep.sql(), params![before, SWEEP_ROWS_MAX]).await
+    }
+}

@@ -1,0 +1,226 @@
+//! Codes, access tokens and refresh tokens. All of them stand here as hashes.
+
+use domain::secret::SecretHash;
+use domain::token::{Caller, SingleUse, TokenFamily};
+use domain::{ChannelId, ClientId, Profile, ScopeSet, Timestamp};
+
+use crate::{Row, StoreError, Tx, params};
+
+const INSERT_CODE: &str = "
+    INSERT INTO authorization_codes (code_hash, family, client_id, channel_id, state_hash, redirect_uri, expires_at)
+    VALUES ($1, $2, $3, $4, $5, $6, $7)";
+
+const FIND_CODE: &str = "
+    SELECT family, client_id, channel_id, state_hash, expires_at, used_at FROM authorization_codes WHERE code_hash = $1";
+
+const USE_CODE: &str = "
+    UPDATE authorization_codes SET used_at = $2
+    WHERE code_hash = $1 AND used_at IS NULL AND expires_at > $2
+    RETURNING family";
+
+const INSERT_ACCESS_TOKEN: &str = "
+    INSERT INTO access_tokens (token_hash, family, client_id, channel_id, expires_at) VALUES ($1, $2, $3, $4, $5)";
+
+const INSERT_REFRESH_TOKEN: &str = "
+    INSERT INTO refresh_tokens (token_hash, family, client_id, channel_id, expires_at) VALUES ($1, $2, $3, $4, $5)";
+
+const CALLER: &str = "
+    SELECT t.client_id, t.channel_id, t.family, c.scopes, a.scopes, a.profile
+    FROM access_tokens t
+    JOIN consents c ON c.client_id = t.client_id AND c.channel_id = t.channel_id
+    JOIN applications a ON a.client_id = t.client_id
+    WHERE t.token_hash = $1 AND t.expires_at > $2";
+
+const FAMILY_LIVES: &str = "
+    SELECT 1 FROM access_tokens WHERE client_id = $1 AND channel_id = $2 AND family = $3 LIMIT 1";
+
+const FIND_REFRESH_TOKEN: &str = "
+    SELECT family, client_id, channel_id, expires_at, used_at FROM refresh_tokens WHERE token_hash = $1";
+
+const USE_REFRESH_TOKEN: &str = "
+    UPDATE refresh_tokens SET used_at = $2
+    WHERE token_hash = $1 AND used_at IS NULL AND expires_at > $2
+    RETURNING family";
+
+/// The hint never narrows the search, so both tables are looked at.
+const HOLDER: &str = "
+    SELECT client_id, channel_id FROM access_tokens WHERE token_hash = $1
+    UNION ALL
+    SELECT client_id, channel_id FROM refresh_tokens WHERE token_hash = $1";
+
+const DELETE_ACCESS_TOKENS: &str = "
+    DELETE FROM access_tokens WHERE client_id = $1 AND channel_id = $2 AND (CAST($3 AS TEXT) IS NULL OR family = $3)";
+
+const DELETE_REFRESH_TOKENS: &str = "
+    DELETE FROM refresh_tokens WHERE client_id = $1 AND channel_id = $2 AND (CAST($3 AS TEXT) IS NULL OR family = $3)";
+
+/// A code about to be handed out.
+pub struct NewCode<'a> {
+    /// Its hash.
+    pub hash: &'a SecretHash,
+    /// The family of the tokens that it will buy.
+    pub family: &'a TokenFamily,
+    /// For this application,
+    pub client_id: &'a ClientId,
+    /// acting for this user,
+    pub channel_id: &'a ChannelId,
+    /// with this `state`,
+    pub state: &'a SecretHash,
+    /// sent to this address.
+    pub redirect_uri: &'a str,
+    /// Until then.
+    pub expires_at: Timestamp,
+}
+
+/// A code or refresh token as the store knows it.
+#[derive(Clone, Debug)]
+pub struct StoredCredential {
+    /// The family that it belongs to.
+    pub family: TokenFamily,
+    /// The application that it was given to.
+    pub client_id: ClientId,
+    /// The user that it acts for.
+    pub channel_id: ChannelId,
+    /// Where it stands.
+    pub single_use: SingleUse,
+}
+
+/// A token about to be handed out.
+pub struct NewToken<'a> {
+    /// Its hash.
+    pub hash: &'a SecretHash,
+    /// Its family.
+    pub family: &'a TokenFamily,
+    /// The application.
+    pub client_id: &'a ClientId,
+    /// The user.
+    pub channel_id: &'a ChannelId,
+    /// Until then.
+    pub expires_at: Timestamp,
+}
+
+impl Tx {
+    /// Records a code.
+    pub async fn insert_code(&mut self, code: NewCode<'_>) -> Result<(), StoreError> {
+        self.execute(
+            INSERT_CODE,
+            params![
+                code.hash,
+                code.family.0.as_str(),
+                code.client_id,
+                code.channel_id,
+                code.state,
+                code.redirect_uri,
+                code.expires_at
+            ],
+        )
+        .await?;
+        Ok(())
+    }
+
+    /// The code of that hash, with the hash of the `state` of its sign-in.
+    pub async fn code(
+        &mut self,
+        hash: &SecretHash,
+    ) -> Result<Option<(StoredCredential, SecretHash)>, StoreError> {
+        let row = self.query_opt(FIND_CODE, params![hash]).await?;
+        row.map(|row| Ok((credential(&row, [0, 1, 2, 4, 5])?, SecretHash::stored(row.get(3)?)))).transpose()
+    }
+
+    /// Uses a code up: `true` for exactly one of any number of callers.
+    pub async fn use_code(&mut self, hash: &SecretHash, now: Timestamp) -> Result<bool, StoreError> {
+        Ok(self.query_opt(USE_CODE, params![hash, now]).await?.is_some())
+    }
+
+    /// Records an access token.
+    pub async fn insert_access_token(&mut self, token: NewToken<'_>) -> Result<(), StoreError> {
+        self.insert_token(INSERT_ACCESS_TOKEN, token).await
+    }
+
+    /// Records a refresh token.
+    pub async fn insert_refresh_token(&mut self, token: NewToken<'_>) -> Result<(), StoreError> {
+        self.insert_token(INSERT_REFRESH_TOKEN, token).await
+    }
+
+    async fn insert_token(&mut self, sql: &'static str, token: NewToken<'_>) -> Result<(), StoreError> {
+        let family = token.family.0.as_str();
+        self.execute(sql, params![token.hash, family, token.client_id, token.channel_id, token.expires_at])
+            .await?;
+        Ok(())
+    }
+
+    /// Who holds an access token at `now`: one look-up for every user-mode call.
+    pub async fn caller(&mut self, hash: &SecretHash, now: Timestamp) -> Result<Option<Caller>, StoreError> {
+        let row = self.query_opt(CALLER, params![hash, now]).await?;
+        row.map(|row| {
+            let (consented, chosen) =
+                (ScopeSet::from_stored(row.get(3)?), ScopeSet::from_stored(row.get(4)?));
+            Ok(Caller {
+                client_id: ClientId::stored(row.get(0)?),
+                channel_id: ChannelId::stored(row.get(1)?),
+                family: TokenFamily(row.get(2)?),
+                scopes: consented.and(chosen),
+                profile: row.get::<Option<&str>>(5)?.and_then(Profile::from_name),
+            })
+        })
+        .transpose()
+    }
+
+    /// Whether an access token of the caller's family is left: asked under the consent's lock, it says that no
+    /// revocation came in between.
+    pub async fn family_lives(&mut self, caller: &Caller) -> Result<bool, StoreError> {
+        let row = self
+            .query_opt(FAMILY_LIVES, params![&caller.client_id, &caller.channel_id, caller.family.0.as_str()])
+            .await?;
+        Ok(row.is_some())
+    }
+
+    /// The refresh token of that hash.
+    pub async fn refresh_token(&mut self, hash: &SecretHash) -> Result<Option<StoredCredential>, StoreError> {
+        let row = self.query_opt(FIND_REFRESH_TOKEN, params![hash]).await?;
+        row.map(|row| credential(&row, [0, 1, 2, 3, 4])).transpose()
+    }
+
+    /// Uses a refresh token up: `true` for exactly one of any number of callers.
+    pub async fn use_refresh_token(&mut self, hash: &SecretHash, now: Timestamp) -> Result<bool, StoreError> {
+        Ok(self.query_opt(USE_REFRESH_TOKEN, params![hash, now]).await?.is_some())
+    }
+
+    /// Whose token (of either kind) this is.
+    pub async fn token_holder(
+        &mut self,
+        hash: &SecretHash,
+    ) -> Result<Option<(ClientId, ChannelId)>, StoreError> {
+        let rows = self.query(HOLDER, params![hash]).await?;
+        rows.first()
+            .map(|row| Ok((ClientId::stored(row.get(0)?), ChannelId::stored(row.get(1)?))))
+            .transpose()
+    }
+
+    /// Deletes the tokens of a client and a user: all of them, or those of one family.
+    pub async fn delete_tokens(
+        &mut self,
+        client_id: &ClientId,
+        channel_id: &ChannelId,
+        family: Option<&TokenFamily>,
+    ) -> Result<(), StoreError> {
+        let family = family.map(|family| family.0.as_str());
+        self.execute(DELETE_ACCESS_TOKENS, params![client_id, channel_id, family]).await?;
+        self.execute(DELETE_REFRESH_TOKENS, params![client_id, channel_id, family]).await?;
+        Ok(())
+    }
+}
+
+/// Columns: family, client id, channel id, expiry, use.
+fn credential(row: &Row, columns: [usize; 5]) -> Result<StoredCredential, StoreError> {
+    let [family, client_id, channel_id, expires_at, used_at] = columns;
+    Ok(StoredCredential {
+        family: TokenFamily(row.get(family)?),
+        client_id: ClientId::stored(row.get(client_id)?),
+        channel_id: ChannelId::stored(row.get(channel_id)?),
+        single_use: SingleUse {
+            expires_at: Timestamp::from_millis(row.get(expires_at)?),
+            used_at: row.get::<Option<i64>>(used_at)?.map(Timestamp::from_millis),
+        },
+    })
+}

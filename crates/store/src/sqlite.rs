@@ -1,0 +1,205 @@
+//! SQLite: one file, one writer thread that commits many waiting requests with one sync, a few reader threads.
+
+mod connection;
+mod reader;
+mod request;
+mod writer;
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+pub(crate) use connection::Connection;
+
+use crate::engine::{Counters, Work};
+use crate::{Options, Stats, StoreError};
+use request::{Request, Ticket};
+
+/// The longest [`Sqlite::close`] waits for accepted work.
+const CLOSE_DEADLINE: Duration = Duration::from_secs(10);
+
+/// A queue to threads. Taking the sender out closes it: the threads finish what was accepted, and end.
+type Queue = RwLock<Option<SyncSender<Box<dyn Request>>>>;
+
+/// An open SQLite file.
+pub(crate) struct Sqlite {
+    writes: Queue,
+    reads: Queue,
+    /// Requests in the write queue.
+    waiting: Arc<AtomicUsize>,
+    counters: Arc<Counters>,
+    writer: Mutex<Vec<JoinHandle<()>>>,
+    readers: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl Sqlite {
+    pub async fn open(path: PathBuf, options: Options) -> Result<Self, StoreError> {
+        tokio::task::spawn_blocking(move || Self::open_blocking(&path, &options))
+            .await
+            .map_err(|_| StoreError::Open("opening it was interrupted".to_owned()))?
+    }
+
+    fn open_blocking(path: &Path, options: &Options) -> Result<Self, StoreError> {
+        connection::check_version()?;
+        let path = whole_path(path)?;
+        let lock = Arc::new(lock(&path)?);
+        make_private(&path)?;
+        let mut connection = Connection::open_for_writing(&path)?;
+        connection.migrate(options.migrations)?;
+
+        let (writes, jobs) = sync_channel(options.queue_cap);
+        let (reads, lookups) = sync_channel(options.queue_cap);
+        let store = Self {
+            writes: RwLock::new(Some(writes)),
+            reads: RwLock::new(Some(reads)),
+            waiting: Arc::default(),
+            counters: Arc::default(),
+            writer: Mutex::default(),
+            readers: Mutex::default(),
+        };
+        let lookups = Arc::new(Mutex::new(lookups));
+        for _ in 0..options.sqlite_readers.max(1) {
+            let (connection, lookups, lock) =
+                (Connection::open_for_reading(&path)?, lookups.clone(), lock.clone());
+            let thread = spawn("store-reader", move || {
+                reader::run(connection, &lookups);
+                drop(lock);
+            })?;
+            store.readers.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
+        }
+        let (waiting, counters) = (store.waiting.clone(), store.counters.clone());
+        let thread = spawn("store-writer", move || {
+            writer::Writer::new(connection, jobs, waiting, counters).run();
+            drop(lock);
+        })?;
+        store.writer.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
+        Ok(store)
+    }
+
+    pub async fn write<T, E, F>(&self, work: F) -> Result<T, E>
+    where
+        F: Work<T, E>,
+        T: Send + 'static,
+        E: From<StoreError> + Send + 'static,
+    {
+        let (request, ticket, answer) = request::new(work);
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        if let Err(error) = push(&self.writes, request) {
+            self.waiting.fetch_sub(1, Ordering::Relaxed);
+            return Err(self.counters.refused(error).into());
+        }
+        self.await_answer(answer, ticket, StoreError::CommitUnknown).await
+    }
+
+    pub async fn read<T, E, F>(&self, work: F) -> Result<T, E>
+    where
+        F: Work<T, E>,
+        T: Send + 'static,
+        E: From<StoreError> + Send + 'static,
+    {
+        let (request, ticket, answer) = request::new(work);
+        push(&self.reads, request).map_err(|error| self.counters.refused(error))?;
+        self.await_answer(answer, ticket, StoreError::Unavailable("the read took too long".to_owned())).await
+    }
+
+    /// `unfinished` is the error for a request that had begun when the deadline passed.
+    async fn await_answer<T, E: From<StoreError>>(
+        &self,
+        mut answer: request::Answer<T, E>,
+        ticket: Ticket,
+        unfinished: StoreError,
+    ) -> Result<T, E> {
+        match tokio::time::timeout(crate::DEADLINE, &mut answer).await {
+            Ok(Ok(outcome)) => outcome,
+            Ok(Err(_)) => Err(StoreError::closed().into()),
+            Err(_) if ticket.abandon() => {
+                Err(self.counters.refused(StoreError::Busy("the request waited too long")).into())
+            }
+            // It had begun, and may have been answered while we looked.
+            Err(_) => answer.try_recv().unwrap_or_else(|_| Err(unfinished.into())),
+        }
+    }
+
+    pub fn stats(&self) -> Stats {
+        self.counters.stats(self.waiting.load(Ordering::Relaxed))
+    }
+
+    /// Readers end first: the writer's last checkpoint needs the file to itself.
+    pub async fn close(&self) {
+        for (queue, threads) in [(&self.reads, &self.readers), (&self.writes, &self.writer)] {
+            queue.write().unwrap_or_else(PoisonError::into_inner).take();
+            let threads = std::mem::take(&mut *threads.lock().unwrap_or_else(PoisonError::into_inner));
+            let ended = tokio::task::spawn_blocking(move || {
+                threads.into_iter().for_each(|thread| {
+                    // A thread that panicked has ended too.
+                    let _ = thread.join();
+                });
+            });
+            if tokio::time::timeout(CLOSE_DEADLINE, ended).await.is_err() {
+                tracing::warn!("the SQLite store did not finish its accepted work in time");
+            }
+        }
+    }
+}
+
+fn push(queue: &Queue, request: Box<dyn Request>) -> Result<(), StoreError> {
+    let queue = queue.read().unwrap_or_else(PoisonError::into_inner);
+    let sender = queue.as_ref().ok_or_else(StoreError::closed)?;
+    sender.try_send(request).map_err(|error| match error {
+        TrySendError::Full(_) => StoreError::Busy("too many requests are waiting"),
+        TrySendError::Disconnected(_) => StoreError::closed(),
+    })
+}
+
+fn spawn(name: &str, body: impl FnOnce() + Send + 'static) -> Result<JoinHandle<()>, StoreError> {
+    std::thread::Builder::new()
+        .name(name.to_owned())
+        .spawn(body)
+        .map_err(|error| StoreError::Open(format!("no thread to be had: {error}")))
+}
+
+fn cannot(what: &str, path: &Path, error: &dyn std::fmt::Display) -> StoreError {
+    StoreError::Open(format!("{what} {}: {error}", path.display()))
+}
+
+/// The same name for the same file, whichever way it is reached, so that its lock is the same too.
+fn whole_path(path: &Path) -> Result<PathBuf, StoreError> {
+    if path.exists() {
+        return path.canonicalize().map_err(|error| cannot("cannot find", path, &error));
+    }
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let name = path.file_name().ok_or_else(|| cannot("not a file name:", path, &"choose a file"))?;
+    Ok(folder.canonicalize().map_err(|error| cannot("no folder", folder, &error))?.join(name))
+}
+
+/// Two writers that each believe to be alone would answer from stale caches: one process per file.
+fn lock(path: &Path) -> Result<File, StoreError> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".lock");
+    let file = OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(&name)
+        .map_err(|error| cannot("cannot make the lock file of", path, &error))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => {
+            Err(cannot("the data file is in use:", path, &"another process has it open"))
+        }
+        Err(TryLockError::Error(error)) => Err(cannot("cannot lock", path, &error)),
+    }
+}
+
+/// The rows are nobody else's to read. SQLite gives its log the same mode.
+fn make_private(path: &Path) -> Result<(), StoreError> {
+    let mut options = OpenOptions::new();
+    options.create(true).truncate(false).write(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path).map(drop).map_err(|error| cannot("cannot open", path, &error))
+}

@@ -1,0 +1,307 @@
+//! One connection to the file: how it is set up, how a statement runs on it, and what its errors mean to us.
+
+use std::path::Path;
+
+use rusqlite::types::{ToSqlOutput, ValueRef};
+use rusqlite::{CachedStatement, InterruptHandle, OpenFlags, ToSql, ffi};
+
+use crate::engine::{Link, Tx};
+use crate::migrate::{self, Applied, Migration};
+use crate::{Row, StoreError, Value};
+
+/// Prepared statements kept per connection: more than the service has.
+const STATEMENT_CACHE: usize = 256;
+
+/// The first version without the bug that could damage a database in WAL mode.
+const OLDEST_SQLITE: (i32, &str) = (3_051_003, "3.51.3");
+
+/// Every connection: wait 2 s for a foreign lock (a backup's); LIKE and quotes as on PostgreSQL.
+const SETUP: &str = "
+    PRAGMA busy_timeout = 2000;
+    PRAGMA foreign_keys = ON;
+    PRAGMA case_sensitive_like = ON;
+    PRAGMA trusted_schema = OFF;
+    PRAGMA temp_store = MEMORY;
+    PRAGMA mmap_size = 268435456;
+";
+
+/// The writer: a sync per commit, 64 MiB of cache, a checkpoint every 16 MiB of log, a log file of at most 64 MiB
+/// between checkpoints.
+const SETUP_WRITER: &str = "
+    PRAGMA synchronous = FULL;
+    PRAGMA cache_size = -65536;
+    PRAGMA wal_autocheckpoint = 4000;
+    PRAGMA journal_size_limit = 67108864;
+";
+
+/// A reader: 16 MiB of cache, and no writing.
+const SETUP_READER: &str = "
+    PRAGMA cache_size = -16384;
+    PRAGMA query_only = ON;
+";
+
+/// Refuses a SQLite library with a known data-loss bug.
+pub(super) fn check_version() -> Result<(), StoreError> {
+    if rusqlite::version_number() >= OLDEST_SQLITE.0 {
+        return Ok(());
+    }
+    let (found, needed) = (rusqlite::version(), OLDEST_SQLITE.1);
+    Err(StoreError::Open(format!("SQLite {found} may damage its log: {needed} or newer is needed")))
+}
+
+/// Begins, ends or nests the transaction of a thread's `tx`.
+pub(super) fn control(tx: &mut Tx, sql: &'static str) -> Result<(), StoreError> {
+    match &mut tx.link {
+        Link::Sqlite(connection) => connection.execute(sql, &[]).map(drop),
+        Link::Postgres(_) => Err(StoreError::Misuse("a SQLite thread holds another engine's connection")),
+    }
+}
+
+/// Whether the transaction is still there.
+pub(super) fn in_transaction(tx: &Tx) -> bool {
+    matches!(&tx.link, Link::Sqlite(Connection(connection)) if !connection.is_autocommit())
+}
+
+/// A connection, at home on one thread.
+pub(crate) struct Connection(rusqlite::Connection);
+
+impl Connection {
+    pub(super) fn open_for_writing(path: &Path) -> Result<Self, StoreError> {
+        let open = || -> rusqlite::Result<(Self, String)> {
+            let connection = open(path)?;
+            let mode = connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
+            connection.execute_batch(SETUP_WRITER)?;
+            Ok((Self(connection), mode))
+        };
+        match open() {
+            Ok((connection, mode)) if mode.eq_ignore_ascii_case("wal") => Ok(connection),
+            Ok(_) => Err(refuse(path, &"its file system does not support the write-ahead log")),
+            Err(error) => Err(refuse(path, &error)),
+        }
+    }
+
+    pub(super) fn open_for_reading(path: &Path) -> Result<Self, StoreError> {
+        let connection = open(path).map_err(|error| refuse(path, &error))?;
+        connection.execute_batch(SETUP_READER).map_err(|error| refuse(path, &error))?;
+        Ok(Self(connection))
+    }
+
+    pub(super) fn interrupt_handle(&self) -> InterruptHandle {
+        self.0.get_interrupt_handle()
+    }
+
+    /// Folds the log into the data file.
+    pub(super) fn checkpoint(&self) -> Result<(), StoreError> {
+        const SQL: &str = "PRAGMA wal_checkpoint(TRUNCATE)";
+        let blocked: i64 =
+            self.0.query_row(SQL, [], |row| row.get(0)).map_err(|error| running(error, SQL))?;
+        if blocked == 0 { Ok(()) } else { Err(StoreError::Busy("a reader holds the log")) }
+    }
+
+    /// Brings the schema up to date, each migration in its own transaction.
+    pub(super) fn migrate(&mut self, known: &'static [Migration]) -> Result<(), StoreError> {
+        self.execute(migrate::CREATE_HISTORY, &[])?;
+        let mut applied = Vec::new();
+        for row in self.query(migrate::READ_HISTORY, &[])? {
+            applied.push(Applied { version: row.get(0)?, checksum: row.get(1)? });
+        }
+        for migration in migrate::pending(known, &applied)? {
+            self.apply(migration).map_err(|error| migrate::failed(migration, &error))?;
+            tracing::info!(version = migration.version, name = migration.name, "migration applied");
+        }
+        Ok(())
+    }
+
+    fn apply(&mut self, migration: &Migration) -> rusqlite::Result<()> {
+        let transaction = self.0.transaction()?;
+        transaction.execute_batch(migration.sql)?;
+        transaction.execute(
+            "INSERT INTO schema_migrations (version, name, checksum, applied_at)
+             VALUES (?1, ?2, ?3, CAST(unixepoch('subsec') * 1000 AS INTEGER))",
+            (migration.version, migration.name, migration.checksum()),
+        )?;
+        transaction.commit()
+    }
+
+    pub(crate) fn query(&mut self, sql: &'static str, params: &[Value<'_>]) -> Result<Vec<Row>, StoreError> {
+        let mut statement = self.bound(sql, params)?;
+        step_through(&mut statement, sql)
+    }
+
+    pub(crate) fn execute(&mut self, sql: &'static str, params: &[Value<'_>]) -> Result<u64, StoreError> {
+        let before = self.0.total_changes();
+        let mut statement = self.bound(sql, params)?;
+        if statement.column_count() > 0 {
+            return Ok(step_through(&mut statement, sql)?.len() as u64);
+        }
+        let changed = statement.raw_execute().map_err(|error| running(error, sql))? as u64;
+        drop(statement);
+        // After a statement that is no INSERT, UPDATE or DELETE, SQLite repeats the number of the last one that was.
+        Ok(if self.0.total_changes() == before { 0 } else { changed })
+    }
+
+    /// The statement with its parameters. SQLite numbers `$1` by where it first appears, not by its digits, so each
+    /// is bound by its name.
+    fn bound(&self, sql: &'static str, params: &[Value<'_>]) -> Result<CachedStatement<'_>, StoreError> {
+        let mut statement = self.0.prepare_cached(sql).map_err(|error| preparing(error, sql))?;
+        let count = statement.parameter_count();
+        if count != params.len() {
+            let problem = format!("{} parameters given", params.len());
+            return Err(StoreError::Parameter { parameter: count, problem, sql });
+        }
+        for position in 1..=count {
+            let number = statement
+                .parameter_name(position)
+                .and_then(|name| name.strip_prefix('$'))
+                .and_then(|digits| digits.parse::<usize>().ok());
+            let value = number.and_then(|number| params.get(number.checked_sub(1)?)).ok_or_else(|| {
+                StoreError::Parameter {
+                    parameter: position,
+                    problem: "parameters are $1..$n".to_owned(),
+                    sql,
+                }
+            })?;
+            statement.raw_bind_parameter(position, Bound(value)).map_err(|error| running(error, sql))?;
+        }
+        Ok(statement)
+    }
+}
+
+fn open(path: &Path) -> rusqlite::Result<rusqlite::Connection> {
+    use rusqlite::config::DbConfig;
+    let flags =
+        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = rusqlite::Connection::open_with_flags(path, flags)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENT_CACHE);
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DML, false)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DDL, false)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+    connection.execute_batch(SETUP)?;
+    Ok(connection)
+}
+
+/// A parameter as SQLite takes it.
+struct Bound<'a>(&'a Value<'a>);
+
+impl ToSql for Bound<'_> {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(ToSqlOutput::Borrowed(match self.0 {
+            Value::Null => ValueRef::Null,
+            Value::Int(value) => ValueRef::Integer(*value),
+            Value::Bool(value) => ValueRef::Integer(i64::from(*value)),
+            Value::Text(text) => ValueRef::Text(text.as_bytes()),
+        }))
+    }
+}
+
+fn step_through(statement: &mut CachedStatement<'_>, sql: &'static str) -> Result<Vec<Row>, StoreError> {
+    let columns = statement.column_count();
+    let mut found = Vec::new();
+    let mut rows = statement.raw_query();
+    while let Some(row) = rows.next().map_err(|error| running(error, sql))? {
+        let mut values = Vec::with_capacity(columns);
+        for column in 0..columns {
+            values.push(read(row.get_ref(column).map_err(|error| running(error, sql))?, column)?);
+        }
+        found.push(Row::new(values));
+    }
+    Ok(found)
+}
+
+fn read(value: ValueRef<'_>, column: usize) -> Result<Value<'static>, StoreError> {
+    let other = |found: &str| StoreError::Decode {
+        column,
+        wanted: "text, bigint or boolean",
+        found: found.to_owned(),
+    };
+    Ok(match value {
+        ValueRef::Null => Value::Null,
+        ValueRef::Integer(value) => Value::Int(value),
+        ValueRef::Text(bytes) => {
+            let text = std::str::from_utf8(bytes).map_err(|_| other("text that is not UTF-8"))?;
+            Value::Text(text.to_owned().into())
+        }
+        ValueRef::Real(_) => return Err(other("real")),
+        ValueRef::Blob(_) => return Err(other("blob")),
+    })
+}
+
+fn refuse(path: &Path, error: &dyn std::fmt::Display) -> StoreError {
+    StoreError::Open(format!("cannot open {}: {error}", path.display()))
+}
+
+/// An error from preparing: no parameter has been seen yet, so SQLite's own words are safe to keep.
+fn preparing(error: rusqlite::Error, sql: &'static str) -> StoreError {
+    let message = match &error {
+        rusqlite::Error::SqliteFailure(_, Some(message)) => message.clone(),
+        rusqlite::Error::SqlInputError { msg, .. } => msg.clone(),
+        rusqlite::Error::MultipleStatement => "more than one statement".to_owned(),
+        _ => String::new(),
+    };
+    match running(error, sql) {
+        StoreError::Statement { code, sql, .. } => StoreError::Statement { code, message, sql },
+        other => other,
+    }
+}
+
+/// An error from running: only its code is kept, and the names of a unique constraint's columns.
+fn running(error: rusqlite::Error, sql: &'static str) -> StoreError {
+    let (code, message) = match &error {
+        rusqlite::Error::SqliteFailure(failure, message) => {
+            (failure.extended_code, message.as_deref().unwrap_or_default())
+        }
+        rusqlite::Error::SqlInputError { error, .. } => (error.extended_code, ""),
+        _ => (ffi::SQLITE_MISUSE, ""),
+    };
+    let unavailable = |why: &str| StoreError::Unavailable(format!("{why} (SQLite code {code})"));
+    match code {
+        ffi::SQLITE_CONSTRAINT_UNIQUE | ffi::SQLITE_CONSTRAINT_PRIMARYKEY | ffi::SQLITE_CONSTRAINT_ROWID => {
+            StoreError::Unique { constraint: unique_name(message) }
+        }
+        ffi::SQLITE_CONSTRAINT_FOREIGNKEY => StoreError::ForeignKey,
+        ffi::SQLITE_CONSTRAINT_CHECK => StoreError::Check,
+        ffi::SQLITE_CONSTRAINT_NOTNULL => StoreError::NotNull,
+        ffi::SQLITE_READONLY => StoreError::ReadOnly,
+        _ => match code & 0xff {
+            ffi::SQLITE_READONLY => unavailable("the file is read-only"),
+            ffi::SQLITE_BUSY | ffi::SQLITE_LOCKED => StoreError::Busy("another process holds the data file"),
+            ffi::SQLITE_INTERRUPT => unavailable("the read took too long"),
+            ffi::SQLITE_FULL => unavailable("the disk is full"),
+            ffi::SQLITE_IOERR => unavailable("the disk failed"),
+            ffi::SQLITE_CANTOPEN => unavailable("the file cannot be opened"),
+            ffi::SQLITE_NOMEM => unavailable("out of memory"),
+            ffi::SQLITE_CORRUPT | ffi::SQLITE_NOTADB => StoreError::Corrupt(format!("SQLite code {code}")),
+            _ => StoreError::Statement { code: code.to_string(), message: String::new(), sql },
+        },
+    }
+}
+
+/// `table(column, …)` from "UNIQUE constraint failed: table.column, table.column".
+fn unique_name(message: &str) -> String {
+    let names = message.split_once("failed: ").map_or(message, |(_, names)| names);
+    let pairs: Vec<(&str, &str)> = names.split(", ").filter_map(|name| name.split_once('.')).collect();
+    let Some((table, _)) = pairs.first() else { return names.to_owned() };
+    let columns: Vec<&str> = pairs.iter().map(|(_, column)| *column).collect();
+    format!("{table}({})", columns.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unique_constraints_are_named_by_table_and_columns() {
+        for (message, name) in [
+            ("UNIQUE constraint failed: codes.hash", "codes(hash)"),
+            ("UNIQUE constraint failed: links.a, links.b", "links(a, b)"),
+            ("UNIQUE constraint failed: index 'by_lower_name'", "index 'by_lower_name'"),
+        ] {
+            assert_eq!(unique_name(message), name);
+        }
+    }
+
+    #[test]
+    fn the_library_is_new_enough() {
+        check_version().unwrap();
+    }
+}

@@ -1,0 +1,144 @@
+//! A request on its way to a thread and its answer on the way back.
+
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use rusqlite::InterruptHandle;
+use tokio::sync::oneshot;
+
+use crate::engine::{Tx, Work, run};
+use crate::{BoxFuture, StoreError};
+
+/// Where the caller waits.
+pub(super) type Answer<T, E> = oneshot::Receiver<Result<T, E>>;
+
+/// How far a request has come.
+enum Phase {
+    Waiting,
+    /// With the handle that stops it, for a read.
+    Running(Option<Arc<InterruptHandle>>),
+    Done,
+    Abandoned,
+}
+
+/// The caller's and the thread's shared view of how far the request has come, so that "nothing was done" is never
+/// said of a request that then runs.
+#[derive(Clone)]
+pub(super) struct Ticket(Arc<Mutex<Phase>>);
+
+impl Ticket {
+    fn phase(&self) -> MutexGuard<'_, Phase> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Claims the request for a thread; false if the caller has given it up.
+    fn start(&self, interrupt: Option<Arc<InterruptHandle>>) -> bool {
+        let mut phase = self.phase();
+        let waiting = matches!(*phase, Phase::Waiting);
+        if waiting {
+            *phase = Phase::Running(interrupt);
+        }
+        waiting
+    }
+
+    fn finish(&self) {
+        *self.phase() = Phase::Done;
+    }
+
+    /// Gives the request up: true if it will never run. A read that runs is stopped, under the lock, so that the
+    /// thread cannot meanwhile have gone on to somebody else's.
+    pub fn abandon(&self) -> bool {
+        let mut phase = self.phase();
+        match &*phase {
+            Phase::Waiting => {
+                *phase = Phase::Abandoned;
+                true
+            }
+            Phase::Running(Some(interrupt)) => {
+                interrupt.interrupt();
+                false
+            }
+            Phase::Running(None) | Phase::Done => false,
+            Phase::Abandoned => true,
+        }
+    }
+}
+
+/// A request without its types, for the queue.
+pub(super) trait Request: Send {
+    /// Claims the request; a thread must not run one that this refuses.
+    fn start(&self, interrupt: Option<Arc<InterruptHandle>>) -> bool;
+    /// Runs it.
+    fn run(self: Box<Self>, tx: &mut Tx) -> Settled;
+    /// Answers it without running it.
+    fn refuse(self: Box<Self>, error: StoreError);
+}
+
+/// A request that has run and whose caller still waits to hear whether it counts.
+pub(super) struct Settled {
+    /// Whether its writes are to stay.
+    pub keep: bool,
+    answer: Box<dyn FnOnce(Result<(), StoreError>)>,
+}
+
+impl Settled {
+    /// Answers the caller: with what its closure gave if the transaction ended well, otherwise with the error. Even a
+    /// refusal by the closure may rest on rows that a failed commit took back.
+    pub fn answer(self, transaction: Result<(), StoreError>) {
+        (self.answer)(transaction);
+    }
+}
+
+struct Pending<F, T, E> {
+    work: F,
+    ticket: Ticket,
+    caller: oneshot::Sender<Result<T, E>>,
+}
+
+pub(super) fn new<T, E, F>(work: F) -> (Box<dyn Request>, Ticket, Answer<T, E>)
+where
+    F: Work<T, E>,
+    T: Send + 'static,
+    E: From<StoreError> + Send + 'static,
+{
+    let ticket = Ticket(Arc::new(Mutex::new(Phase::Waiting)));
+    let (caller, answer) = oneshot::channel();
+    (Box::new(Pending { work, ticket: ticket.clone(), caller }), ticket, answer)
+}
+
+impl<F, T, E> Request for Pending<F, T, E>
+where
+    F: Work<T, E>,
+    T: Send + 'static,
+    E: From<StoreError> + Send + 'static,
+{
+    fn start(&self, interrupt: Option<Arc<InterruptHandle>>) -> bool {
+        self.ticket.start(interrupt)
+    }
+
+    fn run(self: Box<Self>, tx: &mut Tx) -> Settled {
+        let Self { work, ticket, caller } = *self;
+        let outcome = poll_once(Box::pin(run(work, tx)));
+        let keep = outcome.is_ok();
+        let answer = move |transaction: Result<(), StoreError>| {
+            ticket.finish();
+            // A caller that has gone is no concern: its work is done whole or not at all.
+            let _ = caller.send(transaction.map_err(E::from).and(outcome));
+        };
+        Settled { keep, answer: Box::new(answer) }
+    }
+
+    fn refuse(self: Box<Self>, error: StoreError) {
+        self.ticket.finish();
+        let _ = self.caller.send(Err(error.into()));
+    }
+}
+
+/// On SQLite a statement's future is ready at once, so a closure that awaits only its `Tx` is done after one poll.
+fn poll_once<T, E: From<StoreError>>(future: BoxFuture<'_, Result<T, E>>) -> Result<T, E> {
+    match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(outcome) => outcome,
+        Poll::Pending => Err(StoreError::Misuse("the closure awaited something other than its Tx").into()),
+    }
+}

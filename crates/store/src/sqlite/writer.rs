@@ -1,0 +1,126 @@
+//! The writer thread: takes what is waiting, runs each request in a savepoint of its own, commits them with one sync,
+//! and only then answers them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::Receiver;
+
+use super::connection::{Connection, control, in_transaction};
+use super::request::{Request, Settled};
+use crate::StoreError;
+use crate::engine::{Counters, Link, Tx};
+
+/// Most requests in one commit. Beyond this a shared sync costs each hardly less, and the first waits ever longer.
+const BATCH_CAP: usize = 512;
+
+pub(super) struct Writer {
+    tx: Tx,
+    queue: Receiver<Box<dyn Request>>,
+    waiting: Arc<AtomicUsize>,
+    counters: Arc<Counters>,
+}
+
+impl Writer {
+    pub fn new(
+        connection: Connection,
+        queue: Receiver<Box<dyn Request>>,
+        waiting: Arc<AtomicUsize>,
+        counters: Arc<Counters>,
+    ) -> Self {
+        Self { tx: Tx::new(Link::Sqlite(connection)), queue, waiting, counters }
+    }
+
+    /// Runs until the queue is closed and empty, then folds the log into the data file.
+    pub fn run(mut self) {
+        while let Ok(first) = self.queue.recv() {
+            self.waiting.fetch_sub(1, Ordering::Relaxed);
+            if first.start(None) {
+                self.commit_together(first);
+            }
+        }
+        if let Link::Sqlite(connection) = &self.tx.link
+            && let Err(error) = connection.checkpoint()
+        {
+            tracing::warn!(%error, "the log stays beside the data file until the next start");
+        }
+    }
+
+    /// One transaction for `first` and whoever is waiting by the time it has run. Nobody is waited for.
+    fn commit_together(&mut self, first: Box<dyn Request>) {
+        if let Err(error) = control(&mut self.tx, "BEGIN IMMEDIATE") {
+            Counters::add(&self.counters.rolled_back, 1);
+            return first.refuse(self.counters.refused(error));
+        }
+        let mut batch = Vec::new();
+        let outcome = self.run_batch(first, &mut batch);
+        if outcome.is_err() && in_transaction(&self.tx) {
+            // Left open it would fail the next batch's BEGIN, and so on for ever.
+            if let Err(error) = control(&mut self.tx, "ROLLBACK") {
+                tracing::error!(%error, "a failed write transaction would not roll back");
+            }
+        }
+        self.count(&batch, outcome.is_ok());
+        for settled in batch {
+            settled.answer(outcome.clone());
+        }
+    }
+
+    fn run_batch(&mut self, first: Box<dyn Request>, batch: &mut Vec<Settled>) -> Result<(), StoreError> {
+        let mut next = Some(first);
+        while let Some(request) = next {
+            self.run_in_savepoint(request, batch)?;
+            next = if batch.len() < BATCH_CAP { self.next_waiting() } else { None };
+        }
+        control(&mut self.tx, "COMMIT").map_err(|error| match error {
+            // The log may hold the commit though its sync failed: a crash now could bring it back.
+            StoreError::Unavailable(why) => {
+                tracing::error!(why, "a commit failed");
+                StoreError::CommitUnknown
+            }
+            error => error,
+        })
+    }
+
+    fn next_waiting(&mut self) -> Option<Box<dyn Request>> {
+        loop {
+            let request = self.queue.try_recv().ok()?;
+            self.waiting.fetch_sub(1, Ordering::Relaxed);
+            if request.start(None) {
+                return Some(request);
+            }
+        }
+    }
+
+    /// An error is the whole batch's: its transaction is lost.
+    fn run_in_savepoint(
+        &mut self,
+        request: Box<dyn Request>,
+        batch: &mut Vec<Settled>,
+    ) -> Result<(), StoreError> {
+        if let Err(error) = control(&mut self.tx, "SAVEPOINT request") {
+            request.refuse(error.clone());
+            return Err(error);
+        }
+        let settled = request.run(&mut self.tx);
+        let keep = settled.keep;
+        batch.push(settled);
+        // A full disk and the like make SQLite end the transaction by itself, with everyone's writes.
+        if !in_transaction(&self.tx) {
+            return Err(StoreError::Unavailable("the engine gave up the transaction".to_owned()));
+        }
+        if !keep {
+            control(&mut self.tx, "ROLLBACK TO request")?;
+        }
+        control(&mut self.tx, "RELEASE request")
+    }
+
+    fn count(&self, batch: &[Settled], committed: bool) {
+        let kept = batch.iter().filter(|settled| settled.keep && committed).count() as u64;
+        Counters::add(&self.counters.committed, kept);
+        Counters::add(&self.counters.rolled_back, batch.len() as u64 - kept);
+        if kept > 0 {
+            Counters::add(&self.counters.syncs, 1);
+            self.counters.largest_batch.fetch_max(kept, Ordering::Relaxed);
+        }
+    }
+}

@@ -1,0 +1,63 @@
+//! Violated constraints have one name on both engines.
+
+use store::StoreError;
+
+use crate::both;
+
+fn unique(constraint: &str) -> StoreError {
+    StoreError::Unique { constraint: constraint.to_owned() }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_constraint_is_told_apart() {
+    both(|store| async move {
+        for sql in [
+            "INSERT INTO codes (code) VALUES ('taken')",
+            "INSERT INTO parents (id, children) VALUES ('p', 0)",
+            "INSERT INTO children (parent_id, kind, open) VALUES ('p', 'first', TRUE)",
+        ] {
+            assert_eq!(store.write(move |tx| Box::pin(tx.execute(sql, &[]))).await, Ok::<_, StoreError>(1));
+        }
+        for (sql, expected) in [
+            ("INSERT INTO codes (code) VALUES ('taken')", unique("codes(code)")),
+            (
+                "INSERT INTO children (parent_id, kind, open) VALUES ('p', 'first', FALSE)",
+                unique("children(parent_id, kind)"),
+            ),
+            (
+                "INSERT INTO children (parent_id, kind, open) VALUES ('p', 'second', TRUE)",
+                unique("children(parent_id)"),
+            ),
+            (
+                "INSERT INTO children (parent_id, kind, open) VALUES ('nobody', 'x', FALSE)",
+                StoreError::ForeignKey,
+            ),
+            ("DELETE FROM parents WHERE id = 'p'", StoreError::ForeignKey),
+            ("INSERT INTO children (parent_id, kind, open) VALUES ('p', 'bad', FALSE)", StoreError::Check),
+            ("INSERT INTO children (parent_id, kind, open) VALUES ('p', NULL, FALSE)", StoreError::NotNull),
+            ("INSERT INTO late (parent_id) VALUES ('nobody')", StoreError::ForeignKey),
+        ] {
+            let outcome = store.write(move |tx| Box::pin(tx.execute(sql, &[]))).await;
+            assert_eq!(outcome, Err(expected), "{sql}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wrong_statement_says_so_in_the_engines_words() {
+    both(|store| async move {
+        for (sql, word) in [
+            ("SELECT missing FROM nowhere", "nowhere"),
+            ("SELEC 1", "SELEC"),
+            ("SELECT \"text\" FROM notes", "text"),
+        ] {
+            let outcome = store.read(move |tx| Box::pin(tx.query(sql, &[]))).await;
+            match outcome {
+                Err(StoreError::Statement { message, .. }) => assert!(message.contains(word), "{message}"),
+                other => panic!("{sql}: {other:?}"),
+            }
+        }
+    })
+    .await;
+}

@@ -1,0 +1,83 @@
+//! What is refused at the door, and what the files look like.
+
+use std::time::Duration;
+
+use store::{Options, Store, StoreError, Target};
+
+use crate::{insert, options};
+
+async fn refusal(target: Target) -> String {
+    match Store::open(target, Options::default()).await {
+        Err(StoreError::Open(why)) => why,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_second_opener_of_a_data_file_is_refused_by_name() {
+    let fresh = store::testing::sqlite();
+    let Target::Sqlite { path } = fresh.target() else { panic!("a file") };
+    let first = fresh.open(options()).await;
+    let link = path.with_file_name("link.sqlite");
+    std::os::unix::fs::symlink(&path, &link).unwrap();
+    for path in [path.clone(), link] {
+        let why = refusal(Target::Sqlite { path }).await;
+        assert!(why.contains("data.sqlite") && why.contains("in use"), "{why}");
+    }
+    insert(&first, 1).await.unwrap();
+    first.close().await;
+    let second = fresh.open(options()).await;
+    assert_eq!(crate::ids(&second).await, [1]);
+    second.close().await;
+}
+
+#[tokio::test]
+async fn closing_leaves_one_private_file_without_a_log() {
+    use std::os::unix::fs::PermissionsExt;
+    let fresh = store::testing::sqlite();
+    let Target::Sqlite { path } = fresh.target() else { panic!("a file") };
+    let store = fresh.open(options()).await;
+    insert(&store, 1).await.unwrap();
+    let mode = |suffix: &str| {
+        let file = format!("{}{suffix}", path.display());
+        std::fs::metadata(file).map(|data| data.permissions().mode() & 0o777).ok()
+    };
+    assert_eq!((mode(""), mode("-wal")), (Some(0o600), Some(0o600)));
+    store.close().await;
+    assert_eq!((mode(""), mode("-wal")), (Some(0o600), None));
+}
+
+#[tokio::test]
+async fn a_missing_folder_and_a_file_of_something_else_are_refused() {
+    let fresh = store::testing::sqlite();
+    let Target::Sqlite { path } = fresh.target() else { panic!("a file") };
+    let missing = refusal(Target::Sqlite { path: path.with_file_name("nowhere").join("x.sqlite") }).await;
+    assert!(missing.contains("nowhere"), "{missing}");
+    std::fs::write(&path, "not a database, but long enough to be looked at as one".repeat(50)).unwrap();
+    let other = refusal(Target::Sqlite { path }).await;
+    assert!(other.contains("not a database"), "{other}");
+}
+
+#[tokio::test]
+async fn tls_to_postgres_is_refused_clearly_and_no_refusal_shows_the_url() {
+    for (url, word) in [
+        ("postgres://u:hunter2@127.0.0.1/d?sslmode=require", "TLS"),
+        ("postgres://u:hunter2@127.0.0.1/d?sslmode=verify-full", "TLS"),
+        ("postgres://u:hunter2@127.0.0.1:port/d", "postgres://"),
+        ("u:hunter2", "postgres://"),
+    ] {
+        let why = refusal(Target::Postgres { url: url.to_owned().into() }).await;
+        assert!(why.contains(word) && !why.contains("hunter2"), "{why}");
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_an_outage_within_3_s() {
+    // Nobody listens on a port that was just given back.
+    let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let url = format!("postgres://u:hunter2@127.0.0.1:{port}/d").into();
+    let opening = Store::open(Target::Postgres { url }, Options::default());
+    let error = tokio::time::timeout(Duration::from_secs(3), opening).await.expect("an answer within 3 s");
+    let error = error.expect_err("nobody listens");
+    assert!(error.is_outage() && !error.to_string().contains("hunter2"), "{error}");
+}

@@ -1,0 +1,154 @@
+//! PostgreSQL gone for a while: an error within 3 s, and back without a restart.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use store::testing::{Fresh, postgres};
+use store::{Options, Store, StoreError, Target, params};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+
+use crate::{ids, insert, options, within};
+
+/// What the network does between the store and the server.
+#[derive(Clone, Copy, PartialEq)]
+enum Network {
+    Up,
+    /// Connections end, and new ones are ended at once.
+    Down,
+    /// Nothing gets through and nobody is told.
+    Silent,
+}
+
+/// A wire to the test server that can be cut.
+struct Wire {
+    network: watch::Sender<Network>,
+    address: SocketAddr,
+}
+
+impl Wire {
+    async fn to(server: String) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (network, state) = watch::channel(Network::Up);
+        tokio::spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                tokio::spawn(carry(client, server.clone(), state.clone()));
+            }
+        });
+        Self { network, address }
+    }
+
+    fn set(&self, network: Network) {
+        self.network.send_replace(network);
+    }
+}
+
+async fn carry(mut client: TcpStream, server: String, mut network: watch::Receiver<Network>) {
+    let now = *network.borrow_and_update();
+    if now == Network::Up {
+        let mut server = TcpStream::connect(server).await.unwrap();
+        tokio::select! {
+            _ = tokio::io::copy_bidirectional(&mut client, &mut server) => return,
+            _ = network.changed() => {}
+        }
+    }
+    if *network.borrow() == Network::Silent {
+        // Held open, unread, until the network is back; then it ends, as a stale connection does.
+        let _ = network.wait_for(|network| *network == Network::Up).await;
+    }
+}
+
+/// A store whose every connection goes over a wire.
+async fn over_a_wire() -> (Fresh, Wire, Store) {
+    let fresh = postgres().await;
+    let url = fresh.url().unwrap();
+    let authority = url.split(['/', '?']).nth(2).unwrap();
+    let server = authority.rsplit('@').next().unwrap().to_owned();
+    let wire = Wire::to(server.clone()).await;
+    let url = url.replacen(&server, &wire.address.to_string(), 1);
+    let options = Options { postgres_connections: 4, postgres_read_connections: 2, ..options() };
+    let store = Store::open(Target::Postgres { url: url.into() }, options).await.unwrap();
+    (fresh, wire, store)
+}
+
+async fn read(store: &Store) -> Result<i64, StoreError> {
+    store
+        .read(|tx| Box::pin(async move { tx.query_one("SELECT COUNT(*) FROM notes", &[]).await?.get(0) }))
+        .await
+}
+
+async fn survives(outage: Network) {
+    let (fresh, wire, store) = over_a_wire().await;
+    insert(&store, 1).await.unwrap();
+    assert_eq!(read(&store).await, Ok(1));
+
+    wire.set(outage);
+    let limit = Duration::from_secs(3);
+    for _ in 0..2 {
+        let both = async { tokio::join!(insert(&store, 2), read(&store)) };
+        let (write, read) = tokio::time::timeout(limit, both).await.expect("errors within 3 s");
+        assert!(write.as_ref().is_err_and(StoreError::is_outage), "{write:?}");
+        assert!(read.as_ref().is_err_and(StoreError::is_outage), "{read:?}");
+    }
+
+    wire.set(Network::Up);
+    // Connections that died unnoticed are thrown away by use, each once.
+    within(async { while insert(&store, 3).await.is_err() {} }).await;
+    within(async { while read(&store).await.is_err() {} }).await;
+    for id in 4..30 {
+        insert(&store, id).await.unwrap();
+    }
+    assert!(!ids(&store).await.contains(&2));
+    store.close().await;
+    fresh.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_ends_its_connections_is_an_error_within_3_s_and_is_found_again() {
+    survives(Network::Down).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_falls_silent_is_an_error_within_3_s_and_is_found_again() {
+    survives(Network::Silent).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_terminated_backend_costs_its_own_request_alone() {
+    const SUICIDE: &str = "SELECT pg_terminate_backend(CAST(pg_backend_pid() AS INTEGER))";
+    let fresh = postgres().await;
+    let store = fresh.open(options()).await;
+    let outcome: Result<(), StoreError> = store
+        .write(|tx| {
+            Box::pin(async move {
+                tx.execute("INSERT INTO notes (id) VALUES ($1)", params![1]).await?;
+                tx.query(SUICIDE, &[]).await?;
+                Ok(())
+            })
+        })
+        .await;
+    assert!(outcome.as_ref().is_err_and(StoreError::is_outage), "{outcome:?}");
+    let outcome = store.read(|tx| Box::pin(tx.query(SUICIDE, &[]))).await;
+    assert!(outcome.as_ref().is_err_and(StoreError::is_outage), "{outcome:?}");
+    assert!(ids(&store).await.is_empty());
+    for id in 2..20 {
+        insert(&store, id).await.unwrap();
+    }
+    store.close().await;
+    fresh.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_statement_that_takes_too_long_is_stopped_by_the_server() {
+    const SLOW: &str = "SELECT CAST(COUNT(*) AS BIGINT) FROM (SELECT pg_sleep(10)) AS slow";
+    let fresh = postgres().await;
+    let store = fresh.open(options()).await;
+    let slow = store.read(|tx| Box::pin(tx.query(SLOW, &[])));
+    let slow = tokio::time::timeout(Duration::from_secs(3), slow).await.expect("an answer within 3 s");
+    // In the server's words, not by our own deadline: the server has stopped working on it.
+    assert_eq!(slow, Err(StoreError::Unavailable("a statement took too long".to_owned())));
+    assert_eq!(read(&store).await, Ok(0));
+    store.close().await;
+    fresh.remove().await;
+}

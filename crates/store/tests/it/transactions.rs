@@ -1,0 +1,212 @@
+//! All or nothing.
+
+use std::time::Duration;
+
+use store::{StoreError, params};
+
+use crate::{Held, both, eventually, ids, insert, options, within};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_error_takes_back_everything_the_closure_wrote() {
+    both(|store| async move {
+        let outcome: Result<(), StoreError> = store
+            .write(|tx| {
+                Box::pin(async move {
+                    tx.execute("INSERT INTO notes (id) VALUES ($1)", params![1]).await?;
+                    tx.execute("INSERT INTO notes (id) VALUES ($1)", params![2]).await?;
+                    Err(StoreError::NoRow)
+                })
+            })
+            .await;
+        assert_eq!(outcome, Err(StoreError::NoRow));
+        assert!(ids(&store).await.is_empty());
+        insert(&store, 1).await.unwrap();
+        assert_eq!(ids(&store).await, [1]);
+        let stats = store.stats();
+        assert_eq!((stats.committed, stats.rolled_back, stats.syncs), (1, 1, 1));
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_panic_takes_back_everything_and_harms_nobody_else() {
+    both(|store| async move {
+        let outcome: Result<(), StoreError> = store
+            .write(|tx| {
+                Box::pin(async move {
+                    tx.execute("INSERT INTO notes (id) VALUES ($1)", params![1]).await?;
+                    panic!("expected by the test");
+                })
+            })
+            .await;
+        assert_eq!(outcome, Err(StoreError::Panicked));
+        let read: Result<(), StoreError> = store.read(|_| panic!("expected by the test")).await;
+        assert_eq!(read, Err(StoreError::Panicked));
+        insert(&store, 2).await.unwrap();
+        assert_eq!(ids(&store).await, [2]);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failed_statement_cannot_be_shrugged_off() {
+    both(|store| async move {
+        insert(&store, 1).await.unwrap();
+        let outcome: Result<(), StoreError> = store
+            .write(|tx| {
+                Box::pin(async move {
+                    tx.execute("INSERT INTO notes (id) VALUES ($1)", params![2]).await?;
+                    let conflict = tx.execute("INSERT INTO notes (id) VALUES ($1)", params![1]).await;
+                    assert!(conflict.unwrap_err().is_unique("notes(id)"));
+                    let next = tx.execute("INSERT INTO notes (id) VALUES ($1)", params![3]).await;
+                    assert_eq!(next, Err(StoreError::Aborted));
+                    Ok(())
+                })
+            })
+            .await;
+        assert_eq!(outcome, Err(StoreError::Aborted));
+        assert_eq!(ids(&store).await, [1]);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_conflict_foreseen_in_the_statement_lets_the_transaction_go_on() {
+    both(|store| async move {
+        insert(&store, 1).await.unwrap();
+        let changed: Result<_, StoreError> = store
+            .write(|tx| {
+                Box::pin(async move {
+                    let nothing = "INSERT INTO notes (id) VALUES ($1) ON CONFLICT (id) DO NOTHING";
+                    let update = "INSERT INTO notes (id, body) VALUES ($1, $2)
+                                  ON CONFLICT (id) DO UPDATE SET body = excluded.body RETURNING body";
+                    let ignored = tx.execute(nothing, params![1]).await?;
+                    let body: String = tx.query_one(update, params![1, "new"]).await?.get(0)?;
+                    Ok((ignored, body, tx.execute(update, params![1, "newer"]).await?))
+                })
+            })
+            .await;
+        assert_eq!(changed, Ok((0, "new".to_owned(), 1)));
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_answered_is_seen_by_the_next_read() {
+    both(|store| async move {
+        for id in 0..50 {
+            insert(&store, id).await.unwrap();
+            assert_eq!(ids(&store).await.last(), Some(&id));
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_write_inside_a_read_is_refused() {
+    const INSERT: &str = "INSERT INTO notes (id) VALUES ($1)";
+    both(|store| async move {
+        let read = store.read(|tx| Box::pin(async move { tx.execute(INSERT, params![1]).await })).await;
+        assert_eq!(read, Err(StoreError::ReadOnly));
+        let snapshot =
+            store.snapshot(|tx| Box::pin(async move { tx.execute(INSERT, params![1]).await })).await;
+        assert_eq!(snapshot, Err(StoreError::ReadOnly));
+        assert!(ids(&store).await.is_empty());
+        insert(&store, 1).await.unwrap();
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_snapshot_sees_one_moment() {
+    const COUNT: &str = "SELECT COUNT(*) FROM notes";
+    both(|store| async move {
+        let (begun, has_begun) = tokio::sync::oneshot::channel();
+        let (go_on, may_go_on) = std::sync::mpsc::channel();
+        let reader = store.clone();
+        let counts = tokio::spawn(async move {
+            reader
+                .snapshot(move |tx| {
+                    Box::pin(async move {
+                        let before: i64 = tx.query_one(COUNT, &[]).await?.get(0)?;
+                        let _ = begun.send(());
+                        crate::let_go(may_go_on).await;
+                        let after: i64 = tx.query_one(COUNT, &[]).await?.get(0)?;
+                        Ok::<_, StoreError>((before, after))
+                    })
+                })
+                .await
+        });
+        within(has_begun).await.unwrap();
+        insert(&store, 1).await.unwrap();
+        go_on.send(()).unwrap();
+        assert_eq!(within(counts).await.unwrap(), Ok((0, 0)));
+        assert_eq!(ids(&store).await, [1]);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_transaction_cannot_be_ended_by_a_statement() {
+    both(|store| async move {
+        for sql in ["COMMIT", "rollback", "BEGIN", "SAVEPOINT mine", "RELEASE request"] {
+            let outcome = store.write(move |tx| Box::pin(tx.execute(sql, &[]))).await;
+            assert!(matches!(outcome, Err(StoreError::Misuse(_))), "{sql}: {outcome:?}");
+        }
+        insert(&store, 1).await.unwrap();
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_caller_that_goes_away_does_not_stop_its_write_half_way() {
+    both(|store| async move {
+        let held = Held::start(&store, 1).await;
+        held.done.abort();
+        held.release.send(()).unwrap();
+        eventually(|| store.stats().committed == 1).await;
+        assert_eq!(ids(&store).await, [1]);
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn sqlite_refuses_a_closure_that_awaits_something_else() {
+    let fresh = store::testing::sqlite();
+    let store = fresh.open(options()).await;
+    let outcome: Result<(), StoreError> = store
+        .write(|tx| {
+            Box::pin(async move {
+                tx.execute("INSERT INTO notes (id) VALUES ($1)", params![1]).await?;
+                std::future::pending().await
+            })
+        })
+        .await;
+    assert!(matches!(outcome, Err(StoreError::Misuse(_))), "{outcome:?}");
+    assert!(ids(&store).await.is_empty());
+    store.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn postgres_rolls_back_a_closure_that_outlives_the_deadline() {
+    let fresh = store::testing::postgres().await;
+    let store = fresh.open(options()).await;
+    let writer = store.clone();
+    let outcome: Result<(), StoreError> = tokio::time::timeout(
+        Duration::from_secs(3),
+        writer.write(|tx| {
+            Box::pin(async move {
+                tx.execute("INSERT INTO notes (id) VALUES ($1)", params![1]).await?;
+                std::future::pending().await
+            })
+        }),
+    )
+    .await
+    .expect("an answer within 3 s");
+    assert!(matches!(outcome, Err(StoreError::Unavailable(_))), "{outcome:?}");
+    assert!(ids(&store).await.is_empty());
+    // The connection in doubt was thrown away, with the lock on that key.
+    insert(&store, 1).await.unwrap();
+    store.close().await;
+    fresh.remove().await;
+}
