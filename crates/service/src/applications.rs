@@ -1,0 +1,149 @@
+//! Applications: proving who they are, and registering them.
+
+use domain::application::{Application, Organization, RedirectUri};
+use domain::limits::{NAME_CHARS_MAX, REDIRECT_URIS_MAX};
+use domain::secret::{ClientSecret, SecretHash};
+use domain::{ClientId, Invalid, OrganizationId, Profile, Refusal, Rule, ScopeSet, invalid};
+use store::StoreError;
+
+use crate::channels::not_found;
+use crate::{Error, Service, subscriptions};
+
+/// What an application is told to be.
+#[derive(Clone, Debug)]
+pub struct ApplicationRecord {
+    /// Its id.
+    pub client_id: ClientId,
+    /// Its name.
+    pub name: String,
+    /// Who owns it.
+    pub organization_id: Option<OrganizationId>,
+    /// Where its sign-ins may end.
+    pub redirect_uris: Vec<RedirectUri>,
+    /// What it asks for.
+    pub scopes: ScopeSet,
+    /// Its own profile, if it has one.
+    pub profile: Option<Profile>,
+}
+
+impl Service {
+    /// The application that a client id and secret prove (spec 5, client mode).
+    ///
+    /// # Errors
+    /// [`Refusal::InvalidClient`], the same and in the same time whether the id or the secret is wrong.
+    pub async fn authenticate_client(&self, client_id: &str, secret: &str) -> Result<Application, Error> {
+        let client_id = ClientId::parse("clientId", client_id).map_err(|_| Refusal::InvalidClient)?;
+        let presented = ClientSecret::presented(secret).ok_or(Refusal::InvalidClient)?.hash();
+        let (application, secrets) = self
+            .read(move |tx| {
+                Box::pin(async move {
+                    Ok((tx.application(&client_id).await?, tx.application_secrets(&client_id).await?))
+                })
+            })
+            .await?;
+        let proven = proves(&presented, &secrets);
+        application.filter(|_| proven).ok_or(Refusal::InvalidClient.into())
+    }
+
+    /// The application of that id, for a page that shows its name.
+    pub async fn application(&self, client_id: &ClientId) -> Result<Option<Application>, Error> {
+        let client_id = client_id.clone();
+        self.read(move |tx| Box::pin(async move { Ok(tx.application(&client_id).await?) })).await
+    }
+
+    /// Makes or replaces an organization.
+    ///
+    /// # Errors
+    /// `Invalid` when the name is blank or too long.
+    pub async fn put_organization(&self, organization: Organization) -> Result<(), Error> {
+        invalid::text("organizationName", &organization.name, 1, NAME_CHARS_MAX)?;
+        self.write(move |tx| Box::pin(async move { Ok(tx.put_organization(&organization).await?) })).await
+    }
+
+    /// Makes or replaces an application. A new one gets a secret, which is never shown again. Scopes that it loses end
+    /// at once: the subscriptions that needed them are revoked.
+    ///
+    /// # Errors
+    /// `Invalid` for a wrong name, too many redirect addresses, or an unknown organization.
+    pub async fn put_application(&self, record: ApplicationRecord) -> Result<Option<ClientSecret>, Error> {
+        invalid::text("name", &record.name, 1, NAME_CHARS_MAX)?;
+        if record.redirect_uris.len() > REDIRECT_URIS_MAX {
+            return Err(Invalid::new("redirectUris", Rule::Items { min: 0, max: REDIRECT_URIS_MAX }).into());
+        }
+        let (now, secret) = (self.now(), ClientSecret::generate(self.random()));
+        let hash = secret.hash();
+        let (made, changes) = self
+            .write(move |tx| {
+                Box::pin(async move {
+                    let ApplicationRecord {
+                        client_id,
+                        name,
+                        organization_id,
+                        redirect_uris,
+                        scopes,
+                        profile,
+                    } = record;
+                    let organization = organization_id.map(|organization_id| Organization {
+                        organization_id,
+                        name: String::new(),
+                        verified: false,
+                    });
+                    let application = Application { client_id, name, organization, scopes, profile };
+                    let client_id = &application.client_id;
+                    let before =
+                        tx.application(client_id).await?.map_or(ScopeSet::EMPTY, |before| before.scopes);
+                    tx.put_application(&application, now).await.map_err(unknown_organization)?;
+                    let lost = before.without(application.scopes);
+                    let changes = subscriptions::revoke_for_lost_scopes(tx, client_id, lost).await?;
+                    tx.delete_redirect_uris(client_id).await?;
+                    for uri in &redirect_uris {
+                        tx.insert_redirect_uri(client_id, uri).await?;
+                    }
+                    let new = tx.application_secrets(client_id).await?.is_empty();
+                    if new {
+                        tx.insert_application_secret(client_id, &hash, now).await?;
+                    }
+                    Ok((new, changes))
+                })
+            })
+            .await?;
+        self.publish_changes(changes).await;
+        Ok(made.then_some(secret))
+    }
+
+    /// Gives an application one more secret. Those it has stay good.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`] when there is no such application.
+    pub async fn add_secret(&self, client_id: &ClientId) -> Result<ClientSecret, Error> {
+        let secret = ClientSecret::generate(self.random());
+        self.keep_secret(client_id, &secret).await?;
+        Ok(secret)
+    }
+
+    /// Makes sure that a secret that is known outside, as in the sandbox's notes, is one of the application's.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`] when there is no such application.
+    pub async fn keep_secret(&self, client_id: &ClientId, secret: &ClientSecret) -> Result<(), Error> {
+        let (client_id, hash, now) = (client_id.clone(), secret.hash(), self.now());
+        self.write(move |tx| {
+            Box::pin(
+                async move { tx.insert_application_secret(&client_id, &hash, now).await.map_err(not_found) },
+            )
+        })
+        .await
+    }
+}
+
+/// Compares with every secret, so that the time tells nothing about which one was close.
+fn proves(presented: &SecretHash, secrets: &[SecretHash]) -> bool {
+    secrets.iter().fold(false, |proven, secret| proven | presented.matches(secret))
+}
+
+fn unknown_organization(error: StoreError) -> Error {
+    match error {
+        StoreError::ForeignKey => Invalid::new("organizationId", Rule::KnownOrganization).into(),
+        error => error.into(),
+    }
+}

@@ -1,0 +1,145 @@
+//! Channels and their people (spec 4.2; the platform API's channels).
+
+use domain::channel::{Channel, UserRole};
+use domain::chat::check_web_address;
+use domain::limits::{CREDENTIAL_BYTES_MAX, NAME_CHARS_MAX};
+use domain::{ChannelId, Invalid, Refusal, Rule, invalid};
+use store::StoreError;
+pub use store::queries::world::{CategoryRecord, LiveRecord};
+
+use crate::{ChannelRecord, Error, PersonListing, Service};
+
+/// What a person signs in with.
+pub struct Credentials {
+    /// The login.
+    pub login: String,
+    /// The password.
+    pub password: String,
+}
+
+impl Service {
+    /// A channel that its owner's token asks for.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`] when the channel is gone.
+    pub async fn channel(&self, id: &ChannelId) -> Result<Channel, Error> {
+        self.channels(vec![id.clone()]).await?.pop().ok_or(Refusal::NotFound.into())
+    }
+
+    /// The channels of up to 20 ids, in the order asked for; an id with no match is left out (spec 2, "Channel").
+    pub async fn channels(&self, ids: Vec<ChannelId>) -> Result<Vec<Channel>, Error> {
+        let wanted = ids.clone();
+        let mut channels =
+            self.read(move |tx| Box::pin(async move { Ok(tx.channels_by_id(&wanted).await?) })).await?;
+        channels.sort_by_key(|channel| ids.iter().position(|id| *id == channel.channel_id));
+        Ok(channels)
+    }
+
+    /// Makes or replaces a channel; with credentials its owner can sign in.
+    ///
+    /// # Errors
+    /// `Invalid` for a wrong name, picture, login or password, and for a login that is somebody else's.
+    pub async fn put_channel(
+        &self,
+        channel: ChannelRecord,
+        credentials: Option<Credentials>,
+    ) -> Result<(), Error> {
+        invalid::text("channelName", &channel.name, 1, NAME_CHARS_MAX)?;
+        if let Some(url) = &channel.image_url {
+            check_web_address("channelImageUrl", url)?;
+        }
+        let person = match credentials {
+            Some(Credentials { login, password }) => {
+                check_credential("login", &login)?;
+                check_credential("password", &password)?;
+                Some((login, self.0.passwords.hash(password).await))
+            }
+            None => None,
+        };
+        let now = self.now();
+        self.write(move |tx| {
+            Box::pin(async move {
+                tx.put_channel(&channel, now).await?;
+                if let Some((login, hash)) = person {
+                    tx.put_person(&channel.channel_id, &login, &hash).await.map_err(login_taken)?;
+                }
+                Ok(())
+            })
+        })
+        .await
+    }
+
+    /// Gives somebody a role in a channel.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`] when either channel does not exist.
+    pub async fn put_manager(
+        &self,
+        channel: ChannelId,
+        manager: ChannelId,
+        role: UserRole,
+    ) -> Result<(), Error> {
+        let now = self.now();
+        self.write(move |tx| {
+            Box::pin(async move { tx.put_manager(&channel, &manager, role, now).await.map_err(not_found) })
+        })
+        .await
+    }
+
+    /// Lets one channel follow another.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`] when either channel does not exist.
+    pub async fn follow(&self, channel: ChannelId, follower: ChannelId) -> Result<(), Error> {
+        let now = self.now();
+        self.write(move |tx| {
+            Box::pin(async move {
+                tx.follow(&channel, &follower, now).await.map_err(not_found)?;
+                Ok(())
+            })
+        })
+        .await
+    }
+
+    /// Makes or replaces a category.
+    pub async fn put_category(&self, category: CategoryRecord) -> Result<(), Error> {
+        self.write(move |tx| Box::pin(async move { Ok(tx.put_category(&category).await?) })).await
+    }
+
+    /// Puts a channel on air.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`] when the channel or category does not exist.
+    pub async fn put_live(&self, live: LiveRecord) -> Result<(), Error> {
+        let now = self.now();
+        self.write(move |tx| Box::pin(async move { tx.put_live(&live, now).await.map_err(not_found) })).await
+    }
+
+    /// The first `limit` people who can sign in: for the sandbox's sign-in page.
+    pub async fn people(&self, limit: i64) -> Result<Vec<PersonListing>, Error> {
+        self.read(move |tx| Box::pin(async move { Ok(tx.people(limit).await?) })).await
+    }
+}
+
+fn check_credential(field: &'static str, value: &str) -> Result<(), Invalid> {
+    invalid::text(field, value, 1, CREDENTIAL_BYTES_MAX)?;
+    if value.len() > CREDENTIAL_BYTES_MAX {
+        return Err(Invalid::new(field, Rule::Bytes { max: CREDENTIAL_BYTES_MAX }));
+    }
+    Ok(())
+}
+
+fn login_taken(error: StoreError) -> Error {
+    match error {
+        StoreError::Unique { .. } => Invalid::new("login", Rule::Taken).into(),
+        error => error.into(),
+    }
+}
+
+/// What is written about does not exist.
+pub(crate) fn not_found(error: StoreError) -> Error {
+    match error {
+        StoreError::ForeignKey => Refusal::NotFound.into(),
+        error => error.into(),
+    }
+}

@@ -1,0 +1,89 @@
+//! What nobody waits for: saying that this node lives, ending the sessions of dead ones, deleting what is over.
+
+use domain::Timestamp;
+use domain::limits::{DISCONNECTED_SESSION_VISIBLE_MS, NODE_DEAD_AFTER_MS, REFRESH_TOKEN_LIFETIME_MS};
+use store::queries::sweeps::{SWEEP_ROWS_MAX, Sweep};
+
+use crate::idempotency::KEY_LIFETIME_MS;
+use crate::{Error, Service};
+
+/// Whether the others still count this node among the living.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NodeStanding {
+    /// They do.
+    Alive,
+    /// It was silent for so long that they ended its sessions. It is back on the list now, without any.
+    WasStruckOff,
+}
+
+impl Service {
+    /// Puts this node on the list. A node that has the store to itself strikes every other one off, and all sessions
+    /// that are still open on paper end: their sockets died with the process that held them.
+    pub async fn join(&self, alone: bool) -> Result<u64, Error> {
+        let (node, now) = (self.node().clone(), self.now());
+        self.write(move |tx| {
+            Box::pin(async move {
+                if alone {
+                    tx.forget_other_nodes(&node).await?;
+                }
+                tx.register_node(&node, now).await?;
+                Ok(tx.disconnect_sessions_of_dead_nodes(now).await?)
+            })
+        })
+        .await
+    }
+
+    /// Says that this node lives, strikes off those that were silent for 20 seconds, and ends their sessions.
+    pub async fn heartbeat(&self) -> Result<NodeStanding, Error> {
+        let (node, now) = (self.node().clone(), self.now());
+        self.write(move |tx| {
+            Box::pin(async move {
+                let alive = tx.node_heartbeat(&node, now).await?;
+                if !alive {
+                    tx.register_node(&node, now).await?;
+                }
+                if tx.forget_silent_nodes(now.plus_ms(-NODE_DEAD_AFTER_MS)).await? > 0 {
+                    let ended = tx.disconnect_sessions_of_dead_nodes(now).await?;
+                    tracing::warn!(ended, "a node died: its sessions were disconnected");
+                }
+                Ok(if alive { NodeStanding::Alive } else { NodeStanding::WasStruckOff })
+            })
+        })
+        .await
+    }
+
+    /// Takes this node off the list, after its last session has ended.
+    pub async fn leave(&self) -> Result<(), Error> {
+        let node = self.node().clone();
+        self.write(move |tx| Box::pin(async move { Ok(tx.forget_node(&node).await?) })).await
+    }
+
+    /// Deletes what is over. Gives how many rows that were; more may be left when it gives a full load of one kind.
+    pub async fn sweep(&self) -> Result<u64, Error> {
+        let now = self.now();
+        let mut swept = 0;
+        for sweep in Sweep::ALL {
+            let before = over_before(sweep, now);
+            swept +=
+                self.write(move |tx| Box::pin(async move { Ok(tx.sweep(sweep, before).await?) })).await?;
+        }
+        Ok(swept)
+    }
+}
+
+/// Rows of one kind that a sweep deletes at the most.
+pub const SWEEP_LOAD: i64 = SWEEP_ROWS_MAX;
+
+fn over_before(sweep: Sweep, now: Timestamp) -> Timestamp {
+    match sweep {
+        // A used code is kept for as long as what it bought may live, so that its theft is noticed.
+        Sweep::Codes => now.plus_ms(-REFRESH_TOKEN_LIFETIME_MS),
+        Sweep::RefreshTokens
+        | Sweep::AccessTokens
+        | Sweep::SessionUrls
+        | Sweep::BrowserSessions
+        | Sweep::SessionChanges => now,
+        Sweep::Sessions => now.plus_ms(-DISCONNECTED_SESSION_VISIBLE_MS),
+        Sweep::IdempotencyKeys => now.plus_ms(-KEY_LIFETIME_MS),
+    }
+}

@@ -1,0 +1,153 @@
+//! One function per thing that can happen. Each loads the facts, asks the rule, writes, commits, and only then publishes.
+//!
+//! The edges (`web`, `gateway`, `jobs`) hold a [`Service`] and call these functions; they never see the store. One file a
+//! noun: [`applications`], [`channels`], [`sign_in`], [`tokens`], [`sessions`], [`subscriptions`], [`happenings`].
+
+pub mod applications;
+pub mod channels;
+mod clock;
+mod entropy;
+mod error;
+pub mod happenings;
+pub mod housekeeping;
+pub mod idempotency;
+mod password;
+pub mod quotas;
+pub mod sessions;
+pub mod sign_in;
+pub mod subscriptions;
+pub mod tokens;
+
+use std::sync::Arc;
+
+use bus::{Bus, Message};
+use domain::{NodeId, Profile, Timestamp};
+use store::{BoxFuture, Store, Tx};
+
+pub use clock::{Clock, ManualClock};
+pub use entropy::Entropy;
+pub use error::Error;
+pub use store::queries::channels::{ChannelRecord, PersonListing};
+pub use store::queries::sessions::Page;
+
+use password::Passwords;
+use quotas::Quotas;
+
+/// What a service is made of.
+pub struct Parts {
+    /// Where everything is written.
+    pub store: Store,
+    /// How the rest of the service learns of it.
+    pub bus: Arc<dyn Bus>,
+    /// What time it is.
+    pub clock: Clock,
+    /// Where randomness comes from.
+    pub entropy: Entropy,
+    /// This node's name.
+    pub node: NodeId,
+    /// The profile of applications that chose none.
+    pub profile: Profile,
+    /// Whether quotas are enforced.
+    pub quotas: bool,
+}
+
+/// The whole of what Stagedoor can do, shared by every edge of a node. Cheap to clone.
+#[derive(Clone)]
+pub struct Service(Arc<Inner>);
+
+struct Inner {
+    store: Store,
+    bus: Arc<dyn Bus>,
+    clock: Clock,
+    entropy: Entropy,
+    node: NodeId,
+    profile: Profile,
+    quotas: Quotas,
+    passwords: Passwords,
+}
+
+impl std::fmt::Debug for Service {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Service").field("node", &self.0.node).finish_non_exhaustive()
+    }
+}
+
+impl Service {
+    /// Puts a service together.
+    pub fn new(parts: Parts) -> Self {
+        let Parts { store, bus, clock, entropy, node, profile, quotas } = parts;
+        let quotas = Quotas::new(quotas);
+        let passwords = Passwords::new(entropy.clone());
+        Self(Arc::new(Inner { store, bus, clock, entropy, node, profile, quotas, passwords }))
+    }
+
+    /// The clock that everything here runs on.
+    pub fn clock(&self) -> &Clock {
+        &self.0.clock
+    }
+
+    /// Where randomness comes from.
+    pub fn entropy(&self) -> &Entropy {
+        &self.0.entropy
+    }
+
+    /// This node's name.
+    pub fn node(&self) -> &NodeId {
+        &self.0.node
+    }
+
+    /// The quotas of callers.
+    pub fn quotas(&self) -> &Quotas {
+        &self.0.quotas
+    }
+
+    /// Everything published from now on.
+    pub fn subscribe_to_bus(&self) -> bus::Subscriber {
+        self.0.bus.subscribe()
+    }
+
+    /// What the store has done so far: for metrics and load reports.
+    pub fn store_stats(&self) -> store::Stats {
+        self.0.store.stats()
+    }
+
+    /// The profile that answers to an application follow: its own, else the service's.
+    pub fn profile(&self, own: Option<Profile>) -> Profile {
+        own.unwrap_or(self.0.profile)
+    }
+
+    /// Finishes what the store has taken on, and closes it.
+    pub async fn close(&self) {
+        self.0.store.close().await;
+    }
+
+    fn now(&self) -> Timestamp {
+        self.0.clock.now()
+    }
+
+    /// One transaction: all or nothing, answered after the sync.
+    async fn write<T, F>(&self, work: F) -> Result<T, Error>
+    where
+        F: for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<T, Error>> + Send + 'static,
+        T: Send + 'static,
+    {
+        self.0.store.write(work).await
+    }
+
+    /// Reads.
+    async fn read<T, F>(&self, work: F) -> Result<T, Error>
+    where
+        F: for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<T, Error>> + Send + 'static,
+        T: Send + 'static,
+    {
+        self.0.store.read(work).await
+    }
+
+    fn random<const N: usize>(&self) -> [u8; N] {
+        self.0.entropy.bytes()
+    }
+
+    async fn publish(&self, message: Message) {
+        self.0.bus.publish(message).await;
+    }
+}

@@ -1,0 +1,75 @@
+//! Passwords, as Argon2id. The work is heavy on purpose, so it runs beside the event loop, a few at a time.
+
+use std::sync::Arc;
+
+use argon2::Argon2;
+use argon2::password_hash::{PasswordHasher, PasswordVerifier, phc::PasswordHash};
+use tokio::sync::Semaphore;
+
+use crate::Entropy;
+
+/// Passwords that are worked on at once. Each takes 19 MiB and a core for some tens of milliseconds.
+const AT_ONCE: usize = 2;
+
+pub(crate) struct Passwords {
+    entropy: Entropy,
+    at_once: Arc<Semaphore>,
+    /// What an unknown login is checked against, so that it takes as long as a known one.
+    nobody: String,
+}
+
+impl Passwords {
+    pub(crate) fn new(entropy: Entropy) -> Self {
+        let nobody = hash(&entropy, "nobody has this password");
+        Self { entropy, at_once: Arc::new(Semaphore::new(AT_ONCE)), nobody }
+    }
+
+    /// The form in the store.
+    pub(crate) async fn hash(&self, password: String) -> String {
+        let entropy = self.entropy.clone();
+        self.beside(move || hash(&entropy, &password)).await.unwrap_or_default()
+    }
+
+    /// Whether `password` is the one that `stored` was made of; without `stored` it takes as long and is wrong.
+    pub(crate) async fn verify(&self, password: String, stored: Option<String>) -> bool {
+        let known = stored.is_some();
+        let stored = stored.unwrap_or_else(|| self.nobody.clone());
+        self.beside(move || verify(&password, &stored)).await.unwrap_or(false) && known
+    }
+
+    async fn beside<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+        let _permit = self.at_once.acquire().await.ok()?;
+        tokio::task::spawn_blocking(work).await.ok()
+    }
+}
+
+fn hash(entropy: &Entropy, password: &str) -> String {
+    let salt: [u8; 16] = entropy.bytes();
+    // The parameters are the library's defaults and the salt has its length, so there is nothing to go wrong; an empty
+    // hash would match no password.
+    Argon2::default()
+        .hash_password_with_salt(password.as_bytes(), &salt)
+        .map(|hash| hash.to_string())
+        .unwrap_or_default()
+}
+
+fn verify(password: &str, stored: &str) -> bool {
+    PasswordHash::new(stored)
+        .is_ok_and(|hash| Argon2::default().verify_password(password.as_bytes(), &hash).is_ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn only_the_right_password_opens() {
+        let passwords = Passwords::new(Entropy::seeded(1));
+        let stored = passwords.hash("correct horse".into()).await;
+        assert!(stored.starts_with("$argon2id$"));
+        assert!(passwords.verify("correct horse".into(), Some(stored.clone())).await);
+        assert!(!passwords.verify("wrong horse".into(), Some(stored)).await);
+        assert!(!passwords.verify("correct horse".into(), Some(String::new())).await);
+        assert!(!passwords.verify("nobody has this password".into(), None).await);
+    }
+}

@@ -1,0 +1,217 @@
+//! Tokens: checking, buying, refreshing, revoking (spec 3, 4.1, 5; decisions 3).
+
+use domain::application::Application;
+use domain::limits::{ACCESS_TOKEN_LIFETIME_MS, REFRESH_TOKEN_LIFETIME_MS};
+use domain::secret::{AccessToken, AuthCode, RefreshToken, SecretHash};
+use domain::session::SessionChange;
+use domain::token::{Caller, Presented, TokenFamily};
+use domain::{ChannelId, ClientId, Refusal, ScopeSet, SessionKey, Timestamp};
+use store::Tx;
+use store::queries::tokens::{NewToken, StoredCredential};
+
+use crate::{Error, Service};
+
+/// A pair of tokens, shown this once.
+#[derive(Clone, Debug)]
+pub struct IssuedTokens {
+    /// Lives 1 day.
+    pub access: AccessToken,
+    /// Lives 30 days and works once.
+    pub refresh: RefreshToken,
+    /// What they allow.
+    pub scopes: ScopeSet,
+}
+
+/// What became of a presented code or refresh token, once the transaction is over.
+enum Outcome {
+    Issued(ScopeSet),
+    Dead,
+    /// It was used long ago: what it bought is gone, and these sessions lost subscriptions.
+    Stolen(Vec<(SessionKey, SessionChange)>),
+}
+
+impl Service {
+    /// Who holds an access token (spec 5, user mode).
+    ///
+    /// # Errors
+    /// [`Refusal::InvalidToken`] when it is unknown, expired or deleted.
+    pub async fn authenticate_user(&self, token: &str) -> Result<Caller, Error> {
+        let hash = AccessToken::presented(token).ok_or(Refusal::InvalidToken)?.hash();
+        let now = self.now();
+        let caller = self.read(move |tx| Box::pin(async move { Ok(tx.caller(&hash, now).await?) })).await?;
+        caller.ok_or(Refusal::InvalidToken.into())
+    }
+
+    /// Exchanges a code for the first pair of tokens.
+    ///
+    /// # Errors
+    /// [`Refusal::BadCode`] for every code that cannot be used, and for a `state` that is not the sign-in's. A code
+    /// presented by another application is not used up. A code used more than 10 seconds ago also ends the tokens that
+    /// it bought.
+    pub async fn exchange_code(
+        &self,
+        application: &Application,
+        code: &str,
+        state: &str,
+    ) -> Result<IssuedTokens, Error> {
+        let code = AuthCode::presented(code).ok_or(Refusal::BadCode)?.hash();
+        let state = SecretHash::of(state);
+        let pair = self.new_pair();
+        let (application, now, hashes) = (application.clone(), self.now(), pair.hashes());
+        let outcome = self
+            .write(move |tx| {
+                Box::pin(async move {
+                    let Some((found, code_state)) = tx.code(&code).await? else { return Ok(Outcome::Dead) };
+                    if found.client_id != application.client_id || !code_state.matches(&state) {
+                        return Ok(Outcome::Dead);
+                    }
+                    let Some(consented) = tx.lock_consent(&found.client_id, &found.channel_id).await? else {
+                        return Ok(Outcome::Dead);
+                    };
+                    match found.single_use.presented(now) {
+                        Presented::Fresh if tx.use_code(&code, now).await? => {
+                            insert_pair(tx, &found, &hashes, now).await?;
+                            Ok(Outcome::Issued(consented.and(application.scopes)))
+                        }
+                        Presented::Fresh | Presented::Dead => Ok(Outcome::Dead),
+                        Presented::Stolen => {
+                            let (client_id, channel_id) = (&found.client_id, &found.channel_id);
+                            Ok(Outcome::Stolen(
+                                end_tokens(tx, client_id, channel_id, Some(&found.family)).await?,
+                            ))
+                        }
+                    }
+                })
+            })
+            .await?;
+        self.conclude(outcome, pair, Refusal::BadCode).await
+    }
+
+    /// Exchanges a refresh token for the next pair of tokens.
+    ///
+    /// # Errors
+    /// [`Refusal::InvalidToken`] for every refresh token that cannot be used. One used more than 10 seconds ago also
+    /// ends every token of that client and user.
+    pub async fn refresh(
+        &self,
+        application: &Application,
+        refresh_token: &str,
+    ) -> Result<IssuedTokens, Error> {
+        let token = RefreshToken::presented(refresh_token).ok_or(Refusal::InvalidToken)?.hash();
+        let pair = self.new_pair();
+        let (application, now, hashes) = (application.clone(), self.now(), pair.hashes());
+        let outcome = self
+            .write(move |tx| {
+                Box::pin(async move {
+                    let Some(found) = tx.refresh_token(&token).await? else { return Ok(Outcome::Dead) };
+                    if found.client_id != application.client_id {
+                        return Ok(Outcome::Dead);
+                    }
+                    let Some(consented) = tx.lock_consent(&found.client_id, &found.channel_id).await? else {
+                        return Ok(Outcome::Dead);
+                    };
+                    match found.single_use.presented(now) {
+                        Presented::Fresh if tx.use_refresh_token(&token, now).await? => {
+                            insert_pair(tx, &found, &hashes, now).await?;
+                            Ok(Outcome::Issued(consented.and(application.scopes)))
+                        }
+                        Presented::Fresh | Presented::Dead => Ok(Outcome::Dead),
+                        Presented::Stolen => Ok(Outcome::Stolen(
+                            end_tokens(tx, &found.client_id, &found.channel_id, None).await?,
+                        )),
+                    }
+                })
+            })
+            .await?;
+        self.conclude(outcome, pair, Refusal::InvalidToken).await
+    }
+
+    /// Revokes every token of the client and user that a token of either kind belongs to. A token that is unknown, or
+    /// another client's, changes nothing and is no error.
+    pub async fn revoke(&self, application: &Application, token: &str) -> Result<(), Error> {
+        let Some(token) = AccessToken::presented(token) else { return Ok(()) };
+        let (hash, client_id) = (token.hash(), application.client_id.clone());
+        let changes = self
+            .write(move |tx| {
+                Box::pin(async move {
+                    match tx.token_holder(&hash).await? {
+                        Some((holder, channel)) if holder == client_id => {
+                            tx.lock_consent(&client_id, &channel).await?;
+                            end_tokens(tx, &client_id, &channel, None).await
+                        }
+                        _ => Ok(Vec::new()),
+                    }
+                })
+            })
+            .await?;
+        self.publish_changes(changes).await;
+        Ok(())
+    }
+
+    async fn conclude(&self, outcome: Outcome, pair: Pair, refusal: Refusal) -> Result<IssuedTokens, Error> {
+        match outcome {
+            Outcome::Issued(scopes) => {
+                Ok(IssuedTokens { access: pair.access, refresh: pair.refresh, scopes })
+            }
+            Outcome::Dead => Err(refusal.into()),
+            Outcome::Stolen(changes) => {
+                tracing::warn!(
+                    sessions = changes.len(),
+                    "a used-up credential came back: its tokens were revoked"
+                );
+                self.publish_changes(changes).await;
+                Err(refusal.into())
+            }
+        }
+    }
+
+    fn new_pair(&self) -> Pair {
+        Pair { access: AccessToken::generate(self.random()), refresh: RefreshToken::generate(self.random()) }
+    }
+}
+
+struct Pair {
+    access: AccessToken,
+    refresh: RefreshToken,
+}
+
+struct PairHashes {
+    access: SecretHash,
+    refresh: SecretHash,
+}
+
+impl Pair {
+    fn hashes(&self) -> PairHashes {
+        PairHashes { access: self.access.hash(), refresh: self.refresh.hash() }
+    }
+}
+
+async fn insert_pair(
+    tx: &mut Tx,
+    bought_with: &StoredCredential,
+    pair: &PairHashes,
+    now: Timestamp,
+) -> Result<(), Error> {
+    let StoredCredential { family, client_id, channel_id, .. } = bought_with;
+    let token = |hash, lifetime_ms| NewToken {
+        hash,
+        family,
+        client_id,
+        channel_id,
+        expires_at: now.plus_ms(lifetime_ms),
+    };
+    tx.insert_access_token(token(&pair.access, ACCESS_TOKEN_LIFETIME_MS)).await?;
+    tx.insert_refresh_token(token(&pair.refresh, REFRESH_TOKEN_LIFETIME_MS)).await?;
+    Ok(())
+}
+
+/// Ends the tokens of a client and a user, and the subscriptions that stood on them. The consent must be locked.
+async fn end_tokens(
+    tx: &mut Tx,
+    client_id: &ClientId,
+    channel_id: &ChannelId,
+    family: Option<&TokenFamily>,
+) -> Result<Vec<(SessionKey, SessionChange)>, Error> {
+    tx.delete_tokens(client_id, channel_id, family).await?;
+    crate::subscriptions::revoke_standing_on(tx, client_id, channel_id, family).await
+}
