@@ -1,0 +1,145 @@
+//! Tokens (spec 4.1). The caller proves itself in the body, so the checks that extractors make elsewhere are made here,
+//! in the same order: 401, 429, then 400.
+
+use axum::Extension;
+use axum::extract::State;
+use domain::application::Application;
+use domain::token::{EXPIRES_IN_SECONDS, TOKEN_TYPE};
+use domain::{Invalid, Profile, Refusal, Rule};
+use serde::Serialize;
+use service::tokens::IssuedTokens;
+
+use crate::envelope::{Answer, Failure, NOTHING, Success};
+use crate::input::{Body, Fields, Json};
+use crate::quota::{self, Charged};
+use crate::{Peer, Web};
+
+/// The two values of `grantType`.
+const GRANT_TYPES: &[&str] = &["authorization_code", "refresh_token"];
+/// The two values of `tokenTypeHint`.
+const TOKEN_TYPE_HINTS: &[&str] = &["access_token", "refresh_token"];
+
+/// A body in which an application proves itself. The rest of it is only judged once that holds.
+pub struct Proven {
+    client_id: String,
+    client_secret: String,
+    fields: Fields,
+}
+
+impl Body for Proven {
+    fn read(fields: &Fields) -> Result<Self, Invalid> {
+        let (client_id, client_secret) = (fields.text("clientId")?, fields.text("clientSecret")?);
+        Ok(Self { client_id, client_secret, fields: fields.clone() })
+    }
+}
+
+enum Grant {
+    Code { code: String, state: String },
+    Refresh { refresh_token: String },
+}
+
+impl Body for Grant {
+    fn read(fields: &Fields) -> Result<Self, Invalid> {
+        match fields.text("grantType")?.as_str() {
+            "authorization_code" => {
+                Ok(Self::Code { code: fields.text("code")?, state: fields.text("state")? })
+            }
+            "refresh_token" => Ok(Self::Refresh { refresh_token: fields.text("refreshToken")? }),
+            _ => Err(Invalid::new("grantType", Rule::OneOf(GRANT_TYPES))),
+        }
+    }
+}
+
+/// Token response, spec 2.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TokenAnswer {
+    access_token: String,
+    refresh_token: String,
+    token_type: &'static str,
+    expires_in: ExpiresIn,
+    /// Only in the answer to a refresh.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    scope: Option<String>,
+}
+
+/// Seconds: a text as documented, a number as observed (decisions 2).
+#[derive(Serialize)]
+#[serde(untagged)]
+enum ExpiresIn {
+    Text(String),
+    Number(i64),
+}
+
+/// `POST /auth/v1/token`: both grants.
+pub async fn issue(
+    State(web): State<Web>,
+    peer: Option<Extension<Peer>>,
+    Extension(charged): Extension<Charged>,
+    Json(body): Json<Proven>,
+) -> Answer<TokenAnswer> {
+    let peer = peer.map(|Extension(peer)| peer);
+    let application = prove(&web, &charged, peer, &body).await?;
+    let service = web.service();
+    let (issued, refreshed) = match Grant::read(&body.fields)? {
+        Grant::Code { code, state } => (service.exchange_code(&application, &code, &state).await, false),
+        Grant::Refresh { refresh_token } => (service.refresh(&application, &refresh_token).await, true),
+    };
+    let issued = issued.map_err(|error| counted(&web, peer, error))?;
+    Ok(Success(TokenAnswer::new(&issued, refreshed, web.profile(application.profile))))
+}
+
+/// `POST /auth/v1/token/revoke` and its alias `/auth/v1/revoke`.
+pub async fn revoke(
+    State(web): State<Web>,
+    peer: Option<Extension<Peer>>,
+    Extension(charged): Extension<Charged>,
+    Json(body): Json<Proven>,
+) -> Answer<()> {
+    let peer = peer.map(|Extension(peer)| peer);
+    let application = prove(&web, &charged, peer, &body).await?;
+    let token = body.fields.text("token")?;
+    if let Some(hint) = body.fields.optional_text("tokenTypeHint")?
+        && !TOKEN_TYPE_HINTS.contains(&hint.as_str())
+    {
+        return Err(crate::envelope::invalid("tokenTypeHint", Rule::OneOf(TOKEN_TYPE_HINTS)));
+    }
+    web.service().revoke(&application, &token).await?;
+    Ok(NOTHING)
+}
+
+async fn prove(
+    web: &Web,
+    charged: &Charged,
+    peer: Option<Peer>,
+    body: &Proven,
+) -> Result<Application, Failure> {
+    quota::check_failures(web, charged, peer)?;
+    let proven = web.service().authenticate_client(&body.client_id, &body.client_secret).await;
+    let application = proven.map_err(|error| counted(web, peer, error))?;
+    quota::charge_token(web, charged, application.client_id.as_str())?;
+    Ok(application)
+}
+
+/// A wrong secret, code or refresh token is a guess until proven otherwise, so it is counted.
+fn counted(web: &Web, peer: Option<Peer>, error: service::Error) -> Failure {
+    if matches!(error.refusal(), Refusal::InvalidClient | Refusal::InvalidToken | Refusal::BadCode) {
+        quota::count_failure(web, peer);
+    }
+    error.into()
+}
+
+impl TokenAnswer {
+    fn new(issued: &IssuedTokens, refreshed: bool, profile: Profile) -> Self {
+        Self {
+            access_token: issued.access.expose().to_owned(),
+            refresh_token: issued.refresh.expose().to_owned(),
+            token_type: TOKEN_TYPE,
+            expires_in: match profile {
+                Profile::Documented => ExpiresIn::Text(EXPIRES_IN_SECONDS.to_string()),
+                Profile::Observed => ExpiresIn::Number(EXPIRES_IN_SECONDS),
+            },
+            scope: refreshed.then(|| issued.scopes.joined()),
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! Who is calling, and whether they may: the only way for a handler to learn it (spec 5; decisions 1, order of checks).
+//!
+//! Each extractor makes the checks of the decisions in their order: 401, then 429, then 403. What comes after it in a
+//! handler's arguments is only looked at once they hold.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use axum::extract::FromRequestParts;
+use domain::application::Application;
+use domain::scope::Scope;
+use domain::secret::OperatorKey;
+use domain::session::EventType;
+use domain::token::Caller;
+use domain::{ChannelId, Profile, Refusal};
+use http::{HeaderMap, header, request::Parts};
+
+use crate::Web;
+use crate::envelope::Failure;
+use crate::quota::{self, Charged, Extra, Standard};
+
+/// A scope as a type, so that a handler's signature names it.
+pub trait NeedsScope: Send {
+    /// The scope; `None` where any user token will do.
+    const SCOPE: Option<Scope>;
+}
+
+/// A scope that is needed to subscribe to a kind of event.
+pub trait SubscribeScope: NeedsScope {
+    /// The kind of event.
+    const EVENT: EventType;
+}
+
+/// The scopes that endpoints name.
+pub mod scope {
+    use domain::scope::Scope;
+    use domain::session::EventType;
+
+    use super::{NeedsScope, SubscribeScope};
+
+    macro_rules! scopes {
+        ($($(#[$doc:meta])* $name:ident = $scope:expr;)+) => {$(
+            $(#[$doc])*
+            #[derive(Debug)]
+            pub enum $name {}
+            impl NeedsScope for $name {
+                const SCOPE: Option<Scope> = $scope;
+            }
+        )+};
+    }
+
+    scopes! {
+        /// Any user token.
+        Any = None;
+        /// 유저 정보 조회
+        UserRead = Some(Scope::UserRead);
+        /// 채팅 메시지 조회
+        ChatRead = Some(Scope::ChatRead);
+        /// 채팅 메시지 쓰기
+        ChatWrite = Some(Scope::ChatWrite);
+        /// 후원 조회
+        DonationRead = Some(Scope::DonationRead);
+        /// 구독 조회
+        SubscriptionRead = Some(Scope::SubscriptionRead);
+    }
+
+    impl SubscribeScope for ChatRead {
+        const EVENT: EventType = EventType::Chat;
+    }
+    impl SubscribeScope for DonationRead {
+        const EVENT: EventType = EventType::Donation;
+    }
+    impl SubscribeScope for SubscriptionRead {
+        const EVENT: EventType = EventType::Subscription;
+    }
+}
+
+/// The holder of an access token that has scope `S`, charged to the user's quota and to `Q`.
+pub struct User<S, Q = Standard> {
+    /// Which application, acting for whom.
+    pub caller: Caller,
+    /// How answers to it are spelled.
+    pub profile: Profile,
+    proof: PhantomData<(S, Q)>,
+}
+
+impl<S, Q> User<S, Q> {
+    /// The user, by the user's channel.
+    pub fn channel_id(&self) -> &ChannelId {
+        &self.caller.channel_id
+    }
+}
+
+impl<S: NeedsScope, Q: Extra> FromRequestParts<Web> for User<S, Q> {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, web: &Web) -> Result<Self, Failure> {
+        let token = bearer(&parts.headers).ok_or(Refusal::Unauthorized)?;
+        let caller = web.service().authenticate_user(token).await?;
+        quota::charge_user::<Q>(web, &charged(parts), caller.client_id.as_str(), caller.channel_id.as_str())?;
+        if let Some(scope) = S::SCOPE {
+            caller.needs(scope)?;
+        }
+        let profile = web.profile(caller.profile);
+        Ok(Self { caller, profile, proof: PhantomData })
+    }
+}
+
+/// An application that proved itself, charged to its quota and to `Q`.
+pub struct Client<Q = Standard> {
+    /// The application.
+    pub application: Application,
+    /// How answers to it are spelled.
+    pub profile: Profile,
+    proof: PhantomData<Q>,
+}
+
+impl<Q: Extra> FromRequestParts<Web> for Client<Q> {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, web: &Web) -> Result<Self, Failure> {
+        let id = header_text(&parts.headers, "client-id").ok_or(Refusal::Unauthorized)?;
+        let secret = header_text(&parts.headers, "client-secret").ok_or(Refusal::Unauthorized)?;
+        let application = web.service().authenticate_client(id, secret).await?;
+        quota::charge_client::<Q>(web, &charged(parts), application.client_id.as_str())?;
+        let profile = web.profile(application.profile);
+        Ok(Self { application, profile, proof: PhantomData })
+    }
+}
+
+/// The operator of the platform, with the key of the platform API.
+pub struct Operator(());
+
+impl FromRequestParts<Web> for Operator {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, web: &Web) -> Result<Self, Failure> {
+        let presented = bearer(&parts.headers).ok_or(Refusal::Unauthorized)?;
+        let presented = OperatorKey::presented(presented).ok_or(Refusal::InvalidToken)?.hash();
+        match &web.config().operator_key {
+            Some(key) if key.matches(&presented) => Ok(Self(())),
+            _ => Err(Refusal::InvalidToken.into()),
+        }
+    }
+}
+
+impl<S, Q> fmt::Debug for User<S, Q> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("User").field(&self.caller.channel_id).finish()
+    }
+}
+
+impl<Q> fmt::Debug for Client<Q> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Client").field(&self.application.client_id).finish()
+    }
+}
+
+impl fmt::Debug for Operator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Operator")
+    }
+}
+
+/// What requests are charged; `finish` puts it into every one.
+pub(crate) fn charged(parts: &Parts) -> Charged {
+    parts.extensions.get::<Charged>().cloned().unwrap_or_default()
+}
+
+fn bearer(headers: &HeaderMap) -> Option<&str> {
+    let (scheme, token) = header_text(headers, header::AUTHORIZATION.as_str())?.split_once(' ')?;
+    let token = token.trim();
+    (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
+}
+
+fn header_text<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
+    headers.get(name)?.to_str().ok().map(str::trim).filter(|text| !text.is_empty())
+}

@@ -1,0 +1,102 @@
+//! The envelope around every answer (spec 1.3, 7; decisions 1).
+
+use axum::response::{IntoResponse, Response};
+use domain::{Invalid, Language, Refusal};
+use http::{HeaderValue, StatusCode, header};
+use serde::Serialize;
+
+/// `{"code":200,"message":null,"content":…}`. All three keys always, also when there is nothing to say.
+#[derive(Debug)]
+pub struct Success<T>(pub T);
+
+/// A success with `"content":null`.
+pub const NOTHING: Success<()> = Success(());
+
+/// `{"data":[…]}`: the content of every list.
+#[derive(Debug, Serialize)]
+pub struct Data<T> {
+    /// The items.
+    pub data: Vec<T>,
+}
+
+#[derive(Serialize)]
+struct SuccessBody<T> {
+    code: u16,
+    message: (),
+    content: T,
+}
+
+#[derive(Serialize)]
+struct FailureBody<'a> {
+    code: u16,
+    message: &'a str,
+}
+
+impl<T: Serialize> IntoResponse for Success<T> {
+    fn into_response(self) -> Response {
+        match serde_json::to_vec(&SuccessBody { code: 200, message: (), content: self.0 }) {
+            Ok(body) => json(StatusCode::OK, body),
+            Err(error) => {
+                tracing::error!(%error, "an answer could not be written as JSON");
+                Failure::from(Refusal::Internal).into_response()
+            }
+        }
+    }
+}
+
+/// An answer that is not a success.
+#[derive(Debug)]
+pub struct Failure(service::Error);
+
+impl<E: Into<service::Error>> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Self(error.into())
+    }
+}
+
+impl Failure {
+    /// What the caller is told.
+    pub fn refusal(&self) -> Refusal {
+        self.0.refusal()
+    }
+}
+
+/// What handlers give.
+pub type Answer<T> = Result<Success<T>, Failure>;
+
+impl IntoResponse for Failure {
+    /// Leaves the refusal in the response's extensions; `finish` spells it in the configured language.
+    fn into_response(self) -> Response {
+        if let service::Error::Store(error) = &self.0 {
+            tracing::error!(%error, "the store failed");
+        }
+        let refusal = self.refusal();
+        let mut response = status(&refusal).into_response();
+        response.extensions_mut().insert(refusal);
+        response
+    }
+}
+
+/// Exactly `code` and `message`, nothing else (decisions 1), and `Retry-After` on every 429.
+pub(crate) fn refused(refusal: &Refusal, language: Language) -> Response {
+    let body = FailureBody { code: refusal.status(), message: &refusal.message(language) };
+    // A number and a text: there is nothing in it that JSON cannot say.
+    let mut response = json(status(refusal), serde_json::to_vec(&body).unwrap_or_default());
+    if let Some(seconds) = refusal.retry_after_s() {
+        response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
+    }
+    response
+}
+
+fn json(status: StatusCode, body: Vec<u8>) -> Response {
+    (status, [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))], body).into_response()
+}
+
+fn status(refusal: &Refusal) -> StatusCode {
+    StatusCode::from_u16(refusal.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+}
+
+/// A wrong value of `field`, as a failure.
+pub(crate) fn invalid(field: &'static str, rule: domain::Rule) -> Failure {
+    Invalid::new(field, rule).into()
+}

@@ -1,0 +1,322 @@
+//! Requests, read field by field, so that every refusal names its field and what it may be (decisions 1).
+//!
+//! A body or query is a plain struct with a `read` function; [`Json`] and [`Query`] are the extractors around them.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use axum::body::to_bytes;
+use axum::extract::{FromRequest, FromRequestParts, Request};
+use domain::limits::{BODY_BYTES_MAX, PAGE_MAX};
+use domain::{Invalid, Rule};
+use http::request::Parts;
+use serde_json::{Map, Value};
+use service::Page;
+
+use crate::Web;
+use crate::envelope::Failure;
+
+/// How long a peer may take to send its body.
+const BODY_DEADLINE: Duration = Duration::from_secs(10);
+
+/// A request body that is a JSON object.
+pub trait Body: Sized {
+    /// Reads the fields.
+    ///
+    /// # Errors
+    /// `Invalid` naming the first wrong one.
+    fn read(fields: &Fields) -> Result<Self, Invalid>;
+}
+
+/// A request's query.
+pub trait Params: Sized {
+    /// Reads the parameters.
+    ///
+    /// # Errors
+    /// `Invalid` naming the first wrong one.
+    fn read(pairs: &Pairs) -> Result<Self, Invalid>;
+}
+
+/// A JSON body of at most 64 KiB.
+#[derive(Debug)]
+pub struct Json<T>(pub T);
+
+/// A JSON body together with its bytes, for calls that may be repeated.
+#[derive(Debug)]
+pub struct JsonText<T>(pub T, pub String);
+
+/// A query.
+#[derive(Debug)]
+pub struct Query<T>(pub T);
+
+impl<T: Body> FromRequest<Web> for Json<T> {
+    type Rejection = Failure;
+
+    async fn from_request(request: Request, web: &Web) -> Result<Self, Failure> {
+        let JsonText(body, _) = JsonText::from_request(request, web).await?;
+        Ok(Self(body))
+    }
+}
+
+impl<T: Body> FromRequest<Web> for JsonText<T> {
+    type Rejection = Failure;
+
+    async fn from_request(request: Request, _: &Web) -> Result<Self, Failure> {
+        let text = read_body(request.into_body()).await?;
+        Ok(Self(T::read(&Fields::parse(&text)?)?, text))
+    }
+}
+
+impl<T: Params> FromRequestParts<Web> for Query<T> {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Web) -> Result<Self, Failure> {
+        Ok(Self(T::read(&Pairs::parse(parts.uri.query().unwrap_or(""))?)?))
+    }
+}
+
+/// The body as text, within 64 KiB and 10 seconds.
+pub(crate) async fn read_body(body: axum::body::Body) -> Result<String, Invalid> {
+    let wrong = || Invalid::new("body", Rule::Json);
+    let bytes = tokio::time::timeout(BODY_DEADLINE, to_bytes(body, BODY_BYTES_MAX)).await;
+    let bytes = bytes.map_err(|_| wrong())?.map_err(|_| wrong())?;
+    String::from_utf8(bytes.into()).map_err(|_| wrong())
+}
+
+/// The fields of a JSON object. `null` means absent; unknown fields are ignored.
+#[derive(Clone)]
+pub struct Fields(Map<String, Value>);
+
+/// Says which fields there are, never what they hold: some are secrets.
+impl std::fmt::Debug for Fields {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
+}
+
+impl Fields {
+    /// # Errors
+    /// `Invalid` naming `body` when the text is no JSON object.
+    pub fn parse(text: &str) -> Result<Self, Invalid> {
+        match serde_json::from_str(text) {
+            Ok(Value::Object(fields)) => Ok(Self(fields)),
+            Ok(_) => Err(Invalid::new("body", Rule::Object)),
+            Err(_) => Err(Invalid::new("body", Rule::Json)),
+        }
+    }
+
+    fn get(&self, field: &str) -> Option<&Value> {
+        self.0.get(field).filter(|value| !value.is_null())
+    }
+
+    /// A text that must be there.
+    pub fn text(&self, field: &'static str) -> Result<String, Invalid> {
+        self.optional_text(field)?.ok_or(Invalid::new(field, Rule::Required))
+    }
+
+    /// A text that may be there.
+    pub fn optional_text(&self, field: &'static str) -> Result<Option<String>, Invalid> {
+        match self.get(field) {
+            None => Ok(None),
+            Some(Value::String(text)) if !text.contains('\0') => Ok(Some(text.clone())),
+            Some(_) => Err(Invalid::new(field, Rule::Text)),
+        }
+    }
+
+    /// A list of texts; absent is empty.
+    pub fn texts(&self, field: &'static str) -> Result<Vec<String>, Invalid> {
+        let wrong = || Invalid::new(field, Rule::TextList);
+        let Some(value) = self.get(field) else { return Ok(Vec::new()) };
+        let text = |item: &Value| {
+            item.as_str().filter(|text| !text.contains('\0')).map(str::to_owned).ok_or_else(wrong)
+        };
+        value.as_array().ok_or_else(wrong)?.iter().map(text).collect()
+    }
+
+    /// `true` or `false`; absent is `false`.
+    pub fn flag(&self, field: &'static str) -> Result<bool, Invalid> {
+        match self.get(field) {
+            None => Ok(false),
+            Some(Value::Bool(flag)) => Ok(*flag),
+            Some(_) => Err(Invalid::new(field, Rule::Boolean)),
+        }
+    }
+
+    /// An integer in a range, that must be there.
+    pub fn integer(&self, field: &'static str, min: i64, max: i64) -> Result<i64, Invalid> {
+        match self.get(field) {
+            None => Err(Invalid::new(field, Rule::Required)),
+            Some(value) => value
+                .as_i64()
+                .filter(|number| (min..=max).contains(number))
+                .ok_or(Invalid::new(field, Rule::Integer { min, max })),
+        }
+    }
+
+    /// A map from text to text; absent is empty.
+    pub fn text_map(&self, field: &'static str) -> Result<BTreeMap<String, String>, Invalid> {
+        let wrong = || Invalid::new(field, Rule::Object);
+        let Some(value) = self.get(field) else { return Ok(BTreeMap::new()) };
+        let entry =
+            |(key, value): (&String, &Value)| Ok((key.clone(), value.as_str().ok_or_else(wrong)?.to_owned()));
+        value.as_object().ok_or_else(wrong)?.iter().map(entry).collect()
+    }
+}
+
+/// The pairs of a query, percent-decoded.
+#[derive(Debug)]
+pub struct Pairs(Vec<(String, String)>);
+
+impl Pairs {
+    /// # Errors
+    /// `Invalid` naming `query` when it is not percent-encoded UTF-8.
+    pub fn parse(query: &str) -> Result<Self, Invalid> {
+        let pair = |pair: &str| {
+            let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+            Some((decode(key)?, decode(value)?))
+        };
+        let pairs = query.split('&').filter(|part| !part.is_empty()).map(pair).collect::<Option<_>>();
+        pairs.map(Self).ok_or(Invalid::new("query", Rule::QueryEncoding))
+    }
+
+    /// A parameter that may stand once; an empty one counts as there.
+    pub fn optional(&self, name: &'static str) -> Result<Option<&str>, Invalid> {
+        let mut values = self.all(name);
+        match (values.next(), values.next()) {
+            (_, Some(_)) => Err(Invalid::new(name, Rule::Once)),
+            (value, None) => Ok(value),
+        }
+    }
+
+    /// A parameter that must stand once and not be empty.
+    pub fn text(&self, name: &'static str) -> Result<&str, Invalid> {
+        self.optional(name)?.filter(|value| !value.is_empty()).ok_or(Invalid::new(name, Rule::Required))
+    }
+
+    /// An integer in a range, with a default.
+    pub fn integer(&self, name: &'static str, min: i64, max: i64, default: i64) -> Result<i64, Invalid> {
+        let Some(text) = self.optional(name)? else { return Ok(default) };
+        let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+        let number = text.parse().ok().filter(|number| digits && (min..=max).contains(number));
+        number.ok_or(Invalid::new(name, Rule::Integer { min, max }))
+    }
+
+    /// `page` and `size` of a page-number list.
+    pub fn page(&self, size_default: i64, size_max: i64) -> Result<Page, Invalid> {
+        let size = self.integer("size", 1, size_max, size_default)?;
+        let page = self.integer("page", 0, PAGE_MAX, 0)?;
+        Ok(Page { size, page })
+    }
+
+    /// The items of a list parameter: `a,b`, repeated keys, `name[]`; empty items are passed over, repeated ones count
+    /// once.
+    pub fn list(&self, name: &'static str) -> Vec<&str> {
+        let bracketed = format!("{name}[]");
+        let values = self.0.iter().filter(|(key, _)| key == name || *key == bracketed);
+        let mut items = Vec::new();
+        for item in values.flat_map(|(_, value)| value.split(',')).filter(|item| !item.is_empty()) {
+            if !items.contains(&item) {
+                items.push(item);
+            }
+        }
+        items
+    }
+
+    fn all(&self, name: &str) -> impl Iterator<Item = &str> {
+        self.0.iter().filter(move |(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+}
+
+/// `None` for a broken escape, for bytes that are not UTF-8, and for a NUL, which no parameter may hold.
+fn decode(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        bytes.push(match byte {
+            b'%' => hex(rest.next()?)? << 4 | hex(rest.next()?)?,
+            b'+' => b' ',
+            byte => byte,
+        });
+    }
+    String::from_utf8(bytes).ok().filter(|text| !text.contains('\0'))
+}
+
+fn hex(digit: u8) -> Option<u8> {
+    char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_come_in_every_spelling() {
+        let check = |query: &str, expected: &[&str]| {
+            assert_eq!(Pairs::parse(query).expect("readable").list("channelIds"), expected, "{query}");
+        };
+        check("channelIds=a,b", &["a", "b"]);
+        check("channelIds=a%2Cb", &["a", "b"]);
+        check("channelIds=a&channelIds=b&channelIds=a", &["a", "b"]);
+        check("channelIds[]=a&channelIds%5B%5D=b", &["a", "b"]);
+        check("channelIds=,a,,", &["a"]);
+        check("other=1", &[]);
+    }
+
+    #[test]
+    fn numbers_are_digits_within_their_range() {
+        let check = |query: &str, expected: Option<i64>| {
+            let pairs = Pairs::parse(query).expect("readable");
+            assert_eq!(pairs.integer("size", 1, 50, 20).ok(), expected, "{query}");
+        };
+        check("", Some(20));
+        check("size=1", Some(1));
+        check("size=50", Some(50));
+        check("size=0", None);
+        check("size=51", None);
+        check("size=", None);
+        check("size=-1", None);
+        check("size=%2B1", None);
+        check("size=1.0", None);
+        check("size=99999999999999999999", None);
+        check("size=1&size=1", None);
+    }
+
+    #[test]
+    fn queries_must_be_percent_encoded_utf8() {
+        let check = |query: &str, ok| assert_eq!(Pairs::parse(query).is_ok(), ok, "{query}");
+        check("a=%EA%B0%80", true);
+        check("a=가", true);
+        check("a=%ff", false);
+        check("a=%zz", false);
+        check("a=%4", false);
+        check("a=%00", false);
+    }
+
+    #[test]
+    fn null_is_absent_and_wrong_types_are_named() {
+        let fields = Fields::parse(r#"{"a":null,"b":5,"c":"x","d":true,"e":1.5}"#).expect("an object");
+        assert_eq!(fields.optional_text("a"), Ok(None));
+        assert_eq!(fields.text("a"), Err(Invalid::new("a", Rule::Required)));
+        assert_eq!(fields.text("b"), Err(Invalid::new("b", Rule::Text)));
+        assert_eq!(fields.text("c"), Ok("x".to_owned()));
+        assert_eq!(fields.flag("d"), Ok(true));
+        assert_eq!(fields.flag("c"), Err(Invalid::new("c", Rule::Boolean)));
+        assert_eq!(fields.integer("b", 0, 9), Ok(5));
+        assert!(fields.integer("e", 0, 9).is_err());
+    }
+
+    #[test]
+    fn what_is_no_json_object_is_refused() {
+        for text in [
+            "",
+            "null",
+            "[]",
+            "\"\"",
+            "{",
+            r#"{"a":"\ud800"}"#,
+            &format!("{}{}", "[".repeat(500), "]".repeat(500)),
+        ] {
+            assert!(Fields::parse(text).is_err(), "{text}");
+        }
+    }
+}

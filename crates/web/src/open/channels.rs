@@ -1,0 +1,60 @@
+//! Channels (spec 4.2).
+
+use axum::extract::State;
+use domain::limits::CHANNEL_IDS_MAX;
+use domain::{ChannelId, Invalid, Rule};
+use serde::Serialize;
+
+use crate::Web;
+use crate::caller::Client;
+use crate::envelope::{Answer, Data, Success};
+use crate::input::{Pairs, Params, Query};
+
+/// The query of the channel query.
+#[derive(Debug)]
+pub struct ChannelQuery {
+    channel_ids: Vec<ChannelId>,
+}
+
+impl Params for ChannelQuery {
+    fn read(pairs: &Pairs) -> Result<Self, Invalid> {
+        let ids = pairs.list("channelIds");
+        if ids.is_empty() {
+            return Err(Invalid::new("channelIds", Rule::Required));
+        }
+        if ids.len() > CHANNEL_IDS_MAX {
+            return Err(Invalid::new("channelIds", Rule::Items { min: 1, max: CHANNEL_IDS_MAX }));
+        }
+        // What cannot be an id matches no channel, and what matches no channel is left out.
+        let channel_ids = ids.into_iter().filter_map(|id| ChannelId::parse("channelIds", id).ok()).collect();
+        Ok(Self { channel_ids })
+    }
+}
+
+/// Channel, spec 2.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Channel {
+    channel_id: ChannelId,
+    channel_name: String,
+    channel_image_url: Option<String>,
+    follower_count: i64,
+    verified_mark: bool,
+}
+
+/// `GET /open/v1/channels`, client mode.
+pub async fn query(
+    _: Client,
+    State(web): State<Web>,
+    Query(query): Query<ChannelQuery>,
+) -> Answer<Data<Channel>> {
+    let channels = web.service().channels(query.channel_ids).await?;
+    let data = channels.into_iter().map(|channel| Channel {
+        channel_id: channel.channel_id,
+        channel_name: channel.name,
+        channel_image_url: channel.image_url,
+        follower_count: channel.follower_count,
+        verified_mark: channel.verified_mark,
+    });
+    Ok(Success(Data { data: data.collect() }))
+}

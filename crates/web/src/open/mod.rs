@@ -1,0 +1,6 @@
+//! The open API, `/open/v1` (spec 4.2 to 4.5).
+
+pub mod channels;
+pub mod chats;
+pub mod sessions;
+pub mod users;

@@ -1,0 +1,164 @@
+//! Realtime sessions (spec 4.5).
+
+use axum::extract::State;
+use domain::limits::{SESSION_LIST_SIZE_DEFAULT, SESSION_LIST_SIZE_MAX};
+use domain::secret::SessionUrlToken;
+use domain::session::{SessionListing, SessionOwner, Subscription};
+use domain::{Invalid, Profile, Refusal, SessionKey, Timestamp};
+use serde::{Serialize, Serializer};
+use service::Page;
+
+use crate::Web;
+use crate::caller::{Client, SubscribeScope, User, scope};
+use crate::envelope::{Answer, Data, NOTHING, Success};
+use crate::input::{Pairs, Params, Query};
+use crate::quota;
+
+/// Where a socket may connect, once, within 30 seconds.
+#[derive(Debug, Serialize)]
+pub struct SessionUrl {
+    url: String,
+}
+
+/// `page` and `size` of the session lists.
+#[derive(Debug)]
+pub struct SessionListQuery(Page);
+
+impl Params for SessionListQuery {
+    fn read(pairs: &Pairs) -> Result<Self, Invalid> {
+        pairs.page(SESSION_LIST_SIZE_DEFAULT, SESSION_LIST_SIZE_MAX).map(Self)
+    }
+}
+
+/// Which session a call is about.
+#[derive(Debug)]
+pub struct SessionKeyQuery {
+    /// `None` for a text that cannot be a key, which is as unknown as any other.
+    session_key: Option<SessionKey>,
+}
+
+impl Params for SessionKeyQuery {
+    fn read(pairs: &Pairs) -> Result<Self, Invalid> {
+        Ok(Self { session_key: SessionKey::parse("sessionKey", pairs.text("sessionKey")?).ok() })
+    }
+}
+
+/// Session (list item), spec 2.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Session {
+    session_key: SessionKey,
+    connected_date: String,
+    #[serde(skip_serializing_if = "Ended::is_left_out")]
+    disconnected_date: Ended,
+    subscribed_events: Vec<Subscription>,
+}
+
+/// When a session ended. One that has not is `null`, or left out in the observed profile (decisions 2).
+#[derive(Debug)]
+enum Ended {
+    At(String),
+    Null,
+    LeftOut,
+}
+
+impl Ended {
+    fn new(at: Option<Timestamp>, profile: Profile) -> Self {
+        match (at, profile) {
+            (Some(at), profile) => Self::At(at.for_profile(profile)),
+            (None, Profile::Documented) => Self::Null,
+            (None, Profile::Observed) => Self::LeftOut,
+        }
+    }
+
+    fn is_left_out(&self) -> bool {
+        matches!(self, Self::LeftOut)
+    }
+}
+
+impl Serialize for Ended {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::At(date) => serializer.serialize_str(date),
+            Self::Null | Self::LeftOut => serializer.serialize_none(),
+        }
+    }
+}
+
+/// `GET /open/v1/sessions/auth/client`, client mode: an address for a session that takes events of every user.
+pub async fn client_url(client: Client<quota::SessionUrl>, State(web): State<Web>) -> Answer<SessionUrl> {
+    let owner = SessionOwner::Client { client_id: client.application.client_id };
+    session_url(&web, owner).await
+}
+
+/// `GET /open/v1/sessions/auth`, any user token: an address for a session that takes events of this user only.
+pub async fn user_url(
+    user: User<scope::Any, quota::SessionUrl>,
+    State(web): State<Web>,
+) -> Answer<SessionUrl> {
+    session_url(&web, owner_of(user)).await
+}
+
+/// `GET /open/v1/sessions/client`, client mode: the application's own sessions, newest first.
+pub async fn client_list(
+    client: Client,
+    State(web): State<Web>,
+    Query(query): Query<SessionListQuery>,
+) -> Answer<Data<Session>> {
+    let owner = SessionOwner::Client { client_id: client.application.client_id };
+    list(&web, owner, query.0, client.profile).await
+}
+
+/// `GET /open/v1/sessions`, any user token: the sessions of this application and user, newest first.
+pub async fn user_list(
+    user: User<scope::Any>,
+    State(web): State<Web>,
+    Query(query): Query<SessionListQuery>,
+) -> Answer<Data<Session>> {
+    let profile = user.profile;
+    list(&web, owner_of(user), query.0, profile).await
+}
+
+/// `POST /open/v1/sessions/events/subscribe/{chat|donation|subscription}`, the scope of the event. The SYSTEM message on
+/// the session says when it is done. The body is not looked at: clients send none, `null` or `""`.
+pub async fn subscribe<S: SubscribeScope>(
+    user: User<S>,
+    State(web): State<Web>,
+    Query(query): Query<SessionKeyQuery>,
+) -> Answer<()> {
+    let session_key = query.session_key.ok_or(Refusal::NotFound)?;
+    web.service().subscribe(&user.caller, &session_key, S::EVENT).await?;
+    Ok(NOTHING)
+}
+
+/// `POST /open/v1/sessions/events/unsubscribe/{chat|donation|subscription}`, the scope of its subscribe.
+pub async fn unsubscribe<S: SubscribeScope>(
+    user: User<S>,
+    State(web): State<Web>,
+    Query(query): Query<SessionKeyQuery>,
+) -> Answer<()> {
+    let session_key = query.session_key.ok_or(Refusal::NotFound)?;
+    web.service().unsubscribe(&user.caller, &session_key, S::EVENT).await?;
+    Ok(NOTHING)
+}
+
+fn owner_of<S, Q>(user: User<S, Q>) -> SessionOwner {
+    SessionOwner::User { client_id: user.caller.client_id, channel_id: user.caller.channel_id }
+}
+
+async fn session_url(web: &Web, owner: SessionOwner) -> Answer<SessionUrl> {
+    let token: SessionUrlToken = web.service().issue_session_url(owner).await?;
+    let url = format!("{}?auth={}", web.config().session_base, token.expose());
+    Ok(Success(SessionUrl { url }))
+}
+
+async fn list(web: &Web, owner: SessionOwner, page: Page, profile: Profile) -> Answer<Data<Session>> {
+    let sessions = web.service().sessions(owner, page).await?;
+    let item = |session: SessionListing| Session {
+        session_key: session.session_key,
+        connected_date: session.connected_at.for_profile(profile),
+        disconnected_date: Ended::new(session.disconnected_at, profile),
+        subscribed_events: session.subscribed_events,
+    };
+    Ok(Success(Data { data: sessions.into_iter().map(item).collect() }))
+}

@@ -1,0 +1,30 @@
+//! The signed-in user (spec 4.2).
+
+use axum::extract::State;
+use domain::Profile;
+use serde::Serialize;
+
+use crate::Web;
+use crate::caller::{User, scope};
+use crate::envelope::{Answer, Success};
+
+/// User (me), spec 2.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Me {
+    channel_id: String,
+    channel_name: String,
+    /// Only in the observed profile.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    nickname: Option<String>,
+}
+
+/// `GET /open/v1/users/me`, 유저 정보 조회.
+pub async fn me(user: User<scope::UserRead>, State(web): State<Web>) -> Answer<Me> {
+    let channel = web.service().channel(user.channel_id()).await?;
+    Ok(Success(Me {
+        channel_id: channel.channel_id.to_string(),
+        nickname: (user.profile == Profile::Observed).then(|| channel.name.clone()),
+        channel_name: channel.name,
+    }))
+}

@@ -1,0 +1,155 @@
+//! The language of a page.
+
+use super::texts::{EN, KO, Texts};
+
+/// How many ranges of an `Accept-Language` header are looked at; the rest is ignored.
+const ACCEPT_LANGUAGE_MAX_RANGES: usize = 20;
+
+/// A language in which the pages exist.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Lang {
+    /// Korean, the service's own language.
+    #[default]
+    Ko,
+    /// English.
+    En,
+}
+
+impl Lang {
+    /// Every language, in the order in which the tests go through them.
+    pub const ALL: [Self; 2] = [Self::Ko, Self::En];
+
+    /// Chooses the language: the query's (or form's) `lang` if it names one, else the one that the
+    /// `Accept-Language` header prefers, else Korean. Never fails; what it cannot read it ignores.
+    pub fn choose(query: Option<&str>, accept_language: Option<&str>) -> Self {
+        query
+            .and_then(Self::from_tag)
+            .or_else(|| accept_language.and_then(Self::preferred))
+            .unwrap_or_default()
+    }
+
+    /// The language tag, as in `<html lang>` and in the query parameter `lang`.
+    pub const fn tag(self) -> &'static str {
+        match self {
+            Self::Ko => "ko",
+            Self::En => "en",
+        }
+    }
+
+    /// The language to which the page's language link leads.
+    pub const fn other(self) -> Self {
+        match self {
+            Self::Ko => Self::En,
+            Self::En => Self::Ko,
+        }
+    }
+
+    /// The language's name in itself.
+    pub const fn own_name(self) -> &'static str {
+        match self {
+            Self::Ko => "한국어",
+            Self::En => "English",
+        }
+    }
+
+    /// All texts of the pages in this language.
+    pub(super) const fn texts(self) -> &'static Texts {
+        match self {
+            Self::Ko => &KO,
+            Self::En => &EN,
+        }
+    }
+
+    /// `ko`, `ko-KR`, `EN_us`: the primary part decides.
+    fn from_tag(tag: &str) -> Option<Self> {
+        let primary = tag.trim().split(['-', '_']).next()?;
+        Self::ALL.into_iter().find(|lang| primary.eq_ignore_ascii_case(lang.tag()))
+    }
+
+    fn preferred(accept_language: &str) -> Option<Self> {
+        let mut best = None;
+        for range in accept_language.split(',').take(ACCEPT_LANGUAGE_MAX_RANGES) {
+            let mut parts = range.split(';');
+            let Some(lang) = parts.next().and_then(Self::from_tag) else { continue };
+            let weight = parts.next().map_or(Some(1.0), quality).unwrap_or(0.0);
+            // Strictly more: of two equal wishes the first one wins.
+            if weight > best.map_or(0.0, |(_, most)| most) {
+                best = Some((lang, weight));
+            }
+        }
+        best.map(|(lang, _)| lang)
+    }
+}
+
+/// The number in `q=0.8`, if it is one from 0 to 1.
+fn quality(parameter: &str) -> Option<f32> {
+    let (key, value) = parameter.split_once('=')?;
+    let weight: f32 = value.trim().parse().ok()?;
+    (key.trim().eq_ignore_ascii_case("q") && (0.0..=1.0).contains(&weight)).then_some(weight)
+}
+
+/// The address of the page at `path` in language `to`: the other parameters of `raw_query` stay byte for byte, so
+/// switching the language does not lose the request.
+///
+/// `path` is taken to be on this origin, whatever it looks like: `//host` cannot turn into another host.
+pub fn language_href(path: &str, raw_query: Option<&str>, to: Lang) -> String {
+    let path = path.trim_start_matches(['/', '\\', '\t', '\n', '\r']);
+    let mut href = format!("/{path}?");
+    for pair in raw_query.unwrap_or_default().split('&').filter(|pair| !pair.is_empty()) {
+        let names_language =
+            form_urlencoded::parse(pair.as_bytes()).next().is_some_and(|(key, _)| key == "lang");
+        if !names_language {
+            href.push_str(pair);
+            href.push('&');
+        }
+    }
+    href.push_str("lang=");
+    href.push_str(to.tag());
+    href
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_language_is_the_asked_for_one_then_the_preferred_one_then_korean() {
+        use Lang::{En, Ko};
+        for (query, header, expected) in [
+            (None, None, Ko),
+            (Some("en"), Some("ko"), En),
+            (Some("ko"), Some("en"), Ko),
+            (Some("EN-gb"), None, En),
+            (Some("fr"), Some("en"), En),
+            (Some(""), Some("en-US,en;q=0.9"), En),
+            (None, Some("fr, de;q=0.9"), Ko),
+            (None, Some("en;q=0.5, ko;q=0.8"), Ko),
+            (None, Some("ko;q=0.5, en-US ; q=0.8"), En),
+            (None, Some("en, ko"), En),
+            (None, Some("en;q=0"), Ko),
+            (None, Some("en;q=NaN, ko;q=inf"), Ko),
+            (None, Some("en;q=2"), Ko),
+            (None, Some(",;;=,,"), Ko),
+            (None, Some("english"), Ko),
+        ] {
+            assert_eq!(Lang::choose(query, header), expected, "{query:?} {header:?}");
+        }
+        let late = format!("{}en", "fr,".repeat(ACCEPT_LANGUAGE_MAX_RANGES));
+        assert_eq!(Lang::choose(None, Some(&late)), Ko);
+    }
+
+    #[test]
+    fn switching_the_language_keeps_the_request_and_stays_on_this_origin() {
+        for (path, query, expected) in [
+            ("/account-interlock", None, "/account-interlock?lang=en"),
+            ("/a", Some("clientId=1&state=a%26b"), "/a?clientId=1&state=a%26b&lang=en"),
+            ("/a", Some("lang=ko&x=1&la%6Eg=ko&lang"), "/a?x=1&lang=en"),
+            ("/a", Some("&&language=1"), "/a?language=1&lang=en"),
+            ("//evil.example/", None, "/evil.example/?lang=en"),
+            ("/\\evil.example", None, "/evil.example?lang=en"),
+            ("javascript:alert(1)", None, "/javascript:alert(1)?lang=en"),
+        ] {
+            assert_eq!(language_href(path, query, Lang::En), expected);
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Names that strangers chose, made safe to look at. Escaping is the template's work; this is about names that
+//! are far too long or that rearrange the text around them.
+
+/// Longest name that a page shows, in characters.
+pub const SHOWN_NAME_MAX_CHARS: usize = 60;
+
+/// Longest host with port, in characters. No real one is longer, so the end that tells who it is never goes.
+const SHOWN_HOST_MAX_CHARS: usize = 253 + ":65535".len();
+
+/// What a page shows instead of a name in which nothing is visible.
+const NO_NAME: &str = "?";
+
+/// The name as a page shows it: one line, without control and direction characters, at most
+/// [`SHOWN_NAME_MAX_CHARS`] characters with an ellipsis for the rest.
+pub fn shown(name: &str) -> String {
+    shown_up_to(name, SHOWN_NAME_MAX_CHARS)
+}
+
+fn shown_up_to(name: &str, max_chars: usize) -> String {
+    // Reading stops soon after the cap, so a name of any length costs the same.
+    let mut visible =
+        name.chars().filter(|&c| !is_disruptive(c)).map(|c| if c.is_whitespace() { ' ' } else { c });
+    let mut shown: String = visible.by_ref().take(max_chars).collect();
+    if visible.next().is_some() {
+        shown.pop();
+        shown.truncate(shown.trim_end().len());
+        shown.push('…');
+    }
+    let shown = shown.trim();
+    if shown.is_empty() { NO_NAME.to_owned() } else { shown.to_owned() }
+}
+
+/// The first character of the name as shown, in upper case, for the tile in place of a picture.
+pub fn initial(name: &str) -> String {
+    shown(name).chars().next().into_iter().flat_map(char::to_uppercase).collect()
+}
+
+/// Whether the page's policy lets this picture load: a path on this origin, or a picture in the address itself.
+pub fn is_own_image(address: &str) -> bool {
+    address.starts_with("data:image/")
+        || (address.starts_with('/') && !address.starts_with("//") && !address.starts_with("/\\"))
+}
+
+/// Control characters, and characters that are invisible or turn the direction of the text after them.
+fn is_disruptive(c: char) -> bool {
+    // White space stays: tabs and line ends become spaces, so that words do not run together.
+    (c.is_control() && !c.is_whitespace())
+        || matches!(c,
+            '\u{00AD}' | '\u{061C}' | '\u{115F}' | '\u{1160}' | '\u{180E}' | '\u{200B}' | '\u{200E}' | '\u{200F}'
+            | '\u{202A}'..='\u{202E}' | '\u{2060}'..='\u{206F}' | '\u{3164}' | '\u{FEFF}' | '\u{FFA0}'
+            | '\u{FFF9}'..='\u{FFFB}' | '\u{E0000}'..='\u{E001F}')
+}
+
+/// The filters that the templates see.
+pub mod filters {
+    /// `{{ text|initial }}`: [`super::initial`], escaped by the template.
+    #[askama::filter_fn]
+    pub fn initial(text: &str, _: &dyn askama::Values) -> askama::Result<String> {
+        Ok(super::initial(text))
+    }
+
+    /// `{{ text|host }}`: like `name`, and as long as a host can be.
+    #[askama::filter_fn]
+    pub fn host(text: &str, _: &dyn askama::Values) -> askama::Result<String> {
+        Ok(super::shown_up_to(text, super::SHOWN_HOST_MAX_CHARS))
+    }
+
+    /// `{{ text|name }}`: [`super::shown`], escaped by the template.
+    #[askama::filter_fn]
+    pub fn name(text: &str, _: &dyn askama::Values) -> askama::Result<String> {
+        Ok(super::shown(text))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_shown_on_one_line_without_tricks() {
+        let longest = "가".repeat(SHOWN_NAME_MAX_CHARS);
+        let shortened = format!("{}…", "가".repeat(SHOWN_NAME_MAX_CHARS - 1));
+        for (name, expected) in [
+            ("별빛 채팅봇", "별빛 채팅봇"),
+            ("  two\nlines\there ", "two lines here"),
+            ("abc\u{202E}gpj.exe", "abcgpj.exe"),
+            ("\u{2066}a\u{2069}\u{200F}\u{FEFF}b", "ab"),
+            ("family 👨\u{200D}👩\u{200D}👧", "family 👨\u{200D}👩\u{200D}👧"),
+            ("", "?"),
+            (" \u{200B}\u{3164}\0 ", "?"),
+            (longest.as_str(), longest.as_str()),
+            (&"가".repeat(SHOWN_NAME_MAX_CHARS + 1), &shortened),
+            (&"가".repeat(10_000), &shortened),
+        ] {
+            assert_eq!(shown(name), expected, "{name:?}");
+        }
+    }
+
+    #[test]
+    fn the_initial_is_the_first_character_that_is_seen() {
+        for (name, expected) in [("bot", "B"), (" \u{202E}별빛", "별"), ("", "?"), ("ßtar", "SS")] {
+            assert_eq!(initial(name), expected, "{name:?}");
+        }
+    }
+
+    #[test]
+    fn only_pictures_that_the_policy_allows_are_used() {
+        for (address, own) in [
+            ("/images/1.png", true),
+            ("data:image/png;base64,AA==", true),
+            ("//evil.example/1.png", false),
+            ("/\\evil.example/1.png", false),
+            ("https://evil.example/1.png", false),
+            ("javascript:alert(1)", false),
+            ("data:text/html,x", false),
+            ("", false),
+        ] {
+            assert_eq!(is_own_image(address), own, "{address}");
+        }
+    }
+}

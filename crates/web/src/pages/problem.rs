@@ -1,0 +1,213 @@
+//! What can go wrong on the pages, and how each of it is told.
+
+use super::Lang;
+
+/// Why a try to sign in failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SignInError {
+    /// Login or password is wrong; which of the two is never told.
+    WrongLoginOrPassword,
+    /// Login or password was left empty.
+    Missing,
+    /// The form was open for too long, or its CSRF token does not fit.
+    Expired,
+    /// Too many tries.
+    TooManyAttempts {
+        /// How long to wait, in seconds.
+        retry_after_seconds: u32,
+    },
+}
+
+impl SignInError {
+    /// The sentence above the form.
+    pub(super) fn text(self, lang: Lang) -> String {
+        match (self, lang) {
+            (Self::WrongLoginOrPassword, Lang::Ko) => "아이디 또는 비밀번호가 올바르지 않습니다.".into(),
+            (Self::WrongLoginOrPassword, Lang::En) => "That username or password is not right.".into(),
+            (Self::Missing, Lang::Ko) => "아이디와 비밀번호를 모두 입력해 주세요.".into(),
+            (Self::Missing, Lang::En) => "Enter both your username and your password.".into(),
+            (Self::Expired, Lang::Ko) => "화면이 오래 열려 있었습니다. 다시 로그인해 주세요.".into(),
+            (Self::Expired, Lang::En) => "This page was open for too long. Please sign in again.".into(),
+            (Self::TooManyAttempts { retry_after_seconds }, Lang::Ko) => {
+                format!(
+                    "로그인 시도가 너무 많습니다. {} 뒤에 다시 시도해 주세요.",
+                    wait(retry_after_seconds, lang)
+                )
+            }
+            (Self::TooManyAttempts { retry_after_seconds }, Lang::En) => {
+                format!("Too many tries. Please try again in {}.", wait(retry_after_seconds, lang))
+            }
+        }
+    }
+
+    /// Whether what was typed is at fault, so that the fields are marked.
+    pub(super) fn marks_fields(self) -> bool {
+        matches!(self, Self::WrongLoginOrPassword | Self::Missing)
+    }
+}
+
+/// What went wrong when there is no form to go back to. Parameter names are those of the request, from spec
+/// section 4.1; nothing that a stranger sent is repeated on the page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PageProblem {
+    /// No application has this `clientId`.
+    UnknownApplication,
+    /// `redirectUri` is not, byte for byte, one of the application's.
+    RedirectNotRegistered,
+    /// A required parameter is missing or empty.
+    MissingParameter(&'static str),
+    /// A parameter was given more than once.
+    RepeatedParameter(&'static str),
+    /// A parameter has a value that cannot be used.
+    InvalidParameter(&'static str),
+    /// A form came back too late or with a CSRF token that does not fit.
+    FormExpired,
+    /// The fault is ours.
+    ServerError,
+}
+
+impl PageProblem {
+    /// The HTTP status to answer with.
+    pub const fn status(self) -> u16 {
+        match self {
+            Self::UnknownApplication
+            | Self::RedirectNotRegistered
+            | Self::MissingParameter(_)
+            | Self::RepeatedParameter(_)
+            | Self::InvalidParameter(_)
+            | Self::FormExpired => 400,
+            Self::ServerError => 500,
+        }
+    }
+
+    pub(super) fn title(self, lang: Lang) -> String {
+        let (ko, en) = match self {
+            Self::UnknownApplication => ("알 수 없는 앱입니다", "We don’t know this app"),
+            Self::RedirectNotRegistered => {
+                ("돌아갈 주소가 등록되어 있지 않습니다", "This app’s return address is not registered")
+            }
+            Self::MissingParameter(_) | Self::RepeatedParameter(_) | Self::InvalidParameter(_) => {
+                ("로그인 요청이 올바르지 않습니다", "This sign-in request is not valid")
+            }
+            Self::FormExpired => ("화면이 만료되었습니다", "This page has expired"),
+            Self::ServerError => ("서버에 문제가 생겼습니다", "Something went wrong on our side"),
+        };
+        pick(lang, ko, en).into()
+    }
+
+    /// What happened.
+    pub(super) fn explanation(self, lang: Lang) -> &'static str {
+        let (ko, en) = match self {
+            Self::UnknownApplication => (
+                "로그인을 요청한 앱이 등록되어 있지 않거나 삭제되었습니다.",
+                "The app that sent you here is not registered, or it has been deleted.",
+            ),
+            Self::RedirectNotRegistered => (
+                "로그인한 뒤 돌아갈 주소가 이 앱에 등록된 주소와 다릅니다. 회원님을 보호하기 위해 이동하지 않았습니다.",
+                "The address to return to after sign-in is not one this app has registered. To protect you, we did not go there.",
+            ),
+            Self::MissingParameter(_) | Self::RepeatedParameter(_) | Self::InvalidParameter(_) => (
+                "앱이 보낸 로그인 요청을 이해할 수 없습니다.",
+                "The app that sent you here made a request we can’t understand.",
+            ),
+            Self::FormExpired => (
+                "화면이 오래 열려 있었거나 다른 탭에서 다시 시작되었습니다. 아무것도 허용되지 않았습니다.",
+                "It was open for too long, or you started again in another tab. Nothing has been allowed.",
+            ),
+            Self::ServerError => (
+                "요청을 처리하지 못했습니다. 회원님의 잘못이 아닙니다.",
+                "We could not handle the request. It is not your fault.",
+            ),
+        };
+        pick(lang, ko, en)
+    }
+
+    /// What to do next.
+    pub(super) fn next_step(self, lang: Lang) -> String {
+        let (ko, en) = match self {
+            Self::UnknownApplication
+            | Self::RedirectNotRegistered
+            | Self::MissingParameter(_)
+            | Self::RepeatedParameter(_)
+            | Self::InvalidParameter(_) => (
+                "앱으로 돌아가 다시 시도해 주세요. 계속되면 앱 개발자에게 알려 주세요.",
+                "Go back to the app and try again. If this keeps happening, tell the app’s developer.",
+            ),
+            Self::FormExpired => (
+                "앱으로 돌아가 로그인을 다시 시작해 주세요.",
+                "Go back to the app and start the sign-in again.",
+            ),
+            Self::ServerError => (
+                "잠시 뒤에 다시 시도해 주세요. 계속되면 아래 요청 번호와 함께 알려 주세요.",
+                "Please try again in a moment. If this keeps happening, report it with the request ID below.",
+            ),
+        };
+        pick(lang, ko, en).into()
+    }
+
+    /// What the application's developer should look at.
+    pub(super) fn developer_hint(self, lang: Lang) -> Option<String> {
+        Some(match (self, lang) {
+            (Self::UnknownApplication, Lang::Ko) => {
+                "clientId가 개발자 센터의 애플리케이션 설정에 있는 값과 같은지 확인해 주세요.".into()
+            }
+            (Self::UnknownApplication, Lang::En) => {
+                "Check that clientId is the one in your application’s settings in the developer center.".into()
+            }
+            (Self::RedirectNotRegistered, Lang::Ko) => "redirectUri는 등록된 로그인 리디렉션 URL과 한 글자도 다르지 않아야 합니다. 끝의 /와 대소문자, 포트도 확인해 주세요.".into(),
+            (Self::RedirectNotRegistered, Lang::En) => "redirectUri must equal a registered login redirect URL byte for byte. Look at a trailing slash, upper and lower case, and the port.".into(),
+            (Self::MissingParameter(name), Lang::Ko) => {
+                format!("{name} 값이 없습니다. clientId, redirectUri, state는 모두 필요합니다.")
+            }
+            (Self::MissingParameter(name), Lang::En) => {
+                format!("{name} is missing. clientId, redirectUri and state are all required.")
+            }
+            (Self::RepeatedParameter(name), Lang::Ko) => format!("{name} 값이 여러 번 있습니다. 한 번만 보내 주세요."),
+            (Self::RepeatedParameter(name), Lang::En) => format!("{name} is there more than once. Send it once."),
+            (Self::InvalidParameter(name), Lang::Ko) => format!("{name} 값을 사용할 수 없습니다."),
+            (Self::InvalidParameter(name), Lang::En) => format!("The value of {name} cannot be used."),
+            (Self::FormExpired | Self::ServerError, _) => return None,
+        })
+    }
+}
+
+const fn pick(lang: Lang, ko: &'static str, en: &'static str) -> &'static str {
+    match lang {
+        Lang::Ko => ko,
+        Lang::En => en,
+    }
+}
+
+/// A waiting time in words, rounded up: seconds up to a minute and a half, then minutes, then hours.
+fn wait(seconds: u32, lang: Lang) -> String {
+    let (count, ko, en) = match seconds {
+        0..=90 => (seconds.max(1), "초", "second"),
+        91..=5_400 => (seconds.div_ceil(60), "분", "minute"),
+        _ => (seconds.div_ceil(3_600), "시간", "hour"),
+    };
+    match lang {
+        Lang::Ko => format!("{count}{ko}"),
+        Lang::En => format!("{count} {en}{}", if count == 1 { "" } else { "s" }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waiting_times_are_rounded_up_to_words() {
+        for (seconds, ko, en) in [
+            (0, "1초", "1 second"),
+            (30, "30초", "30 seconds"),
+            (90, "90초", "90 seconds"),
+            (91, "2분", "2 minutes"),
+            (3_601, "61분", "61 minutes"),
+            (5_401, "2시간", "2 hours"),
+            (u32::MAX, "1193047시간", "1193047 hours"),
+        ] {
+            assert_eq!(wait(seconds, Lang::Ko), ko);
+            assert_eq!(wait(seconds, Lang::En), en);
+        }
+    }
+}

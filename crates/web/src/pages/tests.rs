@@ -1,0 +1,399 @@
+//! Every page, rendered from samples in every language, and what must hold for all of them.
+
+use super::scopes::{scope_acts, scope_description, scope_warning};
+use super::*;
+
+const HIDDEN: [(&str, &str); 2] = [("csrf", "c5rF"), ("request", "clientId=1&state=\"2\"")];
+
+const PEOPLE: [SeededPerson<'_>; 2] = [
+    SeededPerson { login: "byeol", channel_name: "별빛", description: "streamer" },
+    SeededPerson { login: "dal", channel_name: "달빛", description: "" },
+];
+
+const SCOPE_NAMES: [&str; 4] = ["유저 정보 조회", "방송 스트림키 조회", "채팅 메시지 쓰기", "드롭스"];
+
+/// A name that tries everything at once.
+const HOSTILE: &str = "\u{202E}</title></style><script>alert('1')</script>\" onload=\"x\" & <img src=x>";
+
+const PROBLEMS: [PageProblem; 7] = [
+    PageProblem::UnknownApplication,
+    PageProblem::RedirectNotRegistered,
+    PageProblem::MissingParameter("state"),
+    PageProblem::RepeatedParameter("redirectUri"),
+    PageProblem::InvalidParameter("clientId"),
+    PageProblem::FormExpired,
+    PageProblem::ServerError,
+];
+
+fn sign_in<'a>(lang: Lang, error: Option<SignInError>) -> SignInPage<'a> {
+    SignInPage {
+        lang,
+        language_href: Some("/account-interlock?clientId=1&lang=en"),
+        application_name: "별빛 채팅봇",
+        action: "/account-interlock/sign-in",
+        hidden: &HIDDEN,
+        login: "",
+        error,
+        people: &PEOPLE,
+    }
+}
+
+fn consent<'a>(lang: Lang, scopes: &'a [ScopeLine<'a>]) -> ConsentPage<'a> {
+    ConsentPage {
+        lang,
+        language_href: Some("/account-interlock?clientId=1&lang=en"),
+        application_name: "별빛 채팅봇",
+        organization: Some("주식회사 별"),
+        verified: true,
+        person_name: "달빛",
+        person_image: None,
+        scopes,
+        redirect_host: "bot.example:8443",
+        action: "/account-interlock/consent",
+        hidden: &HIDDEN,
+        switch_account_href: "/account-interlock/switch?clientId=1",
+    }
+}
+
+fn error<'a>(lang: Lang, problem: PageProblem) -> ErrorPage<'a> {
+    ErrorPage {
+        lang,
+        language_href: None,
+        problem,
+        retry_href: Some("/account-interlock?a=1"),
+        request_id: "r-42",
+    }
+}
+
+fn scope_lines(lang: Lang) -> [ScopeLine<'static>; 4] {
+    SCOPE_NAMES.map(|name| ScopeLine::new(name, lang))
+}
+
+/// Each page in each language and in each of its states, with a label for the failure message.
+fn samples() -> Vec<(String, String)> {
+    let mut samples = Vec::new();
+    let mut add = |label: String, page: &dyn askama::DynTemplate| {
+        let html = page.dyn_render().unwrap_or_else(|error| panic!("{label}: {error}"));
+        samples.push((label, html));
+    };
+    for lang in Lang::ALL {
+        for problem in [
+            None,
+            Some(SignInError::WrongLoginOrPassword),
+            Some(SignInError::Missing),
+            Some(SignInError::Expired),
+            Some(SignInError::TooManyAttempts { retry_after_seconds: 61 }),
+        ] {
+            add(format!("sign-in {lang:?} {problem:?}"), &sign_in(lang, problem));
+        }
+        add(
+            format!("sign-in {lang:?} alone"),
+            &SignInPage { people: &[], login: "dal", ..sign_in(lang, None) },
+        );
+        let hostile_people = [SeededPerson { login: HOSTILE, channel_name: HOSTILE, description: HOSTILE }];
+        let hostile_hidden = [("csrf", HOSTILE)];
+        add(
+            format!("sign-in {lang:?} hostile"),
+            &SignInPage {
+                application_name: HOSTILE,
+                login: HOSTILE,
+                language_href: Some(HOSTILE),
+                hidden: &hostile_hidden,
+                people: &hostile_people,
+                ..sign_in(lang, None)
+            },
+        );
+        let scopes = scope_lines(lang);
+        add(format!("consent {lang:?}"), &consent(lang, &scopes));
+        add(format!("consent {lang:?} reads"), &consent(lang, &scopes[..1]));
+        add(format!("consent {lang:?} acts"), &consent(lang, &scopes[2..]));
+        add(format!("consent {lang:?} nothing"), &consent(lang, &[]));
+        let hostile_scopes = [ScopeLine::new(HOSTILE, lang)];
+        add(
+            format!("consent {lang:?} hostile"),
+            &ConsentPage {
+                application_name: HOSTILE,
+                organization: Some(HOSTILE),
+                person_name: HOSTILE,
+                person_image: Some("/\"><script>"),
+                redirect_host: HOSTILE,
+                switch_account_href: HOSTILE,
+                ..consent(lang, &hostile_scopes)
+            },
+        );
+        for problem in PROBLEMS {
+            add(format!("error {lang:?} {problem:?}"), &error(lang, problem));
+        }
+        add(
+            format!("error {lang:?} hostile"),
+            &ErrorPage { request_id: HOSTILE, ..error(lang, PageProblem::ServerError) },
+        );
+    }
+    samples
+}
+
+/// The opening tags of a page with their attributes, the style sheet left out. Values are escaped on these pages,
+/// so the first `>` ends a tag.
+fn tags(html: &str) -> Vec<&str> {
+    let (head, rest) = html.split_once("<style>").expect("a style sheet");
+    let (_, body) = rest.split_once("</style>").expect("the end of the style sheet");
+    [head, body]
+        .into_iter()
+        .flat_map(|part| part.split('<').skip(1))
+        .filter_map(|tag| tag.split('>').next())
+        .collect()
+}
+
+/// The names and values of a tag's attributes.
+fn attributes(tag: &str) -> Vec<(&str, &str)> {
+    let mut attributes = Vec::new();
+    let mut rest = tag.split_once(' ').map_or("", |(_, rest)| rest).trim();
+    while let Some((name, after)) = rest.split_once("=\"") {
+        let (value, after) = after.split_once('"').expect("the end of a value");
+        // Attributes without a value (`required`) stand before the name.
+        attributes.push((name.rsplit(' ').next().expect("a name"), value));
+        rest = after;
+    }
+    attributes
+}
+
+fn attribute<'a>(tag: &'a str, name: &str) -> Option<&'a str> {
+    attributes(tag).into_iter().find(|(key, _)| *key == name).map(|(_, value)| value)
+}
+
+#[test]
+fn every_page_says_its_language_and_has_one_heading_and_one_title() {
+    for (label, html) in samples() {
+        let lang = if label.contains("Ko") { "ko" } else { "en" };
+        assert!(html.starts_with(&format!("<!DOCTYPE html>\n<html lang=\"{lang}\">")), "{label}");
+        for (tag, count) in [("<h1", 1), ("<title>", 1), ("<main", 1)] {
+            assert_eq!(html.matches(tag).count(), count, "{label}: {tag}");
+        }
+        assert!(html.trim_end().ends_with("</html>"), "{label}");
+    }
+}
+
+#[test]
+fn a_page_loads_nothing_from_elsewhere_and_runs_nothing() {
+    for (label, html) in samples() {
+        for tag in tags(&html) {
+            let element = tag.split([' ', '/']).next().expect("an element");
+            assert!(!["script", "iframe", "object", "embed", "base"].contains(&element), "{label}: {tag}");
+            for (name, value) in attributes(tag) {
+                assert!(!name.starts_with("on") && name != "style", "{label}: {tag}");
+                let local = !value.contains("http") || value.starts_with("data:image/svg+xml,");
+                assert!(local, "{label}: {tag}");
+                if name == "src" {
+                    assert!(value.starts_with('/') || value.starts_with("data:"), "{label}: {tag}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_style_sheet_of_each_page_is_the_one_that_the_policy_allows() {
+    for (label, html) in samples() {
+        let style = html.split_once("<style>").and_then(|(_, rest)| rest.split_once("</style>"));
+        assert_eq!(style.map(|(style, _)| style), Some(STYLE), "{label}");
+        assert_eq!(html.matches("<style").count(), 1, "{label}");
+    }
+}
+
+#[test]
+fn every_field_has_a_label_and_a_hint_for_the_password_manager() {
+    for (label, html) in samples() {
+        let tags = tags(&html);
+        let mut ids: Vec<_> = tags.iter().filter_map(|tag| attribute(tag, "id")).collect();
+        let count = ids.len();
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), count, "{label}: an id occurs twice");
+        for tag in &tags {
+            for reference in
+                ["for", "aria-describedby", "aria-labelledby"].iter().filter_map(|r| attribute(tag, r))
+            {
+                assert!(ids.contains(&reference), "{label}: {tag}");
+            }
+            if tag.starts_with("input ") && attribute(tag, "type") != Some("hidden") {
+                let id = attribute(tag, "id").expect("an id");
+                assert!(tags.iter().any(|other| attribute(other, "for") == Some(id)), "{label}: {tag}");
+                assert!(attribute(tag, "autocomplete").is_some(), "{label}: {tag}");
+            }
+            if tag.starts_with("img ") {
+                assert!(attribute(tag, "alt").is_some(), "{label}: {tag}");
+            }
+        }
+    }
+}
+
+#[test]
+fn hostile_names_stay_text() {
+    for (label, html) in samples().into_iter().filter(|(label, _)| label.ends_with("hostile")) {
+        assert!(!html.contains("<script"), "{label}");
+        assert!(!html.contains("<img src=x"), "{label}");
+        assert!(html.contains("&#60;script&#62;"), "{label}: the name is not there at all");
+        assert!(!html.contains("\" onload"), "{label}");
+        let body = html.split_once("</style>").expect("a body").1;
+        // What a form gives back is kept byte for byte; what a person reads must not turn the text around.
+        for line in body.lines().filter(|line| line.contains('\u{202E}')) {
+            assert!(line.contains("value=\"\u{202E}") || line.contains("href=\"\u{202E}"), "{label}: {line}");
+            assert_eq!(line.matches('\u{202E}').count(), 1, "{label}: {line}");
+        }
+    }
+}
+
+#[test]
+fn a_name_of_ten_thousand_characters_does_not_fill_the_page() {
+    let name = "별".repeat(10_000);
+    for lang in Lang::ALL {
+        let people = [SeededPerson { login: "a", channel_name: &name, description: &name }];
+        let pages = [
+            SignInPage { application_name: &name, people: &people, ..sign_in(lang, None) }.render(),
+            ConsentPage {
+                application_name: &name,
+                organization: Some(&name),
+                person_name: &name,
+                ..consent(lang, &scope_lines(lang))
+            }
+            .render(),
+            ErrorPage { request_id: &name, ..error(lang, PageProblem::ServerError) }.render(),
+        ];
+        for page in pages {
+            let page = page.unwrap();
+            assert!(page.contains('…'));
+            assert!(page.matches('별').count() < 1_000);
+        }
+    }
+}
+
+#[test]
+fn the_host_that_consent_leads_to_is_never_shortened() {
+    let host = format!("{}evil.example:65535", "bank.example.".repeat(18));
+    let html = ConsentPage { redirect_host: &host, ..consent(Lang::Ko, &[]) }.render().unwrap();
+    assert!(html.contains(&host));
+}
+
+#[test]
+fn the_sign_in_form_carries_what_it_was_given_and_never_a_password() {
+    for lang in Lang::ALL {
+        let html = SignInPage { login: "da\"l", ..sign_in(lang, Some(SignInError::WrongLoginOrPassword)) };
+        let html = html.render().unwrap();
+        let tags = tags(&html);
+        let field = |name| *tags.iter().find(|tag| attribute(tag, "name") == Some(name)).expect(name);
+        assert_eq!(attribute(field("login"), "value"), Some("da&#34;l"));
+        assert_eq!(attribute(field("password"), "type"), Some("password"));
+        assert_eq!(attribute(field("password"), "value"), None);
+        // The login is there already, so the password comes first now.
+        assert!(field("password").contains("autofocus") && !field("login").contains("autofocus"));
+        assert_eq!(html.matches(" autofocus").count(), 1);
+        assert_eq!(html.matches("aria-invalid=\"true\" aria-describedby=\"error\"").count(), 2);
+        assert!(html.contains("role=\"alert\""));
+        // Once in the form with the fields, once in the one with the seeded people.
+        for (name, value) in
+            [("csrf", "c5rF"), ("request", "clientId=1&#38;state=&#34;2&#34;"), ("lang", lang.tag())]
+        {
+            let input = format!("<input type=\"hidden\" name=\"{name}\" value=\"{value}\">");
+            assert_eq!(html.matches(&input).count(), 2, "{name}");
+        }
+    }
+}
+
+#[test]
+fn seeded_people_are_offered_only_when_there_are_any() {
+    let with = sign_in(Lang::Ko, None).render().unwrap();
+    let without = SignInPage { people: &[], ..sign_in(Lang::Ko, None) }.render().unwrap();
+    assert!(
+        with.contains("name=\"person\" value=\"byeol\"") && with.contains("name=\"person\" value=\"dal\"")
+    );
+    assert!(!without.contains("name=\"person\"") && !without.contains("샌드박스"));
+    assert_eq!(without.matches("<form").count(), 1);
+}
+
+#[test]
+fn consent_is_asked_with_two_buttons_and_no_choice_made_beforehand() {
+    for (lang, allow, deny) in [(Lang::Ko, "허용", "거부"), (Lang::En, "Allow", "Deny")] {
+        let html = consent(lang, &scope_lines(lang)).render().unwrap();
+        assert!(html.contains(&format!("name=\"decision\" value=\"allow\">{allow}</button>")));
+        assert!(html.contains(&format!("name=\"decision\" value=\"deny\">{deny}</button>")));
+        assert_eq!(html.matches("<button").count(), 2);
+        assert!(!html.contains("autofocus"));
+        assert!(html.contains("bot.example:8443"));
+    }
+}
+
+#[test]
+fn scopes_that_act_come_first_and_apart_from_those_that_only_read() {
+    for lang in Lang::ALL {
+        let html = consent(lang, &scope_lines(lang)).render().unwrap();
+        let at = |text: &str| html.find(text).unwrap_or_else(|| panic!("{text} is missing"));
+        let (acts, reads) = (at("id=\"acts\""), at("id=\"reads\""));
+        assert!(acts < reads);
+        for name in SCOPE_NAMES {
+            let (description, acts_here) = (at(scope_description(name, lang)), scope_acts(name));
+            assert_eq!(html.matches(&format!(">{name}</span>")).count(), 1);
+            assert_eq!(description > acts && description < reads, acts_here, "{name}");
+        }
+        assert!(html.contains(scope_warning("방송 스트림키 조회", lang).unwrap()));
+
+        let reads_only = consent(lang, &scope_lines(lang)[..1]).render().unwrap();
+        assert!(!reads_only.contains("id=\"acts\"") && reads_only.contains("id=\"reads\""));
+    }
+}
+
+#[test]
+fn only_an_organization_can_be_shown_as_verified() {
+    for (organization, verified, shown) in [
+        (Some("주식회사 별"), true, true),
+        (Some("주식회사 별"), false, false),
+        (None, true, false),
+        (None, false, false),
+    ] {
+        let html = ConsentPage { organization, verified, ..consent(Lang::En, &[]) }.render().unwrap();
+        assert_eq!(html.contains("Verified organization"), shown, "{organization:?} {verified}");
+        assert_eq!(html.contains("Not verified"), !shown, "{organization:?} {verified}");
+    }
+}
+
+#[test]
+fn a_picture_from_elsewhere_gives_way_to_the_initial() {
+    for (image, shown) in
+        [(Some("/images/1.png"), true), (Some("https://evil.example/1.png"), false), (None, false)]
+    {
+        let html = ConsentPage { person_image: image, ..consent(Lang::Ko, &[]) }.render().unwrap();
+        assert_eq!(html.contains("<img"), shown, "{image:?}");
+    }
+}
+
+#[test]
+fn every_problem_has_a_status_a_next_step_and_the_request_id_in_both_languages() {
+    for lang in Lang::ALL {
+        for problem in PROBLEMS {
+            let html = error(lang, problem).render().unwrap();
+            assert!((400..=599).contains(&problem.status()));
+            assert!(html.contains(&format!("<dd>{}</dd>", problem.status())), "{problem:?}");
+            assert!(html.contains(&problem.next_step(lang)) && html.contains(problem.explanation(lang)));
+            assert!(html.contains("<dd>r-42</dd>"));
+        }
+        for name in ["state", "redirectUri"] {
+            let html = error(lang, PageProblem::MissingParameter(name)).render().unwrap();
+            assert!(html.contains(name));
+        }
+    }
+}
+
+#[test]
+fn english_pages_hold_korean_only_where_it_is_marked_as_such() {
+    let is_korean = |c: char| ('가'..='힣').contains(&c);
+    let scopes = scope_lines(Lang::En);
+    let page = ConsentPage {
+        application_name: "Star Bot",
+        organization: Some("Star Inc."),
+        person_name: "Moon",
+        ..consent(Lang::En, &scopes)
+    };
+    let html = page.render().unwrap();
+    for line in html.split("</style>").nth(1).unwrap().lines().filter(|line| line.chars().any(is_korean)) {
+        assert!(line.contains("lang=\"ko\""), "{line}");
+    }
+}

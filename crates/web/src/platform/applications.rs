@@ -1,0 +1,112 @@
+//! Organizations and applications, without the developer center.
+
+use axum::extract::State;
+use domain::application::{Organization, RedirectUri};
+use domain::scope::{Scope, ScopeSet};
+use domain::{ClientId, Invalid, OrganizationId, Profile, Rule};
+use serde::Serialize;
+use service::applications::ApplicationRecord;
+
+use crate::Web;
+use crate::caller::Operator;
+use crate::envelope::{Answer, NOTHING, Success};
+use crate::input::{Body, Fields, Json};
+use crate::platform::PathId;
+
+const PROFILES: &[&str] = &["documented", "observed"];
+
+/// What an organization is told to be.
+#[derive(Debug)]
+pub struct PutOrganization {
+    name: String,
+    verified: bool,
+}
+
+impl Body for PutOrganization {
+    fn read(fields: &Fields) -> Result<Self, Invalid> {
+        Ok(Self { name: fields.text("organizationName")?, verified: fields.flag("verified")? })
+    }
+}
+
+/// `PUT /platform/v1/organizations/{organizationId}`: makes or replaces an organization.
+pub async fn put_organization(
+    _: Operator,
+    State(web): State<Web>,
+    PathId(id): PathId,
+    Json(body): Json<PutOrganization>,
+) -> Answer<()> {
+    let organization_id = OrganizationId::parse("organizationId", &id)?;
+    let PutOrganization { name, verified } = body;
+    web.service().put_organization(Organization { organization_id, name, verified }).await?;
+    Ok(NOTHING)
+}
+
+/// What an application is told to be.
+#[derive(Debug)]
+pub struct PutApplication {
+    name: String,
+    redirect_uris: Vec<RedirectUri>,
+    scopes: ScopeSet,
+    organization_id: Option<OrganizationId>,
+    profile: Option<Profile>,
+}
+
+impl Body for PutApplication {
+    fn read(fields: &Fields) -> Result<Self, Invalid> {
+        let scope = |name: String| Scope::from_name(&name).ok_or(Invalid::new("scopes", Rule::KnownScope));
+        let profile =
+            |name: String| Profile::from_name(&name).ok_or(Invalid::new("profile", Rule::OneOf(PROFILES)));
+        let organization = fields.optional_text("organizationId")?;
+        Ok(Self {
+            name: fields.text("name")?,
+            redirect_uris: fields
+                .texts("redirectUris")?
+                .iter()
+                .map(|uri| RedirectUri::parse(uri))
+                .collect::<Result<_, _>>()?,
+            scopes: fields.texts("scopes")?.into_iter().map(scope).collect::<Result<_, _>>()?,
+            organization_id: organization
+                .map(|id| OrganizationId::parse("organizationId", &id))
+                .transpose()?,
+            profile: fields.optional_text("profile")?.map(profile).transpose()?,
+        })
+    }
+}
+
+/// What comes back when a secret is made, this once.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct MadeSecret {
+    client_id: ClientId,
+    /// Left out when the application was there already.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    client_secret: Option<String>,
+}
+
+/// `PUT /platform/v1/applications/{clientId}`: makes or replaces an application; `clientSecret` comes back when it is new.
+pub async fn put(
+    _: Operator,
+    State(web): State<Web>,
+    PathId(id): PathId,
+    Json(body): Json<PutApplication>,
+) -> Answer<MadeSecret> {
+    let client_id = ClientId::parse("clientId", &id)?;
+    let PutApplication { name, redirect_uris, scopes, organization_id, profile } = body;
+    let record = ApplicationRecord {
+        client_id: client_id.clone(),
+        name,
+        organization_id,
+        redirect_uris,
+        scopes,
+        profile,
+    };
+    let secret = web.service().put_application(record).await?;
+    Ok(Success(MadeSecret { client_id, client_secret: secret.map(|secret| secret.expose().to_owned()) }))
+}
+
+/// `POST /platform/v1/applications/{clientId}/secrets`: one more secret; those before stay good.
+pub async fn add_secret(_: Operator, State(web): State<Web>, PathId(id): PathId) -> Answer<MadeSecret> {
+    let client_id = ClientId::parse("clientId", &id)?;
+    let secret = web.service().add_secret(&client_id).await?;
+    Ok(Success(MadeSecret { client_id, client_secret: Some(secret.expose().to_owned()) }))
+}

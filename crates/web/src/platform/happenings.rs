@@ -1,0 +1,105 @@
+//! Chat messages, donations and paid subscriptions, as the platform reports them.
+
+use axum::extract::State;
+use domain::chat::{DonationType, Emojis, MessageText};
+use domain::{ChannelId, Invalid, MessageId};
+use serde::Serialize;
+use service::happenings::{Donation, MONTHS_MAX, PaidSubscription, TIERS};
+
+use crate::Web;
+use crate::caller::Operator;
+use crate::envelope::{Answer, NOTHING, Success};
+use crate::input::{Body, Fields, JsonText};
+use crate::platform::{ChannelPath, KeyHeader};
+
+/// A viewer's chat message.
+#[derive(Debug)]
+pub struct PostChat {
+    sender: ChannelId,
+    message: MessageText,
+    emojis: Emojis,
+}
+
+impl Body for PostChat {
+    fn read(fields: &Fields) -> Result<Self, Invalid> {
+        Ok(Self {
+            sender: ChannelId::parse("senderChannelId", &fields.text("senderChannelId")?)?,
+            message: MessageText::parse(fields.text("message")?)?,
+            emojis: fields.text_map("emojis")?,
+        })
+    }
+}
+
+/// A chat message that was posted.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PostedChat {
+    message_id: MessageId,
+    message_time: i64,
+    chat_channel_id: String,
+}
+
+/// `POST /platform/v1/channels/{channelId}/chats`: CHAT event.
+pub async fn chat(
+    _: Operator,
+    State(web): State<Web>,
+    ChannelPath(channel): ChannelPath,
+    key: KeyHeader,
+    JsonText(body, text): JsonText<PostChat>,
+) -> Answer<PostedChat> {
+    let PostChat { sender, message, emojis } = body;
+    let posted = web.service().post_chat(&channel, &sender, message, emojis, key.bind(&text)?).await?;
+    Ok(Success(PostedChat {
+        message_id: posted.message_id,
+        message_time: posted.message_time.as_millis(),
+        chat_channel_id: posted.chat_channel_id,
+    }))
+}
+
+impl Body for Donation {
+    fn read(fields: &Fields) -> Result<Self, Invalid> {
+        let donator = fields.optional_text("donatorChannelId")?;
+        Ok(Self {
+            donation_type: DonationType::parse(&fields.text("donationType")?)?,
+            donator: donator.map(|id| ChannelId::parse("donatorChannelId", &id)).transpose()?,
+            pay_amount: fields.text("payAmount")?,
+            donation_text: fields.optional_text("donationText")?.unwrap_or_default(),
+            emojis: fields.text_map("emojis")?,
+        })
+    }
+}
+
+/// `POST /platform/v1/channels/{channelId}/donations`: DONATION event.
+pub async fn donation(
+    _: Operator,
+    State(web): State<Web>,
+    ChannelPath(channel): ChannelPath,
+    key: KeyHeader,
+    JsonText(donation, text): JsonText<Donation>,
+) -> Answer<()> {
+    web.service().donate(&channel, donation, key.bind(&text)?).await?;
+    Ok(NOTHING)
+}
+
+impl Body for PaidSubscription {
+    fn read(fields: &Fields) -> Result<Self, Invalid> {
+        Ok(Self {
+            subscriber: ChannelId::parse("subscriberChannelId", &fields.text("subscriberChannelId")?)?,
+            tier_no: fields.integer("tierNo", TIERS.0, TIERS.1)?,
+            tier_name: fields.text("tierName")?,
+            month: fields.integer("month", 0, MONTHS_MAX)?,
+        })
+    }
+}
+
+/// `POST /platform/v1/channels/{channelId}/subscriptions`: subscriber row and SUBSCRIPTION event.
+pub async fn subscription(
+    _: Operator,
+    State(web): State<Web>,
+    ChannelPath(channel): ChannelPath,
+    key: KeyHeader,
+    JsonText(paid, text): JsonText<PaidSubscription>,
+) -> Answer<()> {
+    web.service().subscribe_paid(&channel, paid, key.bind(&text)?).await?;
+    Ok(NOTHING)
+}

@@ -1,0 +1,71 @@
+//! The platform API, `/platform/v1`: how the platform's happenings get in. The operator's key opens it; no application's
+//! credentials do.
+
+pub mod applications;
+pub mod channels;
+pub mod happenings;
+
+use axum::extract::{FromRequestParts, RawPathParams};
+use domain::{ChannelId, Refusal};
+use http::{HeaderMap, request::Parts};
+use service::idempotency::IdempotencyKey;
+
+use crate::Web;
+use crate::envelope::Failure;
+
+/// The first id of the path, as text.
+#[derive(Debug)]
+pub struct PathId(pub String);
+
+impl FromRequestParts<Web> for PathId {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Web) -> Result<Self, Failure> {
+        let raw = RawPathParams::from_request_parts(parts, &()).await.map_err(|_| Refusal::NotFound)?;
+        Ok(Self(raw.iter().next().map_or_else(String::new, |(_, value)| value.to_owned())))
+    }
+}
+
+/// `{channelId}` of the path.
+#[derive(Debug)]
+pub struct ChannelPath(pub ChannelId);
+
+impl FromRequestParts<Web> for ChannelPath {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, web: &Web) -> Result<Self, Failure> {
+        let PathId(id) = PathId::from_request_parts(parts, web).await?;
+        Ok(Self(ChannelId::parse("channelId", &id)?))
+    }
+}
+
+/// The `Idempotency-Key` of a request, if it has one. The operation that it is bound to is the method and the path.
+#[derive(Debug)]
+pub struct KeyHeader {
+    operation: String,
+    key: Option<String>,
+}
+
+impl FromRequestParts<Web> for KeyHeader {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Web) -> Result<Self, Failure> {
+        Ok(Self { operation: format!("{} {}", parts.method, parts.uri.path()), key: key(&parts.headers)? })
+    }
+}
+
+impl KeyHeader {
+    /// The key, bound to the request's body.
+    pub(crate) fn bind(self, body: &str) -> Result<Option<IdempotencyKey>, Failure> {
+        let Self { operation, key } = self;
+        Ok(key.map(|key| IdempotencyKey::parse(operation, &key, body)).transpose()?)
+    }
+}
+
+fn key(headers: &HeaderMap) -> Result<Option<String>, Failure> {
+    let text = |value: &http::HeaderValue| {
+        let wrong = domain::Invalid::new("Idempotency-Key", domain::Rule::Text);
+        value.to_str().map(str::to_owned).map_err(|_| wrong)
+    };
+    Ok(headers.get("idempotency-key").map(text).transpose()?)
+}

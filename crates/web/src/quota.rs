@@ -1,0 +1,146 @@
+//! Which quota a call is charged to, and the headers that say so (decisions 1, "Quotas").
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use domain::Refusal;
+use domain::limits::{
+    CHAT_SEND_QUOTA, CLIENT_QUOTA, FAILURE_QUOTA, SESSION_URL_QUOTA, TOKEN_QUOTA, USER_QUOTA,
+};
+use domain::quota::{Quota, Standing};
+use http::{HeaderMap, HeaderName};
+use service::quotas::Counted;
+
+use crate::{Peer, Web};
+
+const LIMIT: HeaderName = HeaderName::from_static("ratelimit-limit");
+const REMAINING: HeaderName = HeaderName::from_static("ratelimit-remaining");
+const RESET: HeaderName = HeaderName::from_static("ratelimit-reset");
+
+/// A quota that an endpoint takes besides that of its mode; a type, so that a handler's signature names it.
+pub trait Extra: Send {
+    /// What is counted, and how much of it; `None` for nothing more.
+    const EXTRA: Option<(Counted, Quota)>;
+}
+
+macro_rules! extras {
+    ($($(#[$doc:meta])* $name:ident = $extra:expr;)+) => {$(
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub enum $name {}
+        impl Extra for $name {
+            const EXTRA: Option<(Counted, Quota)> = $extra;
+        }
+    )+};
+}
+
+extras! {
+    /// Nothing besides the quota of the mode.
+    Standard = None;
+    /// Chat messages of a user: 20 in 30 s.
+    ChatSend = Some((Counted::ChatSend, CHAT_SEND_QUOTA));
+    /// Session URLs of a caller: 30 in a minute.
+    SessionUrl = Some((Counted::SessionUrls, SESSION_URL_QUOTA));
+}
+
+/// What a request was charged, for the headers of its answer: the tightest of its quotas.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Charged(Arc<Mutex<Option<Standing>>>);
+
+impl Charged {
+    /// Takes one request out of a bucket.
+    ///
+    /// # Errors
+    /// [`Refusal::TooManyRequests`] when it is empty.
+    pub(crate) fn take(
+        &self,
+        web: &Web,
+        counted: Counted,
+        caller: &str,
+        quota: Quota,
+    ) -> Result<(), Refusal> {
+        self.note(web.service().quotas().take(counted, caller, quota, monotonic(web)))
+    }
+
+    /// Refuses when a bucket is empty, taking nothing.
+    pub(crate) fn peek(
+        &self,
+        web: &Web,
+        counted: Counted,
+        caller: &str,
+        quota: Quota,
+    ) -> Result<(), Refusal> {
+        self.note(web.service().quotas().peek(counted, caller, quota, monotonic(web)))
+    }
+
+    fn note(&self, standing: Option<Standing>) -> Result<(), Refusal> {
+        let Some(standing) = standing else { return Ok(()) };
+        let mut noted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if noted.is_none_or(|noted| standing.remaining < noted.remaining || standing.retry_after_s.is_some())
+        {
+            *noted = Some(standing);
+        }
+        match standing.retry_after_s {
+            Some(retry_after_s) => Err(Refusal::TooManyRequests { retry_after_s }),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes the headers. A caller that never said who it is stands by its network address.
+    pub(crate) fn describe(&self, web: &Web, peer: Option<Peer>, headers: &mut HeaderMap) {
+        let noted = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let standing = noted.or_else(|| {
+            let address = address(peer);
+            web.service().quotas().take(Counted::Unknown, &address, CLIENT_QUOTA, monotonic(web))
+        });
+        if let Some(standing) = standing {
+            headers.insert(LIMIT, standing.limit.into());
+            headers.insert(REMAINING, standing.remaining.into());
+            headers.insert(RESET, standing.reset_s.into());
+        }
+    }
+}
+
+/// Charges a client-mode call.
+pub(crate) fn charge_client<Q: Extra>(web: &Web, charged: &Charged, client_id: &str) -> Result<(), Refusal> {
+    charged.take(web, Counted::Client, client_id, CLIENT_QUOTA)?;
+    charge_extra::<Q>(web, charged, client_id)
+}
+
+/// Charges a user-mode call. Chat messages and session URLs are counted for the user, whatever the application.
+pub(crate) fn charge_user<Q: Extra>(
+    web: &Web,
+    charged: &Charged,
+    client_id: &str,
+    channel_id: &str,
+) -> Result<(), Refusal> {
+    charged.take(web, Counted::User, &format!("{client_id} {channel_id}"), USER_QUOTA)?;
+    charge_extra::<Q>(web, charged, channel_id)
+}
+
+fn charge_extra<Q: Extra>(web: &Web, charged: &Charged, caller: &str) -> Result<(), Refusal> {
+    Q::EXTRA.map_or(Ok(()), |(counted, quota)| charged.take(web, counted, caller, quota))
+}
+
+/// Charges a token call to its application.
+pub(crate) fn charge_token(web: &Web, charged: &Charged, client_id: &str) -> Result<(), Refusal> {
+    charged.take(web, Counted::Token, client_id, TOKEN_QUOTA)
+}
+
+/// Refuses an address that failed too often lately.
+pub(crate) fn check_failures(web: &Web, charged: &Charged, peer: Option<Peer>) -> Result<(), Refusal> {
+    charged.peek(web, Counted::Failures, &address(peer), FAILURE_QUOTA)
+}
+
+/// Counts a failed proof of identity.
+pub(crate) fn count_failure(web: &Web, peer: Option<Peer>) {
+    web.service().quotas().take(Counted::Failures, &address(peer), FAILURE_QUOTA, monotonic(web));
+}
+
+fn address(peer: Option<Peer>) -> String {
+    peer.map_or_else(String::new, |peer| peer.0.ip().to_string())
+}
+
+fn monotonic(web: &Web) -> Duration {
+    web.service().clock().monotonic()
+}
