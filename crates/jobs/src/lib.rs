@@ -1,0 +1,49 @@
+//! Work that nobody waits for. Each job is a loop on the service's clock that never ends by itself; the server stops it by
+//! dropping it between two steps.
+
+use std::time::Duration;
+
+use domain::limits::NODE_HEARTBEAT_MS;
+use service::Service;
+use service::housekeeping::{NodeStanding, SWEEP_LOAD};
+use tokio::sync::mpsc;
+
+/// How often the sweeps run when they find little to do.
+pub const SWEEP_EVERY: Duration = Duration::from_secs(60);
+/// The pause between sweeps while there is a backlog, so that users' writes go first.
+pub const SWEEP_BACKLOG_PAUSE: Duration = Duration::from_millis(100);
+
+/// Says every 5 seconds that this node lives, and ends the sessions of nodes that do not. When the others took this node
+/// for dead, it says so on `struck_off`: its sessions have ended on paper, so their sockets must follow.
+pub async fn heartbeat(service: Service, struck_off: mpsc::Sender<()>) {
+    let every = Duration::from_millis(NODE_HEARTBEAT_MS.unsigned_abs());
+    loop {
+        service.clock().sleep(every).await;
+        match service.heartbeat().await {
+            Ok(NodeStanding::Alive) => {}
+            Ok(NodeStanding::WasStruckOff) => {
+                tracing::error!("this node was silent for too long: its sessions were ended");
+                // Only full while the last notice is still being worked on.
+                let _ = struck_off.try_send(());
+            }
+            Err(error) => tracing::warn!(%error, "the heartbeat was not written"),
+        }
+    }
+}
+
+/// Deletes what is over: used and expired credentials, old sessions, old idempotency keys.
+pub async fn sweep(service: Service) {
+    loop {
+        let backlog = match service.sweep().await {
+            Ok(swept) => {
+                tracing::debug!(swept, "swept");
+                swept >= SWEEP_LOAD.unsigned_abs()
+            }
+            Err(error) => {
+                tracing::warn!(%error, "a sweep failed");
+                false
+            }
+        };
+        service.clock().sleep(if backlog { SWEEP_BACKLOG_PAUSE } else { SWEEP_EVERY }).await;
+    }
+}
