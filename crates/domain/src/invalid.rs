@@ -60,6 +60,20 @@ pub enum Rule {
     },
     /// It must be one of these.
     OneOf(&'static [&'static str]),
+    /// It must be one of these numbers.
+    OneOfNumbers(&'static [i64]),
+    /// It must be a cursor that an earlier page of the same list gave.
+    Cursor,
+    /// Tags must be made of letters and digits, without spaces and special characters.
+    Tag,
+    /// It must not be given together with this other field.
+    NotTogether(&'static str),
+    /// It must name a category that exists.
+    KnownCategory,
+    /// It must name a campaign that exists.
+    KnownCampaign,
+    /// It must name a reward of the campaign.
+    KnownReward,
     /// It must be an id: 1 to 64 ASCII letters, digits, `-`, `_`, `.`.
     Id,
     /// It must name a channel that exists.
@@ -124,6 +138,15 @@ impl Rule {
             Self::Bytes { max } => format!("{max}바이트 이하여야 합니다.").into(),
             Self::Items { min, max } => format!("{min}개 이상 {max}개 이하여야 합니다.").into(),
             Self::OneOf(values) => format!("{} 중 하나여야 합니다.", values.join(", ")).into(),
+            Self::OneOfNumbers(values) => format!("{} 중 하나여야 합니다.", joined(values)).into(),
+            Self::Cursor => "같은 목록의 이전 응답에서 받은 값이어야 합니다.".into(),
+            Self::Tag => {
+                "20자 이하의 문자와 숫자로만 이루어져야 하며, 공백과 특수문자는 쓸 수 없습니다.".into()
+            }
+            Self::NotTogether(other) => format!("{other}와 함께 지정할 수 없습니다.").into(),
+            Self::KnownCategory => "존재하는 카테고리여야 합니다.".into(),
+            Self::KnownCampaign => "존재하는 캠페인이어야 합니다.".into(),
+            Self::KnownReward => "캠페인에 있는 보상이어야 합니다.".into(),
             Self::Id => "영문자, 숫자, '-', '_', '.'로 된 1자 이상 64자 이하의 ID여야 합니다.".into(),
             Self::KnownChannel => "존재하는 채널이어야 합니다.".into(),
             Self::Amount => "원 단위 금액을 나타내는 숫자 문자열이어야 합니다.".into(),
@@ -157,6 +180,15 @@ impl Rule {
             Self::Bytes { max } => format!("must have at most {max} bytes.").into(),
             Self::Items { min, max } => format!("must have {min} to {max} items.").into(),
             Self::OneOf(values) => format!("must be one of {}.", values.join(", ")).into(),
+            Self::OneOfNumbers(values) => format!("must be one of {}.", joined(values)).into(),
+            Self::Cursor => "must come from an earlier page of the same list.".into(),
+            Self::Tag => {
+                "must be letters and digits, at most 20, without spaces and special characters.".into()
+            }
+            Self::NotTogether(other) => format!("must not be given together with {other}.").into(),
+            Self::KnownCategory => "must name a category that exists.".into(),
+            Self::KnownCampaign => "must name a campaign that exists.".into(),
+            Self::KnownReward => "must name a reward of the campaign.".into(),
             Self::Id => "must be an id of 1 to 64 ASCII letters, digits, '-', '_' or '.'.".into(),
             Self::KnownChannel => "must name a channel that exists.".into(),
             Self::Amount => "must be an amount in won, written in digits.".into(),
@@ -171,6 +203,10 @@ impl Rule {
             Self::Together(other) => format!("must be given together with {other}.").into(),
         }
     }
+}
+
+fn joined(numbers: &[i64]) -> String {
+    numbers.iter().map(i64::to_string).collect::<Vec<_>>().join(", ")
 }
 
 /// Checks a text of `min` to `max` code points that is not blank and holds no NUL (decisions 1, "Characters").

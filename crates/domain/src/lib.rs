@@ -7,21 +7,29 @@
 //! |---|---|
 //! | [`limits`] | 8, every number with its unit |
 //! | [`scope`], [`token`], [`application`] | 3, 4.1, 5 |
-//! | [`chat`], [`event`], [`session`] | 2, 3, 4.4, 4.5, 6 |
+//! | [`chat`], [`chat_settings`], [`event`], [`session`] | 2, 3, 4.4, 4.5, 6 |
+//! | [`live`], [`drops`], [`restriction`] | 2, 4.3, 4.6, 4.7 |
+//! | [`cursor`], [`seal`] | 1 (pagination), 2 (stream key) |
 //! | [`quota`], [`refusal`], [`invalid`] | 7, 8 |
 //! | [`ids`], [`secret`], [`time`], [`profile`] | 1, 2 |
 
 pub mod application;
 pub mod channel;
 pub mod chat;
+pub mod chat_settings;
+pub mod cursor;
+pub mod drops;
 pub mod event;
 pub mod ids;
 pub mod invalid;
 pub mod limits;
+pub mod live;
 pub mod profile;
 pub mod quota;
 pub mod refusal;
+pub mod restriction;
 pub mod scope;
+pub mod seal;
 pub mod secret;
 pub mod session;
 pub mod time;

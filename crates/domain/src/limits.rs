@@ -48,6 +48,43 @@ pub const SESSION_LIST_SIZE_MAX: i64 = 50;
 /// The largest `page` of the page-number lists (decisions 1).
 pub const PAGE_MAX: i64 = i32::MAX as i64;
 
+/// Items of one page of followers and subscribers: default.
+pub const FOLLOWER_LIST_SIZE_DEFAULT: i64 = 30;
+/// Items of one page of followers and subscribers: most.
+pub const FOLLOWER_LIST_SIZE_MAX: i64 = 50;
+/// Items of a category search: default.
+pub const CATEGORY_SEARCH_SIZE_DEFAULT: i64 = 20;
+/// Items of a category search: most.
+pub const CATEGORY_SEARCH_SIZE_MAX: i64 = 50;
+/// Items of one page of the live list: default and most.
+pub const LIVE_LIST_SIZE_MAX: i64 = 20;
+/// Items of one page of the restriction list: default and most.
+pub const RESTRICTION_LIST_SIZE_MAX: i64 = 30;
+/// Ids of one `claimId` filter.
+pub const CLAIM_ID_FILTER_MAX: usize = 100;
+/// Items of one page of reward claims: default.
+pub const CLAIM_PAGE_SIZE_DEFAULT: i64 = 20;
+/// Items of one page of reward claims: most (decisions 5).
+pub const CLAIM_PAGE_SIZE_MAX: i64 = 1_000;
+/// Ids of one update of reward claims (decisions 5).
+pub const CLAIM_UPDATE_IDS_MAX: usize = 100;
+/// How long a temporary restriction lasts, in milliseconds (decisions 5).
+pub const TEMPORARY_RESTRICTION_MS: i64 = MINUTE_MS;
+/// A temporary restriction hides the target's messages of the last so many milliseconds (decisions 5).
+pub const TEMPORARY_RESTRICTION_HIDES_MS: i64 = MINUTE_MS;
+/// An application whose scopes were not used for so many milliseconds is deleted: 90 days.
+pub const UNUSED_APPLICATION_MS: i64 = 90 * DAY_MS;
+/// How long a deleted application can be restored, in milliseconds (decisions 5).
+pub const APPLICATION_RESTORABLE_MS: i64 = 30 * DAY_MS;
+/// Days without use at which an application's owner is warned (decisions 5).
+pub const UNUSED_WARNING_DAYS: [i64; 3] = [60, 80, 89];
+/// Unicode code points of a broadcast's title (ours; the spec names none).
+pub const LIVE_TITLE_CHARS_MAX: usize = 100;
+/// Tags of one broadcast (decisions 1).
+pub const TAGS_MAX: usize = 20;
+/// Unicode code points of one tag (decisions 1).
+pub const TAG_CHARS_MAX: usize = 20;
+
 /// Unicode code points of one chat message, after JSON decoding, untrimmed.
 pub const CHAT_MESSAGE_CHARS_MAX: usize = 100;
 /// Entries of the `emojis` map of one chat message or donation (ours; the spec names none).

@@ -5,6 +5,8 @@
 
 use std::borrow::Cow;
 
+use crate::chat_settings::ChatRefusal;
+use crate::restriction::RestrictionRefusal;
 use crate::{Invalid, Language};
 
 /// Why a request was refused. A refused request changed nothing.
@@ -15,6 +17,14 @@ pub enum Refusal {
     /// The code is unknown, used, expired, another application's, or the `state` is not the one of its sign-in. One
     /// refusal for all of them, so that an answer tells nothing about a code.
     BadCode,
+    /// A restriction or a release that cannot be.
+    Restriction(RestrictionRefusal),
+    /// A viewer's message that the chat's settings or a restriction keep out.
+    Chat(ChatRefusal),
+    /// The drops scope is missing.
+    DropsScope,
+    /// Only the streamer may do this, and the caller is not (spec 4.4, blind-message).
+    NotTheStreamer,
     /// Authentication is missing.
     Unauthorized,
     /// The application is unknown or its secret is wrong: one refusal for both.
@@ -47,9 +57,9 @@ impl Refusal {
     /// The HTTP status, which is also `code` in the envelope.
     pub const fn status(&self) -> u16 {
         match self {
-            Self::Invalid(_) | Self::BadCode => 400,
+            Self::Invalid(_) | Self::BadCode | Self::Restriction(_) | Self::NotTheStreamer => 400,
             Self::Unauthorized | Self::InvalidClient | Self::InvalidToken => 401,
-            Self::Forbidden => 403,
+            Self::Forbidden | Self::Chat(_) | Self::DropsScope => 403,
             Self::NotFound => 404,
             Self::MethodNotAllowed => 405,
             Self::TooManyRequests { .. } | Self::TooManySessions | Self::TooManySubscriptions => 429,
@@ -65,6 +75,25 @@ impl Refusal {
                 .pick(
                     "잘못된 값을 입력했습니다. code: 사용할 수 없는 인증 코드이거나 state가 다릅니다. 다시 로그인해 주세요.",
                     "A wrong value was entered. code: it cannot be used, or the state differs. Sign in again.",
+                )
+                .into(),
+            Self::Restriction(refusal) => {
+                let (korean, english) = refusal.texts();
+                language
+                    .pick(format!("잘못된 값을 입력했습니다. {korean}"), format!("A wrong value was entered. {english}"))
+                    .into()
+            }
+            Self::Chat(refusal) => {
+                let (korean, english) = refusal.texts();
+                language.pick(korean, english).into()
+            }
+            Self::DropsScope => {
+                language.pick("드롭스 scope가 필요합니다.", "The drops scope (드롭스) is required.").into()
+            }
+            Self::NotTheStreamer => language
+                .pick(
+                    "잘못된 값을 입력했습니다. chatChannelId: 스트리머 본인의 채팅이어야 합니다.",
+                    "A wrong value was entered. chatChannelId: it must be the streamer's own chat.",
                 )
                 .into(),
             Self::Unauthorized => "UNAUTHORIZED".into(),
@@ -93,5 +122,17 @@ impl Refusal {
 impl From<Invalid> for Refusal {
     fn from(invalid: Invalid) -> Self {
         Self::Invalid(invalid)
+    }
+}
+
+impl From<ChatRefusal> for Refusal {
+    fn from(refusal: ChatRefusal) -> Self {
+        Self::Chat(refusal)
+    }
+}
+
+impl From<RestrictionRefusal> for Refusal {
+    fn from(refusal: RestrictionRefusal) -> Self {
+        Self::Restriction(refusal)
     }
 }

@@ -1,0 +1,97 @@
+//! Cursors: opaque to callers, and good only for the list, the caller and the filters that they were made for
+//! (spec section 1, "Pagination styles"; decisions 1).
+
+use base64::Engine;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+
+use crate::{Invalid, Rule};
+
+/// Bytes of the proof at a cursor's beginning.
+const PROOF_BYTES: usize = 16;
+/// Characters of the longest cursor that is looked at.
+const CURSOR_CHARS_MAX: usize = 1_024;
+
+/// Makes and checks cursors. Every node of a service has the same key.
+#[derive(Clone)]
+pub struct CursorKey([u8; 32]);
+
+impl CursorKey {
+    /// A key of 256 bits.
+    pub const fn new(key: [u8; 32]) -> Self {
+        Self(key)
+    }
+
+    /// The cursor for `position` in the list that `context` names: endpoint, caller and filters.
+    pub fn seal(&self, context: &str, position: &str) -> String {
+        let mut bytes = self.proof(context, position.as_bytes()).to_vec();
+        bytes.extend_from_slice(position.as_bytes());
+        URL_SAFE_NO_PAD.encode(bytes)
+    }
+
+    /// The position that a cursor stands for.
+    ///
+    /// # Errors
+    /// `Invalid` naming `field` for anything that this key did not make for this context.
+    pub fn open(&self, field: &'static str, context: &str, cursor: &str) -> Result<String, Invalid> {
+        let wrong = || Invalid::new(field, Rule::Cursor);
+        if cursor.len() > CURSOR_CHARS_MAX {
+            return Err(wrong());
+        }
+        let bytes = URL_SAFE_NO_PAD.decode(cursor).map_err(|_| wrong())?;
+        let (proof, position) = bytes.split_at_checked(PROOF_BYTES).ok_or_else(wrong)?;
+        self.mac(context, position).verify_truncated_left(proof).map_err(|_| wrong())?;
+        String::from_utf8(position.to_vec()).map_err(|_| wrong())
+    }
+
+    fn proof(&self, context: &str, position: &[u8]) -> [u8; PROOF_BYTES] {
+        let full = self.mac(context, position).finalize().into_bytes();
+        let mut proof = [0; PROOF_BYTES];
+        proof.copy_from_slice(&full[..PROOF_BYTES]);
+        proof
+    }
+
+    /// The context's length goes first, so that nothing can move from the context into the position.
+    fn mac(&self, context: &str, position: &[u8]) -> Hmac<Sha256> {
+        let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).expect("HMAC takes keys of any length");
+        mac.update(&(context.len() as u64).to_be_bytes());
+        mac.update(context.as_bytes());
+        mac.update(position);
+        mac
+    }
+}
+
+impl std::fmt::Debug for CursorKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("CursorKey")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cursor_is_good_for_its_own_context_only() {
+        let key = CursorKey::new([1; 32]);
+        let cursor = key.seal("lives me", "한글 17");
+        let open = |key: &CursorKey, context: &str, cursor: &str| key.open("next", context, cursor).ok();
+        assert_eq!(open(&key, "lives me", &cursor).as_deref(), Some("한글 17"));
+        assert_eq!(open(&key, "lives you", &cursor), None);
+        assert_eq!(open(&key, "lives m", &cursor), None);
+        assert_eq!(open(&CursorKey::new([2; 32]), "lives me", &cursor), None);
+        for cut in 0..cursor.len() {
+            assert_eq!(open(&key, "lives me", &cursor[..cut]), None);
+        }
+        for at in 0..cursor.len() {
+            let mut flipped = cursor.clone().into_bytes();
+            flipped[at] = if flipped[at] == b'A' { b'B' } else { b'A' };
+            let flipped = String::from_utf8(flipped).expect("ASCII");
+            assert_eq!(open(&key, "lives me", &flipped), None, "{at}");
+        }
+        for text in ["", "!", "=", &"A".repeat(5_000)] {
+            assert_eq!(open(&key, "lives me", text), None);
+        }
+    }
+}

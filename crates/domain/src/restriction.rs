@@ -1,0 +1,118 @@
+//! Restriction of channels: for good until released (활동제한), or for a minute (spec section 4.7; decisions 5).
+
+use crate::channel::UserRole;
+use crate::{ChannelId, Timestamp};
+
+/// What is known about a channel that somebody wants to restrict or release.
+#[derive(Clone, Debug)]
+pub struct Target {
+    /// The channel.
+    pub channel_id: ChannelId,
+    /// The role that the restricting channel gave it.
+    pub role: Option<UserRole>,
+}
+
+/// Why a restriction or a release is refused: always 400, with a message of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RestrictionRefusal {
+    /// There is no such channel.
+    NoSuchUser,
+    /// A channel cannot restrict itself.
+    Oneself,
+    /// Managers of the channel cannot be restricted.
+    Manager,
+    /// It is restricted already.
+    AlreadyRestricted,
+    /// It is temporarily restricted already.
+    AlreadyTemporarilyRestricted,
+    /// There is no activity restriction to release.
+    NotRestricted,
+    /// There is no temporary restriction to release.
+    NotTemporarilyRestricted,
+    /// The chat is not the caller's.
+    OtherChat,
+}
+
+impl RestrictionRefusal {
+    /// What is wrong, in Korean and in English.
+    pub const fn texts(self) -> (&'static str, &'static str) {
+        match self {
+            Self::NoSuchUser => {
+                ("targetChannelId: 존재하지 않는 사용자입니다.", "targetChannelId: there is no such user.")
+            }
+            Self::Oneself => (
+                "targetChannelId: 자신은 제한할 수 없습니다.",
+                "targetChannelId: you cannot restrict yourself.",
+            ),
+            Self::Manager => (
+                "targetChannelId: 채널 관리자 계정은 제한하거나 해제할 수 없습니다.",
+                "targetChannelId: accounts of channel managers cannot be restricted or released.",
+            ),
+            Self::AlreadyRestricted => (
+                "targetChannelId: 이미 활동제한된 사용자입니다.",
+                "targetChannelId: the user is restricted already.",
+            ),
+            Self::AlreadyTemporarilyRestricted => (
+                "targetChannelId: 이미 임시제한된 사용자입니다.",
+                "targetChannelId: the user is temporarily restricted already.",
+            ),
+            Self::NotRestricted => (
+                "targetChannelId: 활동제한된 사용자가 아닙니다.",
+                "targetChannelId: the user is not restricted.",
+            ),
+            Self::NotTemporarilyRestricted => (
+                "targetChannelId: 임시제한된 사용자가 아닙니다.",
+                "targetChannelId: the user is not temporarily restricted.",
+            ),
+            Self::OtherChat => {
+                ("chatChannelId: 자신의 채팅 채널이어야 합니다.", "chatChannelId: it must be your own chat.")
+            }
+        }
+    }
+}
+
+/// Whether `target` may be restricted or released by `channel`. The database decides whether it is already.
+///
+/// # Errors
+/// [`RestrictionRefusal`] for oneself, for nobody, and for managers.
+pub fn may_restrict(
+    channel: &ChannelId,
+    id: &ChannelId,
+    target: Option<&Target>,
+) -> Result<(), RestrictionRefusal> {
+    match target {
+        _ if channel == id => Err(RestrictionRefusal::Oneself),
+        None => Err(RestrictionRefusal::NoSuchUser),
+        Some(Target { role: Some(_), .. }) => Err(RestrictionRefusal::Manager),
+        Some(Target { role: None, .. }) => Ok(()),
+    }
+}
+
+/// What keeps somebody from speaking in a chat, whatever its settings.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Standing {
+    /// Under an activity restriction.
+    pub restricted: bool,
+    /// Temporarily restricted until then.
+    pub until: Option<Timestamp>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_can_be_restricted() {
+        let id = |id: &str| ChannelId::stored(id.into());
+        let check = |target: &str, known: Option<Option<UserRole>>, expected| {
+            let facts = known.map(|role| Target { channel_id: id(target), role });
+            assert_eq!(may_restrict(&id("me"), &id(target), facts.as_ref()), expected, "{target} {known:?}");
+        };
+        check("viewer", Some(None), Ok(()));
+        check("me", Some(None), Err(RestrictionRefusal::Oneself));
+        check("nobody", None, Err(RestrictionRefusal::NoSuchUser));
+        for role in UserRole::GIVEN {
+            check("manager", Some(Some(role)), Err(RestrictionRefusal::Manager));
+        }
+    }
+}
