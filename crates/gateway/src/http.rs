@@ -1,0 +1,307 @@
+//! The HTTP shape of the socket's path: its query, its websocket handshake, its refusals.
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+use domain::{Invalid, Language, Refusal, Rule};
+use http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use http::{Method, Response, StatusCode};
+use http_body_util::Full;
+use socketio::{Revision, websocket};
+
+use crate::config::QUERY_BYTES_MAX;
+use crate::sid::Sid;
+
+/// Every answer of the gateway.
+pub(crate) type Reply = Response<Full<Bytes>>;
+
+/// What a draining node asks its clients to wait, in seconds.
+const DRAINING_RETRY_AFTER_S: u32 = 1;
+
+/// The transports, by their names in the query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Transport {
+    Polling,
+    Websocket,
+}
+
+/// The query of a request.
+#[derive(Debug)]
+pub(crate) struct Params {
+    pub(crate) revision: Revision,
+    pub(crate) transport: Transport,
+    /// The session URL's token. Not to be logged.
+    pub(crate) auth: Auth,
+    /// `None` at a handshake.
+    pub(crate) sid: Option<Option<Sid>>,
+    /// The client cannot take binary bodies.
+    pub(crate) base64: bool,
+}
+
+/// A presented URL token, which does not print.
+pub(crate) struct Auth(pub(crate) String);
+
+impl std::fmt::Debug for Auth {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Auth")
+    }
+}
+
+impl std::fmt::Debug for Sid {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Sid")
+    }
+}
+
+impl Params {
+    /// Reads a query. Of a repeated key the first counts; unknown keys, `t` among them, are clients' own business.
+    pub(crate) fn parse(query: &str) -> Result<Self, Denied> {
+        if query.len() > QUERY_BYTES_MAX {
+            return Err(invalid("query", Rule::Bytes { max: QUERY_BYTES_MAX }));
+        }
+        let pairs = || form_urlencoded::parse(query.as_bytes());
+        let first = |key: &str| pairs().find(|(name, _)| name == key).map(|(_, value)| value);
+        if first("j").is_some() {
+            return Err(Denied::Jsonp);
+        }
+        let revision = first("EIO").and_then(|value| Revision::from_query(&value));
+        let transport = match first("transport").as_deref() {
+            Some("polling") => Ok(Transport::Polling),
+            Some("websocket") => Ok(Transport::Websocket),
+            _ => Err(invalid("transport", Rule::OneOf(&["polling", "websocket"]))),
+        };
+        Ok(Self {
+            revision: revision.ok_or(invalid("EIO", Rule::OneOf(&["2", "3", "4"])))?,
+            transport: transport?,
+            auth: Auth(first("auth").map(Cow::into_owned).unwrap_or_default()),
+            sid: first("sid").map(|text| Sid::presented(&text)),
+            base64: matches!(first("b64").as_deref(), Some("1" | "true")),
+        })
+    }
+}
+
+/// Why a request got no session, or nothing of one.
+#[derive(Clone, Debug)]
+pub(crate) enum Denied {
+    Refused(Refusal),
+    /// No polling session has this sid, or its client has another token.
+    UnknownSid,
+    /// A second poll, or post, while one was under way: the session is over.
+    Overlap,
+    /// The websocket handshake lacks something.
+    NotWebsocket,
+    /// Another websocket is taking the session over already.
+    UpgradeUnderWay,
+    /// JSONP is not spoken.
+    Jsonp,
+    /// A post was too big, which ended the session.
+    TooBig,
+    /// A post did not hold together, which ended the session.
+    BadBody,
+    /// This node takes no new sessions.
+    Draining,
+}
+
+impl From<Refusal> for Denied {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+fn invalid(field: &'static str, rule: Rule) -> Denied {
+    Denied::Refused(Invalid::new(field, rule).into())
+}
+
+impl Denied {
+    fn status(&self) -> u16 {
+        match self {
+            Self::Refused(refusal) => refusal.status(),
+            Self::TooBig => 413,
+            Self::Draining => 503,
+            Self::UnknownSid
+            | Self::Overlap
+            | Self::NotWebsocket
+            | Self::UpgradeUnderWay
+            | Self::Jsonp
+            | Self::BadBody => 400,
+        }
+    }
+
+    fn message(&self, language: Language) -> Cow<'static, str> {
+        let (korean, english) = match self {
+            Self::Refused(refusal) => return refusal.message(language),
+            Self::Draining => return "SERVICE_UNAVAILABLE".into(),
+            Self::UnknownSid => ("sid: 알 수 없는 세션입니다.", "sid: there is no such session."),
+            Self::Overlap => (
+                "sid: 이미 처리 중인 요청이 있습니다.",
+                "sid: a request of this session is under way already.",
+            ),
+            Self::NotWebsocket => {
+                ("transport: 웹소켓 핸드셰이크가 아닙니다.", "transport: this is no websocket handshake.")
+            }
+            Self::UpgradeUnderWay => {
+                ("sid: 이미 업그레이드 중입니다.", "sid: an upgrade of this session is under way already.")
+            }
+            Self::Jsonp => ("j: JSONP는 지원하지 않습니다.", "j: JSONP is not supported."),
+            Self::TooBig => ("본문이 너무 큽니다.", "The body is too big."),
+            Self::BadBody => ("본문을 읽을 수 없습니다.", "The body cannot be read."),
+        };
+        match language {
+            Language::Korean => format!("잘못된 값을 입력했습니다. {korean}"),
+            Language::English => format!("A wrong value was entered. {english}"),
+        }
+        .into()
+    }
+
+    fn retry_after_s(&self) -> Option<u32> {
+        match self {
+            Self::Refused(refusal) => refusal.retry_after_s(),
+            Self::Draining => Some(DRAINING_RETRY_AFTER_S),
+            _ => None,
+        }
+    }
+
+    /// The answer in the envelope.
+    pub(crate) fn reply(&self, language: Language) -> Reply {
+        let status = self.status();
+        let envelope = serde_json::json!({ "code": status, "message": self.message(language) });
+        let mut reply = Response::new(Full::new(Bytes::from(envelope.to_string())));
+        *reply.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let headers = reply.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json; charset=utf-8"));
+        if let Some(seconds) = self.retry_after_s() {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if let Self::NotWebsocket = self {
+            headers.insert(header::SEC_WEBSOCKET_VERSION, WEBSOCKET_VERSION);
+        }
+        no_store(&mut reply);
+        reply
+    }
+}
+
+const WEBSOCKET_VERSION: HeaderValue = HeaderValue::from_static("13");
+
+/// Keeps an answer out of every cache: it may hold a key, or somebody's chat.
+pub(crate) fn no_store(reply: &mut Reply) {
+    reply.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+}
+
+/// Checks a websocket handshake (RFC 6455 section 4.2.1) and gives the answer to its key. Extensions and subprotocols
+/// that it offers are not taken up.
+pub(crate) fn websocket_accept(method: &Method, headers: &HeaderMap) -> Result<HeaderValue, Denied> {
+    let has = |name: HeaderName, token: &str| {
+        let values = headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
+        values.flat_map(|value| value.split(',')).any(|part| part.trim().eq_ignore_ascii_case(token))
+    };
+    let key = headers.get(header::SEC_WEBSOCKET_KEY).map(HeaderValue::as_bytes).unwrap_or_default();
+    let is_handshake = *method == Method::GET
+        && has(header::UPGRADE, "websocket")
+        && has(header::CONNECTION, "upgrade")
+        && headers.get(header::SEC_WEBSOCKET_VERSION) == Some(&WEBSOCKET_VERSION)
+        && websocket::is_valid_key(key);
+    if !is_handshake {
+        return Err(Denied::NotWebsocket);
+    }
+    HeaderValue::try_from(websocket::accept_key(key)).map_err(|_| Denied::NotWebsocket)
+}
+
+/// The `101`.
+pub(crate) fn switching_protocols(accept: HeaderValue) -> Reply {
+    let mut reply = Response::new(Full::default());
+    *reply.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+    let headers = reply.headers_mut();
+    headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
+    headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
+    headers.insert(header::SEC_WEBSOCKET_ACCEPT, accept);
+    reply
+}
+
+/// The answer to a browser that asks whether it may post.
+pub(crate) fn preflight() -> Reply {
+    let mut reply = Response::new(Full::default());
+    let headers = reply.headers_mut();
+    headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static("GET, POST"));
+    headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static("Content-Type"));
+    headers.insert(header::ACCESS_CONTROL_MAX_AGE, HeaderValue::from_static("600"));
+    reply
+}
+
+/// Lets pages of every origin read the answer: overlays run anywhere, and the token in the URL is all the authority
+/// there is. No cookie is read or set, but clients ask with credentials on, so the answer has to allow them.
+pub(crate) fn allow_origin(origin: Option<HeaderValue>, reply: &mut Reply) {
+    let headers = reply.headers_mut();
+    headers.insert(header::VARY, HeaderValue::from_static("Origin"));
+    match origin {
+        Some(origin) => {
+            headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+            headers.insert(header::ACCESS_CONTROL_ALLOW_CREDENTIALS, HeaderValue::from_static("true"));
+        }
+        None => {
+            headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status(query: &str) -> u16 {
+        Params::parse(query).map_or_else(|denied| denied.status(), |_| 200)
+    }
+
+    #[test]
+    fn the_query_is_read_as_clients_write_it() {
+        let params = Params::parse("auth=a%2Bb&EIO=3&transport=polling&t=NxYz&b64=1").expect("it is good");
+        assert_eq!((params.revision, params.transport), (Revision::V3, Transport::Polling));
+        assert!(params.auth.0 == "a+b" && params.base64 && params.sid.is_none());
+        assert!(!format!("{params:?}").contains("a+b"));
+        let sid = "abcdefghijklmnopqr_-";
+        let params = Params::parse(&format!("EIO=4&transport=websocket&sid={sid}")).expect("it is good");
+        assert!(params.sid == Some(Sid::presented(sid)) && !params.base64);
+    }
+
+    #[test]
+    fn wrong_queries_are_refused() {
+        for query in [
+            "",
+            "EIO=3",
+            "transport=polling",
+            "EIO=5&transport=polling",
+            "EIO=3&transport=flashsocket",
+            "EIO=3&transport=polling&j=0",
+            &format!("EIO=3&transport=polling&auth={}", "x".repeat(5_000)),
+        ] {
+            assert_eq!(status(query), 400, "{query}");
+        }
+        assert_eq!(status("EIO=3&transport=polling"), 200);
+    }
+
+    #[test]
+    fn a_websocket_handshake_is_checked_header_by_header() {
+        let good = [
+            ("upgrade", "WebSocket"),
+            ("connection", "keep-alive, Upgrade"),
+            ("sec-websocket-version", "13"),
+            ("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ=="),
+        ];
+        let check = |method: Method, pairs: &[(&'static str, &str)]| {
+            let pairs = pairs.iter().map(|(name, value)| {
+                (HeaderName::from_static(name), HeaderValue::from_str(value).expect("a header"))
+            });
+            websocket_accept(&method, &HeaderMap::from_iter(pairs)).ok()
+        };
+        let accept = HeaderValue::from_static("s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
+        assert_eq!(check(Method::GET, &good), Some(accept));
+        assert_eq!(check(Method::POST, &good), None);
+        for left_out in 0..good.len() {
+            let mut pairs = good.to_vec();
+            pairs.remove(left_out);
+            assert_eq!(check(Method::GET, &pairs), None, "without {:?}", good[left_out]);
+            let mut pairs = good.to_vec();
+            pairs[left_out].1 = "x";
+            assert_eq!(check(Method::GET, &pairs), None, "with a wrong {:?}", good[left_out]);
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! Who is subscribed to what, in the memory of one shard: members in slots, channels in slots, and lists of small
+//! numbers between them. Adding, removing and finding cost the same however many there are.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+
+use domain::ChannelId;
+use domain::session::EventType;
+
+/// Where a member or channel is.
+pub(crate) type Slot = u32;
+
+/// Things in numbered places that are used again.
+struct Slots<T> {
+    places: Vec<Option<T>>,
+    free: Vec<Slot>,
+}
+
+impl<T> Slots<T> {
+    const fn new() -> Self {
+        Self { places: Vec::new(), free: Vec::new() }
+    }
+
+    fn insert(&mut self, thing: T) -> Slot {
+        match self.free.pop() {
+            Some(slot) => {
+                self.places[slot as usize] = Some(thing);
+                slot
+            }
+            None => {
+                self.places.push(Some(thing));
+                // There are fewer sessions and channels than 2^32 on any node.
+                (self.places.len() - 1) as Slot
+            }
+        }
+    }
+
+    fn get(&self, slot: Slot) -> Option<&T> {
+        self.places.get(slot as usize)?.as_ref()
+    }
+
+    fn get_mut(&mut self, slot: Slot) -> Option<&mut T> {
+        self.places.get_mut(slot as usize)?.as_mut()
+    }
+
+    fn remove(&mut self, slot: Slot) -> Option<T> {
+        let thing = self.places.get_mut(slot as usize)?.take()?;
+        self.free.push(slot);
+        Some(thing)
+    }
+}
+
+/// Members under their keys, and the channels that they are subscribed to. `M` and `C` are what the owner of the index
+/// keeps with a member and with a channel.
+pub(crate) struct Index<K, M, C> {
+    keys: HashMap<K, Slot>,
+    members: Slots<Member<M>>,
+    names: HashMap<ChannelId, Slot>,
+    channels: Slots<Channel<C>>,
+}
+
+struct Member<M> {
+    data: M,
+    interests: Vec<Interest>,
+}
+
+/// A member's subscription, and its place in the channel's list.
+#[derive(Clone, Copy)]
+struct Interest {
+    channel: Slot,
+    event: EventType,
+    place: u32,
+}
+
+struct Channel<C> {
+    id: ChannelId,
+    subscribers: [Vec<Slot>; EventType::ALL.len()],
+    data: C,
+}
+
+impl<K: Eq + Hash, M, C: Default> Index<K, M, C> {
+    pub(crate) fn new() -> Self {
+        Self { keys: HashMap::new(), members: Slots::new(), names: HashMap::new(), channels: Slots::new() }
+    }
+
+    pub(crate) fn insert(&mut self, key: K, data: M) -> Slot {
+        let slot = self.members.insert(Member { data, interests: Vec::new() });
+        self.keys.insert(key, slot);
+        slot
+    }
+
+    /// Where the member of a key is.
+    pub(crate) fn find(&self, key: &K) -> Option<Slot> {
+        self.keys.get(key).copied()
+    }
+
+    pub(crate) fn member(&self, slot: Slot) -> Option<&M> {
+        self.members.get(slot).map(|member| &member.data)
+    }
+
+    pub(crate) fn member_mut(&mut self, slot: Slot) -> Option<&mut M> {
+        self.members.get_mut(slot).map(|member| &mut member.data)
+    }
+
+    pub(crate) fn members(&self) -> impl Iterator<Item = (Slot, &M)> {
+        let slots = 0..self.members.places.len() as Slot;
+        slots.filter_map(|slot| self.member(slot).map(|member| (slot, member)))
+    }
+
+    /// Whether a member is subscribed to anything.
+    pub(crate) fn is_subscribed(&self, slot: Slot) -> bool {
+        self.members.get(slot).is_some_and(|member| !member.interests.is_empty())
+    }
+
+    /// Where the channel of an id is: `None` when nobody is subscribed to it.
+    pub(crate) fn channel(&self, id: &ChannelId) -> Option<Slot> {
+        self.names.get(id).copied()
+    }
+
+    pub(crate) fn channel_mut(&mut self, slot: Slot) -> Option<&mut C> {
+        self.channels.get_mut(slot).map(|channel| &mut channel.data)
+    }
+
+    pub(crate) fn subscribers(&self, channel: Slot, event: EventType) -> &[Slot] {
+        self.channels.get(channel).map_or(&[], |channel| &channel.subscribers[event as usize])
+    }
+
+    /// Subscribes a member, once however often it is repeated.
+    pub(crate) fn subscribe(&mut self, slot: Slot, id: &ChannelId, event: EventType) {
+        let Some(member) = self.members.get_mut(slot) else { return };
+        let channel = match self.names.get(id) {
+            Some(&channel) => channel,
+            None => {
+                let id = id.clone();
+                let subscribers = Default::default();
+                let channel =
+                    self.channels.insert(Channel { id: id.clone(), subscribers, data: C::default() });
+                self.names.insert(id, channel);
+                channel
+            }
+        };
+        if member.interests.iter().any(|interest| interest.is(channel, event)) {
+            return;
+        }
+        if let Some(Channel { subscribers, .. }) = self.channels.get_mut(channel) {
+            let list = &mut subscribers[event as usize];
+            member.interests.push(Interest { channel, event, place: list.len() as u32 });
+            list.push(slot);
+        }
+    }
+
+    /// Ends a member's subscription, if it has it.
+    pub(crate) fn unsubscribe(&mut self, slot: Slot, id: &ChannelId, event: EventType) {
+        let (Some(channel), Some(member)) = (self.channel(id), self.members.get_mut(slot)) else { return };
+        if let Some(at) = member.interests.iter().position(|interest| interest.is(channel, event)) {
+            let interest = member.interests.swap_remove(at);
+            self.leave(interest);
+        }
+    }
+
+    /// Removes the member of a key, and its subscriptions.
+    pub(crate) fn remove(&mut self, key: &K) -> Option<M> {
+        let slot = self.keys.remove(key)?;
+        let Member { data, interests } = self.members.remove(slot)?;
+        for interest in interests {
+            self.leave(interest);
+        }
+        Some(data)
+    }
+
+    /// Takes a member out of a channel's list. The last of the list moves to its place.
+    fn leave(&mut self, interest: Interest) {
+        let Interest { channel, event, place } = interest;
+        let Some(Channel { id, subscribers, .. }) = self.channels.get_mut(channel) else { return };
+        let list = &mut subscribers[event as usize];
+        list.swap_remove(place as usize);
+        let moved = list.get(place as usize).copied();
+        if list.len() < list.capacity() / 4 {
+            list.shrink_to(list.len() * 2);
+        }
+        if subscribers.iter().all(Vec::is_empty) {
+            self.names.remove(id);
+            self.channels.remove(channel);
+        }
+        let moved = moved.and_then(|moved| self.members.get_mut(moved));
+        let of_moved = moved.and_then(|moved| moved.interests.iter_mut().find(|i| i.is(channel, event)));
+        if let Some(interest) = of_moved {
+            interest.place = place;
+        }
+    }
+}
+
+impl Interest {
+    fn is(&self, channel: Slot, event: EventType) -> bool {
+        self.channel == channel && self.event == event
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn channel(number: usize) -> ChannelId {
+        ChannelId::stored(format!("c{number}"))
+    }
+
+    fn names(index: &Index<usize, usize, ()>, id: &ChannelId, event: EventType) -> Vec<usize> {
+        let slots = index.channel(id).map_or(&[][..], |channel| index.subscribers(channel, event));
+        let mut names: Vec<_> = slots.iter().filter_map(|&slot| index.member(slot).copied()).collect();
+        names.sort_unstable();
+        names
+    }
+
+    #[test]
+    fn repeated_subscriptions_count_once_and_channels_go_with_their_last_subscriber() {
+        let mut index: Index<usize, usize, ()> = Index::new();
+        let (one, two) = (index.insert(1, 1), index.insert(2, 2));
+        for slot in [one, one, two] {
+            index.subscribe(slot, &channel(0), EventType::Chat);
+        }
+        index.subscribe(one, &channel(0), EventType::Donation);
+        assert_eq!(names(&index, &channel(0), EventType::Chat), [1, 2]);
+        assert_eq!(names(&index, &channel(0), EventType::Donation), [1]);
+        index.unsubscribe(one, &channel(0), EventType::Chat);
+        index.unsubscribe(one, &channel(0), EventType::Chat);
+        index.unsubscribe(two, &channel(7), EventType::Chat);
+        assert_eq!(names(&index, &channel(0), EventType::Chat), [2]);
+        assert!(index.is_subscribed(one));
+        assert_eq!((index.remove(&1), index.remove(&2), index.remove(&2)), (Some(1), Some(2), None));
+        assert!(index.channel(&channel(0)).is_none() && index.find(&1).is_none());
+    }
+
+    /// Against the obvious model: a set of triples.
+    #[test]
+    fn any_sequence_of_changes_leaves_the_same_subscribers_as_a_plain_set() {
+        let mut index: Index<usize, usize, ()> = Index::new();
+        let mut model = std::collections::BTreeSet::new();
+        let mut random = 1_u64;
+        for _ in 0..20_000 {
+            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            let [member, at, event, action] =
+                [33, 40, 47, 54].map(|shift| (random >> shift) as usize).map(|r| r % 128);
+            let (member, at, event) = (member % 12, at % 5, EventType::ALL[event % 3]);
+            let slot = index.find(&member).unwrap_or_else(|| index.insert(member, member));
+            match action % 16 {
+                0 => {
+                    index.remove(&member);
+                    model.retain(|(m, _, _)| *m != member);
+                }
+                1..8 => {
+                    index.unsubscribe(slot, &channel(at), event);
+                    model.remove(&(member, at, event));
+                }
+                _ => {
+                    index.subscribe(slot, &channel(at), event);
+                    model.insert((member, at, event));
+                }
+            }
+            let expected: Vec<_> =
+                model.iter().filter(|(_, a, e)| (*a, *e) == (at, event)).map(|(m, _, _)| *m).collect();
+            assert_eq!(names(&index, &channel(at), event), expected);
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! The sockets of one node: handshakes, long polling, websockets, and the way of an event from the bus to all of them.
+//!
+//! The protocol itself is the `socketio` crate's, the rules are the `service` crate's. What is here are sockets, queues
+//! and deadlines.
+//!
+//! # Map
+//!
+//! | Module | What it does |
+//! |---|---|
+//! | `http` | the shape of requests: query, websocket handshake, refusals, origins |
+//! | `life` | one task a session: opens it, runs it, records its end |
+//! | `session` | what the session's lock guards: protocol state, link, queue |
+//! | `queue` | what waits for one session, within its limits; writes it gathered |
+//! | `poll`, `upgrade` | the requests of a polling session; its move to a websocket |
+//! | `hub` | what all sessions share; takes deliveries off the bus and hands them to the shards |
+//! | `shard` | looks after a part of the sessions: changes in order, events to subscribers, deadlines |
+//! | `index`, `fanout` | who is subscribed to what; events encoded once and gathered |
+//!
+//! # Who owns what
+//!
+//! A session is one `Arc` with three holders: its task, its shard, and, while it polls, the table of sids. Everything
+//! that changes sits behind the session's one lock, which is never held across an await. A socket is written to by
+//! whoever has something to say: the shard's event goes straight to the kernel when nothing waits; what the kernel does
+//! not take goes to the queue, and the session's task writes it when the socket has room. An idle session has no buffer,
+//! no timer and no queue: its task waits for readability and reads into a buffer that the thread's sessions share, and
+//! its shard looks at its deadlines once in a ping interval.
+//!
+//! Subscriptions belong to the shard alone, so the way of an event takes no lock but that of each session. A shard works
+//! in rounds: what came while it was writing is done in the next one, so the busier it is, the more events go into one
+//! write. A channel whose write is costly rests for a moment behind it, with the same effect.
+//!
+//! # The life of a session
+//!
+//! 1. **Handshake.** The query is checked, then a task is spawned that uses the URL's token up in the service. Nothing
+//!    was kept for the peer before, and from here on the task outlives the request, so a peer that vanishes costs no slot.
+//! 2. **Joined.** The shard knows the session and its deadlines. The peer gets `0…` and `40`, over the websocket or as the
+//!    first poll.
+//! 3. **Introduced.** SYSTEM `connected` is queued (in revision 4 when the client has sent its `40`). From here on the
+//!    shard applies changes, each one exactly once and in order; what came before is read from the store.
+//! 4. **Upgraded**, perhaps: the websocket becomes the link between two packets; the queue stays what it is.
+//! 5. **Over.** Somebody says why, and the first reason counts: [`socketio::CloseReason`]. The task notices, lets the
+//!    peer go, leaves the shard, counts the reason and records the end until the store has it.
+
+mod config;
+mod fanout;
+mod http;
+mod hub;
+mod index;
+mod life;
+mod poll;
+mod queue;
+mod session;
+mod shard;
+mod sid;
+mod stats;
+#[cfg(test)]
+mod tests;
+mod upgrade;
+
+#[cfg(test)]
+extern crate self as gateway;
+
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use ::http::{HeaderValue, Method, Request, Response, header};
+use bytes::Bytes;
+use domain::Refusal;
+use http_body_util::Full;
+use hyper::body::Incoming;
+use service::Service;
+use socketio::{CloseReason, Framing};
+use tokio::sync::oneshot;
+
+pub use config::Config;
+pub use config::{
+    POLL_HOLD, POST_BYTES_MAX, POST_DEADLINE, QUEUE_BYTES_MAX, QUEUE_MESSAGES_MAX, SHARDS_MAX,
+    UPGRADE_DEADLINE, WRITE_DEADLINE,
+};
+pub use stats::Stats;
+
+use crate::config::DRAIN_WAVES;
+use crate::http::{Denied, Params, Reply, Transport};
+use crate::hub::{Ends, Hub};
+use crate::session::Session;
+
+/// The sockets of one node. Cheap to clone.
+#[derive(Clone)]
+pub struct Gateway {
+    hub: Arc<Hub>,
+    ends: Arc<Mutex<Option<Ends>>>,
+}
+
+impl std::fmt::Debug for Gateway {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Gateway").field("node", self.hub.service.node()).finish_non_exhaustive()
+    }
+}
+
+impl Gateway {
+    /// The path of the socket. It is served without its last slash too.
+    pub const PATH: &str = "/socket.io/";
+
+    /// A gateway that listens to the bus from now on. [`run`](Self::run) has to be called: what it does not take off
+    /// the bus slows publishers down.
+    pub fn new(service: Service, config: Config) -> Self {
+        let (hub, ends) = Hub::new(service, config);
+        Self { hub, ends: Arc::new(Mutex::new(Some(ends))) }
+    }
+
+    /// Brings events and changes to the sessions, until the bus ends. A second call returns at once.
+    ///
+    /// # Panics
+    /// When a shard has: that is a bug which no session can survive.
+    pub async fn run(self) {
+        let ends = self.ends.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(ends) = ends {
+            self.hub.run(ends).await;
+        }
+    }
+
+    /// Answers a request to [`PATH`](Self::PATH): handshake, poll, post, upgrade, preflight. Refusals are in the
+    /// envelope. The connection must be served with upgrades, over `TokioIo<TcpStream>`.
+    pub async fn handle(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
+        let origin = request.headers().get(header::ORIGIN).cloned();
+        let mut reply = match self.answer(request).await {
+            Ok(reply) => reply,
+            Err(denied) => denied.reply(self.hub.config.language),
+        };
+        http::allow_origin(origin, &mut reply);
+        reply
+    }
+
+    async fn answer(&self, request: Request<Incoming>) -> Result<Reply, Denied> {
+        if !matches!(request.uri().path(), Self::PATH | "/socket.io") {
+            return Err(Refusal::NotFound.into());
+        }
+        if *request.method() == Method::OPTIONS {
+            return Ok(http::preflight());
+        }
+        let params = Params::parse(request.uri().query().unwrap_or_default())?;
+        match params.sid {
+            None => self.open(request, params).await.inspect_err(|_| {
+                stats::add(&self.hub.counters.refused, 1);
+            }),
+            Some(sid) => {
+                let session = sid.and_then(|sid| self.hub.find(&sid)).ok_or(Denied::UnknownSid)?;
+                if !poll::is_clients(&session, &params.auth.0)? {
+                    return Err(Refusal::Unauthorized.into());
+                }
+                go_on(session, request, params).await
+            }
+        }
+    }
+
+    /// A handshake. Nothing is kept for its peer until the session URL's token is found to be good.
+    async fn open(&self, request: Request<Incoming>, params: Params) -> Result<Reply, Denied> {
+        let Params { revision, transport, auth, base64, .. } = params;
+        if self.hub.draining.load(SeqCst) {
+            return Err(Denied::Draining);
+        }
+        if *request.method() != Method::GET {
+            return Err(Refusal::MethodNotAllowed.into());
+        }
+        let hub = self.hub.clone();
+        match transport {
+            Transport::Websocket => {
+                let accept = http::websocket_accept(request.method(), request.headers())?;
+                let (reply, answer) = oneshot::channel();
+                life::open_websocket(hub, auth, revision, hyper::upgrade::on(request), reply);
+                answer.await.unwrap_or(Err(Refusal::Internal.into()))?;
+                Ok(http::switching_protocols(accept))
+            }
+            Transport::Polling => {
+                let framing = Framing::of_answer(revision, base64);
+                let (reply, answer) = oneshot::channel();
+                life::open_polling(hub, auth, revision, framing, reply);
+                let body = answer.await.unwrap_or(Err(Refusal::Internal.into()))?;
+                Ok(poll::answer(framing, body))
+            }
+        }
+    }
+
+    /// Closes every session, in jittered waves over half of `within`, and waits for their ends to be recorded, for the
+    /// other half at the most. New handshakes are refused from now on.
+    pub async fn drain(&self, within: Duration) {
+        let clock = self.hub.service.clock();
+        self.hub.draining.store(true, SeqCst);
+        let deadline = clock.monotonic() + within;
+        tokio::select! {
+            () = self.close_in_waves(within / 2) => {}
+            () = clock.sleep_until(deadline) => {
+                tracing::warn!(sessions = *self.hub.live.borrow(), "not every session was closed in time");
+            }
+        }
+    }
+
+    async fn close_in_waves(&self, span: Duration) {
+        let (hub, clock) = (&self.hub, self.hub.service.clock());
+        let mut sessions = hub.sessions().await;
+        let wave = sessions.len().div_ceil(DRAIN_WAVES as usize).max(1);
+        let pause = span / DRAIN_WAVES;
+        while !sessions.is_empty() {
+            for session in sessions.drain(sessions.len().saturating_sub(wave)..) {
+                session.end(CloseReason::ServerShutdown);
+            }
+            if !sessions.is_empty() {
+                // Between half and one and a half of the pause, so that nodes drained together do not keep step.
+                let [jitter] = hub.service.entropy().bytes::<1>();
+                clock.sleep(pause / 2 + pause * u32::from(jitter) / 255).await;
+            }
+        }
+        // The sender lives in the hub, so the wait cannot fail.
+        let _ = hub.live.subscribe().wait_for(|live| *live == 0).await;
+    }
+
+    /// The other nodes took this one for dead and ended its sessions in the store: they end here too.
+    pub async fn struck_off(&self) {
+        self.hub.struck_off.fetch_add(1, SeqCst);
+        for session in self.hub.sessions().await {
+            session.end(CloseReason::NodeDead);
+        }
+    }
+
+    /// A moment's figures.
+    pub fn stats(&self) -> Stats {
+        self.hub.counters.stats()
+    }
+}
+
+/// A request of a session that polls.
+async fn go_on(session: Arc<Session>, request: Request<Incoming>, params: Params) -> Result<Reply, Denied> {
+    let Params { revision, transport, base64, .. } = params;
+    match (request.method(), transport) {
+        (&Method::GET, Transport::Polling) => {
+            poll::poll(&session, Framing::of_answer(revision, base64)).await
+        }
+        (&Method::POST, Transport::Polling) => {
+            let content_type = request.headers().get(header::CONTENT_TYPE).map(HeaderValue::to_str);
+            let framing =
+                Framing::of_request(revision, content_type.and_then(Result::ok).unwrap_or_default());
+            poll::post(&session, framing, request.into_body()).await
+        }
+        (&Method::GET, Transport::Websocket) => {
+            let accept = http::websocket_accept(request.method(), request.headers())?;
+            upgrade::begin(&session)?;
+            tokio::spawn(upgrade::take_over(session, hyper::upgrade::on(request)));
+            Ok(http::switching_protocols(accept))
+        }
+        _ => Err(Refusal::MethodNotAllowed.into()),
+    }
+}

@@ -1,0 +1,321 @@
+//! What waits to be written to one session. It holds whole websocket frames, shared with every other session that gets
+//! them; a poll takes the packets out of the frames again.
+
+use std::collections::VecDeque;
+use std::io::{self, IoSlice};
+use std::sync::atomic::AtomicU64;
+
+use bytes::{Buf, Bytes};
+use socketio::{CloseReason, Framing, Millis, payload};
+use tokio::net::TcpStream;
+
+use crate::config::CHUNKS_PER_WRITE;
+use crate::stats;
+
+/// Packets in the answer to one poll. Python clients refuse more than 16.
+pub(crate) const POLL_PACKETS_MAX: usize = 16;
+
+/// First byte of an unfragmented text frame.
+const TEXT_FRAME: u8 = 0x81;
+
+/// How much may wait, and where it is counted.
+#[derive(Clone, Copy)]
+pub(crate) struct Limits<'a> {
+    pub(crate) messages_max: usize,
+    pub(crate) bytes_max: usize,
+    /// The node's gauge of waiting bytes.
+    pub(crate) gauge: &'a AtomicU64,
+}
+
+/// The queue of one session. Empty it costs eight bytes.
+#[derive(Default)]
+pub(crate) struct Queue(Option<Box<Waiting>>);
+
+struct Waiting {
+    chunks: VecDeque<Chunk>,
+    bytes: usize,
+    messages: usize,
+    /// When the peer last took a byte.
+    progress_at: Millis,
+    /// Part of the first frame is written, so only the rest of it may follow.
+    head_started: bool,
+}
+
+struct Chunk {
+    bytes: Bytes,
+    messages: usize,
+}
+
+/// What became of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sent {
+    /// The kernel has all of it.
+    Written,
+    /// It waits, and it is the first to do so.
+    FirstInQueue,
+    /// It waits behind others.
+    Queued,
+}
+
+impl Queue {
+    /// Writes at once when nothing waits and there is a stream, and queues what the kernel does not take.
+    ///
+    /// # Errors
+    /// [`CloseReason::SlowConsumer`] when the queue is full, [`CloseReason::TransportClosed`] when the stream is broken.
+    pub(crate) fn send(
+        &mut self,
+        stream: Option<&TcpStream>,
+        bytes: &Bytes,
+        messages: usize,
+        now: Millis,
+        limits: Limits<'_>,
+    ) -> Result<Sent, CloseReason> {
+        let written = match (&self.0, stream) {
+            (None, Some(stream)) => match stream.try_write(bytes) {
+                Ok(written) if written == bytes.len() => return Ok(Sent::Written),
+                Ok(written) => written,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
+                Err(_) => return Err(CloseReason::TransportClosed),
+            },
+            _ => 0,
+        };
+        let first = self.0.is_none();
+        let waiting = self.0.get_or_insert_with(|| Waiting::new(now));
+        let rest = bytes.slice(written..);
+        if waiting.messages + messages > limits.messages_max || waiting.bytes + rest.len() > limits.bytes_max
+        {
+            return Err(CloseReason::SlowConsumer);
+        }
+        stats::add(limits.gauge, rest.len());
+        waiting.head_started |= written > 0;
+        waiting.bytes += rest.len();
+        waiting.messages += messages;
+        waiting.chunks.push_back(Chunk { bytes: rest, messages });
+        Ok(if first { Sent::FirstInQueue } else { Sent::Queued })
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_none()
+    }
+
+    /// Whether nothing but the rest of a frame may be written now.
+    pub(crate) fn is_mid_frame(&self) -> bool {
+        self.0.as_ref().is_some_and(|waiting| waiting.head_started)
+    }
+
+    /// Since when the peer has taken nothing, if something waits for it.
+    pub(crate) fn stalled_since(&self) -> Option<Millis> {
+        self.0.as_ref().map(|waiting| waiting.progress_at)
+    }
+
+    /// Restarts the wait for progress: what was queued for polls has a websocket now.
+    pub(crate) fn restart(&mut self, now: Millis) {
+        if let Some(waiting) = &mut self.0 {
+            waiting.progress_at = now;
+        }
+    }
+
+    /// One gathered write of what waits.
+    ///
+    /// # Errors
+    /// Those of the socket, `WouldBlock` among them.
+    pub(crate) fn write_to(&mut self, stream: &TcpStream, now: Millis, gauge: &AtomicU64) -> io::Result<()> {
+        let Some(waiting) = &mut self.0 else { return Ok(()) };
+        let mut slices = [IoSlice::new(&[]); CHUNKS_PER_WRITE];
+        let mut used = 0;
+        for (slice, chunk) in slices.iter_mut().zip(&waiting.chunks) {
+            *slice = IoSlice::new(&chunk.bytes);
+            used += 1;
+        }
+        let written = stream.try_write_vectored(&slices[..used])?;
+        if written == 0 {
+            return Err(io::ErrorKind::WriteZero.into());
+        }
+        stats::sub(gauge, written);
+        waiting.advance(written);
+        waiting.progress_at = now;
+        if waiting.chunks.is_empty() {
+            self.0 = None;
+        }
+        Ok(())
+    }
+
+    /// Takes what fits into the answer to one poll; `None` when nothing waits.
+    pub(crate) fn take_packets(&mut self, framing: Framing, gauge: &AtomicU64) -> Option<Vec<u8>> {
+        let waiting = self.0.as_mut()?;
+        let (before, mut body) = (waiting.bytes, Vec::new());
+        for _ in 0..POLL_PACKETS_MAX {
+            let Some(frame) = waiting.take_frame() else { break };
+            payload::append(framing, &frame, &mut body);
+        }
+        stats::sub(gauge, before - waiting.bytes);
+        if waiting.chunks.is_empty() {
+            self.0 = None;
+        }
+        (!body.is_empty()).then_some(body)
+    }
+
+    /// Forgets what waits.
+    pub(crate) fn clear(&mut self, gauge: &AtomicU64) {
+        if let Some(waiting) = self.0.take() {
+            stats::sub(gauge, waiting.bytes);
+        }
+    }
+}
+
+impl Waiting {
+    fn new(now: Millis) -> Box<Self> {
+        Box::new(Self {
+            chunks: VecDeque::new(),
+            bytes: 0,
+            messages: 0,
+            progress_at: now,
+            head_started: false,
+        })
+    }
+
+    fn advance(&mut self, mut written: usize) {
+        self.bytes -= written;
+        while let Some(head) = self.chunks.front_mut() {
+            if written < head.bytes.len() {
+                head.bytes.advance(written);
+                self.head_started |= written > 0;
+                return;
+            }
+            written -= head.bytes.len();
+            self.messages -= head.messages;
+            self.head_started = false;
+            self.chunks.pop_front();
+        }
+    }
+
+    /// Takes the packet out of the next text frame. A chunk holds whole frames as long as nothing was written.
+    fn take_frame(&mut self) -> Option<Bytes> {
+        loop {
+            let head = self.chunks.front_mut()?;
+            let (is_text, mut frame) = split_frame(&mut head.bytes)?;
+            self.bytes -= frame.0 + frame.1.len();
+            if head.bytes.is_empty() {
+                self.messages -= head.messages;
+                self.chunks.pop_front();
+            } else {
+                let taken = head.messages.min(1);
+                head.messages -= taken;
+                self.messages -= taken;
+            }
+            if is_text {
+                return Some(std::mem::take(&mut frame.1));
+            }
+        }
+    }
+}
+
+/// Cuts the first frame off: whether it is text, the length of its header, and its payload.
+fn split_frame(bytes: &mut Bytes) -> Option<(bool, (usize, Bytes))> {
+    let is_text = *bytes.first()? == TEXT_FRAME;
+    let (header, payload) = match *bytes.get(1)? {
+        126 => (4, usize::from(u16::from_be_bytes(bytes.get(2..4)?.try_into().ok()?))),
+        127 => (10, usize::try_from(u64::from_be_bytes(bytes.get(2..10)?.try_into().ok()?)).ok()?),
+        short => (2, usize::from(short)),
+    };
+    if bytes.len() < header + payload {
+        return None;
+    }
+    bytes.advance(header);
+    Some((is_text, (header, bytes.split_to(payload))))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::Ordering::Relaxed;
+
+    use socketio::{Frame, websocket};
+
+    use super::*;
+
+    fn limits(gauge: &AtomicU64) -> Limits<'_> {
+        Limits { messages_max: 20, bytes_max: 200_000, gauge }
+    }
+
+    fn frame(text: &str) -> Bytes {
+        Frame::text(text).into_websocket()
+    }
+
+    #[test]
+    fn a_poll_takes_packets_of_every_length_out_of_frames_and_batches() {
+        let gauge = AtomicU64::new(0);
+        let mut queue = Queue::default();
+        let (medium, long) = ("4".repeat(300), "4".repeat(70_000));
+        let batch: Bytes = [frame("41"), frame(&medium)].concat().into();
+        for (bytes, messages) in [(batch, 2), (websocket::pong(b"x"), 1), (frame(&long), 1)] {
+            queue.send(None, &bytes, messages, 0, limits(&gauge)).expect("there is room");
+        }
+        assert!(gauge.load(Relaxed) > 70_000);
+        let body = queue.take_packets(Framing::Records, &gauge).expect("something waits");
+        assert_eq!(body, format!("41\x1e{medium}\x1e{long}").into_bytes());
+        assert!(queue.is_empty());
+        assert_eq!((queue.take_packets(Framing::Text, &gauge), gauge.load(Relaxed)), (None, 0));
+    }
+
+    #[test]
+    fn one_poll_takes_sixteen_packets_and_the_next_one_the_rest() {
+        let gauge = AtomicU64::new(0);
+        let mut queue = Queue::default();
+        let batch: Bytes = (0..18).flat_map(|_| frame("6")).collect::<Vec<_>>().into();
+        queue.send(None, &batch, 18, 0, limits(&gauge)).expect("there is room");
+        assert_eq!(queue.take_packets(Framing::Text, &gauge), Some(b"1:6".repeat(16)));
+        // The places are free again.
+        let more = queue.send(None, &batch, 18, 0, limits(&gauge));
+        assert_eq!(more, Ok(Sent::Queued));
+        assert_eq!(queue.take_packets(Framing::Text, &gauge), Some(b"1:6".repeat(16)));
+        assert_eq!(queue.take_packets(Framing::Text, &gauge), Some(b"1:6".repeat(4)));
+        assert!(queue.is_empty());
+    }
+
+    #[test]
+    fn a_full_queue_refuses_by_messages_and_by_bytes() {
+        let gauge = AtomicU64::new(0);
+        let mut queue = Queue::default();
+        for at in 0..20 {
+            let expected = if at == 0 { Sent::FirstInQueue } else { Sent::Queued };
+            assert_eq!(queue.send(None, &frame("6"), 1, 0, limits(&gauge)), Ok(expected));
+        }
+        assert_eq!(queue.send(None, &frame("6"), 1, 0, limits(&gauge)), Err(CloseReason::SlowConsumer));
+        queue.clear(&gauge);
+        assert_eq!(gauge.load(Relaxed), 0);
+        let big = frame(&"4".repeat(100_100));
+        assert!(queue.send(None, &big, 1, 0, limits(&gauge)).is_ok());
+        assert_eq!(queue.send(None, &big, 1, 0, limits(&gauge)), Err(CloseReason::SlowConsumer));
+    }
+
+    #[tokio::test]
+    async fn what_the_kernel_does_not_take_follows_in_order_without_a_hole() {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("loopback");
+        let peer = TcpStream::connect(listener.local_addr().expect("bound")).await.expect("connects");
+        let (stream, _) = listener.accept().await.expect("accepts");
+        let gauge = AtomicU64::new(0);
+        let limits = Limits { messages_max: 10_000, bytes_max: 100_000_000, gauge: &gauge };
+        let (mut queue, mut sent) = (Queue::default(), Vec::new());
+        for at in 0..400 {
+            let bytes = frame(&format!("4{at}").repeat(20_000));
+            queue.send(Some(&stream), &bytes, 1, at, limits).expect("there is room");
+            sent.extend_from_slice(&bytes);
+        }
+        assert!(!queue.is_empty() && queue.stalled_since().is_some());
+        let mut received = Vec::new();
+        while received.len() < sent.len() {
+            tokio::select! {
+                ready = peer.readable() => {
+                    ready.expect("the peer reads");
+                    let _ = peer.try_read_buf(&mut received);
+                }
+                ready = stream.writable(), if !queue.is_empty() => {
+                    ready.expect("the stream writes");
+                    let _ = queue.write_to(&stream, 7, &gauge);
+                }
+            }
+        }
+        assert!(received == sent && queue.is_empty());
+        assert_eq!(gauge.load(Relaxed), 0);
+    }
+}

@@ -1,0 +1,374 @@
+//! A shard: one task that looks after a part of the sessions. It owns their subscriptions, so nothing on the way of an
+//! event takes a lock but the session's own. Commands are done one after another, in the order they came.
+//!
+//! Changes of a session are applied in the order of their versions, each once: a change is a SYSTEM message and a change
+//! of the index in one step, so no event of a subscription comes before its `subscribed` or after its end. A shard
+//! that misses a version reads the session's log from the store, beside the dispatch, and goes on when it has it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
+use std::time::Duration;
+
+use domain::event::{SYSTEM, system_change};
+use domain::session::{ChangeKind, EventType, SessionChange};
+use domain::{Profile, SessionKey};
+use socketio::{CloseReason, Millis, packet};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::config::{ROUND_MAX, TICK, WRITES_PER_TURN};
+use crate::fanout::{Chunks, Encoded, Gathering, Run, rest};
+use crate::hub::Hub;
+use crate::index::{Index, Slot};
+use crate::life;
+use crate::session::Session;
+use crate::stats::add;
+
+/// What a shard is told.
+pub(crate) enum Command {
+    /// A session was registered, when the hub's count of strays was this.
+    Join { session: Arc<Session>, strays: u64 },
+    /// SYSTEM `connected` is queued: changes may follow it.
+    Introduced(Arc<Session>),
+    /// The session's websocket takes no bytes.
+    Watch(Arc<Session>),
+    /// The session is over.
+    Leave(Arc<Session>),
+    /// Something happened on a channel.
+    Event(Arc<Encoded>),
+    /// A session's subscriptions changed.
+    Change(Box<(SessionKey, SessionChange)>),
+    /// The changes that a session missed, from the store.
+    CaughtUp { session: Arc<Session>, changes: Vec<SessionChange> },
+    /// The bus may have lost something.
+    Gap,
+    /// Which sessions are there?
+    List(oneshot::Sender<Vec<Arc<Session>>>),
+}
+
+pub(crate) struct Shard {
+    hub: Arc<Hub>,
+    inbox: mpsc::Receiver<Command>,
+    index: Index<SessionKey, Follower, Gathering>,
+    wheel: Wheel,
+    /// Channels whose run began in this round.
+    begun: Vec<Slot>,
+    /// Channels whose run waits for the end of their rest.
+    resting: BTreeSet<(Duration, Slot)>,
+}
+
+/// A session, as its shard knows it.
+struct Follower {
+    session: Arc<Session>,
+    /// The last version that is on the socket.
+    applied: i64,
+    /// The last version heard of.
+    heard: i64,
+    /// What was heard of when the store was last asked: at least that much it must know.
+    asked: i64,
+    /// The tick of its next look at deadlines.
+    armed: u64,
+    is_introduced: bool,
+    is_catching_up: bool,
+    /// Something may have been missed that nothing was heard of.
+    is_behind: bool,
+}
+
+/// Deadlines, by the tick at which they are over.
+#[derive(Default)]
+struct Wheel(BTreeMap<u64, Vec<Slot>>);
+
+const NEVER: u64 = u64::MAX;
+
+impl Shard {
+    pub(crate) fn new(hub: Arc<Hub>, inbox: mpsc::Receiver<Command>) -> Self {
+        let (begun, resting) = (Vec::new(), BTreeSet::new());
+        Self { hub, inbox, index: Index::new(), wheel: Wheel::default(), begun, resting }
+    }
+
+    /// Works in rounds: takes what has come, does it, writes what that gave.
+    pub(crate) async fn run(mut self) {
+        let hub = self.hub.clone();
+        let clock = hub.service.clock();
+        let mut round = Vec::with_capacity(ROUND_MAX);
+        let mut next_tick = clock.monotonic() + TICK;
+        let mut alarm_at = next_tick;
+        let mut alarm = Box::pin(clock.sleep_until(alarm_at));
+        loop {
+            let rang = tokio::select! {
+                biased;
+                count = self.inbox.recv_many(&mut round, ROUND_MAX) => {
+                    if count == 0 {
+                        return;
+                    }
+                    false
+                }
+                () = &mut alarm => true,
+            };
+            for command in round.drain(..) {
+                self.obey(command).await;
+            }
+            self.write_runs().await;
+            let now = clock.monotonic();
+            if now >= next_tick {
+                self.tick(hub.now_ms());
+                next_tick = now + TICK;
+            }
+            let wake_at = self.resting.first().map_or(next_tick, |(until, _)| next_tick.min(*until));
+            if rang || wake_at != alarm_at {
+                alarm_at = wake_at;
+                alarm.set(clock.sleep_until(alarm_at));
+            }
+        }
+    }
+
+    async fn obey(&mut self, command: Command) {
+        match command {
+            Command::Event(event) => self.on_event(event).await,
+            Command::Change(change) => self.on_change(change.0, change.1).await,
+            Command::Join { session, strays } => self.on_join(session, strays),
+            Command::Introduced(session) => self.on_introduced(&session),
+            Command::Watch(session) => {
+                if let Some(slot) = self.index.find(&session.key) {
+                    self.look_at(slot, self.hub.now_ms());
+                }
+            }
+            Command::Leave(session) => _ = self.index.remove(&session.key),
+            Command::CaughtUp { session, changes } => self.on_caught_up(&session, changes).await,
+            Command::Gap => self.on_gap(),
+            Command::List(reply) => {
+                let sessions = self.index.members().map(|(_, follower)| follower.session.clone());
+                // Nobody waits for the answer any more: so be it.
+                let _ = reply.send(sessions.collect());
+            }
+        }
+    }
+
+    fn on_join(&mut self, session: Arc<Session>, strays: u64) {
+        let follower = Follower {
+            session: session.clone(),
+            applied: 0,
+            heard: 0,
+            asked: 0,
+            armed: NEVER,
+            is_introduced: false,
+            is_catching_up: false,
+            is_behind: self.hub.strays.load(SeqCst) != strays,
+        };
+        let slot = self.index.insert(session.key.clone(), follower);
+        self.look_at(slot, self.hub.now_ms());
+    }
+
+    fn on_introduced(&mut self, session: &Arc<Session>) {
+        let Some(slot) = self.index.find(&session.key) else { return };
+        let Some(follower) = self.index.member_mut(slot) else { return };
+        follower.is_introduced = true;
+        if follower.is_behind || follower.heard > follower.applied {
+            self.catch_up(slot);
+        }
+    }
+
+    async fn on_change(&mut self, key: SessionKey, change: SessionChange) {
+        let Some(slot) = self.index.find(&key) else {
+            self.hub.strays.fetch_add(1, SeqCst);
+            return;
+        };
+        let Some(follower) = self.index.member_mut(slot) else { return };
+        follower.heard = follower.heard.max(change.version);
+        if !follower.is_introduced || change.version <= follower.applied {
+            return;
+        }
+        if change.version == follower.applied + 1 {
+            self.apply(slot, change).await;
+        } else if !follower.is_catching_up {
+            self.catch_up(slot);
+        }
+    }
+
+    /// Reads what a session missed, beside the dispatch. One reading at a time.
+    fn catch_up(&mut self, slot: Slot) {
+        let Some(follower) = self.index.member_mut(slot) else { return };
+        follower.is_catching_up = true;
+        follower.is_behind = false;
+        follower.asked = follower.heard;
+        tokio::spawn(life::catch_up(follower.session.clone(), follower.applied));
+    }
+
+    async fn on_caught_up(&mut self, session: &Arc<Session>, changes: Vec<SessionChange>) {
+        let Some(slot) = self.index.find(&session.key) else { return };
+        for change in changes {
+            let applied = self.index.member(slot).map_or(0, |follower| follower.applied);
+            if change.version == applied + 1 {
+                self.apply(slot, change).await;
+            } else if change.version > applied {
+                // The log does not reach back to where this session is.
+                return session.end(CloseReason::Gap);
+            }
+        }
+        let Some(follower) = self.index.member_mut(slot) else { return };
+        follower.is_catching_up = false;
+        if follower.applied < follower.asked {
+            session.end(CloseReason::Gap);
+        } else if follower.is_behind || follower.heard > follower.applied {
+            self.catch_up(slot);
+        }
+    }
+
+    /// Sessions with subscriptions may have missed events, and end; the others may have missed their first change.
+    fn on_gap(&mut self) {
+        let slots: Vec<Slot> = self.index.members().map(|(slot, _)| slot).collect();
+        for slot in slots {
+            let is_subscribed = self.index.is_subscribed(slot);
+            let Some(follower) = self.index.member_mut(slot) else { continue };
+            follower.is_behind = true;
+            if is_subscribed {
+                follower.session.end(CloseReason::Gap);
+            } else if follower.is_introduced && !follower.is_catching_up {
+                self.catch_up(slot);
+            }
+        }
+    }
+
+    /// The one place where a subscription begins or ends, on the socket and in the index.
+    async fn apply(&mut self, slot: Slot, change: SessionChange) {
+        let subscription = &change.subscription;
+        if let Some(channel) = self.index.channel(&subscription.channel_id) {
+            // What happened before the change goes to those who were subscribed before it.
+            self.write_run(channel).await;
+        }
+        let Some(follower) = self.index.member_mut(slot) else { return };
+        follower.applied = change.version;
+        let session = follower.session.clone();
+        let frame = packet::event(SYSTEM, &system_change(&change));
+        let (channel, event, now) = (&subscription.channel_id, subscription.event_type, self.hub.now_ms());
+        let stalled = session.deliver(frame.websocket(), 1, now);
+        match change.kind {
+            ChangeKind::Subscribed => self.index.subscribe(slot, channel, event),
+            ChangeKind::Unsubscribed | ChangeKind::Revoked => self.index.unsubscribe(slot, channel, event),
+        }
+        if stalled {
+            self.look_at(slot, now);
+        }
+    }
+
+    async fn on_event(&mut self, event: Arc<Encoded>) {
+        let Some(channel) = self.index.channel(&event.event.channel_id) else { return };
+        let event_type = event.event.event_type();
+        if self.index.subscribers(channel, event_type).is_empty() {
+            return;
+        }
+        let Some(gathering) = self.index.channel_mut(channel) else { return };
+        match &mut gathering.run {
+            // Events of one kind go together; those of another wait until these are written, to keep their order.
+            Some(run) if run.event_type == event_type && !run.is_full() => return run.push(event),
+            Some(_) => self.write_run(channel).await,
+            None => {}
+        }
+        if let Some(gathering) = self.index.channel_mut(channel) {
+            gathering.run = Some(Run::new(event));
+            self.begun.push(channel);
+        }
+    }
+
+    /// Writes the runs of this round and those whose rest is over.
+    async fn write_runs(&mut self) {
+        let mut begun = std::mem::take(&mut self.begun);
+        let now = self.hub.service.clock().monotonic();
+        for channel in begun.drain(..) {
+            match self.index.channel_mut(channel).map(|gathering| gathering.rests_until) {
+                Some(until) if until > now => _ = self.resting.insert((until, channel)),
+                Some(_) => self.write_run(channel).await,
+                None => {}
+            }
+        }
+        self.begun = begun;
+        while let Some((until, channel)) = self.resting.pop_first() {
+            if until > self.hub.service.clock().monotonic() {
+                self.resting.insert((until, channel));
+                return;
+            }
+            self.write_run(channel).await;
+        }
+    }
+
+    /// Writes what a channel gathered to all of its subscribers.
+    async fn write_run(&mut self, channel: Slot) {
+        let Some(run) = self.index.channel_mut(channel).and_then(|gathering| gathering.run.take()) else {
+            return;
+        };
+        let hub = self.hub.clone();
+        let started = hub.service.clock().monotonic();
+        let sessions = self.index.subscribers(channel, run.event_type).len();
+        self.write_to_all(channel, &run, hub.now_ms()).await;
+        add(&hub.counters.deliveries, sessions * run.len());
+        let now = hub.service.clock().monotonic();
+        if let Some(gathering) = self.index.channel_mut(channel) {
+            gathering.rests_until = now + rest(now - started);
+        }
+    }
+
+    async fn write_to_all(&mut self, channel: Slot, run: &Run, now: Millis) {
+        let (mut documented, mut observed) = (None::<Chunks>, None::<Chunks>);
+        let mut stalled = Vec::new();
+        let mut at = 0;
+        // The list stays as it is meanwhile: this task alone changes it, and it is busy here.
+        while let Some(&slot) = self.index.subscribers(channel, run.event_type).get(at) {
+            at += 1;
+            let Some(follower) = self.index.member(slot) else { continue };
+            let profile = follower.session.profile;
+            let chunks = match profile {
+                Profile::Documented => &mut documented,
+                Profile::Observed => &mut observed,
+            };
+            let chunks = chunks.get_or_insert_with(|| run.chunks(profile, &self.hub.counters));
+            for (bytes, messages) in chunks.iter() {
+                if follower.session.deliver(bytes, *messages, now) {
+                    stalled.push(slot);
+                }
+            }
+            if at % WRITES_PER_TURN == 0 {
+                tokio::task::yield_now().await;
+            }
+        }
+        for slot in stalled {
+            self.look_at(slot, now);
+        }
+    }
+
+    /// Looks at every deadline that is over.
+    fn tick(&mut self, now: Millis) {
+        while let Some((tick, slots)) = self.wheel.pop_until(now) {
+            for slot in slots {
+                match self.index.member_mut(slot) {
+                    Some(follower) if follower.armed == tick => follower.armed = NEVER,
+                    // The session left, or was looked at since.
+                    _ => continue,
+                }
+                self.look_at(slot, now);
+            }
+        }
+    }
+
+    /// Does what is due for a session, and comes back to it at its next deadline.
+    fn look_at(&mut self, slot: Slot, now: Millis) {
+        let Some(follower) = self.index.member_mut(slot) else { return };
+        let Some(next) = follower.session.on_deadline(now) else { return };
+        let tick = next.max(now + 1).div_ceil(TICK.as_millis() as Millis);
+        if tick < follower.armed {
+            follower.armed = tick;
+            self.wheel.0.entry(tick).or_default().push(slot);
+        }
+    }
+}
+
+impl Wheel {
+    /// The first tick that is over, and the slots that wait for it.
+    fn pop_until(&mut self, now: Millis) -> Option<(u64, Vec<Slot>)> {
+        let entry = self.0.first_entry()?;
+        let is_over = *entry.key() * TICK.as_millis() as Millis <= now;
+        is_over.then(|| entry.remove_entry())
+    }
+}
+
+// One index entry for each of them in each channel.
+const _: () = assert!(EventType::ALL.len() == 3 && size_of::<Follower>() <= 48);

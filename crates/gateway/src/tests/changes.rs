@@ -1,0 +1,149 @@
+//! Changes of subscriptions: each one SYSTEM message, in order, whatever the bus loses.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
+
+use bus::Delivery;
+use domain::session::EventType;
+use socketio::CloseReason;
+
+use super::client::{change, payload, system};
+use super::world::{LossyBus, World, eventually, settle};
+use crate::shard::Command;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn repeated_changes_are_one_message_each_and_one_delivery() {
+    let world = World::new().await;
+    let me = world.person("me").await;
+    let (mut client, key) = world.address.session(&world.client_url().await).await;
+    for _ in 0..3 {
+        world.subscribe(&me, &key, EventType::Chat).await;
+        assert_eq!(change(&client.text().await), "subscribed CHAT");
+    }
+    world.chat(&me, "once").await;
+    assert_eq!(payload("CHAT", &client.text().await)["content"], "once");
+    for _ in 0..2 {
+        world.unsubscribe(&me, &key, EventType::Chat).await;
+        assert_eq!(change(&client.text().await), "unsubscribed CHAT");
+    }
+    world.chat(&me, "never").await;
+    client.nothing_but_pong().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn revoked_tokens_end_their_subscriptions() {
+    let world = World::new().await;
+    let (me, you) = (world.person("me").await, world.person("you").await);
+    let (mut client, key) = world.address.session(&world.client_url().await).await;
+    for person in [&me, &you] {
+        world.subscribe(person, &key, EventType::Chat).await;
+        assert_eq!(change(&client.text().await), "subscribed CHAT");
+    }
+    let request = world.service.sign_in_request("app", "http://127.0.0.1:9999/callback", "s").await;
+    let request = request.expect("the store answers").expect("it is registered");
+    let code = world.service.consent(&request, &me.channel).await.expect("consents");
+    let tokens = world.service.exchange_code(&request.application, code.expose(), "s").await.expect("good");
+    world.service.revoke(&request.application, tokens.access.expose()).await.expect("revokes");
+    assert_eq!(change(&client.text().await), "revoked CHAT");
+    world.chat(&me, "not any more").await;
+    world.chat(&you, "still").await;
+    assert_eq!(payload("CHAT", &client.text().await)["content"], "still");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn changes_that_the_bus_lost_are_read_from_the_store_in_order() {
+    let bus = Arc::new(LossyBus::default());
+    let world = World::over(bus.clone(), |_| {}).await;
+    let me = world.person("me").await;
+    let (mut client, key) = world.address.session(&world.client_url().await).await;
+    bus.losing.store(true, SeqCst);
+    for event in EventType::ALL {
+        world.subscribe(&me, &key, event).await;
+    }
+    world.unsubscribe(&me, &key, EventType::Donation).await;
+    client.nothing_but_pong().await;
+    bus.losing.store(false, SeqCst);
+    world.unsubscribe(&me, &key, EventType::Subscription).await;
+    for expected in [
+        "subscribed CHAT",
+        "subscribed DONATION",
+        "subscribed SUBSCRIPTION",
+        "unsubscribed DONATION",
+        "unsubscribed SUBSCRIPTION",
+    ] {
+        assert_eq!(change(&client.text().await), expected);
+    }
+    world.chat(&me, "here").await;
+    assert_eq!(payload("CHAT", &client.text().await)["content"], "here");
+    client.nothing_but_pong().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn changes_in_quick_succession_keep_their_order_among_events() {
+    let world = Arc::new(World::new().await);
+    let me = Arc::new(world.person("me").await);
+    let (mut client, key) = world.address.session(&world.client_url().await).await;
+    let producer = tokio::spawn({
+        let (world, me) = (world.clone(), me.clone());
+        async move {
+            for round in 0..100 {
+                world.subscribe(&me, &key, EventType::Chat).await;
+                world.chat(&me, &round.to_string()).await;
+                world.unsubscribe(&me, &key, EventType::Chat).await;
+                world.chat(&me, "never").await;
+            }
+        }
+    });
+    for round in 0..100 {
+        assert_eq!(change(&client.text().await), "subscribed CHAT");
+        assert_eq!(payload("CHAT", &client.text().await)["content"], round.to_string());
+        assert_eq!(change(&client.text().await), "unsubscribed CHAT");
+    }
+    producer.await.expect("all was said");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_gap_ends_sessions_with_subscriptions_and_repairs_the_others() {
+    let bus = Arc::new(LossyBus::default());
+    let world = World::over(bus.clone(), |_| {}).await;
+    let me = world.person("me").await;
+    let (mut subscribed, key) = world.address.session(&world.client_url().await).await;
+    world.subscribe(&me, &key, EventType::Chat).await;
+    assert_eq!(change(&subscribed.text().await), "subscribed CHAT");
+    let (mut idle, _) = world.address.session(&world.client_url().await).await;
+    let (mut missed, missed_key) = world.address.session(&world.client_url().await).await;
+    bus.losing.store(true, SeqCst);
+    world.subscribe(&me, &missed_key, EventType::Chat).await;
+    bus.losing.store(false, SeqCst);
+    world.gateway.hub.dispatch(Delivery::Gap).await;
+    assert_eq!(subscribed.closed().await, (1013, "gap".into()));
+    assert_eq!(change(&missed.text().await), "subscribed CHAT");
+    idle.nothing_but_pong().await;
+    world.chat(&me, "after").await;
+    assert_eq!(payload("CHAT", &missed.text().await)["content"], "after");
+    world.closed(CloseReason::Gap, 1).await;
+    assert_eq!(world.stats().gaps, 1);
+    eventually("its end is recorded", async || world.connected().await == 2).await;
+    settle().await;
+}
+
+/// The narrow case between the commit of a session and its shard's first knowledge of it, played out by hand.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_that_came_before_its_session_joined_is_read_from_the_store() {
+    let world = World::new().await;
+    let me = world.person("me").await;
+    let hub = &world.gateway.hub;
+    let before = hub.strays.load(SeqCst);
+    let query = format!("auth={}&EIO=4&transport=websocket", world.client_url().await);
+    let mut client = world.address.websocket(&query).await.ok().expect("it is let in");
+    client.text().await;
+    let session = hub.sessions().await.pop().expect("it has joined");
+    hub.tell(&session.key, Command::Leave(session.clone())).await;
+    world.subscribe(&me, &session.key, EventType::Chat).await;
+    eventually("the change finds nobody", async || hub.strays.load(SeqCst) > before).await;
+    hub.tell(&session.key, Command::Join { session: session.clone(), strays: before }).await;
+    client.send("40").await;
+    client.text().await;
+    assert_eq!(system(&client.text().await)["type"], "connected");
+    assert_eq!(change(&client.text().await), "subscribed CHAT");
+}

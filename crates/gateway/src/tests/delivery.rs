@@ -1,0 +1,252 @@
+//! Many events to many sessions, and sessions that do not keep up.
+
+use std::sync::Arc;
+
+use bus::{Bus, LocalBus, Message};
+use domain::event::{DonationHappening, Happening};
+use domain::session::{ChangeKind, EventType, SessionChange, Subscription};
+use domain::{ChannelId, SessionKey};
+use socketio::CloseReason;
+
+use super::client::{self, change, payload};
+use super::world::{World, eventually, put_application, settle};
+
+/// Enough to fill what the kernel buffers for a peer that does not read.
+const FLOOD: usize = 40_000;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_session_gets_every_event_of_its_channels_in_order() {
+    let world = World::new().await;
+    let people = [world.person("a").await, world.person("b").await];
+    let mut clients = Vec::new();
+    for at in 0..6 {
+        let (mut client, key) = world.address.session(&world.client_url().await).await;
+        for (channel, person) in people.iter().enumerate() {
+            if at % 3 != channel {
+                world.subscribe(person, &key, EventType::Chat).await;
+                assert_eq!(change(&client.text().await), "subscribed CHAT");
+            }
+        }
+        clients.push(client);
+    }
+    let expected: Vec<String> = (0..200).map(|at| at.to_string()).collect();
+    let saying = async {
+        for text in &expected {
+            tokio::join!(world.chat(&people[0], text), world.chat(&people[1], text));
+        }
+    };
+    let reading = async {
+        for (at, client) in clients.iter_mut().enumerate() {
+            let mut heard = [Vec::new(), Vec::new()];
+            let channels = if at % 3 == 2 { 2 } else { 1 };
+            for _ in 0..channels * expected.len() {
+                let chat = payload("CHAT", &client.text().await);
+                let channel = usize::from(chat["channelId"] == "b");
+                heard[channel].push(chat["content"].as_str().unwrap().to_owned());
+            }
+            for (channel, heard) in heard.into_iter().enumerate() {
+                assert_eq!(heard, if at % 3 == channel { &[][..] } else { &expected[..] });
+            }
+            client.nothing_but_pong().await;
+        }
+    };
+    tokio::join!(saying, reading);
+    assert_eq!(world.stats().events_encoded, 400);
+}
+
+/// Publishes to a peer that does not read, straight to the bus: the store has nothing to do with it.
+async fn flood(world: &World, bus: &dyn Bus, channel: &ChannelId, events: usize) {
+    for at in 0..events {
+        if world.stats().sessions() == 0 {
+            return;
+        }
+        bus.publish(Message::Event(Arc::new(event(channel, at)))).await;
+    }
+}
+
+fn event(channel: &ChannelId, at: usize) -> domain::event::Event {
+    let now = domain::Timestamp::from_millis(0);
+    let chat = domain::event::ChatHappening {
+        sender_channel_id: channel.clone(),
+        nickname: "n".repeat(100),
+        verified_mark: false,
+        user_role_code: domain::channel::UserRoleCode::Streamer,
+        chat_channel_id: "chat".into(),
+        content: format!("{at} {}", "x".repeat(900)),
+        emojis: Default::default(),
+        message_time: now,
+    };
+    domain::event::Event {
+        channel_id: channel.clone(),
+        sent_at: now,
+        happening: domain::event::Happening::Chat(chat),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_does_not_read_is_closed_and_nobody_else_notices() {
+    let bus = Arc::new(LocalBus::default());
+    let world = World::over(bus.clone(), |_| {}).await;
+    let me = world.person("me").await;
+    let (mut slow, slow_key) = world.address.session(&world.client_url().await).await;
+    world.subscribe(&me, &slow_key, EventType::Chat).await;
+    assert_eq!(change(&slow.text().await), "subscribed CHAT");
+    let (mut quick, quick_key) = world.address.session(&world.client_url().await).await;
+    world.subscribe(&me, &quick_key, EventType::Chat).await;
+    assert_eq!(change(&quick.text().await), "subscribed CHAT");
+    let flooding = async {
+        for at in 0..FLOOD {
+            if world.stats().closed(CloseReason::SlowConsumer) > 0 {
+                return at;
+            }
+            bus.publish(Message::Event(Arc::new(event(&me.channel, at)))).await;
+            // The quick one reads as it comes.
+            let chat = payload("CHAT", &quick.text().await);
+            assert!(chat["content"].as_str().unwrap().starts_with(&format!("{at} ")));
+        }
+        panic!("the slow one is never closed");
+    };
+    flooding.await;
+    quick.nothing_but_pong().await;
+    eventually("its slot is free", async || world.connected().await == 1).await;
+    assert_eq!(world.close_reasons().await, ["slow_consumer"]);
+    assert_eq!(world.stats().queued_bytes, 0);
+    // What it reads is a beginning without a hole; then the stream ends.
+    let mut read = 0;
+    while let Some((_, frame)) = slow.next().await {
+        let chat = payload("CHAT", &String::from_utf8(frame).unwrap());
+        assert!(chat["content"].as_str().unwrap().starts_with(&format!("{read} ")));
+        read += 1;
+    }
+    assert!(read > 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_takes_no_byte_for_ten_seconds_is_closed() {
+    let bus = Arc::new(LocalBus::default());
+    let world = World::over(bus.clone(), |config| {
+        config.queue_messages_max = usize::MAX / 2;
+        config.queue_bytes_max = usize::MAX / 2;
+    })
+    .await;
+    let me = world.person("me").await;
+    let (mut client, key) = world.address.session(&world.client_url().await).await;
+    world.subscribe(&me, &key, EventType::Chat).await;
+    assert_eq!(change(&client.text().await), "subscribed CHAT");
+    let mut sent = 0;
+    // More than the kernel takes when the peer reads a little.
+    while world.stats().queued_bytes < 16_000_000 {
+        flood(&world, &*bus, &me.channel, 500).await;
+        sent += 500;
+        eventually("they are delivered", async || world.stats().deliveries == sent).await;
+    }
+    world.pass(9).await;
+    // It takes something: the wait begins again, with the last byte that finds room.
+    let before = world.stats().queued_bytes;
+    eventually("the peer reads", async || {
+        client.text().await;
+        world.stats().queued_bytes < before
+    })
+    .await;
+    let mut seconds = 0;
+    while world.stats().closed(CloseReason::WriteTimeout) == 0 {
+        assert!(seconds < 60, "it is never closed");
+        world.pass(1).await;
+        seconds += 1;
+    }
+    assert!(seconds >= 9, "closed after {seconds} s");
+    world.empty().await;
+}
+
+/// With a clock that runs, a channel rests behind its writes and gathers meanwhile.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hot_channel_gathers_events_and_loses_doubles_or_moves_none() {
+    let bus = Arc::new(LocalBus::default());
+    let world = World::in_real_time(bus.clone()).await;
+    let channel = ChannelId::stored("hot".into());
+    let change = |key: &SessionKey, version, kind| {
+        let subscription = Subscription { event_type: EventType::Chat, channel_id: channel.clone() };
+        let change = SessionChange { version, kind, subscription };
+        Message::SessionChanged { session_key: key.clone(), change }
+    };
+    let mut clients = Vec::new();
+    for application in 0..10 {
+        let application = format!("app{application}");
+        put_application(&world.service, &application, None).await;
+        for _ in 0..10 {
+            let (mut client, key) = world.address.session(&world.client_url_of(&application).await).await;
+            // Its pong comes after its shard was told of it; the store knows nothing of these changes.
+            client.nothing_but_pong().await;
+            bus.publish(change(&key, 1, ChangeKind::Subscribed)).await;
+            clients.push((client, key));
+        }
+    }
+    let publishing = async {
+        for at in 0..400 {
+            bus.publish(Message::Event(Arc::new(event(&channel, at)))).await;
+            if at == 199 {
+                for (_, key) in clients.iter().step_by(2) {
+                    bus.publish(change(key, 2, ChangeKind::Unsubscribed)).await;
+                }
+            }
+            // Some come alone, some together.
+            if at % 7 == 0 {
+                settle().await;
+            }
+        }
+    };
+    publishing.await;
+    for (at, (client, _)) in clients.iter_mut().enumerate() {
+        assert_eq!(client::change(&client.text().await), "subscribed CHAT");
+        for expected in 0..if at % 2 == 0 { 200 } else { 400 } {
+            let chat = payload("CHAT", &client.text().await);
+            assert!(chat["content"].as_str().unwrap().starts_with(&format!("{expected} ")));
+        }
+        if at % 2 == 0 {
+            assert_eq!(client::change(&client.text().await), "unsubscribed CHAT");
+        }
+        client.nothing_but_pong().await;
+    }
+}
+
+/// On one thread, so that the shard gets its turn when many events wait for it.
+#[tokio::test]
+async fn kinds_of_events_keep_their_order_within_a_channel_and_reach_their_subscribers_only() {
+    let bus = Arc::new(LocalBus::default());
+    let world = World::over(bus.clone(), |config| config.shards = 1).await;
+    let me = world.person("me").await;
+    let (mut chats, key) = world.address.session(&world.client_url().await).await;
+    world.subscribe(&me, &key, EventType::Chat).await;
+    assert_eq!(change(&chats.text().await), "subscribed CHAT");
+    let (mut both, key) = world.address.session(&world.client_url().await).await;
+    for kind in [EventType::Chat, EventType::Donation] {
+        world.subscribe(&me, &key, kind).await;
+        assert_eq!(change(&both.text().await), format!("subscribed {}", kind.name()));
+    }
+    for at in 0..300 {
+        let mut event = event(&me.channel, at);
+        if at % 3 == 0 {
+            event.happening = Happening::Donation(DonationHappening {
+                donation_type: domain::chat::DonationType::Chat,
+                donator: None,
+                pay_amount: at.to_string(),
+                donation_text: String::new(),
+                emojis: Default::default(),
+            });
+        }
+        bus.publish(Message::Event(Arc::new(event))).await;
+    }
+    for at in 0..300 {
+        let packet = both.text().await;
+        if at % 3 == 0 {
+            assert_eq!(payload("DONATION", &packet)["payAmount"], at.to_string());
+            continue;
+        }
+        for packet in [packet, chats.text().await] {
+            let chat = payload("CHAT", &packet);
+            assert!(chat["content"].as_str().unwrap().starts_with(&format!("{at} ")));
+        }
+    }
+    chats.nothing_but_pong().await;
+    both.nothing_but_pong().await;
+}

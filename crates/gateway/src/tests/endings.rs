@@ -1,0 +1,74 @@
+//! The end of a session: recorded once, whatever happens around it.
+
+use std::time::Duration;
+
+use socketio::CloseReason;
+
+use super::world::{PATIENCE, World, eventually, settle};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_panic_in_one_session_ends_that_session_only() {
+    let world = World::new().await;
+    let (mut one, one_key) = world.address.session(&world.client_url().await).await;
+    let (mut other, _) = world.address.session(&world.client_url().await).await;
+    let sessions = world.gateway.hub.sessions().await;
+    let session = sessions.iter().find(|session| session.key == one_key).expect("it is there");
+    session.explode.store(true, std::sync::atomic::Ordering::SeqCst);
+    one.send("2").await;
+    assert_eq!(one.closed().await, (1011, "internal_error".into()));
+    world.closed(CloseReason::InternalError, 1).await;
+    eventually("its slot is free", async || world.connected().await == 1).await;
+    other.nothing_but_pong().await;
+    assert_eq!(world.close_reasons().await, ["internal_error"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_that_stays_away_holds_neither_the_peer_nor_a_drain() {
+    let world = World::new().await;
+    let (mut one, _) = world.address.session(&world.client_url().await).await;
+    let (mut other, _) = world.address.session(&world.client_url().await).await;
+    world.store.close().await;
+    one.send("41").await;
+    assert_eq!(one.closed().await, (1000, "client_goodbye".into()));
+    let draining = tokio::spawn({
+        let gateway = world.gateway.clone();
+        async move { gateway.drain(Duration::from_secs(5)).await }
+    });
+    assert_eq!(other.closed().await, (1001, "server_shutdown".into()));
+    eventually("the hub is empty", async || world.stats().sessions() == 0).await;
+    settle().await;
+    assert!(!draining.is_finished(), "it waits for the ends to be recorded");
+    world.pass(6).await;
+    tokio::time::timeout(PATIENCE, draining).await.expect("it ends").expect("it works");
+    // The tries are bounded.
+    for _ in 0..60 {
+        world.hand.advance(Duration::from_secs(10));
+        settle().await;
+    }
+    eventually("they are given up", async || *world.gateway.hub.live.borrow() == 0).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn changes_that_cannot_be_read_end_the_session_after_some_tries() {
+    let world = World::new().await;
+    let (mut client, key) = world.address.session(&world.client_url().await).await;
+    world.store.close().await;
+    let subscription = domain::session::Subscription {
+        event_type: domain::session::EventType::Chat,
+        channel_id: domain::ChannelId::stored("c".into()),
+    };
+    let kind = domain::session::ChangeKind::Subscribed;
+    let change = domain::session::SessionChange { version: 2, kind, subscription };
+    let message = bus::Message::SessionChanged { session_key: key, change };
+    world.gateway.hub.dispatch(bus::Delivery::Message(message)).await;
+    settle().await;
+    client.nothing_but_pong().await;
+    let mut tries = 0;
+    while world.stats().closed(CloseReason::InternalError) == 0 {
+        assert!(tries < 100, "it is never given up");
+        world.hand.advance(Duration::from_secs(1));
+        settle().await;
+        tries += 1;
+    }
+    assert_eq!(client.closed().await, (1011, "internal_error".into()));
+}

@@ -1,0 +1,132 @@
+//! From polling to websocket.
+
+use std::time::Duration;
+
+use domain::session::EventType;
+use socketio::CloseReason;
+
+use super::client::{TEXT, change, frame, payload, read_answer, system};
+use super::polling::{open, text_packets};
+use super::world::{World, eventually, settle};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn messages_in_flight_during_an_upgrade_arrive_once_and_in_order() {
+    let world = World::new().await;
+    let me = world.person("me").await;
+    let (query, key) = open(&world, &world.client_url().await).await;
+    world.subscribe(&me, &key, EventType::Chat).await;
+    eventually("it is applied", async || world.stats().queued_bytes > 0).await;
+    let mut contents = Vec::new();
+    let mut take = |packets: Vec<String>| {
+        for packet in packets {
+            match packet.as_str() {
+                "6" => {}
+                packet if packet.starts_with("42[\"SYSTEM\"") => {
+                    assert_eq!(system(packet)["type"], "subscribed")
+                }
+                packet => contents.push(payload("CHAT", packet)["content"].as_str().unwrap().to_owned()),
+            }
+        }
+    };
+    let mut said = 0;
+    let mut say = async || {
+        for _ in 0..3 {
+            world.chat(&me, &format!("#{said}")).await;
+            said += 1;
+        }
+        eventually("they are queued", async || world.stats().deliveries == said).await;
+    };
+    say().await;
+    take(text_packets(&world.address.get(&query).await));
+    let mut waiting = world.address.request("GET", &query, "", b"").await;
+    settle().await;
+
+    let websocket = query.replace("polling", "websocket");
+    let mut client = world.address.websocket(&websocket).await.ok().expect("it is let in");
+    assert_eq!(world.address.websocket(&websocket).await.err().expect("one is enough").status, 400);
+    client.send("2probe").await;
+    assert_eq!(client.text().await, "3probe");
+    assert_eq!(text_packets(&read_answer(&mut waiting).await), ["6"]);
+    // Between probe and upgrade: some are taken by a last poll, the others wait for the websocket.
+    say().await;
+    take(text_packets(&world.address.get(&query).await));
+    assert_eq!(text_packets(&world.address.get(&query).await), ["6"]);
+    say().await;
+    // The upgrade and a ping in one write.
+    client.send_raw(&[frame(TEXT, b"5"), frame(TEXT, b"2")].concat()).await;
+    take(vec![client.text().await, client.text().await, client.text().await]);
+    assert_eq!(client.text().await, "3");
+    say().await;
+    take(vec![client.text().await, client.text().await, client.text().await]);
+    assert_eq!(contents, (0..12).map(|at| format!("#{at}")).collect::<Vec<_>>());
+
+    let stats = world.stats();
+    assert_eq!((stats.websocket_sessions, stats.polling_sessions), (1, 0));
+    for method in ["GET", "POST"] {
+        assert_eq!(world.address.http(method, &query, "", b"1:2").await.status, 400);
+    }
+    world.unsubscribe(&me, &key, EventType::Chat).await;
+    assert_eq!(change(&client.text().await), "unsubscribed CHAT");
+    client.send("1").await;
+    assert_eq!(client.closed().await.1, "client_goodbye");
+    world.empty().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_probe_that_fails_leaves_the_polling_session_as_it_was() {
+    let world = World::new().await;
+    let me = world.person("me").await;
+    let (query, key) = open(&world, &world.client_url().await).await;
+    let websocket = query.replace("polling", "websocket");
+    for wrong in ["5", "2", "2probe2", "42[\"x\"]"] {
+        let mut client = world.address.websocket(&websocket).await.ok().expect("it is let in");
+        client.send(wrong).await;
+        assert_eq!(client.closed().await, (1002, "upgrade_failed".into()));
+        settle().await;
+    }
+    // Gone before the probe, after it, and never heard of again.
+    drop(world.address.websocket(&websocket).await.ok().expect("it is let in"));
+    eventually("the next may try", async || try_probe(&world, &websocket).await).await;
+    eventually("the next may try", async || try_probe(&world, &websocket).await).await;
+    settle().await;
+    eventually("the next may try", async || world.address.websocket(&websocket).await.is_ok()).await;
+    settle().await;
+    world.pass(11).await;
+    let mut client = None;
+    eventually("the deadline freed the place", async || {
+        client = world.address.websocket(&websocket).await.ok();
+        client.is_some()
+    })
+    .await;
+
+    world.subscribe(&me, &key, EventType::Chat).await;
+    let poll = world.address.get(&query).await;
+    assert_eq!(change(&text_packets(&poll)[0]), "subscribed CHAT");
+    let mut client = client.expect("it is there");
+    client.send("2probe").await;
+    assert_eq!(client.text().await, "3probe");
+    client.send("5").await;
+    client.nothing_but_pong().await;
+    assert_eq!(world.stats().websocket_sessions, 1);
+}
+
+async fn try_probe(world: &World, websocket: &str) -> bool {
+    let Ok(mut client) = world.address.websocket(websocket).await else { return false };
+    client.send("2probe").await;
+    client.text().await == "3probe"
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_ends_while_it_is_upgraded_takes_the_websocket_with_it() {
+    let world = World::new().await;
+    let (query, _) = open(&world, &world.client_url().await).await;
+    let mut client = world.address.websocket(&query.replace("polling", "websocket")).await.ok().expect("in");
+    client.send("2probe").await;
+    assert_eq!(client.text().await, "3probe");
+    assert_eq!(world.address.http("POST", &query, "", b"1:1").await.status, 200);
+    world.closed(CloseReason::ClientGoodbye, 1).await;
+    client.send("5").await;
+    assert_eq!(client.closed().await.1, "upgrade_failed");
+    world.hand.advance(Duration::from_secs(20));
+    world.empty().await;
+}

@@ -1,0 +1,287 @@
+//! A gateway over a real service on a temporary store, on a real port, with a clock that stands still.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::time::Duration;
+
+use bus::{Bus, LocalBus, Message, Subscriber};
+use domain::chat::{Emojis, MessageText};
+use domain::session::{EventType, SessionOwner};
+use domain::token::Caller;
+use domain::{ChannelId, ClientId, NodeId, Profile, ScopeSet, SessionKey, Timestamp};
+use gateway::{Config, Gateway, Stats};
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use service::applications::ApplicationRecord;
+use service::{ChannelRecord, Clock, Entropy, ManualClock, Parts, Service};
+use socketio::CloseReason;
+use store::{Options, Store, Target};
+use tokio::net::TcpListener;
+use tokio::task::{AbortHandle, JoinHandle};
+
+use super::client::Address;
+
+/// The redirect address of the test's application.
+const REDIRECT: &str = "http://127.0.0.1:9999/callback";
+/// What a test waits for something that has to happen, in real time.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+
+pub struct World {
+    pub service: Service,
+    pub gateway: Gateway,
+    pub hand: ManualClock,
+    pub address: Address,
+    pub running: AbortHandle,
+    pub store: Store,
+    _folder: tempfile::TempDir,
+    listening: JoinHandle<()>,
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        self.listening.abort();
+        self.running.abort();
+    }
+}
+
+/// A user who consented to the test's application.
+pub struct Person {
+    pub channel: ChannelId,
+    pub caller: Caller,
+}
+
+impl World {
+    pub async fn new() -> Self {
+        Self::with(|_| {}).await
+    }
+
+    /// A world with another configuration.
+    pub async fn with(change: impl FnOnce(&mut Config)) -> Self {
+        Self::over(Arc::new(LocalBus::default()), change).await
+    }
+
+    /// A world over a bus of the test's own.
+    pub async fn over(bus: Arc<dyn Bus>, change: impl FnOnce(&mut Config)) -> Self {
+        let (clock, hand) = Clock::manual(Timestamp::from_millis(1_800_000_000_000));
+        Self::start(bus, clock, hand, change).await
+    }
+
+    /// A world in which time passes: the hand moves nothing.
+    pub async fn in_real_time(bus: Arc<dyn Bus>) -> Self {
+        let (_, hand) = Clock::manual(Timestamp::from_millis(0));
+        Self::start(bus, Clock::system(), hand, |config| config.shards = 1).await
+    }
+
+    async fn start(
+        bus: Arc<dyn Bus>,
+        clock: Clock,
+        hand: ManualClock,
+        change: impl FnOnce(&mut Config),
+    ) -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let target = Target::Sqlite { path: folder.path().join("world.db") };
+        let store = Store::open(target, Options::default()).await.expect("the store opens");
+        let service = Service::new(Parts {
+            store: store.clone(),
+            bus,
+            clock,
+            entropy: Entropy::seeded(4),
+            node: NodeId::stored("node".into()),
+            profile: Profile::Documented,
+            quotas: false,
+        });
+        service.join(true).await.expect("the node joins");
+        put_application(&service, "app", None).await;
+        let mut config = Config { shards: 2, ..Config::default() };
+        change(&mut config);
+        let gateway = Gateway::new(service.clone(), config);
+        let running = tokio::spawn(gateway.clone().run()).abort_handle();
+        let (address, listening) = listen(gateway.clone()).await;
+        Self { service, gateway, hand, address, running, store, _folder: folder, listening }
+    }
+
+    /// Makes a user and walks through the sign-in.
+    pub async fn person(&self, name: &str) -> Person {
+        self.person_of("app", name).await
+    }
+
+    pub async fn person_of(&self, application: &str, name: &str) -> Person {
+        let channel = ChannelId::stored(name.to_owned());
+        let record = ChannelRecord {
+            channel_id: channel.clone(),
+            name: format!("{name} 님"),
+            image_url: None,
+            verified_mark: false,
+            real_name_verified: false,
+        };
+        self.service.put_channel(record, None).await.expect("the channel is made");
+        let request = self.service.sign_in_request(application, REDIRECT, "state").await;
+        let request = request.expect("the store answers").expect("it is registered");
+        let code = self.service.consent(&request, &channel).await.expect("consents");
+        let tokens = self.service.exchange_code(&request.application, code.expose(), "state").await;
+        let access = tokens.expect("the code is good").access;
+        let caller = self.service.authenticate_user(access.expose()).await.expect("the token is good");
+        Person { channel, caller }
+    }
+
+    pub async fn client_url(&self) -> String {
+        self.client_url_of("app").await
+    }
+
+    pub async fn client_url_of(&self, application: &str) -> String {
+        self.url(SessionOwner::Client { client_id: ClientId::stored(application.into()) }).await
+    }
+
+    pub async fn user_url(&self, person: &Person) -> String {
+        let Caller { client_id, channel_id, .. } = person.caller.clone();
+        self.url(SessionOwner::User { client_id, channel_id }).await
+    }
+
+    async fn url(&self, owner: SessionOwner) -> String {
+        self.service.issue_session_url(owner).await.expect("a URL is issued").expose().to_owned()
+    }
+
+    pub async fn subscribe(&self, person: &Person, key: &SessionKey, event: EventType) {
+        self.service.subscribe(&person.caller, key, event).await.expect("subscribes");
+    }
+
+    pub async fn unsubscribe(&self, person: &Person, key: &SessionKey, event: EventType) {
+        self.service.unsubscribe(&person.caller, key, event).await.expect("unsubscribes");
+    }
+
+    /// Posts a message in somebody's own chat.
+    pub async fn chat(&self, person: &Person, text: &str) {
+        let text = MessageText::parse(text.to_owned()).expect("a good message");
+        let posted =
+            self.service.post_chat(&person.channel, &person.channel, text, Emojis::new(), None).await;
+        posted.expect("it is posted");
+    }
+
+    pub fn stats(&self) -> Stats {
+        self.gateway.stats()
+    }
+
+    /// Sessions that are connected in the store.
+    pub async fn connected(&self) -> i64 {
+        let read = self.store.read(|tx| {
+            Box::pin(async move {
+                let sql = "SELECT COUNT(*) FROM sessions WHERE disconnected_at IS NULL";
+                tx.query_one(sql, &[]).await?.get::<i64>(0)
+            })
+        });
+        read.await.expect("the store answers")
+    }
+
+    /// Reasons of the sessions that ended, in the store, sorted.
+    pub async fn close_reasons(&self) -> Vec<String> {
+        let read = self.store.read(|tx| {
+            Box::pin(async move {
+                let sql = "SELECT close_reason FROM sessions WHERE disconnected_at IS NOT NULL ORDER BY 1";
+                let rows = tx.query(sql, &[]).await?;
+                rows.iter().map(|row| row.get::<String>(0)).collect::<Result<Vec<_>, _>>()
+            })
+        });
+        read.await.expect("the store answers")
+    }
+
+    /// The key of the only connected session, as a list would show it.
+    pub async fn listed_key(&self) -> SessionKey {
+        let read = self.store.read(|tx| {
+            Box::pin(async move {
+                let sql = "SELECT session_key FROM sessions WHERE disconnected_at IS NULL";
+                tx.query_one(sql, &[]).await?.get::<String>(0)
+            })
+        });
+        SessionKey::stored(read.await.expect("the store answers"))
+    }
+
+    /// Moves the clock on in steps of a second, letting everybody do what is due in between.
+    pub async fn pass(&self, seconds: u64) {
+        for _ in 0..seconds {
+            self.hand.advance(Duration::from_secs(1));
+            settle().await;
+        }
+    }
+
+    /// Waits until nothing of any session is left: in the hub, in the queues, in the store.
+    pub async fn empty(&self) {
+        eventually("every session is gone", async || {
+            let stats = self.stats();
+            stats.sessions() == 0 && stats.queued_bytes == 0 && self.connected().await == 0
+        })
+        .await;
+    }
+
+    /// Waits until a number of sessions ended for a reason.
+    pub async fn closed(&self, reason: CloseReason, count: u64) {
+        eventually(&format!("{count} ended for {reason}"), async || self.stats().closed(reason) == count)
+            .await;
+    }
+}
+
+pub async fn put_application(service: &Service, id: &str, profile: Option<Profile>) {
+    let record = ApplicationRecord {
+        client_id: ClientId::stored(id.into()),
+        name: id.into(),
+        organization_id: None,
+        redirect_uris: vec![domain::application::RedirectUri::parse(REDIRECT).expect("a good address")],
+        scopes: ScopeSet::of_users(),
+        profile,
+    };
+    service.put_application(record).await.expect("the application is made");
+}
+
+async fn listen(gateway: Gateway) -> (Address, JoinHandle<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let address = Address(listener.local_addr().expect("it is bound"));
+    let listening = tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let gateway = gateway.clone();
+            tokio::spawn(async move {
+                let service = service_fn(move |request| {
+                    let gateway = gateway.clone();
+                    async move { Ok::<_, std::convert::Infallible>(gateway.handle(request).await) }
+                });
+                let http = hyper::server::conn::http1::Builder::new();
+                let _ = http.serve_connection(TokioIo::new(stream), service).with_upgrades().await;
+            });
+        }
+    });
+    (address, listening)
+}
+
+/// Lets every task that can run do so.
+pub async fn settle() {
+    for _ in 0..20 {
+        tokio::task::yield_now().await;
+    }
+    tokio::time::sleep(Duration::from_millis(2)).await;
+}
+
+/// Waits for what has to come true.
+pub async fn eventually(what: &str, mut holds: impl AsyncFnMut() -> bool) {
+    let waiting = async {
+        while !holds().await {
+            settle().await;
+        }
+    };
+    assert!(tokio::time::timeout(PATIENCE, waiting).await.is_ok(), "not within {PATIENCE:?}: {what}");
+}
+
+/// A bus that loses what it is told to lose.
+#[derive(Default)]
+pub struct LossyBus {
+    inner: LocalBus,
+    pub losing: AtomicBool,
+}
+
+impl Bus for LossyBus {
+    fn publish(&self, message: Message) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        if self.losing.load(SeqCst) { Box::pin(async {}) } else { self.inner.publish(message) }
+    }
+
+    fn subscribe(&self) -> Subscriber {
+        self.inner.subscribe()
+    }
+}

@@ -1,0 +1,148 @@
+//! A websocket takes a polling session over: `2probe`, `3probe`, `5`. Until the `5` the session is as it was, so a
+//! failed probe costs it nothing.
+
+use std::sync::Arc;
+
+use hyper::upgrade::OnUpgrade;
+use socketio::upgrade::Step;
+use socketio::{CloseReason, Decoder, Event, Frame, Upgrade, websocket};
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+
+use crate::config::PROBE_BYTES;
+use crate::http::Denied;
+use crate::life::{bare_stream, guarded};
+use crate::poll::Takeover;
+use crate::session::{Link, Session, State, Wire};
+
+/// Claims the session for one websocket.
+pub(crate) fn begin(session: &Session) -> Result<(), Denied> {
+    let mut state = session.lock();
+    if state.io.ended.is_some() {
+        return Err(Denied::UnknownSid);
+    }
+    match &mut state.io.link {
+        Link::Polling(polling) if polling.takeover == Takeover::None => {
+            polling.takeover = Takeover::Begun;
+            Ok(())
+        }
+        Link::Polling(_) => Err(Denied::UpgradeUnderWay),
+        Link::Opening | Link::Websocket(_) | Link::Gone => Err(Denied::UnknownSid),
+    }
+}
+
+/// Leads the websocket through its probe, on a task of its own.
+pub(crate) async fn take_over(session: Arc<Session>, upgrade: OnUpgrade) {
+    let hub = session.hub.clone();
+    let failed = tokio::select! {
+        outcome = guarded(probe(&session, upgrade)) => {
+            outcome.unwrap_or(Err(CloseReason::InternalError)).err()
+        }
+        () = hub.service.clock().sleep(hub.config.upgrade_deadline) => Some(CloseReason::UpgradeFailed),
+    };
+    match failed {
+        None => hub.forget_sid(&session.sid),
+        Some(reason) => {
+            tracing::debug!(session_key = %session.key, %reason, "upgrade failed: the session polls on");
+            set_takeover(&mut session.lock(), Takeover::None);
+        }
+    }
+}
+
+fn set_takeover(state: &mut State, takeover: Takeover) {
+    if let Link::Polling(polling) = &mut state.io.link {
+        polling.takeover = takeover;
+        polling.wake();
+    }
+}
+
+/// A websocket before its session is its own.
+struct Candidate {
+    stream: Option<TcpStream>,
+    decoder: Decoder,
+    upgrade: Upgrade,
+}
+
+async fn probe(session: &Arc<Session>, upgrade: OnUpgrade) -> Result<(), CloseReason> {
+    let (stream, read) = bare_stream(&session.hub, upgrade).await?;
+    let decoder = Decoder::new(session.hub.config.message_bytes_max);
+    let mut candidate = Candidate { stream: Some(stream), decoder, upgrade: Upgrade::default() };
+    let mut input = read.to_vec();
+    loop {
+        let fed = candidate.feed(session, &mut input);
+        if let Err(reason) = fed {
+            candidate.close(reason).await;
+            return Err(reason);
+        }
+        let Some(stream) = &candidate.stream else { return Ok(()) };
+        input.resize(PROBE_BYTES, 0);
+        stream.readable().await.map_err(|_| CloseReason::TransportClosed)?;
+        match stream.try_read(&mut input) {
+            Ok(0) => return Err(CloseReason::TransportClosed),
+            Ok(read) => input.truncate(read),
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => input.clear(),
+            Err(_) => return Err(CloseReason::TransportClosed),
+        }
+    }
+}
+
+impl Candidate {
+    /// Takes what was read, up to the `5` for the hand-over and from there for the session, under one lock.
+    fn feed(&mut self, session: &Session, input: &mut [u8]) -> Result<(), CloseReason> {
+        let (Self { stream, decoder, upgrade }, now) = (self, session.hub.now_ms());
+        let mut guard = session.lock();
+        let state = &mut *guard;
+        let fed = decoder.decode(input, |event| match event {
+            // Without its stream the candidate has become the session's link.
+            event if stream.is_none() => state.on_event(session, now, event),
+            Event::Text(text) => match upgrade.on_packet(text)? {
+                Step::Probed => {
+                    set_takeover(state, Takeover::Probed);
+                    write(stream, Frame::PONG_PROBE.websocket())
+                }
+                Step::Upgraded => state.take_over(session, stream),
+            },
+            Event::Ping(payload) => write(stream, &websocket::pong(payload)),
+            Event::Pong => Ok(()),
+            Event::Binary(_) => Err(CloseReason::UpgradeFailed),
+            Event::Close(_) => Err(CloseReason::ClientGoodbye),
+        });
+        if stream.is_some() {
+            return fed;
+        }
+        // From the `5` on a mistake is the session's.
+        match (fed, &mut state.io.link) {
+            (Err(reason), _) => state.io.end(reason),
+            (Ok(()), Link::Websocket(wire)) => wire.decoder = std::mem::replace(decoder, Decoder::new(0)),
+            (Ok(()), _) => {}
+        }
+        Ok(())
+    }
+
+    async fn close(mut self, reason: CloseReason) {
+        if let Some(stream) = &mut self.stream {
+            let frame = websocket::close(reason.close_code(), reason.as_str());
+            // The peer may be gone; the deadline of the upgrade bounds the wait.
+            let _ = stream.write_all(&frame).await;
+            let _ = stream.shutdown().await;
+        }
+    }
+}
+
+/// The candidate's own answers are a few bytes each on an empty socket: if they do not fit, the peer does not read.
+fn write(stream: &Option<TcpStream>, bytes: &[u8]) -> Result<(), CloseReason> {
+    let written = stream.as_ref().and_then(|stream| stream.try_write(bytes).ok());
+    if written == Some(bytes.len()) { Ok(()) } else { Err(CloseReason::UpgradeFailed) }
+}
+
+impl State {
+    fn take_over(&mut self, session: &Session, stream: &mut Option<TcpStream>) -> Result<(), CloseReason> {
+        if !matches!(self.io.link, Link::Polling(_)) || self.io.ended.is_some() {
+            return Err(CloseReason::UpgradeFailed);
+        }
+        let Some(stream) = stream.take() else { return Err(CloseReason::UpgradeFailed) };
+        let decoder = Decoder::new(session.hub.config.message_bytes_max);
+        self.link_websocket(session, Wire { stream, decoder });
+        Ok(())
+    }
+}
