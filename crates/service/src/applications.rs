@@ -61,7 +61,8 @@ impl Service {
     }
 
     /// Makes or replaces an application. A new one gets a secret, which is never shown again. Scopes that it loses end
-    /// at once: the subscriptions that needed them are revoked.
+    /// at once: they leave the consents, so that only a new consent brings them back, and the subscriptions that needed
+    /// them are revoked.
     ///
     /// # Errors
     /// `Invalid` for a wrong name, too many redirect addresses, or an unknown organization.
@@ -72,8 +73,8 @@ impl Service {
         }
         let (now, secret) = (self.now(), ClientSecret::generate(self.random()));
         let hash = secret.hash();
-        let (made, changes) = self
-            .write(move |tx| {
+        let made = self
+            .write_then_publish(move |tx| {
                 Box::pin(async move {
                     let ApplicationRecord {
                         client_id,
@@ -90,11 +91,8 @@ impl Service {
                     });
                     let application = Application { client_id, name, organization, scopes, profile };
                     let client_id = &application.client_id;
-                    let before =
-                        tx.application(client_id).await?.map_or(ScopeSet::EMPTY, |before| before.scopes);
                     tx.put_application(&application, now).await.map_err(unknown_organization)?;
-                    let lost = before.without(application.scopes);
-                    let changes = subscriptions::revoke_for_lost_scopes(tx, client_id, lost).await?;
+                    let changes = subscriptions::revoke_outside(tx, client_id, application.scopes).await?;
                     tx.delete_redirect_uris(client_id).await?;
                     for uri in &redirect_uris {
                         tx.insert_redirect_uri(client_id, uri).await?;
@@ -107,7 +105,6 @@ impl Service {
                 })
             })
             .await?;
-        self.publish_changes(changes).await;
         Ok(made.then_some(secret))
     }
 

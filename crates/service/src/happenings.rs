@@ -81,28 +81,19 @@ impl Service {
             message_time: now,
             chat_channel_id: chat_channel_id(channel),
         };
-        let (channel, sender, mine) = (channel.clone(), sender.clone(), posted.clone());
-        let outcome = self
-            .write(move |tx| {
-                Box::pin(async move {
-                    let answer = format!("{} {}", mine.message_id, mine.message_time.as_millis());
-                    if let Some(answer) = idempotency::claim(tx, key.as_ref(), &answer, now).await? {
-                        return Ok(Err(earlier_message(&answer, mine.chat_channel_id)?));
-                    }
-                    let chat = chat_happening(tx, &channel, sender, text, emojis, &mine).await?;
-                    tx.insert_chat_message(&mine.message_id, &channel, &chat, &json(&chat.emojis)).await?;
-                    let happening = Happening::Chat(chat);
-                    Ok(Ok(Event { channel_id: channel, sent_at: now, happening }))
-                })
+        let (channel, sender) = (channel.clone(), sender.clone());
+        self.write_then_publish(move |tx| {
+            Box::pin(async move {
+                let answer = format!("{} {}", posted.message_id, posted.message_time.as_millis());
+                if let Some(answer) = idempotency::claim(tx, key.as_ref(), &answer, now).await? {
+                    return Ok((earlier_message(&answer, posted.chat_channel_id)?, Vec::new()));
+                }
+                let chat = chat_happening(tx, &channel, sender, text, emojis, &posted).await?;
+                tx.insert_chat_message(&posted.message_id, &channel, &chat, &json(&chat.emojis)).await?;
+                Ok((posted, event(channel, now, Happening::Chat(chat))))
             })
-            .await?;
-        match outcome {
-            Ok(event) => {
-                self.publish(Message::Event(Arc::new(event))).await;
-                Ok(posted)
-            }
-            Err(earlier) => Ok(earlier),
-        }
+        })
+        .await
     }
 
     /// Records a donation to `channel`.
@@ -121,21 +112,17 @@ impl Service {
         check_emojis(&donation.emojis)?;
         let (channel, now) = (channel.clone(), self.now());
         let id = MessageId::generate(now, self.random());
-        let event = self
-            .write(move |tx| {
-                Box::pin(async move {
-                    if idempotency::claim(tx, key.as_ref(), "", now).await?.is_some() {
-                        return Ok(None);
-                    }
-                    let donation = donation_happening(tx, &channel, donation).await?;
-                    tx.insert_donation(&id, &channel, &donation, &json(&donation.emojis), now).await?;
-                    let happening = Happening::Donation(donation);
-                    Ok(Some(Event { channel_id: channel, sent_at: now, happening }))
-                })
+        self.write_then_publish(move |tx| {
+            Box::pin(async move {
+                if idempotency::claim(tx, key.as_ref(), "", now).await?.is_some() {
+                    return Ok(((), Vec::new()));
+                }
+                let donation = donation_happening(tx, &channel, donation).await?;
+                tx.insert_donation(&id, &channel, &donation, &json(&donation.emojis), now).await?;
+                Ok(((), event(channel, now, Happening::Donation(donation))))
             })
-            .await?;
-        self.publish_event(event).await;
-        Ok(())
+        })
+        .await
     }
 
     /// Records a paid subscription to `channel`.
@@ -151,35 +138,30 @@ impl Service {
     ) -> Result<(), Error> {
         check_paid(&paid)?;
         let (channel, now) = (channel.clone(), self.now());
-        let event = self
-            .write(move |tx| {
-                Box::pin(async move {
-                    if idempotency::claim(tx, key.as_ref(), "", now).await?.is_some() {
-                        return Ok(None);
-                    }
-                    let nickname = name_of(tx, &channel, &paid.subscriber, "subscriberChannelId").await?;
-                    let subscription = SubscriptionHappening {
-                        subscriber_channel_id: paid.subscriber,
-                        subscriber_nickname: nickname,
-                        tier_no: paid.tier_no,
-                        tier_name: paid.tier_name,
-                        month: paid.month,
-                    };
-                    tx.put_subscriber(&channel, &subscription, now).await.map_err(not_found)?;
-                    let happening = Happening::Subscription(subscription);
-                    Ok(Some(Event { channel_id: channel, sent_at: now, happening }))
-                })
+        self.write_then_publish(move |tx| {
+            Box::pin(async move {
+                if idempotency::claim(tx, key.as_ref(), "", now).await?.is_some() {
+                    return Ok(((), Vec::new()));
+                }
+                let nickname = name_of(tx, &channel, &paid.subscriber, "subscriberChannelId").await?;
+                let subscription = SubscriptionHappening {
+                    subscriber_channel_id: paid.subscriber,
+                    subscriber_nickname: nickname,
+                    tier_no: paid.tier_no,
+                    tier_name: paid.tier_name,
+                    month: paid.month,
+                };
+                tx.put_subscriber(&channel, &subscription, now).await.map_err(not_found)?;
+                Ok(((), event(channel, now, Happening::Subscription(subscription))))
             })
-            .await?;
-        self.publish_event(event).await;
-        Ok(())
+        })
+        .await
     }
+}
 
-    async fn publish_event(&self, event: Option<Event>) {
-        if let Some(event) = event {
-            self.publish(Message::Event(Arc::new(event))).await;
-        }
-    }
+/// What the sessions that subscribed to `channel_id` are to be told.
+fn event(channel_id: ChannelId, sent_at: Timestamp, happening: Happening) -> Vec<Message> {
+    vec![Message::Event(Arc::new(Event { channel_id, sent_at, happening }))]
 }
 
 async fn chat_happening(

@@ -17,8 +17,9 @@ pub enum NodeStanding {
 }
 
 impl Service {
-    /// Puts this node on the list. A node that has the store to itself strikes every other one off, and all sessions
-    /// that are still open on paper end: their sockets died with the process that held them.
+    /// Puts this node on the list, and ends the sessions that are open on paper only: those of an earlier life of this
+    /// node and of nodes that are not on the list. A node that has the store to itself strikes every other one off
+    /// first. Gives how many sessions that were.
     pub async fn join(&self, alone: bool) -> Result<u64, Error> {
         let (node, now) = (self.node().clone(), self.now());
         self.write(move |tx| {
@@ -26,8 +27,10 @@ impl Service {
                 if alone {
                     tx.forget_other_nodes(&node).await?;
                 }
+                tx.forget_node(&node).await?;
+                let ended = tx.disconnect_sessions_of_dead_nodes(now).await?;
                 tx.register_node(&node, now).await?;
-                Ok(tx.disconnect_sessions_of_dead_nodes(now).await?)
+                Ok(ended)
             })
         })
         .await
@@ -36,26 +39,48 @@ impl Service {
     /// Says that this node lives, strikes off those that were silent for 20 seconds, and ends their sessions.
     pub async fn heartbeat(&self) -> Result<NodeStanding, Error> {
         let (node, now) = (self.node().clone(), self.now());
+        let standing = self
+            .write(move |tx| {
+                Box::pin(async move {
+                    if tx.node_heartbeat(&node, now).await? {
+                        return Ok(NodeStanding::Alive);
+                    }
+                    // Sessions that connected before this node heard of its end go too.
+                    tx.disconnect_sessions_of_dead_nodes(now).await?;
+                    tx.register_node(&node, now).await?;
+                    Ok(NodeStanding::WasStruckOff)
+                })
+            })
+            .await?;
+        // In a transaction of its own: two nodes that each held their own row here would wait for each other's.
+        self.strike_off_silent_nodes(now).await?;
+        Ok(standing)
+    }
+
+    async fn strike_off_silent_nodes(&self, now: Timestamp) -> Result<(), Error> {
         self.write(move |tx| {
             Box::pin(async move {
-                let alive = tx.node_heartbeat(&node, now).await?;
-                if !alive {
-                    tx.register_node(&node, now).await?;
-                }
                 if tx.forget_silent_nodes(now.plus_ms(-NODE_DEAD_AFTER_MS)).await? > 0 {
                     let ended = tx.disconnect_sessions_of_dead_nodes(now).await?;
                     tracing::warn!(ended, "a node died: its sessions were disconnected");
                 }
-                Ok(if alive { NodeStanding::Alive } else { NodeStanding::WasStruckOff })
+                Ok(())
             })
         })
         .await
     }
 
-    /// Takes this node off the list, after its last session has ended.
+    /// Takes this node off the list, and ends the sessions that it could not end one by one.
     pub async fn leave(&self) -> Result<(), Error> {
-        let node = self.node().clone();
-        self.write(move |tx| Box::pin(async move { Ok(tx.forget_node(&node).await?) })).await
+        let (node, now) = (self.node().clone(), self.now());
+        self.write(move |tx| {
+            Box::pin(async move {
+                tx.forget_node(&node).await?;
+                tx.disconnect_sessions_of_dead_nodes(now).await?;
+                Ok(())
+            })
+        })
+        .await
     }
 
     /// Deletes what is over. Gives how many rows that were; more may be left when it gives a full load of one kind.

@@ -22,7 +22,8 @@ use std::sync::Arc;
 
 use bus::{Bus, Message};
 use domain::{NodeId, Profile, Timestamp};
-use store::{BoxFuture, Store, Tx};
+use store::{BoxFuture, Store, StoreError, Tx};
+use tracing::Instrument;
 
 pub use clock::{Clock, ManualClock};
 pub use entropy::Entropy;
@@ -134,6 +135,36 @@ impl Service {
         self.0.store.write(work).await
     }
 
+    /// One transaction and, after its commit, the messages that it gave, in order. A caller that stops waiting, as when
+    /// its client hangs up, stops neither: what was committed is told.
+    async fn write_then_publish<T, F>(&self, work: F) -> Result<T, Error>
+    where
+        F: for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<(T, Vec<Message>), Error>> + Send + 'static,
+        T: Send + 'static,
+    {
+        let service = self.clone();
+        self.see_through(async move {
+            let (value, messages) = service.write(work).await?;
+            for message in messages {
+                service.0.bus.publish(message).await;
+            }
+            Ok(value)
+        })
+        .await
+    }
+
+    /// Runs work to its end whether or not the caller waits for it.
+    async fn see_through<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, Error>> + Send + 'static,
+    ) -> Result<T, Error> {
+        let done = tokio::spawn(work.in_current_span()).await;
+        done.unwrap_or_else(|stopped| {
+            let error = if stopped.is_panic() { StoreError::Panicked } else { StoreError::CommitUnknown };
+            Err(error.into())
+        })
+    }
+
     /// Reads.
     async fn read<T, F>(&self, work: F) -> Result<T, Error>
     where
@@ -145,9 +176,5 @@ impl Service {
 
     fn random<const N: usize>(&self) -> [u8; N] {
         self.0.entropy.bytes()
-    }
-
-    async fn publish(&self, message: Message) {
-        self.0.bus.publish(message).await;
     }
 }

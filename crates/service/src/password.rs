@@ -37,8 +37,14 @@ impl Passwords {
         self.beside(move || verify(&password, &stored)).await.unwrap_or(false) && known
     }
 
+    /// The permit goes with the work, which cannot be stopped: callers that come and go do not add to it.
     async fn beside<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
-        let _permit = self.at_once.acquire().await.ok()?;
+        let permit = self.at_once.clone().acquire_owned().await.ok()?;
+        let work = move || {
+            let done = work();
+            drop(permit);
+            done
+        };
         tokio::task::spawn_blocking(work).await.ok()
     }
 }
@@ -61,6 +67,30 @@ fn verify(password: &str, stored: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn callers_that_leave_do_not_let_more_work_in() {
+        let passwords = Arc::new(Passwords::new(Entropy::seeded(1)));
+        let (release, released) = std::sync::mpsc::channel::<()>();
+        let (start, started) = tokio::sync::oneshot::channel();
+        let caller = tokio::spawn({
+            let passwords = passwords.clone();
+            async move {
+                let work = move || {
+                    let _ = start.send(());
+                    let _ = released.recv();
+                };
+                passwords.beside(work).await
+            }
+        });
+        started.await.expect("the work starts");
+        caller.abort();
+        assert!(caller.await.is_err());
+        assert_eq!(passwords.at_once.available_permits(), AT_ONCE - 1);
+        drop(release);
+        let all = passwords.at_once.acquire_many(AT_ONCE as u32).await;
+        assert!(all.is_ok(), "the permit comes back with the end of the work");
+    }
 
     #[tokio::test]
     async fn only_the_right_password_opens() {

@@ -11,6 +11,9 @@ use domain::quota::{Quota, Standing};
 /// Buckets kept at once, over all shards: 16 MiB at the most.
 pub const BUCKETS_MAX: usize = 262_144;
 const SHARDS: usize = 16;
+/// The pause between two looks through a full shard for buckets to forget, in microseconds: 1 second. Without it every
+/// made-up caller would cost such a look.
+const FORGET_PAUSE_US: u64 = 1_000_000;
 
 /// What a quota counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -36,7 +39,26 @@ pub enum Counted {
 pub struct Quotas {
     enforced: bool,
     hasher: RandomState,
-    shards: [Mutex<HashMap<u64, u64>>; SHARDS],
+    shards: [Mutex<Shard>; SHARDS],
+}
+
+#[derive(Debug, Default)]
+struct Shard {
+    /// By caller, the moment at which the bucket is full again.
+    buckets: HashMap<u64, u64>,
+    /// When full buckets may be forgotten next.
+    forget_at: u64,
+}
+
+impl Shard {
+    fn has_room_for(&mut self, key: u64, now: u64) -> bool {
+        let full = |buckets: &HashMap<u64, u64>| buckets.len() >= BUCKETS_MAX / SHARDS;
+        if full(&self.buckets) && !self.buckets.contains_key(&key) && now >= self.forget_at {
+            self.buckets.retain(|_, full_at| *full_at > now);
+            self.forget_at = now.saturating_add(FORGET_PAUSE_US);
+        }
+        !full(&self.buckets) || self.buckets.contains_key(&key)
+    }
 }
 
 impl Quotas {
@@ -68,15 +90,12 @@ impl Quotas {
         let key = self.hasher.hash_one((counted, caller));
         let now = u64::try_from(now.as_micros()).unwrap_or(u64::MAX);
         let shard = &self.shards[usize::try_from(key % SHARDS as u64).unwrap_or(0)];
-        let mut buckets = shard.lock().unwrap_or_else(PoisonError::into_inner);
-        if buckets.len() >= BUCKETS_MAX / SHARDS && !buckets.contains_key(&key) {
-            buckets.retain(|_, full_at| *full_at > now);
-            if buckets.len() >= BUCKETS_MAX / SHARDS {
-                // Every bucket is in use, so somebody makes callers up. Nobody is locked out for that.
-                return Some(act(&mut 0, now));
-            }
+        let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
+        if !shard.has_room_for(key, now) {
+            // Every bucket is in use, so somebody makes callers up. Nobody is locked out for that.
+            return Some(act(&mut 0, now));
         }
-        Some(act(buckets.entry(key).or_insert(0), now))
+        Some(act(shard.buckets.entry(key).or_insert(0), now))
     }
 }
 
@@ -106,8 +125,16 @@ mod tests {
         for caller in 0..BUCKETS_MAX * 2 {
             quotas.take(Counted::Client, &caller.to_string(), ONE, Duration::from_secs(1));
         }
-        let kept: usize = quotas.shards.iter().map(|shard| shard.lock().expect("not poisoned").len()).sum();
-        assert!(kept <= BUCKETS_MAX);
+        let kept = || -> usize {
+            quotas.shards.iter().map(|shard| shard.lock().expect("not poisoned").buckets.len()).sum()
+        };
+        assert!(kept() <= BUCKETS_MAX);
+        // Two minutes on they are all full again, and make room.
+        let later = Duration::from_secs(121);
+        for caller in 0..SHARDS * 20 {
+            quotas.take(Counted::Client, &format!("later {caller}"), ONE, later);
+        }
+        assert!(kept() <= SHARDS * 20);
     }
 
     #[test]

@@ -7,6 +7,9 @@ use domain::{Profile, Refusal, SessionKey};
 
 use crate::{Error, Page, Service};
 
+/// Why a session ended whose peer went away during the handshake, as the sockets' own table of reasons calls it.
+const ABANDONED: &str = "transport_closed";
+
 /// A session whose socket may open.
 #[derive(Clone, Debug)]
 pub struct ConnectedSession {
@@ -16,6 +19,42 @@ pub struct ConnectedSession {
     pub owner: SessionOwner,
     /// How its events are spelled.
     pub profile: Profile,
+}
+
+/// One page of a session list.
+#[derive(Clone, Debug)]
+pub struct SessionPage {
+    /// The sessions.
+    pub sessions: Vec<SessionListing>,
+    /// How many there are on all pages, when that was asked for.
+    pub total: Option<i64>,
+}
+
+/// A session on paper that nobody may be there to open a socket for.
+struct Unclaimed {
+    service: Service,
+    session: Option<ConnectedSession>,
+}
+
+impl Unclaimed {
+    fn claim(mut self) -> Option<ConnectedSession> {
+        self.session.take()
+    }
+}
+
+impl Drop for Unclaimed {
+    fn drop(&mut self) {
+        let Some(session) = self.session.take() else { return };
+        let service = self.service.clone();
+        // Without a runtime the process is about to end, and the node's sessions with it.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move {
+                if let Err(error) = service.disconnect_session(&session.session_key, ABANDONED).await {
+                    tracing::warn!(%error, "an abandoned session stays on paper until its node ends");
+                }
+            });
+        }
+    }
 }
 
 impl Service {
@@ -44,7 +83,18 @@ impl Service {
     /// # Errors
     /// [`Refusal::Unauthorized`] when the URL is unknown, used or expired; [`Refusal::TooManySessions`] when as many
     /// sessions are connected as the owner may have, in which case the URL stays good for another try.
+    ///
+    /// A caller that stops waiting leaves no session behind; one that has it must end it.
     pub async fn connect_session(&self, token: &str) -> Result<ConnectedSession, Error> {
+        let (service, token) = (self.clone(), token.to_owned());
+        let unclaimed = self.see_through(async move {
+            let session = Some(service.register_session(&token).await?);
+            Ok(Unclaimed { service, session })
+        });
+        unclaimed.await?.claim().ok_or(Refusal::Internal.into())
+    }
+
+    async fn register_session(&self, token: &str) -> Result<ConnectedSession, Error> {
         let hash = SessionUrlToken::presented(token).ok_or(Refusal::Unauthorized)?.hash();
         let (now, node) = (self.now(), self.node().clone());
         let session_key = SessionKey::generate(now, self.random());
@@ -84,10 +134,23 @@ impl Service {
         self.read(move |tx| Box::pin(async move { Ok(tx.session_changes_after(&key, after).await?) })).await
     }
 
-    /// One page of the caller's own sessions, newest first; disconnected ones for 90 days (spec 2, "Session").
-    pub async fn sessions(&self, owner: SessionOwner, page: Page) -> Result<Vec<SessionListing>, Error> {
+    /// One page of the caller's own sessions, newest first; disconnected ones for 90 days (spec 2, "Session"). `counted`
+    /// asks for the number of all of them too.
+    pub async fn sessions(
+        &self,
+        owner: SessionOwner,
+        page: Page,
+        counted: bool,
+    ) -> Result<SessionPage, Error> {
         let ended_after = self.now().plus_ms(-DISCONNECTED_SESSION_VISIBLE_MS);
-        self.read(move |tx| Box::pin(async move { Ok(tx.sessions_of(&owner, ended_after, page).await?) }))
-            .await
+        self.read(move |tx| {
+            Box::pin(async move {
+                let sessions = tx.sessions_of(&owner, ended_after, page).await?;
+                let total =
+                    if counted { Some(tx.count_sessions_of(&owner, ended_after).await?) } else { None };
+                Ok(SessionPage { sessions, total })
+            })
+        })
+        .await
     }
 }

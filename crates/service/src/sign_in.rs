@@ -6,6 +6,7 @@ use domain::secret::{AuthCode, BrowserToken, SecretHash};
 use domain::token::TokenFamily;
 use domain::{ChannelId, ClientId};
 use store::queries::browser_sessions::SignedIn;
+use store::queries::channels::Person;
 use store::queries::tokens::NewCode;
 
 use crate::{Error, Service};
@@ -68,13 +69,10 @@ impl Service {
 
     /// Signs a browser in with login and password; `None` when they do not match. An unknown login takes as long.
     pub async fn sign_in(&self, login: &str, password: &str) -> Result<Option<BrowserToken>, Error> {
-        if login.len() > CREDENTIAL_BYTES_MAX || password.len() > CREDENTIAL_BYTES_MAX || login.contains('\0')
-        {
+        if password.len() > CREDENTIAL_BYTES_MAX {
             return Ok(None);
         }
-        let login = login.to_owned();
-        let person =
-            self.read(move |tx| Box::pin(async move { Ok(tx.person_by_login(&login).await?) })).await?;
+        let person = self.person(login).await?;
         let (channel, stored) = person.map(|p| (p.channel_id, p.password_hash)).unzip();
         match (self.0.passwords.verify(password.to_owned(), stored).await, channel) {
             (true, Some(channel)) => Ok(Some(self.open_browser_session(channel).await?)),
@@ -84,13 +82,19 @@ impl Service {
 
     /// Signs a browser in as a seeded person, without a password: for the sandbox's list of people only.
     pub async fn sign_in_as(&self, login: &str) -> Result<Option<BrowserToken>, Error> {
-        let login = login.to_owned();
-        let person =
-            self.read(move |tx| Box::pin(async move { Ok(tx.person_by_login(&login).await?) })).await?;
-        match person {
+        match self.person(login).await? {
             Some(person) => Ok(Some(self.open_browser_session(person.channel_id).await?)),
             None => Ok(None),
         }
+    }
+
+    async fn person(&self, login: &str) -> Result<Option<Person>, Error> {
+        // Nobody has a login that the store cannot hold.
+        if login.len() > CREDENTIAL_BYTES_MAX || login.contains('\0') {
+            return Ok(None);
+        }
+        let login = login.to_owned();
+        self.read(move |tx| Box::pin(async move { Ok(tx.person_by_login(&login).await?) })).await
     }
 
     async fn open_browser_session(&self, channel: ChannelId) -> Result<BrowserToken, Error> {

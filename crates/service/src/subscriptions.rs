@@ -47,38 +47,28 @@ impl Service {
         kind: ChangeKind,
     ) -> Result<(), Error> {
         let (caller, key, now) = (caller.clone(), session_key.clone(), self.now());
-        let change = self
-            .write(move |tx| {
-                Box::pin(async move {
-                    still_allowed(tx, &caller, event).await?;
-                    let (client_id, channel_id) = (&caller.client_id, &caller.channel_id);
-                    let version = tx
-                        .next_session_version(&key, client_id, channel_id)
-                        .await?
-                        .ok_or(Refusal::NotFound)?;
-                    match kind {
-                        ChangeKind::Subscribed => {
-                            tx.put_subscription(&key, event, &caller, now).await?;
-                            if tx.count_subscriptions(&key).await? > SUBSCRIPTIONS_PER_SESSION_MAX {
-                                return Err(Error::from(Refusal::TooManySubscriptions));
-                            }
-                        }
-                        ChangeKind::Unsubscribed | ChangeKind::Revoked => {
-                            tx.delete_subscription(&key, event, channel_id).await?;
+        self.write_then_publish(move |tx| {
+            Box::pin(async move {
+                still_allowed(tx, &caller, event).await?;
+                let (client_id, channel_id) = (&caller.client_id, &caller.channel_id);
+                let version =
+                    tx.next_session_version(&key, client_id, channel_id).await?.ok_or(Refusal::NotFound)?;
+                match kind {
+                    ChangeKind::Subscribed => {
+                        tx.put_subscription(&key, event, &caller, now).await?;
+                        if tx.count_subscriptions(&key).await? > SUBSCRIPTIONS_PER_SESSION_MAX {
+                            return Err(Error::from(Refusal::TooManySubscriptions));
                         }
                     }
-                    log_change(tx, &key, version, kind, event, channel_id).await
-                })
+                    ChangeKind::Unsubscribed | ChangeKind::Revoked => {
+                        tx.delete_subscription(&key, event, channel_id).await?;
+                    }
+                }
+                let change = log_change(tx, &key, version, kind, event, channel_id).await?;
+                Ok(((), vec![change]))
             })
-            .await?;
-        self.publish_changes(vec![(session_key.clone(), change)]).await;
-        Ok(())
-    }
-
-    pub(crate) async fn publish_changes(&self, changes: Vec<(SessionKey, SessionChange)>) {
-        for (session_key, change) in changes {
-            self.publish(Message::SessionChanged { session_key, change }).await;
-        }
+        })
+        .await
     }
 }
 
@@ -102,23 +92,24 @@ async fn log_change(
     kind: ChangeKind,
     event_type: EventType,
     channel_id: &ChannelId,
-) -> Result<SessionChange, Error> {
+) -> Result<Message, Error> {
     let subscription = Subscription { event_type, channel_id: channel_id.clone() };
     let change = SessionChange { version, kind, subscription };
     tx.insert_session_change(key, &change).await?;
     if version % FORGET_EVERY == 0 {
         tx.forget_session_changes(key, version - CHANGES_KEPT).await?;
     }
-    Ok(change)
+    Ok(Message::SessionChanged { session_key: key.clone(), change })
 }
 
-/// Revokes what stands on the tokens of a client and a user, or of one family. The consent must be locked.
+/// Revokes what stands on the tokens of a client and a user, or of one family, and gives what is to be told of it. The
+/// consent must be locked.
 pub(crate) async fn revoke_standing_on(
     tx: &mut Tx,
     client_id: &ClientId,
     channel_id: &ChannelId,
     family: Option<&TokenFamily>,
-) -> Result<Vec<(SessionKey, SessionChange)>, Error> {
+) -> Result<Vec<Message>, Error> {
     let mut changes = Vec::new();
     for (key, event) in tx.subscriptions_standing_on(client_id, channel_id, family).await? {
         changes.extend(revoke(tx, client_id, channel_id, &key, event).await?);
@@ -126,22 +117,24 @@ pub(crate) async fn revoke_standing_on(
     Ok(changes)
 }
 
-/// Revokes what needed scopes that an application no longer has. All consents to it are locked first, so that a
-/// subscribe call that was let in before either is seen here or sees the new scopes.
-pub(crate) async fn revoke_for_lost_scopes(
+/// Revokes what needs scopes that an application does not have any more. The consents that held one are narrowed first,
+/// which locks them: a subscribe call that was let in before either is seen here or finds the narrower consent.
+pub(crate) async fn revoke_outside(
     tx: &mut Tx,
     client_id: &ClientId,
-    lost: ScopeSet,
-) -> Result<Vec<(SessionKey, SessionChange)>, Error> {
+    scopes: ScopeSet,
+) -> Result<Vec<Message>, Error> {
+    tx.narrow_consents(client_id, scopes).await?;
+    let mut standing = Vec::new();
+    for event in EventType::ALL.into_iter().filter(|event| !scopes.contains(event.scope())) {
+        let found = tx.subscriptions_of_client(client_id, event).await?;
+        standing.extend(found.into_iter().map(|(key, channel_id)| (key, event, channel_id)));
+    }
+    // Sessions are locked in one order everywhere, so that two revocations cannot wait for each other.
+    standing.sort();
     let mut changes = Vec::new();
-    let lost_events = EventType::ALL.into_iter().filter(|event| lost.contains(event.scope()));
-    for (index, event) in lost_events.enumerate() {
-        if index == 0 {
-            tx.lock_consents_to(client_id).await?;
-        }
-        for (key, channel_id) in tx.subscriptions_of_client(client_id, event).await? {
-            changes.extend(revoke(tx, client_id, &channel_id, &key, event).await?);
-        }
+    for (key, event, channel_id) in standing {
+        changes.extend(revoke(tx, client_id, &channel_id, &key, event).await?);
     }
     Ok(changes)
 }
@@ -153,9 +146,8 @@ async fn revoke(
     channel_id: &ChannelId,
     key: &SessionKey,
     event: EventType,
-) -> Result<Option<(SessionKey, SessionChange)>, Error> {
+) -> Result<Option<Message>, Error> {
     let Some(version) = tx.next_session_version(key, client_id, channel_id).await? else { return Ok(None) };
     tx.delete_subscription(key, event, channel_id).await?;
-    let change = log_change(tx, key, version, ChangeKind::Revoked, event, channel_id).await?;
-    Ok(Some((key.clone(), change)))
+    Ok(Some(log_change(tx, key, version, ChangeKind::Revoked, event, channel_id).await?))
 }

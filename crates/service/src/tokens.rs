@@ -1,11 +1,11 @@
 //! Tokens: checking, buying, refreshing, revoking (spec 3, 4.1, 5; decisions 3).
 
+use bus::Message;
 use domain::application::Application;
 use domain::limits::{ACCESS_TOKEN_LIFETIME_MS, REFRESH_TOKEN_LIFETIME_MS};
 use domain::secret::{AccessToken, AuthCode, RefreshToken, SecretHash};
-use domain::session::SessionChange;
 use domain::token::{Caller, Presented, TokenFamily};
-use domain::{ChannelId, ClientId, Refusal, ScopeSet, SessionKey, Timestamp};
+use domain::{ChannelId, ClientId, Refusal, ScopeSet, Timestamp};
 use store::Tx;
 use store::queries::tokens::{NewToken, StoredCredential};
 
@@ -26,9 +26,12 @@ pub struct IssuedTokens {
 enum Outcome {
     Issued(ScopeSet),
     Dead,
-    /// It was used long ago: what it bought is gone, and these sessions lost subscriptions.
-    Stolen(Vec<(SessionKey, SessionChange)>),
+    /// It was used long ago: what it bought is gone.
+    Stolen,
 }
+
+/// Nothing changed, and there is nobody to tell.
+const DEAD: (Outcome, Vec<Message>) = (Outcome::Dead, Vec::new());
 
 impl Service {
     /// Who holds an access token (spec 5, user mode).
@@ -59,32 +62,31 @@ impl Service {
         let pair = self.new_pair();
         let (application, now, hashes) = (application.clone(), self.now(), pair.hashes());
         let outcome = self
-            .write(move |tx| {
+            .write_then_publish(move |tx| {
                 Box::pin(async move {
-                    let Some((found, code_state)) = tx.code(&code).await? else { return Ok(Outcome::Dead) };
+                    let Some((found, code_state)) = tx.code(&code).await? else { return Ok(DEAD) };
                     if found.client_id != application.client_id || !code_state.matches(&state) {
-                        return Ok(Outcome::Dead);
+                        return Ok(DEAD);
                     }
-                    let Some(consented) = tx.lock_consent(&found.client_id, &found.channel_id).await? else {
-                        return Ok(Outcome::Dead);
+                    let (client_id, channel_id) = (&found.client_id, &found.channel_id);
+                    let Some(consented) = tx.lock_consent(client_id, channel_id).await? else {
+                        return Ok(DEAD);
                     };
                     match found.single_use.presented(now) {
                         Presented::Fresh if tx.use_code(&code, now).await? => {
                             insert_pair(tx, &found, &hashes, now).await?;
-                            Ok(Outcome::Issued(consented.and(application.scopes)))
+                            Ok((Outcome::Issued(consented.and(application.scopes)), Vec::new()))
                         }
-                        Presented::Fresh | Presented::Dead => Ok(Outcome::Dead),
+                        Presented::Fresh | Presented::Dead => Ok(DEAD),
                         Presented::Stolen => {
-                            let (client_id, channel_id) = (&found.client_id, &found.channel_id);
-                            Ok(Outcome::Stolen(
-                                end_tokens(tx, client_id, channel_id, Some(&found.family)).await?,
-                            ))
+                            let ended = end_tokens(tx, client_id, channel_id, Some(&found.family)).await?;
+                            Ok((Outcome::Stolen, ended))
                         }
                     }
                 })
             })
             .await?;
-        self.conclude(outcome, pair, Refusal::BadCode).await
+        conclude(outcome, pair, Refusal::BadCode)
     }
 
     /// Exchanges a refresh token for the next pair of tokens.
@@ -101,29 +103,30 @@ impl Service {
         let pair = self.new_pair();
         let (application, now, hashes) = (application.clone(), self.now(), pair.hashes());
         let outcome = self
-            .write(move |tx| {
+            .write_then_publish(move |tx| {
                 Box::pin(async move {
-                    let Some(found) = tx.refresh_token(&token).await? else { return Ok(Outcome::Dead) };
-                    if found.client_id != application.client_id {
-                        return Ok(Outcome::Dead);
+                    let Some(found) = tx.refresh_token(&token).await? else { return Ok(DEAD) };
+                    let (client_id, channel_id) = (&found.client_id, &found.channel_id);
+                    if *client_id != application.client_id {
+                        return Ok(DEAD);
                     }
-                    let Some(consented) = tx.lock_consent(&found.client_id, &found.channel_id).await? else {
-                        return Ok(Outcome::Dead);
+                    let Some(consented) = tx.lock_consent(client_id, channel_id).await? else {
+                        return Ok(DEAD);
                     };
                     match found.single_use.presented(now) {
                         Presented::Fresh if tx.use_refresh_token(&token, now).await? => {
                             insert_pair(tx, &found, &hashes, now).await?;
-                            Ok(Outcome::Issued(consented.and(application.scopes)))
+                            Ok((Outcome::Issued(consented.and(application.scopes)), Vec::new()))
                         }
-                        Presented::Fresh | Presented::Dead => Ok(Outcome::Dead),
-                        Presented::Stolen => Ok(Outcome::Stolen(
-                            end_tokens(tx, &found.client_id, &found.channel_id, None).await?,
-                        )),
+                        Presented::Fresh | Presented::Dead => Ok(DEAD),
+                        Presented::Stolen => {
+                            Ok((Outcome::Stolen, end_tokens(tx, client_id, channel_id, None).await?))
+                        }
                     }
                 })
             })
             .await?;
-        self.conclude(outcome, pair, Refusal::InvalidToken).await
+        conclude(outcome, pair, Refusal::InvalidToken)
     }
 
     /// Revokes every token of the client and user that a token of either kind belongs to. A token that is unknown, or
@@ -131,42 +134,34 @@ impl Service {
     pub async fn revoke(&self, application: &Application, token: &str) -> Result<(), Error> {
         let Some(token) = AccessToken::presented(token) else { return Ok(()) };
         let (hash, client_id) = (token.hash(), application.client_id.clone());
-        let changes = self
-            .write(move |tx| {
-                Box::pin(async move {
-                    match tx.token_holder(&hash).await? {
-                        Some((holder, channel)) if holder == client_id => {
-                            tx.lock_consent(&client_id, &channel).await?;
-                            end_tokens(tx, &client_id, &channel, None).await
-                        }
-                        _ => Ok(Vec::new()),
+        self.write_then_publish(move |tx| {
+            Box::pin(async move {
+                let ended = match tx.token_holder(&hash).await? {
+                    Some((holder, channel)) if holder == client_id => {
+                        tx.lock_consent(&client_id, &channel).await?;
+                        end_tokens(tx, &client_id, &channel, None).await?
                     }
-                })
+                    _ => Vec::new(),
+                };
+                Ok(((), ended))
             })
-            .await?;
-        self.publish_changes(changes).await;
-        Ok(())
-    }
-
-    async fn conclude(&self, outcome: Outcome, pair: Pair, refusal: Refusal) -> Result<IssuedTokens, Error> {
-        match outcome {
-            Outcome::Issued(scopes) => {
-                Ok(IssuedTokens { access: pair.access, refresh: pair.refresh, scopes })
-            }
-            Outcome::Dead => Err(refusal.into()),
-            Outcome::Stolen(changes) => {
-                tracing::warn!(
-                    sessions = changes.len(),
-                    "a used-up credential came back: its tokens were revoked"
-                );
-                self.publish_changes(changes).await;
-                Err(refusal.into())
-            }
-        }
+        })
+        .await
     }
 
     fn new_pair(&self) -> Pair {
         Pair { access: AccessToken::generate(self.random()), refresh: RefreshToken::generate(self.random()) }
+    }
+}
+
+fn conclude(outcome: Outcome, pair: Pair, refusal: Refusal) -> Result<IssuedTokens, Error> {
+    match outcome {
+        Outcome::Issued(scopes) => Ok(IssuedTokens { access: pair.access, refresh: pair.refresh, scopes }),
+        Outcome::Dead => Err(refusal.into()),
+        Outcome::Stolen => {
+            tracing::warn!("a used-up credential came back: the tokens that grew out of it were revoked");
+            Err(refusal.into())
+        }
     }
 }
 
@@ -205,13 +200,14 @@ async fn insert_pair(
     Ok(())
 }
 
-/// Ends the tokens of a client and a user, and the subscriptions that stood on them. The consent must be locked.
+/// Ends the tokens of a client and a user, and the subscriptions that stood on them; gives what is to be told of it. The
+/// consent must be locked.
 async fn end_tokens(
     tx: &mut Tx,
     client_id: &ClientId,
     channel_id: &ChannelId,
     family: Option<&TokenFamily>,
-) -> Result<Vec<(SessionKey, SessionChange)>, Error> {
+) -> Result<Vec<Message>, Error> {
     tx.delete_tokens(client_id, channel_id, family).await?;
     crate::subscriptions::revoke_standing_on(tx, client_id, channel_id, family).await
 }

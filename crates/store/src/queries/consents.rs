@@ -12,7 +12,8 @@ const PUT: &str = "
 const LOCK: &str = "
     UPDATE consents SET version = version + 1 WHERE client_id = $1 AND channel_id = $2 RETURNING scopes";
 
-const LOCK_ALL: &str = "UPDATE consents SET version = version + 1 WHERE client_id = $1";
+const NARROW: &str = "
+    UPDATE consents SET scopes = scopes & $2, version = version + 1 WHERE client_id = $1 AND scopes & $2 <> scopes";
 
 impl Tx {
     /// Records what the user consents to now, in place of what was consented to before. Locks the row.
@@ -38,9 +39,13 @@ impl Tx {
         row.map(|row| Ok(ScopeSet::from_stored(row.get(0)?))).transpose()
     }
 
-    /// Locks every consent to an application for the rest of the transaction.
-    pub async fn lock_consents_to(&mut self, client_id: &ClientId) -> Result<(), StoreError> {
-        self.execute(LOCK_ALL, params![client_id]).await?;
-        Ok(())
+    /// Takes out of every consent to an application what stands outside `scopes`, and locks those consents for the rest
+    /// of the transaction. Gives how many there were.
+    pub async fn narrow_consents(
+        &mut self,
+        client_id: &ClientId,
+        scopes: ScopeSet,
+    ) -> Result<u64, StoreError> {
+        self.execute(NARROW, params![client_id, scopes.to_stored()]).await
     }
 }

@@ -49,12 +49,25 @@ macro_rules! list_sql {
                  ORDER BY connected_at DESC, session_key DESC LIMIT $4 OFFSET $5
              ) p
              LEFT JOIN session_subscriptions s ON s.session_key = p.session_key
-             ORDER BY p.connected_at DESC, p.session_key DESC, s.created_at, s.event_type"
+             ORDER BY p.connected_at DESC, p.session_key DESC, s.created_at, s.event_type, s.channel_id"
         )
     };
 }
 const LIST_OF_USER: &str = list_sql!("channel_id = $2");
 const LIST_OF_CLIENT: &str = list_sql!("channel_id IS NULL AND CAST($2 AS TEXT) IS NULL");
+
+/// How many sessions the lists show in all.
+macro_rules! count_sql {
+    ($whose:literal) => {
+        concat!(
+            "SELECT COUNT(*) FROM sessions WHERE client_id = $1 AND ",
+            $whose,
+            " AND (disconnected_at IS NULL OR disconnected_at > $3)"
+        )
+    };
+}
+const COUNT_OF_USER: &str = count_sql!("channel_id = $2");
+const COUNT_OF_CLIENT: &str = count_sql!("channel_id IS NULL AND CAST($2 AS TEXT) IS NULL");
 
 /// Which page of a list.
 #[derive(Clone, Copy, Debug)]
@@ -163,6 +176,16 @@ impl Tx {
     /// Ends every session of a node that is not in the list of nodes. Gives how many.
     pub async fn disconnect_sessions_of_dead_nodes(&mut self, now: Timestamp) -> Result<u64, StoreError> {
         self.execute(DISCONNECT_DEAD_NODES, params![now]).await
+    }
+
+    /// How many sessions [`sessions_of`](Self::sessions_of) lists in all.
+    pub async fn count_sessions_of(
+        &mut self,
+        owner: &SessionOwner,
+        ended_after: Timestamp,
+    ) -> Result<i64, StoreError> {
+        let sql = if owner.channel_id().is_some() { COUNT_OF_USER } else { COUNT_OF_CLIENT };
+        self.query_one(sql, params![owner.client_id(), owner.channel_id(), ended_after]).await?.get(0)
     }
 
     /// One page of an owner's sessions, newest first: those connected, and those that ended after `ended_after`.

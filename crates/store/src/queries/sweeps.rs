@@ -31,10 +31,12 @@ const REFRESH_TOKENS: &str = sweep_sql!("refresh_tokens", "token_hash", "expires
 const SESSION_URLS: &str = sweep_sql!("session_urls", "token_hash", "expires_at");
 const BROWSER_SESSIONS: &str = sweep_sql!("browser_sessions", "token_hash", "expires_at");
 const SESSIONS: &str = sweep_sql!("sessions", "session_key", "disconnected_at");
+/// The change logs of sessions that ended within a day (864e5 ms) before `$1`: older ones have been swept long ago, or
+/// go with their session, and looking through 90 days of sessions would cost more each time than it finds.
 const SESSION_CHANGES: &str = "
-    DELETE FROM session_changes WHERE session_key IN (
-        SELECT c.session_key FROM session_changes c JOIN sessions s ON s.session_key = c.session_key
-        WHERE s.disconnected_at <= $1 LIMIT $2)";
+    DELETE FROM session_changes WHERE (session_key, version) IN (
+        SELECT c.session_key, c.version FROM sessions s JOIN session_changes c ON c.session_key = s.session_key
+        WHERE s.disconnected_at <= $1 AND s.disconnected_at > CAST($1 AS BIGINT) - 86400000 LIMIT $2)";
 const IDEMPOTENCY_KEYS: &str = "
     DELETE FROM idempotency_keys WHERE created_at <= $1 AND (operation, idempotency_key) IN (
         SELECT operation, idempotency_key FROM idempotency_keys WHERE created_at <= $1 LIMIT $2)";

@@ -1,0 +1,86 @@
+//! Applications: proving themselves, being registered.
+
+use domain::application::{Organization, RedirectUri};
+use domain::secret::ClientSecret;
+use domain::{ClientId, Invalid, OrganizationId, Refusal, Rule, Scope, ScopeSet};
+use service::applications::ApplicationRecord;
+
+use crate::world::{REDIRECT, STATE, at_once, both, record, refused};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_application_proves_itself_with_any_of_its_secrets() {
+    both(|world| async move {
+        let first = world.service.put_application(record("app", ScopeSet::EMPTY)).await.unwrap().unwrap();
+        let other = world.service.put_application(record("other", ScopeSet::EMPTY)).await.unwrap().unwrap();
+        let app = ClientId::stored("app".into());
+        let second = world.service.add_secret(&app).await.unwrap();
+        let known = ClientSecret::presented("a secret that is known outside").unwrap();
+        world.service.keep_secret(&app, &known).await.unwrap();
+        world.service.keep_secret(&app, &known).await.unwrap();
+        for secret in [&first, &second, &known] {
+            let proven = world.service.authenticate_client("app", secret.expose()).await.unwrap();
+            assert_eq!(proven.client_id, app);
+        }
+        let long = "x".repeat(10_000);
+        for (client, secret) in [
+            ("app", other.expose()),
+            ("other", first.expose()),
+            ("app", ""),
+            ("app", long.as_str()),
+            ("nobody", first.expose()),
+            ("no id\0", first.expose()),
+            ("", ""),
+        ] {
+            let outcome = world.service.authenticate_client(client, secret).await;
+            assert_eq!(refused(outcome), Refusal::InvalidClient, "{client:?}");
+        }
+        let nobody = world.service.add_secret(&ClientId::stored("nobody".into())).await;
+        assert_eq!(refused(nobody), Refusal::NotFound);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn an_application_made_many_times_at_once_gets_one_secret() {
+    both(|world| async move {
+        let outcomes = at_once((0..20).map(|_| {
+            let service = world.service.clone();
+            async move { service.put_application(record("app", ScopeSet::EMPTY)).await }
+        }));
+        let secrets: Vec<_> = outcomes.await.into_iter().filter_map(|outcome| outcome.unwrap()).collect();
+        assert_eq!(secrets.len(), 1);
+        assert!(world.service.authenticate_client("app", secrets[0].expose()).await.is_ok());
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_application_is_replaced_whole_or_not_at_all() {
+    both(|world| async move {
+        let other = "https://app.example/other";
+        world.application("app").await;
+        let unknown = ApplicationRecord {
+            organization_id: Some(OrganizationId::stored("nobody".into())),
+            redirect_uris: vec![RedirectUri::parse(other).unwrap()],
+            ..record("app", ScopeSet::EMPTY)
+        };
+        let outcome = world.service.put_application(unknown.clone()).await;
+        let expected = Invalid::new("organizationId", Rule::KnownOrganization);
+        assert_eq!(refused(outcome), Refusal::Invalid(expected));
+        let registered = async |uri| world.service.sign_in_request("app", uri, STATE).await.unwrap().is_ok();
+        assert!(registered(REDIRECT).await && !registered(other).await);
+
+        let organization = Organization {
+            organization_id: OrganizationId::stored("nobody".into()),
+            name: "회사".into(),
+            verified: true,
+        };
+        world.service.put_organization(organization).await.unwrap();
+        let drops = ApplicationRecord { scopes: [Scope::Drops].into_iter().collect(), ..unknown };
+        assert!(world.service.put_application(drops).await.unwrap().is_none(), "no second secret");
+        assert!(!registered(REDIRECT).await && registered(other).await);
+        let app = world.service.application(&ClientId::stored("app".into())).await.unwrap().unwrap();
+        assert!(app.may_use_drops());
+    })
+    .await;
+}

@@ -1,0 +1,135 @@
+//! Nodes that live and die, and what is over.
+
+use domain::limits::{ACCESS_TOKEN_LIFETIME_MS, DAY_MS, NODE_DEAD_AFTER_MS};
+use domain::session::EventType;
+use service::housekeeping::NodeStanding;
+
+use crate::world::{at_once, both, client_owner, user_owner};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_is_silent_for_20_seconds_loses_its_sessions_and_is_told_so() {
+    both(|world| async move {
+        let app = world.application("app").await;
+        let owner = client_owner(&app);
+        let (here, there) = (world.service.clone(), world.node("node-b"));
+        here.join(false).await.unwrap();
+        there.join(false).await.unwrap();
+        let own = world.connect(&owner).await;
+        let url = there.issue_session_url(owner.clone()).await.unwrap();
+        there.connect_session(url.expose()).await.unwrap();
+
+        world.advance_ms(NODE_DEAD_AFTER_MS as u64 - 1);
+        assert_eq!(here.heartbeat().await, Ok(NodeStanding::Alive));
+        assert_eq!(world.connected(&owner).await, 2);
+        world.advance_ms(1);
+        assert_eq!(here.heartbeat().await, Ok(NodeStanding::Alive));
+        let left: Vec<_> =
+            world.listed(&owner).await.into_iter().filter(|s| s.disconnected_at.is_none()).collect();
+        assert_eq!(left.len(), 1);
+        assert_eq!(left[0].session_key, own);
+
+        // The struck-off node has not heard yet, and lets one more in: that one is without a home too.
+        let url = there.issue_session_url(owner.clone()).await.unwrap();
+        there.connect_session(url.expose()).await.unwrap();
+        assert_eq!(there.heartbeat().await, Ok(NodeStanding::WasStruckOff));
+        assert_eq!(world.connected(&owner).await, 1);
+        assert_eq!(there.heartbeat().await, Ok(NodeStanding::Alive));
+        let url = there.issue_session_url(owner.clone()).await.unwrap();
+        there.connect_session(url.expose()).await.unwrap();
+        assert_eq!(here.heartbeat().await, Ok(NodeStanding::Alive));
+        assert_eq!(world.connected(&owner).await, 2);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_joins_has_no_sessions_from_before_and_ends_those_of_the_dead() {
+    both(|world| async move {
+        let app = world.application("app").await;
+        let owner = client_owner(&app);
+        world.service.join(false).await.unwrap();
+        world.connect(&owner).await;
+        // The same node again, as after a crash; nobody else is there to notice.
+        assert_eq!(world.node("node-a").join(false).await, Ok(1));
+        world.connect(&owner).await;
+        assert_eq!(world.node("node-b").join(false).await, Ok(0), "the other node lives");
+        assert_eq!(world.connected(&owner).await, 1);
+        assert_eq!(world.node("node-c").join(true).await, Ok(1), "alone, so nobody else does");
+        assert_eq!(world.connected(&owner).await, 0);
+        assert_eq!(world.service.heartbeat().await, Ok(NodeStanding::WasStruckOff));
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_leaves_takes_its_last_sessions_with_it() {
+    both(|world| async move {
+        let app = world.application("app").await;
+        let owner = client_owner(&app);
+        let there = world.node("node-b");
+        world.service.join(false).await.unwrap();
+        there.join(false).await.unwrap();
+        world.connect(&owner).await;
+        let url = there.issue_session_url(owner.clone()).await.unwrap();
+        there.connect_session(url.expose()).await.unwrap();
+        world.service.leave().await.unwrap();
+        assert_eq!(world.connected(&owner).await, 1);
+        there.leave().await.unwrap();
+        assert_eq!(world.connected(&owner).await, 0);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn nodes_that_were_all_silent_do_not_stand_in_each_others_way() {
+    both(|world| async move {
+        // Seven besides this one: as many as there are connections in tests.
+        let nodes: Vec<_> = (0..7).map(|n| world.node(&format!("node-{n}"))).collect();
+        for node in &nodes {
+            node.join(false).await.unwrap();
+        }
+        for round in 0..5 {
+            world.advance_ms(NODE_DEAD_AFTER_MS as u64);
+            let beats = at_once(nodes.iter().map(|node| {
+                let node = node.clone();
+                async move { node.heartbeat().await }
+            }));
+            let alive = beats.await.into_iter().filter(|beat| *beat == Ok(NodeStanding::Alive)).count();
+            assert!(alive >= 1, "round {round}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sweep_deletes_what_is_over_and_nothing_that_still_means_something() {
+    both(|world| async move {
+        let (app, user) = (world.application("app").await, world.user("user").await);
+        let code = world.code(&app, &user).await;
+        let tokens = world.service.exchange_code(&app, code.expose(), crate::world::STATE).await.unwrap();
+        let caller = world.service.authenticate_user(tokens.access.expose()).await.unwrap();
+        let owner = user_owner(&app, &user);
+        let session = world.connect(&owner).await;
+        world.service.subscribe(&caller, &session, EventType::Chat).await.unwrap();
+        world.service.issue_session_url(owner.clone()).await.unwrap();
+        assert_eq!(world.service.sweep().await, Ok(0), "nothing is over yet");
+
+        world.service.disconnect_session(&session, "client_goodbye").await.unwrap();
+        world.advance_ms(30_000);
+        // The URL, and the log of the ended session.
+        assert_eq!(world.service.sweep().await, Ok(2));
+        world.advance_ms(ACCESS_TOKEN_LIFETIME_MS as u64);
+        assert_eq!(world.service.sweep().await, Ok(1), "the access token");
+        // The code that was used is still known, so that its theft shows.
+        let again = world.service.exchange_code(&app, code.expose(), crate::world::STATE).await;
+        assert_eq!(crate::world::refused(again), domain::Refusal::BadCode);
+        let refresh = world.service.refresh(&app, tokens.refresh.expose()).await;
+        assert_eq!(crate::world::refused(refresh), domain::Refusal::InvalidToken);
+        world.advance_ms(30 * DAY_MS as u64);
+        assert_eq!(world.service.sweep().await, Ok(1), "the code");
+        world.advance_ms(60 * DAY_MS as u64);
+        assert_eq!(world.service.sweep().await, Ok(1), "the session");
+        assert_eq!(world.service.sweep().await, Ok(0));
+    })
+    .await;
+}

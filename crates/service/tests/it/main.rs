@@ -1,0 +1,14 @@
+//! The service's promises, each kept on SQLite and on PostgreSQL. One file a noun; time is moved by hand.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod applications;
+mod happenings;
+mod housekeeping;
+mod interruptions;
+mod people;
+mod sessions;
+mod sign_in;
+mod subscriptions;
+mod tokens;
+mod world;

@@ -1,0 +1,165 @@
+//! Every statement of the service, run on SQLite and on PostgreSQL.
+
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod credentials;
+mod nouns;
+mod sessions;
+mod subscriptions;
+mod sweeps;
+
+use domain::application::{Application, Organization};
+use domain::secret::SecretHash;
+use domain::session::SessionOwner;
+use domain::token::TokenFamily;
+use domain::{ChannelId, ClientId, NodeId, OrganizationId, Profile, Scope, ScopeSet, SessionKey, Timestamp};
+use store::queries::channels::ChannelRecord;
+use store::{BoxFuture, Store, StoreError, Tx};
+
+/// Runs statements in one transaction.
+macro_rules! tx {
+    ($store:expr, $tx:ident => $body:block) => {
+        crate::in_tx(&$store, move |$tx| Box::pin(async move { $body })).await
+    };
+}
+pub(crate) use tx;
+
+/// [`Store::write`], with its error settled.
+async fn in_tx<T, F>(store: &Store, body: F) -> Result<T, StoreError>
+where
+    F: for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<T, StoreError>> + Send + 'static,
+    T: Send + 'static,
+{
+    store.write(body).await
+}
+
+/// Runs the body in one transaction over the seeds, on both engines.
+async fn in_seeded<F>(body: F)
+where
+    F: for<'t> Fn(&'t mut Tx) -> BoxFuture<'t, Result<(), StoreError>> + Clone + Send + 'static,
+{
+    both(|store| {
+        let body = body.clone();
+        async move { store.write(move |tx| body(tx)).await.unwrap() }
+    })
+    .await;
+}
+
+/// Runs the body on both engines, over the seeds.
+async fn both<Fut>(mut body: impl FnMut(Store) -> Fut)
+where
+    Fut: Future<Output = ()> + Send + 'static,
+{
+    store::testing::both(|store| {
+        let work = body(store.clone());
+        async move {
+            tx!(store, tx => { seed(tx).await }).unwrap();
+            work.await;
+        }
+    })
+    .await;
+}
+
+/// Channels `a`, `b` and `c`, applications `app` and `other`, and every channel's consent to both.
+async fn seed(tx: &mut Tx) -> Result<(), StoreError> {
+    for name in ["a", "b", "c"] {
+        tx.put_channel(&record(name), at(1)).await?;
+    }
+    for name in ["app", "other"] {
+        tx.put_application(&application(name), at(1)).await?;
+        for user in ["a", "b", "c"] {
+            tx.put_consent(&client(name), &channel(user), scopes(), at(1)).await?;
+        }
+    }
+    Ok(())
+}
+
+fn at(ms: i64) -> Timestamp {
+    Timestamp::from_millis(ms)
+}
+
+fn channel(id: &str) -> ChannelId {
+    ChannelId::stored(id.to_owned())
+}
+
+fn client(id: &str) -> ClientId {
+    ClientId::stored(id.to_owned())
+}
+
+fn node(id: &str) -> NodeId {
+    NodeId::stored(id.to_owned())
+}
+
+fn session(id: &str) -> SessionKey {
+    SessionKey::stored(id.to_owned())
+}
+
+fn family(id: &str) -> TokenFamily {
+    TokenFamily(id.to_owned())
+}
+
+fn hash(of: &str) -> SecretHash {
+    SecretHash::of(of)
+}
+
+fn scopes() -> ScopeSet {
+    [Scope::ChatRead, Scope::ChatWrite, Scope::DonationRead].into_iter().collect()
+}
+
+fn of_client(id: &str) -> SessionOwner {
+    SessionOwner::Client { client_id: client(id) }
+}
+
+fn of_user(id: &str, user: &str) -> SessionOwner {
+    SessionOwner::User { client_id: client(id), channel_id: channel(user) }
+}
+
+fn record(id: &str) -> ChannelRecord {
+    ChannelRecord {
+        channel_id: channel(id),
+        name: format!("channel {id}"),
+        image_url: None,
+        verified_mark: false,
+        real_name_verified: false,
+    }
+}
+
+fn application(id: &str) -> Application {
+    Application {
+        client_id: client(id),
+        name: format!("application {id}"),
+        organization: None,
+        scopes: scopes(),
+        profile: None,
+    }
+}
+
+fn organization(id: &str, verified: bool) -> Organization {
+    Organization {
+        organization_id: OrganizationId::stored(id.to_owned()),
+        name: format!("organization {id}"),
+        verified,
+    }
+}
+
+/// A single number.
+async fn number(tx: &mut Tx, sql: &'static str) -> Result<i64, StoreError> {
+    tx.query_one(sql, &[]).await?.get(0)
+}
+
+const OBSERVED: Option<Profile> = Some(Profile::Observed);
+
+#[test]
+fn every_query_is_tested_here() {
+    let crate_folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let sources = |folder: &str| -> String {
+        let files = std::fs::read_dir(crate_folder.join(folder)).unwrap();
+        files.map(|file| std::fs::read_to_string(file.unwrap().path()).unwrap()).collect()
+    };
+    let (queries, tests) = (sources("src/queries"), sources("tests/queries"));
+    let names: Vec<&str> =
+        queries.split("pub async fn ").skip(1).filter_map(|rest| rest.split(['(', '<']).next()).collect();
+    assert!(names.len() > 50, "the queries were not found");
+    let untested: Vec<&&str> = names.iter().filter(|name| !tests.contains(&format!(".{name}("))).collect();
+    assert!(untested.is_empty(), "queries without a test on both engines: {untested:?}");
+}

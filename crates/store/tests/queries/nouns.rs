@@ -1,0 +1,344 @@
+//! Applications, channels and people, what happens on channels.
+
+use domain::application::RedirectUri;
+use domain::channel::UserRole;
+use domain::chat::DonationType;
+use domain::event::{ChatHappening, DonationHappening, SubscriptionHappening};
+use domain::limits::CHANNEL_IDS_MAX;
+use domain::{MessageId, Scope, ScopeSet};
+use store::queries::channels::ChannelRecord;
+use store::queries::world::{CategoryRecord, LiveRecord};
+use store::{StoreError, params};
+
+use crate::{
+    OBSERVED, application, at, both, channel, client, hash, in_seeded, number, organization, record, tx,
+};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_application_comes_back_as_it_was_put_last() {
+    in_seeded(|tx| {
+        Box::pin(async move {
+            assert!(tx.application(&client("nobody")).await?.is_none());
+            let bare = tx.application(&client("app")).await?.unwrap();
+            assert_eq!((bare.name.as_str(), bare.scopes), ("application app", crate::scopes()));
+            assert!(bare.organization.is_none() && bare.profile.is_none());
+
+            tx.put_organization(&organization("org", false)).await?;
+            tx.put_organization(&organization("org", true)).await?;
+            let mut full = application("app");
+            full.name = "다른 이름".to_owned();
+            full.organization = Some(organization("org", false));
+            full.scopes = [Scope::Drops, Scope::UserRead].into_iter().collect();
+            full.profile = OBSERVED;
+            tx.put_application(&full, at(2)).await?;
+            let found = tx.application(&client("app")).await?.unwrap();
+            assert_eq!((&found.name, found.scopes, found.profile), (&full.name, full.scopes, OBSERVED));
+            let owner = found.organization.unwrap();
+            assert_eq!(
+                (owner.name.as_str(), owner.verified),
+                ("organization org", true),
+                "the organization's own row"
+            );
+            assert_eq!(tx.profile_of(&client("app")).await?, OBSERVED);
+            assert_eq!(tx.profile_of(&client("other")).await?, None);
+            assert_eq!(tx.profile_of(&client("nobody")).await?, None);
+            Ok(())
+        })
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn redirect_addresses_are_known_byte_for_byte() {
+    in_seeded(|tx| {
+        Box::pin(async move {
+            let uri = RedirectUri::parse("https://app.example/callback?a=1").unwrap();
+            for _ in 0..2 {
+                tx.insert_redirect_uri(&client("app"), &uri).await?;
+            }
+            for (owner, text, known) in [
+                ("app", uri.as_str(), true),
+                ("other", uri.as_str(), false),
+                ("app", "https://app.example/Callback?a=1", false),
+                ("app", "https://app.example/callback?a=1 ", false),
+                ("app", "", false),
+            ] {
+                assert_eq!(tx.has_redirect_uri(&client(owner), text).await?, known, "{owner} {text}");
+            }
+            tx.delete_redirect_uris(&client("other")).await?;
+            assert!(tx.has_redirect_uri(&client("app"), uri.as_str()).await?);
+            tx.delete_redirect_uris(&client("app")).await?;
+            assert!(!tx.has_redirect_uri(&client("app"), uri.as_str()).await?);
+            Ok(())
+        })
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_application_has_the_secrets_that_it_was_given() {
+    in_seeded(|tx| {
+        Box::pin(async move {
+            assert!(tx.application_secrets(&client("app")).await?.is_empty());
+            for secret in ["one", "two", "one"] {
+                tx.insert_application_secret(&client("app"), &hash(secret), at(1)).await?;
+            }
+            // A secret has one owner, the first.
+            tx.insert_application_secret(&client("other"), &hash("one"), at(1)).await?;
+            let found = tx.application_secrets(&client("app")).await?;
+            assert_eq!(found.len(), 2);
+            assert!(["one", "two"].iter().all(|secret| found.contains(&hash(secret))));
+            assert!(tx.application_secrets(&client("other")).await?.is_empty());
+            Ok(())
+        })
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_stands_on_something_that_is_missing_is_a_foreign_key_error() {
+    both(|store| async move {
+        let uri = RedirectUri::parse("https://app.example/").unwrap();
+        let mut orphan = application("app");
+        orphan.organization = Some(organization("nobody", true));
+        let (nobody, no_client) = (channel("nobody"), client("nobody"));
+        let live = |channel_id, category: Option<&str>| LiveRecord {
+            channel_id,
+            live_id: 1,
+            title: "t".into(),
+            thumbnail_image_url: None,
+            concurrent_user_count: 0,
+            adult: false,
+            category_id: category.map(str::to_owned),
+        };
+        let (no_channel, no_category) = (live(nobody.clone(), None), live(channel("a"), Some("none")));
+        let (n, c) = (nobody.clone(), no_client.clone());
+        let outcomes = [
+            tx!(store, tx => { tx.put_application(&orphan, at(1)).await }),
+            tx!(store, tx => { tx.insert_redirect_uri(&client("nobody"), &uri).await }),
+            tx!(store, tx => { tx.insert_application_secret(&client("nobody"), &hash("s"), at(1)).await }),
+            tx!(store, tx => { tx.put_person(&channel("nobody"), "login", "hash").await }),
+            tx!(store, tx => { tx.put_manager(&channel("a"), &n, UserRole::StreamingChatManager, at(1)).await }),
+            tx!(store, tx => { tx.follow(&channel("a"), &channel("nobody"), at(1)).await.map(drop) }),
+            tx!(store, tx => { tx.put_live(&no_channel, at(1)).await }),
+            tx!(store, tx => { tx.put_live(&no_category, at(1)).await }),
+            tx!(store, tx => { tx.put_consent(&c, &channel("a"), ScopeSet::EMPTY, at(1)).await }),
+            tx!(store, tx => { tx.insert_browser_session(&hash("t"), &nobody, at(1)).await }),
+            tx!(store, tx => { tx.insert_session_url(&hash("u"), &crate::of_client("nobody"), at(1)).await }),
+            tx!(store, tx => { tx.put_subscriber(&channel("nobody"), &subscription("a", 1), at(1)).await }),
+        ];
+        for (index, outcome) in outcomes.into_iter().enumerate() {
+            assert_eq!(outcome, Err(StoreError::ForeignKey), "{index}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn channels_are_found_by_up_to_20_ids_and_unknown_ones_left_out() {
+    in_seeded(|tx| {
+        Box::pin(async move {
+            let full = ChannelRecord {
+                image_url: Some("https://i.example/b.png".to_owned()),
+                verified_mark: true,
+                real_name_verified: true,
+                name: "별 👋".to_owned(),
+                ..record("b")
+            };
+            tx.put_channel(&full, at(9)).await?;
+            assert!(tx.channels_by_id(&[]).await?.is_empty());
+            assert!(tx.channels_by_id(&[channel("nobody")]).await?.is_empty());
+            let found = tx.channels_by_id(&[channel("b")]).await?;
+            assert_eq!(found.len(), 1);
+            assert_eq!(
+                (found[0].name.as_str(), found[0].verified_mark, found[0].follower_count),
+                ("별 👋", true, 0)
+            );
+            assert_eq!(found[0].image_url, full.image_url);
+            let mut ids = vec![channel("a"), channel("a"), channel("c")];
+            ids.extend((ids.len()..CHANNEL_IDS_MAX).map(|n| channel(&format!("unknown-{n}"))));
+            let mut found: Vec<_> =
+                tx.channels_by_id(&ids).await?.into_iter().map(|c| c.channel_id).collect();
+            found.sort();
+            assert_eq!(found, [channel("a"), channel("c")]);
+            Ok(())
+        })
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn people_have_a_login_of_their_own() {
+    both(|store| async move {
+        tx!(store, tx => {
+            assert!(tx.person_by_login("login").await?.is_none());
+            tx.put_person(&channel("b"), "first", "one").await?;
+            tx.put_person(&channel("b"), "login", "two").await?;
+            tx.put_person(&channel("a"), "Login", "three").await?;
+            assert!(tx.person_by_login("first").await?.is_none());
+            let person = tx.person_by_login("login").await?.unwrap();
+            assert_eq!((person.channel_id, person.password_hash.as_str()), (channel("b"), "two"));
+            let people = tx.people(10).await?;
+            let lines: Vec<_> = people.iter().map(|p| (p.login.as_str(), p.channel_id.as_str(), p.channel_name.as_str())).collect();
+            assert_eq!(lines, [("Login", "a", "channel a"), ("login", "b", "channel b")]);
+            assert_eq!(tx.people(1).await?.len(), 1);
+            assert_eq!(tx.people(0).await?.len(), 0);
+            Ok(())
+        })
+        .unwrap();
+        let taken = tx!(store, tx => { tx.put_person(&channel("c"), "login", "hash").await });
+        assert_eq!(taken, Err(StoreError::Unique { constraint: "people(login)".to_owned() }));
+        let nul = tx!(store, tx => { tx.person_by_login("login\0").await.map(drop) });
+        assert_eq!(nul, Err(StoreError::NulInText));
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_speaker_has_the_role_that_this_channel_gave() {
+    in_seeded(|tx| {
+        Box::pin(async move {
+            tx.put_manager(&channel("a"), &channel("b"), UserRole::StreamingSettlementManager, at(1)).await?;
+            tx.put_manager(&channel("a"), &channel("b"), UserRole::StreamingChatManager, at(2)).await?;
+            for (of, who, expected) in [
+                ("a", "b", Some(Some(UserRole::StreamingChatManager))),
+                ("a", "c", Some(None)),
+                ("b", "b", Some(None)),
+                ("c", "b", Some(None)),
+                ("a", "nobody", None),
+                ("nobody", "a", None),
+            ] {
+                let speaker = tx.speaker(&channel(of), &channel(who)).await?;
+                assert_eq!(speaker.as_ref().map(|speaker| speaker.role), expected, "{of} {who}");
+                if let Some(speaker) = speaker {
+                    assert_eq!((speaker.name, speaker.verified_mark), (format!("channel {who}"), false));
+                }
+            }
+            Ok(())
+        })
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_follow_counts_once() {
+    in_seeded(|tx| {
+        Box::pin(async move {
+            assert!(tx.follow(&channel("a"), &channel("b"), at(1)).await?);
+            assert!(!tx.follow(&channel("a"), &channel("b"), at(2)).await?);
+            assert!(tx.follow(&channel("a"), &channel("c"), at(3)).await?);
+            // Replacing a channel forgets none of it.
+            tx.put_channel(&record("a"), at(4)).await?;
+            let counts = [("a", 2), ("b", 0)];
+            for (of, count) in counts {
+                assert_eq!(tx.channels_by_id(&[channel(of)]).await?[0].follower_count, count);
+            }
+            Ok(())
+        })
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn categories_and_lives_are_replaced_by_the_next_put() {
+    in_seeded(|tx| {
+        Box::pin(async move {
+            let category = |value: &str, poster: Option<&str>| CategoryRecord {
+                category_id: "game".into(),
+                category_type: "GAME".into(),
+                category_value: value.into(),
+                poster_image_url: poster.map(str::to_owned),
+            };
+            tx.put_category(&category("first", Some("https://i.example/p.png"))).await?;
+            tx.put_category(&category("second", None)).await?;
+            let row = tx.query_one("SELECT category_value, poster_image_url FROM categories", &[]).await?;
+            assert_eq!((row.get::<&str>(0)?, row.get::<Option<&str>>(1)?), ("second", None));
+
+            let live = |title: &str, category_id: Option<&str>, adult| LiveRecord {
+                channel_id: channel("a"),
+                live_id: 7,
+                title: title.into(),
+                thumbnail_image_url: None,
+                concurrent_user_count: 12,
+                adult,
+                category_id: category_id.map(str::to_owned),
+            };
+            tx.put_live(&live("first", Some("game"), true), at(5)).await?;
+            tx.put_live(&live("second", None, false), at(6)).await?;
+            const LIVE: &str = "SELECT live_title, category_id, adult, opened_at FROM lives";
+            let row = tx.query_one(LIVE, &[]).await?;
+            assert_eq!((row.get::<&str>(0)?, row.get::<Option<&str>>(1)?), ("second", None));
+            assert_eq!((row.get::<bool>(2)?, row.get::<i64>(3)?), (false, 5), "it began once");
+            Ok(())
+        })
+    })
+    .await;
+}
+
+fn subscription(by: &str, month: i64) -> SubscriptionHappening {
+    SubscriptionHappening {
+        subscriber_channel_id: channel(by),
+        subscriber_nickname: by.to_owned(),
+        tier_no: 2,
+        tier_name: "별".to_owned(),
+        month,
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_subscriber_stays_one_row_with_its_first_day() {
+    in_seeded(|tx| {
+        Box::pin(async move {
+            tx.put_subscriber(&channel("a"), &subscription("b", 1), at(5)).await?;
+            tx.put_subscriber(&channel("a"), &subscription("b", 2), at(6)).await?;
+            let row =
+                tx.query_one("SELECT month, created_at, tier_no, tier_name FROM subscribers", &[]).await?;
+            assert_eq!((row.get::<i64>(0)?, row.get::<i64>(1)?), (2, 5));
+            assert_eq!((row.get::<i64>(2)?, row.get::<&str>(3)?), (2, "별"));
+            Ok(())
+        })
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn messages_and_donations_are_recorded_as_they_were() {
+    in_seeded(|tx| {
+        Box::pin(async move {
+            let chat = ChatHappening {
+                sender_channel_id: channel("b"),
+                nickname: "b".into(),
+                verified_mark: false,
+                user_role_code: domain::channel::UserRoleCode::CommonUser,
+                chat_channel_id: "chat-a".into(),
+                content: "안녕 👋 'quoted'".into(),
+                emojis: Default::default(),
+                message_time: at(77),
+            };
+            let id = MessageId::stored("m".into());
+            tx.insert_chat_message(&id, &channel("a"), &chat, "{}").await?;
+            const FIND: &str = "SELECT content, message_time FROM chat_messages WHERE message_id = $1";
+            let row = tx.query_one(FIND, params![&id]).await?;
+            assert_eq!((row.get::<&str>(0)?, row.get::<i64>(1)?), (chat.content.as_str(), 77));
+
+            for (id, donator) in [("d1", Some((channel("b"), "b".to_owned()))), ("d2", None)] {
+                let donation = DonationHappening {
+                    donation_type: DonationType::Video,
+                    donator,
+                    pay_amount: "1000".into(),
+                    donation_text: String::new(),
+                    emojis: Default::default(),
+                };
+                tx.insert_donation(&MessageId::stored(id.into()), &channel("a"), &donation, "{}", at(5))
+                    .await?;
+            }
+            assert_eq!(
+                number(tx, "SELECT COUNT(*) FROM donations WHERE donator_channel_id IS NULL").await?,
+                1
+            );
+            assert_eq!(number(tx, "SELECT COUNT(*) FROM donations WHERE donator_channel_id = 'b'").await?, 1);
+            Ok(())
+        })
+    })
+    .await;
+}

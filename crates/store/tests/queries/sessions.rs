@@ -1,0 +1,265 @@
+//! Session URLs, sessions, nodes.
+
+use std::time::Duration;
+
+use domain::limits::PAGE_MAX;
+use domain::session::{EventType, SessionListing, SessionOwner};
+use domain::token::Caller;
+use domain::{ScopeSet, Timestamp};
+use store::queries::sessions::Page;
+use store::{StoreError, Tx};
+
+use crate::{
+    at, both, channel, client, family, hash, in_seeded, node, number, of_client, of_user, session, tx,
+};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_url_is_taken_once_before_its_end_and_says_whose_it_was() {
+    in_seeded(|tx| {
+        Box::pin(async move {
+            for owner in [of_client("app"), of_user("app", "a")] {
+                tx.insert_session_url(&hash("url"), &owner, at(100)).await?;
+                assert_eq!(tx.take_session_url(&hash("unknown"), at(1)).await?, None);
+                assert_eq!(tx.take_session_url(&hash("url"), at(100)).await?, None);
+                assert_eq!(tx.take_session_url(&hash("url"), at(99)).await?, Some(owner));
+                assert_eq!(tx.take_session_url(&hash("url"), at(99)).await?, None);
+            }
+            Ok(())
+        })
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connected_sessions_are_counted_by_client_or_by_user() {
+    in_seeded(|tx| {
+        Box::pin(async move {
+            let sessions = [
+                ("s1", of_client("app")),
+                ("s2", of_client("app")),
+                ("s3", of_user("app", "a")),
+                ("s4", of_user("other", "a")),
+                ("s5", of_user("app", "b")),
+            ];
+            for (key, owner) in &sessions {
+                tx.lock_session_owner(owner).await?;
+                tx.insert_session(&session(key), owner, &node("n"), at(1)).await?;
+            }
+            let counts = async |tx: &mut Tx| {
+                let owners = [of_client("app"), of_client("other"), of_user("app", "a"), of_user("app", "c")];
+                let mut counts = Vec::new();
+                for owner in &owners {
+                    counts.push(tx.count_connected(owner).await?);
+                }
+                Ok::<_, StoreError>(counts)
+            };
+            assert_eq!(counts(tx).await?, [2, 0, 2, 0]);
+            assert!(tx.disconnect_session(&session("s1"), at(5), "client_goodbye").await?);
+            assert!(!tx.disconnect_session(&session("s1"), at(6), "client_goodbye").await?);
+            assert!(!tx.disconnect_session(&session("unknown"), at(6), "client_goodbye").await?);
+            assert!(tx.disconnect_session(&session("s4"), at(6), "client_goodbye").await?);
+            assert_eq!(counts(tx).await?, [1, 0, 1, 0]);
+            let end = "SELECT disconnected_at FROM sessions WHERE session_key = 's1'";
+            assert_eq!(number(tx, end).await?, 5);
+            Ok(())
+        })
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_next_version_is_for_connected_sessions_that_admit_the_caller() {
+    in_seeded(|tx| {
+        Box::pin(async move {
+            tx.insert_session(&session("s1"), &of_client("app"), &node("n"), at(1)).await?;
+            tx.insert_session(&session("s2"), &of_user("app", "a"), &node("n"), at(1)).await?;
+            for (key, app, user, expected) in [
+                ("s1", "app", "a", Some(1)),
+                ("s1", "app", "b", Some(2)),
+                ("s1", "other", "a", None),
+                ("s2", "app", "a", Some(1)),
+                ("s2", "app", "b", None),
+                ("s2", "other", "a", None),
+                ("unknown", "app", "a", None),
+                ("s2", "app", "a", Some(2)),
+            ] {
+                let version = tx.next_session_version(&session(key), &client(app), &channel(user)).await?;
+                assert_eq!(version, expected, "{key} {app} {user}");
+            }
+            tx.disconnect_session(&session("s2"), at(5), "client_goodbye").await?;
+            assert_eq!(tx.next_session_version(&session("s2"), &client("app"), &channel("a")).await?, None);
+            Ok(())
+        })
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_has_a_key_of_its_own_and_an_application() {
+    both(|store| async move {
+        let insert = async |key: &str, owner: SessionOwner| {
+            let key = session(key);
+            tx!(store, tx => { tx.insert_session(&key, &owner, &node("n"), at(1)).await })
+        };
+        assert_eq!(insert("s", of_client("app")).await, Ok(()));
+        assert!(insert("s", of_client("other")).await.unwrap_err().is_unique("sessions(session_key)"));
+        assert_eq!(insert("t", of_client("nobody")).await, Err(StoreError::ForeignKey));
+        assert_eq!(insert("t", of_user("app", "nobody")).await, Err(StoreError::ForeignKey));
+    })
+    .await;
+}
+
+async fn subscribe(tx: &mut Tx, key: &str, event: EventType, user: &str, ms: i64) -> Result<(), StoreError> {
+    let caller = Caller {
+        client_id: client("app"),
+        channel_id: channel(user),
+        scopes: ScopeSet::EMPTY,
+        profile: None,
+        family: family("f"),
+    };
+    tx.put_subscription(&session(key), event, &caller, at(ms)).await
+}
+
+/// A listing as its key and events.
+fn line(listing: &SessionListing) -> (&str, Vec<(EventType, &str)>) {
+    let events = listing.subscribed_events.iter();
+    (
+        listing.session_key.as_str(),
+        events.map(|event| (event.event_type, event.channel_id.as_str())).collect(),
+    )
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_list_is_the_owners_own_newest_first_with_subscriptions_in_the_order_they_were_made() {
+    in_seeded(|tx| {
+        Box::pin(async move {
+            for (key, owner, connected, ended) in [
+                ("s1", of_client("app"), 10, None),
+                ("s2", of_client("app"), 20, Some(50)),
+                ("s3", of_client("app"), 20, Some(51)),
+                ("s4", of_client("app"), 5, None),
+                ("s5", of_client("other"), 30, None),
+                ("s6", of_user("app", "a"), 30, None),
+                ("s7", of_user("app", "b"), 30, None),
+                ("s8", of_user("other", "a"), 30, None),
+            ] {
+                tx.insert_session(&session(key), &owner, &node("n"), at(connected)).await?;
+                if let Some(ended) = ended {
+                    tx.disconnect_session(&session(key), at(ended), "client_goodbye").await?;
+                }
+            }
+            subscribe(tx, "s1", EventType::Subscription, "a", 1).await?;
+            subscribe(tx, "s1", EventType::Chat, "b", 2).await?;
+            subscribe(tx, "s1", EventType::Chat, "a", 2).await?;
+            subscribe(tx, "s3", EventType::Chat, "a", 1).await?;
+
+            const CHAT: EventType = EventType::Chat;
+            let s1 = ("s1", vec![(EventType::Subscription, "a"), (CHAT, "a"), (CHAT, "b")]);
+            let (s2, s3, s4) = (("s2", vec![]), ("s3", vec![(CHAT, "a")]), ("s4", vec![]));
+            let whole = |ended_after| (ended_after, Page { size: 50, page: 0 });
+            let of = of_client;
+            for (owner, (ended_after, page), expected) in [
+                (of("app"), whole(49), vec![s3.clone(), s2.clone(), s1.clone(), s4.clone()]),
+                (of("app"), whole(50), vec![s3.clone(), s1.clone(), s4.clone()]),
+                (of("app"), whole(51), vec![s1.clone(), s4.clone()]),
+                (of("app"), (49, Page { size: 3, page: 0 }), vec![s3, s2, s1]),
+                (of("app"), (49, Page { size: 3, page: 1 }), vec![s4]),
+                (of("app"), (49, Page { size: 3, page: 2 }), vec![]),
+                (of("app"), (49, Page { size: 50, page: PAGE_MAX }), vec![]),
+                (of_user("app", "a"), whole(0), vec![("s6", vec![])]),
+                (of_user("app", "c"), whole(0), vec![]),
+            ] {
+                let listed = tx.sessions_of(&owner, at(ended_after), page).await?;
+                assert_eq!(
+                    listed.iter().map(line).collect::<Vec<_>>(),
+                    expected,
+                    "{owner:?} {ended_after} {page:?}"
+                );
+                let total = tx.count_sessions_of(&owner, at(ended_after)).await?;
+                if page.size == 50 && page.page == 0 {
+                    assert_eq!(total, listed.len() as i64);
+                }
+            }
+            let listed = tx.sessions_of(&of("app"), at(49), Page { size: 1, page: 0 }).await?;
+            assert_eq!((listed[0].connected_at, listed[0].disconnected_at), (at(20), Some(at(51))));
+            Ok(())
+        })
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_far_beyond_the_end_is_empty_and_comes_soon() {
+    const MANY: i64 = 3_000;
+    both(|store| async move {
+        tx!(store, tx => {
+            for n in 0..MANY {
+                let key = session(&format!("s{n:06}"));
+                tx.insert_session(&key, &of_user("app", "a"), &node("n"), at(n)).await?;
+            }
+            Ok(())
+        })
+        .unwrap();
+        for page in [0, MANY / 50 - 1, PAGE_MAX] {
+            let read = crate::in_tx(&store, move |tx| {
+                Box::pin(async move {
+                    tx.sessions_of(&of_user("app", "a"), Timestamp::default(), Page { size: 50, page }).await
+                })
+            });
+            let listed = tokio::time::timeout(Duration::from_millis(500), read).await.unwrap().unwrap();
+            assert_eq!(listed.len(), if page == PAGE_MAX { 0 } else { 50 });
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_come_live_fall_silent_and_go() {
+    in_seeded(|tx| {
+        Box::pin(async move {
+            const COUNT: &str = "SELECT COUNT(*) FROM nodes";
+            assert!(!tx.node_heartbeat(&node("n1"), at(1)).await?, "it is not on the list yet");
+            for name in ["n1", "n2", "n3", "n1"] {
+                tx.register_node(&node(name), at(10)).await?;
+            }
+            assert_eq!(number(tx, COUNT).await?, 3);
+            assert!(tx.node_heartbeat(&node("n1"), at(20)).await?);
+            assert_eq!(tx.forget_silent_nodes(at(9)).await?, 0);
+            assert_eq!(tx.forget_silent_nodes(at(10)).await?, 2);
+            assert!(tx.node_heartbeat(&node("n1"), at(21)).await?);
+            assert!(!tx.node_heartbeat(&node("n2"), at(21)).await?);
+            tx.register_node(&node("n2"), at(21)).await?;
+            tx.register_node(&node("n3"), at(21)).await?;
+            tx.forget_node(&node("n3")).await?;
+            tx.forget_node(&node("unknown")).await?;
+            assert_eq!(number(tx, COUNT).await?, 2);
+            tx.forget_other_nodes(&node("n2")).await?;
+            assert!(tx.node_heartbeat(&node("n2"), at(22)).await?);
+            assert_eq!(number(tx, COUNT).await?, 1);
+            Ok(())
+        })
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_sessions_of_nodes_that_are_not_on_the_list_end() {
+    in_seeded(|tx| {
+        Box::pin(async move {
+            tx.register_node(&node("alive"), at(1)).await?;
+            for (key, home) in [("s1", "alive"), ("s2", "dead"), ("s3", "dead")] {
+                tx.insert_session(&session(key), &of_client("app"), &node(home), at(1)).await?;
+            }
+            tx.disconnect_session(&session("s3"), at(5), "client_goodbye").await?;
+            assert_eq!(tx.disconnect_sessions_of_dead_nodes(at(9)).await?, 1);
+            assert_eq!(tx.disconnect_sessions_of_dead_nodes(at(10)).await?, 0);
+            let ended = "SELECT disconnected_at FROM sessions WHERE session_key = 's2' AND close_reason = 'node_dead'";
+            assert_eq!(number(tx, ended).await?, 9);
+            assert_eq!(tx.count_connected(&of_client("app")).await?, 1);
+            tx.forget_node(&node("alive")).await?;
+            assert_eq!(tx.disconnect_sessions_of_dead_nodes(at(11)).await?, 1, "nor with an empty list");
+            Ok(())
+        })
+    })
+    .await;
+}

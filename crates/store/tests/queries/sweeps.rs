@@ -1,0 +1,184 @@
+//! Sweeps delete what is over, no more at once than their load, and nothing else.
+
+use domain::limits::DAY_MS;
+use domain::session::{ChangeKind, EventType, SessionChange, Subscription};
+use store::queries::sweeps::{SWEEP_ROWS_MAX, Sweep};
+use store::queries::tokens::{NewCode, NewToken};
+use store::{StoreError, Tx};
+
+use crate::{at, both, channel, client, family, hash, in_seeded, node, number, of_client, session, tx};
+
+/// A row of that kind that is over at `ms`.
+async fn insert(tx: &mut Tx, sweep: Sweep, n: i64, ms: i64) -> Result<(), StoreError> {
+    let (hash, family, expires_at) = (&hash(&n.to_string()), &family("f"), at(ms));
+    let (client_id, channel_id) = (&client("app"), &channel("a"));
+    let token = NewToken { hash, family, client_id, channel_id, expires_at };
+    match sweep {
+        Sweep::Codes => {
+            tx.insert_code(NewCode {
+                hash,
+                family,
+                client_id,
+                channel_id,
+                state: hash,
+                redirect_uri: "u",
+                expires_at,
+            })
+            .await
+        }
+        Sweep::AccessTokens => tx.insert_access_token(token).await,
+        Sweep::RefreshTokens => tx.insert_refresh_token(token).await,
+        Sweep::SessionUrls => tx.insert_session_url(hash, &of_client("app"), expires_at).await,
+        Sweep::BrowserSessions => tx.insert_browser_session(hash, channel_id, expires_at).await,
+        Sweep::IdempotencyKeys => {
+            tx.claim_idempotency_key("POST /a", &n.to_string(), hash, "", expires_at).await.map(drop)
+        }
+        Sweep::Sessions => end_session(tx, n, ms, 0).await,
+        Sweep::SessionChanges => end_session(tx, n, ms, 1).await,
+    }
+}
+
+/// A session that ended at `ms`, with that many changes in its log.
+async fn end_session(tx: &mut Tx, n: i64, ms: i64, changes: i64) -> Result<(), StoreError> {
+    let key = session(&format!("s{n}"));
+    tx.insert_session(&key, &of_client("app"), &node("n"), at(1)).await?;
+    for version in 1..=changes {
+        let subscription = Subscription { event_type: EventType::Chat, channel_id: channel("a") };
+        let change = SessionChange { version, kind: ChangeKind::Subscribed, subscription };
+        tx.insert_session_change(&key, &change).await?;
+    }
+    tx.disconnect_session(&key, at(ms), "client_goodbye").await.map(drop)
+}
+
+const fn count(sweep: Sweep) -> &'static str {
+    match sweep {
+        Sweep::Codes => "SELECT COUNT(*) FROM authorization_codes",
+        Sweep::AccessTokens => "SELECT COUNT(*) FROM access_tokens",
+        Sweep::RefreshTokens => "SELECT COUNT(*) FROM refresh_tokens",
+        Sweep::SessionUrls => "SELECT COUNT(*) FROM session_urls",
+        Sweep::BrowserSessions => "SELECT COUNT(*) FROM browser_sessions",
+        Sweep::Sessions => "SELECT COUNT(*) FROM sessions",
+        Sweep::SessionChanges => "SELECT COUNT(*) FROM session_changes",
+        Sweep::IdempotencyKeys => "SELECT COUNT(*) FROM idempotency_keys",
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sweep_deletes_what_was_over_by_then_and_keeps_the_rest() {
+    in_seeded(|tx| {
+        Box::pin(async move {
+            for sweep in Sweep::ALL {
+                for (n, ms) in [98, 99, 100, 101].into_iter().enumerate() {
+                    let n = n as i64 + 10 * (sweep as i64 + 1);
+                    insert(tx, sweep, n, ms).await?;
+                }
+            }
+            for sweep in Sweep::ALL {
+                // The kinds that hang on sessions were inserted with the sessions of both.
+                let sessions = if matches!(sweep, Sweep::Sessions) { 2 } else { 1 };
+                let before = number(tx, count(sweep)).await?;
+                assert_eq!(tx.sweep(sweep, at(97)).await?, 0, "{sweep:?}");
+                assert_eq!(tx.sweep(sweep, at(100)).await?, 3 * sessions, "{sweep:?}");
+                assert_eq!(tx.sweep(sweep, at(100)).await?, 0, "{sweep:?}");
+                assert_eq!(number(tx, count(sweep)).await?, before - 3 * sessions as i64);
+                if matches!(sweep, Sweep::Sessions) {
+                    // They took their logs along; these are for the next sweep.
+                    assert_eq!(number(tx, count(Sweep::SessionChanges)).await?, 1);
+                    for n in 200..203 {
+                        insert(tx, Sweep::SessionChanges, n, 100).await?;
+                    }
+                }
+            }
+            Ok(())
+        })
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_connected_is_never_swept() {
+    in_seeded(|tx| {
+        Box::pin(async move {
+            let key = session("open");
+            tx.insert_session(&key, &of_client("app"), &node("n"), at(1)).await?;
+            let subscription = Subscription { event_type: EventType::Chat, channel_id: channel("a") };
+            let change = SessionChange { version: 1, kind: ChangeKind::Subscribed, subscription };
+            tx.insert_session_change(&key, &change).await?;
+            for sweep in [Sweep::Sessions, Sweep::SessionChanges] {
+                assert_eq!(tx.sweep(sweep, at(i64::MAX)).await?, 0);
+            }
+            assert_eq!(tx.session_changes_after(&key, 0).await?.len(), 1);
+            Ok(())
+        })
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_logs_of_sessions_that_ended_long_ago_are_left_to_the_sweep_of_sessions() {
+    in_seeded(|tx| {
+        Box::pin(async move {
+            end_session(tx, 1, 100, 1).await?;
+            assert_eq!(tx.sweep(Sweep::SessionChanges, at(100 + DAY_MS)).await?, 0);
+            assert_eq!(tx.sweep(Sweep::SessionChanges, at(99 + DAY_MS)).await?, 1);
+            Ok(())
+        })
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_sweep_deletes_no_more_rows_at_once_than_its_load_and_two_at_once_do_not_meet() {
+    both(|store| async move {
+        for sweep in Sweep::ALL {
+            let (now, later) = (at(100), at(300));
+            tx!(store, tx => {
+                for n in 0..SWEEP_ROWS_MAX + 1 {
+                    insert(tx, sweep, n, 100).await?;
+                }
+                Ok(())
+            })
+            .unwrap();
+            assert_eq!(
+                tx!(store, tx => { tx.sweep(sweep, now).await }),
+                Ok(SWEEP_ROWS_MAX as u64),
+                "{sweep:?}"
+            );
+            assert_eq!(tx!(store, tx => { tx.sweep(sweep, now).await }), Ok(1), "{sweep:?}");
+            tx!(store, tx => {
+                for n in 0..200 {
+                    insert(tx, sweep, 1_000 + n, 200).await?;
+                }
+                Ok(())
+            })
+            .unwrap();
+            let sweeps = [store.clone(), store.clone()]
+                .map(|store| tokio::spawn(async move { tx!(store, tx => { tx.sweep(sweep, later).await }) }));
+            let mut swept = 0_u64;
+            for sweep in sweeps {
+                swept += sweep.await.unwrap().unwrap();
+            }
+            assert_eq!(swept, 200, "{sweep:?}");
+            if matches!(sweep, Sweep::Sessions | Sweep::SessionChanges) {
+                tx!(store, tx => { tx.execute("DELETE FROM sessions", &[]).await }).unwrap();
+            }
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sweep_of_long_logs_stays_within_its_load() {
+    in_seeded(|tx| {
+        Box::pin(async move {
+            for n in 0..3 {
+                end_session(tx, n, 100, 300).await?;
+            }
+            for swept in [SWEEP_ROWS_MAX as u64, 900 - SWEEP_ROWS_MAX as u64, 0] {
+                assert_eq!(tx.sweep(Sweep::SessionChanges, at(100)).await?, swept);
+            }
+            Ok(())
+        })
+    })
+    .await;
+}
