@@ -4,6 +4,7 @@ use axum::response::{IntoResponse, Response};
 use domain::{Invalid, Language, Refusal};
 use http::{HeaderValue, StatusCode, header};
 use serde::Serialize;
+use service::Page;
 
 /// `{"code":200,"message":null,"content":…}`. All three keys always, also when there is nothing to say.
 #[derive(Debug)]
@@ -17,6 +18,33 @@ pub const NOTHING: Success<()> = Success(());
 pub struct Data<T> {
     /// The items.
     pub data: Vec<T>,
+}
+
+/// The content of a page-number list: `data` only as documented; as observed also where the page stands (decisions 2).
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PageData<T> {
+    data: Vec<T>,
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    place: Option<Place>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Place {
+    page: i64,
+    total_count: i64,
+    total_pages: i64,
+}
+
+impl<T> PageData<T> {
+    /// A page; `total` is the number of items on all pages, where the profile shows it.
+    pub fn new(data: Vec<T>, page: Page, total: Option<i64>) -> Self {
+        let pages = |total: i64| (total + page.size - 1) / page.size;
+        let place =
+            total.map(|total| Place { page: page.page, total_count: total, total_pages: pages(total) });
+        Self { data, place }
+    }
 }
 
 #[derive(Serialize)]

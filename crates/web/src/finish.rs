@@ -1,4 +1,4 @@
-//! What every answer gets on its way out, whatever made it: a request id, the envelope of a refusal, the quota's headers.
+//! What every answer gets on its way out, whatever made it: the envelope of a refusal, and the quota's headers.
 
 use std::panic::AssertUnwindSafe;
 use std::pin::Pin;
@@ -9,18 +9,11 @@ use axum::extract::{Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use domain::Refusal;
-use http::{HeaderName, HeaderValue, StatusCode, header};
-use tracing::Instrument;
+use http::{HeaderValue, StatusCode, header};
 
 use crate::envelope::{Failure, refused};
 use crate::quota::Charged;
 use crate::{Peer, Web};
-
-const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-
-/// The id of a request: in its answer, in its log lines, on its error page.
-#[derive(Clone, Debug)]
-pub(crate) struct RequestId(pub String);
 
 /// Puts the common way out around the routes.
 pub(crate) fn around(routes: Router<Web>, web: Web) -> Router {
@@ -32,15 +25,11 @@ pub(crate) fn around(routes: Router<Web>, web: Web) -> Router {
 }
 
 async fn finish(State(web): State<Web>, mut request: Request, next: Next) -> Response {
-    let id = request_id(&web);
-    // Never the query: it may carry a secret.
-    let span = tracing::info_span!("request", id, method = %request.method(), path = request.uri().path());
     let charged = Charged::default();
     let peer = request.extensions().get::<Peer>().copied();
-    request.extensions_mut().insert(RequestId(id.clone()));
     request.extensions_mut().insert(charged.clone());
 
-    let mut response = run(next, request).instrument(span.clone()).await;
+    let mut response = run(next, request).await;
     if let Some(refusal) = response.extensions_mut().remove::<Refusal>() {
         let allow = response.headers_mut().remove(header::ALLOW);
         response = refused(&refusal, web.config().language);
@@ -48,17 +37,10 @@ async fn finish(State(web): State<Web>, mut request: Request, next: Next) -> Res
             response.headers_mut().insert(header::ALLOW, allow);
         }
     }
-    span.in_scope(|| tracing::debug!(status = response.status().as_u16(), "answered"));
+    tracing::debug!(status = response.status().as_u16(), "answered");
     charged.describe(&web, peer, response.headers_mut());
-    if let Ok(id) = HeaderValue::from_str(&id) {
-        response.headers_mut().insert(X_REQUEST_ID, id);
-    }
     response.headers_mut().entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     response
-}
-
-fn request_id(web: &Web) -> String {
-    web.service().entropy().bytes::<10>().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// A panic in a handler is our fault, so it is a 500 in the envelope and a line in the log; the connection lives on.

@@ -21,6 +21,7 @@ use std::sync::Arc;
 
 use domain::secret::SecretHash;
 use domain::{Language, Profile};
+use http::HeaderValue;
 use service::Service;
 
 pub use axum::Router;
@@ -71,6 +72,30 @@ impl Web {
     /// The profile that answers to an application follow.
     pub(crate) fn profile(&self, own: Option<Profile>) -> Profile {
         self.service().profile(own)
+    }
+}
+
+/// The id of a request: in its answer, in its log lines, on its error page. The listener puts it into each request's
+/// extensions.
+#[derive(Clone, Debug)]
+pub struct RequestId(String);
+
+impl RequestId {
+    /// A new id from 80 random bits.
+    pub fn generate(random: [u8; 10]) -> Self {
+        Self(random.iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+
+    /// The value of `X-Request-Id`.
+    pub fn header(&self) -> HeaderValue {
+        // Hexadecimal digits fit into a header.
+        HeaderValue::from_str(&self.0).unwrap_or(HeaderValue::from_static(""))
+    }
+}
+
+impl std::fmt::Display for RequestId {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
     }
 }
 

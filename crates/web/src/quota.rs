@@ -62,7 +62,8 @@ impl Charged {
         self.note(web.service().quotas().take(counted, caller, quota, monotonic(web)))
     }
 
-    /// Refuses when a bucket is empty, taking nothing.
+    /// Refuses when a bucket is empty, taking nothing. One that is not empty is no business of the caller's: nothing of
+    /// it was charged.
     pub(crate) fn peek(
         &self,
         web: &Web,
@@ -70,7 +71,8 @@ impl Charged {
         caller: &str,
         quota: Quota,
     ) -> Result<(), Refusal> {
-        self.note(web.service().quotas().peek(counted, caller, quota, monotonic(web)))
+        let standing = web.service().quotas().peek(counted, caller, quota, monotonic(web));
+        self.note(standing.filter(|standing| standing.retry_after_s.is_some()))
     }
 
     fn note(&self, standing: Option<Standing>) -> Result<(), Refusal> {
@@ -104,7 +106,8 @@ impl Charged {
 /// Charges a client-mode call.
 pub(crate) fn charge_client<Q: Extra>(web: &Web, charged: &Charged, client_id: &str) -> Result<(), Refusal> {
     charged.take(web, Counted::Client, client_id, CLIENT_QUOTA)?;
-    charge_extra::<Q>(web, charged, client_id)
+    // No channel id has a space, so an application never shares a bucket with the user of its name.
+    charge_extra::<Q>(web, charged, &format!("client {client_id}"))
 }
 
 /// Charges a user-mode call. Chat messages and session URLs are counted for the user, whatever the application.
@@ -132,9 +135,9 @@ pub(crate) fn check_failures(web: &Web, charged: &Charged, peer: Option<Peer>) -
     charged.peek(web, Counted::Failures, &address(peer), FAILURE_QUOTA)
 }
 
-/// Counts a failed proof of identity.
-pub(crate) fn count_failure(web: &Web, peer: Option<Peer>) {
-    web.service().quotas().take(Counted::Failures, &address(peer), FAILURE_QUOTA, monotonic(web));
+/// Counts a failed proof of identity. It was looked at already, so it is not refused for being one too many.
+pub(crate) fn count_failure(web: &Web, charged: &Charged, peer: Option<Peer>) {
+    let _ = charged.take(web, Counted::Failures, &address(peer), FAILURE_QUOTA);
 }
 
 fn address(peer: Option<Peer>) -> String {

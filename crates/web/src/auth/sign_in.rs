@@ -15,14 +15,13 @@ use domain::{ChannelId, Invalid, Refusal, Rule};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use service::sign_in::{BadSignIn, SignInRequest};
 
-use crate::finish::RequestId;
 use crate::input::{Pairs, read_body};
 use crate::pages::{
     ConsentPage, ErrorPage, Lang, PageProblem, ScopeLine, SeededPerson, SignInError, SignInPage,
     content_security_policy, language_href,
 };
 use crate::quota::{self, Charged};
-use crate::{Peer, Web};
+use crate::{Peer, RequestId, Web};
 
 const PATH: &str = "/account-interlock";
 const COOKIE: &str = "stagedoor_browser";
@@ -154,7 +153,7 @@ impl<'a> Visit<'a> {
         }
         let token = self.web.service().sign_in(login, password).await?;
         if token.is_none() {
-            quota::count_failure(self.web, self.peer);
+            quota::count_failure(self.web, charged, self.peer);
         }
         self.signed_in(&asked, token, login).await
     }
@@ -297,7 +296,7 @@ impl<'a> Visit<'a> {
             language_href: None,
             problem: *problem,
             retry_href: None,
-            request_id: &self.id.0,
+            request_id: &self.id.to_string(),
         };
         let mut response = self.page(page.render().unwrap_or_default(), None, None);
         *response.status_mut() =

@@ -85,7 +85,7 @@ pub async fn issue(
         Grant::Code { code, state } => (service.exchange_code(&application, &code, &state).await, false),
         Grant::Refresh { refresh_token } => (service.refresh(&application, &refresh_token).await, true),
     };
-    let issued = issued.map_err(|error| counted(&web, peer, error))?;
+    let issued = issued.map_err(|error| counted(&web, &charged, peer, error))?;
     Ok(Success(TokenAnswer::new(&issued, refreshed, web.profile(application.profile))))
 }
 
@@ -116,15 +116,15 @@ async fn prove(
 ) -> Result<Application, Failure> {
     quota::check_failures(web, charged, peer)?;
     let proven = web.service().authenticate_client(&body.client_id, &body.client_secret).await;
-    let application = proven.map_err(|error| counted(web, peer, error))?;
+    let application = proven.map_err(|error| counted(web, charged, peer, error))?;
     quota::charge_token(web, charged, application.client_id.as_str())?;
     Ok(application)
 }
 
 /// A wrong secret, code or refresh token is a guess until proven otherwise, so it is counted.
-fn counted(web: &Web, peer: Option<Peer>, error: service::Error) -> Failure {
+fn counted(web: &Web, charged: &Charged, peer: Option<Peer>, error: service::Error) -> Failure {
     if matches!(error.refusal(), Refusal::InvalidClient | Refusal::InvalidToken | Refusal::BadCode) {
-        quota::count_failure(web, peer);
+        quota::count_failure(web, charged, peer);
     }
     error.into()
 }

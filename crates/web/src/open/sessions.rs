@@ -10,7 +10,7 @@ use service::Page;
 
 use crate::Web;
 use crate::caller::{Client, SubscribeScope, User, scope};
-use crate::envelope::{Answer, Data, NOTHING, Success};
+use crate::envelope::{Answer, NOTHING, PageData, Success};
 use crate::input::{Pairs, Params, Query};
 use crate::quota;
 
@@ -104,7 +104,7 @@ pub async fn client_list(
     client: Client,
     State(web): State<Web>,
     Query(query): Query<SessionListQuery>,
-) -> Answer<Data<Session>> {
+) -> Answer<PageData<Session>> {
     let owner = SessionOwner::Client { client_id: client.application.client_id };
     list(&web, owner, query.0, client.profile).await
 }
@@ -114,7 +114,7 @@ pub async fn user_list(
     user: User<scope::Any>,
     State(web): State<Web>,
     Query(query): Query<SessionListQuery>,
-) -> Answer<Data<Session>> {
+) -> Answer<PageData<Session>> {
     let profile = user.profile;
     list(&web, owner_of(user), query.0, profile).await
 }
@@ -152,13 +152,13 @@ async fn session_url(web: &Web, owner: SessionOwner) -> Answer<SessionUrl> {
     Ok(Success(SessionUrl { url }))
 }
 
-async fn list(web: &Web, owner: SessionOwner, page: Page, profile: Profile) -> Answer<Data<Session>> {
-    let sessions = web.service().sessions(owner, page).await?;
+async fn list(web: &Web, owner: SessionOwner, page: Page, profile: Profile) -> Answer<PageData<Session>> {
+    let listed = web.service().sessions(owner, page, profile == Profile::Observed).await?;
     let item = |session: SessionListing| Session {
         session_key: session.session_key,
         connected_date: session.connected_at.for_profile(profile),
         disconnected_date: Ended::new(session.disconnected_at, profile),
         subscribed_events: session.subscribed_events,
     };
-    Ok(Success(Data { data: sessions.into_iter().map(item).collect() }))
+    Ok(Success(PageData::new(listed.sessions.into_iter().map(item).collect(), page, listed.total)))
 }
