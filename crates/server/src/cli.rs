@@ -1,0 +1,299 @@
+//! The command line. Every option can also be given by the environment; secrets also by a file, whose path stands in a
+//! variable that ends in `_FILE`.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use domain::secret::OperatorKey;
+use domain::{Language, Profile};
+use store::DatabaseUrl;
+
+use crate::config::{Settings, StoreSettings};
+
+const ABOUT: &str = "The open API service of a live-streaming platform: REST, sign-in, realtime sessions.
+
+  stagedoor dev      a world on your laptop: seeded people, ready tokens, any event on demand
+  stagedoor serve    the service for real";
+
+/// The whole command line.
+#[derive(Debug, Parser)]
+#[command(name = "stagedoor", version, about = ABOUT, max_term_width = 110)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What `stagedoor` can do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Runs the service in a small seeded world, for the developers of bots, overlays and games.
+    ///
+    /// Prints where everything is: addresses, two applications with their secrets, people with ready tokens, and what
+    /// to try next. Nothing else needs to be installed or started.
+    Dev(DevOptions),
+    /// Runs the service for real: no seed, no sign-in without a password.
+    ///
+    /// SIGTERM and SIGINT stop it: no new work is taken, what runs is finished, and it ends with status 0 within 10
+    /// seconds.
+    Serve(ServeOptions),
+    /// Checks the configuration that `serve` would run with, shows it without its secrets, and ends.
+    CheckConfig(ServeOptions),
+}
+
+/// What `dev` and `serve` share.
+#[derive(Debug, Args)]
+pub struct CommonOptions {
+    /// Where to listen. Port 0 picks a free one.
+    #[arg(long, value_name = "ADDR", env = "STAGEDOOR_LISTEN", default_value = "127.0.0.1:8080")]
+    pub listen: SocketAddr,
+
+    /// Which spelling answers have: that of the documentation, or that which clients of the modelled platform expect.
+    /// An application can have its own.
+    #[arg(long, value_enum, env = "STAGEDOOR_PROFILE", default_value = "documented")]
+    pub profile: ProfileOption,
+
+    /// The language of error messages: ko or en.
+    #[arg(long, value_enum, env = "STAGEDOOR_LANGUAGE", default_value = "ko")]
+    pub language: LanguageOption,
+
+    /// Turns rate limits off: for load and race tests.
+    #[arg(long, env = "STAGEDOOR_NO_QUOTA")]
+    pub no_quota: bool,
+
+    /// Keeps everything in PostgreSQL: postgres://user:password@host/database. Also STAGEDOOR_DATABASE_URL or
+    /// STAGEDOOR_DATABASE_URL_FILE, which keep the password out of the list of processes.
+    #[arg(long, value_name = "URL", env = "STAGEDOOR_DATABASE_URL", hide_env_values = true)]
+    database_url: Option<String>,
+
+    /// What to log, to stderr: error, warn, info, debug, or per part as in "info,web=debug".
+    #[arg(long, value_name = "FILTER", env = "STAGEDOOR_LOG", default_value = "info")]
+    pub log: String,
+}
+
+/// `stagedoor dev`
+#[derive(Debug, Args)]
+pub struct DevOptions {
+    /// What it shares with `serve`.
+    #[command(flatten)]
+    pub common: CommonOptions,
+
+    /// Keeps the world in this folder, to go on with it next time. Without it the world is gone at exit.
+    #[arg(long, value_name = "DIR", env = "STAGEDOOR_DATA")]
+    data: Option<PathBuf>,
+
+    /// Prints one JSON object instead of the overview, as the first line of stdout, when the service answers.
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// `stagedoor serve`
+#[derive(Debug, Args)]
+pub struct ServeOptions {
+    /// What it shares with `dev`.
+    #[command(flatten)]
+    pub common: CommonOptions,
+
+    /// The folder of the SQLite store, when there is no --database-url.
+    #[arg(long, value_name = "DIR", env = "STAGEDOOR_DATA", default_value = "stagedoor-data")]
+    data: PathBuf,
+
+    /// Where clients reach the service, as in https://api.example.com. Default: the address it listens on.
+    #[arg(long, value_name = "URL", env = "STAGEDOOR_BASE_URL")]
+    base_url: Option<String>,
+
+    /// Where clients reach the sockets of this very node, as in https://node1.api.example.com. Default: the base URL.
+    #[arg(long, value_name = "URL", env = "STAGEDOOR_SESSION_BASE")]
+    session_base: Option<String>,
+
+    /// The key of the platform API, at least 32 characters; without it that API is off. Better given as
+    /// STAGEDOOR_OPERATOR_KEY or STAGEDOOR_OPERATOR_KEY_FILE.
+    #[arg(long, value_name = "KEY", env = "STAGEDOOR_OPERATOR_KEY", hide_env_values = true)]
+    operator_key: Option<String>,
+}
+
+/// `--profile`
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum ProfileOption {
+    /// The specification to the letter.
+    Documented,
+    /// What published clients were written against.
+    Observed,
+}
+
+/// `--language`
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum LanguageOption {
+    /// 한국어
+    Ko,
+    /// English
+    En,
+}
+
+/// Characters of an operator key.
+const OPERATOR_KEY_CHARS_MIN: usize = 32;
+
+/// The folder of a world: one that is kept, or one that goes with the process.
+#[derive(Debug)]
+pub enum Folder {
+    /// `--data`
+    Kept(PathBuf),
+    /// Deleted when it is dropped.
+    Temporary(tempfile::TempDir),
+}
+
+impl Folder {
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        match self {
+            Self::Kept(path) => path,
+            Self::Temporary(folder) => folder.path(),
+        }
+    }
+}
+
+impl DevOptions {
+    /// The settings of a sandbox, and the folder that they point into.
+    ///
+    /// # Errors
+    /// A sentence for the person at the keyboard.
+    pub fn settings(&self) -> Result<(Settings, Folder), String> {
+        let folder = match &self.data {
+            Some(path) => Folder::Kept(make_folder(path)?),
+            None => Folder::Temporary(
+                tempfile::Builder::new()
+                    .prefix("stagedoor-")
+                    .tempdir()
+                    .map_err(|error| format!("no temporary folder could be made: {error}"))?,
+            ),
+        };
+        let store = self.common.store(folder.path())?;
+        let operator_key = crate::dev::operator_key(folder.path())?;
+        let settings =
+            Settings { sandbox: true, operator_key: Some(operator_key), ..self.common.settings(store) };
+        Ok((settings, folder))
+    }
+}
+
+impl ServeOptions {
+    /// The settings of the service.
+    ///
+    /// # Errors
+    /// A sentence for the operator that names the option.
+    pub fn settings(&self) -> Result<Settings, String> {
+        let store = self.common.store(&self.data)?;
+        Ok(Settings {
+            base_url: self.base_url.as_deref().map(|url| check_base("--base-url", url)).transpose()?,
+            session_base: self
+                .session_base
+                .as_deref()
+                .map(|url| check_base("--session-base", url))
+                .transpose()?,
+            operator_key: secret("STAGEDOOR_OPERATOR_KEY", self.operator_key.as_deref())?
+                .map(|key| check_operator_key(&key))
+                .transpose()?,
+            ..self.common.settings(store)
+        })
+    }
+}
+
+impl CommonOptions {
+    fn settings(&self, store: StoreSettings) -> Settings {
+        Settings {
+            listen: self.listen,
+            store,
+            base_url: None,
+            session_base: None,
+            operator_key: None,
+            sandbox: false,
+            profile: match self.profile {
+                ProfileOption::Documented => Profile::Documented,
+                ProfileOption::Observed => Profile::Observed,
+            },
+            language: match self.language {
+                LanguageOption::Ko => Language::Korean,
+                LanguageOption::En => Language::English,
+            },
+            quotas: !self.no_quota,
+        }
+    }
+
+    fn store(&self, folder: &Path) -> Result<StoreSettings, String> {
+        Ok(match secret("STAGEDOOR_DATABASE_URL", self.database_url.as_deref())? {
+            Some(url) if url.starts_with("postgres://") || url.starts_with("postgresql://") => {
+                StoreSettings::Postgres { url: DatabaseUrl::from(url) }
+            }
+            Some(_) => return Err("--database-url must begin with postgres://".to_owned()),
+            None => StoreSettings::Sqlite { path: folder.join("stagedoor.db") },
+        })
+    }
+}
+
+/// A secret that was given, or that stands in the file named by `{variable}_FILE`.
+fn secret(variable: &str, given: Option<&str>) -> Result<Option<String>, String> {
+    let file_variable = format!("{variable}_FILE");
+    let file = std::env::var_os(&file_variable).filter(|path| !path.is_empty());
+    match (given, file) {
+        (Some(_), Some(_)) => Err(format!("give either {variable} or {file_variable}, not both")),
+        (Some(secret), None) => Ok(Some(secret.to_owned())),
+        (None, Some(path)) => std::fs::read_to_string(&path)
+            .map(|secret| Some(secret.trim_end_matches(['\r', '\n']).to_owned()))
+            .map_err(|error| format!("{file_variable}: {}: {error}", Path::new(&path).display())),
+        (None, None) => Ok(None),
+    }
+}
+
+fn check_base(option: &str, url: &str) -> Result<String, String> {
+    let host = url.strip_prefix("https://").or_else(|| url.strip_prefix("http://"));
+    let plain = host.is_some_and(|host| !host.is_empty() && !host.contains(['/', '?', '#', '@', ' ']));
+    if plain {
+        Ok(url.to_owned())
+    } else {
+        Err(format!("{option} must be scheme and host, as in https://api.example.com"))
+    }
+}
+
+fn check_operator_key(key: &str) -> Result<OperatorKey, String> {
+    let long_enough = key.chars().count() >= OPERATOR_KEY_CHARS_MIN;
+    OperatorKey::presented(key)
+        .filter(|_| long_enough)
+        .ok_or(format!("the operator key must have {OPERATOR_KEY_CHARS_MIN} to 512 characters"))
+}
+
+fn make_folder(path: &Path) -> Result<PathBuf, String> {
+    std::fs::create_dir_all(path).map_err(|error| format!("--data {}: {error}", path.display()))?;
+    Ok(path.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn bases_are_scheme_and_host() {
+        for (url, ok) in [
+            ("https://api.example.com", true),
+            ("http://127.0.0.1:8080", true),
+            ("https://api.example.com/", false),
+            ("api.example.com", false),
+            ("https://", false),
+            ("ftp://api.example.com", false),
+        ] {
+            assert_eq!(check_base("--base-url", url).is_ok(), ok, "{url}");
+        }
+    }
+
+    #[test]
+    fn a_short_operator_key_is_refused() {
+        assert!(check_operator_key(&"k".repeat(31)).is_err());
+        assert!(check_operator_key(&"k".repeat(32)).is_ok());
+    }
+}

@@ -1,0 +1,65 @@
+//! What a sandbox must remember outside the store, which holds only hashes: the secrets that it prints. A world that is
+//! kept keeps its secrets, so a bot's configuration stays good from one day to the next. `serve` has no such file.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use domain::secret::{ClientSecret, OperatorKey};
+use serde::{Deserialize, Serialize};
+use service::Entropy;
+
+use super::seed::APPLICATIONS;
+
+/// The secrets of a world.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Notes {
+    /// Opens the platform API.
+    pub operator_key: String,
+    /// The secret of each seeded application.
+    pub client_secrets: BTreeMap<String, String>,
+}
+
+impl Notes {
+    fn new(entropy: &Entropy) -> Self {
+        let secret = |client_id: &&str| {
+            ((*client_id).to_owned(), ClientSecret::generate(entropy.bytes()).expose().to_owned())
+        };
+        Self {
+            operator_key: OperatorKey::generate(entropy.bytes()).expose().to_owned(),
+            client_secrets: APPLICATIONS.iter().map(|application| secret(&application.client_id)).collect(),
+        }
+    }
+}
+
+pub(super) fn path(folder: &Path) -> PathBuf {
+    folder.join("sandbox.json")
+}
+
+/// The notes of the world in `folder`; a new world gets new ones.
+pub(super) fn open(folder: &Path) -> Result<Notes, String> {
+    let path = path(folder);
+    let problem = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+    match std::fs::read(&path) {
+        Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| problem(&error)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            let notes = Notes::new(&Entropy::system());
+            write(folder, &path, &notes).map_err(|error| problem(&error))?;
+            Ok(notes)
+        }
+        Err(error) => Err(problem(&error)),
+    }
+}
+
+/// Written beside and moved into place, so that a death in between leaves either no notes or whole ones.
+fn write(folder: &Path, path: &Path, notes: &Notes) -> std::io::Result<()> {
+    let beside = path.with_extension("json.new");
+    let mut file =
+        std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
+    file.write_all(&serde_json::to_vec_pretty(notes)?)?;
+    file.sync_all()?;
+    std::fs::rename(&beside, path)?;
+    std::fs::File::open(folder)?.sync_all()
+}

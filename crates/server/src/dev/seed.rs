@@ -1,0 +1,196 @@
+//! The seeded world: three streamers and five viewers with what binds them, two applications, a live. Every step can be
+//! repeated, so a death in the middle of seeding does no harm; what is there already is left as its developer made it.
+
+use domain::application::{Organization, RedirectUri};
+use domain::channel::UserRole;
+use domain::scope::{Scope, ScopeSet};
+use domain::secret::ClientSecret;
+use domain::{ChannelId, ClientId, OrganizationId};
+use service::applications::ApplicationRecord;
+use service::channels::{CategoryRecord, Credentials, LiveRecord};
+use service::happenings::PaidSubscription;
+use service::{ChannelRecord, Error, Service};
+
+use super::notes::Notes;
+
+/// The password of every seeded person. A sandbox has nothing to protect.
+pub(super) const PASSWORD: &str = "stagedoor";
+
+const ORGANIZATION: &str = "sandbox-games";
+const REDIRECT_URIS: [&str; 2] = ["http://127.0.0.1:9999/callback", "http://localhost:9999/callback"];
+const IMAGES: &str = "https://images.stagedoor.example";
+
+/// A seeded person and channel. The login is the channel id.
+pub(super) struct Person {
+    pub channel_id: &'static str,
+    pub name: &'static str,
+    pub verified: bool,
+}
+
+/// Streamers first.
+pub(super) const PEOPLE: [Person; 8] = [
+    Person { channel_id: "streamer-haneul", name: "하늘", verified: true },
+    Person { channel_id: "streamer-bada", name: "바다", verified: false },
+    Person { channel_id: "streamer-sol", name: "Sol", verified: false },
+    Person { channel_id: "viewer-byeol", name: "별이", verified: false },
+    Person { channel_id: "viewer-dal", name: "달님", verified: false },
+    Person { channel_id: "viewer-gureum", name: "구름", verified: false },
+    Person { channel_id: "viewer-mina", name: "Mina", verified: false },
+    Person { channel_id: "viewer-nuri", name: "누리", verified: false },
+];
+
+/// A seeded application.
+pub(super) struct SeededApplication {
+    pub client_id: &'static str,
+    pub organization: Option<&'static str>,
+    drops: bool,
+}
+
+pub(super) const APPLICATIONS: [SeededApplication; 2] = [
+    SeededApplication { client_id: "demo", organization: None, drops: false },
+    SeededApplication { client_id: "drops", organization: Some(ORGANIZATION), drops: true },
+];
+
+impl SeededApplication {
+    pub(super) fn redirect_uris(&self) -> &'static [&'static str] {
+        &REDIRECT_URIS
+    }
+
+    pub(super) fn scopes(&self) -> ScopeSet {
+        ScopeSet::of_users().iter().chain(self.drops.then_some(Scope::Drops)).collect()
+    }
+}
+
+/// (channel, follower)
+const FOLLOWS: [(usize, usize); 9] = [(0, 3), (0, 4), (0, 5), (0, 6), (1, 3), (1, 4), (1, 0), (2, 5), (2, 3)];
+/// (channel, subscriber, tier, months)
+const SUBSCRIPTIONS: [(usize, usize, i64, i64); 4] =
+    [(0, 3, 1, 7), (0, 4, 2, 12), (1, 4, 1, 1), (2, 5, 1, 3)];
+/// (channel, manager, role)
+const MANAGERS: [(usize, usize, UserRole); 3] = [
+    (0, 1, UserRole::StreamingChannelManager),
+    (0, 3, UserRole::StreamingChatManager),
+    (1, 2, UserRole::StreamingSettlementManager),
+];
+/// (id, type, value)
+const CATEGORIES: [(&str, &str, &str); 4] = [
+    ("star-voyage", "GAME", "스타 보이지"),
+    ("block-garden", "GAME", "Block Garden"),
+    ("football", "SPORTS", "축구"),
+    ("talk", "ETC", "토크"),
+];
+
+/// Plants what is not there yet.
+pub(super) async fn plant(service: &Service, notes: &Notes) -> Result<(), Error> {
+    let last = &PEOPLE[PEOPLE.len() - 1];
+    // Applications come last, so an application that is there says that everything is.
+    let planted =
+        service.application(&client(APPLICATIONS[APPLICATIONS.len() - 1].client_id)).await?.is_some();
+    if !planted {
+        plant_people(service).await?;
+        plant_bonds(service).await?;
+        plant_categories(service).await?;
+        tracing::debug!(last = last.channel_id, "the world was seeded");
+    }
+    plant_applications(service, notes, planted).await
+}
+
+async fn plant_people(service: &Service) -> Result<(), Error> {
+    for person in &PEOPLE {
+        let record = ChannelRecord {
+            channel_id: channel(person.channel_id),
+            name: person.name.to_owned(),
+            image_url: Some(format!("{IMAGES}/channels/{}.png", person.channel_id)),
+            verified_mark: person.verified,
+            real_name_verified: true,
+        };
+        let credentials = Credentials { login: person.channel_id.to_owned(), password: PASSWORD.to_owned() };
+        service.put_channel(record, Some(credentials)).await?;
+    }
+    Ok(())
+}
+
+async fn plant_bonds(service: &Service) -> Result<(), Error> {
+    for (of, follower) in FOLLOWS {
+        service.follow(person(of), person(follower)).await?;
+    }
+    for (of, subscriber, tier_no, month) in SUBSCRIPTIONS {
+        let tier_name = if tier_no == 1 { "팬" } else { "열혈팬" }.to_owned();
+        let paid = PaidSubscription { subscriber: person(subscriber), tier_no, tier_name, month };
+        service.subscribe_paid(&person(of), paid, None).await?;
+    }
+    for (of, manager, role) in MANAGERS {
+        service.put_manager(person(of), person(manager), role).await?;
+    }
+    Ok(())
+}
+
+async fn plant_categories(service: &Service) -> Result<(), Error> {
+    for (id, kind, value) in CATEGORIES {
+        let poster = format!("{IMAGES}/categories/{id}.png");
+        service
+            .put_category(CategoryRecord {
+                category_id: id.to_owned(),
+                category_type: kind.to_owned(),
+                category_value: value.to_owned(),
+                poster_image_url: Some(poster),
+            })
+            .await?;
+    }
+    service
+        .put_live(LiveRecord {
+            channel_id: person(0),
+            live_id: 1,
+            title: "하늘의 첫 항해 🚀".to_owned(),
+            thumbnail_image_url: Some(format!("{IMAGES}/lives/1.png")),
+            concurrent_user_count: 128,
+            adult: false,
+            category_id: Some(CATEGORIES[0].0.to_owned()),
+        })
+        .await
+}
+
+async fn plant_applications(service: &Service, notes: &Notes, planted: bool) -> Result<(), Error> {
+    if !planted {
+        let organization_id = OrganizationId::stored(ORGANIZATION.to_owned());
+        let name = "모래상자 게임즈".to_owned();
+        service.put_organization(Organization { organization_id, name, verified: true }).await?;
+    }
+    for application in &APPLICATIONS {
+        let client_id = client(application.client_id);
+        if service.application(&client_id).await?.is_none() {
+            service
+                .put_application(ApplicationRecord {
+                    client_id: client_id.clone(),
+                    name: application.client_id.to_owned(),
+                    organization_id: application.organization.map(|id| OrganizationId::stored(id.to_owned())),
+                    redirect_uris: application
+                        .redirect_uris()
+                        .iter()
+                        .map(|uri| RedirectUri::parse(uri))
+                        .collect::<Result<_, _>>()?,
+                    scopes: application.scopes(),
+                    profile: None,
+                })
+                .await?;
+        }
+        if let Some(secret) =
+            notes.client_secrets.get(application.client_id).and_then(|s| ClientSecret::presented(s))
+        {
+            service.keep_secret(&client_id, &secret).await?;
+        }
+    }
+    Ok(())
+}
+
+fn person(index: usize) -> ChannelId {
+    channel(PEOPLE[index].channel_id)
+}
+
+fn channel(id: &str) -> ChannelId {
+    ChannelId::stored(id.to_owned())
+}
+
+fn client(id: &str) -> ClientId {
+    ClientId::stored(id.to_owned())
+}

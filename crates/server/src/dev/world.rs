@@ -1,0 +1,186 @@
+//! What `stagedoor dev` prints: for a person, or as one JSON object for a program.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use domain::{ChannelId, ClientId, Refusal};
+use serde::Serialize;
+use service::sign_in::SignInRequest;
+use service::tokens::IssuedTokens;
+use service::{Error, Service};
+
+use super::notes::Notes;
+use super::seed::{APPLICATIONS, PASSWORD, PEOPLE, SeededApplication};
+use crate::Node;
+
+/// Where everything is, with every secret: only a sandbox may be described.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct World {
+    base_url: String,
+    auth_url: String,
+    platform_url: String,
+    operator_key: String,
+    applications: Vec<ApplicationEntry>,
+    users: Vec<UserEntry>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ApplicationEntry {
+    name: String,
+    client_id: String,
+    client_secret: String,
+    redirect_uris: Vec<String>,
+    scopes: Vec<&'static str>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct UserEntry {
+    channel_id: String,
+    channel_name: String,
+    login: String,
+    password: String,
+    tokens: BTreeMap<String, TokenEntry>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct TokenEntry {
+    access_token: String,
+    refresh_token: String,
+}
+
+impl World {
+    /// Gives every person fresh tokens of every application, and writes it all down.
+    pub(super) async fn describe(node: &Node, notes: &Notes) -> Result<Self, Error> {
+        let mut users = Vec::new();
+        for person in &PEOPLE {
+            let channel_id = ChannelId::stored(person.channel_id.to_owned());
+            let mut tokens = BTreeMap::new();
+            for application in &APPLICATIONS {
+                let issued = sign_in(node.service(), application, &channel_id).await?;
+                tokens.insert(
+                    application.client_id.to_owned(),
+                    TokenEntry {
+                        access_token: issued.access.expose().to_owned(),
+                        refresh_token: issued.refresh.expose().to_owned(),
+                    },
+                );
+            }
+            users.push(UserEntry {
+                channel_name: node.service().channel(&channel_id).await?.name,
+                channel_id: channel_id.to_string(),
+                login: person.channel_id.to_owned(),
+                password: PASSWORD.to_owned(),
+                tokens,
+            });
+        }
+        Ok(Self {
+            base_url: node.base_url().to_owned(),
+            auth_url: node.base_url().to_owned(),
+            platform_url: node.base_url().to_owned(),
+            operator_key: notes.operator_key.clone(),
+            applications: APPLICATIONS.iter().map(|application| entry(application, notes)).collect(),
+            users,
+        })
+    }
+
+    /// One line of JSON.
+    pub fn json(&self) -> String {
+        // Plain structs of texts: there is nothing in them that JSON cannot say.
+        serde_json::to_string(self).unwrap_or_default()
+    }
+
+    /// An overview for a person, ending in three things to try.
+    pub fn text(&self) -> String {
+        let mut out = String::new();
+        // Writing into a String cannot fail.
+        let _ = self.write(&mut out);
+        out
+    }
+
+    fn write(&self, out: &mut String) -> std::fmt::Result {
+        writeln!(out, "Stagedoor is a world on your laptop now. Ctrl-C ends it.\n")?;
+        writeln!(out, "  REST and sockets  {}", self.base_url)?;
+        writeln!(
+            out,
+            "  sign-in           {}/account-interlock?clientId=…&redirectUri=…&state=…",
+            self.auth_url
+        )?;
+        writeln!(
+            out,
+            "  platform API      {}/platform/v1   operator key {}\n",
+            self.platform_url, self.operator_key
+        )?;
+        for application in &self.applications {
+            writeln!(out, "  application {:<6} secret {}", application.client_id, application.client_secret)?;
+        }
+        writeln!(out, "  redirect address  {}\n", self.applications[0].redirect_uris.join(" or "))?;
+        writeln!(out, "  people (password {PASSWORD}), with an access token of demo:")?;
+        for user in &self.users {
+            let token = user.tokens.get("demo").map_or("", |tokens| tokens.access_token.as_str());
+            writeln!(out, "    {:<16} {token}  {}", user.login, user.channel_name)?;
+        }
+        self.write_what_to_try(out)
+    }
+
+    fn write_what_to_try(&self, out: &mut String) -> std::fmt::Result {
+        let Self { base_url, operator_key, users, .. } = self;
+        let streamer = &users[0];
+        let viewer = &users[users.len() - 1];
+        let token = streamer.tokens.get("demo").map_or("", |tokens| tokens.access_token.as_str());
+        writeln!(out, "\nThree things to try, in another terminal:\n")?;
+        writeln!(
+            out,
+            "1. Who am I?\n\n  curl -s {base_url}/open/v1/users/me -H 'Authorization: Bearer {token}'\n"
+        )?;
+        writeln!(out, "2. Receive chat (once: npm install socket.io-client@2.0.3), and leave it running:\n")?;
+        writeln!(out, "  node -e '{}'\n", socket_recipe(base_url, token))?;
+        writeln!(out, "3. Make a viewer say hello:\n")?;
+        writeln!(
+            out,
+            "  curl -s {base_url}/platform/v1/channels/{}/chats -H 'Authorization: Bearer {operator_key}' \\\n    \
+             -H 'Content-Type: application/json' -d '{{\"senderChannelId\":\"{}\",\"message\":\"안녕하세요 👋\"}}'",
+            streamer.channel_id, viewer.channel_id
+        )
+    }
+}
+
+/// The official recipe in one line, for `node -e`; it holds no single quote.
+fn socket_recipe(base_url: &str, token: &str) -> String {
+    format!(
+        "const io=require(\"socket.io-client\"),h={{headers:{{Authorization:\"Bearer {token}\"}}}},b=\"{base_url}/open/v1/sessions\";\
+         fetch(b+\"/auth\",h).then(r=>r.json()).then(r=>{{const s=io.connect(r.content.url,{{reconnection:false,\
+         \"force new connection\":true,\"connect timeout\":3000,transports:[\"websocket\"]}});\
+         s.on(\"SYSTEM\",m=>{{console.log(\"SYSTEM\",m);const d=JSON.parse(m);if(d.type===\"connected\")\
+         fetch(b+\"/events/subscribe/chat?sessionKey=\"+d.data.sessionKey,{{method:\"POST\",...h}})}});\
+         s.on(\"CHAT\",m=>console.log(\"CHAT\",m))}})"
+    )
+}
+
+fn entry(application: &SeededApplication, notes: &Notes) -> ApplicationEntry {
+    ApplicationEntry {
+        name: application.client_id.to_owned(),
+        client_id: application.client_id.to_owned(),
+        client_secret: notes.client_secrets.get(application.client_id).cloned().unwrap_or_default(),
+        redirect_uris: application.redirect_uris().iter().map(|uri| (*uri).to_owned()).collect(),
+        scopes: application.scopes().iter().map(domain::Scope::name).collect(),
+    }
+}
+
+/// Walks the whole sign-in but for its pages.
+async fn sign_in(
+    service: &Service,
+    application: &SeededApplication,
+    user: &ChannelId,
+) -> Result<IssuedTokens, Error> {
+    const STATE: &str = "sandbox";
+    let client_id = ClientId::stored(application.client_id.to_owned());
+    let application_now = service.application(&client_id).await?.ok_or(Refusal::Internal)?;
+    let redirect_uri = application.redirect_uris()[0].to_owned();
+    let asked = SignInRequest { application: application_now, redirect_uri, state: STATE.to_owned() };
+    let code = service.consent(&asked, user).await?;
+    service.exchange_code(&asked.application, code.expose(), STATE).await
+}

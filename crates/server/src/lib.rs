@@ -1,0 +1,13 @@
+//! Puts the parts together: the one crate that knows whether the store is SQLite or PostgreSQL, and how the parts of a
+//! node start and stop. [`node::Node`] is a running node; the binary and the tests start the same one.
+
+pub mod cli;
+pub mod config;
+pub mod dev;
+mod listener;
+pub mod node;
+mod telemetry;
+
+pub use config::{Settings, StoreSettings};
+pub use node::{Node, Surroundings};
+pub use telemetry::init as init_telemetry;

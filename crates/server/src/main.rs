@@ -1,0 +1,76 @@
+//! `stagedoor`: see `stagedoor --help`.
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use server::cli::{Cli, Command};
+use server::{Node, Settings, Surroundings, dev};
+use tokio::signal::unix::{SignalKind, signal};
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return fail(&format!("the runtime did not start: {error}")),
+    };
+    match runtime.block_on(run(cli)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(problem) => fail(&problem),
+    }
+}
+
+async fn run(cli: Cli) -> Result<(), String> {
+    match cli.command {
+        Command::CheckConfig(options) => {
+            let settings = options.settings()?;
+            println!("{settings:#?}");
+            println!("The configuration is good.");
+            Ok(())
+        }
+        Command::Serve(options) => {
+            server::init_telemetry(&options.common.log)?;
+            serve(options.settings()?).await
+        }
+        Command::Dev(options) => {
+            server::init_telemetry(&options.common.log)?;
+            sandbox(&options).await
+        }
+    }
+}
+
+async fn serve(settings: Settings) -> Result<(), String> {
+    let node = Node::start(settings, Surroundings::system()).await?;
+    tracing::info!(address = %node.address(), "stagedoor serves");
+    until_told_to_stop().await?;
+    node.stop().await;
+    Ok(())
+}
+
+async fn sandbox(options: &server::cli::DevOptions) -> Result<(), String> {
+    let (settings, folder) = options.settings()?;
+    let node = Node::start(settings, Surroundings::system()).await?;
+    let world = dev::settle(&node, folder.path()).await?;
+    if options.json {
+        println!("{}", world.json());
+    } else {
+        println!("{}", world.text());
+    }
+    until_told_to_stop().await?;
+    node.stop().await;
+    Ok(())
+}
+
+async fn until_told_to_stop() -> Result<(), String> {
+    let listen = |kind| signal(kind).map_err(|error| format!("signals cannot be listened to: {error}"));
+    let (mut terminate, mut interrupt) = (listen(SignalKind::terminate())?, listen(SignalKind::interrupt())?);
+    tokio::select! {
+        _ = terminate.recv() => tracing::info!("stopping: SIGTERM"),
+        _ = interrupt.recv() => tracing::info!("stopping: SIGINT"),
+    }
+    Ok(())
+}
+
+fn fail(problem: &str) -> ExitCode {
+    eprintln!("stagedoor: {problem}");
+    ExitCode::FAILURE
+}

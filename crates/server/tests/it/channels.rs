@@ -1,0 +1,108 @@
+//! The channel query (spec 4.2; decisions 1, `channelIds`).
+
+use serde_json::{Value, json};
+use testkit::{Setup, World, both};
+
+use crate::stage::{Stage, wrong};
+
+async fn ids(world: &World, stage: &Stage, query: &str) -> Vec<String> {
+    let content = world.channels(&stage.app, query).await.content();
+    let data = content["data"].as_array().expect("data is a list").clone();
+    data.iter().map(|channel| channel["channelId"].as_str().expect("a text").to_owned()).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_channel_has_five_fields_and_an_unknown_one_is_left_out() {
+    both(Setup::default(), |world| async move {
+        let stage = Stage::set(&world).await;
+        world
+            .person("sol")
+            .with("channelImageUrl", "https://images.example/sol.png")
+            .with("verifiedMark", true)
+            .create()
+            .await;
+        assert_eq!(
+            world.channels(&stage.app, "channelIds=sol,nobody,haneul").await.text(),
+            concat!(
+                r#"{"code":200,"message":null,"content":{"data":["#,
+                r#"{"channelId":"sol","channelName":"sol","channelImageUrl":"https://images.example/sol.png","#,
+                r#""followerCount":0,"verifiedMark":true},"#,
+                r#"{"channelId":"haneul","channelName":"하늘 🚀","channelImageUrl":null,"#,
+                r#""followerCount":0,"verifiedMark":false}]}}"#
+            )
+        );
+        let none = world.channels(&stage.app, "channelIds=nobody").await;
+        assert_eq!(none.content(), json!({ "data": [] }));
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ids_come_in_every_spelling_and_answers_in_their_order() {
+    both(Setup::default(), |world| async move {
+        let stage = Stage::set(&world).await;
+        for query in [
+            "channelIds=byeol,haneul",
+            "channelIds=byeol%2Chaneul",
+            "channelIds=byeol&channelIds=haneul",
+            "channelIds[]=byeol&channelIds[]=haneul",
+            "channelIds%5B%5D=byeol&channelIds%5B%5D=haneul",
+            "channelIds=byeol,haneul,byeol",
+            "channelIds=byeol,,haneul,",
+            "other=1&channelIds=byeol,haneul&unknown=%EA%B0%80",
+        ] {
+            assert_eq!(ids(&world, &stage, query).await, ["byeol", "haneul"], "{query}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn twenty_distinct_ids_are_answered_and_twenty_one_are_not() {
+    both(Setup::default(), |world| async move {
+        let stage = Stage::set(&world).await;
+        let some = |count: usize| (0..count).map(|n| format!("c{n}")).collect::<Vec<_>>().join(",");
+        let twenty = format!("channelIds={},{}", some(20), some(20));
+        assert_eq!(ids(&world, &stage, &twenty).await, Vec::<String>::new());
+        let message = wrong("channelIds", "1개 이상 20개 이하여야 합니다.");
+        for query in [format!("channelIds={}", some(21)), format!("channelIds={}&channelIds[]=x", some(20))] {
+            world.channels(&stage.app, &query).await.assert_refused(400, &message);
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_ids_at_all_is_a_wrong_value() {
+    both(Setup::default(), |world| async move {
+        let stage = Stage::set(&world).await;
+        for query in ["", "channelIds=", "channelIds=,,", "channelids=haneul", "channelIds"] {
+            let answer = world.channels(&stage.app, query).await;
+            answer.assert_refused(400, &wrong("channelIds", "필수 값입니다."));
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_cannot_be_an_id_matches_no_channel() {
+    both(Setup::default(), |world| async move {
+        let stage = Stage::set(&world).await;
+        let odd = format!("channelIds=haneul,%EA%B0%80,%27%20OR%201%3D1--,{}", "x".repeat(500));
+        assert_eq!(ids(&world, &stage, &odd).await, ["haneul"]);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_image_that_is_taken_away_is_null() {
+    both(Setup::default(), |world| async move {
+        let stage = Stage::set(&world).await;
+        let person = || world.person("sol");
+        person().with("channelImageUrl", "https://images.example/1.png").create().await;
+        person().with("channelImageUrl", Value::Null).create().await;
+        let content = world.channels(&stage.app, "channelIds=sol").await.content();
+        assert_eq!(content["data"][0]["channelImageUrl"], Value::Null);
+    })
+    .await;
+}

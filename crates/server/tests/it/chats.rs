@@ -1,0 +1,114 @@
+//! Chat (spec 4.4; decisions 1, "Characters", and 5).
+
+use std::collections::HashSet;
+
+use serde_json::json;
+use testkit::{Setup, both};
+
+use crate::stage::{Stage, wrong};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sent_message_is_the_owners_own_and_arrives_unchanged() {
+    both(Setup::default(), |world| async move {
+        let Stage { app, streamer, tokens, .. } = Stage::set(&world).await;
+        world.person(&streamer.channel_id).name("하늘").with("verifiedMark", true).create().await;
+        let mut socket = world.open_client_session(&app).await;
+        world.subscribe(&tokens.access, "chat", socket.session_key()).await.content();
+        socket.system("subscribed").await;
+
+        let text = " 안녕하세요 👋🏽 \"<&>\\ \u{2028}é\t끝 ";
+        let sent = world.send_chat(&tokens.access, text).await;
+        let content = sent.content();
+        let message_id = content["messageId"].as_str().expect("a text");
+        assert_eq!(
+            sent.text(),
+            format!(r#"{{"code":200,"message":null,"content":{{"messageId":"{message_id}"}}}}"#)
+        );
+        assert_eq!(
+            socket.event("CHAT").await,
+            json!({
+                "channelId": "haneul",
+                "senderChannelId": "haneul",
+                "chatChannelId": "chat-haneul",
+                "profile": { "nickname": "하늘", "badges": [], "verifiedMark": true },
+                "userRoleCode": "streamer",
+                "content": text,
+                "emojis": {},
+                "messageTime": world.now_ms(),
+            })
+        );
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_has_1_to_100_code_points() {
+    both(Setup::default(), |world| async move {
+        let Stage { tokens, .. } = Stage::set(&world).await;
+        let rule = "1자 이상 100자 이하여야 하며, 공백만 있거나 NUL 문자가 있으면 안 됩니다.";
+        for (message, fits) in [
+            ("a".to_owned(), true),
+            ("가".repeat(100), true),
+            ("👋".repeat(100), true),
+            // One emoji to the eye, seven code points.
+            ("👨‍👩‍👧‍👦".repeat(14), true),
+            ("👨‍👩‍👧‍👦".repeat(15), false),
+            ("가".repeat(101), false),
+            ("👋".repeat(101), false),
+            (format!("{}\n", "a".repeat(100)), false),
+            (String::new(), false),
+            ("   \t\n\u{3000}".to_owned(), false),
+        ] {
+            let answer = world.send_chat(&tokens.access, &message).await;
+            if fits {
+                assert!(answer.content()["messageId"].is_string(), "{message}");
+            } else {
+                answer.assert_refused(400, &wrong("message", rule));
+            }
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_message_has_an_id_of_its_own_and_they_arrive_in_their_order() {
+    both(Setup::default(), |world| async move {
+        let Stage { tokens, .. } = Stage::set(&world).await;
+        let mut socket = world.open_user_session(&tokens.access).await;
+        world.subscribe(&tokens.access, "chat", socket.session_key()).await.content();
+        socket.system("subscribed").await;
+        let mut ids = HashSet::new();
+        for n in 0..50 {
+            let content = world.send_chat(&tokens.access, &format!("message {n}")).await.content();
+            ids.insert(content["messageId"].as_str().expect("a text").to_owned());
+        }
+        assert_eq!(ids.len(), 50);
+        for n in 0..50 {
+            assert_eq!(socket.event("CHAT").await["content"], format!("message {n}"));
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_hundred_at_once_are_all_recorded_once() {
+    both(Setup::default(), |world| async move {
+        let Stage { tokens, .. } = Stage::set(&world).await;
+        let mut socket = world.open_user_session(&tokens.access).await;
+        world.subscribe(&tokens.access, "chat", socket.session_key()).await.content();
+        socket.system("subscribed").await;
+        let senders = (0..100).map(|n| {
+            let (world, token) = (world.clone(), tokens.access.clone());
+            tokio::spawn(async move { world.send_chat(&token, &n.to_string()).await.content() })
+        });
+        for sender in senders.collect::<Vec<_>>() {
+            sender.await.expect("every sender gets its answer");
+        }
+        let mut arrived = HashSet::new();
+        for _ in 0..100 {
+            arrived.insert(socket.event("CHAT").await["content"].as_str().expect("a text").to_owned());
+        }
+        assert_eq!(arrived.len(), 100);
+    })
+    .await;
+}

@@ -1,0 +1,181 @@
+//! Every REST endpoint of the service, for the tests that hold for all of them. A path that the router gets and this list
+//! does not fails `conventions::every_route_of_the_router_is_in_the_list_of_endpoints`.
+
+use domain::Scope;
+use serde_json::{Value, json};
+use testkit::{Request, World};
+
+use crate::stage::Stage;
+
+/// How an endpoint learns who calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// Client id and secret in headers.
+    Client,
+    /// An access token; with a scope, unless any will do.
+    User(Option<Scope>),
+    /// Client id and secret in the body.
+    Body,
+    /// The operator's key.
+    Operator,
+}
+
+/// One endpoint, with what a good request to it holds. `{…}` is filled in by [`Endpoint::good`].
+#[derive(Clone, Copy, Debug)]
+pub struct Endpoint {
+    pub method: &'static str,
+    pub path: &'static str,
+    pub query: &'static str,
+    pub mode: Mode,
+    /// Whether it reads a JSON body.
+    pub reads_body: bool,
+}
+
+const fn endpoint(method: &'static str, path: &'static str, query: &'static str, mode: Mode) -> Endpoint {
+    let writes = !matches!(method.as_bytes(), b"GET");
+    let reads_body = writes
+        && !matches!(mode, Mode::User(Some(Scope::ChatRead | Scope::DonationRead | Scope::SubscriptionRead)));
+    Endpoint { method, path, query, mode, reads_body }
+}
+
+const SUBSCRIBE: &str = "sessionKey={sessionKey}";
+
+/// All of them, in the order of the router.
+pub const ENDPOINTS: &[Endpoint] = &[
+    endpoint("POST", "/auth/v1/token", "", Mode::Body),
+    endpoint("POST", "/auth/v1/token/revoke", "", Mode::Body),
+    endpoint("POST", "/auth/v1/revoke", "", Mode::Body),
+    endpoint("GET", "/open/v1/users/me", "", Mode::User(Some(Scope::UserRead))),
+    endpoint("GET", "/open/v1/channels", "channelIds=haneul", Mode::Client),
+    endpoint("POST", "/open/v1/chats/send", "", Mode::User(Some(Scope::ChatWrite))),
+    endpoint("GET", "/open/v1/sessions/auth/client", "", Mode::Client),
+    endpoint("GET", "/open/v1/sessions/auth", "", Mode::User(None)),
+    endpoint("GET", "/open/v1/sessions/client", "", Mode::Client),
+    endpoint("GET", "/open/v1/sessions", "", Mode::User(None)),
+    endpoint("POST", "/open/v1/sessions/events/subscribe/chat", SUBSCRIBE, Mode::User(Some(Scope::ChatRead))),
+    endpoint(
+        "POST",
+        "/open/v1/sessions/events/subscribe/donation",
+        SUBSCRIBE,
+        Mode::User(Some(Scope::DonationRead)),
+    ),
+    endpoint(
+        "POST",
+        "/open/v1/sessions/events/subscribe/subscription",
+        SUBSCRIBE,
+        Mode::User(Some(Scope::SubscriptionRead)),
+    ),
+    endpoint(
+        "POST",
+        "/open/v1/sessions/events/unsubscribe/chat",
+        SUBSCRIBE,
+        Mode::User(Some(Scope::ChatRead)),
+    ),
+    endpoint(
+        "POST",
+        "/open/v1/sessions/events/unsubscribe/donation",
+        SUBSCRIBE,
+        Mode::User(Some(Scope::DonationRead)),
+    ),
+    endpoint(
+        "POST",
+        "/open/v1/sessions/events/unsubscribe/subscription",
+        SUBSCRIBE,
+        Mode::User(Some(Scope::SubscriptionRead)),
+    ),
+    endpoint("PUT", "/platform/v1/organizations/{organizationId}", "", Mode::Operator),
+    endpoint("PUT", "/platform/v1/applications/{clientId}", "", Mode::Operator),
+    Endpoint {
+        method: "POST",
+        path: "/platform/v1/applications/{clientId}/secrets",
+        query: "",
+        mode: Mode::Operator,
+        reads_body: false,
+    },
+    endpoint("PUT", "/platform/v1/channels/{channelId}", "", Mode::Operator),
+    endpoint("POST", "/platform/v1/channels/{channelId}/chats", "", Mode::Operator),
+    endpoint("POST", "/platform/v1/channels/{channelId}/donations", "", Mode::Operator),
+    endpoint("POST", "/platform/v1/channels/{channelId}/subscriptions", "", Mode::Operator),
+];
+
+impl Endpoint {
+    /// The path with ids in it.
+    pub fn path(&self) -> String {
+        self.path
+            .replace("{channelId}", "haneul")
+            .replace("{clientId}", "bot")
+            .replace("{organizationId}", "games")
+    }
+
+    /// Path and query of a good request.
+    pub fn target(&self, session_key: &str) -> String {
+        match self.query {
+            "" => self.path(),
+            query => format!("{}?{}", self.path(), query.replace("{sessionKey}", session_key)),
+        }
+    }
+
+    /// The body of a good request; `Null` where none is read. For `Mode::Body` it proves the application.
+    pub fn body(&self, stage: &Stage) -> Value {
+        let proof = |more: Value| {
+            let mut body =
+                json!({ "clientId": stage.app.client_id, "clientSecret": stage.app.client_secret });
+            body.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+            body
+        };
+        match self.path {
+            "/auth/v1/token" => {
+                proof(json!({ "grantType": "refresh_token", "refreshToken": stage.tokens.refresh }))
+            }
+            "/auth/v1/token/revoke" | "/auth/v1/revoke" => proof(json!({ "token": "unknown" })),
+            "/open/v1/chats/send" => json!({ "message": "안녕" }),
+            "/platform/v1/organizations/{organizationId}" => json!({ "organizationName": "게임즈" }),
+            "/platform/v1/applications/{clientId}" => json!({
+                "name": "bot", "redirectUris": [stage.app.redirect_uri],
+                "scopes": domain::ScopeSet::of_users().iter().map(Scope::name).collect::<Vec<_>>(),
+            }),
+            "/platform/v1/channels/{channelId}" => json!({ "channelName": "하늘 🚀" }),
+            "/platform/v1/channels/{channelId}/chats" => {
+                json!({ "senderChannelId": "byeol", "message": "안녕" })
+            }
+            "/platform/v1/channels/{channelId}/donations" => {
+                json!({ "donationType": "CHAT", "payAmount": "1" })
+            }
+            "/platform/v1/channels/{channelId}/subscriptions" => {
+                json!({ "subscriberChannelId": "byeol", "tierNo": 1, "tierName": "팬", "month": 1 })
+            }
+            _ => Value::Null,
+        }
+    }
+
+    /// A request with its mode's good headers and nothing else.
+    pub fn proven(&self, stage: &Stage, target: &str) -> Request {
+        let request = Request::new(self.method, target);
+        match self.mode {
+            Mode::Client => request.client(&stage.app.client_id, &stage.app.client_secret),
+            Mode::User(_) => request.bearer(&stage.tokens.access),
+            Mode::Body => request,
+            Mode::Operator => request.bearer(testkit::World::OPERATOR_KEY),
+        }
+    }
+
+    /// A request that succeeds.
+    pub fn good(&self, stage: &Stage, session_key: &str) -> Request {
+        self.with_body(stage, self.proven(stage, &self.target(session_key)))
+    }
+
+    /// The request with the endpoint's good body.
+    pub fn with_body(&self, stage: &Stage, request: Request) -> Request {
+        match self.body(stage) {
+            Value::Null => request,
+            body => request.json(&body),
+        }
+    }
+}
+
+/// A session of the streamer's that subscribe calls may use.
+pub async fn session_key(world: &World, stage: &Stage) -> (testkit::Socket, String) {
+    let socket = world.open_client_session(&stage.app).await;
+    let key = socket.session_key().to_owned();
+    (socket, key)
+}

@@ -1,0 +1,123 @@
+//! The program itself, in a process of its own.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
+
+use serde_json::Value;
+use testkit::{Api, Application, Person, Tokens, patiently};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
+use tokio::process::{Child, ChildStdout, Command};
+
+/// What a command that ends by itself said.
+pub struct Said {
+    pub status: ExitStatus,
+    pub stdout: String,
+    pub stderr: String,
+}
+
+/// `stagedoor` with nothing of the surroundings but what a test gives it.
+pub fn stagedoor(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_stagedoor"));
+    command.args(arguments).stdin(Stdio::null()).kill_on_drop(true);
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("STAGEDOOR_") {
+            command.env_remove(name);
+        }
+    }
+    command
+}
+
+/// Runs a command to its end.
+pub async fn run(mut command: Command) -> Said {
+    let output = patiently("a command ends", command.output()).await.expect("the program starts");
+    let text = |bytes| String::from_utf8(bytes).expect("what is said is UTF-8");
+    Said { status: output.status, stdout: text(output.stdout), stderr: text(output.stderr) }
+}
+
+/// A running `stagedoor dev --json`, its first line read.
+pub struct Sandbox {
+    child: Child,
+    stdout: BufReader<ChildStdout>,
+    log: PathBuf,
+    /// The first line.
+    pub first_line: String,
+    /// What it says.
+    pub world: Value,
+    /// A client of it.
+    pub api: Api,
+}
+
+impl Sandbox {
+    /// Starts `stagedoor dev --json` on a free port; the log goes to a file in `folder`.
+    pub async fn start(folder: &Path, arguments: &[&str]) -> Self {
+        let log = folder.join("log");
+        let mut command = stagedoor(&["dev", "--json", "--listen", "127.0.0.1:0"]);
+        command.args(arguments).stdout(Stdio::piped());
+        command.stderr(File::create(&log).expect("a file for the log"));
+        Self::of(command, log).await
+    }
+
+    /// Starts a command that is to print a world.
+    pub async fn of(mut command: Command, log: PathBuf) -> Self {
+        let mut child = command.spawn().expect("the program starts");
+        let mut stdout = BufReader::new(child.stdout.take().expect("stdout is piped"));
+        let mut first_line = String::new();
+        patiently("the first line", stdout.read_line(&mut first_line)).await.expect("a line");
+        let world: Value = serde_json::from_str(&first_line).unwrap_or_else(|_| {
+            panic!("no JSON: {first_line:?}; {}", std::fs::read_to_string(&log).unwrap_or_default())
+        });
+        let text = |name: &str| world[name].as_str().expect("a text").to_owned();
+        let api = Api::new(&text("baseUrl"), &text("operatorKey"));
+        Self { child, stdout, log, first_line, world, api }
+    }
+
+    /// A seeded application.
+    pub fn application(&self, name: &str) -> Application {
+        let found =
+            self.list("applications").iter().find(|entry| entry["name"] == name).expect("an application");
+        let text = |value: &Value| value.as_str().expect("a text").to_owned();
+        Application {
+            client_id: text(&found["clientId"]),
+            client_secret: text(&found["clientSecret"]),
+            redirect_uri: text(&found["redirectUris"][0]),
+        }
+    }
+
+    /// A seeded person, and the person's tokens of an application.
+    pub fn user(&self, index: usize, client_id: &str) -> (Person, Tokens) {
+        let user = &self.list("users")[index];
+        let text = |name: &str| user[name].as_str().expect("a text").to_owned();
+        let person = Person {
+            channel_id: text("channelId"),
+            name: text("channelName"),
+            login: text("login"),
+            password: text("password"),
+        };
+        (person, Tokens::of(&user["tokens"][client_id]))
+    }
+
+    /// A list of the first line.
+    pub fn list(&self, name: &str) -> &Vec<Value> {
+        self.world[name].as_array().expect("a list")
+    }
+
+    /// The file of the log.
+    pub fn log_path(&self) -> PathBuf {
+        self.log.clone()
+    }
+
+    /// Sends a signal.
+    pub async fn signal(&self, name: &str) {
+        let id = self.child.id().expect("the program runs").to_string();
+        let status = Command::new("kill").args([&format!("-{name}"), &id]).status().await;
+        assert!(status.expect("kill is there").success());
+    }
+
+    /// Waits for its end. Gives its status and what else it said on stdout.
+    pub async fn end(mut self) -> (ExitStatus, String) {
+        let mut rest = String::new();
+        patiently("the end of stdout", self.stdout.read_to_string(&mut rest)).await.expect("text");
+        (patiently("the program ends", self.child.wait()).await.expect("a status"), rest)
+    }
+}

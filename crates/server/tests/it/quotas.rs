@@ -1,0 +1,270 @@
+//! Quotas at their boundaries (decisions 1, "Quotas"), on a clock that stands still until it is moved.
+
+use std::time::Duration;
+
+use serde_json::json;
+use testkit::{Request, Response, Setup, Tokens, World, both};
+
+use crate::endpoints::{ENDPOINTS, session_key};
+use crate::stage::{Stage, UNKNOWN_TOKEN};
+
+fn enforced() -> Setup {
+    Setup { quotas: true, ..Setup::default() }
+}
+
+/// Limit, remaining, reset.
+#[track_caller]
+fn standing(answer: &Response) -> (i64, i64, i64) {
+    (answer.number("ratelimit-limit"), answer.number("ratelimit-remaining"), answer.number("ratelimit-reset"))
+}
+
+#[track_caller]
+fn assert_one_too_many(answer: &Response, limit: i64, retry_after: i64) {
+    answer.assert_refused(429, "TOO_MANY_REQUESTS");
+    assert_eq!((answer.number("retry-after"), answer.number("ratelimit-limit")), (retry_after, limit));
+    assert_eq!(answer.number("ratelimit-remaining"), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_answer_says_where_the_caller_stands() {
+    both(enforced(), |world| async move {
+        let stage = Stage::set(&world).await;
+        let (_socket, key) = session_key(&world, &stage).await;
+        for endpoint in ENDPOINTS {
+            let requests = [
+                endpoint.good(&stage, &key),
+                Request::new(endpoint.method, endpoint.path()),
+                Request::new("DELETE", endpoint.path()),
+                endpoint.proven(&stage, "/nowhere"),
+                endpoint.proven(&stage, &endpoint.path()).body("{"),
+            ];
+            for request in requests {
+                let answer = world.send(request.clone()).await;
+                let (limit, remaining, reset) = standing(&answer);
+                assert!(
+                    limit > 0 && (0..=limit).contains(&remaining) && (0..=60).contains(&reset),
+                    "{request:?}"
+                );
+            }
+        }
+        let page = world.browser().open("/account-interlock").await;
+        standing(&page.response);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_quotas_nothing_is_said_of_them() {
+    both(Setup::default(), |world| async move {
+        let Stage { tokens, .. } = Stage::set(&world).await;
+        for _ in 0..25 {
+            let answer = world.send_chat(&tokens.access, "x").await;
+            answer.content();
+            assert!(!answer.headers.iter().any(|(name, _)| name.starts_with("ratelimit")));
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_user_sends_20_messages_in_30_seconds_whatever_the_application() {
+    both(enforced(), |world| async move {
+        let Stage { streamer, viewer, app, tokens } = Stage::set(&world).await;
+        let other = world.application("other").create().await;
+        let elsewhere = world.sign_in(&other, &streamer).await;
+        let viewers = world.sign_in(&app, &viewer).await;
+        for sent in 1..=20 {
+            let token = if sent % 2 == 0 { &tokens.access } else { &elsewhere.access };
+            let answer = world.send_chat(token, "x").await;
+            answer.content();
+            assert_eq!(standing(&answer), (20, 20 - sent, (sent * 3 + 1) / 2));
+        }
+        for token in [&tokens.access, &elsewhere.access] {
+            assert_one_too_many(&world.send_chat(token, "x").await, 20, 2);
+        }
+        world.send_chat(&viewers.access, "x").await.content();
+        // Other calls of the user go on.
+        world.me(&tokens.access).await.content();
+
+        // One more each 1.5 seconds.
+        world.advance(Duration::from_millis(1_499));
+        assert_one_too_many(&world.send_chat(&tokens.access, "x").await, 20, 1);
+        world.advance(Duration::from_millis(1));
+        world.send_chat(&tokens.access, "x").await.content();
+        assert_one_too_many(&world.send_chat(&tokens.access, "x").await, 20, 2);
+        world.advance(Duration::from_secs(30));
+        for _ in 0..20 {
+            world.send_chat(&tokens.access, "x").await.content();
+        }
+        assert_one_too_many(&world.send_chat(&tokens.access, "x").await, 20, 2);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_caller_gets_30_session_urls_a_minute() {
+    both(enforced(), |world| async move {
+        let Stage { app, viewer, tokens, .. } = Stage::set(&world).await;
+        let viewers = world.sign_in(&app, &viewer).await;
+        for taken in 1..=30 {
+            for answer in [world.user_session_url(&tokens.access).await, world.client_session_url(&app).await]
+            {
+                answer.content();
+                assert_eq!(standing(&answer), (30, 30 - taken, taken * 2));
+            }
+        }
+        assert_one_too_many(&world.user_session_url(&tokens.access).await, 30, 2);
+        assert_one_too_many(&world.client_session_url(&app).await, 30, 2);
+        world.user_session_url(&viewers.access).await.content();
+        world.advance(Duration::from_secs(2));
+        world.user_session_url(&tokens.access).await.content();
+        assert_one_too_many(&world.user_session_url(&tokens.access).await, 30, 2);
+        world.client_session_url(&app).await.content();
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_application_and_a_channel_of_the_same_id_are_two_callers() {
+    both(enforced(), |world| async move {
+        let Stage { app, .. } = Stage::set(&world).await;
+        let namesake = world.person(&app.client_id).create().await;
+        let tokens = world.sign_in(&app, &namesake).await;
+        for _ in 0..30 {
+            world.client_session_url(&app).await.content();
+        }
+        world.user_session_url(&tokens.access).await.content();
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_application_makes_60_token_calls_a_minute() {
+    both(enforced(), |world| async move {
+        // Signing in was the first.
+        let Stage { app, tokens, .. } = Stage::set(&world).await;
+        let other = world.application("other").create().await;
+        let mut tokens = tokens;
+        for made in 2..=60 {
+            let answer = if made % 2 == 0 {
+                world.refresh(&app, &tokens.refresh).await
+            } else {
+                world.revoke(&app, "unknown").await
+            };
+            let content = answer.content();
+            assert_eq!(standing(&answer), (60, 60 - made, made));
+            if content.is_object() {
+                tokens = Tokens::of(&content);
+            }
+        }
+        assert_one_too_many(&world.refresh(&app, &tokens.refresh).await, 60, 1);
+        assert_one_too_many(&world.revoke(&app, &tokens.access).await, 60, 1);
+        world.revoke(&other, "unknown").await.content();
+        world.me(&tokens.access).await.content();
+        world.advance(Duration::from_secs(1));
+        // What was one too many used nothing up.
+        world.refresh(&app, &tokens.refresh).await.content();
+    })
+    .await;
+}
+
+async fn fail(world: &World, way: usize, stage: &Stage) -> Response {
+    let wrong_secret = testkit::Application { client_secret: UNKNOWN_TOKEN.to_owned(), ..stage.app.clone() };
+    match way % 4 {
+        0 => world.exchange(&stage.app, UNKNOWN_TOKEN, "s").await,
+        1 => world.refresh(&stage.app, UNKNOWN_TOKEN).await,
+        2 => world.refresh(&wrong_secret, &stage.tokens.refresh).await,
+        _ => world.revoke(&wrong_secret, &stage.tokens.refresh).await,
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_address_fails_10_times_a_minute_and_then_not_even_the_right_secret_helps() {
+    both(enforced(), |world| async move {
+        let stage = Stage::set(&world).await;
+        for failed in 0..10 {
+            let answer = fail(&world, failed, &stage).await;
+            assert!(matches!(answer.status, 400 | 401), "{}", answer.text());
+            let failed = i64::try_from(failed).expect("ten") + 1;
+            assert_eq!(standing(&answer), (10, 10 - failed, failed * 6));
+        }
+        assert_one_too_many(&world.refresh(&stage.app, &stage.tokens.refresh).await, 10, 6);
+        assert_one_too_many(&world.exchange(&stage.app, UNKNOWN_TOKEN, "s").await, 10, 6);
+        assert_one_too_many(&world.revoke(&stage.app, UNKNOWN_TOKEN).await, 10, 6);
+        // Tokens that were given out go on.
+        world.me(&stage.tokens.access).await.content();
+        // Being refused is not one more failure: a place is free after six seconds.
+        world.advance(Duration::from_millis(5_999));
+        assert_one_too_many(&world.refresh(&stage.app, &stage.tokens.refresh).await, 10, 1);
+        world.advance(Duration::from_millis(1));
+        world.refresh(&stage.app, &stage.tokens.refresh).await.content();
+        fail(&world, 0, &stage).await.message();
+        assert_one_too_many(&world.refresh(&stage.app, "x").await, 10, 6);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn wrong_passwords_are_failures_of_the_same_address() {
+    both(enforced(), |world| async move {
+        let stage = Stage::set(&world).await;
+        let mut browser = world.browser();
+        let address = format!(
+            "/account-interlock?clientId=bot&redirectUri={}&state=s",
+            testkit::encode(&stage.app.redirect_uri)
+        );
+        let form = browser.open(&address).await.form("login").fill("login", &stage.streamer.login);
+        for _ in 0..10 {
+            let page = browser.submit(&form.clone().fill("password", "wrong")).await;
+            assert_eq!(page.response.status, 200);
+        }
+        let right = form.fill("password", &stage.streamer.password);
+        let page = browser.submit(&right).await;
+        assert_eq!((page.response.status, page.response.number("retry-after")), (429, 6));
+        assert!(page.response.text().contains("로그인 시도가 너무 많습니다. 6초 뒤에 다시 시도해 주세요."));
+        assert_one_too_many(&world.refresh(&stage.app, &stage.tokens.refresh).await, 10, 6);
+        world.advance(Duration::from_secs(6));
+        browser.submit(&right).await.form("decision");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_malformed_request_is_no_failure() {
+    both(enforced(), |world| async move {
+        let Stage { app, .. } = Stage::set(&world).await;
+        for _ in 0..20 {
+            assert_eq!(world.token(json!({})).await.status, 400);
+            let body = json!({ "clientId": app.client_id, "clientSecret": app.client_secret });
+            assert_eq!(world.token(body).await.status, 400);
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_application_makes_800_calls_a_minute_in_client_mode_and_as_many_for_each_user() {
+    both(enforced(), |world| async move {
+        let Stage { app, viewer, tokens, .. } = Stage::set(&world).await;
+        let viewers = world.sign_in(&app, &viewer).await;
+        let other = world.application("other").create().await;
+        for made in 1..=800 {
+            let client = world.channels(&app, "channelIds=haneul").await;
+            let user = world.me(&tokens.access).await;
+            if made % 100 == 0 {
+                let reset = (made * 75 + 999) / 1000;
+                assert_eq!(standing(&client), (800, 800 - made, reset));
+                assert_eq!(standing(&user), (800, 800 - made, reset));
+            }
+        }
+        assert_one_too_many(&world.channels(&app, "channelIds=haneul").await, 800, 1);
+        assert_one_too_many(&world.me(&tokens.access).await, 800, 1);
+        world.channels(&other, "channelIds=haneul").await.content();
+        world.me(&viewers.access).await.content();
+        world.advance(Duration::from_millis(75));
+        world.channels(&app, "channelIds=haneul").await.content();
+        world.me(&tokens.access).await.content();
+        assert_one_too_many(&world.me(&tokens.access).await, 800, 1);
+    })
+    .await;
+}

@@ -1,0 +1,296 @@
+//! HTTP/1.1, as little of it as the tests need, and no check that would keep a test from sending nonsense.
+
+use std::net::SocketAddr;
+
+use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::patiently;
+
+/// A request. What it is made of is sent as it is.
+#[derive(Clone, Debug)]
+pub struct Request {
+    method: String,
+    target: String,
+    headers: Vec<(String, String)>,
+    body: Vec<u8>,
+}
+
+impl Request {
+    /// A request with a method and a target, which is a path with or without a query.
+    pub fn new(method: &str, target: impl Into<String>) -> Self {
+        Self { method: method.to_owned(), target: target.into(), headers: Vec::new(), body: Vec::new() }
+    }
+
+    /// A GET.
+    pub fn get(target: impl Into<String>) -> Self {
+        Self::new("GET", target)
+    }
+
+    /// A POST.
+    pub fn post(target: impl Into<String>) -> Self {
+        Self::new("POST", target)
+    }
+
+    /// A PUT.
+    pub fn put(target: impl Into<String>) -> Self {
+        Self::new("PUT", target)
+    }
+
+    /// One more header; the same name may be given again.
+    pub fn header(mut self, name: &str, value: impl Into<String>) -> Self {
+        self.headers.push((name.to_owned(), value.into()));
+        self
+    }
+
+    /// The headers of user mode.
+    pub fn bearer(self, token: &str) -> Self {
+        self.header("Authorization", format!("Bearer {token}"))
+    }
+
+    /// The headers of client mode.
+    pub fn client(self, client_id: &str, client_secret: &str) -> Self {
+        self.header("Client-Id", client_id).header("Client-Secret", client_secret)
+    }
+
+    /// A JSON body.
+    pub fn json(self, body: &Value) -> Self {
+        self.header("Content-Type", "application/json").body(body.to_string())
+    }
+
+    /// A body of any bytes.
+    pub fn body(mut self, body: impl Into<Vec<u8>>) -> Self {
+        self.body = body.into();
+        self
+    }
+
+    /// The method.
+    pub fn method(&self) -> &str {
+        &self.method
+    }
+
+    /// The path and query.
+    pub fn target(&self) -> &str {
+        &self.target
+    }
+
+    fn bytes(&self, address: SocketAddr) -> Vec<u8> {
+        let Self { method, target, headers, body } = self;
+        let mut head = format!("{method} {target} HTTP/1.1\r\nHost: {address}\r\n");
+        for (name, value) in headers {
+            head.push_str(&format!("{name}: {value}\r\n"));
+        }
+        if !body.is_empty() || matches!(method.as_str(), "POST" | "PUT" | "PATCH") {
+            head.push_str(&format!("Content-Length: {}\r\n", body.len()));
+        }
+        head.push_str("\r\n");
+        [head.as_bytes(), body].concat()
+    }
+}
+
+/// An answer.
+#[derive(Clone, Debug)]
+pub struct Response {
+    /// The status.
+    pub status: u16,
+    /// Every header, names in lower case.
+    pub headers: Vec<(String, String)>,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+impl Response {
+    /// The value of a header that stands at most once.
+    ///
+    /// # Panics
+    /// When it stands more often.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        let mut values = self.headers.iter().filter(|(key, _)| key == name).map(|(_, value)| value.as_str());
+        let value = values.next();
+        assert_eq!(values.next(), None, "{name} stands twice");
+        value
+    }
+
+    /// A header that is a number.
+    ///
+    /// # Panics
+    /// When it is missing or no number.
+    pub fn number(&self, name: &str) -> i64 {
+        let value = self.header(name).unwrap_or_else(|| panic!("{name} is missing: {self:?}"));
+        value.parse().unwrap_or_else(|_| panic!("{name} is no number: {value}"))
+    }
+
+    /// The body as text.
+    ///
+    /// # Panics
+    /// When it is not UTF-8.
+    pub fn text(&self) -> &str {
+        std::str::from_utf8(&self.body).expect("an answer is UTF-8")
+    }
+
+    /// The body as JSON.
+    ///
+    /// # Panics
+    /// When it is none.
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_else(|_| panic!("no JSON: {self:?}"))
+    }
+
+    /// `content` of a success, after a look at the whole envelope (spec 1.3).
+    ///
+    /// # Panics
+    /// When it is not a success in its envelope.
+    #[track_caller]
+    pub fn content(&self) -> Value {
+        assert_eq!(self.status, 200, "{}", String::from_utf8_lossy(&self.body));
+        let prefix = r#"{"code":200,"message":null,"content":"#;
+        assert!(self.text().starts_with(prefix), "not the envelope: {}", self.text());
+        let Value::Object(mut envelope) = self.json() else { panic!("no object: {}", self.text()) };
+        assert_eq!(envelope.len(), 3, "more than the envelope: {}", self.text());
+        assert_eq!(self.header("content-type"), Some("application/json"));
+        envelope.remove("content").expect("content")
+    }
+
+    /// `message` of a failure, after a look at the whole envelope: exactly `code`, equal to the status, and `message`.
+    ///
+    /// # Panics
+    /// When it is not a failure in its envelope.
+    #[track_caller]
+    pub fn message(&self) -> String {
+        assert!((400..600).contains(&self.status), "no failure: {} {}", self.status, self.text());
+        let Value::Object(envelope) = self.json() else { panic!("no object: {}", self.text()) };
+        let keys: Vec<_> = envelope.keys().map(String::as_str).collect();
+        assert_eq!(keys, ["code", "message"], "{}", self.text());
+        assert_eq!(envelope["code"], self.status, "code and status differ");
+        let content_type = self.header("content-type").unwrap_or_default();
+        assert_eq!(content_type.split(';').next(), Some("application/json"));
+        envelope["message"].as_str().expect("message is a text").to_owned()
+    }
+
+    /// Checks that this is a failure with just this status and message.
+    ///
+    /// # Panics
+    /// When it is not.
+    #[track_caller]
+    pub fn assert_refused(&self, status: u16, message: &str) {
+        assert_eq!((self.status, self.message().as_str()), (status, message));
+    }
+}
+
+/// One connection, for requests that need more than one answer or are no requests at all.
+#[derive(Debug)]
+pub struct Connection {
+    address: SocketAddr,
+    pub(crate) stream: TcpStream,
+    pub(crate) buffer: Vec<u8>,
+}
+
+impl Connection {
+    /// Connects.
+    ///
+    /// # Panics
+    /// When nobody listens there.
+    pub async fn open(address: SocketAddr) -> Self {
+        Self::try_open(address).await.unwrap_or_else(|| panic!("no connection to {address}"))
+    }
+
+    /// Connects; `None` when nobody listens there.
+    pub async fn try_open(address: SocketAddr) -> Option<Self> {
+        let stream = patiently("a connection", TcpStream::connect(address)).await.ok()?;
+        Some(Self { address, stream, buffer: Vec::new() })
+    }
+
+    /// Sends a request and waits for its answer.
+    ///
+    /// # Panics
+    /// When the connection ends without one.
+    pub async fn send(&mut self, request: &Request) -> Response {
+        let answer = self.try_send(request).await;
+        answer.unwrap_or_else(|| panic!("no answer to {} {}", request.method, request.target))
+    }
+
+    /// Sends a request and waits for its answer; `None` when the connection ends before one.
+    pub async fn try_send(&mut self, request: &Request) -> Option<Response> {
+        self.write(&request.bytes(self.address)).await;
+        self.read_response(request.method == "HEAD").await
+    }
+
+    /// Sends bytes. A peer that has stopped reading is no failure: it may have answered already.
+    pub async fn write(&mut self, bytes: &[u8]) {
+        let _ = patiently("the peer takes bytes", self.stream.write_all(bytes)).await;
+    }
+
+    /// Tells the peer that nothing more will come.
+    pub async fn finish_writing(&mut self) {
+        let _ = self.stream.shutdown().await;
+    }
+
+    /// The next answer; `None` when the connection ended before one. `to_head` for the answer to a HEAD.
+    ///
+    /// # Panics
+    /// When the connection ends within an answer.
+    pub async fn read_response(&mut self, to_head: bool) -> Option<Response> {
+        patiently("an answer", async {
+            let head_end = loop {
+                if let Some(at) = find(&self.buffer, b"\r\n\r\n") {
+                    break at;
+                }
+                if !self.fill().await {
+                    assert!(self.buffer.is_empty(), "the connection ended within a head");
+                    return None;
+                }
+            };
+            let head: Vec<u8> = self.buffer.drain(..head_end + 4).collect();
+            let mut response = parse_head(&head);
+            assert_eq!(response.header("transfer-encoding"), None, "answers are sent whole");
+            if !to_head && !matches!(response.status, 101 | 204 | 304) {
+                response.body = self.read_body(response.header("content-length")).await;
+            }
+            Some(response)
+        })
+        .await
+    }
+
+    async fn read_body(&mut self, length: Option<&str>) -> Vec<u8> {
+        let length: Option<usize> = length.map(|length| length.parse().expect("a length"));
+        while length.is_none_or(|length| self.buffer.len() < length) {
+            if !self.fill().await {
+                assert_eq!(length, None, "the connection ended within a body");
+                break;
+            }
+        }
+        self.buffer.drain(..length.unwrap_or(self.buffer.len())).collect()
+    }
+
+    /// Whether the peer closes the connection without sending anything more.
+    pub async fn is_closed(&mut self) -> bool {
+        patiently("the end of a connection", async { self.buffer.is_empty() && !self.fill().await }).await
+    }
+
+    /// `false` at the end. A reset is an end as well.
+    pub(crate) async fn fill(&mut self) -> bool {
+        // Straight into the buffer: an array here would be part of every test's future, and those overflow stacks.
+        matches!(self.stream.read_buf(&mut self.buffer).await, Ok(1..))
+    }
+}
+
+pub(crate) fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
+    haystack.windows(needle.len()).position(|window| window == needle)
+}
+
+fn parse_head(head: &[u8]) -> Response {
+    let head = String::from_utf8_lossy(head);
+    let mut lines = head.trim_end().split("\r\n");
+    let status_line = lines.next().unwrap_or_default();
+    let status = status_line.split(' ').nth(1).and_then(|status| status.parse().ok());
+    let header = |line: &str| {
+        let (name, value) = line.split_once(':').expect("a header has a colon");
+        (name.to_ascii_lowercase(), value.trim().to_owned())
+    };
+    Response {
+        status: status.unwrap_or_else(|| panic!("no status line: {status_line}")),
+        headers: lines.map(header).collect(),
+        body: Vec::new(),
+    }
+}

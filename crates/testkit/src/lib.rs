@@ -1,0 +1,58 @@
+//! A real server on a free port, and clients that know only its public surface, for the integration tests.
+//!
+//! ```ignore
+//! #[tokio::test(flavor = "multi_thread")]
+//! async fn a_message_comes_back_on_the_socket() {
+//!     testkit::both(Setup::default(), |world| async move {
+//!         let app = world.application("bot").create().await;
+//!         let streamer = world.person("haneul").create().await;
+//!         let tokens = world.sign_in(&app, &streamer).await;
+//!         …
+//!     })
+//!     .await;
+//! }
+//! ```
+//!
+//! - [`World`]: a [`server::Node`] in this process on `127.0.0.1:0`, on SQLite or PostgreSQL, with a clock that stands
+//!   still until it is moved.
+//! - [`Api`]: the REST interface and the platform API of any server, also of one in another process. A [`World`] is one.
+//! - [`Browser`]: walks the sign-in pages with a cookie jar and real forms.
+//! - [`Socket`]: a websocket session of Engine.IO revision 3.
+//! - [`Connection`]: raw bytes, for requests that no client would send.
+//!
+//! Nothing here shares code with the server's wire formats: a mistake there must not cancel itself out here. Whatever
+//! does not come within [`PATIENCE`] fails the test.
+
+mod api;
+mod browser;
+mod builders;
+mod html;
+mod http;
+mod socket;
+mod url;
+mod world;
+
+use std::time::Duration;
+
+pub use api::Api;
+pub use browser::{Browser, Page};
+pub use builders::{Application, NewApplication, NewPerson, Person, Tokens};
+pub use html::Form;
+pub use http::{Connection, Request, Response};
+pub use socket::{Refused, Socket};
+pub use url::{decode, encode, query_value};
+pub use world::{Engine, Setup, World, both, engines};
+
+/// How long a test waits for anything before it fails. Long, because it is only ever waited out by a failing test.
+pub const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Waits for something that must come within [`PATIENCE`].
+///
+/// # Panics
+/// When it does not, naming it.
+pub async fn patiently<T>(what: &str, future: impl Future<Output = T>) -> T {
+    match tokio::time::timeout(PATIENCE, future).await {
+        Ok(output) => output,
+        Err(_) => panic!("nothing came within {PATIENCE:?}: {what}"),
+    }
+}

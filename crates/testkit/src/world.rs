@@ -1,0 +1,224 @@
+//! A server in this process, with all that belongs to it.
+
+use std::net::SocketAddr;
+use std::ops::Deref;
+use std::sync::Arc;
+use std::time::Duration;
+
+use domain::secret::OperatorKey;
+use domain::{Language, Profile, Timestamp};
+use server::{Node, Settings, StoreSettings, Surroundings};
+use service::{Clock, Entropy, ManualClock};
+use store::testing::{Fresh, engines as fresh_engines};
+use store::{Options, Store, Target};
+use tokio::sync::Mutex;
+
+use crate::{Api, Browser, patiently};
+
+/// How a world is set up. By default: profile `documented`, Korean, no quotas, no sandbox, a clock that stands still.
+#[derive(Clone, Copy, Debug)]
+pub struct Setup {
+    /// The service's profile.
+    pub profile: Profile,
+    /// The language of messages.
+    pub language: Language,
+    /// Whether quotas are enforced.
+    pub quotas: bool,
+    /// Whether the sign-in page lists people.
+    pub sandbox: bool,
+    /// Whether the clock is the system's.
+    pub system_clock: bool,
+    /// Another base address than the one that the server listens on.
+    pub base_url: Option<&'static str>,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        Self {
+            profile: Profile::Documented,
+            language: Language::Korean,
+            quotas: false,
+            sandbox: false,
+            system_clock: false,
+            base_url: None,
+        }
+    }
+}
+
+/// The database of a world.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Engine {
+    /// A file in a temporary folder.
+    Sqlite,
+    /// A schema of the server of `STAGEDOOR_TEST_DATABASE_URL`.
+    Postgres,
+}
+
+/// A running server and everything to work it with. Clones are the same world.
+#[derive(Clone)]
+pub struct World(Arc<Inner>);
+
+struct Inner {
+    /// Which database it is on.
+    engine: Engine,
+    target: Target,
+    settings: Settings,
+    surroundings: Surroundings,
+    hand: Option<ManualClock>,
+    node: Mutex<Option<Node>>,
+    api: Api,
+}
+
+/// When the clock of a world starts: 2026-07-18T14:32:12.345Z.
+const START_MS: i64 = 1_784_385_132_345;
+/// How often the clock is moved while a server stops.
+const STOPPING_STEP: Duration = Duration::from_millis(5);
+
+/// Runs the body on a fresh world on SQLite, then on one on PostgreSQL.
+///
+/// # Panics
+/// When the body panics, naming the engine; when `STAGEDOOR_TEST_DATABASE_URL` is missing.
+pub async fn both<F, Fut>(setup: Setup, body: F)
+where
+    F: Fn(World) -> Fut,
+    Fut: Future<Output = ()> + Send + 'static,
+{
+    engines(|engine, fresh| {
+        let target = fresh.target();
+        let world = World::start(setup, engine, target);
+        let body = &body;
+        async move {
+            let world = world.await;
+            // In a task, so that the world is taken down behind a test that fails.
+            let outcome = tokio::spawn(Box::pin(body(world.clone()))).await;
+            world.stop().await;
+            outcome.is_ok()
+        }
+    })
+    .await;
+}
+
+/// Runs the body with an empty database of each engine, which is removed afterwards. The body says whether all went well.
+///
+/// # Panics
+/// When it did not, naming the engine.
+pub async fn engines<Fut: Future<Output = bool>>(mut body: impl FnMut(Engine, &Fresh) -> Fut) {
+    for fresh in fresh_engines().await {
+        let engine = if fresh.url().is_some() { Engine::Postgres } else { Engine::Sqlite };
+        let well = body(engine, &fresh).await;
+        fresh.remove().await;
+        assert!(well, "failed on {engine:?}: see the panic above");
+    }
+}
+
+impl World {
+    /// The key of every world's platform API.
+    pub const OPERATOR_KEY: &'static str = "the-operator-of-a-test-holds-this-key";
+
+    async fn start(setup: Setup, engine: Engine, target: Target) -> Self {
+        let (clock, hand) = if setup.system_clock {
+            (Clock::system(), None)
+        } else {
+            let (clock, hand) = Clock::manual(Timestamp::from_millis(START_MS));
+            (clock, Some(hand))
+        };
+        let surroundings = Surroundings { clock, entropy: Entropy::system() };
+        let mut settings = settings(setup, &target);
+        let node = Node::start(settings.clone(), surroundings.clone()).await.expect("the server starts");
+        // So that it comes back at the same place after a restart.
+        settings.listen = node.address();
+        let api = Api::new(&format!("http://{}", node.address()), Self::OPERATOR_KEY);
+        let node = Mutex::new(Some(node));
+        Self(Arc::new(Inner { engine, target, settings, surroundings, hand, node, api }))
+    }
+
+    /// Which database it is on.
+    pub fn engine(&self) -> Engine {
+        self.0.engine
+    }
+
+    /// A browser that nobody is signed in with.
+    pub fn browser(&self) -> Browser {
+        Browser::new(self.address())
+    }
+
+    /// Where the server listens.
+    pub fn address(&self) -> SocketAddr {
+        self.0.settings.listen
+    }
+
+    /// Moves the clock on. Receive what is under way on sockets before: to the server, a write during which the clock
+    /// moves has taken that long.
+    ///
+    /// # Panics
+    /// When the world runs on the system's clock.
+    pub fn advance(&self, span: Duration) {
+        self.0.hand.as_ref().expect("a clock that can be moved").advance(span);
+    }
+
+    /// The time in this world, in milliseconds.
+    pub fn now_ms(&self) -> i64 {
+        self.0.surroundings.clock.now().as_millis()
+    }
+
+    /// Stops the server as SIGTERM would. Stopping it again does nothing. A clock that stands still is moved meanwhile,
+    /// because sockets are closed over some seconds of it.
+    pub async fn stop(&self) {
+        let Some(node) = self.0.node.lock().await.take() else { return };
+        let mut stopping = Box::pin(node.stop());
+        patiently("the server stops", async {
+            while tokio::time::timeout(STOPPING_STEP, &mut stopping).await.is_err() {
+                if let Some(hand) = &self.0.hand {
+                    hand.advance(STOPPING_STEP * 20);
+                }
+            }
+        })
+        .await;
+    }
+
+    /// Starts the server again, on the same data and at the same address.
+    ///
+    /// # Panics
+    /// When it runs, or does not start.
+    pub async fn start_again(&self) {
+        let mut node = self.0.node.lock().await;
+        assert!(node.is_none(), "the server still runs");
+        let started = Node::start(self.0.settings.clone(), self.0.surroundings.clone()).await;
+        *node = Some(started.expect("the server starts again"));
+    }
+
+    /// A second way into the database of a stopped server, for a look at what was written.
+    ///
+    /// # Panics
+    /// When the server runs, or the store cannot be opened.
+    pub async fn open_store(&self) -> Store {
+        assert!(self.0.node.lock().await.is_none(), "the server still runs");
+        Store::open(self.0.target.clone(), Options::default()).await.expect("the store opens")
+    }
+}
+
+/// A world answers whatever its server answers.
+impl Deref for World {
+    type Target = Api;
+
+    fn deref(&self) -> &Api {
+        &self.0.api
+    }
+}
+
+fn settings(setup: Setup, target: &Target) -> Settings {
+    Settings {
+        listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+        store: match target.clone() {
+            Target::Sqlite { path } => StoreSettings::Sqlite { path },
+            Target::Postgres { url } => StoreSettings::Postgres { url },
+        },
+        base_url: setup.base_url.map(str::to_owned),
+        session_base: None,
+        operator_key: OperatorKey::presented(World::OPERATOR_KEY),
+        sandbox: setup.sandbox,
+        profile: setup.profile,
+        language: setup.language,
+        quotas: setup.quotas,
+    }
+}
