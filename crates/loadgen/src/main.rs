@@ -1,0 +1,68 @@
+//! `stagedoor-load`: see `stagedoor-load --help`, which is the manual.
+//!
+//! It is a client like any other and shares no code with the server, so that it notices when the wire is wrong. Sockets
+//! live on threads of their own (`sockets`, `session`); everything else, the publishers too, runs on the main thread
+//! (`run`). All they have in common is a table of counters (`shared`).
+
+mod cli;
+mod clock;
+mod crowd;
+mod forms;
+mod http;
+mod ledger;
+mod packet;
+mod plan;
+mod process;
+mod publish;
+mod report;
+mod run;
+mod server;
+mod session;
+mod setup;
+mod shared;
+mod sockets;
+mod stats;
+mod websocket;
+mod world;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use clap::error::ErrorKind;
+use tokio::task::LocalSet;
+
+/// The load could not be run.
+const FAILED: u8 = 1;
+/// It ran, and something went wrong.
+const NOT_CLEAN: u8 = 2;
+
+fn main() -> ExitCode {
+    let cli = match cli::Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(told) => {
+            let _ = told.print();
+            let asked = matches!(told.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+            return if asked { ExitCode::SUCCESS } else { ExitCode::from(FAILED) };
+        }
+    };
+    let report = cli.check().and_then(|()| {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime = runtime.map_err(|error| format!("the runtime did not start: {error}"))?;
+        LocalSet::new().block_on(&runtime, run::run(&cli))
+    });
+    match report {
+        Ok(report) => {
+            let json = || serde_json::to_string(&report).unwrap_or_default() + "\n";
+            print!("{}", if cli.json { json() } else { report.text() });
+            match report.connect {
+                Some(_) if report.is_clean() => ExitCode::SUCCESS,
+                Some(_) => ExitCode::from(NOT_CLEAN),
+                None => ExitCode::from(FAILED),
+            }
+        }
+        Err(problem) => {
+            eprintln!("stagedoor-load: {problem}");
+            ExitCode::from(FAILED)
+        }
+    }
+}

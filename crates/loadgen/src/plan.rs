@@ -1,0 +1,121 @@
+//! Who connects for whom, within the limits of the service: ten sessions of one application.
+
+/// Connected sessions of one application (spec section 8).
+pub(crate) const SESSIONS_PER_APPLICATION: u32 = 10;
+/// Sessions of one source address. The system hands out some 28,000 ports towards one destination.
+pub(crate) const SESSIONS_PER_SOURCE: u32 = 20_000;
+
+/// A kind of event that can be subscribed to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EventKind {
+    Chat,
+    Donation,
+    Subscription,
+}
+
+impl EventKind {
+    /// In the order in which sessions subscribe to them.
+    pub(crate) const ALL: [Self; 3] = [Self::Chat, Self::Donation, Self::Subscription];
+
+    /// On the socket and in SYSTEM messages.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Chat => "CHAT",
+            Self::Donation => "DONATION",
+            Self::Subscription => "SUBSCRIPTION",
+        }
+    }
+
+    /// In the path of the subscribe call.
+    pub(crate) fn path(self) -> &'static str {
+        match self {
+            Self::Chat => "chat",
+            Self::Donation => "donation",
+            Self::Subscription => "subscription",
+        }
+    }
+
+    /// The kind of that name.
+    pub(crate) fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+
+    /// One bit for each kind.
+    pub(crate) fn bit(self) -> u8 {
+        1 << self as u8
+    }
+}
+
+/// One session to open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SessionPlan {
+    /// Its number.
+    pub(crate) number: u32,
+    /// The application that it is opened for.
+    pub(crate) application: u32,
+    /// The channel that it subscribes to.
+    pub(crate) channel: u32,
+}
+
+/// Spreads the sessions over the applications, and over the channels as evenly as can be while an application keeps to
+/// one channel: each pair of the two costs a walk through the sign-in.
+pub(crate) fn spread(sessions: u32, channels: u32) -> Vec<SessionPlan> {
+    let applications = applications(sessions);
+    let plan = |number| {
+        let application = number / SESSIONS_PER_APPLICATION;
+        let channel = if channels <= applications { application % channels } else { number % channels };
+        SessionPlan { number, application, channel }
+    };
+    (0..sessions).map(plan).collect()
+}
+
+/// How many applications the sessions need.
+pub(crate) fn applications(sessions: u32) -> u32 {
+    sessions.div_ceil(SESSIONS_PER_APPLICATION)
+}
+
+/// Each application and channel between which a token is needed, once.
+pub(crate) fn pairs(plans: &[SessionPlan]) -> Vec<(u32, u32)> {
+    let mut pairs: Vec<_> = plans.iter().map(|plan| (plan.application, plan.channel)).collect();
+    pairs.sort_unstable();
+    pairs.dedup();
+    pairs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_application_gets_more_sessions_than_it_may_have_and_channels_get_their_share() {
+        for (sessions, channels, pairs_expected) in [
+            (1, 1, 1),
+            (10, 1, 1),
+            (1_000, 1, 100),
+            (10_000, 1_000, 1_000),
+            (25, 7, 19),
+            (100, 100, 100),
+            (95, 4, 10),
+        ] {
+            let plans = spread(sessions, channels);
+            let count =
+                |of: fn(&SessionPlan) -> u32, number| plans.iter().filter(|plan| of(plan) == number).count();
+            for application in 0..applications(sessions) {
+                assert!((1..=10).contains(&count(|plan| plan.application, application)));
+            }
+            let shares: Vec<_> = (0..channels).map(|channel| count(|plan| plan.channel, channel)).collect();
+            let (least, most) = (shares.iter().min().unwrap(), shares.iter().max().unwrap());
+            assert!(*least > 0 && most - least <= 10, "{sessions} over {channels}: {shares:?}");
+            assert_eq!(pairs(&plans).len(), pairs_expected, "{sessions} over {channels}");
+        }
+    }
+
+    #[test]
+    fn kinds_lead_back_from_their_names() {
+        for kind in EventKind::ALL {
+            assert_eq!(EventKind::from_name(kind.name()), Some(kind));
+        }
+        assert_eq!(EventKind::from_name("SYSTEM"), None);
+        assert_eq!(EventKind::ALL.iter().fold(0, |bits, kind| bits | kind.bit()), 0b111);
+    }
+}

@@ -1,0 +1,316 @@
+//! The publishers: each sends its messages one after the other, on time or as fast as it may.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::task::JoinSet;
+
+use crate::clock::{Clock, Nanos, SECOND_NS, seconds};
+use crate::http::{Body, Call, Client, Origin};
+use crate::ledger::Mark;
+use crate::shared::Shared;
+use crate::stats::Times;
+
+/// The pause after a call that failed, so that a server in trouble is not run over.
+const PAUSE_AFTER_FAILURE: Duration = Duration::from_millis(100);
+/// How often a publisher looks whether it may go on.
+const WINDOW_TICK: Duration = Duration::from_millis(1);
+/// A window that has not moved for so long holds events that will never come.
+const WINDOW_STUCK: Nanos = SECOND_NS;
+
+/// How fast to publish.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Pace {
+    /// So many messages a second, by all publishers together, however long the calls take.
+    PerSecond(f64),
+    /// As soon as the call before is answered, with at most so many deliveries outstanding.
+    Window(u64),
+}
+
+/// When a round ends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limit {
+    /// After so many nanoseconds, and ...
+    pub(crate) within: Nanos,
+    /// ... if this is set, after so many messages.
+    pub(crate) messages: Option<u64>,
+}
+
+/// What publishes to one channel. It has no Debug: it holds a credential.
+pub(crate) struct Road {
+    /// The path of the call.
+    pub(crate) path: String,
+    /// `Bearer …`
+    pub(crate) authorization: String,
+    /// Who says it, where the call asks.
+    pub(crate) sender: Option<String>,
+}
+
+/// One channel as one publisher sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stream {
+    channel: u32,
+    stream: u32,
+    /// The number of its next message.
+    next: u32,
+}
+
+/// Which streams each publisher has: publishers take turns in the channels, or channels in the publishers.
+pub(crate) fn streams(publishers: usize, channels: usize) -> Vec<Vec<Stream>> {
+    let stream =
+        |channel: usize, stream: usize| Stream { channel: channel as u32, stream: stream as u32, next: 0 };
+    if publishers >= channels {
+        (0..publishers).map(|publisher| vec![stream(publisher % channels, publisher / channels)]).collect()
+    } else {
+        (0..publishers)
+            .map(|publisher| {
+                (publisher..channels).step_by(publishers).map(|channel| stream(channel, 0)).collect()
+            })
+            .collect()
+    }
+}
+
+/// Publishers of one channel, at most.
+pub(crate) fn streams_per_channel(publishers: usize, channels: usize) -> usize {
+    publishers.div_ceil(channels).max(1)
+}
+
+/// All publishers of a run.
+pub(crate) struct Publishers {
+    shared: Arc<Shared>,
+    roads: Rc<Vec<Road>>,
+    publishers: Vec<Publisher>,
+}
+
+struct Publisher {
+    number: usize,
+    client: Client,
+    streams: Vec<Stream>,
+    turn: usize,
+}
+
+/// What a round was.
+#[derive(Default)]
+pub(crate) struct Round {
+    /// Calls that were made.
+    pub(crate) calls: u64,
+    /// Of those, the ones that failed.
+    pub(crate) failed: u64,
+    /// How long the calls took that did not.
+    pub(crate) latency: Times,
+    /// How late calls were made because those before them took long.
+    pub(crate) lag: Times,
+    /// Seconds from the first call to the last answer.
+    pub(crate) seconds: f64,
+    /// Events received by then.
+    pub(crate) deliveries: u64,
+}
+
+impl Publishers {
+    pub(crate) fn new(shared: Arc<Shared>, origin: &Origin, roads: Vec<Road>, count: usize) -> Self {
+        let publisher = |(number, streams)| {
+            let client = Client::new(origin.clone(), shared.clock);
+            Publisher { number, client, streams, turn: 0 }
+        };
+        let publishers = streams(count, roads.len()).into_iter().enumerate().map(publisher).collect();
+        Self { shared, roads: Rc::new(roads), publishers }
+    }
+
+    /// Publishes until the limit. Must run in a local set.
+    pub(crate) async fn round(&mut self, pace: Pace, limit: Limit) -> Round {
+        let clock = self.shared.clock;
+        let (begun, before) = (clock.now(), self.shared.deliveries.get());
+        let left = Rc::new(Cell::new(limit.messages.unwrap_or(u64::MAX)));
+        let end = begun.saturating_add(limit.within);
+        let count = self.publishers.len();
+        let mut tasks = JoinSet::new();
+        for mut publisher in std::mem::take(&mut self.publishers) {
+            let schedule = Schedule::new(pace, begun, publisher.number, count);
+            let (shared, roads, left) = (self.shared.clone(), self.roads.clone(), left.clone());
+            tasks.spawn_local(async move {
+                let round = publisher.publish(&shared, &roads, schedule, end, &left).await;
+                (publisher, round)
+            });
+        }
+        let mut all = Round::default();
+        for (publisher, round) in tasks.join_all().await {
+            all.calls += round.calls;
+            all.failed += round.failed;
+            all.latency.merge(&round.latency);
+            all.lag.merge(&round.lag);
+            self.publishers.push(publisher);
+        }
+        self.publishers.sort_unstable_by_key(|publisher| publisher.number);
+        all.seconds = seconds(clock.now() - begun);
+        all.deliveries = self.shared.deliveries.get() - before;
+        all
+    }
+
+    /// How many messages each stream of each channel has had.
+    pub(crate) fn sent(&self) -> Vec<Vec<u32>> {
+        let mut sent = vec![vec![0; self.shared.streams]; self.roads.len()];
+        for stream in self.publishers.iter().flat_map(|publisher| &publisher.streams) {
+            sent[stream.channel as usize][stream.stream as usize] = stream.next;
+        }
+        sent
+    }
+}
+
+/// When one publisher's calls are due.
+#[derive(Clone, Copy, Debug)]
+enum Schedule {
+    At { next: f64, every: f64 },
+    Window(u64),
+}
+
+impl Schedule {
+    fn new(pace: Pace, begun: Nanos, publisher: usize, publishers: usize) -> Self {
+        match pace {
+            Pace::PerSecond(rate) => {
+                let apart = SECOND_NS as f64 / rate;
+                Self::At { next: begun as f64 + apart * publisher as f64, every: apart * publishers as f64 }
+            }
+            Pace::Window(window) => Self::Window(window),
+        }
+    }
+
+    /// Waits until the next call is due; gives the time from which its latency counts, and that at which it was due.
+    /// A call that is late because the one before it took long counts from when it was due, or a server that stalls
+    /// would be asked less while it does, and look better. What the system's timers add does not count.
+    async fn wait(&mut self, shared: &Shared, end: Nanos) -> Option<(Nanos, Nanos)> {
+        let clock = shared.clock;
+        match self {
+            Self::At { next, every } => {
+                let due = *next as Nanos;
+                *next += *every;
+                let now = clock.now();
+                if due >= end || now >= end {
+                    return None;
+                }
+                if now >= due {
+                    return Some((due, due));
+                }
+                tokio::time::sleep(Duration::from_nanos(due - now)).await;
+                let now = clock.now();
+                Some((now, now))
+            }
+            Self::Window(window) => {
+                wait_for_window(shared, *window, clock, end).await;
+                let now = clock.now();
+                (now < end).then_some((now, now))
+            }
+        }
+    }
+}
+
+async fn wait_for_window(shared: &Shared, window: u64, clock: Clock, end: Nanos) {
+    let (mut seen, mut since) = (shared.deliveries.get(), clock.now());
+    while shared.outstanding() > window && clock.now() < end {
+        tokio::time::sleep(WINDOW_TICK).await;
+        let (now, delivered) = (clock.now(), shared.deliveries.get());
+        if delivered != seen {
+            (seen, since) = (delivered, now);
+        } else if now - since > WINDOW_STUCK {
+            return;
+        }
+    }
+}
+
+impl Publisher {
+    async fn publish(
+        &mut self,
+        shared: &Shared,
+        roads: &[Road],
+        mut schedule: Schedule,
+        end: Nanos,
+        left: &Cell<u64>,
+    ) -> Round {
+        let mut round = Round::default();
+        while left.get() > 0 {
+            let Some((called, due)) = schedule.wait(shared, end).await else { break };
+            // Another publisher may have taken the last message meanwhile.
+            let Some(after) = left.get().checked_sub(1) else { break };
+            left.set(after);
+            let begun = shared.clock.now();
+            if let Schedule::At { .. } = schedule {
+                round.lag.record(due, begun);
+            }
+            round.calls += 1;
+            match self.call(shared, roads, called).await {
+                Ok(()) => round.latency.record(begun, shared.clock.now()),
+                Err(kind) => {
+                    round.failed += 1;
+                    shared.errors.count(&format!("publish: {kind}"));
+                    tokio::time::sleep(PAUSE_AFTER_FAILURE).await;
+                }
+            }
+        }
+        round
+    }
+
+    async fn call(&mut self, shared: &Shared, roads: &[Road], called: Nanos) -> Result<(), String> {
+        let turn = self.turn % self.streams.len();
+        self.turn += 1;
+        let stream = &mut self.streams[turn];
+        let mark = Mark { channel: stream.channel, stream: stream.stream, number: stream.next, called };
+        stream.next += 1;
+        let road = &roads[mark.channel as usize];
+        let mut body = json!({ "message": mark.text() });
+        if let Some(sender) = &road.sender {
+            body["senderChannelId"] = sender.as_str().into();
+        }
+        let audience = shared.audience(mark.channel);
+        shared.expected.fetch_add(audience, Relaxed);
+        let answered = post(&mut self.client, road, &body.to_string()).await;
+        if answered.is_err() {
+            shared.uncertain.note(&mark);
+            shared.expected.fetch_sub(audience, Relaxed);
+        }
+        answered
+    }
+}
+
+async fn post(client: &mut Client, road: &Road, body: &str) -> Result<(), String> {
+    let headers = [("Authorization", road.authorization.as_str())];
+    let call = Call { method: "POST", path: &road.path, headers: &headers, body: Body::Json(body) };
+    let content = client.call(&call).await.map_err(|broken| broken.kind().to_owned())?.content()?;
+    let has_id = content.get("messageId").is_some_and(serde_json::Value::is_string);
+    if has_id { Ok(()) } else { Err("no messageId".to_owned()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_channel_has_a_publisher_and_no_two_share_a_stream() {
+        for (publishers, channels) in [(1, 1), (8, 1), (1, 8), (8, 3), (3, 8), (8, 8)] {
+            let streams = streams(publishers, channels);
+            assert_eq!(streams.len(), publishers);
+            assert!(streams.iter().all(|streams| !streams.is_empty()), "{publishers} {channels}");
+            let mut all: Vec<_> =
+                streams.concat().iter().map(|stream| (stream.channel, stream.stream)).collect();
+            all.sort_unstable();
+            let count = all.len();
+            all.dedup();
+            assert_eq!(all.len(), count);
+            let per_channel = streams_per_channel(publishers, channels);
+            assert!(all.iter().all(|(_, stream)| (*stream as usize) < per_channel));
+            assert!((0..channels).all(|channel| all.contains(&(channel as u32, 0))));
+        }
+    }
+
+    #[test]
+    fn the_calls_of_all_publishers_are_evenly_apart() {
+        let schedule = |publisher| match Schedule::new(Pace::PerSecond(100.0), 1_000, publisher, 4) {
+            Schedule::At { next, every } => (next, every),
+            Schedule::Window(_) => panic!("a rate was asked for"),
+        };
+        assert_eq!(schedule(0), (1_000.0, 40_000_000.0));
+        assert_eq!(schedule(3), (30_001_000.0, 40_000_000.0));
+    }
+}

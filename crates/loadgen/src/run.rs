@@ -1,0 +1,506 @@
+//! A run, phase by phase.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::fs;
+use std::io::Read;
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+use crate::cli::{Cli, Via};
+use crate::clock::{Clock, SECOND_NS, seconds};
+use crate::crowd::each;
+use crate::http::{Body, Call, Client};
+use crate::plan::{EventKind, SESSIONS_PER_SOURCE, SessionPlan, applications, spread};
+use crate::process::{OpenFiles, cpu_seconds};
+use crate::publish::{Limit, Publishers, Road, Round, streams_per_channel};
+use crate::report::{self, Report, ServerEnd, grouped};
+use crate::server::{Own, Probe, Server};
+use crate::setup::{Population, Progress, populate};
+use crate::shared::Shared;
+use crate::sockets::{Outcome, Sockets};
+use crate::stats::{Times, lock};
+use crate::world::World;
+
+/// How often a phase looks whether it is over.
+const TICK: Duration = Duration::from_millis(5);
+/// How often progress is told.
+const PROGRESS: Duration = Duration::from_secs(1);
+/// How long memory is given to come to rest before it is read.
+const SETTLE: Duration = Duration::from_secs(2);
+/// How long the last events, and the last SYSTEM messages, may take.
+const DRAIN_DEADLINE_NS: u64 = 20 * SECOND_NS;
+/// Files that the server needs besides a socket for each session.
+const SERVER_FILES: u64 = 256;
+/// Bytes of the world's line, and of whatever follows it.
+const WORLD_BYTES_MAX: u64 = 1024 * 1024;
+
+/// Runs the load, and reports. A run that had to be given up has a report, too.
+///
+/// # Errors
+/// A sentence, when the load could not begin.
+pub(crate) async fn run(cli: &Cli) -> Result<Report, String> {
+    let clock = Clock::start();
+    check_files("this program", "self", cli.files_needed())?;
+    let (server, line) = match (&cli.spawn, &cli.world) {
+        (Some(program), _) => {
+            let own = Own::new(program, cli.database_url.as_deref())?;
+            let (spawned, line) = own.start()?;
+            (Server::Own(own, Some(spawned)), line)
+        }
+        (None, Some(file)) => (Server::Given(cli.pid), read_world(file)?),
+        (None, None) => return Err("either --world or --spawn is needed".to_owned()),
+    };
+    if let Probe(Some(pid)) = server.probe() {
+        check_files("the server", &pid.to_string(), u64::from(cli.sessions) + SERVER_FILES)?;
+    }
+    let world = Rc::new(World::read(&line)?);
+    let mut run = Run {
+        cli,
+        clock,
+        world,
+        server,
+        report: Report {
+            program: env!("CARGO_BIN_NAME"),
+            version: env!("CARGO_PKG_VERSION"),
+            settings: settings(cli),
+            ..Report::default()
+        },
+        says: Rc::new(RefCell::new(Box::new(String::new))),
+        shared: None,
+    };
+    run.report.memory.start = run.server.probe().memory();
+    let telling = (!cli.quiet).then(|| tokio::task::spawn_local(tell(run.says.clone())));
+    let within = Duration::from_secs(cli.give_up.into());
+    let done = tokio::time::timeout(within, run.phases()).await;
+    if let Some(telling) = telling {
+        telling.abort();
+    }
+    let Run { mut report, shared, server, .. } = run;
+    if let Some(shared) = shared {
+        report.errors = shared.errors.kinds();
+        report.sessions_lost = shared.lost.kinds();
+        report.violations = shared.violations.kinds();
+    }
+    report.problem = match done {
+        Ok(Ok(())) => None,
+        Ok(Err(problem)) => Some(problem),
+        Err(_) => Some(format!("given up after {} s", cli.give_up)),
+    };
+    report.client_cpu_seconds = cpu_seconds(std::process::id());
+    match server.stop(clock) {
+        Ok(end) => {
+            report.server = end.map(|(exit_code, stop_seconds)| ServerEnd { exit_code, stop_seconds });
+        }
+        Err(problem) => report.problem = report.problem.or(Some(problem)),
+    }
+    Ok(report)
+}
+
+fn settings(cli: &Cli) -> report::Settings {
+    report::Settings {
+        sessions: cli.sessions,
+        applications: applications(cli.sessions),
+        channels: cli.channels,
+        subscriptions: cli.subscriptions,
+        connect_concurrency: cli.connect_concurrency,
+        publishers: cli.publishers,
+        via: match cli.via {
+            Via::Platform => "platform",
+            Via::Open => "open",
+        },
+        threads: cli.threads,
+    }
+}
+
+fn check_files(whose: &str, pid: &str, needed: u64) -> Result<(), String> {
+    OpenFiles::of(pid).and_then(|files| files.advice(whose, needed)).map_or(Ok(()), Err)
+}
+
+fn read_world(file: &Path) -> Result<String, String> {
+    let problem = |error: std::io::Error| format!("{}: {error}", file.display());
+    let mut text = String::new();
+    let read = if file == Path::new("-") {
+        std::io::stdin().take(WORLD_BYTES_MAX).read_to_string(&mut text)
+    } else {
+        fs::File::open(file).map_err(problem)?.take(WORLD_BYTES_MAX).read_to_string(&mut text)
+    };
+    read.map_err(problem)?;
+    Ok(text)
+}
+
+/// What the phase under way has to say about itself.
+type Says = Rc<RefCell<Box<dyn Fn() -> String>>>;
+
+/// Says it once a second.
+async fn tell(says: Says) {
+    let mut tick = tokio::time::interval(PROGRESS);
+    let mut last = String::new();
+    loop {
+        tick.tick().await;
+        let line = says.borrow()();
+        if line != last {
+            eprintln!("{line}");
+            last = line;
+        }
+    }
+}
+
+/// What there is to say while messages are published.
+fn publishing(shared: Arc<Shared>) -> impl Fn() -> String {
+    let seen = Cell::new((shared.deliveries.get(), shared.clock.now()));
+    move || {
+        let (deliveries, now) = (shared.deliveries.get(), shared.clock.now());
+        let (before, since) = seen.replace((deliveries, now));
+        let rate = (deliveries - before) as f64 / seconds(now.saturating_sub(since)).max(0.001);
+        let (lost, violations) = (shared.lost.total(), shared.violations.total());
+        format!(
+            "publishing: {} deliveries ({}/s), {lost} lost, {violations} violations",
+            grouped(deliveries),
+            grouped(rate as u64)
+        )
+    }
+}
+
+struct Run<'a> {
+    cli: &'a Cli,
+    clock: Clock,
+    world: Rc<World>,
+    server: Server,
+    report: Report,
+    says: Says,
+    /// What is counted, from the end of the set-up on.
+    shared: Option<Arc<Shared>>,
+}
+
+/// What the phases after the set-up work with.
+struct Stage {
+    shared: Arc<Shared>,
+    plans: Vec<SessionPlan>,
+    viewer: String,
+    /// `Bearer …`, by application and channel.
+    tokens: Rc<HashMap<(u32, u32), String>>,
+}
+
+/// What stood where when the measured round began.
+struct Before {
+    server_cpu: Option<f64>,
+    client_cpu: Option<f64>,
+    deliveries: u64,
+    expected: u64,
+}
+
+impl Run<'_> {
+    async fn phases(&mut self) -> Result<(), String> {
+        let stage = self.set_up().await?;
+        let shared = stage.shared.clone();
+        self.report.memory.before_connecting = self.server.probe().memory();
+        let (begun, cpu) = (self.clock.now(), self.server.probe().cpu());
+        let concurrency = self.cli.connect_concurrency.into();
+        let sockets = Sockets::open(&shared, &stage.plans, self.cli.threads.into(), concurrency);
+        let result = self.with_sockets(&stage, begun, cpu).await;
+        let outcome = sockets.close()?;
+        self.close_the_books(&shared, result?, outcome);
+        tokio::time::sleep(SETTLE).await;
+        self.report.memory.after_closing = self.server.probe().memory();
+        Ok(())
+    }
+
+    fn say(&self, says: impl Fn() -> String + 'static) {
+        *self.says.borrow_mut() = Box::new(says);
+    }
+
+    async fn set_up(&mut self) -> Result<Stage, String> {
+        let begun = self.clock.now();
+        let summary = self.cli.summary();
+        let progress = Rc::new(Progress::default());
+        let told = progress.clone();
+        self.say(move || format!("set-up for {summary}: {} of {} steps", told.done.get(), told.of.get()));
+        let plans = spread(self.cli.sessions, self.cli.channels);
+        let kinds = &EventKind::ALL[..usize::from(self.cli.subscriptions)];
+        let wanted = (self.cli.channels, !kinds.is_empty());
+        let Population { applications, mut channels, viewer, tokens } =
+            populate(&self.world, self.clock, &plans, wanted, progress).await?;
+        self.report.setup = Some(report::Setup {
+            seconds: seconds(self.clock.now() - begun),
+            applications: applications.len(),
+            channels: channels.len(),
+            tokens: tokens.len(),
+        });
+        if let Some(line) = self.server.restart(self.clock)? {
+            self.world = Rc::new(World::read(&line)?);
+            tokio::time::sleep(SETTLE).await;
+            self.report.memory.start = None;
+        }
+        // Sessions that subscribe to nothing still have the number of a channel.
+        channels.resize_with(self.cli.channels as usize, String::new);
+        let streams = streams_per_channel(self.cli.publishers.into(), channels.len());
+        let sources = self.cli.sessions.div_ceil(SESSIONS_PER_SOURCE);
+        let place = (self.clock, self.world.base.clone());
+        let shared = Arc::new(Shared::new(place, applications, channels, streams, kinds, sources));
+        self.shared = Some(shared.clone());
+        let tokens = tokens.into_iter().map(|(pair, token)| (pair, format!("Bearer {token}"))).collect();
+        Ok(Stage { shared, plans, viewer, tokens: Rc::new(tokens) })
+    }
+
+    /// Everything that happens while the sockets are open; gives the publishers' counts.
+    async fn with_sockets(
+        &mut self,
+        stage: &Stage,
+        begun: u64,
+        cpu: Option<f64>,
+    ) -> Result<Vec<Vec<u32>>, String> {
+        self.connect(&stage.shared, begun, cpu).await?;
+        self.subscribe(stage).await;
+        self.say(|| "settling".to_owned());
+        tokio::time::sleep(SETTLE).await;
+        self.report.memory.idle = self.server.probe().memory();
+        self.idle(&stage.shared).await;
+        let sent = self.publish(stage).await?;
+        self.report.memory.divide(stage.shared.connected.get());
+        Ok(sent)
+    }
+
+    async fn connect(&mut self, shared: &Arc<Shared>, begun: u64, cpu: Option<f64>) -> Result<(), String> {
+        let total = u64::from(self.cli.sessions);
+        let told = shared.clone();
+        self.say(move || {
+            let (connected, errors) = (told.connected.get(), told.errors.total());
+            format!("connecting: {} of {} sessions, {errors} errors", grouped(connected), grouped(total))
+        });
+        // A session that fails after its SYSTEM `connected` was read is in both counts; nothing waits for it then.
+        while shared.connected.get() + shared.failed.get() < total {
+            tokio::time::sleep(TICK).await;
+        }
+        let connected = shared.connected.get();
+        let took = seconds(shared.last_connected.get().saturating_sub(begun));
+        self.report.connect = Some(report::Connect {
+            sessions: connected,
+            failed: shared.failed.get(),
+            seconds: took,
+            sessions_per_second: connected as f64 / took.max(f64::MIN_POSITIVE),
+            session_url: Default::default(),
+            connected: Default::default(),
+            server_cpu_us_per_session: self.cpu_us_since(cpu, connected),
+        });
+        if connected == 0 { Err("no session could be opened".to_owned()) } else { Ok(()) }
+    }
+
+    /// Microseconds of the server's CPU since `before`, for each of `count`.
+    fn cpu_us_since(&self, before: Option<f64>, count: u64) -> Option<f64> {
+        (count > 0).then(|| self.cpu_since(before).map(|cpu| cpu * 1e6 / count as f64)).flatten()
+    }
+
+    fn cpu_since(&self, before: Option<f64>) -> Option<f64> {
+        before.zip(self.server.probe().cpu()).map(|(before, after)| after - before)
+    }
+
+    async fn subscribe(&mut self, stage: &Stage) {
+        let shared = &stage.shared;
+        let opened = std::mem::take(&mut *lock(&shared.opened));
+        let jobs: Vec<_> = opened
+            .iter()
+            .flat_map(|opened| shared.kinds.iter().map(|kind| (opened.session, opened.key.clone(), *kind)))
+            .collect();
+        let calls = jobs.len() as u64;
+        if calls == 0 {
+            return;
+        }
+        let told = shared.clone();
+        self.say(move || format!("subscribing: {} of {}", grouped(told.subscribed.get()), grouped(calls)));
+        let (begun, cpu) = (self.clock.now(), self.server.probe().cpu());
+        let (times, failed) = (Rc::new(RefCell::new(Times::default())), Rc::new(Cell::new(0_u64)));
+        let client = || Client::new(shared.base.clone(), self.clock);
+        let work = {
+            let (shared, times, failed) = (shared.clone(), times.clone(), failed.clone());
+            let (tokens, plans) = (stage.tokens.clone(), stage.plans.clone());
+            async move |client: &mut Client, (session, key, kind): (u32, String, EventKind)| {
+                let plan = plans[session as usize];
+                let token = tokens.get(&(plan.application, plan.channel)).map_or("", String::as_str);
+                let begun = shared.clock.now();
+                match subscribe_one(client, &key, kind, token).await {
+                    Ok(()) => times.borrow_mut().record(begun, shared.clock.now()),
+                    Err(error) => {
+                        failed.update(|failed| failed + 1);
+                        shared.errors.count(&format!("subscribe: {error}"));
+                    }
+                }
+            }
+        };
+        each(jobs, self.cli.connect_concurrency.into(), client, work).await;
+        let took = seconds(self.clock.now() - begun);
+        let expected = calls - failed.get();
+        self.wait_for(|| shared.subscribed.get() >= expected).await;
+        let missing = expected.saturating_sub(shared.subscribed.get());
+        shared.violations.add("SYSTEM subscribed that never came", missing);
+        self.report.subscribe = Some(report::Subscribe {
+            calls,
+            failed: failed.get(),
+            subscribed: shared.subscribed.get(),
+            seconds: took,
+            calls_per_second: calls as f64 / took.max(f64::MIN_POSITIVE),
+            call: times.borrow().summary(),
+            server_cpu_us_per_call: self.cpu_us_since(cpu, calls),
+        });
+    }
+
+    /// Waits until it is so, or what is under way has had its time.
+    async fn wait_for(&self, is_so: impl Fn() -> bool) {
+        let begun = self.clock.now();
+        while !is_so() && self.clock.now() - begun < DRAIN_DEADLINE_NS {
+            tokio::time::sleep(TICK).await;
+        }
+    }
+
+    async fn idle(&mut self, shared: &Arc<Shared>) {
+        if self.cli.idle == 0 {
+            return;
+        }
+        let (told, begun, of) = (shared.clone(), self.clock.now(), self.cli.idle);
+        self.say(move || {
+            let (passed, pongs) = (seconds(told.clock.now() - begun), told.pongs.get());
+            format!("idle: {passed:.0} of {of} s, {} pongs, {} lost", grouped(pongs), told.lost.total())
+        });
+        let (cpu, pings, pongs) = (self.server.probe().cpu(), shared.pings.get(), shared.pongs.get());
+        tokio::time::sleep(Duration::from_secs(self.cli.idle.into())).await;
+        let took = seconds(self.clock.now() - begun);
+        let cpu = self.cpu_since(cpu);
+        let (pings, pongs) = (shared.pings.get() - pings, shared.pongs.get() - pongs);
+        let minutes = shared.connected.get().saturating_sub(shared.lost.total()) as f64 * took / 60.0;
+        self.report.idle = Some(report::Idle {
+            seconds: took,
+            pings,
+            pongs,
+            pong: Default::default(),
+            server_cpu_seconds: cpu,
+            server_cpu_us_per_session_minute: cpu.map(|cpu| cpu * 1e6 / minutes.max(f64::MIN_POSITIVE)),
+            server_cpu_us_per_ping: cpu.filter(|_| pings > 0).map(|cpu| cpu * 1e6 / pings as f64),
+        });
+    }
+
+    fn roads(&self, stage: &Stage) -> Vec<Road> {
+        let Stage { shared, viewer, tokens, .. } = stage;
+        let mut by_channel = HashMap::new();
+        for ((_, channel), token) in tokens.iter() {
+            by_channel.entry(*channel).or_insert(token);
+        }
+        let road = |(channel, id): (u32, &String)| match self.cli.via {
+            Via::Platform => Road {
+                path: format!("/platform/v1/channels/{id}/chats"),
+                authorization: format!("Bearer {}", self.world.operator_key),
+                sender: Some(viewer.clone()),
+            },
+            Via::Open => Road {
+                path: "/open/v1/chats/send".to_owned(),
+                authorization: by_channel.get(&channel).map(|token| (*token).clone()).unwrap_or_default(),
+                sender: None,
+            },
+        };
+        (0..).zip(&shared.channels).map(road).collect()
+    }
+
+    async fn publish(&mut self, stage: &Stage) -> Result<Vec<Vec<u32>>, String> {
+        let Some(pace) = self.cli.pace() else { return Ok(Vec::new()) };
+        let shared = &stage.shared;
+        let origin = match self.cli.via {
+            Via::Platform => &self.world.platform,
+            Via::Open => &self.world.base,
+        };
+        self.say(publishing(shared.clone()));
+        let count = self.cli.publishers.into();
+        let mut publishers = Publishers::new(shared.clone(), origin, self.roads(stage), count);
+        if self.cli.warm_up > 0 {
+            let within = u64::from(self.cli.warm_up) * SECOND_NS;
+            publishers.round(pace, Limit { within, messages: None }).await;
+            self.wait_for(|| shared.outstanding() == 0).await;
+        }
+        let before = Before {
+            server_cpu: self.server.probe().cpu(),
+            client_cpu: cpu_seconds(std::process::id()),
+            deliveries: shared.deliveries.get(),
+            expected: shared.expected.load(Relaxed),
+        };
+        shared.measuring.store(true, Relaxed);
+        let within = u64::from(self.cli.duration) * SECOND_NS;
+        let round = publishers.round(pace, Limit { within, messages: self.cli.publish }).await;
+        let drain = self.clock.now();
+        self.wait_for(|| shared.outstanding() == 0).await;
+        shared.measuring.store(false, Relaxed);
+        let drain_seconds = seconds(self.clock.now() - drain);
+        self.report.publish = Some(self.measured(shared, &round, &before, drain_seconds));
+        self.say(|| "settling".to_owned());
+        tokio::time::sleep(SETTLE).await;
+        self.report.memory.after_traffic = self.server.probe().memory();
+        Ok(publishers.sent())
+    }
+
+    fn measured(
+        &self,
+        shared: &Shared,
+        round: &Round,
+        before: &Before,
+        drain_seconds: f64,
+    ) -> report::Publish {
+        let cpu = self.cpu_since(before.server_cpu);
+        let deliveries = shared.deliveries.get() - before.deliveries;
+        let took = round.seconds.max(f64::MIN_POSITIVE);
+        report::Publish {
+            seconds: round.seconds,
+            drain_seconds,
+            calls: round.calls,
+            failed: round.failed,
+            calls_per_second: round.calls as f64 / took,
+            call: round.latency.summary(),
+            lag: round.lag.summary(),
+            deliveries,
+            expected: shared.expected.load(Relaxed).saturating_sub(before.expected),
+            deliveries_per_second: round.deliveries as f64 / took,
+            latency: Default::default(),
+            server_cpu_seconds: cpu,
+            server_cpu_seconds_per_million_deliveries: cpu
+                .filter(|_| deliveries > 0)
+                .map(|cpu| cpu * 1e6 / deliveries as f64),
+            client_cpu_seconds: before
+                .client_cpu
+                .zip(cpu_seconds(std::process::id()))
+                .map(|(before, after)| after - before),
+        }
+    }
+
+    /// What only the threads of sockets know, and what only all sessions together show.
+    fn close_the_books(&mut self, shared: &Shared, sent: Vec<Vec<u32>>, outcome: Outcome) {
+        let mut orders = HashMap::<u32, Vec<(u64, u64)>>::new();
+        for ledger in &outcome.ledgers {
+            let channel = ledger.channel();
+            if let Some(sent) = sent.get(channel as usize) {
+                let missing = ledger.missing_at_end(sent, &shared.uncertain);
+                shared.violations.add("events missing at the end", missing);
+            }
+            orders.entry(channel).or_default().push(ledger.order());
+        }
+        let disagree = |orders: &Vec<(u64, u64)>| orders.iter().any(|order| *order != orders[0]);
+        let disagreeing = orders.values().filter(|orders| disagree(orders)).count();
+        shared.violations.add("channels whose sessions saw different orders", disagreeing as u64);
+        if let Some(connect) = &mut self.report.connect {
+            connect.session_url = outcome.url.summary();
+            connect.connected = outcome.connect.summary();
+        }
+        if let Some(idle) = &mut self.report.idle {
+            idle.pong = outcome.pongs.summary();
+        }
+        if let Some(publish) = &mut self.report.publish {
+            publish.latency = outcome.latency.summary();
+        }
+    }
+}
+
+async fn subscribe_one(client: &mut Client, key: &str, kind: EventKind, token: &str) -> Result<(), String> {
+    let path = format!("/open/v1/sessions/events/subscribe/{}?sessionKey={key}", kind.path());
+    let headers = [("Authorization", token)];
+    let call = Call { method: "POST", path: &path, headers: &headers, body: Body::Nothing };
+    let answer = client.call(&call).await.map_err(|broken| broken.kind().to_owned())?;
+    answer.content().map(drop)
+}

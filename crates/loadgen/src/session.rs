@@ -1,0 +1,387 @@
+//! One session: what its socket says, held against what the service promises.
+//!
+//! A session that waits holds no buffer: sessions of a thread read into one scratch buffer, one system call a read.
+
+use std::cell::{Cell, RefCell};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::task::{Context, Poll, ready};
+
+use serde_json::Value;
+use tokio::io::{AsyncRead, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+
+use crate::clock::Nanos;
+use crate::ledger::{Ledger, Mark, Verdict};
+use crate::packet::{self, Packet, Timing};
+use crate::plan::{EventKind, SessionPlan};
+use crate::shared::{Opened, Shared};
+use crate::stats::{Times, lock};
+use crate::websocket::{BadFrame, Frame, Frames, client_frame, opcode};
+
+/// Bytes read from a socket at once.
+const SCRATCH_BYTES: usize = 64 * 1024;
+/// Of so many messages of a session one is read in full, the first among them; the others only for their place.
+const READ_IN_FULL_EVERY: u64 = 1_024;
+
+/// What the sessions of one thread share.
+pub(crate) struct Thread {
+    pub(crate) shared: std::sync::Arc<Shared>,
+    scratch: RefCell<Box<[u8]>>,
+    /// From the publish call to the receipt.
+    pub(crate) latency: RefCell<Times>,
+    /// From the ping to the pong.
+    pub(crate) pongs: RefCell<Times>,
+}
+
+impl Thread {
+    pub(crate) fn new(shared: std::sync::Arc<Shared>) -> Self {
+        Self {
+            shared,
+            scratch: RefCell::new(vec![0; SCRATCH_BYTES].into()),
+            latency: RefCell::default(),
+            pongs: RefCell::default(),
+        }
+    }
+}
+
+/// Why a session ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// A close frame, with its code.
+    CloseFrame(Option<u16>),
+    /// Packet `1` or `41`.
+    Goodbye,
+    /// The connection ended without a word.
+    Ended,
+    /// The connection broke.
+    Reset,
+    /// A ping was not answered in time.
+    NoPong,
+    /// Something was sent that no server may send.
+    BadFrame(&'static str),
+}
+
+impl End {
+    /// As a kind.
+    pub(crate) fn kind(self) -> String {
+        match self {
+            Self::CloseFrame(Some(code)) => format!("closed by the server with {code}"),
+            Self::CloseFrame(None) => "closed by the server without a code".to_owned(),
+            Self::Goodbye => "goodbye of the server".to_owned(),
+            Self::Ended => "connection ended".to_owned(),
+            Self::Reset => "connection reset".to_owned(),
+            Self::NoPong => "no pong in time".to_owned(),
+            Self::BadFrame(what) => format!("bad frame: {what}"),
+        }
+    }
+}
+
+impl From<BadFrame> for End {
+    fn from(BadFrame(what): BadFrame) -> Self {
+        Self::BadFrame(what)
+    }
+}
+
+/// How far a session has come; it only goes forward.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Stage {
+    /// Nothing was received.
+    New,
+    /// `0{…}` was.
+    Open,
+    /// Then `40` was.
+    Joined,
+    /// Then SYSTEM `connected` was.
+    Connected,
+}
+
+/// The parts of a session that others look at: who pings it, and who closes the books.
+pub(crate) struct Peer {
+    pub(crate) number: u32,
+    write: OwnedWriteHalf,
+    /// Zeros until `0{…}` came.
+    pub(crate) timing: Cell<Timing>,
+    /// When the ping that waits for its pong was sent.
+    pub(crate) pinged: Cell<Option<Nanos>>,
+    /// The kinds that SYSTEM `subscribed` came for, as bits.
+    subscribed: Cell<u8>,
+    pub(crate) ledger: RefCell<Ledger>,
+    over: Cell<bool>,
+}
+
+impl Peer {
+    /// Whether nothing is expected of the session any more.
+    pub(crate) fn is_over(&self) -> bool {
+        self.over.get()
+    }
+
+    /// Ends the session, for `reason` unless it was told to end. What ended is not ended again.
+    pub(crate) fn end(&self, shared: &Shared, reason: Option<End>) {
+        if self.over.replace(true) {
+            return;
+        }
+        if self.subscribed.get() & EventKind::Chat.bit() != 0 {
+            shared.chat_ends(self.ledger.borrow().channel());
+        }
+        if let Some(reason) = reason {
+            shared.lost.count(&reason.kind());
+        }
+    }
+
+    /// Sends a small frame at once; the kernel's buffer always has room for one, unless the server reads nothing.
+    pub(crate) fn send(&self, opcode: u8, payload: &[u8]) -> bool {
+        let frame = client_frame(opcode, payload);
+        self.write.try_write(&frame).is_ok_and(|written| written == frame.len())
+    }
+
+    /// Leaves as the client library does: out of the namespace, then the close of the websocket.
+    pub(crate) fn leave(&self, shared: &Shared) {
+        if !self.is_over() {
+            self.end(shared, None);
+            self.send(opcode::TEXT, b"41");
+            self.send(opcode::CLOSE, &1_000_u16.to_be_bytes());
+        }
+    }
+}
+
+/// A session whose websocket is open.
+pub(crate) struct Session {
+    read: OwnedReadHalf,
+    frames: Frames,
+    inner: Inner,
+}
+
+struct Inner {
+    thread: Rc<Thread>,
+    peer: Rc<Peer>,
+    stage: Stage,
+}
+
+impl Session {
+    /// Takes the stream over after its handshake.
+    pub(crate) fn new(thread: Rc<Thread>, plan: SessionPlan, stream: TcpStream) -> Self {
+        let (read, write) = stream.into_split();
+        let ledger = Ledger::new(plan.channel, thread.shared.streams);
+        let peer = Peer {
+            number: plan.number,
+            write,
+            timing: Cell::new(Timing { ping_interval: 0, ping_timeout: 0 }),
+            pinged: Cell::new(None),
+            subscribed: Cell::new(0),
+            ledger: RefCell::new(ledger),
+            over: Cell::new(false),
+        };
+        let inner = Inner { thread, peer: Rc::new(peer), stage: Stage::New };
+        Self { read, frames: Frames::default(), inner }
+    }
+
+    /// What others look at.
+    pub(crate) fn peer(&self) -> Rc<Peer> {
+        self.inner.peer.clone()
+    }
+
+    /// Takes bytes that came with the handshake.
+    ///
+    /// # Errors
+    /// Why the session ended.
+    pub(crate) fn feed(&mut self, bytes: &[u8]) -> Result<(), End> {
+        let now = self.inner.thread.shared.clock.now();
+        let inner = &mut self.inner;
+        self.frames.feed(bytes, |frame| inner.on_frame(frame, now))
+    }
+
+    /// Reads on until SYSTEM `connected` came.
+    pub(crate) fn poll_connected(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), End>> {
+        while self.inner.stage < Stage::Connected {
+            ready!(self.poll_read(cx))?;
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// Reads on until the session ends, and says why it did.
+    pub(crate) fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<End> {
+        loop {
+            if let Err(end) = ready!(self.poll_read(cx)) {
+                return Poll::Ready(end);
+            }
+        }
+    }
+
+    fn poll_read(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), End>> {
+        let thread = self.inner.thread.clone();
+        let mut scratch = thread.scratch.borrow_mut();
+        let mut buffer = ReadBuf::new(&mut scratch);
+        match ready!(Pin::new(&mut self.read).poll_read(cx, &mut buffer)) {
+            Ok(()) if buffer.filled().is_empty() => Poll::Ready(Err(End::Ended)),
+            Ok(()) => Poll::Ready(self.feed(buffer.filled())),
+            Err(_) => Poll::Ready(Err(End::Reset)),
+        }
+    }
+}
+
+impl Inner {
+    fn shared(&self) -> &Shared {
+        &self.thread.shared
+    }
+
+    fn violated(&self, promise: &str) {
+        self.shared().violations.count(promise);
+    }
+
+    fn on_frame(&mut self, frame: Frame<'_>, now: Nanos) -> Result<(), End> {
+        match frame.opcode {
+            opcode::TEXT => match Packet::read(frame.payload) {
+                Some(packet) => self.on_packet(packet, now),
+                None => {
+                    self.violated("a packet that nobody expects");
+                    Ok(())
+                }
+            },
+            opcode::CLOSE => {
+                let code = frame.payload.first_chunk().map(|code| u16::from_be_bytes(*code));
+                Err(End::CloseFrame(code))
+            }
+            opcode::PING => {
+                self.peer.send(opcode::PONG, frame.payload);
+                Ok(())
+            }
+            opcode::PONG => Ok(()),
+            opcode::BINARY => {
+                self.violated("a binary frame");
+                Ok(())
+            }
+            _ => Err(End::BadFrame("an unknown opcode")),
+        }
+    }
+
+    fn on_packet(&mut self, packet: Packet<'_>, now: Nanos) -> Result<(), End> {
+        match packet {
+            Packet::Event { name, escaped } => self.on_event(name, escaped, now),
+            Packet::Pong => match self.peer.pinged.take() {
+                Some(pinged) => {
+                    self.shared().pongs.add(1);
+                    self.thread.pongs.borrow_mut().record(pinged, now);
+                }
+                None => self.violated("a pong without a ping"),
+            },
+            Packet::Noop => {}
+            Packet::Open(timing) => {
+                self.peer.timing.set(timing);
+                self.go(Stage::New, Stage::Open, "a second open packet");
+            }
+            Packet::Joined => self.go(Stage::Open, Stage::Joined, "a connect packet out of place"),
+            Packet::Left | Packet::Closed => return Err(End::Goodbye),
+        }
+        Ok(())
+    }
+
+    fn go(&mut self, from: Stage, to: Stage, otherwise: &str) {
+        if self.stage == from {
+            self.stage = to;
+        } else {
+            self.violated(otherwise);
+        }
+    }
+
+    fn on_event(&mut self, name: &str, escaped: &str, now: Nanos) {
+        if !escaped.is_ascii() {
+            self.violated("JSON that is not escaped to ASCII");
+        }
+        match name {
+            "CHAT" => self.on_chat(escaped, now),
+            "SYSTEM" => {
+                if self.on_system(escaped, now).is_none() {
+                    self.violated("a SYSTEM message that nobody expects");
+                }
+            }
+            _ => self.violated("an event that nobody caused"),
+        }
+    }
+
+    /// `None` when the message makes no sense here.
+    fn on_system(&mut self, escaped: &str, now: Nanos) -> Option<()> {
+        let message = packet::payload(escaped)?;
+        let data = message.get("data")?;
+        match message.get("type")?.as_str()? {
+            "connected" => {
+                let key = data.get("sessionKey")?.as_str().filter(|key| !key.is_empty())?.to_owned();
+                if self.stage != Stage::Joined {
+                    return None;
+                }
+                self.stage = Stage::Connected;
+                let shared = self.shared();
+                lock(&shared.opened).push(Opened { session: self.peer.number, key });
+                shared.last_connected.raise_to(now);
+                shared.connected.add(1);
+            }
+            "subscribed" => {
+                let kind = EventKind::from_name(data.get("eventType")?.as_str()?)?;
+                let channel = self.peer.ledger.borrow().channel();
+                let expected = self.shared().channels[channel as usize].as_str();
+                let before = self.peer.subscribed.get();
+                if data.get("channelId")?.as_str()? != expected || before & kind.bit() != 0 {
+                    return None;
+                }
+                self.peer.subscribed.set(before | kind.bit());
+                if kind == EventKind::Chat {
+                    self.shared().chat_begins(channel);
+                }
+                self.shared().subscribed.add(1);
+            }
+            _ => return None,
+        }
+        Some(())
+    }
+
+    fn on_chat(&mut self, escaped: &str, now: Nanos) {
+        let shared = self.shared();
+        if self.peer.subscribed.get() & EventKind::Chat.bit() == 0 {
+            self.violated("CHAT before its SYSTEM subscribed");
+        }
+        let Some(mark) = Mark::find(escaped) else {
+            return self.violated("CHAT of somebody else");
+        };
+        let mut ledger = self.peer.ledger.borrow_mut();
+        if ledger.seen.is_multiple_of(READ_IN_FULL_EVERY) && !self.is_chat(ledger.channel(), &mark, escaped) {
+            self.violated("CHAT with a wrong payload");
+        }
+        shared.deliveries.add(1);
+        match ledger.see(&mark, &shared.uncertain) {
+            Verdict::Good => {}
+            Verdict::Gap(missing) => shared.violations.add("events missing before a later one", missing),
+            Verdict::Stale => self.violated("events doubled or out of order"),
+            Verdict::WrongChannel => self.violated("events of another channel"),
+        }
+        if shared.measuring.load(Relaxed) {
+            self.thread.latency.borrow_mut().record(mark.called, now);
+        }
+    }
+
+    fn is_chat(&self, channel: u32, mark: &Mark, escaped: &str) -> bool {
+        let channel_id = self.shared().channels[channel as usize].as_str();
+        packet::payload(escaped).is_some_and(|payload| is_chat(&payload, channel_id, &mark.text()))
+    }
+}
+
+/// Whether the payload is a CHAT of spec section 2, on that channel and with that text.
+fn is_chat(payload: &Value, channel_id: &str, text: &str) -> bool {
+    let roles = ["streamer", "common_user", "streaming_channel_manager", "streaming_chat_manager"];
+    let field = |name| payload.get(name).unwrap_or(&Value::Null);
+    let profile = |name| field("profile").get(name).unwrap_or(&Value::Null);
+    field("channelId") == channel_id
+        && field("content") == text
+        && field("senderChannelId").is_string()
+        && field("chatChannelId").is_string()
+        && field("userRoleCode").as_str().is_some_and(|role| roles.contains(&role))
+        && field("emojis").is_object()
+        && field("messageTime").is_i64()
+        && profile("nickname").is_string()
+        && profile("badges").is_array()
+        && profile("verifiedMark").is_boolean()
+}
+
+#[cfg(test)]
+mod tests;
