@@ -1,0 +1,167 @@
+'use strict';
+// The sign-in pages in Chromium: what only a browser can tell. Does the policy let the redirect happen, does the keyboard
+// reach everything, is nothing loaded from elsewhere, can the page be framed?
+const assert = require('node:assert/strict');
+const { createServer } = require('node:http');
+const { existsSync, mkdtempSync, rmSync } = require('node:fs');
+const { tmpdir } = require('node:os');
+const { join } = require('node:path');
+const { chromium } = require('playwright-core');
+const { suite } = require('../js/lib/tap.js');
+const w = require('../js/lib/world.js');
+
+const { demo, streamer, viewer, world } = w;
+const REDIRECT = demo.redirectUris[0];
+const CALLBACK = new URL(REDIRECT);
+const CHROMIUM = ['/usr/bin/chromium', '/usr/bin/chromium-browser'].find(existsSync);
+// Without these the browser looks for its maker's hosts at every start.
+const QUIET = [
+  '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
+  '--disable-component-update', '--disable-sync',
+];
+
+/** The application's side of the sign-in: an address that takes the redirect, and remembers it. */
+function callbackServer() {
+  const visits = [];
+  const server = createServer((request, response) => {
+    if (request.url.startsWith(CALLBACK.pathname)) visits.push(new URL(request.url, REDIRECT));
+    response.end('<!doctype html><title>callback</title>back at the application');
+  });
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(Number(CALLBACK.port), CALLBACK.hostname, () => resolve({ server, visits }));
+  });
+}
+
+function authorizationAddress(state, extra = {}) {
+  const query = new URLSearchParams({ clientId: demo.clientId, redirectUri: REDIRECT, state, ...extra });
+  return `${world.authUrl}/account-interlock?${query}`;
+}
+
+/** A page of a fresh browser profile that records everything it should not do. */
+async function freshPage(browser, options) {
+  const context = await browser.newContext(options);
+  const page = await context.newPage();
+  const wrong = [];
+  const ours = [new URL(world.authUrl).origin, CALLBACK.origin];
+  page.on('console', (message) => message.type() === 'error' && wrong.push(`console: ${message.text()}`));
+  page.on('pageerror', (error) => wrong.push(`script: ${error.message}`));
+  page.on('request', (request) => {
+    const { protocol, origin } = new URL(request.url());
+    if (protocol !== 'data:' && !ours.includes(origin)) wrong.push(`request: ${request.url()}`);
+  });
+  return { context, page, wrong };
+}
+
+async function signInAndAllow({ browser, visits }, lang) {
+  const { context, page, wrong } = await freshPage(browser, { locale: lang === 'ko' ? 'ko-KR' : 'en-US' });
+  await page.goto(authorizationAddress(`상태-${lang}`));
+  assert.equal(await page.getAttribute('html', 'lang'), lang);
+  await page.fill('input[name=login]', streamer.login);
+  await page.fill('input[name=password]', streamer.password);
+  await page.press('input[name=password]', 'Enter');
+  const text = await page.textContent('main, body');
+  for (const scope of demo.scopes) assert.ok(text.includes(scope), `the page does not name ${scope}`);
+  const allow = page.getByRole('button', { name: lang === 'ko' ? '허용' : 'Allow', exact: true });
+  await Promise.all([page.waitForURL(`${REDIRECT}?*`), allow.click()]);
+  const visit = visits.at(-1);
+  assert.equal(visit.searchParams.get('state'), `상태-${lang}`);
+  const tokens = w.content(await w.tokenByCode(demo, visit.searchParams.get('code'), `상태-${lang}`));
+  assert.ok(tokens.accessToken);
+  assert.deepEqual(wrong, []);
+  await context.close();
+}
+
+async function deny({ browser, visits }) {
+  const { context, page, wrong } = await freshPage(browser, { javaScriptEnabled: false });
+  await page.goto(authorizationAddress('s1', { lang: 'en' }));
+  await page.locator(`button[name=person][value="${viewer.login}"]`).click();
+  const button = page.getByRole('button', { name: 'Deny', exact: true });
+  await Promise.all([page.waitForURL(`${REDIRECT}?*`), button.click()]);
+  const query = visits.at(-1).searchParams;
+  assert.deepEqual([query.get('error'), query.get('state'), query.get('code')], ['access_denied', 's1', null]);
+  assert.deepEqual(wrong, []);
+  await context.close();
+}
+
+async function keyboard({ browser }) {
+  const { context, page } = await freshPage(browser, { locale: 'ko-KR' });
+  await page.goto(authorizationAddress('k'));
+  assert.equal(await page.evaluate(() => document.activeElement.name), 'login');
+  await page.keyboard.type(streamer.login);
+  await page.keyboard.press('Tab');
+  await page.keyboard.type(streamer.password);
+  await page.keyboard.press('Enter');
+  await page.waitForSelector('button[name=decision][value=allow]');
+  const reached = new Set();
+  for (let i = 0; i < 20; i += 1) {
+    await page.keyboard.press('Tab');
+    reached.add(await page.evaluate(() => document.activeElement.value ?? ''));
+  }
+  assert.ok(reached.has('allow') && reached.has('deny'), `Tab reached ${[...reached]}`);
+  await context.close();
+}
+
+async function layout({ browser }) {
+  for (const colorScheme of ['light', 'dark']) {
+    const { context, page, wrong } = await freshPage(browser, { colorScheme, viewport: { width: 320, height: 640 } });
+    await page.goto(authorizationAddress('l'));
+    const overflow = await page.evaluate(() => document.documentElement.scrollWidth > window.innerWidth);
+    assert.equal(overflow, false, `the page is wider than 320 px in ${colorScheme} mode`);
+    const dark = await page.evaluate(() => {
+      const [r, g, b] = getComputedStyle(document.body).color.match(/[\d.]+/g).map(Number);
+      return r + g + b > 382;
+    });
+    assert.equal(dark, colorScheme === 'dark', 'the text does not follow the colour scheme');
+    assert.deepEqual(wrong, []);
+    await context.close();
+  }
+}
+
+async function framing({ browser }) {
+  const { context, page } = await freshPage(browser);
+  await page.goto(REDIRECT);
+  const refused = page.waitForEvent('console', (message) => /frame/i.test(message.text()));
+  await page.evaluate((src) => {
+    const frame = document.createElement('iframe');
+    frame.src = src;
+    document.body.append(frame);
+  }, authorizationAddress('f'));
+  await refused;
+  await context.close();
+}
+
+async function strangers({ browser }) {
+  const { context, page } = await freshPage(browser);
+  for (const address of [
+    authorizationAddress('e').replace(`clientId=${demo.clientId}`, 'clientId=nobody'),
+    `${world.authUrl}/account-interlock?${new URLSearchParams({ clientId: demo.clientId, redirectUri: `${REDIRECT}/`, state: 'e' })}`,
+  ]) {
+    const response = await page.goto(address);
+    assert.equal(response.status(), 400);
+    assert.match(response.headers()['content-type'], /^text\/html/);
+    assert.equal(await page.locator('form').count(), 0);
+  }
+  await context.close();
+}
+
+suite(async (step) => {
+  assert.ok(CHROMIUM, 'Chromium is not installed');
+  const profile = mkdtempSync(join(tmpdir(), 'stagedoor-browser-'));
+  const { server, visits } = await callbackServer();
+  const browser = await chromium.launch({ executablePath: CHROMIUM, args: QUIET, env: { ...process.env, HOME: profile } });
+  const rig = { browser, visits };
+  try {
+    await step('somebody signs in and allows, in Korean', () => signInAndAllow(rig, 'ko'));
+    await step('somebody signs in and allows, in English', () => signInAndAllow(rig, 'en'));
+    await step('somebody picked from the list denies, without JavaScript', () => deny(rig));
+    await step('the keyboard alone is enough', () => keyboard(rig));
+    await step('the page fits 320 px, light and dark', () => layout(rig));
+    await step('no other site can frame the page', () => framing(rig));
+    await step('an unknown client or address gets an error page, not a redirect', () => strangers(rig));
+  } finally {
+    await browser.close();
+    server.close();
+    rmSync(profile, { recursive: true, force: true });
+  }
+});
