@@ -343,10 +343,12 @@ fn parameter<'p>(pairs: &'p Pairs, name: &'static str) -> Result<&'p str, PagePr
 }
 
 /// What a form must carry to count: nobody without the browser's cookie can make it up, and it is good for this request
-/// of this application only.
+/// of this application only, with the scopes that its page showed.
 fn csrf(token: &BrowserToken, asked: &SignInRequest) -> SecretHash {
     let SignInRequest { application, redirect_uri, state } = asked;
-    SecretHash::of(&format!("{}\n{}\n{redirect_uri}\n{state}", token.hash().as_str(), application.client_id))
+    let (token, client_id, scopes) =
+        (token.hash(), &application.client_id, application.user_scopes().to_stored());
+    SecretHash::of(&format!("{}\n{client_id}\n{scopes}\n{redirect_uri}\n{state}", token.as_str()))
 }
 
 /// The address again, with nothing in its query but the application's request.
