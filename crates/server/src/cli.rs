@@ -99,11 +99,11 @@ pub struct ServeOptions {
     #[arg(long, value_name = "DIR", env = "STAGEDOOR_DATA", default_value = "stagedoor-data")]
     data: PathBuf,
 
-    /// Where clients reach the service, as in https://api.example.com. Default: the address it listens on.
+    /// Where clients reach the service, as in `https://api.example.com`. Default: the address it listens on.
     #[arg(long, value_name = "URL", env = "STAGEDOOR_BASE_URL")]
     base_url: Option<String>,
 
-    /// Where clients reach the sockets of this very node, as in https://node1.api.example.com. Default: the base URL.
+    /// Where clients reach the sockets of this very node, as in `https://node1.api.example.com`. Default: the base URL.
     #[arg(long, value_name = "URL", env = "STAGEDOOR_SESSION_BASE")]
     session_base: Option<String>,
 

@@ -1,6 +1,6 @@
 //! A real server on a free port, and clients that know only its public surface, for the integration tests.
 //!
-//! ```ignore
+//! ```text
 //! #[tokio::test(flavor = "multi_thread")]
 //! async fn a_message_comes_back_on_the_socket() {
 //!     testkit::both(Setup::default(), |world| async move {
