@@ -6,7 +6,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chacha20poly1305::aead::{Aead, KeyInit, Payload};
 use chacha20poly1305::{Key, XChaCha20Poly1305, XNonce};
 use hmac::{Hmac, Mac};
-use sha2::Sha256;
+use sha2::{Digest, Sha256};
 
 use crate::cursor::CursorKey;
 
@@ -21,6 +21,11 @@ impl ServiceKey {
     /// A key of 256 bits.
     pub const fn new(key: [u8; 32]) -> Self {
         Self(key)
+    }
+
+    /// The key that a text of the configuration stands for. The text must be hard to guess: its entropy is the key's.
+    pub fn of_text(text: &str) -> Self {
+        Self(Sha256::digest(format!("stagedoor service key {text}")).into())
     }
 
     /// The key that cursors are made with.

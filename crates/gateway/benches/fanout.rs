@@ -88,6 +88,7 @@ impl World {
             node: NodeId::stored("node".into()),
             profile: Profile::Documented,
             quotas: false,
+            key: domain::seal::ServiceKey::new([7; 32]),
         });
         let mut urls = Vec::new();
         for at in 0..sessions {

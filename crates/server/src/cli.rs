@@ -5,8 +5,10 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use domain::seal::ServiceKey;
 use domain::secret::OperatorKey;
 use domain::{Language, Profile};
+use service::Entropy;
 use store::DatabaseUrl;
 
 use crate::config::{Settings, StoreSettings};
@@ -111,6 +113,12 @@ pub struct ServeOptions {
     /// STAGEDOOR_OPERATOR_KEY or STAGEDOOR_OPERATOR_KEY_FILE.
     #[arg(long, value_name = "KEY", env = "STAGEDOOR_OPERATOR_KEY", hide_env_values = true)]
     operator_key: Option<String>,
+
+    /// What cursors are proved with, and stream keys and webhook secrets sealed: at least 32 characters, the same on
+    /// every node. Default: derived from the operator key, which then cannot be changed without losing what was sealed.
+    /// Better given as STAGEDOOR_SERVICE_KEY or STAGEDOOR_SERVICE_KEY_FILE.
+    #[arg(long, value_name = "KEY", env = "STAGEDOOR_SERVICE_KEY", hide_env_values = true)]
+    service_key: Option<String>,
 }
 
 /// `--profile`
@@ -133,6 +141,9 @@ pub enum LanguageOption {
 
 /// Characters of an operator key.
 const OPERATOR_KEY_CHARS_MIN: usize = 32;
+/// The service key of every sandbox, so that a database that outlives its sandbox opens in the next one. A sandbox has
+/// nothing to protect.
+const SANDBOX_SERVICE_KEY: &str = "a sandbox has nothing to protect";
 
 /// The folder of a world: one that is kept, or one that goes with the process.
 #[derive(Debug)]
@@ -183,6 +194,8 @@ impl ServeOptions {
     /// A sentence for the operator that names the option.
     pub fn settings(&self) -> Result<Settings, String> {
         let store = self.common.store(&self.data)?;
+        let operator_key = secret("STAGEDOOR_OPERATOR_KEY", self.operator_key.as_deref())?;
+        let service_key = secret("STAGEDOOR_SERVICE_KEY", self.service_key.as_deref())?;
         Ok(Settings {
             base_url: self.base_url.as_deref().map(|url| check_base("--base-url", url)).transpose()?,
             session_base: self
@@ -190,9 +203,13 @@ impl ServeOptions {
                 .as_deref()
                 .map(|url| check_base("--session-base", url))
                 .transpose()?,
-            operator_key: secret("STAGEDOOR_OPERATOR_KEY", self.operator_key.as_deref())?
-                .map(|key| check_operator_key(&key))
-                .transpose()?,
+            service_key: match (&service_key, &operator_key) {
+                (Some(key), _) => check_service_key(key)?,
+                (None, Some(key)) => ServiceKey::of_text(key),
+                // Without the platform API there is nothing to seal, and a restart costs callers their cursors.
+                (None, None) => ServiceKey::new(Entropy::system().bytes()),
+            },
+            operator_key: operator_key.map(|key| check_operator_key(&key)).transpose()?,
             ..self.common.settings(store)
         })
     }
@@ -206,6 +223,7 @@ impl CommonOptions {
             base_url: None,
             session_base: None,
             operator_key: None,
+            service_key: ServiceKey::of_text(SANDBOX_SERVICE_KEY),
             sandbox: false,
             profile: match self.profile {
                 ProfileOption::Documented => Profile::Documented,
@@ -261,6 +279,13 @@ fn check_operator_key(key: &str) -> Result<OperatorKey, String> {
         .ok_or(format!("the operator key must have {OPERATOR_KEY_CHARS_MIN} to 512 characters"))
 }
 
+fn check_service_key(key: &str) -> Result<ServiceKey, String> {
+    if key.chars().count() < OPERATOR_KEY_CHARS_MIN {
+        return Err(format!("the service key must have {OPERATOR_KEY_CHARS_MIN} characters or more"));
+    }
+    Ok(ServiceKey::of_text(key))
+}
+
 fn make_folder(path: &Path) -> Result<PathBuf, String> {
     std::fs::create_dir_all(path).map_err(|error| format!("--data {}: {error}", path.display()))?;
     Ok(path.to_owned())
@@ -292,7 +317,9 @@ mod tests {
     }
 
     #[test]
-    fn a_short_operator_key_is_refused() {
+    fn short_keys_are_refused() {
+        assert!(check_service_key(&"k".repeat(31)).is_err());
+        assert!(check_service_key(&"k".repeat(32)).is_ok());
         assert!(check_operator_key(&"k".repeat(31)).is_err());
         assert!(check_operator_key(&"k".repeat(32)).is_ok());
     }

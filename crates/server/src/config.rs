@@ -3,6 +3,7 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use domain::seal::ServiceKey;
 use domain::secret::OperatorKey;
 use domain::{Language, Profile};
 use store::DatabaseUrl;
@@ -35,6 +36,8 @@ pub struct Settings {
     pub session_base: Option<String>,
     /// The key of the platform API; without it that API is off.
     pub operator_key: Option<OperatorKey>,
+    /// What cursors are proved and stream keys and webhook secrets sealed with; the same on every node.
+    pub service_key: ServiceKey,
     /// Whether this is a sandbox, whose sign-in page lists people to pick from.
     pub sandbox: bool,
     /// The profile of applications that chose none.

@@ -157,6 +157,7 @@ fn service(settings: &Settings, surroundings: &Surroundings, store: Store) -> Se
         entropy,
         profile: settings.profile,
         quotas: settings.quotas,
+        key: settings.service_key.clone(),
     })
 }
 

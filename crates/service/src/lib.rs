@@ -1,10 +1,11 @@
 //! One function per thing that can happen. Each loads the facts, asks the rule, writes, commits, and only then publishes.
 //!
 //! The edges (`web`, `gateway`, `jobs`) hold a [`Service`] and call these functions; they never see the store. One file a
-//! noun: [`applications`], [`channels`], [`sign_in`], [`tokens`], [`sessions`], [`subscriptions`], [`happenings`].
+//! noun: [`applications`], [`channels`], [`sign_in`], [`tokens`], [`sessions`], [`subscriptions`], [`chats`], [`happenings`].
 
 pub mod applications;
 pub mod channels;
+pub mod chats;
 mod clock;
 mod entropy;
 mod error;
@@ -21,6 +22,8 @@ pub mod tokens;
 use std::sync::Arc;
 
 use bus::{Bus, Message};
+use domain::cursor::CursorKey;
+use domain::seal::ServiceKey;
 use domain::{NodeId, Profile, Timestamp};
 use store::{BoxFuture, Store, StoreError, Tx};
 use tracing::Instrument;
@@ -50,6 +53,8 @@ pub struct Parts {
     pub profile: Profile,
     /// Whether quotas are enforced.
     pub quotas: bool,
+    /// What cursors are proved and secrets sealed with. Every node of a service has the same.
+    pub key: ServiceKey,
 }
 
 /// The whole of what Stagedoor can do, shared by every edge of a node. Cheap to clone.
@@ -65,6 +70,8 @@ struct Inner {
     profile: Profile,
     quotas: Quotas,
     passwords: Passwords,
+    key: ServiceKey,
+    cursors: CursorKey,
 }
 
 impl std::fmt::Debug for Service {
@@ -76,10 +83,11 @@ impl std::fmt::Debug for Service {
 impl Service {
     /// Puts a service together.
     pub fn new(parts: Parts) -> Self {
-        let Parts { store, bus, clock, entropy, node, profile, quotas } = parts;
+        let Parts { store, bus, clock, entropy, node, profile, quotas, key } = parts;
         let quotas = Quotas::new(quotas);
         let passwords = Passwords::new(entropy.clone());
-        Self(Arc::new(Inner { store, bus, clock, entropy, node, profile, quotas, passwords }))
+        let cursors = key.cursors();
+        Self(Arc::new(Inner { store, bus, clock, entropy, node, profile, quotas, passwords, key, cursors }))
     }
 
     /// The clock that everything here runs on.
@@ -172,6 +180,18 @@ impl Service {
         T: Send + 'static,
     {
         self.0.store.read(work).await
+    }
+
+    /// What list cursors are made and checked with.
+    #[expect(dead_code, reason = "the lists with cursors come next")]
+    fn cursors(&self) -> &CursorKey {
+        &self.0.cursors
+    }
+
+    /// What secrets that must be shown again are sealed with.
+    #[expect(dead_code, reason = "the stream key comes next")]
+    fn key(&self) -> &ServiceKey {
+        &self.0.key
     }
 
     fn random<const N: usize>(&self) -> [u8; N] {

@@ -23,8 +23,14 @@ impl Migration {
 }
 
 /// Every file of `migrations/`, oldest first.
-pub const MIGRATIONS: &[Migration] =
-    &[Migration { version: 1, name: "initial", sql: include_str!("../migrations/0001_initial.sql") }];
+pub const MIGRATIONS: &[Migration] = &[
+    Migration { version: 1, name: "initial", sql: include_str!("../migrations/0001_initial.sql") },
+    Migration { version: 2, name: "lists", sql: include_str!("../migrations/0002_lists.sql") },
+    Migration { version: 3, name: "lives", sql: include_str!("../migrations/0003_lives.sql") },
+    Migration { version: 4, name: "chat", sql: include_str!("../migrations/0004_chat.sql") },
+    Migration { version: 5, name: "drops", sql: include_str!("../migrations/0005_drops.sql") },
+    Migration { version: 6, name: "applications", sql: include_str!("../migrations/0006_applications.sql") },
+];
 
 /// The record of what was applied. `applied_at` (epoch ms) is by the engine's own clock: a note for operators that no
 /// rule reads.

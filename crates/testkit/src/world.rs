@@ -5,6 +5,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
+use domain::seal::ServiceKey;
 use domain::secret::OperatorKey;
 use domain::{Language, Profile, Timestamp};
 use server::{Node, Settings, StoreSettings, Surroundings};
@@ -216,6 +217,7 @@ fn settings(setup: Setup, target: &Target) -> Settings {
         base_url: setup.base_url.map(str::to_owned),
         session_base: None,
         operator_key: OperatorKey::presented(World::OPERATOR_KEY),
+        service_key: ServiceKey::of_text("the service of a test seals with this key"),
         sandbox: setup.sandbox,
         profile: setup.profile,
         language: setup.language,

@@ -90,6 +90,7 @@ impl World {
             node: NodeId::stored("node".into()),
             profile: Profile::Documented,
             quotas: false,
+            key: domain::seal::ServiceKey::new([7; 32]),
         });
         service.join(true).await.expect("the node joins");
         put_application(&service, "app", None).await;

@@ -1,0 +1,106 @@
+//! Chat messages: posted by streamers and viewers (spec 4.4; the platform API's chats).
+
+use bus::Message;
+use domain::channel::UserRoleCode;
+use domain::chat::{Emojis, MessageText, chat_channel_id, check_emojis};
+use domain::event::{ChatHappening, Happening};
+use domain::{ChannelId, MessageId, Refusal, Timestamp};
+use store::Tx;
+
+use crate::happenings::{event, json, unknown_channel};
+use crate::idempotency::{self, IdempotencyKey};
+use crate::{Error, Service};
+
+/// A chat message that was posted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PostedMessage {
+    /// Its id.
+    pub message_id: MessageId,
+    /// When it was posted, in milliseconds since the epoch.
+    pub message_time: Timestamp,
+    /// The chat that it stands in.
+    pub chat_channel_id: String,
+}
+
+/// A chat message about to be posted.
+#[derive(Clone, Debug)]
+pub struct ChatMessage {
+    /// Who says it.
+    pub sender: ChannelId,
+    /// What is said.
+    pub text: MessageText,
+    /// Emojis in the text.
+    pub emojis: Emojis,
+}
+
+impl Service {
+    /// Posts a chat message of `sender` in the chat of `channel`.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`] when the channel does not exist, `Invalid` when the sender does not, or for a wrong emoji.
+    pub async fn post_chat(
+        &self,
+        channel: &ChannelId,
+        sender: &ChannelId,
+        text: MessageText,
+        emojis: Emojis,
+        key: Option<IdempotencyKey>,
+    ) -> Result<PostedMessage, Error> {
+        let (channel, now) = (channel.clone(), self.now());
+        let message = ChatMessage { sender: sender.clone(), text, emojis };
+        let id = MessageId::generate(now, self.random());
+        self.write_then_publish(move |tx| {
+            Box::pin(async move { post(tx, channel, message, id, key.as_ref(), now).await })
+        })
+        .await
+    }
+}
+
+/// One message, inside a transaction.
+pub(crate) async fn post(
+    tx: &mut Tx,
+    channel: ChannelId,
+    message: ChatMessage,
+    message_id: MessageId,
+    key: Option<&IdempotencyKey>,
+    now: Timestamp,
+) -> Result<(PostedMessage, Vec<Message>), Error> {
+    check_emojis(&message.emojis)?;
+    let posted = PostedMessage { message_id, message_time: now, chat_channel_id: chat_channel_id(&channel) };
+    let answer = format!("{} {}", posted.message_id, posted.message_time.as_millis());
+    if let Some(answer) = idempotency::claim(tx, key, &answer, now).await? {
+        return Ok((earlier_message(&answer, posted.chat_channel_id)?, Vec::new()));
+    }
+    let chat = chat_happening(tx, &channel, message, &posted).await?;
+    tx.insert_chat_message(&posted.message_id, &channel, &chat, &json(&chat.emojis)).await?;
+    Ok((posted, event(channel, now, Happening::Chat(chat))))
+}
+
+async fn chat_happening(
+    tx: &mut Tx,
+    channel: &ChannelId,
+    message: ChatMessage,
+    posted: &PostedMessage,
+) -> Result<ChatHappening, Error> {
+    let ChatMessage { sender, text, emojis } = message;
+    let Some(speaker) = tx.speaker(channel, &sender).await? else {
+        return Err(unknown_channel(tx, channel, "senderChannelId").await?);
+    };
+    Ok(ChatHappening {
+        user_role_code: UserRoleCode::of(channel, &sender, speaker.role),
+        sender_channel_id: sender,
+        nickname: speaker.name,
+        verified_mark: speaker.verified_mark,
+        chat_channel_id: posted.chat_channel_id.clone(),
+        content: text.as_str().to_owned(),
+        emojis,
+        message_time: posted.message_time,
+    })
+}
+
+/// The answer of an earlier request, as [`post`] recorded it.
+fn earlier_message(answer: &str, chat_channel_id: String) -> Result<PostedMessage, Error> {
+    let (id, time) = answer.split_once(' ').ok_or(Refusal::Internal)?;
+    let message_time = Timestamp::from_millis(time.parse().map_err(|_| Refusal::Internal)?);
+    Ok(PostedMessage { message_id: MessageId::stored(id.to_owned()), message_time, chat_channel_id })
+}

@@ -1,0 +1,1 @@
+-- Categories, lives, broadcast settings, stream keys.

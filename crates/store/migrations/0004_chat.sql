@@ -1,0 +1,1 @@
+-- Chat settings, notices, restriction.

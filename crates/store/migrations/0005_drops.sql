@@ -1,0 +1,1 @@
+-- Drops: campaigns, rewards, claims.
