@@ -72,7 +72,7 @@ async function chatSteps(step, access) {
     const { amount, author, message: text } = await donation;
     assert.deepEqual([amount, author.name, text], ['5000', viewer.channelName, '둘 🎉']);
   });
-  // The chat notice belongs here: chat.setNotice(TEXT) has to answer true. It waits for POST /open/v1/chats/notice.
+  await step('chat.setNotice registers a notice', async () => assert.equal(await chat.setNotice(TEXT), true));
   await step('chat.disconnect says goodbye', async () => assert.equal(await chat.disconnect(), true));
 }
 

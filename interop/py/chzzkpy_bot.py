@@ -79,9 +79,69 @@ async def tokens_and_reads(suite, client):
         assert me.id == STREAMER["channelId"]
         found = await client.get_channel([STREAMER["channelId"], VIEWER["channelId"]])
         assert {each.id for each in found} == {STREAMER["channelId"], VIEWER["channelId"]}
-    # get_followers belongs here: followers of the seeded streamer, with dates that parse. It waits for
-    # GET /open/v1/channels/followers.
+    with suite.step("get_followers and get_subscribers list the channel's people, with dates that parse"):
+        followers = await user.get_followers(size=2)
+        assert len(followers) == 2 and followers.total_count > 2, followers
+        more = await followers.next()
+        assert not {each.user_id for each in followers} & {each.user_id for each in more}
+        subscribers = await user.get_subscribers(sort="LONGER")
+        months = [each.month for each in subscribers]
+        assert months == sorted(months, reverse=True) and subscribers[0].tier_no in (1, 2), subscribers
+    with suite.step("get_category and get_live find what is on air"):
+        found = await client.get_category("스타")
+        assert [each.name for each in found] == ["스타 보이지"], found
+        lives = await client.get_live()
+        assert lives[0].channel.id == STREAMER["channelId"], lives
+        assert lives[0].category.name == "스타 보이지", lives
     return user
+
+
+async def settings(suite, user):
+    """What a streamer sets through a bot."""
+    with suite.step("set_live_setting changes what get_live_setting shows"):
+        category = (await user.get_live_setting()).category
+        await user.set_live_setting(title="새 제목 🎬", category=category, tags=["한글", "tag1"])
+        setting = await user.get_live_setting()
+        assert (setting.title, setting.tags) == ("새 제목 🎬", ["한글", "tag1"]), setting
+        assert setting.category.id == category.id, setting
+    with suite.step("set_chat_setting changes what get_chat_setting shows"):
+        await user.set_chat_setting(
+            chat_available_condition="NONE",
+            chat_available_group="FOLLOWER",
+            min_follower_minute=0,
+            allow_subscriber_in_follower_mode=True,
+        )
+        setting = await user.get_chat_setting()
+        assert (setting.chat_available_group, setting.min_follower_minute) == ("FOLLOWER", 0), setting
+        await user.set_chat_setting(
+            chat_available_condition="NONE",
+            chat_available_group="ALL",
+            min_follower_minute=0,
+            allow_subscriber_in_follower_mode=False,
+        )
+    with suite.step("get_stream_key gives the same key twice"):
+        key = await user.get_stream_key()
+        assert key and key == await user.get_stream_key()
+    with suite.step("send_announcement is taken"):
+        await user.send_announcement("공지 📌")
+
+
+async def restrict(suite, user, events):
+    """A viewer who may not speak for a while."""
+    chats, viewer = f"channels/{STREAMER['channelId']}/chats", VIEWER["channelId"]
+    with suite.step("an activity restriction keeps a viewer out of the chat until it is released"):
+        await user.add_restrict_channel(viewer)
+        refused = platform(chats, {"senderChannelId": viewer, "message": "막힘"}, expect=403)
+        assert "활동제한" in refused["message"], refused
+        await user.remove_restrict_channel(viewer)
+        platform(chats, {"senderChannelId": viewer, "message": "풀림"})
+        chat = await events.next("chat")
+        assert chat.content == "풀림", chat
+    with suite.step("a temporary restriction does so for a minute"):
+        await user.add_temporary_restrict(viewer, chat.chat_channel)
+        refused = platform(chats, {"senderChannelId": viewer, "message": "막힘"}, expect=403)
+        assert "임시제한" in refused["message"], refused
+        await user.remove_temporary_restrict(viewer, chat.chat_channel)
 
 
 async def connect(suite, user, events, transport):
@@ -143,6 +203,8 @@ async def main(suite, transport):
     user = await tokens_and_reads(suite, client)
     await connect(suite, user, events, transport)
     await receive(suite, user, events)
+    await settings(suite, user)
+    await restrict(suite, user, events)
     await goodbye(suite, user)
     await client.http.close()
 

@@ -49,13 +49,17 @@ def fetch(method, url, headers=None, body=None):
         connection.close()
 
 
-def call(method, url, headers=None, body=None):
-    """A JSON call that has to succeed; returns the envelope's `content`."""
+def call(method, url, headers=None, body=None, expect=200):
+    """A JSON call that has to succeed; returns the envelope's `content`. With another `expect`, one that has to be
+    refused with that status; returns the envelope."""
     headers = {"Content-Type": "application/json", **(headers or {})}
     answer = fetch(method, url, headers, None if body is None else json.dumps(body).encode())
     where = f"{method} {urlsplit(url).path} answered {answer.status} {answer.text()}"
-    assert answer.status == 200, where
+    assert answer.status == expect, where
     envelope = answer.json()
+    if expect != 200:
+        assert set(envelope) == {"code", "message"} and envelope["code"] == expect, where
+        return envelope
     assert set(envelope) == {"code", "message", "content"} and envelope["code"] == 200, where
     return envelope["content"]
 
@@ -70,11 +74,11 @@ def ready_token(user=STREAMER, application=DEMO):
     return user["tokens"][application["clientId"]]["accessToken"]
 
 
-def platform(path, body):
+def platform(path, body, expect=200):
     """A happening on the platform itself: a viewer's chat, a donation, a subscription."""
     base = WORLD["platformUrl"].rstrip("/").removesuffix("/platform/v1")
     headers = {"Authorization": f"Bearer {WORLD['operatorKey']}", "Idempotency-Key": str(uuid.uuid4())}
-    return call("POST", f"{base}/platform/v1/{path}", headers, body)
+    return call("POST", f"{base}/platform/v1/{path}", headers, body, expect)
 
 
 class Forms(HTMLParser):
