@@ -9,7 +9,8 @@
 //!   type is written `CAST($1 AS BIGINT)`;
 //! - constraints are never deferred (one request's violation would fail the whole batch it shares a commit with), and
 //!   unique indexes are over plain columns, so that [`StoreError::Unique`] reads the same on both engines;
-//! - text is ordered and compared only for equality: the engines' collations differ.
+//! - text is ordered and compared by its bytes: SQLite does so by itself, and on PostgreSQL every text column gets the
+//!   collation `C` behind each migration.
 //!
 //! A write is one closure over a [`Tx`]: all or nothing, answered after the sync. The closure awaits nothing but its
 //! `Tx`, because on SQLite it runs whole on the writer's thread and shares its commit with everyone waiting.

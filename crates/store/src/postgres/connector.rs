@@ -32,6 +32,25 @@ const MIGRATION_LOCK_DEADLINE: Duration = Duration::from_secs(60);
 /// The advisory lock of whoever migrates: "stagedor" in ASCII.
 const MIGRATION_LOCK: i64 = 0x7374_6167_6564_6f72;
 
+/// Text is ordered and compared by its bytes, as SQLite does, whatever the database's collation is: changes every text
+/// column of our schema that is not so yet, and with it its indexes.
+const ORDER_TEXT_BY_BYTES: &str = r#"DO $$
+DECLARE
+    change TEXT;
+BEGIN
+    FOR change IN
+        SELECT format('ALTER TABLE %s ', c.oid::regclass)
+            || string_agg(format('ALTER COLUMN %I TYPE TEXT COLLATE "C"', a.attname), ', ' ORDER BY a.attnum)
+        FROM pg_class c
+        JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+        WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r'
+          AND a.atttypid = 'text'::regtype AND a.attcollation <> 'pg_catalog."C"'::regcollation
+        GROUP BY c.oid
+    LOOP
+        EXECUTE change;
+    END LOOP;
+END $$"#;
+
 /// Connects, and sets the session up. One for transactions, one for look-ups.
 pub(super) struct Connector {
     session: String,
@@ -160,7 +179,10 @@ async fn migrate_on(client: &Client, known: &'static [Migration]) -> Result<(), 
 
 async fn apply(client: &Client, migration: &Migration) -> Result<(), Error> {
     client.batch_execute("BEGIN").await?;
+    // Before it, for a migration may order rows of older tables; after it, for its own tables.
+    client.batch_execute(ORDER_TEXT_BY_BYTES).await?;
     client.batch_execute(migration.sql).await?;
+    client.batch_execute(ORDER_TEXT_BY_BYTES).await?;
     client
         .execute(
             "INSERT INTO schema_migrations (version, name, checksum, applied_at)

@@ -87,3 +87,66 @@ async fn the_programs_own_schema_opens_on_both_engines() {
         engine.remove().await;
     }
 }
+
+/// Columns as they are in a database whose collation is a language's, with the things that hang on them.
+const COLLATED: Migration = Migration {
+    version: 1,
+    name: "collated",
+    sql: r#"
+        CREATE TABLE words (word TEXT COLLATE "und-x-icu" PRIMARY KEY, kind TEXT COLLATE "und-x-icu", "odd Name" TEXT);
+        CREATE TABLE uses (word TEXT COLLATE "und-x-icu" NOT NULL REFERENCES words (word) ON DELETE CASCADE);
+        CREATE INDEX words_kind ON words (kind) WHERE kind IS NOT NULL;
+        INSERT INTO words (word) VALUES ('b'), ('B'), ('a'), ('A'), ('a-c'), ('a_c'), ('ab'), ('Z'), ('10'), ('9');
+        INSERT INTO uses (word) SELECT word FROM words;
+    "#,
+};
+const LATER: Migration = Migration {
+    version: 2,
+    name: "later",
+    sql: "CREATE TABLE sorted (place BIGINT, word TEXT);
+          INSERT INTO sorted SELECT ROW_NUMBER() OVER (ORDER BY word), word FROM words",
+};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn postgres_orders_text_by_bytes_whatever_collation_its_columns_had() {
+    let fresh = store::testing::postgres().await;
+    let store = fresh.open(history(&[COLLATED])).await;
+    // As an older release left it.
+    const BACK: &str = r#"ALTER TABLE words ALTER COLUMN word TYPE TEXT COLLATE "und-x-icu""#;
+    let undone = store.write(|tx| Box::pin(tx.execute(BACK, &[]))).await;
+    undone.unwrap_or_else(|error: StoreError| panic!("{error}"));
+    store.close().await;
+    let store = fresh.open(history(&[COLLATED, LATER])).await;
+    let words = |sql: &'static str| {
+        let rows = store.read(move |tx| Box::pin(tx.query(sql, &[])));
+        async move {
+            let rows: Vec<store::Row> = rows.await.unwrap_or_else(|error: StoreError| panic!("{error}"));
+            rows.iter().map(|row| row.get::<String>(0).unwrap()).collect::<Vec<_>>()
+        }
+    };
+    let by_bytes = ["10", "9", "A", "B", "Z", "a", "a-c", "a_c", "ab", "b"];
+    assert_eq!(words("SELECT word FROM words ORDER BY word").await, by_bytes);
+    assert_eq!(words("SELECT word FROM uses ORDER BY word").await, by_bytes);
+    assert_eq!(
+        words("SELECT word FROM sorted ORDER BY place").await,
+        by_bytes,
+        "inside the next migration too"
+    );
+    store.close().await;
+    fresh.remove().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_text_column_of_the_programs_schema_is_ordered_by_bytes_on_postgres() {
+    let fresh = store::testing::postgres().await;
+    let store = fresh.open(Options::default()).await;
+    const COLUMNS: &str = "
+        SELECT COUNT(*), COUNT(*) FILTER (WHERE collation_name = 'C') FROM information_schema.columns
+        WHERE table_schema = current_schema() AND data_type = 'text'";
+    let row = store.read(|tx| Box::pin(tx.query_one(COLUMNS, &[]))).await;
+    let row = row.unwrap_or_else(|error: StoreError| panic!("{error}"));
+    let (all, by_bytes): (i64, i64) = (row.get(0).unwrap(), row.get(1).unwrap());
+    assert!(all > 30 && all == by_bytes, "{by_bytes} of {all}");
+    store.close().await;
+    fresh.remove().await;
+}
