@@ -6,7 +6,7 @@ use crate::limits::{
     CHAT_MESSAGE_CHARS_MAX, DONATION_TEXT_CHARS_MAX, EMOJIS_MAX, NAME_CHARS_MAX, PAY_AMOUNT_DIGITS_MAX,
     URL_BYTES_MAX,
 };
-use crate::{ChannelId, Invalid, Rule, invalid};
+use crate::{ChannelId, Invalid, MessageId, Rule, invalid};
 
 /// A chat message's text: 1 to 100 code points after JSON decoding, untrimmed, not blank, without NUL. From here on the
 /// type proves it.
@@ -62,6 +62,20 @@ pub fn check_web_address(field: &'static str, url: &str) -> Result<(), Invalid> 
 /// name is derived: `chat-` and the channel id.
 pub fn chat_channel_id(channel: &ChannelId) -> String {
     format!("chat-{channel}")
+}
+
+/// The channel whose chat would have that name; `None` when no channel's would.
+pub fn channel_of_chat(chat_channel_id: &str) -> Option<ChannelId> {
+    ChannelId::parse("chatChannelId", chat_channel_id.strip_prefix("chat-")?).ok()
+}
+
+/// What is pinned above a chat: a new text, or a message that stands in it (spec 4.4).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// A text of its own.
+    Text(MessageText),
+    /// A message of the chat.
+    Message(MessageId),
 }
 
 /// How a donation is shown (spec section 2).
@@ -129,6 +143,15 @@ mod tests {
         check(" \n\t".into(), false);
         check("a\0b".into(), false);
         check(" a ".into(), true);
+    }
+
+    #[test]
+    fn a_chat_has_its_channels_name_and_the_other_way_round() {
+        let channel = ChannelId::stored("chat-a.b_c".into());
+        assert_eq!(channel_of_chat(&chat_channel_id(&channel)), Some(channel));
+        for text in ["", "chat-", "chat", "a", "CHAT-a", "chat-a b", "chat-한글", "chat-.."] {
+            assert_eq!(channel_of_chat(text), None, "{text}");
+        }
     }
 
     #[test]

@@ -113,6 +113,20 @@ impl ChatSettingsChange {
         }
         Ok(())
     }
+
+    /// What settings become by this change.
+    pub fn applied_to(self, settings: ChatSettings) -> ChatSettings {
+        ChatSettings {
+            condition: self.condition.unwrap_or(settings.condition),
+            group: self.group.unwrap_or(settings.group),
+            min_follower_minute: self.min_follower_minute.unwrap_or(settings.min_follower_minute),
+            allow_subscriber_in_follower_mode: self
+                .allow_subscriber_in_follower_mode
+                .unwrap_or(settings.allow_subscriber_in_follower_mode),
+            slow_mode_sec: self.slow_mode_sec.unwrap_or(settings.slow_mode_sec),
+            emoji_mode: self.emoji_mode.unwrap_or(settings.emoji_mode),
+        }
+    }
 }
 
 /// What is known about a viewer who wants to speak.
@@ -243,10 +257,11 @@ fn follower_mode(settings: &ChatSettings, viewer: &Viewer, now: Timestamp) -> Re
     Ok(())
 }
 
-/// The refusal of a message that comes too soon after the viewer's last one.
+/// The refusal of a message that comes too soon after the viewer's last one. Never more than the whole wait, although
+/// the last message may have come through a node whose clock is ahead.
 pub fn slow_mode_left(settings: &ChatSettings, last_message_at: Timestamp, now: Timestamp) -> ChatRefusal {
     let next = last_message_at.plus_ms(settings.slow_mode_sec * SECOND_MS);
-    ChatRefusal::SlowMode { left_s: seconds_between(now, next) }
+    ChatRefusal::SlowMode { left_s: seconds_between(now, next).min(settings.slow_mode_sec) }
 }
 
 /// Rounded up, and at least one.
@@ -387,6 +402,39 @@ mod tests {
         let left = |ms: i64| slow_mode_left(&settings, now().plus_ms(-ms), now());
         assert_eq!(left(0), ChatRefusal::SlowMode { left_s: 10 });
         assert_eq!(left(9_999), ChatRefusal::SlowMode { left_s: 1 });
+        assert_eq!(left(9_000), ChatRefusal::SlowMode { left_s: 1 });
+        assert_eq!(left(8_999), ChatRefusal::SlowMode { left_s: 2 });
+        assert_eq!(left(-500), ChatRefusal::SlowMode { left_s: 10 });
+    }
+
+    #[test]
+    fn a_change_changes_what_it_names_and_nothing_else() {
+        let none = ChatSettingsChange::default();
+        let all = ChatSettingsChange {
+            condition: Some(Condition::RealName),
+            group: Some(Group::Manager),
+            min_follower_minute: Some(60),
+            allow_subscriber_in_follower_mode: Some(true),
+            slow_mode_sec: Some(30),
+            emoji_mode: Some(true),
+        };
+        let full = ChatSettings {
+            condition: Condition::RealName,
+            group: Group::Manager,
+            min_follower_minute: 60,
+            allow_subscriber_in_follower_mode: true,
+            slow_mode_sec: 30,
+            emoji_mode: true,
+        };
+        assert_eq!(none.applied_to(ChatSettings::default()), ChatSettings::default());
+        assert_eq!(none.applied_to(full), full);
+        assert_eq!(all.applied_to(ChatSettings::default()), full);
+    }
+
+    #[test]
+    fn the_longest_wait_is_the_limit_that_sweeps_go_by() {
+        let longest = SLOW_MODE_SECONDS.into_iter().max().expect("there are values");
+        assert_eq!(longest * SECOND_MS, crate::limits::SLOW_MODE_MAX_MS);
     }
 
     #[test]

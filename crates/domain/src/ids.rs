@@ -79,6 +79,15 @@ macro_rules! time_ordered {
 }
 time_ordered!(ChannelId, ClientId, MessageId, SessionKey, NodeId);
 
+impl MessageId {
+    /// The bound below every generated id of that millisecond and above every one before it, so that a range of times
+    /// is a range of ids. No message has it.
+    pub fn bound_at(at: Timestamp) -> Self {
+        let ms = u64::try_from(at.as_millis()).unwrap_or(0);
+        Self(format!("{ms:012x}").into())
+    }
+}
+
 fn time_ordered_id(now: Timestamp, random: [u8; 10]) -> String {
     let ms = u64::try_from(now.as_millis()).unwrap_or(0);
     uuid::Builder::from_unix_timestamp_millis(ms, &random).into_uuid().simple().to_string()
@@ -107,6 +116,18 @@ mod tests {
         check("a/b", false);
         check("한글", false);
         check("a\0", false);
+    }
+
+    #[test]
+    fn a_range_of_times_is_a_range_of_ids() {
+        for ms in [0, 1, 0xff, 0x100, 1_784_385_132_345, 253_402_300_799_999] {
+            let (at, next) = (Timestamp::from_millis(ms), Timestamp::from_millis(ms).plus_ms(1));
+            for random in [[0; 10], [255; 10]] {
+                let id = MessageId::generate(at, random);
+                assert!(MessageId::bound_at(at) < id, "{ms}");
+                assert!(next == at || id < MessageId::bound_at(next), "{ms}");
+            }
+        }
     }
 
     #[test]

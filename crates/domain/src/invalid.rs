@@ -94,6 +94,8 @@ pub enum Rule {
     Taken,
     /// It must be there together with this other field.
     Together(&'static str),
+    /// Either it or this other field must be there, and not both.
+    EitherOr(&'static str),
 }
 
 impl Invalid {
@@ -160,6 +162,7 @@ impl Rule {
             Self::KnownOrganization => "존재하는 조직이어야 합니다.".into(),
             Self::Taken => "이미 사용 중입니다.".into(),
             Self::Together(other) => format!("{other}와 함께 지정해야 합니다.").into(),
+            Self::EitherOr(other) => format!("이 값과 {other} 중 하나만 지정해야 합니다.").into(),
         }
     }
 
@@ -201,6 +204,7 @@ impl Rule {
             Self::KnownOrganization => "must name an organization that exists.".into(),
             Self::Taken => "is taken already.".into(),
             Self::Together(other) => format!("must be given together with {other}.").into(),
+            Self::EitherOr(other) => format!("either this or {other} must be given, and not both.").into(),
         }
     }
 }

@@ -72,6 +72,9 @@ pub const CLAIM_UPDATE_IDS_MAX: usize = 100;
 pub const TEMPORARY_RESTRICTION_MS: i64 = MINUTE_MS;
 /// A temporary restriction hides the target's messages of the last so many milliseconds (decisions 5).
 pub const TEMPORARY_RESTRICTION_HIDES_MS: i64 = MINUTE_MS;
+/// The longest time between two messages of one viewer in slow mode, in milliseconds: the largest `chatSlowModeSec`
+/// (section 2).
+pub const SLOW_MODE_MAX_MS: i64 = 300 * SECOND_MS;
 /// An application whose scopes were not used for so many milliseconds is deleted: 90 days.
 pub const UNUSED_APPLICATION_MS: i64 = 90 * DAY_MS;
 /// How long a deleted application can be restored, in milliseconds (decisions 5).

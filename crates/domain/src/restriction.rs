@@ -29,8 +29,8 @@ pub enum RestrictionRefusal {
     NotRestricted,
     /// There is no temporary restriction to release.
     NotTemporarilyRestricted,
-    /// The chat is not the caller's.
-    OtherChat,
+    /// There is no such chat.
+    NoSuchChat,
 }
 
 impl RestrictionRefusal {
@@ -64,8 +64,8 @@ impl RestrictionRefusal {
                 "targetChannelId: 임시제한된 사용자가 아닙니다.",
                 "targetChannelId: the user is not temporarily restricted.",
             ),
-            Self::OtherChat => {
-                ("chatChannelId: 자신의 채팅 채널이어야 합니다.", "chatChannelId: it must be your own chat.")
+            Self::NoSuchChat => {
+                ("chatChannelId: 존재하지 않는 채팅 채널입니다.", "chatChannelId: there is no such chat.")
             }
         }
     }

@@ -21,6 +21,9 @@ const FOUR_DIGIT_YEARS_MS: std::ops::RangeInclusive<i64> = -62_167_219_200_000..
 pub struct Timestamp(i64);
 
 impl Timestamp {
+    /// The last one that can be written: the end of the year 9999.
+    pub const LAST: Self = Self(*FOUR_DIGIT_YEARS_MS.end());
+
     /// From milliseconds since the epoch; clamped to the years 0000 to 9999, so that it can always be written.
     pub fn from_millis(ms: i64) -> Self {
         Self(ms.clamp(*FOUR_DIGIT_YEARS_MS.start(), *FOUR_DIGIT_YEARS_MS.end()))

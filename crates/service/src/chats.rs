@@ -1,11 +1,14 @@
-//! Chat messages: posted by streamers and viewers (spec 4.4; the platform API's chats).
+//! Chat messages: posted by streamers and viewers, hidden by streamers (spec 4.4; the platform API's chats).
 
 use bus::Message;
 use domain::channel::UserRoleCode;
 use domain::chat::{Emojis, MessageText, chat_channel_id, check_emojis};
+use domain::chat_settings::{ChatSettings, may_speak, slow_mode_left};
 use domain::event::{ChatHappening, Happening};
 use domain::{ChannelId, MessageId, Refusal, Timestamp};
 use store::Tx;
+use store::queries::channels::Speaker;
+use store::queries::chat_settings::Turn;
 
 use crate::happenings::{event, json, unknown_channel};
 use crate::idempotency::{self, IdempotencyKey};
@@ -33,11 +36,23 @@ pub struct ChatMessage {
     pub emojis: Emojis,
 }
 
+/// What a CHAT event tells about a message, and names it by.
+#[derive(Clone, Debug)]
+pub struct MessagePlace {
+    /// The chat that it stands in.
+    pub chat_channel_id: String,
+    /// When it was posted.
+    pub message_time: Timestamp,
+    /// Who said it.
+    pub sender: ChannelId,
+}
+
 impl Service {
     /// Posts a chat message of `sender` in the chat of `channel`.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`] when the channel does not exist, `Invalid` when the sender does not, or for a wrong emoji.
+    /// [`Refusal::NotFound`] when the channel does not exist, `Invalid` when the sender does not, or for a wrong emoji;
+    /// [`Refusal::Chat`] when the sender is a viewer whom the chat's settings or a restriction keep out.
     pub async fn post_chat(
         &self,
         channel: &ChannelId,
@@ -51,6 +66,28 @@ impl Service {
         let id = MessageId::generate(now, self.random());
         self.write_then_publish(move |tx| {
             Box::pin(async move { post(tx, channel, message, id, key.as_ref(), now).await })
+        })
+        .await
+    }
+
+    /// Hides a message that stands in the chat of `channel`. Hiding it again changes nothing.
+    ///
+    /// # Errors
+    /// [`Refusal::NotTheStreamer`] for a message of another chat, [`Refusal::NotFound`] when there is no such message.
+    pub async fn hide_message(&self, channel: &ChannelId, place: MessagePlace) -> Result<(), Error> {
+        if place.chat_channel_id != chat_channel_id(channel) {
+            return Err(Refusal::NotTheStreamer.into());
+        }
+        let (channel, now) = (channel.clone(), self.now());
+        self.write(move |tx| {
+            Box::pin(async move {
+                // More than one, where the sender said several things in one millisecond: nothing tells them apart.
+                let then = place.message_time..place.message_time.plus_ms(1);
+                match tx.hide_messages(&channel, &place.sender, then, now).await? {
+                    0 => Err(Refusal::NotFound.into()),
+                    _ => Ok(()),
+                }
+            })
         })
         .await
     }
@@ -82,10 +119,8 @@ async fn chat_happening(
     message: ChatMessage,
     posted: &PostedMessage,
 ) -> Result<ChatHappening, Error> {
+    let speaker = admitted(tx, channel, &message, posted.message_time).await?;
     let ChatMessage { sender, text, emojis } = message;
-    let Some(speaker) = tx.speaker(channel, &sender).await? else {
-        return Err(unknown_channel(tx, channel, "senderChannelId").await?);
-    };
     Ok(ChatHappening {
         user_role_code: UserRoleCode::of(channel, &sender, speaker.role),
         sender_channel_id: sender,
@@ -96,6 +131,45 @@ async fn chat_happening(
         emojis,
         message_time: posted.message_time,
     })
+}
+
+/// Who speaks, once it is sure that they may. The streamer and managers are exempt from every rule (decisions 5).
+async fn admitted(
+    tx: &mut Tx,
+    channel: &ChannelId,
+    message: &ChatMessage,
+    now: Timestamp,
+) -> Result<Speaker, Error> {
+    // Most messages are of this kind, and one small look-up is enough for them.
+    if message.sender == *channel {
+        return tx.speaker(channel, channel).await?.ok_or(Refusal::NotFound.into());
+    }
+    let Some(facts) = tx.chat_facts(channel, &message.sender).await? else {
+        return Err(unknown_channel(tx, channel, "senderChannelId").await?);
+    };
+    if facts.speaker.role.is_none() {
+        let text = message.text.as_str();
+        may_speak(&facts.settings, &facts.viewer, text, &message.emojis, now).map_err(Refusal::from)?;
+        wait_for_turn(tx, channel, &message.sender, &facts.settings, now).await?;
+    }
+    Ok(facts.speaker)
+}
+
+/// Slow mode. It comes last, so that only a message that is let through counts.
+async fn wait_for_turn(
+    tx: &mut Tx,
+    channel: &ChannelId,
+    sender: &ChannelId,
+    settings: &ChatSettings,
+    now: Timestamp,
+) -> Result<(), Error> {
+    if settings.slow_mode_sec == 0 {
+        return Ok(());
+    }
+    match tx.take_turn(channel, sender, settings.slow_mode_sec, now).await? {
+        Turn::Taken => Ok(()),
+        Turn::TooSoon { last } => Err(Refusal::from(slow_mode_left(settings, last, now)).into()),
+    }
 }
 
 /// The answer of an earlier request, as [`post`] recorded it.

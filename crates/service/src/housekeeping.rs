@@ -1,7 +1,9 @@
 //! What nobody waits for: saying that this node lives, ending the sessions of dead ones, deleting what is over.
 
 use domain::Timestamp;
-use domain::limits::{DISCONNECTED_SESSION_VISIBLE_MS, NODE_DEAD_AFTER_MS, REFRESH_TOKEN_LIFETIME_MS};
+use domain::limits::{
+    DISCONNECTED_SESSION_VISIBLE_MS, NODE_DEAD_AFTER_MS, REFRESH_TOKEN_LIFETIME_MS, SLOW_MODE_MAX_MS,
+};
 use store::queries::sweeps::{SWEEP_ROWS_MAX, Sweep};
 
 use crate::idempotency::KEY_LIFETIME_MS;
@@ -107,8 +109,10 @@ fn over_before(sweep: Sweep, now: Timestamp) -> Timestamp {
         | Sweep::AccessTokens
         | Sweep::SessionUrls
         | Sweep::BrowserSessions
-        | Sweep::SessionChanges => now,
+        | Sweep::SessionChanges
+        | Sweep::TemporaryRestrictions => now,
         Sweep::Sessions => now.plus_ms(-DISCONNECTED_SESSION_VISIBLE_MS),
         Sweep::IdempotencyKeys => now.plus_ms(-KEY_LIFETIME_MS),
+        Sweep::ChatSpeakers => now.plus_ms(-SLOW_MODE_MAX_MS),
     }
 }

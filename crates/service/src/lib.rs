@@ -1,10 +1,12 @@
 //! One function per thing that can happen. Each loads the facts, asks the rule, writes, commits, and only then publishes.
 //!
 //! The edges (`web`, `gateway`, `jobs`) hold a [`Service`] and call these functions; they never see the store. One file a
-//! noun: [`applications`], [`channels`], [`sign_in`], [`tokens`], [`sessions`], [`subscriptions`], [`chats`], [`happenings`].
+//! noun: [`applications`], [`channels`], [`sign_in`], [`tokens`], [`sessions`], [`subscriptions`], [`chats`],
+//! [`chat_settings`], [`notices`], [`restrictions`], [`happenings`].
 
 pub mod applications;
 pub mod channels;
+pub mod chat_settings;
 pub mod chats;
 mod clock;
 mod entropy;
@@ -12,8 +14,10 @@ mod error;
 pub mod happenings;
 pub mod housekeeping;
 pub mod idempotency;
+pub mod notices;
 mod password;
 pub mod quotas;
+pub mod restrictions;
 pub mod sessions;
 pub mod sign_in;
 pub mod subscriptions;
@@ -183,7 +187,6 @@ impl Service {
     }
 
     /// What list cursors are made and checked with.
-    #[expect(dead_code, reason = "the lists with cursors come next")]
     fn cursors(&self) -> &CursorKey {
         &self.0.cursors
     }

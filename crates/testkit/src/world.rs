@@ -70,8 +70,6 @@ struct Inner {
     api: Api,
 }
 
-/// When the clock of a world starts: 2026-07-18T14:32:12.345Z.
-const START_MS: i64 = 1_784_385_132_345;
 /// How often the clock is moved while a server stops.
 const STOPPING_STEP: Duration = Duration::from_millis(5);
 
@@ -113,6 +111,9 @@ pub async fn engines<Fut: Future<Output = bool>>(mut body: impl FnMut(Engine, &F
 }
 
 impl World {
+    /// When the clock of a world starts, in milliseconds: 2026-07-18T14:32:12.345Z.
+    pub const START_MS: i64 = 1_784_385_132_345;
+
     /// The key of every world's platform API.
     pub const OPERATOR_KEY: &'static str = "the-operator-of-a-test-holds-this-key";
 
@@ -120,7 +121,7 @@ impl World {
         let (clock, hand) = if setup.system_clock {
             (Clock::system(), None)
         } else {
-            let (clock, hand) = Clock::manual(Timestamp::from_millis(START_MS));
+            let (clock, hand) = Clock::manual(Timestamp::from_millis(Self::START_MS));
             (clock, Some(hand))
         };
         let surroundings = Surroundings { clock, entropy: Entropy::system() };

@@ -58,10 +58,20 @@ pub mod scope {
         ChatRead = Some(Scope::ChatRead);
         /// 채팅 메시지 쓰기
         ChatWrite = Some(Scope::ChatWrite);
+        /// 채팅 공지 쓰기
+        NoticeWrite = Some(Scope::NoticeWrite);
+        /// 채팅 설정 조회
+        ChatSettingRead = Some(Scope::ChatSettingRead);
+        /// 채팅 설정 변경
+        ChatSettingWrite = Some(Scope::ChatSettingWrite);
         /// 후원 조회
         DonationRead = Some(Scope::DonationRead);
         /// 구독 조회
         SubscriptionRead = Some(Scope::SubscriptionRead);
+        /// 활동제한 쓰기
+        RestrictionWrite = Some(Scope::RestrictionWrite);
+        /// 활동제한 조회
+        RestrictionRead = Some(Scope::RestrictionRead);
     }
 
     impl SubscribeScope for ChatRead {

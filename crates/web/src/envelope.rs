@@ -20,6 +20,22 @@ pub struct Data<T> {
     pub data: Vec<T>,
 }
 
+/// `{"data":[…],"page":{"next":…}}`: the content of a list with a cursor.
+#[derive(Debug, Serialize)]
+pub struct NextData<T> {
+    /// The items.
+    pub data: Vec<T>,
+    /// Where the list goes on.
+    pub page: Next,
+}
+
+/// Where a list with a cursor goes on.
+#[derive(Debug, Serialize)]
+pub struct Next {
+    /// The cursor of the next page; `null` on the last one.
+    pub next: Option<String>,
+}
+
 /// The content of a page-number list: `data` only as documented; as observed also where the page stands (decisions 2).
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]

@@ -142,6 +142,36 @@ impl Fields {
         }
     }
 
+    /// `true` or `false`, that may be there.
+    pub fn optional_flag(&self, field: &'static str) -> Result<Option<bool>, Invalid> {
+        self.get(field).map(|value| value.as_bool().ok_or(Invalid::new(field, Rule::Boolean))).transpose()
+    }
+
+    /// One of a few names, that may be there.
+    pub fn optional_name(
+        &self,
+        field: &'static str,
+        names: &'static [&'static str],
+    ) -> Result<Option<&str>, Invalid> {
+        let known = |value: &'_ Value| value.as_str().is_some_and(|name| names.contains(&name));
+        match self.get(field) {
+            None => Ok(None),
+            Some(value) if known(value) => Ok(value.as_str()),
+            Some(_) => Err(Invalid::new(field, Rule::OneOf(names))),
+        }
+    }
+
+    /// One of a few numbers, that may be there.
+    pub fn optional_number(
+        &self,
+        field: &'static str,
+        numbers: &'static [i64],
+    ) -> Result<Option<i64>, Invalid> {
+        let known = |value: &Value| value.as_i64().filter(|number| numbers.contains(number));
+        let wrong = || Invalid::new(field, Rule::OneOfNumbers(numbers));
+        self.get(field).map(|value| known(value).ok_or_else(wrong)).transpose()
+    }
+
     /// An integer in a range, that must be there.
     pub fn integer(&self, field: &'static str, min: i64, max: i64) -> Result<i64, Invalid> {
         match self.get(field) {

@@ -5,7 +5,7 @@ use axum::routing::{get, post, put};
 
 use crate::auth::{sign_in, tokens};
 use crate::caller::scope;
-use crate::open::{channels, chats, sessions, users};
+use crate::open::{channels, chat_settings, chats, restrictions, sessions, users};
 use crate::platform;
 use crate::{Web, finish};
 
@@ -22,6 +22,9 @@ pub fn router(web: Web) -> Router {
         .route("/open/v1/channels", get(channels::query))
         // 4.4 Chat
         .route("/open/v1/chats/send", post(chats::send))
+        .route("/open/v1/chats/notice", post(chats::notice))
+        .route("/open/v1/chats/settings", get(chat_settings::get).put(chat_settings::put))
+        .route("/open/v1/chats/blind-message", post(chats::blind))
         // 4.5 Sessions
         .route("/open/v1/sessions/auth/client", get(sessions::client_url))
         .route("/open/v1/sessions/auth", get(sessions::user_url))
@@ -44,6 +47,15 @@ pub fn router(web: Web) -> Router {
         .route(
             "/open/v1/sessions/events/unsubscribe/subscription",
             post(sessions::unsubscribe::<scope::SubscriptionRead>),
+        )
+        // 4.7 Restriction
+        .route(
+            "/open/v1/restrict-channels",
+            post(restrictions::restrict).delete(restrictions::release).get(restrictions::list),
+        )
+        .route(
+            "/open/v1/temporary-restrict-channels",
+            post(restrictions::restrict_temporarily).delete(restrictions::release_temporarily),
         )
         // The platform API
         .route("/platform/v1/organizations/{organizationId}", put(platform::applications::put_organization))

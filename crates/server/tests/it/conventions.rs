@@ -12,7 +12,9 @@ fn every_route_of_the_router_is_in_the_list_of_endpoints() {
     let router = include_str!("../../../web/src/router.rs");
     let routes = router.split(".route(").skip(1).map(|route| route.split('"').nth(1).expect("a path"));
     let routes: Vec<_> = routes.filter(|path| *path != "/account-interlock").collect();
-    let listed: Vec<_> = ENDPOINTS.iter().map(|endpoint| endpoint.path).collect();
+    let mut listed: Vec<_> = ENDPOINTS.iter().map(|endpoint| endpoint.path).collect();
+    // One route may take several methods, which follow each other in the list.
+    listed.dedup();
     assert_eq!(routes, listed);
 }
 
@@ -23,6 +25,7 @@ async fn a_good_request_succeeds_in_the_envelope_with_a_request_id() {
         let (_socket, key) = session_key(&world, &stage).await;
         let mut ids = std::collections::HashSet::new();
         for endpoint in ENDPOINTS {
+            endpoint.prepare(&world, &stage).await;
             let answer = world.send(endpoint.good(&stage, &key)).await;
             answer.content();
             let id = answer.header("x-request-id").expect("a request id").to_owned();
@@ -128,6 +131,7 @@ async fn with_both_modes_headers_the_endpoints_own_mode_decides() {
                 vec![with_garbage, with_good]
             };
             for request in tries {
+                endpoint.prepare(&world, &stage).await;
                 world.send(request).await.content();
             }
         }
@@ -157,6 +161,7 @@ async fn a_user_endpoint_needs_its_own_scope_and_no_other() {
                     Stage { app, tokens, streamer: stage.streamer.clone(), viewer: stage.viewer.clone() };
                 let (socket, key) = session_key(&world, &cast).await;
                 for endpoint in ENDPOINTS.iter().filter(|endpoint| needed(endpoint) == Some(scope)) {
+                    endpoint.prepare(&world, &cast).await;
                     let answer = world.send(endpoint.good(&cast, &key)).await;
                     if works {
                         answer.content();
@@ -242,11 +247,16 @@ async fn an_unknown_path_is_not_found_and_a_wrong_method_says_which_are_right() 
             }
         }
         for endpoint in ENDPOINTS {
-            let right = if endpoint.method == "GET" { "GET,HEAD" } else { endpoint.method };
+            let same_path = ENDPOINTS.iter().filter(|other| other.path == endpoint.path);
+            let mut right: Vec<_> = same_path.map(|other| other.method).collect();
+            if right.contains(&"GET") {
+                right.push("HEAD");
+            }
+            right.sort_unstable();
             for method in
                 ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "HEAD", "PROPFIND", "get"]
             {
-                if right.split(',').any(|right| right == method) {
+                if right.contains(&method) {
                     continue;
                 }
                 let answer = world.send(Request::new(method, endpoint.path())).await;
@@ -254,7 +264,9 @@ async fn an_unknown_path_is_not_found_and_a_wrong_method_says_which_are_right() 
                 if method != "HEAD" {
                     assert_eq!(answer.text(), r#"{"code":405,"message":"METHOD_NOT_ALLOWED"}"#);
                 }
-                assert_eq!(answer.header("allow"), Some(right), "{}", endpoint.path);
+                let mut allowed: Vec<_> = answer.header("allow").expect("Allow").split(',').collect();
+                allowed.sort_unstable();
+                assert_eq!(allowed, right, "{}", endpoint.path);
                 assert!(answer.header("x-request-id").is_some());
             }
         }
@@ -288,6 +300,7 @@ async fn a_connection_lives_on_after_every_kind_of_answer() {
         let (_socket, key) = session_key(&world, &stage).await;
         let mut connection = Connection::open(world.address()).await;
         for endpoint in ENDPOINTS {
+            endpoint.prepare(&world, &stage).await;
             connection.send(&endpoint.good(&stage, &key)).await.content();
             connection.send(&Request::new("DELETE", endpoint.path())).await.message();
         }

@@ -39,6 +39,8 @@ const fn endpoint(method: &'static str, path: &'static str, query: &'static str,
 }
 
 const SUBSCRIBE: &str = "sessionKey={sessionKey}";
+const RESTRICT: &str = "/open/v1/restrict-channels";
+const RESTRICT_TEMPORARILY: &str = "/open/v1/temporary-restrict-channels";
 
 /// All of them, in the order of the router.
 pub const ENDPOINTS: &[Endpoint] = &[
@@ -48,6 +50,10 @@ pub const ENDPOINTS: &[Endpoint] = &[
     endpoint("GET", "/open/v1/users/me", "", Mode::User(Some(Scope::UserRead))),
     endpoint("GET", "/open/v1/channels", "channelIds=haneul", Mode::Client),
     endpoint("POST", "/open/v1/chats/send", "", Mode::User(Some(Scope::ChatWrite))),
+    endpoint("POST", "/open/v1/chats/notice", "", Mode::User(Some(Scope::NoticeWrite))),
+    endpoint("GET", "/open/v1/chats/settings", "", Mode::User(Some(Scope::ChatSettingRead))),
+    endpoint("PUT", "/open/v1/chats/settings", "", Mode::User(Some(Scope::ChatSettingWrite))),
+    endpoint("POST", "/open/v1/chats/blind-message", "", Mode::User(Some(Scope::ChatWrite))),
     endpoint("GET", "/open/v1/sessions/auth/client", "", Mode::Client),
     endpoint("GET", "/open/v1/sessions/auth", "", Mode::User(None)),
     endpoint("GET", "/open/v1/sessions/client", "", Mode::Client),
@@ -83,6 +89,11 @@ pub const ENDPOINTS: &[Endpoint] = &[
         SUBSCRIBE,
         Mode::User(Some(Scope::SubscriptionRead)),
     ),
+    endpoint("POST", RESTRICT, "", Mode::User(Some(Scope::RestrictionWrite))),
+    endpoint("DELETE", RESTRICT, "", Mode::User(Some(Scope::RestrictionWrite))),
+    endpoint("GET", RESTRICT, "size=30", Mode::User(Some(Scope::RestrictionRead))),
+    endpoint("POST", RESTRICT_TEMPORARILY, "", Mode::User(Some(Scope::RestrictionWrite))),
+    endpoint("DELETE", RESTRICT_TEMPORARILY, "", Mode::User(Some(Scope::RestrictionWrite))),
     endpoint("PUT", "/platform/v1/organizations/{organizationId}", "", Mode::Operator),
     endpoint("PUT", "/platform/v1/applications/{clientId}", "", Mode::Operator),
     Endpoint {
@@ -129,6 +140,16 @@ impl Endpoint {
             }
             "/auth/v1/token/revoke" | "/auth/v1/revoke" => proof(json!({ "token": "unknown" })),
             "/open/v1/chats/send" => json!({ "message": "안녕" }),
+            "/open/v1/chats/notice" if self.reads_body => json!({ "message": "공지" }),
+            "/open/v1/chats/settings" if self.reads_body => json!({
+                "chatAvailableCondition": "NONE", "chatAvailableGroup": "ALL", "minFollowerMinute": 0,
+                "allowSubscriberInFollowerMode": true, "chatSlowModeSec": 0, "chatEmojiMode": false,
+            }),
+            "/open/v1/chats/blind-message" => json!({
+                "chatChannelId": "chat-haneul", "messageTime": World::START_MS, "senderChannelId": "gureum",
+            }),
+            RESTRICT if self.reads_body => json!({ "targetChannelId": "gureum" }),
+            RESTRICT_TEMPORARILY => json!({ "targetChannelId": "gureum", "chatChannelId": "chat-haneul" }),
             "/platform/v1/organizations/{organizationId}" => json!({ "organizationName": "게임즈" }),
             "/platform/v1/applications/{clientId}" => json!({
                 "name": "bot", "redirectUris": [stage.app.redirect_uri],
@@ -145,6 +166,27 @@ impl Endpoint {
                 json!({ "subscriberChannelId": "byeol", "tierNo": 1, "tierName": "팬", "month": 1 })
             }
             _ => Value::Null,
+        }
+    }
+
+    /// Brings the world to where a good request succeeds, however often one was made before: for the endpoints that
+    /// need something to be there, or not to be there any more.
+    pub async fn prepare(&self, world: &World, stage: &Stage) {
+        let undo = match (self.method, self.path) {
+            (_, "/open/v1/chats/blind-message") => None,
+            ("POST", RESTRICT | RESTRICT_TEMPORARILY) => Some("DELETE"),
+            ("DELETE", RESTRICT | RESTRICT_TEMPORARILY) => Some("POST"),
+            _ => return,
+        };
+        let channel = Request::put("/platform/v1/channels/gureum").json(&json!({ "channelName": "구름" }));
+        world.operator(channel).await.content();
+        match undo {
+            // Refused where there is nothing to undo, or the token has not the scope.
+            Some(method) => drop(world.send(Self { method, ..*self }.good(stage, "")).await),
+            None => {
+                let said = json!({ "senderChannelId": "gureum", "message": "안녕" });
+                world.happen("haneul", "chats", &said).await.content();
+            }
         }
     }
 

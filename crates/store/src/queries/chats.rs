@@ -1,5 +1,8 @@
 //! Chat messages, donations and paid subscriptions, as they happen on channels.
 
+use std::ops::Range;
+
+use domain::chat::MessageText;
 use domain::event::{ChatHappening, DonationHappening, SubscriptionHappening};
 use domain::{ChannelId, MessageId, Timestamp};
 
@@ -8,6 +11,23 @@ use crate::{StoreError, Tx, params};
 const INSERT_MESSAGE: &str = "
     INSERT INTO chat_messages (message_id, channel_id, sender_channel_id, content, emojis, message_time)
     VALUES ($1, $2, $3, $4, $5, $6)";
+
+/// The range of ids is a range of times; it spares the table an index that would be written at random places.
+const HIDE_MESSAGES: &str = "
+    UPDATE chat_messages SET hidden_at = COALESCE(hidden_at, $5)
+    WHERE message_id >= $1 AND message_id < $2 AND channel_id = $3 AND sender_channel_id = $4";
+
+const PUT_NOTICE: &str = "
+    INSERT INTO chat_notices (channel_id, message_id, content, created_at) VALUES ($1, NULL, $2, $3)
+    ON CONFLICT (channel_id) DO UPDATE SET
+        message_id = excluded.message_id, content = excluded.content, created_at = excluded.created_at";
+
+const PIN_MESSAGE: &str = "
+    INSERT INTO chat_notices (channel_id, message_id, content, created_at)
+    SELECT channel_id, message_id, content, CAST($3 AS BIGINT) FROM chat_messages
+    WHERE message_id = $1 AND channel_id = $2 AND hidden_at IS NULL
+    ON CONFLICT (channel_id) DO UPDATE SET
+        message_id = excluded.message_id, content = excluded.content, created_at = excluded.created_at";
 
 const INSERT_DONATION: &str = "
     INSERT INTO donations
@@ -35,6 +55,40 @@ impl Tx {
         )
         .await?;
         Ok(())
+    }
+
+    /// Hides what `sender` said in the chat of `channel` from `times.start` on and before `times.end`. Gives how many
+    /// messages that were, those counted that were hidden before.
+    pub async fn hide_messages(
+        &mut self,
+        channel: &ChannelId,
+        sender: &ChannelId,
+        times: Range<Timestamp>,
+        now: Timestamp,
+    ) -> Result<u64, StoreError> {
+        let (first, end) = (MessageId::bound_at(times.start), MessageId::bound_at(times.end));
+        self.execute(HIDE_MESSAGES, params![&first, &end, channel, sender, now]).await
+    }
+
+    /// Makes a text the notice of a channel's chat.
+    pub async fn put_notice(
+        &mut self,
+        channel: &ChannelId,
+        text: &MessageText,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        self.execute(PUT_NOTICE, params![channel, text.as_str(), now]).await?;
+        Ok(())
+    }
+
+    /// Makes a message the notice of the chat in which it stands: `false` when there is no such message to be seen.
+    pub async fn pin_message(
+        &mut self,
+        channel: &ChannelId,
+        message: &MessageId,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        Ok(self.execute(PIN_MESSAGE, params![message, channel, now]).await? > 0)
     }
 
     /// Records a donation. `emojis` is the map as JSON.

@@ -5,10 +5,12 @@
 pub mod applications;
 pub mod browser_sessions;
 pub mod channels;
+pub mod chat_settings;
 pub mod chats;
 pub mod consents;
 pub mod idempotency;
 pub mod nodes;
+pub mod restrictions;
 pub mod sessions;
 pub mod subscriptions;
 pub mod sweeps;

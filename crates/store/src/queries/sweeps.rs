@@ -40,6 +40,12 @@ const SESSION_CHANGES: &str = "
 const IDEMPOTENCY_KEYS: &str = "
     DELETE FROM idempotency_keys WHERE created_at <= $1 AND (operation, idempotency_key) IN (
         SELECT operation, idempotency_key FROM idempotency_keys WHERE created_at <= $1 LIMIT $2)";
+const TEMPORARY_RESTRICTIONS: &str = "
+    DELETE FROM temporary_restrictions WHERE ends_at <= $1 AND (channel_id, restricted_channel_id) IN (
+        SELECT channel_id, restricted_channel_id FROM temporary_restrictions WHERE ends_at <= $1 LIMIT $2)";
+const CHAT_SPEAKERS: &str = "
+    DELETE FROM chat_speakers WHERE last_message_at <= $1 AND (channel_id, sender_channel_id) IN (
+        SELECT channel_id, sender_channel_id FROM chat_speakers WHERE last_message_at <= $1 LIMIT $2)";
 
 /// A kind of row that ends by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,11 +66,15 @@ pub enum Sweep {
     SessionChanges,
     /// Idempotency keys, by their making.
     IdempotencyKeys,
+    /// Temporary restrictions, by their end.
+    TemporaryRestrictions,
+    /// When viewers last spoke in slow mode, by that time.
+    ChatSpeakers,
 }
 
 impl Sweep {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 10] = [
         Self::Codes,
         Self::AccessTokens,
         Self::RefreshTokens,
@@ -73,6 +83,8 @@ impl Sweep {
         Self::Sessions,
         Self::SessionChanges,
         Self::IdempotencyKeys,
+        Self::TemporaryRestrictions,
+        Self::ChatSpeakers,
     ];
 
     const fn sql(self) -> &'static str {
@@ -85,6 +97,8 @@ impl Sweep {
             Self::Sessions => SESSIONS,
             Self::SessionChanges => SESSION_CHANGES,
             Self::IdempotencyKeys => IDEMPOTENCY_KEYS,
+            Self::TemporaryRestrictions => TEMPORARY_RESTRICTIONS,
+            Self::ChatSpeakers => CHAT_SPEAKERS,
         }
     }
 }

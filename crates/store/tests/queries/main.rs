@@ -2,8 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod chat;
 mod credentials;
 mod nouns;
+mod restrictions;
 mod sessions;
 mod subscriptions;
 mod sweeps;

@@ -35,6 +35,12 @@ async fn insert(tx: &mut Tx, sweep: Sweep, n: i64, ms: i64) -> Result<(), StoreE
         }
         Sweep::Sessions => end_session(tx, n, ms, 0).await,
         Sweep::SessionChanges => end_session(tx, n, ms, 1).await,
+        Sweep::TemporaryRestrictions => {
+            tx.restrict_temporarily(channel_id, &channel(&n.to_string()), expires_at, at(0)).await.map(drop)
+        }
+        Sweep::ChatSpeakers => {
+            tx.take_turn(channel_id, &channel(&n.to_string()), 0, expires_at).await.map(drop)
+        }
     }
 }
 
@@ -60,6 +66,8 @@ const fn count(sweep: Sweep) -> &'static str {
         Sweep::Sessions => "SELECT COUNT(*) FROM sessions",
         Sweep::SessionChanges => "SELECT COUNT(*) FROM session_changes",
         Sweep::IdempotencyKeys => "SELECT COUNT(*) FROM idempotency_keys",
+        Sweep::TemporaryRestrictions => "SELECT COUNT(*) FROM temporary_restrictions",
+        Sweep::ChatSpeakers => "SELECT COUNT(*) FROM chat_speakers",
     }
 }
 

@@ -1,13 +1,14 @@
 //! Chat (spec 4.4).
 
 use axum::extract::State;
-use domain::chat::{Emojis, MessageText};
-use domain::{Invalid, MessageId};
+use domain::chat::{Emojis, MessageText, Notice};
+use domain::{ChannelId, Invalid, MessageId, Rule, Timestamp};
 use serde::Serialize;
+use service::chats::MessagePlace;
 
 use crate::Web;
 use crate::caller::{User, scope};
-use crate::envelope::{Answer, Success};
+use crate::envelope::{Answer, NOTHING, Success};
 use crate::input::{Body, Fields, Json};
 use crate::quota;
 
@@ -39,4 +40,45 @@ pub async fn send(
     let channel = user.channel_id();
     let posted = web.service().post_chat(channel, channel, body.message, Emojis::new(), None).await?;
     Ok(Success(SentMessage { message_id: posted.message_id }))
+}
+
+impl Body for Notice {
+    fn read(fields: &Fields) -> Result<Self, Invalid> {
+        match (fields.optional_text("message")?, fields.optional_text("messageId")?) {
+            (Some(text), None) => Ok(Self::Text(MessageText::parse(text)?)),
+            (None, Some(id)) => Ok(Self::Message(MessageId::parse("messageId", &id)?)),
+            _ => Err(Invalid::new("message", Rule::EitherOr("messageId"))),
+        }
+    }
+}
+
+/// `POST /open/v1/chats/notice`, 채팅 공지 쓰기: a text of its own, or a message of the chat.
+pub async fn notice(
+    user: User<scope::NoticeWrite>,
+    State(web): State<Web>,
+    Json(notice): Json<Notice>,
+) -> Answer<()> {
+    web.service().put_notice(user.channel_id(), notice).await?;
+    Ok(NOTHING)
+}
+
+impl Body for MessagePlace {
+    fn read(fields: &Fields) -> Result<Self, Invalid> {
+        let latest = Timestamp::LAST.as_millis();
+        Ok(Self {
+            chat_channel_id: fields.text("chatChannelId")?,
+            message_time: Timestamp::from_millis(fields.integer("messageTime", 0, latest)?),
+            sender: ChannelId::parse("senderChannelId", &fields.text("senderChannelId")?)?,
+        })
+    }
+}
+
+/// `POST /open/v1/chats/blind-message`, 채팅 메시지 쓰기: hides a message of the caller's own chat.
+pub async fn blind(
+    user: User<scope::ChatWrite>,
+    State(web): State<Web>,
+    Json(place): Json<MessagePlace>,
+) -> Answer<()> {
+    web.service().hide_message(user.channel_id(), place).await?;
+    Ok(NOTHING)
 }

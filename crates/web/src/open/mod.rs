@@ -1,6 +1,8 @@
-//! The open API, `/open/v1` (spec 4.2 to 4.5).
+//! The open API, `/open/v1` (spec 4.2 to 4.7).
 
 pub mod channels;
+pub mod chat_settings;
 pub mod chats;
+pub mod restrictions;
 pub mod sessions;
 pub mod users;

@@ -1,0 +1,32 @@
+//! Chat settings (spec 4.4). They are enforced where messages are posted, in [`chats`](crate::chats).
+
+use domain::ChannelId;
+use domain::chat_settings::{ChatSettings, ChatSettingsChange};
+
+use crate::channels::not_found;
+use crate::{Error, Service};
+
+impl Service {
+    /// The settings of a channel's chat.
+    pub async fn chat_settings(&self, channel: &ChannelId) -> Result<ChatSettings, Error> {
+        let channel = channel.clone();
+        self.read(move |tx| Box::pin(async move { Ok(tx.chat_settings(&channel).await?) })).await
+    }
+
+    /// Changes the settings that are given. They hold for the next message.
+    ///
+    /// # Errors
+    /// `Invalid` for a number that is not one of its allowed values.
+    pub async fn change_chat_settings(
+        &self,
+        channel: &ChannelId,
+        change: ChatSettingsChange,
+    ) -> Result<(), Error> {
+        change.check()?;
+        let channel = channel.clone();
+        self.write(move |tx| {
+            Box::pin(async move { tx.change_chat_settings(&channel, change).await.map_err(not_found) })
+        })
+        .await
+    }
+}

@@ -1,0 +1,171 @@
+//! Restricted channels (spec 4.7): for good until released, or for a minute.
+
+use domain::chat::{channel_of_chat, chat_channel_id};
+use domain::limits::{TEMPORARY_RESTRICTION_HIDES_MS, TEMPORARY_RESTRICTION_MS};
+use domain::restriction::{RestrictionRefusal, Target, may_restrict};
+use domain::token::Caller;
+use domain::{ChannelId, Invalid, Refusal, Rule, Timestamp};
+use store::Tx;
+pub use store::queries::restrictions::RestrictedChannel;
+use store::queries::restrictions::RestrictedPlace;
+
+use crate::{Error, Service};
+
+/// A page of the channels that a channel restricted.
+#[derive(Clone, Debug)]
+pub struct RestrictedPage {
+    /// Newest first.
+    pub channels: Vec<RestrictedChannel>,
+    /// The cursor of the next page, if there is one.
+    pub next: Option<String>,
+}
+
+/// Whom a temporary restriction is about, and in which chat.
+#[derive(Clone, Debug)]
+pub struct ChatTarget {
+    /// Whom.
+    pub target: ChannelId,
+    /// The chat, as a CHAT event names it.
+    pub chat_channel_id: String,
+}
+
+impl Service {
+    /// Keeps `target` from speaking in the chat of `channel` until it is released.
+    ///
+    /// # Errors
+    /// [`RestrictionRefusal`], also when it is restricted already.
+    pub async fn restrict(&self, channel: &ChannelId, target: ChannelId) -> Result<(), Error> {
+        let (channel, now) = (channel.clone(), self.now());
+        self.write(move |tx| {
+            Box::pin(async move {
+                check_target(tx, &channel, &target).await?;
+                let done = tx.restrict(&channel, &target, now).await?;
+                done_or(done, RestrictionRefusal::AlreadyRestricted)
+            })
+        })
+        .await
+    }
+
+    /// Lets `target` speak again.
+    ///
+    /// # Errors
+    /// [`RestrictionRefusal`], also when it is not restricted.
+    pub async fn release(&self, channel: &ChannelId, target: ChannelId) -> Result<(), Error> {
+        let channel = channel.clone();
+        self.write(move |tx| {
+            Box::pin(async move {
+                check_target(tx, &channel, &target).await?;
+                let done = tx.release(&channel, &target).await?;
+                done_or(done, RestrictionRefusal::NotRestricted)
+            })
+        })
+        .await
+    }
+
+    /// A page of the channels that the caller's channel restricted, newest first. `next` is the cursor that the page
+    /// before gave to this caller.
+    ///
+    /// # Errors
+    /// `Invalid` for any other cursor.
+    pub async fn restricted_channels(
+        &self,
+        caller: &Caller,
+        size: i64,
+        next: Option<&str>,
+    ) -> Result<RestrictedPage, Error> {
+        let context = format!("restrict-channels {} {}", caller.client_id, caller.channel_id);
+        let behind = match next {
+            Some(cursor) => place(&self.cursors().open("next", &context, cursor)?)?,
+            None => RestrictedPlace::start(),
+        };
+        let channel = caller.channel_id.clone();
+        // One more than asked for tells whether there is a next page.
+        let mut channels = self
+            .read(move |tx| {
+                Box::pin(async move { Ok(tx.restricted_channels(&channel, &behind, size + 1).await?) })
+            })
+            .await?;
+        let size = usize::try_from(size).unwrap_or(usize::MAX);
+        let more = channels.len() > size;
+        channels.truncate(size);
+        let last = channels.last().filter(|_| more);
+        let next = last.map(|last| self.cursors().seal(&context, &position(last)));
+        Ok(RestrictedPage { channels, next })
+    }
+
+    /// Keeps `target` from speaking in the chat of `channel` for a minute, and hides what it said there in the minute
+    /// before.
+    ///
+    /// # Errors
+    /// [`Refusal::Forbidden`] for another's chat; [`RestrictionRefusal`], also while it is restricted already.
+    pub async fn restrict_temporarily(&self, channel: &ChannelId, about: ChatTarget) -> Result<(), Error> {
+        let (channel, now) = (channel.clone(), self.now());
+        self.write(move |tx| {
+            Box::pin(async move {
+                let ChatTarget { target, chat_channel_id } = about;
+                check_chat(tx, &channel, &chat_channel_id).await?;
+                check_target(tx, &channel, &target).await?;
+                let ends_at = now.plus_ms(TEMPORARY_RESTRICTION_MS);
+                let done = tx.restrict_temporarily(&channel, &target, ends_at, now).await?;
+                done_or(done, RestrictionRefusal::AlreadyTemporarilyRestricted)?;
+                // Without an end: what another node recorded by a clock that is ahead is hidden too.
+                let said = now.plus_ms(-TEMPORARY_RESTRICTION_HIDES_MS)..Timestamp::LAST;
+                tx.hide_messages(&channel, &target, said, now).await?;
+                Ok(())
+            })
+        })
+        .await
+    }
+
+    /// Lets `target` speak again before the minute is over.
+    ///
+    /// # Errors
+    /// [`Refusal::Forbidden`] for another's chat; [`RestrictionRefusal`], also when no temporary restriction runs.
+    pub async fn release_temporarily(&self, channel: &ChannelId, about: ChatTarget) -> Result<(), Error> {
+        let (channel, now) = (channel.clone(), self.now());
+        self.write(move |tx| {
+            Box::pin(async move {
+                let ChatTarget { target, chat_channel_id } = about;
+                check_chat(tx, &channel, &chat_channel_id).await?;
+                check_target(tx, &channel, &target).await?;
+                let done = tx.release_temporarily(&channel, &target, now).await?;
+                done_or(done, RestrictionRefusal::NotTemporarilyRestricted)
+            })
+        })
+        .await
+    }
+}
+
+async fn check_target(tx: &mut Tx, channel: &ChannelId, target: &ChannelId) -> Result<(), Error> {
+    let known = tx.speaker(channel, target).await?;
+    let known = known.map(|known| Target { channel_id: target.clone(), role: known.role });
+    Ok(may_restrict(channel, target, known.as_ref()).map_err(Refusal::from)?)
+}
+
+/// The caller's own chat is fine, another's is forbidden, and one that no channel has is a wrong value.
+async fn check_chat(tx: &mut Tx, channel: &ChannelId, chat: &str) -> Result<(), Error> {
+    if chat == chat_channel_id(channel) {
+        return Ok(());
+    }
+    let Some(other) = channel_of_chat(chat) else { return done_or(false, RestrictionRefusal::NoSuchChat) };
+    match tx.speaker(&other, &other).await? {
+        Some(_) => Err(Refusal::Forbidden.into()),
+        None => done_or(false, RestrictionRefusal::NoSuchChat),
+    }
+}
+
+fn done_or(done: bool, refusal: RestrictionRefusal) -> Result<(), Error> {
+    if done { Ok(()) } else { Err(Refusal::from(refusal).into()) }
+}
+
+/// What a cursor says: it is ours, so anything else in it means that the format has changed since.
+fn place(position: &str) -> Result<RestrictedPlace, Invalid> {
+    let parts = position.split_once(' ').and_then(|(at, id)| Some((at.parse().ok()?, id)));
+    let (at, id) = parts.ok_or(Invalid::new("next", Rule::Cursor))?;
+    let created_at = Timestamp::from_millis(at);
+    Ok(RestrictedPlace { created_at, channel_id: ChannelId::stored(id.to_owned()) })
+}
+
+fn position(last: &RestrictedChannel) -> String {
+    format!("{} {}", last.created_at.as_millis(), last.channel_id)
+}

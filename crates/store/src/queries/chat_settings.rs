@@ -1,0 +1,174 @@
+//! Chat settings, and everything that decides whether a viewer may speak.
+
+use domain::channel::UserRole;
+use domain::chat_settings::{ChatSettings, ChatSettingsChange, Condition, Group, Viewer};
+use domain::limits::SECOND_MS;
+use domain::restriction::Standing;
+use domain::{ChannelId, Timestamp};
+
+use super::channels::Speaker;
+use crate::{Row, StoreError, Tx, params};
+
+const CHAT_SETTINGS: &str = "
+    SELECT chat_available_condition, chat_available_group, min_follower_minute, allow_subscriber_in_follower_mode,
+           chat_slow_mode_sec, chat_emoji_mode
+    FROM chat_settings WHERE channel_id = $1";
+
+/// `$2` to `$7` are the row of a channel that had none, `$8` to `$13` what changes: one statement, so that two changes
+/// of different fields at once are both there afterwards.
+const CHANGE_CHAT_SETTINGS: &str = "
+    INSERT INTO chat_settings
+        (channel_id, chat_available_condition, chat_available_group, min_follower_minute,
+         allow_subscriber_in_follower_mode, chat_slow_mode_sec, chat_emoji_mode)
+    VALUES ($1, $2, $3, $4, $5, $6, $7)
+    ON CONFLICT (channel_id) DO UPDATE SET
+        chat_available_condition = COALESCE(CAST($8 AS TEXT), chat_settings.chat_available_condition),
+        chat_available_group = COALESCE(CAST($9 AS TEXT), chat_settings.chat_available_group),
+        min_follower_minute = COALESCE(CAST($10 AS BIGINT), chat_settings.min_follower_minute),
+        allow_subscriber_in_follower_mode =
+            COALESCE(CAST($11 AS BOOLEAN), chat_settings.allow_subscriber_in_follower_mode),
+        chat_slow_mode_sec = COALESCE(CAST($12 AS BIGINT), chat_settings.chat_slow_mode_sec),
+        chat_emoji_mode = COALESCE(CAST($13 AS BOOLEAN), chat_settings.chat_emoji_mode)";
+
+const VIEWER: &str = "
+    SELECT o.chat_available_condition, o.chat_available_group, o.min_follower_minute,
+           o.allow_subscriber_in_follower_mode, o.chat_slow_mode_sec, o.chat_emoji_mode,
+           s.channel_name, s.verified_mark, m.user_role, s.real_name_verified, f.created_at,
+           b.subscriber_channel_id IS NOT NULL, r.restricted_channel_id IS NOT NULL, t.ends_at
+    FROM channels s
+    JOIN channels c ON c.channel_id = $1
+    LEFT JOIN chat_settings o ON o.channel_id = c.channel_id
+    LEFT JOIN managers m ON m.channel_id = c.channel_id AND m.manager_channel_id = s.channel_id
+    LEFT JOIN followers f ON f.channel_id = c.channel_id AND f.follower_channel_id = s.channel_id
+    LEFT JOIN subscribers b ON b.channel_id = c.channel_id AND b.subscriber_channel_id = s.channel_id
+    LEFT JOIN restricted_channels r ON r.channel_id = c.channel_id AND r.restricted_channel_id = s.channel_id
+    LEFT JOIN temporary_restrictions t ON t.channel_id = c.channel_id AND t.restricted_channel_id = s.channel_id
+    WHERE s.channel_id = $2";
+
+const TAKE_TURN: &str = "
+    INSERT INTO chat_speakers (channel_id, sender_channel_id, last_message_at) VALUES ($1, $2, $3)
+    ON CONFLICT (channel_id, sender_channel_id) DO UPDATE SET last_message_at = excluded.last_message_at
+    WHERE chat_speakers.last_message_at + CAST($4 AS BIGINT) <= excluded.last_message_at";
+
+const LAST_TURN: &str = "
+    SELECT last_message_at FROM chat_speakers WHERE channel_id = $1 AND sender_channel_id = $2";
+
+/// Somebody about to say something in another's chat, with all that decides whether they may.
+#[derive(Clone, Debug)]
+pub struct ChatFacts {
+    /// Who it is.
+    pub speaker: Speaker,
+    /// What is known about them.
+    pub viewer: Viewer,
+    /// The settings of the chat.
+    pub settings: ChatSettings,
+}
+
+/// Whether a viewer may speak in slow mode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Turn {
+    /// They may, and have spoken now.
+    Taken,
+    /// They spoke too lately.
+    TooSoon {
+        /// When they spoke last.
+        last: Timestamp,
+    },
+}
+
+impl Tx {
+    /// The settings of a channel's chat.
+    pub async fn chat_settings(&mut self, channel: &ChannelId) -> Result<ChatSettings, StoreError> {
+        let row = self.query_opt(CHAT_SETTINGS, params![channel]).await?;
+        row.map_or(Ok(ChatSettings::default()), |row| settings(&row))
+    }
+
+    /// Changes what is given. `StoreError::ForeignKey` when there is no such channel.
+    pub async fn change_chat_settings(
+        &mut self,
+        channel: &ChannelId,
+        change: ChatSettingsChange,
+    ) -> Result<(), StoreError> {
+        let first = change.applied_to(ChatSettings::default());
+        self.execute(
+            CHANGE_CHAT_SETTINGS,
+            params![
+                channel,
+                first.condition.name(),
+                first.group.name(),
+                first.min_follower_minute,
+                first.allow_subscriber_in_follower_mode,
+                first.slow_mode_sec,
+                first.emoji_mode,
+                change.condition.map(Condition::name),
+                change.group.map(Group::name),
+                change.min_follower_minute,
+                change.allow_subscriber_in_follower_mode,
+                change.slow_mode_sec,
+                change.emoji_mode
+            ],
+        )
+        .await?;
+        Ok(())
+    }
+
+    /// What decides whether `sender` may speak in the chat of `channel`; `None` when either does not exist.
+    pub async fn chat_facts(
+        &mut self,
+        channel: &ChannelId,
+        sender: &ChannelId,
+    ) -> Result<Option<ChatFacts>, StoreError> {
+        let row = self.query_opt(VIEWER, params![channel, sender]).await?;
+        row.map(|row| {
+            let has_settings = row.get::<Option<&str>>(0)?.is_some();
+            Ok(ChatFacts {
+                settings: if has_settings { settings(&row)? } else { ChatSettings::default() },
+                speaker: Speaker {
+                    name: row.get(6)?,
+                    verified_mark: row.get(7)?,
+                    role: row.get::<Option<&str>>(8)?.and_then(UserRole::from_name),
+                },
+                viewer: Viewer {
+                    real_name_verified: row.get(9)?,
+                    following_since: row.get::<Option<i64>>(10)?.map(Timestamp::from_millis),
+                    subscriber: row.get(11)?,
+                    standing: Standing {
+                        restricted: row.get(12)?,
+                        until: row.get::<Option<i64>>(13)?.map(Timestamp::from_millis),
+                    },
+                },
+            })
+        })
+        .transpose()
+    }
+
+    /// Lets a viewer speak in slow mode, when the last time was `slow_mode_sec` seconds ago or longer. Of any number of
+    /// messages at once one gets its turn; the others wait for its transaction.
+    pub async fn take_turn(
+        &mut self,
+        channel: &ChannelId,
+        sender: &ChannelId,
+        slow_mode_sec: i64,
+        now: Timestamp,
+    ) -> Result<Turn, StoreError> {
+        let params = params![channel, sender, now, slow_mode_sec * SECOND_MS];
+        if self.execute(TAKE_TURN, params).await? > 0 {
+            return Ok(Turn::Taken);
+        }
+        let last = self.query_one(LAST_TURN, params![channel, sender]).await?.get(0)?;
+        Ok(Turn::TooSoon { last: Timestamp::from_millis(last) })
+    }
+}
+
+/// The settings in the first six columns.
+fn settings(row: &Row) -> Result<ChatSettings, StoreError> {
+    let unknown = |column, wanted| StoreError::Decode { column, wanted, found: "another text".to_owned() };
+    Ok(ChatSettings {
+        condition: Condition::parse(row.get(0)?).map_err(|_| unknown(0, "a condition"))?,
+        group: Group::parse(row.get(1)?).map_err(|_| unknown(1, "a group"))?,
+        min_follower_minute: row.get(2)?,
+        allow_subscriber_in_follower_mode: row.get(3)?,
+        slow_mode_sec: row.get(4)?,
+        emoji_mode: row.get(5)?,
+    })
+}

@@ -1,0 +1,113 @@
+//! Restricted channels: for good until released, or for a minute.
+
+use domain::{ChannelId, Timestamp};
+
+use crate::{Row, StoreError, Tx, params};
+
+const RESTRICT: &str = "
+    INSERT INTO restricted_channels (channel_id, restricted_channel_id, created_at) VALUES ($1, $2, $3)
+    ON CONFLICT (channel_id, restricted_channel_id) DO NOTHING";
+
+const RELEASE: &str = "DELETE FROM restricted_channels WHERE channel_id = $1 AND restricted_channel_id = $2";
+
+/// The cut is a plain value, past every row on the first page, so that the index is read from there in any case.
+const RESTRICTED: &str = "
+    SELECT r.restricted_channel_id, c.channel_name, r.created_at
+    FROM restricted_channels r
+    JOIN channels c ON c.channel_id = r.restricted_channel_id
+    WHERE r.channel_id = $1 AND (r.created_at, r.restricted_channel_id) < ($2, $3)
+    ORDER BY r.created_at DESC, r.restricted_channel_id DESC LIMIT $4";
+
+/// An expired restriction counts as none, whether or not it has been swept.
+const RESTRICT_TEMPORARILY: &str = "
+    INSERT INTO temporary_restrictions (channel_id, restricted_channel_id, ends_at) VALUES ($1, $2, $3)
+    ON CONFLICT (channel_id, restricted_channel_id) DO UPDATE SET ends_at = excluded.ends_at
+    WHERE temporary_restrictions.ends_at <= $4";
+
+const RELEASE_TEMPORARILY: &str = "
+    DELETE FROM temporary_restrictions WHERE channel_id = $1 AND restricted_channel_id = $2 AND ends_at > $3";
+
+/// A line of the list of restricted channels.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RestrictedChannel {
+    /// The restricted channel.
+    pub channel_id: ChannelId,
+    /// Its name.
+    pub channel_name: String,
+    /// Since when it is restricted.
+    pub created_at: Timestamp,
+}
+
+/// A place in the list of restricted channels: a page begins behind it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RestrictedPlace {
+    /// Since when the channel there is restricted.
+    pub created_at: Timestamp,
+    /// The channel there.
+    pub channel_id: ChannelId,
+}
+
+impl RestrictedPlace {
+    /// Before the newest.
+    pub fn start() -> Self {
+        Self { created_at: Timestamp::LAST, channel_id: ChannelId::stored(String::new()) }
+    }
+}
+
+impl Tx {
+    /// Restricts a channel until it is released: `false` when it was already. `StoreError::ForeignKey` when either does
+    /// not exist.
+    pub async fn restrict(
+        &mut self,
+        channel: &ChannelId,
+        target: &ChannelId,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        Ok(self.execute(RESTRICT, params![channel, target, now]).await? > 0)
+    }
+
+    /// Ends a restriction: `false` when there was none.
+    pub async fn release(&mut self, channel: &ChannelId, target: &ChannelId) -> Result<bool, StoreError> {
+        Ok(self.execute(RELEASE, params![channel, target]).await? > 0)
+    }
+
+    /// Up to `limit` channels that `channel` restricted, newest first, behind a place in that list.
+    pub async fn restricted_channels(
+        &mut self,
+        channel: &ChannelId,
+        behind: &RestrictedPlace,
+        limit: i64,
+    ) -> Result<Vec<RestrictedChannel>, StoreError> {
+        let params = params![channel, behind.created_at, &behind.channel_id, limit];
+        self.query(RESTRICTED, params).await?.iter().map(restricted_channel).collect()
+    }
+
+    /// Restricts a channel until `ends_at`: `false` when it is already.
+    pub async fn restrict_temporarily(
+        &mut self,
+        channel: &ChannelId,
+        target: &ChannelId,
+        ends_at: Timestamp,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        Ok(self.execute(RESTRICT_TEMPORARILY, params![channel, target, ends_at, now]).await? > 0)
+    }
+
+    /// Ends a temporary restriction that still runs: `false` when there was none.
+    pub async fn release_temporarily(
+        &mut self,
+        channel: &ChannelId,
+        target: &ChannelId,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        Ok(self.execute(RELEASE_TEMPORARILY, params![channel, target, now]).await? > 0)
+    }
+}
+
+fn restricted_channel(row: &Row) -> Result<RestrictedChannel, StoreError> {
+    Ok(RestrictedChannel {
+        channel_id: ChannelId::stored(row.get(0)?),
+        channel_name: row.get(1)?,
+        created_at: Timestamp::from_millis(row.get(2)?),
+    })
+}

@@ -1,0 +1,311 @@
+//! Chat settings, who may speak, slow mode, notices, hidden messages.
+
+use domain::channel::{UserRole, UserRoleCode};
+use domain::chat::MessageText;
+use domain::chat_settings::{ChatSettings, ChatSettingsChange, Condition, Group};
+use domain::event::{ChatHappening, SubscriptionHappening};
+use domain::restriction::Standing;
+use domain::{ChannelId, MessageId, Timestamp};
+use store::queries::channels::ChannelRecord;
+use store::queries::chat_settings::Turn;
+use store::{StoreError, Tx};
+
+use crate::{at, both, channel, in_seeded, number, record, tx};
+
+const FULL: ChatSettings = ChatSettings {
+    condition: Condition::RealName,
+    group: Group::Subscriber,
+    min_follower_minute: 1_440,
+    allow_subscriber_in_follower_mode: true,
+    slow_mode_sec: 30,
+    emoji_mode: true,
+};
+
+/// A change for each field, to its value in [`FULL`].
+fn changes() -> [ChatSettingsChange; 6] {
+    let none = ChatSettingsChange::default();
+    [
+        ChatSettingsChange { condition: Some(FULL.condition), ..none },
+        ChatSettingsChange { group: Some(FULL.group), ..none },
+        ChatSettingsChange { min_follower_minute: Some(FULL.min_follower_minute), ..none },
+        ChatSettingsChange { allow_subscriber_in_follower_mode: Some(true), ..none },
+        ChatSettingsChange { slow_mode_sec: Some(FULL.slow_mode_sec), ..none },
+        ChatSettingsChange { emoji_mode: Some(true), ..none },
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn settings_are_the_defaults_until_changed_and_a_change_keeps_the_rest() {
+    in_seeded(|tx| {
+        Box::pin(async move {
+            let mut expected = ChatSettings::default();
+            assert_eq!(tx.chat_settings(&channel("a")).await?, expected);
+            for change in changes() {
+                tx.change_chat_settings(&channel("a"), change).await?;
+                expected = change.applied_to(expected);
+                assert_eq!(tx.chat_settings(&channel("a")).await?, expected);
+                tx.change_chat_settings(&channel("a"), ChatSettingsChange::default()).await?;
+                assert_eq!(tx.chat_settings(&channel("a")).await?, expected, "nothing changed");
+            }
+            assert_eq!(expected, FULL);
+            let back = ChatSettingsChange {
+                allow_subscriber_in_follower_mode: Some(false),
+                emoji_mode: Some(false),
+                slow_mode_sec: Some(0),
+                ..Default::default()
+            };
+            tx.change_chat_settings(&channel("a"), back).await?;
+            assert_eq!(
+                tx.chat_settings(&channel("a")).await?,
+                back.applied_to(FULL),
+                "false and 0 are values"
+            );
+            assert_eq!(tx.chat_settings(&channel("b")).await?, ChatSettings::default());
+            Ok(())
+        })
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_first_change_starts_from_the_defaults() {
+    both(|store| async move {
+        for (name, change) in ["a", "b", "c"].into_iter().zip(changes()) {
+            let settings = tx!(store, tx => {
+                tx.change_chat_settings(&channel(name), change).await?;
+                tx.chat_settings(&channel(name)).await
+            });
+            assert_eq!(settings, Ok(change.applied_to(ChatSettings::default())));
+        }
+        let none = ChatSettingsChange::default();
+        let nobody = tx!(store, tx => { tx.change_chat_settings(&channel("nobody"), none).await });
+        assert_eq!(nobody, Err(StoreError::ForeignKey));
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn changes_of_different_fields_at_once_are_all_there_afterwards() {
+    both(|store| async move {
+        let tasks: Vec<_> = changes()
+            .into_iter()
+            .map(|change| {
+                let store = store.clone();
+                tokio::spawn(async move {
+                    tx!(store, tx => { tx.change_chat_settings(&channel("a"), change).await })
+                })
+            })
+            .collect();
+        for task in tasks {
+            task.await.unwrap().unwrap();
+        }
+        assert_eq!(tx!(store, tx => { tx.chat_settings(&channel("a")).await }), Ok(FULL));
+    })
+    .await;
+}
+
+fn subscription(by: &str) -> SubscriptionHappening {
+    SubscriptionHappening {
+        subscriber_channel_id: channel(by),
+        subscriber_nickname: by.to_owned(),
+        tier_no: 1,
+        tier_name: "별".to_owned(),
+        month: 1,
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_facts_about_a_viewer_come_in_one_row() {
+    in_seeded(|tx| {
+        Box::pin(async move {
+            let (a, b) = (channel("a"), channel("b"));
+            let plain = tx.chat_facts(&a, &b).await?.unwrap();
+            assert_eq!((plain.speaker.name.as_str(), plain.speaker.role), ("channel b", None));
+            assert_eq!(plain.settings, ChatSettings::default());
+            assert_eq!((plain.viewer.following_since, plain.viewer.subscriber), (None, false));
+            assert_eq!(
+                (plain.viewer.real_name_verified, plain.viewer.standing),
+                (false, Standing::default())
+            );
+
+            let real = ChannelRecord { real_name_verified: true, verified_mark: true, ..record("b") };
+            tx.put_channel(&real, at(1)).await?;
+            tx.follow(&a, &b, at(5)).await?;
+            tx.put_subscriber(&a, &subscription("b"), at(6)).await?;
+            tx.put_manager(&a, &b, UserRole::StreamingSettlementManager, at(7)).await?;
+            tx.restrict(&a, &b, at(8)).await?;
+            tx.restrict_temporarily(&a, &b, at(99), at(9)).await?;
+            for change in changes() {
+                tx.change_chat_settings(&a, change).await?;
+            }
+            let full = tx.chat_facts(&a, &b).await?.unwrap();
+            assert_eq!(full.settings, FULL);
+            assert_eq!(full.speaker.role, Some(UserRole::StreamingSettlementManager));
+            assert!(full.speaker.verified_mark && full.viewer.real_name_verified && full.viewer.subscriber);
+            assert_eq!(full.viewer.following_since, Some(at(5)));
+            assert_eq!(full.viewer.standing, Standing { restricted: true, until: Some(at(99)) });
+
+            // What a channel says of a viewer holds nowhere else, and not the other way round.
+            for (of, who) in [("a", "c"), ("b", "a"), ("c", "b")] {
+                let other = tx.chat_facts(&channel(of), &channel(who)).await?.unwrap();
+                assert_eq!((other.speaker.role, other.viewer.following_since), (None, None), "{of} {who}");
+                assert_eq!(other.viewer.standing, Standing::default(), "{of} {who}");
+                assert!(!other.viewer.subscriber);
+                assert_eq!(other.settings == FULL, of == "a", "{of} {who}");
+            }
+            for (of, who) in [("a", "nobody"), ("nobody", "a"), ("nobody", "nobody")] {
+                assert!(tx.chat_facts(&channel(of), &channel(who)).await?.is_none(), "{of} {who}");
+            }
+            Ok(())
+        })
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_turn_comes_again_when_the_wait_is_over_to_the_millisecond() {
+    in_seeded(|tx| {
+        Box::pin(async move {
+            let (a, b, c) = (channel("a"), channel("b"), channel("c"));
+            assert_eq!(tx.take_turn(&a, &b, 3, at(1_000)).await?, Turn::Taken);
+            assert_eq!(tx.take_turn(&a, &c, 3, at(1_000)).await?, Turn::Taken, "another viewer");
+            assert_eq!(tx.take_turn(&c, &b, 3, at(1_000)).await?, Turn::Taken, "another chat");
+            let too_soon = Turn::TooSoon { last: at(1_000) };
+            assert_eq!(tx.take_turn(&a, &b, 3, at(3_999)).await?, too_soon);
+            assert_eq!(tx.take_turn(&a, &b, 300, at(4_000)).await?, too_soon, "by the wait that holds now");
+            assert_eq!(tx.take_turn(&a, &b, 3, at(4_000)).await?, Turn::Taken);
+            assert_eq!(tx.take_turn(&a, &b, 3, at(6_999)).await?, Turn::TooSoon { last: at(4_000) });
+            Ok(())
+        })
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn of_50_turns_at_once_one_is_taken_first_and_later() {
+    both(|store| async move {
+        for now in [1_000, 4_000, 7_000] {
+            let tasks: Vec<_> = (0..50)
+                .map(|_| {
+                    let store = store.clone();
+                    tokio::spawn(async move {
+                        tx!(store, tx => { tx.take_turn(&channel("a"), &channel("b"), 3, at(now)).await })
+                    })
+                })
+                .collect();
+            let mut taken = 0;
+            for task in tasks {
+                match task.await.unwrap().unwrap() {
+                    Turn::Taken => taken += 1,
+                    Turn::TooSoon { last } => assert_eq!(last, at(now)),
+                }
+            }
+            assert_eq!(taken, 1, "at {now}");
+        }
+    })
+    .await;
+}
+
+/// A message of `sender` in the chat of `of`, as it is recorded.
+async fn say(tx: &mut Tx, of: &str, sender: &str, ms: i64, n: u8) -> Result<MessageId, StoreError> {
+    let id = MessageId::generate(at(ms), [n; 10]);
+    let chat = ChatHappening {
+        sender_channel_id: channel(sender),
+        nickname: sender.into(),
+        verified_mark: false,
+        user_role_code: UserRoleCode::CommonUser,
+        chat_channel_id: format!("chat-{of}"),
+        content: format!("{sender} says {n}"),
+        emojis: Default::default(),
+        message_time: at(ms),
+    };
+    tx.insert_chat_message(&id, &channel(of), &chat, "{}").await?;
+    Ok(id)
+}
+
+async fn hidden(tx: &mut Tx) -> Result<Vec<(String, i64)>, StoreError> {
+    const HIDDEN: &str =
+        "SELECT content, hidden_at FROM chat_messages WHERE hidden_at IS NOT NULL ORDER BY message_id";
+    tx.query(HIDDEN, &[]).await?.iter().map(|row| Ok((row.get(0)?, row.get(1)?))).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn messages_are_hidden_by_chat_sender_and_time() {
+    in_seeded(|tx| {
+        Box::pin(async move {
+            for (n, (of, sender, ms)) in [
+                ("a", "b", 99),
+                ("a", "b", 100),
+                ("a", "b", 100),
+                ("a", "b", 101),
+                ("a", "c", 100),
+                ("c", "b", 100),
+            ]
+            .into_iter()
+            .enumerate()
+            {
+                say(tx, of, sender, ms, n as u8).await?;
+            }
+            let (a, b) = (channel("a"), channel("b"));
+            let then = at(100)..at(101);
+            assert_eq!(tx.hide_messages(&a, &channel("a"), then.clone(), at(500)).await?, 0);
+            assert_eq!(tx.hide_messages(&b, &b, then.clone(), at(500)).await?, 0);
+            assert_eq!(tx.hide_messages(&a, &b, at(102)..at(103), at(500)).await?, 0);
+            assert_eq!(hidden(tx).await?, []);
+            assert_eq!(tx.hide_messages(&a, &b, then.clone(), at(500)).await?, 2);
+            assert_eq!(tx.hide_messages(&a, &b, then, at(600)).await?, 2, "again");
+            let both = [("b says 1".to_owned(), 500), ("b says 2".to_owned(), 500)];
+            assert_eq!(hidden(tx).await?, both, "since the first time");
+            assert_eq!(tx.hide_messages(&a, &b, at(100)..Timestamp::LAST, at(700)).await?, 3);
+            assert_eq!(hidden(tx).await?.len(), 3);
+            Ok(())
+        })
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_chat_has_one_notice_the_last() {
+    in_seeded(|tx| {
+        Box::pin(async move {
+            const NOTICE: &str =
+                "SELECT COUNT(*) FROM chat_notices WHERE channel_id = 'a' AND content = $1 AND created_at = $2";
+            async fn is(tx: &mut Tx, text: &str, ms: i64) -> Result<bool, StoreError> {
+                let found: i64 = tx.query_one(NOTICE, store::params![text, ms]).await?.get(0)?;
+                Ok(found == 1 && number(tx, "SELECT COUNT(*) FROM chat_notices").await? == 1)
+            }
+            let a = channel("a");
+            let text = |text: &str| MessageText::parse(text.to_owned()).unwrap();
+            tx.put_notice(&a, &text("첫 공지"), at(1)).await?;
+            assert!(is(tx, "첫 공지", 1).await?);
+            let seen = say(tx, "a", "b", 5, 1).await?;
+            let elsewhere = say(tx, "c", "b", 5, 2).await?;
+            let gone = say(tx, "a", "b", 6, 3).await?;
+            tx.hide_messages(&a, &channel("b"), at(6)..at(7), at(8)).await?;
+            for id in [&elsewhere, &gone, &MessageId::stored("nothing".into())] {
+                assert!(!tx.pin_message(&a, id, at(9)).await?, "{id}");
+            }
+            assert!(is(tx, "첫 공지", 1).await?, "nothing changed");
+            assert!(tx.pin_message(&a, &seen, at(10)).await?);
+            assert!(is(tx, "b says 1", 10).await?);
+            assert!(tx.pin_message(&a, &seen, at(11)).await?);
+            assert!(is(tx, "b says 1", 11).await?);
+            tx.put_notice(&a, &text("끝"), at(12)).await?;
+            assert!(is(tx, "끝", 12).await?);
+            assert_eq!(number(tx, "SELECT COUNT(*) FROM chat_notices WHERE message_id IS NULL").await?, 1);
+            Ok(())
+        })
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_notice_stands_above_a_chat_that_exists() {
+    both(|store| async move {
+        let text = MessageText::parse("공지".to_owned()).unwrap();
+        let nobody: ChannelId = channel("nobody");
+        let outcome = tx!(store, tx => { tx.put_notice(&nobody, &text, at(1)).await });
+        assert_eq!(outcome, Err(StoreError::ForeignKey));
+    })
+    .await;
+}

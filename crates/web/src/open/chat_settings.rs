@@ -1,0 +1,69 @@
+//! Chat settings (spec 4.4).
+
+use axum::extract::State;
+use domain::Invalid;
+use domain::chat_settings::{
+    ChatSettings as Settings, ChatSettingsChange, Condition, Group, MIN_FOLLOWER_MINUTES, SLOW_MODE_SECONDS,
+};
+use serde::Serialize;
+
+use crate::Web;
+use crate::caller::{User, scope};
+use crate::envelope::{Answer, NOTHING, Success};
+use crate::input::{Body, Fields, Json};
+
+/// Chat settings, spec 2.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ChatSettings {
+    chat_available_condition: &'static str,
+    chat_available_group: &'static str,
+    min_follower_minute: i64,
+    allow_subscriber_in_follower_mode: bool,
+    chat_slow_mode_sec: i64,
+    chat_emoji_mode: bool,
+}
+
+impl From<Settings> for ChatSettings {
+    fn from(settings: Settings) -> Self {
+        Self {
+            chat_available_condition: settings.condition.name(),
+            chat_available_group: settings.group.name(),
+            min_follower_minute: settings.min_follower_minute,
+            allow_subscriber_in_follower_mode: settings.allow_subscriber_in_follower_mode,
+            chat_slow_mode_sec: settings.slow_mode_sec,
+            chat_emoji_mode: settings.emoji_mode,
+        }
+    }
+}
+
+impl Body for ChatSettingsChange {
+    fn read(fields: &Fields) -> Result<Self, Invalid> {
+        let condition = fields.optional_name("chatAvailableCondition", Condition::NAMES)?;
+        let group = fields.optional_name("chatAvailableGroup", Group::NAMES)?;
+        Ok(Self {
+            condition: condition.map(Condition::parse).transpose()?,
+            group: group.map(Group::parse).transpose()?,
+            min_follower_minute: fields.optional_number("minFollowerMinute", &MIN_FOLLOWER_MINUTES)?,
+            allow_subscriber_in_follower_mode: fields.optional_flag("allowSubscriberInFollowerMode")?,
+            slow_mode_sec: fields.optional_number("chatSlowModeSec", &SLOW_MODE_SECONDS)?,
+            emoji_mode: fields.optional_flag("chatEmojiMode")?,
+        })
+    }
+}
+
+/// `GET /open/v1/chats/settings`, 채팅 설정 조회.
+pub async fn get(user: User<scope::ChatSettingRead>, State(web): State<Web>) -> Answer<ChatSettings> {
+    let settings = web.service().chat_settings(user.channel_id()).await?;
+    Ok(Success(settings.into()))
+}
+
+/// `PUT /open/v1/chats/settings`, 채팅 설정 변경: only the fields that are given change.
+pub async fn put(
+    user: User<scope::ChatSettingWrite>,
+    State(web): State<Web>,
+    Json(change): Json<ChatSettingsChange>,
+) -> Answer<()> {
+    web.service().change_chat_settings(user.channel_id(), change).await?;
+    Ok(NOTHING)
+}

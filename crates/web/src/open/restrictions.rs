@@ -1,0 +1,114 @@
+//! Restriction of channels (spec 4.7).
+
+use axum::extract::State;
+use domain::limits::RESTRICTION_LIST_SIZE_MAX;
+use domain::{ChannelId, Invalid};
+use serde::Serialize;
+use service::restrictions::ChatTarget;
+
+use crate::Web;
+use crate::caller::{User, scope};
+use crate::envelope::{Answer, NOTHING, Next, NextData, Success};
+use crate::input::{Body, Fields, Json, Pairs, Params, Query};
+
+/// Whom a call is about.
+#[derive(Debug)]
+pub struct TargetBody {
+    target: ChannelId,
+}
+
+impl Body for TargetBody {
+    fn read(fields: &Fields) -> Result<Self, Invalid> {
+        Ok(Self { target: ChannelId::parse("targetChannelId", &fields.text("targetChannelId")?)? })
+    }
+}
+
+impl Body for ChatTarget {
+    fn read(fields: &Fields) -> Result<Self, Invalid> {
+        let TargetBody { target } = TargetBody::read(fields)?;
+        Ok(Self { target, chat_channel_id: fields.text("chatChannelId")? })
+    }
+}
+
+/// Which page of the list.
+#[derive(Debug)]
+pub struct RestrictedQuery {
+    size: i64,
+    next: Option<String>,
+}
+
+impl Params for RestrictedQuery {
+    fn read(pairs: &Pairs) -> Result<Self, Invalid> {
+        Ok(Self {
+            size: pairs.integer("size", 1, RESTRICTION_LIST_SIZE_MAX, RESTRICTION_LIST_SIZE_MAX)?,
+            next: pairs.optional("next")?.map(str::to_owned),
+        })
+    }
+}
+
+/// Restricted channel, spec 2.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RestrictedChannel {
+    restricted_channel_id: ChannelId,
+    restricted_channel_name: String,
+    created_date: String,
+    /// An activity restriction has none: it holds until it is released.
+    release_date: (),
+}
+
+/// `POST /open/v1/restrict-channels`, 활동제한 쓰기.
+pub async fn restrict(
+    user: User<scope::RestrictionWrite>,
+    State(web): State<Web>,
+    Json(body): Json<TargetBody>,
+) -> Answer<()> {
+    web.service().restrict(user.channel_id(), body.target).await?;
+    Ok(NOTHING)
+}
+
+/// `DELETE /open/v1/restrict-channels`, 활동제한 쓰기. Takes a body.
+pub async fn release(
+    user: User<scope::RestrictionWrite>,
+    State(web): State<Web>,
+    Json(body): Json<TargetBody>,
+) -> Answer<()> {
+    web.service().release(user.channel_id(), body.target).await?;
+    Ok(NOTHING)
+}
+
+/// `GET /open/v1/restrict-channels`, 활동제한 조회: newest first.
+pub async fn list(
+    user: User<scope::RestrictionRead>,
+    State(web): State<Web>,
+    Query(query): Query<RestrictedQuery>,
+) -> Answer<NextData<RestrictedChannel>> {
+    let page = web.service().restricted_channels(&user.caller, query.size, query.next.as_deref()).await?;
+    let data = page.channels.into_iter().map(|channel| RestrictedChannel {
+        restricted_channel_id: channel.channel_id,
+        restricted_channel_name: channel.channel_name,
+        created_date: channel.created_at.for_profile(user.profile),
+        release_date: (),
+    });
+    Ok(Success(NextData { data: data.collect(), page: Next { next: page.next } }))
+}
+
+/// `POST /open/v1/temporary-restrict-channels`, 활동제한 쓰기: for a minute.
+pub async fn restrict_temporarily(
+    user: User<scope::RestrictionWrite>,
+    State(web): State<Web>,
+    Json(body): Json<ChatTarget>,
+) -> Answer<()> {
+    web.service().restrict_temporarily(user.channel_id(), body).await?;
+    Ok(NOTHING)
+}
+
+/// `DELETE /open/v1/temporary-restrict-channels`, 활동제한 쓰기. Takes a body.
+pub async fn release_temporarily(
+    user: User<scope::RestrictionWrite>,
+    State(web): State<Web>,
+    Json(body): Json<ChatTarget>,
+) -> Answer<()> {
+    web.service().release_temporarily(user.channel_id(), body).await?;
+    Ok(NOTHING)
+}
