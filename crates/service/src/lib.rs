@@ -4,6 +4,7 @@
 //! noun: [`applications`], [`channels`], [`sign_in`], [`tokens`], [`sessions`], [`subscriptions`], [`chats`], [`happenings`].
 
 pub mod applications;
+pub mod bulk;
 pub mod channels;
 pub mod chats;
 mod clock;
