@@ -5,6 +5,7 @@
 //! [`chat_settings`], [`notices`], [`restrictions`], [`happenings`].
 
 pub mod applications;
+pub mod bulk;
 pub mod channels;
 pub mod chat_settings;
 pub mod chats;

@@ -319,6 +319,43 @@ impl Tx {
         Ok(changed)
     }
 
+    /// Runs a part of the transaction that may fail alone: when it gives an error, what it wrote is taken back, and the
+    /// transaction goes on as if it had never been tried.
+    ///
+    /// # Errors
+    /// The transaction is lost: the part could not be begun or taken back.
+    pub async fn attempt<T, E, F>(&mut self, part: F) -> Result<Result<T, E>, StoreError>
+    where
+        F: for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<T, E>>,
+        E: From<StoreError>,
+    {
+        self.control("SAVEPOINT attempt").await?;
+        let mut outcome = part(self).await;
+        if self.failed && outcome.is_ok() {
+            outcome = Err(StoreError::Aborted.into());
+        }
+        if outcome.is_err() {
+            self.failed = false;
+            self.control("ROLLBACK TO SAVEPOINT attempt").await?;
+        }
+        self.control("RELEASE SAVEPOINT attempt").await?;
+        Ok(outcome)
+    }
+
+    /// Begins or ends a part of the transaction. If that fails the transaction is lost.
+    async fn control(&mut self, sql: &'static str) -> Result<(), StoreError> {
+        if self.failed {
+            return Err(StoreError::Aborted);
+        }
+        self.failed = true;
+        match &mut self.link {
+            Link::Sqlite(connection) => connection.execute(sql, &[]).map(drop)?,
+            Link::Postgres(connection) => connection.control(sql).await?,
+        }
+        self.failed = false;
+        Ok(())
+    }
+
     /// What both engines must refuse alike.
     fn begin_statement(&mut self, sql: &str, params: &[Value<'_>]) -> Result<(), StoreError> {
         if self.failed {

@@ -93,6 +93,15 @@ impl StoreError {
         matches!(self, Self::Busy(_) | Self::Unavailable(_) | Self::CommitUnknown | Self::Corrupt(_))
     }
 
+    /// Whether the transaction and another waited for each other, and this one was ended for it. Nothing was written;
+    /// the other goes on, so trying again works.
+    pub fn is_deadlock(&self) -> bool {
+        *self == Self::DEADLOCK
+    }
+
+    /// The error of the transaction that a deadlock ended.
+    pub(crate) const DEADLOCK: Self = Self::Busy("deadlock");
+
     /// Whether this is a violated unique constraint of the given `table(column, …)`.
     pub fn is_unique(&self, constraint: &str) -> bool {
         matches!(self, Self::Unique { constraint: found } if found == constraint)

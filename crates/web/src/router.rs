@@ -64,6 +64,7 @@ pub fn router(web: Web) -> Router {
         .route("/platform/v1/channels/{channelId}", put(platform::channels::put))
         .route("/platform/v1/channels/{channelId}/chats", post(platform::happenings::chat))
         .route("/platform/v1/channels/{channelId}/donations", post(platform::happenings::donation))
-        .route("/platform/v1/channels/{channelId}/subscriptions", post(platform::happenings::subscription));
+        .route("/platform/v1/channels/{channelId}/subscriptions", post(platform::happenings::subscription))
+        .route("/platform/v1/events", post(platform::events::report));
     finish::around(routes, web)
 }

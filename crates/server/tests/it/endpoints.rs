@@ -107,6 +107,14 @@ pub const ENDPOINTS: &[Endpoint] = &[
     endpoint("POST", "/platform/v1/channels/{channelId}/chats", "", Mode::Operator),
     endpoint("POST", "/platform/v1/channels/{channelId}/donations", "", Mode::Operator),
     endpoint("POST", "/platform/v1/channels/{channelId}/subscriptions", "", Mode::Operator),
+    // Its body is lines of JSON; `bulk` has what is said of them.
+    Endpoint {
+        method: "POST",
+        path: "/platform/v1/events",
+        query: "",
+        mode: Mode::Operator,
+        reads_body: false,
+    },
 ];
 
 impl Endpoint {

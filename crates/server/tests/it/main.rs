@@ -4,6 +4,7 @@
 
 mod authorization;
 mod bad_input;
+mod bulk;
 mod channels;
 mod chats;
 mod command_line;

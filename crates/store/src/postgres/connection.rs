@@ -52,6 +52,14 @@ impl Connection {
         self.client().execute(&statement, &bound).await.map_err(|error| self.running(&error, sql))
     }
 
+    /// Runs a statement that begins or ends a part of the transaction.
+    pub(crate) async fn control(&mut self, sql: &'static str) -> Result<(), StoreError> {
+        match self {
+            Self::Leased(lease) => lease.control(sql).await,
+            Self::Shared(_) => Err(StoreError::Misuse("a look-up is no transaction and has no parts")),
+        }
+    }
+
     /// Prepares once per connection, and checks the parameters against the types that the server inferred.
     async fn prepare(&self, sql: &'static str, params: &[Value<'_>]) -> Result<Statement, StoreError> {
         let statement = self.client().prepare_cached(sql).await.map_err(|error| {
@@ -264,7 +272,7 @@ pub(super) fn failure(error: &Error, sql: &'static str) -> StoreError {
         SqlState::CHECK_VIOLATION => StoreError::Check,
         SqlState::NOT_NULL_VIOLATION => StoreError::NotNull,
         SqlState::READ_ONLY_SQL_TRANSACTION => StoreError::ReadOnly,
-        SqlState::T_R_DEADLOCK_DETECTED => StoreError::Busy("deadlock"),
+        SqlState::T_R_DEADLOCK_DETECTED => StoreError::DEADLOCK,
         SqlState::T_R_SERIALIZATION_FAILURE => StoreError::Busy("lost a race against another transaction"),
         SqlState::LOCK_NOT_AVAILABLE => StoreError::Busy("a lock was not to be had in time"),
         SqlState::QUERY_CANCELED => StoreError::Unavailable("a statement took too long".to_owned()),

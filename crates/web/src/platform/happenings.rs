@@ -4,6 +4,7 @@ use axum::extract::State;
 use domain::chat::{DonationType, Emojis, MessageText};
 use domain::{ChannelId, Invalid, MessageId};
 use serde::Serialize;
+use service::chats::ChatMessage;
 use service::happenings::{Donation, MONTHS_MAX, PaidSubscription, TIERS};
 
 use crate::Web;
@@ -27,6 +28,12 @@ impl Body for PostChat {
             message: MessageText::parse(fields.text("message")?)?,
             emojis: fields.text_map("emojis")?,
         })
+    }
+}
+
+impl From<PostChat> for ChatMessage {
+    fn from(PostChat { sender, message, emojis }: PostChat) -> Self {
+        Self { sender, text: message, emojis }
     }
 }
 

@@ -3,7 +3,9 @@
 
 pub mod applications;
 pub mod channels;
+pub mod events;
 pub mod happenings;
+mod lines;
 
 use axum::extract::{FromRequestParts, RawPathParams};
 use domain::{ChannelId, Refusal};

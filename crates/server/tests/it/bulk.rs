@@ -1,0 +1,351 @@
+//! Happenings in bulk (`POST /platform/v1/events`).
+
+use serde_json::{Value, json};
+use testkit::{Connection, Request, Response, Setup, Socket, World, both};
+
+use crate::stage::{Stage, wrong};
+
+const TARGET: &str = "/platform/v1/events";
+const JSON: &str = "UTF-8로 된 64 KiB 이하의 올바른 JSON이어야 합니다.";
+const KNOWN: &str = "존재하는 채널이어야 합니다.";
+
+async fn report(world: &World, body: impl Into<Vec<u8>>) -> Response {
+    world.operator(Request::post(TARGET).body(body)).await
+}
+
+fn ndjson(lines: &[Value]) -> String {
+    lines.iter().map(|line| format!("{line}\n")).collect()
+}
+
+fn chat(message: &str) -> Value {
+    json!({ "kind": "chat", "channelId": "haneul", "senderChannelId": "byeol", "message": message })
+}
+
+/// A session of the streamer's that receives these events.
+async fn listen(world: &World, stage: &Stage, events: &[&str]) -> Socket {
+    let mut socket = world.open_user_session(&stage.tokens.access).await;
+    for event in events {
+        world.subscribe(&stage.tokens.access, event, socket.session_key()).await.content();
+        socket.system("subscribed").await;
+    }
+    socket
+}
+
+/// The line numbers and answers of what was refused.
+fn refused(answer: &Response) -> Vec<(u64, u64, String)> {
+    let content = answer.content();
+    let number = |value: &Value| value.as_u64().expect("a number");
+    let line = |line: &Value| {
+        let message = line["message"].as_str().expect("a text").to_owned();
+        (number(&line["line"]), number(&line["code"]), message)
+    };
+    let lines: Vec<_> = content["refused"].as_array().expect("a list").iter().map(line).collect();
+    assert_eq!(number(&content["refusedCount"]), lines.len() as u64);
+    lines
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_line_has_the_effect_of_its_single_call() {
+    both(Setup::default(), |world| async move {
+        let stage = Stage::set(&world).await;
+        let mut socket = listen(&world, &stage, &["chat", "donation", "subscription"]).await;
+        let happenings = [
+            ("chat", "chats", json!({ "senderChannelId": "byeol", "message": "안녕", "emojis": { "a": "https://e.example/" } })),
+            ("donation", "donations", json!({ "donatorChannelId": "byeol", "donationType": "VIDEO", "payAmount": "1000", "donationText": "힘" })),
+            ("subscription", "subscriptions", json!({ "subscriberChannelId": "byeol", "tierNo": 2, "tierName": "팬", "month": 3 })),
+        ];
+        let mut lines = Vec::new();
+        let mut expected = Vec::new();
+        for (kind, path, body) in happenings {
+            world.happen("haneul", path, &body).await.content();
+            expected.push(socket.next_event().await.expect("an event"));
+            let mut line = body;
+            line["kind"] = json!(kind);
+            line["channelId"] = json!("haneul");
+            lines.push(line);
+        }
+        let answer = report(&world, ndjson(&lines)).await;
+        assert_eq!(
+            answer.text(),
+            r#"{"code":200,"message":null,"content":{"accepted":3,"refused":[],"refusedCount":0}}"#
+        );
+        for event in expected {
+            assert_eq!(socket.next_event().await, Some(event));
+        }
+        socket.ping().await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_thousand_lines_arrive_complete_and_in_order() {
+    both(Setup::default(), |world| async move {
+        let stage = Stage::set(&world).await;
+        let mut socket = listen(&world, &stage, &["chat"]).await;
+        let lines: Vec<_> = (0..2_000).map(|n| chat(&format!("message {n}"))).collect();
+        let sent = tokio::spawn({
+            let world = world.clone();
+            async move { report(&world, ndjson(&lines)).await }
+        });
+        for n in 0..2_000 {
+            assert_eq!(socket.event("CHAT").await["content"], format!("message {n}"));
+        }
+        let answer = sent.await.expect("an answer").content();
+        assert_eq!(answer, json!({ "accepted": 2_000, "refused": [], "refusedCount": 0 }));
+    })
+    .await;
+}
+
+/// Lines that are refused, and with what.
+fn wrong_lines() -> Vec<(Vec<u8>, u64, String)> {
+    let body = || wrong("body", JSON);
+    let object = wrong("body", "JSON 객체여야 합니다.");
+    let required = |field| wrong(field, "필수 값입니다.");
+    let kinds = "chat, donation, subscription 중 하나여야 합니다.";
+    let id = "영문자, 숫자, '-', '_', '.'로 된 1자 이상 64자 이하의 ID여야 합니다.";
+    let key = "1자 이상 255자 이하여야 하며, 공백만 있거나 NUL 문자가 있으면 안 됩니다.";
+    let with = |field: &str, value: Value| {
+        let mut line = chat("refused");
+        line[field] = value;
+        line.to_string().into_bytes()
+    };
+    let deep = format!("{}{}", "[".repeat(5_000), "]".repeat(5_000)).into_bytes();
+    vec![
+        (b"{".to_vec(), 400, body()),
+        (b"\xff\xfe".to_vec(), 400, body()),
+        (b"{\"kind\":\"chat\xff\"}".to_vec(), 400, body()),
+        (b"\xef\xbb\xbf{}".to_vec(), 400, body()),
+        (br#"{"kind":"\ud800"}"#.to_vec(), 400, body()),
+        (vec![0], 400, body()),
+        (vec![b'x'; 64 * 1024 + 1], 400, body()),
+        (vec![b' '; 64 * 1024 + 1], 400, body()),
+        (deep, 400, body()),
+        (b"{} {}".to_vec(), 400, body()),
+        (b"[]".to_vec(), 400, object.clone()),
+        (b"null".to_vec(), 400, object),
+        (b"{}".to_vec(), 400, required("kind")),
+        (with("kind", Value::Null), 400, required("kind")),
+        (with("kind", json!(1)), 400, wrong("kind", "문자열이어야 합니다.")),
+        (with("kind", json!("Chat")), 400, wrong("kind", kinds)),
+        (with("kind", json!("")), 400, wrong("kind", kinds)),
+        (with("channelId", Value::Null), 400, required("channelId")),
+        (with("channelId", json!("한글")), 400, wrong("channelId", id)),
+        (with("channelId", json!("nobody")), 404, "NOT_FOUND".to_owned()),
+        (with("senderChannelId", json!("nobody")), 400, wrong("senderChannelId", KNOWN)),
+        (with("message", Value::Null), 400, required("message")),
+        (with("idempotencyKey", json!("")), 400, wrong("idempotencyKey", key)),
+        (with("key", json!("x".repeat(256))), 400, wrong("idempotencyKey", key)),
+        (with("key", json!(7)), 400, wrong("key", "문자열이어야 합니다.")),
+        (with("emojis", json!({ "a": "b" })), 400, wrong("emojis", "http 또는 https 주소여야 합니다.")),
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wrong_line_is_refused_by_its_number_and_keeps_no_other_from_happening() {
+    both(Setup::default(), |world| async move {
+        let stage = Stage::set(&world).await;
+        let mut socket = listen(&world, &stage, &["chat"]).await;
+        for end in [&b"\n"[..], b"\r\n", b"\n\r\n \t\n"] {
+            let per_line = end.iter().filter(|byte| **byte == b'\n').count() as u64;
+            let mut body = Vec::new();
+            let (mut expected, mut said) = (Vec::new(), Vec::new());
+            for (n, (line, code, message)) in wrong_lines().into_iter().enumerate() {
+                let good = format!("good {n}");
+                body.extend(
+                    [line, chat(&good).to_string().into_bytes()].map(|line| [&line, end].concat()).concat(),
+                );
+                expected.push((2 * n as u64 * per_line + 1, code, message));
+                said.push(good);
+            }
+            // The last line needs no end.
+            body.extend(chat("last").to_string().into_bytes());
+            said.push("last".to_owned());
+            let answer = report(&world, body).await;
+            assert_eq!(refused(&answer), expected);
+            assert_eq!(answer.content()["accepted"], said.len());
+            for message in said {
+                assert_eq!(socket.event("CHAT").await["content"], message);
+            }
+            socket.ping().await;
+        }
+        for nothing in ["", "\n", "\r\n\r\n", "  \n\t"] {
+            let answer = report(&world, nothing).await.content();
+            assert_eq!(answer, json!({ "accepted": 0, "refused": [], "refusedCount": 0 }));
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_line_with_a_key_happens_once_in_whatever_body_it_stands() {
+    both(Setup::default(), |world| async move {
+        let stage = Stage::set(&world).await;
+        let mut socket = listen(&world, &stage, &["chat"]).await;
+        let keyed = |message: &str, name: &str| {
+            let mut line = chat(message);
+            line[name] = json!("one");
+            line
+        };
+        let once = keyed("once", "idempotencyKey");
+        let taken = wrong("idempotencyKey", "이미 사용 중입니다.");
+        let answer = report(&world, ndjson(&[once.clone(), once.clone()])).await;
+        assert_eq!(answer.content()["accepted"], 2);
+        let answer = report(&world, ndjson(&[keyed("other", "key"), once.clone(), chat("end")])).await;
+        assert_eq!(refused(&answer), [(1, 400, taken)]);
+        // Another channel is another operation.
+        let mut elsewhere = keyed("once", "key");
+        elsewhere["channelId"] = json!("byeol");
+        assert_eq!(report(&world, elsewhere.to_string()).await.content()["accepted"], 1);
+        assert_eq!(socket.event("CHAT").await["content"], "once");
+        assert_eq!(socket.event("CHAT").await["content"], "end");
+
+        // A refused line does not spend its key.
+        let mut early = keyed("early", "key");
+        early["senderChannelId"] = json!("later");
+        early["idempotencyKey"] = json!("two");
+        let answer = report(&world, early.to_string()).await;
+        assert_eq!(refused(&answer), [(1, 400, wrong("senderChannelId", KNOWN))]);
+        world.person("later").create().await;
+        assert_eq!(report(&world, early.to_string()).await.content()["accepted"], 1);
+        assert_eq!(socket.event("CHAT").await["content"], "early");
+        socket.ping().await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_refused_lines_are_counted_and_the_first_thousand_listed() {
+    both(Setup::default(), |world| async move {
+        Stage::set(&world).await;
+        let mut lines = Vec::new();
+        for n in 0..1_500 {
+            let mut line = chat("x");
+            line["senderChannelId"] = json!(format!("nobody-{n}"));
+            lines.extend([line, json!({}), chat("x")]);
+        }
+        let content = report(&world, ndjson(&lines)).await.content();
+        assert_eq!((&content["accepted"], &content["refusedCount"]), (&json!(1_500), &json!(3_000)));
+        let listed: Vec<_> =
+            content["refused"].as_array().expect("a list").iter().map(|line| &line["line"]).collect();
+        let expected: Vec<_> = (0..500_u64).flat_map(|n| [json!(3 * n + 1), json!(3 * n + 2)]).collect();
+        assert_eq!(listed, expected.iter().collect::<Vec<_>>());
+    })
+    .await;
+}
+
+/// A request whose body comes in pieces.
+struct Pieces(Connection);
+
+impl Pieces {
+    async fn begin(world: &World) -> Self {
+        let mut connection = Connection::open(world.address()).await;
+        let key = World::OPERATOR_KEY;
+        let head = format!(
+            "POST {TARGET} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {key}\r\nTransfer-Encoding: chunked\r\n\r\n"
+        );
+        connection.write(head.as_bytes()).await;
+        Self(connection)
+    }
+
+    async fn send(&mut self, piece: &str) {
+        self.0.write(format!("{:x}\r\n{piece}\r\n", piece.len()).as_bytes()).await;
+    }
+
+    async fn end(mut self) -> Response {
+        self.0.write(b"0\r\n\r\n").await;
+        self.0.read_response(false).await.expect("an answer")
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lines_happen_while_the_body_still_comes() {
+    both(Setup::default(), |world| async move {
+        let stage = Stage::set(&world).await;
+        let mut socket = listen(&world, &stage, &["chat"]).await;
+        let mut pieces = Pieces::begin(&world).await;
+        let (one, two, three) = (chat("one").to_string(), chat("two").to_string(), chat("three").to_string());
+        pieces.send(&format!("{one}\n{}", &two[..10])).await;
+        assert_eq!(socket.event("CHAT").await["content"], "one");
+        socket.ping().await;
+        pieces.send(&format!("{}\n\n", &two[10..])).await;
+        assert_eq!(socket.event("CHAT").await["content"], "two");
+        pieces.send(&format!("{{}}\n{three}")).await;
+        let answer = pieces.end().await;
+        assert_eq!(refused(&answer), [(4, 400, wrong("kind", "필수 값입니다."))]);
+        assert_eq!(answer.content()["accepted"], 3);
+        assert_eq!(socket.event("CHAT").await["content"], "three");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_a_caller_that_leaves_the_whole_lines_happen_and_the_begun_one_does_not() {
+    both(Setup::default(), |world| async move {
+        let stage = Stage::set(&world).await;
+        let mut socket = listen(&world, &stage, &["chat"]).await;
+        let mut pieces = Pieces::begin(&world).await;
+        // What is left of it is a whole line, but nobody knows that.
+        pieces.send(&format!("{}\n{}", chat("whole"), chat("begun"))).await;
+        assert_eq!(socket.event("CHAT").await["content"], "whole");
+        drop(pieces);
+        world.happen("haneul", "chats", &chat("after")).await.content();
+        assert_eq!(socket.event("CHAT").await["content"], "after");
+        socket.ping().await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_is_not_the_operator_is_refused_before_the_body() {
+    both(Setup::default(), |world| async move {
+        let Stage { tokens, .. } = Stage::set(&world).await;
+        for (authorization, message) in [
+            (String::new(), "UNAUTHORIZED"),
+            (format!("Authorization: Bearer {}\r\n", tokens.access), "INVALID_TOKEN"),
+        ] {
+            let mut connection = Connection::open(world.address()).await;
+            let head = format!(
+                "POST {TARGET} HTTP/1.1\r\nHost: x\r\n{authorization}Content-Length: 1000000\r\n\r\n"
+            );
+            connection.write(head.as_bytes()).await;
+            connection.read_response(false).await.expect("an answer").assert_refused(401, message);
+        }
+    })
+    .await;
+}
+
+/// Two callers at once, each for a channel of its own and with lines that are refused: neither disturbs the other.
+#[tokio::test(flavor = "multi_thread")]
+async fn callers_at_once_keep_their_own_order() {
+    both(Setup::default(), |world| async move {
+        let stage = Stage::set(&world).await;
+        let viewers_tokens = world.sign_in(&stage.app, &stage.viewer).await;
+        let mut sockets = Vec::new();
+        let mut calls = Vec::new();
+        for (channel, token) in [("haneul", &stage.tokens.access), ("byeol", &viewers_tokens.access)] {
+            let mut socket = world.open_user_session(token).await;
+            world.subscribe(token, "chat", socket.session_key()).await.content();
+            socket.system("subscribed").await;
+            sockets.push(socket);
+            let lines = (0..600).map(|n| {
+                let mut line = chat(&n.to_string());
+                line["channelId"] = json!(channel);
+                line["senderChannelId"] = json!(if n % 50 == 7 { "nobody" } else { channel });
+                line
+            });
+            let body = ndjson(&lines.collect::<Vec<_>>());
+            let world = world.clone();
+            calls.push(tokio::spawn(async move { report(&world, body).await }));
+        }
+        for call in calls {
+            assert_eq!(call.await.expect("an answer").content()["accepted"], 588);
+        }
+        for mut socket in sockets {
+            for n in (0..600).filter(|n| n % 50 != 7) {
+                assert_eq!(socket.event("CHAT").await["content"], n.to_string());
+            }
+            socket.ping().await;
+        }
+    })
+    .await;
+}

@@ -1,0 +1,160 @@
+//! Happenings in bulk.
+
+use bus::Message;
+use domain::chat::{DonationType, Emojis, MessageText};
+use domain::event::Happening;
+use domain::{ChannelId, Invalid, Refusal, Rule};
+use service::bulk::{BATCH_MAX, Kind, Reported};
+use service::chats::ChatMessage;
+use service::happenings::{Donation, PaidSubscription};
+use service::idempotency::IdempotencyKey;
+
+use crate::world::{World, both, events_among, heard};
+
+const MESSAGES: &str = "SELECT COUNT(*) FROM chat_messages";
+const KEYS: &str = "SELECT COUNT(*) FROM idempotency_keys";
+
+fn id(id: &str) -> ChannelId {
+    ChannelId::stored(id.to_owned())
+}
+
+fn chat(channel: &str, sender: &str, text: impl Into<String>) -> Reported {
+    let text = MessageText::parse(text.into()).unwrap();
+    let kind = Kind::Chat(ChatMessage { sender: id(sender), text, emojis: Emojis::new() });
+    Reported { channel: id(channel), kind, key: None }
+}
+
+fn paid(channel: &str, subscriber: &str) -> Reported {
+    let paid = PaidSubscription { subscriber: id(subscriber), tier_no: 1, tier_name: "팬".into(), month: 1 };
+    Reported { channel: id(channel), kind: Kind::Subscription(paid), key: None }
+}
+
+fn donation(channel: &str, pay_amount: &str) -> Reported {
+    let donation = Donation {
+        donation_type: DonationType::Chat,
+        donator: None,
+        pay_amount: pay_amount.into(),
+        donation_text: String::new(),
+        emojis: Emojis::new(),
+    };
+    Reported { channel: id(channel), kind: Kind::Donation(donation), key: None }
+}
+
+fn keyed(reported: Reported, key: &str) -> Reported {
+    let body = format!("{reported:?}");
+    Reported { key: Some(IdempotencyKey::parse("event".to_owned(), key, &body).unwrap()), ..reported }
+}
+
+fn unknown(field: &'static str) -> Option<Refusal> {
+    Some(Invalid::new(field, Rule::KnownChannel).into())
+}
+
+/// What was told, in a word each.
+fn told(messages: &[Message]) -> Vec<String> {
+    let word = |event: &std::sync::Arc<domain::event::Event>| match &event.happening {
+        Happening::Chat(chat) => chat.content.clone(),
+        Happening::Donation(donation) => donation.pay_amount.clone(),
+        Happening::Subscription(subscription) => subscription.subscriber_channel_id.to_string(),
+    };
+    events_among(messages).iter().map(word).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_batch_costs_one_commit_and_is_told_in_its_order() {
+    both(|world| async move {
+        world.user("channel").await;
+        let mut bus = world.service.subscribe_to_bus();
+        let before = world.store.stats();
+        let texts: Vec<_> = (0..BATCH_MAX).map(|n| format!("message {n}")).collect();
+        let batch = texts.iter().map(|text| chat("channel", "channel", text)).collect();
+        assert_eq!(world.service.report(batch).await, Ok(vec![None; BATCH_MAX]));
+        assert_eq!(world.service.report(Vec::new()).await, Ok(Vec::new()));
+        assert_eq!(world.store.stats().syncs - before.syncs, 1);
+        assert_eq!(told(&heard(&mut bus).await), texts);
+        assert_eq!(world.count(MESSAGES).await, BATCH_MAX as i64);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_refused_leaves_nothing_behind_and_keeps_no_other_from_happening() {
+    both(|world| async move {
+        for user in ["channel", "viewer"] {
+            world.user(user).await;
+        }
+        let mut bus = world.service.subscribe_to_bus();
+        let batch = vec![
+            chat("channel", "viewer", "one"),
+            keyed(chat("channel", "nobody", "refused"), "a"),
+            keyed(donation("channel", "2"), "b"),
+            keyed(donation("channel", "not an amount"), "c"),
+            keyed(chat("nowhere", "viewer", "refused"), "d"),
+            paid("channel", "viewer"),
+            paid("channel", "nobody"),
+            chat("channel", "viewer", "four"),
+        ];
+        let amount: Refusal = Invalid::new("payAmount", Rule::Amount).into();
+        let expected = vec![
+            None,
+            unknown("senderChannelId"),
+            None,
+            Some(amount),
+            Some(Refusal::NotFound),
+            None,
+            unknown("subscriberChannelId"),
+            None,
+        ];
+        let before = world.store.stats();
+        assert_eq!(world.service.report(batch).await.unwrap(), expected);
+        assert_eq!(world.store.stats().syncs - before.syncs, 1);
+        assert_eq!(told(&heard(&mut bus).await), ["one", "2", "viewer", "four"]);
+        assert_eq!((world.count(MESSAGES).await, world.count(KEYS).await), (2, 1));
+
+        // A key that was refused is free.
+        world.user("nobody").await;
+        let again = vec![keyed(chat("channel", "nobody", "refused"), "a")];
+        assert_eq!(world.service.report(again).await, Ok(vec![None]));
+        assert_eq!(told(&heard(&mut bus).await), ["refused"]);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_that_comes_again_has_no_second_effect_in_the_same_batch_or_a_later_one() {
+    both(|world| async move {
+        world.user("channel").await;
+        let mut bus = world.service.subscribe_to_bus();
+        let once = || keyed(chat("channel", "channel", "once"), "key");
+        let other = keyed(chat("channel", "channel", "other"), "key");
+        assert_eq!(world.service.report(vec![once(), once()]).await, Ok(vec![None, None]));
+        let taken = Some(Invalid::new("Idempotency-Key", Rule::Taken).into());
+        assert_eq!(world.service.report(vec![other, once()]).await, Ok(vec![taken, None]));
+        assert_eq!(told(&heard(&mut bus).await), ["once"]);
+        assert_eq!(world.count(MESSAGES).await, 1);
+    })
+    .await;
+}
+
+/// Two batches that touch the same rows in opposite orders wait for each other on PostgreSQL, which ends one of them.
+#[tokio::test(flavor = "multi_thread")]
+async fn batches_that_wait_for_each_other_all_happen() {
+    both(|world: World| async move {
+        world.user("channel").await;
+        let fans: Vec<_> = (0..BATCH_MAX).map(|n| format!("fan-{n}")).collect();
+        for fan in &fans {
+            world.user(fan).await;
+        }
+        let forth: Vec<_> = fans.iter().map(|fan| paid("channel", fan)).collect();
+        let back: Vec<_> = forth.iter().rev().cloned().collect();
+        let report = |batch: Vec<Reported>| {
+            let service = world.service.clone();
+            tokio::spawn(async move { service.report(batch).await })
+        };
+        let both = [report(forth), report(back)];
+        for outcome in both {
+            assert_eq!(outcome.await.unwrap(), Ok(vec![None; BATCH_MAX]));
+        }
+        assert_eq!(world.count("SELECT COUNT(*) FROM subscribers").await, BATCH_MAX as i64);
+    })
+    .await;
+}

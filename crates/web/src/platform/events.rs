@@ -1,0 +1,171 @@
+//! Happenings in bulk: one a line, each with the effect of its single call.
+//!
+//! The body is read while it arrives. One batch of lines is under way in the service; meanwhile the next is gathered,
+//! up to the size of a batch, and no further: then the peer waits. So a body may be of any size, and whatever has come
+//! by the time a batch is done shares the next one's sync.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::time::Duration;
+
+use axum::extract::State;
+use domain::{ChannelId, Invalid, Language, Refusal, Rule};
+use serde::Serialize;
+use service::Service;
+use service::bulk::{BATCH_MAX, Kind, Outcome, Reported};
+use service::happenings::{Donation, PaidSubscription};
+use service::idempotency::IdempotencyKey;
+
+use crate::Web;
+use crate::caller::Operator;
+use crate::envelope::{Answer, Success};
+use crate::input::{Body, Fields};
+use crate::platform::happenings::PostChat;
+use crate::platform::lines::{Line, Lines};
+
+/// How long a peer may take to send the next part of its body.
+const CHUNK_DEADLINE: Duration = Duration::from_secs(10);
+/// Refused lines that an answer lists; it counts them all.
+const REFUSED_LISTED_MAX: usize = 1_000;
+
+/// What a line may report.
+const KINDS: &[&str] = &["chat", "donation", "subscription"];
+
+/// What became of the lines.
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Tally {
+    accepted: u64,
+    refused: Vec<RefusedLine>,
+    refused_count: u64,
+}
+
+/// A line that changed nothing, with the answer of its single call.
+#[derive(Debug, Serialize)]
+pub struct RefusedLine {
+    line: u64,
+    code: u16,
+    message: String,
+}
+
+/// `POST /platform/v1/events`: NDJSON, one happening a line; blank lines are passed over. Lines take effect in their
+/// order, and a refused one keeps no other from it. When the store fails, the lines from there on are refused with 500;
+/// when it does so before any was accepted, so is the request.
+pub async fn report(_: Operator, State(web): State<Web>, body: axum::body::Body) -> Answer<Tally> {
+    let language = web.config().language;
+    let mut lines = Lines::new(body, CHUNK_DEADLINE);
+    let mut waiting: VecDeque<Numbered> = VecDeque::new();
+    let mut running: Option<Running> = None;
+    let mut tally = Tally::default();
+    let mut store_lost = false;
+    loop {
+        if store_lost {
+            tally.add(waiting.drain(..).map(lost), language);
+        } else if running.is_none() && !waiting.is_empty() {
+            let batch = waiting.drain(..waiting.len().min(BATCH_MAX)).collect();
+            running = Some(Box::pin(run(web.service().clone(), batch)));
+        }
+        tokio::select! {
+            biased;
+            (outcomes, error) = finish(&mut running), if running.is_some() => {
+                running = None;
+                if let Some(error) = error {
+                    if tally.accepted == 0 {
+                        return Err(error.into());
+                    }
+                    tracing::error!(%error, "the store failed in the middle of many happenings");
+                    store_lost = true;
+                }
+                tally.add(outcomes, language);
+            }
+            () = lines.more(|line| waiting.push_back(numbered(line))),
+                if !lines.ended() && waiting.len() < BATCH_MAX => {}
+            else => return Ok(Success(tally)),
+        }
+    }
+}
+
+/// A line's number, and what it reports or why it is refused.
+type Numbered = (u64, Result<Reported, Refusal>);
+
+/// What became of each line of a batch, and what went wrong with the store.
+type Ran = (Vec<(u64, Outcome)>, Option<service::Error>);
+
+type Running = Pin<Box<dyn Future<Output = Ran> + Send>>;
+
+async fn finish(running: &mut Option<Running>) -> Ran {
+    match running {
+        Some(running) => running.await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn run(service: Service, batch: Vec<Numbered>) -> Ran {
+    let mut reported = Vec::with_capacity(batch.len());
+    let mut settled = Vec::with_capacity(batch.len());
+    for (number, line) in batch {
+        settled.push((number, line.map(|line| reported.push(line)).err()));
+    }
+    let count = reported.len();
+    let (outcomes, error) = match service.report(reported).await {
+        Ok(outcomes) => (outcomes, None),
+        Err(error) => (vec![Some(Refusal::Internal); count], Some(error)),
+    };
+    let open = settled.iter_mut().filter(|(_, outcome)| outcome.is_none());
+    open.zip(outcomes).for_each(|((_, settled), outcome)| *settled = outcome);
+    (settled, error)
+}
+
+fn lost((number, line): Numbered) -> (u64, Outcome) {
+    (number, Some(line.err().unwrap_or(Refusal::Internal)))
+}
+
+impl Tally {
+    fn add(&mut self, outcomes: impl IntoIterator<Item = (u64, Outcome)>, language: Language) {
+        for (line, outcome) in outcomes {
+            let Some(refusal) = outcome else {
+                self.accepted += 1;
+                continue;
+            };
+            self.refused_count += 1;
+            if self.refused.len() < REFUSED_LISTED_MAX {
+                let refusal = of_line(refusal);
+                let message = refusal.message(language).into_owned();
+                self.refused.push(RefusedLine { line, code: refusal.status(), message });
+            }
+        }
+    }
+}
+
+/// A line spells the header of the single calls as a field.
+fn of_line(refusal: Refusal) -> Refusal {
+    match refusal {
+        Refusal::Invalid(Invalid { field: "Idempotency-Key", rule }) => {
+            Invalid::new("idempotencyKey", rule).into()
+        }
+        refusal => refusal,
+    }
+}
+
+fn numbered(Line { number, text }: Line) -> Numbered {
+    (number, text.and_then(|text| read(&text)).map_err(Refusal::from))
+}
+
+fn read(text: &str) -> Result<Reported, Invalid> {
+    let fields = Fields::parse(text)?;
+    let name = fields.text("kind")?;
+    let channel = ChannelId::parse("channelId", &fields.text("channelId")?)?;
+    let kind = match name.as_str() {
+        "chat" => Kind::Chat(PostChat::read(&fields)?.into()),
+        "donation" => Kind::Donation(Donation::read(&fields)?),
+        "subscription" => Kind::Subscription(PaidSubscription::read(&fields)?),
+        _ => return Err(Invalid::new("kind", Rule::OneOf(KINDS))),
+    };
+    let key = match fields.optional_text("idempotencyKey")? {
+        None => fields.optional_text("key")?,
+        key => key,
+    };
+    let operation = || format!("event {name} {channel}");
+    let key = key.map(|key| IdempotencyKey::parse(operation(), &key, text)).transpose()?;
+    Ok(Reported { channel, kind, key })
+}

@@ -1,0 +1,181 @@
+//! A request's body, line by line, while it arrives: of what was not taken yet, no more than one line is held.
+
+use std::pin::Pin;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes, HttpBody};
+use domain::limits::BODY_BYTES_MAX;
+use domain::{Invalid, Rule};
+
+/// A line of a body.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Line {
+    /// Its number, from 1.
+    pub number: u64,
+    /// Its text; no text when it is not UTF-8, longer than a JSON body may be, or cut off.
+    pub text: Result<String, Invalid>,
+}
+
+/// The lines of a body that are not blank. They end with a line feed, with or without a carriage return before it.
+#[derive(Debug)]
+pub(super) struct Lines {
+    /// Gone once it has ended.
+    body: Option<Body>,
+    /// How long a peer may take to send the next part of its body.
+    deadline: Duration,
+    splitter: Splitter,
+}
+
+impl Lines {
+    pub fn new(body: Body, deadline: Duration) -> Self {
+        Self { body: Some(body), deadline, splitter: Splitter::default() }
+    }
+
+    /// Whether everything has come.
+    pub fn ended(&self) -> bool {
+        self.body.is_none()
+    }
+
+    /// Waits for the next part of the body and gives its lines to `each`. Whoever stops waiting loses nothing.
+    ///
+    /// A body that breaks off, or does not go on in time, ends with a line that is refused: what had come of it may not
+    /// be the whole of it.
+    pub async fn more(&mut self, each: impl FnMut(Line)) {
+        let Some(body) = &mut self.body else { return };
+        match tokio::time::timeout(self.deadline, next_chunk(body)).await {
+            Ok(Some(Ok(chunk))) => return self.splitter.split(&chunk, each),
+            Ok(None) => self.splitter.end(each),
+            Ok(Some(Err(_))) | Err(_) => self.splitter.cut(each),
+        }
+        self.body = None;
+    }
+}
+
+/// `None` at the end. Trailers say nothing.
+async fn next_chunk(body: &mut Body) -> Option<Result<Bytes, axum::Error>> {
+    let frame = std::future::poll_fn(|context| Pin::new(&mut *body).poll_frame(context)).await?;
+    Some(frame.map(|frame| frame.into_data().unwrap_or_default()))
+}
+
+/// Bytes in, lines out.
+#[derive(Debug, Default)]
+struct Splitter {
+    /// Lines that have ended.
+    ended: u64,
+    /// What has come of the next, up to two bytes more than it may have.
+    begun: Vec<u8>,
+}
+
+/// A line as long as a line may be, its carriage return, and the byte that shows that it is longer.
+const BEGUN_MAX: usize = BODY_BYTES_MAX + 2;
+
+impl Splitter {
+    fn split(&mut self, chunk: &[u8], mut each: impl FnMut(Line)) {
+        let mut parts = chunk.split(|byte| *byte == b'\n').peekable();
+        while let Some(part) = parts.next() {
+            let room = BEGUN_MAX - self.begun.len();
+            self.begun.extend_from_slice(&part[..part.len().min(room)]);
+            if parts.peek().is_some() {
+                self.end(&mut each);
+            }
+        }
+    }
+
+    /// The line is whole: its line feed has come, or the end of the body. One that never began is blank.
+    fn end(&mut self, mut each: impl FnMut(Line)) {
+        let mut bytes = std::mem::take(&mut self.begun);
+        if bytes.last() == Some(&b'\r') {
+            bytes.pop();
+        }
+        self.ended += 1;
+        if bytes.len() > BODY_BYTES_MAX || !bytes.trim_ascii().is_empty() {
+            let text = String::from_utf8(bytes).ok().filter(|text| text.len() <= BODY_BYTES_MAX);
+            each(Line { number: self.ended, text: text.ok_or(wrong()) });
+        }
+    }
+
+    fn cut(&mut self, mut each: impl FnMut(Line)) {
+        self.begun.clear();
+        self.ended += 1;
+        each(Line { number: self.ended, text: Err(wrong()) });
+    }
+}
+
+fn wrong() -> Invalid {
+    Invalid::new("body", Rule::Json)
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::{StreamExt, stream};
+
+    use super::*;
+
+    /// The lines of a body that comes in these chunks; `-` for one that is no text.
+    fn lines(chunks: &[&[u8]]) -> Vec<(u64, String)> {
+        let mut splitter = Splitter::default();
+        let mut lines = Vec::new();
+        let mut each = |line: Line| lines.push((line.number, line.text.unwrap_or("-".to_owned())));
+        for chunk in chunks {
+            splitter.split(chunk, &mut each);
+        }
+        splitter.end(&mut each);
+        lines
+    }
+
+    #[test]
+    fn lines_are_the_same_however_the_body_is_cut_into_chunks() {
+        let body = b"a\r\n\nb\n \t\r\n{\"c\":\r1}\n\xff\n\xea\xb0\x80\nlast";
+        let expected = [(1, "a"), (3, "b"), (5, "{\"c\":\r1}"), (6, "-"), (7, "가"), (8, "last")];
+        for size in 1..=body.len() {
+            let chunks: Vec<_> = body.chunks(size).collect();
+            let found = lines(&chunks);
+            assert_eq!(found, expected.map(|(number, text)| (number, text.to_owned())), "{size}");
+        }
+        assert_eq!(lines(&[]), []);
+        assert_eq!(lines(&[b"a\n"]), [(1, "a".to_owned())]);
+    }
+
+    #[test]
+    fn a_line_may_be_64_kib_long_and_one_that_is_longer_is_dropped_while_it_comes() {
+        let longest = "x".repeat(BODY_BYTES_MAX);
+        for (end, spare) in [("\n", 0), ("\r\n", 0), ("\n", 1), ("\r\n", 1), ("\n", 2), ("\r\n", 1_000_000)] {
+            let body = format!("{longest}{}{end}b", "x".repeat(spare));
+            let first = if spare == 0 { longest.clone() } else { "-".to_owned() };
+            for size in [1_000, 65_536, 2_000_000] {
+                let chunks: Vec<_> = body.as_bytes().chunks(size).collect();
+                assert_eq!(lines(&chunks), [(1, first.clone()), (2, "b".to_owned())], "{spare} {end:?}");
+            }
+        }
+        let mut splitter = Splitter::default();
+        for _ in 0..100 {
+            splitter.split(&[b' '; 10_000], |_| panic!("no line has ended"));
+        }
+        assert_eq!(splitter.begun.len(), BEGUN_MAX);
+        assert_eq!(lines(&[&[b' '; BODY_BYTES_MAX + 1]]), [(1, "-".to_owned())]);
+        assert_eq!(lines(&[&[b' '; BODY_BYTES_MAX]]), []);
+    }
+
+    #[tokio::test]
+    async fn a_body_that_does_not_go_on_ends_after_its_time() {
+        let sent = stream::iter([Ok::<_, std::io::Error>("whole\nbegun")]);
+        let body = Body::from_stream(sent.chain(stream::pending()));
+        let mut lines = Lines::new(body, Duration::from_millis(1));
+        let mut found = Vec::new();
+        while !lines.ended() {
+            lines.more(|line| found.push((line.number, line.text.ok()))).await;
+        }
+        assert_eq!(found, [(1, Some("whole".to_owned())), (2, None)]);
+    }
+
+    #[test]
+    fn what_had_come_of_a_line_that_breaks_off_is_refused() {
+        for (chunk, number) in [(&b""[..], 1), (b"a\n", 2), (b"a\nhalf", 2)] {
+            let mut splitter = Splitter::default();
+            let mut last = None;
+            splitter.split(chunk, |line| last = Some(line));
+            splitter.cut(|line| last = Some(line));
+            assert_eq!(last, Some(Line { number, text: Err(wrong()) }));
+        }
+    }
+}
