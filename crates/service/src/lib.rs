@@ -1,7 +1,7 @@
 //! One function per thing that can happen. Each loads the facts, asks the rule, writes, commits, and only then publishes.
 //!
 //! The edges (`web`, `gateway`, `jobs`) hold a [`Service`] and call these functions; they never see the store. One file a
-//! noun: [`applications`], [`channels`], [`sign_in`], [`tokens`], [`sessions`], [`subscriptions`], [`chats`], [`happenings`].
+//! noun: [`applications`], [`channels`], [`relations`], [`sign_in`], [`tokens`], [`sessions`], [`subscriptions`], [`chats`], [`happenings`].
 
 pub mod applications;
 pub mod channels;
@@ -14,6 +14,7 @@ pub mod housekeeping;
 pub mod idempotency;
 mod password;
 pub mod quotas;
+pub mod relations;
 pub mod sessions;
 pub mod sign_in;
 pub mod subscriptions;

@@ -9,6 +9,8 @@ pub mod chats;
 pub mod consents;
 pub mod idempotency;
 pub mod nodes;
+mod ranks;
+pub mod relations;
 pub mod sessions;
 pub mod subscriptions;
 pub mod sweeps;

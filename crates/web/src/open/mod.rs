@@ -2,5 +2,6 @@
 
 pub mod channels;
 pub mod chats;
+pub mod relations;
 pub mod sessions;
 pub mod users;
