@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::ChannelId;
+use crate::{ChannelId, Invalid, Rule, Timestamp};
 
 /// A channel, as the channel query answers it.
 #[derive(Clone, Debug)]
@@ -17,6 +17,69 @@ pub struct Channel {
     pub follower_count: i64,
     /// Whether it carries the platform's mark.
     pub verified_mark: bool,
+}
+
+/// Somebody with a role in a channel (spec section 2, "Channel manager").
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Manager {
+    /// Who.
+    pub channel_id: ChannelId,
+    /// That channel's name.
+    pub name: String,
+    /// The role.
+    pub role: UserRole,
+    /// Since when; the owner's is the channel's own beginning.
+    pub created_at: Timestamp,
+}
+
+/// A follower of a channel (spec section 2).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Follower {
+    /// Who.
+    pub channel_id: ChannelId,
+    /// That channel's name.
+    pub name: String,
+    /// Since when.
+    pub created_at: Timestamp,
+}
+
+/// A paying subscriber of a channel (spec section 2).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Subscriber {
+    /// Who.
+    pub channel_id: ChannelId,
+    /// That channel's name.
+    pub name: String,
+    /// Months subscribed.
+    pub month: i64,
+    /// 1 or 2.
+    pub tier_no: i64,
+    /// The day of the first subscription.
+    pub created_at: Timestamp,
+}
+
+/// How subscribers are ordered (spec 4.2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SubscriberSort {
+    /// The newest subscription first.
+    #[default]
+    Recent,
+    /// The longest subscription first.
+    Longer,
+}
+
+impl SubscriberSort {
+    /// Reads the value of `sort`.
+    ///
+    /// # Errors
+    /// `Invalid` for any but the two names.
+    pub fn parse(name: &str) -> Result<Self, Invalid> {
+        match name {
+            "RECENT" => Ok(Self::Recent),
+            "LONGER" => Ok(Self::Longer),
+            _ => Err(Invalid::new("sort", Rule::OneOf(&["RECENT", "LONGER"]))),
+        }
+    }
 }
 
 /// What somebody is in a channel (spec section 2, "Channel manager").
@@ -52,6 +115,16 @@ impl UserRole {
     pub fn from_name(name: &str) -> Option<Self> {
         Self::GIVEN.into_iter().find(|role| role.name() == name)
     }
+
+    /// Reads a role that is to be given away.
+    ///
+    /// # Errors
+    /// `Invalid` for any other than [`Self::GIVEN`].
+    pub fn parse_given(name: &str) -> Result<Self, Invalid> {
+        const NAMES: [&str; 3] =
+            [UserRole::GIVEN[0].name(), UserRole::GIVEN[1].name(), UserRole::GIVEN[2].name()];
+        Self::from_name(name).ok_or(Invalid::new("userRole", Rule::OneOf(&NAMES)))
+    }
 }
 
 /// `userRoleCode` of a CHAT event (spec section 2).
@@ -77,6 +150,30 @@ impl UserRoleCode {
             Some(UserRole::StreamingChannelManager) => Self::StreamingChannelManager,
             Some(UserRole::StreamingChatManager) => Self::StreamingChatManager,
             Some(UserRole::StreamingSettlementManager) | None => Self::CommonUser,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn roles_are_given_by_their_names_and_ownership_never() {
+        for role in UserRole::GIVEN {
+            assert_eq!(UserRole::parse_given(role.name()), Ok(role));
+        }
+        for name in ["STREAMING_CHANNEL_OWNER", "streaming_chat_manager", "", "OWNER"] {
+            assert!(UserRole::parse_given(name).is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn subscribers_have_two_orders() {
+        assert_eq!(SubscriberSort::parse("RECENT"), Ok(SubscriberSort::Recent));
+        assert_eq!(SubscriberSort::parse("LONGER"), Ok(SubscriberSort::Longer));
+        for name in ["", "recent", "LONGEST", "RECENT "] {
+            assert!(SubscriberSort::parse(name).is_err(), "{name}");
         }
     }
 }

@@ -78,6 +78,8 @@ pub enum Rule {
     Id,
     /// It must name a channel that exists.
     KnownChannel,
+    /// It must name another channel than the one that it is about.
+    OtherChannel,
     /// It must be an amount in won: digits only.
     Amount,
     /// It must be an RFC 3339 date.
@@ -151,6 +153,7 @@ impl Rule {
             Self::KnownReward => "캠페인에 있는 보상이어야 합니다.".into(),
             Self::Id => "영문자, 숫자, '-', '_', '.'로 된 1자 이상 64자 이하의 ID여야 합니다.".into(),
             Self::KnownChannel => "존재하는 채널이어야 합니다.".into(),
+            Self::OtherChannel => "다른 채널이어야 합니다.".into(),
             Self::Amount => "원 단위 금액을 나타내는 숫자 문자열이어야 합니다.".into(),
             Self::Date => "RFC 3339 형식의 날짜여야 합니다.".into(),
             Self::WebAddress => "http 또는 https 주소여야 합니다.".into(),
@@ -194,6 +197,7 @@ impl Rule {
             Self::KnownReward => "must name a reward of the campaign.".into(),
             Self::Id => "must be an id of 1 to 64 ASCII letters, digits, '-', '_' or '.'.".into(),
             Self::KnownChannel => "must name a channel that exists.".into(),
+            Self::OtherChannel => "must name another channel.".into(),
             Self::Amount => "must be an amount in won, written in digits.".into(),
             Self::Date => "must be an RFC 3339 date.".into(),
             Self::WebAddress => "must be an http or https address.".into(),

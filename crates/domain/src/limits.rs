@@ -52,6 +52,8 @@ pub const PAGE_MAX: i64 = i32::MAX as i64;
 pub const FOLLOWER_LIST_SIZE_DEFAULT: i64 = 30;
 /// Items of one page of followers and subscribers: most.
 pub const FOLLOWER_LIST_SIZE_MAX: i64 = 50;
+/// Managers of one channel, beside its owner (ours; their list has no pages).
+pub const MANAGERS_MAX: i64 = 1_000;
 /// Items of a category search: default.
 pub const CATEGORY_SEARCH_SIZE_DEFAULT: i64 = 20;
 /// Items of a category search: most.

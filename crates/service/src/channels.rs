@@ -1,6 +1,6 @@
 //! Channels and their people (spec 4.2; the platform API's channels).
 
-use domain::channel::{Channel, UserRole};
+use domain::channel::Channel;
 use domain::chat::check_web_address;
 use domain::limits::{CREDENTIAL_BYTES_MAX, NAME_CHARS_MAX};
 use domain::{ChannelId, Invalid, Refusal, Rule, invalid};
@@ -63,38 +63,6 @@ impl Service {
                 if let Some((login, hash)) = person {
                     tx.put_person(&channel.channel_id, &login, &hash).await.map_err(login_taken)?;
                 }
-                Ok(())
-            })
-        })
-        .await
-    }
-
-    /// Gives somebody a role in a channel.
-    ///
-    /// # Errors
-    /// [`Refusal::NotFound`] when either channel does not exist.
-    pub async fn put_manager(
-        &self,
-        channel: ChannelId,
-        manager: ChannelId,
-        role: UserRole,
-    ) -> Result<(), Error> {
-        let now = self.now();
-        self.write(move |tx| {
-            Box::pin(async move { tx.put_manager(&channel, &manager, role, now).await.map_err(not_found) })
-        })
-        .await
-    }
-
-    /// Lets one channel follow another.
-    ///
-    /// # Errors
-    /// [`Refusal::NotFound`] when either channel does not exist.
-    pub async fn follow(&self, channel: ChannelId, follower: ChannelId) -> Result<(), Error> {
-        let now = self.now();
-        self.write(move |tx| {
-            Box::pin(async move {
-                tx.follow(&channel, &follower, now).await.map_err(not_found)?;
                 Ok(())
             })
         })

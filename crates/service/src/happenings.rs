@@ -45,6 +45,8 @@ pub struct PaidSubscription {
     pub tier_name: String,
     /// Months subscribed.
     pub month: i64,
+    /// When it began, if not now. Of somebody who subscribes already, the first day stays.
+    pub created: Option<Timestamp>,
 }
 
 impl Service {
@@ -130,7 +132,7 @@ pub(crate) async fn subscribe_paid(
         tier_name: paid.tier_name,
         month: paid.month,
     };
-    tx.put_subscriber(&channel, &subscription, now).await.map_err(not_found)?;
+    tx.put_subscriber(&channel, &subscription, paid.created.unwrap_or(now)).await.map_err(not_found)?;
     Ok(event(channel, now, Happening::Subscription(subscription)))
 }
 

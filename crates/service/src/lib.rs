@@ -3,6 +3,7 @@
 //! The edges (`web`, `gateway`, `jobs`) hold a [`Service`] and call these functions; they never see the store. One file a
 //! noun: [`applications`], [`channels`], [`sign_in`], [`tokens`], [`sessions`], [`subscriptions`], [`chats`],
 //! [`chat_settings`], [`notices`], [`restrictions`], [`happenings`].
+//! noun: [`applications`], [`channels`], [`relations`], [`sign_in`], [`tokens`], [`sessions`], [`subscriptions`], [`chats`], [`happenings`].
 
 pub mod applications;
 pub mod bulk;
@@ -18,6 +19,7 @@ pub mod idempotency;
 pub mod notices;
 mod password;
 pub mod quotas;
+pub mod relations;
 pub mod restrictions;
 pub mod sessions;
 pub mod sign_in;

@@ -54,6 +54,12 @@ pub mod scope {
         Any = None;
         /// 유저 정보 조회
         UserRead = Some(Scope::UserRead);
+        /// 채널 관리자 조회
+        ManagerRead = Some(Scope::ManagerRead);
+        /// 채널 팔로워 조회
+        FollowerRead = Some(Scope::FollowerRead);
+        /// 채널 구독자 조회
+        SubscriberRead = Some(Scope::SubscriberRead);
         /// 채팅 메시지 조회
         ChatRead = Some(Scope::ChatRead);
         /// 채팅 메시지 쓰기

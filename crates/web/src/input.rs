@@ -8,7 +8,7 @@ use std::time::Duration;
 use axum::body::to_bytes;
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use domain::limits::{BODY_BYTES_MAX, PAGE_MAX};
-use domain::{Invalid, Rule};
+use domain::{Invalid, Rule, Timestamp};
 use http::request::Parts;
 use serde_json::{Map, Value};
 use service::Page;
@@ -41,6 +41,10 @@ pub trait Params: Sized {
 #[derive(Debug)]
 pub struct Json<T>(pub T);
 
+/// A JSON body that may be left out: nothing, or `null`, is an object without fields.
+#[derive(Debug)]
+pub struct OptionalJson<T>(pub T);
+
 /// A JSON body together with its bytes, for calls that may be repeated.
 #[derive(Debug)]
 pub struct JsonText<T>(pub T, pub String);
@@ -64,6 +68,16 @@ impl<T: Body> FromRequest<Web> for JsonText<T> {
     async fn from_request(request: Request, _: &Web) -> Result<Self, Failure> {
         let text = read_body(request.into_body()).await?;
         Ok(Self(T::read(&Fields::parse(&text)?)?, text))
+    }
+}
+
+impl<T: Body> FromRequest<Web> for OptionalJson<T> {
+    type Rejection = Failure;
+
+    async fn from_request(request: Request, _: &Web) -> Result<Self, Failure> {
+        let text = read_body(request.into_body()).await?;
+        let fields = if matches!(text.trim(), "" | "null") { "{}" } else { &text };
+        Ok(Self(T::read(&Fields::parse(fields)?)?))
     }
 }
 
@@ -121,6 +135,13 @@ impl Fields {
             Some(Value::String(text)) if !text.contains('\0') => Ok(Some(text.clone())),
             Some(_) => Err(Invalid::new(field, Rule::Text)),
         }
+    }
+
+    /// An RFC 3339 date that may be there.
+    pub fn optional_date(&self, field: &'static str) -> Result<Option<Timestamp>, Invalid> {
+        let text = self.optional_text(field)?;
+        let date = |text: String| Timestamp::parse_rfc3339(&text).ok_or(Invalid::new(field, Rule::Date));
+        text.map(date).transpose()
     }
 
     /// A list of texts; absent is empty.

@@ -5,7 +5,7 @@ use axum::routing::{get, post, put};
 
 use crate::auth::{sign_in, tokens};
 use crate::caller::scope;
-use crate::open::{channels, chat_settings, chats, restrictions, sessions, users};
+use crate::open::{channels, chat_settings, chats, relations, restrictions, sessions, users};
 use crate::platform;
 use crate::{Web, finish};
 
@@ -20,6 +20,9 @@ pub fn router(web: Web) -> Router {
         // 4.2 User and channel
         .route("/open/v1/users/me", get(users::me))
         .route("/open/v1/channels", get(channels::query))
+        .route("/open/v1/channels/streaming-roles", get(relations::streaming_roles))
+        .route("/open/v1/channels/followers", get(relations::followers))
+        .route("/open/v1/channels/subscribers", get(relations::subscribers))
         // 4.4 Chat
         .route("/open/v1/chats/send", post(chats::send))
         .route("/open/v1/chats/notice", post(chats::notice))
@@ -62,6 +65,14 @@ pub fn router(web: Web) -> Router {
         .route("/platform/v1/applications/{clientId}", put(platform::applications::put))
         .route("/platform/v1/applications/{clientId}/secrets", post(platform::applications::add_secret))
         .route("/platform/v1/channels/{channelId}", put(platform::channels::put))
+        .route(
+            "/platform/v1/channels/{channelId}/managers/{managerChannelId}",
+            put(platform::relations::put_manager).delete(platform::relations::delete_manager),
+        )
+        .route(
+            "/platform/v1/channels/{channelId}/followers/{followerChannelId}",
+            put(platform::relations::put_follower).delete(platform::relations::delete_follower),
+        )
         .route("/platform/v1/channels/{channelId}/chats", post(platform::happenings::chat))
         .route("/platform/v1/channels/{channelId}/donations", post(platform::happenings::donation))
         .route("/platform/v1/channels/{channelId}/subscriptions", post(platform::happenings::subscription))

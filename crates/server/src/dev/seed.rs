@@ -112,11 +112,12 @@ async fn plant_people(service: &Service) -> Result<(), Error> {
 
 async fn plant_bonds(service: &Service) -> Result<(), Error> {
     for (of, follower) in FOLLOWS {
-        service.follow(person(of), person(follower)).await?;
+        service.follow(person(of), person(follower), None).await?;
     }
     for (of, subscriber, tier_no, month) in SUBSCRIPTIONS {
         let tier_name = if tier_no == 1 { "팬" } else { "열혈팬" }.to_owned();
-        let paid = PaidSubscription { subscriber: person(subscriber), tier_no, tier_name, month };
+        let paid =
+            PaidSubscription { subscriber: person(subscriber), tier_no, tier_name, month, created: None };
         service.subscribe_paid(&person(of), paid, None).await?;
     }
     for (of, manager, role) in MANAGERS {

@@ -38,6 +38,12 @@ const fn endpoint(method: &'static str, path: &'static str, query: &'static str,
     Endpoint { method, path, query, mode, reads_body }
 }
 
+const fn bodiless(method: &'static str, path: &'static str, query: &'static str, mode: Mode) -> Endpoint {
+    Endpoint { method, path, query, mode, reads_body: false }
+}
+
+const MANAGER: &str = "/platform/v1/channels/{channelId}/managers/{managerChannelId}";
+const FOLLOWER: &str = "/platform/v1/channels/{channelId}/followers/{followerChannelId}";
 const SUBSCRIBE: &str = "sessionKey={sessionKey}";
 const RESTRICT: &str = "/open/v1/restrict-channels";
 const RESTRICT_TEMPORARILY: &str = "/open/v1/temporary-restrict-channels";
@@ -49,6 +55,9 @@ pub const ENDPOINTS: &[Endpoint] = &[
     endpoint("POST", "/auth/v1/revoke", "", Mode::Body),
     endpoint("GET", "/open/v1/users/me", "", Mode::User(Some(Scope::UserRead))),
     endpoint("GET", "/open/v1/channels", "channelIds=haneul", Mode::Client),
+    endpoint("GET", "/open/v1/channels/streaming-roles", "", Mode::User(Some(Scope::ManagerRead))),
+    endpoint("GET", "/open/v1/channels/followers", "page=0", Mode::User(Some(Scope::FollowerRead))),
+    endpoint("GET", "/open/v1/channels/subscribers", "sort=LONGER", Mode::User(Some(Scope::SubscriberRead))),
     endpoint("POST", "/open/v1/chats/send", "", Mode::User(Some(Scope::ChatWrite))),
     endpoint("POST", "/open/v1/chats/notice", "", Mode::User(Some(Scope::NoticeWrite))),
     endpoint("GET", "/open/v1/chats/settings", "", Mode::User(Some(Scope::ChatSettingRead))),
@@ -104,6 +113,11 @@ pub const ENDPOINTS: &[Endpoint] = &[
         reads_body: false,
     },
     endpoint("PUT", "/platform/v1/channels/{channelId}", "", Mode::Operator),
+    endpoint("PUT", MANAGER, "", Mode::Operator),
+    bodiless("DELETE", MANAGER, "", Mode::Operator),
+    // Its body may be left out.
+    bodiless("PUT", FOLLOWER, "", Mode::Operator),
+    bodiless("DELETE", FOLLOWER, "", Mode::Operator),
     endpoint("POST", "/platform/v1/channels/{channelId}/chats", "", Mode::Operator),
     endpoint("POST", "/platform/v1/channels/{channelId}/donations", "", Mode::Operator),
     endpoint("POST", "/platform/v1/channels/{channelId}/subscriptions", "", Mode::Operator),
@@ -122,6 +136,8 @@ impl Endpoint {
     pub fn path(&self) -> String {
         self.path
             .replace("{channelId}", "haneul")
+            .replace("{managerChannelId}", "byeol")
+            .replace("{followerChannelId}", "byeol")
             .replace("{clientId}", "bot")
             .replace("{organizationId}", "games")
     }
@@ -164,6 +180,7 @@ impl Endpoint {
                 "scopes": domain::ScopeSet::of_users().iter().map(Scope::name).collect::<Vec<_>>(),
             }),
             "/platform/v1/channels/{channelId}" => json!({ "channelName": "하늘 🚀" }),
+            MANAGER if self.reads_body => json!({ "userRole": "STREAMING_CHAT_MANAGER" }),
             "/platform/v1/channels/{channelId}/chats" => {
                 json!({ "senderChannelId": "byeol", "message": "안녕" })
             }

@@ -11,6 +11,7 @@ mod command_line;
 mod conventions;
 mod durability;
 mod endpoints;
+mod lists;
 mod platform;
 mod process;
 mod profiles;

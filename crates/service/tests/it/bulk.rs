@@ -25,7 +25,13 @@ fn chat(channel: &str, sender: &str, text: impl Into<String>) -> Reported {
 }
 
 fn paid(channel: &str, subscriber: &str) -> Reported {
-    let paid = PaidSubscription { subscriber: id(subscriber), tier_no: 1, tier_name: "팬".into(), month: 1 };
+    let paid = PaidSubscription {
+        subscriber: id(subscriber),
+        tier_no: 1,
+        tier_name: "팬".into(),
+        month: 1,
+        created: None,
+    };
     Reported { channel: id(channel), kind: Kind::Subscription(paid), key: None }
 }
 

@@ -40,7 +40,13 @@ fn donation(donator: Option<&ChannelId>) -> Donation {
 }
 
 fn paid(subscriber: &ChannelId, month: i64) -> PaidSubscription {
-    PaidSubscription { subscriber: subscriber.clone(), tier_no: 2, tier_name: "별".into(), month }
+    PaidSubscription {
+        subscriber: subscriber.clone(),
+        tier_no: 2,
+        tier_name: "별".into(),
+        month,
+        created: None,
+    }
 }
 
 async fn post(

@@ -1,9 +1,9 @@
-//! Chat messages, donations and paid subscriptions, as they happen on channels.
+//! Chat messages and donations, as they happen on channels.
 
 use std::ops::Range;
 
 use domain::chat::MessageText;
-use domain::event::{ChatHappening, DonationHappening, SubscriptionHappening};
+use domain::event::{ChatHappening, DonationHappening};
 use domain::{ChannelId, MessageId, Timestamp};
 
 use crate::{StoreError, Tx, params};
@@ -33,12 +33,6 @@ const INSERT_DONATION: &str = "
     INSERT INTO donations
         (donation_id, channel_id, donator_channel_id, donation_type, pay_amount, donation_text, emojis, created_at)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
-
-const PUT_SUBSCRIBER: &str = "
-    INSERT INTO subscribers (channel_id, subscriber_channel_id, tier_no, tier_name, month, created_at)
-    VALUES ($1, $2, $3, $4, $5, $6)
-    ON CONFLICT (channel_id, subscriber_channel_id) DO UPDATE SET
-        tier_no = excluded.tier_no, tier_name = excluded.tier_name, month = excluded.month";
 
 impl Tx {
     /// Records a chat message. `emojis` is the map as JSON.
@@ -111,28 +105,6 @@ impl Tx {
                 &donation.pay_amount,
                 &donation.donation_text,
                 emojis,
-                now
-            ],
-        )
-        .await?;
-        Ok(())
-    }
-
-    /// Records that somebody subscribes to a channel; a subscriber stays one row and keeps the day of the first time.
-    pub async fn put_subscriber(
-        &mut self,
-        channel: &ChannelId,
-        subscription: &SubscriptionHappening,
-        now: Timestamp,
-    ) -> Result<(), StoreError> {
-        self.execute(
-            PUT_SUBSCRIBER,
-            params![
-                channel,
-                &subscription.subscriber_channel_id,
-                subscription.tier_no,
-                &subscription.tier_name,
-                subscription.month,
                 now
             ],
         )

@@ -10,6 +10,8 @@ pub mod chats;
 pub mod consents;
 pub mod idempotency;
 pub mod nodes;
+mod ranks;
+pub mod relations;
 pub mod restrictions;
 pub mod sessions;
 pub mod subscriptions;

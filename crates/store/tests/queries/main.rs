@@ -4,6 +4,7 @@
 
 mod chat;
 mod credentials;
+mod lists;
 mod nouns;
 mod restrictions;
 mod sessions;

@@ -7,6 +7,7 @@ use domain::event::{ChatHappening, DonationHappening, SubscriptionHappening};
 use domain::limits::CHANNEL_IDS_MAX;
 use domain::{MessageId, Scope, ScopeSet};
 use store::queries::channels::ChannelRecord;
+use store::queries::relations::Followed;
 use store::queries::world::{CategoryRecord, LiveRecord};
 use store::{StoreError, params};
 
@@ -224,9 +225,9 @@ async fn a_speaker_has_the_role_that_this_channel_gave() {
 async fn a_follow_counts_once() {
     in_seeded(|tx| {
         Box::pin(async move {
-            assert!(tx.follow(&channel("a"), &channel("b"), at(1)).await?);
-            assert!(!tx.follow(&channel("a"), &channel("b"), at(2)).await?);
-            assert!(tx.follow(&channel("a"), &channel("c"), at(3)).await?);
+            assert_eq!(tx.follow(&channel("a"), &channel("b"), at(1)).await?, Followed::New);
+            assert_eq!(tx.follow(&channel("a"), &channel("b"), at(2)).await?, Followed::Since(at(1)));
+            assert_eq!(tx.follow(&channel("a"), &channel("c"), at(3)).await?, Followed::New);
             // Replacing a channel forgets none of it.
             tx.put_channel(&record("a"), at(4)).await?;
             let counts = [("a", 2), ("b", 0)];

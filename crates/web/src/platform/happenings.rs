@@ -95,6 +95,7 @@ impl Body for PaidSubscription {
             tier_no: fields.integer("tierNo", TIERS.0, TIERS.1)?,
             tier_name: fields.text("tierName")?,
             month: fields.integer("month", 0, MONTHS_MAX)?,
+            created: fields.optional_date("createdDate")?,
         })
     }
 }

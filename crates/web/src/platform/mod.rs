@@ -6,6 +6,7 @@ pub mod channels;
 pub mod events;
 pub mod happenings;
 mod lines;
+pub mod relations;
 
 use axum::extract::{FromRequestParts, RawPathParams};
 use domain::{ChannelId, Refusal};
@@ -38,6 +39,27 @@ impl FromRequestParts<Web> for ChannelPath {
     async fn from_request_parts(parts: &mut Parts, web: &Web) -> Result<Self, Failure> {
         let PathId(id) = PathId::from_request_parts(parts, web).await?;
         Ok(Self(ChannelId::parse("channelId", &id)?))
+    }
+}
+
+/// `{channelId}` and the id of the other channel that stands behind it in the path.
+#[derive(Debug)]
+pub struct ChannelPairPath(pub ChannelId, pub ChannelId);
+
+impl FromRequestParts<Web> for ChannelPairPath {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Web) -> Result<Self, Failure> {
+        const FIELDS: [&str; 3] = ["channelId", "managerChannelId", "followerChannelId"];
+        let raw = RawPathParams::from_request_parts(parts, &()).await.map_err(|_| Refusal::NotFound)?;
+        let mut ids = raw.iter().map(|(name, id)| {
+            let field = FIELDS.into_iter().find(|field| *field == name).unwrap_or(FIELDS[0]);
+            ChannelId::parse(field, id)
+        });
+        match (ids.next(), ids.next()) {
+            (Some(channel), Some(other)) => Ok(Self(channel?, other?)),
+            _ => Err(Refusal::NotFound.into()),
+        }
     }
 }
 

@@ -1,0 +1,153 @@
+//! Who follows, subscribes to and helps to run a channel (spec 4.2; the platform API's managers and followers).
+
+use domain::channel::{Follower, Manager, Subscriber, SubscriberSort, UserRole};
+use domain::limits::MANAGERS_MAX;
+use domain::{ChannelId, Invalid, Refusal, Rule, Timestamp};
+use store::Tx;
+use store::queries::relations::Followed;
+
+use crate::{Error, Page, Service};
+
+/// A page of a list and, where it was asked for, the number of items on all pages.
+#[derive(Debug)]
+pub struct Listed<T> {
+    /// The page.
+    pub items: Vec<T>,
+    /// Items on all pages.
+    pub total: Option<i64>,
+}
+
+impl Service {
+    /// The owner of a channel, then its managers by the day of their first role.
+    pub async fn managers(&self, channel: ChannelId) -> Result<Vec<Manager>, Error> {
+        self.read(move |tx| Box::pin(async move { Ok(tx.managers(&channel).await?) })).await
+    }
+
+    /// Gives somebody a role in a channel; the day of the first role stays.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`] when either channel does not exist; `Invalid` for the channel itself, and beyond
+    /// [`MANAGERS_MAX`] managers.
+    pub async fn put_manager(
+        &self,
+        channel: ChannelId,
+        manager: ChannelId,
+        role: UserRole,
+    ) -> Result<(), Error> {
+        differ("managerChannelId", &channel, &manager)?;
+        let now = self.now();
+        self.write(move |tx| {
+            Box::pin(async move {
+                tx.lock_channel(&channel).await?;
+                both_exist(tx, &channel, &manager).await?;
+                if tx.count_other_managers(&channel, &manager).await? >= MANAGERS_MAX {
+                    let rule = Rule::Items { min: 0, max: MANAGERS_MAX as usize };
+                    return Err(Invalid::new("managerChannelId", rule).into());
+                }
+                Ok(tx.put_manager(&channel, &manager, role, now).await?)
+            })
+        })
+        .await
+    }
+
+    /// Takes somebody's role in a channel, if there is one.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`] when either channel does not exist.
+    pub async fn delete_manager(&self, channel: ChannelId, manager: ChannelId) -> Result<(), Error> {
+        self.write(move |tx| {
+            Box::pin(async move {
+                both_exist(tx, &channel, &manager).await?;
+                tx.delete_manager(&channel, &manager).await?;
+                Ok(())
+            })
+        })
+        .await
+    }
+
+    /// Lets one channel follow another, since `created` or since now. Of a follow that is there already, `created` moves
+    /// the day.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`] when either channel does not exist; `Invalid` for a channel that follows itself.
+    pub async fn follow(
+        &self,
+        channel: ChannelId,
+        follower: ChannelId,
+        created: Option<Timestamp>,
+    ) -> Result<(), Error> {
+        differ("followerChannelId", &channel, &follower)?;
+        let now = self.now();
+        self.write(move |tx| {
+            Box::pin(async move {
+                both_exist(tx, &channel, &follower).await?;
+                let followed = tx.follow(&channel, &follower, created.unwrap_or(now)).await?;
+                if let (Followed::Since(since), Some(created)) = (followed, created)
+                    && since != created
+                {
+                    tx.move_follow(&channel, &follower, created).await?;
+                }
+                Ok(())
+            })
+        })
+        .await
+    }
+
+    /// Ends a follow, if there is one.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`] when either channel does not exist.
+    pub async fn unfollow(&self, channel: ChannelId, follower: ChannelId) -> Result<(), Error> {
+        self.write(move |tx| {
+            Box::pin(async move {
+                both_exist(tx, &channel, &follower).await?;
+                tx.unfollow(&channel, &follower).await?;
+                Ok(())
+            })
+        })
+        .await
+    }
+
+    /// One page of a channel's followers, the newest first, ties by id. `counted` asks for the number of all of them too.
+    pub async fn followers(
+        &self,
+        channel: ChannelId,
+        page: Page,
+        counted: bool,
+    ) -> Result<Listed<Follower>, Error> {
+        self.read(move |tx| {
+            Box::pin(async move {
+                let items = tx.followers(&channel, page).await?;
+                let total = if counted { Some(tx.count_followers(&channel).await?) } else { None };
+                Ok(Listed { items, total })
+            })
+        })
+        .await
+    }
+
+    /// One page of a channel's subscribers in an order, ties by id. `counted` asks for the number of all of them too.
+    pub async fn subscribers(
+        &self,
+        channel: ChannelId,
+        sort: SubscriberSort,
+        page: Page,
+        counted: bool,
+    ) -> Result<Listed<Subscriber>, Error> {
+        self.read(move |tx| {
+            Box::pin(async move {
+                let items = tx.subscribers(&channel, sort, page).await?;
+                let total = if counted { Some(tx.count_subscribers(&channel).await?) } else { None };
+                Ok(Listed { items, total })
+            })
+        })
+        .await
+    }
+}
+
+fn differ(field: &'static str, channel: &ChannelId, other: &ChannelId) -> Result<(), Invalid> {
+    if channel == other { Err(Invalid::new(field, Rule::OtherChannel)) } else { Ok(()) }
+}
+
+async fn both_exist(tx: &mut Tx, channel: &ChannelId, other: &ChannelId) -> Result<(), Error> {
+    tx.speaker(channel, other).await?.map(drop).ok_or_else(|| Refusal::NotFound.into())
+}

@@ -1,0 +1,325 @@
+//! Places in long lists. A page that begins behind half a million rows must not cost half a million rows, so each list
+//! keeps count of its rows in blocks, like a B-tree that knows how much stands below each branch (`list_blocks`).
+//!
+//! Three levels: blocks of rows, blocks of blocks, blocks of those. A row that comes or goes changes one count a level. A
+//! block that is too full is split in two; one that has run empty is merged into the one before it. To find a place, the
+//! counts are added up from the top: some dozens of index entries, wherever the place is, and whatever the rows' dates
+//! are. All of it happens under the channel's lock ([`Tx::lock_channel`]).
+
+use domain::ChannelId;
+#[cfg(test)]
+use domain::limits::FOLLOWER_LIST_SIZE_MAX;
+
+use crate::{Row, StoreError, Tx, params};
+
+/// The most items of a block, by level from the bottom. Each level has 32 times the one below.
+const BLOCK_ITEMS_MAX: [i64; 3] = [128, 4_096, 131_072];
+
+/// Where the first block of a list begins: before every row. As in the migration, and one more than the smallest number,
+/// which PostgreSQL cannot spell.
+const BEFORE_ALL: i64 = -9_223_372_036_854_775_807;
+
+/// Finds the block of rows (`leaf`) that holds place `$2` of a list of channel `$1`. On each level it adds up the blocks
+/// from where the block above begins; the sums come in the order of the index, so that the first hit ends the search.
+///
+/// `|| ''` takes the column's type from the comparison's other side, without which SQLite would not search by it.
+macro_rules! leaf_sql {
+    ($list:literal) => {
+        concat!(
+            "WITH top AS MATERIALIZED (
+                SELECT first_rank, first_id || '' AS first_id, before FROM (
+                    SELECT first_rank, first_id, items, CAST(SUM(items) OVER (
+                        ORDER BY first_rank, first_id ROWS UNBOUNDED PRECEDING) AS BIGINT) - items AS before
+                    FROM list_blocks WHERE channel_id = $1 AND list = '", $list, "' AND level = 3
+                ) b WHERE before <= $2 AND $2 < before + items LIMIT 1
+            ), middle AS MATERIALIZED (
+                SELECT first_rank, first_id || '' AS first_id, before FROM (
+                    SELECT first_rank, first_id, items, (SELECT before FROM top) + CAST(SUM(items) OVER (
+                        ORDER BY first_rank, first_id ROWS UNBOUNDED PRECEDING) AS BIGINT) - items AS before
+                    FROM list_blocks WHERE channel_id = $1 AND list = '", $list, "' AND level = 2
+                    AND (first_rank, first_id) >= ((SELECT first_rank FROM top), (SELECT first_id FROM top))
+                ) b WHERE before <= $2 AND $2 < before + items LIMIT 1
+            ), leaf AS MATERIALIZED (
+                SELECT first_rank, first_id || '' AS first_id, before FROM (
+                    SELECT first_rank, first_id, items, (SELECT before FROM middle) + CAST(SUM(items) OVER (
+                        ORDER BY first_rank, first_id ROWS UNBOUNDED PRECEDING) AS BIGINT) - items AS before
+                    FROM list_blocks WHERE channel_id = $1 AND list = '", $list, "' AND level = 1
+                    AND (first_rank, first_id) >= ((SELECT first_rank FROM middle), (SELECT first_id FROM middle))
+                ) b WHERE before <= $2 AND $2 < before + items LIMIT 1
+            )"
+        )
+    };
+}
+
+/// The page (`p`: `rank`, `id`) of `$3` rows that begins at place `$2` of a list of channel `$1`, inside a statement that
+/// selects from it. The inner limit is the most that a block and a page can be; a constant, so that PostgreSQL, which
+/// cannot guess where the block begins, knows that an index scan is right.
+macro_rules! page_sql {
+    ($list:literal, $table:literal, $rank:literal, $id:literal, $select:literal, $joined:literal) => {
+        concat!(
+            $crate::queries::ranks::leaf_sql!($list),
+            " SELECT ",
+            $select,
+            " FROM (
+                SELECT rank, id FROM (
+                    SELECT ",
+            $rank,
+            " AS rank, ",
+            $id,
+            " AS id FROM ",
+            $table,
+            "
+                    WHERE channel_id = $1 AND (",
+            $rank,
+            ", ",
+            $id,
+            ")
+                        >= ((SELECT first_rank FROM leaf), (SELECT first_id FROM leaf))
+                    ORDER BY ",
+            $rank,
+            ", ",
+            $id,
+            " LIMIT 178
+                ) block ORDER BY rank, id LIMIT $3 OFFSET COALESCE($2 - (SELECT before FROM leaf), 0)
+            ) p ",
+            $joined,
+            " ORDER BY p.rank, p.id"
+        )
+    };
+}
+pub(super) use {leaf_sql, page_sql};
+
+/// A block's first place if it is to begin so many rows behind `($2, $3)`.
+macro_rules! row_at_sql {
+    ($table:literal, $rank:literal, $id:literal) => {
+        concat!(
+            "SELECT ",
+            $rank,
+            ", ",
+            $id,
+            " FROM ",
+            $table,
+            " WHERE channel_id = $1 AND (",
+            $rank,
+            ", ",
+            $id,
+            ") >= ($2, $3) ORDER BY ",
+            $rank,
+            ", ",
+            $id,
+            " LIMIT 1 OFFSET $4"
+        )
+    };
+}
+const FOLLOWER_AT: &str = row_at_sql!("followers", "newest_rank", "follower_channel_id");
+const NEWEST_SUBSCRIBER_AT: &str = row_at_sql!("subscribers", "newest_rank", "subscriber_channel_id");
+const LONGEST_SUBSCRIBER_AT: &str = row_at_sql!("subscribers", "longest_rank", "subscriber_channel_id");
+
+/// The block of each level that holds a place is the last one that does not begin behind it.
+macro_rules! block_of_sql {
+    ($level:literal) => {
+        concat!(
+            "SELECT level, first_rank, first_id FROM (
+                SELECT level, first_rank, first_id FROM list_blocks
+                WHERE channel_id = $1 AND list = $2 AND level = ",
+            $level,
+            " AND (first_rank, first_id) <= ($3, $4)
+                ORDER BY first_rank DESC, first_id DESC LIMIT 1
+            ) level_",
+            $level
+        )
+    };
+}
+const COUNT: &str = concat!(
+    "UPDATE list_blocks SET items = items + $5
+     WHERE channel_id = $1 AND list = $2 AND (level, first_rank, first_id) IN (",
+    block_of_sql!("1"),
+    " UNION ALL ",
+    block_of_sql!("2"),
+    " UNION ALL ",
+    block_of_sql!("3"),
+    ") RETURNING level, first_rank, first_id, items"
+);
+
+const INSERT_FIRST: &str = "
+    INSERT INTO list_blocks (channel_id, list, level, first_rank, first_id, items)
+    VALUES ($1, $2, 1, $3, '', 1), ($1, $2, 2, $3, '', 1), ($1, $2, 3, $3, '', 1)";
+
+/// Any block of the level below that begins in the second half of `$7` items will do to split at; the first one that
+/// comes is the nearest to the middle.
+const LOWER_BLOCK_AT: &str = "
+    SELECT first_rank, first_id, before FROM (
+        SELECT first_rank, first_id, CAST(SUM(items) OVER (
+            ORDER BY first_rank, first_id ROWS UNBOUNDED PRECEDING) AS BIGINT) - items AS before
+        FROM list_blocks
+        WHERE channel_id = $1 AND list = $2 AND level = $3 AND (first_rank, first_id) >= ($4, $5)
+    ) b WHERE before >= $6 AND before < $7 LIMIT 1";
+
+const INSERT_BLOCK: &str = "
+    INSERT INTO list_blocks (channel_id, list, level, first_rank, first_id, items) VALUES ($1, $2, $3, $4, $5, $6)";
+
+const SHRINK_BLOCK: &str = "
+    UPDATE list_blocks SET items = $6
+    WHERE channel_id = $1 AND list = $2 AND level = $3 AND first_rank = $4 AND first_id = $5";
+
+/// The block and all below that begin where it begins.
+const DELETE_BLOCK: &str = "
+    DELETE FROM list_blocks
+    WHERE channel_id = $1 AND list = $2 AND level IN (1, 2, 3) AND level <= $3 AND first_rank = $4 AND first_id = $5";
+
+const COUNT_LISTED: &str = "
+    SELECT CAST(COALESCE(SUM(items), 0) AS BIGINT) FROM list_blocks
+    WHERE channel_id = $1 AND list = $2 AND level = 3";
+
+/// A list of a channel, in one order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum List {
+    /// Followers, the newest first.
+    Followers,
+    /// Subscribers, the newest first.
+    NewestSubscribers,
+    /// Subscribers, those of the most months first.
+    LongestSubscribers,
+}
+
+impl List {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Followers => "FOLLOWERS",
+            Self::NewestSubscribers => "SUBSCRIBERS_NEWEST",
+            Self::LongestSubscribers => "SUBSCRIBERS_LONGEST",
+        }
+    }
+
+    fn row_at(self) -> &'static str {
+        match self {
+            Self::Followers => FOLLOWER_AT,
+            Self::NewestSubscribers => NEWEST_SUBSCRIBER_AT,
+            Self::LongestSubscribers => LONGEST_SUBSCRIBER_AT,
+        }
+    }
+}
+
+/// A block, after a count of it was changed.
+#[derive(Debug, PartialEq, Eq)]
+struct Block {
+    level: i64,
+    first: (i64, String),
+    items: i64,
+}
+
+impl Block {
+    fn read(row: &Row) -> Result<Self, StoreError> {
+        Ok(Self { level: row.get(0)?, first: (row.get(1)?, row.get(2)?), items: row.get(3)? })
+    }
+
+    fn is_too_full(&self) -> bool {
+        let max = usize::try_from(self.level - 1).ok().and_then(|level| BLOCK_ITEMS_MAX.get(level));
+        max.is_some_and(|max| self.items > *max)
+    }
+
+    fn begins_its_list(&self) -> bool {
+        self.first.0 == BEFORE_ALL
+    }
+}
+
+impl Tx {
+    /// Counts a row that was put into its list at `(rank, id)`.
+    pub(super) async fn enter_list(
+        &mut self,
+        list: List,
+        channel: &ChannelId,
+        rank: i64,
+        id: &ChannelId,
+    ) -> Result<(), StoreError> {
+        let blocks = self.count_at(list, channel, rank, id, 1).await?;
+        if blocks.is_empty() {
+            self.execute(INSERT_FIRST, params![channel, list.name(), BEFORE_ALL]).await?;
+        }
+        // From the bottom, because a block is split where one below it begins.
+        for block in blocks.iter().filter(|block| block.is_too_full()) {
+            self.split(list, channel, block).await?;
+        }
+        Ok(())
+    }
+
+    /// Counts a row out that was taken from its list at `(rank, id)`.
+    pub(super) async fn leave_list(
+        &mut self,
+        list: List,
+        channel: &ChannelId,
+        rank: i64,
+        id: &ChannelId,
+    ) -> Result<(), StoreError> {
+        let blocks = self.count_at(list, channel, rank, id, -1).await?;
+        for (index, block) in blocks.iter().enumerate() {
+            // A block that a higher one begins with stays as long as that one.
+            let begins_higher = blocks.get(index + 1).is_some_and(|higher| higher.first == block.first);
+            if block.items == 0 && !block.begins_its_list() && !begins_higher {
+                let (rank, id) = &block.first;
+                self.execute(DELETE_BLOCK, params![channel, list.name(), block.level, *rank, id]).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// How many rows a list has.
+    pub(super) async fn count_listed(&mut self, list: List, channel: &ChannelId) -> Result<i64, StoreError> {
+        self.query_one(COUNT_LISTED, params![channel, list.name()]).await?.get(0)
+    }
+
+    /// The blocks that hold a place, from the bottom, counted up or down.
+    async fn count_at(
+        &mut self,
+        list: List,
+        channel: &ChannelId,
+        rank: i64,
+        id: &ChannelId,
+        change: i64,
+    ) -> Result<Vec<Block>, StoreError> {
+        let rows = self.query(COUNT, params![channel, list.name(), rank, id, change]).await?;
+        let mut blocks = rows.iter().map(Block::read).collect::<Result<Vec<_>, _>>()?;
+        blocks.sort_by_key(|block| block.level);
+        Ok(blocks)
+    }
+
+    /// Splits a block into halves, or as near to that as the blocks below it allow.
+    async fn split(&mut self, list: List, channel: &ChannelId, block: &Block) -> Result<(), StoreError> {
+        let Block { level, first: (rank, id), items } = block;
+        let half = items / 2;
+        let row = if *level == 1 {
+            self.query_one(list.row_at(), params![channel, *rank, id, half]).await?
+        } else {
+            let place = params![channel, list.name(), level - 1, *rank, id, half, *items];
+            self.query_one(LOWER_BLOCK_AT, place).await?
+        };
+        let (at, kept) =
+            ((row.get::<i64>(0)?, row.get::<&str>(1)?), if *level == 1 { half } else { row.get(2)? });
+        self.execute(SHRINK_BLOCK, params![channel, list.name(), *level, *rank, id, kept]).await?;
+        let new = params![channel, list.name(), *level, at.0, at.1, items - kept];
+        self.execute(INSERT_BLOCK, new).await?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pages_statement_reads_no_more_than_a_block_and_a_page() {
+        let page = page_sql!("FOLLOWERS", "followers", "newest_rank", "follower_channel_id", "id", "");
+        let limit = format!("LIMIT {}\n", BLOCK_ITEMS_MAX[0] + FOLLOWER_LIST_SIZE_MAX);
+        assert!(page.contains(&limit), "{limit}: {page}");
+    }
+
+    #[test]
+    fn the_migration_begins_lists_as_the_program_does_and_makes_half_full_blocks() {
+        let migration = include_str!("../../migrations/0002_lists.sql");
+        assert!(migration.contains(&format!("{BEFORE_ALL} ELSE")));
+        for (level, max) in (1..).zip(BLOCK_ITEMS_MAX) {
+            assert!(migration.contains(&format!("SELECT {level}, {}", max / 2)) || level == 1);
+        }
+        assert!(migration.contains(&format!("SELECT 1 AS level, {} AS size", BLOCK_ITEMS_MAX[0] / 2)));
+    }
+}

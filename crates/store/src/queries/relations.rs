@@ -1,0 +1,292 @@
+//! Who follows, subscribes to and helps to run a channel (spec 2, 4.2).
+//!
+//! What changes a list locks the channel's row first, so that rows, counts and blocks of the list change together and one
+//! after the other.
+
+use domain::channel::{Follower, Manager, Subscriber, SubscriberSort, UserRole};
+use domain::event::SubscriptionHappening;
+use domain::{ChannelId, Timestamp};
+
+use crate::queries::ranks::{List, page_sql};
+use crate::queries::sessions::Page;
+use crate::{Row, StoreError, Tx, params};
+
+const LOCK_CHANNEL: &str = "UPDATE channels SET follower_count = follower_count WHERE channel_id = $1";
+
+const PUT_MANAGER: &str = "
+    INSERT INTO managers (channel_id, manager_channel_id, user_role, created_at) VALUES ($1, $2, $3, $4)
+    ON CONFLICT (channel_id, manager_channel_id) DO UPDATE SET user_role = excluded.user_role";
+
+const COUNT_OTHER_MANAGERS: &str =
+    "SELECT COUNT(*) FROM managers WHERE channel_id = $1 AND manager_channel_id <> $2";
+
+const DELETE_MANAGER: &str = "DELETE FROM managers WHERE channel_id = $1 AND manager_channel_id = $2";
+
+/// The owner is the row without a role.
+const MANAGERS: &str = "
+    SELECT id, name, user_role, created_at FROM (
+        SELECT 0 AS place, channel_id AS id, channel_name AS name, CAST(NULL AS TEXT) AS user_role, created_at
+        FROM channels WHERE channel_id = $1
+        UNION ALL
+        SELECT 1, c.channel_id, c.channel_name, m.user_role, m.created_at
+        FROM managers m JOIN channels c ON c.channel_id = m.manager_channel_id WHERE m.channel_id = $1
+    ) roles ORDER BY place, created_at, id";
+
+const INSERT_FOLLOWER: &str = "
+    INSERT INTO followers (channel_id, follower_channel_id, created_at, newest_rank)
+    VALUES ($1, $2, $3, -CAST($3 AS BIGINT)) ON CONFLICT (channel_id, follower_channel_id) DO NOTHING";
+
+const COUNT_FOLLOWER: &str = "UPDATE channels SET follower_count = follower_count + $2 WHERE channel_id = $1";
+
+const FOLLOWED_AT: &str =
+    "SELECT created_at FROM followers WHERE channel_id = $1 AND follower_channel_id = $2";
+
+const SET_FOLLOWED_AT: &str = "
+    UPDATE followers SET created_at = $3, newest_rank = -CAST($3 AS BIGINT)
+    WHERE channel_id = $1 AND follower_channel_id = $2";
+
+const DELETE_FOLLOWER: &str = "
+    DELETE FROM followers WHERE channel_id = $1 AND follower_channel_id = $2 RETURNING created_at";
+
+const FOLLOWERS: &str = page_sql!(
+    "FOLLOWERS",
+    "followers",
+    "newest_rank",
+    "follower_channel_id",
+    "p.id, c.channel_name, -p.rank",
+    "JOIN channels c ON c.channel_id = p.id"
+);
+
+const SUBSCRIPTION_OF: &str =
+    "SELECT created_at, month FROM subscribers WHERE channel_id = $1 AND subscriber_channel_id = $2";
+
+const INSERT_SUBSCRIBER: &str = "
+    INSERT INTO subscribers
+        (channel_id, subscriber_channel_id, tier_no, tier_name, month, created_at, newest_rank, longest_rank)
+    VALUES ($1, $2, $3, $4, $5, $6, -CAST($6 AS BIGINT), -CAST($5 AS BIGINT))";
+
+const UPDATE_SUBSCRIBER: &str = "
+    UPDATE subscribers SET tier_no = $3, tier_name = $4, month = $5, longest_rank = -CAST($5 AS BIGINT)
+    WHERE channel_id = $1 AND subscriber_channel_id = $2";
+
+const DELETE_SUBSCRIBER: &str = "
+    DELETE FROM subscribers WHERE channel_id = $1 AND subscriber_channel_id = $2 RETURNING created_at, month";
+
+macro_rules! subscribers_sql {
+    ($list:literal, $rank:literal) => {
+        page_sql!(
+            $list,
+            "subscribers",
+            $rank,
+            "subscriber_channel_id",
+            "p.id, c.channel_name, s.month, s.tier_no, s.created_at",
+            "JOIN subscribers s ON s.channel_id = $1 AND s.subscriber_channel_id = p.id
+             JOIN channels c ON c.channel_id = p.id"
+        )
+    };
+}
+const NEWEST_SUBSCRIBERS: &str = subscribers_sql!("SUBSCRIBERS_NEWEST", "newest_rank");
+const LONGEST_SUBSCRIBERS: &str = subscribers_sql!("SUBSCRIBERS_LONGEST", "longest_rank");
+
+/// What came of a follow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Followed {
+    /// A new follower.
+    New,
+    /// It followed already, since then.
+    Since(Timestamp),
+}
+
+impl Tx {
+    /// Lets what concerns this channel's lists happen one after the other: `false` when there is no such channel.
+    pub async fn lock_channel(&mut self, channel: &ChannelId) -> Result<bool, StoreError> {
+        Ok(self.execute(LOCK_CHANNEL, params![channel]).await? > 0)
+    }
+
+    /// Gives somebody a role in a channel. A later role keeps the day of the first.
+    pub async fn put_manager(
+        &mut self,
+        channel: &ChannelId,
+        manager: &ChannelId,
+        role: UserRole,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        self.execute(PUT_MANAGER, params![channel, manager, role.name(), now]).await?;
+        Ok(())
+    }
+
+    /// How many managers a channel has beside this one.
+    pub async fn count_other_managers(
+        &mut self,
+        channel: &ChannelId,
+        manager: &ChannelId,
+    ) -> Result<i64, StoreError> {
+        self.query_one(COUNT_OTHER_MANAGERS, params![channel, manager]).await?.get(0)
+    }
+
+    /// Takes somebody's role in a channel: `false` when there was none.
+    pub async fn delete_manager(
+        &mut self,
+        channel: &ChannelId,
+        manager: &ChannelId,
+    ) -> Result<bool, StoreError> {
+        Ok(self.execute(DELETE_MANAGER, params![channel, manager]).await? > 0)
+    }
+
+    /// The owner, then the managers by the day of their first role.
+    pub async fn managers(&mut self, channel: &ChannelId) -> Result<Vec<Manager>, StoreError> {
+        self.query(MANAGERS, params![channel]).await?.iter().map(manager).collect()
+    }
+
+    /// Lets one channel follow another, and counts it. Who follows already keeps the day.
+    pub async fn follow(
+        &mut self,
+        channel: &ChannelId,
+        follower: &ChannelId,
+        at: Timestamp,
+    ) -> Result<Followed, StoreError> {
+        self.lock_channel(channel).await?;
+        if let Some(row) = self.query_opt(FOLLOWED_AT, params![channel, follower]).await? {
+            return Ok(Followed::Since(Timestamp::from_millis(row.get(0)?)));
+        }
+        self.execute(INSERT_FOLLOWER, params![channel, follower, at]).await?;
+        self.execute(COUNT_FOLLOWER, params![channel, 1]).await?;
+        self.enter_list(List::Followers, channel, newest(at), follower).await?;
+        Ok(Followed::New)
+    }
+
+    /// Moves the day since when one channel follows another: `false` when it does not.
+    pub async fn move_follow(
+        &mut self,
+        channel: &ChannelId,
+        follower: &ChannelId,
+        at: Timestamp,
+    ) -> Result<bool, StoreError> {
+        self.lock_channel(channel).await?;
+        let Some(row) = self.query_opt(FOLLOWED_AT, params![channel, follower]).await? else {
+            return Ok(false);
+        };
+        let before = Timestamp::from_millis(row.get(0)?);
+        self.execute(SET_FOLLOWED_AT, params![channel, follower, at]).await?;
+        self.leave_list(List::Followers, channel, newest(before), follower).await?;
+        self.enter_list(List::Followers, channel, newest(at), follower).await?;
+        Ok(true)
+    }
+
+    /// Ends a follow, and counts it: `false` when there was none.
+    pub async fn unfollow(&mut self, channel: &ChannelId, follower: &ChannelId) -> Result<bool, StoreError> {
+        self.lock_channel(channel).await?;
+        let Some(row) = self.query_opt(DELETE_FOLLOWER, params![channel, follower]).await? else {
+            return Ok(false);
+        };
+        self.execute(COUNT_FOLLOWER, params![channel, -1]).await?;
+        let rank = newest(Timestamp::from_millis(row.get(0)?));
+        self.leave_list(List::Followers, channel, rank, follower).await?;
+        Ok(true)
+    }
+
+    /// One page of a channel's followers, the newest first, then by id.
+    pub async fn followers(&mut self, channel: &ChannelId, page: Page) -> Result<Vec<Follower>, StoreError> {
+        let rows = self.query(FOLLOWERS, params![channel, page.offset(), page.size]).await?;
+        let follower = |row: &Row| {
+            Ok(Follower {
+                channel_id: ChannelId::stored(row.get(0)?),
+                name: row.get(1)?,
+                created_at: Timestamp::from_millis(row.get(2)?),
+            })
+        };
+        rows.iter().map(follower).collect()
+    }
+
+    /// How many followers the list has.
+    pub async fn count_followers(&mut self, channel: &ChannelId) -> Result<i64, StoreError> {
+        self.count_listed(List::Followers, channel).await
+    }
+
+    /// Records that somebody subscribes to a channel; a subscriber stays one row and keeps the day of the first time.
+    pub async fn put_subscriber(
+        &mut self,
+        channel: &ChannelId,
+        subscription: &SubscriptionHappening,
+        at: Timestamp,
+    ) -> Result<(), StoreError> {
+        let SubscriptionHappening { subscriber_channel_id: id, tier_no, tier_name, month, .. } = subscription;
+        self.lock_channel(channel).await?;
+        if let Some(row) = self.query_opt(SUBSCRIPTION_OF, params![channel, id]).await? {
+            let row_values = params![channel, id, *tier_no, tier_name, *month];
+            self.execute(UPDATE_SUBSCRIBER, row_values).await?;
+            self.leave_list(List::LongestSubscribers, channel, longest(row.get(1)?), id).await?;
+        } else {
+            let row_values = params![channel, id, *tier_no, tier_name, *month, at];
+            self.execute(INSERT_SUBSCRIBER, row_values).await?;
+            self.enter_list(List::NewestSubscribers, channel, newest(at), id).await?;
+        }
+        self.enter_list(List::LongestSubscribers, channel, longest(*month), id).await
+    }
+
+    /// Ends a subscription: `false` when there was none.
+    pub async fn delete_subscriber(
+        &mut self,
+        channel: &ChannelId,
+        subscriber: &ChannelId,
+    ) -> Result<bool, StoreError> {
+        self.lock_channel(channel).await?;
+        let Some(row) = self.query_opt(DELETE_SUBSCRIBER, params![channel, subscriber]).await? else {
+            return Ok(false);
+        };
+        let newest = newest(Timestamp::from_millis(row.get(0)?));
+        self.leave_list(List::NewestSubscribers, channel, newest, subscriber).await?;
+        self.leave_list(List::LongestSubscribers, channel, longest(row.get(1)?), subscriber).await?;
+        Ok(true)
+    }
+
+    /// One page of a channel's subscribers, in an order, then by id.
+    pub async fn subscribers(
+        &mut self,
+        channel: &ChannelId,
+        sort: SubscriberSort,
+        page: Page,
+    ) -> Result<Vec<Subscriber>, StoreError> {
+        let sql = match sort {
+            SubscriberSort::Recent => NEWEST_SUBSCRIBERS,
+            SubscriberSort::Longer => LONGEST_SUBSCRIBERS,
+        };
+        let rows = self.query(sql, params![channel, page.offset(), page.size]).await?;
+        rows.iter().map(subscriber).collect()
+    }
+
+    /// How many subscribers the list has.
+    pub async fn count_subscribers(&mut self, channel: &ChannelId) -> Result<i64, StoreError> {
+        self.count_listed(List::NewestSubscribers, channel).await
+    }
+}
+
+/// Places newest first.
+fn newest(at: Timestamp) -> i64 {
+    -at.as_millis()
+}
+
+/// Places longest first.
+fn longest(month: i64) -> i64 {
+    -month
+}
+
+fn manager(row: &Row) -> Result<Manager, StoreError> {
+    let role = row.get::<Option<&str>>(2)?.map_or(Some(UserRole::StreamingChannelOwner), UserRole::from_name);
+    Ok(Manager {
+        channel_id: ChannelId::stored(row.get(0)?),
+        name: row.get(1)?,
+        role: role.ok_or_else(|| StoreError::Corrupt("a role that no release has given".to_owned()))?,
+        created_at: Timestamp::from_millis(row.get(3)?),
+    })
+}
+
+fn subscriber(row: &Row) -> Result<Subscriber, StoreError> {
+    Ok(Subscriber {
+        channel_id: ChannelId::stored(row.get(0)?),
+        name: row.get(1)?,
+        month: row.get(2)?,
+        tier_no: row.get(3)?,
+        created_at: Timestamp::from_millis(row.get(4)?),
+    })
+}

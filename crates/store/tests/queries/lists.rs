@@ -1,0 +1,439 @@
+//! Followers, subscribers and roles: their order, their pages and the counts that find them.
+
+use std::collections::BTreeMap;
+
+use domain::channel::{SubscriberSort, UserRole};
+use domain::event::SubscriptionHappening;
+use store::migrate::MIGRATIONS;
+use store::queries::relations::Followed;
+use store::queries::sessions::Page;
+use store::testing::engines;
+use store::{Options, Store, StoreError, Tx, params};
+
+use crate::{at, both, channel, in_seeded, number, record, tx};
+
+/// Blocks are split when they are fuller than this, by level.
+const BLOCK_ITEMS_MAX: [i64; 3] = [128, 4_096, 131_072];
+
+/// Numbers that look random, the same in every run.
+struct Dice(u64);
+
+impl Dice {
+    fn throw(&mut self, below: i64) -> i64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as i64 % below
+    }
+}
+
+fn page(page: i64, size: i64) -> Page {
+    Page { size, page }
+}
+
+fn subscription(by: &str, month: i64) -> SubscriptionHappening {
+    SubscriptionHappening {
+        subscriber_channel_id: channel(by),
+        subscriber_nickname: by.to_owned(),
+        tier_no: 1,
+        tier_name: "팬".to_owned(),
+        month,
+    }
+}
+
+async fn put_channels(store: &Store, count: usize) {
+    const INSERT: &str = "
+        INSERT INTO channels (channel_id, channel_name, verified_mark, real_name_verified, created_at)
+        VALUES ($1, $1, FALSE, FALSE, 1)";
+    for first in (0..count).step_by(500) {
+        let made = tx!(store, tx => {
+            for n in first..(first + 500).min(count) {
+                tx.execute(INSERT, params![id(n)]).await?;
+            }
+            Ok(())
+        });
+        made.unwrap();
+    }
+}
+
+/// Ids that bytes order in another way than languages do.
+fn id(n: usize) -> String {
+    format!("{}{n}", ["f-", "F_", "f.", "G"][n % 4])
+}
+
+/// The ids of a list as they come page by page, until one is empty.
+async fn walk(tx: &mut Tx, sort: Option<SubscriberSort>, size: i64) -> Result<Vec<String>, StoreError> {
+    let (a, mut ids) = (channel("a"), Vec::new());
+    for number in 0.. {
+        let page = page(number, size);
+        let found: Vec<_> = match sort {
+            None => tx.followers(&a, page).await?.into_iter().map(|one| one.channel_id).collect(),
+            Some(sort) => {
+                tx.subscribers(&a, sort, page).await?.into_iter().map(|one| one.channel_id).collect()
+            }
+        };
+        if found.is_empty() {
+            return Ok(ids);
+        }
+        ids.extend(found.iter().map(|id| id.as_str().to_owned()));
+    }
+    unreachable!()
+}
+
+type Place = (i64, String);
+
+/// Checks that every block counts exactly the rows between its first place and the next block's, that none is too full or
+/// left over, and that higher blocks begin where lower ones do.
+async fn check_blocks(tx: &mut Tx, list: &'static str, rows: &'static str) -> Result<(), StoreError> {
+    let place = |row: &store::Row| Ok::<_, StoreError>((row.get::<i64>(0)?, row.get::<String>(1)?));
+    let rows: Vec<Place> = tx.query(rows, &[]).await?.iter().map(place).collect::<Result<_, _>>()?;
+    const BLOCKS: &str = "
+        SELECT first_rank, first_id, items FROM list_blocks WHERE channel_id = 'a' AND list = $1 AND level = $2
+        ORDER BY first_rank, first_id";
+    let mut higher: Vec<Place> = Vec::new();
+    for level in (1..=3_i64).rev() {
+        let found = tx.query(BLOCKS, params![list, level]).await?;
+        let firsts = found.iter().map(place).collect::<Result<Vec<_>, _>>()?;
+        assert!(rows.is_empty() || firsts.first().is_some_and(|first| first.1.is_empty()), "{list} {level}");
+        for (index, row) in found.iter().enumerate() {
+            let (first, next, items) = (&firsts[index], firsts.get(index + 1), row.get::<i64>(2)?);
+            let inside = rows.iter().filter(|place| *place >= first && next.is_none_or(|next| *place < next));
+            assert_eq!(items, inside.count() as i64, "{list} {level} {first:?}");
+            assert!(items <= BLOCK_ITEMS_MAX[level as usize - 1], "{list} {level} {first:?} {items}");
+            assert!(items > 0 || index == 0 || higher.contains(first), "left over: {list} {level} {first:?}");
+        }
+        assert!(higher.iter().all(|first| firsts.contains(first)), "{list} {level}");
+        higher = firsts;
+    }
+    Ok(())
+}
+
+async fn check_lists(tx: &mut Tx) -> Result<(), StoreError> {
+    const FOLLOWERS: &str = "SELECT -created_at, follower_channel_id FROM followers WHERE channel_id = 'a'";
+    const NEWEST: &str = "SELECT -created_at, subscriber_channel_id FROM subscribers WHERE channel_id = 'a'";
+    const LONGEST: &str = "SELECT -month, subscriber_channel_id FROM subscribers WHERE channel_id = 'a'";
+    check_blocks(tx, "FOLLOWERS", FOLLOWERS).await?;
+    check_blocks(tx, "SUBSCRIBERS_NEWEST", NEWEST).await?;
+    check_blocks(tx, "SUBSCRIBERS_LONGEST", LONGEST).await?;
+    let rows = number(tx, "SELECT COUNT(*) FROM followers WHERE channel_id = 'a'").await?;
+    assert_eq!(number(tx, "SELECT follower_count FROM channels WHERE channel_id = 'a'").await?, rows);
+    assert_eq!(tx.count_followers(&channel("a")).await?, rows);
+    let rows = number(tx, "SELECT COUNT(*) FROM subscribers WHERE channel_id = 'a'").await?;
+    assert_eq!(tx.count_subscribers(&channel("a")).await?, rows);
+    Ok(())
+}
+
+/// What the list should be: by number along the list, then by id.
+fn in_order(model: &BTreeMap<String, i64>) -> Vec<String> {
+    let mut places: Vec<_> = model.iter().map(|(id, number)| (-number, id.clone())).collect();
+    places.sort();
+    places.into_iter().map(|(_, id)| id).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn followers_come_and_go_and_the_list_is_theirs_newest_first_then_by_id() {
+    both(|store| async move {
+        put_channels(&store, 700).await;
+        let (mut dice, mut model) = (Dice(7), BTreeMap::new());
+        for round in 0..16 {
+            // More come than go, then more go than come; a few days only, so that many share one.
+            let coming = if round < 9 { 8 } else { 2 };
+            let steps: Vec<_> = (0..200)
+                .map(|_| (dice.throw(10) < coming, dice.throw(3) == 0, dice.throw(700), dice.throw(9)))
+                .collect();
+            for (comes, moves, who, day) in &steps {
+                let who = id(*who as usize);
+                match (comes, model.contains_key(&who)) {
+                    (true, false) => drop(model.insert(who, *day)),
+                    (true, true) if *moves => drop(model.insert(who, *day)),
+                    (true, true) => {}
+                    (false, _) => drop(model.remove(&who)),
+                }
+            }
+            let expected = in_order(&model);
+            let done = tx!(store, tx => {
+                let a = channel("a");
+                for (comes, moves, who, day) in steps {
+                    let who = channel(&id(who as usize));
+                    if !comes {
+                        tx.unfollow(&a, &who).await?;
+                    } else if tx.follow(&a, &who, at(day)).await? != Followed::New && moves {
+                        assert!(tx.move_follow(&a, &who, at(day)).await?);
+                    }
+                }
+                check_lists(tx).await?;
+                assert_eq!(walk(tx, None, 50).await?, expected);
+                Ok(())
+            });
+            done.unwrap();
+        }
+        let everybody = in_order(&model);
+        let done = tx!(store, tx => {
+            let a = channel("a");
+            for who in everybody {
+                assert!(tx.unfollow(&a, &channel(&who)).await?);
+                assert!(!tx.unfollow(&a, &channel(&who)).await?);
+                assert!(!tx.move_follow(&a, &channel(&who), at(1)).await?);
+            }
+            check_lists(tx).await?;
+            assert!(tx.followers(&a, page(0, 50)).await?.is_empty());
+            assert_eq!(number(tx, "SELECT COUNT(*) FROM list_blocks").await?, 3, "nothing is left over");
+            Ok(())
+        });
+        done.unwrap();
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn thousands_who_follow_at_one_moment_are_paged_like_any_others() {
+    both(|store| async move {
+        const COUNT: usize = 4_500;
+        put_channels(&store, COUNT).await;
+        for first in (0..COUNT).step_by(250) {
+            let done = tx!(store, tx => {
+                for n in first..first + 250 {
+                    // Half of them at one moment, the other half one after the other.
+                    let day = if n % 2 == 0 { 500 } else { n as i64 };
+                    tx.follow(&channel("a"), &channel(&id(n)), at(day)).await?;
+                }
+                Ok(())
+            });
+            done.unwrap();
+        }
+        let model: BTreeMap<_, _> =
+            (0..COUNT).map(|n| (id(n), if n % 2 == 0 { 500 } else { n as i64 })).collect();
+        let expected = in_order(&model);
+        let done = tx!(store, tx => {
+            check_lists(tx).await?;
+            assert!(number(tx, "SELECT COUNT(*) FROM list_blocks WHERE level = 2").await? > 1);
+            assert!(walk(tx, None, 50).await? == expected);
+            for (number, size) in [(0, 1), (1, 1), (4_499, 1), (64, 1), (149, 30), (150, 30), (i32::MAX as i64, 50)] {
+                let found = tx.followers(&channel("a"), page(number, size)).await?;
+                let found: Vec<_> = found.iter().map(|one| one.channel_id.as_str()).collect();
+                let from = (number * size) as usize;
+                let slice = expected.get(from..COUNT.min(from + size as usize)).unwrap_or_default();
+                assert_eq!(found, slice, "{number} {size}");
+            }
+            Ok(())
+        });
+        done.unwrap();
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn subscribers_have_two_orders_that_follow_every_change() {
+    both(|store| async move {
+        put_channels(&store, 400).await;
+        let (mut dice, mut days, mut months) = (Dice(11), BTreeMap::new(), BTreeMap::new());
+        for _ in 0..8 {
+            let steps: Vec<_> = (0..150)
+                .map(|_| (dice.throw(4) > 0, dice.throw(400), dice.throw(5), dice.throw(100)))
+                .collect();
+            for (comes, who, month, day) in &steps {
+                let who = id(*who as usize);
+                if *comes {
+                    days.entry(who.clone()).or_insert(*day);
+                    months.insert(who, *month);
+                } else {
+                    days.remove(&who);
+                    months.remove(&who);
+                }
+            }
+            let (newest, longest) = (in_order(&days), in_order(&months));
+            let done = tx!(store, tx => {
+                let a = channel("a");
+                for (comes, who, month, day) in steps {
+                    let who = id(who as usize);
+                    if comes {
+                        tx.put_subscriber(&a, &subscription(&who, month), at(day)).await?;
+                    } else {
+                        tx.delete_subscriber(&a, &channel(&who)).await?;
+                        assert!(!tx.delete_subscriber(&a, &channel(&who)).await?);
+                    }
+                }
+                check_lists(tx).await?;
+                assert_eq!(walk(tx, Some(SubscriberSort::Recent), 50).await?, newest);
+                assert_eq!(walk(tx, Some(SubscriberSort::Longer), 7).await?, longest);
+                Ok(())
+            });
+            done.unwrap();
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn items_of_the_lists_hold_what_was_written() {
+    in_seeded(|tx| {
+        Box::pin(async move {
+            let (a, b) = (channel("a"), channel("b"));
+            tx.follow(&a, &b, at(-5)).await?;
+            let follower = tx.followers(&a, page(0, 1)).await?.remove(0);
+            assert_eq!(
+                (follower.channel_id, follower.name.as_str(), follower.created_at),
+                (b.clone(), "channel b", at(-5))
+            );
+            assert!(tx.followers(&b, page(0, 50)).await?.is_empty());
+
+            let mut paid = subscription("b", 3);
+            tx.put_subscriber(&a, &paid, at(9)).await?;
+            (paid.tier_no, paid.month) = (2, 4);
+            tx.put_subscriber(&a, &paid, at(10)).await?;
+            let subscriber = tx.subscribers(&a, SubscriberSort::Longer, page(0, 1)).await?.remove(0);
+            assert_eq!((subscriber.channel_id, subscriber.name.as_str()), (b, "channel b"));
+            assert_eq!((subscriber.month, subscriber.tier_no, subscriber.created_at), (4, 2, at(9)));
+            Ok(())
+        })
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn managers_come_after_the_owner_by_the_day_of_their_first_role() {
+    in_seeded(|tx| {
+        Box::pin(async move {
+            let (a, b, c) = (channel("a"), channel("b"), channel("c"));
+            tx.put_channel(&record("A-upper"), at(1)).await?;
+            tx.put_manager(&a, &c, UserRole::StreamingChatManager, at(5)).await?;
+            tx.put_manager(&a, &b, UserRole::StreamingChatManager, at(5)).await?;
+            tx.put_manager(&a, &channel("A-upper"), UserRole::StreamingChannelManager, at(5)).await?;
+            tx.put_manager(&a, &c, UserRole::StreamingSettlementManager, at(9)).await?;
+            let managers = tx.managers(&a).await?;
+            let lines: Vec<_> = managers
+                .iter()
+                .map(|m| (m.channel_id.as_str(), m.name.as_str(), m.role, m.created_at))
+                .collect();
+            assert_eq!(
+                lines,
+                [
+                    ("a", "channel a", UserRole::StreamingChannelOwner, at(1)),
+                    ("A-upper", "channel A-upper", UserRole::StreamingChannelManager, at(5)),
+                    ("b", "channel b", UserRole::StreamingChatManager, at(5)),
+                    ("c", "channel c", UserRole::StreamingSettlementManager, at(5)),
+                ]
+            );
+            assert_eq!(
+                (tx.count_other_managers(&a, &b).await?, tx.count_other_managers(&a, &a).await?),
+                (2, 3)
+            );
+            assert!(tx.delete_manager(&a, &b).await?);
+            assert!(!tx.delete_manager(&a, &b).await?);
+            assert_eq!(tx.managers(&a).await?.len(), 3);
+            assert!(tx.managers(&channel("nobody")).await?.is_empty());
+            Ok(())
+        })
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn one_follow_raced_fifty_times_counts_once() {
+    both(|store| async move {
+        let racers: Vec<_> = (0..50)
+            .map(|n| {
+                let store = store.clone();
+                tokio::spawn(async move {
+                    tx!(store, tx => { tx.follow(&channel("a"), &channel("b"), at(n)).await }).unwrap()
+                })
+            })
+            .collect();
+        let mut new = 0;
+        for racer in racers {
+            new += i64::from(racer.await.unwrap() == Followed::New);
+        }
+        assert_eq!(new, 1);
+        tx!(store, tx => {
+            assert_eq!(tx.count_followers(&channel("a")).await?, 1);
+            check_lists(tx).await
+        })
+        .unwrap();
+    })
+    .await;
+}
+
+/// Everybody follows and unfollows everybody at once, and subscribes: nothing is counted wrong, and nobody waits for ever.
+#[tokio::test(flavor = "multi_thread")]
+async fn racing_changes_leave_counts_that_agree_with_the_rows() {
+    both(|store| async move {
+        let names = ["a", "b", "c"];
+        let racers: Vec<_> = (0..240_usize)
+            .map(|n| {
+                let store = store.clone();
+                tokio::spawn(async move {
+                    let (of, who) = (channel(names[n % 3]), channel(names[(n / 3) % 3]));
+                    let done = tx!(store, tx => {
+                        match n % 7 {
+                            0 | 1 => tx.follow(&of, &who, at(n as i64)).await.map(drop),
+                            2 | 3 => tx.unfollow(&of, &who).await.map(drop),
+                            4 => tx.move_follow(&of, &who, at(-(n as i64))).await.map(drop),
+                            5 => tx.put_subscriber(&of, &subscription(who.as_str(), n as i64), at(1)).await,
+                            _ => tx.delete_subscriber(&of, &who).await.map(drop),
+                        }
+                    });
+                    done.unwrap();
+                })
+            })
+            .collect();
+        for racer in racers {
+            racer.await.unwrap();
+        }
+        tx!(store, tx => {
+            assert!(tx.lock_channel(&channel("a")).await?);
+            assert!(!tx.lock_channel(&channel("nobody")).await?);
+            for name in names {
+                let followers = tx.followers(&channel(name), page(0, 50)).await?.len() as i64;
+                assert_eq!(tx.count_followers(&channel(name)).await?, followers, "{name}");
+                assert_eq!(tx.channels_by_id(&[channel(name)]).await?[0].follower_count, followers, "{name}");
+            }
+            check_lists(tx).await
+        })
+        .unwrap();
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lists_of_an_older_database_are_counted_when_it_is_migrated() {
+    const CHANNELS: &str = "
+        INSERT INTO channels (channel_id, channel_name, verified_mark, real_name_verified, created_at, follower_count)
+        VALUES ($1, $1, FALSE, FALSE, 1, $2)";
+    const FOLLOWER: &str =
+        "INSERT INTO followers (channel_id, follower_channel_id, created_at) VALUES ('a', $1, $2)";
+    const SUBSCRIBER: &str = "
+        INSERT INTO subscribers (channel_id, subscriber_channel_id, tier_no, tier_name, month, created_at)
+        VALUES ('a', $1, 1, 't', $2, $3)";
+    for engine in engines().await {
+        let old = engine.open(Options { migrations: &MIGRATIONS[..1], ..Options::default() }).await;
+        let followers: BTreeMap<_, _> = (0..2_500_usize).map(|n| (id(n), (n % 100) as i64)).collect();
+        let months: BTreeMap<_, _> = (0..300_usize).map(|n| (id(n), (n % 5) as i64)).collect();
+        tx!(old, tx => {
+            tx.execute(CHANNELS, params!["a", 2_500]).await?;
+            for n in 0..2_500_usize {
+                tx.execute(CHANNELS, params![id(n), 0]).await?;
+                tx.execute(FOLLOWER, params![id(n), n as i64 % 100]).await?;
+            }
+            for n in 0..300_usize {
+                tx.execute(SUBSCRIBER, params![id(n), n as i64 % 5, n as i64]).await?;
+            }
+            Ok(())
+        })
+        .unwrap();
+        old.close().await;
+
+        let store = engine.open(Options::default()).await;
+        let (newest, longest) = (in_order(&followers), in_order(&months));
+        tx!(store, tx => {
+            check_lists(tx).await?;
+            assert!(walk(tx, None, 50).await? == newest);
+            assert_eq!(walk(tx, Some(SubscriberSort::Longer), 50).await?, longest);
+            assert_eq!(tx.count_subscribers(&channel("a")).await?, 300);
+            // And it goes on from there.
+            assert!(tx.unfollow(&channel("a"), &channel(&id(3))).await?);
+            tx.follow(&channel("a"), &channel("a"), at(50)).await?;
+            check_lists(tx).await
+        })
+        .unwrap();
+        store.close().await;
+        engine.remove().await;
+    }
+}

@@ -1,0 +1,118 @@
+//! Who follows, subscribes to and helps to run the caller's channel (spec 4.2).
+
+use axum::extract::State;
+use domain::channel::{SubscriberSort, UserRole};
+use domain::limits::{FOLLOWER_LIST_SIZE_DEFAULT, FOLLOWER_LIST_SIZE_MAX};
+use domain::{ChannelId, Invalid, Profile};
+use serde::Serialize;
+use service::Page;
+
+use crate::Web;
+use crate::caller::{User, scope};
+use crate::envelope::{Answer, Data, PageData, Success};
+use crate::input::{Pairs, Params, Query};
+
+/// The query of the follower list.
+#[derive(Debug)]
+pub struct FollowerQuery(Page);
+
+impl Params for FollowerQuery {
+    fn read(pairs: &Pairs) -> Result<Self, Invalid> {
+        pairs.page(FOLLOWER_LIST_SIZE_DEFAULT, FOLLOWER_LIST_SIZE_MAX).map(Self)
+    }
+}
+
+/// The query of the subscriber list.
+#[derive(Debug)]
+pub struct SubscriberQuery {
+    page: Page,
+    sort: SubscriberSort,
+}
+
+impl Params for SubscriberQuery {
+    fn read(pairs: &Pairs) -> Result<Self, Invalid> {
+        Ok(Self {
+            page: pairs.page(FOLLOWER_LIST_SIZE_DEFAULT, FOLLOWER_LIST_SIZE_MAX)?,
+            sort: pairs.optional("sort")?.map(SubscriberSort::parse).transpose()?.unwrap_or_default(),
+        })
+    }
+}
+
+/// Channel manager, spec 2.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Manager {
+    manager_channel_id: ChannelId,
+    manager_channel_name: String,
+    user_role: UserRole,
+    created_date: String,
+}
+
+/// Follower, spec 2.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Follower {
+    channel_id: ChannelId,
+    channel_name: String,
+    created_date: String,
+}
+
+/// Subscriber, spec 2.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Subscriber {
+    channel_id: ChannelId,
+    channel_name: String,
+    month: i64,
+    tier_no: i64,
+    created_date: String,
+}
+
+/// `GET /open/v1/channels/streaming-roles`, scope 채널 관리자 조회: the owner first.
+pub async fn streaming_roles(
+    user: User<scope::ManagerRead>,
+    State(web): State<Web>,
+) -> Answer<Data<Manager>> {
+    let managers = web.service().managers(user.channel_id().clone()).await?;
+    let data = managers.into_iter().map(|manager| Manager {
+        manager_channel_id: manager.channel_id,
+        manager_channel_name: manager.name,
+        user_role: manager.role,
+        created_date: manager.created_at.for_profile(user.profile),
+    });
+    Ok(Success(Data { data: data.collect() }))
+}
+
+/// `GET /open/v1/channels/followers`, scope 채널 팔로워 조회: the newest first.
+pub async fn followers(
+    user: User<scope::FollowerRead>,
+    State(web): State<Web>,
+    Query(FollowerQuery(page)): Query<FollowerQuery>,
+) -> Answer<PageData<Follower>> {
+    let (channel, profile) = (user.channel_id().clone(), user.profile);
+    let listed = web.service().followers(channel, page, profile == Profile::Observed).await?;
+    let data = listed.items.into_iter().map(|follower| Follower {
+        channel_id: follower.channel_id,
+        channel_name: follower.name,
+        created_date: follower.created_at.for_profile(profile),
+    });
+    Ok(Success(PageData::new(data.collect(), page, listed.total)))
+}
+
+/// `GET /open/v1/channels/subscribers`, scope 채널 구독자 조회: the newest or the longest first.
+pub async fn subscribers(
+    user: User<scope::SubscriberRead>,
+    State(web): State<Web>,
+    Query(SubscriberQuery { page, sort }): Query<SubscriberQuery>,
+) -> Answer<PageData<Subscriber>> {
+    let (channel, profile) = (user.channel_id().clone(), user.profile);
+    let listed = web.service().subscribers(channel, sort, page, profile == Profile::Observed).await?;
+    let data = listed.items.into_iter().map(|subscriber| Subscriber {
+        channel_id: subscriber.channel_id,
+        channel_name: subscriber.name,
+        month: subscriber.month,
+        tier_no: subscriber.tier_no,
+        created_date: subscriber.created_at.for_profile(profile),
+    });
+    Ok(Success(PageData::new(data.collect(), page, listed.total)))
+}

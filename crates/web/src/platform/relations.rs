@@ -1,0 +1,78 @@
+//! Managers and followers of channels, as the platform reports them.
+
+use axum::extract::State;
+use domain::channel::UserRole;
+use domain::{Invalid, Timestamp};
+
+use crate::Web;
+use crate::caller::Operator;
+use crate::envelope::{Answer, NOTHING};
+use crate::input::{Body, Fields, Json, OptionalJson};
+use crate::platform::ChannelPairPath;
+
+/// The role that somebody is given.
+#[derive(Debug)]
+pub struct PutManager {
+    user_role: UserRole,
+}
+
+impl Body for PutManager {
+    fn read(fields: &Fields) -> Result<Self, Invalid> {
+        Ok(Self { user_role: UserRole::parse_given(&fields.text("userRole")?)? })
+    }
+}
+
+/// Since when somebody follows.
+#[derive(Debug)]
+pub struct PutFollower {
+    created: Option<Timestamp>,
+}
+
+impl Body for PutFollower {
+    fn read(fields: &Fields) -> Result<Self, Invalid> {
+        Ok(Self { created: fields.optional_date("createdDate")? })
+    }
+}
+
+/// `PUT /platform/v1/channels/{channelId}/managers/{managerChannelId}`: a role; the owner is implied.
+pub async fn put_manager(
+    _: Operator,
+    State(web): State<Web>,
+    ChannelPairPath(channel, manager): ChannelPairPath,
+    Json(body): Json<PutManager>,
+) -> Answer<()> {
+    web.service().put_manager(channel, manager, body.user_role).await?;
+    Ok(NOTHING)
+}
+
+/// `DELETE /platform/v1/channels/{channelId}/managers/{managerChannelId}`: no role any more.
+pub async fn delete_manager(
+    _: Operator,
+    State(web): State<Web>,
+    ChannelPairPath(channel, manager): ChannelPairPath,
+) -> Answer<()> {
+    web.service().delete_manager(channel, manager).await?;
+    Ok(NOTHING)
+}
+
+/// `PUT /platform/v1/channels/{channelId}/followers/{followerChannelId}`: a follow. Repeated, it changes nothing but the
+/// date, if there is one in the body.
+pub async fn put_follower(
+    _: Operator,
+    State(web): State<Web>,
+    ChannelPairPath(channel, follower): ChannelPairPath,
+    OptionalJson(body): OptionalJson<PutFollower>,
+) -> Answer<()> {
+    web.service().follow(channel, follower, body.created).await?;
+    Ok(NOTHING)
+}
+
+/// `DELETE /platform/v1/channels/{channelId}/followers/{followerChannelId}`: no follow any more.
+pub async fn delete_follower(
+    _: Operator,
+    State(web): State<Web>,
+    ChannelPairPath(channel, follower): ChannelPairPath,
+) -> Answer<()> {
+    web.service().unfollow(channel, follower).await?;
+    Ok(NOTHING)
+}
