@@ -61,6 +61,12 @@ ids! {
     MessageId,
     /// A socket session, as its owner names it in subscribe calls.
     SessionKey,
+    /// A claimed reward.
+    ClaimId,
+    /// A campaign of drops.
+    CampaignId,
+    /// A reward, within its campaign.
+    RewardId,
     /// An organization that owns applications.
     OrganizationId,
     /// A node of the service.
@@ -77,7 +83,7 @@ macro_rules! time_ordered {
         }
     )+};
 }
-time_ordered!(ChannelId, ClientId, MessageId, SessionKey, NodeId);
+time_ordered!(ChannelId, ClaimId, ClientId, MessageId, SessionKey, NodeId);
 
 fn time_ordered_id(now: Timestamp, random: [u8; 10]) -> String {
     let ms = u64::try_from(now.as_millis()).unwrap_or(0);

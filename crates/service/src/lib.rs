@@ -1,12 +1,14 @@
 //! One function per thing that can happen. Each loads the facts, asks the rule, writes, commits, and only then publishes.
 //!
 //! The edges (`web`, `gateway`, `jobs`) hold a [`Service`] and call these functions; they never see the store. One file a
-//! noun: [`applications`], [`channels`], [`sign_in`], [`tokens`], [`sessions`], [`subscriptions`], [`chats`], [`happenings`].
+//! noun: [`applications`], [`channels`], [`sign_in`], [`tokens`], [`sessions`], [`subscriptions`], [`chats`], [`happenings`],
+//! [`drops`].
 
 pub mod applications;
 pub mod channels;
 pub mod chats;
 mod clock;
+pub mod drops;
 mod entropy;
 mod error;
 pub mod happenings;
@@ -183,7 +185,6 @@ impl Service {
     }
 
     /// What list cursors are made and checked with.
-    #[expect(dead_code, reason = "the lists with cursors come next")]
     fn cursors(&self) -> &CursorKey {
         &self.0.cursors
     }

@@ -5,7 +5,7 @@ use axum::routing::{get, post, put};
 
 use crate::auth::{sign_in, tokens};
 use crate::caller::scope;
-use crate::open::{channels, chats, sessions, users};
+use crate::open::{channels, chats, drops, sessions, users};
 use crate::platform;
 use crate::{Web, finish};
 
@@ -45,6 +45,8 @@ pub fn router(web: Web) -> Router {
             "/open/v1/sessions/events/unsubscribe/subscription",
             post(sessions::unsubscribe::<scope::SubscriptionRead>),
         )
+        // 4.6 Drops
+        .route("/open/v1/drops/reward-claims", get(drops::query).put(drops::update))
         // The platform API
         .route("/platform/v1/organizations/{organizationId}", put(platform::applications::put_organization))
         .route("/platform/v1/applications/{clientId}", put(platform::applications::put))
@@ -52,6 +54,8 @@ pub fn router(web: Web) -> Router {
         .route("/platform/v1/channels/{channelId}", put(platform::channels::put))
         .route("/platform/v1/channels/{channelId}/chats", post(platform::happenings::chat))
         .route("/platform/v1/channels/{channelId}/donations", post(platform::happenings::donation))
-        .route("/platform/v1/channels/{channelId}/subscriptions", post(platform::happenings::subscription));
+        .route("/platform/v1/channels/{channelId}/subscriptions", post(platform::happenings::subscription))
+        .route("/platform/v1/drops/campaigns/{campaignId}", put(platform::drops::put_campaign))
+        .route("/platform/v1/drops/claims", post(platform::drops::claim));
     finish::around(routes, web)
 }

@@ -12,7 +12,9 @@ fn every_route_of_the_router_is_in_the_list_of_endpoints() {
     let router = include_str!("../../../web/src/router.rs");
     let routes = router.split(".route(").skip(1).map(|route| route.split('"').nth(1).expect("a path"));
     let routes: Vec<_> = routes.filter(|path| *path != "/account-interlock").collect();
-    let listed: Vec<_> = ENDPOINTS.iter().map(|endpoint| endpoint.path).collect();
+    let mut listed: Vec<_> = ENDPOINTS.iter().map(|endpoint| endpoint.path).collect();
+    // One route may take several methods, which follow each other in the list.
+    listed.dedup();
     assert_eq!(routes, listed);
 }
 
@@ -53,7 +55,7 @@ async fn no_credentials_or_those_of_another_mode_are_unauthorized() {
                 request().client(&stage.app.client_id, ""),
             ];
             tries.push(match endpoint.mode {
-                Mode::Client => request().bearer(&stage.tokens.access),
+                mode if mode.is_client() => request().bearer(&stage.tokens.access),
                 _ => request().client(&stage.app.client_id, &stage.app.client_secret),
             });
             for request in tries {
@@ -78,7 +80,7 @@ async fn wrong_credentials_are_invalid_and_nothing_tells_why() {
             let request = || Request::new(endpoint.method, endpoint.target("x"));
             let app = &stage.app;
             let tries = match endpoint.mode {
-                Mode::Client => vec![
+                mode if mode.is_client() => vec![
                     request().client(&app.client_id, UNKNOWN_TOKEN),
                     request().client(&app.client_id, &other.client_secret),
                     request().client(&app.client_id, &stage.tokens.access),
@@ -96,7 +98,7 @@ async fn wrong_credentials_are_invalid_and_nothing_tells_why() {
                     request().bearer(&long),
                 ],
             };
-            let message = if endpoint.mode == Mode::Client { "INVALID_CLIENT" } else { "INVALID_TOKEN" };
+            let message = if endpoint.mode.is_client() { "INVALID_CLIENT" } else { "INVALID_TOKEN" };
             for request in tries {
                 let answer = world.send(request.clone()).await;
                 let expected = format!(r#"{{"code":401,"message":"{message}"}}"#);
@@ -114,11 +116,11 @@ async fn with_both_modes_headers_the_endpoints_own_mode_decides() {
         let (_socket, key) = session_key(&world, &stage).await;
         for endpoint in ENDPOINTS {
             let with_garbage = match endpoint.mode {
-                Mode::Client => endpoint.good(&stage, &key).bearer(UNKNOWN_TOKEN),
+                mode if mode.is_client() => endpoint.good(&stage, &key).bearer(UNKNOWN_TOKEN),
                 _ => endpoint.good(&stage, &key).client("nobody", UNKNOWN_TOKEN),
             };
             let with_good = match endpoint.mode {
-                Mode::Client => endpoint.good(&stage, &key).bearer(&stage.tokens.access),
+                mode if mode.is_client() => endpoint.good(&stage, &key).bearer(&stage.tokens.access),
                 _ => endpoint.good(&stage, &key).client(&stage.app.client_id, &stage.app.client_secret),
             };
             // The refresh token of the cast works once only.
@@ -153,8 +155,8 @@ async fn a_user_endpoint_needs_its_own_scope_and_no_other() {
             {
                 let app = world.application(&format!("{name}-{}", scope as u8)).scopes(&held).create().await;
                 let tokens = world.sign_in(&app, &stage.streamer).await;
-                let cast =
-                    Stage { app, tokens, streamer: stage.streamer.clone(), viewer: stage.viewer.clone() };
+                let (streamer, viewer) = (stage.streamer.clone(), stage.viewer.clone());
+                let cast = Stage { app, tokens, streamer, viewer, publisher: stage.publisher.clone() };
                 let (socket, key) = session_key(&world, &cast).await;
                 for endpoint in ENDPOINTS.iter().filter(|endpoint| needed(endpoint) == Some(scope)) {
                     let answer = world.send(endpoint.good(&cast, &key)).await;
@@ -242,11 +244,16 @@ async fn an_unknown_path_is_not_found_and_a_wrong_method_says_which_are_right() 
             }
         }
         for endpoint in ENDPOINTS {
-            let right = if endpoint.method == "GET" { "GET,HEAD" } else { endpoint.method };
+            let same_path = ENDPOINTS.iter().filter(|other| other.path == endpoint.path);
+            let mut right: Vec<_> = same_path.map(|other| other.method).collect();
+            if right.contains(&"GET") {
+                right.push("HEAD");
+            }
+            right.sort_unstable();
             for method in
                 ["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "HEAD", "PROPFIND", "get"]
             {
-                if right.split(',').any(|right| right == method) {
+                if right.contains(&method) {
                     continue;
                 }
                 let answer = world.send(Request::new(method, endpoint.path())).await;
@@ -254,7 +261,9 @@ async fn an_unknown_path_is_not_found_and_a_wrong_method_says_which_are_right() 
                 if method != "HEAD" {
                     assert_eq!(answer.text(), r#"{"code":405,"message":"METHOD_NOT_ALLOWED"}"#);
                 }
-                assert_eq!(answer.header("allow"), Some(right), "{}", endpoint.path);
+                let mut allowed: Vec<_> = answer.header("allow").expect("Allow").split(',').collect();
+                allowed.sort_unstable();
+                assert_eq!(allowed, right, "{}", endpoint.path);
                 assert!(answer.header("x-request-id").is_some());
             }
         }

@@ -7,6 +7,7 @@ pub mod browser_sessions;
 pub mod channels;
 pub mod chats;
 pub mod consents;
+pub mod drops;
 pub mod idempotency;
 pub mod nodes;
 pub mod sessions;
@@ -16,7 +17,10 @@ pub mod tokens;
 pub mod world;
 
 use domain::secret::SecretHash;
-use domain::{ChannelId, ClientId, MessageId, NodeId, OrganizationId, SessionKey, Timestamp};
+use domain::{
+    CampaignId, ChannelId, ClaimId, ClientId, MessageId, NodeId, OrganizationId, RewardId, SessionKey,
+    Timestamp,
+};
 
 use crate::Value;
 
@@ -29,7 +33,18 @@ macro_rules! text_values {
         }
     )+};
 }
-text_values!(ChannelId, ClientId, MessageId, NodeId, OrganizationId, SessionKey, SecretHash);
+text_values!(
+    CampaignId,
+    ChannelId,
+    ClaimId,
+    ClientId,
+    MessageId,
+    NodeId,
+    OrganizationId,
+    RewardId,
+    SessionKey,
+    SecretHash
+);
 
 impl From<Timestamp> for Value<'_> {
     fn from(value: Timestamp) -> Self {

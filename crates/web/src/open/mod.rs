@@ -2,5 +2,6 @@
 
 pub mod channels;
 pub mod chats;
+pub mod drops;
 pub mod sessions;
 pub mod users;

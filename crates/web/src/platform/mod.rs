@@ -3,6 +3,7 @@
 
 pub mod applications;
 pub mod channels;
+pub mod drops;
 pub mod happenings;
 
 use axum::extract::{FromRequestParts, RawPathParams};
