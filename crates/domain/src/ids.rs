@@ -61,6 +61,12 @@ ids! {
     MessageId,
     /// A socket session, as its owner names it in subscribe calls.
     SessionKey,
+    /// A claimed reward.
+    ClaimId,
+    /// A campaign of drops.
+    CampaignId,
+    /// A reward, within its campaign.
+    RewardId,
     /// An organization that owns applications.
     OrganizationId,
     /// A node of the service.
@@ -77,7 +83,7 @@ macro_rules! time_ordered {
         }
     )+};
 }
-time_ordered!(ChannelId, ClientId, MessageId, SessionKey, NodeId);
+time_ordered!(ChannelId, ClaimId, ClientId, MessageId, SessionKey, NodeId);
 
 impl MessageId {
     /// The bound below every generated id of that millisecond and above every one before it, so that a range of times

@@ -24,6 +24,8 @@ pub enum Rule {
     Boolean,
     /// It must be a list of strings.
     TextList,
+    /// It must be a list of JSON objects.
+    ObjectList,
     /// It must be a JSON object.
     Object,
     /// The body must be JSON, in UTF-8, of at most 64 KiB.
@@ -74,6 +76,8 @@ pub enum Rule {
     KnownCampaign,
     /// It must name a reward of the campaign.
     KnownReward,
+    /// This channel has claimed it already.
+    Claimed,
     /// It must be an id: 1 to 64 ASCII letters, digits, `-`, `_`, `.`.
     Id,
     /// It must name a channel that exists.
@@ -130,6 +134,7 @@ impl Rule {
             Self::Text => "문자열이어야 합니다.".into(),
             Self::Boolean => "true 또는 false여야 합니다.".into(),
             Self::TextList => "문자열 목록이어야 합니다.".into(),
+            Self::ObjectList => "JSON 객체의 목록이어야 합니다.".into(),
             Self::Object => "JSON 객체여야 합니다.".into(),
             Self::Json => "UTF-8로 된 64 KiB 이하의 올바른 JSON이어야 합니다.".into(),
             Self::QueryEncoding => "퍼센트 인코딩된 UTF-8이어야 합니다.".into(),
@@ -151,6 +156,7 @@ impl Rule {
             Self::KnownCategory => "존재하는 카테고리여야 합니다.".into(),
             Self::KnownCampaign => "존재하는 캠페인이어야 합니다.".into(),
             Self::KnownReward => "캠페인에 있는 보상이어야 합니다.".into(),
+            Self::Claimed => "이 채널이 이미 받은 보상입니다.".into(),
             Self::Id => "영문자, 숫자, '-', '_', '.'로 된 1자 이상 64자 이하의 ID여야 합니다.".into(),
             Self::KnownChannel => "존재하는 채널이어야 합니다.".into(),
             Self::OtherChannel => "다른 채널이어야 합니다.".into(),
@@ -175,6 +181,7 @@ impl Rule {
             Self::Text => "must be a string.".into(),
             Self::Boolean => "must be true or false.".into(),
             Self::TextList => "must be a list of strings.".into(),
+            Self::ObjectList => "must be a list of JSON objects.".into(),
             Self::Object => "must be a JSON object.".into(),
             Self::Json => "must be valid JSON in UTF-8, at most 64 KiB.".into(),
             Self::QueryEncoding => "must be percent-encoded UTF-8.".into(),
@@ -195,6 +202,7 @@ impl Rule {
             Self::KnownCategory => "must name a category that exists.".into(),
             Self::KnownCampaign => "must name a campaign that exists.".into(),
             Self::KnownReward => "must name a reward of the campaign.".into(),
+            Self::Claimed => "has been claimed by this channel already.".into(),
             Self::Id => "must be an id of 1 to 64 ASCII letters, digits, '-', '_' or '.'.".into(),
             Self::KnownChannel => "must name a channel that exists.".into(),
             Self::OtherChannel => "must name another channel.".into(),

@@ -35,7 +35,9 @@ pub mod session;
 pub mod time;
 pub mod token;
 
-pub use ids::{ChannelId, ClientId, MessageId, NodeId, OrganizationId, SessionKey};
+pub use ids::{
+    CampaignId, ChannelId, ClaimId, ClientId, MessageId, NodeId, OrganizationId, RewardId, SessionKey,
+};
 pub use invalid::{Invalid, Rule};
 pub use profile::{Language, Profile};
 pub use refusal::Refusal;

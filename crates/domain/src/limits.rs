@@ -70,6 +70,8 @@ pub const CLAIM_PAGE_SIZE_DEFAULT: i64 = 20;
 pub const CLAIM_PAGE_SIZE_MAX: i64 = 1_000;
 /// Ids of one update of reward claims (decisions 5).
 pub const CLAIM_UPDATE_IDS_MAX: usize = 100;
+/// Rewards of one drops campaign (ours; the spec names none).
+pub const CAMPAIGN_REWARDS_MAX: usize = 100;
 /// How long a temporary restriction lasts, in milliseconds (decisions 5).
 pub const TEMPORARY_RESTRICTION_MS: i64 = MINUTE_MS;
 /// A temporary restriction hides the target's messages of the last so many milliseconds (decisions 5).

@@ -4,6 +4,8 @@
 //! noun: [`applications`], [`channels`], [`sign_in`], [`tokens`], [`sessions`], [`subscriptions`], [`chats`],
 //! [`chat_settings`], [`notices`], [`restrictions`], [`happenings`].
 //! noun: [`applications`], [`channels`], [`relations`], [`sign_in`], [`tokens`], [`sessions`], [`subscriptions`], [`chats`], [`happenings`].
+//! noun: [`applications`], [`channels`], [`sign_in`], [`tokens`], [`sessions`], [`subscriptions`], [`chats`], [`happenings`],
+//! [`drops`].
 
 pub mod applications;
 pub mod bulk;
@@ -11,6 +13,7 @@ pub mod channels;
 pub mod chat_settings;
 pub mod chats;
 mod clock;
+pub mod drops;
 mod entropy;
 mod error;
 pub mod happenings;

@@ -203,11 +203,33 @@ impl Api {
         self.send(Request::post(target).bearer(token)).await
     }
 
+    // ---- 4.6 Drops -----------------------------------------------------------------------------------------------------
+
+    /// `GET /open/v1/drops/reward-claims` with a raw query.
+    pub async fn reward_claims(&self, app: &Application, query: &str) -> Response {
+        self.as_client(app, Request::get(format!("/open/v1/drops/reward-claims?{query}"))).await
+    }
+
+    /// `PUT /open/v1/drops/reward-claims` with any body.
+    pub async fn update_claims(&self, app: &Application, body: &Value) -> Response {
+        self.as_client(app, Request::put("/open/v1/drops/reward-claims").json(body)).await
+    }
+
     // ---- The platform API ----------------------------------------------------------------------------------------------
 
     /// `POST /platform/v1/channels/{channelId}/{chats|donations|subscriptions}`
     pub async fn happen(&self, channel: &str, kind: &str, body: &Value) -> Response {
         self.operator(Request::post(format!("/platform/v1/channels/{channel}/{kind}")).json(body)).await
+    }
+
+    /// `PUT /platform/v1/drops/campaigns/{campaignId}` with any body.
+    pub async fn put_campaign(&self, campaign_id: &str, body: &Value) -> Response {
+        self.operator(Request::put(format!("/platform/v1/drops/campaigns/{campaign_id}")).json(body)).await
+    }
+
+    /// `POST /platform/v1/drops/claims` with any body.
+    pub async fn claim(&self, body: &Value) -> Response {
+        self.operator(Request::post("/platform/v1/drops/claims").json(body)).await
     }
 
     async fn as_client(&self, app: &Application, request: Request) -> Response {

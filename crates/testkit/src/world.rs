@@ -9,6 +9,7 @@ use domain::seal::ServiceKey;
 use domain::secret::OperatorKey;
 use domain::{Language, Profile, Timestamp};
 use server::{Node, Settings, StoreSettings, Surroundings};
+use service::channels::CategoryRecord;
 use service::{Clock, Entropy, ManualClock};
 use store::testing::{Fresh, engines as fresh_engines};
 use store::{Options, Store, Target};
@@ -161,6 +162,22 @@ impl World {
     /// The time in this world, in milliseconds.
     pub fn now_ms(&self) -> i64 {
         self.0.surroundings.clock.now().as_millis()
+    }
+
+    /// Makes a category.
+    ///
+    /// # Panics
+    /// When the server does not run, or refuses it.
+    pub async fn category(&self, category_id: &str, value: &str) {
+        let node = self.0.node.lock().await;
+        let record = CategoryRecord {
+            category_id: category_id.to_owned(),
+            category_type: "GAME".to_owned(),
+            category_value: value.to_owned(),
+            poster_image_url: None,
+        };
+        let service = node.as_ref().expect("the server runs").service();
+        service.put_category(record).await.expect("a category");
     }
 
     /// Stops the server as SIGTERM would. Stopping it again does nothing. A clock that stands still is moved meanwhile,

@@ -14,6 +14,7 @@ use domain::session::EventType;
 use domain::token::Caller;
 use domain::{ChannelId, Profile, Refusal};
 use http::{HeaderMap, header, request::Parts};
+use service::drops::Publisher;
 
 use crate::Web;
 use crate::envelope::Failure;
@@ -141,6 +142,27 @@ impl<Q: Extra> FromRequestParts<Web> for Client<Q> {
         quota::charge_client::<Q>(web, &charged(parts), application.client_id.as_str())?;
         let profile = web.profile(application.profile);
         Ok(Self { application, profile, proof: PhantomData })
+    }
+}
+
+/// An application that may use drops: it has the scope, and its organization is verified (spec 5.5).
+#[derive(Debug)]
+pub struct DropsClient(pub Publisher);
+
+impl FromRequestParts<Web> for DropsClient {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, web: &Web) -> Result<Self, Failure> {
+        let client = Client::<Standard>::from_request_parts(parts, web).await?;
+        let application = client.application;
+        if !application.may_use_drops() {
+            return Err(Refusal::DropsScope.into());
+        }
+        let organization = application.organization.ok_or(Refusal::DropsScope)?;
+        Ok(Self(Publisher {
+            client_id: application.client_id,
+            organization_id: organization.organization_id,
+        }))
     }
 }
 

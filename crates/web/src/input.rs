@@ -154,6 +154,20 @@ impl Fields {
         value.as_array().ok_or_else(wrong)?.iter().map(text).collect()
     }
 
+    /// A list of texts that must be there.
+    pub fn required_texts(&self, field: &'static str) -> Result<Vec<String>, Invalid> {
+        self.get(field).ok_or(Invalid::new(field, Rule::Required))?;
+        self.texts(field)
+    }
+
+    /// A list of JSON objects that must be there.
+    pub fn objects(&self, field: &'static str) -> Result<Vec<Self>, Invalid> {
+        let wrong = || Invalid::new(field, Rule::ObjectList);
+        let value = self.get(field).ok_or(Invalid::new(field, Rule::Required))?;
+        let object = |item: &Value| item.as_object().cloned().map(Self).ok_or_else(wrong);
+        value.as_array().ok_or_else(wrong)?.iter().map(object).collect()
+    }
+
     /// `true` or `false`; absent is `false`.
     pub fn flag(&self, field: &'static str) -> Result<bool, Invalid> {
         match self.get(field) {
@@ -246,10 +260,26 @@ impl Pairs {
 
     /// An integer in a range, with a default.
     pub fn integer(&self, name: &'static str, min: i64, max: i64, default: i64) -> Result<i64, Invalid> {
-        let Some(text) = self.optional(name)? else { return Ok(default) };
-        let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-        let number = text.parse().ok().filter(|number| digits && (min..=max).contains(number));
-        number.ok_or(Invalid::new(name, Rule::Integer { min, max }))
+        within(name, self.optional(name)?, min, max, default)
+    }
+
+    /// [`Pairs::optional`] for a parameter with two spellings, of which one may stand.
+    pub fn either(&self, name: &'static str, other: &'static str) -> Result<Option<&str>, Invalid> {
+        match (self.optional(name)?, self.optional(other)?) {
+            (Some(_), Some(_)) => Err(Invalid::new(name, Rule::Once)),
+            (value, None) | (None, value) => Ok(value),
+        }
+    }
+
+    /// [`Pairs::integer`] for a parameter with two spellings.
+    pub fn either_integer(
+        &self,
+        (name, other): (&'static str, &'static str),
+        min: i64,
+        max: i64,
+        default: i64,
+    ) -> Result<i64, Invalid> {
+        within(name, self.either(name, other)?, min, max, default)
     }
 
     /// `page` and `size` of a page-number list.
@@ -273,9 +303,23 @@ impl Pairs {
         items
     }
 
+    /// [`Pairs::list`], or `None` when the parameter is not there at all.
+    pub fn optional_list(&self, name: &'static str) -> Option<Vec<&str>> {
+        let bracketed = format!("{name}[]");
+        self.0.iter().any(|(key, _)| key == name || *key == bracketed).then(|| self.list(name))
+    }
+
     fn all(&self, name: &str) -> impl Iterator<Item = &str> {
         self.0.iter().filter(move |(key, _)| key == name).map(|(_, value)| value.as_str())
     }
+}
+
+/// An integer of a query: digits within a range, with a default for what is not there.
+fn within(name: &'static str, text: Option<&str>, min: i64, max: i64, default: i64) -> Result<i64, Invalid> {
+    let Some(text) = text else { return Ok(default) };
+    let digits = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    let number = text.parse().ok().filter(|number| digits && (min..=max).contains(number));
+    number.ok_or(Invalid::new(name, Rule::Integer { min, max }))
 }
 
 /// `None` for a broken escape, for bytes that are not UTF-8, and for a NUL, which no parameter may hold.

@@ -5,7 +5,7 @@ use axum::routing::{get, post, put};
 
 use crate::auth::{sign_in, tokens};
 use crate::caller::scope;
-use crate::open::{channels, chat_settings, chats, relations, restrictions, sessions, users};
+use crate::open::{channels, chat_settings, chats, drops, relations, restrictions, sessions, users};
 use crate::platform;
 use crate::{Web, finish};
 
@@ -51,6 +51,8 @@ pub fn router(web: Web) -> Router {
             "/open/v1/sessions/events/unsubscribe/subscription",
             post(sessions::unsubscribe::<scope::SubscriptionRead>),
         )
+        // 4.6 Drops
+        .route("/open/v1/drops/reward-claims", get(drops::query).put(drops::update))
         // 4.7 Restriction
         .route(
             "/open/v1/restrict-channels",
@@ -76,6 +78,8 @@ pub fn router(web: Web) -> Router {
         .route("/platform/v1/channels/{channelId}/chats", post(platform::happenings::chat))
         .route("/platform/v1/channels/{channelId}/donations", post(platform::happenings::donation))
         .route("/platform/v1/channels/{channelId}/subscriptions", post(platform::happenings::subscription))
+        .route("/platform/v1/drops/campaigns/{campaignId}", put(platform::drops::put_campaign))
+        .route("/platform/v1/drops/claims", post(platform::drops::claim))
         .route("/platform/v1/events", post(platform::events::report));
     finish::around(routes, web)
 }

@@ -1,13 +1,16 @@
-//! The seeded world: three streamers and five viewers with what binds them, two applications, a live. Every step can be
+//! The seeded world: three streamers and five viewers with what binds them, two applications, a live, a
+//! campaign of drops. Every step can be
 //! repeated, so a death in the middle of seeding does no harm; what is there already is left as its developer made it.
 
 use domain::application::{Organization, RedirectUri};
 use domain::channel::UserRole;
+use domain::drops::{Campaign, Reward};
 use domain::scope::{Scope, ScopeSet};
 use domain::secret::ClientSecret;
-use domain::{ChannelId, ClientId, OrganizationId};
+use domain::{CampaignId, ChannelId, ClientId, Invalid, OrganizationId, Refusal, RewardId, Rule};
 use service::applications::ApplicationRecord;
 use service::channels::{CategoryRecord, Credentials, LiveRecord};
+use service::drops::RewardRequest;
 use service::happenings::PaidSubscription;
 use service::{ChannelRecord, Error, Service};
 
@@ -80,6 +83,9 @@ const CATEGORIES: [(&str, &str, &str); 4] = [
     ("talk", "ETC", "토크"),
 ];
 
+/// (id, name), of the one campaign
+const REWARDS: [(&str, &str); 2] = [("compass", "별빛 나침반"), ("sail", "은하수 돛")];
+
 /// Plants what is not there yet.
 pub(super) async fn plant(service: &Service, notes: &Notes) -> Result<(), Error> {
     let last = &PEOPLE[PEOPLE.len() - 1];
@@ -90,9 +96,10 @@ pub(super) async fn plant(service: &Service, notes: &Notes) -> Result<(), Error>
         plant_people(service).await?;
         plant_bonds(service).await?;
         plant_categories(service).await?;
+        plant_drops(service).await?;
         tracing::debug!(last = last.channel_id, "the world was seeded");
     }
-    plant_applications(service, notes, planted).await
+    plant_applications(service, notes).await
 }
 
 async fn plant_people(service: &Service) -> Result<(), Error> {
@@ -151,12 +158,40 @@ async fn plant_categories(service: &Service) -> Result<(), Error> {
         .await
 }
 
-async fn plant_applications(service: &Service, notes: &Notes, planted: bool) -> Result<(), Error> {
-    if !planted {
-        let organization_id = OrganizationId::stored(ORGANIZATION.to_owned());
-        let name = "모래상자 게임즈".to_owned();
-        service.put_organization(Organization { organization_id, name, verified: true }).await?;
+/// A verified organization with a campaign, of which one reward was claimed.
+async fn plant_drops(service: &Service) -> Result<(), Error> {
+    let organization_id = OrganizationId::stored(ORGANIZATION.to_owned());
+    let name = "모래상자 게임즈".to_owned();
+    let organization = Organization { organization_id: organization_id.clone(), name, verified: true };
+    service.put_organization(organization).await?;
+    let campaign_id = CampaignId::stored("first-voyage".to_owned());
+    let reward = |(id, name): (&str, &str)| Reward {
+        reward_id: RewardId::stored(id.to_owned()),
+        name: name.to_owned(),
+    };
+    service
+        .put_campaign(Campaign {
+            campaign_id: campaign_id.clone(),
+            name: "첫 항해".to_owned(),
+            organization_id,
+            category_id: CATEGORIES[0].0.to_owned(),
+            rewards: REWARDS.map(reward).to_vec(),
+        })
+        .await?;
+    let request = RewardRequest {
+        campaign_id,
+        reward_id: RewardId::stored(REWARDS[0].0.to_owned()),
+        channel_id: person(3),
+        claim_id: None,
+    };
+    match service.claim_reward(request, None).await {
+        // By a seeding that died after it.
+        Err(Error::Refused(Refusal::Invalid(Invalid { rule: Rule::Claimed, .. }))) => Ok(()),
+        outcome => outcome.map(drop),
     }
+}
+
+async fn plant_applications(service: &Service, notes: &Notes) -> Result<(), Error> {
     for application in &APPLICATIONS {
         let client_id = client(application.client_id);
         if service.application(&client_id).await?.is_none() {

@@ -152,7 +152,7 @@ async fn a_refresh_token_that_cannot_be_used_is_invalid() {
 async fn revoking_any_token_ends_all_of_that_client_and_user_and_no_others() {
     for by in ["access", "refresh"] {
         both(Setup::default(), move |world| async move {
-            let Stage { app, streamer, viewer, tokens: first } = Stage::set(&world).await;
+            let Stage { app, streamer, viewer, tokens: first, .. } = Stage::set(&world).await;
             let stranger = world.application("stranger").create().await;
             let second = world.sign_in(&app, &streamer).await;
             let elsewhere = world.sign_in(&stranger, &streamer).await;

@@ -396,7 +396,17 @@ async fn nothing_answers_500_and_nothing_leaves_the_envelope() {
         for endpoint in
             ENDPOINTS.iter().filter(|endpoint| takes_query(endpoint) && endpoint.mode != Mode::Body)
         {
-            for name in ["channelIds", "sessionKey", "size", "page"] {
+            for name in [
+                "channelIds",
+                "sessionKey",
+                "size",
+                "page",
+                "page.from",
+                "page.size",
+                "claimId",
+                "campaignId",
+                "fulfillmentState",
+            ] {
                 for text in texts.iter().copied().chain(["%00", "-1", "9223372036854775808", "1,2,3"]) {
                     let query = format!("{name}={}", testkit::encode(text));
                     let request: Request = endpoint.proven(&stage, &format!("{}?{query}", endpoint.path()));

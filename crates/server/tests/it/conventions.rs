@@ -56,7 +56,7 @@ async fn no_credentials_or_those_of_another_mode_are_unauthorized() {
                 request().client(&stage.app.client_id, ""),
             ];
             tries.push(match endpoint.mode {
-                Mode::Client => request().bearer(&stage.tokens.access),
+                mode if mode.is_client() => request().bearer(&stage.tokens.access),
                 _ => request().client(&stage.app.client_id, &stage.app.client_secret),
             });
             for request in tries {
@@ -81,7 +81,7 @@ async fn wrong_credentials_are_invalid_and_nothing_tells_why() {
             let request = || Request::new(endpoint.method, endpoint.target("x"));
             let app = &stage.app;
             let tries = match endpoint.mode {
-                Mode::Client => vec![
+                mode if mode.is_client() => vec![
                     request().client(&app.client_id, UNKNOWN_TOKEN),
                     request().client(&app.client_id, &other.client_secret),
                     request().client(&app.client_id, &stage.tokens.access),
@@ -99,7 +99,7 @@ async fn wrong_credentials_are_invalid_and_nothing_tells_why() {
                     request().bearer(&long),
                 ],
             };
-            let message = if endpoint.mode == Mode::Client { "INVALID_CLIENT" } else { "INVALID_TOKEN" };
+            let message = if endpoint.mode.is_client() { "INVALID_CLIENT" } else { "INVALID_TOKEN" };
             for request in tries {
                 let answer = world.send(request.clone()).await;
                 let expected = format!(r#"{{"code":401,"message":"{message}"}}"#);
@@ -117,11 +117,11 @@ async fn with_both_modes_headers_the_endpoints_own_mode_decides() {
         let (_socket, key) = session_key(&world, &stage).await;
         for endpoint in ENDPOINTS {
             let with_garbage = match endpoint.mode {
-                Mode::Client => endpoint.good(&stage, &key).bearer(UNKNOWN_TOKEN),
+                mode if mode.is_client() => endpoint.good(&stage, &key).bearer(UNKNOWN_TOKEN),
                 _ => endpoint.good(&stage, &key).client("nobody", UNKNOWN_TOKEN),
             };
             let with_good = match endpoint.mode {
-                Mode::Client => endpoint.good(&stage, &key).bearer(&stage.tokens.access),
+                mode if mode.is_client() => endpoint.good(&stage, &key).bearer(&stage.tokens.access),
                 _ => endpoint.good(&stage, &key).client(&stage.app.client_id, &stage.app.client_secret),
             };
             // The refresh token of the cast works once only.
@@ -157,8 +157,8 @@ async fn a_user_endpoint_needs_its_own_scope_and_no_other() {
             {
                 let app = world.application(&format!("{name}-{}", scope as u8)).scopes(&held).create().await;
                 let tokens = world.sign_in(&app, &stage.streamer).await;
-                let cast =
-                    Stage { app, tokens, streamer: stage.streamer.clone(), viewer: stage.viewer.clone() };
+                let (streamer, viewer) = (stage.streamer.clone(), stage.viewer.clone());
+                let cast = Stage { app, tokens, streamer, viewer, publisher: stage.publisher.clone() };
                 let (socket, key) = session_key(&world, &cast).await;
                 for endpoint in ENDPOINTS.iter().filter(|endpoint| needed(endpoint) == Some(scope)) {
                     endpoint.prepare(&world, &cast).await;

@@ -12,12 +12,21 @@ use crate::stage::Stage;
 pub enum Mode {
     /// Client id and secret in headers.
     Client,
+    /// Client id and secret in headers, of an application that may use drops.
+    Drops,
     /// An access token; with a scope, unless any will do.
     User(Option<Scope>),
     /// Client id and secret in the body.
     Body,
     /// The operator's key.
     Operator,
+}
+
+impl Mode {
+    /// Whether the proof is a client id and secret in headers.
+    pub fn is_client(self) -> bool {
+        matches!(self, Self::Client | Self::Drops)
+    }
 }
 
 /// One endpoint, with what a good request to it holds. `{…}` is filled in by [`Endpoint::good`].
@@ -98,6 +107,8 @@ pub const ENDPOINTS: &[Endpoint] = &[
         SUBSCRIBE,
         Mode::User(Some(Scope::SubscriptionRead)),
     ),
+    endpoint("GET", "/open/v1/drops/reward-claims", "page.size=20", Mode::Drops),
+    endpoint("PUT", "/open/v1/drops/reward-claims", "", Mode::Drops),
     endpoint("POST", RESTRICT, "", Mode::User(Some(Scope::RestrictionWrite))),
     endpoint("DELETE", RESTRICT, "", Mode::User(Some(Scope::RestrictionWrite))),
     endpoint("GET", RESTRICT, "size=30", Mode::User(Some(Scope::RestrictionRead))),
@@ -121,6 +132,8 @@ pub const ENDPOINTS: &[Endpoint] = &[
     endpoint("POST", "/platform/v1/channels/{channelId}/chats", "", Mode::Operator),
     endpoint("POST", "/platform/v1/channels/{channelId}/donations", "", Mode::Operator),
     endpoint("POST", "/platform/v1/channels/{channelId}/subscriptions", "", Mode::Operator),
+    endpoint("PUT", "/platform/v1/drops/campaigns/{campaignId}", "", Mode::Operator),
+    endpoint("POST", "/platform/v1/drops/claims", "", Mode::Operator),
     // Its body is lines of JSON; `bulk` has what is said of them.
     Endpoint {
         method: "POST",
@@ -138,6 +151,7 @@ impl Endpoint {
             .replace("{channelId}", "haneul")
             .replace("{managerChannelId}", "byeol")
             .replace("{followerChannelId}", "byeol")
+            .replace("{campaignId}", "another")
             .replace("{clientId}", "bot")
             .replace("{organizationId}", "games")
     }
@@ -190,6 +204,16 @@ impl Endpoint {
             "/platform/v1/channels/{channelId}/subscriptions" => {
                 json!({ "subscriberChannelId": "byeol", "tierNo": 1, "tierName": "팬", "month": 1 })
             }
+            "/open/v1/drops/reward-claims" if self.reads_body => {
+                json!({ "claimIds": ["unknown"], "fulfillmentState": "FULFILLED" })
+            }
+            "/platform/v1/drops/campaigns/{campaignId}" => json!({
+                "campaignName": "다음 항해", "organizationId": "publisher", "categoryId": "star-voyage",
+                "rewards": [{ "rewardId": "compass", "rewardName": "나침반" }],
+            }),
+            "/platform/v1/drops/claims" => json!({
+                "campaignId": "voyage", "rewardId": stage.publisher.next_reward(), "channelId": "haneul",
+            }),
             _ => Value::Null,
         }
     }
@@ -220,6 +244,7 @@ impl Endpoint {
         let request = Request::new(self.method, target);
         match self.mode {
             Mode::Client => request.client(&stage.app.client_id, &stage.app.client_secret),
+            Mode::Drops => request.client(&stage.publisher.app.client_id, &stage.publisher.app.client_secret),
             Mode::User(_) => request.bearer(&stage.tokens.access),
             Mode::Body => request,
             Mode::Operator => request.bearer(testkit::World::OPERATOR_KEY),

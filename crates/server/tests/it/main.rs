@@ -9,6 +9,8 @@ mod channels;
 mod chats;
 mod command_line;
 mod conventions;
+mod drops;
+mod drops_claims;
 mod durability;
 mod endpoints;
 mod lists;

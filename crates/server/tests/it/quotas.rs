@@ -69,7 +69,7 @@ async fn without_quotas_nothing_is_said_of_them() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_user_sends_20_messages_in_30_seconds_whatever_the_application() {
     both(enforced(), |world| async move {
-        let Stage { streamer, viewer, app, tokens } = Stage::set(&world).await;
+        let Stage { streamer, viewer, app, tokens, .. } = Stage::set(&world).await;
         let other = world.application("other").create().await;
         let elsewhere = world.sign_in(&other, &streamer).await;
         let viewers = world.sign_in(&app, &viewer).await;

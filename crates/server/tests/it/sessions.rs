@@ -165,7 +165,7 @@ async fn nothing_arrives_before_subscribed_or_after_unsubscribed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_that_is_unknown_ended_or_somebody_elses_is_told_in_the_same_bytes() {
     both(Setup::default(), |world| async move {
-        let Stage { app, streamer, viewer, tokens } = Stage::set(&world).await;
+        let Stage { app, streamer, viewer, tokens, .. } = Stage::set(&world).await;
         let stranger = world.application("stranger").create().await;
         let viewers = world.sign_in(&app, &viewer).await;
         let elsewhere = world.sign_in(&stranger, &streamer).await;
@@ -353,7 +353,7 @@ async fn of_many_subscribes_at_once_no_more_than_the_limit_succeed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_lists_show_the_callers_own_sessions_newest_first() {
     both(Setup::default(), |world| async move {
-        let Stage { app, streamer, viewer, tokens } = Stage::set(&world).await;
+        let Stage { app, streamer, viewer, tokens, .. } = Stage::set(&world).await;
         let stranger = world.application("stranger").create().await;
         let viewers = world.sign_in(&app, &viewer).await;
         let elsewhere = world.sign_in(&stranger, &streamer).await;

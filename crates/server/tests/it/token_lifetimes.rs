@@ -93,7 +93,7 @@ async fn a_code_used_again_later_than_ten_seconds_takes_back_what_it_bought() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refresh_token_used_again_later_than_ten_seconds_takes_everything_back() {
     both(Setup::default(), |world| async move {
-        let Stage { app, streamer, viewer, tokens: first } = Stage::set(&world).await;
+        let Stage { app, streamer, viewer, tokens: first, .. } = Stage::set(&world).await;
         let second = world.sign_in(&app, &streamer).await;
         let viewers = world.sign_in(&app, &viewer).await;
         let next = Tokens::of(&world.refresh(&app, &first.refresh).await.content());

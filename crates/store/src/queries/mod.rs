@@ -8,6 +8,7 @@ pub mod channels;
 pub mod chat_settings;
 pub mod chats;
 pub mod consents;
+pub mod drops;
 pub mod idempotency;
 pub mod nodes;
 mod ranks;
@@ -20,7 +21,10 @@ pub mod tokens;
 pub mod world;
 
 use domain::secret::SecretHash;
-use domain::{ChannelId, ClientId, MessageId, NodeId, OrganizationId, SessionKey, Timestamp};
+use domain::{
+    CampaignId, ChannelId, ClaimId, ClientId, MessageId, NodeId, OrganizationId, RewardId, SessionKey,
+    Timestamp,
+};
 
 use crate::Value;
 
@@ -33,7 +37,18 @@ macro_rules! text_values {
         }
     )+};
 }
-text_values!(ChannelId, ClientId, MessageId, NodeId, OrganizationId, SessionKey, SecretHash);
+text_values!(
+    CampaignId,
+    ChannelId,
+    ClaimId,
+    ClientId,
+    MessageId,
+    NodeId,
+    OrganizationId,
+    RewardId,
+    SessionKey,
+    SecretHash
+);
 
 impl From<Timestamp> for Value<'_> {
     fn from(value: Timestamp) -> Self {

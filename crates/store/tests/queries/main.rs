@@ -4,6 +4,7 @@
 
 mod chat;
 mod credentials;
+mod drops;
 mod lists;
 mod nouns;
 mod restrictions;

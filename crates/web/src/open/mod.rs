@@ -3,6 +3,7 @@
 pub mod channels;
 pub mod chat_settings;
 pub mod chats;
+pub mod drops;
 pub mod relations;
 pub mod restrictions;
 pub mod sessions;

@@ -1,0 +1,244 @@
+//! Drops: campaigns, and the rewards that were claimed (spec 4.6; the platform API's drops).
+
+use std::collections::{BTreeMap, HashMap};
+
+use domain::drops::{Campaign, FulfillmentState, RewardClaim, UpdateStatus, grouped};
+use domain::limits::{CLAIM_ID_FILTER_MAX, CLAIM_UPDATE_IDS_MAX};
+use domain::{
+    CampaignId, ChannelId, ClaimId, ClientId, Invalid, OrganizationId, Refusal, RewardId, Rule, Timestamp,
+};
+use store::queries::drops::{CampaignObstacle, ClaimObstacle, ClaimPosition, NewClaim};
+pub use store::queries::drops::{ClaimFilter, ClaimScope};
+use store::{StoreError, Tx};
+
+use crate::idempotency::{self, IdempotencyKey};
+use crate::{Error, Service};
+
+/// A claim of a reward, as the platform reports it.
+#[derive(Clone, Debug)]
+pub struct RewardRequest {
+    /// The campaign.
+    pub campaign_id: CampaignId,
+    /// The reward of the campaign.
+    pub reward_id: RewardId,
+    /// Who claims.
+    pub channel_id: ChannelId,
+    /// The claim's id; `None` for one of ours, which grows with time.
+    pub claim_id: Option<ClaimId>,
+}
+
+/// An application that may use drops, and the verified organization whose claims it sees.
+#[derive(Clone, Debug)]
+pub struct Publisher {
+    /// The application.
+    pub client_id: ClientId,
+    /// Its organization.
+    pub organization_id: OrganizationId,
+}
+
+/// What a publisher asks for.
+#[derive(Clone, Debug)]
+pub struct ClaimQuery {
+    /// Only these, up to 100 different ones: then all that match come at once.
+    pub claim_ids: Option<Vec<String>>,
+    /// What else is asked of claims.
+    pub filter: ClaimFilter,
+    /// The cursor of the page before; `None` for the first page.
+    pub from: Option<String>,
+    /// Claims of one page, from 1 to 1,000.
+    pub size: i64,
+}
+
+/// A page of claims.
+#[derive(Clone, Debug)]
+pub struct ClaimPage {
+    /// Newest first.
+    pub claims: Vec<RewardClaim>,
+    /// The cursor of the next page; `None` on the last one.
+    pub cursor: Option<String>,
+}
+
+impl Service {
+    /// Makes or replaces a campaign. A reward that it has no more takes no new claims; the claims that there are stay,
+    /// and follow the campaign to another organization or category.
+    ///
+    /// # Errors
+    /// `Invalid` for what [`Campaign::check`] refuses, and for an unknown organization or category.
+    pub async fn put_campaign(&self, campaign: Campaign) -> Result<(), Error> {
+        campaign.check()?;
+        self.write(move |tx| Box::pin(async move { put_campaign(tx, &campaign).await })).await
+    }
+
+    /// Claims a reward for a channel, once.
+    ///
+    /// # Errors
+    /// `Invalid` for an unknown campaign, reward or channel, for an id that another claim has, and with [`Rule::Claimed`]
+    /// when the channel has the reward.
+    pub async fn claim_reward(
+        &self,
+        request: RewardRequest,
+        key: Option<IdempotencyKey>,
+    ) -> Result<RewardClaim, Error> {
+        let now = self.now();
+        let RewardRequest { campaign_id, reward_id, channel_id, claim_id } = request;
+        let claim_id = claim_id.unwrap_or_else(|| ClaimId::generate(now, self.random()));
+        let claim = NewClaim { claim_id, campaign_id, reward_id, channel_id };
+        let (again, key_again) = (claim.clone(), key.clone());
+        let claimed = self
+            .write(move |tx| Box::pin(async move { self::claim(tx, &claim, key.as_ref(), now).await }))
+            .await;
+        if !matches!(claimed, Err(Error::Store(StoreError::ForeignKey))) {
+            return claimed;
+        }
+        // The campaign went to another organization or category between the look at it and the claim. That is rare, and
+        // a lock on the campaign, for which its claims would queue up, is taken only then.
+        self.write(move |tx| {
+            Box::pin(async move {
+                tx.lock_campaign(&again.campaign_id).await?;
+                self::claim(tx, &again, key_again.as_ref(), now).await
+            })
+        })
+        .await
+    }
+
+    /// The claims of a publisher's organization, newest first (spec 4.6). A walk from cursor to cursor gives each claim
+    /// that there was at its beginning once, whatever is claimed meanwhile.
+    ///
+    /// # Errors
+    /// `Invalid` for more than 100 ids, and for a cursor that is not of this list, publisher and filters.
+    pub async fn reward_claims(&self, publisher: &Publisher, query: ClaimQuery) -> Result<ClaimPage, Error> {
+        let context = context(publisher, &query);
+        let after = query.from.as_deref().map(|cursor| self.position(&context, cursor)).transpose()?;
+        let owner = publisher.organization_id.clone();
+        let ClaimQuery { claim_ids, filter, size, .. } = query;
+        if let Some(ids) = claim_ids {
+            if ids.len() > CLAIM_ID_FILTER_MAX {
+                return Err(Invalid::new("claimId", Rule::Items { min: 1, max: CLAIM_ID_FILTER_MAX }).into());
+            }
+            let found = self
+                .read(move |tx| Box::pin(async move { Ok(tx.claims_by_id(&owner, &ids, &filter).await?) }));
+            return Ok(ClaimPage { claims: found.await?, cursor: None });
+        }
+        let mut claims = self
+            .read(move |tx| {
+                // One more than the page shows whether there is a next one.
+                Box::pin(async move { Ok(tx.claims(&owner, &filter, after.as_ref(), size + 1).await?) })
+            })
+            .await?;
+        let more = claims.len() > usize::try_from(size).unwrap_or(usize::MAX);
+        if more {
+            claims.pop();
+        }
+        let last = claims.last().filter(|_| more);
+        let cursor = last.map(|claim| {
+            let position = format!("{} {}", claim.claimed_at.as_millis(), claim.claim_id);
+            self.cursors().seal(&context, &position)
+        });
+        Ok(ClaimPage { claims, cursor })
+    }
+
+    /// Puts claims of a publisher's organization into a state, and says of each id what became of it (spec 4.6). Every
+    /// real change is noted with the application that made it. When the store fails, nothing has changed or nobody
+    /// knows: the update can be repeated.
+    ///
+    /// # Errors
+    /// `Invalid` for no id, or more than 100 different ones.
+    pub async fn update_claims(
+        &self,
+        publisher: &Publisher,
+        ids: Vec<String>,
+        state: FulfillmentState,
+    ) -> Result<BTreeMap<UpdateStatus, Vec<String>>, Error> {
+        if !(1..=CLAIM_UPDATE_IDS_MAX).contains(&ids.len()) {
+            return Err(Invalid::new("claimIds", Rule::Items { min: 1, max: CLAIM_UPDATE_IDS_MAX }).into());
+        }
+        let known: Vec<_> = ids.iter().filter_map(|id| ClaimId::parse("claimIds", id).ok()).collect();
+        let (acting, now) = (publisher.clone(), self.now());
+        let owners = self
+            .write(move |tx| Box::pin(async move { update(tx, &acting, &known, state, now).await }))
+            .await;
+        let owners = owners.inspect_err(|error| tracing::error!(%error, "reward claims were not updated"));
+        Ok(grouped(ids, |id| match &owners {
+            Ok(owners) => UpdateStatus::of(owners.get(id), &publisher.organization_id),
+            Err(_) => UpdateStatus::UpdateFailed,
+        }))
+    }
+
+    fn position(&self, context: &str, cursor: &str) -> Result<ClaimPosition, Error> {
+        let position = self.cursors().open("page.from", context, cursor)?;
+        let (at, id) = position.split_once(' ').ok_or(Refusal::Internal)?;
+        let claimed_at = Timestamp::from_millis(at.parse().map_err(|_| Refusal::Internal)?);
+        Ok(ClaimPosition { claimed_at, claim_id: ClaimId::stored(id.to_owned()) })
+    }
+}
+
+/// What a cursor is bound to: the list, the publisher and every filter, but not the size of a page.
+fn context(publisher: &Publisher, query: &ClaimQuery) -> String {
+    let ClaimQuery { claim_ids, filter, .. } = query;
+    let state = filter.state.map(FulfillmentState::name);
+    let scope = (filter.campaign_id(), filter.category_id());
+    let client = publisher.client_id.as_str();
+    serde_json::json!(["reward-claims", client, claim_ids, filter.channel_id, scope, state]).to_string()
+}
+
+async fn put_campaign(tx: &mut Tx, campaign: &Campaign) -> Result<(), Error> {
+    match tx.put_campaign(campaign).await? {
+        None => {}
+        Some(CampaignObstacle::NoOrganization) => {
+            return Err(Invalid::new("organizationId", Rule::KnownOrganization).into());
+        }
+        Some(CampaignObstacle::NoCategory) => {
+            return Err(Invalid::new("categoryId", Rule::KnownCategory).into());
+        }
+    }
+    for reward in &campaign.rewards {
+        tx.put_reward(&campaign.campaign_id, reward).await?;
+    }
+    Ok(())
+}
+
+/// One claim, inside a transaction: the one place where claims begin.
+pub(crate) async fn claim(
+    tx: &mut Tx,
+    claim: &NewClaim,
+    key: Option<&IdempotencyKey>,
+    now: Timestamp,
+) -> Result<RewardClaim, Error> {
+    if let Some(earlier) = idempotency::claim(tx, key, claim.claim_id.as_str(), now).await? {
+        let earlier = tx.claim(&ClaimId::stored(earlier)).await?.ok_or(Refusal::Internal)?;
+        // As it was answered the first time, whatever the publisher has done since.
+        return Ok(RewardClaim {
+            state: FulfillmentState::Claimed,
+            updated_at: earlier.claimed_at,
+            ..earlier
+        });
+    }
+    if let Some(obstacle) = tx.insert_claim(claim, now).await? {
+        return Err(refusal(obstacle).into());
+    }
+    Ok(tx.claim(&claim.claim_id).await?.ok_or(Refusal::Internal)?)
+}
+
+fn refusal(obstacle: ClaimObstacle) -> Invalid {
+    match obstacle {
+        ClaimObstacle::NoCampaign => Invalid::new("campaignId", Rule::KnownCampaign),
+        ClaimObstacle::NoReward => Invalid::new("rewardId", Rule::KnownReward),
+        ClaimObstacle::NoChannel => Invalid::new("channelId", Rule::KnownChannel),
+        ClaimObstacle::IdTaken => Invalid::new("claimId", Rule::Taken),
+        ClaimObstacle::Claimed => Invalid::new("rewardId", Rule::Claimed),
+    }
+}
+
+/// Updates those of the claims that are the publisher's, and gives the owner of each that exists.
+async fn update(
+    tx: &mut Tx,
+    publisher: &Publisher,
+    ids: &[ClaimId],
+    state: FulfillmentState,
+    now: Timestamp,
+) -> Result<HashMap<ClaimId, OrganizationId>, Error> {
+    tx.lock_claims(&publisher.organization_id).await?;
+    let changed = tx.update_claims(&publisher.organization_id, ids, state, now).await?;
+    tx.insert_claim_changes(&changed, state.other(), &publisher.client_id, now).await?;
+    Ok(tx.claim_owners(ids).await?.into_iter().collect())
+}

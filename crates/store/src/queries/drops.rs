@@ -1,0 +1,414 @@
+//! Campaigns of drops, and the rewards that were claimed.
+
+use domain::drops::{Campaign, FulfillmentState, Reward, RewardClaim};
+use domain::limits::CLAIM_UPDATE_IDS_MAX;
+use domain::{CampaignId, ChannelId, ClaimId, ClientId, OrganizationId, RewardId, Timestamp};
+
+use crate::{Row, StoreError, Tx, Value, params};
+
+/// Nothing is put where the organization or the category is missing, so that the reason can be looked for in the same
+/// transaction.
+const PUT_CAMPAIGN: &str = "
+    INSERT INTO drops_campaigns (campaign_id, campaign_name, organization_id, category_id)
+    SELECT $1, $2, o.organization_id, g.category_id
+    FROM organizations o JOIN categories g ON g.category_id = $4
+    WHERE o.organization_id = $3
+    ON CONFLICT (campaign_id) DO UPDATE SET
+        campaign_name = excluded.campaign_name, organization_id = excluded.organization_id,
+        category_id = excluded.category_id";
+
+const ORGANIZATION_EXISTS: &str = "SELECT 1 FROM organizations WHERE organization_id = $1";
+
+const CLOSE_REWARDS: &str = "UPDATE drops_rewards SET claimable = FALSE WHERE campaign_id = $1 AND claimable";
+
+const PUT_REWARD: &str = "
+    INSERT INTO drops_rewards (campaign_id, reward_id, reward_name, claimable) VALUES ($1, $2, $3, TRUE)
+    ON CONFLICT (campaign_id, reward_id) DO UPDATE SET reward_name = excluded.reward_name, claimable = TRUE";
+
+const LOCK_CAMPAIGN: &str = "UPDATE drops_campaigns SET campaign_name = campaign_name WHERE campaign_id = $1";
+
+/// One row for a campaign that exists: whether it has the reward, the channel exists, and the claim's id is free.
+const CLAIM_OBSTACLES: &str = "
+    SELECT
+        EXISTS (SELECT 1 FROM drops_rewards r
+            WHERE r.campaign_id = c.campaign_id AND r.reward_id = $2 AND r.claimable),
+        EXISTS (SELECT 1 FROM channels WHERE channel_id = $3),
+        EXISTS (SELECT 1 FROM reward_claims WHERE claim_id = $4)
+    FROM drops_campaigns c WHERE c.campaign_id = $1";
+
+/// Of any number of these at once for one reward and channel, one inserts. Nothing is inserted where anything that the
+/// claim stands on is missing, so that the reason can be looked for in the same transaction.
+const INSERT_CLAIM: &str = "
+    INSERT INTO reward_claims
+        (claim_id, organization_id, campaign_id, reward_id, category_id, channel_id, fulfillment_state, claimed_at,
+         updated_at)
+    SELECT $1, c.organization_id, c.campaign_id, r.reward_id, c.category_id, h.channel_id, $5, $6, $6
+    FROM drops_campaigns c
+    JOIN drops_rewards r ON r.campaign_id = c.campaign_id AND r.reward_id = $3 AND r.claimable
+    JOIN channels h ON h.channel_id = $4
+    WHERE c.campaign_id = $2
+    ON CONFLICT DO NOTHING";
+
+macro_rules! claims {
+    ($($condition:literal),+) => {
+        concat!(
+            "
+    SELECT c.claim_id, c.campaign_id, c.reward_id, c.category_id, g.category_value, c.channel_id, c.fulfillment_state,
+        c.claimed_at, c.updated_at
+    FROM reward_claims c JOIN categories g ON g.category_id = c.category_id
+    WHERE ",
+            $($condition),+
+        )
+    };
+}
+
+/// A page of an organization's claims, newest first, under a condition that begins an index or leaves a short rest of
+/// one.
+macro_rules! page_of_claims {
+    ($condition:literal) => {
+        claims!(
+            "c.organization_id = $1 AND (c.claimed_at, c.claim_id) < ($2, $3)",
+            $condition,
+            " ORDER BY c.claimed_at DESC, c.claim_id DESC LIMIT $4"
+        )
+    };
+}
+
+const CLAIMS: &str = page_of_claims!("");
+const CLAIMS_IN_STATE: &str = page_of_claims!(" AND c.fulfillment_state = $5");
+const CLAIMS_OF_CAMPAIGN: &str = page_of_claims!(" AND c.campaign_id = $5");
+const CLAIMS_OF_CAMPAIGN_IN_STATE: &str =
+    page_of_claims!(" AND c.campaign_id = $5 AND c.fulfillment_state = $6");
+const CLAIMS_OF_CATEGORY: &str = page_of_claims!(" AND c.category_id = $5");
+const CLAIMS_OF_CATEGORY_IN_STATE: &str =
+    page_of_claims!(" AND c.category_id = $5 AND c.fulfillment_state = $6");
+/// A channel has few claims, so what else is asked of them is looked at one by one.
+const CLAIMS_OF_CHANNEL: &str = page_of_claims!(
+    " AND c.channel_id = $5 AND (CAST($6 AS TEXT) IS NULL OR c.campaign_id = $6)
+        AND (CAST($7 AS TEXT) IS NULL OR c.category_id = $7)
+        AND (CAST($8 AS TEXT) IS NULL OR c.fulfillment_state = $8)"
+);
+
+/// As many places as [`CLAIM_UPDATE_IDS_MAX`], which is also [`domain::limits::CLAIM_ID_FILTER_MAX`]; a shorter list
+/// repeats its last id.
+macro_rules! hundred_ids {
+    () => {
+        "($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, \
+         $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38, $39, $40, $41, $42, $43, $44, \
+         $45, $46, $47, $48, $49, $50, $51, $52, $53, $54, $55, $56, $57, $58, $59, $60, $61, $62, $63, $64, $65, \
+         $66, $67, $68, $69, $70, $71, $72, $73, $74, $75, $76, $77, $78, $79, $80, $81, $82, $83, $84, $85, $86, \
+         $87, $88, $89, $90, $91, $92, $93, $94, $95, $96, $97, $98, $99, $100)"
+    };
+}
+
+macro_rules! with_hundred_ids {
+    ($before:literal, $after:literal) => {
+        concat!($before, hundred_ids!(), $after)
+    };
+}
+
+const CLAIM: &str = claims!("c.claim_id = $1");
+
+const CLAIMS_BY_ID: &str = concat!(
+    claims!("c.claim_id IN "),
+    hundred_ids!(),
+    " AND c.organization_id = $101
+        AND (CAST($102 AS TEXT) IS NULL OR c.channel_id = $102)
+        AND (CAST($103 AS TEXT) IS NULL OR c.campaign_id = $103)
+        AND (CAST($104 AS TEXT) IS NULL OR c.category_id = $104)
+        AND (CAST($105 AS TEXT) IS NULL OR c.fulfillment_state = $105)
+    ORDER BY c.claimed_at DESC, c.claim_id DESC"
+);
+
+const LOCK_CLAIMS: &str = "UPDATE organizations SET verified = verified WHERE organization_id = $1";
+
+const CLAIM_OWNERS: &str =
+    with_hundred_ids!("SELECT claim_id, organization_id FROM reward_claims WHERE claim_id IN ", "");
+
+const UPDATE_CLAIMS: &str = with_hundred_ids!(
+    "UPDATE reward_claims SET fulfillment_state = $101, updated_at = $102 WHERE claim_id IN ",
+    " AND organization_id = $103 AND fulfillment_state <> $101 RETURNING claim_id"
+);
+
+/// There are two states: a claim that changed to one was in the other.
+const INSERT_CLAIM_CHANGES: &str = with_hundred_ids!(
+    "INSERT INTO claim_changes (claim_id, from_state, to_state, client_id, changed_at)
+    SELECT claim_id, $101, fulfillment_state, $102, $103 FROM reward_claims WHERE claim_id IN ",
+    ""
+);
+
+/// What keeps a campaign from being put.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CampaignObstacle {
+    /// There is no such organization.
+    NoOrganization,
+    /// There is no such category.
+    NoCategory,
+}
+
+/// What keeps a claim from being made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClaimObstacle {
+    /// There is no such campaign.
+    NoCampaign,
+    /// The campaign has no such reward, or has it no more.
+    NoReward,
+    /// There is no such channel.
+    NoChannel,
+    /// Another claim has the id.
+    IdTaken,
+    /// The channel has claimed this reward.
+    Claimed,
+}
+
+/// A claim about to be made.
+#[derive(Clone, Debug)]
+pub struct NewClaim {
+    /// Its id.
+    pub claim_id: ClaimId,
+    /// The campaign.
+    pub campaign_id: CampaignId,
+    /// The reward of the campaign.
+    pub reward_id: RewardId,
+    /// Who claims.
+    pub channel_id: ChannelId,
+}
+
+/// What is asked of claims. Texts, because what is no id matches nothing.
+#[derive(Clone, Debug, Default)]
+pub struct ClaimFilter {
+    /// Claimed by this channel.
+    pub channel_id: Option<String>,
+    /// Of this campaign, or of this category.
+    pub scope: Option<ClaimScope>,
+    /// In this state.
+    pub state: Option<FulfillmentState>,
+}
+
+/// A campaign or a category: one excludes the other (spec 4.6).
+#[derive(Clone, Debug)]
+pub enum ClaimScope {
+    /// The id of a campaign.
+    Campaign(String),
+    /// The id of a category.
+    Category(String),
+}
+
+impl ClaimFilter {
+    /// The campaign, if that is asked for.
+    pub fn campaign_id(&self) -> Option<&str> {
+        match &self.scope {
+            Some(ClaimScope::Campaign(id)) => Some(id),
+            _ => None,
+        }
+    }
+
+    /// The category, if that is asked for.
+    pub fn category_id(&self) -> Option<&str> {
+        match &self.scope {
+            Some(ClaimScope::Category(id)) => Some(id),
+            _ => None,
+        }
+    }
+}
+
+/// The last claim of a page, after which the next one begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClaimPosition {
+    /// When it was claimed.
+    pub claimed_at: Timestamp,
+    /// Its id.
+    pub claim_id: ClaimId,
+}
+
+impl Tx {
+    /// Makes or replaces a campaign, whose rewards are put one by one: until then none can be claimed. Claims that it
+    /// has go along to another organization or category.
+    pub async fn put_campaign(
+        &mut self,
+        campaign: &Campaign,
+    ) -> Result<Option<CampaignObstacle>, StoreError> {
+        let Campaign { campaign_id, name, organization_id, category_id, .. } = campaign;
+        if self.execute(PUT_CAMPAIGN, params![campaign_id, name, organization_id, category_id]).await? > 0 {
+            self.execute(CLOSE_REWARDS, params![campaign_id]).await?;
+            return Ok(None);
+        }
+        let organization = self.query_opt(ORGANIZATION_EXISTS, params![organization_id]).await?;
+        Ok(Some(match organization {
+            None => CampaignObstacle::NoOrganization,
+            Some(_) => CampaignObstacle::NoCategory,
+        }))
+    }
+
+    /// Makes or replaces a reward, and opens it to claims.
+    pub async fn put_reward(&mut self, campaign: &CampaignId, reward: &Reward) -> Result<(), StoreError> {
+        self.execute(PUT_REWARD, params![campaign, &reward.reward_id, &reward.name]).await?;
+        Ok(())
+    }
+
+    /// Keeps a campaign as it is until this transaction ends.
+    pub async fn lock_campaign(&mut self, id: &CampaignId) -> Result<(), StoreError> {
+        self.execute(LOCK_CAMPAIGN, params![id]).await?;
+        Ok(())
+    }
+
+    /// Makes a claim; of many at once for one reward and channel, one. `StoreError::ForeignKey` when the campaign
+    /// changes its organization or category meanwhile, unless it is locked.
+    pub async fn insert_claim(
+        &mut self,
+        claim: &NewClaim,
+        now: Timestamp,
+    ) -> Result<Option<ClaimObstacle>, StoreError> {
+        let NewClaim { claim_id, campaign_id, reward_id, channel_id } = claim;
+        let state = FulfillmentState::Claimed.name();
+        let values = params![claim_id, campaign_id, reward_id, channel_id, state, now];
+        if self.execute(INSERT_CLAIM, values).await? > 0 {
+            return Ok(None);
+        }
+        let values = params![campaign_id, reward_id, channel_id, claim_id];
+        let Some(found) = self.query_opt(CLAIM_OBSTACLES, values).await? else {
+            return Ok(Some(ClaimObstacle::NoCampaign));
+        };
+        Ok(Some(match (found.get(0)?, found.get(1)?, found.get(2)?) {
+            (false, _, _) => ClaimObstacle::NoReward,
+            (_, false, _) => ClaimObstacle::NoChannel,
+            (_, _, true) => ClaimObstacle::IdTaken,
+            _ => ClaimObstacle::Claimed,
+        }))
+    }
+
+    /// The claim of that id, whoever owns it.
+    pub async fn claim(&mut self, id: &ClaimId) -> Result<Option<RewardClaim>, StoreError> {
+        self.query_opt(CLAIM, params![id]).await?.as_ref().map(claim).transpose()
+    }
+
+    /// Up to `limit` claims of an organization, newest first, after a position.
+    pub async fn claims(
+        &mut self,
+        owner: &OrganizationId,
+        filter: &ClaimFilter,
+        after: Option<&ClaimPosition>,
+        limit: i64,
+    ) -> Result<Vec<RewardClaim>, StoreError> {
+        let (at, id) =
+            after.map_or((i64::MAX, ""), |after| (after.claimed_at.as_millis(), after.claim_id.as_str()));
+        let mut values: Vec<Value<'_>> = vec![owner.into(), at.into(), id.into(), limit.into()];
+        let state = filter.state.map(FulfillmentState::name);
+        let sql = match (&filter.channel_id, &filter.scope, state) {
+            (Some(channel), _, _) => {
+                let rest = [filter.campaign_id(), filter.category_id(), state];
+                values.push(channel.into());
+                values.extend(rest.map(Value::from));
+                CLAIMS_OF_CHANNEL
+            }
+            (None, None, None) => CLAIMS,
+            (None, None, Some(state)) => {
+                values.push(state.into());
+                CLAIMS_IN_STATE
+            }
+            (None, Some(ClaimScope::Campaign(id)), None) => {
+                values.push(id.into());
+                CLAIMS_OF_CAMPAIGN
+            }
+            (None, Some(ClaimScope::Campaign(id)), Some(state)) => {
+                values.extend([Value::from(id), state.into()]);
+                CLAIMS_OF_CAMPAIGN_IN_STATE
+            }
+            (None, Some(ClaimScope::Category(id)), None) => {
+                values.push(id.into());
+                CLAIMS_OF_CATEGORY
+            }
+            (None, Some(ClaimScope::Category(id)), Some(state)) => {
+                values.extend([Value::from(id), state.into()]);
+                CLAIMS_OF_CATEGORY_IN_STATE
+            }
+        };
+        self.query(sql, &values).await?.iter().map(claim).collect()
+    }
+
+    /// Those of up to 100 claims that are an organization's and pass the filter, newest first.
+    pub async fn claims_by_id(
+        &mut self,
+        owner: &OrganizationId,
+        ids: &[String],
+        filter: &ClaimFilter,
+    ) -> Result<Vec<RewardClaim>, StoreError> {
+        let Some(mut values) = padded(ids) else { return Ok(Vec::new()) };
+        let state = filter.state.map(FulfillmentState::name);
+        values.push(owner.into());
+        values.push(filter.channel_id.as_deref().into());
+        values.extend([filter.campaign_id(), filter.category_id(), state].map(Value::from));
+        self.query(CLAIMS_BY_ID, &values).await?.iter().map(claim).collect()
+    }
+
+    /// Makes this the only transaction that updates an organization's claims until it ends, so that two of them never
+    /// wait for each other's claims in a circle.
+    pub async fn lock_claims(&mut self, owner: &OrganizationId) -> Result<(), StoreError> {
+        self.execute(LOCK_CLAIMS, params![owner]).await?;
+        Ok(())
+    }
+
+    /// Who owns up to 100 claims; one that does not exist is left out.
+    pub async fn claim_owners(
+        &mut self,
+        ids: &[ClaimId],
+    ) -> Result<Vec<(ClaimId, OrganizationId)>, StoreError> {
+        let Some(values) = padded(ids) else { return Ok(Vec::new()) };
+        let owner = |row: &Row| Ok((ClaimId::stored(row.get(0)?), OrganizationId::stored(row.get(1)?)));
+        self.query(CLAIM_OWNERS, &values).await?.iter().map(owner).collect()
+    }
+
+    /// Puts up to 100 claims of an organization into a state, and gives those that were not in it.
+    pub async fn update_claims(
+        &mut self,
+        owner: &OrganizationId,
+        ids: &[ClaimId],
+        state: FulfillmentState,
+        now: Timestamp,
+    ) -> Result<Vec<ClaimId>, StoreError> {
+        let Some(mut values) = padded(ids) else { return Ok(Vec::new()) };
+        values.extend([state.name().into(), now.into(), owner.into()]);
+        let rows = self.query(UPDATE_CLAIMS, &values).await?;
+        rows.iter().map(|row| Ok(ClaimId::stored(row.get(0)?))).collect()
+    }
+
+    /// Notes that an application changed up to 100 claims from a state into the one that they have now.
+    pub async fn insert_claim_changes(
+        &mut self,
+        ids: &[ClaimId],
+        from: FulfillmentState,
+        client: &ClientId,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let Some(mut values) = padded(ids) else { return Ok(()) };
+        values.extend([from.name().into(), client.into(), now.into()]);
+        self.execute(INSERT_CLAIM_CHANGES, &values).await?;
+        Ok(())
+    }
+}
+
+/// The ids in 100 places; `None` when there are none.
+fn padded<'a, T>(ids: &'a [T]) -> Option<Vec<Value<'a>>>
+where
+    &'a T: Into<Value<'a>>,
+{
+    let last = ids.last()?;
+    let places = ids.iter().chain(std::iter::repeat(last)).take(CLAIM_UPDATE_IDS_MAX);
+    Some(places.map(Into::into).collect())
+}
+
+fn claim(row: &Row) -> Result<RewardClaim, StoreError> {
+    let unknown_state =
+        |_| StoreError::Decode { column: 6, wanted: "a fulfillment state", found: "text".to_owned() };
+    Ok(RewardClaim {
+        claim_id: ClaimId::stored(row.get(0)?),
+        campaign_id: CampaignId::stored(row.get(1)?),
+        reward_id: RewardId::stored(row.get(2)?),
+        category_id: row.get(3)?,
+        category_name: row.get(4)?,
+        channel_id: ChannelId::stored(row.get(5)?),
+        state: FulfillmentState::parse(row.get(6)?).map_err(unknown_state)?,
+        claimed_at: Timestamp::from_millis(row.get(7)?),
+        updated_at: Timestamp::from_millis(row.get(8)?),
+    })
+}

@@ -1,0 +1,134 @@
+//! Reward claims of drops (spec 4.6).
+
+use std::collections::HashSet;
+
+use axum::extract::State;
+use domain::drops::{FulfillmentState, RewardClaim};
+use domain::limits::{CLAIM_PAGE_SIZE_DEFAULT, CLAIM_PAGE_SIZE_MAX};
+use domain::{CampaignId, ChannelId, ClaimId, Invalid, RewardId, Rule};
+use serde::Serialize;
+use service::drops::{ClaimFilter, ClaimQuery, ClaimScope};
+
+use crate::Web;
+use crate::caller::DropsClient;
+use crate::envelope::{Answer, Data, Success};
+use crate::input::{Body, Fields, Json, Pairs, Params, Query};
+
+/// Both spellings of the nested parameters (decisions 5).
+const PAGE_FROM: (&str, &str) = ("page.from", "page[from]");
+const PAGE_SIZE: (&str, &str) = ("page.size", "page[size]");
+
+impl Params for ClaimQuery {
+    fn read(pairs: &Pairs) -> Result<Self, Invalid> {
+        let text = |name| Ok::<_, Invalid>(pairs.optional(name)?.map(str::to_owned));
+        let size = pairs.either_integer(PAGE_SIZE, 1, CLAIM_PAGE_SIZE_MAX, CLAIM_PAGE_SIZE_DEFAULT)?;
+        // An empty cursor is what the last page gave: it stands for no cursor.
+        let from = pairs.either(PAGE_FROM.0, PAGE_FROM.1)?.filter(|cursor| !cursor.is_empty());
+        let scope = match (text("campaignId")?, text("categoryId")?) {
+            (Some(_), Some(_)) => return Err(Invalid::new("campaignId", Rule::NotTogether("categoryId"))),
+            (Some(id), None) => Some(ClaimScope::Campaign(id)),
+            (None, Some(id)) => Some(ClaimScope::Category(id)),
+            (None, None) => None,
+        };
+        let state = pairs.optional("fulfillmentState")?.map(FulfillmentState::parse).transpose()?;
+        let ids = pairs.optional_list("claimId");
+        Ok(Self {
+            claim_ids: ids.map(|ids| ids.into_iter().map(str::to_owned).collect()),
+            filter: ClaimFilter { channel_id: text("channelId")?, scope, state },
+            from: from.map(str::to_owned),
+            size,
+        })
+    }
+}
+
+/// Reward claim, spec 2. Its dates are RFC 3339, UTC, in both profiles.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Claim {
+    claim_id: ClaimId,
+    campaign_id: CampaignId,
+    reward_id: RewardId,
+    category_id: String,
+    category_name: String,
+    channel_id: ChannelId,
+    fulfillment_state: &'static str,
+    claimed_date: String,
+    updated_date: String,
+}
+
+impl From<RewardClaim> for Claim {
+    fn from(claim: RewardClaim) -> Self {
+        Self {
+            claim_id: claim.claim_id,
+            campaign_id: claim.campaign_id,
+            reward_id: claim.reward_id,
+            category_id: claim.category_id,
+            category_name: claim.category_name,
+            channel_id: claim.channel_id,
+            fulfillment_state: claim.state.name(),
+            claimed_date: claim.claimed_at.rfc3339(),
+            updated_date: claim.updated_at.rfc3339(),
+        }
+    }
+}
+
+/// The content of the claim query.
+#[derive(Debug, Serialize)]
+pub struct Claims {
+    data: Vec<Claim>,
+    page: ClaimsPage,
+}
+
+/// Where the next page begins: always a text, so that a typed client need not tell three kinds of nothing apart.
+#[derive(Debug, Serialize)]
+pub struct ClaimsPage {
+    /// Empty at the end of the list, and where `claimId` was given.
+    cursor: String,
+}
+
+/// `GET /open/v1/drops/reward-claims`, client mode with the drops scope: the claims of the application's organization,
+/// newest first.
+pub async fn query(
+    DropsClient(publisher): DropsClient,
+    State(web): State<Web>,
+    Query(query): Query<ClaimQuery>,
+) -> Answer<Claims> {
+    let found = web.service().reward_claims(&publisher, query).await?;
+    let data = found.claims.into_iter().map(Claim::from).collect();
+    Ok(Success(Claims { data, page: ClaimsPage { cursor: found.cursor.unwrap_or_default() } }))
+}
+
+/// An update of claims.
+#[derive(Debug)]
+pub struct UpdateClaims {
+    claim_ids: Vec<String>,
+    state: FulfillmentState,
+}
+
+impl Body for UpdateClaims {
+    fn read(fields: &Fields) -> Result<Self, Invalid> {
+        let mut claim_ids = fields.required_texts("claimIds")?;
+        let mut seen = HashSet::new();
+        claim_ids.retain(|id| seen.insert(id.clone()));
+        let state = FulfillmentState::parse(&fields.text("fulfillmentState")?)?;
+        Ok(Self { claim_ids, state })
+    }
+}
+
+/// What became of some of an update's ids.
+#[derive(Debug, Serialize)]
+pub struct Updated {
+    status: &'static str,
+    ids: Vec<String>,
+}
+
+/// `PUT /open/v1/drops/reward-claims`, client mode with the drops scope: up to 100 claims into a state.
+pub async fn update(
+    DropsClient(publisher): DropsClient,
+    State(web): State<Web>,
+    Json(body): Json<UpdateClaims>,
+) -> Answer<Data<Updated>> {
+    let groups = web.service().update_claims(&publisher, body.claim_ids, body.state).await?;
+    let data = groups.into_iter().map(|(status, ids)| Updated { status: status.name(), ids }).collect();
+    Ok(Success(Data { data }))
+}
