@@ -1,11 +1,7 @@
 //! One function per thing that can happen. Each loads the facts, asks the rule, writes, commits, and only then publishes.
 //!
 //! The edges (`web`, `gateway`, `jobs`) hold a [`Service`] and call these functions; they never see the store. One file a
-//! noun: [`applications`], [`channels`], [`sign_in`], [`tokens`], [`sessions`], [`subscriptions`], [`chats`],
-//! [`chat_settings`], [`notices`], [`restrictions`], [`happenings`].
-//! noun: [`applications`], [`channels`], [`relations`], [`sign_in`], [`tokens`], [`sessions`], [`subscriptions`], [`chats`], [`happenings`].
-//! noun: [`applications`], [`channels`], [`sign_in`], [`tokens`], [`sessions`], [`subscriptions`], [`chats`], [`happenings`],
-//! [`drops`].
+//! noun, as the list of modules below says.
 
 pub mod applications;
 pub mod bulk;
