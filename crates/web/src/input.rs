@@ -377,6 +377,51 @@ mod tests {
     }
 
     #[test]
+    fn a_parameter_with_two_spellings_may_stand_in_one_of_them() {
+        let check = |query: &str, expected: Option<i64>| {
+            let pairs = Pairs::parse(query).expect("readable");
+            let found = pairs.either_integer(("page.size", "page[size]"), 1, 50, 20);
+            assert_eq!(found.ok(), expected, "{query}");
+        };
+        check("", Some(20));
+        check("page.size=7", Some(7));
+        check("page[size]=7", Some(7));
+        check("page%5Bsize%5D=7", Some(7));
+        check("page.size=51", None);
+        check("page.size=7&page[size]=7", None);
+        check("page[size]=7&page%5Bsize%5D=7", None);
+    }
+
+    #[test]
+    fn a_list_that_is_there_without_items_is_not_a_list_that_is_missing() {
+        let check = |query: &str, expected: Option<&[&str]>| {
+            let pairs = Pairs::parse(query).expect("readable");
+            assert_eq!(pairs.optional_list("claimId").as_deref(), expected, "{query}");
+        };
+        check("", None);
+        check("claimIds=a", None);
+        check("claimId=", Some(&[]));
+        check("claimId[]=,", Some(&[]));
+        check("claimId=a&claimId[]=b,a", Some(&["a", "b"]));
+    }
+
+    #[test]
+    fn lists_that_must_be_there_are_lists_of_what_they_hold() {
+        let fields = Fields::parse(r#"{"a":[{"x":"y"}],"b":[],"c":[1],"d":null,"e":{},"f":["x"]}"#)
+            .expect("an object");
+        assert_eq!(fields.objects("a").expect("objects")[0].text("x"), Ok("y".to_owned()));
+        assert!(fields.objects("b").expect("objects").is_empty());
+        for field in ["c", "e", "f"] {
+            assert_eq!(fields.objects(field).err(), Some(Invalid::new(field, Rule::ObjectList)));
+        }
+        assert_eq!(fields.objects("d").err(), Some(Invalid::new("d", Rule::Required)));
+        assert_eq!(fields.required_texts("b"), Ok(Vec::new()));
+        assert_eq!(fields.required_texts("f"), Ok(vec!["x".to_owned()]));
+        assert_eq!(fields.required_texts("d"), Err(Invalid::new("d", Rule::Required)));
+        assert_eq!(fields.required_texts("c"), Err(Invalid::new("c", Rule::TextList)));
+    }
+
+    #[test]
     fn queries_must_be_percent_encoded_utf8() {
         let check = |query: &str, ok| assert_eq!(Pairs::parse(query).is_ok(), ok, "{query}");
         check("a=%EA%B0%80", true);

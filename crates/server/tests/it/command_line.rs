@@ -71,6 +71,13 @@ async fn every_secret_token_and_password_of_the_first_line_works() {
     let channel =
         sandbox.api.channels(&sandbox.application("demo"), "channelIds=streamer-haneul").await.content();
     assert!(channel["data"][0]["followerCount"].as_i64() >= Some(1), "{channel}");
+    let claims = sandbox.api.reward_claims(&sandbox.application("drops"), "").await.content();
+    assert_eq!(claims["data"][0]["categoryId"], "star-voyage", "{claims}");
+    sandbox
+        .api
+        .reward_claims(&sandbox.application("demo"), "")
+        .await
+        .assert_refused(403, "드롭스 scope가 필요합니다.");
     sandbox
         .api
         .operator(Request::put("/platform/v1/channels/new").body(r#"{"channelName":"새"}"#))

@@ -4,6 +4,7 @@
 
 mod applications;
 mod bulk;
+mod drops;
 mod happenings;
 mod housekeeping;
 mod interruptions;

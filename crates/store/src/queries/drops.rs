@@ -7,15 +7,20 @@ use domain::{CampaignId, ChannelId, ClaimId, ClientId, OrganizationId, RewardId,
 use crate::{Row, StoreError, Tx, Value, params};
 
 /// Nothing is put where the organization or the category is missing, so that the reason can be looked for in the same
-/// transaction.
-const PUT_CAMPAIGN: &str = "
+/// transaction. Not one upsert: on PostgreSQL its conflict is over one unique index, and the row of a racer may meet the
+/// other one first.
+const INSERT_CAMPAIGN: &str = "
     INSERT INTO drops_campaigns (campaign_id, campaign_name, organization_id, category_id)
     SELECT $1, $2, o.organization_id, g.category_id
     FROM organizations o JOIN categories g ON g.category_id = $4
     WHERE o.organization_id = $3
-    ON CONFLICT (campaign_id) DO UPDATE SET
-        campaign_name = excluded.campaign_name, organization_id = excluded.organization_id,
-        category_id = excluded.category_id";
+    ON CONFLICT DO NOTHING";
+
+const UPDATE_CAMPAIGN: &str = "
+    UPDATE drops_campaigns SET campaign_name = $2, organization_id = $3, category_id = $4
+    WHERE campaign_id = $1
+        AND EXISTS (SELECT 1 FROM organizations WHERE organization_id = $3)
+        AND EXISTS (SELECT 1 FROM categories WHERE category_id = $4)";
 
 const ORGANIZATION_EXISTS: &str = "SELECT 1 FROM organizations WHERE organization_id = $1";
 
@@ -229,7 +234,10 @@ impl Tx {
         campaign: &Campaign,
     ) -> Result<Option<CampaignObstacle>, StoreError> {
         let Campaign { campaign_id, name, organization_id, category_id, .. } = campaign;
-        if self.execute(PUT_CAMPAIGN, params![campaign_id, name, organization_id, category_id]).await? > 0 {
+        let values = params![campaign_id, name, organization_id, category_id];
+        if self.execute(INSERT_CAMPAIGN, values).await? > 0
+            || self.execute(UPDATE_CAMPAIGN, values).await? > 0
+        {
             self.execute(CLOSE_REWARDS, params![campaign_id]).await?;
             return Ok(None);
         }
