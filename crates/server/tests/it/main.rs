@@ -14,6 +14,7 @@ mod drops_claims;
 mod durability;
 mod endpoints;
 mod lists;
+mod outages;
 mod platform;
 mod process;
 mod profiles;
