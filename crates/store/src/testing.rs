@@ -14,6 +14,8 @@
 //! Tests with a store must not pause tokio's clock: the store's threads do their work in real time, which a paused
 //! clock takes for idleness, and jumps to the deadline.
 
+mod wire;
+
 use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -21,6 +23,8 @@ use tempfile::TempDir;
 use tokio_postgres::NoTls;
 
 use crate::{DatabaseUrl, Options, Store, Target};
+
+pub use wire::{Network, Wire};
 
 /// Names the PostgreSQL server of the tests: a `postgres://` URL without `options`, whose user may create schemas.
 pub const DATABASE_URL: &str = "STAGEDOOR_TEST_DATABASE_URL";

@@ -40,8 +40,9 @@ pub use builders::{Application, NewApplication, NewPerson, Person, Tokens};
 pub use html::Form;
 pub use http::{Connection, Request, Response};
 pub use socket::{Refused, Socket};
+pub use store::testing::{Network, Wire};
 pub use url::{decode, encode, query_value};
-pub use world::{Engine, Setup, World, both, engines};
+pub use world::{Engine, Setup, World, both, engines, over_a_wire};
 
 /// How long a test waits for anything before it fails. Long, because it is only ever waited out by a failing test.
 pub const PATIENCE: Duration = Duration::from_secs(20);

@@ -11,7 +11,7 @@ use domain::{Language, Profile, Timestamp};
 use server::{Node, Settings, StoreSettings, Surroundings};
 use service::channels::CategoryRecord;
 use service::{Clock, Entropy, ManualClock};
-use store::testing::{Fresh, engines as fresh_engines};
+use store::testing::{Fresh, Network, Wire, engines as fresh_engines, postgres};
 use store::{Options, Store, Target};
 use tokio::sync::Mutex;
 
@@ -96,6 +96,26 @@ where
         }
     })
     .await;
+}
+
+/// Runs the body on a fresh world on PostgreSQL, whose every connection to the database goes over a wire that the body
+/// can cut.
+///
+/// # Panics
+/// When the body panics; when `STAGEDOOR_TEST_DATABASE_URL` is missing.
+pub async fn over_a_wire<F, Fut>(setup: Setup, body: F)
+where
+    F: FnOnce(World, Arc<Wire>) -> Fut,
+    Fut: Future<Output = ()> + Send + 'static,
+{
+    let fresh = postgres().await;
+    let wire = Arc::new(Wire::to(&fresh).await);
+    let world = World::start(setup, Engine::Postgres, Target::Postgres { url: wire.url().into() }).await;
+    let outcome = tokio::spawn(Box::pin(body(world.clone(), wire.clone()))).await;
+    wire.set(Network::Up);
+    world.stop().await;
+    fresh.remove().await;
+    assert!(outcome.is_ok(), "failed: see the panic above");
 }
 
 /// Runs the body with an empty database of each engine, which is removed afterwards. The body says whether all went well.

@@ -214,6 +214,10 @@ impl Endpoint {
             "/platform/v1/drops/claims" => json!({
                 "campaignId": "voyage", "rewardId": stage.publisher.next_reward(), "channelId": "haneul",
             }),
+            // One line.
+            "/platform/v1/events" => {
+                json!({ "kind": "chat", "channelId": "haneul", "senderChannelId": "byeol", "message": "안녕" })
+            }
             _ => Value::Null,
         }
     }

@@ -1,74 +1,18 @@
 //! PostgreSQL gone for a while: an error within 3 s, and back without a restart.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
-use store::testing::{Fresh, postgres};
+use store::testing::{Fresh, Network, Wire, postgres};
 use store::{Options, Store, StoreError, Target, params};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::watch;
 
 use crate::{ids, insert, options, within};
-
-/// What the network does between the store and the server.
-#[derive(Clone, Copy, PartialEq)]
-enum Network {
-    Up,
-    /// Connections end, and new ones are ended at once.
-    Down,
-    /// Nothing gets through and nobody is told.
-    Silent,
-}
-
-/// A wire to the test server that can be cut.
-struct Wire {
-    network: watch::Sender<Network>,
-    address: SocketAddr,
-}
-
-impl Wire {
-    async fn to(server: String) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let address = listener.local_addr().unwrap();
-        let (network, state) = watch::channel(Network::Up);
-        tokio::spawn(async move {
-            while let Ok((client, _)) = listener.accept().await {
-                tokio::spawn(carry(client, server.clone(), state.clone()));
-            }
-        });
-        Self { network, address }
-    }
-
-    fn set(&self, network: Network) {
-        self.network.send_replace(network);
-    }
-}
-
-async fn carry(mut client: TcpStream, server: String, mut network: watch::Receiver<Network>) {
-    let now = *network.borrow_and_update();
-    if now == Network::Up {
-        let mut server = TcpStream::connect(server).await.unwrap();
-        tokio::select! {
-            _ = tokio::io::copy_bidirectional(&mut client, &mut server) => return,
-            _ = network.changed() => {}
-        }
-    }
-    if *network.borrow() == Network::Silent {
-        // Held open, unread, until the network is back; then it ends, as a stale connection does.
-        let _ = network.wait_for(|network| *network == Network::Up).await;
-    }
-}
 
 /// A store whose every connection goes over a wire.
 async fn over_a_wire() -> (Fresh, Wire, Store) {
     let fresh = postgres().await;
-    let url = fresh.url().unwrap();
-    let authority = url.split(['/', '?']).nth(2).unwrap();
-    let server = authority.rsplit('@').next().unwrap().to_owned();
-    let wire = Wire::to(server.clone()).await;
-    let url = url.replacen(&server, &wire.address.to_string(), 1);
+    let wire = Wire::to(&fresh).await;
     let options = Options { postgres_connections: 4, postgres_read_connections: 2, ..options() };
-    let store = Store::open(Target::Postgres { url: url.into() }, options).await.unwrap();
+    let store = Store::open(Target::Postgres { url: wire.url().into() }, options).await.unwrap();
     (fresh, wire, store)
 }
 
