@@ -388,7 +388,7 @@ async fn lists_are_the_callers_own_and_show_todays_names() {
         subscribe(&world, "byeol", 1, "2026-01-01T00:00:00Z").await;
         let Person { name, .. } = world.person("byeol").name("별똥별 🌠 별똥별").create().await;
         for list in ["followers", "subscribers"] {
-            assert_eq!(column(&world, &stage, list, "channelName").await, [name.clone()], "{list}");
+            assert_eq!(column(&world, &stage, list, "channelName").await, std::slice::from_ref(&name));
         }
         let viewer = world.sign_in(&stage.app, &stage.viewer).await;
         let stage = Stage { tokens: viewer, ..stage };

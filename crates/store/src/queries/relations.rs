@@ -290,3 +290,39 @@ fn subscriber(row: &Row) -> Result<Subscriber, StoreError> {
         created_at: Timestamp::from_millis(row.get(4)?),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::migrate::MIGRATIONS;
+
+    /// A page is found by searching indexes to the very place: nothing is scanned but what the statement itself made.
+    #[test]
+    fn sqlite_searches_every_table_of_a_page_by_its_whole_key() {
+        let database = rusqlite::Connection::open_in_memory().unwrap();
+        for migration in MIGRATIONS {
+            database.execute_batch(migration.sql).unwrap();
+        }
+        for sql in [FOLLOWERS, NEWEST_SUBSCRIBERS, LONGEST_SUBSCRIBERS] {
+            let mut statement = database.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+            let rows = statement.query_map([None::<i64>; 3], |row| row.get::<_, String>(3)).unwrap();
+            let plan: Vec<String> = rows.map(Result::unwrap).collect();
+            let steps =
+                |begin: &str| plan.iter().filter(|step| step.starts_with(begin)).cloned().collect::<Vec<_>>();
+            for table in ["list_blocks", "followers", "subscribers", "channels", "c", "s"] {
+                assert!(
+                    steps(&format!("SCAN {table}")).iter().all(|step| step.contains("CONSTANT")),
+                    "{plan:#?}"
+                );
+            }
+            let whole = steps("SEARCH list_blocks")
+                .into_iter()
+                .filter(|step| step.contains("(first_rank,first_id)>(?,?)"));
+            assert_eq!(whole.count(), 2, "{plan:#?}");
+            let rows = steps("SEARCH")
+                .into_iter()
+                .filter(|step| step.contains("_rank,") && step.contains("COVERING INDEX"));
+            assert_eq!(rows.count(), 1, "{plan:#?}");
+        }
+    }
+}
