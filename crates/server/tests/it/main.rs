@@ -4,16 +4,21 @@
 
 mod authorization;
 mod bad_input;
+mod blind_messages;
 mod channels;
+mod chat_rules;
+mod chat_settings;
 mod chats;
 mod command_line;
 mod conventions;
 mod durability;
 mod endpoints;
+mod notices;
 mod platform;
 mod process;
 mod profiles;
 mod quotas;
+mod restrictions;
 mod secrets;
 mod serving;
 mod sessions;
