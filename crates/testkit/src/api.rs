@@ -165,6 +165,27 @@ impl Api {
         self.send(request.json(&json!({ "message": message }))).await
     }
 
+    /// `POST /open/v1/chats/notice`
+    pub async fn put_notice(&self, token: &str, body: &Value) -> Response {
+        self.send(Request::post("/open/v1/chats/notice").bearer(token).json(body)).await
+    }
+
+    /// `GET /open/v1/chats/settings`
+    pub async fn chat_settings(&self, token: &str) -> Response {
+        self.send(Request::get("/open/v1/chats/settings").bearer(token)).await
+    }
+
+    /// `PUT /open/v1/chats/settings`
+    pub async fn change_chat_settings(&self, token: &str, body: &Value) -> Response {
+        self.send(Request::put("/open/v1/chats/settings").bearer(token).json(body)).await
+    }
+
+    /// `POST /open/v1/chats/blind-message`
+    pub async fn blind_message(&self, token: &str, chat: &str, time: i64, sender: &str) -> Response {
+        let body = json!({ "chatChannelId": chat, "messageTime": time, "senderChannelId": sender });
+        self.send(Request::post("/open/v1/chats/blind-message").bearer(token).json(&body)).await
+    }
+
     // ---- 4.5 Sessions --------------------------------------------------------------------------------------------------
 
     /// `GET /open/v1/sessions/auth`
@@ -215,7 +236,38 @@ impl Api {
         self.as_client(app, Request::put("/open/v1/drops/reward-claims").json(body)).await
     }
 
+    // ---- 4.7 Restriction -----------------------------------------------------------------------------------------------
+
+    /// `POST` or `DELETE /open/v1/restrict-channels`
+    pub async fn restriction(&self, method: &str, token: &str, target: &str) -> Response {
+        let body = json!({ "targetChannelId": target });
+        self.send(Request::new(method, "/open/v1/restrict-channels").bearer(token).json(&body)).await
+    }
+
+    /// `GET /open/v1/restrict-channels` with a raw query.
+    pub async fn restricted(&self, token: &str, query: &str) -> Response {
+        self.send(Request::get(format!("/open/v1/restrict-channels?{query}")).bearer(token)).await
+    }
+
+    /// `POST` or `DELETE /open/v1/temporary-restrict-channels`
+    pub async fn temporary_restriction(
+        &self,
+        method: &str,
+        token: &str,
+        target: &str,
+        chat: &str,
+    ) -> Response {
+        let body = json!({ "targetChannelId": target, "chatChannelId": chat });
+        self.send(Request::new(method, "/open/v1/temporary-restrict-channels").bearer(token).json(&body))
+            .await
+    }
+
     // ---- The platform API ----------------------------------------------------------------------------------------------
+
+    /// A chat message of somebody in the chat of a channel, as the platform reports it.
+    pub async fn say(&self, channel: &str, sender: &str, message: &str) -> Response {
+        self.happen(channel, "chats", &json!({ "senderChannelId": sender, "message": message })).await
+    }
 
     /// `POST /platform/v1/channels/{channelId}/{chats|donations|subscriptions}`
     pub async fn happen(&self, channel: &str, kind: &str, body: &Value) -> Response {

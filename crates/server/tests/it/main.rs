@@ -4,8 +4,11 @@
 
 mod authorization;
 mod bad_input;
+mod blind_messages;
 mod bulk;
 mod channels;
+mod chat_rules;
+mod chat_settings;
 mod chats;
 mod command_line;
 mod conventions;
@@ -15,12 +18,14 @@ mod drops_claims;
 mod durability;
 mod endpoints;
 mod lists;
+mod notices;
 mod oddities;
 mod outages;
 mod platform;
 mod process;
 mod profiles;
 mod quotas;
+mod restrictions;
 mod secrets;
 mod serving;
 mod sessions;

@@ -4,6 +4,7 @@
 
 mod applications;
 mod bulk;
+mod chat_rules;
 mod drops;
 mod happenings;
 mod housekeeping;

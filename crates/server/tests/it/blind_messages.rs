@@ -1,0 +1,128 @@
+//! Hiding messages (spec 4.4, `blind-message`).
+
+use std::time::Duration;
+
+use domain::Scope;
+use serde_json::json;
+use testkit::{Request, Setup, both};
+
+use crate::stage::{Stage, wrong};
+
+const NOTHING: &str = r#"{"code":200,"message":null,"content":null}"#;
+const OWN_CHAT: &str = "스트리머 본인의 채팅이어야 합니다.";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_streamer_hides_a_message_by_what_its_event_told() {
+    both(Setup::default(), |world| async move {
+        let Stage { tokens, .. } = Stage::set(&world).await;
+        let mut socket = world.open_user_session(&tokens.access).await;
+        world.subscribe(&tokens.access, "chat", socket.session_key()).await.content();
+        socket.system("subscribed").await;
+        let said = world.say("haneul", "byeol", "안녕").await.content();
+        let event = socket.event("CHAT").await;
+        let (chat, time) = (event["chatChannelId"].as_str().expect("a text"), &event["messageTime"]);
+        assert_eq!(*time, said["messageTime"]);
+        let time = time.as_i64().expect("milliseconds");
+        world.advance(Duration::from_secs(86_399));
+        for _ in 0..2 {
+            // Hidden again, it stays hidden.
+            let answer = world.blind_message(&tokens.access, chat, time, "byeol").await;
+            assert_eq!((answer.status, answer.text()), (200, NOTHING));
+        }
+        let pinned = world.put_notice(&tokens.access, &json!({ "messageId": said["messageId"] })).await;
+        pinned.assert_refused(404, "NOT_FOUND");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn several_messages_of_one_millisecond_are_hidden_together() {
+    both(Setup::default(), |world| async move {
+        let Stage { tokens, .. } = Stage::set(&world).await;
+        let mut ids = Vec::new();
+        for sender in ["byeol", "byeol", "haneul"] {
+            ids.push(world.say("haneul", sender, "안녕").await.content()["messageId"].clone());
+        }
+        world.blind_message(&tokens.access, "chat-haneul", world.now_ms(), "byeol").await.content();
+        for (id, status) in ids.iter().zip([404, 404, 200]) {
+            let answer = world.put_notice(&tokens.access, &json!({ "messageId": id })).await;
+            assert_eq!(answer.status, status, "{id}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_that_does_not_exist_is_not_found() {
+    both(Setup::default(), |world| async move {
+        let Stage { tokens, .. } = Stage::set(&world).await;
+        world.say("haneul", "byeol", "안녕").await.content();
+        world.say("byeol", "haneul", "다른 채팅").await.content();
+        let now = world.now_ms();
+        for (time, sender) in [
+            (now - 1, "byeol"),
+            (now + 1, "byeol"),
+            (now, "haneul"),
+            (now, "nobody"),
+            (0, "byeol"),
+            (253_402_300_799_999, "byeol"),
+        ] {
+            let answer = world.blind_message(&tokens.access, "chat-haneul", time, sender).await;
+            answer.assert_refused(404, "NOT_FOUND");
+        }
+        world.blind_message(&tokens.access, "chat-haneul", now, "byeol").await.content();
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_is_not_the_streamer_is_told_so() {
+    both(Setup::default(), |world| async move {
+        let Stage { app, viewer, tokens, .. } = Stage::set(&world).await;
+        let viewers = world.sign_in(&app, &viewer).await;
+        let id = world.say("haneul", "byeol", "안녕").await.content()["messageId"].clone();
+        let now = world.now_ms();
+        for (token, chat) in [
+            (&viewers.access, "chat-haneul"),
+            (&tokens.access, "chat-byeol"),
+            (&tokens.access, "haneul"),
+            (&tokens.access, "chat-nobody"),
+            (&tokens.access, ""),
+        ] {
+            let answer = world.blind_message(token, chat, now, "byeol").await;
+            answer.assert_refused(400, &wrong("chatChannelId", OWN_CHAT));
+        }
+        let app = world.application("reader").scopes(&[Scope::ChatRead]).create().await;
+        let reader = world.sign_in(&app, &viewer).await;
+        world
+            .blind_message(&reader.access, "chat-haneul", now, "byeol")
+            .await
+            .assert_refused(403, "FORBIDDEN");
+        world.put_notice(&tokens.access, &json!({ "messageId": id })).await.content();
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_time_is_an_integer_in_milliseconds() {
+    both(Setup::default(), |world| async move {
+        let Stage { tokens, .. } = Stage::set(&world).await;
+        let range = wrong("messageTime", "0 이상 253402300799999 이하의 정수여야 합니다.");
+        for time in [
+            json!(-1),
+            json!(253_402_300_800_000_i64),
+            json!(i64::MIN),
+            json!(u64::MAX),
+            json!(1.5),
+            json!(1e30),
+            json!("1784385132345"),
+            json!(true),
+        ] {
+            let body =
+                json!({ "chatChannelId": "chat-haneul", "messageTime": time, "senderChannelId": "byeol" });
+            let request = Request::post("/open/v1/chats/blind-message").bearer(&tokens.access).json(&body);
+            world.send(request).await.assert_refused(400, &range);
+        }
+    })
+    .await;
+}
