@@ -61,6 +61,8 @@ ids! {
     MessageId,
     /// A socket session, as its owner names it in subscribe calls.
     SessionKey,
+    /// A category of lives.
+    CategoryId,
     /// An organization that owns applications.
     OrganizationId,
     /// A node of the service.

@@ -35,7 +35,7 @@ pub mod session;
 pub mod time;
 pub mod token;
 
-pub use ids::{ChannelId, ClientId, MessageId, NodeId, OrganizationId, SessionKey};
+pub use ids::{CategoryId, ChannelId, ClientId, MessageId, NodeId, OrganizationId, SessionKey};
 pub use invalid::{Invalid, Rule};
 pub use profile::{Language, Profile};
 pub use refusal::Refusal;

@@ -1,7 +1,10 @@
 //! What nobody waits for: saying that this node lives, ending the sessions of dead ones, deleting what is over.
 
 use domain::Timestamp;
-use domain::limits::{DISCONNECTED_SESSION_VISIBLE_MS, NODE_DEAD_AFTER_MS, REFRESH_TOKEN_LIFETIME_MS};
+use domain::limits::{
+    DISCONNECTED_SESSION_VISIBLE_MS, LIVE_WALK_GRACE_MS, LIVE_WALK_MS, NODE_DEAD_AFTER_MS,
+    REFRESH_TOKEN_LIFETIME_MS,
+};
 use store::queries::sweeps::{SWEEP_ROWS_MAX, Sweep};
 
 use crate::idempotency::KEY_LIFETIME_MS;
@@ -110,5 +113,6 @@ fn over_before(sweep: Sweep, now: Timestamp) -> Timestamp {
         | Sweep::SessionChanges => now,
         Sweep::Sessions => now.plus_ms(-DISCONNECTED_SESSION_VISIBLE_MS),
         Sweep::IdempotencyKeys => now.plus_ms(-KEY_LIFETIME_MS),
+        Sweep::LiveSpans => now.plus_ms(-LIVE_WALK_MS - LIVE_WALK_GRACE_MS),
     }
 }

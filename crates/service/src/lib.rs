@@ -1,9 +1,12 @@
 //! One function per thing that can happen. Each loads the facts, asks the rule, writes, commits, and only then publishes.
 //!
 //! The edges (`web`, `gateway`, `jobs`) hold a [`Service`] and call these functions; they never see the store. One file a
-//! noun: [`applications`], [`channels`], [`sign_in`], [`tokens`], [`sessions`], [`subscriptions`], [`chats`], [`happenings`].
+//! noun: [`applications`], [`channels`], [`categories`], [`lives`], [`broadcast`], [`sign_in`], [`tokens`], [`sessions`], [`subscriptions`], [`chats`], [`happenings`].
 
 pub mod applications;
+pub mod broadcast;
+pub mod categories;
+pub mod category_index;
 pub mod channels;
 pub mod chats;
 mod clock;
@@ -12,6 +15,7 @@ mod error;
 pub mod happenings;
 pub mod housekeeping;
 pub mod idempotency;
+pub mod lives;
 mod password;
 pub mod quotas;
 pub mod sessions;
@@ -34,6 +38,7 @@ pub use error::Error;
 pub use store::queries::channels::{ChannelRecord, PersonListing};
 pub use store::queries::sessions::Page;
 
+use category_index::CategoryIndex;
 use password::Passwords;
 use quotas::Quotas;
 
@@ -72,6 +77,7 @@ struct Inner {
     passwords: Passwords,
     key: ServiceKey,
     cursors: CursorKey,
+    categories: CategoryIndex,
 }
 
 impl std::fmt::Debug for Service {
@@ -87,7 +93,20 @@ impl Service {
         let quotas = Quotas::new(quotas);
         let passwords = Passwords::new(entropy.clone());
         let cursors = key.cursors();
-        Self(Arc::new(Inner { store, bus, clock, entropy, node, profile, quotas, passwords, key, cursors }))
+        let categories = CategoryIndex::new();
+        Self(Arc::new(Inner {
+            store,
+            bus,
+            clock,
+            entropy,
+            node,
+            profile,
+            quotas,
+            passwords,
+            key,
+            cursors,
+            categories,
+        }))
     }
 
     /// The clock that everything here runs on.
@@ -183,13 +202,11 @@ impl Service {
     }
 
     /// What list cursors are made and checked with.
-    #[expect(dead_code, reason = "the lists with cursors come next")]
     fn cursors(&self) -> &CursorKey {
         &self.0.cursors
     }
 
     /// What secrets that must be shown again are sealed with.
-    #[expect(dead_code, reason = "the stream key comes next")]
     fn key(&self) -> &ServiceKey {
         &self.0.key
     }

@@ -54,6 +54,12 @@ pub mod scope {
         Any = None;
         /// 유저 정보 조회
         UserRead = Some(Scope::UserRead);
+        /// 방송 스트림키 조회
+        StreamKeyRead = Some(Scope::StreamKeyRead);
+        /// 방송 설정 조회
+        LiveSettingRead = Some(Scope::LiveSettingRead);
+        /// 방송 설정 변경
+        LiveSettingWrite = Some(Scope::LiveSettingWrite);
         /// 채팅 메시지 조회
         ChatRead = Some(Scope::ChatRead);
         /// 채팅 메시지 쓰기

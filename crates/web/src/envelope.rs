@@ -20,6 +20,25 @@ pub struct Data<T> {
     pub data: Vec<T>,
 }
 
+/// `{"data":[…],"page":{"next":…}}`: the content of a list with a cursor; `null` on its last page.
+#[derive(Debug, Serialize)]
+pub struct NextData<T> {
+    data: Vec<T>,
+    page: NextPage,
+}
+
+#[derive(Debug, Serialize)]
+struct NextPage {
+    next: Option<String>,
+}
+
+impl<T> NextData<T> {
+    /// A page, and the cursor of the page after it.
+    pub fn new(data: Vec<T>, next: Option<String>) -> Self {
+        Self { data, page: NextPage { next } }
+    }
+}
+
 /// The content of a page-number list: `data` only as documented; as observed also where the page stands (decisions 2).
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]

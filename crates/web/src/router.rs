@@ -1,11 +1,11 @@
 //! Every endpoint, in the order of spec section 4. Each handler's own line says which scope and quota it takes.
 
 use axum::Router;
-use axum::routing::{get, post, put};
+use axum::routing::{delete, get, patch, post, put};
 
 use crate::auth::{sign_in, tokens};
 use crate::caller::scope;
-use crate::open::{channels, chats, sessions, users};
+use crate::open::{categories, channels, chats, lives, sessions, streams, users};
 use crate::platform;
 use crate::{Web, finish};
 
@@ -20,6 +20,12 @@ pub fn router(web: Web) -> Router {
         // 4.2 User and channel
         .route("/open/v1/users/me", get(users::me))
         .route("/open/v1/channels", get(channels::query))
+        // 4.3 Category and live
+        .route("/open/v1/categories/search", get(categories::search))
+        .route("/open/v1/lives", get(lives::list))
+        .route("/open/v1/streams/key", get(streams::key))
+        .route("/open/v1/lives/setting", get(lives::setting))
+        .route("/open/v1/lives/setting", patch(lives::change_setting))
         // 4.4 Chat
         .route("/open/v1/chats/send", post(chats::send))
         // 4.5 Sessions
@@ -52,6 +58,10 @@ pub fn router(web: Web) -> Router {
         .route("/platform/v1/channels/{channelId}", put(platform::channels::put))
         .route("/platform/v1/channels/{channelId}/chats", post(platform::happenings::chat))
         .route("/platform/v1/channels/{channelId}/donations", post(platform::happenings::donation))
-        .route("/platform/v1/channels/{channelId}/subscriptions", post(platform::happenings::subscription));
+        .route("/platform/v1/channels/{channelId}/subscriptions", post(platform::happenings::subscription))
+        .route("/platform/v1/channels/{channelId}/live", put(platform::lives::put))
+        .route("/platform/v1/channels/{channelId}/live", delete(platform::lives::end))
+        .route("/platform/v1/channels/{channelId}/stream-key", post(platform::lives::reissue_stream_key))
+        .route("/platform/v1/categories/{categoryId}", put(platform::categories::put));
     finish::around(routes, web)
 }

@@ -38,6 +38,11 @@ const fn endpoint(method: &'static str, path: &'static str, query: &'static str,
     Endpoint { method, path, query, mode, reads_body }
 }
 
+/// An operator's call that reads no body.
+const fn bodiless(method: &'static str, path: &'static str) -> Endpoint {
+    Endpoint { method, path, query: "", mode: Mode::Operator, reads_body: false }
+}
+
 const SUBSCRIBE: &str = "sessionKey={sessionKey}";
 
 /// All of them, in the order of the router.
@@ -47,6 +52,11 @@ pub const ENDPOINTS: &[Endpoint] = &[
     endpoint("POST", "/auth/v1/revoke", "", Mode::Body),
     endpoint("GET", "/open/v1/users/me", "", Mode::User(Some(Scope::UserRead))),
     endpoint("GET", "/open/v1/channels", "channelIds=haneul", Mode::Client),
+    endpoint("GET", "/open/v1/categories/search", "query=a", Mode::Client),
+    endpoint("GET", "/open/v1/lives", "size=20", Mode::Client),
+    endpoint("GET", "/open/v1/streams/key", "", Mode::User(Some(Scope::StreamKeyRead))),
+    endpoint("GET", "/open/v1/lives/setting", "", Mode::User(Some(Scope::LiveSettingRead))),
+    endpoint("PATCH", "/open/v1/lives/setting", "", Mode::User(Some(Scope::LiveSettingWrite))),
     endpoint("POST", "/open/v1/chats/send", "", Mode::User(Some(Scope::ChatWrite))),
     endpoint("GET", "/open/v1/sessions/auth/client", "", Mode::Client),
     endpoint("GET", "/open/v1/sessions/auth", "", Mode::User(None)),
@@ -96,6 +106,10 @@ pub const ENDPOINTS: &[Endpoint] = &[
     endpoint("POST", "/platform/v1/channels/{channelId}/chats", "", Mode::Operator),
     endpoint("POST", "/platform/v1/channels/{channelId}/donations", "", Mode::Operator),
     endpoint("POST", "/platform/v1/channels/{channelId}/subscriptions", "", Mode::Operator),
+    endpoint("PUT", "/platform/v1/channels/{channelId}/live", "", Mode::Operator),
+    bodiless("DELETE", "/platform/v1/channels/{channelId}/live"),
+    bodiless("POST", "/platform/v1/channels/{channelId}/stream-key"),
+    endpoint("PUT", "/platform/v1/categories/{categoryId}", "", Mode::Operator),
 ];
 
 impl Endpoint {
@@ -104,6 +118,7 @@ impl Endpoint {
         self.path
             .replace("{channelId}", "haneul")
             .replace("{clientId}", "bot")
+            .replace("{categoryId}", "talk")
             .replace("{organizationId}", "games")
     }
 
@@ -135,6 +150,13 @@ impl Endpoint {
                 "scopes": domain::ScopeSet::of_users().iter().map(Scope::name).collect::<Vec<_>>(),
             }),
             "/platform/v1/channels/{channelId}" => json!({ "channelName": "하늘 🚀" }),
+            // A body without a field is a good one: every field of these is optional.
+            "/open/v1/lives/setting" | "/platform/v1/channels/{channelId}/live" if self.reads_body => {
+                json!({})
+            }
+            "/platform/v1/categories/{categoryId}" => {
+                json!({ "categoryType": "ETC", "categoryValue": "토크" })
+            }
             "/platform/v1/channels/{channelId}/chats" => {
                 json!({ "senderChannelId": "byeol", "message": "안녕" })
             }

@@ -4,12 +4,15 @@
 
 mod authorization;
 mod bad_input;
+mod broadcast_settings;
+mod categories;
 mod channels;
 mod chats;
 mod command_line;
 mod conventions;
 mod durability;
 mod endpoints;
+mod lives;
 mod platform;
 mod process;
 mod profiles;
@@ -21,6 +24,7 @@ mod shutdown;
 mod sign_in;
 mod single_use;
 mod stage;
+mod stream_keys;
 mod tidy;
 mod token_lifetimes;
 mod users;

@@ -3,20 +3,24 @@
 //! A method is one statement. What belongs together in one transaction is put together by the `service` crate.
 
 pub mod applications;
+pub mod broadcast_settings;
 pub mod browser_sessions;
+pub mod categories;
 pub mod channels;
 pub mod chats;
 pub mod consents;
 pub mod idempotency;
+pub mod lives;
 pub mod nodes;
 pub mod sessions;
+pub mod stream_keys;
 pub mod subscriptions;
 pub mod sweeps;
 pub mod tokens;
 pub mod world;
 
 use domain::secret::SecretHash;
-use domain::{ChannelId, ClientId, MessageId, NodeId, OrganizationId, SessionKey, Timestamp};
+use domain::{CategoryId, ChannelId, ClientId, MessageId, NodeId, OrganizationId, SessionKey, Timestamp};
 
 use crate::Value;
 
@@ -29,7 +33,7 @@ macro_rules! text_values {
         }
     )+};
 }
-text_values!(ChannelId, ClientId, MessageId, NodeId, OrganizationId, SessionKey, SecretHash);
+text_values!(CategoryId, ChannelId, ClientId, MessageId, NodeId, OrganizationId, SessionKey, SecretHash);
 
 impl From<Timestamp> for Value<'_> {
     fn from(value: Timestamp) -> Self {

@@ -41,6 +41,10 @@ const IDEMPOTENCY_KEYS: &str = "
     DELETE FROM idempotency_keys WHERE created_at <= $1 AND (operation, idempotency_key) IN (
         SELECT operation, idempotency_key FROM idempotency_keys WHERE created_at <= $1 LIMIT $2)";
 
+const LIVE_SPANS: &str = "
+    DELETE FROM live_spans WHERE closed_at <= $1 AND (live_id, since_version) IN (
+        SELECT live_id, since_version FROM live_spans WHERE closed_at <= $1 LIMIT $2)";
+
 /// A kind of row that ends by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sweep {
@@ -60,11 +64,13 @@ pub enum Sweep {
     SessionChanges,
     /// Idempotency keys, by their making.
     IdempotencyKeys,
+    /// The viewer counts that lives had once, by their end.
+    LiveSpans,
 }
 
 impl Sweep {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Codes,
         Self::AccessTokens,
         Self::RefreshTokens,
@@ -73,6 +79,7 @@ impl Sweep {
         Self::Sessions,
         Self::SessionChanges,
         Self::IdempotencyKeys,
+        Self::LiveSpans,
     ];
 
     const fn sql(self) -> &'static str {
@@ -85,6 +92,7 @@ impl Sweep {
             Self::Sessions => SESSIONS,
             Self::SessionChanges => SESSION_CHANGES,
             Self::IdempotencyKeys => IDEMPOTENCY_KEYS,
+            Self::LiveSpans => LIVE_SPANS,
         }
     }
 }

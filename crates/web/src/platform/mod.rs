@@ -2,8 +2,10 @@
 //! credentials do.
 
 pub mod applications;
+pub mod categories;
 pub mod channels;
 pub mod happenings;
+pub mod lives;
 
 use axum::extract::{FromRequestParts, RawPathParams};
 use domain::{ChannelId, Refusal};
