@@ -7,6 +7,7 @@ use store::Tx;
 pub use store::queries::broadcast_settings::BroadcastSetting;
 
 use crate::channels::not_found;
+use crate::idempotency::{self, IdempotencyKey};
 use crate::lives::{check_category, setting_of};
 use crate::{Error, Service};
 
@@ -74,10 +75,19 @@ impl Service {
     ///
     /// # Errors
     /// [`Refusal::NotFound`] when the channel does not exist.
-    pub async fn reissue_stream_key(&self, channel: &ChannelId) -> Result<(), Error> {
+    pub async fn reissue_stream_key(
+        &self,
+        channel: &ChannelId,
+        key: Option<IdempotencyKey>,
+    ) -> Result<(), Error> {
         let (channel, sealed, now) = (channel.clone(), self.sealed_stream_key(channel), self.now());
         self.write(move |tx| {
-            Box::pin(async move { tx.replace_stream_key(&channel, &sealed, now).await.map_err(not_found) })
+            Box::pin(async move {
+                if idempotency::claim(tx, key.as_ref(), "", now).await?.is_none() {
+                    tx.replace_stream_key(&channel, &sealed, now).await.map_err(not_found)?;
+                }
+                Ok(())
+            })
         })
         .await
     }

@@ -32,12 +32,21 @@ impl Service {
     /// The first `size` categories whose name holds `query`: exact matches first, then those that begin with it, then the
     /// others; each by name, ties by id. Every category is found as it is now, whichever node wrote it.
     pub async fn search_categories(&self, query: &str, size: usize) -> Result<Vec<Arc<Category>>, Error> {
+        Ok(self.categories_now().await?.search(query, size))
+    }
+
+    /// Reads all categories into memory, for searches to come.
+    pub async fn read_categories(&self) -> Result<(), Error> {
+        self.categories_now().await.map(drop)
+    }
+
+    /// All categories, with every write that was acknowledged before.
+    async fn categories_now(&self) -> Result<Arc<Snapshot>, Error> {
         let version = self.read(|tx| Box::pin(async move { Ok(tx.category_version().await?) })).await?;
-        let index = &self.0.categories;
-        if let Some(snapshot) = index.current_at(version) {
-            return Ok(snapshot.search(query, size));
+        match self.0.categories.current_at(version) {
+            Some(snapshot) => Ok(snapshot),
+            None => self.read_categories_up_to(version).await,
         }
-        Ok(self.read_categories_up_to(version).await?.search(query, size))
     }
 
     /// Reads what was written since the index was last brought up to date. Whoever comes meanwhile waits and has the rows

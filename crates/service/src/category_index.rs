@@ -20,7 +20,7 @@ const SEPARATOR: u8 = 0;
 
 /// A text as it is compared: composed, in lower case, so that neither case nor the spelling of Hangul or accents matters.
 /// Each character goes by itself, so that a part of a text folds to a part of the folded text.
-pub fn fold(text: &str) -> String {
+fn fold(text: &str) -> String {
     let lower = |c: char| if c == 'ς' { 'σ' } else { c };
     // Lower case can make what composes anew: J with a caron has no capital of its own.
     text.nfc().flat_map(char::to_lowercase).map(lower).nfc().collect()
@@ -39,7 +39,7 @@ struct Reading {
 }
 
 /// All categories as they were after a write.
-pub struct Snapshot {
+pub(crate) struct Snapshot {
     /// That write; smaller than any while not all were read.
     version: i64,
     chunks: Vec<Arc<Chunk>>,
@@ -225,7 +225,7 @@ impl Chunk {
 
 impl Snapshot {
     /// The first `size` categories whose name holds `query`: exact, then prefix, then substring.
-    pub fn search(&self, query: &str, size: usize) -> Vec<Arc<Category>> {
+    pub(crate) fn search(&self, query: &str, size: usize) -> Vec<Arc<Category>> {
         let query = fold(query);
         let (mut found, mut longer) = (Vec::new(), Vec::new());
         for chunk in &self.chunks {
@@ -244,5 +244,113 @@ impl Snapshot {
         found.extend(holding);
         found.truncate(size);
         found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::live::CategoryType;
+
+    use super::*;
+
+    fn category(id: usize, value: String) -> Category {
+        Category {
+            category_id: CategoryId::stored(format!("c{id:05}")),
+            category_type: CategoryType::Game,
+            category_value: value,
+            poster_image_url: None,
+        }
+    }
+
+    /// Numbers that look random and are the same every time.
+    struct Random(u64);
+
+    impl Random {
+        fn below(&mut self, end: usize) -> usize {
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (self.0 >> 33) as usize % end
+        }
+
+        /// Of few letters, so that much matches.
+        fn word(&mut self) -> String {
+            let letters = ['a', 'A', 'b', '가', 'é', ' ', '%'];
+            (0..=self.below(5)).map(|_| letters[self.below(letters.len())]).collect()
+        }
+    }
+
+    /// What a search must find, by the plainest way to say it.
+    fn plainly(all: &HashMap<usize, Category>, query: &str, size: usize) -> Vec<String> {
+        let query = fold(query);
+        let rank = |category: &Category| match fold(&category.category_value) {
+            name if name == query => Some(0),
+            name if name.starts_with(&query) => Some(1),
+            name if name.contains(&query) => Some(2),
+            _ => None,
+        };
+        let key = |category: &Category| (category.category_value.clone(), category.category_id.to_string());
+        let mut found: Vec<_> =
+            all.values().filter_map(|category| Some((rank(category)?, key(category)))).collect();
+        found.sort();
+        found.into_iter().take(size).map(|(_, (_, id))| id).collect()
+    }
+
+    #[tokio::test]
+    async fn a_search_finds_what_a_look_at_every_category_finds_after_any_change() {
+        let mut random = Random(1);
+        let (index, mut all) = (CategoryIndex::new(), HashMap::new());
+        for round in 0..24_i64 {
+            // Loads of many sizes, the first larger than some chunks.
+            let count = if round == 0 { 3 * CHUNK_ENTRIES_MAX } else { random.below(40) };
+            let rows = (0..count).map(|_| category(random.below(4_000), random.word()));
+            let rows: HashMap<_, _> = rows.map(|category| (category.category_id.clone(), category)).collect();
+            let rows: Vec<_> = rows.into_values().collect();
+            for row in &rows {
+                all.insert(row.category_id.as_str()[1..].parse().expect("a number"), row.clone());
+            }
+            let mark = |id: &CategoryId| CategoryMark { version: round, category_id: id.to_string() };
+            let rows = rows.into_iter().map(|row| (row.clone(), mark(&row.category_id))).collect();
+            index.reader().await.take(rows, Some(round));
+            let snapshot = index.current_at(round).expect("up to date");
+            for _ in 0..8 {
+                let (query, size) = (random.word(), 1 + random.below(50));
+                let found = snapshot.search(&query, size);
+                let found: Vec<_> = found.iter().map(|category| category.category_id.to_string()).collect();
+                assert_eq!(found, plainly(&all, &query, size), "{query:?} {size}");
+            }
+        }
+        let snapshot = index.snapshot();
+        let sizes: Vec<_> = snapshot.chunks.iter().map(|chunk| chunk.entries.len()).collect();
+        assert_eq!(sizes.iter().sum::<usize>(), all.len());
+        assert!(sizes.iter().all(|size| (1..=CHUNK_ENTRIES_MAX).contains(size)), "{sizes:?}");
+    }
+
+    #[tokio::test]
+    async fn an_index_that_is_half_read_is_not_up_to_date() {
+        let index = CategoryIndex::new();
+        assert!(index.current_at(0).is_none(), "nothing was read yet");
+        let mark = CategoryMark { version: 7, category_id: "c00001".to_owned() };
+        index.reader().await.take(vec![(category(1, "a".to_owned()), mark.clone())], None);
+        assert!(index.current_at(0).is_none());
+        assert_eq!(index.reader().await.mark(), &mark);
+        index.reader().await.take(vec![], Some(5));
+        assert!(index.current_at(7).is_some(), "more was read than was asked for");
+        assert!(index.current_at(8).is_none());
+    }
+
+    #[test]
+    fn folding_forgets_case_and_composition_and_nothing_else() {
+        for (one, other) in [
+            ("\u{1112}\u{1161}\u{11ab}", "한"),
+            ("CAFE\u{301}", "café"),
+            ("ΟΔΟΣ", "οδος"),
+            ("J\u{30c}", "\u{1f0}"),
+            ("I\u{307}", "İ"),
+            ("\u{212a}", "k"),
+        ] {
+            assert_eq!(fold(one), fold(other), "{one} {other}");
+        }
+        for (one, other) in [("e", "é"), ("ㅎ", "하"), ("ß", "ss"), ("ａ", "a")] {
+            assert_ne!(fold(one), fold(other), "{one} {other}");
+        }
     }
 }

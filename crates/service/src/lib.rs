@@ -6,7 +6,7 @@
 pub mod applications;
 pub mod broadcast;
 pub mod categories;
-pub mod category_index;
+mod category_index;
 pub mod channels;
 pub mod chats;
 mod clock;

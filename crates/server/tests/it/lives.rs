@@ -262,7 +262,7 @@ async fn walks_during_a_churn_see_each_live_that_stays_exactly_once() {
                     let channel = format!("c{:02}", from + (random >> 33) as usize % 18);
                     report(&world, &channel, i64::try_from(random >> 40).expect("small") % 7).await;
                     // These come and go.
-                    if random % 5 == 0 {
+                    if random.is_multiple_of(5) {
                         world.end_live("c38").await.content();
                         report(&world, "c39", 3).await;
                         world.end_live("c39").await.content();

@@ -42,6 +42,24 @@ async fn a_stream_key_is_made_once_and_stays_until_it_is_issued_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_repeated_idempotency_key_issues_one_key() {
+    both(Setup::default(), |world| async move {
+        let stage = Stage::set(&world).await;
+        let reissue = |repeat: &str| {
+            let request = Request::post("/platform/v1/channels/haneul/stream-key");
+            world.operator(request.header("Idempotency-Key", repeat))
+        };
+        reissue("one").await.content();
+        let first = key(&world, &stage.tokens.access).await;
+        reissue("one").await.content();
+        assert_eq!(key(&world, &stage.tokens.access).await, first);
+        reissue("two").await.content();
+        assert_ne!(key(&world, &stage.tokens.access).await, first);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_key_that_was_issued_before_anybody_asked_is_the_key() {
     both(Setup::default(), |world| async move {
         let stage = Stage::set(&world).await;

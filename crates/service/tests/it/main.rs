@@ -6,6 +6,7 @@ mod applications;
 mod happenings;
 mod housekeeping;
 mod interruptions;
+mod lives;
 mod people;
 mod sessions;
 mod sign_in;

@@ -10,7 +10,7 @@ use crate::Web;
 use crate::caller::Operator;
 use crate::envelope::{Answer, NOTHING};
 use crate::input::{Body, Fields, Json};
-use crate::platform::ChannelPath;
+use crate::platform::{ChannelPath, KeyHeader};
 
 impl Body for LiveReport {
     fn read(fields: &Fields) -> Result<Self, Invalid> {
@@ -51,7 +51,8 @@ pub async fn reissue_stream_key(
     _: Operator,
     State(web): State<Web>,
     ChannelPath(channel): ChannelPath,
+    key: KeyHeader,
 ) -> Answer<()> {
-    web.service().reissue_stream_key(&channel).await?;
+    web.service().reissue_stream_key(&channel, key.bind("")?).await?;
     Ok(NOTHING)
 }
