@@ -67,6 +67,8 @@ ids! {
     CampaignId,
     /// A reward, within its campaign.
     RewardId,
+    /// A category of lives.
+    CategoryId,
     /// An organization that owns applications.
     OrganizationId,
     /// A node of the service.

@@ -36,7 +36,8 @@ pub mod time;
 pub mod token;
 
 pub use ids::{
-    CampaignId, ChannelId, ClaimId, ClientId, MessageId, NodeId, OrganizationId, RewardId, SessionKey,
+    CampaignId, CategoryId, ChannelId, ClaimId, ClientId, MessageId, NodeId, OrganizationId, RewardId,
+    SessionKey,
 };
 pub use invalid::{Invalid, Rule};
 pub use profile::{Language, Profile};

@@ -58,8 +58,17 @@ pub const MANAGERS_MAX: i64 = 1_000;
 pub const CATEGORY_SEARCH_SIZE_DEFAULT: i64 = 20;
 /// Items of a category search: most.
 pub const CATEGORY_SEARCH_SIZE_MAX: i64 = 50;
+/// Unicode code points of the `query` of a category search (ours; the spec names none).
+pub const CATEGORY_QUERY_CHARS_MAX: usize = 100;
 /// Items of one page of the live list: default and most.
 pub const LIVE_LIST_SIZE_MAX: i64 = 20;
+/// How long a walk through the live list may take, from its first page, in milliseconds: 15 minutes (ours). The order of
+/// the first page is kept for so long.
+pub const LIVE_WALK_MS: i64 = 15 * MINUTE_MS;
+/// How much longer that order is kept than anybody may ask for it, in milliseconds, because nodes' clocks differ.
+pub const LIVE_WALK_GRACE_MS: i64 = 5 * MINUTE_MS;
+/// The largest `concurrentUserCount` (ours): clients read an Int into 32 bits.
+pub const CONCURRENT_USERS_MAX: i64 = i32::MAX as i64;
 /// Items of one page of the restriction list: default and most.
 pub const RESTRICTION_LIST_SIZE_MAX: i64 = 30;
 /// Ids of one `claimId` filter.

@@ -1,7 +1,8 @@
 //! Categories, lives and broadcast settings (spec sections 2 and 4.3).
 
-use crate::limits::{LIVE_TITLE_CHARS_MAX, TAG_CHARS_MAX, TAGS_MAX};
-use crate::{Invalid, Rule, invalid};
+use crate::chat::check_web_address;
+use crate::limits::{LIVE_TITLE_CHARS_MAX, NAME_CHARS_MAX, TAG_CHARS_MAX, TAGS_MAX};
+use crate::{CategoryId, Invalid, Rule, invalid};
 
 /// `categoryType`
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +40,94 @@ impl CategoryType {
     }
 }
 
+impl CategoryType {
+    /// The type of that name in the store.
+    pub fn stored(name: &str) -> Option<Self> {
+        Self::parse(name).ok()
+    }
+
+    /// The list of this type's name alone, for the refusal that names it.
+    const fn alone(self) -> &'static [&'static str] {
+        match self {
+            Self::Game => &["GAME"],
+            Self::Sports => &["SPORTS"],
+            Self::Etc => &["ETC"],
+        }
+    }
+}
+
+/// A category of lives (spec 2, "Category").
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Category {
+    /// Its id.
+    pub category_id: CategoryId,
+    /// What kind it is.
+    pub category_type: CategoryType,
+    /// Its name.
+    pub category_value: String,
+    /// The address of its picture.
+    pub poster_image_url: Option<String>,
+}
+
+impl Category {
+    /// Checks the name (1 to 100 characters) and the picture's address.
+    ///
+    /// # Errors
+    /// `Invalid` naming the wrong field.
+    pub fn check(&self) -> Result<(), Invalid> {
+        invalid::text("categoryValue", &self.category_value, 1, NAME_CHARS_MAX)?;
+        self.poster_image_url.as_deref().map_or(Ok(()), |url| check_web_address("posterImageUrl", url))
+    }
+}
+
+/// What a caller says about the category of a broadcast.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CategoryChoice {
+    /// Nothing: it stays as it is.
+    Unsaid,
+    /// An empty `categoryId`: it has none.
+    None,
+    /// This one.
+    Of(CategoryId),
+}
+
+impl CategoryChoice {
+    /// Reads `categoryId`. What cannot be an id names no category.
+    ///
+    /// # Errors
+    /// `Invalid` naming `categoryId`.
+    pub fn parse(id: Option<&str>) -> Result<Self, Invalid> {
+        match id {
+            None => Ok(Self::Unsaid),
+            Some("") => Ok(Self::None),
+            Some(id) => CategoryId::parse("categoryId", id)
+                .map(Self::Of)
+                .map_err(|_| Invalid::new("categoryId", Rule::KnownCategory)),
+        }
+    }
+}
+
+/// Checks `categoryType` against the category that a broadcast setting would have: it only says again what the category's
+/// own type is, so it must agree, and alone it cannot choose a category (spec 4.3; ours where the spec is silent).
+///
+/// # Errors
+/// `Invalid` naming `categoryType`.
+pub fn check_category_type(
+    asked: Option<CategoryType>,
+    choice: &CategoryChoice,
+    category: Option<&Category>,
+) -> Result<(), Invalid> {
+    let Some(asked) = asked else { return Ok(()) };
+    let own = category.map(|category| category.category_type);
+    let rule = match (choice, own) {
+        (CategoryChoice::None, _) => return Ok(()),
+        (_, Some(own)) if own == asked => return Ok(()),
+        (CategoryChoice::Of(_), Some(own)) => Rule::OneOf(own.alone()),
+        (CategoryChoice::Of(_) | CategoryChoice::Unsaid, _) => Rule::Together("categoryId"),
+    };
+    Err(Invalid::new("categoryType", rule))
+}
+
 /// Checks a title: not blank, at most 100 characters.
 ///
 /// # Errors
@@ -47,16 +136,25 @@ pub fn check_title(field: &'static str, title: &str) -> Result<(), Invalid> {
     invalid::text(field, title, 1, LIVE_TITLE_CHARS_MAX)
 }
 
-/// Checks tags: at most 20 of at most 20 characters, each made of letters, marks and digits of any script; spaces and
-/// special characters are not allowed (spec 4.3; decisions 1).
+/// The distinct ones of the given tags, in their order: at most 20 of at most 20 characters, each made of letters, marks
+/// and digits of any script; spaces and special characters are not allowed (spec 4.3; decisions 1).
 ///
 /// # Errors
 /// `Invalid` naming `tags`.
-pub fn check_tags(tags: &[String]) -> Result<(), Invalid> {
-    if tags.len() > TAGS_MAX {
-        return Err(Invalid::new("tags", Rule::Items { min: 0, max: TAGS_MAX }));
+pub fn distinct_tags(given: Vec<String>) -> Result<Vec<String>, Invalid> {
+    let mut tags: Vec<String> = Vec::new();
+    for tag in given {
+        if !is_tag(&tag) {
+            return Err(Invalid::new("tags", Rule::Tag));
+        }
+        if !tags.contains(&tag) {
+            tags.push(tag);
+        }
+        if tags.len() > TAGS_MAX {
+            return Err(Invalid::new("tags", Rule::Items { min: 0, max: TAGS_MAX }));
+        }
     }
-    if tags.iter().all(|tag| is_tag(tag)) { Ok(()) } else { Err(Invalid::new("tags", Rule::Tag)) }
+    Ok(tags)
 }
 
 fn is_tag(tag: &str) -> bool {
@@ -84,7 +182,7 @@ mod tests {
 
     #[test]
     fn tags_of_any_script_without_spaces_or_special_characters() {
-        let check = |tag: &str, ok| assert_eq!(check_tags(&[tag.to_owned()]).is_ok(), ok, "{tag:?}");
+        let check = |tag: &str, ok| assert_eq!(distinct_tags(vec![tag.to_owned()]).is_ok(), ok, "{tag:?}");
         check("게임", true);
         check("게임", true); // decomposed
         check("café", true);
@@ -103,10 +201,41 @@ mod tests {
     }
 
     #[test]
-    fn at_most_twenty_tags() {
+    fn at_most_twenty_distinct_tags_in_their_order() {
         let tags = |count: usize| (0..count).map(|n| format!("t{n}")).collect::<Vec<_>>();
-        assert!(check_tags(&tags(20)).is_ok());
-        assert!(check_tags(&tags(21)).is_err());
-        assert!(check_tags(&[]).is_ok());
+        assert_eq!(distinct_tags(tags(20)), Ok(tags(20)));
+        assert!(distinct_tags(tags(21)).is_err());
+        assert_eq!(distinct_tags([tags(20), tags(20)].concat()), Ok(tags(20)));
+        assert!(distinct_tags([tags(20), vec!["one more".to_owned()]].concat()).is_err());
+        assert_eq!(distinct_tags(vec![]), Ok(vec![]));
+    }
+
+    #[test]
+    fn a_category_type_must_be_the_categorys_own() {
+        use CategoryType::{Etc, Game};
+        let category = Category {
+            category_id: CategoryId::stored("talk".to_owned()),
+            category_type: Etc,
+            category_value: "토크".to_owned(),
+            poster_image_url: None,
+        };
+        let (unsaid, none) = (CategoryChoice::Unsaid, CategoryChoice::None);
+        let talk = CategoryChoice::parse(Some("talk")).expect("an id");
+        let refused = |rule| Err(Invalid::new("categoryType", rule));
+        for (asked, choice, of, expected) in [
+            (None, &unsaid, None, Ok(())),
+            (None, &talk, Some(&category), Ok(())),
+            (Some(Etc), &talk, Some(&category), Ok(())),
+            (Some(Game), &talk, Some(&category), refused(Rule::OneOf(&["ETC"]))),
+            (Some(Game), &none, Some(&category), Ok(())),
+            (Some(Etc), &unsaid, Some(&category), Ok(())),
+            (Some(Game), &unsaid, Some(&category), refused(Rule::Together("categoryId"))),
+            (Some(Game), &unsaid, None, refused(Rule::Together("categoryId"))),
+        ] {
+            assert_eq!(check_category_type(asked, choice, of), expected, "{asked:?} {choice:?}");
+        }
+        assert_eq!(CategoryChoice::parse(Some("")), Ok(none));
+        assert_eq!(CategoryChoice::parse(None), Ok(unsaid));
+        assert!(CategoryChoice::parse(Some("없는 것")).is_err());
     }
 }

@@ -96,6 +96,8 @@ secrets! {
     BrowserToken,
     /// The operator's key of the platform API.
     OperatorKey,
+    /// Grants the right to broadcast on a channel. It is shown again, so the store holds it sealed.
+    StreamKey,
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Work that nobody waits for. Each job is a loop on the service's clock that never ends by itself; the server stops it by
-//! dropping it between two steps.
+//! Work that nobody waits for. Each job but [`warm_up`] is a loop on the service's clock that never ends by itself; the server
+//! stops it by dropping it between two steps.
 
 use std::time::Duration;
 
@@ -28,6 +28,13 @@ pub async fn heartbeat(service: Service, struck_off: mpsc::Sender<()>) {
             }
             Err(error) => tracing::warn!(%error, "the heartbeat was not written"),
         }
+    }
+}
+
+/// Reads what searches look in, so that the first one after the start need not wait for it.
+pub async fn warm_up(service: Service) {
+    if let Err(error) = service.read_categories().await {
+        tracing::warn!(%error, "the categories were not read; the first search will");
     }
 }
 

@@ -5,7 +5,6 @@ use domain::chat::check_web_address;
 use domain::limits::{CREDENTIAL_BYTES_MAX, NAME_CHARS_MAX};
 use domain::{ChannelId, Invalid, Refusal, Rule, invalid};
 use store::StoreError;
-pub use store::queries::world::{CategoryRecord, LiveRecord};
 
 use crate::{ChannelRecord, Error, PersonListing, Service};
 
@@ -67,20 +66,6 @@ impl Service {
             })
         })
         .await
-    }
-
-    /// Makes or replaces a category.
-    pub async fn put_category(&self, category: CategoryRecord) -> Result<(), Error> {
-        self.write(move |tx| Box::pin(async move { Ok(tx.put_category(&category).await?) })).await
-    }
-
-    /// Puts a channel on air.
-    ///
-    /// # Errors
-    /// [`Refusal::NotFound`] when the channel or category does not exist.
-    pub async fn put_live(&self, live: LiveRecord) -> Result<(), Error> {
-        let now = self.now();
-        self.write(move |tx| Box::pin(async move { tx.put_live(&live, now).await.map_err(not_found) })).await
     }
 
     /// The first `limit` people who can sign in: for the sandbox's sign-in page.

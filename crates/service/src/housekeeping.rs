@@ -2,7 +2,8 @@
 
 use domain::Timestamp;
 use domain::limits::{
-    DISCONNECTED_SESSION_VISIBLE_MS, NODE_DEAD_AFTER_MS, REFRESH_TOKEN_LIFETIME_MS, SLOW_MODE_MAX_MS,
+    DISCONNECTED_SESSION_VISIBLE_MS, LIVE_WALK_GRACE_MS, LIVE_WALK_MS, NODE_DEAD_AFTER_MS,
+    REFRESH_TOKEN_LIFETIME_MS, SLOW_MODE_MAX_MS,
 };
 use store::queries::sweeps::{SWEEP_ROWS_MAX, Sweep};
 
@@ -114,5 +115,6 @@ fn over_before(sweep: Sweep, now: Timestamp) -> Timestamp {
         Sweep::Sessions => now.plus_ms(-DISCONNECTED_SESSION_VISIBLE_MS),
         Sweep::IdempotencyKeys => now.plus_ms(-KEY_LIFETIME_MS),
         Sweep::ChatSpeakers => now.plus_ms(-SLOW_MODE_MAX_MS),
+        Sweep::LiveSpans => now.plus_ms(-LIVE_WALK_MS - LIVE_WALK_GRACE_MS),
     }
 }

@@ -4,7 +4,10 @@
 //! noun, as the list of modules below says.
 
 pub mod applications;
+pub mod broadcast;
 pub mod bulk;
+pub mod categories;
+mod category_index;
 pub mod channels;
 pub mod chat_settings;
 pub mod chats;
@@ -15,6 +18,7 @@ mod error;
 pub mod happenings;
 pub mod housekeeping;
 pub mod idempotency;
+pub mod lives;
 pub mod notices;
 mod password;
 pub mod quotas;
@@ -40,6 +44,7 @@ pub use error::Error;
 pub use store::queries::channels::{ChannelRecord, PersonListing};
 pub use store::queries::sessions::Page;
 
+use category_index::CategoryIndex;
 use password::Passwords;
 use quotas::Quotas;
 
@@ -78,6 +83,7 @@ struct Inner {
     passwords: Passwords,
     key: ServiceKey,
     cursors: CursorKey,
+    categories: CategoryIndex,
 }
 
 impl std::fmt::Debug for Service {
@@ -93,7 +99,20 @@ impl Service {
         let quotas = Quotas::new(quotas);
         let passwords = Passwords::new(entropy.clone());
         let cursors = key.cursors();
-        Self(Arc::new(Inner { store, bus, clock, entropy, node, profile, quotas, passwords, key, cursors }))
+        let categories = CategoryIndex::new();
+        Self(Arc::new(Inner {
+            store,
+            bus,
+            clock,
+            entropy,
+            node,
+            profile,
+            quotas,
+            passwords,
+            key,
+            cursors,
+            categories,
+        }))
     }
 
     /// The clock that everything here runs on.
@@ -194,7 +213,6 @@ impl Service {
     }
 
     /// What secrets that must be shown again are sealed with.
-    #[expect(dead_code, reason = "the stream key comes next")]
     fn key(&self) -> &ServiceKey {
         &self.0.key
     }

@@ -157,6 +157,33 @@ impl Api {
         self.as_client(app, Request::get(format!("/open/v1/channels?{query}"))).await
     }
 
+    // ---- 4.3 Category and live ---------------------------------------------------------------------------------------
+
+    /// `GET /open/v1/categories/search` with a raw query.
+    pub async fn categories(&self, app: &Application, query: &str) -> Response {
+        self.as_client(app, Request::get(format!("/open/v1/categories/search?{query}"))).await
+    }
+
+    /// `GET /open/v1/lives` with a raw query.
+    pub async fn lives(&self, app: &Application, query: &str) -> Response {
+        self.as_client(app, Request::get(format!("/open/v1/lives?{query}"))).await
+    }
+
+    /// `GET /open/v1/lives/setting`
+    pub async fn live_setting(&self, token: &str) -> Response {
+        self.send(Request::get("/open/v1/lives/setting").bearer(token)).await
+    }
+
+    /// `PATCH /open/v1/lives/setting`
+    pub async fn patch_live_setting(&self, token: &str, body: &Value) -> Response {
+        self.send(Request::patch("/open/v1/lives/setting").bearer(token).json(body)).await
+    }
+
+    /// `GET /open/v1/streams/key`
+    pub async fn stream_key(&self, token: &str) -> Response {
+        self.send(Request::get("/open/v1/streams/key").bearer(token)).await
+    }
+
     // ---- 4.4 Chat ------------------------------------------------------------------------------------------------------
 
     /// `POST /open/v1/chats/send`
@@ -282,6 +309,21 @@ impl Api {
     /// `POST /platform/v1/drops/claims` with any body.
     pub async fn claim(&self, body: &Value) -> Response {
         self.operator(Request::post("/platform/v1/drops/claims").json(body)).await
+    }
+
+    /// `PUT /platform/v1/categories/{categoryId}`
+    pub async fn put_category(&self, id: &str, body: &Value) -> Response {
+        self.operator(Request::put(format!("/platform/v1/categories/{id}")).json(body)).await
+    }
+
+    /// `PUT /platform/v1/channels/{channelId}/live`
+    pub async fn put_live(&self, channel: &str, body: &Value) -> Response {
+        self.operator(Request::put(format!("/platform/v1/channels/{channel}/live")).json(body)).await
+    }
+
+    /// `DELETE /platform/v1/channels/{channelId}/live`
+    pub async fn end_live(&self, channel: &str) -> Response {
+        self.operator(Request::delete(format!("/platform/v1/channels/{channel}/live"))).await
     }
 
     async fn as_client(&self, app: &Application, request: Request) -> Response {

@@ -38,6 +38,16 @@ impl Request {
         Self::new("PUT", target)
     }
 
+    /// A PATCH.
+    pub fn patch(target: impl Into<String>) -> Self {
+        Self::new("PATCH", target)
+    }
+
+    /// A DELETE.
+    pub fn delete(target: impl Into<String>) -> Self {
+        Self::new("DELETE", target)
+    }
+
     /// One more header; the same name may be given again.
     pub fn header(mut self, name: &str, value: impl Into<String>) -> Self {
         self.headers.push((name.to_owned(), value.into()));

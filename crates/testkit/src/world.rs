@@ -8,8 +8,8 @@ use std::time::Duration;
 use domain::seal::ServiceKey;
 use domain::secret::OperatorKey;
 use domain::{Language, Profile, Timestamp};
+use serde_json::json;
 use server::{Node, Settings, StoreSettings, Surroundings};
-use service::channels::CategoryRecord;
 use service::{Clock, Entropy, ManualClock};
 use store::testing::{Fresh, Network, Wire, engines as fresh_engines, postgres};
 use store::{Options, Store, Target};
@@ -187,17 +187,10 @@ impl World {
     /// Makes a category.
     ///
     /// # Panics
-    /// When the server does not run, or refuses it.
+    /// When it is refused.
     pub async fn category(&self, category_id: &str, value: &str) {
-        let node = self.0.node.lock().await;
-        let record = CategoryRecord {
-            category_id: category_id.to_owned(),
-            category_type: "GAME".to_owned(),
-            category_value: value.to_owned(),
-            poster_image_url: None,
-        };
-        let service = node.as_ref().expect("the server runs").service();
-        service.put_category(record).await.expect("a category");
+        let body = json!({ "categoryType": "GAME", "categoryValue": value });
+        self.put_category(category_id, &body).await.content();
     }
 
     /// Stops the server as SIGTERM would. Stopping it again does nothing. A clock that stands still is moved meanwhile,

@@ -61,6 +61,12 @@ pub mod scope {
         FollowerRead = Some(Scope::FollowerRead);
         /// 채널 구독자 조회
         SubscriberRead = Some(Scope::SubscriberRead);
+        /// 방송 스트림키 조회
+        StreamKeyRead = Some(Scope::StreamKeyRead);
+        /// 방송 설정 조회
+        LiveSettingRead = Some(Scope::LiveSettingRead);
+        /// 방송 설정 변경
+        LiveSettingWrite = Some(Scope::LiveSettingWrite);
         /// 채팅 메시지 조회
         ChatRead = Some(Scope::ChatRead);
         /// 채팅 메시지 쓰기

@@ -20,20 +20,23 @@ pub struct Data<T> {
     pub data: Vec<T>,
 }
 
-/// `{"data":[…],"page":{"next":…}}`: the content of a list with a cursor.
+/// `{"data":[…],"page":{"next":…}}`: the content of a list with a cursor; `null` on its last page.
 #[derive(Debug, Serialize)]
 pub struct NextData<T> {
-    /// The items.
-    pub data: Vec<T>,
-    /// Where the list goes on.
-    pub page: Next,
+    data: Vec<T>,
+    page: NextPage,
 }
 
-/// Where a list with a cursor goes on.
 #[derive(Debug, Serialize)]
-pub struct Next {
-    /// The cursor of the next page; `null` on the last one.
-    pub next: Option<String>,
+struct NextPage {
+    next: Option<String>,
+}
+
+impl<T> NextData<T> {
+    /// A page, and the cursor of the page after it.
+    pub fn new(data: Vec<T>, next: Option<String>) -> Self {
+        Self { data, page: NextPage { next } }
+    }
 }
 
 /// The content of a page-number list: `data` only as documented; as observed also where the page stands (decisions 2).

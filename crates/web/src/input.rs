@@ -146,12 +146,17 @@ impl Fields {
 
     /// A list of texts; absent is empty.
     pub fn texts(&self, field: &'static str) -> Result<Vec<String>, Invalid> {
+        Ok(self.optional_texts(field)?.unwrap_or_default())
+    }
+
+    /// A list of texts that may be there.
+    pub fn optional_texts(&self, field: &'static str) -> Result<Option<Vec<String>>, Invalid> {
         let wrong = || Invalid::new(field, Rule::TextList);
-        let Some(value) = self.get(field) else { return Ok(Vec::new()) };
+        let Some(value) = self.get(field) else { return Ok(None) };
         let text = |item: &Value| {
             item.as_str().filter(|text| !text.contains('\0')).map(str::to_owned).ok_or_else(wrong)
         };
-        value.as_array().ok_or_else(wrong)?.iter().map(text).collect()
+        value.as_array().ok_or_else(wrong)?.iter().map(text).collect::<Result<_, _>>().map(Some)
     }
 
     /// A list of texts that must be there.
@@ -209,13 +214,14 @@ impl Fields {
 
     /// An integer in a range, that must be there.
     pub fn integer(&self, field: &'static str, min: i64, max: i64) -> Result<i64, Invalid> {
-        match self.get(field) {
-            None => Err(Invalid::new(field, Rule::Required)),
-            Some(value) => value
-                .as_i64()
-                .filter(|number| (min..=max).contains(number))
-                .ok_or(Invalid::new(field, Rule::Integer { min, max })),
-        }
+        self.optional_integer(field, min, max)?.ok_or(Invalid::new(field, Rule::Required))
+    }
+
+    /// An integer in a range, that may be there.
+    pub fn optional_integer(&self, field: &'static str, min: i64, max: i64) -> Result<Option<i64>, Invalid> {
+        let within = |value: &Value| value.as_i64().filter(|number| (min..=max).contains(number));
+        let wrong = Invalid::new(field, Rule::Integer { min, max });
+        self.get(field).map(|value| within(value).ok_or(wrong)).transpose()
     }
 
     /// A map from text to text; absent is empty.

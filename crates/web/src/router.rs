@@ -5,7 +5,10 @@ use axum::routing::{get, post, put};
 
 use crate::auth::{sign_in, tokens};
 use crate::caller::scope;
-use crate::open::{channels, chat_settings, chats, drops, relations, restrictions, sessions, users};
+use crate::open::{
+    categories, channels, chat_settings, chats, drops, lives, relations, restrictions, sessions, streams,
+    users,
+};
 use crate::platform;
 use crate::{Web, finish};
 
@@ -23,6 +26,11 @@ pub fn router(web: Web) -> Router {
         .route("/open/v1/channels/streaming-roles", get(relations::streaming_roles))
         .route("/open/v1/channels/followers", get(relations::followers))
         .route("/open/v1/channels/subscribers", get(relations::subscribers))
+        // 4.3 Category and live
+        .route("/open/v1/categories/search", get(categories::search))
+        .route("/open/v1/lives", get(lives::list))
+        .route("/open/v1/streams/key", get(streams::key))
+        .route("/open/v1/lives/setting", get(lives::setting).patch(lives::change_setting))
         // 4.4 Chat
         .route("/open/v1/chats/send", post(chats::send))
         .route("/open/v1/chats/notice", post(chats::notice))
@@ -78,6 +86,12 @@ pub fn router(web: Web) -> Router {
         .route("/platform/v1/channels/{channelId}/chats", post(platform::happenings::chat))
         .route("/platform/v1/channels/{channelId}/donations", post(platform::happenings::donation))
         .route("/platform/v1/channels/{channelId}/subscriptions", post(platform::happenings::subscription))
+        .route(
+            "/platform/v1/channels/{channelId}/live",
+            put(platform::lives::put).delete(platform::lives::end),
+        )
+        .route("/platform/v1/channels/{channelId}/stream-key", post(platform::lives::reissue_stream_key))
+        .route("/platform/v1/categories/{categoryId}", put(platform::categories::put))
         .route("/platform/v1/drops/campaigns/{campaignId}", put(platform::drops::put_campaign))
         .route("/platform/v1/drops/claims", post(platform::drops::claim))
         .route("/platform/v1/events", post(platform::events::report));

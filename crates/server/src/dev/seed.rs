@@ -1,17 +1,20 @@
-//! The seeded world: three streamers and five viewers with what binds them, two applications, a live, a
-//! campaign of drops. Every step can be
-//! repeated, so a death in the middle of seeding does no harm; what is there already is left as its developer made it.
+//! The seeded world: three streamers and five viewers with what binds them, two applications, a live, a campaign of
+//! drops. Every step can be repeated, so a death in the middle of seeding does no harm; what is there already is left as
+//! its developer made it.
 
 use domain::application::{Organization, RedirectUri};
 use domain::channel::UserRole;
 use domain::drops::{Campaign, Reward};
+use domain::live::{Category, CategoryChoice, CategoryType};
 use domain::scope::{Scope, ScopeSet};
 use domain::secret::ClientSecret;
-use domain::{CampaignId, ChannelId, ClientId, Invalid, OrganizationId, Refusal, RewardId, Rule};
+use domain::{CampaignId, CategoryId, ChannelId, ClientId, Invalid, OrganizationId, Refusal, RewardId, Rule};
 use service::applications::ApplicationRecord;
-use service::channels::{CategoryRecord, Credentials, LiveRecord};
+use service::broadcast::SettingChange;
+use service::channels::Credentials;
 use service::drops::RewardRequest;
 use service::happenings::PaidSubscription;
+use service::lives::LiveReport;
 use service::{ChannelRecord, Error, Service};
 
 use super::notes::Notes;
@@ -76,11 +79,17 @@ const MANAGERS: [(usize, usize, UserRole); 3] = [
     (1, 2, UserRole::StreamingSettlementManager),
 ];
 /// (id, type, value)
-const CATEGORIES: [(&str, &str, &str); 4] = [
-    ("star-voyage", "GAME", "스타 보이지"),
-    ("block-garden", "GAME", "Block Garden"),
-    ("football", "SPORTS", "축구"),
-    ("talk", "ETC", "토크"),
+const CATEGORIES: [(&str, CategoryType, &str); 4] = [
+    ("star-voyage", CategoryType::Game, "스타 보이지"),
+    ("block-garden", CategoryType::Game, "Block Garden"),
+    ("football", CategoryType::Sports, "축구"),
+    ("talk", CategoryType::Etc, "토크"),
+];
+/// (channel, title, category, tags)
+const BROADCASTS: [(usize, &str, &str, &[&str]); 3] = [
+    (0, "하늘의 첫 항해 🚀", "star-voyage", &["우주", "항해"]),
+    (1, "바다와 축구 보기", "football", &["축구", "응원"]),
+    (2, "Sol builds a garden", "block-garden", &["building"]),
 ];
 
 /// (id, name), of the one campaign
@@ -97,6 +106,7 @@ pub(super) async fn plant(service: &Service, notes: &Notes) -> Result<(), Error>
         plant_bonds(service).await?;
         plant_categories(service).await?;
         plant_drops(service).await?;
+        plant_broadcasts(service).await?;
         tracing::debug!(last = last.channel_id, "the world was seeded");
     }
     plant_applications(service, notes).await
@@ -134,28 +144,39 @@ async fn plant_bonds(service: &Service) -> Result<(), Error> {
 }
 
 async fn plant_categories(service: &Service) -> Result<(), Error> {
-    for (id, kind, value) in CATEGORIES {
-        let poster = format!("{IMAGES}/categories/{id}.png");
+    for (id, category_type, value) in CATEGORIES {
         service
-            .put_category(CategoryRecord {
-                category_id: id.to_owned(),
-                category_type: kind.to_owned(),
+            .put_category(Category {
+                category_id: category(id),
+                category_type,
                 category_value: value.to_owned(),
-                poster_image_url: Some(poster),
+                poster_image_url: Some(format!("{IMAGES}/categories/{id}.png")),
             })
             .await?;
     }
-    service
-        .put_live(LiveRecord {
-            channel_id: person(0),
-            live_id: 1,
-            title: "하늘의 첫 항해 🚀".to_owned(),
-            thumbnail_image_url: Some(format!("{IMAGES}/lives/1.png")),
-            concurrent_user_count: 128,
-            adult: false,
-            category_id: Some(CATEGORIES[0].0.to_owned()),
-        })
-        .await
+    Ok(())
+}
+
+/// What every streamer's lives show, and one live.
+async fn plant_broadcasts(service: &Service) -> Result<(), Error> {
+    for (of, title, id, tags) in BROADCASTS {
+        let change = SettingChange {
+            title: Some(title.to_owned()),
+            category_type: None,
+            category: CategoryChoice::Of(category(id)),
+            tags: Some(tags.iter().map(|tag| (*tag).to_owned()).collect()),
+        };
+        service.change_broadcast_setting(&person(of), change).await?;
+    }
+    let live = LiveReport {
+        title: None,
+        thumbnail_image_url: Some(format!("{IMAGES}/lives/1.png")),
+        concurrent_user_count: 128,
+        adult: false,
+        category: CategoryChoice::Unsaid,
+        tags: None,
+    };
+    service.put_live(&person(0), live).await
 }
 
 /// A verified organization with a campaign, of which one reward was claimed.
@@ -221,6 +242,10 @@ async fn plant_applications(service: &Service, notes: &Notes) -> Result<(), Erro
 
 fn person(index: usize) -> ChannelId {
     channel(PEOPLE[index].channel_id)
+}
+
+fn category(id: &str) -> CategoryId {
+    CategoryId::stored(id.to_owned())
 }
 
 fn channel(id: &str) -> ChannelId {

@@ -53,6 +53,7 @@ const fn bodiless(method: &'static str, path: &'static str, query: &'static str,
 
 const MANAGER: &str = "/platform/v1/channels/{channelId}/managers/{managerChannelId}";
 const FOLLOWER: &str = "/platform/v1/channels/{channelId}/followers/{followerChannelId}";
+
 const SUBSCRIBE: &str = "sessionKey={sessionKey}";
 const RESTRICT: &str = "/open/v1/restrict-channels";
 const RESTRICT_TEMPORARILY: &str = "/open/v1/temporary-restrict-channels";
@@ -67,6 +68,11 @@ pub const ENDPOINTS: &[Endpoint] = &[
     endpoint("GET", "/open/v1/channels/streaming-roles", "", Mode::User(Some(Scope::ManagerRead))),
     endpoint("GET", "/open/v1/channels/followers", "page=0", Mode::User(Some(Scope::FollowerRead))),
     endpoint("GET", "/open/v1/channels/subscribers", "sort=LONGER", Mode::User(Some(Scope::SubscriberRead))),
+    endpoint("GET", "/open/v1/categories/search", "query=a", Mode::Client),
+    endpoint("GET", "/open/v1/lives", "size=20", Mode::Client),
+    endpoint("GET", "/open/v1/streams/key", "", Mode::User(Some(Scope::StreamKeyRead))),
+    endpoint("GET", "/open/v1/lives/setting", "", Mode::User(Some(Scope::LiveSettingRead))),
+    endpoint("PATCH", "/open/v1/lives/setting", "", Mode::User(Some(Scope::LiveSettingWrite))),
     endpoint("POST", "/open/v1/chats/send", "", Mode::User(Some(Scope::ChatWrite))),
     endpoint("POST", "/open/v1/chats/notice", "", Mode::User(Some(Scope::NoticeWrite))),
     endpoint("GET", "/open/v1/chats/settings", "", Mode::User(Some(Scope::ChatSettingRead))),
@@ -132,6 +138,10 @@ pub const ENDPOINTS: &[Endpoint] = &[
     endpoint("POST", "/platform/v1/channels/{channelId}/chats", "", Mode::Operator),
     endpoint("POST", "/platform/v1/channels/{channelId}/donations", "", Mode::Operator),
     endpoint("POST", "/platform/v1/channels/{channelId}/subscriptions", "", Mode::Operator),
+    endpoint("PUT", "/platform/v1/channels/{channelId}/live", "", Mode::Operator),
+    bodiless("DELETE", "/platform/v1/channels/{channelId}/live", "", Mode::Operator),
+    bodiless("POST", "/platform/v1/channels/{channelId}/stream-key", "", Mode::Operator),
+    endpoint("PUT", "/platform/v1/categories/{categoryId}", "", Mode::Operator),
     endpoint("PUT", "/platform/v1/drops/campaigns/{campaignId}", "", Mode::Operator),
     endpoint("POST", "/platform/v1/drops/claims", "", Mode::Operator),
     // Its body is lines of JSON; `bulk` has what is said of them.
@@ -153,6 +163,7 @@ impl Endpoint {
             .replace("{followerChannelId}", "byeol")
             .replace("{campaignId}", "another")
             .replace("{clientId}", "bot")
+            .replace("{categoryId}", "talk")
             .replace("{organizationId}", "games")
     }
 
@@ -195,6 +206,13 @@ impl Endpoint {
             }),
             "/platform/v1/channels/{channelId}" => json!({ "channelName": "하늘 🚀" }),
             MANAGER if self.reads_body => json!({ "userRole": "STREAMING_CHAT_MANAGER" }),
+            // A body without a field is a good one: every field of these is optional.
+            "/open/v1/lives/setting" | "/platform/v1/channels/{channelId}/live" if self.reads_body => {
+                json!({})
+            }
+            "/platform/v1/categories/{categoryId}" => {
+                json!({ "categoryType": "ETC", "categoryValue": "토크" })
+            }
             "/platform/v1/channels/{channelId}/chats" => {
                 json!({ "senderChannelId": "byeol", "message": "안녕" })
             }

@@ -57,6 +57,11 @@ async fn flow(sandbox: &Sandbox) -> Used {
     socket.system("subscribed").await;
     api.send_chat(&next.access, "안녕").await.content();
     socket.event("CHAT").await;
+    for _ in 0..2 {
+        let answer = api.stream_key(&next.access).await.content();
+        used.note("stream key", answer["streamKey"].as_str().expect("a text"));
+        api.operator(Request::post("/platform/v1/channels/someone/stream-key")).await.content();
+    }
     used_in_vain(sandbox, &mut used, &app, url).await;
     api.revoke(&app, &next.access).await.content();
     socket.system("revoked").await;

@@ -37,10 +37,12 @@ const ALONE_KNOWS: &[(&str, &[&str])] = &[
 const EXPOSE: &[&str] = &[
     "server/src/dev/notes.rs",
     "server/src/dev/world.rs",
+    "service/src/broadcast.rs",
     "store/src/postgres/connector.rs",
     "web/src/auth/sign_in.rs",
     "web/src/auth/tokens.rs",
     "web/src/open/sessions.rs",
+    "web/src/open/streams.rs",
     "web/src/platform/applications.rs",
 ];
 

@@ -2,8 +2,8 @@
 
 use domain::application::Organization;
 use domain::drops::{Campaign, FulfillmentState, Reward, UpdateStatus};
-use domain::{CampaignId, ClaimId, ClientId, Invalid, OrganizationId, Refusal, RewardId, Rule};
-use service::channels::CategoryRecord;
+use domain::live::{Category, CategoryType};
+use domain::{CampaignId, CategoryId, ClaimId, ClientId, Invalid, OrganizationId, Refusal, RewardId, Rule};
 use service::drops::{ClaimFilter, ClaimQuery, Publisher, RewardRequest};
 
 use crate::world::{World, both, refused};
@@ -16,9 +16,9 @@ async fn publisher(world: &World) -> Publisher {
     let organization =
         Organization { organization_id: organization_id.clone(), name: "games".to_owned(), verified: true };
     world.service.put_organization(organization).await.unwrap();
-    let category = CategoryRecord {
-        category_id: "sea".to_owned(),
-        category_type: "GAME".to_owned(),
+    let category = Category {
+        category_id: CategoryId::stored("sea".to_owned()),
+        category_type: CategoryType::Game,
         category_value: "The sea".to_owned(),
         poster_image_url: None,
     };

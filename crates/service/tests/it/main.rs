@@ -9,6 +9,7 @@ mod drops;
 mod happenings;
 mod housekeeping;
 mod interruptions;
+mod lives;
 mod people;
 mod sessions;
 mod sign_in;

@@ -3,27 +3,30 @@
 //! A method is one statement. What belongs together in one transaction is put together by the `service` crate.
 
 pub mod applications;
+pub mod broadcast_settings;
 pub mod browser_sessions;
+pub mod categories;
 pub mod channels;
 pub mod chat_settings;
 pub mod chats;
 pub mod consents;
 pub mod drops;
 pub mod idempotency;
+pub mod lives;
 pub mod nodes;
 mod ranks;
 pub mod relations;
 pub mod restrictions;
 pub mod sessions;
+pub mod stream_keys;
 pub mod subscriptions;
 pub mod sweeps;
 pub mod tokens;
-pub mod world;
 
 use domain::secret::SecretHash;
 use domain::{
-    CampaignId, ChannelId, ClaimId, ClientId, MessageId, NodeId, OrganizationId, RewardId, SessionKey,
-    Timestamp,
+    CampaignId, CategoryId, ChannelId, ClaimId, ClientId, MessageId, NodeId, OrganizationId, RewardId,
+    SessionKey, Timestamp,
 };
 
 use crate::Value;
@@ -39,6 +42,7 @@ macro_rules! text_values {
 }
 text_values!(
     CampaignId,
+    CategoryId,
     ChannelId,
     ClaimId,
     ClientId,

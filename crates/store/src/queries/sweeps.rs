@@ -47,6 +47,10 @@ const CHAT_SPEAKERS: &str = "
     DELETE FROM chat_speakers WHERE last_message_at <= $1 AND (channel_id, sender_channel_id) IN (
         SELECT channel_id, sender_channel_id FROM chat_speakers WHERE last_message_at <= $1 LIMIT $2)";
 
+const LIVE_SPANS: &str = "
+    DELETE FROM live_spans WHERE closed_at <= $1 AND (live_id, since_version) IN (
+        SELECT live_id, since_version FROM live_spans WHERE closed_at <= $1 LIMIT $2)";
+
 /// A kind of row that ends by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sweep {
@@ -70,11 +74,13 @@ pub enum Sweep {
     TemporaryRestrictions,
     /// When viewers last spoke in slow mode, by that time.
     ChatSpeakers,
+    /// The viewer counts that lives had once, by their end.
+    LiveSpans,
 }
 
 impl Sweep {
     /// All of them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Codes,
         Self::AccessTokens,
         Self::RefreshTokens,
@@ -85,6 +91,7 @@ impl Sweep {
         Self::IdempotencyKeys,
         Self::TemporaryRestrictions,
         Self::ChatSpeakers,
+        Self::LiveSpans,
     ];
 
     const fn sql(self) -> &'static str {
@@ -99,6 +106,7 @@ impl Sweep {
             Self::IdempotencyKeys => IDEMPOTENCY_KEYS,
             Self::TemporaryRestrictions => TEMPORARY_RESTRICTIONS,
             Self::ChatSpeakers => CHAT_SPEAKERS,
+            Self::LiveSpans => LIVE_SPANS,
         }
     }
 }

@@ -2,11 +2,11 @@
 
 use domain::drops::{Campaign, FulfillmentState, Reward, RewardClaim};
 use domain::limits::CLAIM_UPDATE_IDS_MAX;
-use domain::{CampaignId, ClaimId, OrganizationId, RewardId};
+use domain::live::{Category, CategoryType};
+use domain::{CampaignId, CategoryId, ClaimId, OrganizationId, RewardId};
 use store::queries::drops::{
     CampaignObstacle, ClaimFilter, ClaimObstacle, ClaimPosition, ClaimScope, NewClaim,
 };
-use store::queries::world::CategoryRecord;
 use store::{Store, StoreError, Tx, params};
 
 use crate::{at, both, channel, client, in_seeded, number, organization, record, tx};
@@ -48,9 +48,9 @@ fn new(id: &str, campaign: &str, reward: &str, by: &str) -> NewClaim {
 /// rewards `sword` and `shield`.
 async fn plant(tx: &mut Tx) -> Result<(), StoreError> {
     for category in ["sea", "sky"] {
-        tx.put_category(&CategoryRecord {
-            category_id: category.to_owned(),
-            category_type: "GAME".to_owned(),
+        tx.put_category(&Category {
+            category_id: CategoryId::stored(category.to_owned()),
+            category_type: CategoryType::Game,
             category_value: format!("The {category}"),
             poster_image_url: None,
         })

@@ -218,7 +218,7 @@ async fn thousands_who_follow_at_one_moment_are_paged_like_any_others() {
     both(|store| async move {
         const COUNT: usize = 4_320;
         // Half of them at one moment, the other half one after the other.
-        let day = |n: usize| if n % 2 == 0 { 500 } else { n as i64 };
+        let day = |n: usize| if n.is_multiple_of(2) { 500 } else { n as i64 };
         put_channels(&store, COUNT).await;
         for first in (0..COUNT).step_by(STEPS) {
             let done = tx!(store, tx => {

@@ -6,6 +6,7 @@ mod chat;
 mod credentials;
 mod drops;
 mod lists;
+mod lives;
 mod nouns;
 mod restrictions;
 mod sessions;
@@ -18,6 +19,7 @@ use domain::session::SessionOwner;
 use domain::token::TokenFamily;
 use domain::{ChannelId, ClientId, NodeId, OrganizationId, Profile, Scope, ScopeSet, SessionKey, Timestamp};
 use store::queries::channels::ChannelRecord;
+use store::queries::lives::{LiveOnAir, LiveShow};
 use store::{BoxFuture, Store, StoreError, Tx};
 
 /// Runs statements in one transaction.
@@ -135,6 +137,22 @@ fn application(id: &str) -> Application {
         organization: None,
         scopes: scopes(),
         profile: None,
+    }
+}
+
+/// A live with nothing special to it.
+fn live(live_id: i64, count: i64, since: i64) -> LiveOnAir {
+    LiveOnAir {
+        live_id,
+        counted_since: since,
+        show: LiveShow {
+            title: format!("live {live_id}"),
+            thumbnail_image_url: None,
+            concurrent_user_count: count,
+            adult: false,
+            category_id: None,
+            tags: Vec::new(),
+        },
     }
 }
 

@@ -8,7 +8,6 @@ use domain::limits::CHANNEL_IDS_MAX;
 use domain::{MessageId, Scope, ScopeSet};
 use store::queries::channels::ChannelRecord;
 use store::queries::relations::Followed;
-use store::queries::world::{CategoryRecord, LiveRecord};
 use store::{StoreError, params};
 
 use crate::{
@@ -103,16 +102,6 @@ async fn what_stands_on_something_that_is_missing_is_a_foreign_key_error() {
         let mut orphan = application("app");
         orphan.organization = Some(organization("nobody", true));
         let (nobody, no_client) = (channel("nobody"), client("nobody"));
-        let live = |channel_id, category: Option<&str>| LiveRecord {
-            channel_id,
-            live_id: 1,
-            title: "t".into(),
-            thumbnail_image_url: None,
-            concurrent_user_count: 0,
-            adult: false,
-            category_id: category.map(str::to_owned),
-        };
-        let (no_channel, no_category) = (live(nobody.clone(), None), live(channel("a"), Some("none")));
         let (n, c) = (nobody.clone(), no_client.clone());
         let outcomes = [
             tx!(store, tx => { tx.put_application(&orphan, at(1)).await }),
@@ -121,8 +110,6 @@ async fn what_stands_on_something_that_is_missing_is_a_foreign_key_error() {
             tx!(store, tx => { tx.put_person(&channel("nobody"), "login", "hash").await }),
             tx!(store, tx => { tx.put_manager(&channel("a"), &n, UserRole::StreamingChatManager, at(1)).await }),
             tx!(store, tx => { tx.follow(&channel("a"), &channel("nobody"), at(1)).await.map(drop) }),
-            tx!(store, tx => { tx.put_live(&no_channel, at(1)).await }),
-            tx!(store, tx => { tx.put_live(&no_category, at(1)).await }),
             tx!(store, tx => { tx.put_consent(&c, &channel("a"), ScopeSet::EMPTY, at(1)).await }),
             tx!(store, tx => { tx.insert_browser_session(&hash("t"), &nobody, at(1)).await }),
             tx!(store, tx => { tx.insert_session_url(&hash("u"), &crate::of_client("nobody"), at(1)).await }),
@@ -234,42 +221,6 @@ async fn a_follow_counts_once() {
             for (of, count) in counts {
                 assert_eq!(tx.channels_by_id(&[channel(of)]).await?[0].follower_count, count);
             }
-            Ok(())
-        })
-    })
-    .await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn categories_and_lives_are_replaced_by_the_next_put() {
-    in_seeded(|tx| {
-        Box::pin(async move {
-            let category = |value: &str, poster: Option<&str>| CategoryRecord {
-                category_id: "game".into(),
-                category_type: "GAME".into(),
-                category_value: value.into(),
-                poster_image_url: poster.map(str::to_owned),
-            };
-            tx.put_category(&category("first", Some("https://i.example/p.png"))).await?;
-            tx.put_category(&category("second", None)).await?;
-            let row = tx.query_one("SELECT category_value, poster_image_url FROM categories", &[]).await?;
-            assert_eq!((row.get::<&str>(0)?, row.get::<Option<&str>>(1)?), ("second", None));
-
-            let live = |title: &str, category_id: Option<&str>, adult| LiveRecord {
-                channel_id: channel("a"),
-                live_id: 7,
-                title: title.into(),
-                thumbnail_image_url: None,
-                concurrent_user_count: 12,
-                adult,
-                category_id: category_id.map(str::to_owned),
-            };
-            tx.put_live(&live("first", Some("game"), true), at(5)).await?;
-            tx.put_live(&live("second", None, false), at(6)).await?;
-            const LIVE: &str = "SELECT live_title, category_id, adult, opened_at FROM lives";
-            let row = tx.query_one(LIVE, &[]).await?;
-            assert_eq!((row.get::<&str>(0)?, row.get::<Option<&str>>(1)?), ("second", None));
-            assert_eq!((row.get::<bool>(2)?, row.get::<i64>(3)?), (false, 5), "it began once");
             Ok(())
         })
     })

@@ -6,7 +6,7 @@ use store::queries::sweeps::{SWEEP_ROWS_MAX, Sweep};
 use store::queries::tokens::{NewCode, NewToken};
 use store::{StoreError, Tx};
 
-use crate::{at, both, channel, client, family, hash, in_seeded, node, number, of_client, session, tx};
+use crate::{at, both, channel, client, family, hash, in_seeded, live, node, number, of_client, session, tx};
 
 /// A row of that kind that is over at `ms`.
 async fn insert(tx: &mut Tx, sweep: Sweep, n: i64, ms: i64) -> Result<(), StoreError> {
@@ -33,6 +33,7 @@ async fn insert(tx: &mut Tx, sweep: Sweep, n: i64, ms: i64) -> Result<(), StoreE
         Sweep::IdempotencyKeys => {
             tx.claim_idempotency_key("POST /a", &n.to_string(), hash, "", expires_at).await.map(drop)
         }
+        Sweep::LiveSpans => close_span(tx, n, ms).await,
         Sweep::Sessions => end_session(tx, n, ms, 0).await,
         Sweep::SessionChanges => end_session(tx, n, ms, 1).await,
         Sweep::TemporaryRestrictions => {
@@ -42,6 +43,16 @@ async fn insert(tx: &mut Tx, sweep: Sweep, n: i64, ms: i64) -> Result<(), StoreE
             tx.take_turn(channel_id, &channel(&n.to_string()), 0, expires_at).await.map(drop)
         }
     }
+}
+
+/// A viewer count that the one live had until `ms`.
+async fn close_span(tx: &mut Tx, n: i64, ms: i64) -> Result<(), StoreError> {
+    if tx.live_on_air(&channel("a")).await?.is_none() {
+        tx.begin_live(&channel("a"), &live(1, 0, 0), at(1)).await?;
+        tx.open_live_span(1, 0, 0).await?;
+    }
+    tx.open_live_span(1, n, n + 1).await?;
+    tx.close_live_span(1, n + 1, n + 2, at(ms)).await
 }
 
 /// A session that ended at `ms`, with that many changes in its log.
@@ -61,6 +72,7 @@ const fn count(sweep: Sweep) -> &'static str {
         Sweep::Codes => "SELECT COUNT(*) FROM authorization_codes",
         Sweep::AccessTokens => "SELECT COUNT(*) FROM access_tokens",
         Sweep::RefreshTokens => "SELECT COUNT(*) FROM refresh_tokens",
+        Sweep::LiveSpans => "SELECT COUNT(*) FROM live_spans WHERE closed_at IS NOT NULL",
         Sweep::SessionUrls => "SELECT COUNT(*) FROM session_urls",
         Sweep::BrowserSessions => "SELECT COUNT(*) FROM browser_sessions",
         Sweep::Sessions => "SELECT COUNT(*) FROM sessions",

@@ -1,10 +1,13 @@
 //! The open API, `/open/v1` (spec 4.2 to 4.7).
 
+pub mod categories;
 pub mod channels;
 pub mod chat_settings;
 pub mod chats;
 pub mod drops;
+pub mod lives;
 pub mod relations;
 pub mod restrictions;
 pub mod sessions;
+pub mod streams;
 pub mod users;

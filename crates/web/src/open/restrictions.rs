@@ -8,7 +8,7 @@ use service::restrictions::ChatTarget;
 
 use crate::Web;
 use crate::caller::{User, scope};
-use crate::envelope::{Answer, NOTHING, Next, NextData, Success};
+use crate::envelope::{Answer, NOTHING, NextData, Success};
 use crate::input::{Body, Fields, Json, Pairs, Params, Query};
 
 /// Whom a call is about.
@@ -90,7 +90,7 @@ pub async fn list(
         created_date: channel.created_at.for_profile(user.profile),
         release_date: (),
     });
-    Ok(Success(NextData { data: data.collect(), page: Next { next: page.next } }))
+    Ok(Success(NextData::new(data.collect(), page.next)))
 }
 
 /// `POST /open/v1/temporary-restrict-channels`, 활동제한 쓰기: for a minute.

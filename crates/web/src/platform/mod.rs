@@ -2,11 +2,13 @@
 //! credentials do.
 
 pub mod applications;
+pub mod categories;
 pub mod channels;
 pub mod drops;
 pub mod events;
 pub mod happenings;
 mod lines;
+pub mod lives;
 pub mod relations;
 
 use axum::extract::{FromRequestParts, RawPathParams};

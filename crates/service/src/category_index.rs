@@ -1,0 +1,356 @@
+//! The index behind the category search: all categories in memory, in the order of their names, cut into chunks, so that a
+//! change rebuilds one or two of them and a search never waits for it.
+//!
+//! Searches share a [`Snapshot`] and hold no lock while they look. Bringing the index up to date is one task's turn at a
+//! time ([`CategoryIndex::reader`]).
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use domain::CategoryId;
+use domain::live::Category;
+use memchr::memmem::Finder;
+use store::queries::categories::CategoryMark;
+use unicode_normalization::UnicodeNormalization;
+
+/// Entries of one chunk at the most. Small enough to be rebuilt in well under a millisecond.
+const CHUNK_ENTRIES_MAX: usize = 512;
+/// Stands before each name in a chunk's text. No name and no query holds it.
+const SEPARATOR: u8 = 0;
+
+/// A text as it is compared: composed, in lower case, so that neither case nor the spelling of Hangul or accents matters.
+/// Each character goes by itself, so that a part of a text folds to a part of the folded text.
+fn fold(text: &str) -> String {
+    let lower = |c: char| if c == 'ς' { 'σ' } else { c };
+    // Lower case can make what composes anew: J with a caron has no capital of its own.
+    text.nfc().flat_map(char::to_lowercase).map(lower).nfc().collect()
+}
+
+/// The newest snapshot, and whose turn it is to make a newer one.
+pub(crate) struct CategoryIndex {
+    snapshot: Mutex<Arc<Snapshot>>,
+    reading: tokio::sync::Mutex<Reading>,
+}
+
+/// What the task that brings the index up to date needs to know.
+struct Reading {
+    mark: CategoryMark,
+    entries: HashMap<CategoryId, Arc<Entry>>,
+}
+
+/// All categories as they were after a write.
+pub(crate) struct Snapshot {
+    /// That write; smaller than any while not all were read.
+    version: i64,
+    chunks: Vec<Arc<Chunk>>,
+}
+
+/// A category with its name as it is compared.
+struct Entry {
+    category: Arc<Category>,
+    folded: String,
+}
+
+impl Entry {
+    /// What entries are ordered by: the name by code points, ties by id.
+    fn key(&self) -> (&str, &CategoryId) {
+        (&self.category.category_value, &self.category.category_id)
+    }
+}
+
+/// Neighbours in the order of names.
+struct Chunk {
+    entries: Vec<Arc<Entry>>,
+    /// Every folded name, with a separator before each.
+    text: Vec<u8>,
+    /// Where each name begins in the text; one more for the end.
+    starts: Vec<usize>,
+    /// The entries in the order of their folded names.
+    by_fold: Vec<usize>,
+}
+
+impl CategoryIndex {
+    /// An index that has read nothing.
+    pub(crate) fn new() -> Self {
+        let nothing = Snapshot { version: -1, chunks: Vec::new() };
+        let mark = CategoryMark { version: -1, category_id: String::new() };
+        Self {
+            snapshot: Mutex::new(Arc::new(nothing)),
+            reading: tokio::sync::Mutex::new(Reading { mark, entries: HashMap::new() }),
+        }
+    }
+
+    /// The newest snapshot.
+    pub(crate) fn snapshot(&self) -> Arc<Snapshot> {
+        self.snapshot.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The newest snapshot, if it holds every write up to `version`.
+    pub(crate) fn current_at(&self, version: i64) -> Option<Arc<Snapshot>> {
+        Some(self.snapshot()).filter(|snapshot| snapshot.version >= version)
+    }
+
+    /// Waits for the turn to read more.
+    pub(crate) async fn reader(&self) -> Reader<'_> {
+        Reader { index: self, reading: self.reading.lock().await }
+    }
+}
+
+/// The turn to bring the index up to date.
+pub(crate) struct Reader<'i> {
+    index: &'i CategoryIndex,
+    reading: tokio::sync::MutexGuard<'i, Reading>,
+}
+
+impl Reader<'_> {
+    /// Whether the index holds every write up to `version`.
+    pub(crate) fn has(&self, version: i64) -> bool {
+        self.index.current_at(version).is_some()
+    }
+
+    /// The last category that was read.
+    pub(crate) fn mark(&self) -> &CategoryMark {
+        &self.reading.mark
+    }
+
+    /// Takes what was read behind the mark. `whole` when that was all: the index then holds every write up to it.
+    pub(crate) fn take(&mut self, rows: Vec<(Category, CategoryMark)>, whole: Option<i64>) {
+        let mut changed: HashMap<CategoryId, Arc<Entry>> = HashMap::new();
+        for (category, mark) in rows {
+            let folded = fold(&category.category_value);
+            let id = category.category_id.clone();
+            changed.insert(id, Arc::new(Entry { category: Arc::new(category), folded }));
+            self.reading.mark = mark;
+        }
+        let mut gone = Vec::new();
+        for (id, entry) in &changed {
+            gone.extend(self.reading.entries.insert(id.clone(), entry.clone()));
+        }
+        let snapshot = self.index.snapshot();
+        let version = whole.map_or(snapshot.version, |version| version.max(self.reading.mark.version));
+        let chunks = merge(&snapshot.chunks, gone, changed.into_values().collect());
+        *self.index.snapshot.lock().unwrap_or_else(PoisonError::into_inner) =
+            Arc::new(Snapshot { version, chunks });
+    }
+}
+
+/// The chunks without `gone` and with `new`. Chunks that neither touches stay as they are.
+fn merge(chunks: &[Arc<Chunk>], gone: Vec<Arc<Entry>>, mut new: Vec<Arc<Entry>>) -> Vec<Arc<Chunk>> {
+    new.sort_unstable_by(|a, b| a.key().cmp(&b.key()));
+    let mut gone_from: HashMap<usize, Vec<Arc<Entry>>> = HashMap::new();
+    for entry in gone {
+        gone_from.entry(place(chunks, &entry)).or_default().push(entry);
+    }
+    let mut new = new.into_iter().peekable();
+    let mut merged = Vec::with_capacity(chunks.len() + 1);
+    for (index, chunk) in chunks.iter().enumerate() {
+        let mut entries: Vec<Arc<Entry>> = Vec::new();
+        while let Some(entry) = new.next_if(|entry| place(chunks, entry) == index) {
+            entries.push(entry);
+        }
+        let gone = gone_from.remove(&index).unwrap_or_default();
+        if entries.is_empty() && gone.is_empty() {
+            merged.push(chunk.clone());
+        } else {
+            let stays = |entry: &&Arc<Entry>| !gone.iter().any(|gone| Arc::ptr_eq(gone, entry));
+            entries.extend(chunk.entries.iter().filter(stays).cloned());
+            entries.sort_unstable_by(|a, b| a.key().cmp(&b.key()));
+            cut(&entries, &mut merged);
+        }
+    }
+    cut(&new.collect::<Vec<_>>(), &mut merged);
+    merged
+}
+
+/// The chunk that an entry is in, or belongs into: the last that begins no later; the first for what comes before all.
+fn place(chunks: &[Arc<Chunk>], entry: &Entry) -> usize {
+    let begins_later =
+        |chunk: &Arc<Chunk>| chunk.entries.first().is_none_or(|first| first.key() <= entry.key());
+    chunks.partition_point(begins_later).saturating_sub(1)
+}
+
+/// Makes chunks of about the same size.
+fn cut(entries: &[Arc<Entry>], into: &mut Vec<Arc<Chunk>>) {
+    let pieces = entries.len().div_ceil(CHUNK_ENTRIES_MAX).max(1);
+    let size = entries.len().div_ceil(pieces).max(1);
+    into.extend(entries.chunks(size).map(|piece| Arc::new(Chunk::new(piece.to_vec()))));
+}
+
+impl Chunk {
+    fn new(entries: Vec<Arc<Entry>>) -> Self {
+        let mut text = Vec::new();
+        let mut starts = Vec::with_capacity(entries.len() + 1);
+        for entry in &entries {
+            text.push(SEPARATOR);
+            starts.push(text.len());
+            text.extend_from_slice(entry.folded.as_bytes());
+        }
+        text.push(SEPARATOR);
+        starts.push(text.len());
+        let mut by_fold: Vec<usize> = (0..entries.len()).collect();
+        // Stable, so that equal ones stay in the order of names.
+        by_fold.sort_by(|a, b| entries[*a].folded.cmp(&entries[*b].folded));
+        Self { entries, text, starts, by_fold }
+    }
+
+    /// The entries whose folded names begin with `query`: those that are it, then the others, each in the order of names.
+    fn beginning_with(&self, query: &str) -> (Vec<usize>, Vec<usize>) {
+        let name = |index: usize| self.entries[index].folded.as_str();
+        let first = self.by_fold.partition_point(|index| name(*index) < query);
+        let found = self.by_fold[first..].iter().copied().take_while(|index| name(*index).starts_with(query));
+        let (exact, mut longer): (Vec<usize>, Vec<usize>) = found.partition(|index| name(*index) == query);
+        longer.sort_unstable();
+        (exact, longer)
+    }
+
+    /// The entries whose folded names hold what is looked for, but not at their beginning, in the order of names.
+    fn holding<'c>(&'c self, finder: &'c Finder<'_>) -> impl Iterator<Item = usize> + 'c {
+        let mut from = 0;
+        std::iter::from_fn(move || {
+            loop {
+                let at = from + finder.find(self.text.get(from..)?)?;
+                let index = self.starts.partition_point(|start| *start <= at) - 1;
+                from = self.starts[index + 1];
+                if at != self.starts[index] {
+                    return Some(index);
+                }
+            }
+        })
+    }
+
+    fn category(&self, index: usize) -> Arc<Category> {
+        self.entries[index].category.clone()
+    }
+}
+
+impl Snapshot {
+    /// The first `size` categories whose name holds `query`: exact, then prefix, then substring.
+    pub(crate) fn search(&self, query: &str, size: usize) -> Vec<Arc<Category>> {
+        let query = fold(query);
+        let (mut found, mut longer) = (Vec::new(), Vec::new());
+        for chunk in &self.chunks {
+            let (same, beginning) = chunk.beginning_with(&query);
+            found.extend(same.into_iter().map(|index| chunk.category(index)));
+            let room = size.saturating_sub(longer.len());
+            longer.extend(beginning.into_iter().take(room).map(|index| chunk.category(index)));
+        }
+        found.extend(longer);
+        let finder = Finder::new(&query);
+        let holding = self
+            .chunks
+            .iter()
+            .flat_map(|chunk| chunk.holding(&finder).map(|index| chunk.category(index)))
+            .take(size.saturating_sub(found.len()));
+        found.extend(holding);
+        found.truncate(size);
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::live::CategoryType;
+
+    use super::*;
+
+    fn category(id: usize, value: String) -> Category {
+        Category {
+            category_id: CategoryId::stored(format!("c{id:05}")),
+            category_type: CategoryType::Game,
+            category_value: value,
+            poster_image_url: None,
+        }
+    }
+
+    /// Numbers that look random and are the same every time.
+    struct Random(u64);
+
+    impl Random {
+        fn below(&mut self, end: usize) -> usize {
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (self.0 >> 33) as usize % end
+        }
+
+        /// Of few letters, so that much matches.
+        fn word(&mut self) -> String {
+            let letters = ['a', 'A', 'b', '가', 'é', ' ', '%'];
+            (0..=self.below(5)).map(|_| letters[self.below(letters.len())]).collect()
+        }
+    }
+
+    /// What a search must find, by the plainest way to say it.
+    fn plainly(all: &HashMap<usize, Category>, query: &str, size: usize) -> Vec<String> {
+        let query = fold(query);
+        let rank = |category: &Category| match fold(&category.category_value) {
+            name if name == query => Some(0),
+            name if name.starts_with(&query) => Some(1),
+            name if name.contains(&query) => Some(2),
+            _ => None,
+        };
+        let key = |category: &Category| (category.category_value.clone(), category.category_id.to_string());
+        let mut found: Vec<_> =
+            all.values().filter_map(|category| Some((rank(category)?, key(category)))).collect();
+        found.sort();
+        found.into_iter().take(size).map(|(_, (_, id))| id).collect()
+    }
+
+    #[tokio::test]
+    async fn a_search_finds_what_a_look_at_every_category_finds_after_any_change() {
+        let mut random = Random(1);
+        let (index, mut all) = (CategoryIndex::new(), HashMap::new());
+        for round in 0..24_i64 {
+            // Loads of many sizes, the first larger than some chunks.
+            let count = if round == 0 { 3 * CHUNK_ENTRIES_MAX } else { random.below(40) };
+            let rows = (0..count).map(|_| category(random.below(4_000), random.word()));
+            let rows: HashMap<_, _> = rows.map(|category| (category.category_id.clone(), category)).collect();
+            let rows: Vec<_> = rows.into_values().collect();
+            for row in &rows {
+                all.insert(row.category_id.as_str()[1..].parse().expect("a number"), row.clone());
+            }
+            let mark = |id: &CategoryId| CategoryMark { version: round, category_id: id.to_string() };
+            let rows = rows.into_iter().map(|row| (row.clone(), mark(&row.category_id))).collect();
+            index.reader().await.take(rows, Some(round));
+            let snapshot = index.current_at(round).expect("up to date");
+            for _ in 0..8 {
+                let (query, size) = (random.word(), 1 + random.below(50));
+                let found = snapshot.search(&query, size);
+                let found: Vec<_> = found.iter().map(|category| category.category_id.to_string()).collect();
+                assert_eq!(found, plainly(&all, &query, size), "{query:?} {size}");
+            }
+        }
+        let snapshot = index.snapshot();
+        let sizes: Vec<_> = snapshot.chunks.iter().map(|chunk| chunk.entries.len()).collect();
+        assert_eq!(sizes.iter().sum::<usize>(), all.len());
+        assert!(sizes.iter().all(|size| (1..=CHUNK_ENTRIES_MAX).contains(size)), "{sizes:?}");
+    }
+
+    #[tokio::test]
+    async fn an_index_that_is_half_read_is_not_up_to_date() {
+        let index = CategoryIndex::new();
+        assert!(index.current_at(0).is_none(), "nothing was read yet");
+        let mark = CategoryMark { version: 7, category_id: "c00001".to_owned() };
+        index.reader().await.take(vec![(category(1, "a".to_owned()), mark.clone())], None);
+        assert!(index.current_at(0).is_none());
+        assert_eq!(index.reader().await.mark(), &mark);
+        index.reader().await.take(vec![], Some(5));
+        assert!(index.current_at(7).is_some(), "more was read than was asked for");
+        assert!(index.current_at(8).is_none());
+    }
+
+    #[test]
+    fn folding_forgets_case_and_composition_and_nothing_else() {
+        for (one, other) in [
+            ("\u{1112}\u{1161}\u{11ab}", "한"),
+            ("CAFE\u{301}", "café"),
+            ("ΟΔΟΣ", "οδος"),
+            ("J\u{30c}", "\u{1f0}"),
+            ("I\u{307}", "İ"),
+            ("\u{212a}", "k"),
+        ] {
+            assert_eq!(fold(one), fold(other), "{one} {other}");
+        }
+        for (one, other) in [("e", "é"), ("ㅎ", "하"), ("ß", "ss"), ("ａ", "a")] {
+            assert_ne!(fold(one), fold(other), "{one} {other}");
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! Lives: on air, off air, and the list of them (spec 4.3; the platform API's lives).
+
+use domain::chat::check_web_address;
+use domain::limits::{CONCURRENT_USERS_MAX, LIVE_WALK_MS};
+use domain::live::{CategoryChoice, check_title, distinct_tags};
+use domain::{CategoryId, ChannelId, ClientId, Invalid, Refusal, Rule, Timestamp};
+use store::Tx;
+use store::queries::broadcast_settings::BroadcastSetting;
+pub use store::queries::lives::LiveListing;
+use store::queries::lives::{LiveOnAir, LivePlace, LiveShow};
+
+use crate::{Error, Service};
+
+/// A live as the platform reports it. What is not given is the broadcast setting's.
+#[derive(Clone, Debug)]
+pub struct LiveReport {
+    /// Its title.
+    pub title: Option<String>,
+    /// The address of its picture.
+    pub thumbnail_image_url: Option<String>,
+    /// Viewers right now.
+    pub concurrent_user_count: i64,
+    /// Whether it is for adults.
+    pub adult: bool,
+    /// Its category.
+    pub category: CategoryChoice,
+    /// Its tags.
+    pub tags: Option<Vec<String>>,
+}
+
+/// A page of the live list.
+#[derive(Debug)]
+pub struct LivePage {
+    /// Its lives.
+    pub lives: Vec<LiveListing>,
+    /// The cursor of the page after it.
+    pub next: Option<String>,
+}
+
+impl Service {
+    /// Puts a channel on air, or changes what it has on air: the live then keeps its number and its beginning. A report
+    /// that says nothing new writes nothing.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`] when the channel does not exist; `Invalid` for a wrong field.
+    pub async fn put_live(&self, channel: &ChannelId, report: LiveReport) -> Result<(), Error> {
+        let report = report.checked()?;
+        let (channel, now) = (channel.clone(), self.now());
+        self.write(move |tx| Box::pin(async move { put(tx, &channel, &report, now).await })).await
+    }
+
+    /// Takes a channel off air. One that is not on air stays so.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`] when the channel does not exist.
+    pub async fn end_live(&self, channel: &ChannelId) -> Result<(), Error> {
+        let channel = channel.clone();
+        self.write(move |tx| Box::pin(async move { end(tx, &channel).await })).await
+    }
+
+    /// A page of the live list, most viewers first, ties by number. A cursor goes on in the order that its walk's first
+    /// page had, whatever changed since: no live that stays on air is lost or repeated, one that ended is passed over, and
+    /// one that went on air since waits for the next walk.
+    ///
+    /// # Errors
+    /// `Invalid` naming `next` for a cursor that this list did not give to this application within 15 minutes.
+    pub async fn lives(&self, client: &ClientId, size: i64, next: Option<&str>) -> Result<LivePage, Error> {
+        let (context, now) = (format!("lives {client}"), self.now());
+        let walk = match next {
+            Some(cursor) => Some(Walk::parse(&self.cursors().open("next", &context, cursor)?, now)?),
+            None => None,
+        };
+        // One more than asked for, to learn whether there is a page after this one.
+        let limit = size + 1;
+        let place = walk.map(|walk| walk.place);
+        let mut lives = self
+            .read(move |tx| {
+                Box::pin(async move {
+                    Ok(match place {
+                        Some(place) => tx.next_lives(place, limit).await?,
+                        None => tx.first_lives(limit).await?,
+                    })
+                })
+            })
+            .await?;
+        let more = i64::try_from(lives.len()).is_ok_and(|found| found > size);
+        lives.truncate(usize::try_from(size).unwrap_or(0));
+        let began_at = walk.map_or(now, |walk| walk.began_at);
+        let next = lives.last().filter(|_| more).map(|last| Walk { place: place_of(last), began_at });
+        let next = next.map(|walk| self.cursors().seal(&context, &walk.text()));
+        Ok(LivePage { lives, next })
+    }
+}
+
+impl LiveReport {
+    fn checked(self) -> Result<Self, Invalid> {
+        if let Some(title) = &self.title {
+            check_title("liveTitle", title)?;
+        }
+        if let Some(url) = &self.thumbnail_image_url {
+            check_web_address("liveThumbnailImageUrl", url)?;
+        }
+        if !(0..=CONCURRENT_USERS_MAX).contains(&self.concurrent_user_count) {
+            let rule = Rule::Integer { min: 0, max: CONCURRENT_USERS_MAX };
+            return Err(Invalid::new("concurrentUserCount", rule));
+        }
+        let tags = self.tags.map(distinct_tags).transpose()?;
+        Ok(Self { tags, ..self })
+    }
+
+    /// What the live is, over the channel's setting.
+    fn over(&self, setting: &BroadcastSetting) -> LiveShow {
+        let set_title = || match setting.default_live_title.as_str() {
+            "" => setting.channel_name.clone(),
+            title => title.to_owned(),
+        };
+        LiveShow {
+            title: self.title.clone().unwrap_or_else(set_title),
+            thumbnail_image_url: self.thumbnail_image_url.clone(),
+            concurrent_user_count: self.concurrent_user_count,
+            adult: self.adult,
+            category_id: match &self.category {
+                CategoryChoice::Of(id) => Some(id.clone()),
+                CategoryChoice::None => None,
+                CategoryChoice::Unsaid => setting.category_id().cloned(),
+            },
+            tags: self.tags.clone().unwrap_or_else(|| setting.tags.clone()),
+        }
+    }
+}
+
+/// One report, inside a transaction.
+async fn put(tx: &mut Tx, channel: &ChannelId, report: &LiveReport, now: Timestamp) -> Result<(), Error> {
+    if let CategoryChoice::Of(id) = &report.category {
+        check_category(tx, id).await?;
+    }
+    let show = report.over(&setting_of(tx, channel).await?);
+    if tx.live_on_air(channel).await?.is_some_and(|live| live.show == show) {
+        return Ok(());
+    }
+    // Under the two locks everything is read again.
+    tx.lock_broadcast_setting(channel).await?;
+    let version = tx.next_live_version().await?;
+    let show = report.over(&setting_of(tx, channel).await?);
+    match tx.live_on_air(channel).await? {
+        None => begin(tx, channel, show, version, now).await,
+        Some(live) => change(tx, channel, live, show, version, now).await,
+    }
+}
+
+async fn begin(
+    tx: &mut Tx,
+    channel: &ChannelId,
+    show: LiveShow,
+    version: i64,
+    now: Timestamp,
+) -> Result<(), Error> {
+    let live_id = tx.next_live_id().await?;
+    let count = show.concurrent_user_count;
+    tx.begin_live(channel, &LiveOnAir { live_id, counted_since: version, show }, now).await?;
+    Ok(tx.open_live_span(live_id, count, version).await?)
+}
+
+async fn change(
+    tx: &mut Tx,
+    channel: &ChannelId,
+    live: LiveOnAir,
+    show: LiveShow,
+    version: i64,
+    now: Timestamp,
+) -> Result<(), Error> {
+    let LiveOnAir { live_id, mut counted_since, show: before } = live;
+    let count = show.concurrent_user_count;
+    if count != before.concurrent_user_count {
+        tx.close_live_span(live_id, counted_since, version, now).await?;
+        tx.open_live_span(live_id, count, version).await?;
+        counted_since = version;
+    }
+    Ok(tx.change_live(channel, &LiveOnAir { live_id, counted_since, show }).await?)
+}
+
+async fn end(tx: &mut Tx, channel: &ChannelId) -> Result<(), Error> {
+    setting_of(tx, channel).await?;
+    if tx.live_on_air(channel).await?.is_some() {
+        // Whoever changes this live at the same time comes before or after.
+        tx.next_live_version().await?;
+        tx.end_live(channel).await?;
+    }
+    Ok(())
+}
+
+pub(crate) async fn setting_of(tx: &mut Tx, channel: &ChannelId) -> Result<BroadcastSetting, Error> {
+    tx.broadcast_setting(channel).await?.ok_or(Refusal::NotFound.into())
+}
+
+/// The category that a caller named.
+pub(crate) async fn check_category(tx: &mut Tx, id: &CategoryId) -> Result<domain::live::Category, Error> {
+    let unknown = Invalid::new("categoryId", Rule::KnownCategory);
+    tx.category(id).await?.ok_or(unknown.into())
+}
+
+/// How far a walk through the list has come, and when it began.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Walk {
+    place: LivePlace,
+    began_at: Timestamp,
+}
+
+impl Walk {
+    fn text(self) -> String {
+        let LivePlace { version, concurrent_user_count, live_id } = self.place;
+        format!("{version} {concurrent_user_count} {live_id} {}", self.began_at.as_millis())
+    }
+
+    fn parse(text: &str, now: Timestamp) -> Result<Self, Invalid> {
+        let wrong = || Invalid::new("next", Rule::Cursor);
+        let numbers: Vec<i64> =
+            text.split(' ').map(str::parse).collect::<Result<_, _>>().map_err(|_| wrong())?;
+        let [version, concurrent_user_count, live_id, began_at] = numbers[..] else { return Err(wrong()) };
+        let walk = Self {
+            place: LivePlace { version, concurrent_user_count, live_id },
+            began_at: Timestamp::from_millis(began_at),
+        };
+        // The counts of that moment are being swept away.
+        if walk.began_at.plus_ms(LIVE_WALK_MS) < now { Err(wrong()) } else { Ok(walk) }
+    }
+}
+
+fn place_of(live: &LiveListing) -> LivePlace {
+    let LiveListing { version, concurrent_user_count, live_id, .. } = *live;
+    LivePlace { version, concurrent_user_count, live_id }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_walk_goes_on_for_fifteen_minutes() {
+        let place = LivePlace { version: 7, concurrent_user_count: 0, live_id: 3 };
+        let walk = Walk { place, began_at: Timestamp::from_millis(1_000) };
+        let at = |ms| Walk::parse(&walk.text(), Timestamp::from_millis(1_000 + ms)).ok();
+        assert_eq!(at(0), Some(walk));
+        assert_eq!(at(LIVE_WALK_MS), Some(walk));
+        assert_eq!(at(LIVE_WALK_MS + 1), None);
+        for text in ["", "1 2 3", "1 2 3 4 5", "a 2 3 4", "1  2 3 4"] {
+            assert!(Walk::parse(text, walk.began_at).is_err(), "{text}");
+        }
+    }
+}

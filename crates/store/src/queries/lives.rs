@@ -1,0 +1,283 @@
+//! Lives, and which viewer count each had when, so that a walk through the list keeps the order that it began with.
+
+use domain::live::Category;
+use domain::{CategoryId, ChannelId, Timestamp};
+
+use crate::queries::categories::category_at;
+use crate::{Row, StoreError, Tx, params};
+
+const NEXT_VERSION: &str = "UPDATE live_clock SET version = version + 1 WHERE clock_id = 1 RETURNING version";
+
+const NEXT_LIVE_ID: &str =
+    "UPDATE live_clock SET last_live_id = last_live_id + 1 WHERE clock_id = 1 RETURNING last_live_id";
+
+const ON_AIR: &str = "
+    SELECT live_id, counted_since, live_title, thumbnail_image_url, concurrent_user_count, adult, category_id, tags
+    FROM lives WHERE channel_id = $1";
+
+const BEGIN: &str = "
+    INSERT INTO lives (channel_id, live_id, counted_since, live_title, thumbnail_image_url, concurrent_user_count,
+        adult, category_id, tags, opened_at)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
+
+const CHANGE: &str = "
+    UPDATE lives SET counted_since = $2, live_title = $3, thumbnail_image_url = $4, concurrent_user_count = $5,
+        adult = $6, category_id = $7, tags = $8
+    WHERE channel_id = $1";
+
+const REDRESS: &str = "UPDATE lives SET live_title = $2, category_id = $3, tags = $4 WHERE channel_id = $1";
+
+const END: &str = "DELETE FROM lives WHERE channel_id = $1";
+
+const OPEN_SPAN: &str = "
+    INSERT INTO live_spans (live_id, viewer_rank, since_version, until_version)
+    VALUES ($1, -CAST($2 AS BIGINT), $3, 9223372036854775807)";
+
+const CLOSE_SPAN: &str = "
+    UPDATE live_spans SET until_version = $3, closed_at = $4 WHERE live_id = $1 AND since_version = $2";
+
+/// The list as it is, with the number of its last change: one statement, so that both are of one moment.
+const FIRST_PAGE: &str = "
+    SELECT l.live_id, l.live_title, l.thumbnail_image_url, l.concurrent_user_count, l.opened_at, l.adult, l.tags,
+        k.category_type, k.category_id, k.category_value, k.poster_image_url,
+        c.channel_id, c.channel_name, c.channel_image_url, clock.version
+    FROM (SELECT * FROM lives ORDER BY concurrent_user_count DESC, live_id LIMIT $1) l
+    JOIN channels c ON c.channel_id = l.channel_id
+    JOIN live_clock clock ON clock.clock_id = 1
+    LEFT JOIN categories k ON k.category_id = l.category_id
+    ORDER BY l.concurrent_user_count DESC, l.live_id";
+
+/// The list as it was after change `$1`, from behind a place in it, but for the lives that have ended: their spans went
+/// with them.
+const NEXT_PAGE: &str = "
+    SELECT l.live_id, l.live_title, l.thumbnail_image_url, -s.viewer_rank, l.opened_at, l.adult, l.tags,
+        k.category_type, k.category_id, k.category_value, k.poster_image_url,
+        c.channel_id, c.channel_name, c.channel_image_url, CAST($1 AS BIGINT)
+    FROM (SELECT live_id, viewer_rank FROM live_spans
+          WHERE (viewer_rank, live_id) > ($2, $3) AND since_version <= $1 AND until_version > $1
+          ORDER BY viewer_rank, live_id LIMIT $4) s
+    JOIN lives l ON l.live_id = s.live_id
+    JOIN channels c ON c.channel_id = l.channel_id
+    LEFT JOIN categories k ON k.category_id = l.category_id
+    ORDER BY s.viewer_rank, s.live_id";
+
+/// What a live is told to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LiveShow {
+    /// Its title.
+    pub title: String,
+    /// The address of its picture.
+    pub thumbnail_image_url: Option<String>,
+    /// Viewers right now.
+    pub concurrent_user_count: i64,
+    /// Whether it is for adults.
+    pub adult: bool,
+    /// Its category.
+    pub category_id: Option<CategoryId>,
+    /// Its tags.
+    pub tags: Vec<String>,
+}
+
+/// A live under way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LiveOnAir {
+    /// Its number.
+    pub live_id: i64,
+    /// The change of the list that gave it its present viewer count.
+    pub counted_since: i64,
+    /// What it is.
+    pub show: LiveShow,
+}
+
+/// An item of the live list.
+#[derive(Clone, Debug)]
+pub struct LiveListing {
+    /// Its number.
+    pub live_id: i64,
+    /// Its title.
+    pub title: String,
+    /// The address of its picture.
+    pub thumbnail_image_url: Option<String>,
+    /// Its viewers at the moment whose order the list has.
+    pub concurrent_user_count: i64,
+    /// When it went on air.
+    pub opened_at: Timestamp,
+    /// Whether it is for adults.
+    pub adult: bool,
+    /// Its tags.
+    pub tags: Vec<String>,
+    /// Its category.
+    pub category: Option<Category>,
+    /// Its channel.
+    pub channel_id: ChannelId,
+    /// The channel's name.
+    pub channel_name: String,
+    /// The address of the channel's picture.
+    pub channel_image_url: Option<String>,
+    /// The change of the list up to which this order holds.
+    pub version: i64,
+}
+
+/// A place in the list as it was after a change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LivePlace {
+    /// That change.
+    pub version: i64,
+    /// The viewers of the live at this place.
+    pub concurrent_user_count: i64,
+    /// Its number.
+    pub live_id: i64,
+}
+
+impl Tx {
+    /// Takes the number of the next change of the list, and makes the others who change it wait for this transaction's
+    /// end, so that changes are committed in the order of their numbers.
+    pub async fn next_live_version(&mut self) -> Result<i64, StoreError> {
+        self.query_one(NEXT_VERSION, &[]).await?.get(0)
+    }
+
+    /// Takes the number of the next live.
+    pub async fn next_live_id(&mut self) -> Result<i64, StoreError> {
+        self.query_one(NEXT_LIVE_ID, &[]).await?.get(0)
+    }
+
+    /// What a channel has on air.
+    pub async fn live_on_air(&mut self, channel: &ChannelId) -> Result<Option<LiveOnAir>, StoreError> {
+        let row = self.query_opt(ON_AIR, params![channel]).await?;
+        row.map(|row| {
+            Ok(LiveOnAir {
+                live_id: row.get(0)?,
+                counted_since: row.get(1)?,
+                show: LiveShow {
+                    title: row.get(2)?,
+                    thumbnail_image_url: row.get(3)?,
+                    concurrent_user_count: row.get(4)?,
+                    adult: row.get(5)?,
+                    category_id: row.get::<Option<String>>(6)?.map(CategoryId::stored),
+                    tags: stored_tags(row.get(7)?),
+                },
+            })
+        })
+        .transpose()
+    }
+
+    /// Puts a channel on air. Its viewer count needs a span from the same change on.
+    pub async fn begin_live(
+        &mut self,
+        channel: &ChannelId,
+        live: &LiveOnAir,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let LiveOnAir { live_id, counted_since, show } = live;
+        self.execute(
+            BEGIN,
+            params![
+                channel,
+                *live_id,
+                *counted_since,
+                &show.title,
+                &show.thumbnail_image_url,
+                show.concurrent_user_count,
+                show.adult,
+                show.category_id.as_ref(),
+                joined_tags(&show.tags),
+                now
+            ],
+        )
+        .await?;
+        Ok(())
+    }
+
+    /// Changes what a channel has on air.
+    pub async fn change_live(&mut self, channel: &ChannelId, live: &LiveOnAir) -> Result<(), StoreError> {
+        let LiveOnAir { counted_since, show, .. } = live;
+        self.execute(
+            CHANGE,
+            params![
+                channel,
+                *counted_since,
+                &show.title,
+                &show.thumbnail_image_url,
+                show.concurrent_user_count,
+                show.adult,
+                show.category_id.as_ref(),
+                joined_tags(&show.tags)
+            ],
+        )
+        .await?;
+        Ok(())
+    }
+
+    /// Changes what the broadcast setting says of the live that a channel has on air.
+    pub async fn redress_live(
+        &mut self,
+        channel: &ChannelId,
+        title: &str,
+        category: Option<&CategoryId>,
+        tags: &[String],
+    ) -> Result<(), StoreError> {
+        self.execute(REDRESS, params![channel, title, category, joined_tags(tags)]).await?;
+        Ok(())
+    }
+
+    /// Takes a channel off air; its live's spans go too. `false` when it was not on air.
+    pub async fn end_live(&mut self, channel: &ChannelId) -> Result<bool, StoreError> {
+        Ok(self.execute(END, params![channel]).await? > 0)
+    }
+
+    /// From change `since` on, a live has this viewer count.
+    pub async fn open_live_span(&mut self, live_id: i64, count: i64, since: i64) -> Result<(), StoreError> {
+        self.execute(OPEN_SPAN, params![live_id, count, since]).await?;
+        Ok(())
+    }
+
+    /// The viewer count that a live has had since change `since` is another from change `until` on.
+    pub async fn close_live_span(
+        &mut self,
+        live_id: i64,
+        since: i64,
+        until: i64,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        self.execute(CLOSE_SPAN, params![live_id, since, until, now]).await?;
+        Ok(())
+    }
+
+    /// The first `limit` lives of the list as it is.
+    pub async fn first_lives(&mut self, limit: i64) -> Result<Vec<LiveListing>, StoreError> {
+        self.query(FIRST_PAGE, params![limit]).await?.iter().map(listing).collect()
+    }
+
+    /// The next `limit` lives behind a place in the list as it was then, but for those that have ended.
+    pub async fn next_lives(&mut self, after: LivePlace, limit: i64) -> Result<Vec<LiveListing>, StoreError> {
+        let rank = -after.concurrent_user_count;
+        let rows = self.query(NEXT_PAGE, params![after.version, rank, after.live_id, limit]).await?;
+        rows.iter().map(listing).collect()
+    }
+}
+
+fn listing(row: &Row) -> Result<LiveListing, StoreError> {
+    Ok(LiveListing {
+        live_id: row.get(0)?,
+        title: row.get(1)?,
+        thumbnail_image_url: row.get(2)?,
+        concurrent_user_count: row.get(3)?,
+        opened_at: Timestamp::from_millis(row.get(4)?),
+        adult: row.get(5)?,
+        tags: stored_tags(row.get(6)?),
+        category: category_at(row, 7)?,
+        channel_id: ChannelId::stored(row.get(11)?),
+        channel_name: row.get(12)?,
+        channel_image_url: row.get(13)?,
+        version: row.get(14)?,
+    })
+}
+
+/// No tag holds a space (`domain::live::distinct_tags`).
+pub(crate) fn joined_tags(tags: &[String]) -> String {
+    tags.join(" ")
+}
+
+pub(crate) fn stored_tags(joined: &str) -> Vec<String> {
+    joined.split(' ').filter(|tag| !tag.is_empty()).map(str::to_owned).collect()
+}

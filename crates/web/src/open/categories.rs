@@ -1,0 +1,58 @@
+//! Categories (spec 4.3).
+
+use axum::extract::State;
+use domain::limits::{CATEGORY_QUERY_CHARS_MAX, CATEGORY_SEARCH_SIZE_DEFAULT, CATEGORY_SEARCH_SIZE_MAX};
+use domain::{CategoryId, Invalid, invalid};
+use serde::Serialize;
+
+use crate::Web;
+use crate::caller::Client;
+use crate::envelope::{Answer, Data, Success};
+use crate::input::{Pairs, Params, Query};
+
+/// The query of a category search.
+#[derive(Debug)]
+pub struct CategorySearch {
+    query: String,
+    size: usize,
+}
+
+impl Params for CategorySearch {
+    fn read(pairs: &Pairs) -> Result<Self, Invalid> {
+        let query = pairs.text("query")?.to_owned();
+        invalid::text("query", &query, 1, CATEGORY_QUERY_CHARS_MAX)?;
+        let size = pairs.integer("size", 1, CATEGORY_SEARCH_SIZE_MAX, CATEGORY_SEARCH_SIZE_DEFAULT)?;
+        Ok(Self { query, size: size.unsigned_abs() as usize })
+    }
+}
+
+/// Category, spec 2.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Category {
+    category_type: &'static str,
+    category_id: CategoryId,
+    category_value: String,
+    poster_image_url: Option<String>,
+}
+
+impl From<&domain::live::Category> for Category {
+    fn from(category: &domain::live::Category) -> Self {
+        Self {
+            category_type: category.category_type.name(),
+            category_id: category.category_id.clone(),
+            category_value: category.category_value.clone(),
+            poster_image_url: category.poster_image_url.clone(),
+        }
+    }
+}
+
+/// `GET /open/v1/categories/search`, client mode.
+pub async fn search(
+    _: Client,
+    State(web): State<Web>,
+    Query(search): Query<CategorySearch>,
+) -> Answer<Data<Category>> {
+    let found = web.service().search_categories(&search.query, search.size).await?;
+    Ok(Success(Data { data: found.iter().map(|category| Category::from(&**category)).collect() }))
+}

@@ -1,0 +1,133 @@
+//! Lives and broadcast settings (spec 4.3).
+
+use axum::extract::State;
+use domain::limits::LIVE_LIST_SIZE_MAX;
+use domain::live::{CategoryChoice, CategoryType};
+use domain::{CategoryId, ChannelId, Invalid, Profile};
+use serde::Serialize;
+use service::broadcast::{BroadcastSetting, SettingChange};
+use service::lives::LiveListing;
+
+use crate::Web;
+use crate::caller::{Client, User, scope};
+use crate::envelope::{Answer, NOTHING, NextData, Success};
+use crate::input::{Body, Fields, Json, Pairs, Params, Query};
+use crate::open::categories::Category;
+
+/// The query of the live list.
+#[derive(Debug)]
+pub struct LivesQuery {
+    size: i64,
+    next: Option<String>,
+}
+
+impl Params for LivesQuery {
+    fn read(pairs: &Pairs) -> Result<Self, Invalid> {
+        Ok(Self {
+            size: pairs.integer("size", 1, LIVE_LIST_SIZE_MAX, LIVE_LIST_SIZE_MAX)?,
+            next: pairs.optional("next")?.map(str::to_owned),
+        })
+    }
+}
+
+/// Live (list item), spec 2.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Live {
+    live_id: i64,
+    live_title: String,
+    live_thumbnail_image_url: Option<String>,
+    concurrent_user_count: i64,
+    open_date: String,
+    adult: bool,
+    tags: Vec<String>,
+    category_type: Option<&'static str>,
+    live_category: Option<CategoryId>,
+    live_category_value: Option<String>,
+    channel_id: ChannelId,
+    channel_name: String,
+    channel_image_url: Option<String>,
+}
+
+impl Live {
+    fn new(live: LiveListing, profile: Profile) -> Self {
+        let category = live.category;
+        Self {
+            live_id: live.live_id,
+            live_title: live.title,
+            live_thumbnail_image_url: live.thumbnail_image_url,
+            concurrent_user_count: live.concurrent_user_count,
+            open_date: live.opened_at.for_profile(profile),
+            adult: live.adult,
+            tags: live.tags,
+            category_type: category.as_ref().map(|category| category.category_type.name()),
+            live_category: category.as_ref().map(|category| category.category_id.clone()),
+            live_category_value: category.map(|category| category.category_value),
+            channel_id: live.channel_id,
+            channel_name: live.channel_name,
+            channel_image_url: live.channel_image_url,
+        }
+    }
+}
+
+/// `GET /open/v1/lives`, client mode.
+pub async fn list(
+    client: Client,
+    State(web): State<Web>,
+    Query(query): Query<LivesQuery>,
+) -> Answer<NextData<Live>> {
+    let client_id = &client.application.client_id;
+    let page = web.service().lives(client_id, query.size, query.next.as_deref()).await?;
+    let item = |live| Live::new(live, client.profile);
+    Ok(Success(NextData::new(page.lives.into_iter().map(item).collect(), page.next)))
+}
+
+/// Broadcast setting, spec 2.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Setting {
+    default_live_title: String,
+    category: Option<Category>,
+    tags: Vec<String>,
+}
+
+impl From<BroadcastSetting> for Setting {
+    fn from(setting: BroadcastSetting) -> Self {
+        Self {
+            default_live_title: setting.default_live_title,
+            category: setting.category.as_ref().map(Category::from),
+            tags: setting.tags,
+        }
+    }
+}
+
+/// `GET /open/v1/lives/setting`, 방송 설정 조회.
+pub async fn setting(user: User<scope::LiveSettingRead>, State(web): State<Web>) -> Answer<Setting> {
+    Ok(Success(web.service().broadcast_setting(user.channel_id()).await?.into()))
+}
+
+/// A change of the broadcast setting: only what is given changes.
+#[derive(Debug)]
+pub struct PatchSetting(SettingChange);
+
+impl Body for PatchSetting {
+    fn read(fields: &Fields) -> Result<Self, Invalid> {
+        let category_type = fields.optional_text("categoryType")?;
+        Ok(Self(SettingChange {
+            title: fields.optional_text("defaultLiveTitle")?,
+            category_type: category_type.as_deref().map(CategoryType::parse).transpose()?,
+            category: CategoryChoice::parse(fields.optional_text("categoryId")?.as_deref())?,
+            tags: fields.optional_texts("tags")?,
+        }))
+    }
+}
+
+/// `PATCH /open/v1/lives/setting`, 방송 설정 변경. A live on air changes with it.
+pub async fn change_setting(
+    user: User<scope::LiveSettingWrite>,
+    State(web): State<Web>,
+    Json(PatchSetting(change)): Json<PatchSetting>,
+) -> Answer<()> {
+    web.service().change_broadcast_setting(user.channel_id(), change).await?;
+    Ok(NOTHING)
+}

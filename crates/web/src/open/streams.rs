@@ -1,0 +1,21 @@
+//! The stream key (spec 4.3).
+
+use axum::extract::State;
+use serde::Serialize;
+
+use crate::Web;
+use crate::caller::{User, scope};
+use crate::envelope::{Answer, Success};
+
+/// Stream key, spec 2. It grants the right to broadcast, so it stands in this answer and nowhere else.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StreamKey {
+    stream_key: String,
+}
+
+/// `GET /open/v1/streams/key`, 방송 스트림키 조회.
+pub async fn key(user: User<scope::StreamKeyRead>, State(web): State<Web>) -> Answer<StreamKey> {
+    let key = web.service().stream_key(user.channel_id()).await?;
+    Ok(Success(StreamKey { stream_key: key.expose().to_owned() }))
+}

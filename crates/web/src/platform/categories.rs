@@ -1,0 +1,44 @@
+//! Categories, as the platform reports them.
+
+use axum::extract::State;
+use domain::live::{Category, CategoryType};
+use domain::{CategoryId, Invalid};
+
+use crate::Web;
+use crate::caller::Operator;
+use crate::envelope::{Answer, NOTHING};
+use crate::input::{Body, Fields, Json};
+use crate::platform::PathId;
+
+/// What a category is told to be.
+#[derive(Debug)]
+pub struct PutCategory {
+    category_type: CategoryType,
+    category_value: String,
+    poster_image_url: Option<String>,
+}
+
+impl Body for PutCategory {
+    fn read(fields: &Fields) -> Result<Self, Invalid> {
+        Ok(Self {
+            category_type: CategoryType::parse(&fields.text("categoryType")?)?,
+            category_value: fields.text("categoryValue")?,
+            poster_image_url: fields.optional_text("posterImageUrl")?,
+        })
+    }
+}
+
+/// `PUT /platform/v1/categories/{categoryId}`: makes or replaces a category.
+pub async fn put(
+    _: Operator,
+    State(web): State<Web>,
+    PathId(id): PathId,
+    Json(body): Json<PutCategory>,
+) -> Answer<()> {
+    let category_id = CategoryId::parse("categoryId", &id)?;
+    let PutCategory { category_type, category_value, poster_image_url } = body;
+    web.service()
+        .put_category(Category { category_id, category_type, category_value, poster_image_url })
+        .await?;
+    Ok(NOTHING)
+}

@@ -1,0 +1,58 @@
+//! Lives and stream keys, as the platform reports and renews them.
+
+use axum::extract::State;
+use domain::Invalid;
+use domain::limits::CONCURRENT_USERS_MAX;
+use domain::live::CategoryChoice;
+use service::lives::LiveReport;
+
+use crate::Web;
+use crate::caller::Operator;
+use crate::envelope::{Answer, NOTHING};
+use crate::input::{Body, Fields, Json};
+use crate::platform::{ChannelPath, KeyHeader};
+
+impl Body for LiveReport {
+    fn read(fields: &Fields) -> Result<Self, Invalid> {
+        Ok(Self {
+            title: fields.optional_text("liveTitle")?,
+            thumbnail_image_url: fields.optional_text("liveThumbnailImageUrl")?,
+            concurrent_user_count: fields
+                .optional_integer("concurrentUserCount", 0, CONCURRENT_USERS_MAX)?
+                .unwrap_or(0),
+            adult: fields.flag("adult")?,
+            category: CategoryChoice::parse(fields.optional_text("categoryId")?.as_deref())?,
+            tags: fields.optional_texts("tags")?,
+        })
+    }
+}
+
+/// `PUT /platform/v1/channels/{channelId}/live`: puts the channel on air, or changes what it has on air. What is not given
+/// is the broadcast setting's.
+pub async fn put(
+    _: Operator,
+    State(web): State<Web>,
+    ChannelPath(channel): ChannelPath,
+    Json(report): Json<LiveReport>,
+) -> Answer<()> {
+    web.service().put_live(&channel, report).await?;
+    Ok(NOTHING)
+}
+
+/// `DELETE /platform/v1/channels/{channelId}/live`: off air.
+pub async fn end(_: Operator, State(web): State<Web>, ChannelPath(channel): ChannelPath) -> Answer<()> {
+    web.service().end_live(&channel).await?;
+    Ok(NOTHING)
+}
+
+/// `POST /platform/v1/channels/{channelId}/stream-key`: another stream key. It is the streamer's secret, so the answer
+/// does not hold it.
+pub async fn reissue_stream_key(
+    _: Operator,
+    State(web): State<Web>,
+    ChannelPath(channel): ChannelPath,
+    key: KeyHeader,
+) -> Answer<()> {
+    web.service().reissue_stream_key(&channel, key.bind("")?).await?;
+    Ok(NOTHING)
+}
