@@ -63,7 +63,7 @@ async fn a_follower_may_speak_from_just_so_many_minutes_on() {
             let refusal = |refusal| Refusal::Chat(refusal);
             let too_short = |left_s| refusal(ChatRefusal::FollowerMinutes { left_s });
             assert_eq!(refused(say(&world, &channel, &viewer).await), refusal(ChatRefusal::Follower));
-            world.service.follow(channel.clone(), viewer.clone()).await.unwrap();
+            world.service.follow(channel.clone(), viewer.clone(), None).await.unwrap();
             if minutes > 0 {
                 assert_eq!(refused(say(&world, &channel, &viewer).await), too_short(minutes * 60));
                 world.advance_ms((minutes * MINUTE_MS) as u64 - 1_001);
@@ -229,8 +229,13 @@ async fn without_slow_mode_nothing_is_kept_of_who_spoke_when() {
 async fn a_subscriber_is_let_in_to_follower_mode_only_where_it_says_so() {
     both(|world| async move {
         let (channel, viewer) = (world.user("channel").await, world.user("viewer").await);
-        let paid =
-            PaidSubscription { subscriber: viewer.clone(), tier_no: 1, tier_name: "별".into(), month: 1 };
+        let paid = PaidSubscription {
+            subscriber: viewer.clone(),
+            tier_no: 1,
+            tier_name: "별".into(),
+            month: 1,
+            created: None,
+        };
         world.service.subscribe_paid(&channel, paid, None).await.unwrap();
         let follower = ChatSettingsChange { group: Some(Group::Follower), ..NONE };
         set(&world, &channel, ChatSettingsChange { min_follower_minute: Some(5), ..follower }).await;
@@ -239,7 +244,7 @@ async fn a_subscriber_is_let_in_to_follower_mode_only_where_it_says_so() {
         set(&world, &channel, allow(true)).await;
         say(&world, &channel, &viewer).await.unwrap();
         set(&world, &channel, allow(false)).await;
-        world.service.follow(channel.clone(), viewer.clone()).await.unwrap();
+        world.service.follow(channel.clone(), viewer.clone(), None).await.unwrap();
         let too_short = Refusal::Chat(ChatRefusal::FollowerMinutes { left_s: 300 });
         assert_eq!(refused(say(&world, &channel, &viewer).await), too_short);
     })
