@@ -87,6 +87,51 @@ async fn whoever_becomes_what_the_chat_asks_for_may_speak() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn followers_wait_their_minutes_and_managers_of_every_role_wait_for_nothing() {
+    both(Setup::default(), |world| async move {
+        let stage = Stage::set(&world).await;
+        let path = |what: &str| format!("/platform/v1/channels/haneul/{what}/byeol");
+        let follow = json!({ "createdDate": "2026-07-18T14:30:00.000Z" });
+        world.operator(Request::put(path("followers")).json(&follow)).await.content();
+        // They have followed for 132.345 seconds.
+        set(&world, &stage, json!({ "chatAvailableGroup": "FOLLOWER", "minFollowerMinute": 5 })).await;
+        let rule =
+            |seconds: i64| format!("팔로우한 지 일정 시간이 지나야 채팅할 수 있습니다. ({seconds}초 남음)");
+        world.say("haneul", "byeol", "안녕").await.assert_refused(403, &rule(168));
+        world.advance(Duration::from_millis(167_654));
+        world.say("haneul", "byeol", "안녕").await.assert_refused(403, &rule(1));
+        world.advance(Duration::from_millis(1));
+        world.say("haneul", "byeol", "안녕").await.content();
+        world.operator(Request::new("DELETE", path("followers"))).await.content();
+        let follower = "팔로워만 채팅할 수 있습니다.";
+        world.say("haneul", "byeol", "안녕").await.assert_refused(403, follower);
+
+        set(&world, &stage, json!({ "chatSlowModeSec": 300, "chatEmojiMode": true })).await;
+        for role in ["STREAMING_CHANNEL_MANAGER", "STREAMING_CHAT_MANAGER", "STREAMING_SETTLEMENT_MANAGER"] {
+            let body = json!({ "userRole": role });
+            world.operator(Request::put(path("managers")).json(&body)).await.content();
+            for _ in 0..2 {
+                world.say("haneul", "byeol", role).await.content();
+            }
+            for method in ["POST", "DELETE"] {
+                let rule = crate::stage::wrong(
+                    "targetChannelId",
+                    "채널 관리자 계정은 제한하거나 해제할 수 없습니다.",
+                );
+                let token = &stage.tokens.access;
+                world.restriction(method, token, "byeol").await.assert_refused(400, &rule);
+                let temporary = world.temporary_restriction(method, token, "byeol", "chat-haneul").await;
+                temporary.assert_refused(400, &rule);
+            }
+        }
+        world.operator(Request::new("DELETE", path("managers"))).await.content();
+        world.say("haneul", "byeol", "안녕").await.assert_refused(403, follower);
+        world.restriction("POST", &stage.tokens.access, "byeol").await.content();
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn slow_mode_says_how_long_to_the_second_rounded_up() {
     both(Setup::default(), |world| async move {
         let stage = Stage::set(&world).await;
