@@ -310,7 +310,7 @@ async fn a_walk_repeats_and_loses_nobody_while_the_list_changes() {
 #[tokio::test(flavor = "multi_thread")]
 async fn sizes_and_cursors_are_checked() {
     both(Setup::default(), |world| async move {
-        let Stage { app, viewer, tokens, streamer } = Stage::set(&world).await;
+        let Stage { app, viewer, tokens, streamer, .. } = Stage::set(&world).await;
         let token = &tokens.access;
         restrict_many(&world, token, 3).await;
         let sizes = wrong("size", "1 이상 30 이하의 정수여야 합니다.");
