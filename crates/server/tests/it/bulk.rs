@@ -291,18 +291,21 @@ async fn a_line_with_a_key_happens_once_in_whatever_body_it_stands() {
 async fn many_refused_lines_are_counted_and_the_first_thousand_listed() {
     both(Setup::default(), |world| async move {
         Stage::set(&world).await;
-        let mut lines = Vec::new();
-        for n in 0..1_500 {
-            let mut line = chat("x");
-            line["senderChannelId"] = json!(format!("nobody-{n}"));
-            lines.extend([line, json!({}), chat("x")]);
+        let (mut lines, mut expected) = (Vec::new(), Vec::new());
+        for n in 0..1_100 {
+            lines.push(json!({}));
+            expected.push(json!(lines.len()));
+            if n % 10 == 0 {
+                let mut line = chat("x");
+                line["senderChannelId"] = json!(format!("nobody-{n}"));
+                lines.extend([chat("x"), line]);
+                expected.push(json!(lines.len()));
+            }
         }
         let content = report(&world, ndjson(&lines)).await.content();
-        assert_eq!((&content["accepted"], &content["refusedCount"]), (&json!(1_500), &json!(3_000)));
-        let listed: Vec<_> =
-            content["refused"].as_array().expect("a list").iter().map(|line| &line["line"]).collect();
-        let expected: Vec<_> = (0..500_u64).flat_map(|n| [json!(3 * n + 1), json!(3 * n + 2)]).collect();
-        assert_eq!(listed, expected.iter().collect::<Vec<_>>());
+        assert_eq!((&content["accepted"], &content["refusedCount"]), (&json!(110), &json!(1_210)));
+        let listed = content["refused"].as_array().expect("a list").iter().map(|line| line["line"].clone());
+        assert_eq!(listed.collect::<Vec<_>>(), expected[..1_000]);
     })
     .await;
 }
