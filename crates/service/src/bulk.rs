@@ -6,12 +6,15 @@
 //! happenings and no faster.
 
 use bus::Message;
+use domain::channel::UserRole;
 use domain::{ChannelId, MessageId, Refusal, Timestamp};
 use store::Tx;
 
 use crate::chats::{self, ChatMessage};
+use crate::drops::{self, RewardRequest};
 use crate::happenings::{self, Donation, PaidSubscription};
-use crate::idempotency::IdempotencyKey;
+use crate::idempotency::{self, IdempotencyKey};
+use crate::relations;
 use crate::{Error, Service};
 
 /// Happenings of one batch. Beyond this a shared sync costs each hardly less, while what the batch has locked stays
@@ -38,6 +41,32 @@ pub enum Kind {
     Donation(Donation),
     /// A paid subscription.
     Subscription(PaidSubscription),
+    /// A follow.
+    Follow {
+        /// Who follows.
+        follower: ChannelId,
+        /// Since when; `None` for since now.
+        created: Option<Timestamp>,
+    },
+    /// The end of a follow.
+    Unfollow {
+        /// Who followed.
+        follower: ChannelId,
+    },
+    /// A role in the channel.
+    Manager {
+        /// Who has it.
+        manager: ChannelId,
+        /// The role.
+        role: UserRole,
+    },
+    /// The end of a role.
+    Unmanager {
+        /// Who had it.
+        manager: ChannelId,
+    },
+    /// A claim of a reward.
+    Claim(RewardRequest),
 }
 
 /// What became of a happening: `None` when it happened, else why not.
@@ -90,15 +119,14 @@ impl Service {
 
     async fn run(&self, batch: Vec<Reported>, way: Way) -> Result<Vec<Outcome>, Error> {
         let now = self.now();
-        let named = |reported| (reported, MessageId::generate(now, self.random()));
-        let batch: Vec<_> = batch.into_iter().map(named).collect();
+        let batch: Vec<_> = batch.into_iter().map(|reported| (reported, self.random())).collect();
         self.write_then_publish(move |tx| {
             Box::pin(async move {
                 let (mut outcomes, mut messages) = (Vec::with_capacity(batch.len()), Vec::new());
-                for (reported, id) in batch {
+                for (reported, random) in batch {
                     let told = match way {
-                        Way::StraightThrough => Ok(happen(tx, reported, id, now).await?),
-                        Way::OneByOne => happen_alone(tx, reported, id, now).await?,
+                        Way::StraightThrough => Ok(happen(tx, reported, random, now).await?),
+                        Way::OneByOne => happen_alone(tx, reported, random, now).await?,
                     };
                     outcomes.push(told.map(|told| messages.extend(told)).err());
                 }
@@ -116,10 +144,10 @@ impl Service {
 async fn happen_alone(
     tx: &mut Tx,
     reported: Reported,
-    id: MessageId,
+    random: [u8; 10],
     now: Timestamp,
 ) -> Result<Result<Vec<Message>, Refusal>, Error> {
-    match tx.attempt(move |tx| Box::pin(happen(tx, reported, id, now))).await? {
+    match tx.attempt(move |tx| Box::pin(happen(tx, reported, random, now))).await? {
         Ok(told) => Ok(Ok(told)),
         Err(error) if is_outage(&error) => Err(error),
         Err(error) => {
@@ -140,14 +168,30 @@ fn is_outage(error: &Error) -> bool {
 async fn happen(
     tx: &mut Tx,
     reported: Reported,
-    id: MessageId,
+    random: [u8; 10],
     now: Timestamp,
 ) -> Result<Vec<Message>, Error> {
     let Reported { channel, kind, key } = reported;
     let key = key.as_ref();
+    let message_id = MessageId::generate(now, random);
     match kind {
-        Kind::Chat(message) => Ok(chats::post(tx, channel, message, id, key, now).await?.1),
-        Kind::Donation(donation) => happenings::donate(tx, channel, donation, id, key, now).await,
-        Kind::Subscription(paid) => happenings::subscribe_paid(tx, channel, paid, key, now).await,
+        Kind::Chat(message) => return Ok(chats::post(tx, channel, message, message_id, key, now).await?.1),
+        Kind::Donation(donation) => {
+            return happenings::donate(tx, channel, donation, message_id, key, now).await;
+        }
+        Kind::Subscription(paid) => return happenings::subscribe_paid(tx, channel, paid, key, now).await,
+        Kind::Claim(request) => {
+            let claim = request.into_claim(now, random);
+            drops::claim(tx, &claim, key, now).await?;
+        }
+        // The single calls of these may be repeated as they are. Among others, they may not.
+        _ if idempotency::claim(tx, key, "", now).await?.is_some() => {}
+        Kind::Follow { follower, created } => {
+            relations::follow(tx, &channel, &follower, created, now).await?;
+        }
+        Kind::Unfollow { follower } => relations::unfollow(tx, &channel, &follower).await?,
+        Kind::Manager { manager, role } => relations::put_manager(tx, &channel, &manager, role, now).await?,
+        Kind::Unmanager { manager } => relations::delete_manager(tx, &channel, &manager).await?,
     }
+    Ok(Vec::new())
 }

@@ -27,6 +27,15 @@ pub struct RewardRequest {
     pub claim_id: Option<ClaimId>,
 }
 
+impl RewardRequest {
+    /// The claim, under its id or one of ours.
+    pub(crate) fn into_claim(self, now: Timestamp, random: [u8; 10]) -> NewClaim {
+        let Self { campaign_id, reward_id, channel_id, claim_id } = self;
+        let claim_id = claim_id.unwrap_or_else(|| ClaimId::generate(now, random));
+        NewClaim { claim_id, campaign_id, reward_id, channel_id }
+    }
+}
+
 /// An application that may use drops, and the verified organization whose claims it sees.
 #[derive(Clone, Debug)]
 pub struct Publisher {
@@ -80,9 +89,7 @@ impl Service {
         key: Option<IdempotencyKey>,
     ) -> Result<RewardClaim, Error> {
         let now = self.now();
-        let RewardRequest { campaign_id, reward_id, channel_id, claim_id } = request;
-        let claim_id = claim_id.unwrap_or_else(|| ClaimId::generate(now, self.random()));
-        let claim = NewClaim { claim_id, campaign_id, reward_id, channel_id };
+        let claim = request.into_claim(now, self.random());
         let (again, key_again) = (claim.clone(), key.clone());
         let claimed = self
             .write(move |tx| Box::pin(async move { self::claim(tx, &claim, key.as_ref(), now).await }))

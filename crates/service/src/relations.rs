@@ -34,18 +34,9 @@ impl Service {
         manager: ChannelId,
         role: UserRole,
     ) -> Result<(), Error> {
-        differ("managerChannelId", &channel, &manager)?;
         let now = self.now();
         self.write(move |tx| {
-            Box::pin(async move {
-                tx.lock_channel(&channel).await?;
-                both_exist(tx, &channel, &manager).await?;
-                if tx.count_other_managers(&channel, &manager).await? >= MANAGERS_MAX {
-                    let rule = Rule::Items { min: 0, max: MANAGERS_MAX as usize };
-                    return Err(Invalid::new("managerChannelId", rule).into());
-                }
-                Ok(tx.put_manager(&channel, &manager, role, now).await?)
-            })
+            Box::pin(async move { self::put_manager(tx, &channel, &manager, role, now).await })
         })
         .await
     }
@@ -55,14 +46,8 @@ impl Service {
     /// # Errors
     /// [`Refusal::NotFound`] when either channel does not exist.
     pub async fn delete_manager(&self, channel: ChannelId, manager: ChannelId) -> Result<(), Error> {
-        self.write(move |tx| {
-            Box::pin(async move {
-                both_exist(tx, &channel, &manager).await?;
-                tx.delete_manager(&channel, &manager).await?;
-                Ok(())
-            })
-        })
-        .await
+        self.write(move |tx| Box::pin(async move { self::delete_manager(tx, &channel, &manager).await }))
+            .await
     }
 
     /// Lets one channel follow another, since `created` or since now. Of a follow that is there already, `created` moves
@@ -76,19 +61,9 @@ impl Service {
         follower: ChannelId,
         created: Option<Timestamp>,
     ) -> Result<(), Error> {
-        differ("followerChannelId", &channel, &follower)?;
         let now = self.now();
         self.write(move |tx| {
-            Box::pin(async move {
-                both_exist(tx, &channel, &follower).await?;
-                let followed = tx.follow(&channel, &follower, created.unwrap_or(now)).await?;
-                if let (Followed::Since(since), Some(created)) = (followed, created)
-                    && since != created
-                {
-                    tx.move_follow(&channel, &follower, created).await?;
-                }
-                Ok(())
-            })
+            Box::pin(async move { self::follow(tx, &channel, &follower, created, now).await })
         })
         .await
     }
@@ -98,14 +73,7 @@ impl Service {
     /// # Errors
     /// [`Refusal::NotFound`] when either channel does not exist.
     pub async fn unfollow(&self, channel: ChannelId, follower: ChannelId) -> Result<(), Error> {
-        self.write(move |tx| {
-            Box::pin(async move {
-                both_exist(tx, &channel, &follower).await?;
-                tx.unfollow(&channel, &follower).await?;
-                Ok(())
-            })
-        })
-        .await
+        self.write(move |tx| Box::pin(async move { self::unfollow(tx, &channel, &follower).await })).await
     }
 
     /// One page of a channel's followers, the newest first, ties by id. `counted` asks for the number of all of them too.
@@ -142,6 +110,61 @@ impl Service {
         })
         .await
     }
+}
+
+/// A role, inside a transaction.
+pub(crate) async fn put_manager(
+    tx: &mut Tx,
+    channel: &ChannelId,
+    manager: &ChannelId,
+    role: UserRole,
+    now: Timestamp,
+) -> Result<(), Error> {
+    differ("managerChannelId", channel, manager)?;
+    tx.lock_channel(channel).await?;
+    both_exist(tx, channel, manager).await?;
+    if tx.count_other_managers(channel, manager).await? >= MANAGERS_MAX {
+        let rule = Rule::Items { min: 0, max: MANAGERS_MAX as usize };
+        return Err(Invalid::new("managerChannelId", rule).into());
+    }
+    Ok(tx.put_manager(channel, manager, role, now).await?)
+}
+
+/// No role any more, inside a transaction.
+pub(crate) async fn delete_manager(
+    tx: &mut Tx,
+    channel: &ChannelId,
+    manager: &ChannelId,
+) -> Result<(), Error> {
+    both_exist(tx, channel, manager).await?;
+    tx.delete_manager(channel, manager).await?;
+    Ok(())
+}
+
+/// A follow, inside a transaction.
+pub(crate) async fn follow(
+    tx: &mut Tx,
+    channel: &ChannelId,
+    follower: &ChannelId,
+    created: Option<Timestamp>,
+    now: Timestamp,
+) -> Result<(), Error> {
+    differ("followerChannelId", channel, follower)?;
+    both_exist(tx, channel, follower).await?;
+    let followed = tx.follow(channel, follower, created.unwrap_or(now)).await?;
+    if let (Followed::Since(since), Some(created)) = (followed, created)
+        && since != created
+    {
+        tx.move_follow(channel, follower, created).await?;
+    }
+    Ok(())
+}
+
+/// No follow any more, inside a transaction.
+pub(crate) async fn unfollow(tx: &mut Tx, channel: &ChannelId, follower: &ChannelId) -> Result<(), Error> {
+    both_exist(tx, channel, follower).await?;
+    tx.unfollow(channel, follower).await?;
+    Ok(())
 }
 
 fn differ(field: &'static str, channel: &ChannelId, other: &ChannelId) -> Result<(), Invalid> {

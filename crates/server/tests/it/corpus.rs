@@ -16,6 +16,9 @@ use crate::oddities::{
 };
 use crate::stage::Stage;
 
+/// What stands for a text that no two worlds share.
+const MASK: &str = "…";
+
 /// What a request was answered: its name, and the answer without what no two worlds share.
 type Answered = (String, u16, String);
 
@@ -92,12 +95,22 @@ fn answered(name: String, answer: &Response) -> Answered {
 
 fn masked(value: Value) -> Value {
     let mask = |(key, value): (String, Value)| match value {
-        Value::String(_) if VOLATILE.contains(&key.as_str()) => (key, Value::from("…")),
+        Value::String(text) if !text.is_empty() && VOLATILE.contains(&key.as_str()) => (key, MASK.into()),
         value => (key, masked(value)),
     };
     match value {
         Value::Object(fields) => Value::Object(fields.into_iter().map(mask).collect::<Map<_, _>>()),
-        Value::Array(items) => items.into_iter().map(masked).collect(),
+        Value::Array(items) => {
+            let mut items: Vec<_> = items.into_iter().map(masked).collect();
+            // Those of one moment stand in the order of ids that no two worlds share.
+            if items
+                .iter()
+                .any(|item| item.as_object().is_some_and(|item| item.values().any(|id| id == MASK)))
+            {
+                items.sort_by_key(Value::to_string);
+            }
+            items.into()
+        }
         value => value,
     }
 }

@@ -217,6 +217,7 @@ pub const OPTIONAL_FIELDS: &[Extra] = &[
     ),
     ("POST", "/platform/v1/channels/{channelId}/chats", &["emojis"]),
     ("POST", "/platform/v1/channels/{channelId}/donations", &["donationText", "donatorChannelId", "emojis"]),
+    ("POST", "/platform/v1/drops/claims", &["claimId"]),
     ("POST", "/platform/v1/events", &["emojis", "key", "idempotencyKey"]),
 ];
 
@@ -224,9 +225,25 @@ pub const OPTIONAL_FIELDS: &[Extra] = &[
 pub const OPTIONAL_PARAMETERS: &[Extra] = &[
     ("GET", "/open/v1/sessions", &["page", "size"]),
     ("GET", "/open/v1/sessions/client", &["page", "size"]),
+    ("GET", "/open/v1/channels/followers", &["page", "size"]),
+    ("GET", "/open/v1/channels/subscribers", &["page", "size"]),
+    (
+        "GET",
+        "/open/v1/drops/reward-claims",
+        &["page.from", "page[size]", "claimId", "channelId", "campaignId", "categoryId", "fulfillmentState"],
+    ),
     ("GET", "/open/v1/restrict-channels", &["next"]),
 ];
 
 /// Keys of answers whose values no two worlds share: made of randomness.
-pub const VOLATILE: &[&str] =
-    &["accessToken", "refreshToken", "clientSecret", "messageId", "sessionKey", "url", "next"];
+pub const VOLATILE: &[&str] = &[
+    "accessToken",
+    "claimId",
+    "clientSecret",
+    "cursor",
+    "messageId",
+    "next",
+    "refreshToken",
+    "sessionKey",
+    "url",
+];

@@ -13,6 +13,7 @@ use domain::{ChannelId, Invalid, Language, Refusal, Rule};
 use serde::Serialize;
 use service::Service;
 use service::bulk::{BATCH_MAX, Kind, Outcome, Reported};
+use service::drops::RewardRequest;
 use service::happenings::{Donation, PaidSubscription};
 use service::idempotency::IdempotencyKey;
 
@@ -22,6 +23,7 @@ use crate::envelope::{Answer, Success};
 use crate::input::{Body, Fields};
 use crate::platform::happenings::PostChat;
 use crate::platform::lines::{Line, Lines};
+use crate::platform::relations::{PutFollower, PutManager};
 
 /// How long a peer may take to send the next part of its body.
 const CHUNK_DEADLINE: Duration = Duration::from_secs(10);
@@ -29,7 +31,8 @@ const CHUNK_DEADLINE: Duration = Duration::from_secs(10);
 const REFUSED_LISTED_MAX: usize = 1_000;
 
 /// What a line may report.
-const KINDS: &[&str] = &["chat", "donation", "subscription"];
+const KINDS: &[&str] =
+    &["chat", "donation", "subscription", "follow", "unfollow", "manager", "unmanager", "claim"];
 
 /// What became of the lines.
 #[derive(Debug, Default, Serialize)]
@@ -154,11 +157,22 @@ fn numbered(Line { number, text }: Line) -> Numbered {
 fn read(text: &str) -> Result<Reported, Invalid> {
     let fields = Fields::parse(text)?;
     let name = fields.text("kind")?;
-    let channel = ChannelId::parse("channelId", &fields.text("channelId")?)?;
+    let channel = id(&fields, "channelId")?;
     let kind = match name.as_str() {
         "chat" => Kind::Chat(PostChat::read(&fields)?.into()),
         "donation" => Kind::Donation(Donation::read(&fields)?),
         "subscription" => Kind::Subscription(PaidSubscription::read(&fields)?),
+        "follow" => Kind::Follow {
+            follower: id(&fields, "followerChannelId")?,
+            created: PutFollower::read(&fields)?.created,
+        },
+        "unfollow" => Kind::Unfollow { follower: id(&fields, "followerChannelId")? },
+        "manager" => Kind::Manager {
+            manager: id(&fields, "managerChannelId")?,
+            role: PutManager::read(&fields)?.user_role,
+        },
+        "unmanager" => Kind::Unmanager { manager: id(&fields, "managerChannelId")? },
+        "claim" => Kind::Claim(RewardRequest::read(&fields)?),
         _ => return Err(Invalid::new("kind", Rule::OneOf(KINDS))),
     };
     let key = match fields.optional_text("idempotencyKey")? {
@@ -168,4 +182,8 @@ fn read(text: &str) -> Result<Reported, Invalid> {
     let operation = || format!("event {name} {channel}");
     let key = key.map(|key| IdempotencyKey::parse(operation(), &key, text)).transpose()?;
     Ok(Reported { channel, kind, key })
+}
+
+fn id(fields: &Fields, field: &'static str) -> Result<ChannelId, Invalid> {
+    ChannelId::parse(field, &fields.text(field)?)
 }

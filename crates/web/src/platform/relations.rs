@@ -13,7 +13,7 @@ use crate::platform::ChannelPairPath;
 /// The role that somebody is given.
 #[derive(Debug)]
 pub struct PutManager {
-    user_role: UserRole,
+    pub(super) user_role: UserRole,
 }
 
 impl Body for PutManager {
@@ -25,7 +25,7 @@ impl Body for PutManager {
 /// Since when somebody follows.
 #[derive(Debug)]
 pub struct PutFollower {
-    created: Option<Timestamp>,
+    pub(super) created: Option<Timestamp>,
 }
 
 impl Body for PutFollower {
