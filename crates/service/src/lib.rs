@@ -3,12 +3,14 @@
 //! The edges (`web`, `gateway`, `jobs`) hold a [`Service`] and call these functions; they never see the store. One file a
 //! noun, as the list of modules below says.
 
+pub mod application_life;
 pub mod applications;
 pub mod bulk;
 pub mod channels;
 pub mod chat_settings;
 pub mod chats;
 mod clock;
+pub mod consents;
 pub mod drops;
 mod entropy;
 mod error;
@@ -24,6 +26,7 @@ pub mod sessions;
 pub mod sign_in;
 pub mod subscriptions;
 pub mod tokens;
+mod uses;
 
 use std::sync::Arc;
 
@@ -42,6 +45,7 @@ pub use store::queries::sessions::Page;
 
 use password::Passwords;
 use quotas::Quotas;
+use uses::Uses;
 
 /// What a service is made of.
 pub struct Parts {
@@ -76,6 +80,7 @@ struct Inner {
     profile: Profile,
     quotas: Quotas,
     passwords: Passwords,
+    uses: Uses,
     key: ServiceKey,
     cursors: CursorKey,
 }
@@ -93,7 +98,20 @@ impl Service {
         let quotas = Quotas::new(quotas);
         let passwords = Passwords::new(entropy.clone());
         let cursors = key.cursors();
-        Self(Arc::new(Inner { store, bus, clock, entropy, node, profile, quotas, passwords, key, cursors }))
+        let uses = Uses::default();
+        Self(Arc::new(Inner {
+            store,
+            bus,
+            clock,
+            entropy,
+            node,
+            profile,
+            quotas,
+            passwords,
+            uses,
+            key,
+            cursors,
+        }))
     }
 
     /// The clock that everything here runs on.

@@ -170,9 +170,14 @@ impl Fields {
 
     /// `true` or `false`; absent is `false`.
     pub fn flag(&self, field: &'static str) -> Result<bool, Invalid> {
+        Ok(self.optional_flag(field)?.unwrap_or(false))
+    }
+
+    /// `true` or `false`, that may be there.
+    pub fn optional_flag(&self, field: &'static str) -> Result<Option<bool>, Invalid> {
         match self.get(field) {
-            None => Ok(false),
-            Some(Value::Bool(flag)) => Ok(*flag),
+            None => Ok(None),
+            Some(Value::Bool(flag)) => Ok(Some(*flag)),
             Some(_) => Err(Invalid::new(field, Rule::Boolean)),
         }
     }

@@ -207,6 +207,7 @@ async fn plant_applications(service: &Service, notes: &Notes) -> Result<(), Erro
                         .collect::<Result<_, _>>()?,
                     scopes: application.scopes(),
                     profile: None,
+                    quota: true,
                 })
                 .await?;
         }

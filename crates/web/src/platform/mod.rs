@@ -3,6 +3,7 @@
 
 pub mod applications;
 pub mod channels;
+pub mod consents;
 pub mod drops;
 pub mod events;
 pub mod happenings;
