@@ -175,15 +175,6 @@ impl Fields {
 
     /// `true` or `false`, that may be there.
     pub fn optional_flag(&self, field: &'static str) -> Result<Option<bool>, Invalid> {
-        match self.get(field) {
-            None => Ok(None),
-            Some(Value::Bool(flag)) => Ok(Some(*flag)),
-            Some(_) => Err(Invalid::new(field, Rule::Boolean)),
-        }
-    }
-
-    /// `true` or `false`, that may be there.
-    pub fn optional_flag(&self, field: &'static str) -> Result<Option<bool>, Invalid> {
         self.get(field).map(|value| value.as_bool().ok_or(Invalid::new(field, Rule::Boolean))).transpose()
     }
 

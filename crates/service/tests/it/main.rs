@@ -2,8 +2,10 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod application_life;
 mod applications;
 mod bulk;
+mod consents;
 mod happenings;
 mod housekeeping;
 mod interruptions;
