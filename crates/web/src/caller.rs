@@ -159,6 +159,7 @@ impl FromRequestParts<Web> for DropsClient {
         if !application.may_use_drops() {
             return Err(Refusal::DropsScope.into());
         }
+        web.service().note_scope_use(&application.client_id);
         let organization = application.organization.ok_or(Refusal::DropsScope)?;
         Ok(Self(Publisher {
             client_id: application.client_id,

@@ -2,12 +2,14 @@
 //! everywhere is in `conventions`, `bad_input` and `quotas`; what the program promises is in `command_line`, `shutdown`
 //! and `durability`; what the source promises is in `tidy`.
 
+mod applications;
 mod authorization;
 mod bad_input;
 mod bulk;
 mod channels;
 mod chats;
 mod command_line;
+mod consents;
 mod conventions;
 mod drops;
 mod drops_claims;
@@ -18,6 +20,7 @@ mod platform;
 mod process;
 mod profiles;
 mod quotas;
+mod scopes;
 mod secrets;
 mod serving;
 mod sessions;
