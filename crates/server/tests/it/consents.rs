@@ -14,7 +14,7 @@ async fn withdraw(world: &World, client_id: &str, channel_id: &str) -> Response 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_withdrawn_consent_ends_tokens_codes_and_subscriptions_at_once() {
     both(Setup::default(), |world| async move {
-        let Stage { app, streamer, viewer, tokens } = Stage::set(&world).await;
+        let Stage { app, streamer, viewer, tokens, .. } = Stage::set(&world).await;
         let viewers = world.sign_in(&app, &viewer).await;
         let code = world.consent(&app, &streamer, "state").await;
         let mut own = world.open_user_session(&tokens.access).await;

@@ -87,6 +87,30 @@ async fn a_user_endpoint_needs_its_own_scope_and_no_other() {
     .await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_drops_endpoint_needs_the_drops_scope_and_no_other() {
+    both(Setup::default(), |world| async move {
+        let stage = Stage::set(&world).await;
+        let user_scopes: Vec<_> = ScopeSet::of_users().iter().collect();
+        let mut found = 0;
+        for (held, works) in [(&[Scope::Drops][..], true), (&user_scopes, false), (&[], false)] {
+            world.application("publisher").scopes(held).with("organizationId", "publisher").replace().await;
+            for endpoint in ENDPOINTS.iter().filter(|endpoint| endpoint.mode == Mode::Drops) {
+                endpoint.prepare(&world, &stage).await;
+                let answer = world.send(endpoint.good(&stage, "")).await;
+                if works {
+                    answer.content();
+                    found += 1;
+                } else {
+                    answer.assert_refused(403, "드롭스 scope가 필요합니다.");
+                }
+            }
+        }
+        assert_eq!(found, 2, "query and update");
+    })
+    .await;
+}
+
 /// The events that can be subscribed to, with their scopes.
 const EVENTS: [(&str, Scope); 3] =
     [("chat", Scope::ChatRead), ("donation", Scope::DonationRead), ("subscription", Scope::SubscriptionRead)];
