@@ -17,6 +17,8 @@ pub struct Application {
     pub scopes: ScopeSet,
     /// Its own profile, when it has one.
     pub profile: Option<Profile>,
+    /// Whether quotas hold for it (decisions 1).
+    pub quota: bool,
 }
 
 /// The owner of applications.

@@ -36,6 +36,11 @@ impl Quota {
         Self::new(limit, 60)
     }
 
+    /// Where a caller stands that has taken nothing.
+    pub const fn untouched(self) -> Standing {
+        Standing { limit: self.limit, remaining: self.limit, reset_s: 0, retry_after_s: None }
+    }
+
     /// Takes one request out of the bucket, if there is one. `full_at_us` is the bucket; both times are microseconds of
     /// one monotonic clock.
     pub fn take(self, full_at_us: &mut u64, now_us: u64) -> Standing {

@@ -186,6 +186,7 @@ mod tests {
             channel_id: channel("me"),
             scopes: ScopeSet::EMPTY,
             profile: None,
+            quota: true,
             family: TokenFamily("f".into()),
         };
         let check = |owner: SessionOwner, ok| assert_eq!(owner.admits(&caller), ok, "{owner:?}");

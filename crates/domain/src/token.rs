@@ -21,6 +21,8 @@ pub struct Caller {
     pub scopes: ScopeSet,
     /// The profile that the application chose for itself, if any.
     pub profile: Option<crate::Profile>,
+    /// Whether quotas hold for the application (decisions 1).
+    pub quota: bool,
     /// The tokens that grew out of one sign-in.
     pub family: TokenFamily,
 }

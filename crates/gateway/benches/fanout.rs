@@ -250,6 +250,7 @@ async fn put_application(service: &Service, client_id: &ClientId) {
         redirect_uris: Vec::new(),
         scopes: ScopeSet::of_users(),
         profile: None,
+        quota: true,
     };
     service.put_application(record).await.expect("the application is made");
 }

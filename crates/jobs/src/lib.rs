@@ -13,6 +13,11 @@ pub const SWEEP_EVERY: Duration = Duration::from_secs(60);
 /// The pause between sweeps while there is a backlog, so that users' writes go first.
 pub const SWEEP_BACKLOG_PAUSE: Duration = Duration::from_millis(100);
 
+/// How often the uses of applications that are due are written down.
+pub const FLUSH_USES_EVERY: Duration = Duration::from_secs(60);
+/// How often unused applications are looked at.
+pub const LOOK_EVERY: Duration = Duration::from_secs(60 * 60);
+
 /// Says every 5 seconds that this node lives, and ends the sessions of nodes that do not. When the others took this node
 /// for dead, it says so on `struck_off`: its sessions have ended on paper, so their sockets must follow.
 pub async fn heartbeat(service: Service, struck_off: mpsc::Sender<()>) {
@@ -53,4 +58,33 @@ pub async fn sweep(service: Service) {
         };
         service.clock().sleep(if backlog { SWEEP_BACKLOG_PAUSE } else { SWEEP_EVERY }).await;
     }
+}
+
+/// Writes down behind the calls which applications were used.
+pub async fn flush_uses(service: Service) {
+    loop {
+        service.clock().sleep(FLUSH_USES_EVERY).await;
+        if let Err(error) = service.flush_uses().await {
+            tracing::warn!(%error, "the uses of applications were not written: they are kept for the next time");
+        }
+    }
+}
+
+/// Warns and deletes applications that go unused, and clears away those that nobody restored. The first look comes after
+/// an hour, when every application that is in use has shown itself.
+pub async fn look_at_unused_applications(service: Service) {
+    loop {
+        service.clock().sleep(LOOK_EVERY).await;
+        if let Err(error) = look(&service).await {
+            tracing::warn!(%error, "the look at unused applications failed");
+        }
+    }
+}
+
+async fn look(service: &Service) -> Result<(), service::Error> {
+    service.look_at_unused_applications().await?;
+    while service.purge_applications().await? > 0 {
+        service.clock().sleep(SWEEP_BACKLOG_PAUSE).await;
+    }
+    Ok(())
 }

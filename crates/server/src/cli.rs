@@ -51,6 +51,11 @@ pub struct CommonOptions {
     #[arg(long, value_name = "ADDR", env = "STAGEDOOR_LISTEN", default_value = "127.0.0.1:8080")]
     pub listen: SocketAddr,
 
+    /// Where to listen for the platform API. It is then nowhere else, so that only those who reach this address can try
+    /// the operator's key. Default: beside everything else.
+    #[arg(long, value_name = "ADDR", env = "STAGEDOOR_PLATFORM_LISTEN")]
+    pub platform_listen: Option<SocketAddr>,
+
     /// Which spelling answers have: that of the documentation, or that which clients of the modelled platform expect.
     /// An application can have its own.
     #[arg(long, value_enum, env = "STAGEDOOR_PROFILE", default_value = "documented")]
@@ -219,6 +224,7 @@ impl CommonOptions {
     fn settings(&self, store: StoreSettings) -> Settings {
         Settings {
             listen: self.listen,
+            platform_listen: self.platform_listen,
             store,
             base_url: None,
             session_base: None,

@@ -28,6 +28,8 @@ pub enum StoreSettings {
 pub struct Settings {
     /// Where to listen.
     pub listen: SocketAddr,
+    /// Where to listen for the platform API, which is then nowhere else; beside everything else, if not given.
+    pub platform_listen: Option<SocketAddr>,
     /// Where everything is kept.
     pub store: StoreSettings,
     /// Where clients reach the service; the address that it listens on, if not given.

@@ -36,8 +36,8 @@ const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// What answers requests.
 #[derive(Clone)]
 pub struct Edges {
-    /// The sockets.
-    pub gateway: Gateway,
+    /// The sockets, where there are any.
+    pub gateway: Option<Gateway>,
     /// Everything else.
     pub web: web::Router,
     /// Where request ids come from.
@@ -161,10 +161,10 @@ async fn answer(
     let span = tracing::info_span!("request", %id, method = %request.method(), path = request.uri().path());
     request.extensions_mut().insert(Peer(peer));
     request.extensions_mut().insert(id);
-    let socket = is_socket(request.uri().path());
+    let sockets = edges.gateway.filter(|_| is_socket(request.uri().path()));
     let mut response = async {
-        if socket {
-            return edges.gateway.handle(request).await.map(Body::new);
+        if let Some(gateway) = sockets {
+            return gateway.handle(request).await.map(Body::new);
         }
         let Ok(response) = edges.web.oneshot(request).await;
         response

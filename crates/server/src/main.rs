@@ -40,7 +40,7 @@ async fn run(cli: Cli) -> Result<(), String> {
 
 async fn serve(settings: Settings) -> Result<(), String> {
     let node = Node::start(settings, Surroundings::system()).await?;
-    tracing::info!(address = %node.address(), "stagedoor serves");
+    tracing::info!(address = %node.address(), platform = node.platform_url(), "stagedoor serves");
     until_told_to_stop().await?;
     node.stop().await;
     Ok(())

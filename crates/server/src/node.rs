@@ -11,8 +11,8 @@ use service::{Clock, Entropy, Parts, Service};
 use store::{Options, Store, Target};
 use tokio::net::TcpListener;
 use tokio::sync::{mpsc, watch};
-use tokio::task::{JoinHandle, JoinSet};
-use web::Web;
+use tokio::task::JoinSet;
+use web::{Served, Web};
 
 use crate::config::{Settings, StoreSettings};
 use crate::listener::{self, Edges};
@@ -43,12 +43,14 @@ impl Surroundings {
 /// A node that serves.
 pub struct Node {
     address: SocketAddr,
+    platform_address: Option<SocketAddr>,
     base_url: String,
     settings: Settings,
     service: Service,
     gateway: Gateway,
     stop: watch::Sender<bool>,
-    listener: JoinHandle<()>,
+    /// One, or two where the platform API has its own.
+    listeners: JoinSet<()>,
     /// The jobs, the gateway's ear on the bus, and what joins them; all of them end by being dropped.
     background: JoinSet<()>,
 }
@@ -60,10 +62,12 @@ impl Node {
     /// A sentence for the operator: the address is taken, the store cannot be opened.
     pub async fn start(settings: Settings, surroundings: Surroundings) -> Result<Self, String> {
         let (store, alone) = open_store(&settings.store).await?;
-        let listener = TcpListener::bind(settings.listen)
-            .await
-            .map_err(|error| format!("cannot listen on {}: {error}", settings.listen))?;
-        let address = listener.local_addr().map_err(|error| error.to_string())?;
+        let (listener, address) = bind(settings.listen).await?;
+        let platform = match settings.platform_listen {
+            Some(listen) => Some(bind(listen).await?),
+            None => None,
+        };
+        let platform_address = platform.as_ref().map(|(_, address)| *address);
         let service = service(&settings, &surroundings, store);
         let ended = service.join(alone).await.map_err(|error| format!("the store failed: {error}"))?;
         if ended > 0 {
@@ -80,9 +84,34 @@ impl Node {
         background.spawn(gateway.clone().run());
         spawn_jobs(&mut background, &service, &gateway);
         let (stop, stopping) = watch::channel(false);
-        let edges = Edges { gateway: gateway.clone(), web: web::router(web), entropy: surroundings.entropy };
-        let listener = tokio::spawn(listener::serve(listener, edges, stopping, REQUESTS_GRACE));
-        Ok(Self { address, base_url, settings, service, gateway, stop, listener, background })
+        let served = if platform.is_some() { Served::Open } else { Served::All };
+        let edges = |gateway, served| Edges {
+            gateway,
+            web: web::router(web.clone(), served),
+            entropy: surroundings.entropy.clone(),
+        };
+        let mut listeners = JoinSet::new();
+        let open = edges(Some(gateway.clone()), served);
+        listeners.spawn(listener::serve(listener, open, stopping.clone(), REQUESTS_GRACE));
+        if let Some((listener, _)) = platform {
+            listeners.spawn(listener::serve(
+                listener,
+                edges(None, Served::Platform),
+                stopping,
+                REQUESTS_GRACE,
+            ));
+        }
+        Ok(Self {
+            address,
+            platform_address,
+            base_url,
+            settings,
+            service,
+            gateway,
+            stop,
+            listeners,
+            background,
+        })
     }
 
     /// The address that it listens on.
@@ -93,6 +122,11 @@ impl Node {
     /// Where clients reach it.
     pub fn base_url(&self) -> &str {
         &self.base_url
+    }
+
+    /// Where the platform API is reached.
+    pub fn platform_url(&self) -> String {
+        self.platform_address.map_or_else(|| self.base_url.clone(), |address| format!("http://{address}"))
     }
 
     /// What it was told to be.
@@ -114,12 +148,13 @@ impl Node {
     /// than 10 seconds, whatever happens.
     pub async fn stop(mut self) {
         let _ = self.stop.send(true);
-        let requests = async {
-            let _ = self.listener.await;
-        };
+        let requests = async { while self.listeners.join_next().await.is_some() {} };
         tokio::join!(self.gateway.drain(DRAIN_WITHIN), requests);
         self.background.shutdown().await;
         let leave = async {
+            if let Err(error) = self.service.flush_all_uses().await {
+                tracing::warn!(%error, "the last uses of applications were not written");
+            }
             if let Err(error) = self.service.leave().await {
                 tracing::warn!(%error, "this node could not take its leave");
             }
@@ -129,6 +164,13 @@ impl Node {
             tracing::warn!("the store did not close in time; what was acknowledged is safe");
         }
     }
+}
+
+async fn bind(listen: SocketAddr) -> Result<(TcpListener, SocketAddr), String> {
+    let failed = |error: std::io::Error| format!("cannot listen on {listen}: {error}");
+    let listener = TcpListener::bind(listen).await.map_err(failed)?;
+    let address = listener.local_addr().map_err(failed)?;
+    Ok((listener, address))
 }
 
 /// The store, and whether this process has it to itself.
@@ -176,6 +218,8 @@ fn spawn_jobs(background: &mut JoinSet<()>, service: &Service, gateway: &Gateway
     background.spawn(jobs::heartbeat(service.clone(), struck_off));
     background.spawn(jobs::sweep(service.clone()));
     background.spawn(jobs::warm_up(service.clone()));
+    background.spawn(jobs::flush_uses(service.clone()));
+    background.spawn(jobs::look_at_unused_applications(service.clone()));
     let gateway = gateway.clone();
     background.spawn(async move {
         while notices.recv().await.is_some() {

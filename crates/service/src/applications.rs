@@ -6,6 +6,7 @@ use domain::secret::{ClientSecret, SecretHash};
 use domain::{ClientId, Invalid, OrganizationId, Profile, Refusal, Rule, ScopeSet, invalid};
 use store::StoreError;
 
+use crate::application_life::gone_since;
 use crate::channels::not_found;
 use crate::{Error, Service, subscriptions};
 
@@ -24,6 +25,8 @@ pub struct ApplicationRecord {
     pub scopes: ScopeSet,
     /// Its own profile, if it has one.
     pub profile: Option<Profile>,
+    /// Whether quotas hold for it.
+    pub quota: bool,
 }
 
 impl Service {
@@ -62,7 +65,7 @@ impl Service {
 
     /// Makes or replaces an application. A new one gets a secret, which is never shown again. Scopes that it loses end
     /// at once: they leave the consents, so that only a new consent brings them back, and the subscriptions that needed
-    /// them are revoked.
+    /// them are revoked. One that was deleted for want of use is restored.
     ///
     /// # Errors
     /// `Invalid` for a wrong name, too many redirect addresses, or an unknown organization.
@@ -83,14 +86,16 @@ impl Service {
                         redirect_uris,
                         scopes,
                         profile,
+                        quota,
                     } = record;
                     let organization = organization_id.map(|organization_id| Organization {
                         organization_id,
                         name: String::new(),
                         verified: false,
                     });
-                    let application = Application { client_id, name, organization, scopes, profile };
+                    let application = Application { client_id, name, organization, scopes, profile, quota };
                     let client_id = &application.client_id;
+                    tx.forget_gone_application(client_id, gone_since(now)).await?;
                     tx.put_application(&application, now).await.map_err(unknown_organization)?;
                     let changes = subscriptions::revoke_outside(tx, client_id, application.scopes).await?;
                     tx.delete_redirect_uris(client_id).await?;

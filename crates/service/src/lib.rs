@@ -3,6 +3,7 @@
 //! The edges (`web`, `gateway`, `jobs`) hold a [`Service`] and call these functions; they never see the store. One file a
 //! noun, as the list of modules below says.
 
+pub mod application_life;
 pub mod applications;
 pub mod broadcast;
 pub mod bulk;
@@ -12,6 +13,7 @@ pub mod channels;
 pub mod chat_settings;
 pub mod chats;
 mod clock;
+pub mod consents;
 pub mod drops;
 mod entropy;
 mod error;
@@ -28,6 +30,7 @@ pub mod sessions;
 pub mod sign_in;
 pub mod subscriptions;
 pub mod tokens;
+mod uses;
 
 use std::sync::Arc;
 
@@ -47,6 +50,7 @@ pub use store::queries::sessions::Page;
 use category_index::CategoryIndex;
 use password::Passwords;
 use quotas::Quotas;
+use uses::Uses;
 
 /// What a service is made of.
 pub struct Parts {
@@ -81,6 +85,7 @@ struct Inner {
     profile: Profile,
     quotas: Quotas,
     passwords: Passwords,
+    uses: Uses,
     key: ServiceKey,
     cursors: CursorKey,
     categories: CategoryIndex,
@@ -100,6 +105,7 @@ impl Service {
         let passwords = Passwords::new(entropy.clone());
         let cursors = key.cursors();
         let categories = CategoryIndex::new();
+        let uses = Uses::default();
         Self(Arc::new(Inner {
             store,
             bus,
@@ -109,6 +115,7 @@ impl Service {
             profile,
             quotas,
             passwords,
+            uses,
             key,
             cursors,
             categories,

@@ -76,6 +76,11 @@ impl Quotas {
         self.with(counted, caller, now, |full_at, now| quota.peek(*full_at, now))
     }
 
+    /// Where a caller stands for whom the quota does not hold: all of it is left. `None` where quotas are off.
+    pub fn untouched(&self, quota: Quota) -> Option<Standing> {
+        self.enforced.then(|| quota.untouched())
+    }
+
     fn with(
         &self,
         counted: Counted,

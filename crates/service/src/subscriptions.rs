@@ -125,8 +125,24 @@ pub(crate) async fn revoke_outside(
     scopes: ScopeSet,
 ) -> Result<Vec<Message>, Error> {
     tx.narrow_consents(client_id, scopes).await?;
+    let lost = EventType::ALL.into_iter().filter(|event| !scopes.contains(event.scope()));
+    revoke_needing(tx, client_id, lost).await
+}
+
+/// Revokes everything that an application has subscribed to. It must be deleted already: a subscribe call that was let
+/// in before either is seen here, behind the consent's lock, or finds no living application.
+pub(crate) async fn revoke_all(tx: &mut Tx, client_id: &ClientId) -> Result<Vec<Message>, Error> {
+    tx.lock_live_consents(client_id).await?;
+    revoke_needing(tx, client_id, EventType::ALL.into_iter()).await
+}
+
+async fn revoke_needing(
+    tx: &mut Tx,
+    client_id: &ClientId,
+    events: impl Iterator<Item = EventType>,
+) -> Result<Vec<Message>, Error> {
     let mut standing = Vec::new();
-    for event in EventType::ALL.into_iter().filter(|event| !scopes.contains(event.scope())) {
+    for event in events {
         let found = tx.subscriptions_of_client(client_id, event).await?;
         standing.extend(found.into_iter().map(|(key, channel_id)| (key, event, channel_id)));
     }

@@ -200,14 +200,17 @@ async fn insert_pair(
     Ok(())
 }
 
-/// Ends the tokens of a client and a user, and the subscriptions that stood on them; gives what is to be told of it. The
-/// consent must be locked.
-async fn end_tokens(
+/// Ends the tokens of a client and a user, and the subscriptions that stood on them; gives what is to be told of it.
+/// Without a family, codes that have bought nothing yet end too. The consent must be locked.
+pub(crate) async fn end_tokens(
     tx: &mut Tx,
     client_id: &ClientId,
     channel_id: &ChannelId,
     family: Option<&TokenFamily>,
 ) -> Result<Vec<Message>, Error> {
+    if family.is_none() {
+        tx.delete_unused_codes(client_id, channel_id).await?;
+    }
     tx.delete_tokens(client_id, channel_id, family).await?;
     crate::subscriptions::revoke_standing_on(tx, client_id, channel_id, family).await
 }

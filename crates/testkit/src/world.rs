@@ -241,6 +241,7 @@ impl Deref for World {
 fn settings(setup: Setup, target: &Target) -> Settings {
     Settings {
         listen: SocketAddr::from(([127, 0, 0, 1], 0)),
+        platform_listen: None,
         store: match target.clone() {
             Target::Sqlite { path } => StoreSettings::Sqlite { path },
             Target::Postgres { url } => StoreSettings::Postgres { url },

@@ -120,9 +120,10 @@ impl<S: NeedsScope, Q: Extra> FromRequestParts<Web> for User<S, Q> {
     async fn from_request_parts(parts: &mut Parts, web: &Web) -> Result<Self, Failure> {
         let token = bearer(&parts.headers).ok_or(Refusal::Unauthorized)?;
         let caller = web.service().authenticate_user(token).await?;
-        quota::charge_user::<Q>(web, &charged(parts), caller.client_id.as_str(), caller.channel_id.as_str())?;
+        quota::charge_user::<Q>(web, &charged(parts), &caller)?;
         if let Some(scope) = S::SCOPE {
             caller.needs(scope)?;
+            web.service().note_scope_use(&caller.client_id);
         }
         let profile = web.profile(caller.profile);
         Ok(Self { caller, profile, proof: PhantomData })
@@ -145,7 +146,7 @@ impl<Q: Extra> FromRequestParts<Web> for Client<Q> {
         let id = header_text(&parts.headers, "client-id").ok_or(Refusal::Unauthorized)?;
         let secret = header_text(&parts.headers, "client-secret").ok_or(Refusal::Unauthorized)?;
         let application = web.service().authenticate_client(id, secret).await?;
-        quota::charge_client::<Q>(web, &charged(parts), application.client_id.as_str())?;
+        quota::charge_client::<Q>(web, &charged(parts), &application)?;
         let profile = web.profile(application.profile);
         Ok(Self { application, profile, proof: PhantomData })
     }
@@ -164,6 +165,7 @@ impl FromRequestParts<Web> for DropsClient {
         if !application.may_use_drops() {
             return Err(Refusal::DropsScope.into());
         }
+        web.service().note_scope_use(&application.client_id);
         let organization = application.organization.ok_or(Refusal::DropsScope)?;
         Ok(Self(Publisher {
             client_id: application.client_id,

@@ -175,11 +175,7 @@ impl Fields {
 
     /// `true` or `false`; absent is `false`.
     pub fn flag(&self, field: &'static str) -> Result<bool, Invalid> {
-        match self.get(field) {
-            None => Ok(false),
-            Some(Value::Bool(flag)) => Ok(*flag),
-            Some(_) => Err(Invalid::new(field, Rule::Boolean)),
-        }
+        Ok(self.optional_flag(field)?.unwrap_or(false))
     }
 
     /// `true` or `false`, that may be there.

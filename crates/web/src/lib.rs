@@ -26,7 +26,7 @@ use service::Service;
 
 pub use axum::Router;
 pub use axum::body::Body;
-pub use router::router;
+pub use router::{Served, router};
 
 /// How this node's HTTP side is set up.
 #[derive(Clone, Debug)]

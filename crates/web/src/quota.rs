@@ -4,10 +4,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use domain::Refusal;
+use domain::application::Application;
 use domain::limits::{
     CHAT_SEND_QUOTA, CLIENT_QUOTA, FAILURE_QUOTA, SESSION_URL_QUOTA, TOKEN_QUOTA, USER_QUOTA,
 };
 use domain::quota::{Quota, Standing};
+use domain::token::Caller;
 use http::{HeaderMap, HeaderName};
 use service::quotas::Counted;
 
@@ -62,6 +64,23 @@ impl Charged {
         self.note(web.service().quotas().take(counted, caller, quota, monotonic(web)))
     }
 
+    /// Takes one request of an application, unless quotas do not hold for it: then it has all of them left, always.
+    ///
+    /// # Errors
+    /// As [`take`](Self::take).
+    fn take_of(
+        &self,
+        web: &Web,
+        limited: bool,
+        (counted, caller): (Counted, &str),
+        quota: Quota,
+    ) -> Result<(), Refusal> {
+        if limited {
+            return self.take(web, counted, caller, quota);
+        }
+        self.note(web.service().quotas().untouched(quota))
+    }
+
     /// Refuses when a bucket is empty, taking nothing. One that is not empty is no business of the caller's: nothing of
     /// it was charged.
     pub(crate) fn peek(
@@ -104,30 +123,34 @@ impl Charged {
 }
 
 /// Charges a client-mode call.
-pub(crate) fn charge_client<Q: Extra>(web: &Web, charged: &Charged, client_id: &str) -> Result<(), Refusal> {
-    charged.take(web, Counted::Client, client_id, CLIENT_QUOTA)?;
-    // No channel id has a space, so an application never shares a bucket with the user of its name.
-    charge_extra::<Q>(web, charged, &format!("client {client_id}"))
-}
-
-/// Charges a user-mode call. Chat messages and session URLs are counted for the user, whatever the application.
-pub(crate) fn charge_user<Q: Extra>(
+pub(crate) fn charge_client<Q: Extra>(
     web: &Web,
     charged: &Charged,
-    client_id: &str,
-    channel_id: &str,
+    application: &Application,
 ) -> Result<(), Refusal> {
-    charged.take(web, Counted::User, &format!("{client_id} {channel_id}"), USER_QUOTA)?;
-    charge_extra::<Q>(web, charged, channel_id)
+    let (client_id, limited) = (application.client_id.as_str(), application.quota);
+    charged.take_of(web, limited, (Counted::Client, client_id), CLIENT_QUOTA)?;
+    // No channel id has a space, so an application never shares a bucket with the user of its name.
+    charge_extra::<Q>(web, charged, limited, &format!("client {client_id}"))
 }
 
-fn charge_extra<Q: Extra>(web: &Web, charged: &Charged, caller: &str) -> Result<(), Refusal> {
-    Q::EXTRA.map_or(Ok(()), |(counted, quota)| charged.take(web, counted, caller, quota))
+/// Charges a user-mode call. Chat messages and session URLs are counted for the user, whatever the application, as long
+/// as quotas hold for that.
+pub(crate) fn charge_user<Q: Extra>(web: &Web, charged: &Charged, caller: &Caller) -> Result<(), Refusal> {
+    let Caller { client_id, channel_id, quota: limited, .. } = caller;
+    let user = format!("{client_id} {channel_id}");
+    charged.take_of(web, *limited, (Counted::User, &user), USER_QUOTA)?;
+    charge_extra::<Q>(web, charged, *limited, channel_id.as_str())
+}
+
+fn charge_extra<Q: Extra>(web: &Web, charged: &Charged, limited: bool, caller: &str) -> Result<(), Refusal> {
+    Q::EXTRA.map_or(Ok(()), |(counted, quota)| charged.take_of(web, limited, (counted, caller), quota))
 }
 
 /// Charges a token call to its application.
-pub(crate) fn charge_token(web: &Web, charged: &Charged, client_id: &str) -> Result<(), Refusal> {
-    charged.take(web, Counted::Token, client_id, TOKEN_QUOTA)
+pub(crate) fn charge_token(web: &Web, charged: &Charged, application: &Application) -> Result<(), Refusal> {
+    let client_id = application.client_id.as_str();
+    charged.take_of(web, application.quota, (Counted::Token, client_id), TOKEN_QUOTA)
 }
 
 /// Refuses an address that failed too often lately.

@@ -1,7 +1,7 @@
 //! Every endpoint, in the order of spec section 4. Each handler's own line says which scope and quota it takes.
 
 use axum::Router;
-use axum::routing::{get, post, put};
+use axum::routing::{delete, get, post, put};
 
 use crate::auth::{sign_in, tokens};
 use crate::caller::scope;
@@ -12,9 +12,21 @@ use crate::open::{
 use crate::platform;
 use crate::{Web, finish};
 
-/// All of HTTP but the sockets: an unknown path, a wrong method, a panic and a refusal all leave here in the envelope.
-pub fn router(web: Web) -> Router {
-    let routes = Router::new()
+/// What a listener is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Served {
+    /// Everything.
+    All,
+    /// Everything but the platform API, which has a listener of its own.
+    Open,
+    /// The platform API alone.
+    Platform,
+}
+
+/// All of a listener's HTTP but the sockets: an unknown path, a wrong method, a panic and a refusal all leave here in the
+/// envelope.
+pub fn router(web: Web, served: Served) -> Router {
+    let open = Router::new()
         // 4.1 Authorization and tokens
         .route("/account-interlock", get(sign_in::show).post(sign_in::submit))
         .route("/auth/v1/token", post(tokens::issue))
@@ -69,11 +81,17 @@ pub fn router(web: Web) -> Router {
         .route(
             "/open/v1/temporary-restrict-channels",
             post(restrictions::restrict_temporarily).delete(restrictions::release_temporarily),
-        )
+        );
+    let platform = Router::new()
         // The platform API
         .route("/platform/v1/organizations/{organizationId}", put(platform::applications::put_organization))
-        .route("/platform/v1/applications/{clientId}", put(platform::applications::put))
+        .route(
+            "/platform/v1/applications/{clientId}",
+            put(platform::applications::put).get(platform::applications::show),
+        )
         .route("/platform/v1/applications/{clientId}/secrets", post(platform::applications::add_secret))
+        .route("/platform/v1/applications/{clientId}/restore", post(platform::applications::restore))
+        .route("/platform/v1/consents/{clientId}/{channelId}", delete(platform::consents::withdraw))
         .route("/platform/v1/channels/{channelId}", put(platform::channels::put))
         .route(
             "/platform/v1/channels/{channelId}/managers/{managerChannelId}",
@@ -95,5 +113,10 @@ pub fn router(web: Web) -> Router {
         .route("/platform/v1/drops/campaigns/{campaignId}", put(platform::drops::put_campaign))
         .route("/platform/v1/drops/claims", post(platform::drops::claim))
         .route("/platform/v1/events", post(platform::events::report));
+    let routes = match served {
+        Served::All => open.merge(platform),
+        Served::Open => open,
+        Served::Platform => platform,
+    };
     finish::around(routes, web)
 }

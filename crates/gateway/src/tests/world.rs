@@ -229,6 +229,7 @@ pub async fn put_application(service: &Service, id: &str, profile: Option<Profil
         redirect_uris: vec![domain::application::RedirectUri::parse(REDIRECT).expect("a good address")],
         scopes: ScopeSet::of_users(),
         profile,
+        quota: true,
     };
     service.put_application(record).await.expect("the application is made");
 }

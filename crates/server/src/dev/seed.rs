@@ -228,6 +228,7 @@ async fn plant_applications(service: &Service, notes: &Notes) -> Result<(), Erro
                         .collect::<Result<_, _>>()?,
                     scopes: application.scopes(),
                     profile: None,
+                    quota: true,
                 })
                 .await?;
         }

@@ -80,7 +80,7 @@ impl World {
         Ok(Self {
             base_url: node.base_url().to_owned(),
             auth_url: node.base_url().to_owned(),
-            platform_url: node.base_url().to_owned(),
+            platform_url: node.platform_url(),
             operator_key: notes.operator_key.clone(),
             applications: APPLICATIONS.iter().map(|application| entry(application, notes)).collect(),
             users,
@@ -127,7 +127,7 @@ impl World {
     }
 
     fn write_what_to_try(&self, out: &mut String) -> std::fmt::Result {
-        let Self { base_url, operator_key, users, .. } = self;
+        let Self { base_url, platform_url, operator_key, users, .. } = self;
         let streamer = &users[0];
         let viewer = &users[users.len() - 1];
         let token = streamer.tokens.get("demo").map_or("", |tokens| tokens.access_token.as_str());
@@ -141,7 +141,7 @@ impl World {
         writeln!(out, "3. Make a viewer say hello:\n")?;
         writeln!(
             out,
-            "  curl -s {base_url}/platform/v1/channels/{}/chats -H 'Authorization: Bearer {operator_key}' \\\n    \
+            "  curl -s {platform_url}/platform/v1/channels/{}/chats -H 'Authorization: Bearer {operator_key}' \\\n    \
              -H 'Content-Type: application/json' -d '{{\"senderChannelId\":\"{}\",\"message\":\"안녕하세요 👋\"}}'",
             streamer.channel_id, viewer.channel_id
         )

@@ -51,6 +51,40 @@ async fn the_first_line_of_dev_is_one_json_object_and_the_service_answers_by_the
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_platform_api_can_have_a_listener_of_its_own_and_is_then_nowhere_else() {
+    let folder = folder();
+    let sandbox = Sandbox::start(folder.path(), &["--platform-listen", "127.0.0.1:0"]).await;
+    let text = |name: &str| sandbox.world[name].as_str().expect("a text").to_owned();
+    assert_ne!(text("platformUrl"), text("baseUrl"));
+    let platform = testkit::Api::new(&text("platformUrl"), &text("operatorKey"));
+    let put = || Request::put("/platform/v1/channels/new").body(r#"{"channelName":"새"}"#);
+    platform.operator(put()).await.content();
+    for request in [put(), Request::get("/platform/v1/applications/demo")] {
+        sandbox.api.operator(request).await.assert_refused(404, "NOT_FOUND");
+    }
+    let (_, tokens) = sandbox.user(0, "demo");
+    sandbox.api.me(&tokens.access).await.content();
+    let demo = sandbox.application("demo");
+    assert_eq!(sandbox.api.channels(&demo, "channelIds=new").await.content()["data"][0]["channelName"], "새");
+    platform.me(&tokens.access).await.assert_refused(404, "NOT_FOUND");
+    for (method, path) in [
+        ("GET", "/account-interlock"),
+        ("POST", "/auth/v1/token"),
+        ("GET", "/socket.io/"),
+        ("GET", "/socket.io/?EIO=3&transport=polling"),
+        ("GET", "/"),
+    ] {
+        let answer = platform.send(Request::new(method, path)).await;
+        answer.assert_refused(404, "NOT_FOUND");
+        assert!(answer.header("x-request-id").is_some());
+    }
+    let _socket = sandbox.api.open_user_session(&tokens.access).await;
+    sandbox.signal("TERM").await;
+    let (status, _) = sandbox.end().await;
+    assert_eq!(status.code(), Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn every_secret_token_and_password_of_the_first_line_works() {
     let folder = folder();
     let sandbox = Sandbox::start(folder.path(), &["--no-quota"]).await;
@@ -198,6 +232,7 @@ async fn an_address_that_is_taken_and_a_store_that_is_gone_are_told_in_a_sentenc
     let taken = taken.local_addr().expect("an address").to_string();
     for (arguments, part) in [
         (vec!["dev", "--listen", &taken], "cannot listen on"),
+        (vec!["dev", "--listen", "127.0.0.1:0", "--platform-listen", &taken], "cannot listen on"),
         (vec!["dev", "--database-url", "mysql://x"], "--database-url must begin with postgres://"),
         (vec!["dev", "--data", "/dev/null/x"], "--data /dev/null/x"),
         (vec!["dev", "--log", "=[", "--listen", "127.0.0.1:0"], "--log"),
@@ -226,11 +261,12 @@ async fn the_configuration_is_checked_and_shown_without_its_secrets() {
     command
         .env("STAGEDOOR_OPERATOR_KEY", &key)
         .env("STAGEDOOR_DATABASE_URL", url)
+        .env("STAGEDOOR_PLATFORM_LISTEN", "127.0.0.1:9191")
         .env("STAGEDOOR_PROFILE", "observed");
     let said = run(command).await;
     assert_eq!(said.status.code(), Some(0), "{}", said.stderr);
     assert!(said.stdout.ends_with("The configuration is good.\n"), "{}", said.stdout);
-    for part in ["https://api.example.com", "Observed", "127.0.0.1:8080"] {
+    for part in ["https://api.example.com", "Observed", "127.0.0.1:8080", "127.0.0.1:9191"] {
         assert!(said.stdout.contains(part), "{part}: {}", said.stdout);
     }
     for secret in [key.as_str(), "hunter2", "operator-key-secret"] {
@@ -281,6 +317,7 @@ async fn the_help_is_the_manual_of_every_option() {
     }
     let common = [
         ("--listen", "STAGEDOOR_LISTEN"),
+        ("--platform-listen", "STAGEDOOR_PLATFORM_LISTEN"),
         ("--profile", "STAGEDOOR_PROFILE"),
         ("--language", "STAGEDOOR_LANGUAGE"),
         ("--no-quota", "STAGEDOOR_NO_QUOTA"),

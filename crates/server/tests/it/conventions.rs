@@ -1,7 +1,7 @@
 //! What holds for every endpoint (spec 1, 5, 7; decisions 1): the envelope, who may call, the order of checks, methods,
 //! request ids.
 
-use domain::{Language, Scope, ScopeSet};
+use domain::{Language, Scope};
 use testkit::{Connection, Request, Response, Setup, World, both};
 
 use crate::endpoints::{ENDPOINTS, Endpoint, Mode, session_key};
@@ -133,46 +133,6 @@ async fn with_both_modes_headers_the_endpoints_own_mode_decides() {
             for request in tries {
                 endpoint.prepare(&world, &stage).await;
                 world.send(request).await.content();
-            }
-        }
-    })
-    .await;
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_user_endpoint_needs_its_own_scope_and_no_other() {
-    both(Setup::default(), |world| async move {
-        let stage = Stage::set(&world).await;
-        let needed = |endpoint: &Endpoint| match endpoint.mode {
-            Mode::User(scope) => scope,
-            _ => None,
-        };
-        let mut scopes: Vec<_> = ENDPOINTS.iter().filter_map(needed).collect();
-        scopes.sort_by_key(|scope| *scope as u8);
-        scopes.dedup();
-        for scope in scopes {
-            let all_but: Vec<_> = ScopeSet::of_users().iter().filter(|other| *other != scope).collect();
-            for (name, held, works) in
-                [("own", vec![scope], true), ("others", all_but, false), ("none", vec![], false)]
-            {
-                let app = world.application(&format!("{name}-{}", scope as u8)).scopes(&held).create().await;
-                let tokens = world.sign_in(&app, &stage.streamer).await;
-                let (streamer, viewer) = (stage.streamer.clone(), stage.viewer.clone());
-                let cast = Stage { app, tokens, streamer, viewer, publisher: stage.publisher.clone() };
-                let (socket, key) = session_key(&world, &cast).await;
-                for endpoint in ENDPOINTS.iter().filter(|endpoint| needed(endpoint) == Some(scope)) {
-                    endpoint.prepare(&world, &cast).await;
-                    let answer = world.send(endpoint.good(&cast, &key)).await;
-                    if works {
-                        answer.content();
-                    } else {
-                        assert_eq!(answer.text(), r#"{"code":403,"message":"FORBIDDEN"}"#, "{endpoint:?}");
-                        assert_eq!(answer.status, 403);
-                    }
-                }
-                // What needs no scope works with none.
-                world.user_sessions(&cast.tokens.access, "").await.content();
-                socket.close().await;
             }
         }
     })

@@ -122,13 +122,10 @@ pub const ENDPOINTS: &[Endpoint] = &[
     endpoint("DELETE", RESTRICT_TEMPORARILY, "", Mode::User(Some(Scope::RestrictionWrite))),
     endpoint("PUT", "/platform/v1/organizations/{organizationId}", "", Mode::Operator),
     endpoint("PUT", "/platform/v1/applications/{clientId}", "", Mode::Operator),
-    Endpoint {
-        method: "POST",
-        path: "/platform/v1/applications/{clientId}/secrets",
-        query: "",
-        mode: Mode::Operator,
-        reads_body: false,
-    },
+    endpoint("GET", "/platform/v1/applications/{clientId}", "", Mode::Operator),
+    bodiless("POST", "/platform/v1/applications/{clientId}/secrets", "", Mode::Operator),
+    bodiless("POST", "/platform/v1/applications/{clientId}/restore", "", Mode::Operator),
+    bodiless("DELETE", "/platform/v1/consents/{clientId}/{channelId}", "", Mode::Operator),
     endpoint("PUT", "/platform/v1/channels/{channelId}", "", Mode::Operator),
     endpoint("PUT", MANAGER, "", Mode::Operator),
     bodiless("DELETE", MANAGER, "", Mode::Operator),
@@ -158,6 +155,8 @@ impl Endpoint {
     /// The path with ids in it.
     pub fn path(&self) -> String {
         self.path
+            // The viewer has consented to nothing, so withdrawing it takes nothing from the cast.
+            .replace("consents/{clientId}/{channelId}", "consents/bot/byeol")
             .replace("{channelId}", "haneul")
             .replace("{managerChannelId}", "byeol")
             .replace("{followerChannelId}", "byeol")
@@ -200,7 +199,7 @@ impl Endpoint {
             RESTRICT if self.reads_body => json!({ "targetChannelId": "gureum" }),
             RESTRICT_TEMPORARILY => json!({ "targetChannelId": "gureum", "chatChannelId": "chat-haneul" }),
             "/platform/v1/organizations/{organizationId}" => json!({ "organizationName": "게임즈" }),
-            "/platform/v1/applications/{clientId}" => json!({
+            "/platform/v1/applications/{clientId}" if self.reads_body => json!({
                 "name": "bot", "redirectUris": [stage.app.redirect_uri],
                 "scopes": domain::ScopeSet::of_users().iter().map(Scope::name).collect::<Vec<_>>(),
             }),

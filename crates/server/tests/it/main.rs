@@ -2,6 +2,7 @@
 //! everywhere is in `conventions`, `bad_input` and `quotas`; what the program promises is in `command_line`, `shutdown`
 //! and `durability`; what the source promises is in `tidy`.
 
+mod applications;
 mod authorization;
 mod bad_input;
 mod blind_messages;
@@ -13,6 +14,7 @@ mod chat_rules;
 mod chat_settings;
 mod chats;
 mod command_line;
+mod consents;
 mod conventions;
 mod corpus;
 mod drops;
@@ -29,6 +31,7 @@ mod process;
 mod profiles;
 mod quotas;
 mod restrictions;
+mod scopes;
 mod secrets;
 mod serving;
 mod sessions;

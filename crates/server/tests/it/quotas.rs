@@ -268,3 +268,36 @@ async fn an_application_makes_800_calls_a_minute_in_client_mode_and_as_many_for_
     })
     .await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_application_without_quotas_is_never_refused_and_is_told_that_all_is_left() {
+    both(enforced(), |world| async move {
+        let Stage { streamer, .. } = Stage::set(&world).await;
+        let free = world.application("free").with("quota", false).create().await;
+        let tokens = world.sign_in(&free, &streamer).await;
+        for _ in 0..70 {
+            for (answer, limit) in [
+                (world.send_chat(&tokens.access, "x").await, 20),
+                (world.user_session_url(&tokens.access).await, 30),
+                (world.client_session_url(&free).await, 30),
+                (world.revoke(&free, "unknown").await, 60),
+                (world.me(&tokens.access).await, 800),
+                (world.channels(&free, "channelIds=haneul").await, 800),
+            ] {
+                answer.content();
+                assert_eq!(standing(&answer), (limit, limit, 0));
+            }
+        }
+        // What it did counts for nobody else, and quotas hold again once they are switched on.
+        let app = world.application("bound").create().await;
+        let bound = world.sign_in(&app, &streamer).await;
+        assert_eq!(standing(&world.send_chat(&bound.access, "x").await), (20, 19, 2));
+        world.application("free").replace().await;
+        for left in (0..19).rev() {
+            assert_eq!(standing(&world.send_chat(&tokens.access, "x").await).1, left);
+        }
+        assert_one_too_many(&world.send_chat(&tokens.access, "x").await, 20, 2);
+        assert_one_too_many(&world.send_chat(&bound.access, "x").await, 20, 2);
+    })
+    .await;
+}

@@ -2,9 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod application_life;
 mod applications;
 mod bulk;
 mod chat_rules;
+mod consents;
 mod drops;
 mod happenings;
 mod housekeeping;

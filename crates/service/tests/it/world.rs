@@ -183,6 +183,7 @@ pub fn record(id: &str, scopes: ScopeSet) -> ApplicationRecord {
         redirect_uris: vec![RedirectUri::parse(REDIRECT).unwrap()],
         scopes,
         profile: None,
+        quota: true,
     }
 }
 

@@ -12,11 +12,14 @@ const PUT_ORGANIZATION: &str = "
         organization_name = excluded.organization_name, verified = excluded.verified";
 
 const PUT_APPLICATION: &str = "
-    INSERT INTO applications (client_id, name, organization_id, scopes, profile, created_at)
-    VALUES ($1, $2, $3, $4, $5, $6)
+    INSERT INTO applications (client_id, name, organization_id, scopes, profile, quota, created_at, last_used_at)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $7)
     ON CONFLICT (client_id) DO UPDATE SET
         name = excluded.name, organization_id = excluded.organization_id, scopes = excluded.scopes,
-        profile = excluded.profile";
+        profile = excluded.profile, quota = excluded.quota,
+        last_used_at = CASE WHEN applications.deleted_at IS NULL
+            THEN applications.last_used_at ELSE excluded.last_used_at END,
+        deleted_at = NULL, purging = FALSE";
 
 const DELETE_REDIRECT_URIS: &str = "DELETE FROM application_redirect_uris WHERE client_id = $1";
 
@@ -33,10 +36,13 @@ const INSERT_SECRET: &str =
 
 const SECRETS: &str = "SELECT secret_hash FROM application_secrets WHERE client_id = $1";
 
+const REDIRECT_URIS: &str =
+    "SELECT redirect_uri FROM application_redirect_uris WHERE client_id = $1 ORDER BY redirect_uri";
+
 const APPLICATION: &str = "
-    SELECT a.client_id, a.name, a.scopes, a.profile, o.organization_id, o.organization_name, o.verified
+    SELECT a.client_id, a.name, a.scopes, a.profile, a.quota, o.organization_id, o.organization_name, o.verified
     FROM applications a LEFT JOIN organizations o ON o.organization_id = a.organization_id
-    WHERE a.client_id = $1";
+    WHERE a.client_id = $1 AND a.deleted_at IS NULL";
 
 impl Tx {
     /// Makes or replaces an organization.
@@ -49,7 +55,8 @@ impl Tx {
         Ok(())
     }
 
-    /// Makes or replaces an application. `StoreError::ForeignKey` when its organization does not exist.
+    /// Makes or replaces an application. One that was deleted for want of use is back, as if it had been used now.
+    /// `StoreError::ForeignKey` when its organization does not exist.
     pub async fn put_application(
         &mut self,
         application: &Application,
@@ -63,6 +70,7 @@ impl Tx {
                 application.organization.as_ref().map(|o| &o.organization_id),
                 application.scopes.to_stored(),
                 application.profile.map(Profile::name),
+                application.quota,
                 now
             ],
         )
@@ -84,6 +92,11 @@ impl Tx {
     ) -> Result<(), StoreError> {
         self.execute(INSERT_REDIRECT_URI, params![client_id, uri.as_str()]).await?;
         Ok(())
+    }
+
+    /// The redirect addresses of an application.
+    pub async fn redirect_uris(&mut self, client_id: &ClientId) -> Result<Vec<String>, StoreError> {
+        self.query(REDIRECT_URIS, params![client_id]).await?.iter().map(|row| row.get(0)).collect()
     }
 
     /// Whether this very address is registered, byte for byte.
@@ -108,18 +121,19 @@ impl Tx {
         rows.iter().map(|row| Ok(SecretHash::stored(row.get(0)?))).collect()
     }
 
-    /// The application of that id.
+    /// The application of that id, unless it is deleted.
     pub async fn application(&mut self, client_id: &ClientId) -> Result<Option<Application>, StoreError> {
         self.query_opt(APPLICATION, params![client_id]).await?.as_ref().map(application).transpose()
     }
 }
 
-fn application(row: &Row) -> Result<Application, StoreError> {
-    let organization = match row.get::<Option<String>>(4)? {
+/// Out of the first eight columns.
+pub(super) fn application(row: &Row) -> Result<Application, StoreError> {
+    let organization = match row.get::<Option<String>>(5)? {
         Some(id) => Some(Organization {
             organization_id: OrganizationId::stored(id),
-            name: row.get(5)?,
-            verified: row.get(6)?,
+            name: row.get(6)?,
+            verified: row.get(7)?,
         }),
         None => None,
     };
@@ -129,5 +143,6 @@ fn application(row: &Row) -> Result<Application, StoreError> {
         organization,
         scopes: ScopeSet::from_stored(row.get(2)?),
         profile: row.get::<Option<&str>>(3)?.and_then(Profile::from_name),
+        quota: row.get(4)?,
     })
 }

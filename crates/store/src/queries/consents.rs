@@ -12,6 +12,12 @@ const PUT: &str = "
 const LOCK: &str = "
     UPDATE consents SET version = version + 1 WHERE client_id = $1 AND channel_id = $2 RETURNING scopes";
 
+const LOCK_LIVE: &str = "
+    UPDATE consents SET version = version + 1
+    WHERE client_id = $1 AND channel_id IN (SELECT channel_id FROM access_tokens WHERE client_id = $1)";
+
+const DELETE: &str = "DELETE FROM consents WHERE client_id = $1 AND channel_id = $2";
+
 const NARROW: &str = "
     UPDATE consents SET scopes = scopes & $2, version = version + 1 WHERE client_id = $1 AND scopes & $2 <> scopes";
 
@@ -37,6 +43,21 @@ impl Tx {
     ) -> Result<Option<ScopeSet>, StoreError> {
         let row = self.query_opt(LOCK, params![client_id, channel_id]).await?;
         row.map(|row| Ok(ScopeSet::from_stored(row.get(0)?))).transpose()
+    }
+
+    /// Locks the consents to an application that a token still stands on: without one, nothing can be subscribed to.
+    /// Gives how many there were.
+    pub async fn lock_live_consents(&mut self, client_id: &ClientId) -> Result<u64, StoreError> {
+        self.execute(LOCK_LIVE, params![client_id]).await
+    }
+
+    /// Deletes a consent, and with it its codes and tokens: `false` when there was none.
+    pub async fn delete_consent(
+        &mut self,
+        client_id: &ClientId,
+        channel_id: &ChannelId,
+    ) -> Result<bool, StoreError> {
+        Ok(self.execute(DELETE, params![client_id, channel_id]).await? > 0)
     }
 
     /// Takes out of every consent to an application what stands outside `scopes`, and locks those consents for the rest

@@ -2,6 +2,7 @@
 //!
 //! A method is one statement. What belongs together in one transaction is put together by the `service` crate.
 
+pub mod application_life;
 pub mod applications;
 pub mod broadcast_settings;
 pub mod browser_sessions;

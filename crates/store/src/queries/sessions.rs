@@ -10,7 +10,9 @@ const INSERT_URL: &str = "
     INSERT INTO session_urls (token_hash, client_id, channel_id, expires_at) VALUES ($1, $2, $3, $4)";
 
 const TAKE_URL: &str = "
-    DELETE FROM session_urls WHERE token_hash = $1 AND expires_at > $2 RETURNING client_id, channel_id";
+    DELETE FROM session_urls WHERE token_hash = $1 AND expires_at > $2 AND EXISTS (
+        SELECT 1 FROM applications a WHERE a.client_id = session_urls.client_id AND a.deleted_at IS NULL)
+    RETURNING client_id, channel_id";
 
 const LOCK_OWNER: &str = "
     INSERT INTO session_owners (counted_as, version) VALUES ($1, 1)
@@ -97,7 +99,8 @@ impl Tx {
         Ok(())
     }
 
-    /// Uses an address up and says for whom it was: `Some` for exactly one of any number of callers.
+    /// Uses an address up and says for whom it was: `Some` for exactly one of any number of callers, and for none while
+    /// the application is deleted.
     pub async fn take_session_url(
         &mut self,
         token: &SecretHash,

@@ -25,14 +25,15 @@ const INSERT_REFRESH_TOKEN: &str = "
     INSERT INTO refresh_tokens (token_hash, family, client_id, channel_id, expires_at) VALUES ($1, $2, $3, $4, $5)";
 
 const CALLER: &str = "
-    SELECT t.client_id, t.channel_id, t.family, c.scopes, a.scopes, a.profile
+    SELECT t.client_id, t.channel_id, t.family, c.scopes, a.scopes, a.profile, a.quota
     FROM access_tokens t
     JOIN consents c ON c.client_id = t.client_id AND c.channel_id = t.channel_id
     JOIN applications a ON a.client_id = t.client_id
-    WHERE t.token_hash = $1 AND t.expires_at > $2";
+    WHERE t.token_hash = $1 AND t.expires_at > $2 AND a.deleted_at IS NULL";
 
 const FAMILY_LIVES: &str = "
-    SELECT 1 FROM access_tokens WHERE client_id = $1 AND channel_id = $2 AND family = $3 LIMIT 1";
+    SELECT 1 FROM access_tokens t JOIN applications a ON a.client_id = t.client_id
+    WHERE t.client_id = $1 AND t.channel_id = $2 AND t.family = $3 AND a.deleted_at IS NULL LIMIT 1";
 
 const FIND_REFRESH_TOKEN: &str = "
     SELECT family, client_id, channel_id, expires_at, used_at FROM refresh_tokens WHERE token_hash = $1";
@@ -53,6 +54,10 @@ const DELETE_ACCESS_TOKENS: &str = "
 
 const DELETE_REFRESH_TOKENS: &str = "
     DELETE FROM refresh_tokens WHERE client_id = $1 AND channel_id = $2 AND (CAST($3 AS TEXT) IS NULL OR family = $3)";
+
+/// One that was used stays: should it come back, that is a theft.
+const DELETE_UNUSED_CODES: &str = "
+    DELETE FROM authorization_codes WHERE client_id = $1 AND channel_id = $2 AND used_at IS NULL";
 
 /// A code about to be handed out.
 pub struct NewCode<'a> {
@@ -161,6 +166,7 @@ impl Tx {
                 family: TokenFamily(row.get(2)?),
                 scopes: consented.and(chosen),
                 profile: row.get::<Option<&str>>(5)?.and_then(Profile::from_name),
+                quota: row.get(6)?,
             })
         })
         .transpose()
@@ -195,6 +201,15 @@ impl Tx {
         rows.first()
             .map(|row| Ok((ClientId::stored(row.get(0)?), ChannelId::stored(row.get(1)?))))
             .transpose()
+    }
+
+    /// Deletes the codes of a client and a user that have bought nothing yet.
+    pub async fn delete_unused_codes(
+        &mut self,
+        client_id: &ClientId,
+        channel_id: &ChannelId,
+    ) -> Result<u64, StoreError> {
+        self.execute(DELETE_UNUSED_CODES, params![client_id, channel_id]).await
     }
 
     /// Deletes the tokens of a client and a user: all of them, or those of one family.

@@ -145,6 +145,7 @@ async fn a_caller_may_what_was_consented_to_and_is_still_asked_for() {
                 channel_id: channel("a"),
                 scopes: scopes(),
                 profile: None,
+                quota: true,
                 family: family("f"),
             };
             assert_eq!(caller, expected);
@@ -197,6 +198,7 @@ async fn tokens_are_deleted_by_client_and_user_and_within_them_by_family() {
                         channel_id: channel(user),
                         scopes: ScopeSet::EMPTY,
                         profile: None,
+                        quota: true,
                         family: family(in_family),
                     };
                     assert_eq!(tx.family_lives(&caller).await?, lives, "{name}");
@@ -271,6 +273,49 @@ async fn an_idempotency_key_belongs_to_the_first_request_of_its_operation() {
                     "{operation} {key}"
                 );
             }
+            Ok(())
+        })
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn codes_that_bought_nothing_end_with_the_tokens_of_their_user() {
+    in_seeded(|tx| {
+        Box::pin(async move {
+            insert_code(tx, "used").await?;
+            insert_code(tx, "unused").await?;
+            assert!(tx.use_code(&hash("used"), at(2)).await?);
+            assert_eq!(tx.delete_unused_codes(&client("app"), &channel("b")).await?, 0);
+            assert_eq!(tx.delete_unused_codes(&client("other"), &channel("a")).await?, 0);
+            assert_eq!(tx.delete_unused_codes(&client("app"), &channel("a")).await?, 1);
+            assert!(tx.code(&hash("unused")).await?.is_none());
+            assert!(tx.code(&hash("used")).await?.is_some(), "so that its theft shows");
+            Ok(())
+        })
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_consent_takes_its_codes_and_tokens_along() {
+    in_seeded(|tx| {
+        Box::pin(async move {
+            insert_code(tx, "code").await?;
+            insert_pair(tx, "one", ("app", "a", "f")).await?;
+            insert_pair(tx, "two", ("app", "b", "g")).await?;
+            assert_eq!(tx.lock_live_consents(&client("app")).await?, 2, "the third has no token");
+            assert_eq!(tx.lock_live_consents(&client("other")).await?, 0);
+            assert!(!tx.delete_consent(&client("nobody"), &channel("a")).await?);
+            assert!(tx.delete_consent(&client("app"), &channel("a")).await?);
+            assert!(!tx.delete_consent(&client("app"), &channel("a")).await?);
+            assert_eq!(tx.lock_consent(&client("app"), &channel("a")).await?, None);
+            assert!(tx.code(&hash("code")).await?.is_none());
+            for kind in ["access", "refresh"] {
+                assert!(tx.token_holder(&hash(&format!("{kind} one"))).await?.is_none());
+                assert!(tx.token_holder(&hash(&format!("{kind} two"))).await?.is_some());
+            }
+            assert!(tx.lock_consent(&client("other"), &channel("a")).await?.is_some());
             Ok(())
         })
     })

@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
+mod application_life;
 mod chat;
 mod credentials;
 mod drops;
@@ -137,6 +138,7 @@ fn application(id: &str) -> Application {
         organization: None,
         scopes: scopes(),
         profile: None,
+        quota: true,
     }
 }
 

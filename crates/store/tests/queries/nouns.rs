@@ -30,9 +30,11 @@ async fn an_application_comes_back_as_it_was_put_last() {
             full.organization = Some(organization("org", false));
             full.scopes = [Scope::Drops, Scope::UserRead].into_iter().collect();
             full.profile = OBSERVED;
+            full.quota = false;
             tx.put_application(&full, at(2)).await?;
             let found = tx.application(&client("app")).await?.unwrap();
             assert_eq!((&found.name, found.scopes, found.profile), (&full.name, full.scopes, OBSERVED));
+            assert!(bare.quota && !found.quota);
             let owner = found.organization.unwrap();
             assert_eq!(
                 (owner.name.as_str(), owner.verified),
@@ -65,6 +67,8 @@ async fn redirect_addresses_are_known_byte_for_byte() {
             ] {
                 assert_eq!(tx.has_redirect_uri(&client(owner), text).await?, known, "{owner} {text}");
             }
+            assert_eq!(tx.redirect_uris(&client("app")).await?, [uri.as_str()]);
+            assert!(tx.redirect_uris(&client("other")).await?.is_empty());
             tx.delete_redirect_uris(&client("other")).await?;
             assert!(tx.has_redirect_uri(&client("app"), uri.as_str()).await?);
             tx.delete_redirect_uris(&client("app")).await?;

@@ -115,6 +115,7 @@ async fn subscribe(tx: &mut Tx, key: &str, event: EventType, user: &str, ms: i64
         channel_id: channel(user),
         scopes: ScopeSet::EMPTY,
         profile: None,
+        quota: true,
         family: family("f"),
     };
     tx.put_subscription(&session(key), event, &caller, at(ms)).await

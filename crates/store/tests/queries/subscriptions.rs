@@ -28,6 +28,7 @@ async fn subscribe(
         channel_id: channel(user),
         scopes: ScopeSet::EMPTY,
         profile: None,
+        quota: true,
         family: family(of),
     };
     tx.put_subscription(&session(key), event, &caller, at(1)).await

@@ -117,7 +117,7 @@ async fn prove(
     quota::check_failures(web, charged, peer)?;
     let proven = web.service().authenticate_client(&body.client_id, &body.client_secret).await;
     let application = proven.map_err(|error| counted(web, charged, peer, error))?;
-    quota::charge_token(web, charged, application.client_id.as_str())?;
+    quota::charge_token(web, charged, &application)?;
     Ok(application)
 }
 

@@ -5,6 +5,7 @@ use domain::application::{Organization, RedirectUri};
 use domain::scope::{Scope, ScopeSet};
 use domain::{ClientId, Invalid, OrganizationId, Profile, Rule};
 use serde::Serialize;
+use service::application_life::{ApplicationSheet, Notice};
 use service::applications::ApplicationRecord;
 
 use crate::Web;
@@ -49,6 +50,7 @@ pub struct PutApplication {
     scopes: ScopeSet,
     organization_id: Option<OrganizationId>,
     profile: Option<Profile>,
+    quota: bool,
 }
 
 impl Body for PutApplication {
@@ -69,6 +71,7 @@ impl Body for PutApplication {
                 .map(|id| OrganizationId::parse("organizationId", &id))
                 .transpose()?,
             profile: fields.optional_text("profile")?.map(profile).transpose()?,
+            quota: fields.optional_flag("quota")?.unwrap_or(true),
         })
     }
 }
@@ -83,7 +86,8 @@ pub struct MadeSecret {
     client_secret: Option<String>,
 }
 
-/// `PUT /platform/v1/applications/{clientId}`: makes or replaces an application; `clientSecret` comes back when it is new.
+/// `PUT /platform/v1/applications/{clientId}`: makes, replaces or restores an application; `clientSecret` comes back when
+/// it is new.
 pub async fn put(
     _: Operator,
     State(web): State<Web>,
@@ -91,7 +95,7 @@ pub async fn put(
     Json(body): Json<PutApplication>,
 ) -> Answer<MadeSecret> {
     let client_id = ClientId::parse("clientId", &id)?;
-    let PutApplication { name, redirect_uris, scopes, organization_id, profile } = body;
+    let PutApplication { name, redirect_uris, scopes, organization_id, profile, quota } = body;
     let record = ApplicationRecord {
         client_id: client_id.clone(),
         name,
@@ -99,6 +103,7 @@ pub async fn put(
         redirect_uris,
         scopes,
         profile,
+        quota,
     };
     let secret = web.service().put_application(record).await?;
     Ok(Success(MadeSecret { client_id, client_secret: secret.map(|secret| secret.expose().to_owned()) }))
@@ -109,4 +114,66 @@ pub async fn add_secret(_: Operator, State(web): State<Web>, PathId(id): PathId)
     let client_id = ClientId::parse("clientId", &id)?;
     let secret = web.service().add_secret(&client_id).await?;
     Ok(Success(MadeSecret { client_id, client_secret: Some(secret.expose().to_owned()) }))
+}
+
+/// An application as its operator sees it. It has secrets, but nobody knows them any more.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ApplicationAnswer {
+    client_id: ClientId,
+    name: String,
+    redirect_uris: Vec<String>,
+    scopes: Vec<&'static str>,
+    organization_id: Option<OrganizationId>,
+    /// `null` where it follows the service's.
+    profile: Option<&'static str>,
+    quota: bool,
+    created_date: String,
+    /// May stay an hour behind while the application is used.
+    last_used_date: String,
+    deleted_date: Option<String>,
+    notices: Vec<NoticeAnswer>,
+}
+
+/// A warning that an application was given for want of use.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NoticeAnswer {
+    kind: String,
+    created_date: String,
+}
+
+impl From<ApplicationSheet> for ApplicationAnswer {
+    fn from(ApplicationSheet { life, redirect_uris }: ApplicationSheet) -> Self {
+        let notice =
+            |Notice { kind, given_at }: Notice| NoticeAnswer { kind, created_date: given_at.rfc3339() };
+        let application = life.application;
+        Self {
+            client_id: application.client_id,
+            name: application.name,
+            redirect_uris,
+            scopes: application.scopes.iter().map(Scope::name).collect(),
+            organization_id: application.organization.map(|organization| organization.organization_id),
+            profile: application.profile.map(Profile::name),
+            quota: application.quota,
+            created_date: life.created_at.rfc3339(),
+            last_used_date: life.last_used_at.rfc3339(),
+            deleted_date: life.deleted_at.map(domain::Timestamp::rfc3339),
+            notices: life.notices.into_iter().map(notice).collect(),
+        }
+    }
+}
+
+/// `GET /platform/v1/applications/{clientId}`: all that is registered of it but its secrets, also while it is deleted and
+/// can be restored.
+pub async fn show(_: Operator, State(web): State<Web>, PathId(id): PathId) -> Answer<ApplicationAnswer> {
+    let client_id = ClientId::parse("clientId", &id)?;
+    Ok(Success(web.service().application_sheet(&client_id).await?.into()))
+}
+
+/// `POST /platform/v1/applications/{clientId}/restore`: brings back one that was deleted for want of use.
+pub async fn restore(_: Operator, State(web): State<Web>, PathId(id): PathId) -> Answer<()> {
+    let client_id = ClientId::parse("clientId", &id)?;
+    web.service().restore_application(&client_id).await?;
+    Ok(NOTHING)
 }

@@ -4,6 +4,7 @@
 pub mod applications;
 pub mod categories;
 pub mod channels;
+pub mod consents;
 pub mod drops;
 pub mod events;
 pub mod happenings;

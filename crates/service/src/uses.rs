@@ -1,0 +1,148 @@
+//! When applications were last used, counted where it costs nothing: in memory, and written down behind the calls.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{PoisonError, RwLock};
+
+use domain::limits::USE_WRITTEN_EVERY_MS;
+use domain::{ClientId, Timestamp};
+
+/// Applications whose use is remembered at once, over the last hour: some 20 MiB. Further ones are counted when there
+/// is room again, which for 90 days is soon enough.
+const APPLICATIONS_MAX: usize = 100_000;
+
+/// What this node knows of the use of applications. Those that were used within the last hour are in it.
+#[derive(Debug, Default)]
+pub(crate) struct Uses(RwLock<HashMap<ClientId, LastUse>>);
+
+#[derive(Debug)]
+struct LastUse {
+    at: AtomicI64,
+    /// The use that was written down last, if one was.
+    written: Option<i64>,
+}
+
+impl LastUse {
+    fn at(&self) -> i64 {
+        self.at.load(Ordering::Relaxed)
+    }
+
+    /// The first use is written down soon, those that follow once an hour; the very last one too, an hour on.
+    fn is_due(&self, now: i64) -> bool {
+        match self.written {
+            None => true,
+            Some(written) => self.at() > written && now - written >= USE_WRITTEN_EVERY_MS,
+        }
+    }
+
+    fn is_pending(&self) -> bool {
+        self.written.is_none_or(|written| self.at() > written)
+    }
+}
+
+impl Uses {
+    /// Remembers a use. After the first one of an hour this is a shared lock and one store.
+    pub(crate) fn note(&self, client_id: &ClientId, now: Timestamp) {
+        let now = now.as_millis();
+        if let Some(last) = self.0.read().unwrap_or_else(PoisonError::into_inner).get(client_id) {
+            last.at.fetch_max(now, Ordering::Relaxed);
+            return;
+        }
+        let mut uses = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        if uses.len() < APPLICATIONS_MAX || uses.contains_key(client_id) {
+            let last =
+                uses.entry(client_id.clone()).or_insert(LastUse { at: AtomicI64::new(now), written: None });
+            last.at.fetch_max(now, Ordering::Relaxed);
+        }
+    }
+
+    /// What is to be written down at `now`, in the order of the ids: every use that is not, or only what is due.
+    pub(crate) fn to_write(&self, now: Timestamp, every: bool) -> Vec<(ClientId, Timestamp)> {
+        let uses = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let mut found: Vec<_> = uses
+            .iter()
+            .filter(|(_, last)| if every { last.is_pending() } else { last.is_due(now.as_millis()) })
+            .map(|(client_id, last)| (client_id.clone(), Timestamp::from_millis(last.at())))
+            .collect();
+        found.sort_unstable_by(|(one, _), (other, _)| one.as_str().cmp(other.as_str()));
+        found
+    }
+
+    /// Notes that these were written down.
+    pub(crate) fn written(&self, uses: &[(ClientId, Timestamp)]) {
+        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        for (client_id, at) in uses {
+            if let Some(last) = known.get_mut(client_id) {
+                last.written = last.written.max(Some(at.as_millis()));
+            }
+        }
+    }
+
+    /// Forgets those that were not used within the last hour and are written down.
+    pub(crate) fn forget_idle(&self, now: Timestamp) {
+        let idle_since = now.as_millis() - USE_WRITTEN_EVERY_MS;
+        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        known.retain(|_, last| last.is_pending() || last.at() > idle_since);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn client(id: &str) -> ClientId {
+        ClientId::stored(id.to_owned())
+    }
+
+    fn at(ms: i64) -> Timestamp {
+        Timestamp::from_millis(ms)
+    }
+
+    #[test]
+    fn the_first_use_is_due_at_once_and_the_last_one_an_hour_later() {
+        let uses = Uses::default();
+        let due =
+            |now| uses.to_write(at(now), false).into_iter().map(|(_, at)| at.as_millis()).collect::<Vec<_>>();
+        uses.note(&client("a"), at(0));
+        assert_eq!(due(0), [0]);
+        assert_eq!(due(60_000), [0], "until it is written");
+        uses.written(&[(client("a"), at(0))]);
+        assert!(due(60_000).is_empty());
+        uses.note(&client("a"), at(70_000));
+        uses.note(&client("a"), at(65_000));
+        assert!(due(USE_WRITTEN_EVERY_MS - 1).is_empty());
+        assert_eq!(uses.to_write(at(70_000), true), [(client("a"), at(70_000))]);
+        assert_eq!(due(USE_WRITTEN_EVERY_MS), [70_000]);
+        uses.written(&[(client("a"), at(70_000))]);
+        assert!(due(i64::MAX).is_empty());
+    }
+
+    #[test]
+    fn only_what_is_idle_and_written_is_forgotten() {
+        let uses = Uses::default();
+        for id in ["pending", "written"] {
+            uses.note(&client(id), at(0));
+        }
+        uses.written(&[(client("written"), at(0))]);
+        let known = || uses.0.read().expect("not poisoned").len();
+        uses.forget_idle(at(USE_WRITTEN_EVERY_MS - 1));
+        assert_eq!(known(), 2);
+        uses.forget_idle(at(USE_WRITTEN_EVERY_MS));
+        assert_eq!(known(), 1);
+        assert_eq!(uses.to_write(at(0), true)[0].0, client("pending"));
+    }
+
+    #[test]
+    fn made_up_applications_cannot_grow_the_map() {
+        let uses = Uses::default();
+        for n in 0..APPLICATIONS_MAX + 10 {
+            uses.note(&client(&n.to_string()), at(0));
+        }
+        assert_eq!(uses.0.read().expect("not poisoned").len(), APPLICATIONS_MAX);
+        uses.note(&client("0"), at(5));
+        assert_eq!(
+            uses.to_write(at(5), true).iter().find(|(id, _)| *id == client("0")).expect("there").1,
+            at(5)
+        );
+    }
+}

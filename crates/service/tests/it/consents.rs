@@ -1,0 +1,156 @@
+//! Consents that are taken back, and what must not outlive them.
+
+use domain::session::{ChangeKind, EventType};
+use domain::{ChannelId, ClientId, Refusal};
+
+use crate::world::{World, at_once, both, changes_among, client_owner, heard, refused, user_owner};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_withdrawn_consent_takes_tokens_codes_and_subscriptions_along() {
+    both(|world| async move {
+        let (app, other) = (world.application("app").await, world.application("other").await);
+        let (user, neighbour) = (world.user("user").await, world.user("neighbour").await);
+        let tokens = world.tokens(&app, &user).await;
+        let caller = world.service.authenticate_user(tokens.access.expose()).await.unwrap();
+        let (theirs, elsewhere) = (world.tokens(&app, &neighbour).await, world.tokens(&other, &user).await);
+        let code = world.code(&app, &user).await;
+        let shared = world.connect(&client_owner(&app)).await;
+        let neighbours = world.service.authenticate_user(theirs.access.expose()).await.unwrap();
+        for (caller, event) in
+            [(&caller, EventType::Chat), (&caller, EventType::Donation), (&neighbours, EventType::Chat)]
+        {
+            world.service.subscribe(caller, &shared, event).await.unwrap();
+        }
+        let mut bus = world.service.subscribe_to_bus();
+        world.service.withdraw_consent(&app.client_id, &user).await.unwrap();
+
+        assert!(!world.lives(&tokens).await);
+        assert!(world.lives(&theirs).await && world.lives(&elsewhere).await);
+        let refreshed = world.service.refresh(&app, tokens.refresh.expose()).await;
+        assert_eq!(refused(refreshed), Refusal::InvalidToken);
+        let exchanged = world.service.exchange_code(&app, code.expose(), crate::world::STATE).await;
+        assert_eq!(refused(exchanged), Refusal::BadCode);
+        let subscribed = world.service.subscribe(&caller, &shared, EventType::Chat).await;
+        assert_eq!(refused(subscribed), Refusal::InvalidToken);
+        let told: Vec<_> = changes_among(&heard(&mut bus).await).into_iter().map(|(.., kind)| kind).collect();
+        assert_eq!(told, [ChangeKind::Revoked, ChangeKind::Revoked]);
+        let left = &world.listed(&client_owner(&app)).await[0].subscribed_events;
+        assert_eq!(left.iter().map(|event| event.channel_id.clone()).collect::<Vec<_>>(), [neighbour]);
+        assert_eq!(world.count("SELECT COUNT(*) FROM consents").await, 2);
+
+        // Again there is nothing to do, and a new consent is a new beginning.
+        world.service.withdraw_consent(&app.client_id, &user).await.unwrap();
+        assert!(heard(&mut bus).await.is_empty());
+        let again = world.tokens(&app, &user).await;
+        assert!(world.lives(&again).await && !world.lives(&tokens).await);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_a_consent_between_an_application_and_a_channel_can_be_withdrawn() {
+    both(|world| async move {
+        let (app, user) = (world.application("app").await, world.user("user").await);
+        let (nobody, no_client) = (ChannelId::stored("nobody".into()), ClientId::stored("nobody".into()));
+        for (client_id, channel_id) in [(&app.client_id, &nobody), (&no_client, &user), (&no_client, &nobody)]
+        {
+            let outcome = world.service.withdraw_consent(client_id, channel_id).await;
+            assert_eq!(refused(outcome), Refusal::NotFound);
+        }
+        assert_eq!(world.service.withdraw_consent(&app.client_id, &user).await, Ok(()));
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_user_can_take_back_what_a_deleted_application_would_be_restored_with() {
+    both(|world| async move {
+        let (app, user) = (world.application("app").await, world.user("user").await);
+        world.tokens(&app, &user).await;
+        world.advance_ms(domain::limits::UNUSED_APPLICATION_MS as u64);
+        assert_eq!(world.service.look_at_unused_applications().await.unwrap().deleted.len(), 1);
+        world.service.withdraw_consent(&app.client_id, &user).await.unwrap();
+        assert_eq!(world.count("SELECT COUNT(*) FROM consents").await, 0);
+        world.advance_ms(domain::limits::APPLICATION_RESTORABLE_MS as u64);
+        let gone = world.service.withdraw_consent(&app.client_id, &user).await;
+        assert_eq!(refused(gone), Refusal::NotFound);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_revoked_token_takes_unused_codes_of_its_user_along() {
+    both(|world| async move {
+        let (app, user) = (world.application("app").await, world.user("user").await);
+        let neighbour = world.user("neighbour").await;
+        let tokens = world.tokens(&app, &user).await;
+        let (code, theirs) = (world.code(&app, &user).await, world.code(&app, &neighbour).await);
+        world.service.revoke(&app, tokens.refresh.expose()).await.unwrap();
+        let exchange = async |code: &domain::secret::AuthCode| {
+            world.service.exchange_code(&app, code.expose(), crate::world::STATE).await
+        };
+        assert_eq!(refused(exchange(&code).await), Refusal::BadCode);
+        assert!(exchange(&theirs).await.is_ok());
+        let later = world.code(&app, &user).await;
+        assert!(exchange(&later).await.is_ok());
+    })
+    .await;
+}
+
+/// One round: a user with tokens, an unused code and a session, who takes the consent back while all of it is used.
+async fn race(world: World, n: usize) -> Result<(), service::Error> {
+    let app = world.application("app").await;
+    let user = world.user(&format!("user-{n}")).await;
+    let tokens = world.tokens(&app, &user).await;
+    let caller = world.service.authenticate_user(tokens.access.expose()).await?;
+    let code = world.code(&app, &user).await;
+    let session = world.connect(&user_owner(&app, &user)).await;
+
+    let (one, two, three) = (world.clone(), world.clone(), world.clone());
+    let (app_one, app_two, refresh) = (app.clone(), app.clone(), tokens.refresh.clone());
+    let key = session.clone();
+    let refreshing = tokio::spawn(async move { one.service.refresh(&app_one, refresh.expose()).await });
+    let exchanging =
+        tokio::spawn(
+            async move { two.service.exchange_code(&app_two, code.expose(), crate::world::STATE).await },
+        );
+    let subscribing =
+        tokio::spawn(async move { three.service.subscribe(&caller, &key, EventType::Chat).await });
+    world.service.withdraw_consent(&app.client_id, &user).await?;
+
+    for (bought, refusal) in [(refreshing.await, Refusal::InvalidToken), (exchanging.await, Refusal::BadCode)]
+    {
+        match bought.unwrap() {
+            Ok(tokens) => assert!(!world.lives(&tokens).await),
+            Err(error) => assert_eq!(crate::world::refusal(error), refusal),
+        }
+    }
+    let kinds: Vec<_> = world.changes(&session).await.into_iter().map(|(kind, ..)| kind).collect();
+    match subscribing.await.unwrap() {
+        Ok(()) => assert_eq!(kinds, [ChangeKind::Subscribed, ChangeKind::Revoked]),
+        Err(error) => {
+            assert_eq!(crate::world::refusal(error), Refusal::InvalidToken);
+            assert!(kinds.is_empty());
+        }
+    }
+    assert!(world.listed(&user_owner(&app, &user)).await[0].subscribed_events.is_empty());
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn nothing_outlives_a_withdrawal_that_raced_with_it() {
+    both(|world| async move {
+        let rounds = at_once((0..40).map(|n| race(world.clone(), n))).await;
+        assert!(rounds.iter().all(Result::is_ok), "{rounds:?}");
+        for sql in [
+            "SELECT COUNT(*) FROM consents",
+            "SELECT COUNT(*) FROM access_tokens",
+            "SELECT COUNT(*) FROM refresh_tokens",
+            "SELECT COUNT(*) FROM authorization_codes",
+            "SELECT COUNT(*) FROM session_subscriptions",
+        ] {
+            assert_eq!(world.count(sql).await, 0, "{sql}");
+        }
+    })
+    .await;
+}

@@ -1,0 +1,239 @@
+//! The life of applications: used, warned for want of use, deleted, restored, gone (spec 1.1, 8; decisions 5). Each step
+//! is one statement that says its own condition, so that any number of nodes may take it at once.
+
+use domain::application::Application;
+use domain::{ClientId, Timestamp};
+
+use super::applications::application;
+use crate::{StoreError, Tx, params};
+
+/// Applications that one statement here may concern, so that it shares a commit with the work that users wait for.
+pub const LIFE_ROWS_MAX: i64 = 500;
+
+/// A use that was still on its way here when the application was deleted brings it back: it was used in time.
+const NOTE_USE: &str = "
+    UPDATE applications SET last_used_at = $2, deleted_at = NULL
+    WHERE client_id = $1 AND last_used_at < $2 AND purging = FALSE";
+
+/// Subscriptions are not counted event by event: a session that holds one was a use until it ended. Sessions are kept for
+/// as long after their end as an application may go unused, so none is missed.
+const NOTE_SUBSCRIBED: &str = "
+    UPDATE applications SET last_used_at = (
+        SELECT MAX(COALESCE(c.disconnected_at, $1)) FROM sessions c WHERE c.client_id = applications.client_id
+        AND EXISTS (SELECT 1 FROM session_subscriptions s WHERE s.session_key = c.session_key))
+    WHERE deleted_at IS NULL AND last_used_at <= $2 AND EXISTS (
+        SELECT 1 FROM sessions c WHERE c.client_id = applications.client_id
+        AND (c.disconnected_at IS NULL OR c.disconnected_at > applications.last_used_at)
+        AND EXISTS (SELECT 1 FROM session_subscriptions s WHERE s.session_key = c.session_key))";
+
+/// A notice that was given before its time, as the last use tells now, is one of an idle time that is over.
+const FORGET_NOTICES: &str = "
+    DELETE FROM application_notices WHERE kind = $1 AND EXISTS (
+        SELECT 1 FROM applications a WHERE a.client_id = application_notices.client_id
+        AND a.last_used_at > application_notices.created_at - CAST($2 AS BIGINT))";
+
+const GIVE_NOTICES: &str = "
+    INSERT INTO application_notices (client_id, kind, created_at)
+    SELECT a.client_id, CAST($1 AS TEXT), CAST($2 AS BIGINT) FROM applications a
+    WHERE a.deleted_at IS NULL AND a.last_used_at <= $3 AND NOT EXISTS (
+        SELECT 1 FROM application_notices n WHERE n.client_id = a.client_id AND n.kind = $1)
+    ORDER BY a.client_id LIMIT $4
+    ON CONFLICT (client_id, kind) DO NOTHING
+    RETURNING client_id";
+
+const DELETE_UNUSED: &str = "
+    UPDATE applications SET deleted_at = $1
+    WHERE deleted_at IS NULL AND last_used_at <= $2 AND client_id = (
+        SELECT client_id FROM applications WHERE deleted_at IS NULL AND last_used_at <= $2
+        ORDER BY client_id LIMIT 1)
+    RETURNING client_id";
+
+const RESTORE: &str = "
+    UPDATE applications SET deleted_at = NULL, last_used_at = $2
+    WHERE client_id = $1 AND purging = FALSE AND (deleted_at IS NULL OR deleted_at > $3)";
+
+const FORGET_GONE: &str =
+    "DELETE FROM applications WHERE client_id = $1 AND (purging = TRUE OR deleted_at <= $2)";
+
+const CONDEMN: &str = "
+    UPDATE applications SET purging = TRUE WHERE deleted_at <= $1 AND purging = FALSE";
+
+const LIFE: &str = "
+    SELECT a.client_id, a.name, a.scopes, a.profile, a.quota, o.organization_id, o.organization_name, o.verified,
+        a.created_at, a.last_used_at, a.deleted_at
+    FROM applications a LEFT JOIN organizations o ON o.organization_id = a.organization_id
+    WHERE a.client_id = $1 AND a.purging = FALSE AND (a.deleted_at IS NULL OR a.deleted_at > $2)";
+
+const NOTICES: &str = "
+    SELECT n.kind, n.created_at FROM application_notices n JOIN applications a ON a.client_id = n.client_id
+    WHERE n.client_id = $1 AND n.created_at > a.last_used_at ORDER BY n.created_at, n.kind";
+
+/// Rows of one kind that belong to applications that are going: `$1` is the most rows.
+macro_rules! purge_sql {
+    ($table:literal, $key:literal) => {
+        concat!(
+            "DELETE FROM ",
+            $table,
+            " WHERE ",
+            $key,
+            " IN (SELECT ",
+            $key,
+            " FROM ",
+            $table,
+            " WHERE client_id IN (SELECT client_id FROM applications WHERE deleted_at IS NOT NULL AND purging = TRUE)",
+            " LIMIT $1)"
+        )
+    };
+}
+
+const PURGE_CONSENTS: &str = "
+    DELETE FROM consents WHERE (client_id, channel_id) IN (
+        SELECT client_id, channel_id FROM consents
+        WHERE client_id IN (SELECT client_id FROM applications WHERE deleted_at IS NOT NULL AND purging = TRUE)
+        LIMIT $1)";
+
+/// What hangs on an application in any number goes before it, so that no statement has to take more than a load along.
+const PURGE: [&str; 6] = [
+    purge_sql!("access_tokens", "token_hash"),
+    purge_sql!("refresh_tokens", "token_hash"),
+    purge_sql!("authorization_codes", "code_hash"),
+    PURGE_CONSENTS,
+    purge_sql!("session_urls", "token_hash"),
+    purge_sql!("sessions", "session_key"),
+];
+
+const PURGE_APPLICATIONS: &str = "
+    DELETE FROM applications WHERE deleted_at IS NOT NULL AND purging = TRUE
+    AND NOT EXISTS (SELECT 1 FROM consents c WHERE c.client_id = applications.client_id)
+    AND NOT EXISTS (SELECT 1 FROM session_urls u WHERE u.client_id = applications.client_id)
+    AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.client_id = applications.client_id)";
+
+/// A warning that an application was given for want of use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    /// Which one.
+    pub kind: String,
+    /// When it was given.
+    pub given_at: Timestamp,
+}
+
+/// An application with its times.
+#[derive(Clone, Debug)]
+pub struct ApplicationLife {
+    /// What it is.
+    pub application: Application,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it was last used, as far as that was written down.
+    pub last_used_at: Timestamp,
+    /// When it was deleted for want of use.
+    pub deleted_at: Option<Timestamp>,
+    /// The warnings of its present idle time, oldest first.
+    pub notices: Vec<Notice>,
+}
+
+impl Tx {
+    /// Writes down that an application was used: `true` when that was news.
+    pub async fn note_application_use(
+        &mut self,
+        client_id: &ClientId,
+        used_at: Timestamp,
+    ) -> Result<bool, StoreError> {
+        Ok(self.execute(NOTE_USE, params![client_id, used_at]).await? > 0)
+    }
+
+    /// Writes down the use that lies in holding subscriptions, for the applications that were last used at `idle_since`
+    /// or before. Gives how many that were.
+    pub async fn note_subscribed_applications(
+        &mut self,
+        now: Timestamp,
+        idle_since: Timestamp,
+    ) -> Result<u64, StoreError> {
+        self.execute(NOTE_SUBSCRIBED, params![now, idle_since]).await
+    }
+
+    /// Forgets the notices of a kind, given after `idle_ms` without use, whose application was used again. Gives how
+    /// many.
+    pub async fn forget_application_notices(&mut self, kind: &str, idle_ms: i64) -> Result<u64, StoreError> {
+        self.execute(FORGET_NOTICES, params![kind, idle_ms]).await
+    }
+
+    /// Gives the notice of a kind to up to [`LIFE_ROWS_MAX`] applications that were last used at `idle_since` or before
+    /// and have not had it. Gives which.
+    pub async fn give_application_notices(
+        &mut self,
+        kind: &str,
+        now: Timestamp,
+        idle_since: Timestamp,
+    ) -> Result<Vec<ClientId>, StoreError> {
+        let rows = self.query(GIVE_NOTICES, params![kind, now, idle_since, LIFE_ROWS_MAX]).await?;
+        rows.iter().map(|row| Ok(ClientId::stored(row.get(0)?))).collect()
+    }
+
+    /// Deletes one application that was last used at `idle_since` or before, so that it can be restored; `None` when
+    /// there is none left, or another node has just taken it.
+    pub async fn delete_unused_application(
+        &mut self,
+        now: Timestamp,
+        idle_since: Timestamp,
+    ) -> Result<Option<ClientId>, StoreError> {
+        let row = self.query_opt(DELETE_UNUSED, params![now, idle_since]).await?;
+        row.map(|row| Ok(ClientId::stored(row.get(0)?))).transpose()
+    }
+
+    /// Brings an application back, as used at `now`: `false` when there is none, or it was deleted at `gone_since` or
+    /// before.
+    pub async fn restore_application(
+        &mut self,
+        client_id: &ClientId,
+        now: Timestamp,
+        gone_since: Timestamp,
+    ) -> Result<bool, StoreError> {
+        Ok(self.execute(RESTORE, params![client_id, now, gone_since]).await? > 0)
+    }
+
+    /// Deletes what is left of an application that was deleted at `gone_since` or before, with all that hangs on it, so
+    /// that another may have its id: `true` when there was something.
+    pub async fn forget_gone_application(
+        &mut self,
+        client_id: &ClientId,
+        gone_since: Timestamp,
+    ) -> Result<bool, StoreError> {
+        Ok(self.execute(FORGET_GONE, params![client_id, gone_since]).await? > 0)
+    }
+
+    /// Decides that what was deleted at `gone_since` or before goes for good. Gives how many applications that were.
+    pub async fn condemn_applications(&mut self, gone_since: Timestamp) -> Result<u64, StoreError> {
+        self.execute(CONDEMN, params![gone_since]).await
+    }
+
+    /// Deletes up to [`LIFE_ROWS_MAX`] rows of each kind that belong to condemned applications, and those applications
+    /// that nothing hangs on any more. Gives how many rows that were; at 0 all is gone.
+    pub async fn purge_applications(&mut self) -> Result<u64, StoreError> {
+        let mut purged = 0;
+        for sql in PURGE {
+            purged += self.execute(sql, params![LIFE_ROWS_MAX]).await?;
+        }
+        Ok(purged + self.execute(PURGE_APPLICATIONS, params![]).await?)
+    }
+
+    /// An application with its times, also while it can be restored: `None` when it was deleted at `gone_since` or before.
+    pub async fn application_life(
+        &mut self,
+        client_id: &ClientId,
+        gone_since: Timestamp,
+    ) -> Result<Option<ApplicationLife>, StoreError> {
+        let Some(row) = self.query_opt(LIFE, params![client_id, gone_since]).await? else { return Ok(None) };
+        let notices = self.query(NOTICES, params![client_id]).await?;
+        Ok(Some(ApplicationLife {
+            application: application(&row)?,
+            created_at: Timestamp::from_millis(row.get(8)?),
+            last_used_at: Timestamp::from_millis(row.get(9)?),
+            deleted_at: row.get::<Option<i64>>(10)?.map(Timestamp::from_millis),
+            notices: notices
+                .iter()
+                .map(|row| Ok(Notice { kind: row.get(0)?, given_at: Timestamp::from_millis(row.get(1)?) }))
+                .collect::<Result<_, StoreError>>()?,
+        }))
+    }
+}

@@ -1,0 +1,34 @@
+//! What users let applications do, taken back.
+
+use axum::extract::{FromRequestParts, RawPathParams, State};
+use domain::{ChannelId, ClientId, Refusal};
+use http::request::Parts;
+
+use crate::Web;
+use crate::caller::Operator;
+use crate::envelope::{Answer, Failure, NOTHING};
+
+/// `{clientId}` and `{channelId}` of the path.
+#[derive(Debug)]
+pub struct ConsentPath(ClientId, ChannelId);
+
+impl FromRequestParts<Web> for ConsentPath {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Web) -> Result<Self, Failure> {
+        let raw = RawPathParams::from_request_parts(parts, &()).await.map_err(|_| Refusal::NotFound)?;
+        let mut ids = raw.iter().map(|(_, value)| value);
+        let mut next = || ids.next().unwrap_or_default();
+        Ok(Self(ClientId::parse("clientId", next())?, ChannelId::parse("channelId", next())?))
+    }
+}
+
+/// `DELETE /platform/v1/consents/{clientId}/{channelId}`: tokens die, SYSTEM `revoked`.
+pub async fn withdraw(
+    _: Operator,
+    State(web): State<Web>,
+    ConsentPath(client_id, channel_id): ConsentPath,
+) -> Answer<()> {
+    web.service().withdraw_consent(&client_id, &channel_id).await?;
+    Ok(NOTHING)
+}
