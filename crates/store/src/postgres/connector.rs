@@ -51,6 +51,20 @@ BEGIN
     END LOOP;
 END $$"#;
 
+/// After a migration the server knows nothing of what it wrote until its own housekeeping comes by, and meanwhile takes
+/// wrong indexes: looks at every table of our schema that has rows.
+const ANALYZE_FILLED_TABLES: &str = "DO $$
+DECLARE
+    filled REGCLASS;
+BEGIN
+    FOR filled IN
+        SELECT c.oid::regclass FROM pg_class c
+        WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r' AND pg_relation_size(c.oid) > 0
+    LOOP
+        EXECUTE format('ANALYZE %s', filled);
+    END LOOP;
+END $$";
+
 /// Connects, and sets the session up. One for transactions, one for look-ups.
 pub(super) struct Connector {
     session: String,
@@ -166,13 +180,17 @@ async fn migrate_on(client: &Client, known: &'static [Migration]) -> Result<(), 
         let version = row.try_get(0).map_err(failed)?;
         applied.push(Applied { version, checksum: row.try_get(1).map_err(failed)? });
     }
-    for migration in migrate::pending(known, &applied)? {
+    let pending = migrate::pending(known, &applied)?;
+    for migration in pending {
         apply(client, migration).await.map_err(|error| {
             let why =
                 error.as_db_error().map_or_else(|| error.to_string(), |error| error.message().to_owned());
             migrate::failed(migration, &why)
         })?;
         tracing::info!(version = migration.version, name = migration.name, "migration applied");
+    }
+    if !pending.is_empty() {
+        client.batch_execute(ANALYZE_FILLED_TABLES).await.map_err(failed)?;
     }
     Ok(())
 }

@@ -19,46 +19,22 @@ const BLOCK_ITEMS_MAX: [i64; 3] = [128, 4_096, 131_072];
 /// which PostgreSQL cannot spell.
 const BEFORE_ALL: i64 = -9_223_372_036_854_775_807;
 
-/// Finds the block of rows (`leaf`) that holds place `$2` of a list of channel `$1`. On each level it adds up the blocks
-/// from where the block above begins; the sums come in the order of the index, so that the first hit ends the search.
-///
-/// `|| ''` takes the column's type from the comparison's other side, without which SQLite would not search by it.
-macro_rules! leaf_sql {
-    ($list:literal) => {
-        concat!(
-            "WITH top AS MATERIALIZED (
-                SELECT first_rank, first_id || '' AS first_id, before FROM (
-                    SELECT first_rank, first_id, items, CAST(SUM(items) OVER (
-                        ORDER BY first_rank, first_id ROWS UNBOUNDED PRECEDING) AS BIGINT) - items AS before
-                    FROM list_blocks WHERE channel_id = $1 AND list = '", $list, "' AND level = 3
-                ) b WHERE before <= $2 AND $2 < before + items LIMIT 1
-            ), middle AS MATERIALIZED (
-                SELECT first_rank, first_id || '' AS first_id, before FROM (
-                    SELECT first_rank, first_id, items, (SELECT before FROM top) + CAST(SUM(items) OVER (
-                        ORDER BY first_rank, first_id ROWS UNBOUNDED PRECEDING) AS BIGINT) - items AS before
-                    FROM list_blocks WHERE channel_id = $1 AND list = '", $list, "' AND level = 2
-                    AND (first_rank, first_id) >= ((SELECT first_rank FROM top), (SELECT first_id FROM top))
-                ) b WHERE before <= $2 AND $2 < before + items LIMIT 1
-            ), leaf AS MATERIALIZED (
-                SELECT first_rank, first_id || '' AS first_id, before FROM (
-                    SELECT first_rank, first_id, items, (SELECT before FROM middle) + CAST(SUM(items) OVER (
-                        ORDER BY first_rank, first_id ROWS UNBOUNDED PRECEDING) AS BIGINT) - items AS before
-                    FROM list_blocks WHERE channel_id = $1 AND list = '", $list, "' AND level = 1
-                    AND (first_rank, first_id) >= ((SELECT first_rank FROM middle), (SELECT first_id FROM middle))
-                ) b WHERE before <= $2 AND $2 < before + items LIMIT 1
-            )"
-        )
-    };
-}
+/// Blocks that are added up at a time: as many as a half full block of blocks has, where they are half full themselves.
+const BLOCKS_AT_ONCE: i64 = 32;
 
-/// The page (`p`: `rank`, `id`) of `$3` rows that begins at place `$2` of a list of channel `$1`, inside a statement that
-/// selects from it. The inner limit is the most that a block and a page can be; a constant, so that PostgreSQL, which
-/// cannot guess where the block begins, knows that an index scan is right.
+/// The next blocks of a level from a place on.
+const BLOCKS_FROM: &str = "
+    SELECT level, first_rank, first_id, items FROM list_blocks
+    WHERE channel_id = $1 AND list = $2 AND level = $3 AND (first_rank, first_id) >= ($4, $5)
+    ORDER BY first_rank, first_id LIMIT $6";
+
+/// The page (`p`: `rank`, `id`) of `$4` rows that begins `$5` rows behind place `($2, $3)` of a list of channel `$1`,
+/// inside a statement that selects from it. The inner limit is the most that a block and a page can be; a constant, so that
+/// PostgreSQL, which cannot guess how far the place is from the end, knows that an index scan is right.
 macro_rules! page_sql {
-    ($list:literal, $table:literal, $rank:literal, $id:literal, $select:literal, $joined:literal) => {
+    ($table:literal, $rank:literal, $id:literal, $select:literal, $joined:literal) => {
         concat!(
-            $crate::queries::ranks::leaf_sql!($list),
-            " SELECT ",
+            "SELECT ",
             $select,
             " FROM (
                 SELECT rank, id FROM (
@@ -73,21 +49,20 @@ macro_rules! page_sql {
             $rank,
             ", ",
             $id,
-            ")
-                        >= ((SELECT first_rank FROM leaf), (SELECT first_id FROM leaf))
+            ") >= ($2, $3)
                     ORDER BY ",
             $rank,
             ", ",
             $id,
             " LIMIT 178
-                ) block ORDER BY rank, id LIMIT $3 OFFSET COALESCE($2 - (SELECT before FROM leaf), 0)
+                ) block ORDER BY rank, id LIMIT $4 OFFSET $5
             ) p ",
             $joined,
             " ORDER BY p.rank, p.id"
         )
     };
 }
-pub(super) use {leaf_sql, page_sql};
+pub(super) use page_sql;
 
 /// A block's first place if it is to begin so many rows behind `($2, $3)`.
 macro_rules! row_at_sql {
@@ -200,7 +175,15 @@ impl List {
     }
 }
 
-/// A block, after a count of it was changed.
+/// A row's place, and how many rows behind it a page begins: never more than a block has.
+#[derive(Debug)]
+pub(crate) struct Start {
+    pub rank: i64,
+    pub id: String,
+    pub behind: i64,
+}
+
+/// A block of a list.
 #[derive(Debug, PartialEq, Eq)]
 struct Block {
     level: i64,
@@ -263,6 +246,52 @@ impl Tx {
         Ok(())
     }
 
+    /// Where the row stands that has `before` rows before it; `None` beyond the end. From the top level down it adds up
+    /// blocks until the next one would be too much, and goes on inside that one.
+    ///
+    /// Each level is a statement of its own. When a list changes in between, the page begins some rows off, as it does
+    /// for whoever asks a moment later.
+    pub(super) async fn find_in_list(
+        &mut self,
+        list: List,
+        channel: &ChannelId,
+        before: i64,
+    ) -> Result<Option<Start>, StoreError> {
+        let mut start = Start { rank: BEFORE_ALL, id: String::new(), behind: before };
+        for level in (1..=BLOCK_ITEMS_MAX.len() as i64).rev() {
+            let Some(block) = self.block_with(list, channel, level, start).await? else { return Ok(None) };
+            start = block;
+        }
+        Ok(Some(start))
+    }
+
+    /// The block of a level that holds the row `behind` the start, and how far behind its beginning that is.
+    async fn block_with(
+        &mut self,
+        list: List,
+        channel: &ChannelId,
+        level: i64,
+        mut start: Start,
+    ) -> Result<Option<Start>, StoreError> {
+        let mut passed = 0;
+        loop {
+            let from = params![channel, list.name(), level, start.rank, &start.id, BLOCKS_AT_ONCE + passed];
+            let rows = self.query(BLOCKS_FROM, from).await?;
+            // The block that the batch begins with was passed at the end of the one before.
+            for row in rows.iter().skip(passed as usize) {
+                let Block { first: (rank, id), items, .. } = Block::read(row)?;
+                if start.behind < items {
+                    return Ok(Some(Start { rank, id, behind: start.behind }));
+                }
+                start = Start { rank, id, behind: start.behind - items };
+            }
+            if (rows.len() as i64) < BLOCKS_AT_ONCE + passed {
+                return Ok(None);
+            }
+            passed = 1;
+        }
+    }
+
     /// How many rows a list has.
     pub(super) async fn count_listed(&mut self, list: List, channel: &ChannelId) -> Result<i64, StoreError> {
         self.query_one(COUNT_LISTED, params![channel, list.name()]).await?.get(0)
@@ -308,7 +337,7 @@ mod tests {
 
     #[test]
     fn a_pages_statement_reads_no_more_than_a_block_and_a_page() {
-        let page = page_sql!("FOLLOWERS", "followers", "newest_rank", "follower_channel_id", "id", "");
+        let page = page_sql!("followers", "newest_rank", "follower_channel_id", "id", "");
         let limit = format!("LIMIT {}\n", BLOCK_ITEMS_MAX[0] + FOLLOWER_LIST_SIZE_MAX);
         assert!(page.contains(&limit), "{limit}: {page}");
     }
