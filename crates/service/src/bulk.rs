@@ -14,6 +14,7 @@ use crate::chats::{self, ChatMessage};
 use crate::drops::{self, RewardRequest};
 use crate::happenings::{self, Donation, PaidSubscription};
 use crate::idempotency::{self, IdempotencyKey};
+use crate::lives::{self, LiveReport};
 use crate::relations;
 use crate::{Error, Service};
 
@@ -65,6 +66,10 @@ pub enum Kind {
         /// Who had it.
         manager: ChannelId,
     },
+    /// What is on air.
+    Live(LiveReport),
+    /// The end of what is on air.
+    LiveEnd,
     /// A claim of a reward.
     Claim(RewardRequest),
 }
@@ -192,6 +197,8 @@ async fn happen(
         Kind::Unfollow { follower } => relations::unfollow(tx, &channel, &follower).await?,
         Kind::Manager { manager, role } => relations::put_manager(tx, &channel, &manager, role, now).await?,
         Kind::Unmanager { manager } => relations::delete_manager(tx, &channel, &manager).await?,
+        Kind::Live(report) => lives::put(tx, &channel, &report.checked()?, now).await?,
+        Kind::LiveEnd => lives::end(tx, &channel).await?,
     }
     Ok(Vec::new())
 }

@@ -93,7 +93,7 @@ impl Service {
 }
 
 impl LiveReport {
-    fn checked(self) -> Result<Self, Invalid> {
+    pub(crate) fn checked(self) -> Result<Self, Invalid> {
         if let Some(title) = &self.title {
             check_title("liveTitle", title)?;
         }
@@ -130,7 +130,12 @@ impl LiveReport {
 }
 
 /// One report, inside a transaction.
-async fn put(tx: &mut Tx, channel: &ChannelId, report: &LiveReport, now: Timestamp) -> Result<(), Error> {
+pub(crate) async fn put(
+    tx: &mut Tx,
+    channel: &ChannelId,
+    report: &LiveReport,
+    now: Timestamp,
+) -> Result<(), Error> {
     if let CategoryChoice::Of(id) = &report.category {
         check_category(tx, id).await?;
     }
@@ -179,7 +184,7 @@ async fn change(
     Ok(tx.change_live(channel, &LiveOnAir { live_id, counted_since, show }).await?)
 }
 
-async fn end(tx: &mut Tx, channel: &ChannelId) -> Result<(), Error> {
+pub(crate) async fn end(tx: &mut Tx, channel: &ChannelId) -> Result<(), Error> {
     setting_of(tx, channel).await?;
     if tx.live_on_air(channel).await?.is_some() {
         // Whoever changes this live at the same time comes before or after.

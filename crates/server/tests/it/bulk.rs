@@ -143,6 +143,21 @@ async fn relations_and_claims_come_in_bulk_too_and_a_body_that_is_sent_again_und
         let answer = report(&world, ndjson(&wrongs)).await;
         let codes: Vec<_> = refused(&answer).into_iter().map(|(_, code, _)| code).collect();
         assert_eq!(codes, [404, 400, 400, 400, 400, 404, 400]);
+        // On air and off again.
+        let on_air = async || {
+            let app = &stage.app;
+            let request = Request::get("/open/v1/lives").client(&app.client_id, &app.client_secret);
+            world.send(request).await.content()["data"].as_array().expect("a list").len()
+        };
+        for (lines, lives) in [
+            (vec![keyed(8, "live", json!({ "liveTitle": "첫 방송", "concurrentUserCount": 3 }))], 1),
+            (vec![keyed(9, "liveEnd", json!({})), keyed(8, "live", json!({ "liveTitle": "another" }))], 0),
+        ] {
+            let codes = refused(&report(&world, ndjson(&lines)).await);
+            assert_eq!((codes.len(), on_air().await), (lines.len() - 1, lives));
+        }
+        let wrong_live = keyed(7, "live", json!({ "concurrentUserCount": -1 }));
+        assert_eq!(refused(&report(&world, ndjson(&[wrong_live])).await)[0].1, 400);
         // None of them spent its key.
         let good = keyed(7, "follow", json!({ "followerChannelId": "byeol" }));
         assert_eq!(report(&world, ndjson(&[good])).await.content()["accepted"], 1);
@@ -174,8 +189,7 @@ fn wrong_lines() -> Vec<(Vec<u8>, u64, String)> {
     let body = || wrong("body", JSON);
     let object = wrong("body", "JSON 객체여야 합니다.");
     let required = |field| wrong(field, "필수 값입니다.");
-    let kinds =
-        "chat, donation, subscription, follow, unfollow, manager, unmanager, claim 중 하나여야 합니다.";
+    let kinds = "chat, donation, subscription, follow, unfollow, manager, unmanager, live, liveEnd, claim 중 하나여야 합니다.";
     let id = "영문자, 숫자, '-', '_', '.'로 된 1자 이상 64자 이하의 ID여야 합니다.";
     let key = "1자 이상 255자 이하여야 하며, 공백만 있거나 NUL 문자가 있으면 안 됩니다.";
     let with = |field: &str, value: Value| {

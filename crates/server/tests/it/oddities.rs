@@ -208,6 +208,13 @@ pub type Extra = (&'static str, &'static str, &'static [&'static str]);
 pub const OPTIONAL_FIELDS: &[Extra] = &[
     ("POST", "/auth/v1/token/revoke", &["tokenTypeHint"]),
     ("POST", "/open/v1/chats/notice", &["messageId"]),
+    ("PATCH", "/open/v1/lives/setting", &["defaultLiveTitle", "categoryType", "categoryId", "tags"]),
+    (
+        "PUT",
+        "/platform/v1/channels/{channelId}/live",
+        &["liveTitle", "liveThumbnailImageUrl", "concurrentUserCount", "adult", "categoryId", "tags"],
+    ),
+    ("PUT", "/platform/v1/categories/{categoryId}", &["posterImageUrl"]),
     ("PUT", "/platform/v1/organizations/{organizationId}", &["verified"]),
     ("PUT", "/platform/v1/applications/{clientId}", &["organizationId", "profile"]),
     (
@@ -225,6 +232,8 @@ pub const OPTIONAL_FIELDS: &[Extra] = &[
 pub const OPTIONAL_PARAMETERS: &[Extra] = &[
     ("GET", "/open/v1/sessions", &["page", "size"]),
     ("GET", "/open/v1/sessions/client", &["page", "size"]),
+    ("GET", "/open/v1/categories/search", &["size"]),
+    ("GET", "/open/v1/lives", &["next"]),
     ("GET", "/open/v1/channels/followers", &["page", "size"]),
     ("GET", "/open/v1/channels/subscribers", &["page", "size"]),
     (
@@ -245,5 +254,6 @@ pub const VOLATILE: &[&str] = &[
     "next",
     "refreshToken",
     "sessionKey",
+    "streamKey",
     "url",
 ];

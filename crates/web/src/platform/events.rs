@@ -16,6 +16,7 @@ use service::bulk::{BATCH_MAX, Kind, Outcome, Reported};
 use service::drops::RewardRequest;
 use service::happenings::{Donation, PaidSubscription};
 use service::idempotency::IdempotencyKey;
+use service::lives::LiveReport;
 
 use crate::Web;
 use crate::caller::Operator;
@@ -31,8 +32,18 @@ const CHUNK_DEADLINE: Duration = Duration::from_secs(10);
 const REFUSED_LISTED_MAX: usize = 1_000;
 
 /// What a line may report.
-const KINDS: &[&str] =
-    &["chat", "donation", "subscription", "follow", "unfollow", "manager", "unmanager", "claim"];
+const KINDS: &[&str] = &[
+    "chat",
+    "donation",
+    "subscription",
+    "follow",
+    "unfollow",
+    "manager",
+    "unmanager",
+    "live",
+    "liveEnd",
+    "claim",
+];
 
 /// What became of the lines.
 #[derive(Debug, Default, Serialize)]
@@ -172,6 +183,8 @@ fn read(text: &str) -> Result<Reported, Invalid> {
             role: PutManager::read(&fields)?.user_role,
         },
         "unmanager" => Kind::Unmanager { manager: id(&fields, "managerChannelId")? },
+        "live" => Kind::Live(LiveReport::read(&fields)?),
+        "liveEnd" => Kind::LiveEnd,
         "claim" => Kind::Claim(RewardRequest::read(&fields)?),
         _ => return Err(Invalid::new("kind", Rule::OneOf(KINDS))),
     };
