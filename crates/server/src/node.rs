@@ -175,6 +175,7 @@ fn spawn_jobs(background: &mut JoinSet<()>, service: &Service, gateway: &Gateway
     let (struck_off, mut notices) = mpsc::channel(1);
     background.spawn(jobs::heartbeat(service.clone(), struck_off));
     background.spawn(jobs::sweep(service.clone()));
+    background.spawn(jobs::watch_credentials(service.clone()));
     let gateway = gateway.clone();
     background.spawn(async move {
         while notices.recv().await.is_some() {

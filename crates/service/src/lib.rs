@@ -1,12 +1,14 @@
 //! One function per thing that can happen. Each loads the facts, asks the rule, writes, commits, and only then publishes.
 //!
 //! The edges (`web`, `gateway`, `jobs`) hold a [`Service`] and call these functions; they never see the store. One file a
-//! noun: [`applications`], [`channels`], [`sign_in`], [`tokens`], [`sessions`], [`subscriptions`], [`chats`], [`happenings`].
+//! noun: [`applications`], [`channels`], [`credentials`], [`sign_in`], [`tokens`], [`sessions`], [`subscriptions`], [`chats`], [`happenings`].
 
 pub mod applications;
 pub mod channels;
 pub mod chats;
 mod clock;
+mod credential_cache;
+pub mod credentials;
 mod entropy;
 mod error;
 pub mod happenings;
@@ -33,7 +35,9 @@ pub use entropy::Entropy;
 pub use error::Error;
 pub use store::queries::channels::{ChannelRecord, PersonListing};
 pub use store::queries::sessions::Page;
+pub use store::queries::tokens::Holder;
 
+use credentials::Credentials;
 use password::Passwords;
 use quotas::Quotas;
 
@@ -70,6 +74,7 @@ struct Inner {
     profile: Profile,
     quotas: Quotas,
     passwords: Passwords,
+    credentials: Credentials,
     key: ServiceKey,
     cursors: CursorKey,
 }
@@ -87,7 +92,20 @@ impl Service {
         let quotas = Quotas::new(quotas);
         let passwords = Passwords::new(entropy.clone());
         let cursors = key.cursors();
-        Self(Arc::new(Inner { store, bus, clock, entropy, node, profile, quotas, passwords, key, cursors }))
+        let credentials = Credentials::default();
+        Self(Arc::new(Inner {
+            store,
+            bus,
+            clock,
+            entropy,
+            node,
+            profile,
+            quotas,
+            passwords,
+            credentials,
+            key,
+            cursors,
+        }))
     }
 
     /// The clock that everything here runs on.
@@ -134,13 +152,26 @@ impl Service {
         self.0.clock.now()
     }
 
-    /// One transaction: all or nothing, answered after the sync.
+    /// One transaction: all or nothing, answered after the sync. What it changed of credentials is recorded for the other
+    /// nodes, and forgotten by this one before anybody is answered.
     async fn write<T, F>(&self, work: F) -> Result<T, Error>
     where
         F: for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<T, Error>> + Send + 'static,
         T: Send + 'static,
     {
-        self.0.store.write(work).await
+        let changes = self.0.credentials.changes.clone();
+        let (value, _forgotten_now) = self
+            .0
+            .store
+            .write(move |tx| {
+                Box::pin(async move {
+                    let value = work(&mut *tx).await?;
+                    let changed = tx.record_credential_changes().await?;
+                    Ok::<_, Error>((value, changes.when_dropped(changed)))
+                })
+            })
+            .await?;
+        Ok(value)
     }
 
     /// One transaction and, after its commit, the messages that it gave, in order. A caller that stops waiting, as when

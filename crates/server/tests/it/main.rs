@@ -8,6 +8,7 @@ mod channels;
 mod chats;
 mod command_line;
 mod conventions;
+mod credentials;
 mod durability;
 mod endpoints;
 mod platform;

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod applications;
+mod credentials;
 mod happenings;
 mod housekeeping;
 mod interruptions;

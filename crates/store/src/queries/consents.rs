@@ -2,6 +2,7 @@
 
 use domain::{ChannelId, ClientId, ScopeSet, Timestamp};
 
+use super::credential_changes::Ground;
 use crate::{StoreError, Tx, params};
 
 const PUT: &str = "
@@ -24,6 +25,7 @@ impl Tx {
         scopes: ScopeSet,
         now: Timestamp,
     ) -> Result<(), StoreError> {
+        self.credentials_changed(Ground::Consent(client_id, channel_id));
         self.execute(PUT, params![client_id, channel_id, scopes.to_stored(), now]).await?;
         Ok(())
     }
@@ -46,6 +48,7 @@ impl Tx {
         client_id: &ClientId,
         scopes: ScopeSet,
     ) -> Result<u64, StoreError> {
+        self.credentials_changed(Ground::Application(client_id));
         self.execute(NARROW, params![client_id, scopes.to_stored()]).await
     }
 }

@@ -7,6 +7,7 @@ pub mod browser_sessions;
 pub mod channels;
 pub mod chats;
 pub mod consents;
+pub mod credential_changes;
 pub mod idempotency;
 pub mod nodes;
 pub mod sessions;
