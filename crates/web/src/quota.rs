@@ -1,5 +1,7 @@
 //! Which quota a call is charged to, and the headers that say so (decisions 1, "Quotas").
 
+use std::hash::Hash;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -56,7 +58,7 @@ impl Charged {
         &self,
         web: &Web,
         counted: Counted,
-        caller: &str,
+        caller: impl Hash,
         quota: Quota,
     ) -> Result<(), Refusal> {
         self.note(web.service().quotas().take(counted, caller, quota, monotonic(web)))
@@ -68,7 +70,7 @@ impl Charged {
         &self,
         web: &Web,
         counted: Counted,
-        caller: &str,
+        caller: impl Hash,
         quota: Quota,
     ) -> Result<(), Refusal> {
         let standing = web.service().quotas().peek(counted, caller, quota, monotonic(web));
@@ -92,8 +94,7 @@ impl Charged {
     pub(crate) fn describe(&self, web: &Web, peer: Option<Peer>, headers: &mut HeaderMap) {
         let noted = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let standing = noted.or_else(|| {
-            let address = address(peer);
-            web.service().quotas().take(Counted::Unknown, &address, CLIENT_QUOTA, monotonic(web))
+            web.service().quotas().take(Counted::Unknown, address(peer), CLIENT_QUOTA, monotonic(web))
         });
         if let Some(standing) = standing {
             headers.insert(LIMIT, standing.limit.into());
@@ -106,8 +107,8 @@ impl Charged {
 /// Charges a client-mode call.
 pub(crate) fn charge_client<Q: Extra>(web: &Web, charged: &Charged, client_id: &str) -> Result<(), Refusal> {
     charged.take(web, Counted::Client, client_id, CLIENT_QUOTA)?;
-    // No channel id has a space, so an application never shares a bucket with the user of its name.
-    charge_extra::<Q>(web, charged, &format!("client {client_id}"))
+    // As a pair, so that an application never shares a bucket with the user of its name.
+    charge_extra::<Q>(web, charged, ("client", client_id))
 }
 
 /// Charges a user-mode call. Chat messages and session URLs are counted for the user, whatever the application.
@@ -117,11 +118,11 @@ pub(crate) fn charge_user<Q: Extra>(
     client_id: &str,
     channel_id: &str,
 ) -> Result<(), Refusal> {
-    charged.take(web, Counted::User, &format!("{client_id} {channel_id}"), USER_QUOTA)?;
+    charged.take(web, Counted::User, (client_id, channel_id), USER_QUOTA)?;
     charge_extra::<Q>(web, charged, channel_id)
 }
 
-fn charge_extra<Q: Extra>(web: &Web, charged: &Charged, caller: &str) -> Result<(), Refusal> {
+fn charge_extra<Q: Extra>(web: &Web, charged: &Charged, caller: impl Hash) -> Result<(), Refusal> {
     Q::EXTRA.map_or(Ok(()), |(counted, quota)| charged.take(web, counted, caller, quota))
 }
 
@@ -132,16 +133,16 @@ pub(crate) fn charge_token(web: &Web, charged: &Charged, client_id: &str) -> Res
 
 /// Refuses an address that failed too often lately.
 pub(crate) fn check_failures(web: &Web, charged: &Charged, peer: Option<Peer>) -> Result<(), Refusal> {
-    charged.peek(web, Counted::Failures, &address(peer), FAILURE_QUOTA)
+    charged.peek(web, Counted::Failures, address(peer), FAILURE_QUOTA)
 }
 
 /// Counts a failed proof of identity. It was looked at already, so it is not refused for being one too many.
 pub(crate) fn count_failure(web: &Web, charged: &Charged, peer: Option<Peer>) {
-    let _ = charged.take(web, Counted::Failures, &address(peer), FAILURE_QUOTA);
+    let _ = charged.take(web, Counted::Failures, address(peer), FAILURE_QUOTA);
 }
 
-fn address(peer: Option<Peer>) -> String {
-    peer.map_or_else(String::new, |peer| peer.0.ip().to_string())
+fn address(peer: Option<Peer>) -> Option<IpAddr> {
+    peer.map(|peer| peer.0.ip())
 }
 
 fn monotonic(web: &Web) -> Duration {
