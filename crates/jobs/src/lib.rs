@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use domain::limits::NODE_HEARTBEAT_MS;
 use service::Service;
+use service::credentials::WATCH_EVERY;
 use service::housekeeping::{NodeStanding, SWEEP_LOAD};
 use tokio::sync::mpsc;
 
@@ -87,4 +88,18 @@ async fn look(service: &Service) -> Result<(), service::Error> {
         service.clock().sleep(SWEEP_BACKLOG_PAUSE).await;
     }
     Ok(())
+}
+
+/// Looks twice a second for credentials that other nodes changed, so that this one stops believing them. While it fails,
+/// credentials are checked in the store.
+pub async fn watch_credentials(service: Service) {
+    let mut failing = false;
+    loop {
+        let found = service.watch_credentials().await;
+        if let (Err(error), false) = (&found, failing) {
+            tracing::warn!(%error, "changed credentials cannot be looked for: every check goes to the store");
+        }
+        failing = found.is_err();
+        service.clock().sleep(WATCH_EVERY).await;
+    }
 }

@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
-use clap::{Parser, ValueEnum};
+use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::plan::applications;
 use crate::publish::Pace;
+use crate::rest;
 
 const ABOUT: &str =
     "Opens many realtime sessions to a running Stagedoor and measures what they cost and what they get.";
@@ -60,7 +61,12 @@ pub(crate) enum Via {
 /// The options.
 #[derive(Debug, Parser)]
 #[command(name = "stagedoor-load", version, about = ABOUT, after_help = MANUAL, max_term_width = 120)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct Cli {
+    /// Another load than sessions.
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+
     /// A file whose first line is that of `stagedoor dev --json`; `-` reads standard input.
     #[arg(long, value_name = "FILE", required_unless_present = "spawn", conflicts_with = "spawn")]
     pub(crate) world: Option<PathBuf>,
@@ -143,6 +149,13 @@ pub(crate) struct Cli {
     /// Says nothing on stderr while it runs.
     #[arg(long, short)]
     pub(crate) quiet: bool,
+}
+
+/// Loads of other kinds.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// One REST call, as fast as the server answers.
+    Rest(rest::Options),
 }
 
 /// `--rate`

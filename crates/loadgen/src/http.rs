@@ -65,7 +65,7 @@ pub(crate) enum Body<'a> {
 }
 
 impl Call<'_> {
-    fn bytes(&self, host: &str) -> Vec<u8> {
+    pub(crate) fn bytes(&self, host: &str) -> Vec<u8> {
         let (kind, body) = match self.body {
             Body::Nothing => (None, ""),
             Body::Json(body) => (Some("application/json"), body),

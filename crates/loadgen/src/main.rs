@@ -15,6 +15,7 @@ mod plan;
 mod process;
 mod publish;
 mod report;
+mod rest;
 mod run;
 mod server;
 mod session;
@@ -45,11 +46,16 @@ fn main() -> ExitCode {
             return if asked { ExitCode::SUCCESS } else { ExitCode::from(FAILED) };
         }
     };
-    let report = cli.check().and_then(|()| {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|error| format!("the runtime did not start: {error}"))?;
-        LocalSet::new().block_on(&runtime, run::run(&cli))
-    });
+    if let Some(cli::Command::Rest(options)) = &cli.command {
+        return match on_this_thread(rest::run(options)) {
+            Ok(report) => {
+                print!("{report}");
+                ExitCode::SUCCESS
+            }
+            Err(problem) => failed(&problem),
+        };
+    }
+    let report = cli.check().and_then(|()| on_this_thread(run::run(&cli)));
     match report {
         Ok(report) => {
             let json = || serde_json::to_string(&report).unwrap_or_default() + "\n";
@@ -60,9 +66,17 @@ fn main() -> ExitCode {
                 None => ExitCode::from(FAILED),
             }
         }
-        Err(problem) => {
-            eprintln!("stagedoor-load: {problem}");
-            ExitCode::from(FAILED)
-        }
+        Err(problem) => failed(&problem),
     }
+}
+
+fn failed(problem: &str) -> ExitCode {
+    eprintln!("stagedoor-load: {problem}");
+    ExitCode::from(FAILED)
+}
+
+fn on_this_thread<T>(work: impl Future<Output = Result<T, String>>) -> Result<T, String> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| format!("the runtime did not start: {error}"))?;
+    LocalSet::new().block_on(&runtime, work)
 }

@@ -138,7 +138,11 @@ impl Drop for Own {
 }
 
 impl Spawned {
-    fn start(mut command: Command) -> Result<(Self, String), String> {
+    /// Starts a program and gives its first line.
+    ///
+    /// # Errors
+    /// A sentence.
+    pub(crate) fn start(mut command: Command) -> Result<(Self, String), String> {
         let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
         let mut child = child.map_err(|error| format!("did not start: {error}"))?;
         let stdout = child.stdout.take();

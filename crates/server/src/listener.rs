@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use gateway::Gateway;
@@ -92,10 +92,12 @@ async fn connection(
     // Answers are written whole, so waiting to fill a packet would only delay them.
     let _ = stream.set_nodelay(true);
     let running = Arc::new(AtomicUsize::new(0));
+    let (random, requests) = (edges.entropy.bytes(), AtomicU64::new(0));
     let service = service_fn({
         let running = running.clone();
         move |request| {
-            let (running, answer) = (Running::begin(&running), answer(edges.clone(), peer, request));
+            let id = RequestId::new(random, requests.fetch_add(1, Ordering::Relaxed));
+            let (running, answer) = (Running::begin(&running), answer(edges.clone(), peer, id, request));
             async move {
                 let answer = answer.await;
                 drop(running);
@@ -153,9 +155,9 @@ async fn silence(running: &AtomicUsize) {
 async fn answer(
     edges: Edges,
     peer: SocketAddr,
+    id: RequestId,
     mut request: Request<Incoming>,
 ) -> Result<Response<Body>, Infallible> {
-    let id = RequestId::generate(edges.entropy.bytes());
     let header = id.header();
     // Never the query: it may carry a secret.
     let span = tracing::info_span!("request", %id, method = %request.method(), path = request.uri().path());

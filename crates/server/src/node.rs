@@ -220,6 +220,7 @@ fn spawn_jobs(background: &mut JoinSet<()>, service: &Service, gateway: &Gateway
     background.spawn(jobs::warm_up(service.clone()));
     background.spawn(jobs::flush_uses(service.clone()));
     background.spawn(jobs::look_at_unused_applications(service.clone()));
+    background.spawn(jobs::watch_credentials(service.clone()));
     let gateway = gateway.clone();
     background.spawn(async move {
         while notices.recv().await.is_some() {

@@ -1,9 +1,9 @@
-//! Applications: proving who they are, and registering them.
+//! Applications: registering them.
 
 use domain::application::{Application, Organization, RedirectUri};
 use domain::limits::{NAME_CHARS_MAX, REDIRECT_URIS_MAX};
-use domain::secret::{ClientSecret, SecretHash};
-use domain::{ClientId, Invalid, OrganizationId, Profile, Refusal, Rule, ScopeSet, invalid};
+use domain::secret::ClientSecret;
+use domain::{ClientId, Invalid, OrganizationId, Profile, Rule, ScopeSet, invalid};
 use store::StoreError;
 
 use crate::application_life::gone_since;
@@ -30,24 +30,6 @@ pub struct ApplicationRecord {
 }
 
 impl Service {
-    /// The application that a client id and secret prove (spec 5, client mode).
-    ///
-    /// # Errors
-    /// [`Refusal::InvalidClient`], the same and in the same time whether the id or the secret is wrong.
-    pub async fn authenticate_client(&self, client_id: &str, secret: &str) -> Result<Application, Error> {
-        let client_id = ClientId::parse("clientId", client_id).map_err(|_| Refusal::InvalidClient)?;
-        let presented = ClientSecret::presented(secret).ok_or(Refusal::InvalidClient)?.hash();
-        let (application, secrets) = self
-            .read(move |tx| {
-                Box::pin(async move {
-                    Ok((tx.application(&client_id).await?, tx.application_secrets(&client_id).await?))
-                })
-            })
-            .await?;
-        let proven = proves(&presented, &secrets);
-        application.filter(|_| proven).ok_or(Refusal::InvalidClient.into())
-    }
-
     /// The application of that id, for a page that shows its name.
     pub async fn application(&self, client_id: &ClientId) -> Result<Option<Application>, Error> {
         let client_id = client_id.clone();
@@ -136,11 +118,6 @@ impl Service {
         })
         .await
     }
-}
-
-/// Compares with every secret, so that the time tells nothing about which one was close.
-fn proves(presented: &SecretHash, secrets: &[SecretHash]) -> bool {
-    secrets.iter().fold(false, |proven, secret| proven | presented.matches(secret))
 }
 
 fn unknown_organization(error: StoreError) -> Error {

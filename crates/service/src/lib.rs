@@ -2,6 +2,7 @@
 //!
 //! The edges (`web`, `gateway`, `jobs`) hold a [`Service`] and call these functions; they never see the store. One file a
 //! noun, as the list of modules below says.
+//! noun: [`applications`], [`channels`], [`credentials`], [`sign_in`], [`tokens`], [`sessions`], [`subscriptions`], [`chats`], [`happenings`].
 
 pub mod application_life;
 pub mod applications;
@@ -14,6 +15,8 @@ pub mod chat_settings;
 pub mod chats;
 mod clock;
 pub mod consents;
+mod credential_cache;
+pub mod credentials;
 pub mod drops;
 mod entropy;
 mod error;
@@ -46,8 +49,10 @@ pub use entropy::Entropy;
 pub use error::Error;
 pub use store::queries::channels::{ChannelRecord, PersonListing};
 pub use store::queries::sessions::Page;
+pub use store::queries::tokens::Holder;
 
 use category_index::CategoryIndex;
+use credentials::Credentials;
 use password::Passwords;
 use quotas::Quotas;
 use uses::Uses;
@@ -86,6 +91,7 @@ struct Inner {
     quotas: Quotas,
     passwords: Passwords,
     uses: Uses,
+    credentials: Credentials,
     key: ServiceKey,
     cursors: CursorKey,
     categories: CategoryIndex,
@@ -106,6 +112,7 @@ impl Service {
         let cursors = key.cursors();
         let categories = CategoryIndex::new();
         let uses = Uses::default();
+        let credentials = Credentials::default();
         Self(Arc::new(Inner {
             store,
             bus,
@@ -116,6 +123,7 @@ impl Service {
             quotas,
             passwords,
             uses,
+            credentials,
             key,
             cursors,
             categories,
@@ -166,13 +174,26 @@ impl Service {
         self.0.clock.now()
     }
 
-    /// One transaction: all or nothing, answered after the sync.
+    /// One transaction: all or nothing, answered after the sync. What it changed of credentials is recorded for the other
+    /// nodes, and forgotten by this one before anybody is answered.
     async fn write<T, F>(&self, work: F) -> Result<T, Error>
     where
         F: for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<T, Error>> + Send + 'static,
         T: Send + 'static,
     {
-        self.0.store.write(work).await
+        let changes = self.0.credentials.changes.clone();
+        let (value, _forgotten_now) = self
+            .0
+            .store
+            .write(move |tx| {
+                Box::pin(async move {
+                    let value = work(&mut *tx).await?;
+                    let changed = tx.record_credential_changes().await?;
+                    Ok::<_, Error>((value, changes.when_dropped(changed)))
+                })
+            })
+            .await?;
+        Ok(value)
     }
 
     /// One transaction and, after its commit, the messages that it gave, in order. A caller that stops waiting, as when

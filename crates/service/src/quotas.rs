@@ -2,7 +2,7 @@
 //! times its quota, and a restart forgets. That is the price of a check that costs nanoseconds.
 
 use std::collections::HashMap;
-use std::hash::{BuildHasher, RandomState};
+use std::hash::{BuildHasher, Hash, RandomState};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -67,12 +67,12 @@ impl Quotas {
     }
 
     /// Takes one request of `caller` out of its bucket. `None` where quotas are off.
-    pub fn take(&self, counted: Counted, caller: &str, quota: Quota, now: Duration) -> Option<Standing> {
+    pub fn take(&self, counted: Counted, caller: impl Hash, quota: Quota, now: Duration) -> Option<Standing> {
         self.with(counted, caller, now, |full_at, now| quota.take(full_at, now))
     }
 
     /// Where `caller` stands, taking nothing. `None` where quotas are off.
-    pub fn peek(&self, counted: Counted, caller: &str, quota: Quota, now: Duration) -> Option<Standing> {
+    pub fn peek(&self, counted: Counted, caller: impl Hash, quota: Quota, now: Duration) -> Option<Standing> {
         self.with(counted, caller, now, |full_at, now| quota.peek(*full_at, now))
     }
 
@@ -84,7 +84,7 @@ impl Quotas {
     fn with(
         &self,
         counted: Counted,
-        caller: &str,
+        caller: impl Hash,
         now: Duration,
         act: impl FnOnce(&mut u64, u64) -> Standing,
     ) -> Option<Standing> {
@@ -113,7 +113,7 @@ mod tests {
     #[test]
     fn callers_and_kinds_do_not_share_a_bucket() {
         let quotas = Quotas::new(true);
-        let refused = |counted, caller| {
+        let refused = |counted, caller: &str| {
             quotas
                 .take(counted, caller, ONE, Duration::from_secs(1))
                 .is_some_and(|s| s.retry_after_s.is_some())
@@ -128,7 +128,7 @@ mod tests {
     fn made_up_callers_cannot_grow_the_map() {
         let quotas = Quotas::new(true);
         for caller in 0..BUCKETS_MAX * 2 {
-            quotas.take(Counted::Client, &caller.to_string(), ONE, Duration::from_secs(1));
+            quotas.take(Counted::Client, caller, ONE, Duration::from_secs(1));
         }
         let kept = || -> usize {
             quotas.shards.iter().map(|shard| shard.lock().expect("not poisoned").buckets.len()).sum()
@@ -137,7 +137,7 @@ mod tests {
         // Two minutes on they are all full again, and make room.
         let later = Duration::from_secs(121);
         for caller in 0..SHARDS * 20 {
-            quotas.take(Counted::Client, &format!("later {caller}"), ONE, later);
+            quotas.take(Counted::Client, ("later", caller), ONE, later);
         }
         assert!(kept() <= SHARDS * 20);
     }

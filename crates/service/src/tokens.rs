@@ -1,10 +1,10 @@
-//! Tokens: checking, buying, refreshing, revoking (spec 3, 4.1, 5; decisions 3).
+//! Tokens: buying, refreshing, revoking (spec 3, 4.1, 5; decisions 3).
 
 use bus::Message;
 use domain::application::Application;
 use domain::limits::{ACCESS_TOKEN_LIFETIME_MS, REFRESH_TOKEN_LIFETIME_MS};
 use domain::secret::{AccessToken, AuthCode, RefreshToken, SecretHash};
-use domain::token::{Caller, Presented, TokenFamily};
+use domain::token::{Presented, TokenFamily};
 use domain::{ChannelId, ClientId, Refusal, ScopeSet, Timestamp};
 use store::Tx;
 use store::queries::tokens::{NewToken, StoredCredential};
@@ -34,17 +34,6 @@ enum Outcome {
 const DEAD: (Outcome, Vec<Message>) = (Outcome::Dead, Vec::new());
 
 impl Service {
-    /// Who holds an access token (spec 5, user mode).
-    ///
-    /// # Errors
-    /// [`Refusal::InvalidToken`] when it is unknown, expired or deleted.
-    pub async fn authenticate_user(&self, token: &str) -> Result<Caller, Error> {
-        let hash = AccessToken::presented(token).ok_or(Refusal::InvalidToken)?.hash();
-        let now = self.now();
-        let caller = self.read(move |tx| Box::pin(async move { Ok(tx.caller(&hash, now).await?) })).await?;
-        caller.ok_or(Refusal::InvalidToken.into())
-    }
-
     /// Exchanges a code for the first pair of tokens.
     ///
     /// # Errors

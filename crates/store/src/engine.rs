@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use crate::migrate::{MIGRATIONS, Migration};
 use crate::postgres::{self, Postgres};
+use crate::queries::credential_changes::Slot;
 use crate::sqlite::{self, Sqlite};
 use crate::{Row, StoreError, Value};
 
@@ -266,6 +267,8 @@ pub struct Tx {
     pub(crate) link: Link,
     /// Set while a statement runs and for good if it fails, or if its future was dropped half way.
     failed: bool,
+    /// What the request under way has noted of changed credentials.
+    pub(crate) changed: Vec<Slot>,
 }
 
 /// What a [`Tx`] talks through.
@@ -276,7 +279,7 @@ pub(crate) enum Link {
 
 impl Tx {
     pub(crate) fn new(link: Link) -> Self {
-        Self { link, failed: false }
+        Self { link, failed: false, changed: Vec::new() }
     }
 
     /// Runs a statement and gives its rows.
@@ -395,6 +398,7 @@ impl<T, E, F> Work<T, E> for F where
 /// statement becomes [`StoreError::Aborted`].
 pub(crate) async fn run<T, E: From<StoreError>>(work: impl Work<T, E>, tx: &mut Tx) -> Result<T, E> {
     tx.failed = false;
+    tx.changed.clear();
     let outcome = contain_panic(work, tx).await;
     match outcome {
         Ok(_) if tx.failed => Err(StoreError::Aborted.into()),

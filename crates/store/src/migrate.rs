@@ -30,6 +30,11 @@ pub const MIGRATIONS: &[Migration] = &[
     Migration { version: 4, name: "chat", sql: include_str!("../migrations/0004_chat.sql") },
     Migration { version: 5, name: "drops", sql: include_str!("../migrations/0005_drops.sql") },
     Migration { version: 6, name: "applications", sql: include_str!("../migrations/0006_applications.sql") },
+    Migration {
+        version: 7,
+        name: "credential_changes",
+        sql: include_str!("../migrations/0007_credential_changes.sql"),
+    },
 ];
 
 /// The record of what was applied. `applied_at` (epoch ms) is by the engine's own clock: a note for operators that no

@@ -219,6 +219,17 @@ impl World {
         *node = Some(started.expect("the server starts again"));
     }
 
+    /// One more node on the same database and clock, and the way to it. The caller stops it.
+    ///
+    /// # Panics
+    /// When it does not start, as on SQLite, whose file belongs to one node.
+    pub async fn another_node(&self) -> (Node, Api) {
+        let settings = Settings { listen: SocketAddr::from(([127, 0, 0, 1], 0)), ..self.0.settings.clone() };
+        let node = Node::start(settings, self.0.surroundings.clone()).await.expect("another node starts");
+        let api = Api::new(&format!("http://{}", node.address()), Self::OPERATOR_KEY);
+        (node, api)
+    }
+
     /// A second way into the database of a stopped server, for a look at what was written.
     ///
     /// # Panics

@@ -5,6 +5,7 @@
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
 use domain::application::Application;
@@ -14,6 +15,7 @@ use domain::session::EventType;
 use domain::token::Caller;
 use domain::{ChannelId, Profile, Refusal};
 use http::{HeaderMap, header, request::Parts};
+use service::Holder;
 use service::drops::Publisher;
 
 use crate::Web;
@@ -102,6 +104,7 @@ pub mod scope {
 pub struct User<S, Q = Standard> {
     /// Which application, acting for whom.
     pub caller: Caller,
+    holder: Arc<Holder>,
     /// How answers to it are spelled.
     pub profile: Profile,
     proof: PhantomData<(S, Q)>,
@@ -112,6 +115,11 @@ impl<S, Q> User<S, Q> {
     pub fn channel_id(&self) -> &ChannelId {
         &self.caller.channel_id
     }
+
+    /// The name of the user's channel.
+    pub fn channel_name(&self) -> &str {
+        &self.holder.channel_name
+    }
 }
 
 impl<S: NeedsScope, Q: Extra> FromRequestParts<Web> for User<S, Q> {
@@ -119,14 +127,15 @@ impl<S: NeedsScope, Q: Extra> FromRequestParts<Web> for User<S, Q> {
 
     async fn from_request_parts(parts: &mut Parts, web: &Web) -> Result<Self, Failure> {
         let token = bearer(&parts.headers).ok_or(Refusal::Unauthorized)?;
-        let caller = web.service().authenticate_user(token).await?;
-        quota::charge_user::<Q>(web, &charged(parts), &caller)?;
+        let holder = web.service().authenticate_user(token).await?;
+        let caller = &holder.caller;
+        quota::charge_user::<Q>(web, &charged(parts), caller)?;
         if let Some(scope) = S::SCOPE {
             caller.needs(scope)?;
             web.service().note_scope_use(&caller.client_id);
         }
         let profile = web.profile(caller.profile);
-        Ok(Self { caller, profile, proof: PhantomData })
+        Ok(Self { caller: caller.clone(), holder, profile, proof: PhantomData })
     }
 }
 
@@ -145,7 +154,7 @@ impl<Q: Extra> FromRequestParts<Web> for Client<Q> {
     async fn from_request_parts(parts: &mut Parts, web: &Web) -> Result<Self, Failure> {
         let id = header_text(&parts.headers, "client-id").ok_or(Refusal::Unauthorized)?;
         let secret = header_text(&parts.headers, "client-secret").ok_or(Refusal::Unauthorized)?;
-        let application = web.service().authenticate_client(id, secret).await?;
+        let application = Arc::unwrap_or_clone(web.service().authenticate_client(id, secret).await?);
         quota::charge_client::<Q>(web, &charged(parts), &application)?;
         let profile = web.profile(application.profile);
         Ok(Self { application, profile, proof: PhantomData })

@@ -1,7 +1,7 @@
 //! What every answer gets on its way out, whatever made it: the envelope of a refusal, and the quota's headers.
 
 use std::panic::AssertUnwindSafe;
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 
 use axum::Router;
@@ -45,7 +45,7 @@ async fn finish(State(web): State<Web>, mut request: Request, next: Next) -> Res
 
 /// A panic in a handler is our fault, so it is a 500 in the envelope and a line in the log; the connection lives on.
 async fn run(next: Next, request: Request) -> Response {
-    let mut work = Box::pin(AssertUnwindSafe(next.run(request)));
+    let mut work = pin!(AssertUnwindSafe(next.run(request)));
     let unharmed = std::future::poll_fn(|context| catch(work.as_mut(), context)).await;
     unharmed.unwrap_or_else(|()| {
         tracing::error!("a handler panicked");

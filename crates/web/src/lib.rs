@@ -77,28 +77,51 @@ impl Web {
 
 /// The id of a request: in its answer, in its log lines, on its error page. The listener puts it into each request's
 /// extensions.
-#[derive(Clone, Debug)]
-pub struct RequestId(String);
+#[derive(Clone, Copy, Debug)]
+pub struct RequestId([u8; 20]);
 
 impl RequestId {
-    /// A new id from 80 random bits.
-    pub fn generate(random: [u8; 10]) -> Self {
-        Self(random.iter().map(|byte| format!("{byte:02x}")).collect())
+    /// The id of the `n`th request of a connection that drew 80 random bits: randomness is asked for once a connection,
+    /// because it costs a call of the system.
+    pub fn new(connection: [u8; 10], n: u64) -> Self {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let mut bytes = [0; 16];
+        bytes[6..].copy_from_slice(&connection);
+        let id = u128::from_be_bytes(bytes).wrapping_add(n.into());
+        let mut digits = [0; 20];
+        for (place, digit) in digits.iter_mut().rev().enumerate() {
+            *digit = DIGITS[(id >> (4 * place)) as usize & 0xf];
+        }
+        Self(digits)
     }
 
     /// The value of `X-Request-Id`.
     pub fn header(&self) -> HeaderValue {
         // Hexadecimal digits fit into a header.
-        HeaderValue::from_str(&self.0).unwrap_or(HeaderValue::from_static(""))
+        HeaderValue::from_bytes(&self.0).unwrap_or(HeaderValue::from_static(""))
     }
 }
 
 impl std::fmt::Display for RequestId {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.0)
+        f.write_str(std::str::from_utf8(&self.0).unwrap_or_default())
     }
 }
 
 /// Who is on the other end of the connection. The listener puts it into each request's extensions.
 #[derive(Clone, Copy, Debug)]
 pub struct Peer(pub SocketAddr);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ids_of_a_connection_are_twenty_digits_and_differ() {
+        let id = |connection, n| RequestId::new(connection, n).to_string();
+        assert_eq!(id([0; 10], 0), "00000000000000000000");
+        assert_eq!(id([0x1f; 10], 1), "1f1f1f1f1f1f1f1f1f20");
+        assert_eq!(id([0xff; 10], 2), "00000000000000000001");
+        assert_eq!(RequestId::new([0x1f; 10], 1).header(), "1f1f1f1f1f1f1f1f1f20");
+    }
+}

@@ -1,5 +1,7 @@
 //! Which quota a call is charged to, and the headers that say so (decisions 1, "Quotas").
 
+use std::hash::Hash;
+use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -58,7 +60,7 @@ impl Charged {
         &self,
         web: &Web,
         counted: Counted,
-        caller: &str,
+        caller: impl Hash,
         quota: Quota,
     ) -> Result<(), Refusal> {
         self.note(web.service().quotas().take(counted, caller, quota, monotonic(web)))
@@ -72,7 +74,8 @@ impl Charged {
         &self,
         web: &Web,
         limited: bool,
-        (counted, caller): (Counted, &str),
+        counted: Counted,
+        caller: impl Hash,
         quota: Quota,
     ) -> Result<(), Refusal> {
         if limited {
@@ -87,7 +90,7 @@ impl Charged {
         &self,
         web: &Web,
         counted: Counted,
-        caller: &str,
+        caller: impl Hash,
         quota: Quota,
     ) -> Result<(), Refusal> {
         let standing = web.service().quotas().peek(counted, caller, quota, monotonic(web));
@@ -111,8 +114,7 @@ impl Charged {
     pub(crate) fn describe(&self, web: &Web, peer: Option<Peer>, headers: &mut HeaderMap) {
         let noted = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let standing = noted.or_else(|| {
-            let address = address(peer);
-            web.service().quotas().take(Counted::Unknown, &address, CLIENT_QUOTA, monotonic(web))
+            web.service().quotas().take(Counted::Unknown, address(peer), CLIENT_QUOTA, monotonic(web))
         });
         if let Some(standing) = standing {
             headers.insert(LIMIT, standing.limit.into());
@@ -129,42 +131,47 @@ pub(crate) fn charge_client<Q: Extra>(
     application: &Application,
 ) -> Result<(), Refusal> {
     let (client_id, limited) = (application.client_id.as_str(), application.quota);
-    charged.take_of(web, limited, (Counted::Client, client_id), CLIENT_QUOTA)?;
-    // No channel id has a space, so an application never shares a bucket with the user of its name.
-    charge_extra::<Q>(web, charged, limited, &format!("client {client_id}"))
+    charged.take_of(web, limited, Counted::Client, client_id, CLIENT_QUOTA)?;
+    // As a pair, so that an application never shares a bucket with the user of its name.
+    charge_extra::<Q>(web, charged, limited, ("client", client_id))
 }
 
 /// Charges a user-mode call. Chat messages and session URLs are counted for the user, whatever the application, as long
 /// as quotas hold for that.
 pub(crate) fn charge_user<Q: Extra>(web: &Web, charged: &Charged, caller: &Caller) -> Result<(), Refusal> {
     let Caller { client_id, channel_id, quota: limited, .. } = caller;
-    let user = format!("{client_id} {channel_id}");
-    charged.take_of(web, *limited, (Counted::User, &user), USER_QUOTA)?;
-    charge_extra::<Q>(web, charged, *limited, channel_id.as_str())
+    let (client_id, channel_id) = (client_id.as_str(), channel_id.as_str());
+    charged.take_of(web, *limited, Counted::User, (client_id, channel_id), USER_QUOTA)?;
+    charge_extra::<Q>(web, charged, *limited, channel_id)
 }
 
-fn charge_extra<Q: Extra>(web: &Web, charged: &Charged, limited: bool, caller: &str) -> Result<(), Refusal> {
-    Q::EXTRA.map_or(Ok(()), |(counted, quota)| charged.take_of(web, limited, (counted, caller), quota))
+fn charge_extra<Q: Extra>(
+    web: &Web,
+    charged: &Charged,
+    limited: bool,
+    caller: impl Hash,
+) -> Result<(), Refusal> {
+    Q::EXTRA.map_or(Ok(()), |(counted, quota)| charged.take_of(web, limited, counted, caller, quota))
 }
 
 /// Charges a token call to its application.
 pub(crate) fn charge_token(web: &Web, charged: &Charged, application: &Application) -> Result<(), Refusal> {
     let client_id = application.client_id.as_str();
-    charged.take_of(web, application.quota, (Counted::Token, client_id), TOKEN_QUOTA)
+    charged.take_of(web, application.quota, Counted::Token, client_id, TOKEN_QUOTA)
 }
 
 /// Refuses an address that failed too often lately.
 pub(crate) fn check_failures(web: &Web, charged: &Charged, peer: Option<Peer>) -> Result<(), Refusal> {
-    charged.peek(web, Counted::Failures, &address(peer), FAILURE_QUOTA)
+    charged.peek(web, Counted::Failures, address(peer), FAILURE_QUOTA)
 }
 
 /// Counts a failed proof of identity. It was looked at already, so it is not refused for being one too many.
 pub(crate) fn count_failure(web: &Web, charged: &Charged, peer: Option<Peer>) {
-    let _ = charged.take(web, Counted::Failures, &address(peer), FAILURE_QUOTA);
+    let _ = charged.take(web, Counted::Failures, address(peer), FAILURE_QUOTA);
 }
 
-fn address(peer: Option<Peer>) -> String {
-    peer.map_or_else(String::new, |peer| peer.0.ip().to_string())
+fn address(peer: Option<Peer>) -> Option<IpAddr> {
+    peer.map(|peer| peer.0.ip())
 }
 
 fn monotonic(web: &Web) -> Duration {

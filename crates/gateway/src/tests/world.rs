@@ -122,7 +122,8 @@ impl World {
         let code = self.service.consent(&request, &channel).await.expect("consents");
         let tokens = self.service.exchange_code(&request.application, code.expose(), "state").await;
         let access = tokens.expect("the code is good").access;
-        let caller = self.service.authenticate_user(access.expose()).await.expect("the token is good");
+        let caller =
+            self.service.authenticate_user(access.expose()).await.expect("the token is good").caller.clone();
         Person { channel, caller }
     }
 

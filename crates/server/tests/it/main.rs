@@ -17,6 +17,7 @@ mod command_line;
 mod consents;
 mod conventions;
 mod corpus;
+mod credentials;
 mod drops;
 mod drops_claims;
 mod durability;

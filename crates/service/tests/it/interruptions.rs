@@ -11,7 +11,7 @@ use domain::session::{ChangeKind, EventType};
 use crate::world::{both, client_owner, within};
 
 /// Lets the work begin, and stops waiting for it at once.
-async fn begin_and_leave<T>(work: impl Future<Output = T>) {
+pub async fn begin_and_leave<T>(work: impl Future<Output = T>) {
     let mut work = pin!(work);
     poll_fn(|context| {
         let _ = work.as_mut().poll(context);
@@ -25,7 +25,7 @@ async fn what_was_begun_is_committed_and_told_all_the_same() {
     both(|world| async move {
         let (app, user) = (world.application("app").await, world.user("user").await);
         let tokens = world.tokens(&app, &user).await;
-        let caller = world.service.authenticate_user(tokens.access.expose()).await.unwrap();
+        let caller = world.service.authenticate_user(tokens.access.expose()).await.unwrap().caller.clone();
         let session = world.connect(&client_owner(&app)).await;
         let mut bus = world.service.subscribe_to_bus();
 

@@ -7,6 +7,7 @@ mod applications;
 mod bulk;
 mod chat_rules;
 mod consents;
+mod credentials;
 mod drops;
 mod happenings;
 mod housekeeping;

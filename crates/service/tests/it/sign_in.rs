@@ -14,7 +14,7 @@ async fn a_consent_gives_a_code_and_the_code_gives_tokens_for_that_user_and_appl
     both(|world| async move {
         let (app, user) = (world.application("app").await, world.user("user").await);
         let tokens = world.tokens(&app, &user).await;
-        let caller = world.service.authenticate_user(tokens.access.expose()).await.unwrap();
+        let caller = world.service.authenticate_user(tokens.access.expose()).await.unwrap().caller.clone();
         assert_eq!((caller.client_id, caller.channel_id), (app.client_id, user));
         assert_eq!(caller.scopes, app.scopes);
         assert!(!caller.scopes.contains(Scope::Drops), "it belongs to the application, not to a user");
@@ -116,7 +116,8 @@ async fn a_code_used_again_later_takes_the_tokens_of_its_family_and_what_stands_
         let other_family = world.tokens(&app, &user).await;
         let session = world.connect(&client_owner(&app)).await;
         let subscribe = async |tokens: &service::tokens::IssuedTokens, event| {
-            let caller = world.service.authenticate_user(tokens.access.expose()).await.unwrap();
+            let caller =
+                world.service.authenticate_user(tokens.access.expose()).await.unwrap().caller.clone();
             world.service.subscribe(&caller, &session, event).await.unwrap();
         };
         subscribe(&bought, EventType::Chat).await;

@@ -108,7 +108,7 @@ impl World {
     /// A caller, from a sign-in made now.
     pub async fn caller(&self, application: &Application, user: &ChannelId) -> Caller {
         let tokens = self.tokens(application, user).await;
-        self.service.authenticate_user(tokens.access.expose()).await.unwrap()
+        self.service.authenticate_user(tokens.access.expose()).await.unwrap().caller.clone()
     }
 
     /// Whether an access token opens anything.

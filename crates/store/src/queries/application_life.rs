@@ -5,6 +5,7 @@ use domain::application::Application;
 use domain::{ClientId, Timestamp};
 
 use super::applications::application;
+use super::credential_changes::Ground;
 use crate::{StoreError, Tx, params};
 
 /// Applications that one statement here may concern, so that it shares a commit with the work that users wait for.
@@ -177,8 +178,12 @@ impl Tx {
         now: Timestamp,
         idle_since: Timestamp,
     ) -> Result<Option<ClientId>, StoreError> {
-        let row = self.query_opt(DELETE_UNUSED, params![now, idle_since]).await?;
-        row.map(|row| Ok(ClientId::stored(row.get(0)?))).transpose()
+        let Some(row) = self.query_opt(DELETE_UNUSED, params![now, idle_since]).await? else {
+            return Ok(None);
+        };
+        let client_id = ClientId::stored(row.get(0)?);
+        self.credentials_changed(Ground::Application(&client_id));
+        Ok(Some(client_id))
     }
 
     /// Brings an application back, as used at `now`: `false` when there is none, or it was deleted at `gone_since` or
@@ -199,6 +204,7 @@ impl Tx {
         client_id: &ClientId,
         gone_since: Timestamp,
     ) -> Result<bool, StoreError> {
+        self.credentials_changed(Ground::Application(client_id));
         Ok(self.execute(FORGET_GONE, params![client_id, gone_since]).await? > 0)
     }
 

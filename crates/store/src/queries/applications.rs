@@ -4,6 +4,7 @@ use domain::application::{Application, Organization, RedirectUri};
 use domain::secret::SecretHash;
 use domain::{ClientId, OrganizationId, Profile, ScopeSet, Timestamp};
 
+use super::credential_changes::Ground;
 use crate::{Row, StoreError, Tx, params};
 
 const PUT_ORGANIZATION: &str = "
@@ -47,6 +48,7 @@ const APPLICATION: &str = "
 impl Tx {
     /// Makes or replaces an organization.
     pub async fn put_organization(&mut self, organization: &Organization) -> Result<(), StoreError> {
+        self.credentials_changed(Ground::Organization(&organization.organization_id));
         self.execute(
             PUT_ORGANIZATION,
             params![&organization.organization_id, &organization.name, organization.verified],
@@ -62,6 +64,7 @@ impl Tx {
         application: &Application,
         now: Timestamp,
     ) -> Result<(), StoreError> {
+        self.credentials_changed(Ground::Application(&application.client_id));
         self.execute(
             PUT_APPLICATION,
             params![

@@ -4,6 +4,7 @@ use domain::channel::{Channel, UserRole};
 use domain::limits::CHANNEL_IDS_MAX;
 use domain::{ChannelId, Timestamp};
 
+use super::credential_changes::Ground;
 use crate::{Row, StoreError, Tx, Value, params};
 
 const PUT_CHANNEL: &str = "
@@ -83,6 +84,7 @@ pub struct ChannelRecord {
 impl Tx {
     /// Makes or replaces a channel.
     pub async fn put_channel(&mut self, channel: &ChannelRecord, now: Timestamp) -> Result<(), StoreError> {
+        self.credentials_changed(Ground::Channel(&channel.channel_id));
         self.execute(
             PUT_CHANNEL,
             params![

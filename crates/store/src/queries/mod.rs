@@ -11,6 +11,7 @@ pub mod channels;
 pub mod chat_settings;
 pub mod chats;
 pub mod consents;
+pub mod credential_changes;
 pub mod drops;
 pub mod idempotency;
 pub mod lives;

@@ -1,9 +1,12 @@
 //! Codes, access tokens and refresh tokens. All of them stand here as hashes.
 
+use std::ops::Deref;
+
 use domain::secret::SecretHash;
 use domain::token::{Caller, SingleUse, TokenFamily};
 use domain::{ChannelId, ClientId, Profile, ScopeSet, Timestamp};
 
+use super::credential_changes::{Ground, Slot};
 use crate::{Row, StoreError, Tx, params};
 
 const INSERT_CODE: &str = "
@@ -24,11 +27,12 @@ const INSERT_ACCESS_TOKEN: &str = "
 const INSERT_REFRESH_TOKEN: &str = "
     INSERT INTO refresh_tokens (token_hash, family, client_id, channel_id, expires_at) VALUES ($1, $2, $3, $4, $5)";
 
-const CALLER: &str = "
-    SELECT t.client_id, t.channel_id, t.family, c.scopes, a.scopes, a.profile, a.quota
+const HOLDER: &str = "
+    SELECT t.client_id, t.channel_id, t.family, c.scopes, a.scopes, a.profile, a.quota, t.expires_at, u.channel_name
     FROM access_tokens t
     JOIN consents c ON c.client_id = t.client_id AND c.channel_id = t.channel_id
     JOIN applications a ON a.client_id = t.client_id
+    JOIN channels u ON u.channel_id = t.channel_id
     WHERE t.token_hash = $1 AND t.expires_at > $2 AND a.deleted_at IS NULL";
 
 const FAMILY_LIVES: &str = "
@@ -44,7 +48,7 @@ const USE_REFRESH_TOKEN: &str = "
     RETURNING family";
 
 /// The hint never narrows the search, so both tables are looked at.
-const HOLDER: &str = "
+const OWNER: &str = "
     SELECT client_id, channel_id FROM access_tokens WHERE token_hash = $1
     UNION ALL
     SELECT client_id, channel_id FROM refresh_tokens WHERE token_hash = $1";
@@ -88,6 +92,38 @@ pub struct StoredCredential {
     pub channel_id: ChannelId,
     /// Where it stands.
     pub single_use: SingleUse,
+}
+
+/// Everything about an access token that calls are answered from. It stands for its caller.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Holder {
+    /// Who calls with it.
+    pub caller: Caller,
+    /// The name of the user's channel.
+    pub channel_name: String,
+    /// When it dies by itself.
+    pub expires_at: Timestamp,
+}
+
+impl Deref for Holder {
+    type Target = Caller;
+
+    fn deref(&self) -> &Caller {
+        &self.caller
+    }
+}
+
+impl Holder {
+    /// Where changes of this answer are counted.
+    pub fn slots(&self) -> Vec<Slot> {
+        let Caller { client_id, channel_id, .. } = &self.caller;
+        let grounds = [
+            Ground::Consent(client_id, channel_id),
+            Ground::Application(client_id),
+            Ground::Channel(channel_id),
+        ];
+        grounds.map(Slot::from).into()
+    }
 }
 
 /// A token about to be handed out.
@@ -155,19 +191,21 @@ impl Tx {
     }
 
     /// Who holds an access token at `now`: one look-up for every user-mode call.
-    pub async fn caller(&mut self, hash: &SecretHash, now: Timestamp) -> Result<Option<Caller>, StoreError> {
-        let row = self.query_opt(CALLER, params![hash, now]).await?;
+    pub async fn holder(&mut self, hash: &SecretHash, now: Timestamp) -> Result<Option<Holder>, StoreError> {
+        let row = self.query_opt(HOLDER, params![hash, now]).await?;
         row.map(|row| {
             let (consented, chosen) =
                 (ScopeSet::from_stored(row.get(3)?), ScopeSet::from_stored(row.get(4)?));
-            Ok(Caller {
+            let caller = Caller {
                 client_id: ClientId::stored(row.get(0)?),
                 channel_id: ChannelId::stored(row.get(1)?),
                 family: TokenFamily(row.get(2)?),
                 scopes: consented.and(chosen),
                 profile: row.get::<Option<&str>>(5)?.and_then(Profile::from_name),
                 quota: row.get(6)?,
-            })
+            };
+            let expires_at = Timestamp::from_millis(row.get(7)?);
+            Ok(Holder { caller, channel_name: row.get(8)?, expires_at })
         })
         .transpose()
     }
@@ -197,7 +235,7 @@ impl Tx {
         &mut self,
         hash: &SecretHash,
     ) -> Result<Option<(ClientId, ChannelId)>, StoreError> {
-        let rows = self.query(HOLDER, params![hash]).await?;
+        let rows = self.query(OWNER, params![hash]).await?;
         rows.first()
             .map(|row| Ok((ClientId::stored(row.get(0)?), ChannelId::stored(row.get(1)?))))
             .transpose()
@@ -219,6 +257,7 @@ impl Tx {
         channel_id: &ChannelId,
         family: Option<&TokenFamily>,
     ) -> Result<(), StoreError> {
+        self.credentials_changed(Ground::Consent(client_id, channel_id));
         let family = family.map(|family| family.0.as_str());
         self.execute(DELETE_ACCESS_TOKENS, params![client_id, channel_id, family]).await?;
         self.execute(DELETE_REFRESH_TOKENS, params![client_id, channel_id, family]).await?;

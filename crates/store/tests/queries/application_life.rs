@@ -122,14 +122,14 @@ async fn a_deleted_application_is_nowhere_until_it_is_restored() {
             credentials(tx, "app").await?;
             tx.insert_application_secret(&client("app"), &hash("s"), at(1)).await?;
             tx.insert_session_url(&hash("url"), &of_client("app"), at(1_000)).await?;
-            let caller = tx.caller(&hash("access app"), at(2)).await?.unwrap();
+            let caller = tx.holder(&hash("access app"), at(2)).await?.unwrap().caller;
             tx.note_application_use(&client("other"), at(1_000)).await?;
             assert_eq!(tx.delete_unused_application(at(90), at(0)).await?, None);
             assert_eq!(tx.delete_unused_application(at(90), at(1)).await?, Some(client("app")));
             assert_eq!(tx.delete_unused_application(at(91), at(1)).await?, None);
 
             assert!(tx.application(&client("app")).await?.is_none());
-            assert!(tx.caller(&hash("access app"), at(2)).await?.is_none());
+            assert!(tx.holder(&hash("access app"), at(2)).await?.is_none());
             assert!(!tx.family_lives(&caller).await?);
             assert!(tx.take_session_url(&hash("url"), at(2)).await?.is_none());
             assert!(tx.give_application_notices("60", at(91), at(1)).await?.is_empty());
@@ -147,7 +147,7 @@ async fn a_deleted_application_is_nowhere_until_it_is_restored() {
             assert!(tx.application(&client("app")).await?.is_some());
             assert_eq!(tx.application_secrets(&client("app")).await?.len(), 1);
             assert!(
-                tx.caller(&hash("access app"), at(2)).await?.is_some() && tx.family_lives(&caller).await?
+                tx.holder(&hash("access app"), at(2)).await?.is_some() && tx.family_lives(&caller).await?
             );
             assert_eq!(tx.take_session_url(&hash("url"), at(2)).await?, Some(of_client("app")));
             Ok(())

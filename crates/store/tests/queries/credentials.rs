@@ -139,7 +139,7 @@ async fn a_caller_may_what_was_consented_to_and_is_still_asked_for() {
     in_seeded(|tx| {
         Box::pin(async move {
             insert_pair(tx, "one", ("app", "a", "f")).await?;
-            let caller = tx.caller(&hash("access one"), at(99)).await?.unwrap();
+            let holder = tx.holder(&hash("access one"), at(99)).await?.unwrap();
             let expected = Caller {
                 client_id: client("app"),
                 channel_id: channel("a"),
@@ -148,15 +148,16 @@ async fn a_caller_may_what_was_consented_to_and_is_still_asked_for() {
                 quota: true,
                 family: family("f"),
             };
-            assert_eq!(caller, expected);
+            assert_eq!(holder.caller, expected);
+            assert_eq!((holder.channel_name.as_str(), holder.expires_at), ("channel a", at(100)));
             for (token, now) in [("access one", 100), ("refresh one", 1), ("unknown", 1)] {
-                assert!(tx.caller(&hash(token), at(now)).await?.is_none(), "{token} {now}");
+                assert!(tx.holder(&hash(token), at(now)).await?.is_none(), "{token} {now}");
             }
             let mut other = application("app");
             other.scopes = [Scope::ChatWrite, Scope::UserRead].into_iter().collect();
             other.profile = OBSERVED;
             tx.put_application(&other, at(2)).await?;
-            let caller = tx.caller(&hash("access one"), at(99)).await?.unwrap();
+            let caller = tx.holder(&hash("access one"), at(99)).await?.unwrap().caller;
             assert_eq!(caller.scopes, [Scope::ChatWrite].into_iter().collect());
             assert_eq!(caller.profile, OBSERVED);
             Ok(())

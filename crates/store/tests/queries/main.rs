@@ -4,6 +4,7 @@
 
 mod application_life;
 mod chat;
+mod credential_changes;
 mod credentials;
 mod drops;
 mod lists;

@@ -1,6 +1,8 @@
 //! Tokens (spec 4.1). The caller proves itself in the body, so the checks that extractors make elsewhere are made here,
 //! in the same order: 401, 429, then 400.
 
+use std::sync::Arc;
+
 use axum::Extension;
 use axum::extract::State;
 use domain::application::Application;
@@ -113,7 +115,7 @@ async fn prove(
     charged: &Charged,
     peer: Option<Peer>,
     body: &Proven,
-) -> Result<Application, Failure> {
+) -> Result<Arc<Application>, Failure> {
     quota::check_failures(web, charged, peer)?;
     let proven = web.service().authenticate_client(&body.client_id, &body.client_secret).await;
     let application = proven.map_err(|error| counted(web, charged, peer, error))?;

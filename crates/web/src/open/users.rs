@@ -1,10 +1,8 @@
 //! The signed-in user (spec 4.2).
 
-use axum::extract::State;
 use domain::Profile;
 use serde::Serialize;
 
-use crate::Web;
 use crate::caller::{User, scope};
 use crate::envelope::{Answer, Success};
 
@@ -20,11 +18,10 @@ pub struct Me {
 }
 
 /// `GET /open/v1/users/me`, 유저 정보 조회.
-pub async fn me(user: User<scope::UserRead>, State(web): State<Web>) -> Answer<Me> {
-    let channel = web.service().channel(user.channel_id()).await?;
+pub async fn me(user: User<scope::UserRead>) -> Answer<Me> {
     Ok(Success(Me {
-        channel_id: channel.channel_id.to_string(),
-        nickname: (user.profile == Profile::Observed).then(|| channel.name.clone()),
-        channel_name: channel.name,
+        channel_id: user.channel_id().to_string(),
+        nickname: (user.profile == Profile::Observed).then(|| user.channel_name().to_owned()),
+        channel_name: user.channel_name().to_owned(),
     }))
 }

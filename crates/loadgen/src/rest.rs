@@ -1,0 +1,358 @@
+//! `stagedoor-load rest`: one call, made on many connections as fast as the server answers.
+
+use std::cell::RefCell;
+use std::path::PathBuf;
+use std::process::Command;
+use std::rc::Rc;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+use serde_json::Value;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::task::JoinSet;
+
+use crate::clock::{Clock, Nanos, SECOND_NS, seconds};
+use crate::http::{Body, Call, Client, HEAD_BYTES_MAX, Origin};
+use crate::server::{Own, Probe, Server, Spawned};
+use crate::stats::{Summary, Times};
+
+/// What comes before a round and does not count.
+const WARM_UP_NS: Nanos = SECOND_NS / 2;
+/// How long a round may last beyond its end before its calls are given up.
+const STRAGGLERS: Duration = Duration::from_secs(30);
+
+const ABOUT: &str = "Makes one REST call on many connections, as fast as the server answers, and counts.";
+const MANUAL: &str = "\
+  The server is started for it, as `stagedoor dev --no-quota`, with a world of its own. With --baseline each round is
+  followed by one against that program, which must answer `GET /open/v1/users/me` with the same bytes:
+
+    cargo build --release && cargo build --release -p web --examples
+    target/release/stagedoor-load rest --spawn target/release/stagedoor --baseline target/release/examples/bare
+
+  The ratio is that of the medians of all rounds. `CPU` is user and system time of the server for each call, in steps of
+  10 ms a round: unlike the rate it does not depend on what else the machine does.";
+
+/// The call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Target {
+    /// GET /open/v1/users/me
+    UsersMe,
+    /// POST /open/v1/chats/send
+    ChatsSend,
+}
+
+/// The options.
+#[derive(Args, Debug)]
+#[command(about = ABOUT, after_help = MANUAL)]
+pub(crate) struct Options {
+    /// The server: starts this program on a free port with a temporary folder, and stops it at the end.
+    #[arg(long, value_name = "STAGEDOOR")]
+    spawn: PathBuf,
+
+    /// Its database: postgres://user:password@host/database. Default: its own SQLite.
+    #[arg(long, value_name = "URL")]
+    database_url: Option<String>,
+
+    /// Which call.
+    #[arg(long, value_enum, default_value = "users-me")]
+    target: Target,
+
+    /// Connections, each with one call under way.
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    connections: u16,
+
+    /// Seconds of a round.
+    #[arg(long, value_name = "SECS", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=3_600))]
+    duration: u32,
+
+    /// Rounds.
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=1_000))]
+    rounds: u16,
+
+    /// A program that answers the same with nothing behind it, given the channel's id and name: the example `bare`.
+    #[arg(long, value_name = "PROGRAM")]
+    baseline: Option<PathBuf>,
+
+    /// Prints the report as one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What was found out.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Report {
+    target: String,
+    connections: u16,
+    seconds: u32,
+    server: Side,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    baseline: Option<Side>,
+    /// Of the medians, server to baseline.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ratio: Option<f64>,
+}
+
+#[derive(Debug, Default, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Side {
+    calls_per_second: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cpu_us_per_call: Option<f64>,
+    rounds: Vec<Round>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Round {
+    calls_per_second: f64,
+    call: Summary,
+    failed: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cpu_us_per_call: Option<f64>,
+}
+
+/// Runs it, and gives the report as text or JSON.
+///
+/// # Errors
+/// A sentence.
+pub(crate) async fn run(options: &Options) -> Result<String, String> {
+    let clock = Clock::start();
+    let own = Own::new(&options.spawn, options.database_url.as_deref())?;
+    let (spawned, line) = own.start()?;
+    let world: Value = serde_json::from_str(&line).map_err(|_| "the server prints no world".to_owned())?;
+    let token = world["users"].as_array().into_iter().flatten().find_map(access_token);
+    let token = token.ok_or("the server's world has no user with tokens")?;
+    let origin = origin(&world)?;
+    let request = options.target.request(&origin.host, token);
+    let baseline = match &options.baseline {
+        Some(program) => Some(start_baseline(program, &origin, token, clock).await?),
+        None => None,
+    };
+
+    let (mut ours, mut bare) = (Side::default(), Side::default());
+    for _ in 0..options.rounds {
+        let probe = Probe(Some(spawned.pid()));
+        ours.rounds.push(round(options, &origin, &request, probe, clock).await?);
+        if let Some((process, origin)) = &baseline {
+            let request = Target::UsersMe.request(&origin.host, token);
+            bare.rounds.push(round(options, origin, &request, Probe(Some(process.pid())), clock).await?);
+        }
+    }
+    Server::Own(own, Some(spawned)).stop(clock)?;
+    ours.conclude();
+    bare.conclude();
+    let baseline = baseline.is_some().then_some(bare);
+    let ratio = baseline.as_ref().map(|bare| ours.calls_per_second / bare.calls_per_second);
+    let target = options.target.to_possible_value().map_or_else(String::new, |it| it.get_name().to_owned());
+    let (connections, seconds) = (options.connections, options.duration);
+    let report = Report { target, connections, seconds, server: ours, baseline, ratio };
+    Ok(if options.json { serde_json::to_string(&report).unwrap_or_default() + "\n" } else { report.text() })
+}
+
+impl Target {
+    fn request(self, host: &str, token: &str) -> Vec<u8> {
+        let authorization = format!("Bearer {token}");
+        let headers = [("Authorization", authorization.as_str())];
+        let (method, path, body) = match self {
+            Self::UsersMe => ("GET", "/open/v1/users/me", Body::Nothing),
+            Self::ChatsSend => ("POST", "/open/v1/chats/send", Body::Json(r#"{"message":"one of many"}"#)),
+        };
+        Call { method, path, headers: &headers, body }.bytes(host)
+    }
+}
+
+fn access_token(user: &Value) -> Option<&str> {
+    match user {
+        Value::Object(fields) => fields
+            .get("accessToken")
+            .and_then(Value::as_str)
+            .or_else(|| fields.values().find_map(access_token)),
+        Value::Array(items) => items.iter().find_map(access_token),
+        _ => None,
+    }
+}
+
+fn origin(world: &Value) -> Result<Origin, String> {
+    let url = world["baseUrl"].as_str().ok_or("the first line has no baseUrl")?;
+    Ok(Origin::split(url)?.0)
+}
+
+/// Starts the other program with what the service says of its user, and sees that both say the same.
+async fn start_baseline(
+    program: &PathBuf,
+    ours: &Origin,
+    token: &str,
+    clock: Clock,
+) -> Result<(Spawned, Origin), String> {
+    let authorization = format!("Bearer {token}");
+    let headers = [("Authorization", authorization.as_str())];
+    let call = Call { method: "GET", path: "/open/v1/users/me", headers: &headers, body: Body::Nothing };
+    let answer = Client::new(ours.clone(), clock).call(&call).await.map_err(|broken| broken.kind())?;
+    let me = answer.content()?;
+    let mut command = Command::new(program);
+    command.args([&me["channelId"], &me["channelName"]].map(|text| text.as_str().unwrap_or_default()));
+    let (spawned, line) =
+        Spawned::start(command).map_err(|problem| format!("{}: {problem}", program.display()))?;
+    let said: Value = serde_json::from_str(&line).map_err(|_| "the baseline prints no JSON".to_owned())?;
+    let origin = origin(&said)?;
+    let theirs = Client::new(origin.clone(), clock).call(&call).await.map_err(|broken| broken.kind())?;
+    if theirs.body != answer.body {
+        return Err("the baseline answers other bytes than the service".to_owned());
+    }
+    Ok((spawned, origin))
+}
+
+/// What the connections of a round count together.
+#[derive(Default)]
+struct Counts {
+    times: Times,
+    failed: u64,
+}
+
+async fn round(
+    options: &Options,
+    origin: &Origin,
+    request: &[u8],
+    probe: Probe,
+    clock: Clock,
+) -> Result<Round, String> {
+    let counts = Rc::new(RefCell::new(Counts::default()));
+    let begin = clock.now() + WARM_UP_NS;
+    let end = begin + u64::from(options.duration) * SECOND_NS;
+    let mut connections = JoinSet::new();
+    for _ in 0..options.connections {
+        let stream = TcpStream::connect(origin.address).await;
+        let stream = stream.map_err(|error| format!("{}: {error}", origin.address))?;
+        let _ = stream.set_nodelay(true);
+        let (request, counts) = (request.to_owned(), counts.clone());
+        connections.spawn_local(async move {
+            if call_until(end, begin, stream, &request, &counts, clock).await.is_none() {
+                counts.borrow_mut().failed += 1;
+            }
+        });
+    }
+    tokio::time::sleep(Duration::from_nanos(begin.saturating_sub(clock.now()))).await;
+    let cpu = probe.cpu();
+    tokio::time::sleep(Duration::from_nanos(end.saturating_sub(clock.now()))).await;
+    let cpu = probe.cpu().zip(cpu).map(|(after, before)| after - before);
+    let all = async { while connections.join_next().await.is_some() {} };
+    tokio::time::timeout(STRAGGLERS, all).await.map_err(|_| "some calls were never answered".to_owned())?;
+    let counts = counts.borrow();
+    let call = counts.times.summary();
+    let calls_per_second = call.count as f64 / seconds(end - begin);
+    let cpu_us_per_call = cpu.map(|cpu| cpu * 1e6 / call.count.max(1) as f64);
+    Ok(Round { calls_per_second, call, failed: counts.failed, cpu_us_per_call })
+}
+
+/// `None` when the connection broke. Calls that end after `begin` and before `end` count.
+async fn call_until(
+    end: Nanos,
+    begin: Nanos,
+    mut stream: TcpStream,
+    request: &[u8],
+    counts: &RefCell<Counts>,
+    clock: Clock,
+) -> Option<()> {
+    let mut buffer = vec![0; HEAD_BYTES_MAX];
+    let mut called = clock.now();
+    while called < end {
+        stream.write_all(request).await.ok()?;
+        let mut filled = 0;
+        let good = loop {
+            match stream.read(&mut buffer[filled..]).await {
+                Ok(0) | Err(_) => return None,
+                Ok(more) => filled += more,
+            }
+            if let Some((good, length)) = answer_in(&buffer[..filled])
+                && filled >= length
+            {
+                break good;
+            }
+        };
+        let answered = clock.now();
+        if (begin..end).contains(&answered) {
+            let mut counts = counts.borrow_mut();
+            counts.times.record(called, answered);
+            counts.failed += u64::from(!good);
+        }
+        called = answered;
+    }
+    Some(())
+}
+
+/// Whether the answer is a success, and how long it is with its head, as soon as its head is there.
+fn answer_in(bytes: &[u8]) -> Option<(bool, usize)> {
+    const LENGTH: &[u8] = b"content-length: ";
+    let head = memchr::memmem::find(bytes, b"\r\n\r\n")?;
+    let length = memchr::memmem::find(&bytes[..head], LENGTH)? + LENGTH.len();
+    let digits = bytes[length..].iter().take_while(|byte| byte.is_ascii_digit());
+    let length = digits.fold(0, |length, digit| length * 10 + usize::from(digit - b'0'));
+    Some((bytes.starts_with(b"HTTP/1.1 200"), head + 4 + length))
+}
+
+impl Side {
+    fn conclude(&mut self) {
+        self.calls_per_second = median(self.rounds.iter().map(|round| round.calls_per_second));
+        let cpu: Vec<_> = self.rounds.iter().filter_map(|round| round.cpu_us_per_call).collect();
+        self.cpu_us_per_call = (!cpu.is_empty()).then(|| median(cpu.into_iter()));
+    }
+
+    fn text(&self, name: &str) -> String {
+        let line = |round: &Round| {
+            let Round { calls_per_second, call, failed, .. } = round;
+            let cpu = round.cpu_us_per_call.map_or_else(String::new, |us| format!(", CPU {us:.1} us"));
+            let Summary { p50_ms, p99_ms, .. } = call;
+            format!(
+                "  {name}: {calls_per_second:.0} calls/s, p50 {p50_ms:.2} ms, p99 {p99_ms:.2} ms{cpu}, {failed} failed\n"
+            )
+        };
+        self.rounds.iter().map(line).collect()
+    }
+}
+
+impl Report {
+    fn text(&self) -> String {
+        let mut text = format!("{} on {} connections\n", self.target, self.connections);
+        text += &self.server.text("server");
+        if let (Some(baseline), Some(ratio)) = (&self.baseline, self.ratio) {
+            text += &baseline.text("baseline");
+            text += &format!("  ratio of the medians: {ratio:.2}\n");
+        }
+        text
+    }
+}
+
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<_> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_told_as_soon_as_its_head_is_there() {
+        let bytes = b"HTTP/1.1 200 OK\r\nx: y\r\ncontent-length: 12\r\n\r\nhello";
+        assert_eq!(answer_in(bytes), Some((true, bytes.len() + 7)));
+        assert_eq!(answer_in(&bytes[..30]), None);
+        assert_eq!(answer_in(b"HTTP/1.1 401 U\r\ncontent-length: 0\r\n\r\n"), Some((false, 37)));
+    }
+
+    #[test]
+    fn the_median_is_the_one_in_the_middle() {
+        assert_eq!(median([3.0, 1.0, 2.0].into_iter()), 2.0);
+        assert_eq!(median(std::iter::empty()), 0.0);
+    }
+
+    #[test]
+    fn the_first_token_in_a_world_is_found_wherever_it_stands() {
+        let user = serde_json::json!({ "login": "a", "tokens": [{ "accessToken": "t" }] });
+        assert_eq!(access_token(&user), Some("t"));
+        assert_eq!(access_token(&serde_json::json!({ "login": "a" })), None);
+    }
+}

@@ -1,0 +1,214 @@
+//! Answers about credentials, kept in memory for as long as nothing that they rest on has changed.
+//!
+//! An answer carries the [`Moment`] at which it was asked for; each slot carries the moment of its last change. An answer is
+//! good while no slot of its is younger. So ending any number of tokens is one store per slot, and an answer that was
+//! read while a revocation committed is stale before it is kept.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use domain::secret::SecretHash;
+use store::queries::credential_changes::{SLOTS, Slot};
+
+const SHARDS: usize = 64;
+
+/// A point in the order of changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Moment(u64);
+
+/// When each slot changed last, as far as this node knows.
+#[derive(Debug)]
+pub(crate) struct Changes {
+    latest: AtomicU64,
+    slots: Box<[AtomicU64]>,
+}
+
+impl Default for Changes {
+    fn default() -> Self {
+        let slots = std::iter::repeat_with(AtomicU64::default).take(SLOTS).collect();
+        Self { latest: AtomicU64::default(), slots }
+    }
+}
+
+impl Changes {
+    /// Now. To be taken before the store is asked.
+    pub fn moment(&self) -> Moment {
+        Moment(self.latest.load(Ordering::SeqCst))
+    }
+
+    /// To be called after the change can be read in the store: whoever asks from here on reads it.
+    pub fn happened(&self, slot: Slot) {
+        let moment = self.latest.fetch_add(1, Ordering::SeqCst) + 1;
+        self.slots[slot.index()].fetch_max(moment, Ordering::SeqCst);
+    }
+
+    fn none_since(&self, moment: Moment, slots: &[Slot]) -> bool {
+        slots.iter().all(|slot| self.slots[slot.index()].load(Ordering::SeqCst) <= moment.0)
+    }
+
+    /// Changes that a transaction made. They happen when this is dropped: it rides with the transaction's result, which
+    /// the store lets go of after the commit, whether or not anybody still waits for it.
+    pub fn when_dropped(self: Arc<Self>, slots: Vec<Slot>) -> Committed {
+        Committed { changes: self, slots }
+    }
+}
+
+/// See [`Changes::when_dropped`].
+pub(crate) struct Committed {
+    changes: Arc<Changes>,
+    slots: Vec<Slot>,
+}
+
+impl Drop for Committed {
+    fn drop(&mut self) {
+        for slot in &self.slots {
+            self.changes.happened(*slot);
+        }
+    }
+}
+
+/// Answers by the hash of the credential. When half of a shard's places are taken, they become the older half, and what was
+/// the older half goes; an answer that is asked for moves to the younger one. So the least used go first, without a list.
+pub(crate) struct Cache<V> {
+    hasher: RandomState,
+    shards: Box<[Mutex<Shard<V>>]>,
+    half: usize,
+}
+
+struct Shard<V> {
+    younger: HashMap<SecretHash, Kept<V>>,
+    older: HashMap<SecretHash, Kept<V>>,
+}
+
+struct Kept<V> {
+    answer: Arc<V>,
+    asked: Moment,
+    slots: Vec<Slot>,
+}
+
+impl<V> Cache<V> {
+    /// Keeps up to `answers_max` answers.
+    pub fn new(answers_max: usize) -> Self {
+        let shard = || Mutex::new(Shard { younger: HashMap::new(), older: HashMap::new() });
+        let shards = std::iter::repeat_with(shard).take(SHARDS).collect();
+        Self { hasher: RandomState::new(), shards, half: (answers_max / SHARDS / 2).max(1) }
+    }
+
+    /// The answer, if it is kept and still good.
+    pub fn get(&self, credential: &SecretHash, changes: &Changes) -> Option<Arc<V>> {
+        let mut shard = self.shard(credential);
+        if let Some(kept) = shard.younger.get(credential) {
+            if changes.none_since(kept.asked, &kept.slots) {
+                return Some(kept.answer.clone());
+            }
+            shard.younger.remove(credential);
+            return None;
+        }
+        let (credential, kept) = shard.older.remove_entry(credential)?;
+        let answer = changes.none_since(kept.asked, &kept.slots).then(|| kept.answer.clone())?;
+        let gone = shard.insert(credential, kept, self.half);
+        drop(shard);
+        drop(gone);
+        Some(answer)
+    }
+
+    /// Keeps an answer that the store gave to a question asked at that moment or later.
+    pub fn put(&self, credential: SecretHash, answer: Arc<V>, asked: Moment, slots: Vec<Slot>) {
+        let mut shard = self.shard(&credential);
+        let gone = shard.insert(credential, Kept { answer, asked, slots }, self.half);
+        drop(shard);
+        drop(gone);
+    }
+
+    fn shard(&self, credential: &SecretHash) -> MutexGuard<'_, Shard<V>> {
+        let shard = self.hasher.hash_one(credential) % SHARDS as u64;
+        self.shards[usize::try_from(shard).unwrap_or(0)].lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<V> Shard<V> {
+    /// Gives what had to go, so that it is taken apart outside the lock.
+    fn insert(&mut self, credential: SecretHash, kept: Kept<V>, half: usize) -> HashMap<SecretHash, Kept<V>> {
+        let mut gone = HashMap::new();
+        if self.younger.len() >= half {
+            gone = std::mem::replace(&mut self.older, std::mem::take(&mut self.younger));
+        }
+        self.younger.insert(credential, kept);
+        gone
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::{ChannelId, ClientId};
+    use store::queries::credential_changes::Ground;
+
+    use super::*;
+
+    fn token(n: usize) -> SecretHash {
+        SecretHash::of(&n.to_string())
+    }
+
+    fn slot(channel: &str) -> Slot {
+        Slot::from(Ground::Channel(&ChannelId::stored(channel.to_owned())))
+    }
+
+    fn kept(cache: &Cache<usize>) -> usize {
+        let count = |shard: &Mutex<Shard<usize>>| {
+            let shard = shard.lock().expect("not poisoned");
+            shard.younger.len() + shard.older.len()
+        };
+        cache.shards.iter().map(count).sum()
+    }
+
+    #[test]
+    fn an_answer_is_good_until_something_that_it_rests_on_changes() {
+        let (cache, changes) = (Cache::new(1_000), Changes::default());
+        let application = Slot::from(Ground::Application(&ClientId::stored("app".to_owned())));
+        cache.put(token(1), Arc::new(1), changes.moment(), vec![slot("a"), application]);
+        cache.put(token(2), Arc::new(2), changes.moment(), vec![slot("b")]);
+        assert_eq!(cache.get(&token(1), &changes).as_deref(), Some(&1));
+        changes.happened(application);
+        assert_eq!(cache.get(&token(1), &changes), None);
+        assert_eq!(cache.get(&token(2), &changes).as_deref(), Some(&2));
+        // Asked for again, it is good again.
+        cache.put(token(1), Arc::new(1), changes.moment(), vec![slot("a"), application]);
+        assert_eq!(cache.get(&token(1), &changes).as_deref(), Some(&1));
+    }
+
+    #[test]
+    fn an_answer_that_was_read_before_a_change_is_not_good_after_it() {
+        let (cache, changes) = (Cache::new(1_000), Changes::default());
+        let asked = changes.moment();
+        drop(Arc::new(Changes::default()).when_dropped(vec![slot("a")]));
+        changes.happened(slot("a"));
+        cache.put(token(1), Arc::new(1), asked, vec![slot("a")]);
+        assert_eq!(cache.get(&token(1), &changes), None);
+    }
+
+    #[test]
+    fn what_a_transaction_changed_happens_when_its_result_is_let_go() {
+        let changes = Arc::new(Changes::default());
+        let committed = changes.clone().when_dropped(vec![slot("a"), slot("b")]);
+        let before = changes.moment();
+        assert!(changes.none_since(before, &[slot("a"), slot("b")]));
+        drop(committed);
+        assert!(!changes.none_since(before, &[slot("a")]));
+        assert!(!changes.none_since(before, &[slot("b")]));
+        assert!(changes.none_since(changes.moment(), &[slot("a"), slot("b")]));
+    }
+
+    #[test]
+    fn the_cache_is_bounded_and_keeps_what_is_asked_for() {
+        const MAX: usize = 64 * 20;
+        let (cache, changes) = (Cache::new(MAX), Changes::default());
+        for n in 0..MAX * 10 {
+            cache.put(token(n), Arc::new(n), changes.moment(), Vec::new());
+            assert!(cache.get(&token(0), &changes).is_some(), "asked for all the time, at {n}");
+        }
+        assert!(kept(&cache) <= MAX, "{}", kept(&cache));
+        assert!(kept(&cache) >= MAX / 2, "{}", kept(&cache));
+    }
+}

@@ -1,0 +1,144 @@
+//! Who a credential belongs to, without asking the store each time (decision record 0007).
+//!
+//! What this node changes is forgotten before the change is answered. What other nodes change is forgotten when
+//! [`Service::watch_credentials`] finds it; when that has not looked for [`TRUST`], nothing that is kept is believed.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use domain::application::Application;
+use domain::secret::{AccessToken, ClientSecret, SecretHash};
+use domain::{ClientId, Refusal};
+use store::queries::credential_changes::{Ground, SLOTS, Slot};
+use store::queries::tokens::Holder;
+
+use crate::credential_cache::{Cache, Changes};
+use crate::{Error, Service};
+
+/// Access tokens whose holders are kept. Each takes about half a KiB.
+const HOLDERS_MAX: usize = 100_000;
+/// Client secrets whose applications are kept.
+const APPLICATIONS_MAX: usize = 10_000;
+/// How often to look for what other nodes changed.
+pub const WATCH_EVERY: Duration = Duration::from_millis(500);
+/// How long after the last look began its finding is relied on. Leaves half a second of the two within which a revoked
+/// token is refused everywhere.
+pub const TRUST: Duration = Duration::from_millis(1_500);
+
+/// What this node keeps about credentials.
+pub(crate) struct Credentials {
+    pub changes: Arc<Changes>,
+    holders: Cache<Holder>,
+    applications: Cache<Application>,
+    /// By slot, the version that was found last.
+    versions: Mutex<Vec<i64>>,
+    /// Until when what is kept is relied on, in microseconds of the monotonic clock.
+    trusted_until: AtomicU64,
+}
+
+impl Default for Credentials {
+    fn default() -> Self {
+        Self {
+            changes: Arc::default(),
+            holders: Cache::new(HOLDERS_MAX),
+            applications: Cache::new(APPLICATIONS_MAX),
+            versions: Mutex::new(vec![0; SLOTS]),
+            trusted_until: AtomicU64::new(0),
+        }
+    }
+}
+
+impl Credentials {
+    /// Takes in what a look found that began at `began`.
+    fn found(&self, began: Duration, versions: &[(Slot, i64)]) {
+        let mut known = self.versions.lock().unwrap_or_else(PoisonError::into_inner);
+        for (slot, version) in versions {
+            if std::mem::replace(&mut known[slot.index()], *version) != *version {
+                self.changes.happened(*slot);
+            }
+        }
+        self.trusted_until.fetch_max(micros(began + TRUST), Ordering::SeqCst);
+    }
+
+    fn trusted(&self, now: Duration) -> bool {
+        micros(now) < self.trusted_until.load(Ordering::SeqCst)
+    }
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
+impl Service {
+    /// Who holds an access token (spec 5, user mode).
+    ///
+    /// # Errors
+    /// [`Refusal::InvalidToken`] when it is unknown, expired or deleted.
+    pub async fn authenticate_user(&self, token: &str) -> Result<Arc<Holder>, Error> {
+        let token = AccessToken::presented(token).ok_or(Refusal::InvalidToken)?.hash();
+        let (now, kept) = (self.now(), &self.0.credentials);
+        if kept.trusted(self.0.clock.monotonic())
+            && let Some(holder) = kept.holders.get(&token, &kept.changes)
+        {
+            return if now < holder.expires_at { Ok(holder) } else { Err(Refusal::InvalidToken.into()) };
+        }
+        let (asked, hash) = (kept.changes.moment(), token.clone());
+        let holder = self.read(move |tx| Box::pin(async move { Ok(tx.holder(&hash, now).await?) })).await?;
+        let holder = Arc::new(holder.ok_or(Refusal::InvalidToken)?);
+        kept.holders.put(token, holder.clone(), asked, holder.slots());
+        Ok(holder)
+    }
+
+    /// The application that a client id and secret prove (spec 5, client mode).
+    ///
+    /// # Errors
+    /// [`Refusal::InvalidClient`], the same and in the same time whether the id or the secret is wrong.
+    pub async fn authenticate_client(
+        &self,
+        client_id: &str,
+        secret: &str,
+    ) -> Result<Arc<Application>, Error> {
+        let client_id = ClientId::parse("clientId", client_id).map_err(|_| Refusal::InvalidClient)?;
+        let presented = ClientSecret::presented(secret).ok_or(Refusal::InvalidClient)?.hash();
+        let pair = SecretHash::of(&format!("{} {}", client_id.as_str(), presented.as_str()));
+        let kept = &self.0.credentials;
+        if kept.trusted(self.0.clock.monotonic())
+            && let Some(application) = kept.applications.get(&pair, &kept.changes)
+        {
+            return Ok(application);
+        }
+        let asked = kept.changes.moment();
+        let (application, secrets) = self
+            .read(move |tx| {
+                Box::pin(async move {
+                    Ok((tx.application(&client_id).await?, tx.application_secrets(&client_id).await?))
+                })
+            })
+            .await?;
+        let proven = proves(&presented, &secrets);
+        let application = Arc::new(application.filter(|_| proven).ok_or(Refusal::InvalidClient)?);
+        kept.applications.put(pair, application.clone(), asked, slots(&application));
+        Ok(application)
+    }
+
+    /// Looks for credentials that any node changed. To be called every [`WATCH_EVERY`]; while it is not, or fails, every
+    /// check goes to the store.
+    pub async fn watch_credentials(&self) -> Result<(), Error> {
+        let began = self.0.clock.monotonic();
+        let versions = self.read(|tx| Box::pin(async move { Ok(tx.credential_versions().await?) })).await?;
+        self.0.credentials.found(began, &versions);
+        Ok(())
+    }
+}
+
+/// Compares with every secret, so that the time tells nothing about which one was close.
+fn proves(presented: &SecretHash, secrets: &[SecretHash]) -> bool {
+    secrets.iter().fold(false, |proven, secret| proven | presented.matches(secret))
+}
+
+fn slots(application: &Application) -> Vec<Slot> {
+    let organization = application.organization.as_ref().map(|owner| &owner.organization_id);
+    let grounds = [Some(Ground::Application(&application.client_id)), organization.map(Ground::Organization)];
+    grounds.into_iter().flatten().map(Slot::from).collect()
+}

@@ -1,0 +1,327 @@
+//! Credentials are checked in memory, and never a moment longer than they are good.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use domain::application::{Application, Organization};
+use domain::limits::ACCESS_TOKEN_LIFETIME_MS;
+use domain::{ChannelId, OrganizationId, Refusal, Scope, ScopeSet};
+use service::credentials::{TRUST, WATCH_EVERY};
+use service::tokens::IssuedTokens;
+use service::{Error, Service};
+use store::StoreError;
+
+use crate::world::{World, all_scopes_but, both, record, refused, within};
+
+/// A world that looks for changes, an application, a user, and their tokens, which are kept by now.
+async fn begin(world: &World) -> (Application, ChannelId, IssuedTokens) {
+    world.service.watch_credentials().await.unwrap();
+    let (app, user) = (world.application("app").await, world.user("user").await);
+    let tokens = world.tokens(&app, &user).await;
+    assert!(world.lives(&tokens).await);
+    (app, user, tokens)
+}
+
+/// Changes rows behind the service's back: whoever still answers as before did not ask the store.
+async fn behind_its_back(world: &World, sql: &'static str) {
+    let changed: Result<u64, StoreError> =
+        world.store.write(move |tx| Box::pin(async move { tx.execute(sql, &[]).await })).await;
+    assert!(changed.unwrap() > 0, "{sql}");
+}
+
+async fn opens(service: &Service, tokens: &IssuedTokens) -> bool {
+    match service.authenticate_user(tokens.access.expose()).await {
+        Ok(_) => true,
+        Err(error) => {
+            assert_eq!(error, Error::Refused(Refusal::InvalidToken));
+            false
+        }
+    }
+}
+
+const END_TOKENS: &str = "DELETE FROM access_tokens";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kept_answer_is_relied_on_for_as_long_as_the_node_looks_for_changes() {
+    both(|world| async move {
+        let (_, _, tokens) = begin(&world).await;
+        behind_its_back(&world, END_TOKENS).await;
+        world.hand.advance(TRUST - Duration::from_millis(1));
+        assert!(world.lives(&tokens).await);
+        world.advance_ms(1);
+        assert!(!world.lives(&tokens).await);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_has_never_looked_asks_the_store() {
+    both(|world| async move {
+        let (app, user) = (world.application("app").await, world.user("user").await);
+        let tokens = world.tokens(&app, &user).await;
+        assert!(world.lives(&tokens).await);
+        behind_its_back(&world, END_TOKENS).await;
+        assert!(!world.lives(&tokens).await);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_revoked_token_is_refused_at_once_and_so_are_those_that_went_with_it() {
+    both(|world| async move {
+        let (app, user, first) = begin(&world).await;
+        let second = world.tokens(&app, &user).await;
+        let neighbour = world.user("neighbour").await;
+        let others = world.tokens(&app, &neighbour).await;
+        assert!(world.lives(&second).await && world.lives(&others).await);
+        world.service.revoke(&app, first.refresh.expose()).await.unwrap();
+        assert!(!world.lives(&first).await && !world.lives(&second).await);
+        assert!(world.lives(&others).await);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn stolen_credentials_end_kept_answers() {
+    both(|world| async move {
+        let (app, user, _) = begin(&world).await;
+        let code = world.code(&app, &user).await;
+        let exchange = || world.service.exchange_code(&app, code.expose(), crate::world::STATE);
+        let bought = exchange().await.unwrap();
+        let elsewhere = world.tokens(&app, &user).await;
+        let refreshed = world.service.refresh(&app, elsewhere.refresh.expose()).await.unwrap();
+        world.advance_ms(10_001);
+        world.service.watch_credentials().await.unwrap();
+        for tokens in [&bought, &elsewhere, &refreshed] {
+            assert!(world.lives(tokens).await);
+        }
+        assert_eq!(refused(exchange().await), Refusal::BadCode);
+        assert!(!world.lives(&bought).await);
+        assert!(world.lives(&refreshed).await);
+        let again = world.service.refresh(&app, elsewhere.refresh.expose()).await;
+        assert_eq!(refused(again), Refusal::InvalidToken);
+        assert!(!world.lives(&elsewhere).await && !world.lives(&refreshed).await);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_an_answer_says_changes_with_what_it_rests_on() {
+    both(|world| async move {
+        let (app, user, tokens) = begin(&world).await;
+        let holder = async || world.service.authenticate_user(tokens.access.expose()).await.unwrap();
+        assert_eq!(holder().await.channel_name, "user's channel");
+
+        let renamed = service::ChannelRecord {
+            channel_id: user.clone(),
+            name: "another name".to_owned(),
+            image_url: None,
+            verified_mark: false,
+            real_name_verified: false,
+        };
+        world.service.put_channel(renamed, None).await.unwrap();
+        assert_eq!(holder().await.channel_name, "another name");
+
+        let narrower = world.application_with("app", all_scopes_but(Scope::ChatWrite)).await;
+        assert!(!holder().await.caller.scopes.contains(Scope::ChatWrite));
+        let only_one = [Scope::UserRead].into_iter().collect::<ScopeSet>();
+        world.code(&Application { scopes: only_one, ..narrower }, &user).await;
+        assert_eq!(holder().await.caller.scopes, only_one, "a consent replaces the one before");
+
+        let mut observed = record("app", app.scopes);
+        observed.profile = Some(domain::Profile::Observed);
+        world.service.put_application(observed).await.unwrap();
+        assert_eq!(holder().await.caller.profile, Some(domain::Profile::Observed));
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kept_token_expires_to_the_millisecond() {
+    both(|world| async move {
+        let (_, _, tokens) = begin(&world).await;
+        world.advance_ms(ACCESS_TOKEN_LIFETIME_MS.unsigned_abs() - 1);
+        world.service.watch_credentials().await.unwrap();
+        assert!(world.lives(&tokens).await);
+        behind_its_back(&world, "UPDATE access_tokens SET expires_at = expires_at + 1000").await;
+        world.advance_ms(1);
+        assert!(!world.lives(&tokens).await);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_node_hears_of_a_revocation_by_looking() {
+    both(|world| async move {
+        let (app, _, tokens) = begin(&world).await;
+        let other = world.node("node-b");
+        other.watch_credentials().await.unwrap();
+        assert!(opens(&other, &tokens).await);
+        world.service.revoke(&app, tokens.access.expose()).await.unwrap();
+        assert!(!world.lives(&tokens).await);
+        world.hand.advance(WATCH_EVERY);
+        other.watch_credentials().await.unwrap();
+        assert!(!opens(&other, &tokens).await);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_node_that_cannot_look_stops_relying_on_what_it_kept() {
+    both(|world| async move {
+        let (app, _, tokens) = begin(&world).await;
+        let other = world.node("node-b");
+        other.watch_credentials().await.unwrap();
+        assert!(opens(&other, &tokens).await);
+        world.service.revoke(&app, tokens.access.expose()).await.unwrap();
+        world.hand.advance(TRUST);
+        assert!(!opens(&other, &tokens).await);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_the_store_a_kept_answer_is_given_while_it_is_relied_on_and_then_none() {
+    both(|world| async move {
+        let (app, _, tokens) = begin(&world).await;
+        let secret = world.service.add_secret(&app.client_id).await.unwrap();
+        let client = || world.service.authenticate_client(app.client_id.as_str(), secret.expose());
+        client().await.unwrap();
+        world.store.close().await;
+        world.service.watch_credentials().await.unwrap_err();
+        assert!(world.lives(&tokens).await);
+        client().await.unwrap();
+        world.hand.advance(TRUST);
+        let failed = world.service.authenticate_user(tokens.access.expose()).await.unwrap_err();
+        assert!(matches!(failed, Error::Store(_)), "{failed}");
+        let failed = client().await.unwrap_err();
+        assert!(matches!(failed, Error::Store(_)), "{failed}");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_proven_application_is_kept_until_it_changes() {
+    both(|world| async move {
+        world.service.watch_credentials().await.unwrap();
+        let owner = Organization {
+            organization_id: OrganizationId::stored("owner".to_owned()),
+            name: "before".to_owned(),
+            verified: false,
+        };
+        world.service.put_organization(owner.clone()).await.unwrap();
+        let mut owned = record("app", ScopeSet::of_users());
+        owned.organization_id = Some(owner.organization_id.clone());
+        let secret = world.service.put_application(owned.clone()).await.unwrap().unwrap();
+        let application = async || world.service.authenticate_client("app", secret.expose()).await.unwrap();
+        assert_eq!(application().await.name, "application app");
+
+        behind_its_back(&world, "UPDATE applications SET name = 'unheard of'").await;
+        assert_eq!(application().await.name, "application app", "kept");
+        owned.name = "renamed".to_owned();
+        world.service.put_application(owned).await.unwrap();
+        assert_eq!(application().await.name, "renamed");
+        world.service.put_organization(Organization { name: "after".to_owned(), ..owner }).await.unwrap();
+        assert_eq!(application().await.organization.as_ref().unwrap().name, "after");
+
+        // Neither another's id nor another secret is opened by what is kept.
+        let other = world.service.put_application(record("other", ScopeSet::of_users())).await.unwrap();
+        let other = other.unwrap();
+        for (id, secret) in [("other", &secret), ("app", &other), ("unknown", &secret)] {
+            let wrong = world.service.authenticate_client(id, secret.expose()).await;
+            assert_eq!(refused(wrong), Refusal::InvalidClient, "{id}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_that_nobody_waits_for_is_heard_of_all_the_same() {
+    both(|world| async move {
+        let (_, _, tokens) = begin(&world).await;
+        let renamed = service::ChannelRecord {
+            channel_id: ChannelId::stored("user".to_owned()),
+            name: "another name".to_owned(),
+            image_url: None,
+            verified_mark: false,
+            real_name_verified: false,
+        };
+        crate::interruptions::begin_and_leave(world.service.put_channel(renamed, None)).await;
+        within(async {
+            let name = async || {
+                let holder = world.service.authenticate_user(tokens.access.expose()).await.unwrap();
+                holder.channel_name.clone()
+            };
+            while name().await != "another name" {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn no_call_that_begins_after_a_revocation_was_answered_gets_in() {
+    const CALLERS: usize = 64;
+    const ROUNDS: usize = 4;
+    const CALLS_AFTER: usize = 50;
+    both(|world| async move {
+        let (app, user, _) = begin(&world).await;
+        for _ in 0..ROUNDS {
+            let tokens = world.tokens(&app, &user).await;
+            let revoked = Arc::new(AtomicBool::new(false));
+            let callers: Vec<_> = (0..CALLERS)
+                .map(|_| {
+                    let (service, tokens, revoked) = (world.service.clone(), tokens.clone(), revoked.clone());
+                    tokio::spawn(async move {
+                        let mut after = 0;
+                        while after < CALLS_AFTER {
+                            let over = revoked.load(Ordering::SeqCst);
+                            let opened = opens(&service, &tokens).await;
+                            assert!(!(over && opened), "after {after} refusals");
+                            after += usize::from(over);
+                            tokio::task::yield_now().await;
+                        }
+                    })
+                })
+                .collect();
+            world.service.revoke(&app, tokens.access.expose()).await.unwrap();
+            revoked.store(true, Ordering::SeqCst);
+            for caller in callers {
+                within(caller).await.unwrap();
+            }
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn an_answer_read_while_its_token_is_revoked_does_not_outlive_it() {
+    const ROUNDS: usize = 60;
+    const READERS: usize = 4;
+    both(|world| async move {
+        let (app, user, _) = begin(&world).await;
+        for _ in 0..ROUNDS {
+            let tokens = world.tokens(&app, &user).await;
+            let begin = Arc::new(tokio::sync::Barrier::new(READERS + 1));
+            let readers: Vec<_> = (0..READERS)
+                .map(|_| {
+                    let (service, tokens, begin) = (world.service.clone(), tokens.clone(), begin.clone());
+                    tokio::spawn(async move {
+                        begin.wait().await;
+                        opens(&service, &tokens).await
+                    })
+                })
+                .collect();
+            begin.wait().await;
+            world.service.revoke(&app, tokens.access.expose()).await.unwrap();
+            for reader in readers {
+                reader.await.unwrap();
+            }
+            assert!(!world.lives(&tokens).await);
+        }
+    })
+    .await;
+}
