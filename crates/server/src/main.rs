@@ -40,7 +40,10 @@ async fn run(cli: Cli) -> Result<(), String> {
 
 async fn serve(settings: Settings) -> Result<(), String> {
     let node = Node::start(settings, Surroundings::system()).await?;
-    tracing::info!(address = %node.address(), platform = node.platform_url(), "stagedoor serves");
+    if node.settings().platform_listen.is_some() {
+        tracing::info!(url = node.platform_url(), "the platform API has a listener of its own");
+    }
+    tracing::info!(address = %node.address(), "stagedoor serves");
     until_told_to_stop().await?;
     node.stop().await;
     Ok(())
