@@ -343,6 +343,19 @@ mod tests {
     }
 
     #[test]
+    fn sqlite_adds_up_blocks_from_the_very_place_on() {
+        let database = rusqlite::Connection::open_in_memory().unwrap();
+        for migration in crate::migrate::MIGRATIONS {
+            database.execute_batch(migration.sql).unwrap();
+        }
+        let mut statement = database.prepare(&format!("EXPLAIN QUERY PLAN {BLOCKS_FROM}")).unwrap();
+        let rows = statement.query_map([None::<i64>; 6], |row| row.get::<_, String>(3)).unwrap();
+        let plan: Vec<String> = rows.map(Result::unwrap).collect();
+        let place = "(channel_id=? AND list=? AND level=? AND (first_rank,first_id)>(?,?))";
+        assert!(plan.len() == 1 && plan[0].ends_with(place), "{plan:#?}");
+    }
+
+    #[test]
     fn the_migration_begins_lists_as_the_program_does_and_makes_half_full_blocks() {
         let migration = include_str!("../../migrations/0002_lists.sql");
         assert!(migration.contains(&format!("{BEFORE_ALL} ELSE")));
