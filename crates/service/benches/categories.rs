@@ -105,11 +105,11 @@ fn category(n: usize, word: &str) -> Category {
 }
 
 async fn fill(store: &Store) {
-    for from in (0..CATEGORIES).step_by(1_000) {
+    for from in (0..CATEGORIES).step_by(200) {
         let filled: Result<(), StoreError> = store
             .write(move |tx| {
                 Box::pin(async move {
-                    for n in from..from + 1_000 {
+                    for n in from..from + 200 {
                         tx.next_category_version().await?;
                         tx.put_category(&category(n, "")).await?;
                     }

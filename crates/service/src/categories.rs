@@ -60,7 +60,10 @@ impl Service {
                 .read(move |tx| Box::pin(async move { Ok(tx.categories_after(&mark, INDEX_LOAD).await?) }))
                 .await?;
             let all = i64::try_from(rows.len()).is_ok_and(|count| count < INDEX_LOAD);
-            reader.take(rows, all.then_some(version));
+            reader.take(rows);
+            if all {
+                reader.publish(version).await;
+            }
         }
         Ok(index.snapshot())
     }

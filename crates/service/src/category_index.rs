@@ -15,6 +15,8 @@ use unicode_normalization::UnicodeNormalization;
 
 /// Entries of one chunk at the most. Small enough to be rebuilt in well under a millisecond.
 const CHUNK_ENTRIES_MAX: usize = 512;
+/// Changes that are merged where they were read.
+const INLINE_MAX: usize = 64;
 /// Stands before each name in a chunk's text. No name and no query holds it.
 const SEPARATOR: u8 = 0;
 
@@ -35,12 +37,15 @@ pub(crate) struct CategoryIndex {
 /// What the task that brings the index up to date needs to know.
 struct Reading {
     mark: CategoryMark,
+    /// What searches see.
     entries: HashMap<CategoryId, Arc<Entry>>,
+    /// What was read since.
+    pending: HashMap<CategoryId, Arc<Entry>>,
 }
 
 /// All categories as they were after a write.
 pub(crate) struct Snapshot {
-    /// That write; smaller than any while not all were read.
+    /// That write; smaller than any before the first were read.
     version: i64,
     chunks: Vec<Arc<Chunk>>,
 }
@@ -76,7 +81,11 @@ impl CategoryIndex {
         let mark = CategoryMark { version: -1, category_id: String::new() };
         Self {
             snapshot: Mutex::new(Arc::new(nothing)),
-            reading: tokio::sync::Mutex::new(Reading { mark, entries: HashMap::new() }),
+            reading: tokio::sync::Mutex::new(Reading {
+                mark,
+                entries: HashMap::new(),
+                pending: HashMap::new(),
+            }),
         }
     }
 
@@ -113,22 +122,32 @@ impl Reader<'_> {
         &self.reading.mark
     }
 
-    /// Takes what was read behind the mark. `whole` when that was all: the index then holds every write up to it.
-    pub(crate) fn take(&mut self, rows: Vec<(Category, CategoryMark)>, whole: Option<i64>) {
-        let mut changed: HashMap<CategoryId, Arc<Entry>> = HashMap::new();
+    /// Takes what was read behind the mark.
+    pub(crate) fn take(&mut self, rows: Vec<(Category, CategoryMark)>) {
         for (category, mark) in rows {
             let folded = fold(&category.category_value);
             let id = category.category_id.clone();
-            changed.insert(id, Arc::new(Entry { category: Arc::new(category), folded }));
+            self.reading.pending.insert(id, Arc::new(Entry { category: Arc::new(category), folded }));
             self.reading.mark = mark;
         }
-        let mut gone = Vec::new();
-        for (id, entry) in &changed {
-            gone.extend(self.reading.entries.insert(id.clone(), entry.clone()));
-        }
-        let snapshot = self.index.snapshot();
-        let version = whole.map_or(snapshot.version, |version| version.max(self.reading.mark.version));
-        let chunks = merge(&snapshot.chunks, gone, changed.into_values().collect());
+    }
+
+    /// Shows searches what was taken, which is every write up to `version`. What is not done in a moment is done where it
+    /// keeps no other task waiting; whoever leaves meanwhile leaves it to the next.
+    pub(crate) async fn publish(&mut self, version: i64) {
+        let Reading { mark, entries, pending } = &mut *self.reading;
+        let gone: Vec<_> = pending.keys().filter_map(|id| entries.get(id).cloned()).collect();
+        let new: Vec<_> = pending.values().cloned().collect();
+        let before = self.index.snapshot();
+        let merged = if new.len() <= INLINE_MAX {
+            Some(merge(&before.chunks, gone, new))
+        } else {
+            tokio::task::spawn_blocking(move || merge(&before.chunks, gone, new)).await.ok()
+        };
+        // It is only cancelled with the whole runtime, when nobody searches any more.
+        let Some(chunks) = merged else { return };
+        entries.extend(pending.drain());
+        let version = version.max(mark.version);
         *self.index.snapshot.lock().unwrap_or_else(PoisonError::into_inner) =
             Arc::new(Snapshot { version, chunks });
     }
@@ -309,7 +328,10 @@ mod tests {
             }
             let mark = |id: &CategoryId| CategoryMark { version: round, category_id: id.to_string() };
             let rows = rows.into_iter().map(|row| (row.clone(), mark(&row.category_id))).collect();
-            index.reader().await.take(rows, Some(round));
+            let mut reader = index.reader().await;
+            reader.take(rows);
+            reader.publish(round).await;
+            drop(reader);
             let snapshot = index.current_at(round).expect("up to date");
             for _ in 0..8 {
                 let (query, size) = (random.word(), 1 + random.below(50));
@@ -329,10 +351,10 @@ mod tests {
         let index = CategoryIndex::new();
         assert!(index.current_at(0).is_none(), "nothing was read yet");
         let mark = CategoryMark { version: 7, category_id: "c00001".to_owned() };
-        index.reader().await.take(vec![(category(1, "a".to_owned()), mark.clone())], None);
+        index.reader().await.take(vec![(category(1, "a".to_owned()), mark.clone())]);
         assert!(index.current_at(0).is_none());
         assert_eq!(index.reader().await.mark(), &mark);
-        index.reader().await.take(vec![], Some(5));
+        index.reader().await.publish(5).await;
         assert!(index.current_at(7).is_some(), "more was read than was asked for");
         assert!(index.current_at(8).is_none());
     }
