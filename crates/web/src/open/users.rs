@@ -1,7 +1,8 @@
 //! The signed-in user (spec 4.2).
 
 use axum::extract::State;
-use domain::Profile;
+use domain::{ChannelId, Profile};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::Web;
@@ -9,12 +10,14 @@ use crate::caller::{User, scope};
 use crate::envelope::{Answer, Success};
 
 /// User (me), spec 2.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Me {
-    channel_id: String,
+    /// The user, by the user's channel.
+    channel_id: ChannelId,
+    /// The channel's name.
     channel_name: String,
-    /// Only in the observed profile.
+    /// Only in the observed profile: the channel's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     nickname: Option<String>,
 }
@@ -23,7 +26,7 @@ pub struct Me {
 pub async fn me(user: User<scope::UserRead>, State(web): State<Web>) -> Answer<Me> {
     let channel = web.service().channel(user.channel_id()).await?;
     Ok(Success(Me {
-        channel_id: channel.channel_id.to_string(),
+        channel_id: channel.channel_id,
         nickname: (user.profile == Profile::Observed).then(|| channel.name.clone()),
         channel_name: channel.name,
     }))
