@@ -52,6 +52,35 @@ async fn the_documents_are_served_to_everybody_and_may_be_cached() {
     .await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn people_read_the_same_in_korean_and_english_without_a_script() {
+    both(Setup::default(), |world| async move {
+        for (language, title) in [("ko", "API 문서"), ("en", "API documentation")] {
+            let page = world.send(Request::get("/docs").header("Accept-Language", language)).await;
+            assert_eq!(page.status, 200);
+            assert_eq!(page.header("content-type"), Some("text/html; charset=utf-8"));
+            assert_eq!(page.header("vary"), Some("accept-language"));
+            let policy = page.header("content-security-policy").expect("a policy");
+            assert!(policy.starts_with("default-src 'none'; style-src 'sha256-"), "{policy}");
+            let html = page.text();
+            assert!(html.contains(&format!("<h1>{title}</h1>")));
+            assert!(
+                !html.contains("<script") && !html.contains("=\"http"),
+                "something is loaded from elsewhere"
+            );
+            for Endpoint { path, .. } in ENDPOINTS {
+                assert!(html.contains(&format!("<code>{path}</code>")), "{path} is missing");
+            }
+            for event in ["SYSTEM", "CHAT", "DONATION", "SUBSCRIPTION", "drop_reward_claim"] {
+                assert!(html.contains(&format!("<code>{event}</code>")), "{event} is missing");
+            }
+            let asked = world.send(Request::get(format!("/docs?lang={language}"))).await;
+            assert_eq!(asked.text(), html);
+        }
+    })
+    .await;
+}
+
 /// Method and path, with what proves the caller.
 fn described() -> BTreeMap<String, (Value, Value)> {
     let document = web::contract::openapi();

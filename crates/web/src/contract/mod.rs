@@ -11,7 +11,9 @@
 mod asyncapi;
 mod openapi;
 mod operation;
+mod page;
 pub mod routes;
+mod rows;
 pub mod shape;
 mod table;
 
@@ -57,6 +59,7 @@ pub(crate) fn paths() -> Router<Web> {
     Router::new()
         .route("/openapi.json", get(async || json(&OPENAPI)))
         .route("/asyncapi.json", get(async || json(&ASYNCAPI)))
+        .route("/docs", get(page::show))
 }
 
 fn json(document: &Bytes) -> Response {

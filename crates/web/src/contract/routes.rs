@@ -10,6 +10,7 @@ use domain::Scope;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use super::operation::{Operation, Output, Security};
+use crate::auth::sign_in;
 use crate::caller::{Client, DropsClient, NeedsScope, Operator, User};
 use crate::contract::shape::Shape;
 use crate::envelope::{Answer, SuccessBody};
@@ -215,6 +216,13 @@ impl<T: Params> Take for Query<T> {
     }
 }
 
+/// Only the pages of the sign-in take a request whole.
+impl Take for Request {
+    fn describe(operation: &mut Operation) {
+        sign_in::describe(operation);
+    }
+}
+
 macro_rules! ask_nothing {
     ($($type:ty),+ $(,)?) => {$(
         impl Take for $type {
@@ -222,10 +230,4 @@ macro_rules! ask_nothing {
         }
     )+};
 }
-ask_nothing!(
-    State<Web>,
-    Request,
-    Extension<RequestId>,
-    Extension<crate::quota::Charged>,
-    Option<Extension<Peer>>,
-);
+ask_nothing!(State<Web>, Extension<RequestId>, Extension<crate::quota::Charged>, Option<Extension<Peer>>,);
