@@ -1,5 +1,6 @@
 //! Channels and the roles that people have in them (spec section 2).
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{ChannelId, Invalid, Rule, Timestamp};
@@ -83,7 +84,7 @@ impl SubscriberSort {
 }
 
 /// What somebody is in a channel (spec section 2, "Channel manager").
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum UserRole {
     /// The streamer.
@@ -128,7 +129,7 @@ impl UserRole {
 }
 
 /// `userRoleCode` of a CHAT event (spec section 2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum UserRoleCode {
     /// The channel's owner.

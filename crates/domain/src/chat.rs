@@ -2,6 +2,9 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use crate::limits::{
     CHAT_MESSAGE_CHARS_MAX, DONATION_TEXT_CHARS_MAX, EMOJIS_MAX, NAME_CHARS_MAX, PAY_AMOUNT_DIGITS_MAX,
     URL_BYTES_MAX,
@@ -79,7 +82,8 @@ pub enum Notice {
 }
 
 /// How a donation is shown (spec section 2).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "UPPERCASE")]
 pub enum DonationType {
     /// With a chat line.
     Chat,

@@ -1,10 +1,11 @@
 //! What sessions receive: the payloads of the socket's events, as JSON (spec section 2, "Session messages").
 
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 
 use crate::channel::UserRoleCode;
 use crate::chat::{DonationType, Emojis};
-use crate::session::{ChangeKind, EventType, SessionChange};
+use crate::session::{ChangeKind, EventType, SessionChange, Subscription};
 use crate::{ChannelId, Profile, SessionKey, Timestamp};
 
 /// Something that happened on a channel, for every session subscribed to it.
@@ -97,11 +98,11 @@ impl Event {
     pub fn payload(&self, profile: Profile) -> String {
         let observed = profile == Profile::Observed;
         let event_sent_at = observed.then(|| self.sent_at.for_profile(profile));
-        let channel_id = self.channel_id.as_str();
+        let channel_id = &self.channel_id;
         match &self.happening {
             Happening::Chat(chat) => json(&ChatPayload {
                 channel_id,
-                sender_channel_id: chat.sender_channel_id.as_str(),
+                sender_channel_id: &chat.sender_channel_id,
                 chat_channel_id: &chat.chat_channel_id,
                 profile: ProfilePayload {
                     nickname: &chat.nickname,
@@ -116,7 +117,7 @@ impl Event {
                 event_sent_at,
             }),
             Happening::Donation(donation) => json(&DonationPayload {
-                donation_type: donation.donation_type.name(),
+                donation_type: donation.donation_type,
                 channel_id,
                 donator_channel_id: donation.donator.as_ref().map_or("", |(id, _)| id.as_str()),
                 donator_nickname: donation.donator.as_ref().map_or(ANONYMOUS_DONATOR, |(_, name)| name),
@@ -127,7 +128,7 @@ impl Event {
             }),
             Happening::Subscription(subscription) => json(&SubscriptionPayload {
                 channel_id,
-                subscriber_channel_id: subscription.subscriber_channel_id.as_str(),
+                subscriber_channel_id: &subscription.subscriber_channel_id,
                 subscriber_nickname: &subscription.subscriber_nickname,
                 tier_no: subscription.tier_no,
                 tier_name: &subscription.tier_name,
@@ -142,75 +143,138 @@ pub const SYSTEM: &str = "SYSTEM";
 
 /// The payload of SYSTEM `connected`.
 pub fn system_connected(session_key: &SessionKey) -> String {
-    json(&System { kind: "connected", data: Connected { session_key } })
+    json(&SystemPayload::Connected { session_key })
 }
 
 /// The payload of SYSTEM `subscribed`, `unsubscribed` or `revoked`.
 pub fn system_change(change: &SessionChange) -> String {
-    json(&System { kind: ChangeKind::name(change.kind), data: &change.subscription })
+    let subscription = &change.subscription;
+    json(&match change.kind {
+        ChangeKind::Subscribed => SystemPayload::Subscribed(subscription),
+        ChangeKind::Unsubscribed => SystemPayload::Unsubscribed(subscription),
+        ChangeKind::Revoked => SystemPayload::Revoked(subscription),
+    })
 }
 
-#[derive(Serialize)]
-struct System<'a, T> {
-    #[serde(rename = "type")]
-    kind: &'a str,
-    data: T,
+/// The schemas of the payloads, by the events' names on the socket. They are made from the types that are written.
+pub fn schemas(generator: &mut SchemaGenerator) -> [(&'static str, Schema); 4] {
+    [
+        (SYSTEM, generator.subschema_for::<SystemPayload<'_>>()),
+        (EventType::Chat.name(), generator.subschema_for::<ChatPayload<'_>>()),
+        (EventType::Donation.name(), generator.subschema_for::<DonationPayload<'_>>()),
+        (EventType::Subscription.name(), generator.subschema_for::<SubscriptionPayload<'_>>()),
+    ]
 }
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Connected<'a> {
-    session_key: &'a SessionKey,
+/// What the service says about a session and its subscriptions.
+#[derive(Serialize, JsonSchema)]
+#[serde(tag = "type", content = "data", rename_all = "lowercase", rename_all_fields = "camelCase")]
+enum SystemPayload<'a> {
+    /// The first message on every session.
+    Connected {
+        /// Names the session in subscribe calls.
+        session_key: &'a SessionKey,
+    },
+    /// A subscribe call is done: events of the subscription may follow.
+    Subscribed(&'a Subscription),
+    /// An unsubscribe call is done: no event of the subscription follows.
+    Unsubscribed(&'a Subscription),
+    /// Consent was withdrawn, tokens were revoked, or a scope was taken away: no event of the subscription follows.
+    Revoked(&'a Subscription),
 }
 
-#[derive(Serialize)]
+/// A chat message on a subscribed channel.
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct ChatPayload<'a> {
-    channel_id: &'a str,
-    sender_channel_id: &'a str,
+    /// Channel of the event.
+    channel_id: &'a ChannelId,
+    /// Author.
+    sender_channel_id: &'a ChannelId,
+    /// For temporary restriction and message hiding.
     chat_channel_id: &'a str,
+    /// How the author appears.
     profile: ProfilePayload<'a>,
+    /// What the author is in this chat.
     user_role_code: UserRoleCode,
+    /// The text, as it was sent.
+    #[schemars(length(min = 1, max = 100))]
     content: &'a str,
+    /// Emoji identifiers in the text, each with the address of its picture.
     emojis: &'a Emojis,
+    /// Milliseconds since 1970, UTC; the `messageTime` of a hide call.
     message_time: i64,
+    /// Only in the observed profile: when the event was sent on, Korea time.
     #[serde(skip_serializing_if = "Option::is_none")]
     event_sent_at: Option<String>,
 }
 
-#[derive(Serialize)]
+/// How the author of a chat message appears.
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct ProfilePayload<'a> {
+    /// The author's name.
     nickname: &'a str,
-    /// The platform reports no badges, so there are none to show.
+    /// Each carries `imageUrl`. The platform reports no badges, so there are none to show.
+    #[schemars(schema_with = "badges")]
     badges: [(); 0],
+    /// Whether the author carries the platform's mark.
     verified_mark: bool,
+    /// Only in the observed profile: the same as at the top.
     #[serde(skip_serializing_if = "Option::is_none")]
     user_role_code: Option<UserRoleCode>,
 }
 
-#[derive(Serialize)]
+fn badges(_: &mut SchemaGenerator) -> Schema {
+    let badge = schemars::json_schema!({
+        "type": "object",
+        "properties": { "imageUrl": { "type": "string" } },
+        "required": ["imageUrl"],
+    });
+    schemars::json_schema!({ "type": "array", "items": badge })
+}
+
+/// A donation on a subscribed channel.
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct DonationPayload<'a> {
-    donation_type: &'a str,
-    channel_id: &'a str,
+    /// How it is shown.
+    donation_type: DonationType,
+    /// Channel of the event.
+    channel_id: &'a ChannelId,
+    /// Who gave; empty for an anonymous donor.
     donator_channel_id: &'a str,
+    /// The donor's name.
     donator_nickname: &'a str,
+    /// The amount in won, in digits.
+    #[schemars(regex(pattern = r"^[0-9]{1,12}$"))]
     pay_amount: &'a str,
+    /// What the donor wrote.
     donation_text: &'a str,
+    /// Emoji identifiers in the text, each with the address of its picture.
     emojis: &'a Emojis,
+    /// Only in the observed profile: when the event was sent on, Korea time.
     #[serde(skip_serializing_if = "Option::is_none")]
     event_sent_at: Option<String>,
 }
 
-#[derive(Serialize)]
+/// A paid subscription on a subscribed channel.
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct SubscriptionPayload<'a> {
-    channel_id: &'a str,
-    subscriber_channel_id: &'a str,
+    /// Channel of the event.
+    channel_id: &'a ChannelId,
+    /// Who subscribed.
+    subscriber_channel_id: &'a ChannelId,
+    /// The subscriber's name.
     subscriber_nickname: &'a str,
+    /// The tier.
+    #[schemars(range(min = 1, max = 2))]
     tier_no: i64,
+    /// The subscription's brand name.
     tier_name: &'a str,
+    /// Months subscribed.
+    #[schemars(range(min = 0))]
     month: i64,
 }
 
@@ -222,7 +286,6 @@ fn json<T: Serialize>(payload: &T) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::session::Subscription;
 
     fn channel(id: &str) -> ChannelId {
         ChannelId::stored(id.into())

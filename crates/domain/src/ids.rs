@@ -1,7 +1,10 @@
 //! Identifiers. Each noun has its own type, so that two of them are never confused.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use crate::limits::ID_BYTES_MAX;
 use crate::{Invalid, Rule, Timestamp};
@@ -47,6 +50,20 @@ macro_rules! ids {
         impl serde::Serialize for $name {
             fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
                 serializer.serialize_str(&self.0)
+            }
+        }
+
+        impl JsonSchema for $name {
+            fn inline_schema() -> bool {
+                true
+            }
+
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                schemars::json_schema!({ "type": "string", "pattern": ID_PATTERN })
             }
         }
     )+};
@@ -100,6 +117,9 @@ fn time_ordered_id(now: Timestamp, random: [u8; 10]) -> String {
     let ms = u64::try_from(now.as_millis()).unwrap_or(0);
     uuid::Builder::from_unix_timestamp_millis(ms, &random).into_uuid().simple().to_string()
 }
+
+/// What an id looks like to a program that writes one; `.` and `..` are refused besides. 64 is [`ID_BYTES_MAX`].
+pub const ID_PATTERN: &str = "^[A-Za-z0-9._-]{1,64}$";
 
 fn is_id(text: &str) -> bool {
     (1..=ID_BYTES_MAX).contains(&text.len())

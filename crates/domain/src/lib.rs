@@ -9,6 +9,7 @@
 //! | [`scope`], [`token`], [`application`] | 3, 4.1, 5 |
 //! | [`chat`], [`chat_settings`], [`event`], [`session`] | 2, 3, 4.4, 4.5, 6 |
 //! | [`live`], [`drops`], [`restriction`] | 2, 4.3, 4.6, 4.7 |
+//! | [`webhook`] | 6 |
 //! | [`cursor`], [`seal`] | 1 (pagination), 2 (stream key) |
 //! | [`quota`], [`refusal`], [`invalid`] | 7, 8 |
 //! | [`ids`], [`secret`], [`time`], [`profile`] | 1, 2 |
@@ -34,6 +35,7 @@ pub mod secret;
 pub mod session;
 pub mod time;
 pub mod token;
+pub mod webhook;
 
 pub use ids::{
     CampaignId, CategoryId, ChannelId, ClaimId, ClientId, MessageId, NodeId, OrganizationId, RewardId,

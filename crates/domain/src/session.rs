@@ -1,5 +1,6 @@
 //! Realtime sessions: who owns them, what they are subscribed to, how that changes (spec sections 3, 4.5 and 6).
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::limits::{CLIENT_SESSIONS_MAX, USER_SESSIONS_MAX};
@@ -8,7 +9,7 @@ use crate::token::Caller;
 use crate::{ChannelId, ClientId, SessionKey};
 
 /// A kind of event that a session can subscribe to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum EventType {
     /// Chat messages.
@@ -109,7 +110,7 @@ impl SessionOwner {
 }
 
 /// One event subscription: a kind of event on a channel.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Subscription {
     /// The kind of event.
@@ -119,7 +120,7 @@ pub struct Subscription {
 }
 
 /// What happened to a subscription.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ChangeKind {
     /// A subscribe call.

@@ -6,7 +6,7 @@ use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::patiently;
+use crate::{contract, patiently};
 
 /// A request. What it is made of is sent as it is.
 #[derive(Clone, Debug)]
@@ -83,6 +83,11 @@ impl Request {
     /// The path and query.
     pub fn target(&self) -> &str {
         &self.target
+    }
+
+    /// The body as JSON, if it is that.
+    pub(crate) fn sent_json(&self) -> Option<Value> {
+        serde_json::from_slice(&self.body).ok()
     }
 
     fn bytes(&self, address: SocketAddr) -> Vec<u8> {
@@ -223,7 +228,9 @@ impl Connection {
     /// Sends a request and waits for its answer; `None` when the connection ends before one.
     pub async fn try_send(&mut self, request: &Request) -> Option<Response> {
         self.write(&request.bytes(self.address)).await;
-        self.read_response(request.method == "HEAD").await
+        let response = self.read_response(request.method == "HEAD").await?;
+        contract::check_answer(request, &response);
+        Some(response)
     }
 
     /// Sends bytes. A peer that has stopped reading is no failure: it may have answered already.

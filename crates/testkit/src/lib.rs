@@ -21,13 +21,16 @@
 //! - [`Connection`]: raw bytes, for requests that no client would send.
 //!
 //! Nothing here shares code with the server's wire formats: a mistake there must not cancel itself out here. Whatever
-//! does not come within [`PATIENCE`] fails the test.
+//! does not come within [`PATIENCE`] fails the test. So does an answer or an event that is not as the documents in
+//! `docs/api/` say, whichever test it came in.
 
 mod api;
 mod browser;
 mod builders;
+mod contract;
 mod html;
 mod http;
+mod schema;
 mod socket;
 mod url;
 mod world;

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use serde_json::Value;
 
-use crate::{Connection, Request, Response, patiently};
+use crate::{Connection, Request, Response, contract, patiently};
 
 /// The answer to a handshake that was refused.
 pub type Refused = Response;
@@ -74,7 +74,10 @@ impl Socket {
         let Some(event) = packet.strip_prefix("42") else { panic!("no event: {packet}") };
         match serde_json::from_str(event) {
             Ok(Value::Array(parts)) => match parts.as_slice() {
-                [Value::String(name), Value::String(payload)] => Some((name.clone(), payload.clone())),
+                [Value::String(name), Value::String(payload)] => {
+                    contract::check_event(name, payload);
+                    Some((name.clone(), payload.clone()))
+                }
                 _ => panic!("not a name and a text: {event}"),
             },
             _ => panic!("no array: {event}"),

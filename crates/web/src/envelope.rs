@@ -1,8 +1,9 @@
 //! The envelope around every answer (spec 1.3, 7; decisions 1).
 
 use axum::response::{IntoResponse, Response};
-use domain::{Invalid, Language, Refusal};
+use domain::{Language, Refusal};
 use http::{HeaderValue, StatusCode, header};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 use service::Page;
 
@@ -14,21 +15,27 @@ pub struct Success<T>(pub T);
 pub const NOTHING: Success<()> = Success(());
 
 /// `{"data":[…]}`: the content of every list.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(inline)]
 pub struct Data<T> {
     /// The items.
     pub data: Vec<T>,
 }
 
 /// `{"data":[…],"page":{"next":…}}`: the content of a list with a cursor; `null` on its last page.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[schemars(inline)]
 pub struct NextData<T> {
+    /// The items.
     data: Vec<T>,
+    /// Where the list goes on.
     page: NextPage,
 }
 
-#[derive(Debug, Serialize)]
+/// Where a list with a cursor goes on.
+#[derive(Debug, Serialize, JsonSchema)]
 struct NextPage {
+    /// The cursor of the next page; `null` on the last one.
     next: Option<String>,
 }
 
@@ -40,19 +47,25 @@ impl<T> NextData<T> {
 }
 
 /// The content of a page-number list: `data` only as documented; as observed also where the page stands (decisions 2).
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(inline)]
 pub struct PageData<T> {
+    /// The items. An empty list says that there are no more pages.
     data: Vec<T>,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     place: Option<Place>,
 }
 
-#[derive(Debug, Serialize)]
+/// Only in the observed profile.
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Place {
+    /// Only in the observed profile: the number of this page.
     page: i64,
+    /// Only in the observed profile: items on all pages.
     total_count: i64,
+    /// Only in the observed profile: how many pages there are.
     total_pages: i64,
 }
 
@@ -66,16 +79,27 @@ impl<T> PageData<T> {
     }
 }
 
-#[derive(Serialize)]
-struct SuccessBody<T> {
+#[derive(Serialize, JsonSchema)]
+#[schemars(inline)]
+pub(crate) struct SuccessBody<T> {
+    #[schemars(schema_with = "code_200")]
     code: u16,
     message: (),
     content: T,
 }
 
-#[derive(Serialize)]
-struct FailureBody<'a> {
+fn code_200(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "integer", "const": 200 })
+}
+
+/// What every refusal answers: exactly these two.
+#[derive(Serialize, JsonSchema)]
+#[schemars(rename = "Failure")]
+pub(crate) struct FailureBody<'a> {
+    /// The HTTP status.
+    #[schemars(range(min = 400, max = 599))]
     code: u16,
+    /// What went wrong.
     message: &'a str,
 }
 
@@ -141,9 +165,4 @@ fn json(status: StatusCode, body: Vec<u8>) -> Response {
 
 fn status(refusal: &Refusal) -> StatusCode {
     StatusCode::from_u16(refusal.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
-}
-
-/// A wrong value of `field`, as a failure.
-pub(crate) fn invalid(field: &'static str, rule: domain::Rule) -> Failure {
-    Invalid::new(field, rule).into()
 }

@@ -14,6 +14,7 @@ use serde_json::{Map, Value};
 use service::Page;
 
 use crate::Web;
+use crate::contract::shape::Shape;
 use crate::envelope::Failure;
 
 /// How long a peer may take to send its body.
@@ -21,6 +22,12 @@ const BODY_DEADLINE: Duration = Duration::from_secs(10);
 
 /// A request body that is a JSON object.
 pub trait Body: Sized {
+    /// Statuses with which its handler refuses besides 400.
+    const REFUSES: &'static [u16] = &[];
+
+    /// What `read` reads, for the documents. It may not say less; the tests hold every answered request against it.
+    fn shape() -> Shape;
+
     /// Reads the fields.
     ///
     /// # Errors
@@ -30,6 +37,9 @@ pub trait Body: Sized {
 
 /// A request's query.
 pub trait Params: Sized {
+    /// What `read` reads, for the documents.
+    fn shape() -> Shape;
+
     /// Reads the parameters.
     ///
     /// # Errors

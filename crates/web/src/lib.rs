@@ -7,6 +7,7 @@
 
 mod auth;
 mod caller;
+pub mod contract;
 mod envelope;
 mod finish;
 mod input;

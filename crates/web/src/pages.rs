@@ -18,12 +18,12 @@ mod tests;
 use askama::Template;
 
 pub use lang::{Lang, language_href};
-pub use policy::content_security_policy;
+pub(crate) use policy::STYLE;
+pub use policy::{content_security_policy, docs_security_policy};
 pub use problem::{PageProblem, SignInError};
 pub use scopes::ScopeLine;
 
 use name::is_own_image;
-use policy::STYLE;
 use texts::Texts;
 
 /// A person of the seeded world, offered as a one-click sign-in. Only a sandbox may list these.

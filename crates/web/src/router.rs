@@ -1,16 +1,16 @@
 //! Every endpoint, in the order of spec section 4. Each handler's own line says which scope and quota it takes.
 
 use axum::Router;
-use axum::routing::{delete, get, post, put};
 
 use crate::auth::{sign_in, tokens};
 use crate::caller::scope;
+use crate::contract::routes::{Routes, delete, get, post, put};
 use crate::open::{
     categories, channels, chat_settings, chats, drops, lives, relations, restrictions, sessions, streams,
     users,
 };
 use crate::platform;
-use crate::{Web, finish};
+use crate::{Web, contract, finish};
 
 /// What a listener is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,7 +26,17 @@ pub enum Served {
 /// All of a listener's HTTP but the sockets: an unknown path, a wrong method, a panic and a refusal all leave here in the
 /// envelope.
 pub fn router(web: Web, served: Served) -> Router {
-    let open = Router::new()
+    let routes = match served {
+        Served::All => open().and(platform()),
+        Served::Open => open(),
+        Served::Platform => platform(),
+    };
+    finish::around(routes.into_router().merge(contract::paths()), web)
+}
+
+/// The open API and the sign-in. Each endpoint describes itself in the documents of [`contract`].
+pub(crate) fn open() -> Routes {
+    Routes::new()
         // 4.1 Authorization and tokens
         .route("/account-interlock", get(sign_in::show).post(sign_in::submit))
         .route("/auth/v1/token", post(tokens::issue))
@@ -81,9 +91,12 @@ pub fn router(web: Web, served: Served) -> Router {
         .route(
             "/open/v1/temporary-restrict-channels",
             post(restrictions::restrict_temporarily).delete(restrictions::release_temporarily),
-        );
-    let platform = Router::new()
-        // The platform API
+        )
+}
+
+/// The platform API.
+pub(crate) fn platform() -> Routes {
+    Routes::new()
         .route("/platform/v1/organizations/{organizationId}", put(platform::applications::put_organization))
         .route(
             "/platform/v1/applications/{clientId}",
@@ -112,11 +125,5 @@ pub fn router(web: Web, served: Served) -> Router {
         .route("/platform/v1/categories/{categoryId}", put(platform::categories::put))
         .route("/platform/v1/drops/campaigns/{campaignId}", put(platform::drops::put_campaign))
         .route("/platform/v1/drops/claims", post(platform::drops::claim))
-        .route("/platform/v1/events", post(platform::events::report));
-    let routes = match served {
-        Served::All => open.merge(platform),
-        Served::Open => open,
-        Served::Platform => platform,
-    };
-    finish::around(routes, web)
+        .route("/platform/v1/events", post(platform::events::report))
 }

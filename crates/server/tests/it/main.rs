@@ -15,6 +15,7 @@ mod chat_settings;
 mod chats;
 mod command_line;
 mod consents;
+mod contract;
 mod conventions;
 mod corpus;
 mod credentials;

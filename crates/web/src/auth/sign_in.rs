@@ -15,6 +15,8 @@ use domain::{ChannelId, Invalid, Refusal, Rule};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use service::sign_in::{BadSignIn, SignInRequest};
 
+use crate::contract::Operation;
+use crate::contract::shape::{Shape, one_of, optional, required, text};
 use crate::input::{Pairs, read_body};
 use crate::pages::{
     ConsentPage, ErrorPage, Lang, PageProblem, ScopeLine, SeededPerson, SignInError, SignInPage,
@@ -54,6 +56,25 @@ pub async fn submit(
         Err(_) => Err(PageProblem::InvalidParameter("form").into()),
     };
     answer.unwrap_or_else(|problem| visit.problem_page(&problem))
+}
+
+/// The address for the documents: its query, and the form that its pages post. Who writes a page's form is the page.
+pub(crate) fn describe(operation: &mut Operation) {
+    operation.query.extend([
+        required("clientId", text().about("The application.")),
+        required("redirectUri", text().about("Byte for byte one of those registered for the application.")),
+        required("state", text().about("Comes back in the redirect. At most 1,024 bytes.")),
+        optional("lang", one_of(&Lang::ALL.map(Lang::tag)).about("Left out: as `Accept-Language` says.")),
+    ]);
+    if operation.method == "POST" {
+        let form = Shape::of([
+            required("csrf", text().about("From the page.")),
+            optional("login", text()),
+            optional("password", text()),
+            optional("decision", one_of(&["allow", "deny"])),
+        ]);
+        operation.body = Some(("application/x-www-form-urlencoded", form.schema()));
+    }
 }
 
 /// One request to the address, and what it says about the browser.

@@ -1,6 +1,7 @@
 //! Tokens (spec 4.1). The caller proves itself in the body, so the checks that extractors make elsewhere are made here,
 //! in the same order: 401, 429, then 400.
 
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 use axum::Extension;
@@ -8,9 +9,11 @@ use axum::extract::State;
 use domain::application::Application;
 use domain::token::{EXPIRES_IN_SECONDS, TOKEN_TYPE};
 use domain::{Invalid, Profile, Refusal, Rule};
+use schemars::JsonSchema;
 use serde::Serialize;
 use service::tokens::IssuedTokens;
 
+use crate::contract::shape::{Shape, one_of, optional, required, text};
 use crate::envelope::{Answer, Failure, NOTHING, Success};
 use crate::input::{Body, Fields, Json};
 use crate::quota::{self, Charged};
@@ -21,26 +24,57 @@ const GRANT_TYPES: &[&str] = &["authorization_code", "refresh_token"];
 /// The two values of `tokenTypeHint`.
 const TOKEN_TYPE_HINTS: &[&str] = &["access_token", "refresh_token"];
 
-/// A body in which an application proves itself. The rest of it is only judged once that holds.
-pub struct Proven {
+/// A body in which an application proves itself. The rest of it, a `T`, is only judged once that holds.
+pub struct Proven<T> {
     client_id: String,
     client_secret: String,
     fields: Fields,
+    rest: PhantomData<fn() -> T>,
 }
 
-impl Body for Proven {
-    fn read(fields: &Fields) -> Result<Self, Invalid> {
-        let (client_id, client_secret) = (fields.text("clientId")?, fields.text("clientSecret")?);
-        Ok(Self { client_id, client_secret, fields: fields.clone() })
+impl<T: Body> Proven<T> {
+    fn rest(&self) -> Result<T, Invalid> {
+        T::read(&self.fields)
     }
 }
 
-enum Grant {
-    Code { code: String, state: String },
-    Refresh { refresh_token: String },
+impl<T: Body> Body for Proven<T> {
+    const REFUSES: &'static [u16] = &[401, 429];
+
+    fn shape() -> Shape {
+        Shape::of([required("clientId", text()), required("clientSecret", text())]).and(T::shape())
+    }
+
+    fn read(fields: &Fields) -> Result<Self, Invalid> {
+        let (client_id, client_secret) = (fields.text("clientId")?, fields.text("clientSecret")?);
+        Ok(Self { client_id, client_secret, fields: fields.clone(), rest: PhantomData })
+    }
+}
+
+/// What an application trades for tokens.
+pub enum Grant {
+    /// The code of a sign-in.
+    Code {
+        /// The code.
+        code: String,
+        /// The `state` that the sign-in began with.
+        state: String,
+    },
+    /// A refresh token.
+    Refresh {
+        /// The token.
+        refresh_token: String,
+    },
 }
 
 impl Body for Grant {
+    fn shape() -> Shape {
+        let grant = |index: usize| required("grantType", one_of(&GRANT_TYPES[index..=index]));
+        let code = Shape::of([grant(0), required("code", text()), required("state", text())]);
+        let refresh = Shape::of([grant(1), required("refreshToken", text())]);
+        Shape { either: vec![code, refresh], ..Shape::default() }
+    }
+
     fn read(fields: &Fields) -> Result<Self, Invalid> {
         match fields.text("grantType")?.as_str() {
             "authorization_code" => {
@@ -52,21 +86,50 @@ impl Body for Grant {
     }
 }
 
+/// A token to revoke.
+pub struct Revocation {
+    token: String,
+}
+
+impl Body for Revocation {
+    fn shape() -> Shape {
+        let hint = one_of(TOKEN_TYPE_HINTS).default(TOKEN_TYPE_HINTS[0]);
+        Shape::of([
+            required("token", text()),
+            optional("tokenTypeHint", hint.about("Never narrows the search.")),
+        ])
+    }
+
+    fn read(fields: &Fields) -> Result<Self, Invalid> {
+        let token = fields.text("token")?;
+        match fields.optional_text("tokenTypeHint")? {
+            Some(hint) if !TOKEN_TYPE_HINTS.contains(&hint.as_str()) => {
+                Err(Invalid::new("tokenTypeHint", Rule::OneOf(TOKEN_TYPE_HINTS)))
+            }
+            _ => Ok(Self { token }),
+        }
+    }
+}
+
 /// Token response, spec 2.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TokenAnswer {
+    /// Lives one day.
     access_token: String,
+    /// Works once, within 30 days.
     refresh_token: String,
+    /// Always `Bearer`.
     token_type: &'static str,
+    /// Seconds.
     expires_in: ExpiresIn,
-    /// Only in the answer to a refresh.
+    /// Only in the answer to a refresh: the names of the scopes, joined by a space.
     #[serde(skip_serializing_if = "Option::is_none")]
     scope: Option<String>,
 }
 
 /// Seconds: a text as documented, a number as observed (decisions 2).
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(untagged)]
 enum ExpiresIn {
     Text(String),
@@ -78,12 +141,12 @@ pub async fn issue(
     State(web): State<Web>,
     peer: Option<Extension<Peer>>,
     Extension(charged): Extension<Charged>,
-    Json(body): Json<Proven>,
+    Json(body): Json<Proven<Grant>>,
 ) -> Answer<TokenAnswer> {
     let peer = peer.map(|Extension(peer)| peer);
     let application = prove(&web, &charged, peer, &body).await?;
     let service = web.service();
-    let (issued, refreshed) = match Grant::read(&body.fields)? {
+    let (issued, refreshed) = match body.rest()? {
         Grant::Code { code, state } => (service.exchange_code(&application, &code, &state).await, false),
         Grant::Refresh { refresh_token } => (service.refresh(&application, &refresh_token).await, true),
     };
@@ -96,25 +159,20 @@ pub async fn revoke(
     State(web): State<Web>,
     peer: Option<Extension<Peer>>,
     Extension(charged): Extension<Charged>,
-    Json(body): Json<Proven>,
+    Json(body): Json<Proven<Revocation>>,
 ) -> Answer<()> {
     let peer = peer.map(|Extension(peer)| peer);
     let application = prove(&web, &charged, peer, &body).await?;
-    let token = body.fields.text("token")?;
-    if let Some(hint) = body.fields.optional_text("tokenTypeHint")?
-        && !TOKEN_TYPE_HINTS.contains(&hint.as_str())
-    {
-        return Err(crate::envelope::invalid("tokenTypeHint", Rule::OneOf(TOKEN_TYPE_HINTS)));
-    }
+    let Revocation { token } = body.rest()?;
     web.service().revoke(&application, &token).await?;
     Ok(NOTHING)
 }
 
-async fn prove(
+async fn prove<T>(
     web: &Web,
     charged: &Charged,
     peer: Option<Peer>,
-    body: &Proven,
+    body: &Proven<T>,
 ) -> Result<Arc<Application>, Failure> {
     quota::check_failures(web, charged, peer)?;
     let proven = web.service().authenticate_client(&body.client_id, &body.client_secret).await;

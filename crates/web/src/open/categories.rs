@@ -2,11 +2,14 @@
 
 use axum::extract::State;
 use domain::limits::{CATEGORY_QUERY_CHARS_MAX, CATEGORY_SEARCH_SIZE_DEFAULT, CATEGORY_SEARCH_SIZE_MAX};
+use domain::live::CategoryType;
 use domain::{CategoryId, Invalid, invalid};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::Web;
 use crate::caller::Client;
+use crate::contract::shape::{Shape, chars, integer, optional, required};
 use crate::envelope::{Answer, Data, Success};
 use crate::input::{Pairs, Params, Query};
 
@@ -18,6 +21,13 @@ pub struct CategorySearch {
 }
 
 impl Params for CategorySearch {
+    fn shape() -> Shape {
+        let query = chars(1, CATEGORY_QUERY_CHARS_MAX)
+            .about("Found anywhere in the name, upper and lower case alike.");
+        let size = integer(1, CATEGORY_SEARCH_SIZE_MAX).default(CATEGORY_SEARCH_SIZE_DEFAULT);
+        Shape::of([required("query", query), optional("size", size)])
+    }
+
     fn read(pairs: &Pairs) -> Result<Self, Invalid> {
         let query = pairs.text("query")?.to_owned();
         invalid::text("query", &query, 1, CATEGORY_QUERY_CHARS_MAX)?;
@@ -27,12 +37,17 @@ impl Params for CategorySearch {
 }
 
 /// Category, spec 2.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Category {
+    /// Its kind.
+    #[schemars(extend("enum" = CategoryType::NAMES))]
     category_type: &'static str,
+    /// Its id.
     category_id: CategoryId,
+    /// Its name.
     category_value: String,
+    /// Its picture, if it has one.
     poster_image_url: Option<String>,
 }
 

@@ -3,10 +3,12 @@
 use axum::extract::State;
 use domain::limits::CHANNEL_IDS_MAX;
 use domain::{ChannelId, Invalid, Rule};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::Web;
 use crate::caller::Client;
+use crate::contract::shape::{Shape, list, required, text};
 use crate::envelope::{Answer, Data, Success};
 use crate::input::{Pairs, Params, Query};
 
@@ -17,6 +19,11 @@ pub struct ChannelQuery {
 }
 
 impl Params for ChannelQuery {
+    fn shape() -> Shape {
+        let ids = list(text(), 1, CHANNEL_IDS_MAX).about("An id with no match is left out of the answer.");
+        Shape::of([required("channelIds", ids)])
+    }
+
     fn read(pairs: &Pairs) -> Result<Self, Invalid> {
         let ids = pairs.list("channelIds");
         if ids.is_empty() {
@@ -32,13 +39,18 @@ impl Params for ChannelQuery {
 }
 
 /// Channel, spec 2.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Channel {
+    /// The channel.
     channel_id: ChannelId,
+    /// Its name.
     channel_name: String,
+    /// Its picture, if it has one.
     channel_image_url: Option<String>,
+    /// How many channels follow it.
     follower_count: i64,
+    /// Whether it carries the platform's mark.
     verified_mark: bool,
 }
 

@@ -5,22 +5,34 @@ use domain::Invalid;
 use domain::chat_settings::{
     ChatSettings as Settings, ChatSettingsChange, Condition, Group, MIN_FOLLOWER_MINUTES, SLOW_MODE_SECONDS,
 };
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::Web;
 use crate::caller::{User, scope};
+use crate::contract::shape::{Shape, flag, one_of, one_of_numbers, optional};
 use crate::envelope::{Answer, NOTHING, Success};
 use crate::input::{Body, Fields, Json};
 
 /// Chat settings, spec 2.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ChatSettings {
+    /// Who must have proved what.
+    #[schemars(extend("enum" = Condition::NAMES))]
     chat_available_condition: &'static str,
+    /// Who may speak.
+    #[schemars(extend("enum" = Group::NAMES))]
     chat_available_group: &'static str,
+    /// Minutes that a follower must have followed for.
+    #[schemars(extend("enum" = MIN_FOLLOWER_MINUTES))]
     min_follower_minute: i64,
+    /// Whether subscribers may speak in follower mode although they do not follow for long enough.
     allow_subscriber_in_follower_mode: bool,
+    /// Seconds between two messages of one viewer; 0 is off.
+    #[schemars(extend("enum" = SLOW_MODE_SECONDS))]
     chat_slow_mode_sec: i64,
+    /// Whether only emojis may be sent.
     chat_emoji_mode: bool,
 }
 
@@ -38,6 +50,17 @@ impl From<Settings> for ChatSettings {
 }
 
 impl Body for ChatSettingsChange {
+    fn shape() -> Shape {
+        Shape::of([
+            optional("chatAvailableCondition", one_of(Condition::NAMES)),
+            optional("chatAvailableGroup", one_of(Group::NAMES)),
+            optional("minFollowerMinute", one_of_numbers(&MIN_FOLLOWER_MINUTES)),
+            optional("allowSubscriberInFollowerMode", flag()),
+            optional("chatSlowModeSec", one_of_numbers(&SLOW_MODE_SECONDS)),
+            optional("chatEmojiMode", flag()),
+        ])
+    }
+
     fn read(fields: &Fields) -> Result<Self, Invalid> {
         let condition = fields.optional_name("chatAvailableCondition", Condition::NAMES)?;
         let group = fields.optional_name("chatAvailableGroup", Group::NAMES)?;

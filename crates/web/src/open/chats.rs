@@ -2,12 +2,15 @@
 
 use axum::extract::State;
 use domain::chat::{Emojis, MessageText, Notice};
+use domain::limits::CHAT_MESSAGE_CHARS_MAX;
 use domain::{ChannelId, Invalid, MessageId, Rule, Timestamp};
+use schemars::JsonSchema;
 use serde::Serialize;
 use service::chats::MessagePlace;
 
 use crate::Web;
 use crate::caller::{User, scope};
+use crate::contract::shape::{Shape, chars, id, integer, optional, required, text};
 use crate::envelope::{Answer, NOTHING, Success};
 use crate::input::{Body, Fields, Json};
 use crate::quota;
@@ -19,15 +22,20 @@ pub struct SendMessage {
 }
 
 impl Body for SendMessage {
+    fn shape() -> Shape {
+        Shape::of([required("message", chars(1, CHAT_MESSAGE_CHARS_MAX))])
+    }
+
     fn read(fields: &Fields) -> Result<Self, Invalid> {
         Ok(Self { message: MessageText::parse(fields.text("message")?)? })
     }
 }
 
 /// A message that was sent.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SentMessage {
+    /// The message, as a notice names it.
     message_id: MessageId,
 }
 
@@ -43,6 +51,14 @@ pub async fn send(
 }
 
 impl Body for Notice {
+    fn shape() -> Shape {
+        let exactly_one = "Exactly one of `message` and `messageId`.";
+        Shape::of([
+            optional("message", chars(1, CHAT_MESSAGE_CHARS_MAX).about(exactly_one)),
+            optional("messageId", id().about(exactly_one)),
+        ])
+    }
+
     fn read(fields: &Fields) -> Result<Self, Invalid> {
         match (fields.optional_text("message")?, fields.optional_text("messageId")?) {
             (Some(text), None) => Ok(Self::Text(MessageText::parse(text)?)),
@@ -63,6 +79,15 @@ pub async fn notice(
 }
 
 impl Body for MessagePlace {
+    fn shape() -> Shape {
+        let time = integer(0, Timestamp::LAST.as_millis()).about("From the CHAT event, in milliseconds.");
+        Shape::of([
+            required("chatChannelId", text()),
+            required("messageTime", time),
+            required("senderChannelId", id()),
+        ])
+    }
+
     fn read(fields: &Fields) -> Result<Self, Invalid> {
         let latest = Timestamp::LAST.as_millis();
         Ok(Self {

@@ -4,13 +4,17 @@ use std::collections::HashSet;
 
 use axum::extract::State;
 use domain::drops::{FulfillmentState, RewardClaim};
-use domain::limits::{CLAIM_PAGE_SIZE_DEFAULT, CLAIM_PAGE_SIZE_MAX};
+use domain::limits::{
+    CLAIM_ID_FILTER_MAX, CLAIM_PAGE_SIZE_DEFAULT, CLAIM_PAGE_SIZE_MAX, CLAIM_UPDATE_IDS_MAX,
+};
 use domain::{CampaignId, ChannelId, ClaimId, Invalid, RewardId, Rule};
+use schemars::JsonSchema;
 use serde::Serialize;
 use service::drops::{ClaimFilter, ClaimQuery, ClaimScope};
 
 use crate::Web;
 use crate::caller::DropsClient;
+use crate::contract::shape::{Shape, cursor, integer, list, one_of, optional, required, text};
 use crate::envelope::{Answer, Data, Success};
 use crate::input::{Body, Fields, Json, Pairs, Params, Query};
 
@@ -19,6 +23,20 @@ const PAGE_FROM: (&str, &str) = ("page.from", "page[from]");
 const PAGE_SIZE: (&str, &str) = ("page.size", "page[size]");
 
 impl Params for ClaimQuery {
+    fn shape() -> Shape {
+        let size = integer(1, CLAIM_PAGE_SIZE_MAX).default(CLAIM_PAGE_SIZE_DEFAULT);
+        let not_both = "Not both `campaignId` and `categoryId`.";
+        Shape::of([
+            optional(PAGE_FROM.0, cursor()),
+            optional(PAGE_SIZE.0, size),
+            optional("claimId", list(text(), 0, CLAIM_ID_FILTER_MAX)),
+            optional("channelId", text()),
+            optional("campaignId", text().about(not_both)),
+            optional("categoryId", text().about(not_both)),
+            optional("fulfillmentState", one_of(FulfillmentState::NAMES)),
+        ])
+    }
+
     fn read(pairs: &Pairs) -> Result<Self, Invalid> {
         let text = |name| Ok::<_, Invalid>(pairs.optional(name)?.map(str::to_owned));
         let size = pairs.either_integer(PAGE_SIZE, 1, CLAIM_PAGE_SIZE_MAX, CLAIM_PAGE_SIZE_DEFAULT)?;
@@ -42,17 +60,27 @@ impl Params for ClaimQuery {
 }
 
 /// Reward claim, spec 2. Its dates are RFC 3339, UTC, in both profiles.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Claim {
+    /// The claim.
     claim_id: ClaimId,
+    /// Its campaign.
     campaign_id: CampaignId,
+    /// The reward of the campaign.
     reward_id: RewardId,
+    /// The campaign's category.
     category_id: String,
+    /// The category's name.
     category_name: String,
+    /// Who claimed.
     channel_id: ChannelId,
+    /// Where it stands.
+    #[schemars(extend("enum" = FulfillmentState::NAMES))]
     fulfillment_state: &'static str,
+    /// RFC 3339, UTC.
     claimed_date: String,
+    /// RFC 3339, UTC.
     updated_date: String,
 }
 
@@ -73,14 +101,16 @@ impl From<RewardClaim> for Claim {
 }
 
 /// The content of the claim query.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Claims {
+    /// The claims, newest first.
     data: Vec<Claim>,
+    /// Where the next page begins.
     page: ClaimsPage,
 }
 
 /// Where the next page begins: always a text, so that a typed client need not tell three kinds of nothing apart.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct ClaimsPage {
     /// Empty at the end of the list, and where `claimId` was given.
     cursor: String,
@@ -106,6 +136,13 @@ pub struct UpdateClaims {
 }
 
 impl Body for UpdateClaims {
+    fn shape() -> Shape {
+        Shape::of([
+            required("claimIds", list(text(), 1, CLAIM_UPDATE_IDS_MAX)),
+            required("fulfillmentState", one_of(FulfillmentState::NAMES)),
+        ])
+    }
+
     fn read(fields: &Fields) -> Result<Self, Invalid> {
         let mut claim_ids = fields.required_texts("claimIds")?;
         let mut seen = HashSet::new();
@@ -116,9 +153,12 @@ impl Body for UpdateClaims {
 }
 
 /// What became of some of an update's ids.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Updated {
+    /// What became of them.
+    #[schemars(extend("enum" = ["SUCCESS", "INVALID_ID", "NOT_FOUND", "UNAUTHORIZED", "UPDATE_FAILED"]))]
     status: &'static str,
+    /// The ids that it is about.
     ids: Vec<String>,
 }
 

@@ -1,15 +1,17 @@
 //! Lives and broadcast settings (spec 4.3).
 
 use axum::extract::State;
-use domain::limits::LIVE_LIST_SIZE_MAX;
+use domain::limits::{LIVE_LIST_SIZE_MAX, LIVE_TITLE_CHARS_MAX, TAG_CHARS_MAX, TAGS_MAX};
 use domain::live::{CategoryChoice, CategoryType};
 use domain::{CategoryId, ChannelId, Invalid, Profile};
+use schemars::JsonSchema;
 use serde::Serialize;
 use service::broadcast::{BroadcastSetting, SettingChange};
 use service::lives::LiveListing;
 
 use crate::Web;
 use crate::caller::{Client, User, scope};
+use crate::contract::shape::{self, Kind, Shape, chars, cursor, integer, one_of, optional, text};
 use crate::envelope::{Answer, NOTHING, NextData, Success};
 use crate::input::{Body, Fields, Json, Pairs, Params, Query};
 use crate::open::categories::Category;
@@ -22,6 +24,11 @@ pub struct LivesQuery {
 }
 
 impl Params for LivesQuery {
+    fn shape() -> Shape {
+        let size = integer(1, LIVE_LIST_SIZE_MAX).default(LIVE_LIST_SIZE_MAX);
+        Shape::of([optional("size", size), optional("next", cursor())])
+    }
+
     fn read(pairs: &Pairs) -> Result<Self, Invalid> {
         Ok(Self {
             size: pairs.integer("size", 1, LIVE_LIST_SIZE_MAX, LIVE_LIST_SIZE_MAX)?,
@@ -30,22 +37,40 @@ impl Params for LivesQuery {
     }
 }
 
+/// A live need not have a category.
+const CATEGORY_TYPES_OR_NULL: [Option<&str>; 4] =
+    [Some(CategoryType::NAMES[0]), Some(CategoryType::NAMES[1]), Some(CategoryType::NAMES[2]), None];
+
 /// Live (list item), spec 2.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Live {
+    /// The broadcast.
     live_id: i64,
+    /// Its title.
     live_title: String,
+    /// Its picture, if it has one.
     live_thumbnail_image_url: Option<String>,
+    /// How many watch it. The list is ordered by it, highest first.
     concurrent_user_count: i64,
+    /// Since when it is on air.
     open_date: String,
+    /// Whether it is for adults only.
     adult: bool,
+    /// Its tags.
     tags: Vec<String>,
+    /// The kind of its category.
+    #[schemars(extend("enum" = CATEGORY_TYPES_OR_NULL))]
     category_type: Option<&'static str>,
+    /// Its category.
     live_category: Option<CategoryId>,
+    /// The name of its category.
     live_category_value: Option<String>,
+    /// Whose it is.
     channel_id: ChannelId,
+    /// The channel's name.
     channel_name: String,
+    /// The channel's picture, if it has one.
     channel_image_url: Option<String>,
 }
 
@@ -83,11 +108,14 @@ pub async fn list(
 }
 
 /// Broadcast setting, spec 2.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Setting {
+    /// What broadcasts are called.
     default_live_title: String,
+    /// What they are about.
     category: Option<Category>,
+    /// Their tags.
     tags: Vec<String>,
 }
 
@@ -106,11 +134,26 @@ pub async fn setting(user: User<scope::LiveSettingRead>, State(web): State<Web>)
     Ok(Success(web.service().broadcast_setting(user.channel_id()).await?.into()))
 }
 
+/// The tags of a broadcast.
+pub(crate) fn tags() -> Kind {
+    let tag = chars(1, TAG_CHARS_MAX).about("Letters and digits of any script.");
+    shape::list(tag, 0, TAGS_MAX).about("Empty: no tags any more. Repeated ones count once.")
+}
+
 /// A change of the broadcast setting: only what is given changes.
 #[derive(Debug)]
 pub struct PatchSetting(SettingChange);
 
 impl Body for PatchSetting {
+    fn shape() -> Shape {
+        Shape::of([
+            optional("defaultLiveTitle", chars(1, LIVE_TITLE_CHARS_MAX)),
+            optional("categoryType", one_of(CategoryType::NAMES).about("Goes with `categoryId`.")),
+            optional("categoryId", text().about("Empty: no category any more.")),
+            optional("tags", tags()),
+        ])
+    }
+
     fn read(fields: &Fields) -> Result<Self, Invalid> {
         let category_type = fields.optional_text("categoryType")?;
         Ok(Self(SettingChange {

@@ -4,11 +4,13 @@ use axum::extract::State;
 use domain::channel::{SubscriberSort, UserRole};
 use domain::limits::{FOLLOWER_LIST_SIZE_DEFAULT, FOLLOWER_LIST_SIZE_MAX};
 use domain::{ChannelId, Invalid, Profile};
+use schemars::JsonSchema;
 use serde::Serialize;
 use service::Page;
 
 use crate::Web;
 use crate::caller::{User, scope};
+use crate::contract::shape::{Shape, one_of, optional};
 use crate::envelope::{Answer, Data, PageData, Success};
 use crate::input::{Pairs, Params, Query};
 
@@ -17,6 +19,10 @@ use crate::input::{Pairs, Params, Query};
 pub struct FollowerQuery(Page);
 
 impl Params for FollowerQuery {
+    fn shape() -> Shape {
+        Shape::page(FOLLOWER_LIST_SIZE_DEFAULT, FOLLOWER_LIST_SIZE_MAX)
+    }
+
     fn read(pairs: &Pairs) -> Result<Self, Invalid> {
         pairs.page(FOLLOWER_LIST_SIZE_DEFAULT, FOLLOWER_LIST_SIZE_MAX).map(Self)
     }
@@ -30,6 +36,12 @@ pub struct SubscriberQuery {
 }
 
 impl Params for SubscriberQuery {
+    fn shape() -> Shape {
+        let sort = one_of(&["RECENT", "LONGER"]).default("RECENT");
+        Shape::page(FOLLOWER_LIST_SIZE_DEFAULT, FOLLOWER_LIST_SIZE_MAX)
+            .and(Shape::of([optional("sort", sort.about("The newest or the longest first."))]))
+    }
+
     fn read(pairs: &Pairs) -> Result<Self, Invalid> {
         Ok(Self {
             page: pairs.page(FOLLOWER_LIST_SIZE_DEFAULT, FOLLOWER_LIST_SIZE_MAX)?,
@@ -39,32 +51,45 @@ impl Params for SubscriberQuery {
 }
 
 /// Channel manager, spec 2.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Manager {
+    /// Who helps.
     manager_channel_id: ChannelId,
+    /// The channel's name.
     manager_channel_name: String,
+    /// What they do.
     user_role: UserRole,
+    /// Since when.
     created_date: String,
 }
 
 /// Follower, spec 2.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Follower {
+    /// Who it is, by the channel.
     channel_id: ChannelId,
+    /// The channel's name.
     channel_name: String,
+    /// Since when.
     created_date: String,
 }
 
 /// Subscriber, spec 2.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Subscriber {
+    /// Who it is, by the channel.
     channel_id: ChannelId,
+    /// The channel's name.
     channel_name: String,
+    /// Months subscribed.
     month: i64,
+    /// The tier.
+    #[schemars(range(min = 1, max = 2))]
     tier_no: i64,
+    /// Since when.
     created_date: String,
 }
 

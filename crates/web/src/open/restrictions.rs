@@ -3,11 +3,13 @@
 use axum::extract::State;
 use domain::limits::RESTRICTION_LIST_SIZE_MAX;
 use domain::{ChannelId, Invalid};
+use schemars::JsonSchema;
 use serde::Serialize;
 use service::restrictions::ChatTarget;
 
 use crate::Web;
 use crate::caller::{User, scope};
+use crate::contract::shape::{Shape, cursor, id, integer, optional, required, text};
 use crate::envelope::{Answer, NOTHING, NextData, Success};
 use crate::input::{Body, Fields, Json, Pairs, Params, Query};
 
@@ -18,12 +20,21 @@ pub struct TargetBody {
 }
 
 impl Body for TargetBody {
+    fn shape() -> Shape {
+        Shape::of([required("targetChannelId", id())])
+    }
+
     fn read(fields: &Fields) -> Result<Self, Invalid> {
         Ok(Self { target: ChannelId::parse("targetChannelId", &fields.text("targetChannelId")?)? })
     }
 }
 
 impl Body for ChatTarget {
+    fn shape() -> Shape {
+        let chat = text().about("From a CHAT event of the caller's own chat.");
+        TargetBody::shape().and(Shape::of([required("chatChannelId", chat)]))
+    }
+
     fn read(fields: &Fields) -> Result<Self, Invalid> {
         let TargetBody { target } = TargetBody::read(fields)?;
         Ok(Self { target, chat_channel_id: fields.text("chatChannelId")? })
@@ -38,6 +49,11 @@ pub struct RestrictedQuery {
 }
 
 impl Params for RestrictedQuery {
+    fn shape() -> Shape {
+        let size = integer(1, RESTRICTION_LIST_SIZE_MAX).default(RESTRICTION_LIST_SIZE_MAX);
+        Shape::of([optional("size", size), optional("next", cursor())])
+    }
+
     fn read(pairs: &Pairs) -> Result<Self, Invalid> {
         Ok(Self {
             size: pairs.integer("size", 1, RESTRICTION_LIST_SIZE_MAX, RESTRICTION_LIST_SIZE_MAX)?,
@@ -47,11 +63,14 @@ impl Params for RestrictedQuery {
 }
 
 /// Restricted channel, spec 2.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RestrictedChannel {
+    /// Who is restricted.
     restricted_channel_id: ChannelId,
+    /// The channel's name.
     restricted_channel_name: String,
+    /// Since when.
     created_date: String,
     /// An activity restriction has none: it holds until it is released.
     release_date: (),

@@ -5,18 +5,21 @@ use domain::limits::{SESSION_LIST_SIZE_DEFAULT, SESSION_LIST_SIZE_MAX};
 use domain::secret::SessionUrlToken;
 use domain::session::{SessionListing, SessionOwner, Subscription};
 use domain::{Invalid, Profile, Refusal, SessionKey, Timestamp};
+use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 use service::Page;
 
 use crate::Web;
 use crate::caller::{Client, SubscribeScope, User, scope};
+use crate::contract::shape::{Shape, required, text};
 use crate::envelope::{Answer, NOTHING, PageData, Success};
 use crate::input::{Pairs, Params, Query};
 use crate::quota;
 
 /// Where a socket may connect, once, within 30 seconds.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct SessionUrl {
+    /// The address to connect to.
     url: String,
 }
 
@@ -25,6 +28,10 @@ pub struct SessionUrl {
 pub struct SessionListQuery(Page);
 
 impl Params for SessionListQuery {
+    fn shape() -> Shape {
+        Shape::page(SESSION_LIST_SIZE_DEFAULT, SESSION_LIST_SIZE_MAX)
+    }
+
     fn read(pairs: &Pairs) -> Result<Self, Invalid> {
         pairs.page(SESSION_LIST_SIZE_DEFAULT, SESSION_LIST_SIZE_MAX).map(Self)
     }
@@ -38,19 +45,29 @@ pub struct SessionKeyQuery {
 }
 
 impl Params for SessionKeyQuery {
+    fn shape() -> Shape {
+        let key = text().about("From the SYSTEM `connected` message of the session.");
+        Shape::of([required("sessionKey", key)])
+    }
+
     fn read(pairs: &Pairs) -> Result<Self, Invalid> {
         Ok(Self { session_key: SessionKey::parse("sessionKey", pairs.text("sessionKey")?).ok() })
     }
 }
 
 /// Session (list item), spec 2.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Session {
+    /// Names the session in subscribe calls.
     session_key: SessionKey,
+    /// When the socket's handshake was.
     connected_date: String,
+    /// When it ended; `null` while it is connected, or left out in the observed profile.
+    #[schemars(with = "Option<String>")]
     #[serde(skip_serializing_if = "Ended::is_left_out")]
     disconnected_date: Ended,
+    /// What it is subscribed to, or was when it ended.
     subscribed_events: Vec<Subscription>,
 }
 

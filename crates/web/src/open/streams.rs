@@ -1,6 +1,7 @@
 //! The stream key (spec 4.3).
 
 use axum::extract::State;
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::Web;
@@ -8,9 +9,10 @@ use crate::caller::{User, scope};
 use crate::envelope::{Answer, Success};
 
 /// Stream key, spec 2. It grants the right to broadcast, so it stands in this answer and nowhere else.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StreamKey {
+    /// The secret that broadcasting software is given.
     stream_key: String,
 }
 

@@ -1,18 +1,21 @@
 //! The signed-in user (spec 4.2).
 
-use domain::Profile;
+use domain::{ChannelId, Profile};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::caller::{User, scope};
 use crate::envelope::{Answer, Success};
 
 /// User (me), spec 2.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Me {
-    channel_id: String,
+    /// The user, by the user's channel.
+    channel_id: ChannelId,
+    /// The channel's name.
     channel_name: String,
-    /// Only in the observed profile.
+    /// Only in the observed profile: the channel's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     nickname: Option<String>,
 }
@@ -20,7 +23,7 @@ pub struct Me {
 /// `GET /open/v1/users/me`, 유저 정보 조회.
 pub async fn me(user: User<scope::UserRead>) -> Answer<Me> {
     Ok(Success(Me {
-        channel_id: user.channel_id().to_string(),
+        channel_id: user.channel_id().clone(),
         nickname: (user.profile == Profile::Observed).then(|| user.channel_name().to_owned()),
         channel_name: user.channel_name().to_owned(),
     }))

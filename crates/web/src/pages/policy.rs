@@ -6,7 +6,7 @@ use base64::{Engine as _, engine::general_purpose::STANDARD};
 use sha2::{Digest, Sha256};
 
 /// The one style sheet of the pages, as it stands between the style tags, byte for byte.
-pub(super) const STYLE: &str = include_str!("../../templates/pages/style.css");
+pub(crate) const STYLE: &str = include_str!("../../templates/pages/style.css");
 
 static STYLE_HASH: LazyLock<String> =
     LazyLock::new(|| format!("'sha256-{}'", STANDARD.encode(Sha256::digest(STYLE.as_bytes()))));
@@ -30,6 +30,16 @@ pub fn content_security_policy(redirect_origin: Option<&str>) -> String {
     }
     format!(
         "default-src 'none'; style-src {}; img-src 'self' data:; {form_action}; frame-ancestors 'none'; base-uri 'none'",
+        style_csp_hash()
+    )
+}
+
+/// The value of that header of the documents' page, which has `more` as a second style sheet, and no form.
+pub fn docs_security_policy(more: &str) -> String {
+    let more = STANDARD.encode(Sha256::digest(more.as_bytes()));
+    format!(
+        "default-src 'none'; style-src {} 'sha256-{more}'; img-src data:; form-action 'none'; \
+         frame-ancestors 'none'; base-uri 'none'",
         style_csp_hash()
     )
 }

@@ -2,14 +2,17 @@
 
 use axum::extract::State;
 use domain::application::{Organization, RedirectUri};
+use domain::limits::{NAME_CHARS_MAX, REDIRECT_URIS_MAX};
 use domain::scope::{Scope, ScopeSet};
 use domain::{ClientId, Invalid, OrganizationId, Profile, Rule};
+use schemars::JsonSchema;
 use serde::Serialize;
 use service::application_life::{ApplicationSheet, Notice};
 use service::applications::ApplicationRecord;
 
 use crate::Web;
 use crate::caller::Operator;
+use crate::contract::shape::{Shape, chars, flag, id, list, one_of, optional, required, text, texts};
 use crate::envelope::{Answer, NOTHING, Success};
 use crate::input::{Body, Fields, Json};
 use crate::platform::PathId;
@@ -24,6 +27,11 @@ pub struct PutOrganization {
 }
 
 impl Body for PutOrganization {
+    fn shape() -> Shape {
+        let verified = flag().default(false).about("Whether it is a verified company, which 드롭스 needs.");
+        Shape::of([required("organizationName", chars(1, NAME_CHARS_MAX)), optional("verified", verified)])
+    }
+
     fn read(fields: &Fields) -> Result<Self, Invalid> {
         Ok(Self { name: fields.text("organizationName")?, verified: fields.flag("verified")? })
     }
@@ -54,6 +62,20 @@ pub struct PutApplication {
 }
 
 impl Body for PutApplication {
+    fn shape() -> Shape {
+        let redirect_uri =
+            text().about("https, or http on loopback; no fragment, user information or wildcard.");
+        let names: Vec<_> = Scope::ALL.iter().map(|scope| scope.name()).collect();
+        Shape::of([
+            required("name", chars(1, NAME_CHARS_MAX)),
+            optional("redirectUris", list(redirect_uri, 0, REDIRECT_URIS_MAX)),
+            optional("scopes", texts(one_of(&names))),
+            optional("organizationId", id()),
+            optional("quota", flag().default(true).about("Whether quotas hold for it.")),
+            optional("profile", one_of(PROFILES).about("Left out: the service's.")),
+        ])
+    }
+
     fn read(fields: &Fields) -> Result<Self, Invalid> {
         let scope = |name: String| Scope::from_name(&name).ok_or(Invalid::new("scopes", Rule::KnownScope));
         let profile =
@@ -77,9 +99,10 @@ impl Body for PutApplication {
 }
 
 /// What comes back when a secret is made, this once.
-#[derive(Serialize)]
+#[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct MadeSecret {
+    /// The application.
     client_id: ClientId,
     /// Left out when the application was there already.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -117,29 +140,40 @@ pub async fn add_secret(_: Operator, State(web): State<Web>, PathId(id): PathId)
 }
 
 /// An application as its operator sees it. It has secrets, but nobody knows them any more.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ApplicationAnswer {
+    /// The application.
     client_id: ClientId,
+    /// Its name.
     name: String,
+    /// Where its sign-ins may end.
     redirect_uris: Vec<String>,
+    /// What it asks for.
     scopes: Vec<&'static str>,
+    /// Who owns it.
     organization_id: Option<OrganizationId>,
     /// `null` where it follows the service's.
     profile: Option<&'static str>,
+    /// Whether quotas hold for it.
     quota: bool,
+    /// Since when it is registered.
     created_date: String,
     /// May stay an hour behind while the application is used.
     last_used_date: String,
+    /// When it was deleted for want of use, if it was.
     deleted_date: Option<String>,
+    /// Warnings that it was given.
     notices: Vec<NoticeAnswer>,
 }
 
 /// A warning that an application was given for want of use.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct NoticeAnswer {
+    /// Which warning.
     kind: String,
+    /// When it was given.
     created_date: String,
 }
 

@@ -1,11 +1,13 @@
 //! Categories, as the platform reports them.
 
 use axum::extract::State;
+use domain::limits::NAME_CHARS_MAX;
 use domain::live::{Category, CategoryType};
 use domain::{CategoryId, Invalid};
 
 use crate::Web;
 use crate::caller::Operator;
+use crate::contract::shape::{Shape, chars, one_of, optional, required, web_address};
 use crate::envelope::{Answer, NOTHING};
 use crate::input::{Body, Fields, Json};
 use crate::platform::PathId;
@@ -19,6 +21,14 @@ pub struct PutCategory {
 }
 
 impl Body for PutCategory {
+    fn shape() -> Shape {
+        Shape::of([
+            required("categoryType", one_of(CategoryType::NAMES)),
+            required("categoryValue", chars(1, NAME_CHARS_MAX)),
+            optional("posterImageUrl", web_address()),
+        ])
+    }
+
     fn read(fields: &Fields) -> Result<Self, Invalid> {
         Ok(Self {
             category_type: CategoryType::parse(&fields.text("categoryType")?)?,

@@ -1,12 +1,14 @@
 //! Channels, as the platform reports them.
 
 use axum::extract::State;
+use domain::limits::NAME_CHARS_MAX;
 use domain::{ChannelId, Invalid, Rule};
 use service::ChannelRecord;
 use service::channels::Credentials;
 
 use crate::Web;
 use crate::caller::Operator;
+use crate::contract::shape::{Shape, chars, flag, optional, required, text, web_address};
 use crate::envelope::{Answer, NOTHING};
 use crate::input::{Body, Fields, Json};
 use crate::platform::ChannelPath;
@@ -21,6 +23,18 @@ pub struct PutChannel {
 }
 
 impl Body for PutChannel {
+    fn shape() -> Shape {
+        let credential = || text().about("`login` and `password` come together.");
+        Shape::of([
+            required("channelName", chars(1, NAME_CHARS_MAX)),
+            optional("channelImageUrl", web_address()),
+            optional("verifiedMark", flag().default(false)),
+            optional("realNameVerified", flag().default(false)),
+            optional("login", credential()),
+            optional("password", credential()),
+        ])
+    }
+
     fn read(fields: &Fields) -> Result<Self, Invalid> {
         let credentials = match (fields.optional_text("login")?, fields.optional_text("password")?) {
             (Some(login), Some(password)) => Some(Credentials { login, password }),

@@ -6,7 +6,10 @@ use http::request::Parts;
 
 use crate::Web;
 use crate::caller::Operator;
+use crate::contract::Operation;
+use crate::contract::routes::Take;
 use crate::envelope::{Answer, Failure, NOTHING};
+use crate::platform::PathId;
 
 /// `{clientId}` and `{channelId}` of the path.
 #[derive(Debug)]
@@ -20,6 +23,12 @@ impl FromRequestParts<Web> for ConsentPath {
         let mut ids = raw.iter().map(|(_, value)| value);
         let mut next = || ids.next().unwrap_or_default();
         Ok(Self(ClientId::parse("clientId", next())?, ChannelId::parse("channelId", next())?))
+    }
+}
+
+impl Take for ConsentPath {
+    fn describe(operation: &mut Operation) {
+        PathId::describe(operation);
     }
 }
 

@@ -2,11 +2,13 @@
 
 use axum::extract::State;
 use domain::drops::{Campaign, Reward};
+use domain::limits::{CAMPAIGN_REWARDS_MAX, NAME_CHARS_MAX};
 use domain::{CampaignId, ChannelId, ClaimId, Invalid, OrganizationId, RewardId};
 use service::drops::RewardRequest;
 
 use crate::Web;
 use crate::caller::Operator;
+use crate::contract::shape::{Shape, chars, id, list, object, optional, required, text};
 use crate::envelope::{Answer, NOTHING, Success};
 use crate::input::{Body, Fields, Json, JsonText};
 use crate::open::drops::Claim;
@@ -22,6 +24,17 @@ pub struct PutCampaign {
 }
 
 impl Body for PutCampaign {
+    fn shape() -> Shape {
+        let reward =
+            Shape::of([required("rewardId", id()), required("rewardName", chars(1, NAME_CHARS_MAX))]);
+        Shape::of([
+            required("campaignName", chars(1, NAME_CHARS_MAX)),
+            required("organizationId", id()),
+            required("categoryId", text()),
+            required("rewards", list(object(&reward), 1, CAMPAIGN_REWARDS_MAX)),
+        ])
+    }
+
     fn read(fields: &Fields) -> Result<Self, Invalid> {
         let reward = |reward: &Fields| {
             let reward_id = RewardId::parse("rewardId", &reward.text("rewardId")?)?;
@@ -52,6 +65,15 @@ pub async fn put_campaign(
 }
 
 impl Body for RewardRequest {
+    fn shape() -> Shape {
+        Shape::of([
+            required("campaignId", id()),
+            required("rewardId", id()),
+            required("channelId", id()),
+            optional("claimId", id()),
+        ])
+    }
+
     fn read(fields: &Fields) -> Result<Self, Invalid> {
         let claim_id = fields.optional_text("claimId")?;
         Ok(Self {

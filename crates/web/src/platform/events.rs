@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use axum::extract::State;
 use domain::{ChannelId, Invalid, Language, Refusal, Rule};
+use schemars::JsonSchema;
 use serde::Serialize;
 use service::Service;
 use service::bulk::{BATCH_MAX, Kind, Outcome, Reported};
@@ -20,6 +21,9 @@ use service::lives::LiveReport;
 
 use crate::Web;
 use crate::caller::Operator;
+use crate::contract::Operation;
+use crate::contract::routes::Take;
+use crate::contract::shape::{self, Shape, one_of, optional, required, text};
 use crate::envelope::{Answer, Success};
 use crate::input::{Body, Fields};
 use crate::platform::happenings::PostChat;
@@ -46,20 +50,50 @@ const KINDS: &[&str] = &[
 ];
 
 /// What became of the lines.
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Tally {
+    /// Lines that took effect.
     accepted: u64,
+    /// Lines that did not, the first 1,000 of them.
     refused: Vec<RefusedLine>,
+    /// How many did not.
     refused_count: u64,
 }
 
 /// A line that changed nothing, with the answer of its single call.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct RefusedLine {
+    /// Its number, from 1.
     line: u64,
+    /// The status of its single call.
     code: u16,
+    /// The message of its single call.
     message: String,
+}
+
+/// Only the bulk road reads a body while it arrives.
+impl Take for axum::body::Body {
+    fn describe(operation: &mut Operation) {
+        let id = |name| Shape::of([required(name, shape::id())]);
+        let lines = [
+            PostChat::shape(),
+            Donation::shape(),
+            PaidSubscription::shape(),
+            id("followerChannelId").and(PutFollower::shape()),
+            id("followerChannelId"),
+            id("managerChannelId").and(PutManager::shape()),
+            id("managerChannelId"),
+            RewardRequest::shape(),
+        ];
+        let line = |(kind, shape): (&&str, Shape)| {
+            let key = text().about("Like the header `Idempotency-Key` of the single call.");
+            let frame = Shape::of([required("kind", one_of(&[kind]))]).and(id("channelId"));
+            frame.and(shape).and(Shape::of([optional("idempotencyKey", key)]))
+        };
+        let either = KINDS.iter().zip(lines).map(line).collect();
+        operation.takes_lines(&Shape { either, ..Shape::default() });
+    }
 }
 
 /// `POST /platform/v1/events`: NDJSON, one happening a line; blank lines are passed over. Lines take effect in their

@@ -2,13 +2,20 @@
 
 use axum::extract::State;
 use domain::chat::{DonationType, Emojis, MessageText};
+use domain::limits::{
+    CHAT_MESSAGE_CHARS_MAX, DONATION_TEXT_CHARS_MAX, EMOJIS_MAX, NAME_CHARS_MAX, PAY_AMOUNT_DIGITS_MAX,
+};
 use domain::{ChannelId, Invalid, MessageId};
+use schemars::JsonSchema;
 use serde::Serialize;
 use service::chats::ChatMessage;
 use service::happenings::{Donation, MONTHS_MAX, PaidSubscription, TIERS};
 
 use crate::Web;
 use crate::caller::Operator;
+use crate::contract::shape::{
+    Kind, Shape, chars, id, integer, map, one_of, optional, required, text, web_address,
+};
 use crate::envelope::{Answer, NOTHING, Success};
 use crate::input::{Body, Fields, JsonText};
 use crate::platform::{ChannelPath, KeyHeader};
@@ -21,7 +28,21 @@ pub struct PostChat {
     emojis: Emojis,
 }
 
+/// Emoji identifiers, each with the address of its picture.
+fn emojis() -> Kind {
+    map(web_address(), EMOJIS_MAX)
+        .about("Emoji identifiers in the text, each with the address of its picture.")
+}
+
 impl Body for PostChat {
+    fn shape() -> Shape {
+        Shape::of([
+            required("senderChannelId", id()),
+            required("message", chars(1, CHAT_MESSAGE_CHARS_MAX)),
+            optional("emojis", emojis()),
+        ])
+    }
+
     fn read(fields: &Fields) -> Result<Self, Invalid> {
         Ok(Self {
             sender: ChannelId::parse("senderChannelId", &fields.text("senderChannelId")?)?,
@@ -38,11 +59,14 @@ impl From<PostChat> for ChatMessage {
 }
 
 /// A chat message that was posted.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PostedChat {
+    /// The message.
     message_id: MessageId,
+    /// When it was posted, in milliseconds.
     message_time: i64,
+    /// The chat that it stands in.
     chat_channel_id: String,
 }
 
@@ -64,6 +88,17 @@ pub async fn chat(
 }
 
 impl Body for Donation {
+    fn shape() -> Shape {
+        let amount = text().pattern(&format!("^(0|[1-9][0-9]{{0,{}}})$", PAY_AMOUNT_DIGITS_MAX - 1));
+        Shape::of([
+            required("donationType", one_of(DonationType::NAMES)),
+            optional("donatorChannelId", id().about("Left out: an anonymous donor.")),
+            required("payAmount", amount.about("In won.")),
+            optional("donationText", chars(0, DONATION_TEXT_CHARS_MAX)),
+            optional("emojis", emojis()),
+        ])
+    }
+
     fn read(fields: &Fields) -> Result<Self, Invalid> {
         let donator = fields.optional_text("donatorChannelId")?;
         Ok(Self {
@@ -89,6 +124,15 @@ pub async fn donation(
 }
 
 impl Body for PaidSubscription {
+    fn shape() -> Shape {
+        Shape::of([
+            required("subscriberChannelId", id()),
+            required("tierNo", integer(TIERS.0, TIERS.1)),
+            required("tierName", chars(1, NAME_CHARS_MAX)),
+            required("month", integer(0, MONTHS_MAX)),
+        ])
+    }
+
     fn read(fields: &Fields) -> Result<Self, Invalid> {
         Ok(Self {
             subscriber: ChannelId::parse("subscriberChannelId", &fields.text("subscriberChannelId")?)?,

@@ -2,17 +2,30 @@
 
 use axum::extract::State;
 use domain::Invalid;
-use domain::limits::CONCURRENT_USERS_MAX;
+use domain::limits::{CONCURRENT_USERS_MAX, LIVE_TITLE_CHARS_MAX};
 use domain::live::CategoryChoice;
 use service::lives::LiveReport;
 
 use crate::Web;
 use crate::caller::Operator;
+use crate::contract::shape::{Shape, chars, flag, integer, optional, text, web_address};
 use crate::envelope::{Answer, NOTHING};
 use crate::input::{Body, Fields, Json};
+use crate::open::lives::tags;
 use crate::platform::{ChannelPath, KeyHeader};
 
 impl Body for LiveReport {
+    fn shape() -> Shape {
+        Shape::of([
+            optional("liveTitle", chars(1, LIVE_TITLE_CHARS_MAX).about("Left out: as the setting says.")),
+            optional("liveThumbnailImageUrl", web_address()),
+            optional("concurrentUserCount", integer(0, CONCURRENT_USERS_MAX).default(0)),
+            optional("adult", flag().default(false)),
+            optional("categoryId", text().about("Left out: as the setting says. Empty: none.")),
+            optional("tags", tags()),
+        ])
+    }
+
     fn read(fields: &Fields) -> Result<Self, Invalid> {
         Ok(Self {
             title: fields.optional_text("liveTitle")?,

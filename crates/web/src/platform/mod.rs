@@ -18,6 +18,9 @@ use http::{HeaderMap, request::Parts};
 use service::idempotency::IdempotencyKey;
 
 use crate::Web;
+use crate::contract::Operation;
+use crate::contract::routes::Take;
+use crate::contract::shape::{optional, text};
 use crate::envelope::Failure;
 
 /// The first id of the path, as text.
@@ -33,6 +36,12 @@ impl FromRequestParts<Web> for PathId {
     }
 }
 
+impl Take for PathId {
+    fn describe(operation: &mut Operation) {
+        operation.may_refuse(&[400, 404]);
+    }
+}
+
 /// `{channelId}` of the path.
 #[derive(Debug)]
 pub struct ChannelPath(pub ChannelId);
@@ -43,6 +52,12 @@ impl FromRequestParts<Web> for ChannelPath {
     async fn from_request_parts(parts: &mut Parts, web: &Web) -> Result<Self, Failure> {
         let PathId(id) = PathId::from_request_parts(parts, web).await?;
         Ok(Self(ChannelId::parse("channelId", &id)?))
+    }
+}
+
+impl Take for ChannelPath {
+    fn describe(operation: &mut Operation) {
+        PathId::describe(operation);
     }
 }
 
@@ -67,6 +82,12 @@ impl FromRequestParts<Web> for ChannelPairPath {
     }
 }
 
+impl Take for ChannelPairPath {
+    fn describe(operation: &mut Operation) {
+        PathId::describe(operation);
+    }
+}
+
 /// The `Idempotency-Key` of a request, if it has one. The operation that it is bound to is the method and the path.
 #[derive(Debug)]
 pub struct KeyHeader {
@@ -79,6 +100,14 @@ impl FromRequestParts<Web> for KeyHeader {
 
     async fn from_request_parts(parts: &mut Parts, _: &Web) -> Result<Self, Failure> {
         Ok(Self { operation: format!("{} {}", parts.method, parts.uri.path()), key: key(&parts.headers)? })
+    }
+}
+
+impl Take for KeyHeader {
+    fn describe(operation: &mut Operation) {
+        let key = text().about("A repeated key answers as the first time, with one effect.");
+        operation.headers.push(optional("Idempotency-Key", key));
+        operation.may_refuse(&[400]);
     }
 }
 

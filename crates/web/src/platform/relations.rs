@@ -6,6 +6,7 @@ use domain::{Invalid, Timestamp};
 
 use crate::Web;
 use crate::caller::Operator;
+use crate::contract::shape::{Shape, date, one_of, optional, required};
 use crate::envelope::{Answer, NOTHING};
 use crate::input::{Body, Fields, Json, OptionalJson};
 use crate::platform::ChannelPairPath;
@@ -17,6 +18,10 @@ pub struct PutManager {
 }
 
 impl Body for PutManager {
+    fn shape() -> Shape {
+        Shape::of([required("userRole", one_of(&UserRole::GIVEN.map(UserRole::name)))])
+    }
+
     fn read(fields: &Fields) -> Result<Self, Invalid> {
         Ok(Self { user_role: UserRole::parse_given(&fields.text("userRole")?)? })
     }
@@ -29,6 +34,10 @@ pub struct PutFollower {
 }
 
 impl Body for PutFollower {
+    fn shape() -> Shape {
+        Shape::of([optional("createdDate", date())])
+    }
+
     fn read(fields: &Fields) -> Result<Self, Invalid> {
         Ok(Self { created: fields.optional_date("createdDate")? })
     }

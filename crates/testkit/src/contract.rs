@@ -1,0 +1,130 @@
+//! Holds what the server sends against the documents in `docs/api/`: every answer of every test, and every event.
+//!
+//! Stricter than the documents themselves: a field that they do not name is a mistake in an answer.
+
+use std::sync::LazyLock;
+
+use serde_json::{Value, json};
+
+use crate::schema::Schemas;
+use crate::{Request, Response};
+
+static OPENAPI: LazyLock<Value> = LazyLock::new(|| {
+    serde_json::from_str(include_str!("../../../docs/api/openapi.json")).expect("openapi.json is JSON")
+});
+static ASYNCAPI: LazyLock<Value> = LazyLock::new(|| {
+    serde_json::from_str(include_str!("../../../docs/api/asyncapi.json")).expect("asyncapi.json is JSON")
+});
+
+const RENEW: &str = "if the documents are stale: UPDATE_CONTRACTS=1 cargo test -p server --test it contract";
+
+/// Checks an answer, and the body that was accepted, if it was.
+///
+/// # Panics
+/// When the documents do not allow it, naming the operation, the place and the value.
+pub(crate) fn check_answer(request: &Request, response: &Response) {
+    let path = request.target().split('?').next().unwrap_or_default();
+    let Some((template, methods)) = methods_of(path) else { return };
+    let mut methods = methods.as_object().into_iter().flatten();
+    // A method in other letters is another method, and one that is not described is refused as the router refuses it.
+    let operation = methods.find(|(method, _)| method.to_uppercase() == request.method());
+    let Some((_, operation)) = operation else { return };
+    let name = format!("{} {template}", request.method());
+    let described = resolve(&operation["responses"][response.status.to_string()]);
+    assert!(
+        !described.is_null(),
+        "{name} answered {}, which is not documented: {}\n{RENEW}",
+        response.status,
+        String::from_utf8_lossy(&response.body)
+    );
+    check_headers(&name, described, response);
+    check_body(&name, described, response);
+    let schema = &operation["requestBody"]["content"]["application/json"]["schema"];
+    if let (true, Some(body)) = (response.status == 200 && schema.is_object(), request.sent_json()) {
+        let schemas = Schemas { document: &OPENAPI, strict: false };
+        if let Err(wrong) = schemas.check(schema, &body) {
+            panic!("{name} took a body that its document forbids: {wrong}\n{RENEW}");
+        }
+    }
+}
+
+/// Checks the payload of an event on the socket.
+///
+/// # Panics
+/// When the documents do not allow it.
+pub(crate) fn check_event(name: &str, payload: &str) {
+    let messages = ASYNCAPI["components"]["messages"].as_object().expect("messages");
+    let message = messages.values().find(|message| message["x-event"] == name);
+    let message = message.unwrap_or_else(|| panic!("the event {name} is not documented\n{RENEW}"));
+    let value: Value = serde_json::from_str(payload).expect("a payload is JSON");
+    let schemas = Schemas { document: &ASYNCAPI, strict: true };
+    if let Err(wrong) = schemas.check(&message["payload"]["contentSchema"], &value) {
+        panic!("{name}: {wrong} in {payload}\n{RENEW}");
+    }
+}
+
+fn check_headers(name: &str, described: &Value, response: &Response) {
+    for (header, described) in described["headers"].as_object().into_iter().flatten() {
+        let described = resolve(described);
+        let present = response.headers.iter().find(|(key, _)| key.eq_ignore_ascii_case(header));
+        let Some((_, text)) = present else {
+            assert!(described["required"] != true, "{name}: no {header} at {}", response.status);
+            continue;
+        };
+        let value = text.parse::<i64>().map_or_else(
+            |_| json!(text),
+            |number| match &described["schema"] {
+                schema if schema["type"] == "integer" => json!(number),
+                _ => json!(text),
+            },
+        );
+        let schemas = Schemas { document: &OPENAPI, strict: true };
+        if let Err(wrong) = schemas.check(&described["schema"], &value) {
+            panic!("{name}: the header {header}: {wrong}");
+        }
+    }
+}
+
+fn check_body(name: &str, described: &Value, response: &Response) {
+    let Some(content) = described["content"].as_object() else {
+        assert!(response.body.is_empty(), "{name}: {} has a body", response.status);
+        return;
+    };
+    let sent = response.header("content-type").unwrap_or_default().split(';').next().unwrap_or_default();
+    let content = content.get(sent);
+    let schema =
+        content.unwrap_or_else(|| panic!("{name}: {sent:?} is not documented for {}", response.status));
+    if sent == "application/json" {
+        let schemas = Schemas { document: &OPENAPI, strict: true };
+        if let Err(wrong) = schemas.check(&schema["schema"], &response.json()) {
+            panic!("{name} answered {} otherwise than documented: {wrong}\n{RENEW}", response.status);
+        }
+    }
+}
+
+/// The path of the document that a request's path stands for. One that is spelled out goes before one with names in it.
+fn methods_of(path: &str) -> Option<(&'static str, &'static Value)> {
+    let paths = OPENAPI["paths"].as_object()?;
+    if let Some((template, methods)) = paths.get_key_value(path) {
+        return Some((template, methods));
+    }
+    let fits = |template: &str| {
+        let (mut named, mut given) = (template.split('/'), path.split('/'));
+        loop {
+            match (named.next(), given.next()) {
+                (None, None) => return true,
+                (Some(name), Some(given)) if name == given => {}
+                (Some(name), Some(given)) if name.starts_with('{') && !given.is_empty() => {}
+                _ => return false,
+            }
+        }
+    };
+    paths.iter().find(|(template, _)| fits(template)).map(|(template, methods)| (template.as_str(), methods))
+}
+
+fn resolve(described: &Value) -> &Value {
+    match described["$ref"].as_str() {
+        Some(reference) => OPENAPI.pointer(&reference[1..]).unwrap_or(&Value::Null),
+        None => described,
+    }
+}

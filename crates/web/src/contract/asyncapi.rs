@@ -1,0 +1,145 @@
+//! The AsyncAPI 3 document: the events on the socket, and the drops webhook.
+
+use domain::event;
+use domain::limits::{SESSION_URL_LIFETIME_MS, SUBSCRIPTIONS_PER_SESSION_MAX};
+use domain::webhook::{self, DROP_REWARD_CLAIM, HEADER_PREFIX, HEADERS};
+use schemars::generate::SchemaSettings;
+use serde_json::{Map, Value, json};
+
+/// The events, and when they come.
+const EVENTS: [(&str, &str, &str); 4] = [
+    (
+        "SYSTEM",
+        "systemMessage",
+        "Something about the session itself: connected, subscribed, unsubscribed, revoked.",
+    ),
+    ("CHAT", "chatMessage", "A chat message on a subscribed channel."),
+    ("DONATION", "donationMessage", "A donation on a subscribed channel."),
+    ("SUBSCRIPTION", "subscriptionMessage", "A paid subscription on a subscribed channel."),
+];
+
+/// The whole document.
+pub fn document() -> Value {
+    let settings = SchemaSettings::draft07().for_serialize().with(|settings| {
+        settings.definitions_path = "/components/schemas".into();
+        settings.meta_schema = None;
+    });
+    let mut generator = settings.into_generator();
+    let payloads = event::schemas(&mut generator);
+    let notification = webhook::schema(&mut generator);
+    let mut messages: Map<String, Value> = Map::new();
+    for (event, name, summary) in EVENTS {
+        let schema = payloads.iter().find(|(of, _)| *of == event).map(|(_, schema)| schema);
+        messages.insert(name.to_owned(), socket_message(event, summary, json!(schema)));
+    }
+    messages.insert("dropRewardClaim".to_owned(), webhook_message(json!(notification)));
+    json!({
+        "asyncapi": "3.0.0",
+        "info": {
+            "title": "Stagedoor events",
+            "version": "1",
+            "description": "What the service sends by itself: events on session sockets, and the drops webhook.",
+            "license": { "name": "Apache-2.0" },
+        },
+        "defaultContentType": "application/json",
+        "servers": {
+            "sessions": {
+                "host": "{host}",
+                "pathname": "/socket.io/",
+                "protocol": "wss",
+                "protocolVersion": "Engine.IO 2, 3 and 4",
+                "description": session_rules(),
+                "variables": { "host": { "description": "Host and port of the `url` that a session call gave." } },
+            },
+        },
+        "channels": {
+            "session": {
+                "address": "/",
+                "title": "A session's socket",
+                "description": "Messages come at most once, in order within a session and channel, and never with a \
+                    silent gap: a session that cannot keep up is closed.",
+                "servers": [{ "$ref": "#/servers/sessions" }],
+                "messages": references(EVENTS.map(|(_, name, _)| name)),
+            },
+            "dropsWebhook": {
+                "address": null,
+                "title": "The address that a game publisher registered",
+                "description": "An HTTP POST, at least once, with the same id in every attempt. 2xx within 5 s is \
+                    success; 410 turns the address off.",
+                "messages": references(["dropRewardClaim"]),
+            },
+        },
+        "operations": {
+            "sendEvents": {
+                "action": "send",
+                "summary": "Events of a session",
+                "channel": { "$ref": "#/channels/session" },
+                "messages": targets("session", EVENTS.map(|(_, name, _)| name)),
+            },
+            "sendDropRewardClaim": {
+                "action": "send",
+                "summary": "A reward was claimed",
+                "channel": { "$ref": "#/channels/dropsWebhook" },
+                "bindings": { "http": { "method": "POST" } },
+                "messages": targets("dropsWebhook", ["dropRewardClaim"]),
+            },
+        },
+        "components": { "messages": messages, "schemas": generator.take_definitions(true) },
+    })
+}
+
+fn session_rules() -> String {
+    format!(
+        "Socket.IO 1.0 to 2.x (Engine.IO 2 and 3); later clients with Engine.IO 4. The address is the `url` of \
+         `GET /open/v1/sessions/auth` or `GET /open/v1/sessions/auth/client`: it carries `auth`, works once, and within \
+         {} s. The first message is SYSTEM `connected`; its `sessionKey` goes into the subscribe calls, at most {} \
+         subscriptions a session.",
+        SESSION_URL_LIFETIME_MS / 1_000,
+        SUBSCRIPTIONS_PER_SESSION_MAX
+    )
+}
+
+/// The argument of a Socket.IO event is a text, and the text is JSON.
+fn socket_message(event: &str, summary: &str, schema: Value) -> Value {
+    json!({
+        "name": event,
+        "title": event,
+        "summary": summary,
+        "contentType": "application/json",
+        "description": "The event's one argument is a JSON text: parse it again. `payload` is what is in it.",
+        "payload": {
+            "type": "string",
+            "contentMediaType": "application/json",
+            "contentSchema": schema,
+        },
+        "x-event": event,
+    })
+}
+
+fn webhook_message(schema: Value) -> Value {
+    let header = |(name, text): (&str, &str)| {
+        (format!("{HEADER_PREFIX}{name}"), json!({ "type": "string", "description": text }))
+    };
+    let required = HEADERS.iter().filter(|(name, _)| *name != "Retry");
+    let required: Vec<_> = required.map(|(name, _)| format!("{HEADER_PREFIX}{name}")).collect();
+    let properties: Map<_, _> = HEADERS.into_iter().map(header).collect();
+    json!({
+        "name": DROP_REWARD_CLAIM,
+        "title": DROP_REWARD_CLAIM,
+        "summary": "A reward was claimed. The body is provisional.",
+        "contentType": "application/json",
+        "headers": { "type": "object", "properties": properties, "required": required },
+        "payload": schema,
+    })
+}
+
+fn references<const N: usize>(names: [&str; N]) -> Map<String, Value> {
+    let reference =
+        |name: &str| (name.to_owned(), json!({ "$ref": format!("#/components/messages/{name}") }));
+    names.into_iter().map(reference).collect()
+}
+
+fn targets<const N: usize>(channel: &str, names: [&str; N]) -> Vec<Value> {
+    let target = |name: &str| json!({ "$ref": format!("#/channels/{channel}/messages/{name}") });
+    names.into_iter().map(target).collect()
+}

@@ -1,0 +1,231 @@
+//! The OpenAPI 3.1 document.
+
+use domain::Scope;
+use domain::quota::Quota;
+use schemars::generate::{SchemaGenerator, SchemaSettings};
+use serde_json::{Map, Value, json};
+
+use super::operation::{Operation, Output, Security};
+use super::shape::{self, Field};
+use super::table::{Row, SECTIONS, Section};
+use crate::envelope::FailureBody;
+
+/// What each status means when it is a refusal (spec section 7).
+pub const REFUSALS: [(u16, &str); 7] = [
+    (400, "A wrong value: the message names the field and what it may be, or what does not fit."),
+    (401, "Who calls is not proven: `UNAUTHORIZED`, `INVALID_CLIENT` or `INVALID_TOKEN`."),
+    (403, "The caller may not: the scope is missing, or a rule of the channel is against it."),
+    (404, "There is no such thing: `NOT_FOUND`."),
+    (405, "The path has other methods, which `Allow` names: `METHOD_NOT_ALLOWED`."),
+    (429, "A quota or a limit is used up: `TOO_MANY_REQUESTS`. `Retry-After` says when to come back."),
+    (500, "Our fault: `INTERNAL_SERVER_ERROR`."),
+];
+
+const DESCRIPTION: &str = "\
+Every answer is JSON in an envelope: `{\"code\":200,\"message\":null,\"content\":…}`, or `{\"code\":…,\"message\":\"…\"}` with \
+`code` equal to the HTTP status. A path that is not listed is 404, a method that is not listed 405.
+
+Checks are made in this order: 401, 429, 403, 400, 404.
+
+An application follows one of two profiles, `documented` (the default) and `observed`. What only the observed profile \
+has is described as optional; programs should ignore fields that they do not know.
+
+In request bodies `null` means absent, unknown fields are ignored, and 64 KiB is the most. Scopes are chosen in the \
+application's settings; `x-scope` names the one that an operation needs.";
+
+/// The whole document.
+pub fn document(operations: Vec<Operation>) -> Value {
+    let settings = SchemaSettings::draft2020_12().for_serialize().with(|settings| {
+        settings.definitions_path = "/components/schemas".into();
+        settings.meta_schema = None;
+    });
+    let mut generator = settings.into_generator();
+    let mut paths = Map::new();
+    for operation in &operations {
+        let described = describe(operation, &mut generator);
+        let path = paths.entry(operation.path).or_insert_with(|| json!({}));
+        path[operation.method.to_lowercase()] = described;
+    }
+    let tags = SECTIONS.iter().map(|section| json!({ "name": section.tag, "x-name-ko": section.korean }));
+    let (tags, responses) = (tags.collect::<Value>(), refusals(&mut generator));
+    json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Stagedoor",
+            "summary": "The open API of a live-streaming platform, and the platform API behind it",
+            "description": DESCRIPTION,
+            "version": "1",
+            "license": { "name": "Apache-2.0", "identifier": "Apache-2.0" },
+        },
+        "servers": [{ "url": "/", "description": "Wherever this document is served" }],
+        "tags": tags,
+        "paths": paths,
+        "components": {
+            "securitySchemes": security_schemes(),
+            "headers": headers(),
+            "responses": responses,
+            "schemas": generator.take_definitions(true),
+        },
+    })
+}
+
+/// The words for an operation; a test makes sure that there are some.
+pub fn row(operation: &Operation) -> Option<(&'static Section, &'static Row)> {
+    let key = format!("{} {}", operation.method, operation.path);
+    SECTIONS.iter().find_map(|section| Some((section, section.rows.iter().find(|row| row.0 == key)?)))
+}
+
+fn describe(operation: &Operation, generator: &mut SchemaGenerator) -> Value {
+    let mut described = json!({
+        "description": description(operation),
+        "security": security(operation.security),
+        "parameters": parameters(operation),
+        "responses": responses(operation, generator),
+    });
+    if let Some((section, (_, id, english, korean, _))) = row(operation) {
+        described["tags"] = json!([section.tag]);
+        described["operationId"] = json!(id);
+        described["summary"] = json!(english);
+        described["x-summary-ko"] = json!(korean);
+    }
+    if let Some(scope) = operation.scope {
+        described["x-scope"] = json!(scope.name());
+    }
+    if let Some((media_type, schema)) = &operation.body {
+        let content = json!({ *media_type: { "schema": schema } });
+        described["requestBody"] = json!({ "required": operation.body_required, "content": content });
+    }
+    described
+}
+
+fn description(operation: &Operation) -> String {
+    let mut text = match (operation.security, operation.scope) {
+        (Security::None, _) => "Without authentication headers.".to_owned(),
+        (Security::User, Some(scope)) => format!("An access token with the scope {}.", scope.name()),
+        (Security::User, None) => "Any access token.".to_owned(),
+        (Security::Client, Some(Scope::Drops)) => {
+            "Client authentication, of an application with the scope 드롭스 that a verified organization owns."
+                .to_owned()
+        }
+        (Security::Client, _) => "Client authentication.".to_owned(),
+        (Security::Operator, _) => "The operator's key.".to_owned(),
+    };
+    if let Some(Quota { limit, period_s }) = operation.quota {
+        text.push_str(&format!(" Besides the quota of its mode: {limit} in {period_s} s."));
+    }
+    text
+}
+
+fn security(security: Security) -> Value {
+    match security {
+        Security::None => json!([]),
+        Security::User => json!([{ "AccessToken": [] }]),
+        Security::Client => json!([{ "ClientId": [], "ClientSecret": [] }]),
+        Security::Operator => json!([{ "OperatorKey": [] }]),
+    }
+}
+
+fn parameters(operation: &Operation) -> Vec<Value> {
+    let path = operation.path_names().map(|name| parameter("path", &shape::required(name, shape::id())));
+    let query = operation.query.iter().map(|field| parameter("query", field));
+    let header = operation.headers.iter().map(|field| parameter("header", field));
+    path.chain(query).chain(header).collect()
+}
+
+fn parameter(place: &str, field: &Field) -> Value {
+    let mut schema = field.kind.clone().schema();
+    let description = schema.as_object_mut().and_then(|schema| schema.remove("description"));
+    let mut parameter = json!({ "name": field.name, "in": place, "required": field.required });
+    if let Some(description) = description {
+        parameter["description"] = description;
+    }
+    if schema["type"] == "array" {
+        parameter["style"] = json!("form");
+        parameter["explode"] = json!(false);
+    }
+    parameter["schema"] = schema;
+    parameter
+}
+
+fn responses(operation: &Operation, generator: &mut SchemaGenerator) -> Value {
+    let mut responses = Map::new();
+    match operation.output {
+        Output::Content(content) => {
+            let schema = json!({ "application/json": { "schema": content(generator) } });
+            responses.insert("200".into(), response("Done.", false, schema));
+            let more = row(operation).map_or(&[][..], |row| row.1.4);
+            for status in operation.refusals.iter().chain(more) {
+                let name = format!("#/components/responses/{status}");
+                responses.insert(status.to_string(), json!({ "$ref": name }));
+            }
+        }
+        Output::Page => {
+            let page = json!({ "text/html": { "schema": { "type": "string" } } });
+            for (status, text) in [(200, "The next page."), (400, "A page that names the mistake.")] {
+                responses.insert(status.to_string(), response(text, false, page.clone()));
+            }
+            if operation.method == "POST" {
+                let mut redirect =
+                    response("Back to the application, with `code` and `state`.", false, json!({}));
+                redirect["headers"]["Location"] = json!({ "schema": { "type": "string" }, "required": true });
+                responses.insert("303".into(), redirect);
+                responses
+                    .insert("429".into(), response("The page once more, for later.", true, page.clone()));
+            }
+            responses.insert("500".into(), response("A page that says it is our fault.", false, page));
+        }
+    }
+    responses.into()
+}
+
+/// The refusals, by status; operations refer to them.
+fn refusals(generator: &mut SchemaGenerator) -> Value {
+    let schema = generator.subschema_for::<FailureBody<'_>>();
+    let content = json!({ "application/json": { "schema": schema } });
+    let refusal =
+        |(status, text): (u16, &str)| (status.to_string(), response(text, status == 429, content.clone()));
+    REFUSALS.into_iter().map(refusal).collect::<Map<_, _>>().into()
+}
+
+fn response(description: &str, retry: bool, content: Value) -> Value {
+    let names = ["X-Request-Id", "RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"];
+    let names = names.into_iter().chain(retry.then_some("Retry-After"));
+    let header = |name: &str| (name.to_owned(), json!({ "$ref": format!("#/components/headers/{name}") }));
+    let mut response = json!({ "description": description });
+    response["headers"] = names.map(header).collect::<Map<_, _>>().into();
+    if content.as_object().is_some_and(|content| !content.is_empty()) {
+        response["content"] = content;
+    }
+    response
+}
+
+fn headers() -> Value {
+    let number = |required: bool, text: &str| json!({ "description": text, "required": required, "schema": { "type": "integer", "minimum": 0 } });
+    json!({
+        "X-Request-Id": {
+            "description": "Names this request in the service's log.",
+            "required": true,
+            "schema": { "type": "string", "pattern": "^[0-9a-f]{20}$" },
+        },
+        "RateLimit-Limit": number(false, "Requests that fit into one period of the tightest quota. Left out where quotas are off."),
+        "RateLimit-Remaining": number(false, "Requests that would be let through right now."),
+        "RateLimit-Reset": number(false, "Seconds until that quota is whole again."),
+        "Retry-After": number(true, "Seconds after which it is worth another try."),
+    })
+}
+
+fn security_schemes() -> Value {
+    let header = |name: &str, text: &str| json!({ "type": "apiKey", "in": "header", "name": name, "description": text });
+    json!({
+        "AccessToken": {
+            "type": "http", "scheme": "bearer",
+            "description": "A user's access token, from `/auth/v1/token`. It lives one day.",
+        },
+        "ClientId": header("Client-Id", "The application's id."),
+        "ClientSecret": header("Client-Secret", "The application's secret."),
+        "OperatorKey": {
+            "type": "http", "scheme": "bearer",
+            "description": "The key of the platform API. No application's credentials open it.",
+        },
+    })
+}

@@ -1,0 +1,104 @@
+//! One operation of the REST interface, as the documents tell it.
+
+use std::collections::BTreeSet;
+
+use domain::Scope;
+use domain::quota::Quota;
+use schemars::{Schema, SchemaGenerator};
+use serde_json::{Value, json};
+
+use super::shape::{Field, Shape};
+
+/// One method on one path.
+pub struct Operation {
+    /// The method, in capitals.
+    pub method: &'static str,
+    /// The path, with `{names}` for what is filled in.
+    pub path: &'static str,
+    /// How the caller proves who it is.
+    pub security: Security,
+    /// The scope that the access token must have.
+    pub scope: Option<Scope>,
+    /// A quota besides that of the mode.
+    pub quota: Option<Quota>,
+    /// The parameters of the query.
+    pub query: Vec<Field>,
+    /// The headers that it reads.
+    pub headers: Vec<Field>,
+    /// The body that it reads: its media type and its schema.
+    pub body: Option<(&'static str, Value)>,
+    /// Whether it needs that body.
+    pub body_required: bool,
+    /// What a success holds.
+    pub output: Output,
+    /// The statuses that it may refuse with.
+    pub refusals: BTreeSet<u16>,
+}
+
+/// How a caller proves who it is (spec section 5).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Security {
+    /// No headers; where anything is to be proven, the body does it.
+    None,
+    /// An access token.
+    User,
+    /// Client id and secret.
+    Client,
+    /// The operator's key.
+    Operator,
+}
+
+/// What a success holds.
+#[derive(Clone, Copy)]
+pub enum Output {
+    /// The `content` of the envelope.
+    Content(fn(&mut SchemaGenerator) -> Schema),
+    /// A page of the sign-in, or the redirect at its end.
+    Page,
+}
+
+impl Operation {
+    /// An operation of which nothing else is known yet. Anything may fail for our fault.
+    pub fn new(method: &'static str, output: Output) -> Self {
+        Self {
+            method,
+            path: "",
+            security: Security::None,
+            scope: None,
+            quota: None,
+            query: Vec::new(),
+            headers: Vec::new(),
+            body: None,
+            body_required: true,
+            output,
+            refusals: [500].into(),
+        }
+    }
+
+    /// The operation on this path.
+    pub fn at(self, path: &'static str) -> Self {
+        Self { path, ..self }
+    }
+
+    /// It reads a JSON object of this shape.
+    pub fn takes_json(&mut self, shape: &Shape) {
+        self.body = Some(("application/json", shape.schema()));
+    }
+
+    /// It reads JSON objects of this shape, one a line.
+    pub fn takes_lines(&mut self, shape: &Shape) {
+        let text = "NDJSON: one happening a line, each as `x-line` says.";
+        let schema = json!({ "type": "string", "description": text, "x-line": shape.schema() });
+        self.body = Some(("application/x-ndjson", schema));
+    }
+
+    /// More statuses that it may refuse with.
+    pub fn may_refuse(&mut self, statuses: &[u16]) {
+        self.refusals.extend(statuses);
+    }
+
+    /// The names between braces in the path.
+    pub fn path_names(&self) -> impl Iterator<Item = &'static str> {
+        self.path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'))
+    }
+}

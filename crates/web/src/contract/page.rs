@@ -1,0 +1,264 @@
+//! `/docs`: the documents for people, in Korean and English. Read off the documents themselves, so there is nothing here
+//! that could say something else.
+
+use std::sync::LazyLock;
+
+use askama::Template;
+use axum::extract::RawQuery;
+use axum::http::HeaderMap;
+use axum::response::{IntoResponse, Response};
+use http::{HeaderValue, header};
+use serde_json::Value;
+
+use super::rows::{FieldRow, plain, rows};
+use crate::input::Pairs;
+use crate::pages::{Lang, STYLE, docs_security_policy, language_href};
+
+/// What the page adds to the style sheet of the pages.
+pub(crate) const DOCS_STYLE: &str = include_str!("../../templates/pages/docs.css");
+
+static PAGES: LazyLock<[String; 2]> = LazyLock::new(|| Lang::ALL.map(render));
+
+/// `GET /docs`, for everybody.
+pub(super) async fn show(RawQuery(query): RawQuery, headers: HeaderMap) -> Response {
+    let pairs = Pairs::parse(query.as_deref().unwrap_or_default()).ok();
+    let wanted = pairs.as_ref().and_then(|pairs| pairs.optional("lang").ok().flatten());
+    let accepted = headers.get(header::ACCEPT_LANGUAGE).and_then(|value| value.to_str().ok());
+    let [korean, english] = &*PAGES;
+    let page = if Lang::choose(wanted, accepted) == Lang::Ko { korean } else { english };
+    let mut response = page.clone().into_response();
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
+    headers.insert(header::CACHE_CONTROL, super::CACHE);
+    headers.insert(header::VARY, HeaderValue::from_static("accept-language"));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    if let Ok(policy) = HeaderValue::from_str(&docs_security_policy(DOCS_STYLE)) {
+        headers.insert(header::CONTENT_SECURITY_POLICY, policy);
+    }
+    response
+}
+
+fn render(lang: Lang) -> String {
+    let (openapi, asyncapi) = (super::openapi(), super::asyncapi());
+    let href = language_href("/docs", None, lang.other());
+    let page = DocsPage {
+        lang,
+        language_href: Some(&href),
+        texts: if lang == Lang::Ko { &KOREAN } else { &ENGLISH },
+        sections: sections(&openapi, lang),
+        events: events(&asyncapi),
+    };
+    page.render().unwrap_or_default()
+}
+
+/// The page.
+#[derive(Template)]
+#[template(path = "pages/docs.html")]
+struct DocsPage<'a> {
+    lang: Lang,
+    language_href: Option<&'a str>,
+    texts: &'static Texts,
+    sections: Vec<SectionView>,
+    events: Vec<EventView>,
+}
+
+impl DocsPage<'_> {
+    fn title(&self) -> &'static str {
+        self.texts.title
+    }
+
+    fn plain(&self, text: &str) -> String {
+        plain(text)
+    }
+}
+
+/// Operations that belong together.
+struct SectionView {
+    heading: String,
+    anchor: String,
+    operations: Vec<OperationView>,
+}
+
+/// One operation.
+struct OperationView {
+    id: String,
+    method: String,
+    path: String,
+    summary: String,
+    proof: &'static str,
+    scope: Option<String>,
+    parameters: Vec<FieldRow>,
+    body: Vec<FieldRow>,
+    content: Vec<FieldRow>,
+    errors: Vec<String>,
+}
+
+/// One event of the socket, or the webhook.
+struct EventView {
+    name: String,
+    summary: String,
+    headers: Vec<FieldRow>,
+    payload: Vec<FieldRow>,
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+fn sections(openapi: &Value, lang: Lang) -> Vec<SectionView> {
+    let tags = openapi["tags"].as_array().into_iter().flatten();
+    let section = |(index, tag): (usize, &Value)| SectionView {
+        heading: text(&tag[if lang == Lang::Ko { "x-name-ko" } else { "name" }]),
+        anchor: format!("section-{index}"),
+        operations: operations(openapi, &tag["name"], lang),
+    };
+    tags.enumerate().map(section).collect()
+}
+
+/// The document has its paths in alphabetical order, the table in that of the specification.
+fn operations(openapi: &Value, tag: &Value, lang: Lang) -> Vec<OperationView> {
+    let section = super::table::SECTIONS.iter().find(|section| *tag == section.tag);
+    let rows = section.into_iter().flat_map(|section| section.rows);
+    let view = |row: &super::table::Row| {
+        let (method, path) = row.0.split_once(' ')?;
+        let operation = &openapi["paths"][path][method.to_lowercase()];
+        operation.is_object().then(|| view(openapi, method, path, operation, lang))
+    };
+    rows.filter_map(view).collect()
+}
+
+fn view(openapi: &Value, method: &str, path: &str, operation: &Value, lang: Lang) -> OperationView {
+    let texts = if lang == Lang::Ko { &KOREAN } else { &ENGLISH };
+    let responses = operation["responses"].as_object().into_iter().flatten();
+    let success = &operation["responses"]["200"]["content"]["application/json"]["schema"];
+    let bodies = operation["requestBody"]["content"].as_object().into_iter().flatten();
+    let body = bodies.map(|(_, body)| &body["schema"]).next().unwrap_or(&Value::Null);
+    OperationView {
+        id: text(&operation["operationId"]),
+        method: method.to_owned(),
+        path: path.to_owned(),
+        summary: text(&operation[if lang == Lang::Ko { "x-summary-ko" } else { "summary" }]),
+        proof: texts.proof(&operation["security"]),
+        scope: operation["x-scope"].as_str().map(str::to_owned),
+        parameters: operation["parameters"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(FieldRow::parameter)
+            .collect(),
+        body: rows(openapi, body.get("x-line").unwrap_or(body)),
+        content: rows(openapi, &success["properties"]["content"]),
+        errors: responses
+            .map(|(status, _)| status.clone())
+            .filter(|status| status.as_str() >= "400")
+            .collect(),
+    }
+}
+
+fn events(asyncapi: &Value) -> Vec<EventView> {
+    let messages = asyncapi["components"]["messages"].as_object().into_iter().flatten();
+    let view = |(_, message): (&String, &Value)| {
+        let payload = &message["payload"];
+        EventView {
+            name: text(&message["title"]),
+            summary: plain(&text(&message["summary"])),
+            headers: rows(asyncapi, &message["headers"]),
+            payload: rows(asyncapi, payload.get("contentSchema").unwrap_or(payload)),
+        }
+    };
+    messages.map(view).collect()
+}
+
+/// The words of the page.
+struct Texts {
+    title: &'static str,
+    lead: &'static str,
+    files: &'static str,
+    contents: &'static str,
+    scope: &'static str,
+    parameters: &'static str,
+    body: &'static str,
+    answer: &'static str,
+    nothing: &'static str,
+    errors: &'static str,
+    required: &'static str,
+    field: &'static str,
+    kind: &'static str,
+    about: &'static str,
+    events: &'static str,
+    events_lead: &'static str,
+    headers: &'static str,
+    payload: &'static str,
+    errors_heading: &'static str,
+    refusals: [(u16, &'static str); 7],
+    proofs: [&'static str; 4],
+}
+
+impl Texts {
+    fn proof(&self, security: &Value) -> &'static str {
+        let scheme = security[0].as_object().and_then(|schemes| schemes.keys().next());
+        let [none, user, client, operator] = self.proofs;
+        match scheme.map(String::as_str) {
+            Some("AccessToken") => user,
+            Some("ClientId") => client,
+            Some("OperatorKey") => operator,
+            _ => none,
+        }
+    }
+}
+
+const ENGLISH: Texts = Texts {
+    title: "API documentation",
+    lead: "Every answer is JSON in an envelope: code 200, message null and content, or a code and a message.",
+    files: "For programs:",
+    contents: "Contents",
+    scope: "Scope",
+    parameters: "Parameters",
+    body: "Body",
+    answer: "content",
+    nothing: "null",
+    errors: "Errors",
+    required: "required",
+    field: "Field",
+    kind: "Type",
+    about: "Meaning",
+    events: "Events and webhook",
+    events_lead: "An event on the socket has one argument: a JSON text, to be parsed again.",
+    headers: "Headers",
+    payload: "Payload",
+    errors_heading: "Errors",
+    refusals: super::openapi::REFUSALS,
+    proofs: ["no authentication", "access token", "client authentication", "operator's key"],
+};
+
+const KOREAN: Texts = Texts {
+    title: "API 문서",
+    lead: "모든 응답은 JSON입니다. 성공하면 code 200, message null, content가, 실패하면 code와 message가 옵니다.",
+    files: "프로그램용 문서:",
+    contents: "목차",
+    scope: "Scope",
+    parameters: "파라미터",
+    body: "본문",
+    answer: "content",
+    nothing: "null",
+    errors: "오류",
+    required: "필수",
+    field: "필드",
+    kind: "타입",
+    about: "설명",
+    events: "이벤트와 웹훅",
+    events_lead: "소켓 이벤트의 인자는 하나이며, 한 번 더 파싱해야 하는 JSON 문자열입니다.",
+    headers: "헤더",
+    payload: "내용",
+    errors_heading: "오류",
+    refusals: [
+        (400, "잘못된 값. message가 어떤 필드에 어떤 값을 쓸 수 있는지 알려 줍니다."),
+        (401, "인증되지 않음: UNAUTHORIZED, INVALID_CLIENT, INVALID_TOKEN."),
+        (403, "권한 없음: 필요한 scope가 없거나 채널의 규칙에 어긋납니다."),
+        (404, "결과 없음: NOT_FOUND."),
+        (405, "허용되지 않는 메서드: METHOD_NOT_ALLOWED. Allow 헤더를 확인하세요."),
+        (429, "할당량 또는 한도 초과: TOO_MANY_REQUESTS. Retry-After 초 뒤에 다시 시도하세요."),
+        (500, "서버 오류: INTERNAL_SERVER_ERROR."),
+    ],
+    proofs: ["인증 없음", "Access Token 인증", "Client 인증", "운영자 키"],
+};

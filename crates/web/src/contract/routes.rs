@@ -1,0 +1,233 @@
+//! Routes that describe themselves: what an operation takes and gives is read off its handler's signature, so that it
+//! cannot differ from what is served.
+
+use axum::Router;
+use axum::extract::{Extension, Request, State};
+use axum::handler::Handler;
+use axum::response::Response;
+use axum::routing::{self, MethodRouter};
+use domain::Scope;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+
+use super::operation::{Operation, Output, Security};
+use crate::auth::sign_in;
+use crate::caller::{Client, DropsClient, NeedsScope, Operator, User};
+use crate::contract::shape::Shape;
+use crate::envelope::{Answer, SuccessBody};
+use crate::input::{Body, Json, JsonText, OptionalJson, Params, Query};
+use crate::quota::{Extra, Standard};
+use crate::{Peer, RequestId, Web};
+
+/// A router together with the description of every operation on it.
+#[derive(Default)]
+pub struct Routes {
+    router: Router<Web>,
+    operations: Vec<Operation>,
+}
+
+impl Routes {
+    /// No routes yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// One more path, as [`Router::route`].
+    pub fn route(mut self, path: &'static str, methods: Methods) -> Self {
+        self.router = self.router.route(path, methods.router);
+        self.operations.extend(methods.operations.into_iter().map(|operation| operation.at(path)));
+        self
+    }
+
+    /// These routes, and then those.
+    pub fn and(mut self, more: Self) -> Self {
+        self.router = self.router.merge(more.router);
+        self.operations.extend(more.operations);
+        self
+    }
+
+    /// What serves.
+    pub fn into_router(self) -> Router<Web> {
+        self.router
+    }
+
+    /// What is described, in the order of the routes.
+    pub fn into_operations(self) -> Vec<Operation> {
+        self.operations
+    }
+}
+
+/// The handlers of one path, as [`MethodRouter`].
+pub struct Methods {
+    router: MethodRouter<Web>,
+    operations: Vec<Operation>,
+}
+
+macro_rules! methods {
+    ($($name:ident $method:literal),+) => {
+        $(
+            #[doc = concat!("A path that answers to ", $method, ".")]
+            pub fn $name<H, M, A>(handler: H) -> Methods
+            where
+                M: 'static,
+                H: Handler<M, Web> + Describe<A>,
+            {
+                Methods { router: MethodRouter::new(), operations: Vec::new() }.$name(handler)
+            }
+        )+
+
+        impl Methods {
+            $(
+                #[doc = concat!("Answers to ", $method, " as well.")]
+                pub fn $name<H, M, A>(mut self, handler: H) -> Self
+                where
+                    M: 'static,
+                    H: Handler<M, Web> + Describe<A>,
+                {
+                    self.operations.push(H::operation($method));
+                    self.router = self.router.merge(routing::$name(handler));
+                    self
+                }
+            )+
+        }
+    };
+}
+methods!(get "GET", post "POST", put "PUT", patch "PATCH", delete "DELETE");
+
+/// A handler, with what its signature says. `A` is the tuple of its arguments.
+pub trait Describe<A> {
+    /// The operation, still without its path.
+    fn operation(method: &'static str) -> Operation;
+}
+
+macro_rules! describe {
+    ($(($($argument:ident),*);)+) => {$(
+        impl<F, Fut, $($argument),*> Describe<($($argument,)*)> for F
+        where
+            F: Fn($($argument),*) -> Fut,
+            Fut: Future<Output: Give>,
+            $($argument: Take,)*
+        {
+            fn operation(method: &'static str) -> Operation {
+                let mut operation = Operation::new(method, Fut::Output::output());
+                $($argument::describe(&mut operation);)*
+                operation
+            }
+        }
+    )+};
+}
+describe! {
+    (A1);
+    (A1, A2);
+    (A1, A2, A3);
+    (A1, A2, A3, A4);
+    (A1, A2, A3, A4, A5);
+    (A1, A2, A3, A4, A5, A6);
+}
+
+/// What a handler gives.
+pub trait Give {
+    /// Its description.
+    fn output() -> Output;
+}
+
+impl<T: JsonSchema> Give for Answer<T> {
+    fn output() -> Output {
+        fn content<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
+            generator.subschema_for::<SuccessBody<T>>()
+        }
+        Output::Content(content::<T>)
+    }
+}
+
+/// The pages of the sign-in.
+impl Give for Response {
+    fn output() -> Output {
+        Output::Page
+    }
+}
+
+/// What a handler takes: each extractor adds what it asks of a request, and how it may refuse it.
+pub trait Take {
+    /// Adds that to the operation.
+    fn describe(operation: &mut Operation);
+}
+
+impl<S: NeedsScope, Q: Extra> Take for User<S, Q> {
+    fn describe(operation: &mut Operation) {
+        operation.security = Security::User;
+        operation.scope = S::SCOPE;
+        operation.quota = Q::EXTRA.map(|(_, quota)| quota);
+        operation.may_refuse(&[401, 429]);
+        if S::SCOPE.is_some() {
+            operation.may_refuse(&[403]);
+        }
+    }
+}
+
+impl<Q: Extra> Take for Client<Q> {
+    fn describe(operation: &mut Operation) {
+        operation.security = Security::Client;
+        operation.quota = Q::EXTRA.map(|(_, quota)| quota);
+        operation.may_refuse(&[401, 429]);
+    }
+}
+
+impl Take for DropsClient {
+    fn describe(operation: &mut Operation) {
+        Client::<Standard>::describe(operation);
+        operation.scope = Some(Scope::Drops);
+        operation.may_refuse(&[403]);
+    }
+}
+
+impl Take for Operator {
+    fn describe(operation: &mut Operation) {
+        operation.security = Security::Operator;
+        operation.may_refuse(&[401]);
+    }
+}
+
+impl<T: Body> Take for Json<T> {
+    fn describe(operation: &mut Operation) {
+        operation.takes_json(&T::shape());
+        operation.may_refuse(&[400]);
+        operation.may_refuse(T::REFUSES);
+    }
+}
+
+impl<T: Body> Take for JsonText<T> {
+    fn describe(operation: &mut Operation) {
+        Json::<T>::describe(operation);
+    }
+}
+
+impl<T: Body> Take for OptionalJson<T> {
+    fn describe(operation: &mut Operation) {
+        Json::<T>::describe(operation);
+        operation.body_required = false;
+    }
+}
+
+impl<T: Params> Take for Query<T> {
+    fn describe(operation: &mut Operation) {
+        let Shape { fields, .. } = T::shape();
+        operation.query.extend(fields);
+        operation.may_refuse(&[400]);
+    }
+}
+
+/// Only the pages of the sign-in take a request whole.
+impl Take for Request {
+    fn describe(operation: &mut Operation) {
+        sign_in::describe(operation);
+    }
+}
+
+macro_rules! ask_nothing {
+    ($($type:ty),+ $(,)?) => {$(
+        impl Take for $type {
+            fn describe(_: &mut Operation) {}
+        }
+    )+};
+}
+ask_nothing!(State<Web>, Extension<RequestId>, Extension<crate::quota::Charged>, Option<Extension<Peer>>,);
