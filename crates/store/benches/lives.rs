@@ -27,7 +27,7 @@ const PAST: &str = "
     SELECT live_id, -(hash * hash / 10), n * lives + live_id, (n + 1) * lives + live_id, 1
     FROM (SELECT live_id, (live_id * 7919 + CAST($2 AS BIGINT) * 3571) % 100 AS hash, CAST($1 AS BIGINT) AS lives,
             CAST($2 AS BIGINT) AS n
-          FROM lives WHERE live_id > $3 AND live_id <= CAST($3 AS BIGINT) + 10000) l";
+          FROM lives WHERE live_id > $3 AND live_id <= CAST($3 AS BIGINT) + 2000) l";
 
 #[tokio::main]
 async fn main() {
@@ -112,12 +112,14 @@ async fn fill(store: &Store) {
         filled.expect("lives");
     }
     for round in 0..CHANGES_EACH {
-        for from in (0..LIVES).step_by(10_000) {
+        for from in (0..LIVES).step_by(2_000) {
             execute(store, PAST, vec![LIVES, round, from]).await;
         }
     }
     execute(store, "UPDATE live_clock SET version = $1", vec![(CHANGES_EACH + 2) * LIVES]).await;
-    execute(store, "ANALYZE", vec![]).await;
+    for analyze in ["ANALYZE channels", "ANALYZE lives", "ANALYZE live_spans"] {
+        execute(store, analyze, vec![]).await;
+    }
 }
 
 async fn execute(store: &Store, sql: &'static str, numbers: Vec<i64>) {
