@@ -2,7 +2,6 @@
 //!
 //! The edges (`web`, `gateway`, `jobs`) hold a [`Service`] and call these functions; they never see the store. One file a
 //! noun, as the list of modules below says.
-//! noun: [`applications`], [`channels`], [`credentials`], [`sign_in`], [`tokens`], [`sessions`], [`subscriptions`], [`chats`], [`happenings`].
 
 pub mod application_life;
 pub mod applications;

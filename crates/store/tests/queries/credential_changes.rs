@@ -36,6 +36,15 @@ async fn whatever_changes_an_answer_notes_what_the_answer_rests_on() {
             assert_eq!(noted(tx).await?, [Slot::from(Ground::Organization(&owner.organization_id))]);
             tx.put_channel(&record("a"), at(2)).await?;
             assert_eq!(noted(tx).await?, [Slot::from(Ground::Channel(&user))]);
+            tx.delete_consent(&app, &user).await?;
+            assert_eq!(noted(tx).await?, [consent]);
+            let mut deleted = Vec::new();
+            while let Some(client_id) = tx.delete_unused_application(at(3), at(2)).await? {
+                deleted.push(Slot::from(Ground::Application(&client_id)));
+            }
+            deleted.sort();
+            assert_eq!(deleted.len(), 2);
+            assert_eq!(noted(tx).await?, deleted);
             Ok(())
         })
     })
@@ -124,6 +133,8 @@ fn no_statement_that_changes_a_credential_forgets_to_note_it() {
         "DELETE FROM consents",
         "INTO consents",
     ];
+    /// These end what was deleted before, or change nothing that calls are answered from.
+    const NO_ANSWER: [&str; 5] = ["NOTE_USE", "NOTE_SUBSCRIBED", "RESTORE", "CONDEMN", "PURGE"];
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/queries");
     let (mut found, mut forgotten) = (0, Vec::new());
     for file in std::fs::read_dir(folder).unwrap() {
@@ -133,7 +144,7 @@ fn no_statement_that_changes_a_credential_forgets_to_note_it() {
             let text = rest.split("\";").next()?;
             CHANGES.iter().any(|change| text.contains(change)).then_some(name)
         });
-        for name in statements {
+        for name in statements.filter(|name| !NO_ANSWER.iter().any(|other| name.starts_with(other))) {
             found += 1;
             let runs_it = |method: &&str| {
                 method.split(|c: char| c != '_' && !c.is_alphanumeric()).any(|word| word == name)
