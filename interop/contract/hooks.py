@@ -30,9 +30,10 @@ KNOWN = {
     "redirectUri": SCRATCH["redirectUri"],
     "state": "contract",
 }
-# These would take away what the run stands on: the organization's verification, the streamer's consent.
+# These would take away what the run stands on: a verification, an application's addresses, a consent.
 SPARED = {
     ("PUT", "/platform/v1/organizations/{organizationId}"): "organizationId",
+    ("PUT", "/platform/v1/applications/{clientId}"): "clientId",
     ("DELETE", "/platform/v1/consents/{clientId}/{channelId}"): "clientId",
 }
 LINES = [

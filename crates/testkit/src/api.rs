@@ -15,6 +15,7 @@ use crate::{
 pub struct Api {
     address: SocketAddr,
     operator_key: String,
+    partial: bool,
 }
 
 impl Api {
@@ -27,7 +28,13 @@ impl Api {
         Self {
             address: address.unwrap_or_else(|| panic!("no http address: {base_url}")),
             operator_key: operator_key.to_owned(),
+            partial: false,
         }
+    }
+
+    /// The same listener, which serves only a part of all paths: the others may be 404 on it.
+    pub fn of_a_part(&self) -> Self {
+        Self { partial: true, ..self.clone() }
     }
 
     /// Where the server listens.
@@ -37,6 +44,7 @@ impl Api {
 
     /// Sends a request on a connection of its own.
     pub async fn send(&self, request: Request) -> Response {
+        let request = request.elsewhere(self.partial);
         // Boxed, because a test is one future of a hundred such calls, each of which would have a place in it.
         Box::pin(async move { Connection::open(self.address).await.send(&request).await }).await
     }

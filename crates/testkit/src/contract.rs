@@ -24,6 +24,12 @@ const RENEW: &str = "if the documents are stale: UPDATE_CONTRACTS=1 cargo test -
 /// When the documents do not allow it, naming the operation, the place and the value.
 pub(crate) fn check_answer(request: &Request, response: &Response) {
     let path = request.target().split('?').next().unwrap_or_default();
+    // What was no HTTP to the server never was a call of an operation.
+    let unread = response.status == 400 && response.header("x-request-id").is_none();
+    let elsewhere = request.is_elsewhere() && response.status == 404;
+    if (unread && response.body.is_empty()) || elsewhere {
+        return;
+    }
     let Some((template, methods)) = methods_of(path) else { return };
     let mut methods = methods.as_object().into_iter().flatten();
     // A method in other letters is another method, and one that is not described is refused as the router refuses it.

@@ -15,12 +15,19 @@ pub struct Request {
     target: String,
     headers: Vec<(String, String)>,
     body: Vec<u8>,
+    elsewhere: bool,
 }
 
 impl Request {
     /// A request with a method and a target, which is a path with or without a query.
     pub fn new(method: &str, target: impl Into<String>) -> Self {
-        Self { method: method.to_owned(), target: target.into(), headers: Vec::new(), body: Vec::new() }
+        Self {
+            method: method.to_owned(),
+            target: target.into(),
+            headers: Vec::new(),
+            body: Vec::new(),
+            elsewhere: false,
+        }
     }
 
     /// A GET.
@@ -75,6 +82,15 @@ impl Request {
         self
     }
 
+    /// Goes to a listener that need not serve it.
+    pub(crate) fn elsewhere(self, elsewhere: bool) -> Self {
+        Self { elsewhere, ..self }
+    }
+
+    pub(crate) fn is_elsewhere(&self) -> bool {
+        self.elsewhere
+    }
+
     /// The method.
     pub fn method(&self) -> &str {
         &self.method
@@ -91,7 +107,7 @@ impl Request {
     }
 
     fn bytes(&self, address: SocketAddr) -> Vec<u8> {
-        let Self { method, target, headers, body } = self;
+        let Self { method, target, headers, body, .. } = self;
         let mut head = format!("{method} {target} HTTP/1.1\r\nHost: {address}\r\n");
         for (name, value) in headers {
             head.push_str(&format!("{name}: {value}\r\n"));

@@ -56,16 +56,17 @@ async fn the_platform_api_can_have_a_listener_of_its_own_and_is_then_nowhere_els
     let sandbox = Sandbox::start(folder.path(), &["--platform-listen", "127.0.0.1:0"]).await;
     let text = |name: &str| sandbox.world[name].as_str().expect("a text").to_owned();
     assert_ne!(text("platformUrl"), text("baseUrl"));
-    let platform = testkit::Api::new(&text("platformUrl"), &text("operatorKey"));
+    let platform = testkit::Api::new(&text("platformUrl"), &text("operatorKey")).of_a_part();
+    let open = sandbox.api.of_a_part();
     let put = || Request::put("/platform/v1/channels/new").body(r#"{"channelName":"새"}"#);
     platform.operator(put()).await.content();
     for request in [put(), Request::get("/platform/v1/applications/demo")] {
-        sandbox.api.operator(request).await.assert_refused(404, "NOT_FOUND");
+        open.operator(request).await.assert_refused(404, "NOT_FOUND");
     }
     let (_, tokens) = sandbox.user(0, "demo");
-    sandbox.api.me(&tokens.access).await.content();
+    open.me(&tokens.access).await.content();
     let demo = sandbox.application("demo");
-    assert_eq!(sandbox.api.channels(&demo, "channelIds=new").await.content()["data"][0]["channelName"], "새");
+    assert_eq!(open.channels(&demo, "channelIds=new").await.content()["data"][0]["channelName"], "새");
     platform.me(&tokens.access).await.assert_refused(404, "NOT_FOUND");
     for (method, path) in [
         ("GET", "/account-interlock"),

@@ -85,6 +85,14 @@ impl Operation {
         self.body = Some(("application/json", shape.schema()));
     }
 
+    /// Its body may be missing or `null`.
+    pub fn need_not_have_its_body(&mut self) {
+        self.body_required = false;
+        if let Some((_, schema)) = &mut self.body {
+            schema["type"] = json!([schema["type"], "null"]);
+        }
+    }
+
     /// It reads JSON objects of this shape, one a line.
     pub fn takes_lines(&mut self, shape: &Shape) {
         let text = "NDJSON: one happening a line, each as `x-line` says.";

@@ -204,7 +204,7 @@ impl<T: Body> Take for JsonText<T> {
 impl<T: Body> Take for OptionalJson<T> {
     fn describe(operation: &mut Operation) {
         Json::<T>::describe(operation);
-        operation.body_required = false;
+        operation.need_not_have_its_body();
     }
 }
 

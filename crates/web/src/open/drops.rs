@@ -14,7 +14,7 @@ use service::drops::{ClaimFilter, ClaimQuery, ClaimScope};
 
 use crate::Web;
 use crate::caller::DropsClient;
-use crate::contract::shape::{Shape, cursor, integer, list, one_of, optional, required, text};
+use crate::contract::shape::{Shape, cursor, integer, list, one_of, optional, required, text, texts};
 use crate::envelope::{Answer, Data, Success};
 use crate::input::{Body, Fields, Json, Pairs, Params, Query};
 
@@ -138,7 +138,10 @@ pub struct UpdateClaims {
 impl Body for UpdateClaims {
     fn shape() -> Shape {
         Shape::of([
-            required("claimIds", list(text(), 1, CLAIM_UPDATE_IDS_MAX)),
+            required(
+                "claimIds",
+                texts(text()).about(&format!("1 to {CLAIM_UPDATE_IDS_MAX} different ones.")),
+            ),
             required("fulfillmentState", one_of(FulfillmentState::NAMES)),
         ])
     }

@@ -137,7 +137,8 @@ pub async fn setting(user: User<scope::LiveSettingRead>, State(web): State<Web>)
 /// The tags of a broadcast.
 pub(crate) fn tags() -> Kind {
     let tag = chars(1, TAG_CHARS_MAX).about("Letters and digits of any script.");
-    shape::list(tag, 0, TAGS_MAX).about("Empty: no tags any more. Repeated ones count once.")
+    let about = format!("At most {TAGS_MAX} different ones. Empty: no tags any more.");
+    shape::texts(tag).about(&about)
 }
 
 /// A change of the broadcast setting: only what is given changes.
