@@ -83,9 +83,9 @@ async def tokens_and_reads(suite, client):
         followers = await user.get_followers(size=2)
         assert len(followers) == 2 and followers.total_count > 2, followers
         more = await followers.next()
-        assert not {each.user_id for each in followers} & {each.user_id for each in more}
+        assert not {each.user_id for each in followers.data} & {each.user_id for each in more.data}
         subscribers = await user.get_subscribers(sort="LONGER")
-        months = [each.month for each in subscribers]
+        months = [each.month for each in subscribers.data]
         assert months == sorted(months, reverse=True) and subscribers[0].tier_no in (1, 2), subscribers
     with suite.step("get_category and get_live find what is on air"):
         found = await client.get_category("스타")
