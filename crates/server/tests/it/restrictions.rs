@@ -333,7 +333,7 @@ async fn sizes_and_cursors_are_checked() {
             flipped.replace_range(at..=at, if &cursor[at..=at] == "A" { "B" } else { "A" });
             world.restricted(token, &format!("next={flipped}")).await.assert_refused(400, &refused);
         }
-        for text in [format!("{cursor}A"), "%00".into(), "' OR 1=1".into(), "A".repeat(4_000)] {
+        for text in [format!("{cursor}A"), "%00".into(), "%27%20OR%201%3D1".into(), "A".repeat(4_000)] {
             assert_eq!(world.restricted(token, &format!("next={text}")).await.status, 400, "{text}");
         }
         // Another user's, and the same user's through another application.
