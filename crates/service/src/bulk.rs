@@ -7,16 +7,19 @@
 
 use bus::Message;
 use domain::channel::UserRole;
-use domain::{ChannelId, MessageId, Refusal, Timestamp};
+use domain::live::Category;
+use domain::{ChannelId, Invalid, MessageId, Refusal, Timestamp};
 use store::Tx;
 
+use crate::categories;
+use crate::channels::{self, CheckedChannel, Credentials};
 use crate::chats::{self, ChatMessage};
 use crate::drops::{self, RewardRequest};
 use crate::happenings::{self, Donation, PaidSubscription};
 use crate::idempotency::{self, IdempotencyKey};
 use crate::lives::{self, LiveReport};
 use crate::relations;
-use crate::{Error, Service};
+use crate::{ChannelRecord, Error, Service};
 
 /// Happenings of one batch. Beyond this a shared sync costs each hardly less, while what the batch has locked stays
 /// locked for longer; and it is far below the messages that a session may have waiting, should all be of one channel.
@@ -25,15 +28,24 @@ pub const BATCH_MAX: usize = 128;
 /// Something that the platform reports among other things.
 #[derive(Clone, Debug)]
 pub struct Reported {
-    /// The channel that it happened on.
-    pub channel: ChannelId,
-    /// What happened.
-    pub kind: Kind,
+    /// What it is.
+    pub what: What,
     /// With a key it happens once, however often it is reported.
     pub key: Option<IdempotencyKey>,
 }
 
 /// What can be reported in bulk.
+#[derive(Clone, Debug)]
+pub enum What {
+    /// A channel, made or replaced; with credentials its owner can sign in.
+    Channel(ChannelRecord, Option<Credentials>),
+    /// A category, made or replaced.
+    Category(Category),
+    /// What happened on a channel.
+    On(ChannelId, Kind),
+}
+
+/// What happens on a channel.
 #[derive(Clone, Debug)]
 pub enum Kind {
     /// A chat message.
@@ -77,6 +89,22 @@ pub enum Kind {
 /// What became of a happening: `None` when it happened, else why not.
 pub type Outcome = Option<Refusal>;
 
+/// Something reported, when all is done that needs no transaction.
+#[derive(Clone)]
+struct Ready {
+    deed: Deed,
+    key: Option<IdempotencyKey>,
+    /// For an id that it may need.
+    random: [u8; 10],
+}
+
+#[derive(Clone)]
+enum Deed {
+    Channel(Result<CheckedChannel, Invalid>),
+    Category(Category),
+    On(ChannelId, Kind),
+}
+
 /// How a batch is run.
 #[derive(Clone, Copy)]
 enum Way {
@@ -91,9 +119,13 @@ impl Service {
     ///
     /// # Errors
     /// The store's: then none of them happened, or, when it did not confirm the commit, perhaps all.
-    pub async fn report(&self, batch: Vec<Reported>) -> Result<Vec<Outcome>, Error> {
-        if batch.is_empty() {
+    pub async fn report(&self, reported: Vec<Reported>) -> Result<Vec<Outcome>, Error> {
+        if reported.is_empty() {
             return Ok(Vec::new());
+        }
+        let mut batch = Vec::with_capacity(reported.len());
+        for reported in reported {
+            batch.push(self.ready(reported).await);
         }
         let mut done = self.run(batch.clone(), Way::StraightThrough).await;
         if done.as_ref().is_err_and(|error| !is_outage(error)) {
@@ -105,16 +137,27 @@ impl Service {
         }
     }
 
+    async fn ready(&self, Reported { what, key }: Reported) -> Ready {
+        let deed = match what {
+            What::Channel(record, credentials) => {
+                Deed::Channel(self.checked_channel(record, credentials).await)
+            }
+            What::Category(category) => Deed::Category(category),
+            What::On(channel, kind) => Deed::On(channel, kind),
+        };
+        Ready { deed, key, random: self.random() }
+    }
+
     /// Each in a transaction of its own, which holds nothing while it waits: what the batch waited for, and what waited
     /// for it, comes to its end meanwhile. Dear, but this is rare.
-    async fn separately(&self, batch: Vec<Reported>) -> Vec<Outcome> {
+    async fn separately(&self, batch: Vec<Ready>) -> Vec<Outcome> {
         let mut outcomes = Vec::with_capacity(batch.len());
         let mut lost = false;
-        for reported in batch {
+        for ready in batch {
             outcomes.push(if lost {
                 Some(Refusal::Internal)
             } else {
-                let done = self.run(vec![reported], Way::StraightThrough).await;
+                let done = self.run(vec![ready], Way::StraightThrough).await;
                 lost = done.as_ref().is_err_and(is_outage);
                 done.err().map(|error| error.refusal())
             });
@@ -122,16 +165,15 @@ impl Service {
         outcomes
     }
 
-    async fn run(&self, batch: Vec<Reported>, way: Way) -> Result<Vec<Outcome>, Error> {
+    async fn run(&self, batch: Vec<Ready>, way: Way) -> Result<Vec<Outcome>, Error> {
         let now = self.now();
-        let batch: Vec<_> = batch.into_iter().map(|reported| (reported, self.random())).collect();
         self.write_then_publish(move |tx| {
             Box::pin(async move {
                 let (mut outcomes, mut messages) = (Vec::with_capacity(batch.len()), Vec::new());
-                for (reported, random) in batch {
+                for ready in batch {
                     let told = match way {
-                        Way::StraightThrough => Ok(happen(tx, reported, random, now).await?),
-                        Way::OneByOne => happen_alone(tx, reported, random, now).await?,
+                        Way::StraightThrough => Ok(happen(tx, ready, now).await?),
+                        Way::OneByOne => happen_alone(tx, ready, now).await?,
                     };
                     outcomes.push(told.map(|told| messages.extend(told)).err());
                 }
@@ -148,11 +190,10 @@ impl Service {
 /// The store's, when the whole batch is lost.
 async fn happen_alone(
     tx: &mut Tx,
-    reported: Reported,
-    random: [u8; 10],
+    ready: Ready,
     now: Timestamp,
 ) -> Result<Result<Vec<Message>, Refusal>, Error> {
-    match tx.attempt(move |tx| Box::pin(happen(tx, reported, random, now))).await? {
+    match tx.attempt(move |tx| Box::pin(happen(tx, ready, now))).await? {
         Ok(told) => Ok(Ok(told)),
         Err(error) if is_outage(&error) => Err(error),
         Err(error) => {
@@ -170,14 +211,30 @@ fn is_outage(error: &Error) -> bool {
 }
 
 /// The effect of the single call, inside a transaction.
-async fn happen(
+async fn happen(tx: &mut Tx, ready: Ready, now: Timestamp) -> Result<Vec<Message>, Error> {
+    let Ready { deed, key, random } = ready;
+    let key = key.as_ref();
+    match deed {
+        Deed::On(channel, kind) => return happen_on(tx, channel, kind, key, random, now).await,
+        // The single calls of these may be repeated as they are. Among others, they may not.
+        _ if idempotency::claim(tx, key, "", now).await?.is_some() => {}
+        Deed::Channel(channel) => channels::put(tx, &channel?, now).await?,
+        Deed::Category(category) => {
+            category.check()?;
+            categories::put(tx, &category).await?;
+        }
+    }
+    Ok(Vec::new())
+}
+
+async fn happen_on(
     tx: &mut Tx,
-    reported: Reported,
+    channel: ChannelId,
+    kind: Kind,
+    key: Option<&IdempotencyKey>,
     random: [u8; 10],
     now: Timestamp,
 ) -> Result<Vec<Message>, Error> {
-    let Reported { channel, kind, key } = reported;
-    let key = key.as_ref();
     let message_id = MessageId::generate(now, random);
     match kind {
         Kind::Chat(message) => return Ok(chats::post(tx, channel, message, message_id, key, now).await?.1),
@@ -189,7 +246,7 @@ async fn happen(
             let claim = request.into_claim(now, random);
             drops::claim(tx, &claim, key, now).await?;
         }
-        // The single calls of these may be repeated as they are. Among others, they may not.
+        // As above.
         _ if idempotency::claim(tx, key, "", now).await?.is_some() => {}
         Kind::Follow { follower, created } => {
             relations::follow(tx, &channel, &follower, created, now).await?;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use domain::live::Category;
+use store::Tx;
 
 use crate::category_index::Snapshot;
 use crate::{Error, Service};
@@ -17,16 +18,7 @@ impl Service {
     /// `Invalid` for a wrong name or picture.
     pub async fn put_category(&self, category: Category) -> Result<(), Error> {
         category.check()?;
-        self.write(move |tx| {
-            Box::pin(async move {
-                if tx.category(&category.category_id).await?.as_ref() != Some(&category) {
-                    tx.next_category_version().await?;
-                    tx.put_category(&category).await?;
-                }
-                Ok(())
-            })
-        })
-        .await
+        self.write(move |tx| Box::pin(async move { put(tx, &category).await })).await
     }
 
     /// The first `size` categories whose name holds `query`: exact matches first, then those that begin with it, then the
@@ -67,4 +59,13 @@ impl Service {
         }
         Ok(index.snapshot())
     }
+}
+
+/// One category that was checked, inside a transaction.
+pub(crate) async fn put(tx: &mut Tx, category: &Category) -> Result<(), Error> {
+    if tx.category(&category.category_id).await?.as_ref() != Some(category) {
+        tx.next_category_version().await?;
+        tx.put_category(category).await?;
+    }
+    Ok(())
 }

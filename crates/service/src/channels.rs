@@ -3,17 +3,38 @@
 use domain::channel::Channel;
 use domain::chat::check_web_address;
 use domain::limits::{CREDENTIAL_BYTES_MAX, NAME_CHARS_MAX};
-use domain::{ChannelId, Invalid, Refusal, Rule, invalid};
-use store::StoreError;
+use domain::{ChannelId, Invalid, Refusal, Rule, Timestamp, invalid};
+use store::{StoreError, Tx};
 
 use crate::{ChannelRecord, Error, PersonListing, Service};
 
 /// What a person signs in with.
+#[derive(Clone)]
 pub struct Credentials {
     /// The login.
     pub login: String,
     /// The password.
     pub password: String,
+}
+
+impl std::fmt::Debug for Credentials {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Credentials")
+    }
+}
+
+/// A channel that is right as it is, with nothing slow left to do.
+#[derive(Clone)]
+pub(crate) struct CheckedChannel {
+    record: ChannelRecord,
+    person: Option<HashedCredentials>,
+}
+
+/// What a person signs in with, as it is kept.
+#[derive(Clone)]
+struct HashedCredentials {
+    login: String,
+    password_hash: String,
 }
 
 impl Service {
@@ -43,6 +64,17 @@ impl Service {
         channel: ChannelRecord,
         credentials: Option<Credentials>,
     ) -> Result<(), Error> {
+        let channel = self.checked_channel(channel, credentials).await?;
+        let now = self.now();
+        self.write(move |tx| Box::pin(async move { put(tx, &channel, now).await })).await
+    }
+
+    /// Does what comes before the transaction: hashing takes so long that nothing may wait for it.
+    pub(crate) async fn checked_channel(
+        &self,
+        channel: ChannelRecord,
+        credentials: Option<Credentials>,
+    ) -> Result<CheckedChannel, Invalid> {
         invalid::text("channelName", &channel.name, 1, NAME_CHARS_MAX)?;
         if let Some(url) = &channel.image_url {
             check_web_address("channelImageUrl", url)?;
@@ -51,27 +83,28 @@ impl Service {
             Some(Credentials { login, password }) => {
                 check_credential("login", &login)?;
                 check_credential("password", &password)?;
-                Some((login, self.0.passwords.hash(password).await))
+                let password_hash = self.0.passwords.hash(password).await;
+                Some(HashedCredentials { login, password_hash })
             }
             None => None,
         };
-        let now = self.now();
-        self.write(move |tx| {
-            Box::pin(async move {
-                tx.put_channel(&channel, now).await?;
-                if let Some((login, hash)) = person {
-                    tx.put_person(&channel.channel_id, &login, &hash).await.map_err(login_taken)?;
-                }
-                Ok(())
-            })
-        })
-        .await
+        Ok(CheckedChannel { record: channel, person })
     }
 
     /// The first `limit` people who can sign in: for the sandbox's sign-in page.
     pub async fn people(&self, limit: i64) -> Result<Vec<PersonListing>, Error> {
         self.read(move |tx| Box::pin(async move { Ok(tx.people(limit).await?) })).await
     }
+}
+
+/// One channel, inside a transaction.
+pub(crate) async fn put(tx: &mut Tx, channel: &CheckedChannel, now: Timestamp) -> Result<(), Error> {
+    let CheckedChannel { record, person } = channel;
+    tx.put_channel(record, now).await?;
+    if let Some(HashedCredentials { login, password_hash }) = person {
+        tx.put_person(&record.channel_id, login, password_hash).await.map_err(login_taken)?;
+    }
+    Ok(())
 }
 
 fn check_credential(field: &'static str, value: &str) -> Result<(), Invalid> {

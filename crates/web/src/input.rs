@@ -129,6 +129,12 @@ impl Fields {
         }
     }
 
+    /// All fields but one, as JSON: the same for the same fields, however they were spelled.
+    pub fn without(mut self, field: &str) -> String {
+        self.0.remove(field);
+        Value::Object(self.0).to_string()
+    }
+
     fn get(&self, field: &str) -> Option<&Value> {
         self.0.get(field).filter(|value| !value.is_null())
     }

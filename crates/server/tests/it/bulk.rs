@@ -1,7 +1,7 @@
 //! Happenings in bulk (`POST /platform/v1/events`).
 
 use serde_json::{Value, json};
-use testkit::{Connection, Request, Response, Setup, Socket, World, both};
+use testkit::{Browser, Connection, Person, Request, Response, Setup, Socket, World, both};
 
 use crate::stage::{Stage, wrong};
 
@@ -165,6 +165,150 @@ async fn relations_and_claims_come_in_bulk_too_and_a_body_that_is_sent_again_und
     .await;
 }
 
+fn channel(id: &str, more: &Value) -> Value {
+    line("channel", "channelId", id, json!({ "channelName": format!("{id}의 방송") }), more)
+}
+
+fn category(id: &str, more: &Value) -> Value {
+    let body = json!({ "categoryType": "GAME", "categoryValue": format!("{id} 게임") });
+    line("category", "categoryId", id, body, more)
+}
+
+fn line(kind: &str, id_field: &str, id: &str, mut body: Value, more: &Value) -> Value {
+    let line = body.as_object_mut().expect("an object");
+    line.extend([("kind".to_owned(), json!(kind)), (id_field.to_owned(), json!(id))]);
+    line.extend(more.as_object().expect("an object").clone());
+    body
+}
+
+/// Whether these open the consent pages.
+async fn signs_in(world: &World, stage: &Stage, channel_id: &str, login: &str, password: &str) -> bool {
+    let [channel_id, login, password] = [channel_id, login, password].map(str::to_owned);
+    let person = Person { name: channel_id.clone(), channel_id, login, password };
+    let page = world.sign_in_page(&mut Browser::new(world.address()), &stage.app, &person, "state").await;
+    page.response.text().contains("value=\"allow\"")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn channels_and_categories_come_in_bulk_and_the_lines_after_them_may_name_them() {
+    both(Setup::default(), |world| async move {
+        let stage = Stage::set(&world).await;
+        let picture = "https://images.example/p.png";
+        let credentials = json!({ "login": "bom@example", "password": "correct horse" });
+        let lines = [
+            json!({ "kind": "live", "channelId": "bom" }),
+            channel("bom", &credentials),
+            channel("gaeul", &json!({ "channelImageUrl": picture, "verifiedMark": true, "realNameVerified": true })),
+            json!({ "kind": "follow", "channelId": "haneul", "followerChannelId": "bom" }),
+            json!({ "kind": "live", "channelId": "bom", "categoryId": "maze" }),
+            category("maze", &json!({ "categoryType": "ETC", "posterImageUrl": picture })),
+            json!({ "kind": "live", "channelId": "bom", "categoryId": "maze" }),
+            channel("haneul", &json!({ "channelName": "새 하늘" })),
+        ];
+        let answer = report(&world, ndjson(&lines)).await;
+        let unknown = wrong("categoryId", "존재하는 카테고리여야 합니다.");
+        let early = [(1, 404, "NOT_FOUND".to_owned()), (5, 400, unknown)];
+        assert_eq!(refused(&answer), early);
+        assert_eq!(answer.content()["accepted"], 6);
+
+        let channels = world.channels(&stage.app, "channelIds=bom,gaeul").await.content();
+        let mut by_line = channels["data"].as_array().expect("a list").clone();
+        by_line.sort_by_key(|channel| channel["channelId"].to_string());
+        assert_eq!(
+            by_line,
+            [
+                json!({ "channelId": "bom", "channelName": "bom의 방송", "channelImageUrl": null, "followerCount": 0, "verifiedMark": false }),
+                json!({ "channelId": "gaeul", "channelName": "gaeul의 방송", "channelImageUrl": picture, "followerCount": 0, "verifiedMark": true }),
+            ]
+        );
+        let found = world.categories(&stage.app, "query=maze").await.content();
+        let maze = json!({ "categoryType": "ETC", "categoryId": "maze", "categoryValue": "maze 게임", "posterImageUrl": picture });
+        assert_eq!(found["data"], json!([maze]));
+        let client = Request::get("/open/v1/lives").client(&stage.app.client_id, &stage.app.client_secret);
+        let lives = world.send(client).await.content();
+        assert_eq!((&lives["data"][0]["channelId"], &lives["data"][0]["liveCategory"]), (&json!("bom"), &json!("maze")));
+        assert!(relations(&world, &stage).await[0].contains(&"bom".to_owned()));
+        assert!(signs_in(&world, &stage, "bom", "bom@example", "correct horse").await);
+        assert!(!signs_in(&world, &stage, "bom", "bom@example", "wrong horse").await);
+        // What was remembered of a caller is forgotten.
+        let me = world.send(Request::get("/open/v1/users/me").bearer(&stage.tokens.access)).await.content();
+        assert_eq!(me["channelName"], "새 하늘");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wrong_channel_or_category_is_refused_as_by_its_single_call() {
+    both(Setup::default(), |world| async move {
+        let stage = Stage::set(&world).await;
+        let taken = json!({ "login": stage.viewer.login, "password": "another" });
+        let wrongs = [
+            ("channels", channel("taken", &taken)),
+            ("channels", channel("c", &json!({ "channelName": null }))),
+            ("channels", channel("c", &json!({ "channelName": " " }))),
+            ("channels", channel("c", &json!({ "channelImageUrl": "ftp://x" }))),
+            ("channels", channel("c", &json!({ "verifiedMark": "yes" }))),
+            ("channels", channel("c", &json!({ "login": "c" }))),
+            ("channels", channel("c", &json!({ "password": "c" }))),
+            ("channels", channel("c", &json!({ "login": "", "password": "c" }))),
+            ("channels", channel("c", &json!({ "login": "c", "password": "한".repeat(1_000) }))),
+            ("channels", channel("a b", &json!({}))),
+            ("categories", category("c", &json!({ "categoryType": "MUSIC" }))),
+            ("categories", category("c", &json!({ "categoryValue": "" }))),
+            ("categories", category("c", &json!({ "posterImageUrl": "x" }))),
+            ("categories", category("a b", &json!({}))),
+        ];
+        let (mut lines, mut expected) = (Vec::new(), Vec::new());
+        for (noun, wrong) in wrongs {
+            let id = wrong.get("categoryId").unwrap_or(&wrong["channelId"]).as_str().expect("a text");
+            let path = format!("/platform/v1/{noun}/{}", testkit::encode(id));
+            let message = world.operator(Request::put(&path).json(&wrong)).await.message();
+            lines.extend([wrong, channel(&format!("good-{}", lines.len()), &json!({}))]);
+            expected.push((lines.len() as u64 - 1, 400, message));
+        }
+        assert_eq!(expected[0].2, wrong("login", "이미 사용 중입니다."));
+        let answer = report(&world, ndjson(&lines)).await;
+        assert_eq!(refused(&answer), expected);
+        assert_eq!(answer.content()["accepted"], expected.len());
+        let nothing = world.channels(&stage.app, "channelIds=taken,c").await.content();
+        assert_eq!(nothing["data"], json!([]), "nothing of them happened");
+
+        // Two that want the same login: the first has it.
+        let twins = ["one", "two"].map(|id| channel(id, &json!({ "login": "twin", "password": id })));
+        let answer = report(&world, ndjson(&twins)).await;
+        assert_eq!(refused(&answer), [(2, 400, wrong("login", "이미 사용 중입니다."))]);
+        assert!(signs_in(&world, &stage, "one", "twin", "one").await);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_key_of_a_channel_or_category_says_nothing_of_a_password_and_keeps_old_lines_from_undoing_new_ones()
+ {
+    both(Setup::default(), |world| async move {
+        let stage = Stage::set(&world).await;
+        let keyed = |name: &str, password: &str| {
+            channel("bom", &json!({ "channelName": name, "login": "bom", "password": password, "key": "k" }))
+        };
+        let place = |value: &str| category("maze", &json!({ "categoryValue": value, "key": "k" }));
+        let first = [keyed("봄", "first"), place("미로")];
+        let unkeyed = [channel("bom", &json!({})), category("maze", &json!({}))];
+        for body in [ndjson(&first), ndjson(&unkeyed), ndjson(&first), ndjson(&[keyed("봄", "second")])] {
+            assert_eq!(refused(&report(&world, body).await), []);
+        }
+        let taken = wrong("idempotencyKey", "이미 사용 중입니다.");
+        let others = [keyed("가을", "first"), place("다른 미로")];
+        let answer = report(&world, ndjson(&others)).await;
+        assert_eq!(refused(&answer), [(1, 400, taken.clone()), (2, 400, taken)]);
+        let channels = world.channels(&stage.app, "channelIds=bom").await.content();
+        assert_eq!(channels["data"][0]["channelName"], "bom의 방송");
+        let found = world.categories(&stage.app, "query=maze").await.content();
+        assert_eq!(found["data"][0]["categoryValue"], "maze 게임");
+        assert!(signs_in(&world, &stage, "bom", "bom", "first").await);
+    })
+    .await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn two_thousand_lines_arrive_complete_and_in_order() {
     both(Setup::default(), |world| async move {
@@ -189,7 +333,7 @@ fn wrong_lines() -> Vec<(Vec<u8>, u64, String)> {
     let body = || wrong("body", JSON);
     let object = wrong("body", "JSON 객체여야 합니다.");
     let required = |field| wrong(field, "필수 값입니다.");
-    let kinds = "chat, donation, subscription, follow, unfollow, manager, unmanager, live, liveEnd, claim 중 하나여야 합니다.";
+    let kinds = "channel, category, chat, donation, subscription, follow, unfollow, manager, unmanager, live, liveEnd, claim 중 하나여야 합니다.";
     let id = "영문자, 숫자, '-', '_', '.'로 된 1자 이상 64자 이하의 ID여야 합니다.";
     let key = "1자 이상 255자 이하여야 하며, 공백만 있거나 NUL 문자가 있으면 안 됩니다.";
     let with = |field: &str, value: Value| {

@@ -4,7 +4,7 @@ use bus::Message;
 use domain::chat::{DonationType, Emojis, MessageText};
 use domain::event::Happening;
 use domain::{ChannelId, Invalid, Refusal, Rule};
-use service::bulk::{BATCH_MAX, Kind, Reported};
+use service::bulk::{BATCH_MAX, Kind, Reported, What};
 use service::chats::ChatMessage;
 use service::happenings::{Donation, PaidSubscription};
 use service::idempotency::IdempotencyKey;
@@ -21,7 +21,7 @@ fn id(id: &str) -> ChannelId {
 fn chat(channel: &str, sender: &str, text: impl Into<String>) -> Reported {
     let text = MessageText::parse(text.into()).unwrap();
     let kind = Kind::Chat(ChatMessage { sender: id(sender), text, emojis: Emojis::new() });
-    Reported { channel: id(channel), kind, key: None }
+    Reported { what: What::On(id(channel), kind), key: None }
 }
 
 fn paid(channel: &str, subscriber: &str) -> Reported {
@@ -32,7 +32,7 @@ fn paid(channel: &str, subscriber: &str) -> Reported {
         month: 1,
         created: None,
     };
-    Reported { channel: id(channel), kind: Kind::Subscription(paid), key: None }
+    Reported { what: What::On(id(channel), Kind::Subscription(paid)), key: None }
 }
 
 fn donation(channel: &str, pay_amount: &str) -> Reported {
@@ -43,7 +43,7 @@ fn donation(channel: &str, pay_amount: &str) -> Reported {
         donation_text: String::new(),
         emojis: Emojis::new(),
     };
-    Reported { channel: id(channel), kind: Kind::Donation(donation), key: None }
+    Reported { what: What::On(id(channel), Kind::Donation(donation)), key: None }
 }
 
 fn keyed(reported: Reported, key: &str) -> Reported {

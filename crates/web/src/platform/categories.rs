@@ -38,6 +38,13 @@ impl Body for PutCategory {
     }
 }
 
+impl PutCategory {
+    pub(super) fn category(self, category_id: CategoryId) -> Category {
+        let Self { category_type, category_value, poster_image_url } = self;
+        Category { category_id, category_type, category_value, poster_image_url }
+    }
+}
+
 /// `PUT /platform/v1/categories/{categoryId}`: makes or replaces a category.
 pub async fn put(
     _: Operator,
@@ -46,9 +53,6 @@ pub async fn put(
     Json(body): Json<PutCategory>,
 ) -> Answer<()> {
     let category_id = CategoryId::parse("categoryId", &id)?;
-    let PutCategory { category_type, category_value, poster_image_url } = body;
-    web.service()
-        .put_category(Category { category_id, category_type, category_value, poster_image_url })
-        .await?;
+    web.service().put_category(body.category(category_id)).await?;
     Ok(NOTHING)
 }

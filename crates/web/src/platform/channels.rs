@@ -53,7 +53,7 @@ impl Body for PutChannel {
 }
 
 impl PutChannel {
-    fn record(self, channel_id: ChannelId) -> (ChannelRecord, Option<Credentials>) {
+    pub(super) fn record(self, channel_id: ChannelId) -> (ChannelRecord, Option<Credentials>) {
         let Self { name, image_url, verified_mark, real_name_verified, credentials } = self;
         (ChannelRecord { channel_id, name, image_url, verified_mark, real_name_verified }, credentials)
     }

@@ -4,16 +4,17 @@
 //! up to the size of a batch, and no further: then the peer waits. So a body may be of any size, and whatever has come
 //! by the time a batch is done shares the next one's sync.
 
+use std::borrow::Cow;
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::time::Duration;
 
 use axum::extract::State;
-use domain::{ChannelId, Invalid, Language, Refusal, Rule};
+use domain::{CategoryId, ChannelId, Invalid, Language, Refusal, Rule};
 use schemars::JsonSchema;
 use serde::Serialize;
 use service::Service;
-use service::bulk::{BATCH_MAX, Kind, Outcome, Reported};
+use service::bulk::{BATCH_MAX, Kind, Outcome, Reported, What};
 use service::drops::RewardRequest;
 use service::happenings::{Donation, PaidSubscription};
 use service::idempotency::IdempotencyKey;
@@ -26,6 +27,8 @@ use crate::contract::routes::Take;
 use crate::contract::shape::{self, Shape, one_of, optional, required, text};
 use crate::envelope::{Answer, Success};
 use crate::input::{Body, Fields};
+use crate::platform::categories::PutCategory;
+use crate::platform::channels::PutChannel;
 use crate::platform::happenings::PostChat;
 use crate::platform::lines::{Line, Lines};
 use crate::platform::relations::{PutFollower, PutManager};
@@ -36,7 +39,9 @@ const CHUNK_DEADLINE: Duration = Duration::from_secs(10);
 const REFUSED_LISTED_MAX: usize = 1_000;
 
 /// What a line may report.
-const KINDS: &[&str] = &[
+const KINDS: [&str; 12] = [
+    "channel",
+    "category",
     "chat",
     "donation",
     "subscription",
@@ -76,19 +81,25 @@ pub struct RefusedLine {
 impl Take for axum::body::Body {
     fn describe(operation: &mut Operation) {
         let id = |name| Shape::of([required(name, shape::id())]);
-        let lines = [
-            PostChat::shape(),
-            Donation::shape(),
-            PaidSubscription::shape(),
-            id("followerChannelId").and(PutFollower::shape()),
-            id("followerChannelId"),
-            id("managerChannelId").and(PutManager::shape()),
-            id("managerChannelId"),
+        let on_channel = |shape| id("channelId").and(shape);
+        let lines: [Shape; KINDS.len()] = [
+            on_channel(PutChannel::shape()),
+            id("categoryId").and(PutCategory::shape()),
+            on_channel(PostChat::shape()),
+            on_channel(Donation::shape()),
+            on_channel(PaidSubscription::shape()),
+            on_channel(id("followerChannelId").and(PutFollower::shape())),
+            on_channel(id("followerChannelId")),
+            on_channel(id("managerChannelId").and(PutManager::shape())),
+            on_channel(id("managerChannelId")),
+            on_channel(LiveReport::shape()),
+            on_channel(Shape::default()),
+            // It names the channel itself.
             RewardRequest::shape(),
         ];
         let line = |(kind, shape): (&&str, Shape)| {
             let key = text().about("Like the header `Idempotency-Key` of the single call.");
-            let frame = Shape::of([required("kind", one_of(&[kind]))]).and(id("channelId"));
+            let frame = Shape::of([required("kind", one_of(&[kind]))]);
             frame.and(shape).and(Shape::of([optional("idempotencyKey", key)]))
         };
         let either = KINDS.iter().zip(lines).map(line).collect();
@@ -202,33 +213,56 @@ fn numbered(Line { number, text }: Line) -> Numbered {
 fn read(text: &str) -> Result<Reported, Invalid> {
     let fields = Fields::parse(text)?;
     let name = fields.text("kind")?;
-    let channel = id(&fields, "channelId")?;
-    let kind = match name.as_str() {
-        "chat" => Kind::Chat(PostChat::read(&fields)?.into()),
-        "donation" => Kind::Donation(Donation::read(&fields)?),
-        "subscription" => Kind::Subscription(PaidSubscription::read(&fields)?),
-        "follow" => Kind::Follow {
-            follower: id(&fields, "followerChannelId")?,
-            created: PutFollower::read(&fields)?.created,
-        },
-        "unfollow" => Kind::Unfollow { follower: id(&fields, "followerChannelId")? },
-        "manager" => Kind::Manager {
-            manager: id(&fields, "managerChannelId")?,
-            role: PutManager::read(&fields)?.user_role,
-        },
-        "unmanager" => Kind::Unmanager { manager: id(&fields, "managerChannelId")? },
-        "live" => Kind::Live(LiveReport::read(&fields)?),
-        "liveEnd" => Kind::LiveEnd,
-        "claim" => Kind::Claim(RewardRequest::read(&fields)?),
-        _ => return Err(Invalid::new("kind", Rule::OneOf(KINDS))),
-    };
+    let (id, what) = what(&name, &fields)?;
     let key = match fields.optional_text("idempotencyKey")? {
         None => fields.optional_text("key")?,
         key => key,
     };
-    let operation = || format!("event {name} {channel}");
-    let key = key.map(|key| IdempotencyKey::parse(operation(), &key, text)).transpose()?;
-    Ok(Reported { channel, kind, key })
+    // What a key stands for is kept as a quick hash, from which a password could be guessed.
+    let request = match &what {
+        What::Channel(_, Some(_)) => Cow::Owned(fields.without("password")),
+        _ => Cow::Borrowed(text),
+    };
+    let operation = || format!("event {name} {id}");
+    let key = key.map(|key| IdempotencyKey::parse(operation(), &key, &request)).transpose()?;
+    Ok(Reported { what, key })
+}
+
+/// What a line of this kind reports, and the id of what it is about.
+fn what(name: &str, fields: &Fields) -> Result<(String, What), Invalid> {
+    if name == "category" {
+        let id = CategoryId::parse("categoryId", &fields.text("categoryId")?)?;
+        return Ok((id.to_string(), What::Category(PutCategory::read(fields)?.category(id))));
+    }
+    let channel = id(fields, "channelId")?;
+    let id = channel.to_string();
+    if name == "channel" {
+        let (record, credentials) = PutChannel::read(fields)?.record(channel);
+        return Ok((id, What::Channel(record, credentials)));
+    }
+    Ok((id, What::On(channel, kind(name, fields)?)))
+}
+
+fn kind(name: &str, fields: &Fields) -> Result<Kind, Invalid> {
+    Ok(match name {
+        "chat" => Kind::Chat(PostChat::read(fields)?.into()),
+        "donation" => Kind::Donation(Donation::read(fields)?),
+        "subscription" => Kind::Subscription(PaidSubscription::read(fields)?),
+        "follow" => Kind::Follow {
+            follower: id(fields, "followerChannelId")?,
+            created: PutFollower::read(fields)?.created,
+        },
+        "unfollow" => Kind::Unfollow { follower: id(fields, "followerChannelId")? },
+        "manager" => Kind::Manager {
+            manager: id(fields, "managerChannelId")?,
+            role: PutManager::read(fields)?.user_role,
+        },
+        "unmanager" => Kind::Unmanager { manager: id(fields, "managerChannelId")? },
+        "live" => Kind::Live(LiveReport::read(fields)?),
+        "liveEnd" => Kind::LiveEnd,
+        "claim" => Kind::Claim(RewardRequest::read(fields)?),
+        _ => return Err(Invalid::new("kind", Rule::OneOf(&KINDS))),
+    })
 }
 
 fn id(fields: &Fields, field: &'static str) -> Result<ChannelId, Invalid> {
