@@ -3,11 +3,12 @@
 use domain::application::{Application, Organization, RedirectUri};
 use domain::limits::{NAME_CHARS_MAX, REDIRECT_URIS_MAX};
 use domain::secret::ClientSecret;
-use domain::{ClientId, Invalid, OrganizationId, Profile, Rule, ScopeSet, invalid};
+use domain::{ClientId, Invalid, OrganizationId, Profile, Refusal, Rule, ScopeSet, invalid};
 use store::StoreError;
 
 use crate::application_life::gone_since;
 use crate::channels::not_found;
+use crate::idempotency::{self, IdempotencyKey};
 use crate::{Error, Service, subscriptions};
 
 /// What an application is told to be.
@@ -95,14 +96,37 @@ impl Service {
         Ok(made.then_some(secret))
     }
 
-    /// Gives an application one more secret. Those it has stay good.
+    /// Gives an application one more secret. Those it has stay good. A repeated key gets the same secret again, which is
+    /// kept sealed for as long as the key is remembered.
     ///
     /// # Errors
     /// [`Refusal::NotFound`] when there is no such application.
-    pub async fn add_secret(&self, client_id: &ClientId) -> Result<ClientSecret, Error> {
+    pub async fn add_secret(
+        &self,
+        client_id: &ClientId,
+        key: Option<IdempotencyKey>,
+    ) -> Result<ClientSecret, Error> {
         let secret = ClientSecret::generate(self.random());
-        self.keep_secret(client_id, &secret).await?;
-        Ok(secret)
+        let subject = format!("secret of {client_id}");
+        let sealed = self.key().seal(&subject, secret.expose(), self.random());
+        let (client_id, hash, now) = (client_id.clone(), secret.hash(), self.now());
+        let earlier = self
+            .write(move |tx| {
+                Box::pin(async move {
+                    let earlier = idempotency::claim(tx, key.as_ref(), &sealed, now).await?;
+                    if earlier.is_none() {
+                        tx.insert_application_secret(&client_id, &hash, now).await.map_err(not_found)?;
+                    }
+                    Ok::<_, Error>(earlier)
+                })
+            })
+            .await?;
+        let Some(sealed) = earlier else { return Ok(secret) };
+        let opened = self.key().open(&subject, &sealed).as_deref().and_then(ClientSecret::presented);
+        Ok(opened.ok_or_else(|| {
+            tracing::error!("a secret was sealed with another service key");
+            Refusal::Internal
+        })?)
     }
 
     /// Makes sure that a secret that is known outside, as in the sandbox's notes, is one of the application's.

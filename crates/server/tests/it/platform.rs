@@ -239,6 +239,24 @@ async fn a_repeated_key_answers_as_the_first_time_and_happens_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_repeated_key_gives_the_same_secret_again_and_only_one_is_made() {
+    both(Setup::default(), |world| async move {
+        let Stage { app, .. } = Stage::set(&world).await;
+        let make = async |key: &'static str| {
+            let target = format!("/platform/v1/applications/{}/secrets", app.client_id);
+            let made = world.operator(Request::post(target).header("Idempotency-Key", key)).await.content();
+            made["clientSecret"].as_str().expect("a secret").to_owned()
+        };
+        let first = make("one").await;
+        assert_eq!(make("one").await, first);
+        assert_ne!(make("two").await, first);
+        let list = Request::get("/open/v1/sessions/client").client(&app.client_id, &first);
+        world.send(list).await.content();
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_key_that_cannot_be_one_is_a_wrong_value() {
     both(Setup::default(), |world| async move {
         Stage::set(&world).await;

@@ -37,6 +37,7 @@ const ALONE_KNOWS: &[(&str, &[&str])] = &[
 const EXPOSE: &[&str] = &[
     "server/src/dev/notes.rs",
     "server/src/dev/world.rs",
+    "service/src/applications.rs",
     "service/src/broadcast.rs",
     "store/src/postgres/connector.rs",
     "web/src/auth/sign_in.rs",

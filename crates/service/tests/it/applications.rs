@@ -13,7 +13,7 @@ async fn an_application_proves_itself_with_any_of_its_secrets() {
         let first = world.service.put_application(record("app", ScopeSet::EMPTY)).await.unwrap().unwrap();
         let other = world.service.put_application(record("other", ScopeSet::EMPTY)).await.unwrap().unwrap();
         let app = ClientId::stored("app".into());
-        let second = world.service.add_secret(&app).await.unwrap();
+        let second = world.service.add_secret(&app, None).await.unwrap();
         let known = ClientSecret::presented("a secret that is known outside").unwrap();
         world.service.keep_secret(&app, &known).await.unwrap();
         world.service.keep_secret(&app, &known).await.unwrap();
@@ -34,7 +34,7 @@ async fn an_application_proves_itself_with_any_of_its_secrets() {
             let outcome = world.service.authenticate_client(client, secret).await;
             assert_eq!(refused(outcome), Refusal::InvalidClient, "{client:?}");
         }
-        let nobody = world.service.add_secret(&ClientId::stored("nobody".into())).await;
+        let nobody = world.service.add_secret(&ClientId::stored("nobody".into()), None).await;
         assert_eq!(refused(nobody), Refusal::NotFound);
     })
     .await;

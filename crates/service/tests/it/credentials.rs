@@ -185,7 +185,7 @@ async fn another_node_that_cannot_look_stops_relying_on_what_it_kept() {
 async fn without_the_store_a_kept_answer_is_given_while_it_is_relied_on_and_then_none() {
     both(|world| async move {
         let (app, _, tokens) = begin(&world).await;
-        let secret = world.service.add_secret(&app.client_id).await.unwrap();
+        let secret = world.service.add_secret(&app.client_id, None).await.unwrap();
         let client = || world.service.authenticate_client(app.client_id.as_str(), secret.expose());
         client().await.unwrap();
         world.store.close().await;

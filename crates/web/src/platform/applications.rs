@@ -15,7 +15,7 @@ use crate::caller::Operator;
 use crate::contract::shape::{Shape, chars, flag, id, list, one_of, optional, required, text, texts};
 use crate::envelope::{Answer, NOTHING, Success};
 use crate::input::{Body, Fields, Json};
-use crate::platform::PathId;
+use crate::platform::{KeyHeader, PathId};
 
 const PROFILES: &[&str] = &["documented", "observed"];
 
@@ -133,9 +133,14 @@ pub async fn put(
 }
 
 /// `POST /platform/v1/applications/{clientId}/secrets`: one more secret; those before stay good.
-pub async fn add_secret(_: Operator, State(web): State<Web>, PathId(id): PathId) -> Answer<MadeSecret> {
+pub async fn add_secret(
+    _: Operator,
+    State(web): State<Web>,
+    PathId(id): PathId,
+    key: KeyHeader,
+) -> Answer<MadeSecret> {
     let client_id = ClientId::parse("clientId", &id)?;
-    let secret = web.service().add_secret(&client_id).await?;
+    let secret = web.service().add_secret(&client_id, key.bind("")?).await?;
     Ok(Success(MadeSecret { client_id, client_secret: Some(secret.expose().to_owned()) }))
 }
 
