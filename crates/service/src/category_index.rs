@@ -212,14 +212,22 @@ impl Chunk {
         Self { entries, text, starts, by_fold }
     }
 
-    /// The entries whose folded names begin with `query`: those that are it, then the others, each in the order of names.
-    fn beginning_with(&self, query: &str) -> (Vec<usize>, Vec<usize>) {
+    /// The entries whose folded names are `query`, which come first of those that begin with it, in the order of names.
+    fn being(&self, query: &str) -> &[usize] {
         let name = |index: usize| self.entries[index].folded.as_str();
         let first = self.by_fold.partition_point(|index| name(*index) < query);
-        let found = self.by_fold[first..].iter().copied().take_while(|index| name(*index).starts_with(query));
-        let (exact, mut longer): (Vec<usize>, Vec<usize>) = found.partition(|index| name(*index) == query);
+        let same = self.by_fold[first..].partition_point(|index| name(*index) == query);
+        &self.by_fold[first..first + same]
+    }
+
+    /// The entries whose folded names begin with `query` and go on, in the order of names.
+    fn beginning_with(&self, query: &str) -> Vec<usize> {
+        let name = |index: usize| self.entries[index].folded.as_str();
+        let first = self.by_fold.partition_point(|index| name(*index) <= query);
+        let begins = |index: &usize| name(*index).starts_with(query);
+        let mut longer: Vec<usize> = self.by_fold[first..].iter().copied().take_while(begins).collect();
         longer.sort_unstable();
-        (exact, longer)
+        longer
     }
 
     /// The entries whose folded names hold what is looked for, but not at their beginning, in the order of names.
@@ -248,10 +256,13 @@ impl Snapshot {
         let query = fold(query);
         let (mut found, mut longer) = (Vec::new(), Vec::new());
         for chunk in &self.chunks {
-            let (same, beginning) = chunk.beginning_with(&query);
-            found.extend(same.into_iter().map(|index| chunk.category(index)));
+            let room = size.saturating_sub(found.len());
+            found.extend(chunk.being(&query).iter().take(room).map(|index| chunk.category(*index)));
             let room = size.saturating_sub(longer.len());
-            longer.extend(beginning.into_iter().take(room).map(|index| chunk.category(index)));
+            if room > 0 {
+                let beginning = chunk.beginning_with(&query).into_iter().take(room);
+                longer.extend(beginning.map(|index| chunk.category(index)));
+            }
         }
         found.extend(longer);
         let finder = Finder::new(&query);

@@ -90,31 +90,15 @@ const FOLLOWER_AT: &str = row_at_sql!("followers", "newest_rank", "follower_chan
 const NEWEST_SUBSCRIBER_AT: &str = row_at_sql!("subscribers", "newest_rank", "subscriber_channel_id");
 const LONGEST_SUBSCRIBER_AT: &str = row_at_sql!("subscribers", "longest_rank", "subscriber_channel_id");
 
-/// The block of each level that holds a place is the last one that does not begin behind it.
-macro_rules! block_of_sql {
-    ($level:literal) => {
-        concat!(
-            "SELECT level, first_rank, first_id FROM (
-                SELECT level, first_rank, first_id FROM list_blocks
-                WHERE channel_id = $1 AND list = $2 AND level = ",
-            $level,
-            " AND (first_rank, first_id) <= ($3, $4)
-                ORDER BY first_rank DESC, first_id DESC LIMIT 1
-            ) level_",
-            $level
-        )
-    };
-}
-const COUNT: &str = concat!(
-    "UPDATE list_blocks SET items = items + $5
-     WHERE channel_id = $1 AND list = $2 AND (level, first_rank, first_id) IN (",
-    block_of_sql!("1"),
-    " UNION ALL ",
-    block_of_sql!("2"),
-    " UNION ALL ",
-    block_of_sql!("3"),
-    ") RETURNING level, first_rank, first_id, items"
-);
+/// The block of a level that holds a place is the last one that does not begin behind it. One level a statement: over
+/// several at once SQLite looks through every block of the list.
+const COUNT: &str = "
+    UPDATE list_blocks SET items = items + $6
+    WHERE channel_id = $1 AND list = $2 AND level = $3 AND (first_rank, first_id) = (
+        SELECT first_rank, first_id FROM list_blocks
+        WHERE channel_id = $1 AND list = $2 AND level = $3 AND (first_rank, first_id) <= ($4, $5)
+        ORDER BY first_rank DESC, first_id DESC LIMIT 1)
+    RETURNING level, first_rank, first_id, items";
 
 const INSERT_FIRST: &str = "
     INSERT INTO list_blocks (channel_id, list, level, first_rank, first_id, items)
@@ -306,9 +290,11 @@ impl Tx {
         id: &ChannelId,
         change: i64,
     ) -> Result<Vec<Block>, StoreError> {
-        let rows = self.query(COUNT, params![channel, list.name(), rank, id, change]).await?;
-        let mut blocks = rows.iter().map(Block::read).collect::<Result<Vec<_>, _>>()?;
-        blocks.sort_by_key(|block| block.level);
+        let mut blocks = Vec::with_capacity(BLOCK_ITEMS_MAX.len());
+        for level in 1..=BLOCK_ITEMS_MAX.len() as i64 {
+            let row = self.query_opt(COUNT, params![channel, list.name(), level, rank, id, change]).await?;
+            blocks.extend(row.as_ref().map(Block::read).transpose()?);
+        }
         Ok(blocks)
     }
 
@@ -342,15 +328,29 @@ mod tests {
         assert!(page.contains(&limit), "{limit}: {page}");
     }
 
-    #[test]
-    fn sqlite_adds_up_blocks_from_the_very_place_on() {
+    /// How SQLite runs a statement of six parameters.
+    fn plan(sql: &str) -> Vec<String> {
         let database = rusqlite::Connection::open_in_memory().unwrap();
         for migration in crate::migrate::MIGRATIONS {
             database.execute_batch(migration.sql).unwrap();
         }
-        let mut statement = database.prepare(&format!("EXPLAIN QUERY PLAN {BLOCKS_FROM}")).unwrap();
+        let mut statement = database.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
         let rows = statement.query_map([None::<i64>; 6], |row| row.get::<_, String>(3)).unwrap();
-        let plan: Vec<String> = rows.map(Result::unwrap).collect();
+        rows.map(Result::unwrap).collect()
+    }
+
+    #[test]
+    fn sqlite_counts_in_the_very_block() {
+        let plan = plan(COUNT);
+        let by_key = "(channel_id=? AND list=? AND level=? AND first_rank=? AND first_id=?)";
+        assert!(plan[0].ends_with(by_key), "{plan:#?}");
+        let place = "(channel_id=? AND list=? AND level=? AND (first_rank,first_id)<(?,?))";
+        assert!(plan.len() == 3 && plan[2].ends_with(place), "{plan:#?}");
+    }
+
+    #[test]
+    fn sqlite_adds_up_blocks_from_the_very_place_on() {
+        let plan = plan(BLOCKS_FROM);
         let place = "(channel_id=? AND list=? AND level=? AND (first_rank,first_id)>(?,?))";
         assert!(plan.len() == 1 && plan[0].ends_with(place), "{plan:#?}");
     }
