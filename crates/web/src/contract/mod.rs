@@ -2,7 +2,7 @@
 //!
 //! - `/openapi.json`: every REST operation (OpenAPI 3.1). Method and path come from the router, security, scope, input
 //!   and output from the handlers' signatures ([`routes`]), answers from the types that are serialized (`JsonSchema`),
-//!   requests from the shape beside each reader ([`shape`]), words from [`table`].
+//!   requests from the shape beside each reader ([`shape`]), words from `table`.
 //! - `/asyncapi.json`: the socket's events and the drops webhook (AsyncAPI 3), from the types that are serialized.
 //! - `/docs`: the same for people.
 //!
