@@ -3,22 +3,16 @@
 // reach everything, is nothing loaded from elsewhere, can the page be framed?
 const assert = require('node:assert/strict');
 const { createServer } = require('node:http');
-const { existsSync, mkdtempSync, rmSync } = require('node:fs');
+const { mkdtempSync, rmSync } = require('node:fs');
 const { tmpdir } = require('node:os');
 const { join } = require('node:path');
-const { chromium } = require('playwright-core');
 const { suite } = require('../js/lib/tap.js');
 const w = require('../js/lib/world.js');
+const { launch } = require('./chromium.js');
 
 const { demo, streamer, viewer, world } = w;
 const REDIRECT = demo.redirectUris[0];
 const CALLBACK = new URL(REDIRECT);
-const CHROMIUM = ['/usr/bin/chromium', '/usr/bin/chromium-browser'].find(existsSync);
-// Without these the browser looks for its maker's hosts at every start.
-const QUIET = [
-  '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
-  '--disable-component-update', '--disable-sync',
-];
 
 /** The application's side of the sign-in: an address that takes the redirect, and remembers it. */
 function callbackServer() {
@@ -146,10 +140,9 @@ async function strangers({ browser }) {
 }
 
 suite(async (step) => {
-  assert.ok(CHROMIUM, 'Chromium is not installed');
   const profile = mkdtempSync(join(tmpdir(), 'stagedoor-browser-'));
   const { server, visits } = await callbackServer();
-  const browser = await chromium.launch({ executablePath: CHROMIUM, args: QUIET, env: { ...process.env, HOME: profile } });
+  const browser = await launch(profile);
   const rig = { browser, visits };
   try {
     await step('somebody signs in and allows, in Korean', () => signInAndAllow(rig, 'ko'));

@@ -18,6 +18,7 @@ HOPS = 10  # pages and redirects before the sign-in walk is given up
 with open(os.environ["STAGEDOOR_WORLD"], encoding="utf-8") as _file:
     WORLD = json.load(_file)
 BASE = WORLD["baseUrl"].rstrip("/")
+PLATFORM = WORLD["platformUrl"].rstrip("/").removesuffix("/platform/v1") + "/platform/v1"
 DEMO = next(each for each in WORLD["applications"] if each["name"] == "demo")
 STREAMER, VIEWER = WORLD["users"][0], WORLD["users"][-1]
 
@@ -74,11 +75,18 @@ def ready_token(user=STREAMER, application=DEMO):
     return user["tokens"][application["clientId"]]["accessToken"]
 
 
-def platform(path, body, expect=200):
-    """A happening on the platform itself: a viewer's chat, a donation, a subscription."""
-    base = WORLD["platformUrl"].rstrip("/").removesuffix("/platform/v1")
+def platform(path, body, expect=200, method="POST"):
+    """A happening on the platform itself: a viewer's chat, a donation, a subscription; or, with PUT, what there is."""
     headers = {"Authorization": f"Bearer {WORLD['operatorKey']}", "Idempotency-Key": str(uuid.uuid4())}
-    return call("POST", f"{base}/platform/v1/{path}", headers, body, expect)
+    return call(method, f"{PLATFORM}/{path}", headers, body, expect)
+
+
+def report(happenings):
+    """Many happenings in one call, in their order; each of them has to be accepted."""
+    headers = {"Authorization": f"Bearer {WORLD['operatorKey']}", "Content-Type": "application/x-ndjson"}
+    lines = "\n".join(map(json.dumps, happenings)).encode()
+    answer = fetch("POST", f"{PLATFORM}/events", headers, lines)
+    assert answer.status == 200 and answer.json()["content"]["refusedCount"] == 0, answer.text()
 
 
 class Forms(HTMLParser):

@@ -1,6 +1,8 @@
-"""Long polling, byte by byte, in both framings. Standard library only: no client stands between us and the wire.
+"""Long polling, byte by byte, in every framing. Standard library only: no client stands between us and the wire.
 
-    python3 polling.py text|binary
+    python3 polling.py text|binary|separated [EIO]
+
+`EIO` is 3 unless given; `separated` is the framing of revision 4.
 """
 
 import json
@@ -66,14 +68,30 @@ class BinaryFraming:
         return b"".join(frames)
 
 
-class Polling:
-    """One Engine.IO 3 connection over long polling."""
+class SeparatedFraming:
+    """Revision 4: packets with a separator between them. `b64` says nothing about them, and clients send it all the same."""
 
-    def __init__(self, framing, session_url):
-        self.framing = framing
+    query = {"b64": "1"}
+    content_type = TextFraming.content_type
+
+    @staticmethod
+    def decode(body):
+        return body.decode().split("\x1e")
+
+    @staticmethod
+    def encode(packets):
+        return "\x1e".join(packets).encode()
+
+
+class Polling:
+    """One connection over long polling. The framing is agreed once: later requests say nothing of it, as clients do."""
+
+    def __init__(self, framing, revision, session_url):
+        self.framing, self.revision = framing, revision
         parts = urlsplit(session_url)
-        query = urlencode({"EIO": "3", "transport": "polling", **framing.query})
-        self.url = f"{parts.scheme}://{parts.netloc}/socket.io/?{parts.query}&{query}"
+        self.address = f"{parts.scheme}://{parts.netloc}/socket.io/?{parts.query}"
+        query = urlencode({"EIO": revision, "transport": "polling", **framing.query})
+        self.url = f"{self.address}&{query}"
         self.waiting = []  # packets received and not yet looked at
 
     def poll(self):
@@ -85,10 +103,14 @@ class Polling:
         return self.framing.decode(answer.body)
 
     def open(self):
+        """The first answer. A client puts its handlers up after it: a packet more would be lost to it."""
         packets = self.poll()
-        assert [packet[:1] for packet in packets] == ["0", "4"] and packets[1] == "40", packets
+        assert packets[0][:1] == "0" and packets[1:] == ([] if self.revision == "4" else ["40"]), packets
         handshake = json.loads(packets[0][1:])
-        self.url += f"&sid={handshake['sid']}"
+        query = urlencode({"EIO": self.revision, "transport": "polling", "sid": handshake["sid"]})
+        self.url = f"{self.address}&{query}"
+        if self.revision == "4":
+            self.post("40")
         return handshake
 
     def post(self, *packets):
@@ -131,23 +153,27 @@ def messages_arrive(suite, connection, token):
         assert [connection.event("CHAT")["content"] for _ in sent] == sent
 
 
-def run(suite, framing):
+def run(suite, framing, revision):
     """One connection, from the session URL to the goodbye."""
     with suite.step("the seed's ready token opens a session"):
         token = ready_token()
         url = call("GET", f"{BASE}/open/v1/sessions/auth", as_user(token))["url"]
-        connection = Polling(framing, url)
-    with suite.step("the first answer holds the handshake and 40, and nothing else"):
+        connection = Polling(framing, revision, url)
+    with suite.step("the first answer holds the handshake, before revision 4 also 40, and nothing else"):
         handshake = connection.open()
         assert handshake["upgrades"] == ["websocket"], handshake
         assert (handshake["pingInterval"], handshake["pingTimeout"]) == (25_000, 60_000), handshake
+    if revision == "4":
+        with suite.step("the client's 40 is answered by one with a sid"):
+            assert json.loads(connection.next(lambda packet: packet.startswith("40"))[2:])["sid"]
     with suite.step("SYSTEM connected comes with a later answer"):
         connected = connection.event("SYSTEM")
         assert connected["type"] == "connected", connected
         session_key = connected["data"]["sessionKey"]
-    with suite.step("a client's own 40 is accepted, a ping is answered"):
-        connection.post("40", "2")
-        connection.next(lambda packet: packet == "3")
+    if revision != "4":
+        with suite.step("a client's own 40 is accepted, a ping is answered"):
+            connection.post("40", "2")
+            connection.next(lambda packet: packet == "3")
     with suite.step("subscribing is answered by SYSTEM subscribed"):
         query = urlencode({"sessionKey": session_key})
         call("POST", f"{BASE}/open/v1/sessions/events/subscribe/chat?{query}", as_user(token))
@@ -162,17 +188,18 @@ def run(suite, framing):
         assert gone and gone.status in (400, 401), f"after the goodbye a poll answered {gone and gone.body!r}"
 
 
-def main(suite, framing):
+def main(suite, framing, revision="3"):
     with suite.step("the pages lead to a code"):
         answer = sign_in("폴링 a&b")
         assert set(answer) == {"code", "state"} and answer["state"] == "폴링 a&b", answer
-    run(suite, framing)
+    run(suite, framing, revision)
 
 
 if __name__ == "__main__":
     suite = Suite()
     try:
-        main(suite, {"text": TextFraming, "binary": BinaryFraming}[sys.argv[1]])
+        framings = {"text": TextFraming, "binary": BinaryFraming, "separated": SeparatedFraming}
+        main(suite, framings[sys.argv[1]], *sys.argv[2:])
     except StepFailed:
         pass
     sys.exit(suite.finish())

@@ -1,20 +1,33 @@
-//! What the parts of the service tell each other after a commit.
+//! What the parts of the service tell each other after a commit, on one node ([`LocalBus`]) or on many ([`NatsBus`]).
 //!
 //! The store is the truth; the bus only says "look", or carries an event to whoever is connected right now. Its contract:
 //!
 //! - **At most once.** A message may be lost; it never comes twice.
-//! - **In order** for one publisher and one channel or session.
-//! - **No silent loss.** A subscriber that may have missed something receives [`Delivery::Gap`], re-reads what it can from
-//!   the store, and ends the sessions that it cannot repair.
-//! - **Bounded.** A full subscriber slows publishers down rather than growing.
+//! - **In order** for one publisher and one channel or session; and what was confirmed before something else was
+//!   published comes before it.
+//! - **By interest.** Events of a channel come for as long as somebody holds an [`Interest`] in it, and surely when that
+//!   is ready; changes of sessions come to the node that has the session.
+//! - **No silent loss.** A publisher learns which events were not confirmed, and records them. A subscriber that may have
+//!   missed something receives [`Delivery::Lost`] or [`Delivery::Gap`] before anything that came later, and ends the
+//!   sessions concerned.
+//! - **Bounded.** A full subscriber slows publishers down on one node; on many it is cut off in the end, which is a gap.
 
-use std::sync::{Arc, Mutex, PoisonError};
+mod local;
+mod nats;
+#[cfg(feature = "testing")]
+pub mod testing;
+mod wire;
 
-use domain::SessionKey;
+use std::sync::Arc;
+
 use domain::event::Event;
 use domain::session::SessionChange;
+use domain::{ChannelId, NodeId, SessionKey, Timestamp};
 use futures_util::future::BoxFuture;
 use tokio::sync::mpsc;
+
+pub use local::LocalBus;
+pub use nats::{Address, BadAddress, NatsBus, Options, Prefix, Unreachable};
 
 /// Messages that wait for one subscriber before publishers wait too.
 pub const QUEUE_MAX: usize = 16_384;
@@ -27,10 +40,19 @@ pub enum Message {
     /// A session's subscriptions changed. The change itself is a courtesy that spares a look into the store; a session
     /// that has not applied the version before it looks there.
     SessionChanged {
+        /// The node that has the session's socket.
+        node: NodeId,
         /// The session.
         session_key: SessionKey,
         /// The change.
         change: SessionChange,
+    },
+    /// The operator wants a session ended. Its node would find that in the store by itself; this is sooner.
+    SessionEvicted {
+        /// The node that has the session's socket.
+        node: NodeId,
+        /// The session.
+        session_key: SessionKey,
     },
 }
 
@@ -39,17 +61,59 @@ pub enum Message {
 pub enum Delivery {
     /// A message.
     Message(Message),
-    /// Messages may have been lost since the last delivery.
-    Gap,
+    /// Events of this channel came that could not be read.
+    Lost(ChannelId),
+    /// Messages of any kind may have been lost from then on until now.
+    Gap {
+        /// When everything was well for the last time, by this node's clock.
+        since: Timestamp,
+    },
 }
 
 /// A way for messages to reach every subscriber, on this node or on all of them.
 pub trait Bus: Send + Sync {
-    /// Hands a message to every subscriber. Waits while one of them is full.
-    fn publish(&self, message: Message) -> BoxFuture<'_, ()>;
+    /// Hands messages over, in order, and returns when that is sure: a publisher that dies then takes nothing with it.
+    /// Gives the channels of the events of which it is not, one for each event; changes of sessions are not among them,
+    /// because gateways find those in the store.
+    fn publish_all(&self, messages: Vec<Message>) -> BoxFuture<'_, Vec<ChannelId>>;
 
-    /// Everything published from now on.
+    /// [`publish_all`](Self::publish_all) of one.
+    fn publish(&self, message: Message) -> BoxFuture<'_, Vec<ChannelId>> {
+        self.publish_all(vec![message])
+    }
+
+    /// Everything from now on that this node has an interest in.
     fn subscribe(&self) -> Subscriber;
+
+    /// Makes this node receive the events of a channel for as long as the guard is held.
+    fn interest(&self, channel: &ChannelId) -> Interest;
+
+    /// Whether other nodes are on it, so that something can be lost on the way to them.
+    fn is_shared(&self) -> bool {
+        false
+    }
+
+    /// A moment's figures.
+    fn stats(&self) -> Stats {
+        Stats::default()
+    }
+}
+
+/// What a bus has done so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Messages that were confirmed.
+    pub published: u64,
+    /// Events that were given up because nobody confirmed them in time.
+    pub lost: u64,
+    /// Messages received, whether anybody was interested yet or not.
+    pub received: u64,
+    /// Channels that this node is subscribed to now.
+    pub interests: u64,
+    /// Connections that ended, of both kinds.
+    pub disconnects: u64,
+    /// Messages that could not be read.
+    pub malformed: u64,
 }
 
 /// One subscriber's end of the bus.
@@ -63,84 +127,34 @@ impl Subscriber {
     }
 }
 
-/// The bus of a single node: queues in this process. It never loses a message, so it never reports a gap.
+/// Keeps the events of a channel coming. Dropping it ends that, unless somebody else on this node holds one too.
 #[derive(Debug, Default)]
-pub struct LocalBus(Mutex<Vec<mpsc::Sender<Delivery>>>);
+pub struct Interest(Option<Box<dyn Guard>>);
 
-impl Bus for LocalBus {
-    fn publish(&self, message: Message) -> BoxFuture<'_, ()> {
-        Box::pin(async move {
-            let subscribers = {
-                let mut subscribers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-                subscribers.retain(|subscriber| !subscriber.is_closed());
-                subscribers.clone()
-            };
-            for subscriber in subscribers {
-                // A subscriber that has gone in the meantime misses nothing.
-                let _ = subscriber.send(Delivery::Message(message.clone())).await;
-            }
-        })
-    }
+/// What an [`Interest`] that has to be confirmed by somebody is made of.
+pub trait Guard: Send + Sync + std::fmt::Debug {
+    /// Whether it is confirmed.
+    fn is_ready(&self) -> bool;
 
-    fn subscribe(&self) -> Subscriber {
-        let (sender, receiver) = mpsc::channel(QUEUE_MAX);
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(sender);
-        Subscriber(receiver)
-    }
+    /// Returns when it is.
+    fn ready(&self) -> BoxFuture<'_, ()>;
 }
 
-#[cfg(test)]
-mod tests {
-    use domain::session::{ChangeKind, EventType, Subscription};
-    use domain::{ChannelId, SessionKey};
-
-    use super::*;
-
-    fn change(version: i64) -> Message {
-        let subscription =
-            Subscription { event_type: EventType::Chat, channel_id: ChannelId::stored("c".into()) };
-        Message::SessionChanged {
-            session_key: SessionKey::stored("s".into()),
-            change: SessionChange { version, kind: ChangeKind::Subscribed, subscription },
-        }
+impl Interest {
+    /// An interest that somebody has to confirm.
+    pub fn guarded(guard: impl Guard + 'static) -> Self {
+        Self(Some(Box::new(guard)))
     }
 
-    fn version(delivery: Option<Delivery>) -> Option<i64> {
-        match delivery? {
-            Delivery::Message(Message::SessionChanged { change, .. }) => Some(change.version),
-            _ => None,
-        }
+    /// Whether every event that is published from now on comes, or a gap is told.
+    pub fn is_ready(&self) -> bool {
+        self.0.as_ref().is_none_or(|guard| guard.is_ready())
     }
 
-    #[tokio::test]
-    async fn every_subscriber_receives_every_message_in_order() {
-        let bus = LocalBus::default();
-        let (mut one, mut two) = (bus.subscribe(), bus.subscribe());
-        for v in 1..=3 {
-            bus.publish(change(v)).await;
+    /// Returns when it [is ready](Self::is_ready).
+    pub async fn ready(&self) {
+        if let Some(guard) = &self.0 {
+            guard.ready().await;
         }
-        for v in 1..=3 {
-            assert_eq!((version(one.next().await), version(two.next().await)), (Some(v), Some(v)));
-        }
-    }
-
-    #[tokio::test]
-    async fn a_full_subscriber_slows_the_publisher_and_a_dropped_one_frees_it() {
-        let bus = Arc::new(LocalBus::default());
-        let slow = bus.subscribe();
-        let publisher = tokio::spawn({
-            let bus = bus.clone();
-            async move {
-                for v in 0..=QUEUE_MAX as i64 {
-                    bus.publish(change(v)).await;
-                }
-            }
-        });
-        for _ in 0..QUEUE_MAX * 4 {
-            tokio::task::yield_now().await;
-        }
-        assert!(!publisher.is_finished());
-        drop(slow);
-        publisher.await.expect("the publisher goes on");
     }
 }

@@ -54,6 +54,48 @@ pub enum Refusal {
 const RETRY_LIMIT_AFTER_S: u32 = 30;
 
 impl Refusal {
+    /// Every [`kind`](Self::kind).
+    pub const KINDS: [&'static str; 16] = [
+        "invalid",
+        "bad_code",
+        "restriction",
+        "chat",
+        "drops_scope",
+        "not_the_streamer",
+        "unauthorized",
+        "invalid_client",
+        "invalid_token",
+        "forbidden",
+        "not_found",
+        "method_not_allowed",
+        "too_many_requests",
+        "too_many_sessions",
+        "too_many_subscriptions",
+        "internal",
+    ];
+
+    /// A stable name for the metrics.
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::Invalid(_) => "invalid",
+            Self::BadCode => "bad_code",
+            Self::Restriction(_) => "restriction",
+            Self::Chat(_) => "chat",
+            Self::DropsScope => "drops_scope",
+            Self::NotTheStreamer => "not_the_streamer",
+            Self::Unauthorized => "unauthorized",
+            Self::InvalidClient => "invalid_client",
+            Self::InvalidToken => "invalid_token",
+            Self::Forbidden => "forbidden",
+            Self::NotFound => "not_found",
+            Self::MethodNotAllowed => "method_not_allowed",
+            Self::TooManyRequests { .. } => "too_many_requests",
+            Self::TooManySessions => "too_many_sessions",
+            Self::TooManySubscriptions => "too_many_subscriptions",
+            Self::Internal => "internal",
+        }
+    }
+
     /// The HTTP status, which is also `code` in the envelope.
     pub const fn status(&self) -> u16 {
         match self {

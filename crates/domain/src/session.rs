@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::limits::{CLIENT_SESSIONS_MAX, USER_SESSIONS_MAX};
 use crate::scope::Scope;
 use crate::token::Caller;
-use crate::{ChannelId, ClientId, SessionKey};
+use crate::{ChannelId, ClientId, NodeId, SessionKey, Timestamp};
 
 /// A kind of event that a session can subscribe to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, JsonSchema)]
@@ -168,6 +168,25 @@ pub struct SessionListing {
     pub connected_at: crate::Timestamp,
     /// When it ended, if it has.
     pub disconnected_at: Option<crate::Timestamp>,
+    /// What it is subscribed to, or was when it ended.
+    pub subscribed_events: Vec<Subscription>,
+}
+
+/// A session as the operator sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionSheet {
+    /// Its key.
+    pub session_key: SessionKey,
+    /// Whose it is.
+    pub owner: SessionOwner,
+    /// The node that holds it, or held it.
+    pub node_id: NodeId,
+    /// When the socket's handshake was.
+    pub connected_at: Timestamp,
+    /// When it ended, if it has.
+    pub disconnected_at: Option<Timestamp>,
+    /// Why it ended, if it has.
+    pub close_reason: Option<String>,
     /// What it is subscribed to, or was when it ended.
     pub subscribed_events: Vec<Subscription>,
 }

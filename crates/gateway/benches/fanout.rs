@@ -20,6 +20,7 @@ use gateway::{Config, Gateway};
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use service::applications::ApplicationRecord;
+use service::nodes::{Membership, Roles};
 use service::{Clock, Entropy, Parts, Service};
 use store::{Options, Store, Target};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -89,6 +90,7 @@ impl World {
             profile: Profile::Documented,
             quotas: false,
             key: domain::seal::ServiceKey::new([7; 32]),
+            membership: Membership { roles: Roles::ALL, session_base: Some("http://127.0.0.1".to_owned()) },
         });
         let mut urls = Vec::new();
         for at in 0..sessions {
@@ -113,7 +115,13 @@ impl World {
     async fn subscribe(&self, at: usize, version: i64, channel: &str, event_type: EventType) {
         let subscription = Subscription { event_type, channel_id: ChannelId::stored(channel.to_owned()) };
         let change = SessionChange { version, kind: ChangeKind::Subscribed, subscription };
-        self.bus.publish(Message::SessionChanged { session_key: self.keys[at].clone(), change }).await;
+        self.bus
+            .publish(Message::SessionChanged {
+                node: NodeId::stored("node".into()),
+                session_key: self.keys[at].clone(),
+                change,
+            })
+            .await;
     }
 
     /// Publishes at a rate for some seconds, over a number of channels, and reports what a delivery cost.

@@ -19,7 +19,8 @@ pub const POLL_HOLD: Duration = Duration::from_secs(30);
 pub const POST_BYTES_MAX: usize = payload::DEFAULT_MAX_BODY_BYTES;
 /// How long the body of a post may take to arrive.
 pub const POST_DEADLINE: Duration = Duration::from_secs(10);
-/// Most shards that are made unasked: one a core up to here.
+/// Most shards that are made unasked: one for two cores up to here. The other half is for publishers, REST and the store;
+/// a shard too many costs every event a wakeup and takes the cores from those that the event goes to.
 pub const SHARDS_MAX: usize = 16;
 
 /// Bytes of an Engine.IO session id's randomness. Base64url makes 20 characters of them.
@@ -46,12 +47,16 @@ pub(crate) const WRITES_PER_TURN: usize = 128;
 /// A channel rests for so many times the time that its last write to all of its sessions took...
 pub(crate) const REST_FACTOR: u32 = 6;
 /// ... but for so long at the most: what gathering may add to the latency of a hot channel...
-pub(crate) const REST_MAX: Duration = Duration::from_millis(15);
+pub(crate) const REST_MAX: Duration = Duration::from_millis(8);
+/// ... or until so many events have gathered: more in one write save little yet...
+pub(crate) const REST_EVENTS_MAX: usize = 8;
 /// ... and not at all when that is less than this, the resolution of timers.
 pub(crate) const REST_MIN: Duration = Duration::from_millis(1);
 /// How often a shard looks at the deadlines of its sessions.
 pub(crate) const TICK: Duration = Duration::from_secs(1);
 
+/// How often the store is asked what became of this node's sessions.
+pub(crate) const VIGIL_EVERY: Duration = Duration::from_secs(1);
 /// Catch-ups that read the store at once.
 pub(crate) const CATCH_UPS_MAX: usize = 32;
 /// First pause between two tries of a catch-up or of recording a session's end; doubled each time...
@@ -62,6 +67,17 @@ pub(crate) const RETRY_LONGEST: Duration = Duration::from_secs(10);
 pub(crate) const CATCH_UP_TRIES: u32 = 8;
 /// Tries of recording a session's end: some 4 min. After that it stays open on paper until this node joins anew.
 pub(crate) const DISCONNECT_TRIES: u32 = 30;
+/// How long a subscription waits for the bus to confirm that its events come. After that the bus tells a gap, so nothing
+/// is missed unknowingly.
+pub(crate) const INTEREST_WITHIN: Duration = Duration::from_secs(2);
+/// How long the store may take to say which channels' events were missed, before all count as missed.
+pub(crate) const GAP_WITHIN: Duration = Duration::from_secs(5);
+/// How often this node looks for events that their publishers gave up: well within [`LOSSES_KNOWN_WITHIN`].
+///
+/// [`LOSSES_KNOWN_WITHIN`]: service::losses::LOSSES_KNOWN_WITHIN
+pub(crate) const LOOK_FOR_LOSSES: Duration = Duration::from_millis(400);
+/// Websocket pings and pongs that a websocket may send before it has taken its session over. Clients send none.
+pub(crate) const PROBE_CONTROLS_MAX: u32 = 16;
 /// How long a closed websocket is read on, so that its peer gets to see the close frame rather than a reset.
 pub(crate) const LINGER: Duration = Duration::from_secs(1);
 /// Bytes read meanwhile.
@@ -95,6 +111,8 @@ pub struct Config {
     pub post_bytes_max: usize,
     /// Largest websocket message of a client, in bytes.
     pub message_bytes_max: u32,
+    /// Sessions at once. Handshakes beyond it are refused with 503.
+    pub sessions_max: usize,
     /// Shards that the sessions are spread over, each with a task of its own; at least 1.
     pub shards: usize,
 }
@@ -113,7 +131,8 @@ impl Default for Config {
             poll_hold: POLL_HOLD,
             post_bytes_max: POST_BYTES_MAX,
             message_bytes_max: websocket::DEFAULT_MAX_MESSAGE_BYTES,
-            shards: cores.clamp(1, SHARDS_MAX),
+            sessions_max: usize::MAX,
+            shards: (cores / 2).clamp(1, SHARDS_MAX),
         }
     }
 }

@@ -9,7 +9,7 @@ use domain::event::Event;
 use domain::session::EventType;
 use socketio::{Frame, packet};
 
-use crate::config::{REST_FACTOR, REST_MAX, REST_MIN, RUN_BYTES_MAX, RUN_EVENTS_MAX};
+use crate::config::{REST_EVENTS_MAX, REST_FACTOR, REST_MAX, REST_MIN, RUN_BYTES_MAX, RUN_EVENTS_MAX};
 use crate::stats::{Counters, add};
 
 /// An event, encoded at most once for each profile, whatever the number of shards.
@@ -54,8 +54,10 @@ impl Run {
         self.events.len() >= RUN_EVENTS_MAX
     }
 
-    pub(crate) fn push(&mut self, event: Arc<Encoded>) {
+    /// `true` when just enough have gathered to end a rest.
+    pub(crate) fn push(&mut self, event: Arc<Encoded>) -> bool {
         self.events.push(event);
+        self.events.len() == REST_EVENTS_MAX
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -82,9 +84,12 @@ impl Run {
 }
 
 /// What a channel gathers. It writes at once after a rest; the rest is the longer, the more its last write cost, so a
-/// quiet channel is never slowed down and a hot one writes several events at a time.
+/// quiet channel is never slowed down and a hot one writes several events at a time. When many come, they end the rest:
+/// what a channel can do a second is not for the rest to say.
 #[derive(Default)]
 pub(crate) struct Gathering {
+    /// Keeps the channel's events coming, for as long as it has a subscriber here.
+    pub(crate) interest: bus::Interest,
     pub(crate) run: Option<Run>,
     pub(crate) rests_until: Duration,
 }
@@ -125,7 +130,7 @@ mod tests {
         let counters = Counters::default();
         let events: Vec<_> = (0..3).map(|at| event(at.to_string())).collect();
         let mut run = Run::new(events[0].clone());
-        events[1..].iter().for_each(|event| run.push(event.clone()));
+        events[1..].iter().for_each(|event| _ = run.push(event.clone()));
         let chunks = run.chunks(Profile::Observed, &counters);
         assert_eq!(run.chunks(Profile::Observed, &counters), chunks);
         assert_eq!(counters.stats().events_encoded, 3);
@@ -148,8 +153,16 @@ mod tests {
     }
 
     #[test]
+    fn a_rest_is_ended_once_by_what_has_gathered() {
+        let mut run = Run::new(event("x".into()));
+        let lengths: Vec<_> =
+            (2..=RUN_EVENTS_MAX).filter_map(|_| run.push(event("x".into())).then_some(run.len())).collect();
+        assert_eq!((lengths, run.is_full()), (vec![REST_EVENTS_MAX], true));
+    }
+
+    #[test]
     fn only_costly_writes_are_followed_by_a_rest() {
-        for (took_us, rest_us) in [(0, 0), (100, 0), (500, 3_000), (1_000, 6_000), (50_000, 15_000)] {
+        for (took_us, rest_us) in [(0, 0), (100, 0), (500, 3_000), (1_000, 6_000), (50_000, 8_000)] {
             let took = Duration::from_micros(took_us);
             assert_eq!(rest(took), Duration::from_micros(rest_us), "{took_us}");
         }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use bytes::Bytes;
 use domain::{Invalid, Language, Refusal, Rule};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
-use http::{Method, Response, StatusCode};
+use http::{Method, Response, StatusCode, Version};
 use http_body_util::Full;
 use socketio::{Revision, websocket};
 
@@ -17,12 +17,26 @@ pub(crate) type Reply = Response<Full<Bytes>>;
 
 /// What a draining node asks its clients to wait, in seconds.
 const DRAINING_RETRY_AFTER_S: u32 = 1;
+/// What a full node asks its clients to wait, in seconds.
+const FULL_RETRY_AFTER_S: u32 = 5;
 
 /// The transports, by their names in the query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Transport {
+pub enum Transport {
+    /// Long polling.
     Polling,
+    /// A websocket, from the beginning or since its upgrade.
     Websocket,
+}
+
+impl Transport {
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Polling => "polling",
+            Self::Websocket => "websocket",
+        }
+    }
 }
 
 /// The query of a request.
@@ -100,6 +114,8 @@ pub(crate) enum Denied {
     BadBody,
     /// This node takes no new sessions.
     Draining,
+    /// This node has as many sessions as it can hold.
+    Full,
 }
 
 impl From<Refusal> for Denied {
@@ -117,7 +133,7 @@ impl Denied {
         match self {
             Self::Refused(refusal) => refusal.status(),
             Self::TooBig => 413,
-            Self::Draining => 503,
+            Self::Draining | Self::Full => 503,
             Self::UnknownSid
             | Self::Overlap
             | Self::NotWebsocket
@@ -130,7 +146,7 @@ impl Denied {
     fn message(&self, language: Language) -> Cow<'static, str> {
         let (korean, english) = match self {
             Self::Refused(refusal) => return refusal.message(language),
-            Self::Draining => return "SERVICE_UNAVAILABLE".into(),
+            Self::Draining | Self::Full => return "SERVICE_UNAVAILABLE".into(),
             Self::UnknownSid => ("sid: 알 수 없는 세션입니다.", "sid: there is no such session."),
             Self::Overlap => (
                 "sid: 이미 처리 중인 요청이 있습니다.",
@@ -157,6 +173,7 @@ impl Denied {
         match self {
             Self::Refused(refusal) => refusal.retry_after_s(),
             Self::Draining => Some(DRAINING_RETRY_AFTER_S),
+            Self::Full => Some(FULL_RETRY_AFTER_S),
             _ => None,
         }
     }
@@ -187,15 +204,20 @@ pub(crate) fn no_store(reply: &mut Reply) {
     reply.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
 }
 
-/// Checks a websocket handshake (RFC 6455 section 4.2.1) and gives the answer to its key. Extensions and subprotocols
+/// Checks a websocket handshake (RFC 6455 section 4.2.1), which HTTP/1.0 cannot ask for, and gives the answer to its key. Extensions and subprotocols
 /// that it offers are not taken up.
-pub(crate) fn websocket_accept(method: &Method, headers: &HeaderMap) -> Result<HeaderValue, Denied> {
+pub(crate) fn websocket_accept(
+    method: &Method,
+    version: Version,
+    headers: &HeaderMap,
+) -> Result<HeaderValue, Denied> {
     let has = |name: HeaderName, token: &str| {
         let values = headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
         values.flat_map(|value| value.split(',')).any(|part| part.trim().eq_ignore_ascii_case(token))
     };
     let key = headers.get(header::SEC_WEBSOCKET_KEY).map(HeaderValue::as_bytes).unwrap_or_default();
     let is_handshake = *method == Method::GET
+        && version == Version::HTTP_11
         && has(header::UPGRADE, "websocket")
         && has(header::CONNECTION, "upgrade")
         && headers.get(header::SEC_WEBSOCKET_VERSION) == Some(&WEBSOCKET_VERSION)
@@ -286,22 +308,28 @@ mod tests {
             ("sec-websocket-version", "13"),
             ("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ=="),
         ];
-        let check = |method: Method, pairs: &[(&'static str, &str)]| {
+        let check = |method: Method, version: Version, pairs: &[(&'static str, &str)]| {
             let pairs = pairs.iter().map(|(name, value)| {
                 (HeaderName::from_static(name), HeaderValue::from_str(value).expect("a header"))
             });
-            websocket_accept(&method, &HeaderMap::from_iter(pairs)).ok()
+            websocket_accept(&method, version, &HeaderMap::from_iter(pairs)).ok()
         };
         let accept = HeaderValue::from_static("s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
-        assert_eq!(check(Method::GET, &good), Some(accept));
-        assert_eq!(check(Method::POST, &good), None);
+        assert_eq!(check(Method::GET, Version::HTTP_11, &good), Some(accept));
+        assert_eq!(check(Method::POST, Version::HTTP_11, &good), None);
+        assert_eq!(check(Method::GET, Version::HTTP_10, &good), None);
         for left_out in 0..good.len() {
             let mut pairs = good.to_vec();
             pairs.remove(left_out);
-            assert_eq!(check(Method::GET, &pairs), None, "without {:?}", good[left_out]);
+            assert_eq!(check(Method::GET, Version::HTTP_11, &pairs), None, "without {:?}", good[left_out]);
             let mut pairs = good.to_vec();
             pairs[left_out].1 = "x";
-            assert_eq!(check(Method::GET, &pairs), None, "with a wrong {:?}", good[left_out]);
+            assert_eq!(
+                check(Method::GET, Version::HTTP_11, &pairs),
+                None,
+                "with a wrong {:?}",
+                good[left_out]
+            );
         }
     }
 }

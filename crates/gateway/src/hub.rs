@@ -2,18 +2,21 @@
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use bus::{Delivery, Message, Subscriber};
-use domain::SessionKey;
+use domain::{SessionKey, Timestamp};
 use service::Service;
-use socketio::Millis;
-use tokio::sync::{Semaphore, mpsc, watch};
+use service::losses::{LOSSES_KNOWN_WITHIN, Lost, SeenLosses};
+use socketio::{CloseReason, Millis};
+use tokio::sync::{Notify, Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
 
-use crate::config::{CATCH_UPS_MAX, Config, INBOX_MAX};
+use crate::config::{CATCH_UPS_MAX, Config, GAP_WITHIN, INBOX_MAX, LOOK_FOR_LOSSES};
 use crate::fanout::Encoded;
+use crate::http::Denied;
 use crate::queue::Limits;
 use crate::session::Session;
 use crate::shard::{Command, Shard};
@@ -36,9 +39,24 @@ pub(crate) struct Hub {
     /// Times that the other nodes took this one for dead.
     pub(crate) struck_off: AtomicU64,
     pub(crate) draining: AtomicBool,
+    /// When the last look for losses began that is done, on the monotonic clock.
+    looked: watch::Sender<Duration>,
     /// Sessions whose end is not recorded yet.
     pub(crate) live: watch::Sender<usize>,
+    /// Handshakes that are being answered.
+    opening: AtomicUsize,
     pub(crate) catch_ups: Semaphore,
+    /// Wakes the vigil, for somebody who has reason to ask the store at once.
+    pub(crate) look_now: Notify,
+}
+
+/// A place that is kept for a session.
+pub(crate) struct HandshakePlace<'a>(&'a AtomicUsize);
+
+impl Drop for HandshakePlace<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, SeqCst);
+    }
 }
 
 /// The receiving ends, which [`Hub::run`] consumes.
@@ -61,8 +79,11 @@ impl Hub {
             strays: AtomicU64::new(0),
             struck_off: AtomicU64::new(0),
             draining: AtomicBool::new(false),
+            looked: watch::Sender::new(Duration::ZERO),
             live: watch::Sender::new(0),
+            opening: AtomicUsize::new(0),
             catch_ups: Semaphore::new(CATCH_UPS_MAX),
+            look_now: Notify::new(),
         };
         (Arc::new(hub), ends)
     }
@@ -124,11 +145,25 @@ impl Hub {
         self.sids(sid).get(sid).cloned()
     }
 
+    /// Keeps a place for the session of one handshake, for as long as the handshake takes.
+    ///
+    /// # Errors
+    /// [`Denied::Full`] when there is none.
+    pub(crate) fn place_for_one(&self) -> Result<HandshakePlace<'_>, Denied> {
+        let opening = self.opening.fetch_add(1, SeqCst);
+        let place = HandshakePlace(&self.opening);
+        let taken = opening.saturating_add(*self.live.borrow());
+        if taken < self.config.sessions_max { Ok(place) } else { Err(Denied::Full) }
+    }
+
     /// Hands everything that the bus brings to the shards, until the bus ends.
     pub(crate) async fn run(self: Arc<Self>, ends: Ends) {
         let Ends { mut bus, inboxes } = ends;
         let mut shards: JoinSet<()> =
             inboxes.into_iter().map(|inbox| Shard::new(self.clone(), inbox).run()).collect();
+        if self.service.shares_bus() {
+            shards.spawn(self.clone().watch_losses());
+        }
         loop {
             tokio::select! {
                 delivery = bus.next() => match delivery {
@@ -149,21 +184,88 @@ impl Hub {
     pub(crate) async fn dispatch(&self, delivery: Delivery) {
         match delivery {
             Delivery::Message(Message::Event(event)) => {
+                self.know_losses().await;
                 let encoded = Arc::new(Encoded::new(event));
                 self.tell_all(|| Command::Event(encoded.clone())).await;
             }
-            Delivery::Message(Message::SessionChanged { session_key, change }) => {
+            Delivery::Message(Message::SessionChanged { session_key, change, .. }) => {
                 let change = Box::new((session_key.clone(), change));
                 self.tell(&session_key, Command::Change(change)).await;
             }
-            Delivery::Gap => {
-                add(&self.counters.gaps, 1);
-                tracing::warn!(
-                    "messages may have been lost on the bus: sessions with subscriptions are closed"
-                );
-                self.strays.fetch_add(1, SeqCst);
-                self.tell_all(|| Command::Gap).await;
+            // One that has not joined its shard yet is found by the vigil.
+            Delivery::Message(Message::SessionEvicted { session_key, .. }) => {
+                let end = Command::End(session_key.clone(), CloseReason::Evicted);
+                self.tell(&session_key, end).await;
             }
+            Delivery::Lost(channel) => self.close_subscribed_to(Lost::Channels(vec![channel])).await,
+            Delivery::Gap { since } => self.on_gap(since).await,
+        }
+    }
+
+    /// Ends the sessions that may have missed an event, before anything that came later is delivered, and has the store
+    /// asked at once for changes that were not heard of.
+    async fn on_gap(&self, since: Timestamp) {
+        add(&self.counters.gaps, 1);
+        tracing::warn!(since_ms = since.as_millis(), "messages may have been lost on the bus");
+        let lost = tokio::select! {
+            events = self.service.events_since(since) => events.unwrap_or_else(|error| {
+                tracing::warn!(%error, "which events were missed is not known");
+                Lost::Everything
+            }),
+            () = self.service.clock().sleep(GAP_WITHIN) => Lost::Everything,
+        };
+        self.close_subscribed_to(lost).await;
+        self.look_now.notify_one();
+    }
+
+    /// Ends the sessions that are subscribed to channels whose events were lost.
+    async fn close_subscribed_to(&self, lost: Lost) {
+        let count = match &lost {
+            Lost::Channels(channels) if channels.is_empty() => return,
+            Lost::Channels(channels) => Some(channels.len()),
+            Lost::Everything => None,
+        };
+        tracing::warn!(
+            channels = count,
+            "events were lost: sessions subscribed to their channels are closed"
+        );
+        let lost = Arc::new(lost);
+        self.tell_all(|| Command::Lost(lost.clone())).await;
+    }
+
+    /// Waits until every loss is known whose call may have been answered before the next event was begun.
+    async fn know_losses(&self) {
+        let now = self.service.clock().monotonic();
+        let is_known = |looked: &Duration| *looked + LOSSES_KNOWN_WITHIN >= now;
+        if !self.service.shares_bus() || is_known(&self.looked.borrow()) {
+            return;
+        }
+        let mut looked = self.looked.subscribe();
+        let known = tokio::select! {
+            // The sender lives in this very hub, so the wait cannot fail.
+            _ = looked.wait_for(is_known) => true,
+            () = self.service.clock().sleep(GAP_WITHIN) => false,
+        };
+        if !known {
+            // Others write and this node cannot read.
+            self.close_subscribed_to(Lost::Everything).await;
+            self.looked.send_replace(self.service.clock().monotonic());
+        }
+    }
+
+    /// Looks for events that their publishers gave up, for as long as this node runs.
+    async fn watch_losses(self: Arc<Self>) {
+        let mut seen = SeenLosses::default();
+        loop {
+            let began = self.service.clock().monotonic();
+            match self.service.new_losses(&mut seen).await {
+                Ok(lost) => {
+                    self.close_subscribed_to(lost).await;
+                    self.looked.send_replace(began);
+                }
+                Err(error) => tracing::warn!(%error, "lost events could not be looked for"),
+            }
+            self.service.clock().sleep(LOOK_FOR_LOSSES).await;
         }
     }
 

@@ -14,6 +14,8 @@
 //! | `poll`, `upgrade` | the requests of a polling session; its move to a websocket |
 //! | `hub` | what all sessions share; takes deliveries off the bus and hands them to the shards |
 //! | `shard` | looks after a part of the sessions: changes in order, events to subscribers, deadlines |
+//! | `vigil` | asks the store what became of the sessions, whatever the bus did |
+//! | `look` | what this node alone knows of a single session |
 //! | `index`, `fanout` | who is subscribed to what; events encoded once and gathered |
 //!
 //! # Who owns what
@@ -47,6 +49,7 @@ mod http;
 mod hub;
 mod index;
 mod life;
+mod look;
 mod poll;
 mod queue;
 mod session;
@@ -56,11 +59,12 @@ mod stats;
 #[cfg(test)]
 mod tests;
 mod upgrade;
+mod vigil;
 
 #[cfg(test)]
 extern crate self as gateway;
 
-use std::sync::atomic::Ordering::SeqCst;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -70,18 +74,20 @@ use domain::Refusal;
 use http_body_util::Full;
 use hyper::body::Incoming;
 use service::Service;
-use socketio::{CloseReason, Framing};
+use socketio::Framing;
 use tokio::sync::oneshot;
 
+pub use crate::http::Transport;
 pub use config::Config;
 pub use config::{
     POLL_HOLD, POST_BYTES_MAX, POST_DEADLINE, QUEUE_BYTES_MAX, QUEUE_MESSAGES_MAX, SHARDS_MAX,
     UPGRADE_DEADLINE, WRITE_DEADLINE,
 };
+pub use socketio::CloseReason;
 pub use stats::Stats;
 
 use crate::config::DRAIN_WAVES;
-use crate::http::{Denied, Params, Reply, Transport};
+use crate::http::{Denied, Params, Reply};
 use crate::hub::{Ends, Hub};
 use crate::session::Session;
 
@@ -109,14 +115,18 @@ impl Gateway {
         Self { hub, ends: Arc::new(Mutex::new(Some(ends))) }
     }
 
-    /// Brings events and changes to the sessions, until the bus ends. A second call returns at once.
+    /// Brings events and changes to the sessions, until the bus ends. A second call returns at once. What the bus does
+    /// not bring of changes, the store says within a second.
     ///
     /// # Panics
     /// When a shard has: that is a bug which no session can survive.
     pub async fn run(self) {
         let ends = self.ends.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(ends) = ends {
-            self.hub.run(ends).await;
+            tokio::select! {
+                () = self.hub.clone().run(ends) => {}
+                () = vigil::keep(self.hub) => {}
+            }
         }
     }
 
@@ -163,10 +173,11 @@ impl Gateway {
         if *request.method() != Method::GET {
             return Err(Refusal::MethodNotAllowed.into());
         }
+        let _place = self.hub.place_for_one()?;
         let hub = self.hub.clone();
         match transport {
             Transport::Websocket => {
-                let accept = http::websocket_accept(request.method(), request.headers())?;
+                let accept = http::websocket_accept(request.method(), request.version(), request.headers())?;
                 let (reply, answer) = oneshot::channel();
                 life::open_websocket(hub, auth, revision, hyper::upgrade::on(request), reply);
                 answer.await.unwrap_or(Err(Refusal::Internal.into()))?;
@@ -223,6 +234,13 @@ impl Gateway {
         }
     }
 
+    /// Sockets that the gateway holds now: those of sessions, and those that may become or have been one.
+    pub fn sockets(&self) -> usize {
+        let counters = &self.hub.counters;
+        let sockets = counters.websocket.load(Relaxed) + counters.sockets_beside.load(Relaxed);
+        usize::try_from(sockets).unwrap_or(usize::MAX)
+    }
+
     /// A moment's figures.
     pub fn stats(&self) -> Stats {
         self.hub.counters.stats()
@@ -243,7 +261,7 @@ async fn go_on(session: Arc<Session>, request: Request<Incoming>, params: Params
             poll::post(&session, framing, request.into_body()).await
         }
         (&Method::GET, Transport::Websocket) => {
-            let accept = http::websocket_accept(request.method(), request.headers())?;
+            let accept = http::websocket_accept(request.method(), request.version(), request.headers())?;
             upgrade::begin(&session)?;
             tokio::spawn(upgrade::take_over(session, hyper::upgrade::on(request)));
             Ok(http::switching_protocols(accept))

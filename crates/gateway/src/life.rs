@@ -8,9 +8,11 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::task::Poll;
 use std::time::Duration;
 
+use bus::Interest;
 use bytes::Bytes;
 use domain::Refusal;
 use domain::secret::SecretHash;
+use domain::session::{ChangeKind, SessionChange};
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use service::sessions::ConnectedSession;
@@ -20,15 +22,16 @@ use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 
 use crate::config::{
-    CATCH_UP_TRIES, DISCONNECT_TRIES, LINGER, LINGER_BYTES_MAX, POLL_LINGER, RETRY_FIRST, RETRY_LONGEST,
+    CATCH_UP_TRIES, DISCONNECT_TRIES, INTEREST_WITHIN, LINGER, LINGER_BYTES_MAX, POLL_LINGER, RETRY_FIRST,
+    RETRY_LONGEST,
 };
 use crate::http::{Auth, Denied};
 use crate::hub::Hub;
 use crate::poll::{Polling, packets};
-use crate::session::{Session, Turn};
+use crate::session::{Link, Session, Turn};
 use crate::shard::Command;
 use crate::sid::Sid;
-use crate::stats::add;
+use crate::stats::{Counted, add};
 
 type Opening = Pin<Box<dyn Future<Output = Option<Arc<Session>>> + Send>>;
 
@@ -152,6 +155,9 @@ pub(crate) fn open_polling(
 /// The answer to the handshake holds `0…` and `40` only: clients lose SYSTEM `connected` when it is there too.
 fn first_poll(session: &Session, framing: Framing) -> Vec<u8> {
     let mut state = session.lock();
+    if let Link::Polling(polling) = &mut state.io.link {
+        polling.reads_text = framing == Framing::Text;
+    }
     let body = state.io.queue.take_packets(framing, &session.hub.counters.queued_bytes);
     state.introduce(session, session.hub.now_ms());
     body.unwrap_or_else(|| packets(framing, &[]))
@@ -225,6 +231,7 @@ fn say_goodbye(stream: TcpStream, reason: CloseReason) -> Option<TcpStream> {
 /// A socket that is dropped with unread bytes resets the connection, and the peer may lose the close frame.
 async fn linger(hub: &Hub, stream: Option<TcpStream>) {
     let Some(mut stream) = stream else { return };
+    let _socket = Counted::in_gauge(&hub.counters.sockets_beside);
     let read_on = async {
         if stream.shutdown().await.is_err() {
             return;
@@ -262,7 +269,7 @@ async fn record_end(hub: &Hub, session: &Session, reason: CloseReason) {
 
 /// Reads what a session missed, and tells its shard.
 pub(crate) async fn catch_up(session: Arc<Session>, after: i64) {
-    let hub = &session.hub;
+    let hub = session.hub.clone();
     for tries in 0..CATCH_UP_TRIES {
         let read = match hub.catch_ups.acquire().await {
             Ok(_permit) => hub.service.session_changes(&session.key, after).await,
@@ -270,8 +277,10 @@ pub(crate) async fn catch_up(session: Arc<Session>, after: i64) {
         };
         match read {
             Ok(changes) => {
-                hub.tell(&session.key, Command::CaughtUp { session: session.clone(), changes }).await;
-                return;
+                let subscribed = changes.iter().filter(|change| change.kind == ChangeKind::Subscribed);
+                let channels = subscribed.map(|change| &change.subscription.channel_id);
+                let interests = channels.map(|channel| hub.service.interest(channel)).collect();
+                return wait_for_interests(session, changes, interests).await;
             }
             Err(error) => {
                 tracing::warn!(session_key = %session.key, %error, "the changes of a session could not be read");
@@ -280,6 +289,27 @@ pub(crate) async fn catch_up(session: Arc<Session>, after: i64) {
         }
     }
     session.end(CloseReason::InternalError);
+}
+
+/// Waits until events of the channels that are subscribed to come for sure, and tells the shard of the changes.
+pub(crate) async fn wait_for_interests(
+    session: Arc<Session>,
+    changes: Vec<SessionChange>,
+    interests: Vec<Interest>,
+) {
+    let hub = session.hub.clone();
+    let ready = async {
+        for interest in &interests {
+            interest.ready().await;
+        }
+    };
+    tokio::select! {
+        () = ready => {}
+        () = hub.service.clock().sleep(INTEREST_WITHIN) => {}
+    }
+    // They are held until the shard has its own.
+    let key = session.key.clone();
+    hub.tell(&key, Command::CaughtUp { session, changes, interests }).await;
 }
 
 fn backoff(tries: u32) -> Duration {

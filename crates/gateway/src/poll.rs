@@ -28,6 +28,8 @@ pub(crate) struct Polling {
     is_posted: bool,
     /// A poll was answered with the end of the session: there is nothing more to poll for.
     is_told: bool,
+    /// The handshake asked for text. Some clients do not say it again.
+    pub(crate) reads_text: bool,
     /// How far a websocket is with taking over.
     pub(crate) takeover: Takeover,
 }
@@ -44,8 +46,16 @@ pub(crate) enum Takeover {
 
 impl Polling {
     pub(crate) fn new(auth: SecretHash) -> Box<Self> {
-        let (is_polled, is_posted, is_told) = (false, false, false);
-        Box::new(Self { auth, waiter: None, is_polled, is_posted, is_told, takeover: Takeover::None })
+        let (is_polled, is_posted, is_told, reads_text) = (false, false, false, false);
+        Box::new(Self {
+            auth,
+            waiter: None,
+            is_polled,
+            is_posted,
+            is_told,
+            reads_text,
+            takeover: Takeover::None,
+        })
     }
 
     pub(crate) fn wake(&self) {
@@ -117,9 +127,18 @@ pub(crate) fn is_clients(session: &Session, auth: &str) -> Result<bool, Denied> 
     }
 }
 
+/// The framing of an answer: text when this request asks for it, or the handshake did.
+fn agreed(session: &Session, framing: Framing) -> Framing {
+    match &session.lock().io.link {
+        Link::Polling(polling) if polling.reads_text => Framing::Text,
+        _ => framing,
+    }
+}
+
 /// Answers a poll: with what waits, or as soon as something does.
 pub(crate) async fn poll(session: &Arc<Session>, framing: Framing) -> Result<Reply, Denied> {
     let mut under_way = UnderWay::begin(session, Errand::Poll)?;
+    let framing = agreed(session, framing);
     let hub = &session.hub;
     let mut held = pin!(hub.service.clock().sleep(hub.config.poll_hold));
     let body = poll_fn(|cx| match session.lock().io.poll_packets(session, framing, cx) {
@@ -191,6 +210,9 @@ fn take(session: &Session, framing: Framing, body: &[u8]) -> Result<(), CloseRea
         return Ok(());
     }
     let taken = items.map_err(CloseReason::from).and_then(|items| {
+        if items.is_empty() {
+            state.on_empty_post(now)?;
+        }
         items.iter().try_for_each(|item| match item {
             Item::Text(text) => state.on_packet(session, now, text),
             Item::Binary(_) => state.on_binary(now),

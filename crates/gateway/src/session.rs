@@ -179,6 +179,11 @@ impl Session {
         state.feed(self, read, self.hub.now_ms());
     }
 
+    /// Whether SYSTEM `connected` is on its way and the shard was not told so yet.
+    pub(crate) fn take_introduction(&self) -> bool {
+        std::mem::take(&mut self.lock().io.errands.introduce)
+    }
+
     /// The session's task: reads, writes what waits, and returns when there is something to tell.
     pub(crate) fn poll(&self, cx: &mut Context<'_>) -> Poll<Turn> {
         let mut guard = self.lock();
@@ -260,6 +265,11 @@ impl State {
     /// Takes one binary message of the client.
     pub(crate) fn on_binary(&mut self, now: Millis) -> Result<(), CloseReason> {
         self.protocol.on_binary(now)
+    }
+
+    /// Takes a post without a packet in it.
+    pub(crate) fn on_empty_post(&mut self, now: Millis) -> Result<(), CloseReason> {
+        self.protocol.on_empty_post(now)
     }
 
     /// Takes one websocket message of the client.

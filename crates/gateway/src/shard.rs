@@ -12,7 +12,8 @@ use std::time::Duration;
 
 use domain::event::{SYSTEM, system_change};
 use domain::session::{ChangeKind, EventType, SessionChange};
-use domain::{Profile, SessionKey};
+use domain::{ChannelId, Profile, SessionKey};
+use service::losses::Lost;
 use socketio::{CloseReason, Millis, packet};
 use tokio::sync::{mpsc, oneshot};
 
@@ -39,9 +40,13 @@ pub(crate) enum Command {
     /// A session's subscriptions changed.
     Change(Box<(SessionKey, SessionChange)>),
     /// The changes that a session missed, from the store.
-    CaughtUp { session: Arc<Session>, changes: Vec<SessionChange> },
-    /// The bus may have lost something.
-    Gap,
+    CaughtUp { session: Arc<Session>, changes: Vec<SessionChange>, interests: Vec<bus::Interest> },
+    /// Somebody else ended a session in the store.
+    End(SessionKey, CloseReason),
+    /// Events were lost.
+    Lost(Arc<Lost>),
+    /// Is this session here?
+    Find(SessionKey, oneshot::Sender<Option<Arc<Session>>>),
     /// Which sessions are there?
     List(oneshot::Sender<Vec<Arc<Session>>>),
 }
@@ -53,7 +58,9 @@ pub(crate) struct Shard {
     wheel: Wheel,
     /// Channels whose run began in this round.
     begun: Vec<Slot>,
-    /// Channels whose run waits for the end of their rest.
+    /// Channels whose run became long enough in this round not to rest any more.
+    enough: Vec<Slot>,
+    /// Channels whose run waits for the end of their rest, or did when it began.
     resting: BTreeSet<(Duration, Slot)>,
 }
 
@@ -82,8 +89,15 @@ const NEVER: u64 = u64::MAX;
 
 impl Shard {
     pub(crate) fn new(hub: Arc<Hub>, inbox: mpsc::Receiver<Command>) -> Self {
-        let (begun, resting) = (Vec::new(), BTreeSet::new());
-        Self { hub, inbox, index: Index::new(), wheel: Wheel::default(), begun, resting }
+        Self {
+            hub,
+            inbox,
+            index: Index::new(),
+            wheel: Wheel::default(),
+            begun: Vec::new(),
+            enough: Vec::new(),
+            resting: BTreeSet::new(),
+        }
     }
 
     /// Works in rounds: takes what has come, does it, writes what that gave.
@@ -134,14 +148,31 @@ impl Shard {
                 }
             }
             Command::Leave(session) => _ = self.index.remove(&session.key),
-            Command::CaughtUp { session, changes } => self.on_caught_up(&session, changes).await,
-            Command::Gap => self.on_gap(),
+            Command::CaughtUp { session, changes, interests } => {
+                self.on_caught_up(&session, changes).await;
+                drop(interests);
+            }
+            Command::End(key, reason) => {
+                if let Some(follower) = self.index.find(&key).and_then(|slot| self.index.member(slot)) {
+                    follower.session.end(reason);
+                }
+            }
+            Command::Lost(lost) => self.on_lost(&lost),
+            Command::Find(key, reply) => {
+                // Nobody waits for the answer any more: so be it.
+                let _ = reply.send(self.session(&key).cloned());
+            }
             Command::List(reply) => {
                 let sessions = self.index.members().map(|(_, follower)| follower.session.clone());
                 // Nobody waits for the answer any more: so be it.
                 let _ = reply.send(sessions.collect());
             }
         }
+    }
+
+    fn session(&self, key: &SessionKey) -> Option<&Arc<Session>> {
+        let follower = self.index.member(self.index.find(key)?)?;
+        Some(&follower.session)
     }
 
     fn on_join(&mut self, session: Arc<Session>, strays: u64) {
@@ -157,6 +188,10 @@ impl Shard {
         };
         let slot = self.index.insert(session.key.clone(), follower);
         self.look_at(slot, self.hub.now_ms());
+        // A websocket's first packets are queued before it joins, which spares it the way back here.
+        if session.take_introduction() {
+            self.on_introduced(&session);
+        }
     }
 
     fn on_introduced(&mut self, session: &Arc<Session>) {
@@ -178,10 +213,36 @@ impl Shard {
         if !follower.is_introduced || change.version <= follower.applied {
             return;
         }
-        if change.version == follower.applied + 1 {
-            self.apply(slot, change).await;
-        } else if !follower.is_catching_up {
+        let (is_next, is_catching_up) = (change.version == follower.applied + 1, follower.is_catching_up);
+        if is_next {
+            // Held until the channel has its own.
+            let interest = self.interest_needed_for(&change);
+            if interest.is_ready() {
+                self.apply(slot, change).await;
+            } else if !is_catching_up {
+                self.wait_for_interest(slot, change, interest);
+            }
+        } else if !is_catching_up {
             self.catch_up(slot);
+        }
+    }
+
+    /// Applies a change when the bus has confirmed the interest that it needs: a catch-up with the change in hand.
+    fn wait_for_interest(&mut self, slot: Slot, change: SessionChange, interest: bus::Interest) {
+        let Some(follower) = self.index.member_mut(slot) else { return };
+        follower.is_catching_up = true;
+        follower.asked = change.version;
+        let session = follower.session.clone();
+        tokio::spawn(life::wait_for_interests(session, vec![change], vec![interest]));
+    }
+
+    /// An interest in the channel that a change subscribes to, when nobody here is subscribed to it yet.
+    fn interest_needed_for(&self, change: &SessionChange) -> bus::Interest {
+        let channel = &change.subscription.channel_id;
+        if change.kind == ChangeKind::Subscribed && self.index.channel(channel).is_none() {
+            self.hub.service.interest(channel)
+        } else {
+            bus::Interest::default()
         }
     }
 
@@ -214,17 +275,20 @@ impl Shard {
         }
     }
 
-    /// Sessions with subscriptions may have missed events, and end; the others may have missed their first change.
-    fn on_gap(&mut self) {
-        let slots: Vec<Slot> = self.index.members().map(|(slot, _)| slot).collect();
-        for slot in slots {
-            let is_subscribed = self.index.is_subscribed(slot);
-            let Some(follower) = self.index.member_mut(slot) else { continue };
-            follower.is_behind = true;
-            if is_subscribed {
-                follower.session.end(CloseReason::Gap);
-            } else if follower.is_introduced && !follower.is_catching_up {
-                self.catch_up(slot);
+    /// Sessions that are subscribed to what was lost have a hole in what they received: they end.
+    fn on_lost(&self, lost: &Lost) {
+        let end = |follower: &Follower| follower.session.end(CloseReason::Gap);
+        match lost {
+            Lost::Channels(channels) => {
+                for channel in channels.iter().filter_map(|id| self.index.channel(id)) {
+                    let slots =
+                        EventType::ALL.iter().flat_map(|event| self.index.subscribers(channel, *event));
+                    slots.filter_map(|slot| self.index.member(*slot)).for_each(end);
+                }
+            }
+            Lost::Everything => {
+                let subscribed = self.index.members().filter(|(slot, _)| self.index.is_subscribed(*slot));
+                subscribed.for_each(|(_, follower)| end(follower));
             }
         }
     }
@@ -243,11 +307,20 @@ impl Shard {
         let (channel, event, now) = (&subscription.channel_id, subscription.event_type, self.hub.now_ms());
         let stalled = session.deliver(frame.websocket(), 1, now);
         match change.kind {
-            ChangeKind::Subscribed => self.index.subscribe(slot, channel, event),
+            ChangeKind::Subscribed => self.subscribe(slot, channel, event),
             ChangeKind::Unsubscribed | ChangeKind::Revoked => self.index.unsubscribe(slot, channel, event),
         }
         if stalled {
             self.look_at(slot, now);
+        }
+    }
+
+    /// The first subscriber of a channel makes this node interested in it, the last one takes that along.
+    fn subscribe(&mut self, slot: Slot, id: &ChannelId, event: EventType) {
+        let is_first = self.index.channel(id).is_none();
+        self.index.subscribe(slot, id, event);
+        if is_first && let Some(gathering) = self.index.channel(id).and_then(|c| self.index.channel_mut(c)) {
+            gathering.interest = self.hub.service.interest(id);
         }
     }
 
@@ -260,7 +333,12 @@ impl Shard {
         let Some(gathering) = self.index.channel_mut(channel) else { return };
         match &mut gathering.run {
             // Events of one kind go together; those of another wait until these are written, to keep their order.
-            Some(run) if run.event_type == event_type && !run.is_full() => return run.push(event),
+            Some(run) if run.event_type == event_type && !run.is_full() => {
+                if run.push(event) {
+                    self.enough.push(channel);
+                }
+                return;
+            }
             Some(_) => self.write_run(channel).await,
             None => {}
         }
@@ -282,12 +360,18 @@ impl Shard {
             }
         }
         self.begun = begun;
-        while let Some((until, channel)) = self.resting.pop_first() {
+        while let Some(channel) = self.enough.pop() {
+            self.write_run(channel).await;
+        }
+        while let Some(&(until, channel)) = self.resting.first() {
             if until > self.hub.service.clock().monotonic() {
-                self.resting.insert((until, channel));
                 return;
             }
-            self.write_run(channel).await;
+            self.resting.pop_first();
+            // Another rest has begun since, after events that did not wait for the end of this one.
+            if self.index.channel_mut(channel).is_some_and(|gathering| gathering.rests_until == until) {
+                self.write_run(channel).await;
+            }
         }
     }
 
@@ -310,10 +394,7 @@ impl Shard {
     async fn write_to_all(&mut self, channel: Slot, run: &Run, now: Millis) {
         let (mut documented, mut observed) = (None::<Chunks>, None::<Chunks>);
         let mut stalled = Vec::new();
-        let mut at = 0;
-        // The list stays as it is meanwhile: this task alone changes it, and it is busy here.
-        while let Some(&slot) = self.index.subscribers(channel, run.event_type).get(at) {
-            at += 1;
+        for (at, &slot) in (1..).zip(self.index.subscribers(channel, run.event_type)) {
             let Some(follower) = self.index.member(slot) else { continue };
             let profile = follower.session.profile;
             let chunks = match profile {

@@ -44,6 +44,8 @@ impl Stats {
 pub(crate) struct Counters {
     pub(crate) websocket: AtomicU64,
     pub(crate) polling: AtomicU64,
+    /// Sockets that are not a session's yet, or no more.
+    pub(crate) sockets_beside: AtomicU64,
     pub(crate) opened: AtomicU64,
     pub(crate) refused: AtomicU64,
     pub(crate) events_encoded: AtomicU64,
@@ -61,6 +63,22 @@ pub(crate) fn add(counter: &AtomicU64, count: usize) {
 /// Takes from a gauge.
 pub(crate) fn sub(gauge: &AtomicU64, count: usize) {
     gauge.fetch_sub(count as u64, Relaxed);
+}
+
+/// One that is counted in a gauge for as long as this lives.
+pub(crate) struct Counted<'a>(&'a AtomicU64);
+
+impl<'a> Counted<'a> {
+    pub(crate) fn in_gauge(gauge: &'a AtomicU64) -> Self {
+        add(gauge, 1);
+        Self(gauge)
+    }
+}
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        sub(self.0, 1);
+    }
 }
 
 impl Counters {

@@ -9,11 +9,12 @@ use socketio::{CloseReason, Decoder, Event, Frame, Upgrade, websocket};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
-use crate::config::PROBE_BYTES;
+use crate::config::{PROBE_BYTES, PROBE_CONTROLS_MAX};
 use crate::http::Denied;
 use crate::life::{bare_stream, guarded};
 use crate::poll::Takeover;
 use crate::session::{Link, Session, State, Wire};
+use crate::stats::Counted;
 
 /// Claims the session for one websocket.
 pub(crate) fn begin(session: &Session) -> Result<(), Denied> {
@@ -34,6 +35,7 @@ pub(crate) fn begin(session: &Session) -> Result<(), Denied> {
 /// Leads the websocket through its probe, on a task of its own.
 pub(crate) async fn take_over(session: Arc<Session>, upgrade: OnUpgrade) {
     let hub = session.hub.clone();
+    let _socket = Counted::in_gauge(&hub.counters.sockets_beside);
     let failed = tokio::select! {
         outcome = guarded(probe(&session, upgrade)) => {
             outcome.unwrap_or(Err(CloseReason::InternalError)).err()
@@ -61,12 +63,14 @@ struct Candidate {
     stream: Option<TcpStream>,
     decoder: Decoder,
     upgrade: Upgrade,
+    /// Websocket pings and pongs so far.
+    controls: u32,
 }
 
 async fn probe(session: &Arc<Session>, upgrade: OnUpgrade) -> Result<(), CloseReason> {
     let (stream, read) = bare_stream(&session.hub, upgrade).await?;
     let decoder = Decoder::new(session.hub.config.message_bytes_max);
-    let mut candidate = Candidate { stream: Some(stream), decoder, upgrade: Upgrade::default() };
+    let mut candidate = Candidate { stream: Some(stream), decoder, upgrade: Upgrade::default(), controls: 0 };
     let mut input = read.to_vec();
     loop {
         let fed = candidate.feed(session, &mut input);
@@ -89,7 +93,7 @@ async fn probe(session: &Arc<Session>, upgrade: OnUpgrade) -> Result<(), CloseRe
 impl Candidate {
     /// Takes what was read, up to the `5` for the hand-over and from there for the session, under one lock.
     fn feed(&mut self, session: &Session, input: &mut [u8]) -> Result<(), CloseReason> {
-        let (Self { stream, decoder, upgrade }, now) = (self, session.hub.now_ms());
+        let (Self { stream, decoder, upgrade, controls }, now) = (self, session.hub.now_ms());
         let mut guard = session.lock();
         let state = &mut *guard;
         let fed = decoder.decode(input, |event| match event {
@@ -102,8 +106,16 @@ impl Candidate {
                 }
                 Step::Upgraded => state.take_over(session, stream),
             },
-            Event::Ping(payload) => write(stream, &websocket::pong(payload)),
-            Event::Pong => Ok(()),
+            // Without a limit, a peer that is faster than this loop would keep the thread to itself.
+            Event::Ping(_) | Event::Pong if *controls == PROBE_CONTROLS_MAX => Err(CloseReason::PacketFlood),
+            Event::Ping(payload) => {
+                *controls += 1;
+                write(stream, &websocket::pong(payload))
+            }
+            Event::Pong => {
+                *controls += 1;
+                Ok(())
+            }
             Event::Binary(_) => Err(CloseReason::UpgradeFailed),
             Event::Close(_) => Err(CloseReason::ClientGoodbye),
         });

@@ -4,9 +4,9 @@
 use std::time::Duration;
 
 use domain::limits::NODE_HEARTBEAT_MS;
-use service::Service;
 use service::credentials::WATCH_EVERY;
 use service::housekeeping::{NodeStanding, SWEEP_LOAD};
+use service::{Job, Service};
 use tokio::sync::mpsc;
 
 /// How often the sweeps run when they find little to do.
@@ -19,13 +19,21 @@ pub const FLUSH_USES_EVERY: Duration = Duration::from_secs(60);
 /// How often unused applications are looked at.
 pub const LOOK_EVERY: Duration = Duration::from_secs(60 * 60);
 
+/// The pause after a heartbeat that was not written. Short, so that a node whose store comes back is not taken for dead, or
+/// soon learns that it was.
+const HEARTBEAT_RETRY: Duration = Duration::from_secs(1);
+
 /// Says every 5 seconds that this node lives, and ends the sessions of nodes that do not. When the others took this node
 /// for dead, it says so on `struck_off`: its sessions have ended on paper, so their sockets must follow.
 pub async fn heartbeat(service: Service, struck_off: mpsc::Sender<()>) {
     let every = Duration::from_millis(NODE_HEARTBEAT_MS.unsigned_abs());
+    let mut pause = every;
     loop {
-        service.clock().sleep(every).await;
-        match service.heartbeat().await {
+        service.clock().sleep(pause).await;
+        let standing = service.heartbeat().await;
+        service.note_job(Job::Heartbeat, standing.is_ok());
+        pause = if standing.is_ok() { every } else { HEARTBEAT_RETRY };
+        match standing {
             Ok(NodeStanding::Alive) => {}
             Ok(NodeStanding::WasStruckOff) => {
                 tracing::error!("this node was silent for too long: its sessions were ended");
@@ -47,7 +55,9 @@ pub async fn warm_up(service: Service) {
 /// Deletes what is over: used and expired credentials, old sessions, old idempotency keys.
 pub async fn sweep(service: Service) {
     loop {
-        let backlog = match service.sweep().await {
+        let swept = service.sweep().await;
+        service.note_job(Job::Sweep, swept.is_ok());
+        let backlog = match swept {
             Ok(swept) => {
                 tracing::debug!(swept, "swept");
                 swept >= SWEEP_LOAD.unsigned_abs()
@@ -65,7 +75,9 @@ pub async fn sweep(service: Service) {
 pub async fn flush_uses(service: Service) {
     loop {
         service.clock().sleep(FLUSH_USES_EVERY).await;
-        if let Err(error) = service.flush_uses().await {
+        let flushed = service.flush_uses().await;
+        service.note_job(Job::UsesFlush, flushed.is_ok());
+        if let Err(error) = flushed {
             tracing::warn!(%error, "the uses of applications were not written: they are kept for the next time");
         }
     }
@@ -76,7 +88,9 @@ pub async fn flush_uses(service: Service) {
 pub async fn look_at_unused_applications(service: Service) {
     loop {
         service.clock().sleep(LOOK_EVERY).await;
-        if let Err(error) = look(&service).await {
+        let looked = look(&service).await;
+        service.note_job(Job::UnusedApplications, looked.is_ok());
+        if let Err(error) = looked {
             tracing::warn!(%error, "the look at unused applications failed");
         }
     }
@@ -96,6 +110,7 @@ pub async fn watch_credentials(service: Service) {
     let mut failing = false;
     loop {
         let found = service.watch_credentials().await;
+        service.note_job(Job::CredentialWatch, found.is_ok());
         if let (Err(error), false) = (&found, failing) {
             tracing::warn!(%error, "changed credentials cannot be looked for: every check goes to the store");
         }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
+use crate::http::Origin;
 use crate::plan::applications;
 use crate::publish::Pace;
 use crate::rest;
@@ -33,7 +34,8 @@ WHAT THE FIGURES MEAN
   passwords left free in its heap and seem to cost nothing. With --world that is what happens: use it for the rest.
   Latency is from the publish call to the receipt. With --rate, a call that is late because the one before it took long
   counts from when it was due.
-  CPU is user and system time of the server, in steps of 10 ms.
+  CPU is user and system time of the server, in steps of 10 ms. With --peer a session is connected when it is in the root
+  namespace, and the order of messages is not looked at across publishers; everything else is the same load.
 
 EXIT STATUS
   0 all went well; 1 the load could not be run; 2 it ran, but calls failed, sessions were lost or promises were broken.
@@ -68,10 +70,15 @@ pub(crate) struct Cli {
     pub(crate) command: Option<Command>,
 
     /// A file whose first line is that of `stagedoor dev --json`; `-` reads standard input.
-    #[arg(long, value_name = "FILE", required_unless_present = "spawn", conflicts_with = "spawn")]
+    #[arg(long, value_name = "FILE", required_unless_present_any = ["spawn", "peer"], conflicts_with = "spawn")]
     pub(crate) world: Option<PathBuf>,
 
-    /// The process id of the server in --world, to measure its memory and CPU.
+    /// A server that is no Stagedoor and does the same job for whoever asks, as bench/README.md describes: http://host:port.
+    /// Its sessions need no set-up and are in their channel from the start.
+    #[arg(long, value_name = "URL", conflicts_with_all = ["world", "spawn", "via"], value_parser = peer)]
+    pub(crate) peer: Option<Origin>,
+
+    /// The process id of the server in --world or --peer, to measure its memory and CPU.
     #[arg(long, conflicts_with = "spawn", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) pid: Option<u32>,
 
@@ -82,7 +89,7 @@ pub(crate) struct Cli {
 
     /// The database of --spawn: postgres://user:password@host/database. Default: its own SQLite. Better given as
     /// STAGEDOOR_DATABASE_URL, which the server reads itself and no list of processes shows.
-    #[arg(long, value_name = "URL", conflicts_with_all = ["world", "pid"])]
+    #[arg(long, value_name = "URL", conflicts_with_all = ["world", "pid", "peer"])]
     pub(crate) database_url: Option<String>,
 
     /// Sessions to open.
@@ -96,6 +103,14 @@ pub(crate) struct Cli {
     /// Kinds of events that each session subscribes to: chat, then donations, then subscriptions.
     #[arg(long, value_name = "0..3", default_value_t = 1, value_parser = clap::value_parser!(u8).range(..=3))]
     pub(crate) subscriptions: u8,
+
+    /// Channels that each session subscribes to, its own first; events are published only where it is one.
+    #[arg(long, value_name = "1..10", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=10))]
+    pub(crate) channels_each: u8,
+
+    /// Fetches all session URLs before the first session is opened, so that the two can be told apart.
+    #[arg(long)]
+    pub(crate) urls_first: bool,
 
     /// Sessions being opened at once, and subscribe calls under way at once.
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=4_096))]
@@ -126,6 +141,10 @@ pub(crate) struct Cli {
     #[arg(long, value_enum, default_value = "platform")]
     pub(crate) via: Via,
 
+    /// Messages of one call: more than 1 go to POST /platform/v1/events, a line each.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1_000))]
+    pub(crate) batch: u16,
+
     /// Seconds to publish, at most.
     #[arg(long, value_name = "SECS", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub(crate) duration: u32,
@@ -137,6 +156,10 @@ pub(crate) struct Cli {
     /// Deliveries that may be outstanding when there is no rate to keep.
     #[arg(long, value_name = "DELIVERIES", default_value_t = 20_000, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) window: u64,
+
+    /// Seconds to wait after all sessions are left, before memory is read for the last time.
+    #[arg(long, value_name = "SECS", default_value_t = 2, value_parser = clap::value_parser!(u32).range(..=3_600))]
+    pub(crate) after_closing: u32,
 
     /// Seconds after which everything is given up, whatever is under way.
     #[arg(long, value_name = "SECS", default_value_t = 1_800, value_parser = clap::value_parser!(u32).range(1..=172_800))]
@@ -168,6 +191,11 @@ enum Rate {
 /// Messages a second that one process can be asked for.
 const RATE_MAX: f64 = 1_000_000.0;
 
+fn peer(url: &str) -> Result<Origin, String> {
+    let (origin, rest) = Origin::split(url)?;
+    if matches!(rest, "" | "/") { Ok(origin) } else { Err(format!("{rest} is more than a server")) }
+}
+
 fn rate(text: &str) -> Result<Rate, String> {
     if text == "max" {
         return Ok(Rate::Max);
@@ -189,6 +217,17 @@ impl Cli {
             return Err(
                 "--rate and --publish need --subscriptions of at least 1, or nobody hears them".to_owned()
             );
+        }
+        if u32::from(self.channels_each) > self.channels {
+            return Err("--channels-each: more than there are --channels".to_owned());
+        }
+        if self.channels_each > 1 && (self.pace().is_some() || self.peer.is_some()) {
+            return Err(
+                "--channels-each: only for sessions of Stagedoor that nothing is published to".to_owned()
+            );
+        }
+        if self.batch > 1 && self.via == Via::Open {
+            return Err("--batch: only the platform API takes several messages in one call".to_owned());
         }
         Ok(())
     }
@@ -214,8 +253,12 @@ impl Cli {
 
     /// What was asked for, in one line.
     pub(crate) fn summary(&self) -> String {
-        let Self { sessions, channels, subscriptions, .. } = self;
+        let Self { sessions, channels, subscriptions, channels_each, .. } = self;
+        if self.peer.is_some() {
+            return format!("{sessions} sessions on {channels} channels of a peer");
+        }
         let applications = applications(*sessions);
+        let subscriptions = u32::from(*subscriptions) * u32::from(*channels_each);
         format!(
             "{sessions} sessions of {applications} applications on {channels} channels, {subscriptions} subscriptions each"
         )
@@ -262,6 +305,15 @@ mod tests {
             ("--world w --threads 0", "--threads"),
             ("--world w --duration 0", "--duration"),
             ("--world w --via smoke", "--via"),
+            ("--world w --peer http://127.0.0.1:1", "--peer"),
+            ("--peer http://127.0.0.1:1/x", "--peer"),
+            ("--peer http://127.0.0.1:1 --via open", "--via"),
+            ("--peer http://127.0.0.1:1 --channels 2 --channels-each 2", "--channels-each"),
+            ("--world w --channels-each 2", "--channels-each"),
+            ("--world w --channels 2 --channels-each 2 --rate 5", "--channels-each"),
+            ("--world w --channels 11 --channels-each 11", "--channels-each"),
+            ("--world w --rate 5 --via open --batch 2", "--batch"),
+            ("--world w --rate 5 --batch 0", "--batch"),
         ] {
             let problem = parse(arguments).err().unwrap_or_else(|| panic!("{arguments} was taken"));
             assert!(problem.contains(named), "{arguments}: {problem}");

@@ -62,6 +62,8 @@ pub(crate) enum Body<'a> {
     Nothing,
     Json(&'a str),
     Form(&'a str),
+    /// One document a line.
+    Lines(&'a str),
 }
 
 impl Call<'_> {
@@ -70,6 +72,7 @@ impl Call<'_> {
             Body::Nothing => (None, ""),
             Body::Json(body) => (Some("application/json"), body),
             Body::Form(body) => (Some("application/x-www-form-urlencoded"), body),
+            Body::Lines(body) => (Some("application/x-ndjson"), body),
         };
         let mut out = format!("{} {} HTTP/1.1\r\nHost: {host}\r\n", self.method, self.path);
         let mut header = |name: &str, value: &str| out.extend([name, ": ", value, "\r\n"]);

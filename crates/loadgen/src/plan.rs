@@ -40,9 +40,9 @@ impl EventKind {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// One bit for each kind.
-    pub(crate) fn bit(self) -> u8 {
-        1 << self as u8
+    /// One bit for each kind of event of each channel that a session subscribes to.
+    pub(crate) fn bit(self, nth_channel: u32) -> u32 {
+        1 << (nth_channel * Self::ALL.len() as u32 + self as u32)
     }
 }
 
@@ -74,9 +74,20 @@ pub(crate) fn applications(sessions: u32) -> u32 {
     sessions.div_ceil(SESSIONS_PER_APPLICATION)
 }
 
+impl SessionPlan {
+    /// The channels that it subscribes to, its own first: `each` of all `channels`.
+    pub(crate) fn subscribes_to(self, each: u32, channels: u32) -> impl Iterator<Item = u32> {
+        (0..each).map(move |nth| (self.channel + nth) % channels.max(1))
+    }
+}
+
 /// Each application and channel between which a token is needed, once.
-pub(crate) fn pairs(plans: &[SessionPlan]) -> Vec<(u32, u32)> {
-    let mut pairs: Vec<_> = plans.iter().map(|plan| (plan.application, plan.channel)).collect();
+pub(crate) fn pairs(plans: &[SessionPlan], each: u32, channels: u32) -> Vec<(u32, u32)> {
+    let of = |plan: &SessionPlan| {
+        let application = plan.application;
+        plan.subscribes_to(each, channels).map(move |channel| (application, channel))
+    };
+    let mut pairs: Vec<_> = plans.iter().flat_map(of).collect();
     pairs.sort_unstable();
     pairs.dedup();
     pairs
@@ -106,8 +117,15 @@ mod tests {
             let shares: Vec<_> = (0..channels).map(|channel| count(|plan| plan.channel, channel)).collect();
             let (least, most) = (shares.iter().min().unwrap(), shares.iter().max().unwrap());
             assert!(*least > 0 && most - least <= 10, "{sessions} over {channels}: {shares:?}");
-            assert_eq!(pairs(&plans).len(), pairs_expected, "{sessions} over {channels}");
+            assert_eq!(pairs(&plans, 1, channels).len(), pairs_expected, "{sessions} over {channels}");
         }
+    }
+
+    #[test]
+    fn a_session_may_subscribe_to_the_channels_after_its_own() {
+        let plans = spread(30, 3);
+        assert_eq!(plans[19].subscribes_to(3, 3).collect::<Vec<_>>(), [1, 2, 0]);
+        assert_eq!(pairs(&plans, 2, 3), [(0, 0), (0, 1), (1, 1), (1, 2), (2, 0), (2, 2)]);
     }
 
     #[test]
@@ -116,6 +134,7 @@ mod tests {
             assert_eq!(EventKind::from_name(kind.name()), Some(kind));
         }
         assert_eq!(EventKind::from_name("SYSTEM"), None);
-        assert_eq!(EventKind::ALL.iter().fold(0, |bits, kind| bits | kind.bit()), 0b111);
+        let bits = |nth| EventKind::ALL.iter().fold(0, |bits, kind| bits | kind.bit(nth));
+        assert_eq!((bits(0), bits(9)), (0b111, 0b111 << 27));
     }
 }

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
-use serde_json::json;
 use tokio::task::JoinSet;
 
 use crate::clock::{Clock, Nanos, SECOND_NS, seconds};
-use crate::http::{Body, Call, Client, Origin};
+use crate::http::{Client, Origin};
 use crate::ledger::Mark;
+use crate::roads::Roads;
 use crate::shared::Shared;
 use crate::stats::Times;
 
@@ -31,6 +31,16 @@ pub(crate) enum Pace {
     Window(u64),
 }
 
+impl Pace {
+    /// The pace of calls that have so many messages each.
+    fn calls(self, batch: u16) -> Self {
+        match self {
+            Self::PerSecond(messages) => Self::PerSecond(messages / f64::from(batch)),
+            window @ Self::Window(_) => window,
+        }
+    }
+}
+
 /// When a round ends.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limit {
@@ -38,16 +48,6 @@ pub(crate) struct Limit {
     pub(crate) within: Nanos,
     /// ... if this is set, after so many messages.
     pub(crate) messages: Option<u64>,
-}
-
-/// What publishes to one channel. It has no Debug: it holds a credential.
-pub(crate) struct Road {
-    /// The path of the call.
-    pub(crate) path: String,
-    /// `Bearer …`
-    pub(crate) authorization: String,
-    /// Who says it, where the call asks.
-    pub(crate) sender: Option<String>,
 }
 
 /// One channel as one publisher sees it.
@@ -82,7 +82,9 @@ pub(crate) fn streams_per_channel(publishers: usize, channels: usize) -> usize {
 /// All publishers of a run.
 pub(crate) struct Publishers {
     shared: Arc<Shared>,
-    roads: Rc<Vec<Road>>,
+    roads: Rc<Roads>,
+    /// Messages of one call.
+    batch: u16,
     publishers: Vec<Publisher>,
 }
 
@@ -98,6 +100,8 @@ struct Publisher {
 pub(crate) struct Round {
     /// Calls that were made.
     pub(crate) calls: u64,
+    /// Messages in them.
+    pub(crate) messages: u64,
     /// Of those, the ones that failed.
     pub(crate) failed: u64,
     /// How long the calls took that did not.
@@ -111,13 +115,19 @@ pub(crate) struct Round {
 }
 
 impl Publishers {
-    pub(crate) fn new(shared: Arc<Shared>, origin: &Origin, roads: Vec<Road>, count: usize) -> Self {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        origin: &Origin,
+        roads: Roads,
+        (count, batch): (usize, u16),
+    ) -> Self {
         let publisher = |(number, streams)| {
             let client = Client::new(origin.clone(), shared.clock);
             Publisher { number, client, streams, turn: 0 }
         };
-        let publishers = streams(count, roads.len()).into_iter().enumerate().map(publisher).collect();
-        Self { shared, roads: Rc::new(roads), publishers }
+        let streams = streams(count, shared.channels.len());
+        let publishers = streams.into_iter().enumerate().map(publisher).collect();
+        Self { shared, roads: Rc::new(roads), batch, publishers }
     }
 
     /// Publishes until the limit. Must run in a local set.
@@ -126,19 +136,20 @@ impl Publishers {
         let (begun, before) = (clock.now(), self.shared.deliveries.get());
         let left = Rc::new(Cell::new(limit.messages.unwrap_or(u64::MAX)));
         let end = begun.saturating_add(limit.within);
-        let count = self.publishers.len();
+        let (count, batch) = (self.publishers.len(), self.batch);
         let mut tasks = JoinSet::new();
         for mut publisher in std::mem::take(&mut self.publishers) {
-            let schedule = Schedule::new(pace, begun, publisher.number, count);
+            let schedule = Schedule::new(pace.calls(batch), begun, publisher.number, count);
             let (shared, roads, left) = (self.shared.clone(), self.roads.clone(), left.clone());
             tasks.spawn_local(async move {
-                let round = publisher.publish(&shared, &roads, schedule, end, &left).await;
+                let round = publisher.publish(&shared, (&roads, batch), schedule, end, &left).await;
                 (publisher, round)
             });
         }
         let mut all = Round::default();
         for (publisher, round) in tasks.join_all().await {
             all.calls += round.calls;
+            all.messages += round.messages;
             all.failed += round.failed;
             all.latency.merge(&round.latency);
             all.lag.merge(&round.lag);
@@ -152,7 +163,7 @@ impl Publishers {
 
     /// How many messages each stream of each channel has had.
     pub(crate) fn sent(&self) -> Vec<Vec<u32>> {
-        let mut sent = vec![vec![0; self.shared.streams]; self.roads.len()];
+        let mut sent = vec![vec![0; self.shared.streams]; self.shared.channels.len()];
         for stream in self.publishers.iter().flat_map(|publisher| &publisher.streams) {
             sent[stream.channel as usize][stream.stream as usize] = stream.next;
         }
@@ -224,7 +235,7 @@ impl Publisher {
     async fn publish(
         &mut self,
         shared: &Shared,
-        roads: &[Road],
+        (roads, batch): (&Roads, u16),
         mut schedule: Schedule,
         end: Nanos,
         left: &Cell<u64>,
@@ -233,14 +244,18 @@ impl Publisher {
         while left.get() > 0 {
             let Some((called, due)) = schedule.wait(shared, end).await else { break };
             // Another publisher may have taken the last message meanwhile.
-            let Some(after) = left.get().checked_sub(1) else { break };
-            left.set(after);
+            let count = left.get().min(batch.into());
+            if count == 0 {
+                break;
+            }
+            left.update(|left| left - count);
             let begun = shared.clock.now();
             if let Schedule::At { .. } = schedule {
                 round.lag.record(due, begun);
             }
             round.calls += 1;
-            match self.call(shared, roads, called).await {
+            round.messages += count;
+            match self.call(shared, roads, called, count as usize).await {
                 Ok(()) => round.latency.record(begun, shared.clock.now()),
                 Err(kind) => {
                     round.failed += 1;
@@ -252,34 +267,34 @@ impl Publisher {
         round
     }
 
-    async fn call(&mut self, shared: &Shared, roads: &[Road], called: Nanos) -> Result<(), String> {
+    /// Publishes the next `count` messages in one call.
+    async fn call(
+        &mut self,
+        shared: &Shared,
+        roads: &Roads,
+        called: Nanos,
+        count: usize,
+    ) -> Result<(), String> {
+        let marks: Vec<_> = (0..count).map(|_| self.next(called)).collect();
+        let audience = marks.iter().map(|mark| shared.audience(mark.channel)).sum();
+        shared.expected.fetch_add(audience, Relaxed);
+        let answered = roads.publish(&mut self.client, shared, &marks).await;
+        if answered.is_err() {
+            marks.iter().for_each(|mark| shared.uncertain.note(mark));
+            shared.expected.fetch_sub(audience, Relaxed);
+        }
+        answered
+    }
+
+    /// The next message, for the channel whose turn it is.
+    fn next(&mut self, called: Nanos) -> Mark {
         let turn = self.turn % self.streams.len();
         self.turn += 1;
         let stream = &mut self.streams[turn];
         let mark = Mark { channel: stream.channel, stream: stream.stream, number: stream.next, called };
         stream.next += 1;
-        let road = &roads[mark.channel as usize];
-        let mut body = json!({ "message": mark.text() });
-        if let Some(sender) = &road.sender {
-            body["senderChannelId"] = sender.as_str().into();
-        }
-        let audience = shared.audience(mark.channel);
-        shared.expected.fetch_add(audience, Relaxed);
-        let answered = post(&mut self.client, road, &body.to_string()).await;
-        if answered.is_err() {
-            shared.uncertain.note(&mark);
-            shared.expected.fetch_sub(audience, Relaxed);
-        }
-        answered
+        mark
     }
-}
-
-async fn post(client: &mut Client, road: &Road, body: &str) -> Result<(), String> {
-    let headers = [("Authorization", road.authorization.as_str())];
-    let call = Call { method: "POST", path: &road.path, headers: &headers, body: Body::Json(body) };
-    let content = client.call(&call).await.map_err(|broken| broken.kind().to_owned())?.content()?;
-    let has_id = content.get("messageId").is_some_and(serde_json::Value::is_string);
-    if has_id { Ok(()) } else { Err("no messageId".to_owned()) }
 }
 
 #[cfg(test)]

@@ -18,6 +18,8 @@ pub(crate) struct Report {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) setup: Option<Setup>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) session_urls: Option<SessionUrls>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) connect: Option<Connect>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) subscribe: Option<Subscribe>,
@@ -51,6 +53,7 @@ pub(crate) struct Settings {
     pub(crate) subscriptions: u8,
     pub(crate) connect_concurrency: u16,
     pub(crate) publishers: u16,
+    pub(crate) batch: u16,
     pub(crate) via: &'static str,
     pub(crate) threads: u16,
 }
@@ -64,12 +67,23 @@ pub(crate) struct Setup {
     pub(crate) tokens: usize,
 }
 
+/// The calls for session URLs, when they came before the first session was opened.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct SessionUrls {
+    pub(crate) seconds: f64,
+    pub(crate) calls_per_second: f64,
+    pub(crate) call: Summary,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) server_cpu_us_per_call: Option<f64>,
+}
+
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Connect {
     pub(crate) sessions: u64,
     pub(crate) failed: u64,
-    /// From the first call for a session URL to the last SYSTEM `connected`.
+    /// From the first call for a session URL, or connection where the URLs are known, to the last SYSTEM `connected`.
     pub(crate) seconds: f64,
     pub(crate) sessions_per_second: f64,
     /// The call for the session URL.
@@ -181,6 +195,8 @@ pub(crate) struct Publish {
     /// Seconds until the last event had arrived, after the last call was answered.
     pub(crate) drain_seconds: f64,
     pub(crate) calls: u64,
+    /// Messages in these calls.
+    pub(crate) messages: u64,
     pub(crate) failed: u64,
     pub(crate) calls_per_second: f64,
     pub(crate) call: Summary,
@@ -197,6 +213,9 @@ pub(crate) struct Publish {
     pub(crate) server_cpu_seconds: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) server_cpu_seconds_per_million_deliveries: Option<f64>,
+    /// Publishing and delivering together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) server_cpu_us_per_message: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) client_cpu_seconds: Option<f64>,
 }
@@ -232,6 +251,9 @@ impl Report {
                 out,
                 "set-up      {applications} applications, {channels} streamers, {tokens} tokens in {seconds:.1} s"
             )?;
+        }
+        if let Some(urls) = &self.session_urls {
+            write_session_urls(out, urls)?;
         }
         if let Some(connect) = &self.connect {
             write_connect(out, connect)?;
@@ -296,16 +318,28 @@ impl Report {
     }
 }
 
+fn write_session_urls(out: &mut String, urls: &SessionUrls) -> fmt::Result {
+    let SessionUrls { seconds, calls_per_second, call, server_cpu_us_per_call } = urls;
+    let (count, rate) = (grouped(call.count), grouped(*calls_per_second as u64));
+    writeln!(out, "urls        {count} calls in {seconds:.2} s: {rate}/s")?;
+    writeln!(out, "            session URL {}", times(call))?;
+    server_cpu_us_per_call.iter().try_for_each(|us| writeln!(out, "            server CPU {us:.0} us a call"))
+}
+
 fn write_connect(out: &mut String, connect: &Connect) -> fmt::Result {
     let Connect { sessions, failed, seconds, sessions_per_second, session_url, connected, .. } = connect;
+    let with_urls = session_url.count > 0;
     writeln!(
         out,
-        "connect     {} sessions in {seconds:.2} s: {}/s, session URLs included; {failed} failed",
+        "connect     {} sessions in {seconds:.2} s: {}/s, session URLs {}; {failed} failed",
         grouped(*sessions),
-        grouped(*sessions_per_second as u64)
+        grouped(*sessions_per_second as u64),
+        if with_urls { "included" } else { "not included" }
     )?;
-    writeln!(out, "            session URL {}", times(session_url))?;
-    writeln!(out, "            SYSTEM connected {}", times(connected))?;
+    if with_urls {
+        writeln!(out, "            session URL {}", times(session_url))?;
+    }
+    writeln!(out, "            connected {}", times(connected))?;
     connect
         .server_cpu_us_per_session
         .iter()
@@ -345,11 +379,22 @@ fn write_idle(out: &mut String, idle: &Idle) -> fmt::Result {
 
 fn write_publish(out: &mut String, publish: &Publish) -> fmt::Result {
     let Publish {
-        seconds, calls, failed, calls_per_second, call, lag, deliveries, expected, latency, ..
+        seconds,
+        calls,
+        messages,
+        failed,
+        calls_per_second,
+        call,
+        lag,
+        deliveries,
+        expected,
+        latency,
+        ..
     } = publish;
     writeln!(
         out,
-        "publish     {} calls in {seconds:.2} s: {calls_per_second:.0}/s; {failed} failed",
+        "publish     {} messages, {} calls in {seconds:.2} s: {calls_per_second:.0}/s; {failed} failed",
+        grouped(*messages),
         grouped(*calls)
     )?;
     writeln!(out, "            call {}", times(call))?;

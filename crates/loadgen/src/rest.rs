@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
@@ -41,7 +41,16 @@ enum Target {
     UsersMe,
     /// POST /open/v1/chats/send
     ChatsSend,
+    /// POST /platform/v1/channels/{id}/chats, as a viewer's message, to 1,000 channels in turn
+    ChannelChats,
+    /// POST /platform/v1/events: lines of such messages, each to the next of 1,000 channels
+    Events,
 }
+
+/// Channels that messages go to in turn.
+const CHANNELS: usize = 1_000;
+/// Who says what is said to them.
+const VIEWER: &str = "load-viewer";
 
 /// The options.
 #[derive(Args, Debug)]
@@ -58,6 +67,15 @@ pub(crate) struct Options {
     /// Which call.
     #[arg(long, value_enum, default_value = "users-me")]
     target: Target,
+
+    /// Lines of a call to --target events.
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=1_000))]
+    lines: u16,
+
+    /// Calls a second, by all connections together; a call that is late because the one before it took long counts from
+    /// when it was due. Default: as fast as the server answers.
+    #[arg(long, value_name = "CALLS_PER_S", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    rate: Option<u32>,
 
     /// Connections, each with one call under way.
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=10_000))]
@@ -126,7 +144,12 @@ pub(crate) async fn run(options: &Options) -> Result<String, String> {
     let token = world["users"].as_array().into_iter().flatten().find_map(access_token);
     let token = token.ok_or("the server's world has no user with tokens")?;
     let origin = origin(&world)?;
-    let request = options.target.request(&origin.host, token);
+    let target = if options.target.needs_channels() { place(&world, "platformUrl")? } else { origin.clone() };
+    let key = world["operatorKey"].as_str().unwrap_or_default();
+    if options.target.needs_channels() {
+        make_channels(&target, key, clock).await?;
+    }
+    let requests = options.target.requests(&target.host, token, key, options.lines.into());
     let baseline = match &options.baseline {
         Some(program) => Some(start_baseline(program, &origin, token, clock).await?),
         None => None,
@@ -135,10 +158,10 @@ pub(crate) async fn run(options: &Options) -> Result<String, String> {
     let (mut ours, mut bare) = (Side::default(), Side::default());
     for _ in 0..options.rounds {
         let probe = Probe(Some(spawned.pid()));
-        ours.rounds.push(round(options, &origin, &request, probe, clock).await?);
+        ours.rounds.push(round(options, &target, &requests, probe, clock).await?);
         if let Some((process, origin)) = &baseline {
-            let request = Target::UsersMe.request(&origin.host, token);
-            bare.rounds.push(round(options, origin, &request, Probe(Some(process.pid())), clock).await?);
+            let requests = Target::UsersMe.requests(&origin.host, token, key, 1);
+            bare.rounds.push(round(options, origin, &requests, Probe(Some(process.pid())), clock).await?);
         }
     }
     Server::Own(own, Some(spawned)).stop(clock)?;
@@ -153,14 +176,60 @@ pub(crate) async fn run(options: &Options) -> Result<String, String> {
 }
 
 impl Target {
-    fn request(self, host: &str, token: &str) -> Vec<u8> {
-        let authorization = format!("Bearer {token}");
-        let headers = [("Authorization", authorization.as_str())];
-        let (method, path, body) = match self {
-            Self::UsersMe => ("GET", "/open/v1/users/me", Body::Nothing),
-            Self::ChatsSend => ("POST", "/open/v1/chats/send", Body::Json(r#"{"message":"one of many"}"#)),
+    fn needs_channels(self) -> bool {
+        matches!(self, Self::ChannelChats | Self::Events)
+    }
+
+    /// The requests that connections make in turn.
+    fn requests(self, host: &str, token: &str, operator_key: &str, lines: usize) -> Rc<Vec<Vec<u8>>> {
+        let credential = if self.needs_channels() { operator_key } else { token };
+        let authorization = format!("Bearer {credential}");
+        let request = |method, path: &str, body: Body<'_>| {
+            let headers = [("Authorization", authorization.as_str())];
+            Call { method, path, headers: &headers, body }.bytes(host)
         };
-        Call { method, path, headers: &headers, body }.bytes(host)
+        let post = |path: &str, body: &str| request("POST", path, Body::Json(body));
+        let channels: Vec<_> = (0..CHANNELS).map(channel).collect();
+        Rc::new(match self {
+            Self::UsersMe => vec![request("GET", "/open/v1/users/me", Body::Nothing)],
+            Self::ChatsSend => vec![post("/open/v1/chats/send", r#"{"message":"one of many"}"#)],
+            Self::ChannelChats => {
+                let path = |id| format!("/platform/v1/channels/{id}/chats");
+                channels.iter().map(|id| post(&path(id), &chat(id))).collect()
+            }
+            Self::Events => {
+                let lines_to = |ids: &[String]| ids.iter().map(|id| chat(id)).collect::<Vec<_>>().join("\n");
+                channels.chunks(lines).map(|ids| post(EVENTS, &lines_to(ids))).collect()
+            }
+        })
+    }
+}
+
+/// The bulk road.
+const EVENTS: &str = "/platform/v1/events";
+
+fn channel(number: usize) -> String {
+    format!("load-{number}")
+}
+
+/// A line of the bulk road, and, as unknown fields do no harm, the body of the single call.
+fn chat(channel: &str) -> String {
+    json!({ "kind": "chat", "channelId": channel, "senderChannelId": VIEWER, "message": "one of many" })
+        .to_string()
+}
+
+/// Makes those who are needed.
+async fn make_channels(origin: &Origin, operator_key: &str, clock: Clock) -> Result<(), String> {
+    let authorization = format!("Bearer {operator_key}");
+    let headers = [("Authorization", authorization.as_str())];
+    let ids = (0..CHANNELS).map(channel).chain([VIEWER.to_owned()]);
+    let line = |id| json!({ "kind": "channel", "channelId": id, "channelName": id }).to_string();
+    let body = ids.map(line).collect::<Vec<_>>().join("\n");
+    let call = Call { method: "POST", path: EVENTS, headers: &headers, body: Body::Json(&body) };
+    let answer = Client::new(origin.clone(), clock).call(&call).await.map_err(|broken| broken.kind())?;
+    match answer.content()?["refusedCount"].as_u64() {
+        Some(0) => Ok(()),
+        _ => Err("the channels were not made".to_owned()),
     }
 }
 
@@ -176,7 +245,11 @@ fn access_token(user: &Value) -> Option<&str> {
 }
 
 fn origin(world: &Value) -> Result<Origin, String> {
-    let url = world["baseUrl"].as_str().ok_or("the first line has no baseUrl")?;
+    place(world, "baseUrl")
+}
+
+fn place(world: &Value, name: &str) -> Result<Origin, String> {
+    let url = world[name].as_str().ok_or_else(|| format!("the first line has no {name}"))?;
     Ok(Origin::split(url)?.0)
 }
 
@@ -215,7 +288,7 @@ struct Counts {
 async fn round(
     options: &Options,
     origin: &Origin,
-    request: &[u8],
+    requests: &Rc<Vec<Vec<u8>>>,
     probe: Probe,
     clock: Clock,
 ) -> Result<Round, String> {
@@ -223,13 +296,22 @@ async fn round(
     let begin = clock.now() + WARM_UP_NS;
     let end = begin + u64::from(options.duration) * SECOND_NS;
     let mut connections = JoinSet::new();
-    for _ in 0..options.connections {
+    let started = clock.now();
+    for number in 0..options.connections {
         let stream = TcpStream::connect(origin.address).await;
         let stream = stream.map_err(|error| format!("{}: {error}", origin.address))?;
         let _ = stream.set_nodelay(true);
-        let (request, counts) = (request.to_owned(), counts.clone());
+        let counts = counts.clone();
+        let turns = Turns {
+            requests: requests.clone(),
+            turn: number.into(),
+            step: options.connections.into(),
+            schedule: options.rate.map(|rate| (started, SECOND_NS as f64 / f64::from(rate))),
+            end,
+            clock,
+        };
         connections.spawn_local(async move {
-            if call_until(end, begin, stream, &request, &counts, clock).await.is_none() {
+            if call_until((begin, end), stream, turns, &counts, clock).await.is_none() {
                 counts.borrow_mut().failed += 1;
             }
         });
@@ -247,18 +329,48 @@ async fn round(
     Ok(Round { calls_per_second, call, failed: counts.failed, cpu_us_per_call })
 }
 
+/// What one connection asks, and when: every so many of the calls that all connections make together.
+struct Turns {
+    requests: Rc<Vec<Vec<u8>>>,
+    /// The number of its next call.
+    turn: usize,
+    step: usize,
+    /// When call 0 was due, and the nanoseconds between two calls.
+    schedule: Option<(Nanos, f64)>,
+    end: Nanos,
+    clock: Clock,
+}
+
+impl Turns {
+    /// Waits until the next call is due, and gives it with the time from which it counts: that at which it was due, if it
+    /// could not be made then. What the system's timers add does not count.
+    async fn next(&mut self) -> Option<(Nanos, &[u8])> {
+        let turn = self.turn;
+        self.turn += self.step;
+        let mut called = self.clock.now();
+        if let Some((first, apart)) = self.schedule {
+            let due = first + (apart * turn as f64) as Nanos;
+            if due > called {
+                tokio::time::sleep(Duration::from_nanos(due - called)).await;
+                called = self.clock.now();
+            } else {
+                called = due;
+            }
+        }
+        (called < self.end).then(|| (called, &self.requests[turn % self.requests.len()][..]))
+    }
+}
+
 /// `None` when the connection broke. Calls that end after `begin` and before `end` count.
 async fn call_until(
-    end: Nanos,
-    begin: Nanos,
+    (begin, end): (Nanos, Nanos),
     mut stream: TcpStream,
-    request: &[u8],
+    mut turns: Turns,
     counts: &RefCell<Counts>,
     clock: Clock,
 ) -> Option<()> {
     let mut buffer = vec![0; HEAD_BYTES_MAX];
-    let mut called = clock.now();
-    while called < end {
+    while let Some((called, request)) = turns.next().await {
         stream.write_all(request).await.ok()?;
         let mut filled = 0;
         let good = loop {
@@ -278,7 +390,6 @@ async fn call_until(
             counts.times.record(called, answered);
             counts.failed += u64::from(!good);
         }
-        called = answered;
     }
     Some(())
 }

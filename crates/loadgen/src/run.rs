@@ -16,12 +16,13 @@ use crate::crowd::each;
 use crate::http::{Body, Call, Client};
 use crate::plan::{EventKind, SESSIONS_PER_SOURCE, SessionPlan, applications, spread};
 use crate::process::{OpenFiles, cpu_seconds};
-use crate::publish::{Limit, Publishers, Road, Round, streams_per_channel};
+use crate::publish::{Limit, Publishers, Round, streams_per_channel};
 use crate::report::{self, Report, ServerEnd, grouped};
 use crate::server::{Own, Probe, Server};
 use crate::setup::{Population, Progress, populate};
-use crate::shared::Shared;
+use crate::shared::{Entry, Shared};
 use crate::sockets::{Outcome, Sockets};
+use crate::stage::{Stage, Target, strangers};
 use crate::stats::{Times, lock};
 use crate::world::World;
 
@@ -45,23 +46,24 @@ const WORLD_BYTES_MAX: u64 = 1024 * 1024;
 pub(crate) async fn run(cli: &Cli) -> Result<Report, String> {
     let clock = Clock::start();
     check_files("this program", "self", cli.files_needed())?;
-    let (server, line) = match (&cli.spawn, &cli.world) {
-        (Some(program), _) => {
+    let stagedoor = |line: String| Ok::<_, String>(Target::Stagedoor(Rc::new(World::read(&line)?)));
+    let (server, target) = match (&cli.spawn, &cli.world, &cli.peer) {
+        (Some(program), ..) => {
             let own = Own::new(program, cli.database_url.as_deref())?;
             let (spawned, line) = own.start()?;
-            (Server::Own(own, Some(spawned)), line)
+            (Server::Own(own, Some(spawned)), stagedoor(line)?)
         }
-        (None, Some(file)) => (Server::Given(cli.pid), read_world(file)?),
-        (None, None) => return Err("either --world or --spawn is needed".to_owned()),
+        (None, Some(file), _) => (Server::Given(cli.pid), stagedoor(read_world(file)?)?),
+        (None, None, Some(peer)) => (Server::Given(cli.pid), Target::Peer(peer.clone())),
+        (None, None, None) => return Err("--world, --spawn or --peer is needed".to_owned()),
     };
     if let Probe(Some(pid)) = server.probe() {
         check_files("the server", &pid.to_string(), u64::from(cli.sessions) + SERVER_FILES)?;
     }
-    let world = Rc::new(World::read(&line)?);
     let mut run = Run {
         cli,
         clock,
-        world,
+        target,
         server,
         report: Report {
             program: env!("CARGO_BIN_NAME"),
@@ -103,12 +105,14 @@ pub(crate) async fn run(cli: &Cli) -> Result<Report, String> {
 fn settings(cli: &Cli) -> report::Settings {
     report::Settings {
         sessions: cli.sessions,
-        applications: applications(cli.sessions),
+        applications: if cli.peer.is_some() { 0 } else { applications(cli.sessions) },
         channels: cli.channels,
-        subscriptions: cli.subscriptions,
+        subscriptions: cli.subscriptions * cli.channels_each,
         connect_concurrency: cli.connect_concurrency,
         publishers: cli.publishers,
+        batch: cli.batch,
         via: match cli.via {
+            _ if cli.peer.is_some() => "peer",
             Via::Platform => "platform",
             Via::Open => "open",
         },
@@ -168,21 +172,12 @@ fn publishing(shared: Arc<Shared>) -> impl Fn() -> String {
 struct Run<'a> {
     cli: &'a Cli,
     clock: Clock,
-    world: Rc<World>,
+    target: Target,
     server: Server,
     report: Report,
     says: Says,
     /// What is counted, from the end of the set-up on.
     shared: Option<Arc<Shared>>,
-}
-
-/// What the phases after the set-up work with.
-struct Stage {
-    shared: Arc<Shared>,
-    plans: Vec<SessionPlan>,
-    viewer: String,
-    /// `Bearer …`, by application and channel.
-    tokens: Rc<HashMap<(u32, u32), String>>,
 }
 
 /// What stood where when the measured round began.
@@ -198,13 +193,17 @@ impl Run<'_> {
         let stage = self.set_up().await?;
         let shared = stage.shared.clone();
         self.report.memory.before_connecting = self.server.probe().memory();
+        let urls = self.urls(&stage).await;
         let (begun, cpu) = (self.clock.now(), self.server.probe().cpu());
         let concurrency = self.cli.connect_concurrency.into();
-        let sockets = Sockets::open(&shared, &stage.plans, self.cli.threads.into(), concurrency);
+        let plans = stage.plans.iter().copied().zip(urls).collect();
+        let sockets = Sockets::open(&shared, plans, self.cli.threads.into(), concurrency);
         let result = self.with_sockets(&stage, begun, cpu).await;
         let outcome = sockets.close()?;
         self.close_the_books(&shared, result?, outcome);
-        tokio::time::sleep(SETTLE).await;
+        let rest = self.cli.after_closing;
+        self.say(move || format!("all sessions are left: {rest} s of rest"));
+        tokio::time::sleep(Duration::from_secs(rest.into())).await;
         self.report.memory.after_closing = self.server.probe().memory();
         Ok(())
     }
@@ -214,36 +213,76 @@ impl Run<'_> {
     }
 
     async fn set_up(&mut self) -> Result<Stage, String> {
-        let begun = self.clock.now();
         let summary = self.cli.summary();
         let progress = Rc::new(Progress::default());
         let told = progress.clone();
         self.say(move || format!("set-up for {summary}: {} of {} steps", told.done.get(), told.of.get()));
         let plans = spread(self.cli.sessions, self.cli.channels);
         let kinds = &EventKind::ALL[..usize::from(self.cli.subscriptions)];
-        let wanted = (self.cli.channels, !kinds.is_empty());
-        let Population { applications, mut channels, viewer, tokens } =
-            populate(&self.world, self.clock, &plans, wanted, progress).await?;
-        self.report.setup = Some(report::Setup {
-            seconds: seconds(self.clock.now() - begun),
-            applications: applications.len(),
-            channels: channels.len(),
-            tokens: tokens.len(),
-        });
-        if let Some(line) = self.server.restart(self.clock)? {
-            self.world = Rc::new(World::read(&line)?);
-            tokio::time::sleep(SETTLE).await;
-            self.report.memory.start = None;
-        }
+        let channels_each = u32::from(self.cli.channels_each);
+        let (population, entry) = match &self.target {
+            Target::Peer(_) => (strangers(self.cli.channels), Entry::Joins),
+            Target::Stagedoor(world) => {
+                let each = if kinds.is_empty() { 0 } else { channels_each };
+                let population = self.populate(&world.clone(), &plans, each, progress).await?;
+                (population, Entry::Subscribes { kinds, channels_each })
+            }
+        };
+        let Population { applications, mut channels, viewer, tokens } = population;
         // Sessions that subscribe to nothing still have the number of a channel.
         channels.resize_with(self.cli.channels as usize, String::new);
         let streams = streams_per_channel(self.cli.publishers.into(), channels.len());
         let sources = self.cli.sessions.div_ceil(SESSIONS_PER_SOURCE);
-        let place = (self.clock, self.world.base.clone());
-        let shared = Arc::new(Shared::new(place, applications, channels, streams, kinds, sources));
+        let place = (self.clock, self.target.base().clone());
+        let shared = Arc::new(Shared::new(place, applications, channels, streams, entry, sources));
         self.shared = Some(shared.clone());
         let tokens = tokens.into_iter().map(|(pair, token)| (pair, format!("Bearer {token}"))).collect();
         Ok(Stage { shared, plans, viewer, tokens: Rc::new(tokens) })
+    }
+
+    async fn populate(
+        &mut self,
+        world: &Rc<World>,
+        plans: &[SessionPlan],
+        each: u32,
+        progress: Rc<Progress>,
+    ) -> Result<Population, String> {
+        let begun = self.clock.now();
+        let wanted = (self.cli.channels, each);
+        let population = populate(world, self.clock, plans, wanted, progress).await?;
+        self.report.setup = Some(report::Setup {
+            seconds: seconds(self.clock.now() - begun),
+            applications: population.applications.len(),
+            channels: population.channels.len(),
+            tokens: population.tokens.len(),
+        });
+        if let Some(line) = self.server.restart(self.clock)? {
+            self.target = Target::Stagedoor(Rc::new(World::read(&line)?));
+            tokio::time::sleep(SETTLE).await;
+            self.report.memory.start = None;
+        }
+        Ok(population)
+    }
+
+    /// The sessions' URLs, as far as they are to be known before the first session is opened.
+    async fn urls(&mut self, stage: &Stage) -> Vec<Option<String>> {
+        match &self.target {
+            Target::Peer(peer) => stage.peer_urls(peer),
+            Target::Stagedoor(_) if !self.cli.urls_first => vec![None; stage.plans.len()],
+            Target::Stagedoor(_) => {
+                self.say(|| "fetching session URLs".to_owned());
+                let (begun, cpu) = (self.clock.now(), self.server.probe().cpu());
+                let (urls, times) = stage.fetch_urls(self.cli.connect_concurrency.into()).await;
+                let (took, call) = (seconds(self.clock.now() - begun), times.summary());
+                self.report.session_urls = Some(report::SessionUrls {
+                    seconds: took,
+                    calls_per_second: call.count as f64 / took.max(f64::MIN_POSITIVE),
+                    server_cpu_us_per_call: self.cpu_us_since(cpu, call.count),
+                    call,
+                });
+                urls
+            }
+        }
     }
 
     /// Everything that happens while the sockets are open; gives the publishers' counts.
@@ -300,11 +339,7 @@ impl Run<'_> {
 
     async fn subscribe(&mut self, stage: &Stage) {
         let shared = &stage.shared;
-        let opened = std::mem::take(&mut *lock(&shared.opened));
-        let jobs: Vec<_> = opened
-            .iter()
-            .flat_map(|opened| shared.kinds.iter().map(|kind| (opened.session, opened.key.clone(), *kind)))
-            .collect();
+        let jobs = subscriptions(stage);
         let calls = jobs.len() as u64;
         if calls == 0 {
             return;
@@ -317,9 +352,9 @@ impl Run<'_> {
         let work = {
             let (shared, times, failed) = (shared.clone(), times.clone(), failed.clone());
             let (tokens, plans) = (stage.tokens.clone(), stage.plans.clone());
-            async move |client: &mut Client, (session, key, kind): (u32, String, EventKind)| {
-                let plan = plans[session as usize];
-                let token = tokens.get(&(plan.application, plan.channel)).map_or("", String::as_str);
+            async move |client: &mut Client, (session, key, kind, channel): (u32, Rc<str>, EventKind, u32)| {
+                let application = plans[session as usize].application;
+                let token = tokens.get(&(application, channel)).map_or("", String::as_str);
                 let begun = shared.clock.now();
                 match subscribe_one(client, &key, kind, token).await {
                     Ok(()) => times.borrow_mut().record(begun, shared.clock.now()),
@@ -381,37 +416,13 @@ impl Run<'_> {
         });
     }
 
-    fn roads(&self, stage: &Stage) -> Vec<Road> {
-        let Stage { shared, viewer, tokens, .. } = stage;
-        let mut by_channel = HashMap::new();
-        for ((_, channel), token) in tokens.iter() {
-            by_channel.entry(*channel).or_insert(token);
-        }
-        let road = |(channel, id): (u32, &String)| match self.cli.via {
-            Via::Platform => Road {
-                path: format!("/platform/v1/channels/{id}/chats"),
-                authorization: format!("Bearer {}", self.world.operator_key),
-                sender: Some(viewer.clone()),
-            },
-            Via::Open => Road {
-                path: "/open/v1/chats/send".to_owned(),
-                authorization: by_channel.get(&channel).map(|token| (*token).clone()).unwrap_or_default(),
-                sender: None,
-            },
-        };
-        (0..).zip(&shared.channels).map(road).collect()
-    }
-
     async fn publish(&mut self, stage: &Stage) -> Result<Vec<Vec<u32>>, String> {
         let Some(pace) = self.cli.pace() else { return Ok(Vec::new()) };
         let shared = &stage.shared;
-        let origin = match self.cli.via {
-            Via::Platform => &self.world.platform,
-            Via::Open => &self.world.base,
-        };
+        let (origin, roads) = stage.roads(&self.target, self.cli);
         self.say(publishing(shared.clone()));
-        let count = self.cli.publishers.into();
-        let mut publishers = Publishers::new(shared.clone(), origin, self.roads(stage), count);
+        let count = (self.cli.publishers.into(), self.cli.batch);
+        let mut publishers = Publishers::new(shared.clone(), &origin, roads, count);
         if self.cli.warm_up > 0 {
             let within = u64::from(self.cli.warm_up) * SECOND_NS;
             publishers.round(pace, Limit { within, messages: None }).await;
@@ -451,6 +462,7 @@ impl Run<'_> {
             seconds: round.seconds,
             drain_seconds,
             calls: round.calls,
+            messages: round.messages,
             failed: round.failed,
             calls_per_second: round.calls as f64 / took,
             call: round.latency.summary(),
@@ -463,6 +475,9 @@ impl Run<'_> {
             server_cpu_seconds_per_million_deliveries: cpu
                 .filter(|_| deliveries > 0)
                 .map(|cpu| cpu * 1e6 / deliveries as f64),
+            server_cpu_us_per_message: cpu
+                .filter(|_| round.messages > 0)
+                .map(|cpu| cpu * 1e6 / round.messages as f64),
             client_cpu_seconds: before
                 .client_cpu
                 .zip(cpu_seconds(std::process::id()))
@@ -481,6 +496,10 @@ impl Run<'_> {
             }
             orders.entry(channel).or_default().push(ledger.order());
         }
+        // A peer makes no promise about what several publishers send to one channel at the same time.
+        if shared.entry == Entry::Joins {
+            orders.clear();
+        }
         let disagree = |orders: &Vec<(u64, u64)>| orders.iter().any(|order| *order != orders[0]);
         let disagreeing = orders.values().filter(|orders| disagree(orders)).count();
         shared.violations.add("channels whose sessions saw different orders", disagreeing as u64);
@@ -495,6 +514,20 @@ impl Run<'_> {
             publish.latency = outcome.latency.summary();
         }
     }
+}
+
+/// The subscribe calls of all sessions that connected: session, key, kind and channel.
+fn subscriptions(stage: &Stage) -> Vec<(u32, Rc<str>, EventKind, u32)> {
+    let Entry::Subscribes { kinds, channels_each } = stage.shared.entry else { return Vec::new() };
+    let channels = stage.shared.channels.len() as u32;
+    let mut jobs = Vec::new();
+    for opened in lock(&stage.shared.opened).drain(..) {
+        let key: Rc<str> = opened.key.into();
+        for channel in stage.plans[opened.session as usize].subscribes_to(channels_each, channels) {
+            jobs.extend(kinds.iter().map(|kind| (opened.session, key.clone(), *kind, channel)));
+        }
+    }
+    jobs
 }
 
 async fn subscribe_one(client: &mut Client, key: &str, kind: EventKind, token: &str) -> Result<(), String> {

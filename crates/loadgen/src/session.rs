@@ -17,7 +17,7 @@ use crate::clock::Nanos;
 use crate::ledger::{Ledger, Mark, Verdict};
 use crate::packet::{self, Packet, Timing};
 use crate::plan::{EventKind, SessionPlan};
-use crate::shared::{Opened, Shared};
+use crate::shared::{Entry, Opened, Shared};
 use crate::stats::{Times, lock};
 use crate::websocket::{BadFrame, Frame, Frames, client_frame, opcode};
 
@@ -106,8 +106,8 @@ pub(crate) struct Peer {
     pub(crate) timing: Cell<Timing>,
     /// When the ping that waits for its pong was sent.
     pub(crate) pinged: Cell<Option<Nanos>>,
-    /// The kinds that SYSTEM `subscribed` came for, as bits.
-    subscribed: Cell<u8>,
+    /// What SYSTEM `subscribed` came for, as bits.
+    subscribed: Cell<u32>,
     pub(crate) ledger: RefCell<Ledger>,
     over: Cell<bool>,
 }
@@ -123,12 +123,17 @@ impl Peer {
         if self.over.replace(true) {
             return;
         }
-        if self.subscribed.get() & EventKind::Chat.bit() != 0 {
+        if self.hears_chat() {
             shared.chat_ends(self.ledger.borrow().channel());
         }
         if let Some(reason) = reason {
             shared.lost.count(&reason.kind());
         }
+    }
+
+    /// Whether the chat of its own channel is delivered to it.
+    fn hears_chat(&self) -> bool {
+        self.subscribed.get() & EventKind::Chat.bit(0) != 0
     }
 
     /// Sends a small frame at once; the kernel's buffer always has room for one, unless the server reads nothing.
@@ -272,7 +277,7 @@ impl Inner {
                 self.peer.timing.set(timing);
                 self.go(Stage::New, Stage::Open, "a second open packet");
             }
-            Packet::Joined => self.go(Stage::Open, Stage::Joined, "a connect packet out of place"),
+            Packet::Joined => self.on_joined(now),
             Packet::Left | Packet::Closed => return Err(End::Goodbye),
         }
         Ok(())
@@ -283,6 +288,27 @@ impl Inner {
             self.stage = to;
         } else {
             self.violated(otherwise);
+        }
+    }
+
+    fn on_joined(&mut self, now: Nanos) {
+        self.go(Stage::Open, Stage::Joined, "a connect packet out of place");
+        if self.stage == Stage::Joined && self.shared().entry == Entry::Joins {
+            self.hears(EventKind::Chat.bit(0));
+            self.connected(now);
+        }
+    }
+
+    fn connected(&mut self, now: Nanos) {
+        self.stage = Stage::Connected;
+        self.shared().last_connected.raise_to(now);
+        self.shared().connected.add(1);
+    }
+
+    fn hears(&self, bit: u32) {
+        self.peer.subscribed.update(|bits| bits | bit);
+        if bit == EventKind::Chat.bit(0) {
+            self.shared().chat_begins(self.peer.ledger.borrow().channel());
         }
     }
 
@@ -311,24 +337,16 @@ impl Inner {
                 if self.stage != Stage::Joined {
                     return None;
                 }
-                self.stage = Stage::Connected;
-                let shared = self.shared();
-                lock(&shared.opened).push(Opened { session: self.peer.number, key });
-                shared.last_connected.raise_to(now);
-                shared.connected.add(1);
+                lock(&self.shared().opened).push(Opened { session: self.peer.number, key });
+                self.connected(now);
             }
             "subscribed" => {
                 let kind = EventKind::from_name(data.get("eventType")?.as_str()?)?;
-                let channel = self.peer.ledger.borrow().channel();
-                let expected = self.shared().channels[channel as usize].as_str();
-                let before = self.peer.subscribed.get();
-                if data.get("channelId")?.as_str()? != expected || before & kind.bit() != 0 {
+                let bit = kind.bit(self.nth_channel(data.get("channelId")?.as_str()?)?);
+                if self.peer.subscribed.get() & bit != 0 {
                     return None;
                 }
-                self.peer.subscribed.set(before | kind.bit());
-                if kind == EventKind::Chat {
-                    self.shared().chat_begins(channel);
-                }
+                self.hears(bit);
                 self.shared().subscribed.add(1);
             }
             _ => return None,
@@ -336,9 +354,16 @@ impl Inner {
         Some(())
     }
 
+    /// Which of the session's channels has that id.
+    fn nth_channel(&self, id: &str) -> Option<u32> {
+        let Entry::Subscribes { channels_each, .. } = self.shared().entry else { return None };
+        let (channels, own) = (&self.shared().channels, self.peer.ledger.borrow().channel() as usize);
+        (0..channels_each).find(|nth| channels[(own + *nth as usize) % channels.len()] == id)
+    }
+
     fn on_chat(&mut self, escaped: &str, now: Nanos) {
         let shared = self.shared();
-        if self.peer.subscribed.get() & EventKind::Chat.bit() == 0 {
+        if !self.peer.hears_chat() {
             self.violated("CHAT before its SYSTEM subscribed");
         }
         let Some(mark) = Mark::find(escaped) else {
@@ -367,7 +392,7 @@ impl Inner {
 }
 
 /// Whether the payload is a CHAT of spec section 2, on that channel and with that text.
-fn is_chat(payload: &Value, channel_id: &str, text: &str) -> bool {
+pub(crate) fn is_chat(payload: &Value, channel_id: &str, text: &str) -> bool {
     let roles = ["streamer", "common_user", "streaming_channel_manager", "streaming_chat_manager"];
     let field = |name| payload.get(name).unwrap_or(&Value::Null);
     let profile = |name| field("profile").get(name).unwrap_or(&Value::Null);

@@ -52,17 +52,14 @@ pub(crate) async fn populate(
     world: &Rc<World>,
     clock: Clock,
     plans: &[SessionPlan],
-    (channels, with_tokens): (u32, bool),
+    (channels, each_to): (u32, u32),
     progress: Rc<Progress>,
 ) -> Result<Population, String> {
     let run = format!("load-{:x}", Clock::unix_millis());
     let setup = Rc::new(Setup { world: world.clone(), clock, run, progress });
     let count = applications(u32::try_from(plans.len()).unwrap_or(u32::MAX));
-    let mut pairs = pairs(plans);
-    if !with_tokens {
-        pairs.clear();
-    }
-    let channels = if with_tokens { channels } else { 0 };
+    let pairs = pairs(plans, each_to, channels);
+    let channels = if each_to > 0 { channels } else { 0 };
     setup.progress.of.set(1 + 2 * channels as usize + count as usize + pairs.len());
 
     let viewer = format!("{}-viewer", setup.run);

@@ -23,6 +23,15 @@ pub(crate) struct Opened {
     pub(crate) key: String,
 }
 
+/// How sessions come to receive events.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Entry {
+    /// SYSTEM `connected` tells each its key, with which it is subscribed to so many channels by calls.
+    Subscribes { kinds: &'static [EventKind], channels_each: u32 },
+    /// Each is in the room of its channel from the start, as peers do it.
+    Joins,
+}
+
 /// One run.
 pub(crate) struct Shared {
     pub(crate) clock: Clock,
@@ -33,8 +42,7 @@ pub(crate) struct Shared {
     pub(crate) channels: Vec<String>,
     /// Publishers that send to one channel.
     pub(crate) streams: usize,
-    /// Kinds of events that each session subscribes to.
-    pub(crate) kinds: &'static [EventKind],
+    pub(crate) entry: Entry,
     /// Source addresses that sessions take turns in.
     pub(crate) sources: u32,
 
@@ -75,7 +83,7 @@ impl Shared {
         applications: Vec<Application>,
         channels: Vec<String>,
         streams: usize,
-        kinds: &'static [EventKind],
+        entry: Entry,
         sources: u32,
     ) -> Self {
         Self {
@@ -85,7 +93,7 @@ impl Shared {
             live: channels.iter().map(|_| AtomicU64::new(0)).collect(),
             channels,
             streams,
-            kinds,
+            entry,
             sources,
             connected: Counter::default(),
             failed: Counter::default(),

@@ -53,21 +53,24 @@ pub(crate) struct Sockets {
 }
 
 impl Sockets {
-    /// Begins to open the sessions, `concurrency` at once.
+    /// Begins to open the sessions, `concurrency` at once. Those without a URL fetch one first.
     pub(crate) fn open(
         shared: &Arc<Shared>,
-        plans: &[SessionPlan],
+        plans: Vec<(SessionPlan, Option<String>)>,
         threads: usize,
         concurrency: usize,
     ) -> Self {
         let (stop, stopped) = watch::channel(false);
-        let start = |thread: usize| {
-            let plans: Vec<_> = plans.iter().skip(thread).step_by(threads).copied().collect();
+        let mut shares: Vec<Vec<_>> = (0..threads).map(|_| Vec::new()).collect();
+        for (index, plan) in plans.into_iter().enumerate() {
+            shares[index % threads].push(plan);
+        }
+        let start = |share| {
             let (shared, stopped) = (shared.clone(), stopped.clone());
             let openers = concurrency.div_ceil(threads);
-            std::thread::spawn(move || hold(shared, plans, openers, stopped))
+            std::thread::spawn(move || hold(shared, share, openers, stopped))
         };
-        Self { threads: (0..threads).map(start).collect(), stop }
+        Self { threads: shares.into_iter().map(start).collect(), stop }
     }
 
     /// Leaves all sessions and ends the threads.
@@ -92,7 +95,7 @@ impl Sockets {
 /// One thread's sessions.
 struct Holder {
     thread: Rc<Thread>,
-    waiting: RefCell<std::vec::IntoIter<SessionPlan>>,
+    waiting: RefCell<std::vec::IntoIter<(SessionPlan, Option<String>)>>,
     peers: RefCell<Vec<Rc<Peer>>>,
     /// When to look at which peer.
     due: RefCell<BinaryHeap<Reverse<(Nanos, usize)>>>,
@@ -102,7 +105,7 @@ struct Holder {
 
 fn hold(
     shared: Arc<Shared>,
-    plans: Vec<SessionPlan>,
+    plans: Vec<(SessionPlan, Option<String>)>,
     openers: usize,
     mut stopped: watch::Receiver<bool>,
 ) -> Result<Outcome, String> {
@@ -137,8 +140,8 @@ impl Holder {
         let mut client = Client::new(self.shared().base.clone(), self.shared().clock);
         loop {
             let next = self.waiting.borrow_mut().next();
-            let Some(plan) = next else { return };
-            match self.open(plan, &mut client).await {
+            let Some((plan, url)) = next else { return };
+            match self.open(plan, url, &mut client).await {
                 Ok(session) => self.take(session),
                 Err(kind) => {
                     self.shared().errors.count(&kind);
@@ -148,28 +151,29 @@ impl Holder {
         }
     }
 
-    async fn open(&self, plan: SessionPlan, client: &mut Client) -> Result<Session, String> {
+    async fn open(
+        &self,
+        plan: SessionPlan,
+        url: Option<String>,
+        client: &mut Client,
+    ) -> Result<Session, String> {
         let clock = self.shared().clock;
-        let begun = clock.now();
-        let url = self.session_url(plan, client).await.map_err(|kind| format!("session URL: {kind}"))?;
+        let url = match url {
+            Some(url) => url,
+            None => {
+                let begun = clock.now();
+                let url = session_url(self.shared(), plan, client).await?;
+                self.url.borrow_mut().record(begun, clock.now());
+                url
+            }
+        };
         let called = clock.now();
-        self.url.borrow_mut().record(begun, called);
         let session = match tokio::time::timeout(CONNECT_DEADLINE, self.connect(plan, &url)).await {
             Ok(session) => session.map_err(|kind| format!("connect: {kind}"))?,
             Err(_) => return Err("connect: timed out".to_owned()),
         };
         self.connect.borrow_mut().record(called, clock.now());
         Ok(session)
-    }
-
-    async fn session_url(&self, plan: SessionPlan, client: &mut Client) -> Result<String, String> {
-        let application = &self.shared().applications[plan.application as usize];
-        let headers =
-            [("Client-Id", application.client_id.as_str()), ("Client-Secret", &application.client_secret)];
-        let path = "/open/v1/sessions/auth/client";
-        let call = Call { method: "GET", path, headers: &headers, body: Body::Nothing };
-        let content = client.call(&call).await.map_err(|broken| broken.kind().to_owned())?.content()?;
-        content.get("url").and_then(|url| url.as_str()).map(str::to_owned).ok_or_else(|| "no url".to_owned())
     }
 
     async fn connect(&self, plan: SessionPlan, url: &str) -> Result<Session, String> {
@@ -288,6 +292,28 @@ impl Holder {
             ledgers,
         }
     }
+}
+
+/// Fetches the URL of one session.
+///
+/// # Errors
+/// The kind of error.
+pub(crate) async fn session_url(
+    shared: &Shared,
+    plan: SessionPlan,
+    client: &mut Client,
+) -> Result<String, String> {
+    let application = &shared.applications[plan.application as usize];
+    let headers =
+        [("Client-Id", application.client_id.as_str()), ("Client-Secret", &application.client_secret)];
+    let path = "/open/v1/sessions/auth/client";
+    let call = Call { method: "GET", path, headers: &headers, body: Body::Nothing };
+    let answer = client.call(&call).await.map_err(|broken| broken.kind().to_owned());
+    let content = answer.and_then(|answer| answer.content());
+    let url = |content: serde_json::Value| content.get("url").and_then(|url| url.as_str()).map(str::to_owned);
+    content
+        .and_then(|content| url(content).ok_or_else(|| "no url".to_owned()))
+        .map_err(|kind| format!("session URL: {kind}"))
 }
 
 /// Server and path of a session URL, completed as the client library does.

@@ -3,15 +3,17 @@
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use domain::seal::ServiceKey;
 use domain::secret::OperatorKey;
 use domain::{Language, Profile};
 use service::Entropy;
+use service::nodes::Roles;
 use store::DatabaseUrl;
 
-use crate::config::{Settings, StoreSettings};
+use crate::config::{BusSettings, Settings, StoreSettings};
 
 const ABOUT: &str = "The open API service of a live-streaming platform: REST, sign-in, realtime sessions.
 
@@ -37,8 +39,8 @@ pub enum Command {
     Dev(DevOptions),
     /// Runs the service for real: no seed, no sign-in without a password.
     ///
-    /// SIGTERM and SIGINT stop it: no new work is taken, what runs is finished, and it ends with status 0 within 10
-    /// seconds.
+    /// SIGTERM and SIGINT stop it: it says so at /health/ready, goes on for the time of --drain-delay, then takes no new
+    /// work, finishes what runs, and ends with status 0. By default that takes less than 10 seconds.
     Serve(ServeOptions),
     /// Checks the configuration that `serve` would run with, shows it without its secrets, and ends.
     CheckConfig(ServeOptions),
@@ -106,13 +108,41 @@ pub struct ServeOptions {
     #[arg(long, value_name = "DIR", env = "STAGEDOOR_DATA", default_value = "stagedoor-data")]
     data: PathBuf,
 
+    /// Joins other nodes on the same PostgreSQL database over NATS: nats://user:password@host:port, with further servers
+    /// behind commas. Also STAGEDOOR_BUS_URL or STAGEDOOR_BUS_URL_FILE. Without it this is the only node.
+    #[arg(long, value_name = "URL", env = "STAGEDOOR_BUS_URL", hide_env_values = true)]
+    bus_url: Option<String>,
+
+    /// What the subjects on NATS begin with, the same on every node, so that several services can share one NATS.
+    #[arg(long, value_name = "WORDS", env = "STAGEDOOR_BUS_PREFIX", default_value = "stagedoor")]
+    bus_prefix: String,
+
     /// Where clients reach the service, as in `https://api.example.com`. Default: the address it listens on.
     #[arg(long, value_name = "URL", env = "STAGEDOOR_BASE_URL")]
     base_url: Option<String>,
 
-    /// Where clients reach the sockets of this very node, as in `https://node1.api.example.com`. Default: the base URL.
+    /// Where clients reach the sockets of this very node, as in `https://node1.api.example.com`. Default: the base URL,
+    /// or the address that it listens on where it has the role gateway without web.
     #[arg(long, value_name = "URL", env = "STAGEDOOR_SESSION_BASE")]
     session_base: Option<String>,
+
+    /// What this node does, so that several can share the work: web (REST, sign-in, platform API), gateway (sockets), jobs
+    /// (clearing up). Needs PostgreSQL, unless it is all of them.
+    #[arg(
+        long,
+        value_name = "ROLES",
+        env = "STAGEDOOR_ROLES",
+        value_enum,
+        value_delimiter = ',',
+        default_value = "web,gateway,jobs"
+    )]
+    roles: Vec<RoleOption>,
+
+    /// How long to go on serving after a signal to stop, while /health/ready answers 503, in seconds: give the load
+    /// balancer time to notice. Everything else takes 8 seconds at the most.
+    #[arg(long, value_name = "SECONDS", env = "STAGEDOOR_DRAIN_DELAY", default_value = "2",
+        value_parser = clap::value_parser!(u64).range(..=DRAIN_DELAY_MAX_S))]
+    drain_delay: u64,
 
     /// The key of the platform API, at least 32 characters; without it that API is off. Better given as
     /// STAGEDOOR_OPERATOR_KEY or STAGEDOOR_OPERATOR_KEY_FILE.
@@ -124,6 +154,17 @@ pub struct ServeOptions {
     /// Better given as STAGEDOOR_SERVICE_KEY or STAGEDOOR_SERVICE_KEY_FILE.
     #[arg(long, value_name = "KEY", env = "STAGEDOOR_SERVICE_KEY", hide_env_values = true)]
     service_key: Option<String>,
+}
+
+/// One of `--roles`
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum RoleOption {
+    /// REST, the sign-in, the platform API.
+    Web,
+    /// The sockets.
+    Gateway,
+    /// Work that nobody waits for.
+    Jobs,
 }
 
 /// `--profile`
@@ -144,6 +185,8 @@ pub enum LanguageOption {
     En,
 }
 
+/// The longest `--drain-delay`, in seconds.
+const DRAIN_DELAY_MAX_S: u64 = 600;
 /// Characters of an operator key.
 const OPERATOR_KEY_CHARS_MIN: usize = 32;
 /// The service key of every sandbox, so that a database that outlives its sandbox opens in the next one. A sandbox has
@@ -201,7 +244,10 @@ impl ServeOptions {
         let store = self.common.store(&self.data)?;
         let operator_key = secret("STAGEDOOR_OPERATOR_KEY", self.operator_key.as_deref())?;
         let service_key = secret("STAGEDOOR_SERVICE_KEY", self.service_key.as_deref())?;
+        let roles = self.roles(&store)?;
         Ok(Settings {
+            roles,
+            drain_delay: Duration::from_secs(self.drain_delay),
             base_url: self.base_url.as_deref().map(|url| check_base("--base-url", url)).transpose()?,
             session_base: self
                 .session_base
@@ -215,8 +261,51 @@ impl ServeOptions {
                 (None, None) => ServiceKey::new(Entropy::system().bytes()),
             },
             operator_key: operator_key.map(|key| check_operator_key(&key)).transpose()?,
+            bus: self.bus(&store)?,
             ..self.common.settings(store)
         })
+    }
+}
+
+impl ServeOptions {
+    fn bus(&self, store: &StoreSettings) -> Result<BusSettings, String> {
+        let Some(url) = secret("STAGEDOOR_BUS_URL", self.bus_url.as_deref())? else {
+            return Ok(BusSettings::Local);
+        };
+        if let StoreSettings::Sqlite { .. } = store {
+            return Err(
+                "--bus-url needs --database-url: SQLite belongs to one node, which needs no bus".to_owned()
+            );
+        }
+        let address = bus::Address::parse(&url).map_err(|error| format!("--bus-url {error}"))?;
+        let prefix = bus::Prefix::parse(&self.bus_prefix).map_err(|error| format!("--bus-prefix {error}"))?;
+        Ok(BusSettings::Nats { address, prefix })
+    }
+
+    fn roles(&self, store: &StoreSettings) -> Result<Roles, String> {
+        let has = |role| self.roles.contains(&role);
+        let roles = Roles {
+            web: has(RoleOption::Web),
+            gateway: has(RoleOption::Gateway),
+            jobs: has(RoleOption::Jobs),
+        };
+        let names = roles.names().replace(' ', ",");
+        if roles != Roles::ALL && matches!(store, StoreSettings::Sqlite { .. }) {
+            return Err(format!(
+                "--roles {names} needs --database-url: a SQLite store belongs to one process, which has to do everything"
+            ));
+        }
+        if !roles.web && self.common.platform_listen.is_some() {
+            return Err(format!("--platform-listen needs the role web, and --roles is {names}"));
+        }
+        let hidden = self.common.listen.ip().is_unspecified() && self.session_base.is_none();
+        if roles.gateway && !roles.web && hidden {
+            return Err(format!(
+                "--roles {names} needs --session-base: clients cannot connect to {}",
+                self.common.listen
+            ));
+        }
+        Ok(roles)
     }
 }
 
@@ -226,8 +315,12 @@ impl CommonOptions {
             listen: self.listen,
             platform_listen: self.platform_listen,
             store,
+            bus: BusSettings::Local,
             base_url: None,
             session_base: None,
+            roles: Roles::ALL,
+            // Whoever stops a sandbox waits for it.
+            drain_delay: Duration::ZERO,
             operator_key: None,
             service_key: ServiceKey::of_text(SANDBOX_SERVICE_KEY),
             sandbox: false,

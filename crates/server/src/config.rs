@@ -2,10 +2,12 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use domain::seal::ServiceKey;
 use domain::secret::OperatorKey;
 use domain::{Language, Profile};
+use service::nodes::Roles;
 use store::DatabaseUrl;
 
 /// Where everything is kept.
@@ -23,6 +25,30 @@ pub enum StoreSettings {
     },
 }
 
+impl StoreSettings {
+    /// The name of the kind of store.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Sqlite { .. } => "sqlite",
+            Self::Postgres { .. } => "postgres",
+        }
+    }
+}
+
+/// What nodes tell each other over.
+#[derive(Clone, Debug)]
+pub enum BusSettings {
+    /// There is one node, which tells itself.
+    Local,
+    /// Over NATS.
+    Nats {
+        /// Where it is. Its `Debug` hides who signs in.
+        address: bus::Address,
+        /// What its subjects begin with.
+        prefix: bus::Prefix,
+    },
+}
+
 /// The settings of one node. `Debug` shows no secret.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -32,10 +58,17 @@ pub struct Settings {
     pub platform_listen: Option<SocketAddr>,
     /// Where everything is kept.
     pub store: StoreSettings,
+    /// What nodes tell each other over.
+    pub bus: BusSettings,
     /// Where clients reach the service; the address that it listens on, if not given.
     pub base_url: Option<String>,
-    /// Where clients reach this node's sockets; the base URL, if not given.
+    /// Where clients reach this node's sockets; if not given, the base URL where it serves that too, else the address that
+    /// it listens on.
     pub session_base: Option<String>,
+    /// What this node does.
+    pub roles: Roles,
+    /// How long it goes on serving after it has said that it is about to stop.
+    pub drain_delay: Duration,
     /// The key of the platform API; without it that API is off.
     pub operator_key: Option<OperatorKey>,
     /// What cursors are proved and stream keys and webhook secrets sealed with; the same on every node.

@@ -3,11 +3,14 @@
 
 pub mod cli;
 pub mod config;
+mod connections;
+mod descriptors;
 pub mod dev;
 mod listener;
+pub mod metrics;
 pub mod node;
 mod telemetry;
 
-pub use config::{Settings, StoreSettings};
+pub use config::{BusSettings, Settings, StoreSettings};
 pub use node::{Node, Surroundings};
 pub use telemetry::init as init_telemetry;

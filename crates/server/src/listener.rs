@@ -3,35 +3,50 @@
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use gateway::Gateway;
-use http::{HeaderName, Request, Response};
+use http::header::CONNECTION;
+use http::{HeaderName, HeaderValue, Request, Response, StatusCode};
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use service::Entropy;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::sync::watch;
 use tower::ServiceExt;
 use tracing::Instrument;
 use web::{Body, Peer, RequestId};
 
-/// HTTP connections at once. Sockets that were upgraded count no more: the gateway holds them, under its own limits.
-const CONNECTIONS_MAX: usize = 16_384;
+use crate::connections::{Connection, Connections, Place, Running};
+
 /// How long a peer may take to send the headers of a request, which is also how long an idle connection is kept.
 const HEADERS_DEADLINE: Duration = Duration::from_secs(30);
 /// Bytes of a request's headers.
 const HEADERS_BYTES_MAX: usize = 64 * 1024;
-/// How long a connection without a running request is kept once the node stops: hyper takes one that was opened ahead of
-/// its first request, as browsers do, for a busy one.
+/// How long a connection without a running request is kept once the listener is closed: for a request that is on its way.
 const SILENCE_GRACE: Duration = Duration::from_secs(1);
+/// How long a peer may leave what was sent to it untaken. The system then ends the connection, however politely the peer
+/// acknowledges that it has no room.
+const UNTAKEN_DEADLINE: Duration = Duration::from_secs(30);
 /// The pause after the system refused a connection, as when descriptors are used up.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// Where a listener is on the way to its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Phase {
+    /// At the beginning of it.
+    Serving,
+    /// Everything is still served, but every connection ends with its next answer, so that none is left in a proxy's pool
+    /// when the listener closes.
+    Draining,
+    /// No new connection is taken.
+    Closing,
+}
 
 /// What answers requests.
 #[derive(Clone)]
@@ -44,62 +59,93 @@ pub struct Edges {
     pub entropy: Entropy,
 }
 
-/// Accepts connections until `stop` turns true, then lets those that are busy finish, for up to `grace`.
-pub async fn serve(listener: TcpListener, edges: Edges, mut stop: watch::Receiver<bool>, grace: Duration) {
-    let connections = Arc::new(Semaphore::new(CONNECTIONS_MAX));
-    let stopping = stop.clone();
+/// Accepts connections until the phase is [`Phase::Closing`], then lets those that are busy finish, for up to `grace`.
+pub async fn serve(
+    listener: TcpListener,
+    connections: Arc<Connections>,
+    edges: Edges,
+    mut phase: watch::Receiver<Phase>,
+    grace: Duration,
+) {
+    let mut refused_before = false;
+    let phases = phase.clone();
     loop {
         let accepted = tokio::select! {
             accepted = accept(&listener, &connections) => accepted,
-            () = told(&mut stop) => break,
+            () = closing(&mut phase) => break,
         };
         match accepted {
-            Ok((stream, peer, permit)) => {
-                tokio::spawn(connection(stream, peer, permit, edges.clone(), stopping.clone()));
+            Ok((stream, peer, place)) => {
+                refused_before = false;
+                tokio::spawn(connection(stream, peer, place, edges.clone(), phases.clone()));
             }
             Err(error) => {
-                tracing::warn!(%error, "a connection was not accepted");
+                if !std::mem::replace(&mut refused_before, true) {
+                    tracing::warn!(%error, "connections are not accepted for the time being");
+                }
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }
         }
     }
-    drop(listener);
-    // Every place is free again once the last connection has ended.
-    let all = connections.acquire_many(u32::try_from(CONNECTIONS_MAX).unwrap_or(u32::MAX));
-    if tokio::time::timeout(grace, all).await.is_err() {
+    for (stream, peer, place) in last_ones(listener, &connections) {
+        tokio::spawn(connection(stream, peer, place, edges.clone(), phases.clone()));
+    }
+    if tokio::time::timeout(grace, connections.all_ended()).await.is_err() {
         tracing::warn!("some requests were still running when the time to finish was over");
     }
 }
 
-/// Waits for a place before it accepts, so that a peer beyond the limit waits in the system's queue.
+/// Waits for room before it accepts, so that a peer beyond the limit waits in the system's queue.
 async fn accept(
     listener: &TcpListener,
-    connections: &Arc<Semaphore>,
-) -> std::io::Result<(TcpStream, SocketAddr, OwnedSemaphorePermit)> {
-    let permit = connections.clone().acquire_owned().await.map_err(std::io::Error::other)?;
+    connections: &Arc<Connections>,
+) -> std::io::Result<(TcpStream, SocketAddr, Place)> {
+    connections.room().await;
     let (stream, peer) = listener.accept().await?;
-    Ok((stream, peer, permit))
+    Ok((stream, peer, connections.enter()))
+}
+
+/// Closes a listener, and gives the connections that the system has made for it already: to their peers they are open, and
+/// would be reset.
+fn last_ones(listener: TcpListener, connections: &Arc<Connections>) -> Vec<(TcpStream, SocketAddr, Place)> {
+    let mut last = Vec::new();
+    let Ok(listener) = listener.into_std() else { return last };
+    while connections.has_room() {
+        // The listener does not block: it fails when nobody waits any more.
+        let Ok((stream, peer)) = listener.accept() else { break };
+        let taken = stream.set_nonblocking(true).and_then(|()| TcpStream::from_std(stream));
+        last.extend(taken.ok().map(|stream| (stream, peer, connections.enter())));
+    }
+    last
 }
 
 /// One HTTP connection. When it becomes a websocket it ends here: the gateway takes the bare stream.
 async fn connection(
     stream: TcpStream,
     peer: SocketAddr,
-    _permit: OwnedSemaphorePermit,
+    place: Place,
     edges: Edges,
-    mut stop: watch::Receiver<bool>,
+    mut phase: watch::Receiver<Phase>,
 ) {
     // Answers are written whole, so waiting to fill a packet would only delay them.
     let _ = stream.set_nodelay(true);
-    let running = Arc::new(AtomicUsize::new(0));
+    bound_untaken(&stream);
+    let open = &place.connection;
     let (random, requests) = (edges.entropy.bytes(), AtomicU64::new(0));
     let service = service_fn({
-        let running = running.clone();
+        let (open, phase) = (open.clone(), phase.clone());
         move |request| {
             let id = RequestId::new(random, requests.fetch_add(1, Ordering::Relaxed));
-            let (running, answer) = (Running::begin(&running), answer(edges.clone(), peer, id, request));
+            let (running, answer) = (Running::begin(&open), answer(edges.clone(), peer, id, request));
+            let phase = phase.clone();
             async move {
-                let answer = answer.await;
+                let mut answer = answer.await;
+                if let Ok(answer) = &mut answer
+                    && *phase.borrow() >= Phase::Draining
+                    && answer.status() != StatusCode::SWITCHING_PROTOCOLS
+                {
+                    answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+                }
                 drop(running);
                 answer
             }
@@ -114,12 +160,11 @@ async fn connection(
     let mut connection = std::pin::pin!(connection);
     let ended = tokio::select! {
         ended = connection.as_mut() => ended,
-        () = told(&mut stop) => {
+        // One that still asks ends by itself, with its answer.
+        () = async { closing(&mut phase).await; silence(open).await } => Ok(()),
+        () = open.evicted() => {
             connection.as_mut().graceful_shutdown();
-            tokio::select! {
-                ended = connection => ended,
-                () = silence(&running) => Ok(()),
-            }
+            if open.is_idle() { Ok(()) } else { connection.await }
         }
     };
     if let Err(error) = ended {
@@ -127,27 +172,19 @@ async fn connection(
     }
 }
 
-/// One request of a connection, from its head to its answer.
-struct Running(Arc<AtomicUsize>);
-
-impl Running {
-    fn begin(requests: &Arc<AtomicUsize>) -> Self {
-        requests.fetch_add(1, Ordering::Relaxed);
-        Self(requests.clone())
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
 /// Returns when a connection had its time to ask, and nothing of it runs.
-async fn silence(running: &AtomicUsize) {
+async fn silence(connection: &Connection) {
     tokio::time::sleep(SILENCE_GRACE).await;
-    if running.load(Ordering::Relaxed) > 0 {
+    if !connection.is_idle() {
         std::future::pending::<()>().await;
+    }
+}
+
+/// A peer that reads no answers would otherwise hold its connection for ever: HTTP has no deadline for that.
+fn bound_untaken(stream: &TcpStream) {
+    #[cfg(target_os = "linux")]
+    if let Err(error) = socket2::SockRef::from(stream).set_tcp_user_timeout(Some(UNTAKEN_DEADLINE)) {
+        tracing::debug!(%error, "the deadline for untaken bytes was not set");
     }
 }
 
@@ -181,7 +218,7 @@ fn is_socket(path: &str) -> bool {
     path == Gateway::PATH || path == Gateway::PATH.trim_end_matches('/')
 }
 
-/// Returns when `stop` turns true, or when nobody is left to turn it.
-async fn told(stop: &mut watch::Receiver<bool>) {
-    let _ = stop.wait_for(|stop| *stop).await;
+/// Returns in the phase of that name, or when nobody is left to begin it.
+async fn closing(phase: &mut watch::Receiver<Phase>) {
+    let _ = phase.wait_for(|phase| *phase == Phase::Closing).await;
 }

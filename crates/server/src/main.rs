@@ -5,7 +5,12 @@ use std::process::ExitCode;
 use clap::Parser;
 use server::cli::{Cli, Command};
 use server::{Node, Settings, Surroundings, dev};
+use tikv_jemallocator::Jemalloc;
 use tokio::signal::unix::{SignalKind, signal};
+
+/// The system's allocator keeps what many closed sessions leave behind (docs/decisions/0011).
+#[global_allocator]
+static ALLOCATOR: Jemalloc = Jemalloc;
 
 fn main() -> ExitCode {
     let cli = Cli::parse();

@@ -4,25 +4,32 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bus::{Bus, LocalBus};
-use domain::{NodeId, Timestamp};
+use bus::{Bus, LocalBus, NatsBus};
+use domain::NodeId;
 use gateway::Gateway;
+use service::nodes::{Membership, Roles};
 use service::{Clock, Entropy, Parts, Service};
 use store::{Options, Store, Target};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use web::{Served, Web};
 
-use crate::config::{Settings, StoreSettings};
-use crate::listener::{self, Edges};
+use crate::config::{BusSettings, Settings, StoreSettings};
+use crate::connections::Connections;
+use crate::descriptors::Room;
+use crate::listener::{self, Edges, Phase};
+use crate::metrics::Inside;
 
-/// How long sockets are given to hear that the node stops.
-const DRAIN_WITHIN: Duration = Duration::from_secs(4);
-/// How long requests are given to finish.
-const REQUESTS_GRACE: Duration = Duration::from_secs(7);
+/// Connections that the system makes ahead of their being accepted. When everybody comes back at once, each one beyond them
+/// waits a second for its next try. Linux takes the lesser of this and `net.core.somaxconn`.
+const ACCEPT_QUEUE_MAX: u32 = 4_096;
+/// How long sockets are given to hear that the node stops. REST goes on meanwhile.
+const DRAIN_WITHIN: Duration = Duration::from_secs(3);
+/// How long requests are given to finish: a bit more than the store is given to answer one.
+const REQUESTS_GRACE: Duration = Duration::from_millis(3_250);
 /// How long the store is given to take leave and close.
-const CLOSE_WITHIN: Duration = Duration::from_secs(2);
+const CLOSE_WITHIN: Duration = Duration::from_millis(1_500);
 
 /// Where time and randomness come from.
 #[derive(Clone, Debug)]
@@ -47,8 +54,9 @@ pub struct Node {
     base_url: String,
     settings: Settings,
     service: Service,
-    gateway: Gateway,
-    stop: watch::Sender<bool>,
+    /// Where the node has the role.
+    gateway: Option<Gateway>,
+    phase: watch::Sender<Phase>,
     /// One, or two where the platform API has its own.
     listeners: JoinSet<()>,
     /// The jobs, the gateway's ear on the bus, and what joins them; all of them end by being dropped.
@@ -61,45 +69,58 @@ impl Node {
     /// # Errors
     /// A sentence for the operator: the address is taken, the store cannot be opened.
     pub async fn start(settings: Settings, surroundings: Surroundings) -> Result<Self, String> {
+        let room = Room::claim();
         let (store, alone) = open_store(&settings.store).await?;
-        let (listener, address) = bind(settings.listen).await?;
+        let (listener, address) = bind(settings.listen)?;
         let platform = match settings.platform_listen {
-            Some(listen) => Some(bind(listen).await?),
+            Some(listen) => Some(bind(listen)?),
             None => None,
         };
         let platform_address = platform.as_ref().map(|(_, address)| *address);
-        let service = service(&settings, &surroundings, store);
+        let base_url = settings.base_url.clone().unwrap_or_else(|| format!("http://{address}"));
+        let node = NodeId::generate(surroundings.clock.now(), surroundings.entropy.bytes());
+        let bus = open_bus(&settings.bus, &node, &surroundings).await?;
+        let session_base = session_base(&settings, &base_url, address);
+        let service = service(&settings, &surroundings, store, bus, node, session_base);
         let ended = service.join(alone).await.map_err(|error| format!("the store failed: {error}"))?;
         if ended > 0 {
             tracing::info!(ended, "sessions of nodes that died were disconnected");
         }
 
-        let base_url = settings.base_url.clone().unwrap_or_else(|| format!("http://{address}"));
-        let web = Web::new(service.clone(), web_config(&settings, &base_url));
-        let gateway = Gateway::new(
-            service.clone(),
-            gateway::Config { language: settings.language, ..Default::default() },
-        );
+        let gateway = settings.roles.gateway.then(|| {
+            let sessions_max = room.sessions_max;
+            let config = gateway::Config { language: settings.language, sessions_max, ..Default::default() };
+            Gateway::new(service.clone(), config)
+        });
+        let inside = Inside {
+            gateway: gateway.clone(),
+            service: service.clone(),
+            store: settings.store.name(),
+            started_at: surroundings.clock.now(),
+        };
+        let web = Web::new(service.clone(), web_config(&settings, &base_url), Arc::new(inside));
         let mut background = JoinSet::new();
-        background.spawn(gateway.clone().run());
-        spawn_jobs(&mut background, &service, &gateway);
-        let (stop, stopping) = watch::channel(false);
-        let served = if platform.is_some() { Served::Open } else { Served::All };
+        spawn_jobs(&mut background, &service, gateway.as_ref());
+        let (phase, phases) = watch::channel(Phase::Serving);
+        let served = match (settings.roles.web, &platform) {
+            (false, _) => Served::Health,
+            (true, Some(_)) => Served::Open,
+            (true, None) => Served::All,
+        };
         let edges = |gateway, served| Edges {
             gateway,
             web: web::router(web.clone(), served),
             entropy: surroundings.entropy.clone(),
         };
+        let connections = Connections::new(gateway.clone(), surroundings.clock.clone(), room.sockets_max);
         let mut listeners = JoinSet::new();
-        let open = edges(Some(gateway.clone()), served);
-        listeners.spawn(listener::serve(listener, open, stopping.clone(), REQUESTS_GRACE));
+        let open = edges(gateway.clone(), served);
+        let serve = |listener, edges| {
+            listener::serve(listener, connections.clone(), edges, phases.clone(), REQUESTS_GRACE)
+        };
+        listeners.spawn(serve(listener, open));
         if let Some((listener, _)) = platform {
-            listeners.spawn(listener::serve(
-                listener,
-                edges(None, Served::Platform),
-                stopping,
-                REQUESTS_GRACE,
-            ));
+            listeners.spawn(serve(listener, edges(None, Served::Platform)));
         }
         Ok(Self {
             address,
@@ -108,7 +129,7 @@ impl Node {
             settings,
             service,
             gateway,
-            stop,
+            phase,
             listeners,
             background,
         })
@@ -139,17 +160,28 @@ impl Node {
         &self.service
     }
 
-    /// Its sockets.
-    pub fn gateway(&self) -> &Gateway {
-        &self.gateway
+    /// Its sockets, if it has any.
+    pub fn gateway(&self) -> Option<&Gateway> {
+        self.gateway.as_ref()
     }
 
-    /// Stops: no new work is taken, sockets are told, requests that run are finished, the store is closed. Takes less
-    /// than 10 seconds, whatever happens.
+    /// Stops, in steps: it is not ready any more but goes on for the drain delay; sockets are closed while REST goes on;
+    /// no new connection is taken and requests that run are finished; the store is closed. Takes less than 8 seconds
+    /// beyond the delay, whatever happens.
     pub async fn stop(mut self) {
-        let _ = self.stop.send(true);
-        let requests = async { while self.listeners.join_next().await.is_some() {} };
-        tokio::join!(self.gateway.drain(DRAIN_WITHIN), requests);
+        let _ = self.phase.send(Phase::Draining);
+        let retiring = self.service.retire();
+        self.background.spawn(async move {
+            if let Err(error) = retiring.await {
+                tracing::warn!(%error, "the other nodes were not told that this one stops");
+            }
+        });
+        self.service.clock().sleep(self.settings.drain_delay).await;
+        if let Some(gateway) = &self.gateway {
+            gateway.drain(DRAIN_WITHIN).await;
+        }
+        let _ = self.phase.send(Phase::Closing);
+        while self.listeners.join_next().await.is_some() {}
         self.background.shutdown().await;
         let leave = async {
             if let Err(error) = self.service.flush_all_uses().await {
@@ -166,9 +198,13 @@ impl Node {
     }
 }
 
-async fn bind(listen: SocketAddr) -> Result<(TcpListener, SocketAddr), String> {
+fn bind(listen: SocketAddr) -> Result<(TcpListener, SocketAddr), String> {
     let failed = |error: std::io::Error| format!("cannot listen on {listen}: {error}");
-    let listener = TcpListener::bind(listen).await.map_err(failed)?;
+    let socket = if listen.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }.map_err(failed)?;
+    // So that a node that starts again need not wait for the last connections of the one before it.
+    socket.set_reuseaddr(true).map_err(failed)?;
+    socket.bind(listen).map_err(failed)?;
+    let listener = socket.listen(ACCEPT_QUEUE_MAX).map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
     Ok((listener, address))
 }
@@ -188,18 +224,53 @@ async fn open_store(settings: &StoreSettings) -> Result<(Store, bool), String> {
     Ok((store, alone))
 }
 
-fn service(settings: &Settings, surroundings: &Surroundings, store: Store) -> Service {
+async fn open_bus(
+    settings: &BusSettings,
+    node: &NodeId,
+    surroundings: &Surroundings,
+) -> Result<Arc<dyn Bus>, String> {
+    let BusSettings::Nats { address, prefix } = settings else {
+        return Ok(Arc::new(LocalBus::default()));
+    };
     let Surroundings { clock, entropy } = surroundings.clone();
-    let now: Timestamp = clock.now();
+    let options = bus::Options {
+        address: address.clone(),
+        prefix: prefix.clone(),
+        node: node.clone(),
+        now: Box::new(move || clock.now()),
+        random: Box::new(move || u64::from_ne_bytes(entropy.bytes())),
+    };
+    let bus = NatsBus::connect(options).await.map_err(|error| error.to_string())?;
+    Ok(Arc::new(bus))
+}
+
+/// Where clients reach the sockets of this node, if it has any.
+fn session_base(settings: &Settings, base_url: &str, address: SocketAddr) -> Option<String> {
+    let Settings { roles, session_base, .. } = settings;
+    // A node without REST is not what the base URL leads to.
+    let default = || if roles.web { base_url.to_owned() } else { format!("http://{address}") };
+    roles.gateway.then(|| session_base.clone().unwrap_or_else(default))
+}
+
+fn service(
+    settings: &Settings,
+    surroundings: &Surroundings,
+    store: Store,
+    bus: Arc<dyn Bus>,
+    node: NodeId,
+    session_base: Option<String>,
+) -> Service {
+    let Surroundings { clock, entropy } = surroundings.clone();
     Service::new(Parts {
         store,
-        bus: Arc::new(LocalBus::default()) as Arc<dyn Bus>,
-        node: NodeId::generate(now, entropy.bytes()),
+        bus,
+        node,
         clock,
         entropy,
         profile: settings.profile,
         quotas: settings.quotas,
         key: settings.service_key.clone(),
+        membership: Membership { roles: settings.roles, session_base },
     })
 }
 
@@ -207,24 +278,30 @@ fn web_config(settings: &Settings, base_url: &str) -> web::Config {
     web::Config {
         language: settings.language,
         base_url: base_url.to_owned(),
-        session_base: settings.session_base.clone().unwrap_or_else(|| base_url.to_owned()),
         operator_key: settings.operator_key.as_ref().map(domain::secret::OperatorKey::hash),
         sandbox: settings.sandbox,
     }
 }
 
-fn spawn_jobs(background: &mut JoinSet<()>, service: &Service, gateway: &Gateway) {
+fn spawn_jobs(background: &mut JoinSet<()>, service: &Service, gateway: Option<&Gateway>) {
+    let Roles { web, jobs, .. } = service.roles();
     let (struck_off, mut notices) = mpsc::channel(1);
     background.spawn(jobs::heartbeat(service.clone(), struck_off));
-    background.spawn(jobs::sweep(service.clone()));
-    background.spawn(jobs::warm_up(service.clone()));
-    background.spawn(jobs::flush_uses(service.clone()));
-    background.spawn(jobs::look_at_unused_applications(service.clone()));
-    background.spawn(jobs::watch_credentials(service.clone()));
-    let gateway = gateway.clone();
-    background.spawn(async move {
-        while notices.recv().await.is_some() {
-            gateway.struck_off().await;
-        }
-    });
+    if jobs {
+        background.spawn(jobs::sweep(service.clone()));
+        background.spawn(jobs::look_at_unused_applications(service.clone()));
+    }
+    if web {
+        background.spawn(jobs::warm_up(service.clone()));
+        background.spawn(jobs::flush_uses(service.clone()));
+        background.spawn(jobs::watch_credentials(service.clone()));
+    }
+    if let Some(gateway) = gateway.cloned() {
+        background.spawn(gateway.clone().run());
+        background.spawn(async move {
+            while notices.recv().await.is_some() {
+                gateway.struck_off().await;
+            }
+        });
+    }
 }

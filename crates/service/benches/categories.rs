@@ -75,6 +75,10 @@ fn service(store: &Store) -> Service {
         profile: Profile::Documented,
         quotas: false,
         key: ServiceKey::of_text("the key of a bench"),
+        membership: service::nodes::Membership {
+            roles: service::nodes::Roles::ALL,
+            session_base: Some("http://127.0.0.1".to_owned()),
+        },
     })
 }
 

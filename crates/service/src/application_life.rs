@@ -5,7 +5,7 @@ use bus::Message;
 use domain::limits::{APPLICATION_RESTORABLE_MS, DAY_MS, UNUSED_APPLICATION_MS, UNUSED_WARNING_DAYS};
 use domain::{ClientId, Refusal, Timestamp};
 
-use crate::{Error, Service, subscriptions};
+use crate::{Error, Service, sessions, subscriptions};
 
 pub use store::queries::application_life::{ApplicationLife, Notice};
 
@@ -80,7 +80,11 @@ impl Service {
         }
         look.condemned = self
             .write(move |tx| {
-                Box::pin(async move { Ok::<_, Error>(tx.condemn_applications(gone_since(now)).await?) })
+                Box::pin(async move {
+                    // Of those deleted before: a handshake under way at that moment was not seen.
+                    tx.end_sessions_of_deleted_applications(now, sessions::REVOKED).await?;
+                    Ok::<_, Error>(tx.condemn_applications(gone_since(now)).await?)
+                })
             })
             .await?;
         Ok(look)
@@ -119,7 +123,7 @@ impl Service {
         .await
     }
 
-    /// One a transaction: what it has subscribed to is revoked in the same.
+    /// One a transaction: what it has subscribed to is revoked, and its sessions are ended, in the same.
     async fn delete_one_unused(&self, now: Timestamp) -> Result<Option<ClientId>, Error> {
         self.write_then_publish(move |tx| {
             Box::pin(async move {
@@ -128,6 +132,7 @@ impl Service {
                     return Ok((None, Vec::<Message>::new()));
                 };
                 let revoked = subscriptions::revoke_all(tx, &client_id).await?;
+                tx.end_sessions_of_deleted_applications(now, sessions::REVOKED).await?;
                 Ok((Some(client_id), revoked))
             })
         })

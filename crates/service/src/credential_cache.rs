@@ -114,6 +114,15 @@ impl<V> Cache<V> {
         Some(answer)
     }
 
+    /// How many answers are kept, good or not.
+    pub fn len(&self) -> usize {
+        let len = |shard: &Mutex<Shard<V>>| {
+            let shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
+            shard.younger.len() + shard.older.len()
+        };
+        self.shards.iter().map(len).sum()
+    }
+
     /// Keeps an answer that the store gave to a question asked at that moment or later.
     pub fn put(&self, credential: SecretHash, answer: Arc<V>, asked: Moment, slots: Vec<Slot>) {
         let mut shard = self.shard(&credential);
@@ -153,14 +162,6 @@ mod tests {
 
     fn slot(channel: &str) -> Slot {
         Slot::from(Ground::Channel(&ChannelId::stored(channel.to_owned())))
-    }
-
-    fn kept(cache: &Cache<usize>) -> usize {
-        let count = |shard: &Mutex<Shard<usize>>| {
-            let shard = shard.lock().expect("not poisoned");
-            shard.younger.len() + shard.older.len()
-        };
-        cache.shards.iter().map(count).sum()
     }
 
     #[test]
@@ -208,7 +209,7 @@ mod tests {
             cache.put(token(n), Arc::new(n), changes.moment(), Vec::new());
             assert!(cache.get(&token(0), &changes).is_some(), "asked for all the time, at {n}");
         }
-        assert!(kept(&cache) <= MAX, "{}", kept(&cache));
-        assert!(kept(&cache) >= MAX / 2, "{}", kept(&cache));
+        assert!(cache.len() <= MAX, "{}", cache.len());
+        assert!(cache.len() >= MAX / 2, "{}", cache.len());
     }
 }

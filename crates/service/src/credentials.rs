@@ -31,10 +31,39 @@ pub(crate) struct Credentials {
     pub changes: Arc<Changes>,
     holders: Cache<Holder>,
     applications: Cache<Application>,
+    token_looks: Looks,
+    client_looks: Looks,
     /// By slot, the version that was found last.
     versions: Mutex<Vec<i64>>,
     /// Until when what is kept is relied on, in microseconds of the monotonic clock.
     trusted_until: AtomicU64,
+}
+
+/// How often a credential was found in memory, and how often the store was asked.
+#[derive(Debug, Default)]
+struct Looks {
+    hits: AtomicU64,
+    misses: AtomicU64,
+}
+
+impl Looks {
+    fn figures<V>(&self, cache: &'static str, kept: &Cache<V>) -> CacheFigures {
+        let (hits, misses) = (self.hits.load(Ordering::Relaxed), self.misses.load(Ordering::Relaxed));
+        CacheFigures { cache, hits, misses, entries: kept.len() }
+    }
+}
+
+/// A moment's figures of one kind of credential.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CacheFigures {
+    /// `tokens` or `clients`.
+    pub cache: &'static str,
+    /// Checks that were answered from memory so far.
+    pub hits: u64,
+    /// Checks that asked the store so far.
+    pub misses: u64,
+    /// Answers that are kept now.
+    pub entries: usize,
 }
 
 impl Default for Credentials {
@@ -43,6 +72,8 @@ impl Default for Credentials {
             changes: Arc::default(),
             holders: Cache::new(HOLDERS_MAX),
             applications: Cache::new(APPLICATIONS_MAX),
+            token_looks: Looks::default(),
+            client_looks: Looks::default(),
             versions: Mutex::new(vec![0; SLOTS]),
             trusted_until: AtomicU64::new(0),
         }
@@ -81,8 +112,10 @@ impl Service {
         if kept.trusted(self.0.clock.monotonic())
             && let Some(holder) = kept.holders.get(&token, &kept.changes)
         {
+            kept.token_looks.hits.fetch_add(1, Ordering::Relaxed);
             return if now < holder.expires_at { Ok(holder) } else { Err(Refusal::InvalidToken.into()) };
         }
+        kept.token_looks.misses.fetch_add(1, Ordering::Relaxed);
         let (asked, hash) = (kept.changes.moment(), token.clone());
         let holder = self.read(move |tx| Box::pin(async move { Ok(tx.holder(&hash, now).await?) })).await?;
         let holder = Arc::new(holder.ok_or(Refusal::InvalidToken)?);
@@ -106,8 +139,10 @@ impl Service {
         if kept.trusted(self.0.clock.monotonic())
             && let Some(application) = kept.applications.get(&pair, &kept.changes)
         {
+            kept.client_looks.hits.fetch_add(1, Ordering::Relaxed);
             return Ok(application);
         }
+        kept.client_looks.misses.fetch_add(1, Ordering::Relaxed);
         let asked = kept.changes.moment();
         let (application, secrets) = self
             .read(move |tx| {
@@ -122,12 +157,22 @@ impl Service {
         Ok(application)
     }
 
+    /// What the checks of credentials found in memory.
+    pub fn credential_figures(&self) -> [CacheFigures; 2] {
+        let kept = &self.0.credentials;
+        [
+            kept.token_looks.figures("tokens", &kept.holders),
+            kept.client_looks.figures("clients", &kept.applications),
+        ]
+    }
+
     /// Looks for credentials that any node changed. To be called every [`WATCH_EVERY`]; while it is not, or fails, every
     /// check goes to the store.
     pub async fn watch_credentials(&self) -> Result<(), Error> {
         let began = self.0.clock.monotonic();
         let versions = self.read(|tx| Box::pin(async move { Ok(tx.credential_versions().await?) })).await?;
         self.0.credentials.found(began, &versions);
+        self.0.standing.store_answered(began);
         Ok(())
     }
 }

@@ -133,6 +133,7 @@ pub(crate) async fn subscribe_paid(
         month: paid.month,
     };
     tx.put_subscriber(&channel, &subscription, paid.created.unwrap_or(now)).await.map_err(not_found)?;
+    tx.tell_of_subscriber(&channel, &subscription.subscriber_channel_id, now).await?;
     Ok(event(channel, now, Happening::Subscription(subscription)))
 }
 

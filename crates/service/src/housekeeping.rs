@@ -8,6 +8,7 @@ use domain::limits::{
 use store::queries::sweeps::{SWEEP_ROWS_MAX, Sweep};
 
 use crate::idempotency::KEY_LIFETIME_MS;
+use crate::losses::LOST_EVENTS_KEPT_MS;
 use crate::{Error, Service};
 
 /// Whether the others still count this node among the living.
@@ -24,7 +25,7 @@ impl Service {
     /// node and of nodes that are not on the list. A node that has the store to itself strikes every other one off
     /// first. Gives how many sessions that were.
     pub async fn join(&self, alone: bool) -> Result<u64, Error> {
-        let (node, now) = (self.node().clone(), self.now());
+        let (node, record, now) = (self.node().clone(), self.node_record(), self.now());
         self.write(move |tx| {
             Box::pin(async move {
                 if alone {
@@ -32,16 +33,27 @@ impl Service {
                 }
                 tx.forget_node(&node).await?;
                 let ended = tx.disconnect_sessions_of_dead_nodes(now).await?;
-                tx.register_node(&node, now).await?;
+                tx.register_node(&record, now).await?;
                 Ok(ended)
             })
         })
         .await
     }
 
-    /// Says that this node lives, strikes off those that were silent for 20 seconds, and ends their sessions.
+    /// Says that this node lives, strikes off those that were silent for 20 seconds, and ends their sessions. After a
+    /// heartbeat that failed nobody is struck off for as long: the others were not heard either.
     pub async fn heartbeat(&self) -> Result<NodeStanding, Error> {
-        let (node, now) = (self.node().clone(), self.now());
+        let asked = self.clock().monotonic();
+        let standing = self.beat().await;
+        match standing {
+            Ok(_) => self.standing().store_answered(asked),
+            Err(_) => self.standing().heartbeat_failed(self.clock().monotonic()),
+        }
+        standing
+    }
+
+    async fn beat(&self) -> Result<NodeStanding, Error> {
+        let (node, record, now) = (self.node().clone(), self.node_record(), self.now());
         let standing = self
             .write(move |tx| {
                 Box::pin(async move {
@@ -50,22 +62,26 @@ impl Service {
                     }
                     // Sessions that connected before this node heard of its end go too.
                     tx.disconnect_sessions_of_dead_nodes(now).await?;
-                    tx.register_node(&node, now).await?;
+                    tx.register_node(&record, now).await?;
                     Ok(NodeStanding::WasStruckOff)
                 })
             })
             .await?;
-        // In a transaction of its own: two nodes that each held their own row here would wait for each other's.
-        self.strike_off_silent_nodes(now).await?;
+        if self.standing().has_listened(self.clock().monotonic()) {
+            // In a transaction of its own: two nodes that each held their own row here would wait for each other's.
+            self.strike_off_silent_nodes(now).await?;
+        }
         Ok(standing)
     }
 
     async fn strike_off_silent_nodes(&self, now: Timestamp) -> Result<(), Error> {
         self.write(move |tx| {
             Box::pin(async move {
-                if tx.forget_silent_nodes(now.plus_ms(-NODE_DEAD_AFTER_MS)).await? > 0 {
-                    let ended = tx.disconnect_sessions_of_dead_nodes(now).await?;
-                    tracing::warn!(ended, "a node died: its sessions were disconnected");
+                let dead = tx.forget_silent_nodes(now.plus_ms(-NODE_DEAD_AFTER_MS)).await?;
+                // Also without a death: a node that has not heard of its own may have let in one session more.
+                let ended = tx.disconnect_sessions_of_dead_nodes(now).await?;
+                if dead > 0 || ended > 0 {
+                    tracing::warn!(dead, ended, "nodes died: their sessions were disconnected");
                 }
                 Ok(())
             })
@@ -115,6 +131,7 @@ fn over_before(sweep: Sweep, now: Timestamp) -> Timestamp {
         Sweep::Sessions => now.plus_ms(-DISCONNECTED_SESSION_VISIBLE_MS),
         Sweep::IdempotencyKeys => now.plus_ms(-KEY_LIFETIME_MS),
         Sweep::ChatSpeakers => now.plus_ms(-SLOW_MODE_MAX_MS),
+        Sweep::LostEvents => now.plus_ms(-LOST_EVENTS_KEPT_MS),
         Sweep::LiveSpans => now.plus_ms(-LIVE_WALK_MS - LIVE_WALK_GRACE_MS),
     }
 }

@@ -22,12 +22,17 @@ mod error;
 pub mod happenings;
 pub mod housekeeping;
 pub mod idempotency;
+mod job_log;
 pub mod lives;
+pub mod losses;
+pub mod nodes;
 pub mod notices;
 mod password;
 pub mod quotas;
 pub mod relations;
 pub mod restrictions;
+mod see_through;
+pub mod session_sheets;
 pub mod sessions;
 pub mod sign_in;
 pub mod subscriptions;
@@ -41,19 +46,25 @@ use domain::cursor::CursorKey;
 use domain::seal::ServiceKey;
 use domain::{NodeId, Profile, Timestamp};
 use store::{BoxFuture, Store, StoreError, Tx};
-use tracing::Instrument;
 
 pub use clock::{Clock, ManualClock};
 pub use entropy::Entropy;
 pub use error::Error;
+pub use job_log::{Job, JobRuns};
 pub use store::queries::channels::{ChannelRecord, PersonListing};
+pub use store::queries::session_sheets::SheetFilter;
 pub use store::queries::sessions::Page;
 pub use store::queries::tokens::Holder;
 
 use category_index::CategoryIndex;
 use credentials::Credentials;
+use job_log::JobLog;
+use losses::Losses;
+use nodes::{Membership, Standing};
 use password::Passwords;
 use quotas::Quotas;
+use see_through::SeeThrough;
+use sessions::Taken;
 use uses::Uses;
 
 /// What a service is made of.
@@ -74,6 +85,8 @@ pub struct Parts {
     pub quotas: bool,
     /// What cursors are proved and secrets sealed with. Every node of a service has the same.
     pub key: ServiceKey,
+    /// What this node is to the others.
+    pub membership: Membership,
 }
 
 /// The whole of what Stagedoor can do, shared by every edge of a node. Cheap to clone.
@@ -91,9 +104,13 @@ struct Inner {
     passwords: Passwords,
     uses: Uses,
     credentials: Credentials,
+    losses: Losses,
     key: ServiceKey,
     cursors: CursorKey,
     categories: CategoryIndex,
+    standing: Standing,
+    taken: Arc<Taken>,
+    jobs: JobLog,
 }
 
 impl std::fmt::Debug for Service {
@@ -105,13 +122,14 @@ impl std::fmt::Debug for Service {
 impl Service {
     /// Puts a service together.
     pub fn new(parts: Parts) -> Self {
-        let Parts { store, bus, clock, entropy, node, profile, quotas, key } = parts;
+        let Parts { store, bus, clock, entropy, node, profile, quotas, key, membership } = parts;
         let quotas = Quotas::new(quotas);
         let passwords = Passwords::new(entropy.clone());
         let cursors = key.cursors();
         let categories = CategoryIndex::new();
         let uses = Uses::default();
         let credentials = Credentials::default();
+        let standing = Standing::new(membership, &clock);
         Self(Arc::new(Inner {
             store,
             bus,
@@ -123,9 +141,13 @@ impl Service {
             passwords,
             uses,
             credentials,
+            losses: Losses::default(),
             key,
             cursors,
             categories,
+            standing,
+            taken: Arc::default(),
+            jobs: JobLog::default(),
         }))
     }
 
@@ -205,9 +227,7 @@ impl Service {
         let service = self.clone();
         self.see_through(async move {
             let (value, messages) = service.write(work).await?;
-            for message in messages {
-                service.0.bus.publish(message).await;
-            }
+            service.publish(messages).await;
             Ok(value)
         })
         .await
@@ -218,11 +238,7 @@ impl Service {
         &self,
         work: impl Future<Output = Result<T, Error>> + Send + 'static,
     ) -> Result<T, Error> {
-        let done = tokio::spawn(work.in_current_span()).await;
-        done.unwrap_or_else(|stopped| {
-            let error = if stopped.is_panic() { StoreError::Panicked } else { StoreError::CommitUnknown };
-            Err(error.into())
-        })
+        SeeThrough::new(work).await.unwrap_or(Err(StoreError::Panicked.into()))
     }
 
     /// Reads.

@@ -1,5 +1,7 @@
 //! Sessions: their addresses, their handshake, their end, their lists (spec 4.5, 8; decisions 4).
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use domain::limits::{DISCONNECTED_SESSION_VISIBLE_MS, SESSION_URL_LIFETIME_MS};
 use domain::secret::SessionUrlToken;
 use domain::session::{SessionChange, SessionListing, SessionOwner};
@@ -9,6 +11,10 @@ use crate::{Error, Page, Service};
 
 /// Why a session ended whose peer went away during the handshake, as the sockets' own table of reasons calls it.
 const ABANDONED: &str = "transport_closed";
+/// Why sessions end whose application is deleted, by the same table.
+pub(crate) const REVOKED: &str = "revoked";
+/// Rows that a node reads at once when it looks for what became of its sessions.
+const NEWS_MAX: i64 = 500;
 
 /// A session whose socket may open.
 #[derive(Clone, Debug)]
@@ -28,6 +34,20 @@ pub struct SessionPage {
     pub sessions: Vec<SessionListing>,
     /// How many there are on all pages, when that was asked for.
     pub total: Option<i64>,
+}
+
+/// Changes of this node's sessions, each with the session's key.
+pub type Changes = Vec<(SessionKey, SessionChange)>;
+
+/// Changes that were taken from the store and are still to be told. They outlive the call that took them: it may give up
+/// on a commit that happens all the same.
+#[derive(Debug, Default)]
+pub(crate) struct Taken(Mutex<Changes>);
+
+impl Taken {
+    fn changes(&self) -> MutexGuard<'_, Changes> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// A session on paper that nobody may be there to open a socket for.
@@ -102,13 +122,13 @@ impl Service {
         let (owner, profile) = self
             .write(move |tx| {
                 Box::pin(async move {
-                    let owner = tx.take_session_url(&hash, now).await?.ok_or(Refusal::Unauthorized)?;
+                    let taken = tx.take_session_url(&hash, now).await?;
+                    let (owner, profile) = taken.ok_or(Refusal::Unauthorized)?;
                     tx.lock_session_owner(&owner).await?;
                     if tx.count_connected(&owner).await? >= owner.sessions_max() {
                         return Err(Error::from(Refusal::TooManySessions));
                     }
                     tx.insert_session(&key, &owner, &node, now).await?;
-                    let profile = tx.profile_of(owner.client_id()).await?;
                     Ok((owner, profile))
                 })
             })
@@ -132,6 +152,41 @@ impl Service {
     pub async fn session_changes(&self, key: &SessionKey, after: i64) -> Result<Vec<SessionChange>, Error> {
         let key = key.clone();
         self.read(move |tx| Box::pin(async move { Ok(tx.session_changes_after(&key, after).await?) })).await
+    }
+
+    /// Takes changes of this node's sessions that it has not taken before, those of a session in order, whether or not the
+    /// bus brought them: to be called again while there are any, and about once a second. What comes beside an error has
+    /// to be told too, and may come again.
+    pub async fn take_untold_changes(&self) -> (Changes, Result<(), Error>) {
+        let result = self.read_untold_changes().await;
+        (std::mem::take(&mut *self.0.taken.changes()), result)
+    }
+
+    async fn read_untold_changes(&self) -> Result<(), Error> {
+        let node = self.node().clone();
+        let asked = node.clone();
+        let any =
+            self.read(move |tx| Box::pin(async move { Ok(tx.has_untold_changes(&asked).await?) })).await?;
+        if !any {
+            return Ok(());
+        }
+        let taken = self.0.taken.clone();
+        self.write(move |tx| {
+            Box::pin(async move {
+                let changes = tx.take_untold_changes(&node, NEWS_MAX).await?;
+                taken.changes().extend(changes);
+                Ok(())
+            })
+        })
+        .await
+    }
+
+    /// Sessions of this node that somebody else ended, and why, as long as their ends are not recorded by
+    /// [`disconnect_session`](Self::disconnect_session): a page of them behind a key, empty at the end.
+    pub async fn sessions_closing(&self, after: &SessionKey) -> Result<Vec<(SessionKey, String)>, Error> {
+        let (node, after) = (self.node().clone(), after.clone());
+        self.read(move |tx| Box::pin(async move { Ok(tx.sessions_closing(&node, &after, NEWS_MAX).await?) }))
+            .await
     }
 
     /// One page of the caller's own sessions, newest first; disconnected ones for 90 days (spec 2, "Session"). `counted`

@@ -5,7 +5,7 @@ use bus::Message;
 use domain::limits::SUBSCRIPTIONS_PER_SESSION_MAX;
 use domain::session::{ChangeKind, EventType, SessionChange, Subscription};
 use domain::token::{Caller, TokenFamily};
-use domain::{ChannelId, ClientId, Refusal, ScopeSet, SessionKey};
+use domain::{ChannelId, ClientId, NodeId, Refusal, ScopeSet, SessionKey};
 use store::Tx;
 
 use crate::{Error, Service};
@@ -51,8 +51,8 @@ impl Service {
             Box::pin(async move {
                 still_allowed(tx, &caller, event).await?;
                 let (client_id, channel_id) = (&caller.client_id, &caller.channel_id);
-                let version =
-                    tx.next_session_version(&key, client_id, channel_id).await?.ok_or(Refusal::NotFound)?;
+                let next = tx.next_session_version(&key, client_id, channel_id).await?;
+                let (version, node) = next.ok_or(Refusal::NotFound)?;
                 match kind {
                     ChangeKind::Subscribed => {
                         tx.put_subscription(&key, event, &caller, now).await?;
@@ -64,8 +64,9 @@ impl Service {
                         tx.delete_subscription(&key, event, channel_id).await?;
                     }
                 }
-                let change = log_change(tx, &key, version, kind, event, channel_id).await?;
-                Ok(((), vec![change]))
+                let subscription = Subscription { event_type: event, channel_id: channel_id.clone() };
+                let change = SessionChange { version, kind, subscription };
+                Ok(((), vec![log_change(tx, key, node, change).await?]))
             })
         })
         .await
@@ -87,19 +88,15 @@ async fn still_allowed(tx: &mut Tx, caller: &Caller, event: EventType) -> Result
 
 async fn log_change(
     tx: &mut Tx,
-    key: &SessionKey,
-    version: i64,
-    kind: ChangeKind,
-    event_type: EventType,
-    channel_id: &ChannelId,
+    session_key: SessionKey,
+    node: NodeId,
+    change: SessionChange,
 ) -> Result<Message, Error> {
-    let subscription = Subscription { event_type, channel_id: channel_id.clone() };
-    let change = SessionChange { version, kind, subscription };
-    tx.insert_session_change(key, &change).await?;
-    if version % FORGET_EVERY == 0 {
-        tx.forget_session_changes(key, version - CHANGES_KEPT).await?;
+    tx.insert_session_change(&session_key, &node, &change).await?;
+    if change.version % FORGET_EVERY == 0 {
+        tx.forget_session_changes(&session_key, change.version - CHANGES_KEPT).await?;
     }
-    Ok(Message::SessionChanged { session_key: key.clone(), change })
+    Ok(Message::SessionChanged { node, session_key, change })
 }
 
 /// Revokes what stands on the tokens of a client and a user, or of one family, and gives what is to be told of it. The
@@ -163,7 +160,10 @@ async fn revoke(
     key: &SessionKey,
     event: EventType,
 ) -> Result<Option<Message>, Error> {
-    let Some(version) = tx.next_session_version(key, client_id, channel_id).await? else { return Ok(None) };
+    let next = tx.next_session_version(key, client_id, channel_id).await?;
+    let Some((version, node)) = next else { return Ok(None) };
     tx.delete_subscription(key, event, channel_id).await?;
-    Ok(Some(log_change(tx, key, version, ChangeKind::Revoked, event, channel_id).await?))
+    let subscription = Subscription { event_type: event, channel_id: channel_id.clone() };
+    let change = SessionChange { version, kind: ChangeKind::Revoked, subscription };
+    Ok(Some(log_change(tx, key.clone(), node, change).await?))
 }

@@ -25,6 +25,12 @@ macro_rules! close_reasons {
                 match self { $(Self::$variant => $name,)+ }
             }
 
+            /// The reason of this stable name.
+            #[must_use]
+            pub fn from_name(name: &str) -> Option<Self> {
+                Self::ALL.iter().copied().find(|reason| reason.as_str() == name)
+            }
+
             /// One sentence for the operator's documentation.
             #[must_use]
             pub fn description(self) -> &'static str {
@@ -120,6 +126,7 @@ mod tests {
         names.dedup();
         assert_eq!(names.len(), CloseReason::ALL.len());
         for reason in CloseReason::ALL {
+            assert_eq!(CloseReason::from_name(reason.as_str()), Some(*reason));
             assert!(matches!(reason.close_code(), 1000..=1003 | 1007..=1013), "{reason}");
             assert!(reason.description().ends_with('.'), "{reason}");
         }

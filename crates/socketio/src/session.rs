@@ -192,6 +192,14 @@ impl Session {
         self.count(now)
     }
 
+    /// Counts a posted body that holds no packet against the flood limit.
+    ///
+    /// # Errors
+    /// [`CloseReason::PacketFlood`]: the session is over.
+    pub fn on_empty_post(&mut self, now: Millis) -> Result<(), CloseReason> {
+        self.count(now)
+    }
+
     fn count(&mut self, now: Millis) -> Result<(), CloseReason> {
         if now.saturating_sub(self.window_start) >= FLOOD_WINDOW_MS {
             self.window_start = now;

@@ -282,6 +282,11 @@ impl Tx {
         Self { link, failed: false, changed: Vec::new() }
     }
 
+    /// Whether no other transaction writes until this one ends, so that a lock on a row adds nothing.
+    pub(crate) fn writes_alone(&self) -> bool {
+        matches!(self.link, Link::Sqlite(_))
+    }
+
     /// Runs a statement and gives its rows.
     pub async fn query(&mut self, sql: &'static str, params: &[Value<'_>]) -> Result<Vec<Row>, StoreError> {
         self.begin_statement(sql, params)?;

@@ -35,6 +35,13 @@ pub const MIGRATIONS: &[Migration] = &[
         name: "credential_changes",
         sql: include_str!("../migrations/0007_credential_changes.sql"),
     },
+    Migration { version: 8, name: "bus", sql: include_str!("../migrations/0008_bus.sql") },
+    Migration { version: 9, name: "nodes", sql: include_str!("../migrations/0009_nodes.sql") },
+    Migration {
+        version: 10,
+        name: "session_sheets",
+        sql: include_str!("../migrations/0010_session_sheets.sql"),
+    },
 ];
 
 /// The record of what was applied. `applied_at` (epoch ms) is by the engine's own clock: a note for operators that no

@@ -296,6 +296,13 @@ impl Connection {
         self.buffer.drain(..length.unwrap_or(self.buffer.len())).collect()
     }
 
+    /// Whether nothing has come since the last answer, neither bytes nor an end: what a proxy asks before it uses a
+    /// connection again.
+    pub fn is_idle(&self) -> bool {
+        let read = self.stream.try_read(&mut [0]);
+        self.buffer.is_empty() && read.is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock)
+    }
+
     /// Whether the peer closes the connection without sending anything more.
     pub async fn is_closed(&mut self) -> bool {
         patiently("the end of a connection", async { self.buffer.is_empty() && !self.fill().await }).await

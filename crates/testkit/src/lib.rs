@@ -30,6 +30,7 @@ mod builders;
 mod contract;
 mod html;
 mod http;
+mod nodes;
 mod schema;
 mod socket;
 mod url;
@@ -42,10 +43,11 @@ pub use browser::{Browser, Page};
 pub use builders::{Application, NewApplication, NewPerson, Person, Tokens};
 pub use html::Form;
 pub use http::{Connection, Request, Response};
+pub use nodes::{Cluster, ClusterNode, nodes};
 pub use socket::{Refused, Socket};
 pub use store::testing::{Network, Wire};
 pub use url::{decode, encode, query_value};
-pub use world::{Engine, Setup, World, both, engines, over_a_wire};
+pub use world::{Engine, Setup, Sockets, World, both, engines, over_a_wire, settings_on};
 
 /// How long a test waits for anything before it fails. Long, because it is only ever waited out by a failing test.
 pub const PATIENCE: Duration = Duration::from_secs(20);

@@ -126,6 +126,23 @@ impl Socket {
         while self.next_packet().await.is_some() {}
     }
 
+    /// Waits until the server closes, and gives the code and the reason that it sent.
+    ///
+    /// # Panics
+    /// When the connection ends without a close frame.
+    pub async fn closed(mut self) -> (u16, String) {
+        patiently("the socket is closed", async {
+            loop {
+                let (opcode, payload) = self.next_frame().await.expect("a close frame");
+                if let (CLOSE, [high, low, reason @ ..]) = (opcode, payload.as_slice()) {
+                    let reason = String::from_utf8_lossy(reason).into_owned();
+                    return (u16::from_be_bytes([*high, *low]), reason);
+                }
+            }
+        })
+        .await
+    }
+
     /// The next Engine.IO packet; `None` when the connection was closed.
     ///
     /// # Panics

@@ -9,7 +9,8 @@ use domain::seal::ServiceKey;
 use domain::secret::OperatorKey;
 use domain::{Language, Profile, Timestamp};
 use serde_json::json;
-use server::{Node, Settings, StoreSettings, Surroundings};
+use server::{BusSettings, Node, Settings, StoreSettings, Surroundings};
+use service::nodes::Roles;
 use service::{Clock, Entropy, ManualClock};
 use store::testing::{Fresh, Network, Wire, engines as fresh_engines, postgres};
 use store::{Options, Store, Target};
@@ -32,6 +33,10 @@ pub struct Setup {
     pub system_clock: bool,
     /// Another base address than the one that the server listens on.
     pub base_url: Option<&'static str>,
+    /// What the server does.
+    pub roles: Roles,
+    /// How long it serves on when it is told to stop.
+    pub drain_delay: Duration,
 }
 
 impl Default for Setup {
@@ -43,6 +48,8 @@ impl Default for Setup {
             sandbox: false,
             system_clock: false,
             base_url: None,
+            roles: Roles::ALL,
+            drain_delay: Duration::ZERO,
         }
     }
 }
@@ -69,6 +76,32 @@ struct Inner {
     hand: Option<ManualClock>,
     node: Mutex<Option<Node>>,
     api: Api,
+}
+
+/// What a server's sockets have been through.
+#[derive(Clone, Debug)]
+pub struct Sockets {
+    /// Sessions connected now.
+    pub sessions: u64,
+    /// Sessions opened so far.
+    pub opened: u64,
+    /// Handshakes refused so far.
+    pub refused: u64,
+    /// Bytes that wait for peers now.
+    pub queued_bytes: u64,
+    closes: Vec<(&'static str, u64)>,
+}
+
+impl Sockets {
+    /// Sessions that have ended for a reason so far.
+    pub fn closed(&self, reason: &str) -> u64 {
+        self.closes.iter().find(|(name, _)| *name == reason).map_or(0, |(_, count)| *count)
+    }
+
+    /// Sessions that have ended so far.
+    pub fn all_closed(&self) -> u64 {
+        self.closes.iter().map(|(_, count)| count).sum()
+    }
 }
 
 /// How often the clock is moved while a server stops.
@@ -208,6 +241,22 @@ impl World {
         .await;
     }
 
+    /// What the server's sockets have been through.
+    ///
+    /// # Panics
+    /// When the server does not run.
+    pub async fn sockets(&self) -> Sockets {
+        let node = self.0.node.lock().await;
+        let stats = node.as_ref().expect("the server runs").gateway().expect("its sockets").stats();
+        Sockets {
+            sessions: stats.sessions(),
+            opened: stats.opened,
+            refused: stats.refused,
+            queued_bytes: stats.queued_bytes,
+            closes: stats.closes.iter().map(|(reason, count)| (reason.as_str(), *count)).collect(),
+        }
+    }
+
     /// Starts the server again, on the same data and at the same address.
     ///
     /// # Panics
@@ -224,7 +273,25 @@ impl World {
     /// # Panics
     /// When it does not start, as on SQLite, whose file belongs to one node.
     pub async fn another_node(&self) -> (Node, Api) {
-        let settings = Settings { listen: SocketAddr::from(([127, 0, 0, 1], 0)), ..self.0.settings.clone() };
+        self.another_node_of(Roles::ALL).await
+    }
+
+    /// As [`another_node`](Self::another_node), with other roles.
+    ///
+    /// # Panics
+    /// When it does not start.
+    pub async fn another_node_of(&self, roles: Roles) -> (Node, Api) {
+        self.another_node_with(|settings| settings.roles = roles).await
+    }
+
+    /// As [`another_node`](Self::another_node), with other settings.
+    ///
+    /// # Panics
+    /// When it does not start.
+    pub async fn another_node_with(&self, change: impl FnOnce(&mut Settings)) -> (Node, Api) {
+        let listen = SocketAddr::from(([127, 0, 0, 1], 0));
+        let mut settings = Settings { listen, ..self.0.settings.clone() };
+        change(&mut settings);
         let node = Node::start(settings, self.0.surroundings.clone()).await.expect("another node starts");
         let api = Api::new(&format!("http://{}", node.address()), Self::OPERATOR_KEY);
         (node, api)
@@ -249,7 +316,12 @@ impl Deref for World {
     }
 }
 
-fn settings(setup: Setup, target: &Target) -> Settings {
+/// The settings of a node on a database, as a world of the default setup has them.
+pub fn settings_on(target: &Target) -> Settings {
+    settings(Setup::default(), target)
+}
+
+pub(crate) fn settings(setup: Setup, target: &Target) -> Settings {
     Settings {
         listen: SocketAddr::from(([127, 0, 0, 1], 0)),
         platform_listen: None,
@@ -257,8 +329,11 @@ fn settings(setup: Setup, target: &Target) -> Settings {
             Target::Sqlite { path } => StoreSettings::Sqlite { path },
             Target::Postgres { url } => StoreSettings::Postgres { url },
         },
+        bus: BusSettings::Local,
         base_url: setup.base_url.map(str::to_owned),
         session_base: None,
+        roles: setup.roles,
+        drain_delay: setup.drain_delay,
         operator_key: OperatorKey::presented(World::OPERATOR_KEY),
         service_key: ServiceKey::of_text("the service of a test seals with this key"),
         sandbox: setup.sandbox,

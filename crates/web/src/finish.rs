@@ -5,7 +5,7 @@ use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
 
 use axum::Router;
-use axum::extract::{Request, State};
+use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use domain::Refusal;
@@ -25,18 +25,23 @@ pub(crate) fn around(routes: Router<Web>, web: Web) -> Router {
 }
 
 async fn finish(State(web): State<Web>, mut request: Request, next: Next) -> Response {
+    let (began, traffic) = (web.service().clock().monotonic(), web.traffic());
+    let pattern = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
+    let place = traffic.place(pattern, request.method());
     let charged = Charged::default();
     let peer = request.extensions().get::<Peer>().copied();
     request.extensions_mut().insert(charged.clone());
 
     let mut response = run(next, request).await;
     if let Some(refusal) = response.extensions_mut().remove::<Refusal>() {
+        traffic.refused(&refusal);
         let allow = response.headers_mut().remove(header::ALLOW);
         response = refused(&refusal, web.config().language);
         if let Some(allow) = allow {
             response.headers_mut().insert(header::ALLOW, allow);
         }
     }
+    traffic.answered(place, response.status(), web.service().clock().monotonic().saturating_sub(began));
     tracing::debug!(status = response.status().as_u16(), "answered");
     charged.describe(&web, peer, response.headers_mut());
     response.headers_mut().entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));

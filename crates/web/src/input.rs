@@ -477,4 +477,43 @@ mod tests {
             assert!(Fields::parse(text).is_err(), "{text}");
         }
     }
+
+    #[test]
+    fn fuzz_json_bodies_and_queries() {
+        let seeds = [
+            r#"{"message":"한글 😀","n":5,"list":["a","b"],"map":{"a":"b"},"date":"2026-07-18T14:32:12.345Z","flag":true}"#,
+            r#"{"message":null,"n":-0.0,"list":[],"map":{},"objects":[{"n":1},{"n":2}]}"#,
+            "size=20&page=3&channelIds=a,b&channelIds=c&next=%EA%B0%80",
+            "a=%ff&b=%zz&&=&c",
+        ];
+        let tokens =
+            ["\"n\":", "1e400", "-9223372036854775809", "\\u0000", "\\ud800", "[[[[", "null", "%", "&", "="];
+        fuzz::Fuzz::new("json bodies and queries").seeds(seeds).tokens(tokens).run(|input| {
+            let text = String::from_utf8_lossy(input);
+            let fields = Fields::parse(&text).map(|fields| {
+                let numbers = fields.integer("n", -5, 5);
+                assert!(numbers.as_ref().is_ok_and(|n| (-5..=5).contains(n)) || numbers.is_err());
+                let message = fields.text("message");
+                assert!(!message.as_ref().is_ok_and(|message| message.contains('\0')));
+                let again = Fields::parse(&fields.clone().without("nothing")).expect("its own JSON");
+                assert_eq!(again.text("message"), message);
+                let rest = [
+                    fields.texts("list").is_ok(),
+                    fields.text_map("map").is_ok(),
+                    fields.optional_date("date").is_ok(),
+                    fields.flag("flag").is_ok(),
+                    fields.objects("objects").is_ok(),
+                ];
+                (numbers.is_ok(), message.is_ok(), rest)
+            });
+            let pairs = Pairs::parse(&text).map(|pairs| {
+                let page = pairs.page(20, 50);
+                assert!(
+                    !pairs.optional("next").is_ok_and(|next| next.is_some_and(|next| next.contains('\0')))
+                );
+                (page.is_ok(), pairs.list("channelIds").len().min(5))
+            });
+            (fields.ok(), pairs.ok())
+        });
+    }
 }

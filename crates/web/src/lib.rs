@@ -10,24 +10,31 @@ mod caller;
 pub mod contract;
 mod envelope;
 mod finish;
+mod health;
 mod input;
 mod open;
+mod operations;
 mod pages;
 mod platform;
 mod quota;
 mod router;
+mod traffic;
 
 use std::net::SocketAddr;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use domain::secret::SecretHash;
-use domain::{Language, Profile};
+use domain::{Language, Profile, SessionKey};
 use http::HeaderValue;
 use service::Service;
 
 pub use axum::Router;
 pub use axum::body::Body;
 pub use router::{Served, router};
+pub use traffic::{DURATION_BOUNDS_US, RouteFigures, STATUS_CLASSES, TrafficFigures};
+
+use traffic::Traffic;
 
 /// How this node's HTTP side is set up.
 #[derive(Clone, Debug)]
@@ -36,28 +43,46 @@ pub struct Config {
     pub language: Language,
     /// Where the REST interface is reached, without a slash at its end.
     pub base_url: String,
-    /// Where this node's socket sessions are reached, without a slash at its end.
-    pub session_base: String,
     /// The hash of the operator's key; `None` turns the platform API off.
     pub operator_key: Option<SecretHash>,
     /// Whether the sign-in page lists people to pick from without a password: only in the sandbox.
     pub sandbox: bool,
 }
 
+/// What the HTTP side asks of the node around it, for the operator.
+pub trait Around: Send + Sync {
+    /// Everything that the node counts, in the text format of Prometheus. `traffic` are this side's own figures.
+    fn metrics(&self, traffic: TrafficFigures) -> BoxFuture<'_, String>;
+
+    /// How a session is connected to this node: `websocket` or `polling`; `None` when it is not.
+    fn transport<'a>(&'a self, session: &'a SessionKey) -> BoxFuture<'a, Option<&'static str>>;
+}
+
+/// A boxed future: what [`Around`] gives.
+pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
 /// What every handler is given. Cheap to clone.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Web(Arc<Inner>);
 
-#[derive(Debug)]
 struct Inner {
     service: Service,
     config: Config,
+    around: Arc<dyn Around>,
+    traffic: Traffic,
+}
+
+impl std::fmt::Debug for Web {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Web").field("config", &self.0.config).finish_non_exhaustive()
+    }
 }
 
 impl Web {
     /// The HTTP side of a service.
-    pub fn new(service: Service, config: Config) -> Self {
-        Self(Arc::new(Inner { service, config }))
+    pub fn new(service: Service, config: Config, around: Arc<dyn Around>) -> Self {
+        let traffic = Traffic::of(router::served());
+        Self(Arc::new(Inner { service, config, around, traffic }))
     }
 
     /// The service behind.
@@ -68,6 +93,16 @@ impl Web {
     /// How this side is set up.
     pub fn config(&self) -> &Config {
         &self.0.config
+    }
+
+    /// The node around this side.
+    pub(crate) fn around(&self) -> &dyn Around {
+        &*self.0.around
+    }
+
+    /// What this side counts.
+    pub(crate) fn traffic(&self) -> &Traffic {
+        &self.0.traffic
     }
 
     /// The profile that answers to an application follow.

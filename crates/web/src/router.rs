@@ -10,7 +10,7 @@ use crate::open::{
     users,
 };
 use crate::platform;
-use crate::{Web, contract, finish};
+use crate::{Web, contract, finish, health, operations};
 
 /// What a listener is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,17 +21,28 @@ pub enum Served {
     Open,
     /// The platform API alone.
     Platform,
+    /// Only what every node answers: whether it is well, and what it counts.
+    Health,
 }
 
 /// All of a listener's HTTP but the sockets: an unknown path, a wrong method, a panic and a refusal all leave here in the
 /// envelope.
 pub fn router(web: Web, served: Served) -> Router {
+    let described = |routes: Routes| routes.into_router().merge(contract::paths());
     let routes = match served {
-        Served::All => open().and(platform()),
-        Served::Open => open(),
-        Served::Platform => platform(),
+        Served::All => described(open().and(platform())).merge(operations::paths()),
+        Served::Open => described(open()),
+        Served::Platform => described(platform()).merge(operations::paths()),
+        Served::Health => operations::paths(),
     };
-    finish::around(routes.into_router().merge(contract::paths()), web)
+    finish::around(routes.merge(health::paths()), web)
+}
+
+/// Every pattern that a listener may serve, with each of its methods.
+pub(crate) fn served() -> impl Iterator<Item = (&'static str, &'static str)> {
+    let operations = open().and(platform()).into_operations().into_iter();
+    let operations = operations.map(|operation| (operation.path, operation.method));
+    operations.chain(contract::PATHS).chain(operations::PATHS).chain(health::PATHS)
 }
 
 /// The open API and the sign-in. Each endpoint describes itself in the documents of [`contract`].
@@ -105,6 +116,11 @@ pub(crate) fn platform() -> Routes {
         .route("/platform/v1/applications/{clientId}/secrets", post(platform::applications::add_secret))
         .route("/platform/v1/applications/{clientId}/restore", post(platform::applications::restore))
         .route("/platform/v1/consents/{clientId}/{channelId}", delete(platform::consents::withdraw))
+        .route("/platform/v1/sessions", get(platform::sessions::list))
+        .route(
+            "/platform/v1/sessions/{sessionKey}",
+            get(platform::sessions::show).delete(platform::sessions::evict),
+        )
         .route("/platform/v1/channels/{channelId}", put(platform::channels::put))
         .route(
             "/platform/v1/channels/{channelId}/managers/{managerChannelId}",

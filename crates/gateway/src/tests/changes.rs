@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
+use std::time::Duration;
 
 use bus::Delivery;
 use domain::session::EventType;
@@ -103,28 +104,70 @@ async fn changes_in_quick_succession_keep_their_order_among_events() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_gap_ends_sessions_with_subscriptions_and_repairs_the_others() {
+async fn a_gap_ends_sessions_that_missed_an_event_and_repairs_the_others() {
     let bus = Arc::new(LossyBus::default());
     let world = World::over(bus.clone(), |_| {}).await;
+    let (loud, quiet) = (world.person("loud").await, world.person("quiet").await);
+    let other = world.person("other").await;
+    let (mut missed_event, key) = world.address.session(&world.client_url().await).await;
+    world.subscribe(&loud, &key, EventType::Chat).await;
+    assert_eq!(change(&missed_event.text().await), "subscribed CHAT");
+    let (mut stays, key) = world.address.session(&world.client_url().await).await;
+    world.subscribe(&quiet, &key, EventType::Chat).await;
+    assert_eq!(change(&stays.text().await), "subscribed CHAT");
+    let (mut idle, _) = world.address.session(&world.client_url().await).await;
+    let (mut missed_change, key) = world.address.session(&world.client_url().await).await;
+    let since = world.service.clock().now();
+    world.hand.advance(Duration::from_secs(1));
+    bus.losing.store(true, SeqCst);
+    world.subscribe(&other, &key, EventType::Donation).await;
+    world.chat(&loud, "lost").await;
+    bus.losing.store(false, SeqCst);
+    world.gateway.hub.dispatch(Delivery::Gap { since }).await;
+    assert_eq!(missed_event.closed().await, (1013, "gap".into()));
+    assert_eq!(change(&missed_change.text().await), "subscribed DONATION");
+    idle.nothing_but_pong().await;
+    world.chat(&quiet, "after").await;
+    assert_eq!(payload("CHAT", &stays.text().await)["content"], "after");
+    world.closed(CloseReason::Gap, 1).await;
+    assert_eq!(world.stats().gaps, 1);
+    eventually("its end is recorded", async || world.connected().await == 3).await;
+    settle().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_gap_in_events_that_the_store_cannot_name_ends_every_session_with_a_subscription() {
+    let world = World::new().await;
     let me = world.person("me").await;
     let (mut subscribed, key) = world.address.session(&world.client_url().await).await;
     world.subscribe(&me, &key, EventType::Chat).await;
     assert_eq!(change(&subscribed.text().await), "subscribed CHAT");
     let (mut idle, _) = world.address.session(&world.client_url().await).await;
-    let (mut missed, missed_key) = world.address.session(&world.client_url().await).await;
-    bus.losing.store(true, SeqCst);
-    world.subscribe(&me, &missed_key, EventType::Chat).await;
-    bus.losing.store(false, SeqCst);
-    world.gateway.hub.dispatch(Delivery::Gap).await;
+    world.store.close().await;
+    world.gateway.hub.dispatch(Delivery::Gap { since: world.service.clock().now() }).await;
     assert_eq!(subscribed.closed().await, (1013, "gap".into()));
-    assert_eq!(change(&missed.text().await), "subscribed CHAT");
     idle.nothing_but_pong().await;
-    world.chat(&me, "after").await;
-    assert_eq!(payload("CHAT", &missed.text().await)["content"], "after");
-    world.closed(CloseReason::Gap, 1).await;
-    assert_eq!(world.stats().gaps, 1);
-    eventually("its end is recorded", async || world.connected().await == 2).await;
-    settle().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_publisher_gave_up_ends_the_sessions_of_that_channel() {
+    let world = World::new().await;
+    let (loud, quiet) = (world.person("loud").await, world.person("quiet").await);
+    let mut clients = Vec::new();
+    for (person, event) in [(&loud, EventType::Chat), (&loud, EventType::Donation), (&quiet, EventType::Chat)]
+    {
+        let (mut client, key) = world.address.session(&world.client_url().await).await;
+        world.subscribe(person, &key, event).await;
+        assert!(change(&client.text().await).starts_with("subscribed"));
+        clients.push(client);
+    }
+    world.gateway.hub.dispatch(Delivery::Lost(loud.channel.clone())).await;
+    let mut stays = clients.pop().expect("three");
+    for mut client in clients {
+        assert_eq!(client.closed().await, (1013, "gap".into()));
+    }
+    world.chat(&quiet, "after").await;
+    assert_eq!(payload("CHAT", &stays.text().await)["content"], "after");
 }
 
 /// The narrow case between the commit of a session and its shard's first knowledge of it, played out by hand.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bus::{Bus, LocalBus, Message};
 use domain::event::{DonationHappening, Happening};
 use domain::session::{ChangeKind, EventType, SessionChange, Subscription};
-use domain::{ChannelId, SessionKey};
+use domain::{ChannelId, NodeId, SessionKey};
 use socketio::CloseReason;
 
 use super::client::{self, change, payload};
@@ -167,7 +167,7 @@ async fn a_hot_channel_gathers_events_and_loses_doubles_or_moves_none() {
     let change = |key: &SessionKey, version, kind| {
         let subscription = Subscription { event_type: EventType::Chat, channel_id: channel.clone() };
         let change = SessionChange { version, kind, subscription };
-        Message::SessionChanged { session_key: key.clone(), change }
+        Message::SessionChanged { node: NodeId::stored("node".into()), session_key: key.clone(), change }
     };
     let mut clients = Vec::new();
     for application in 0..10 {

@@ -59,7 +59,8 @@ async fn changes_that_cannot_be_read_end_the_session_after_some_tries() {
     };
     let kind = domain::session::ChangeKind::Subscribed;
     let change = domain::session::SessionChange { version: 2, kind, subscription };
-    let message = bus::Message::SessionChanged { session_key: key, change };
+    let message =
+        bus::Message::SessionChanged { node: world.service.node().clone(), session_key: key, change };
     world.gateway.hub.dispatch(bus::Delivery::Message(message)).await;
     settle().await;
     client.nothing_but_pong().await;

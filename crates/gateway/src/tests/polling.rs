@@ -119,6 +119,24 @@ async fn a_session_in_both_framings_from_handshake_to_goodbye() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_handshake_alone_may_ask_for_text() {
+    let world = World::new().await;
+    for revision in ["2", "3"] {
+        let query = format!("auth={}&EIO={revision}&transport=polling", world.client_url().await);
+        let first = world.address.get(&format!("{query}&b64=1")).await;
+        assert_eq!(text_packets(&first).len(), 2);
+        let later = world.address.get(&format!("{query}&sid={}", sid(&first))).await;
+        connected_key(&text_packets(&later)[0]);
+        // And the other way round: what a request asks for, it gets.
+        let query = format!("auth={}&EIO={revision}&transport=polling", world.client_url().await);
+        let first = world.address.get(&query).await;
+        assert_eq!(binary_packets(&first).len(), 2);
+        let later = world.address.get(&format!("{query}&sid={}&b64=1", sid(&first))).await;
+        connected_key(&text_packets(&later)[0]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_session_of_revision_4_is_introduced_when_it_asks_for_its_namespace() {
     let world = World::new().await;
     let query = format!("auth={}&EIO=4&transport=polling", world.client_url().await);

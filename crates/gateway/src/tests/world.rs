@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
 
-use bus::{Bus, LocalBus, Message, Subscriber};
+use bus::{Bus, Interest, LocalBus, Message, Subscriber};
 use domain::chat::{Emojis, MessageText};
 use domain::session::{EventType, SessionOwner};
 use domain::token::Caller;
@@ -14,6 +14,7 @@ use gateway::{Config, Gateway, Stats};
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use service::applications::ApplicationRecord;
+use service::nodes::{Membership, Roles};
 use service::{ChannelRecord, Clock, Entropy, ManualClock, Parts, Service};
 use socketio::CloseReason;
 use store::{Options, Store, Target};
@@ -91,6 +92,7 @@ impl World {
             profile: Profile::Documented,
             quotas: false,
             key: domain::seal::ServiceKey::new([7; 32]),
+            membership: Membership { roles: Roles::ALL, session_base: Some("http://127.0.0.1".to_owned()) },
         });
         service.join(true).await.expect("the node joins");
         put_application(&service, "app", None).await;
@@ -280,11 +282,22 @@ pub struct LossyBus {
 }
 
 impl Bus for LossyBus {
-    fn publish(&self, message: Message) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
-        if self.losing.load(SeqCst) { Box::pin(async {}) } else { self.inner.publish(message) }
+    fn publish_all(
+        &self,
+        messages: Vec<Message>,
+    ) -> Pin<Box<dyn Future<Output = Vec<ChannelId>> + Send + '_>> {
+        if self.losing.load(SeqCst) {
+            Box::pin(async { Vec::new() })
+        } else {
+            self.inner.publish_all(messages)
+        }
     }
 
     fn subscribe(&self) -> Subscriber {
         self.inner.subscribe()
+    }
+
+    fn interest(&self, channel: &ChannelId) -> Interest {
+        self.inner.interest(channel)
     }
 }

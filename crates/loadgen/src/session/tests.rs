@@ -59,14 +59,19 @@ impl Seen {
     }
 }
 
+const SUBSCRIBES: Entry = Entry::Subscribes { kinds: &EventKind::ALL, channels_each: 1 };
+
 /// Plays the packets to a session on channel 1 with two streams, then closes with 1000.
 async fn play(packets: &[&str]) -> Seen {
+    play_to(SUBSCRIBES, packets).await
+}
+
+async fn play_to(entry: Entry, packets: &[&str]) -> Seen {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let origin = Origin { address, host: address.to_string() };
     let channels = vec!["c0".to_owned(), "c1".to_owned()];
-    let shared =
-        Arc::new(Shared::new((Clock::start(), origin), Vec::new(), channels, 2, &EventKind::ALL[..1], 1));
+    let shared = Arc::new(Shared::new((Clock::start(), origin), Vec::new(), channels, 2, entry, 1));
     let mut bytes: Vec<u8> = packets.iter().flat_map(|packet| frame(packet)).collect();
     bytes.extend([0x88, 2, 3, 232]);
     let server = tokio::spawn(async move {
@@ -135,6 +140,25 @@ async fn a_session_notices_what_does_not_belong_on_the_socket() {
     check(&[SUBSCRIBED, &other(&chat, r"\uc548", r"\uc549")], &[("CHAT with a wrong payload", 1)]).await;
     check(&[SUBSCRIBED, &other(&chat, r"\uc548", "안")], &[("JSON that is not escaped to ASCII", 1)]).await;
     check(&[SUBSCRIBED, &other(&chat, "@", "#")], &[("CHAT of somebody else", 1)]).await;
+}
+
+#[tokio::test]
+async fn a_session_may_be_subscribed_to_the_next_channels_too() {
+    let both = Entry::Subscribes { kinds: &EventKind::ALL, channels_each: 2 };
+    let other = SUBSCRIBED.replace("c1", "c0");
+    let seen = play_to(both, &[OPEN, "40", CONNECTED, SUBSCRIBED, &other]).await;
+    assert_eq!((seen.violations(), seen.shared.subscribed.get()), (BTreeMap::new(), 2));
+    let seen = play_to(both, &[OPEN, "40", CONNECTED, &other, &other]).await;
+    assert_eq!(seen.shared.violations.total(), 1);
+    assert_eq!(seen.shared.audience(0), 0, "events are only counted on a session's own channel");
+}
+
+#[tokio::test]
+async fn a_session_of_a_peer_is_connected_and_hears_its_channel_once_it_is_in_the_namespace() {
+    let seen = play_to(Entry::Joins, &[OPEN, "40", &chat(1, 0, 0)]).await;
+    assert_eq!(seen.violations(), BTreeMap::new());
+    assert_eq!((seen.shared.connected.get(), seen.shared.deliveries.get()), (1, 1));
+    assert_eq!(play_to(Entry::Joins, &[OPEN]).await.shared.connected.get(), 0);
 }
 
 #[tokio::test]

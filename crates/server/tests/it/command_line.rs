@@ -8,6 +8,10 @@ use testkit::{Request, Socket};
 
 use crate::process::{Sandbox, run, stagedoor};
 
+/// How a bus is shown whose address holds a password.
+const BUS: &str = "nats://…@bus.example:4222,other.example:4333";
+const DATABASE: &str = "postgres://database/x";
+
 fn folder() -> tempfile::TempDir {
     tempfile::tempdir().expect("a temporary folder")
 }
@@ -262,15 +266,16 @@ async fn the_configuration_is_checked_and_shown_without_its_secrets() {
     command
         .env("STAGEDOOR_OPERATOR_KEY", &key)
         .env("STAGEDOOR_DATABASE_URL", url)
+        .env("STAGEDOOR_BUS_URL", "nats://someone:hunter3-password@bus.example,other.example:4333")
         .env("STAGEDOOR_PLATFORM_LISTEN", "127.0.0.1:9191")
         .env("STAGEDOOR_PROFILE", "observed");
     let said = run(command).await;
     assert_eq!(said.status.code(), Some(0), "{}", said.stderr);
     assert!(said.stdout.ends_with("The configuration is good.\n"), "{}", said.stdout);
-    for part in ["https://api.example.com", "Observed", "127.0.0.1:8080", "127.0.0.1:9191"] {
+    for part in ["https://api.example.com", "Observed", "127.0.0.1:8080", "127.0.0.1:9191", BUS] {
         assert!(said.stdout.contains(part), "{part}: {}", said.stdout);
     }
-    for secret in [key.as_str(), "hunter2", "operator-key-secret"] {
+    for secret in [key.as_str(), "hunter2", "hunter3", "operator-key-secret"] {
         assert!(!said.stdout.contains(secret) && !said.stderr.contains(secret), "{}", said.stdout);
     }
 }
@@ -288,8 +293,38 @@ async fn secrets_may_come_from_files_and_mistakes_name_the_option() {
     for (arguments, variables, part) in [
         (vec!["--base-url", "api.example.com"], vec![], "--base-url must be scheme and host"),
         (vec!["--session-base", "https://x/y"], vec![], "--session-base must be scheme and host"),
+        (
+            vec!["--roles", "web,jobs"],
+            vec![],
+            "--roles web,jobs needs --database-url: a SQLite store belongs to one",
+        ),
+        (
+            vec!["--roles", "gateway", "--database-url", "postgres://x/y", "--listen", "0.0.0.0:8080"],
+            vec![],
+            "--roles gateway needs --session-base: clients cannot connect to 0.0.0.0:8080",
+        ),
+        (
+            vec!["--roles", "jobs", "--database-url", "postgres://x/y", "--platform-listen", "127.0.0.1:1"],
+            vec![],
+            "--platform-listen needs the role web, and --roles is jobs",
+        ),
         (vec!["--operator-key", "short"], vec![], "the operator key must have 32"),
         (vec!["--database-url", "sqlite://x"], vec![], "--database-url must begin with postgres://"),
+        (
+            vec!["--bus-url", "nats://kkkk@bus"],
+            vec![],
+            "--bus-url needs --database-url: SQLite belongs to one node",
+        ),
+        (
+            vec!["--bus-url", "http://kkkk@bus", "--database-url", DATABASE],
+            vec![],
+            "--bus-url must begin with nats://",
+        ),
+        (
+            vec!["--bus-url", "nats://bus", "--bus-prefix", "a b", "--database-url", DATABASE],
+            vec![],
+            "--bus-prefix must be words",
+        ),
         (
             vec![],
             vec![("STAGEDOOR_OPERATOR_KEY_FILE", "/nonexistent")],
@@ -327,8 +362,12 @@ async fn the_help_is_the_manual_of_every_option() {
         ("--data", "STAGEDOOR_DATA"),
     ];
     let serve = [
+        ("--bus-url", "STAGEDOOR_BUS_URL_FILE"),
+        ("--bus-prefix", "STAGEDOOR_BUS_PREFIX"),
         ("--base-url", "STAGEDOOR_BASE_URL"),
         ("--session-base", "STAGEDOOR_SESSION_BASE"),
+        ("--roles", "STAGEDOOR_ROLES"),
+        ("--drain-delay", "STAGEDOOR_DRAIN_DELAY"),
         ("--operator-key", "STAGEDOOR_OPERATOR_KEY_FILE"),
     ];
     for (command, own) in [("dev", &[("--json", "JSON")][..]), ("serve", &serve), ("check-config", &serve)] {

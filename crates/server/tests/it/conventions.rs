@@ -241,12 +241,13 @@ async fn an_unknown_path_is_not_found_and_a_wrong_method_says_which_are_right() 
 async fn a_head_is_a_get_without_its_body() {
     both(Setup::default(), |world| async move {
         let stage = Stage::set(&world).await;
+        let (_socket, key) = session_key(&world, &stage).await;
         for endpoint in ENDPOINTS.iter().filter(|endpoint| endpoint.method == "GET") {
             let head = Endpoint { method: "HEAD", ..*endpoint };
-            let answer = world.send(head.good(&stage, "")).await;
+            let answer = world.send(head.good(&stage, &key)).await;
             assert_eq!((answer.status, answer.body.len()), (200, 0), "{}", endpoint.path);
             assert_eq!(answer.header("content-type"), Some("application/json"));
-            let answer = world.send(Request::new("HEAD", endpoint.target(""))).await;
+            let answer = world.send(Request::new("HEAD", endpoint.target(&key))).await;
             assert_eq!((answer.status, answer.body.len()), (401, 0), "{}", endpoint.path);
         }
     })

@@ -66,7 +66,8 @@ impl Scene {
         for endpoint in ENDPOINTS.iter().filter(|endpoint| endpoint.method == "GET") {
             let request = endpoint.good(&self.stage, self.socket.session_key());
             let answer = self.send(&request).await;
-            seen.push(answered(format!("then {}", request.target()), &answer));
+            let target = request.target().replace(self.socket.session_key(), MASK);
+            seen.push(answered(format!("then {target}"), &answer));
         }
         seen
     }

@@ -54,6 +54,7 @@ const fn bodiless(method: &'static str, path: &'static str, query: &'static str,
 const MANAGER: &str = "/platform/v1/channels/{channelId}/managers/{managerChannelId}";
 const FOLLOWER: &str = "/platform/v1/channels/{channelId}/followers/{followerChannelId}";
 
+const SESSION: &str = "/platform/v1/sessions/{sessionKey}";
 const SUBSCRIBE: &str = "sessionKey={sessionKey}";
 const RESTRICT: &str = "/open/v1/restrict-channels";
 const RESTRICT_TEMPORARILY: &str = "/open/v1/temporary-restrict-channels";
@@ -126,6 +127,9 @@ pub const ENDPOINTS: &[Endpoint] = &[
     bodiless("POST", "/platform/v1/applications/{clientId}/secrets", "", Mode::Operator),
     bodiless("POST", "/platform/v1/applications/{clientId}/restore", "", Mode::Operator),
     bodiless("DELETE", "/platform/v1/consents/{clientId}/{channelId}", "", Mode::Operator),
+    endpoint("GET", "/platform/v1/sessions", "size=20", Mode::Operator),
+    endpoint("GET", SESSION, "", Mode::Operator),
+    bodiless("DELETE", SESSION, "", Mode::Operator),
     endpoint("PUT", "/platform/v1/channels/{channelId}", "", Mode::Operator),
     endpoint("PUT", MANAGER, "", Mode::Operator),
     bodiless("DELETE", MANAGER, "", Mode::Operator),
@@ -157,6 +161,8 @@ impl Endpoint {
         self.path
             // The viewer has consented to nothing, so withdrawing it takes nothing from the cast.
             .replace("consents/{clientId}/{channelId}", "consents/bot/byeol")
+            // Ending a session that is not there is no error, and leaves the test its own.
+            .replace("{sessionKey}", "unknown")
             .replace("{channelId}", "haneul")
             .replace("{managerChannelId}", "byeol")
             .replace("{followerChannelId}", "byeol")
@@ -169,6 +175,9 @@ impl Endpoint {
     /// Path and query of a good request.
     pub fn target(&self, session_key: &str) -> String {
         match self.query {
+            "" if self.path == SESSION && self.method != "DELETE" => {
+                self.path.replace("{sessionKey}", session_key)
+            }
             "" => self.path(),
             query => format!("{}?{}", self.path(), query.replace("{sessionKey}", session_key)),
         }

@@ -230,6 +230,7 @@ pub const OPTIONAL_FIELDS: &[Extra] = &[
 
 /// Parameters of queries.
 pub const OPTIONAL_PARAMETERS: &[Extra] = &[
+    ("GET", "/platform/v1/sessions", &["clientId", "channelId", "connected", "next"]),
     ("GET", "/open/v1/sessions", &["page", "size"]),
     ("GET", "/open/v1/sessions/client", &["page", "size"]),
     ("GET", "/open/v1/categories/search", &["size"]),
@@ -252,6 +253,7 @@ pub const VOLATILE: &[&str] = &[
     "cursor",
     "messageId",
     "next",
+    "nodeId",
     "refreshToken",
     "sessionKey",
     "streamKey",

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
 
 use serde_json::Value;
 use testkit::{Api, Application, Person, Tokens, patiently};
@@ -105,6 +106,42 @@ impl Sandbox {
     /// The file of the log.
     pub fn log_path(&self) -> PathBuf {
         self.log.clone()
+    }
+
+    /// A file of what the system knows of the process.
+    fn known(&self, file: &str) -> PathBuf {
+        Path::new("/proc").join(self.child.id().expect("the program runs").to_string()).join(file)
+    }
+
+    /// Descriptors that it has open.
+    pub fn descriptors(&self) -> usize {
+        std::fs::read_dir(self.known("fd")).expect("its descriptors").count()
+    }
+
+    /// Memory that it has in use, in bytes.
+    pub fn memory(&self) -> u64 {
+        let status = std::fs::read_to_string(self.known("status")).expect("its status");
+        let (_, rest) = status.split_once("VmRSS:").expect("its memory");
+        let kib: u64 = rest.split_whitespace().next().expect("a number").parse().expect("a number");
+        kib * 1024
+    }
+
+    /// CPU that it has used.
+    pub fn cpu(&self) -> Duration {
+        const TICK: Duration = Duration::from_millis(10);
+        let stat = std::fs::read_to_string(self.known("stat")).expect("its times");
+        let (_, rest) = stat.rsplit_once(')').expect("its name is in brackets");
+        let ticks =
+            rest.split_whitespace().skip(11).take(2).map(|ticks| ticks.parse::<u32>().expect("a number"));
+        TICK * ticks.sum::<u32>()
+    }
+
+    /// Changes how many descriptors it may have.
+    pub async fn limit_descriptors(&self, limit: usize) {
+        let id = self.child.id().expect("the program runs").to_string();
+        let limit = format!("--nofile={limit}:");
+        let status = Command::new("prlimit").args(["--pid", &id, &limit]).status().await;
+        assert!(status.expect("prlimit is there").success());
     }
 
     /// Sends a signal.

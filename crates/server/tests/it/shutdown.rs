@@ -53,6 +53,49 @@ async fn a_request_that_runs_is_finished() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_is_about_to_stop_says_so_and_serves_on() {
+    // A minute of a clock that a stopping world moves on by itself, which is some seconds.
+    let setup = Setup { drain_delay: Duration::from_secs(60), ..Setup::default() };
+    both(setup, |world| async move {
+        let Stage { tokens, .. } = Stage::set(&world).await;
+        let mut kept = Connection::open(world.address()).await;
+        let me = Request::get("/open/v1/users/me").bearer(&tokens.access);
+        assert_eq!(kept.send(&me).await.header("connection"), None);
+        let mut early = world.open_user_session(&tokens.access).await;
+        let stopping = tokio::spawn({
+            let world = world.clone();
+            async move { world.stop().await }
+        });
+        let ready = || world.send(Request::get("/health/ready"));
+        patiently("it says that it is about to stop", async {
+            while ready().await.status == 200 {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+        ready().await.assert_refused(503, "DRAINING");
+        world.send(Request::get("/health/live")).await.content();
+        let answer = kept.send(&me).await;
+        answer.content();
+        assert_eq!(answer.header("connection"), Some("close"));
+        assert!(kept.is_closed().await);
+        early.ping().await;
+        let mut late = world.open_user_session(&tokens.access).await;
+        assert!(!stopping.is_finished());
+        stopping.await.expect("the node stops");
+        for socket in [&mut early, &mut late] {
+            while socket.next_packet().await.is_some() {}
+        }
+        world.start_again().await;
+        let list = world.user_sessions(&tokens.access, "").await.content();
+        let ended =
+            list["data"].as_array().expect("a list").iter().all(|s| s["disconnectedDate"].is_string());
+        assert!(ended, "{list}");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn sockets_are_closed_and_their_sessions_are_disconnected() {
     both(Setup::default(), |world| async move {
         let Stage { app, tokens, .. } = Stage::set(&world).await;

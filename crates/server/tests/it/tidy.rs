@@ -12,6 +12,7 @@ const LINES_MAX: usize = 650;
 const MAY_USE: &[(&str, &[&str])] = &[
     ("domain", &[]),
     ("socketio", &[]),
+    ("fuzz", &[]),
     ("store", &["domain"]),
     ("bus", &["domain"]),
     ("service", &["domain", "store", "bus"]),
@@ -132,9 +133,10 @@ fn a_library_that_one_crate_alone_knows_stays_there() {
 }
 
 #[test]
-fn testkit_is_for_tests_alone() {
+fn testkit_and_fuzz_are_for_tests_alone() {
     for (name, manifest) in manifests() {
-        assert!(!dependencies(&manifest, "[dependencies]").contains("testkit"), "{name}");
+        let used = dependencies(&manifest, "[dependencies]");
+        assert!(!used.contains("testkit") && !used.contains("fuzz"), "{name}");
     }
 }
 

@@ -2,7 +2,7 @@
 
 use domain::limits::{APPLICATION_RESTORABLE_MS, DAY_MS, UNUSED_APPLICATION_MS, USE_WRITTEN_EVERY_MS};
 use domain::session::{ChangeKind, EventType};
-use domain::{ClientId, Refusal, ScopeSet};
+use domain::{ClientId, Refusal, ScopeSet, SessionKey};
 use service::Service;
 use service::application_life::Look;
 
@@ -199,6 +199,7 @@ async fn a_deleted_application_is_refused_everywhere_and_restored_with_all_it_ha
         let user = world.user("user").await;
         world.advance_ms(days(90) - 20_000);
         let tokens = world.tokens(&app, &user).await;
+        let idle = world.connect(&user_owner(&app, &user)).await;
         let url = world.service.issue_session_url(user_owner(&app, &user)).await.unwrap();
         world.advance_ms(20_000);
         assert_eq!(look(&world).await.deleted, [client("app")]);
@@ -209,6 +210,12 @@ async fn a_deleted_application_is_refused_everywhere_and_restored_with_all_it_ha
         assert!(world.service.sign_in_request("app", crate::world::REDIRECT, "s").await.unwrap().is_err());
         let opened = world.service.connect_session(url.expose()).await;
         assert_eq!(refused(opened.map(drop)), Refusal::Unauthorized);
+        // A session without subscriptions was no use of it, and ends with it on whatever node it is.
+        assert_eq!(world.connected(&user_owner(&app, &user)).await, 0);
+        let closing = world.service.sessions_closing(&SessionKey::stored(String::new())).await.unwrap();
+        assert_eq!(closing, [(idle.clone(), "revoked".to_owned())]);
+        world.service.disconnect_session(&idle, "revoked").await.unwrap();
+        assert_eq!(world.service.sessions_closing(&SessionKey::stored(String::new())).await, Ok(Vec::new()));
 
         world.service.restore_application(&client("app")).await.unwrap();
         assert!(proven().await.is_ok() && world.lives(&tokens).await);

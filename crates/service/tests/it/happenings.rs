@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use bus::{Bus, LocalBus, Message, Subscriber};
+use bus::{Bus, Interest, LocalBus, Message, Subscriber};
 use domain::channel::{UserRole, UserRoleCode};
 use domain::chat::{DonationType, Emojis, MessageText};
 use domain::event::{ChatHappening, Happening};
@@ -262,15 +262,19 @@ struct WitnessBus {
 }
 
 impl Bus for WitnessBus {
-    fn publish(&self, message: Message) -> BoxFuture<'_, ()> {
+    fn publish_all(&self, messages: Vec<Message>) -> BoxFuture<'_, Vec<ChannelId>> {
         Box::pin(async move {
             let committed: Result<i64, store::StoreError> = self
                 .store
                 .read(|tx| Box::pin(async move { tx.query_one(MESSAGES, &[]).await?.get(0) }))
                 .await;
             self.seen.lock().unwrap().push(committed.unwrap());
-            self.bus.publish(message).await;
+            self.bus.publish_all(messages).await
         })
+    }
+
+    fn interest(&self, channel: &ChannelId) -> Interest {
+        self.bus.interest(channel)
     }
 
     fn subscribe(&self) -> Subscriber {

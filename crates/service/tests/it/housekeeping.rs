@@ -29,6 +29,14 @@ async fn a_node_that_is_silent_for_20_seconds_loses_its_sessions_and_is_told_so(
         assert_eq!(left[0].session_key, own);
 
         // The struck-off node has not heard yet, and lets one more in: that one is without a home too.
+        for _ in 0..2 {
+            let url = there.issue_session_url(owner.clone()).await.unwrap();
+            there.connect_session(url.expose()).await.unwrap();
+            assert_eq!(world.connected(&owner).await, 2);
+            // If it dies before it hears, the others see to it.
+            assert_eq!(here.heartbeat().await, Ok(NodeStanding::Alive));
+            assert_eq!(world.connected(&owner).await, 1);
+        }
         let url = there.issue_session_url(owner.clone()).await.unwrap();
         there.connect_session(url.expose()).await.unwrap();
         assert_eq!(there.heartbeat().await, Ok(NodeStanding::WasStruckOff));

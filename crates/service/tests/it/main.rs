@@ -13,6 +13,8 @@ mod happenings;
 mod housekeeping;
 mod interruptions;
 mod lives;
+mod losses;
+mod nodes;
 mod people;
 mod sessions;
 mod sign_in;

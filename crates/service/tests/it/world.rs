@@ -13,6 +13,7 @@ use domain::session::{ChangeKind, EventType, SessionListing, SessionOwner};
 use domain::token::Caller;
 use domain::{ChannelId, ClientId, NodeId, Profile, Refusal, Scope, ScopeSet, SessionKey, Timestamp};
 use service::applications::ApplicationRecord;
+use service::nodes::{Membership, Roles};
 use service::sign_in::SignInRequest;
 use service::tokens::IssuedTokens;
 use service::{ChannelRecord, Clock, Entropy, Error, ManualClock, Page, Parts, Service};
@@ -57,6 +58,12 @@ impl World {
         // Nodes draw from seeds of their own, or they would make the same ids.
         let seed = name.bytes().fold(2, |seed, byte| seed * 31 + u64::from(byte));
         service_of(&self.store, &self.bus, &self.clock, name, seed)
+    }
+
+    /// Another node on the same store and clock, with a bus of its own that leads nowhere.
+    pub fn node_of(&self, name: &str, membership: Membership) -> Service {
+        let bus: Arc<dyn Bus> = Arc::new(LocalBus::default());
+        service_as(&self.store, &bus, &self.clock, (name, 3), membership)
     }
 
     pub fn advance_ms(&self, ms: u64) {
@@ -162,6 +169,17 @@ impl World {
 }
 
 fn service_of(store: &Store, bus: &Arc<dyn Bus>, clock: &Clock, node: &str, seed: u64) -> Service {
+    let membership = Membership { roles: Roles::ALL, session_base: Some(format!("http://{node}")) };
+    service_as(store, bus, clock, (node, seed), membership)
+}
+
+fn service_as(
+    store: &Store,
+    bus: &Arc<dyn Bus>,
+    clock: &Clock,
+    (node, seed): (&str, u64),
+    membership: Membership,
+) -> Service {
     Service::new(Parts {
         store: store.clone(),
         bus: bus.clone(),
@@ -171,6 +189,7 @@ fn service_of(store: &Store, bus: &Arc<dyn Bus>, clock: &Clock, node: &str, seed
         profile: Profile::Documented,
         quotas: false,
         key: domain::seal::ServiceKey::new([7; 32]),
+        membership,
     })
 }
 
@@ -251,7 +270,7 @@ pub async fn heard(bus: &mut Subscriber) -> Vec<Message> {
     while let Ok(Some(delivery)) = tokio::time::timeout(Duration::ZERO, bus.next()).await {
         match delivery {
             Delivery::Message(message) => messages.push(message),
-            Delivery::Gap => panic!("the local bus has no gaps"),
+            Delivery::Lost(_) | Delivery::Gap { .. } => panic!("the local bus loses nothing"),
         }
     }
     messages
@@ -260,10 +279,10 @@ pub async fn heard(bus: &mut Subscriber) -> Vec<Message> {
 /// The changes among messages, as session, version and kind.
 pub fn changes_among(messages: &[Message]) -> Vec<(SessionKey, i64, ChangeKind)> {
     let change = |message: &Message| match message {
-        Message::SessionChanged { session_key, change } => {
+        Message::SessionChanged { session_key, change, .. } => {
             Some((session_key.clone(), change.version, change.kind))
         }
-        Message::Event(_) => None,
+        Message::Event(_) | Message::SessionEvicted { .. } => None,
     };
     messages.iter().filter_map(change).collect()
 }
@@ -272,7 +291,7 @@ pub fn changes_among(messages: &[Message]) -> Vec<(SessionKey, i64, ChangeKind)>
 pub fn events_among(messages: &[Message]) -> Vec<Arc<Event>> {
     let event = |message: &Message| match message {
         Message::Event(event) => Some(event.clone()),
-        Message::SessionChanged { .. } => None,
+        Message::SessionChanged { .. } | Message::SessionEvicted { .. } => None,
     };
     messages.iter().filter_map(event).collect()
 }

@@ -1,13 +1,19 @@
-//! The nodes that hold sockets, and whether they live.
+//! The nodes of a service: what each does, where its sockets are reached, and whether it lives.
 
 use domain::{NodeId, Timestamp};
 
 use crate::{StoreError, Tx, params};
 
 const REGISTER: &str = "
-    INSERT INTO nodes (node_id, seen_at) VALUES ($1, $2) ON CONFLICT (node_id) DO UPDATE SET seen_at = excluded.seen_at";
+    INSERT INTO nodes (node_id, seen_at, roles, session_base, started_at) VALUES ($1, $2, $3, $4, $5)
+    ON CONFLICT (node_id) DO UPDATE SET seen_at = excluded.seen_at, session_base = excluded.session_base";
 
 const HEARTBEAT: &str = "UPDATE nodes SET seen_at = $2 WHERE node_id = $1";
+
+const RETIRE: &str = "UPDATE nodes SET session_base = NULL WHERE node_id = $1";
+
+const SESSION_BASES: &str = "
+    SELECT session_base FROM nodes WHERE session_base IS NOT NULL AND seen_at > $1 AND node_id <> $2 ORDER BY node_id";
 
 const FORGET_SILENT: &str = "DELETE FROM nodes WHERE seen_at <= $1";
 
@@ -15,16 +21,45 @@ const FORGET: &str = "DELETE FROM nodes WHERE node_id = $1";
 
 const FORGET_OTHERS: &str = "DELETE FROM nodes WHERE node_id <> $1";
 
+/// A node as it introduces itself.
+#[derive(Clone, Debug)]
+pub struct NodeRecord {
+    /// Its name.
+    pub node_id: NodeId,
+    /// What it does, separated by a space.
+    pub roles: String,
+    /// Where clients reach its sockets; `None` on a node that takes no new ones.
+    pub session_base: Option<String>,
+    /// When it started.
+    pub started_at: Timestamp,
+}
+
 impl Tx {
     /// Adds a node to the list.
-    pub async fn register_node(&mut self, node: &NodeId, now: Timestamp) -> Result<(), StoreError> {
-        self.execute(REGISTER, params![node, now]).await?;
+    pub async fn register_node(&mut self, node: &NodeRecord, now: Timestamp) -> Result<(), StoreError> {
+        let NodeRecord { node_id, roles, session_base, started_at } = node;
+        self.execute(REGISTER, params![node_id, now, roles, session_base, *started_at]).await?;
         Ok(())
     }
 
     /// Says that a node lives: `false` when the others took it for dead and struck it off.
     pub async fn node_heartbeat(&mut self, node: &NodeId, now: Timestamp) -> Result<bool, StoreError> {
         Ok(self.execute(HEARTBEAT, params![node, now]).await? > 0)
+    }
+
+    /// Says that a node takes no new sessions.
+    pub async fn retire_node(&mut self, node: &NodeId) -> Result<(), StoreError> {
+        self.execute(RETIRE, params![node]).await?;
+        Ok(())
+    }
+
+    /// Where nodes other than this one take new sessions that were heard of after `seen_after`.
+    pub async fn session_bases(
+        &mut self,
+        but: &NodeId,
+        seen_after: Timestamp,
+    ) -> Result<Vec<String>, StoreError> {
+        self.query(SESSION_BASES, params![seen_after, but]).await?.iter().map(|row| row.get(0)).collect()
     }
 
     /// Strikes off the nodes that were last heard of at `silent_since` or before. Gives how many.

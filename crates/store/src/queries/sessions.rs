@@ -12,7 +12,8 @@ const INSERT_URL: &str = "
 const TAKE_URL: &str = "
     DELETE FROM session_urls WHERE token_hash = $1 AND expires_at > $2 AND EXISTS (
         SELECT 1 FROM applications a WHERE a.client_id = session_urls.client_id AND a.deleted_at IS NULL)
-    RETURNING client_id, channel_id";
+    RETURNING client_id, channel_id,
+        (SELECT profile FROM applications a WHERE a.client_id = session_urls.client_id)";
 
 const LOCK_OWNER: &str = "
     INSERT INTO session_owners (counted_as, version) VALUES ($1, 1)
@@ -25,19 +26,38 @@ const INSERT_SESSION: &str = "
     INSERT INTO sessions (session_key, counted_as, client_id, channel_id, node_id, version, connected_at)
     VALUES ($1, $2, $3, $4, $5, 0, $6)";
 
-const PROFILE_OF: &str = "SELECT profile FROM applications WHERE client_id = $1";
-
 const DISCONNECT: &str = "
     UPDATE sessions SET disconnected_at = $2, close_reason = $3 WHERE session_key = $1 AND disconnected_at IS NULL";
 
 const NEXT_VERSION: &str = "
     UPDATE sessions SET version = version + 1
     WHERE session_key = $1 AND disconnected_at IS NULL AND client_id = $2 AND (channel_id IS NULL OR channel_id = $3)
-    RETURNING version";
+    RETURNING version, node_id";
 
+/// The nodes of connected sessions are found one by one along their index: that costs as much as there are nodes, however
+/// many sessions they hold.
 const DISCONNECT_DEAD_NODES: &str = "
+    WITH RECURSIVE homes (node_id) AS (
+        SELECT MIN(node_id) FROM sessions WHERE disconnected_at IS NULL
+        UNION ALL
+        SELECT (SELECT MIN(s.node_id) FROM sessions s WHERE s.disconnected_at IS NULL AND s.node_id > homes.node_id)
+        FROM homes WHERE homes.node_id IS NOT NULL
+    )
     UPDATE sessions SET disconnected_at = $1, close_reason = 'node_dead'
-    WHERE disconnected_at IS NULL AND node_id NOT IN (SELECT node_id FROM nodes)";
+    WHERE disconnected_at IS NULL AND node_id IN (
+        SELECT node_id FROM homes WHERE node_id IS NOT NULL AND node_id NOT IN (SELECT node_id FROM nodes))";
+
+const END_OF_DELETED: &str = "
+    UPDATE sessions SET disconnected_at = $1, close_reason = $2, closing_node = node_id
+    WHERE disconnected_at IS NULL AND client_id IN (
+        SELECT client_id FROM applications WHERE deleted_at IS NOT NULL)";
+
+const CLOSING: &str = "
+    SELECT session_key, close_reason FROM sessions WHERE closing_node = $1 AND session_key > $2
+    ORDER BY session_key LIMIT $3";
+
+const CLOSED: &str =
+    "UPDATE sessions SET closing_node = NULL WHERE session_key = $1 AND closing_node IS NOT NULL";
 
 /// A page of sessions, each with its subscriptions. The two lists differ only in whose sessions they show.
 macro_rules! list_sql {
@@ -99,26 +119,30 @@ impl Tx {
         Ok(())
     }
 
-    /// Uses an address up and says for whom it was: `Some` for exactly one of any number of callers, and for none while
-    /// the application is deleted.
+    /// Uses an address up and says for whom it was, and which profile the application chose for itself: `Some` for
+    /// exactly one of any number of callers, and for none while the application is deleted.
     pub async fn take_session_url(
         &mut self,
         token: &SecretHash,
         now: Timestamp,
-    ) -> Result<Option<SessionOwner>, StoreError> {
+    ) -> Result<Option<(SessionOwner, Option<Profile>)>, StoreError> {
         let row = self.query_opt(TAKE_URL, params![token, now]).await?;
         row.map(|row| {
             let client_id = ClientId::stored(row.get(0)?);
-            Ok(match row.get::<Option<String>>(1)? {
+            let owner = match row.get::<Option<String>>(1)? {
                 Some(channel) => SessionOwner::User { client_id, channel_id: ChannelId::stored(channel) },
                 None => SessionOwner::Client { client_id },
-            })
+            };
+            Ok((owner, row.get::<Option<&str>>(2)?.and_then(Profile::from_name)))
         })
         .transpose()
     }
 
     /// Locks the count of an owner's sessions for the rest of the transaction.
     pub async fn lock_session_owner(&mut self, owner: &SessionOwner) -> Result<(), StoreError> {
+        if self.writes_alone() {
+            return Ok(());
+        }
         self.execute(LOCK_OWNER, params![owner.counted_as()]).await?;
         Ok(())
     }
@@ -144,39 +168,55 @@ impl Tx {
         Ok(())
     }
 
-    /// The profile that an application chose for itself.
-    pub async fn profile_of(&mut self, client_id: &ClientId) -> Result<Option<Profile>, StoreError> {
-        let row = self.query_opt(PROFILE_OF, params![client_id]).await?;
-        Ok(row
-            .map(|row| row.get::<Option<String>>(0))
-            .transpose()?
-            .flatten()
-            .and_then(|name| Profile::from_name(&name)))
-    }
-
-    /// Ends a session, once: `false` when it had ended before.
+    /// Ends a session whose socket is gone, once: `false` when it had ended before.
     pub async fn disconnect_session(
         &mut self,
         key: &SessionKey,
         now: Timestamp,
         reason: &str,
     ) -> Result<bool, StoreError> {
-        Ok(self.execute(DISCONNECT, params![key, now, reason]).await? > 0)
+        let ended = self.execute(DISCONNECT, params![key, now, reason]).await? > 0;
+        if !ended {
+            self.execute(CLOSED, params![key]).await?;
+        }
+        Ok(ended)
     }
 
-    /// Takes the next number for a change of a connected session that admits this client and user, and locks the
-    /// session for the rest of the transaction; `None` when there is no such session.
+    /// Ends the connected sessions of deleted applications, which their nodes find in
+    /// [`sessions_closing`](Self::sessions_closing). Gives how many.
+    pub async fn end_sessions_of_deleted_applications(
+        &mut self,
+        now: Timestamp,
+        reason: &str,
+    ) -> Result<u64, StoreError> {
+        self.execute(END_OF_DELETED, params![now, reason]).await
+    }
+
+    /// Sessions of a node that somebody else ended, and why, until their sockets are gone: up to `limit` of them, by
+    /// their keys, behind `after`.
+    pub async fn sessions_closing(
+        &mut self,
+        node: &NodeId,
+        after: &SessionKey,
+        limit: i64,
+    ) -> Result<Vec<(SessionKey, String)>, StoreError> {
+        let rows = self.query(CLOSING, params![node, after, limit]).await?;
+        rows.iter().map(|row| Ok((SessionKey::stored(row.get(0)?), row.get(1)?))).collect()
+    }
+
+    /// Takes the next number for a change of a connected session that admits this client and user, says which node has
+    /// the session, and locks it for the rest of the transaction; `None` when there is no such session.
     pub async fn next_session_version(
         &mut self,
         key: &SessionKey,
         client_id: &ClientId,
         channel_id: &ChannelId,
-    ) -> Result<Option<i64>, StoreError> {
+    ) -> Result<Option<(i64, NodeId)>, StoreError> {
         let row = self.query_opt(NEXT_VERSION, params![key, client_id, channel_id]).await?;
-        row.map(|row| row.get(0)).transpose()
+        row.map(|row| Ok((row.get(0)?, NodeId::stored(row.get(1)?)))).transpose()
     }
 
-    /// Ends every session of a node that is not in the list of nodes. Gives how many.
+    /// Ends every session of a node that is not in the list of nodes. Gives how many. Cheap while there are none.
     pub async fn disconnect_sessions_of_dead_nodes(&mut self, now: Timestamp) -> Result<u64, StoreError> {
         self.execute(DISCONNECT_DEAD_NODES, params![now]).await
     }

@@ -2,7 +2,7 @@
 
 use domain::session::{ChangeKind, EventType, SessionChange, Subscription};
 use domain::token::{Caller, TokenFamily};
-use domain::{ChannelId, ClientId, SessionKey, Timestamp};
+use domain::{ChannelId, ClientId, NodeId, SessionKey, Timestamp};
 
 use crate::{Row, StoreError, Tx, params};
 
@@ -30,7 +30,16 @@ const OF_CLIENT: &str = "
     ORDER BY s.session_key, s.channel_id";
 
 const INSERT_CHANGE: &str = "
-    INSERT INTO session_changes (session_key, version, kind, event_type, channel_id) VALUES ($1, $2, $3, $4, $5)";
+    INSERT INTO session_changes (session_key, version, kind, event_type, channel_id, untold_node)
+    VALUES ($1, $2, $3, $4, $5, $6)";
+
+const HAS_UNTOLD: &str = "SELECT version FROM session_changes WHERE untold_node = $1 LIMIT 1";
+
+const TAKE_UNTOLD: &str = "
+    UPDATE session_changes SET untold_node = NULL WHERE untold_node = $1 AND (session_key, version) IN (
+        SELECT session_key, version FROM session_changes WHERE untold_node = $1
+        ORDER BY session_key, version LIMIT $2)
+    RETURNING version, kind, event_type, channel_id, session_key";
 
 const FORGET_CHANGES: &str = "DELETE FROM session_changes WHERE session_key = $1 AND version <= $2";
 
@@ -91,19 +100,39 @@ impl Tx {
         rows.iter().map(|row| Ok((SessionKey::stored(row.get(0)?), ChannelId::stored(row.get(1)?)))).collect()
     }
 
-    /// Appends a change to a session's log.
+    /// Appends a change to a session's log, for the session's node to take.
     pub async fn insert_session_change(
         &mut self,
         key: &SessionKey,
+        node: &NodeId,
         change: &SessionChange,
     ) -> Result<(), StoreError> {
         let Subscription { event_type, channel_id } = &change.subscription;
         self.execute(
             INSERT_CHANGE,
-            params![key, change.version, change.kind.name(), event_type.name(), channel_id],
+            params![key, change.version, change.kind.name(), event_type.name(), channel_id, node],
         )
         .await?;
         Ok(())
+    }
+
+    /// Whether there are changes of a node's sessions that the node has not taken. Costs one look into an index.
+    pub async fn has_untold_changes(&mut self, node: &NodeId) -> Result<bool, StoreError> {
+        Ok(self.query_opt(HAS_UNTOLD, params![node]).await?.is_some())
+    }
+
+    /// Takes up to `limit` changes of a node's sessions that the node has not taken yet; those of a session in order. To
+    /// be told the node whether or not the transaction turns out to be committed.
+    pub async fn take_untold_changes(
+        &mut self,
+        node: &NodeId,
+        limit: i64,
+    ) -> Result<Vec<(SessionKey, SessionChange)>, StoreError> {
+        let rows = self.query(TAKE_UNTOLD, params![node, limit]).await?;
+        let keyed = |row: &Row| Ok((SessionKey::stored(row.get(4)?), change(row)?));
+        let mut taken = rows.iter().map(keyed).collect::<Result<Vec<_>, StoreError>>()?;
+        taken.sort_by(|(a, one), (b, other)| (a, one.version).cmp(&(b, other.version)));
+        Ok(taken)
     }
 
     /// Forgets the changes of a session up to a version.

@@ -51,6 +51,10 @@ const LIVE_SPANS: &str = "
     DELETE FROM live_spans WHERE closed_at <= $1 AND (live_id, since_version) IN (
         SELECT live_id, since_version FROM live_spans WHERE closed_at <= $1 LIMIT $2)";
 
+const LOST_EVENTS: &str = "
+    DELETE FROM lost_events WHERE lost_at <= $1 AND (lost_at, channel_id, node_id) IN (
+        SELECT lost_at, channel_id, node_id FROM lost_events WHERE lost_at <= $1 LIMIT $2)";
+
 /// A kind of row that ends by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sweep {
@@ -76,11 +80,13 @@ pub enum Sweep {
     ChatSpeakers,
     /// The viewer counts that lives had once, by their end.
     LiveSpans,
+    /// Events that were lost on the way between nodes, by that time.
+    LostEvents,
 }
 
 impl Sweep {
     /// All of them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Codes,
         Self::AccessTokens,
         Self::RefreshTokens,
@@ -92,6 +98,7 @@ impl Sweep {
         Self::TemporaryRestrictions,
         Self::ChatSpeakers,
         Self::LiveSpans,
+        Self::LostEvents,
     ];
 
     const fn sql(self) -> &'static str {
@@ -107,6 +114,7 @@ impl Sweep {
             Self::TemporaryRestrictions => TEMPORARY_RESTRICTIONS,
             Self::ChatSpeakers => CHAT_SPEAKERS,
             Self::LiveSpans => LIVE_SPANS,
+            Self::LostEvents => LOST_EVENTS,
         }
     }
 }

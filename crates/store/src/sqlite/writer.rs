@@ -1,5 +1,5 @@
-//! The writer thread: takes what is waiting, runs each request in a savepoint of its own, commits them with one sync,
-//! and only then answers them.
+//! The writer thread: takes what is waiting, runs each request so that it can be taken back alone, commits them with one
+//! sync, and only then answers them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -67,8 +67,13 @@ impl Writer {
 
     fn run_batch(&mut self, first: Box<dyn Request>, batch: &mut Vec<Settled>) -> Result<(), StoreError> {
         let mut next = Some(first);
+        let mut holds_writes = false;
         while let Some(request) = next {
-            self.run_in_savepoint(request, batch)?;
+            if holds_writes {
+                self.run_in_savepoint(request, batch)?;
+            } else {
+                holds_writes = self.run_first(request, batch)?;
+            }
             next = if batch.len() < BATCH_CAP { self.next_waiting() } else { None };
         }
         control(&mut self.tx, "COMMIT").map_err(|error| match error {
@@ -91,6 +96,17 @@ impl Writer {
         }
     }
 
+    /// Runs a request in a transaction that holds no writes yet, and says whether it does now. To take it back is to roll
+    /// back, so it needs no savepoint, for which SQLite would copy each page before it is written to.
+    fn run_first(&mut self, request: Box<dyn Request>, batch: &mut Vec<Settled>) -> Result<bool, StoreError> {
+        let keep = self.run_request(request, batch)?;
+        if !keep {
+            control(&mut self.tx, "ROLLBACK")?;
+            control(&mut self.tx, "BEGIN IMMEDIATE")?;
+        }
+        Ok(keep)
+    }
+
     /// An error is the whole batch's: its transaction is lost.
     fn run_in_savepoint(
         &mut self,
@@ -101,17 +117,27 @@ impl Writer {
             request.refuse(error.clone());
             return Err(error);
         }
+        if !self.run_request(request, batch)? {
+            control(&mut self.tx, "ROLLBACK TO request")?;
+        }
+        control(&mut self.tx, "RELEASE request")
+    }
+
+    /// Gives whether the request's writes are to stay.
+    fn run_request(
+        &mut self,
+        request: Box<dyn Request>,
+        batch: &mut Vec<Settled>,
+    ) -> Result<bool, StoreError> {
         let settled = request.run(&mut self.tx);
         let keep = settled.keep;
         batch.push(settled);
         // A full disk and the like make SQLite end the transaction by itself, with everyone's writes.
-        if !in_transaction(&self.tx) {
-            return Err(StoreError::Unavailable("the engine gave up the transaction".to_owned()));
+        if in_transaction(&self.tx) {
+            Ok(keep)
+        } else {
+            Err(StoreError::Unavailable("the engine gave up the transaction".to_owned()))
         }
-        if !keep {
-            control(&mut self.tx, "ROLLBACK TO request")?;
-        }
-        control(&mut self.tx, "RELEASE request")
     }
 
     fn count(&self, batch: &[Settled], committed: bool) {

@@ -1,4 +1,4 @@
-//! A wire to the PostgreSQL server of the tests that can be cut and mended.
+//! A wire to a server of the tests, PostgreSQL or another, that can be cut and mended.
 
 use std::net::SocketAddr;
 
@@ -23,6 +23,7 @@ pub enum Network {
 pub struct Wire {
     network: watch::Sender<Network>,
     url: String,
+    past: String,
 }
 
 impl Wire {
@@ -33,22 +34,37 @@ impl Wire {
     pub async fn to(fresh: &Fresh) -> Self {
         let url = fresh.url().expect("a place on PostgreSQL");
         let authority = url.split(['/', '?']).nth(2).expect("a URL names its server");
-        let server = authority.rsplit('@').next().unwrap_or_default().to_owned();
+        let server = authority.rsplit('@').next().unwrap_or_default();
+        Self::of_url(&url, server).await
+    }
+
+    /// A wire to the server (`host:port`) that a URL names.
+    ///
+    /// # Panics
+    /// When there is no free port.
+    pub async fn of_url(url: &str, server: &str) -> Self {
+        let server = server.to_owned();
         let listener = TcpListener::bind(SocketAddr::from(([127, 0, 0, 1], 0))).await.expect("a free port");
         let address = listener.local_addr().expect("an address").to_string();
         let (network, state) = watch::channel(Network::Up);
+        let past = url.to_owned();
         let url = url.replacen(&server, &address, 1);
         tokio::spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
                 tokio::spawn(carry(client, server.clone(), state.clone()));
             }
         });
-        Self { network, url }
+        Self { network, url, past }
     }
 
     /// The place's URL, over this wire.
     pub fn url(&self) -> String {
         self.url.clone()
+    }
+
+    /// The place's URL past this wire, for who is not to notice.
+    pub fn past(&self) -> String {
+        self.past.clone()
     }
 
     /// Cuts or mends it.
@@ -60,7 +76,8 @@ impl Wire {
 async fn carry(mut client: TcpStream, server: String, mut network: watch::Receiver<Network>) {
     let now = *network.borrow_and_update();
     if now == Network::Up {
-        let mut server = TcpStream::connect(server).await.expect("the test server answers");
+        // A server that is down ends its connections too.
+        let Ok(mut server) = TcpStream::connect(server).await else { return };
         tokio::select! {
             _ = tokio::io::copy_bidirectional(&mut client, &mut server) => return,
             _ = network.changed() => {}

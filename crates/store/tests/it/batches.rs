@@ -1,9 +1,11 @@
 //! SQLite's shared commits.
 
+use std::sync::mpsc;
+
 use store::{Options, Store, StoreError, params};
 use tokio::task::JoinHandle;
 
-use crate::{Held, both, eventually, ids, insert, options, within};
+use crate::{Held, both, eventually, ids, insert, let_go, options, within};
 
 fn spawn_insert(store: &Store, id: i64) -> JoinHandle<Result<(), StoreError>> {
     let store = store.clone();
@@ -84,6 +86,39 @@ async fn failures_in_a_batch_roll_back_only_themselves() {
     assert_eq!(ids(&store).await, [0, 1, 4]);
     let stats = store.stats();
     assert_eq!((stats.committed, stats.rolled_back, stats.syncs), (3, 3, 1));
+    store.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_refused_at_the_head_of_a_batch_leaves_nothing_to_those_behind_it() {
+    let fresh = store::testing::sqlite();
+    let store = fresh.open(options()).await;
+    let (release, released) = mpsc::channel();
+    let (start, started) = tokio::sync::oneshot::channel();
+    let writer = store.clone();
+    let head = tokio::spawn(async move {
+        writer
+            .write(move |tx| {
+                Box::pin(async move {
+                    tx.execute("INSERT INTO notes (id) VALUES ($1)", params![1]).await?;
+                    let _ = start.send(());
+                    let_go(released).await;
+                    Err::<(), _>(StoreError::NoRow)
+                })
+            })
+            .await
+    });
+    within(started).await.unwrap();
+    // The id of the refused one is free again, and once more behind one that was taken.
+    let (same, next, taken) = (spawn_insert(&store, 1), spawn_insert(&store, 2), spawn_insert(&store, 1));
+    eventually(|| store.stats().waiting == 3).await;
+    release.send(()).unwrap();
+    assert_eq!(within(head).await.unwrap(), Err(StoreError::NoRow));
+    let outcomes = [within(same).await.unwrap(), within(next).await.unwrap(), within(taken).await.unwrap()];
+    assert_eq!(outcomes.iter().filter(|outcome| outcome.is_ok()).count(), 2);
+    assert_eq!(ids(&store).await, [1, 2]);
+    let stats = store.stats();
+    assert_eq!((stats.committed, stats.rolled_back, stats.syncs), (2, 2, 1));
     store.close().await;
 }
 

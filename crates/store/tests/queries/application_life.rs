@@ -149,7 +149,7 @@ async fn a_deleted_application_is_nowhere_until_it_is_restored() {
             assert!(
                 tx.holder(&hash("access app"), at(2)).await?.is_some() && tx.family_lives(&caller).await?
             );
-            assert_eq!(tx.take_session_url(&hash("url"), at(2)).await?, Some(of_client("app")));
+            assert_eq!(tx.take_session_url(&hash("url"), at(2)).await?, Some((of_client("app"), None)));
             Ok(())
         })
     })

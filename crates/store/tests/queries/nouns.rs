@@ -11,7 +11,8 @@ use store::queries::relations::Followed;
 use store::{StoreError, params};
 
 use crate::{
-    OBSERVED, application, at, both, channel, client, hash, in_seeded, number, organization, record, tx,
+    OBSERVED, application, at, both, channel, client, hash, in_seeded, number, of_client, organization,
+    record, tx,
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -41,9 +42,10 @@ async fn an_application_comes_back_as_it_was_put_last() {
                 ("organization org", true),
                 "the organization's own row"
             );
-            assert_eq!(tx.profile_of(&client("app")).await?, OBSERVED);
-            assert_eq!(tx.profile_of(&client("other")).await?, None);
-            assert_eq!(tx.profile_of(&client("nobody")).await?, None);
+            for (name, profile) in [("app", OBSERVED), ("other", None)] {
+                tx.insert_session_url(&hash("url"), &of_client(name), at(100)).await?;
+                assert_eq!(tx.take_session_url(&hash("url"), at(1)).await?, Some((of_client(name), profile)));
+            }
             Ok(())
         })
     })

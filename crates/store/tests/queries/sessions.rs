@@ -6,6 +6,7 @@ use domain::limits::PAGE_MAX;
 use domain::session::{EventType, SessionListing, SessionOwner};
 use domain::token::Caller;
 use domain::{ScopeSet, Timestamp};
+use store::queries::nodes::NodeRecord;
 use store::queries::sessions::Page;
 use store::{StoreError, Tx};
 
@@ -21,7 +22,7 @@ async fn a_url_is_taken_once_before_its_end_and_says_whose_it_was() {
                 tx.insert_session_url(&hash("url"), &owner, at(100)).await?;
                 assert_eq!(tx.take_session_url(&hash("unknown"), at(1)).await?, None);
                 assert_eq!(tx.take_session_url(&hash("url"), at(100)).await?, None);
-                assert_eq!(tx.take_session_url(&hash("url"), at(99)).await?, Some(owner));
+                assert_eq!(tx.take_session_url(&hash("url"), at(99)).await?, Some((owner, None)));
                 assert_eq!(tx.take_session_url(&hash("url"), at(99)).await?, None);
             }
             Ok(())
@@ -72,16 +73,16 @@ async fn the_next_version_is_for_connected_sessions_that_admit_the_caller() {
     in_seeded(|tx| {
         Box::pin(async move {
             tx.insert_session(&session("s1"), &of_client("app"), &node("n"), at(1)).await?;
-            tx.insert_session(&session("s2"), &of_user("app", "a"), &node("n"), at(1)).await?;
+            tx.insert_session(&session("s2"), &of_user("app", "a"), &node("m"), at(1)).await?;
             for (key, app, user, expected) in [
-                ("s1", "app", "a", Some(1)),
-                ("s1", "app", "b", Some(2)),
+                ("s1", "app", "a", Some((1, node("n")))),
+                ("s1", "app", "b", Some((2, node("n")))),
                 ("s1", "other", "a", None),
-                ("s2", "app", "a", Some(1)),
+                ("s2", "app", "a", Some((1, node("m")))),
                 ("s2", "app", "b", None),
                 ("s2", "other", "a", None),
                 ("unknown", "app", "a", None),
-                ("s2", "app", "a", Some(2)),
+                ("s2", "app", "a", Some((2, node("m")))),
             ] {
                 let version = tx.next_session_version(&session(key), &client(app), &channel(user)).await?;
                 assert_eq!(version, expected, "{key} {app} {user}");
@@ -214,6 +215,92 @@ async fn a_page_far_beyond_the_end_is_empty_and_comes_soon() {
     .await;
 }
 
+fn introduced(name: &str) -> NodeRecord {
+    NodeRecord {
+        node_id: node(name),
+        roles: "web gateway".to_owned(),
+        session_base: Some(format!("http://{name}")),
+        started_at: at(7),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sessions_are_opened_on_other_nodes_that_live_and_take_some() {
+    in_seeded(|tx| {
+        Box::pin(async move {
+            let rest = NodeRecord { session_base: None, ..introduced("rest") };
+            tx.register_node(&rest, at(50)).await?;
+            for (name, seen_at) in [("n3", 30), ("n1", 10), ("n2", 20)] {
+                tx.register_node(&introduced(name), at(seen_at)).await?;
+            }
+            for (but, seen_after, expected) in [
+                ("rest", 9, vec!["http://n1", "http://n2", "http://n3"]),
+                ("n2", 9, vec!["http://n1", "http://n3"]),
+                ("rest", 10, vec!["http://n2", "http://n3"]),
+                ("rest", 30, vec![]),
+            ] {
+                assert_eq!(
+                    tx.session_bases(&node(but), at(seen_after)).await?,
+                    expected,
+                    "{but} {seen_after}"
+                );
+            }
+            tx.retire_node(&node("n3")).await?;
+            tx.retire_node(&node("unknown")).await?;
+            assert_eq!(tx.session_bases(&node("rest"), at(9)).await?, ["http://n1", "http://n2"]);
+            // Whoever introduces itself again says anew whether it takes sessions; when it started stays.
+            tx.register_node(&NodeRecord { started_at: at(60), ..introduced("n3") }, at(60)).await?;
+            assert_eq!(tx.session_bases(&node("rest"), at(59)).await?, ["http://n3"]);
+            assert_eq!(number(tx, "SELECT started_at FROM nodes WHERE node_id = 'n3'").await?, 7);
+            Ok(())
+        })
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sessions_that_somebody_else_ended_are_found_until_their_sockets_are_gone() {
+    in_seeded(|tx| {
+        Box::pin(async move {
+            for (key, owner, home) in [
+                ("s1", of_client("app"), "n"),
+                ("s2", of_user("app", "a"), "n"),
+                ("s3", of_user("app", "b"), "m"),
+                ("s4", of_client("other"), "n"),
+                ("s5", of_client("app"), "n"),
+            ] {
+                tx.insert_session(&session(key), &owner, &node(home), at(1)).await?;
+            }
+            tx.disconnect_session(&session("s5"), at(5), "client_goodbye").await?;
+            assert_eq!(tx.sessions_closing(&node("n"), &session(""), 10).await?, []);
+            assert_eq!(tx.end_sessions_of_deleted_applications(at(8), "revoked").await?, 0);
+            tx.execute("UPDATE applications SET deleted_at = 8 WHERE client_id = 'app'", &[]).await?;
+            assert_eq!(tx.end_sessions_of_deleted_applications(at(9), "revoked").await?, 3);
+            assert_eq!(tx.end_sessions_of_deleted_applications(at(10), "revoked").await?, 0);
+            let closing = |key: &str| (session(key), "revoked".to_owned());
+            for (home, after, limit, expected) in [
+                ("n", "", 10, vec![closing("s1"), closing("s2")]),
+                ("n", "", 1, vec![closing("s1")]),
+                ("n", "s1", 10, vec![closing("s2")]),
+                ("n", "s2", 10, vec![]),
+                ("m", "", 10, vec![closing("s3")]),
+            ] {
+                let found = tx.sessions_closing(&node(home), &session(after), limit).await?;
+                assert_eq!(found, expected, "{home} {after} {limit}");
+            }
+            assert_eq!(tx.count_connected(&of_client("app")).await?, 0);
+            assert_eq!(tx.count_connected(&of_client("other")).await?, 1);
+            // Its own node says that the socket is gone: the end stays what it was.
+            assert!(!tx.disconnect_session(&session("s1"), at(11), "revoked").await?);
+            assert_eq!(tx.sessions_closing(&node("n"), &session(""), 10).await?, [closing("s2")]);
+            let end = "SELECT disconnected_at FROM sessions WHERE session_key = 's1'";
+            assert_eq!(number(tx, end).await?, 9);
+            Ok(())
+        })
+    })
+    .await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn nodes_come_live_fall_silent_and_go() {
     in_seeded(|tx| {
@@ -221,7 +308,7 @@ async fn nodes_come_live_fall_silent_and_go() {
             const COUNT: &str = "SELECT COUNT(*) FROM nodes";
             assert!(!tx.node_heartbeat(&node("n1"), at(1)).await?, "it is not on the list yet");
             for name in ["n1", "n2", "n3", "n1"] {
-                tx.register_node(&node(name), at(10)).await?;
+                tx.register_node(&introduced(name), at(10)).await?;
             }
             assert_eq!(number(tx, COUNT).await?, 3);
             assert!(tx.node_heartbeat(&node("n1"), at(20)).await?);
@@ -229,8 +316,8 @@ async fn nodes_come_live_fall_silent_and_go() {
             assert_eq!(tx.forget_silent_nodes(at(10)).await?, 2);
             assert!(tx.node_heartbeat(&node("n1"), at(21)).await?);
             assert!(!tx.node_heartbeat(&node("n2"), at(21)).await?);
-            tx.register_node(&node("n2"), at(21)).await?;
-            tx.register_node(&node("n3"), at(21)).await?;
+            tx.register_node(&introduced("n2"), at(21)).await?;
+            tx.register_node(&introduced("n3"), at(21)).await?;
             tx.forget_node(&node("n3")).await?;
             tx.forget_node(&node("unknown")).await?;
             assert_eq!(number(tx, COUNT).await?, 2);
@@ -247,12 +334,13 @@ async fn nodes_come_live_fall_silent_and_go() {
 async fn the_sessions_of_nodes_that_are_not_on_the_list_end() {
     in_seeded(|tx| {
         Box::pin(async move {
-            tx.register_node(&node("alive"), at(1)).await?;
-            for (key, home) in [("s1", "alive"), ("s2", "dead"), ("s3", "dead")] {
+            tx.register_node(&introduced("alive"), at(1)).await?;
+            let homes = [("s1", "alive"), ("s2", "dead"), ("s3", "dead"), ("s4", "a first one"), ("s5", "the last")];
+            for (key, home) in homes {
                 tx.insert_session(&session(key), &of_client("app"), &node(home), at(1)).await?;
             }
             tx.disconnect_session(&session("s3"), at(5), "client_goodbye").await?;
-            assert_eq!(tx.disconnect_sessions_of_dead_nodes(at(9)).await?, 1);
+            assert_eq!(tx.disconnect_sessions_of_dead_nodes(at(9)).await?, 3);
             assert_eq!(tx.disconnect_sessions_of_dead_nodes(at(10)).await?, 0);
             let ended = "SELECT disconnected_at FROM sessions WHERE session_key = 's2' AND close_reason = 'node_dead'";
             assert_eq!(number(tx, ended).await?, 9);

@@ -126,9 +126,9 @@ async fn changes_come_back_in_order_after_a_version_until_they_are_forgotten() {
             connect(tx, &[("s", of_client("app")), ("t", of_client("app"))]).await?;
             // Eleven, so that an order by text would show.
             for version in (1..=11).rev() {
-                tx.insert_session_change(&session("s"), &change(version, ChangeKind::Subscribed)).await?;
+                tx.insert_session_change(&session("s"), &node("n"), &change(version, ChangeKind::Subscribed)).await?;
             }
-            tx.insert_session_change(&session("t"), &change(1, ChangeKind::Revoked)).await?;
+            tx.insert_session_change(&session("t"), &node("n"), &change(1, ChangeKind::Revoked)).await?;
             for (key, after, expected) in
                 [("s", 0, (1..=11).collect()), ("s", 9, vec![10, 11]), ("s", 11, vec![]), ("unknown", 0, vec![])]
             {
@@ -144,12 +144,46 @@ async fn changes_come_back_in_order_after_a_version_until_they_are_forgotten() {
             Ok(())
         })
         .unwrap();
-        let twice = tx!(store, tx => { tx.insert_session_change(&session("t"), &change(1, ChangeKind::Revoked)).await });
+        let twice = tx!(store, tx => { tx.insert_session_change(&session("t"), &node("n"), &change(1, ChangeKind::Revoked)).await });
         assert!(twice.unwrap_err().is_unique("session_changes(session_key, version)"));
-        let orphan = tx!(store, tx => { tx.insert_session_change(&session("x"), &change(1, ChangeKind::Revoked)).await });
+        let orphan = tx!(store, tx => { tx.insert_session_change(&session("x"), &node("n"), &change(1, ChangeKind::Revoked)).await });
         assert_eq!(orphan, Err(StoreError::ForeignKey));
         let orphan = tx!(store, tx => { subscribe(tx, "x", CHAT, ("app", "a", "f")).await });
         assert_eq!(orphan, Err(StoreError::ForeignKey));
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_takes_each_change_of_its_sessions_once_in_order() {
+    in_seeded(|tx| {
+        Box::pin(async move {
+            connect(tx, &[("s", of_client("app")), ("t", of_client("app"))]).await?;
+            assert!(!tx.has_untold_changes(&node("n")).await?);
+            assert_eq!(tx.take_untold_changes(&node("n"), 10).await?, []);
+            // Eleven, so that an order by text would show.
+            for version in (1..=11).rev() {
+                let one = change(version, ChangeKind::Subscribed);
+                tx.insert_session_change(&session("s"), &node("n"), &one).await?;
+            }
+            tx.insert_session_change(&session("t"), &node("m"), &change(1, ChangeKind::Revoked)).await?;
+            for home in ["n", "m"] {
+                assert!(tx.has_untold_changes(&node(home)).await?);
+            }
+            assert!(!tx.has_untold_changes(&node("elsewhere")).await?);
+            for (limit, versions) in [(4, 1..5), (10, 5..12), (10, 12..12)] {
+                let taken = tx.take_untold_changes(&node("n"), limit).await?;
+                let expected: Vec<_> =
+                    versions.map(|version| (session("s"), change(version, ChangeKind::Subscribed))).collect();
+                assert_eq!(taken, expected);
+            }
+            assert!(!tx.has_untold_changes(&node("n")).await?);
+            let taken = tx.take_untold_changes(&node("m"), 10).await?;
+            assert_eq!(taken, [(session("t"), change(1, ChangeKind::Revoked))]);
+            // They stay in the log for who has to catch up.
+            assert_eq!(tx.session_changes_after(&session("s"), 0).await?.len(), 11);
+            Ok(())
+        })
     })
     .await;
 }

@@ -2,6 +2,7 @@
 
 use domain::limits::DAY_MS;
 use domain::session::{ChangeKind, EventType, SessionChange, Subscription};
+use store::queries::lost_events::LostEvents;
 use store::queries::sweeps::{SWEEP_ROWS_MAX, Sweep};
 use store::queries::tokens::{NewCode, NewToken};
 use store::{StoreError, Tx};
@@ -34,6 +35,14 @@ async fn insert(tx: &mut Tx, sweep: Sweep, n: i64, ms: i64) -> Result<(), StoreE
             tx.claim_idempotency_key("POST /a", &n.to_string(), hash, "", expires_at).await.map(drop)
         }
         Sweep::LiveSpans => close_span(tx, n, ms).await,
+        Sweep::LostEvents => {
+            let lost = LostEvents {
+                lost_at: expires_at,
+                channel_id: channel_id.clone(),
+                node_id: node(&n.to_string()),
+            };
+            tx.record_lost_events(&lost).await
+        }
         Sweep::Sessions => end_session(tx, n, ms, 0).await,
         Sweep::SessionChanges => end_session(tx, n, ms, 1).await,
         Sweep::TemporaryRestrictions => {
@@ -62,7 +71,7 @@ async fn end_session(tx: &mut Tx, n: i64, ms: i64, changes: i64) -> Result<(), S
     for version in 1..=changes {
         let subscription = Subscription { event_type: EventType::Chat, channel_id: channel("a") };
         let change = SessionChange { version, kind: ChangeKind::Subscribed, subscription };
-        tx.insert_session_change(&key, &change).await?;
+        tx.insert_session_change(&key, &node("n"), &change).await?;
     }
     tx.disconnect_session(&key, at(ms), "client_goodbye").await.map(drop)
 }
@@ -73,6 +82,7 @@ const fn count(sweep: Sweep) -> &'static str {
         Sweep::AccessTokens => "SELECT COUNT(*) FROM access_tokens",
         Sweep::RefreshTokens => "SELECT COUNT(*) FROM refresh_tokens",
         Sweep::LiveSpans => "SELECT COUNT(*) FROM live_spans WHERE closed_at IS NOT NULL",
+        Sweep::LostEvents => "SELECT COUNT(*) FROM lost_events",
         Sweep::SessionUrls => "SELECT COUNT(*) FROM session_urls",
         Sweep::BrowserSessions => "SELECT COUNT(*) FROM browser_sessions",
         Sweep::Sessions => "SELECT COUNT(*) FROM sessions",
@@ -123,7 +133,7 @@ async fn what_is_connected_is_never_swept() {
             tx.insert_session(&key, &of_client("app"), &node("n"), at(1)).await?;
             let subscription = Subscription { event_type: EventType::Chat, channel_id: channel("a") };
             let change = SessionChange { version: 1, kind: ChangeKind::Subscribed, subscription };
-            tx.insert_session_change(&key, &change).await?;
+            tx.insert_session_change(&key, &node("n"), &change).await?;
             for sweep in [Sweep::Sessions, Sweep::SessionChanges] {
                 assert_eq!(tx.sweep(sweep, at(i64::MAX)).await?, 0);
             }

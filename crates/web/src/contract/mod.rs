@@ -54,7 +54,11 @@ pub fn text(document: &Value) -> String {
     text
 }
 
-/// The paths of the documents. They describe the router, so they are not on it.
+/// The paths of the documents, with the method that each takes.
+pub(crate) const PATHS: [(&str, &str); 3] =
+    [("/openapi.json", "GET"), ("/asyncapi.json", "GET"), ("/docs", "GET")];
+
+/// The routes of the documents. They describe the router, so they are not on it.
 pub(crate) fn paths() -> Router<Web> {
     Router::new()
         .route("/openapi.json", get(async || json(&OPENAPI)))

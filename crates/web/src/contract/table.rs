@@ -328,6 +328,27 @@ pub const SECTIONS: &[Section] = &[
                 &[404],
             ),
             (
+                "GET /platform/v1/sessions",
+                "listSessions",
+                "Sessions of every application, newest first",
+                "세션 목록 조회",
+                &[],
+            ),
+            (
+                "GET /platform/v1/sessions/{sessionKey}",
+                "showSession",
+                "One session, with why it ended",
+                "세션 조회",
+                &[404],
+            ),
+            (
+                "DELETE /platform/v1/sessions/{sessionKey}",
+                "evictSession",
+                "End a session, on whatever node it is",
+                "세션 강제 종료",
+                &[],
+            ),
+            (
                 "PUT /platform/v1/channels/{channelId}",
                 "putChannel",
                 "Make or replace a channel",

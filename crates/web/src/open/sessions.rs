@@ -164,8 +164,9 @@ fn owner_of<S, Q>(user: User<S, Q>) -> SessionOwner {
 }
 
 async fn session_url(web: &Web, owner: SessionOwner) -> Answer<SessionUrl> {
+    let base = web.service().session_base().await?;
     let token: SessionUrlToken = web.service().issue_session_url(owner).await?;
-    let url = format!("{}?auth={}", web.config().session_base, token.expose());
+    let url = format!("{base}?auth={}", token.expose());
     Ok(Success(SessionUrl { url }))
 }
 

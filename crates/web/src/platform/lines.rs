@@ -178,4 +178,23 @@ mod tests {
             assert_eq!(last, Some(Line { number, text: Err(wrong()) }));
         }
     }
+
+    #[test]
+    fn fuzz_lines() {
+        let seeds = ["a\r\n\nb\n \t\r\n{\"c\":\r1}\n가\nlast", "{\"type\":\"CHAT\"}\n{\"type\":\"LIVE\"}\n"];
+        fuzz::Fuzz::new("lines").seeds(seeds).tokens(["\n", "\r\n", "\n\n", " ", "\u{feff}"]).run(|input| {
+            let found = lines(&[input]);
+            for size in [1, 3, 64] {
+                assert_eq!(lines(&input.chunks(size).collect::<Vec<_>>()), found, "in chunks of {size}");
+            }
+            // The same read in one go. A line that is no UTF-8 is the only one that says so.
+            let plain = input.split(|byte| *byte == b'\n').enumerate().filter_map(|(at, line)| {
+                let line = line.strip_suffix(b"\r").unwrap_or(line);
+                let text = std::str::from_utf8(line).unwrap_or("-").to_owned();
+                (!line.trim_ascii().is_empty()).then_some((at as u64 + 1, text))
+            });
+            assert_eq!(found, plain.collect::<Vec<_>>());
+            found.len().min(20)
+        });
+    }
 }

@@ -11,6 +11,7 @@ pub mod happenings;
 mod lines;
 pub mod lives;
 pub mod relations;
+pub mod sessions;
 
 use axum::extract::{FromRequestParts, RawPathParams};
 use domain::{ChannelId, Refusal};

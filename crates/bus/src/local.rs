@@ -1,0 +1,107 @@
+//! The bus of a single node: queues in this process.
+
+use std::sync::{Mutex, PoisonError};
+
+use domain::ChannelId;
+use futures_util::future::BoxFuture;
+use tokio::sync::mpsc;
+
+use crate::{Bus, Delivery, Interest, Message, QUEUE_MAX, Subscriber};
+
+/// The bus of a single node. It never loses a message, so it never reports one lost; every interest is ready at once.
+#[derive(Debug, Default)]
+pub struct LocalBus(Mutex<Vec<mpsc::Sender<Delivery>>>);
+
+impl Bus for LocalBus {
+    fn publish_all(&self, messages: Vec<Message>) -> BoxFuture<'_, Vec<ChannelId>> {
+        Box::pin(async move {
+            let subscribers = {
+                let mut subscribers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+                subscribers.retain(|subscriber| !subscriber.is_closed());
+                subscribers.clone()
+            };
+            for message in messages {
+                for subscriber in &subscribers {
+                    // A subscriber that has gone in the meantime misses nothing.
+                    let _ = subscriber.send(Delivery::Message(message.clone())).await;
+                }
+            }
+            Vec::new()
+        })
+    }
+
+    fn subscribe(&self) -> Subscriber {
+        let (sender, receiver) = mpsc::channel(QUEUE_MAX);
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(sender);
+        Subscriber(receiver)
+    }
+
+    fn interest(&self, _: &ChannelId) -> Interest {
+        Interest::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use domain::session::{ChangeKind, EventType, SessionChange, Subscription};
+    use domain::{ChannelId, NodeId, SessionKey};
+
+    use super::*;
+
+    fn change(version: i64) -> Message {
+        let subscription =
+            Subscription { event_type: EventType::Chat, channel_id: ChannelId::stored("c".into()) };
+        Message::SessionChanged {
+            node: NodeId::stored("n".into()),
+            session_key: SessionKey::stored("s".into()),
+            change: SessionChange { version, kind: ChangeKind::Subscribed, subscription },
+        }
+    }
+
+    fn version(delivery: Option<Delivery>) -> Option<i64> {
+        match delivery? {
+            Delivery::Message(Message::SessionChanged { change, .. }) => Some(change.version),
+            _ => None,
+        }
+    }
+
+    #[tokio::test]
+    async fn every_subscriber_receives_every_message_in_order() {
+        let bus = LocalBus::default();
+        let (mut one, mut two) = (bus.subscribe(), bus.subscribe());
+        assert!(bus.publish(change(1)).await.is_empty());
+        assert!(bus.publish_all(vec![change(2), change(3)]).await.is_empty());
+        for v in 1..=3 {
+            assert_eq!((version(one.next().await), version(two.next().await)), (Some(v), Some(v)));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_full_subscriber_slows_the_publisher_and_a_dropped_one_frees_it() {
+        let bus = Arc::new(LocalBus::default());
+        let slow = bus.subscribe();
+        let publisher = tokio::spawn({
+            let bus = bus.clone();
+            async move {
+                for v in 0..=QUEUE_MAX as i64 {
+                    bus.publish(change(v)).await;
+                }
+            }
+        });
+        for _ in 0..QUEUE_MAX * 4 {
+            tokio::task::yield_now().await;
+        }
+        assert!(!publisher.is_finished());
+        drop(slow);
+        publisher.await.expect("the publisher goes on");
+    }
+
+    #[tokio::test]
+    async fn every_interest_is_ready_at_once() {
+        let interest = LocalBus::default().interest(&ChannelId::stored("c".into()));
+        assert!(interest.is_ready());
+        interest.ready().await;
+    }
+}

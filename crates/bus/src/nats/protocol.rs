@@ -1,0 +1,215 @@
+//! NATS's protocol as bytes: what a server says, and what this client says. Lines end in `\r\n`; only `MSG` and `PUB`
+//! are followed by a payload.
+
+use bytes::{BufMut, BytesMut};
+use memchr::memmem;
+
+/// Bytes of a line but for `INFO`, which lists a cluster's servers.
+const LINE_BYTES_MAX: usize = 4 * 1024;
+const INFO_BYTES_MAX: usize = 64 * 1024;
+/// Bytes of a payload: four times the largest event. A server refuses more than 1 MiB unless it is told otherwise.
+pub(super) const PAYLOAD_BYTES_MAX: usize = 1024 * 1024;
+
+/// What a server says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Said<'a> {
+    /// Who it is, as JSON.
+    Info(&'a str),
+    Message {
+        subject: &'a str,
+        payload: &'a [u8],
+    },
+    Ping,
+    Pong,
+    Ok,
+    /// Why it is about to hang up, or what this client may not do.
+    Error(&'a str),
+}
+
+/// This is not NATS.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the server does not speak NATS")]
+pub(super) struct NotNats;
+
+/// The first thing in the bytes and how many it takes; `None` when it is not complete yet.
+pub(super) fn parse(bytes: &[u8]) -> Result<Option<(Said<'_>, usize)>, NotNats> {
+    let line_max = if bytes.starts_with(b"INFO") { INFO_BYTES_MAX } else { LINE_BYTES_MAX };
+    let Some(length) = memmem::find(&bytes[..bytes.len().min(line_max)], b"\r\n") else {
+        return if bytes.len() < line_max { Ok(None) } else { Err(NotNats) };
+    };
+    let line = std::str::from_utf8(&bytes[..length]).map_err(|_| NotNats)?;
+    let behind = length + 2;
+    let (verb, rest) = line.split_once([' ', '\t']).unwrap_or((line, ""));
+    let said = match verb {
+        "MSG" => return message(rest, &bytes[behind..]).map(|m| m.map(|(said, used)| (said, behind + used))),
+        "PING" => Said::Ping,
+        "PONG" => Said::Pong,
+        "+OK" => Said::Ok,
+        "-ERR" => Said::Error(rest.trim().trim_matches('\'')),
+        "INFO" => Said::Info(rest.trim()),
+        _ => return Err(NotNats),
+    };
+    Ok(Some((said, behind)))
+}
+
+/// `MSG subject sid [reply] size`, without the first word, and what follows the line.
+fn message<'a>(line: &'a str, bytes: &'a [u8]) -> Result<Option<(Said<'a>, usize)>, NotNats> {
+    let mut words = line.split_ascii_whitespace();
+    let subject = words.next().ok_or(NotNats)?;
+    let (_sid, size) = match (words.next(), words.next(), words.next(), words.next()) {
+        (Some(sid), Some(size), None, None) | (Some(sid), Some(_), Some(size), None) => (sid, size),
+        _ => return Err(NotNats),
+    };
+    let size: usize = size.parse().map_err(|_| NotNats)?;
+    if size > PAYLOAD_BYTES_MAX {
+        return Err(NotNats);
+    }
+    let Some((payload, rest)) = bytes.split_at_checked(size) else { return Ok(None) };
+    match rest {
+        [b'\r', b'\n', ..] => Ok(Some((Said::Message { subject, payload }, size + 2))),
+        [] | [b'\r'] => Ok(None),
+        _ => Err(NotNats),
+    }
+}
+
+pub(super) fn publish(out: &mut BytesMut, subject: &str, header: &[u8], body: &[u8]) {
+    let size = header.len() + body.len();
+    out.reserve(subject.len() + size + 32);
+    for part in ["PUB ", subject, " ", &size.to_string(), "\r\n"] {
+        out.put_slice(part.as_bytes());
+    }
+    for part in [header, body, b"\r\n"] {
+        out.put_slice(part);
+    }
+}
+
+pub(super) fn subscribe(out: &mut BytesMut, subject: &str, sid: u64) {
+    for part in ["SUB ", subject, " ", &sid.to_string(), "\r\n"] {
+        out.put_slice(part.as_bytes());
+    }
+}
+
+pub(super) fn unsubscribe(out: &mut BytesMut, sid: u64) {
+    for part in ["UNSUB ", &sid.to_string(), "\r\n"] {
+        out.put_slice(part.as_bytes());
+    }
+}
+
+pub(super) fn ping(out: &mut BytesMut) {
+    out.put_slice(b"PING\r\n");
+}
+
+pub(super) fn pong(out: &mut BytesMut) {
+    out.put_slice(b"PONG\r\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(bytes: &str) -> Result<Option<(Said<'_>, usize)>, NotNats> {
+        parse(bytes.as_bytes())
+    }
+
+    #[test]
+    fn what_a_server_says() {
+        for (bytes, expected, left) in [
+            ("PING\r\nPONG\r\n", Said::Ping, 6),
+            ("PONG\r\n", Said::Pong, 0),
+            ("+OK\r\n", Said::Ok, 0),
+            ("INFO {\"a\": 1} \r\n", Said::Info("{\"a\": 1}"), 0),
+            ("-ERR 'Authorization Violation'\r\n", Said::Error("Authorization Violation"), 0),
+            ("MSG a.b 7 5\r\nhel\r\n\r\nPI", Said::Message { subject: "a.b", payload: b"hel\r\n" }, 2),
+            ("MSG a 7 _INBOX.x 0\r\n\r\n", Said::Message { subject: "a", payload: b"" }, 0),
+        ] {
+            assert_eq!(said(bytes), Ok(Some((expected, bytes.len() - left))), "{bytes:?}");
+            for cut in 0..bytes.len() - left {
+                assert_eq!(said(&bytes[..cut]), Ok(None), "{:?}", &bytes[..cut]);
+            }
+        }
+    }
+
+    #[test]
+    fn what_no_server_says() {
+        for bytes in [
+            "HTTP/1.1 400 Bad Request\r\n",
+            "MSG\r\n",
+            "MSG a\r\n",
+            "MSG a 1\r\n",
+            "MSG a 1 -1\r\n",
+            "MSG a 1 1048577\r\n",
+            "MSG a 1 99999999999999999999\r\n",
+            "MSG a 1 b 1 2\r\n",
+            "MSG a 1 1\r\nxyz",
+            "\r\n",
+        ] {
+            assert_eq!(said(bytes), Err(NotNats), "{bytes:?}");
+        }
+        assert_eq!(parse(b"PI\xffNG\r\n"), Err(NotNats));
+    }
+
+    #[test]
+    fn lines_have_an_end() {
+        assert_eq!(said(&"x".repeat(LINE_BYTES_MAX - 1)), Ok(None));
+        assert_eq!(said(&"x".repeat(LINE_BYTES_MAX)), Err(NotNats));
+        let info = |bytes: usize| format!("INFO{}", " ".repeat(bytes - 4));
+        assert_eq!(said(&info(INFO_BYTES_MAX - 1)), Ok(None));
+        assert_eq!(said(&info(INFO_BYTES_MAX)), Err(NotNats));
+    }
+
+    #[test]
+    fn what_this_client_says() {
+        let mut out = BytesMut::new();
+        publish(&mut out, "a.b", b"he", b"llo");
+        subscribe(&mut out, "a.b", 12);
+        unsubscribe(&mut out, 12);
+        ping(&mut out);
+        pong(&mut out);
+        assert_eq!(&out[..], b"PUB a.b 5\r\nhello\r\nSUB a.b 12\r\nUNSUB 12\r\nPING\r\nPONG\r\n");
+    }
+
+    #[test]
+    fn fuzz_nats() {
+        let seeds = [
+            "INFO {\"max_payload\": 1048576}\r\nPING\r\nPONG\r\n+OK\r\n-ERR 'Slow Consumer'\r\n",
+            "MSG a.b 7 5\r\nhel\r\n\r\nPING\r\nMSG a 7 _INBOX.x 0\r\n\r\n",
+        ];
+        let tokens = ["\r\n", "MSG ", " ", "1048577", "18446744073709551616", "\r", "PING\r\n"];
+        fuzz::Fuzz::new("NATS").seeds(seeds).tokens(tokens).bytes_max(400).run(|input| {
+            let (mut rest, mut read) = (input, Vec::new());
+            loop {
+                let (said, used) = match parse(rest) {
+                    Ok(Some(found)) => found,
+                    end => return (read, end.is_ok()),
+                };
+                assert!(used > 0 && used <= rest.len());
+                // What is read does not depend on what has come behind it, and nothing is read before it is whole.
+                assert_eq!(parse(&rest[..used]), Ok(Some((said, used))));
+                assert!((0..used).all(|cut| parse(&rest[..cut]) == Ok(None)), "{said:?}");
+                read.push(format!("{said:?}").split([' ', '(']).next().map(str::to_owned));
+                rest = &rest[used..];
+            }
+        });
+    }
+
+    #[test]
+    fn fuzz_addresses() {
+        use crate::nats::address::{Address, Prefix};
+
+        let seeds =
+            ["nats://user:p%40ss@a:1,[::1]:2,nats://c/", "nats://token@host", "tls://x", "stagedoor.eu-1"];
+        fuzz::Fuzz::new("addresses of NATS").seeds(seeds).tokens(["nats://", "@", ":", "%", ",", "["]).run(
+            |input| {
+                let text = String::from_utf8_lossy(input);
+                let address = Address::parse(&text);
+                if let Ok(address) = &address {
+                    let shown = address.to_string();
+                    assert!(Address::parse(&shown.replace("…", "x:y")).is_ok(), "{shown}");
+                }
+                let prefix = Prefix::parse(&text);
+                assert!(prefix.as_ref().is_ok_and(|prefix| prefix.as_str() == text) || prefix.is_err());
+                (address.err().map(|error| error.to_string()), prefix.is_ok())
+            },
+        );
+    }
+}

@@ -1,0 +1,152 @@
+//! A NATS server of its own for each test (feature `testing`).
+
+use std::net::{SocketAddr, TcpListener};
+use std::path::Path;
+use std::process::Stdio;
+use std::time::Duration;
+
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tokio::process::{Child, Command};
+
+/// How long a server may take to start.
+const STARTS_WITHIN: Duration = Duration::from_secs(20);
+/// Tries to find a port that nobody else takes meanwhile.
+const PORT_TRIES: usize = 20;
+
+/// A NATS server on loopback that is killed when it is dropped.
+#[derive(Debug)]
+pub struct NatsServer {
+    address: SocketAddr,
+    monitor: SocketAddr,
+    /// Further lines of its configuration.
+    configuration: String,
+    folder: TempDir,
+    process: Option<Child>,
+}
+
+impl NatsServer {
+    /// A server that lets everybody in.
+    ///
+    /// # Panics
+    /// When `nats-server` is not installed, or does not start.
+    pub async fn start() -> Self {
+        Self::configured("").await
+    }
+
+    /// A server with more lines in its configuration.
+    ///
+    /// # Panics
+    /// As [`start`](Self::start).
+    pub async fn configured(configuration: &str) -> Self {
+        for _ in 0..PORT_TRIES {
+            let mut server = Self {
+                address: free_address(),
+                monitor: free_address(),
+                configuration: configuration.to_owned(),
+                folder: TempDir::with_prefix("nats").expect("a temporary folder"),
+                process: None,
+            };
+            if server.try_start().await {
+                return server;
+            }
+        }
+        panic!("no NATS server started: is nats-server installed? ./test tools installs it");
+    }
+
+    /// Its URL, without anybody who signs in.
+    pub fn url(&self) -> String {
+        format!("nats://{}", self.address)
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Kills it.
+    pub async fn stop(&mut self) {
+        if let Some(mut process) = self.process.take() {
+            // It may have ended by itself.
+            let _ = process.kill().await;
+        }
+    }
+
+    /// Starts it again at the same address.
+    ///
+    /// # Panics
+    /// When it does not come up.
+    pub async fn start_again(&mut self) {
+        assert!(self.try_start().await, "the NATS server does not start again");
+    }
+
+    async fn try_start(&mut self) -> bool {
+        let file = self.folder.path().join("nats.conf");
+        let (address, monitor) = (self.address, self.monitor);
+        let lines = format!("listen: \"{address}\"\nhttp: \"{monitor}\"\n{}\n", self.configuration);
+        std::fs::write(&file, lines).expect("a configuration is written");
+        let mut process = spawn(&file);
+        let answers = async {
+            while TcpStream::connect(address).await.is_err() || TcpStream::connect(monitor).await.is_err() {
+                if process.try_wait().expect("a process that can be waited for").is_some() {
+                    return false;
+                }
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+            // Somebody else's server may be the one that answers.
+            process.try_wait().expect("a process that can be waited for").is_none()
+        };
+        let up = tokio::time::timeout(STARTS_WITHIN, answers).await.unwrap_or(false);
+        self.process = Some(process);
+        up
+    }
+
+    /// The subjects that somebody is subscribed to, sorted.
+    ///
+    /// # Panics
+    /// When the server does not answer.
+    pub async fn subjects(&self) -> Vec<String> {
+        let listed = self.ask("/connz?subs=1&limit=1000").await;
+        let connections = listed["connections"].as_array().cloned().unwrap_or_default();
+        let subjects = connections.iter().filter_map(|one| one["subscriptions_list"].as_array());
+        let mut subjects: Vec<_> =
+            subjects.flatten().filter_map(|subject| Some(subject.as_str()?.to_owned())).collect();
+        subjects.sort();
+        subjects
+    }
+
+    /// Messages that it has delivered so far.
+    ///
+    /// # Panics
+    /// When the server does not answer.
+    pub async fn delivered(&self) -> u64 {
+        self.ask("/varz").await["out_msgs"].as_u64().expect("a number")
+    }
+
+    async fn ask(&self, path: &str) -> serde_json::Value {
+        let mut stream = TcpStream::connect(self.monitor).await.expect("the monitor answers");
+        let request = format!("GET {path} HTTP/1.0\r\n\r\n");
+        stream.write_all(request.as_bytes()).await.expect("it takes a request");
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).await.expect("it answers");
+        let body = answer.windows(4).position(|four| four == b"\r\n\r\n").expect("a body") + 4;
+        serde_json::from_slice(&answer[body..]).expect("JSON")
+    }
+}
+
+fn spawn(file: &Path) -> Child {
+    // Debian installs it where not every PATH looks.
+    let places = ["nats-server", "/usr/sbin/nats-server", "/usr/local/bin/nats-server"];
+    let spawned = places.iter().find_map(|program| {
+        let mut command = Command::new(program);
+        command.arg("--config").arg(file).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.kill_on_drop(true).spawn().ok()
+    });
+    spawned.expect("nats-server is not installed: ./test tools installs it")
+}
+
+fn free_address() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    listener.local_addr().expect("an address")
+}

@@ -1,0 +1,243 @@
+use proptest::prelude::*;
+
+use super::*;
+
+const ORIGIN: Origin = Origin { publisher: u64::MAX, number: 7 };
+
+fn bytes(message: &Message) -> Vec<u8> {
+    [&header(ORIGIN)[..], &encode(message)].concat()
+}
+
+fn comes_back(message: &Message) {
+    let (origin, read) = decode(&bytes(message)).expect("what was written is read");
+    assert_eq!(origin, ORIGIN);
+    assert_eq!(format!("{read:?}"), format!("{message:?}"));
+}
+
+fn text() -> impl Strategy<Value = String> {
+    prop_oneof![".{0,40}", "[가-힣👋\u{0}\r\n]{0,300}"]
+}
+
+fn channel() -> impl Strategy<Value = ChannelId> {
+    "[A-Za-z0-9._-]{1,64}".prop_map(ChannelId::stored)
+}
+
+fn time() -> impl Strategy<Value = Timestamp> {
+    any::<i64>().prop_map(Timestamp::from_millis)
+}
+
+fn emojis() -> impl Strategy<Value = Emojis> {
+    prop::collection::btree_map(text(), text(), 0..4)
+}
+
+fn one_of<T: Copy + std::fmt::Debug + 'static>(all: &'static [T]) -> impl Strategy<Value = T> {
+    prop::sample::select(all)
+}
+
+fn chat() -> impl Strategy<Value = Happening> {
+    let who = (channel(), text(), any::<bool>(), one_of(&ROLES));
+    (who, text(), text(), emojis(), time()).prop_map(
+        |(who, chat_channel_id, content, emojis, message_time)| {
+            let (sender_channel_id, nickname, verified_mark, user_role_code) = who;
+            Happening::Chat(ChatHappening {
+                sender_channel_id,
+                nickname,
+                verified_mark,
+                user_role_code,
+                chat_channel_id,
+                content,
+                emojis,
+                message_time,
+            })
+        },
+    )
+}
+
+fn donation() -> impl Strategy<Value = Happening> {
+    let donator = prop::option::of((channel(), text()));
+    (one_of(&DONATION_TYPES), donator, text(), text(), emojis()).prop_map(
+        |(donation_type, donator, pay_amount, donation_text, emojis)| {
+            Happening::Donation(DonationHappening {
+                donation_type,
+                donator,
+                pay_amount,
+                donation_text,
+                emojis,
+            })
+        },
+    )
+}
+
+fn paid() -> impl Strategy<Value = Happening> {
+    (channel(), text(), any::<i64>(), text(), any::<i64>()).prop_map(
+        |(subscriber_channel_id, subscriber_nickname, tier_no, tier_name, month)| {
+            Happening::Subscription(SubscriptionHappening {
+                subscriber_channel_id,
+                subscriber_nickname,
+                tier_no,
+                tier_name,
+                month,
+            })
+        },
+    )
+}
+
+fn event() -> impl Strategy<Value = Message> {
+    let happening = prop_oneof![chat(), donation(), paid()];
+    (channel(), time(), happening).prop_map(|(channel_id, sent_at, happening)| {
+        Message::Event(Arc::new(Event { channel_id, sent_at, happening }))
+    })
+}
+
+fn session_changed() -> impl Strategy<Value = Message> {
+    let what = (any::<i64>(), one_of(&CHANGES), one_of(&EventType::ALL), channel());
+    (text(), text(), what).prop_map(|(node, key, (version, kind, event_type, channel_id))| {
+        Message::SessionChanged {
+            node: NodeId::stored(node),
+            session_key: SessionKey::stored(key),
+            change: SessionChange { version, kind, subscription: Subscription { event_type, channel_id } },
+        }
+    })
+}
+
+fn session_evicted() -> impl Strategy<Value = Message> {
+    (text(), text()).prop_map(|(node, key)| Message::SessionEvicted {
+        node: NodeId::stored(node),
+        session_key: SessionKey::stored(key),
+    })
+}
+
+fn message() -> impl Strategy<Value = Message> {
+    prop_oneof![event(), session_changed(), session_evicted()]
+}
+
+proptest! {
+    #[test]
+    fn every_message_comes_back_as_it_was(message in message()) {
+        comes_back(&message);
+    }
+
+    #[test]
+    fn no_message_that_was_cut_or_has_more_is_read(message in message(), cut in any::<prop::sample::Index>()) {
+        let mut bytes = bytes(&message);
+        prop_assert!(decode(&bytes[..cut.index(bytes.len())]).is_err());
+        bytes.push(0);
+        prop_assert!(decode(&bytes).is_err());
+    }
+
+    #[test]
+    fn any_bytes_are_a_message_or_none(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
+        let _ = decode(&bytes);
+    }
+
+    #[test]
+    fn a_message_with_one_wrong_byte_is_read_or_not(
+        message in message(), at in any::<prop::sample::Index>(), byte in any::<u8>(),
+    ) {
+        let mut bytes = bytes(&message);
+        let at = at.index(bytes.len());
+        bytes[at] = byte;
+        let _ = decode(&bytes);
+    }
+}
+
+#[test]
+fn other_versions_and_kinds_are_not_read() {
+    let subscription =
+        Subscription { event_type: EventType::Chat, channel_id: ChannelId::stored("c".into()) };
+    let bytes = bytes(&Message::SessionChanged {
+        node: NodeId::stored("n".into()),
+        session_key: SessionKey::stored("s".into()),
+        change: SessionChange { version: 1, kind: ChangeKind::Revoked, subscription },
+    });
+    for (at, values) in [(0, [0, 2, 255]), (HEADER_BYTES, [0, 3, 255])] {
+        for value in values {
+            let mut bytes = bytes.clone();
+            bytes[at] = value;
+            assert_eq!(decode(&bytes).err(), Some(Malformed), "{at} {value}");
+        }
+    }
+    assert_eq!(decode(&[]).err(), Some(Malformed));
+}
+
+/// A chat message of Korean text, as most of them are.
+#[test]
+fn a_chat_message_is_small() {
+    let chat = ChatHappening {
+        sender_channel_id: ChannelId::stored("0".repeat(32)),
+        nickname: "시청자".into(),
+        verified_mark: false,
+        user_role_code: UserRoleCode::CommonUser,
+        chat_channel_id: format!("chat-{}", "0".repeat(32)),
+        content: "안녕하세요".into(),
+        emojis: Emojis::new(),
+        message_time: Timestamp::from_millis(1_784_385_132_345),
+    };
+    let event = Event {
+        channel_id: ChannelId::stored("0".repeat(32)),
+        sent_at: Timestamp::from_millis(1_784_385_132_345),
+        happening: Happening::Chat(chat),
+    };
+    let size = bytes(&Message::Event(Arc::new(event))).len();
+    assert!(size <= 180, "{size} bytes");
+}
+
+#[test]
+fn fuzz_messages() {
+    let channel = ChannelId::stored("haneul".to_owned());
+    let event = |happening| {
+        let sent_at = Timestamp::from_millis(1_784_385_132_345);
+        Message::Event(Arc::new(Event { channel_id: channel.clone(), sent_at, happening }))
+    };
+    let emojis = Emojis::from([("웃음".to_owned(), "https://e.example/".to_owned())]);
+    let messages = [
+        event(Happening::Chat(ChatHappening {
+            sender_channel_id: channel.clone(),
+            nickname: "별이".to_owned(),
+            verified_mark: true,
+            user_role_code: ROLES[1],
+            chat_channel_id: "haneul".to_owned(),
+            content: "안녕 👋".repeat(20),
+            emojis: emojis.clone(),
+            message_time: Timestamp::from_millis(-1),
+        })),
+        event(Happening::Donation(DonationHappening {
+            donation_type: DONATION_TYPES[0],
+            donator: Some((channel.clone(), "별이".to_owned())),
+            pay_amount: "1000".to_owned(),
+            donation_text: String::new(),
+            emojis,
+        })),
+        event(Happening::Subscription(SubscriptionHappening {
+            subscriber_channel_id: channel.clone(),
+            subscriber_nickname: "별이".to_owned(),
+            tier_no: 2,
+            tier_name: "팬".to_owned(),
+            month: i64::MAX,
+        })),
+        Message::SessionChanged {
+            node: NodeId::stored("node".to_owned()),
+            session_key: SessionKey::stored("key".to_owned()),
+            change: SessionChange {
+                version: 1,
+                kind: CHANGES[2],
+                subscription: Subscription { event_type: EventType::ALL[1], channel_id: channel.clone() },
+            },
+        },
+        Message::SessionEvicted {
+            node: NodeId::stored("node".to_owned()),
+            session_key: SessionKey::stored("key".to_owned()),
+        },
+    ];
+    fuzz::Fuzz::new("messages between nodes")
+        .seeds(messages.iter().map(bytes))
+        .tokens([&b"\xff\xff\xff\x7f"[..], b"\x80\x01"])
+        .run(|input| {
+            let (origin, message) = decode(input).ok()?;
+            let again = encode(&message);
+            assert!(again.len() <= input.len() + 9, "nothing is made up");
+            let (same_origin, same) = decode(&[&header(origin)[..], &again].concat()).expect("its own bytes");
+            assert_eq!((same_origin, format!("{same:?}")), (origin, format!("{message:?}")));
+            Some(input.get(HEADER_BYTES).copied())
+        });
+}

@@ -1,0 +1,90 @@
+//! What callers give as text, fed with mutations: nothing panics, and what is taken means the same when it comes again.
+
+use domain::application::{RedirectUri, origin_of};
+use domain::cursor::CursorKey;
+use domain::seal::ServiceKey;
+use domain::{ChannelId, Scope, Timestamp};
+use fuzz::Fuzz;
+
+/// Bytes as a caller's text; what is no UTF-8 is refused before.
+fn text(input: &[u8]) -> &str {
+    std::str::from_utf8(input).unwrap_or_default()
+}
+
+#[test]
+fn fuzz_cursors() {
+    let key = CursorKey::new([7; 32]);
+    let contexts = ["lives", "lives 3", ""];
+    let made = contexts.map(|context| (context, key.seal(context, "1784385132345 haneul")));
+    let seeds: Vec<_> = made.iter().map(|(_, cursor)| cursor.clone()).collect();
+    Fuzz::new("cursors").seeds(&seeds).tokens(["=", "-", "_", "AAAA"]).bytes_max(1_100).run(|input| {
+        let cursor = text(input);
+        contexts.map(|context| {
+            let opened = key.open("next", context, cursor).is_ok();
+            // Nobody finds a proof by changing bytes.
+            assert!(!opened || made.contains(&(context, cursor.to_owned())), "{cursor} is forged");
+            opened
+        })
+    });
+}
+
+#[test]
+fn fuzz_sealed_secrets() {
+    let key = ServiceKey::of_text("a key");
+    let sealed = key.seal("stream key of a", "비밀", [7; 24]);
+    Fuzz::new("sealed secrets").seeds([&sealed]).tokens(["=", "-", "_"]).bytes_max(300).run(|input| {
+        let opened = key.open("stream key of a", text(input));
+        assert!(opened.is_none() || text(input) == sealed, "it is forged");
+        opened
+    });
+}
+
+#[test]
+fn fuzz_dates() {
+    let seeds = [
+        "2026-07-18T14:32:12.345Z",
+        "1970-01-01T09:00:00+09:00",
+        "0000-01-01T00:00:00-23:59",
+        "9999-12-31T23:59:60Z",
+    ];
+    let tokens = ["-", ":", "T", "Z", "+", ".999999999"];
+    Fuzz::new("dates").seeds(seeds).tokens(tokens).bytes_max(60).run(|input| {
+        let date = Timestamp::parse_rfc3339(text(input))?;
+        assert_eq!(Timestamp::parse_rfc3339(&date.rfc3339()), Some(date));
+        Some(date.rfc3339().len())
+    });
+}
+
+#[test]
+fn fuzz_names() {
+    const LOOPBACK: [&str; 3] = ["http://127.0.0.1", "http://localhost", "http://[::1]"];
+    let seeds = [
+        "haneul",
+        "a.b-c_9",
+        "https://e.example/callback?x=1",
+        "http://127.0.0.1:9999/cb",
+        "http://[::1]/",
+        "http://localhost/",
+    ];
+    let tokens =
+        ["//", "@", "#", "*", "[", "]", ":", "\\", "%2f", "..", "localhost", "127.0.0.1", "\0", "한"];
+    let seeds = seeds.into_iter().chain(Scope::ALL.map(Scope::name));
+    Fuzz::new("names").seeds(seeds).tokens(tokens).bytes_max(2_100).run(|input| {
+        let text = text(input);
+        let id = ChannelId::parse("channelId", text);
+        if let Ok(id) = &id {
+            assert!(id.as_str() == text && (1..=64).contains(&text.len()) && text.is_ascii());
+        }
+        let address = RedirectUri::parse(text);
+        if address.is_ok() {
+            let origin = origin_of(text);
+            assert!(text.starts_with(origin) && !text.contains(['#', ' ', '\\', '\n']), "{text}");
+            let is_loopback = LOOPBACK.iter().any(|host| origin.starts_with(host));
+            assert!(origin.starts_with("https://") || is_loopback, "{text}");
+            assert!(!origin.contains('@'), "{text}");
+        }
+        let scope = Scope::from_name(text);
+        assert!(scope.is_none_or(|scope| scope.name() == text));
+        (id.is_ok(), address.is_ok(), scope.is_some())
+    });
+}

@@ -1,0 +1,87 @@
+//! What becomes of sessions in the store reaches them within a second, whatever the bus does.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
+
+use domain::Timestamp;
+use domain::session::EventType;
+use socketio::CloseReason;
+
+use super::client::{change, payload};
+use super::world::{LossyBus, World, eventually};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn changes_that_the_bus_lost_arrive_within_a_second_each_once() {
+    let bus = Arc::new(LossyBus::default());
+    let world = World::over(bus.clone(), |_| {}).await;
+    let me = world.person("me").await;
+    let (mut client, key) = world.address.session(&world.client_url().await).await;
+    for losing in [true, false, true] {
+        bus.losing.store(losing, SeqCst);
+        for event in EventType::ALL {
+            world.subscribe(&me, &key, event).await;
+        }
+        world.unsubscribe(&me, &key, EventType::Donation).await;
+        if losing {
+            client.nothing_but_pong().await;
+            world.pass(1).await;
+        }
+        for expected in
+            ["subscribed CHAT", "subscribed DONATION", "subscribed SUBSCRIPTION", "unsubscribed DONATION"]
+        {
+            assert_eq!(change(&client.text().await), expected);
+        }
+        world.pass(3).await;
+        client.nothing_but_pong().await;
+    }
+    bus.losing.store(false, SeqCst);
+    world.chat(&me, "here").await;
+    assert_eq!(payload("CHAT", &client.text().await)["content"], "here");
+    client.nothing_but_pong().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_before_the_introduction_is_not_lost() {
+    let bus = Arc::new(LossyBus::default());
+    let world = World::over(bus.clone(), |_| {}).await;
+    let me = world.person("me").await;
+    let query = format!("auth={}&EIO=4&transport=websocket", world.client_url().await);
+    let mut client = world.address.websocket(&query).await.ok().expect("it is let in");
+    client.text().await;
+    let key = world.listed_key().await;
+    bus.losing.store(true, SeqCst);
+    world.subscribe(&me, &key, EventType::Chat).await;
+    world.pass(2).await;
+    client.send("40").await;
+    client.text().await;
+    client.text().await;
+    assert_eq!(change(&client.text().await), "subscribed CHAT");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_was_ended_in_the_store_ends() {
+    let world = World::new().await;
+    super::world::put_application(&world.service, "other", None).await;
+    let (mut client, _) = world.address.session(&world.client_url().await).await;
+    let (mut others, _) = world.address.session(&world.client_url_of("other").await).await;
+    let deleted = world.store.write(|tx| {
+        Box::pin(async move {
+            tx.execute("UPDATE applications SET deleted_at = 1 WHERE client_id = 'app'", &[]).await?;
+            tx.end_sessions_of_deleted_applications(Timestamp::from_millis(1), "revoked").await
+        })
+    });
+    assert_eq!(deleted.await, Ok(1));
+    client.nothing_but_pong().await;
+    world.pass(1).await;
+    assert_eq!(client.closed().await, (1008, "revoked".into()));
+    world.closed(CloseReason::Revoked, 1).await;
+    let left = "SELECT COUNT(*) FROM sessions WHERE closing_node IS NOT NULL";
+    eventually("its socket is known to be gone", async || {
+        let read =
+            world.store.read(move |tx| Box::pin(async move { tx.query_one(left, &[]).await?.get::<i64>(0) }));
+        read.await == Ok(0)
+    })
+    .await;
+    world.pass(2).await;
+    others.nothing_but_pong().await;
+}

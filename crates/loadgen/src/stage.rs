@@ -1,0 +1,121 @@
+//! What a run works with after its set-up.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use crate::cli::{Cli, Via};
+use crate::clock::Clock;
+use crate::crowd::each;
+use crate::http::{Client, Origin};
+use crate::plan::SessionPlan;
+use crate::roads::{Road, Roads};
+use crate::setup::Population;
+use crate::shared::Shared;
+use crate::sockets::session_url;
+use crate::stats::Times;
+use crate::world::World;
+
+/// Where the load goes.
+#[derive(Clone)]
+pub(crate) enum Target {
+    Stagedoor(Rc<World>),
+    Peer(Origin),
+}
+
+impl Target {
+    /// REST and sockets.
+    pub(crate) fn base(&self) -> &Origin {
+        match self {
+            Self::Stagedoor(world) => &world.base,
+            Self::Peer(origin) => origin,
+        }
+    }
+}
+
+/// The population of a peer: it knows nobody, so there is nothing to make but names as long as those in Stagedoor.
+pub(crate) fn strangers(channels: u32) -> Population {
+    let run = format!("load-{:x}", Clock::unix_millis());
+    Population {
+        applications: Vec::new(),
+        channels: (0..channels).map(|number| format!("{run}-{number}")).collect(),
+        viewer: format!("{run}-viewer"),
+        tokens: HashMap::new(),
+    }
+}
+
+/// A run after its set-up.
+pub(crate) struct Stage {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) plans: Vec<SessionPlan>,
+    /// The channel that viewers' messages come from.
+    pub(crate) viewer: String,
+    /// `Bearer …`, by application and channel.
+    pub(crate) tokens: Rc<HashMap<(u32, u32), String>>,
+}
+
+impl Stage {
+    /// Where messages are published, and how.
+    pub(crate) fn roads(&self, target: &Target, cli: &Cli) -> (Origin, Roads) {
+        let sender = self.viewer.clone();
+        let world = match target {
+            Target::Peer(origin) => return (origin.clone(), Roads::Peer { sender }),
+            Target::Stagedoor(world) => world,
+        };
+        let authorization = format!("Bearer {}", world.operator_key);
+        match cli.via {
+            Via::Open => (world.base.clone(), Roads::Single(self.own_roads())),
+            Via::Platform if cli.batch > 1 => (world.platform.clone(), Roads::Bulk { authorization, sender }),
+            Via::Platform => {
+                let road = |id: &String| Road {
+                    path: format!("/platform/v1/channels/{id}/chats"),
+                    authorization: authorization.clone(),
+                    sender: Some(sender.clone()),
+                };
+                (world.platform.clone(), Roads::Single(self.shared.channels.iter().map(road).collect()))
+            }
+        }
+    }
+
+    /// Each channel's own person speaks.
+    fn own_roads(&self) -> Vec<Road> {
+        let mut tokens = HashMap::new();
+        for ((_, channel), token) in self.tokens.iter() {
+            tokens.entry(*channel).or_insert(token);
+        }
+        let road = |channel: u32| Road {
+            path: "/open/v1/chats/send".to_owned(),
+            authorization: tokens.get(&channel).map(|token| (*token).clone()).unwrap_or_default(),
+            sender: None,
+        };
+        (0..self.shared.channels.len() as u32).map(road).collect()
+    }
+
+    /// Fetches the URL of every session, so many at once, and says how long each call took. What failed is left to be
+    /// fetched again when the session is opened.
+    pub(crate) async fn fetch_urls(&self, concurrency: usize) -> (Vec<Option<String>>, Times) {
+        let clock = self.shared.clock;
+        let urls = Rc::new(RefCell::new(vec![None; self.plans.len()]));
+        let times = Rc::new(RefCell::new(Times::default()));
+        let (shared, found, taken) = (self.shared.clone(), urls.clone(), times.clone());
+        let work = async move |client: &mut Client, plan: SessionPlan| {
+            let begun = clock.now();
+            match session_url(&shared, plan, client).await {
+                Ok(url) => {
+                    taken.borrow_mut().record(begun, clock.now());
+                    found.borrow_mut()[plan.number as usize] = Some(url);
+                }
+                Err(kind) => shared.errors.count(&kind),
+            }
+        };
+        each(self.plans.clone(), concurrency, || Client::new(self.shared.base.clone(), clock), work).await;
+        (urls.take(), times.take())
+    }
+
+    /// The URLs of a peer's sessions.
+    pub(crate) fn peer_urls(&self, peer: &Origin) -> Vec<Option<String>> {
+        let url = |plan: &SessionPlan| Some(format!("http://{}/socket.io/?room={}", peer.host, plan.channel));
+        self.plans.iter().map(url).collect()
+    }
+}

@@ -1,0 +1,156 @@
+//! Every family of the metrics: one list for the text and for `docs/metrics.md`.
+
+use super::text::{Family, Kind};
+
+/// Families that belong together.
+#[derive(Debug)]
+pub struct Section {
+    /// The heading of the documentation.
+    pub title: &'static str,
+    /// Its families, in the order of the text.
+    pub families: &'static [&'static Family],
+}
+
+/// Declares families together with the list of all of them, so that none can be forgotten.
+macro_rules! families {
+    ($($title:literal { $($kind:ident $id:ident $name:literal [$($label:literal),*] $help:literal $alert:literal)+ })+) => {
+        $($(
+            #[doc = $help]
+            pub(super) static $id: Family = Family {
+                name: $name,
+                kind: Kind::$kind,
+                labels: &[$($label),*],
+                help: $help,
+                alert: $alert,
+            };
+        )+)+
+
+        /// All of them, in the order of the text.
+        pub const SECTIONS: &[Section] = &[$(Section { title: $title, families: &[$(&$id),+] },)+];
+    };
+}
+
+families! {
+    "Realtime sessions" {
+        Gauge SESSIONS "stagedoor_sessions" ["transport"]
+            "Sessions connected to this node now."
+            "a sudden fall; 90 % of what the node's memory and descriptors allow"
+        Counter SESSIONS_OPENED "stagedoor_sessions_opened_total" []
+            "Sessions opened: handshakes that succeeded."
+            ""
+        Counter HANDSHAKES_REFUSED "stagedoor_handshakes_refused_total" []
+            "Handshakes refused: bad or used session URLs, too many sessions, a draining node."
+            "a rate above that of opened sessions"
+        Counter SESSIONS_CLOSED "stagedoor_sessions_closed_total" ["reason"]
+            "Sessions closed, by reason; docs/close-reasons.md says what each means."
+            "any `internal_error`; `gap`, `slow_consumer`, `write_timeout` or `node_dead` above their usual rate"
+        Counter EVENTS_ENCODED "stagedoor_events_encoded_total" []
+            "Events encoded: once for each profile that a subscriber on this node has."
+            ""
+        Counter DELIVERIES "stagedoor_deliveries_total" []
+            "Events handed to sessions: one for each event and subscribed session."
+            ""
+        Gauge QUEUED_BYTES "stagedoor_queued_bytes" []
+            "Bytes that wait for slow websockets and for the next polls."
+            "steady growth: readers or the network are too slow"
+    }
+    "Bus" {
+        Counter BUS_GAPS "stagedoor_bus_gaps_total" []
+            "Times that messages may have been lost on the way from other nodes."
+            "any: sessions were closed with `gap`"
+        Counter BUS_PUBLISHED "stagedoor_bus_published_total" []
+            "Messages that were confirmed. 0 on a single node, which needs no bus."
+            ""
+        Counter BUS_LOST "stagedoor_bus_lost_total" []
+            "Events that were given up because nobody confirmed them in time. Their messages are stored."
+            "any: sessions were closed with `gap`"
+        Counter BUS_RECEIVED "stagedoor_bus_received_total" []
+            "Messages received, whether anybody was interested yet or not."
+            ""
+        Gauge BUS_INTERESTS "stagedoor_bus_interests" []
+            "Channels whose events this node wants to hear now."
+            ""
+        Counter BUS_DISCONNECTS "stagedoor_bus_disconnects_total" []
+            "Connections to the bus that ended."
+            "more than 2 in 5 minutes"
+        Counter BUS_MALFORMED "stagedoor_bus_malformed_total" []
+            "Messages that could not be read: of another version, or somebody else's."
+            "any, but for a rolling upgrade"
+    }
+    "HTTP" {
+        Counter HTTP_REQUESTS "stagedoor_http_requests_total" ["route", "method", "status"]
+            "Requests answered, by the route's pattern, method and class of status. Sockets and polls are not among them."
+            "`status=\"5xx\"` above 0.1 % of all for 5 minutes"
+        Histogram HTTP_DURATION "stagedoor_http_request_duration_seconds" ["route", "method"]
+            "Time from a request's head to its answer, by the route's pattern and method."
+            "the 99th percentile above 0.5 s for 5 minutes"
+        Counter REFUSALS "stagedoor_refusals_total" ["kind"]
+            "Requests refused, by kind. All that carry the same status count apart here."
+            "`internal`: any; `too_many_requests` or `invalid_token` far above the usual rate"
+    }
+    "Store" {
+        Counter STORE_COMMITTED "stagedoor_store_writes_committed_total" []
+            "Write requests that were committed."
+            ""
+        Counter STORE_ROLLED_BACK "stagedoor_store_writes_rolled_back_total" []
+            "Write requests that were rolled back: refused by their rules, failed, or in a batch whose commit failed."
+            ""
+        Counter STORE_COMMITS "stagedoor_store_commits_total" []
+            "Commits that made those requests durable. Committed writes divided by it is the mean batch (SQLite)."
+            ""
+        Gauge STORE_LARGEST_BATCH "stagedoor_store_largest_batch" []
+            "Most write requests that shared one commit since the start."
+            ""
+        Gauge STORE_WAITING "stagedoor_store_writes_waiting" []
+            "Writes that wait right now for the writer's thread (SQLite) or for a connection (PostgreSQL)."
+            "above 1,000 for a minute: the database is too slow (4,096 are refused)"
+        Counter STORE_BUSY "stagedoor_store_busy_total" []
+            "Requests, reads included, refused or given up because the store was busy. Each was answered with a 500."
+            "any"
+    }
+    "Credentials" {
+        Counter CREDENTIAL_HITS "stagedoor_credential_cache_hits_total" ["cache"]
+            "Checks of access tokens and client secrets that were answered from memory."
+            ""
+        Counter CREDENTIAL_MISSES "stagedoor_credential_cache_misses_total" ["cache"]
+            "Checks of access tokens and client secrets that asked the store."
+            "a rate near that of all checks: the watch for changes fails, see `credential_watch` below"
+        Gauge CREDENTIAL_ENTRIES "stagedoor_credential_cache_entries" ["cache"]
+            "Answers about credentials that are kept in memory."
+            ""
+    }
+    "Jobs" {
+        Counter JOB_RUNS "stagedoor_job_runs_total" ["job", "outcome"]
+            "Runs of the work that a node does unasked, by whether it was done."
+            "`outcome=\"failed\"` for 5 minutes"
+        Gauge JOB_LAST_DONE "stagedoor_job_last_done_timestamp_seconds" ["job"]
+            "When the last run that did its work ended, in seconds since 1970; 0 before the first."
+            "`heartbeat` more than 15 s ago: at 20 s the other nodes end this one's sessions"
+    }
+    "Process" {
+        Gauge BUILD_INFO "stagedoor_build_info" ["version"]
+            "Always 1: which version runs."
+            "more than one version for longer than a rolling restart takes"
+        Gauge NODE_INFO "stagedoor_node_info" ["node", "store"]
+            "Always 1: the node's id, as sessions on the platform API name it, and the kind of its store."
+            ""
+        Gauge START_TIME "process_start_time_seconds" []
+            "When the node started, in seconds since 1970."
+            "a change that nobody made"
+        Counter CPU "process_cpu_seconds_total" []
+            "Seconds of the processors' time."
+            "80 % of the node's processors for 10 minutes"
+        Gauge RESIDENT "process_resident_memory_bytes" []
+            "Bytes of memory that are present."
+            "85 % of what the node may have"
+        Gauge OPEN_FDS "process_open_fds" []
+            "Descriptors that are open. Each session on a websocket has one."
+            "90 % of `process_max_fds`"
+        Gauge MAX_FDS "process_max_fds" []
+            "Descriptors that may be open: the soft limit. Missing when there is none."
+            "less than sessions are planned for"
+        Gauge THREADS "process_threads" []
+            "Threads of the process."
+            ""
+    }
+}

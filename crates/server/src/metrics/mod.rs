@@ -1,0 +1,146 @@
+//! `GET /metrics`: everything that a node counts, for Prometheus and what reads its format.
+//!
+//! The figures are kept where things happen, in atomics: the gateway's, the HTTP side's, the store's, the service's. Here
+//! they are only asked for and spelled. No label holds a secret or the id of an application, user or session.
+//!
+//! A new figure is a row in `families` and a line in one of the functions below; a source of figures, like the bus, is one
+//! more function. `docs/metrics.md` is made from the rows.
+
+pub mod families;
+mod process;
+pub mod text;
+
+use domain::{SessionKey, Timestamp};
+use gateway::{CloseReason, Gateway, Transport};
+use service::Service;
+use web::{Around, BoxFuture, DURATION_BOUNDS_US, STATUS_CLASSES, TrafficFigures};
+
+use families::*;
+use process::Process;
+use text::Page;
+
+/// What a node knows of itself.
+#[derive(Debug)]
+pub(crate) struct Inside {
+    /// Where it has the role.
+    pub gateway: Option<Gateway>,
+    pub service: Service,
+    /// `sqlite` or `postgres`.
+    pub store: &'static str,
+    pub started_at: Timestamp,
+}
+
+impl Around for Inside {
+    fn metrics(&self, traffic: TrafficFigures) -> BoxFuture<'_, String> {
+        Box::pin(async move {
+            // The system may have to be waited for.
+            let process = tokio::task::spawn_blocking(Process::now).await.unwrap_or_default();
+            let mut page = Page::default();
+            let sockets = self.gateway.as_ref().map(Gateway::stats).unwrap_or_default();
+            sessions(&mut page, &sockets);
+            bus(&mut page, &sockets, &self.service.bus_stats());
+            http(&mut page, &traffic);
+            store(&mut page, &self.service.store_stats());
+            credentials(&mut page, &self.service);
+            jobs(&mut page, &self.service);
+            self.node(&mut page, &process);
+            page.into_text()
+        })
+    }
+
+    fn transport<'a>(&'a self, session: &'a SessionKey) -> BoxFuture<'a, Option<&'static str>> {
+        Box::pin(async { self.gateway.as_ref()?.transport(session).await.map(Transport::name) })
+    }
+}
+
+fn sessions(page: &mut Page, stats: &gateway::Stats) {
+    page.family(&SESSIONS)
+        .sample([Transport::Websocket.name()], stats.websocket_sessions)
+        .sample([Transport::Polling.name()], stats.polling_sessions);
+    page.single(&SESSIONS_OPENED, stats.opened);
+    page.single(&HANDSHAKES_REFUSED, stats.refused);
+    let mut closed = page.family(&SESSIONS_CLOSED);
+    for reason in CloseReason::ALL {
+        closed.sample([reason.as_str()], stats.closed(*reason));
+    }
+    page.single(&EVENTS_ENCODED, stats.events_encoded);
+    page.single(&DELIVERIES, stats.deliveries);
+    page.single(&QUEUED_BYTES, stats.queued_bytes);
+}
+
+fn bus(page: &mut Page, stats: &gateway::Stats, bus: &bus::Stats) {
+    page.single(&BUS_GAPS, stats.gaps);
+    page.single(&BUS_PUBLISHED, bus.published);
+    page.single(&BUS_LOST, bus.lost);
+    page.single(&BUS_RECEIVED, bus.received);
+    page.single(&BUS_INTERESTS, bus.interests);
+    page.single(&BUS_DISCONNECTS, bus.disconnects);
+    page.single(&BUS_MALFORMED, bus.malformed);
+}
+
+fn http(page: &mut Page, traffic: &TrafficFigures) {
+    let mut requests = page.family(&HTTP_REQUESTS);
+    for route in &traffic.routes {
+        for (class, count) in STATUS_CLASSES.iter().zip(route.statuses) {
+            requests.sample([route.route, route.method, class], count);
+        }
+    }
+    let mut durations = page.family(&HTTP_DURATION);
+    for route in &traffic.routes {
+        let bounds = DURATION_BOUNDS_US.iter().map(|bound| *bound as f64 / 1e6);
+        let sum = route.duration_sum.as_secs_f64();
+        durations.histogram([route.route, route.method], bounds, &route.durations, sum);
+    }
+    let mut refusals = page.family(&REFUSALS);
+    for (kind, count) in &traffic.refusals {
+        refusals.sample([kind], count);
+    }
+}
+
+fn store(page: &mut Page, stats: &store::Stats) {
+    page.single(&STORE_COMMITTED, stats.committed);
+    page.single(&STORE_ROLLED_BACK, stats.rolled_back);
+    page.single(&STORE_COMMITS, stats.syncs);
+    page.single(&STORE_LARGEST_BATCH, stats.largest_batch);
+    page.single(&STORE_WAITING, stats.waiting);
+    page.single(&STORE_BUSY, stats.busy);
+}
+
+fn credentials(page: &mut Page, service: &Service) {
+    let caches = service.credential_figures();
+    let mut hits = page.family(&CREDENTIAL_HITS);
+    caches.iter().for_each(|each| _ = hits.sample([each.cache], each.hits));
+    let mut misses = page.family(&CREDENTIAL_MISSES);
+    caches.iter().for_each(|each| _ = misses.sample([each.cache], each.misses));
+    let mut entries = page.family(&CREDENTIAL_ENTRIES);
+    caches.iter().for_each(|each| _ = entries.sample([each.cache], each.entries));
+}
+
+fn jobs(page: &mut Page, service: &Service) {
+    let mut runs = page.family(&JOB_RUNS);
+    for each in service.job_runs() {
+        runs.sample([each.job.name(), "done"], each.done).sample([each.job.name(), "failed"], each.failed);
+    }
+    let mut last = page.family(&JOB_LAST_DONE);
+    for each in service.job_runs() {
+        last.sample([each.job.name()], each.last_done_at.map_or(0.0, seconds));
+    }
+}
+
+impl Inside {
+    fn node(&self, page: &mut Page, process: &Process) {
+        page.family(&BUILD_INFO).sample([env!("CARGO_PKG_VERSION")], 1);
+        page.family(&NODE_INFO).sample([self.service.node().as_str(), self.store], 1);
+        page.single(&START_TIME, seconds(self.started_at));
+        let Process { cpu_seconds, resident_bytes, open_fds, max_fds, threads } = process;
+        cpu_seconds.iter().for_each(|value| page.single(&CPU, value));
+        resident_bytes.iter().for_each(|value| page.single(&RESIDENT, value));
+        open_fds.iter().for_each(|value| page.single(&OPEN_FDS, value));
+        max_fds.iter().for_each(|value| page.single(&MAX_FDS, value));
+        threads.iter().for_each(|value| page.single(&THREADS, value));
+    }
+}
+
+fn seconds(at: Timestamp) -> f64 {
+    at.as_millis() as f64 / 1e3
+}

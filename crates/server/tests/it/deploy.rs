@@ -1,0 +1,261 @@
+//! What stands in `deploy/` and in `docs/operating.md` fits this program: its options and variables, and each other.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn text(path: &str) -> String {
+    std::fs::read_to_string(root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
+}
+
+const DEPLOYED: [&str; 7] = [
+    "deploy/Dockerfile",
+    "deploy/compose/one-node.yaml",
+    "deploy/compose/three-nodes.yaml",
+    "deploy/compose/nats.conf",
+    "deploy/compose/nginx.conf",
+    "deploy/systemd/stagedoor.service",
+    "deploy/systemd/stagedoor@.service",
+];
+
+/// What `serve` says of itself.
+fn help() -> String {
+    let said = Command::new(env!("CARGO_BIN_EXE_stagedoor")).args(["serve", "--help"]).output();
+    String::from_utf8(said.expect("it runs").stdout).expect("a text")
+}
+
+/// The words of a text that begin so: letters, digits, `_` and `-`.
+fn words<'t>(text: &'t str, beginning: &str) -> BTreeSet<&'t str> {
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    let words = text.split(|c: char| !is_part(c)).filter(|word| word.starts_with(beginning));
+    words.filter(|word| word.len() > beginning.len()).collect()
+}
+
+#[test]
+fn every_variable_and_option_that_is_named_exists() {
+    let help = help();
+    let (variables, options) = (words(&help, "STAGEDOOR_"), words(&help, "--"));
+    assert!(variables.len() > 10 && options.len() > 10, "the help was read");
+    for path in DEPLOYED.into_iter().chain(["docs/operating.md", "docs/scaling.md"]) {
+        let text = text(path);
+        let unknown: Vec<_> = words(&text, "STAGEDOOR_").difference(&variables).copied().collect();
+        assert!(unknown.is_empty(), "{path} names {unknown:?}");
+    }
+    let operating = text("docs/operating.md");
+    // Other programs' options are never at the beginning of a piece of code.
+    let named: BTreeSet<&str> =
+        operating.split("`--").skip(1).map(|rest| rest.split(['`', ' ']).next().expect("a word")).collect();
+    assert!(named.len() > 5, "{named:?}");
+    let unknown: Vec<_> =
+        named.iter().filter(|name| !options.contains(format!("--{name}").as_str())).collect();
+    assert!(unknown.is_empty(), "docs/operating.md names {unknown:?}");
+}
+
+/// The part of YAML that the compose files are written in: maps, texts and lists in brackets, `&names` of maps, and `<<`.
+#[derive(Clone, Debug, PartialEq)]
+enum Yaml {
+    Text(String),
+    List(Vec<String>),
+    Map(BTreeMap<String, Yaml>),
+}
+
+impl Yaml {
+    fn parse(text: &str) -> Self {
+        let lines: Vec<(usize, &str)> = text
+            .lines()
+            .filter(|line| !line.trim().is_empty() && !line.trim_start().starts_with('#'))
+            .map(|line| (line.len() - line.trim_start().len(), line.trim()))
+            .collect();
+        let (mut at, mut anchors) = (0, BTreeMap::new());
+        let map = Self::map(&lines, &mut at, 0, &mut anchors);
+        assert_eq!(at, lines.len(), "{:?}", lines.get(at));
+        map
+    }
+
+    fn map(
+        lines: &[(usize, &str)],
+        at: &mut usize,
+        indent: usize,
+        anchors: &mut BTreeMap<String, Self>,
+    ) -> Self {
+        let mut map = BTreeMap::new();
+        while let Some((depth, line)) = lines.get(*at).filter(|(depth, _)| *depth >= indent) {
+            assert_eq!(*depth, indent, "{line}");
+            let (key, value) = line.split_once(':').unwrap_or_else(|| panic!("no key: {line}"));
+            let value = value.trim();
+            *at += 1;
+            if key == "<<" {
+                let name = value.strip_prefix('*').expect("a name");
+                let Self::Map(merged) = anchors[name].clone() else { panic!("{name} is no map") };
+                merged.into_iter().for_each(|(key, value)| _ = map.entry(key).or_insert(value));
+                continue;
+            }
+            let child = match lines.get(*at) {
+                Some((depth, _)) if *depth > indent => Some(*depth),
+                _ => None,
+            };
+            let value = match (value.strip_prefix('&'), child) {
+                (Some(name), Some(depth)) => {
+                    let map = Self::map(lines, at, depth, anchors);
+                    anchors.insert(name.to_owned(), map.clone());
+                    map
+                }
+                (None, Some(depth)) if value.is_empty() => Self::map(lines, at, depth, anchors),
+                _ => Self::scalar(value),
+            };
+            assert!(map.insert(key.to_owned(), value).is_none(), "{key} comes twice");
+        }
+        Self::Map(map)
+    }
+
+    fn scalar(value: &str) -> Self {
+        let plain = |text: &str| text.trim().trim_matches('"').to_owned();
+        match value.strip_prefix('[').and_then(|list| list.strip_suffix(']')) {
+            Some(list) => Self::List(list.split(',').map(plain).collect()),
+            None => Self::Text(plain(value)),
+        }
+    }
+
+    fn get(&self, key: &str) -> Option<&Self> {
+        match self {
+            Self::Map(map) => map.get(key),
+            _ => None,
+        }
+    }
+
+    fn keys(&self, key: &str) -> BTreeSet<&str> {
+        match self.get(key) {
+            Some(Self::Map(map)) => map.keys().map(String::as_str).collect(),
+            _ => BTreeSet::new(),
+        }
+    }
+
+    fn list(&self, key: &str) -> Vec<&str> {
+        match self.get(key) {
+            Some(Self::List(items)) => items.iter().map(String::as_str).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn text(&self, key: &str) -> Option<&str> {
+        match self.get(key) {
+            Some(Self::Text(text)) => Some(text),
+            _ => None,
+        }
+    }
+}
+
+#[test]
+fn the_compose_files_hold_together() {
+    for (name, nodes) in [("one-node", 1), ("three-nodes", 3)] {
+        let file = Yaml::parse(&text(&format!("deploy/compose/{name}.yaml")));
+        let Some(Yaml::Map(services)) = file.get("services") else { panic!("no services") };
+        let (secrets, volumes, networks) =
+            (file.keys("secrets"), file.keys("volumes"), file.keys("networks"));
+        let mut bases = BTreeSet::new();
+        for (service, about) in services {
+            assert_eq!(about.text("restart"), Some("unless-stopped"), "{service}");
+            assert!(about.list("depends_on").iter().all(|other| services.contains_key(*other)), "{service}");
+            assert!(about.list("secrets").iter().all(|secret| secrets.contains(secret)), "{service}");
+            assert!(about.list("networks").iter().all(|network| networks.contains(network)), "{service}");
+            for volume in about.list("volumes") {
+                let source = volume.split(':').next().expect("a source");
+                let there = match source.strip_prefix("./") {
+                    Some(file) => root().join("deploy/compose").join(file).is_file(),
+                    None => volumes.contains(source),
+                };
+                assert!(there, "{service}: {volume}");
+            }
+            // What is said to be in a file is a secret that the service is given.
+            let environment = about.get("environment");
+            if let Some(Yaml::Map(environment)) = environment {
+                for (variable, value) in
+                    environment.iter().filter(|(variable, _)| variable.ends_with("_FILE"))
+                {
+                    let Yaml::Text(path) = value else { panic!("{variable}") };
+                    let secret = path.strip_prefix("/run/secrets/").expect("a secret");
+                    assert!(about.list("secrets").contains(&secret), "{service}: {variable}");
+                }
+            }
+            if about.text("image") != Some("stagedoor") {
+                continue;
+            }
+            let build = about.get("build").expect("how it is built");
+            assert_eq!(
+                (build.text("context"), build.text("dockerfile")),
+                (Some("../.."), Some("deploy/Dockerfile"))
+            );
+            assert_eq!(about.text("read_only"), Some("true"), "{service}");
+            assert_eq!(about.list("cap_drop"), ["ALL"], "{service}");
+            let environment = environment.expect("its settings");
+            let base = environment.text("STAGEDOOR_SESSION_BASE").or(environment.text("STAGEDOOR_BASE_URL"));
+            assert!(bases.insert(base.expect("a base")), "{service}: another node's sockets");
+        }
+        assert_eq!(bases.len(), nodes, "{name}");
+    }
+}
+
+#[test]
+fn the_balancer_knows_every_node_by_the_name_of_its_sessions() {
+    let file = Yaml::parse(&text("deploy/compose/three-nodes.yaml"));
+    let nginx = text("deploy/compose/nginx.conf");
+    for node in ["node1", "node2", "node3"] {
+        let environment = file.get("services").and_then(|services| services.get(node)?.get("environment"));
+        let base = environment.and_then(|environment| environment.text("STAGEDOOR_SESSION_BASE"));
+        assert_eq!(base, Some(format!("http://{node}.localhost:8080").as_str()));
+        assert!(nginx.contains(&format!("server {node}:8080 ")), "{node} takes no REST");
+        assert!(nginx.contains(&format!("~^{node}\\. {node}:8080;")), "{node} takes no sockets");
+    }
+    assert_eq!(nginx.matches('{').count(), nginx.matches('}').count());
+}
+
+#[test]
+fn the_image_runs_as_nobody_in_particular_and_is_built_by_the_toolchain_of_the_project() {
+    let image = text("deploy/Dockerfile");
+    let toolchain = text("rust-toolchain.toml");
+    let channel = toolchain.split('"').nth(1).expect("a channel");
+    let minor = channel.rsplit_once('.').expect("a version").0;
+    assert!(image.contains(&format!("FROM rust:{minor}-slim")), "the toolchain is {channel}");
+    assert_eq!(image.lines().filter(|line| line.starts_with("FROM ")).count(), 2);
+    let (_, last) = image.rsplit_once("FROM ").expect("a stage");
+    let user = last.lines().find_map(|line| line.strip_prefix("USER ")).expect("a user");
+    assert!(user.split(':').all(|id| id.parse::<u32>().is_ok_and(|id| id > 0)), "{user}");
+    assert!(image.contains("cargo build --release --locked"));
+}
+
+#[test]
+fn the_units_are_what_systemd_takes() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut checked = Vec::new();
+    for (unit, instance) in
+        [("stagedoor.service", "stagedoor.service"), ("stagedoor@.service", "stagedoor@node1.service")]
+    {
+        let text = text(&format!("deploy/systemd/{unit}"));
+        for line in ["Restart=always", "NoNewPrivileges=yes", "ProtectSystem=strict", "DynamicUser=yes"] {
+            assert!(text.lines().any(|each| each == line), "{unit} lacks {line}");
+        }
+        let number = |key: &str| {
+            let line =
+                text.lines().find_map(|line| line.strip_prefix(key)).unwrap_or_else(|| panic!("{key}"));
+            line.parse::<u64>().expect("a number")
+        };
+        assert!(number("LimitNOFILE=") >= 1_000_000);
+        assert!(number("TimeoutStopSec=") >= 20);
+        // The program is not installed here.
+        let text = text.replace("/usr/local/bin/stagedoor", env!("CARGO_BIN_EXE_stagedoor"));
+        let path = folder.path().join(instance);
+        std::fs::write(&path, text.replace("EnvironmentFile=", "EnvironmentFile=-"))
+            .expect("it can be written");
+        checked.push(path);
+    }
+    // Not every machine that runs the tests has systemd.
+    if let Ok(said) = Command::new("systemd-analyze").arg("verify").args(&checked).output() {
+        let complaints = String::from_utf8_lossy(&said.stderr);
+        let about_ours: Vec<_> = complaints.lines().filter(|line| line.contains("stagedoor")).collect();
+        assert!(about_ours.is_empty(), "{about_ours:#?}");
+    }
+}

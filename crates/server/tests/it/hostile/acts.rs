@@ -1,0 +1,229 @@
+//! What a peer may do on its websocket, and the reason that its session ends with.
+
+use testkit::{Setup, World, both, patiently};
+
+use super::crowd::Crowd;
+use super::peer::{CLOSE, Peer, frame, session_queries, text};
+
+/// Peers that do the same.
+const PEERS: usize = 4;
+
+const ALL: &[u8] = &[2, 3, 4];
+const OLD: &[u8] = &[2, 3];
+const NEW: &[u8] = &[4];
+
+/// One way to misbehave.
+struct Act {
+    name: &'static str,
+    revisions: &'static [u8],
+    bytes: Vec<u8>,
+    reason: &'static str,
+}
+
+fn act(name: &'static str, revisions: &'static [u8], bytes: Vec<u8>, reason: &'static str) -> Act {
+    Act { name, revisions, bytes, reason }
+}
+
+fn acts() -> Vec<Act> {
+    let half = "한".as_bytes();
+    let deflated = frame(0xc1, b"\xaa\x56\x4a");
+    let unmasked = b"\x81\x012".to_vec();
+    let join = |frames: &[Vec<u8>]| frames.concat();
+    let mut acts = vec![
+        act("an unmasked frame", ALL, unmasked, "protocol_error"),
+        act("a deflated frame", ALL, deflated, "protocol_error"),
+        act("a continuation of nothing", ALL, frame(0x80, b"2"), "protocol_error"),
+        act("a message within another", ALL, join(&[frame(0x01, b"4"), frame(0x81, b"2")]), "protocol_error"),
+        act("a fragmented ping", ALL, frame(0x09, b""), "protocol_error"),
+        act("a ping of 126 bytes", ALL, frame(0x89, &[0; 126]), "protocol_error"),
+        act(
+            "a length in a longer form",
+            ALL,
+            b"\x81\xfe\x00\x01\x00\x00\x00\x002".to_vec(),
+            "protocol_error",
+        ),
+        act(
+            "a thousand fragments",
+            ALL,
+            join(&[frame(0x01, b"4"), frame(0x00, b"2").repeat(1_000)]),
+            "packet_flood",
+        ),
+        act("16 MiB announced", ALL, b"\x81\xff\0\0\0\0\x01\0\0\0".to_vec(), "message_too_big"),
+        act("2^63 bytes announced", ALL, b"\x82\xff\x80\0\0\0\0\0\0\0".to_vec(), "protocol_error"),
+        act("a message of 17 KiB", ALL, frame(0x81, &[b'4'; 17 * 1_024]), "message_too_big"),
+        act(
+            "17 KiB in fragments",
+            ALL,
+            join(&[frame(0x01, &[b'4'; 9_000]), frame(0x80, &[b'4'; 9_000])]),
+            "message_too_big",
+        ),
+        act("half a character", ALL, join(&[frame(0x01, &half[..2]), frame(0x80, b"x")]), "invalid_utf8"),
+        act("a close frame", ALL, frame(CLOSE, &1_000_u16.to_be_bytes()), "client_goodbye"),
+        act("a close frame without a code", ALL, frame(CLOSE, b""), "client_goodbye"),
+        act("a close frame of one byte", ALL, frame(CLOSE, b"\x03"), "protocol_error"),
+        act("a close frame that says 1005", ALL, frame(CLOSE, &1_005_u16.to_be_bytes()), "protocol_error"),
+        act("a close frame that says 0", ALL, frame(CLOSE, &[0, 0]), "protocol_error"),
+        act("a close frame with broken text", ALL, frame(CLOSE, b"\x03\xe8\xff"), "invalid_utf8"),
+        act("101 websocket pings", ALL, frame(0x89, b"").repeat(101), "packet_flood"),
+        act("101 websocket pongs", ALL, frame(0x8a, b"").repeat(101), "packet_flood"),
+        act("101 packets", ALL, text("6").repeat(101), "packet_flood"),
+        act("101 pings", OLD, text("2").repeat(101), "packet_flood"),
+        act("a ping of 126 characters", OLD, text(&format!("2{}", "x".repeat(126))), "protocol_error"),
+        act("a client's ping", NEW, text("2"), "protocol_error"),
+        act("a second connect", NEW, text("40"), "protocol_error"),
+        act("nine unknown namespaces", ALL, text("40/admin,").repeat(9), "namespace_flood"),
+        act("a namespace of 200 characters", ALL, text(&format!("40/{}", "n".repeat(200))), "protocol_error"),
+        act("an attachment that was not announced", ALL, frame(0x82, b"\x04x"), "protocol_error"),
+        act(
+            "a text where an attachment is due",
+            ALL,
+            join(&[text("451-[\"x\"]"), text("42[\"x\"]")]),
+            "protocol_error",
+        ),
+        act("eleven attachments", ALL, text("4511-[\"x\"]"), "protocol_error"),
+        act("an event that is no array", ALL, text("42{}"), "protocol_error"),
+        act("an empty message", ALL, text(""), "protocol_error"),
+        act("an unknown packet", ALL, text("9"), "protocol_error"),
+        act("an open packet", ALL, text("0{}"), "protocol_error"),
+        act("an upgrade of nothing", ALL, text("5"), "protocol_error"),
+        act("a refusal", ALL, text("44\"no\""), "protocol_error"),
+        act("a goodbye", ALL, text("41"), "client_goodbye"),
+        act("an Engine.IO goodbye", ALL, text("1"), "client_goodbye"),
+        act("HTTP on a websocket", ALL, b"GET / HTTP/1.1\r\nHost: x\r\n\r\n".to_vec(), "protocol_error"),
+    ];
+    for opcode in [3, 7, 11, 15] {
+        acts.push(act("an unknown opcode", NEW, frame(0x80 | opcode, b""), "protocol_error"));
+    }
+    for bit in [0x40, 0x20, 0x10] {
+        acts.push(act("a reserved bit", OLD, frame(0x81 | bit, b"2"), "protocol_error"));
+    }
+    acts
+}
+
+/// What is odd, allowed, and answered with nothing.
+fn oddities() -> Vec<Vec<u8>> {
+    vec![
+        text("430[\"nobody asked\"]"),
+        text("42[\"an event\",{\"that\":\"nobody takes\"}]"),
+        text(&format!("42[\"{}\"]", "x".repeat(16_000))),
+        [text("452-[\"x\"]"), frame(0x82, b"\x01"), frame(0x82, b"")].concat(),
+        [frame(0x01, b""), frame(0x00, b"6"), frame(0x80, b"")].concat(),
+        [frame(0x01, b"4"), frame(0x89, b"within"), frame(0x80, b"2[1]")].concat(),
+        text("6").repeat(40),
+        text("41/elsewhere,"),
+    ]
+}
+
+/// Waits until so many sessions more have ended for a reason.
+pub async fn until_closed(world: &World, reason: &str, count: u64) {
+    patiently(&format!("{count} sessions end as {reason}"), async {
+        while world.sockets().await.closed(reason) < count {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    assert_eq!(world.sockets().await.closed(reason), count, "{reason}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_act_ends_its_session_with_its_reason_and_no_other() {
+    both(Setup::default(), |world| async move {
+        let crowd = Crowd::gather(&world, "haneul", 10).await;
+        for (number, act) in acts().into_iter().enumerate() {
+            let queries =
+                session_queries(&world, &format!("act-{number}"), PEERS * act.revisions.len()).await;
+            let before = world.sockets().await;
+            let mut peers = Vec::new();
+            for (query, revision) in queries.iter().zip(act.revisions.iter().cycle()) {
+                peers.push(Peer::session(world.address(), query, *revision).await);
+            }
+            for peer in &mut peers {
+                peer.write(&act.bytes).await;
+            }
+            for peer in &mut peers {
+                assert_eq!(peer.reason().await.as_deref(), Some(act.reason), "{}", act.name);
+            }
+            until_closed(&world, act.reason, before.closed(act.reason) + peers.len() as u64).await;
+        }
+        crowd.ping().await;
+        let sockets = world.sockets().await;
+        assert_eq!((sockets.sessions, sockets.queued_bytes), (crowd.size(), 0));
+        assert_eq!(sockets.opened - sockets.all_closed(), crowd.size());
+        crowd.disperse().await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_odd_and_allowed_ends_nothing() {
+    both(Setup::default(), |world| async move {
+        for (number, bytes) in oddities().into_iter().enumerate() {
+            let queries = session_queries(&world, &format!("odd-{number}"), 3).await;
+            for (query, revision) in queries.iter().zip(ALL) {
+                let mut peer = Peer::session(world.address(), query, *revision).await;
+                peer.write(&bytes).await;
+                peer.write(&frame(0x89, b"still there?")).await;
+                loop {
+                    match peer.frame().await.expect("the session goes on") {
+                        (0x8a, payload) if payload == b"still there?" => break,
+                        (0x8a, _) => continue,
+                        other => panic!("{other:?} is the answer to oddity {number}"),
+                    }
+                }
+                peer.finish().await;
+            }
+        }
+        until_closed(&world, "transport_closed", 3 * oddities().len() as u64).await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_flood_limit_is_met_exactly() {
+    both(Setup::default(), |world| async move {
+        let queries = session_queries(&world, "flood", 3).await;
+        for (query, revision) in queries.iter().zip(ALL) {
+            // Revision 4 has sent its connect already.
+            let packets = if *revision == 4 { 98 } else { 99 };
+            let mut peer = Peer::session(world.address(), query, *revision).await;
+            peer.write(&text("6").repeat(packets)).await;
+            peer.write(&frame(0x89, b"the hundredth")).await;
+            assert_eq!(peer.frame().await, Some((0x8a, b"the hundredth".to_vec())));
+            peer.write(&text("6")).await;
+            assert_eq!(peer.reason().await.as_deref(), Some("packet_flood"));
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn deflate_is_declined_and_not_spoken() {
+    both(Setup::default(), |world| async move {
+        let query = &session_queries(&world, "deflate", 1).await[0];
+        let mut peer = Peer::connect(world.address()).await;
+        let more = "Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits, x-webkit-deflate-frame\r\n\
+                    Sec-WebSocket-Protocol: mqtt, stomp\r\n";
+        let query = format!("{query}&EIO=3&transport=websocket");
+        peer.write(super::peer::handshake(&query, more).as_bytes()).await;
+        let head = peer.head().await.to_ascii_lowercase();
+        assert!(head.starts_with("http/1.1 101 ") && !head.contains("sec-websocket-extensions"), "{head}");
+        assert!(!head.contains("sec-websocket-protocol"), "{head}");
+        // Plain frames, without the bit of a compressed one.
+        let (first, open) = peer.frame().await.expect("a frame");
+        assert!(first == 0x81 && open.starts_with(b"0{"));
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_handshake_of_revision_4_comes_first() {
+    both(Setup::default(), |world| async move {
+        let queries = session_queries(&world, "early", 3).await;
+        for (query, bytes) in queries.iter().zip([text("42[\"early\"]"), text("431[]"), text("451-[0]")]) {
+            let mut peer = Peer::connect(world.address()).await.opened(query, 4).await;
+            peer.write(&bytes).await;
+            assert_eq!(peer.reason().await.as_deref(), Some("protocol_error"));
+        }
+    })
+    .await;
+}

@@ -1,0 +1,165 @@
+//! HTTP below the calls: heads that bomb or trickle, requests that two readers might understand in two ways, garbage.
+
+use std::net::SocketAddr;
+
+use testkit::{Connection, Request, Setup, both};
+
+use super::crowd::Crowd;
+use super::peer::{Peer, session_queries};
+
+/// Everything that comes back, lossily as text, to a peer that says that it is done.
+async fn answer(address: SocketAddr, bytes: &[u8]) -> String {
+    let mut peer = Peer::connect(address).await;
+    peer.write(bytes).await;
+    peer.finish().await;
+    String::from_utf8_lossy(&peer.rest().await).into_owned()
+}
+
+/// The same to a peer that waits: the server lets go of whoever is done, answered or not.
+async fn patient_answer(address: SocketAddr, bytes: &[u8]) -> String {
+    let mut peer = Peer::connect(address).await;
+    peer.write(bytes).await;
+    String::from_utf8_lossy(&peer.rest().await).into_owned()
+}
+
+/// How often an answer of a status is among what came back.
+fn answers(text: &str, status: u16) -> usize {
+    text.matches(&format!("HTTP/1.1 {status} ")).count()
+        + text.matches(&format!("HTTP/1.0 {status} ")).count()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_no_http_is_answered_with_400_at_most_and_ends_its_connection() {
+    both(Setup::default(), |world| async move {
+        let crowd = Crowd::gather(&world, "haneul", 5).await;
+        let long = |size: usize| "x".repeat(size);
+        let cases = [
+            "\0\0\0\0".to_owned(),
+            "\x16\x03\x01\x02\0\x01\0\x01\u{fc}\x03\x03".to_owned(),
+            "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_owned(),
+            "GET\r\n\r\n".to_owned(),
+            "GET / HTTP/9.9\r\n\r\n".to_owned(),
+            "GET / HTTP/1.1\r\nno colon\r\n\r\n".to_owned(),
+            "GET / HTTP/1.1\r\nName : spaced\r\n\r\n".to_owned(),
+            "GET / HTTP/1.1\r\nA: 1\r\n folded\r\n\r\n".to_owned(),
+            "GET / HTTP/1.1\r\nContent-Length: -1\r\n\r\n".to_owned(),
+            "GET / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n".to_owned(),
+            "GET / HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\r\n".to_owned(),
+            "GET / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n".to_owned(),
+            format!("GET /{} HTTP/1.1\r\n\r\n", long(70_000)),
+            format!("GET / HTTP/1.1\r\nA: {}\r\n\r\n", long(200_000)),
+            format!("GET / HTTP/1.1\r\n{}\r\n", "A: b\r\n".repeat(2_000)),
+            format!("{} / HTTP/1.1\r\n\r\n", long(100_000)),
+        ];
+        for case in cases {
+            for _ in 0..3 {
+                let said = answer(world.address(), case.as_bytes()).await;
+                let status = said.get(9..12).unwrap_or_default();
+                assert!(
+                    matches!(status, "" | "400" | "414" | "431" | "404" | "405"),
+                    "{}: {said}",
+                    &case[..20.min(case.len())]
+                );
+                assert!(!said.contains(&long(1_000)), "nothing is echoed");
+            }
+        }
+        assert_eq!(world.sockets().await.all_closed(), 0);
+        crowd.disperse().await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn garbage_behind_a_request_does_not_spoil_its_answer() {
+    both(Setup::default(), |world| async move {
+        let good = "GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n";
+        let said = answer(world.address(), format!("{good}{good}\0\0garbage\r\n\r\n{good}").as_bytes()).await;
+        assert_eq!((answers(&said, 200), answers(&said, 400)), (2, 1));
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_length_beside_chunks_counts_for_nothing() {
+    both(Setup::default(), |world| async move {
+        let inner = "GET /open/v1/users/me HTTP/1.1\r\nHost: x\r\n\r\n";
+        let chunked = "1\r\n{\r\n0\r\n\r\n";
+        for lengths in [
+            "Content-Length: 4\r\nTransfer-Encoding: chunked",
+            "Transfer-Encoding: chunked\r\nContent-Length: 4",
+            "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\nContent-Length: 999",
+        ] {
+            let head = format!("POST /auth/v1/token HTTP/1.1\r\nHost: x\r\n{lengths}\r\n\r\n");
+            let said = answer(world.address(), format!("{head}{chunked}{inner}").as_bytes()).await;
+            // The chunks are the body, so what comes behind them is a request of its own, and no more than that one.
+            assert!(answers(&said, 400) == 1 && answers(&said, 401) <= 1, "{said}");
+        }
+        // What pretends to be chunked in other words is refused rather than guessed at.
+        for coding in ["xchunked", "chunked, identity", "\"chunked\"", "chunked;x=y"] {
+            let head = format!("POST /auth/v1/token HTTP/1.1\r\nTransfer-Encoding: {coding}\r\n\r\n");
+            let said = answer(world.address(), format!("{head}{chunked}{inner}").as_bytes()).await;
+            assert!(answers(&said, 401) == 0 && answers(&said, 200) == 0, "{coding}: {said}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn targets_hosts_and_versions_of_all_kinds_lead_to_the_same_place() {
+    both(Setup::default(), |world| async move {
+        let query = &session_queries(&world, "target", 1).await[0];
+        let refused = "EIO=3&transport=polling&auth=x";
+        for (target, host, status) in [
+            (format!("http://evil.example/socket.io/?{refused}"), "evil.example", 401),
+            (format!("/socket.io/?{refused}"), "evil.example", 401),
+            (format!("/socket.io/?{refused}"), "", 401),
+            (format!("//socket.io/?{refused}"), "x", 404),
+            (format!("/socket.io/../socket.io/?{refused}"), "x", 404),
+            (format!("/%73ocket.io/?{refused}"), "x", 404),
+            (format!("/SOCKET.IO/?{refused}"), "x", 404),
+            (format!("/socket.io/x?{refused}"), "x", 404),
+            ("*".to_owned(), "x", 404),
+        ] {
+            for version in ["1.0", "1.1"] {
+                let head =
+                    format!("GET {target} HTTP/{version}\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+                let said = patient_answer(world.address(), head.as_bytes()).await;
+                assert_eq!(answers(&said, status), 1, "{head}{said}");
+                assert!(!said.contains("evil"), "{said}");
+            }
+        }
+        // The address of a session is the configured one, whatever the Host says.
+        let app = world.application("hosted").create().await;
+        let request =
+            Request::get("/open/v1/sessions/auth/client").client(&app.client_id, &app.client_secret);
+        let url = world.send(request.header("Host", "evil.example")).await.content()["url"].clone();
+        assert!(
+            url.as_str().is_some_and(|url| url.starts_with(&format!("http://{}?", world.address()))),
+            "{url}"
+        );
+        // HTTP/1.0 knows no upgrade.
+        let head = super::peer::handshake(&format!("{query}&EIO=3&transport=websocket"), "");
+        let said = patient_answer(world.address(), head.replace("HTTP/1.1", "HTTP/1.0").as_bytes()).await;
+        assert_eq!(answers(&said, 101), 0, "{said}");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn methods_that_nobody_serves_are_refused_in_the_envelope() {
+    both(Setup::default(), |world| async move {
+        let target = "/socket.io/?EIO=3&transport=polling&auth=x";
+        for method in ["PUT", "DELETE", "PATCH", "TRACE", "CONNECT", "BREW", "HEAD"] {
+            let mut connection = Connection::open(world.address()).await;
+            if method == "CONNECT" {
+                // Its target is no path, so there is nothing there.
+                connection.write(b"CONNECT 127.0.0.1:22 HTTP/1.1\r\nHost: x\r\n\r\n").await;
+                assert_eq!(connection.read_response(false).await.map(|answer| answer.status), Some(404));
+                continue;
+            }
+            let answer = connection.send(&Request::new(method, target)).await;
+            assert_eq!(answer.status, 405, "{method}");
+        }
+    })
+    .await;
+}

@@ -1,0 +1,64 @@
+//! Pages of other origins: an overlay may run anywhere, so any page may use a session whose URL it has. No cookie is
+//! read at the socket, so a page that has no URL has nothing.
+
+use testkit::{Request, Setup, both};
+
+use super::peer::{Peer, handshake, session_queries};
+
+const EVIL: &str = "https://evil.example";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_page_of_any_origin_may_use_a_url_that_it_was_given_and_nothing_else() {
+    both(Setup::default(), |world| async move {
+        let queries = session_queries(&world, "page", 2).await;
+        let polling = format!("/socket.io/?{}&EIO=4&transport=polling", queries[0]);
+        let answer = world.send(Request::get(&polling).header("Origin", EVIL)).await;
+        assert_eq!(answer.status, 200);
+        assert_eq!(answer.header("access-control-allow-origin"), Some(EVIL));
+        assert_eq!(answer.header("access-control-allow-credentials"), Some("true"));
+        assert_eq!(answer.header("vary"), Some("Origin"));
+        assert_eq!(answer.header("set-cookie"), None);
+
+        let mut peer = Peer::connect(world.address()).await;
+        let websocket = format!("{}&EIO=4&transport=websocket", queries[1]);
+        peer.write(handshake(&websocket, &format!("Origin: {EVIL}\r\n")).as_bytes()).await;
+        assert!(peer.head().await.starts_with("HTTP/1.1 101 "));
+
+        // Without the token of a URL a page gets nothing, whatever cookies its browser sends along.
+        for auth in ["", "auth=", "auth=guess"] {
+            for transport in ["polling", "websocket"] {
+                let mut peer = Peer::connect(world.address()).await;
+                let more = format!("Origin: {EVIL}\r\nCookie: session=x; stagedoor=y; auth=z\r\n");
+                peer.write(handshake(&format!("{auth}&EIO=4&transport={transport}"), &more).as_bytes()).await;
+                assert!(peer.head().await.starts_with("HTTP/1.1 401 "));
+            }
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_socket_alone_is_open_to_other_origins() {
+    both(Setup::default(), |world| async move {
+        let preflight = |target: &str, method: &str, headers: &str| {
+            Request::new("OPTIONS", target)
+                .header("Origin", EVIL)
+                .header("Access-Control-Request-Method", method)
+                .header("Access-Control-Request-Headers", headers)
+        };
+        let answer =
+            world.send(preflight("/socket.io/?EIO=4&transport=polling", "POST", "content-type")).await;
+        assert_eq!(answer.status, 200);
+        assert_eq!(answer.header("access-control-allow-methods"), Some("GET, POST"));
+        // What would carry a token of the REST interface is not among what a page may send here.
+        assert_eq!(answer.header("access-control-allow-headers"), Some("Content-Type"));
+        for target in ["/open/v1/users/me", "/auth/v1/token", "/platform/v1/channels/x", "/account-interlock"]
+        {
+            let answer = world.send(preflight(target, "POST", "authorization")).await;
+            assert_eq!(answer.header("access-control-allow-origin"), None, "{target}");
+            let answer = world.send(Request::get(target).header("Origin", EVIL)).await;
+            assert_eq!(answer.header("access-control-allow-origin"), None, "{target}");
+        }
+    })
+    .await;
+}

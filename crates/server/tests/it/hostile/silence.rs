@@ -1,0 +1,223 @@
+//! Peers that vanish at each step, by a goodbye of TCP, by a reset, or by silence; and peers that never read.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use serde_json::json;
+use testkit::{Request, Setup, World, both, patiently};
+
+use super::acts::until_closed;
+use super::crowd::Crowd;
+use super::peer::{Peer, handshake, session_queries, text};
+
+/// Peers that vanish at the same step.
+const PEERS: usize = 4;
+
+/// How a peer goes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Way {
+    Finish,
+    Reset,
+    Silence,
+}
+
+/// Where a peer goes.
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Connected,
+    HalfAHead,
+    Asked { websocket: bool },
+    Opened,
+    Introduced,
+    HalfAFrame,
+    HalfAMessage,
+    PollingOpened,
+    Polled,
+    HalfAPost,
+    UpgradeBegun,
+    Probed,
+}
+
+const STEPS: [Step; 13] = [
+    Step::Connected,
+    Step::HalfAHead,
+    Step::Asked { websocket: true },
+    Step::Asked { websocket: false },
+    Step::Opened,
+    Step::Introduced,
+    Step::HalfAFrame,
+    Step::HalfAMessage,
+    Step::PollingOpened,
+    Step::Polled,
+    Step::HalfAPost,
+    Step::UpgradeBegun,
+    Step::Probed,
+];
+
+/// Opens a polling session; gives the query of its later requests.
+pub async fn open_polling(address: SocketAddr, query: &str, revision: u8) -> String {
+    let query = format!("{query}&EIO={revision}&transport=polling&b64=1");
+    let mut peer = Peer::connect(address).await;
+    peer.write(
+        format!("GET /socket.io/?{query} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").as_bytes(),
+    )
+    .await;
+    let answer = String::from_utf8(peer.rest().await).expect("text");
+    let (_, rest) = answer.split_once(r#""sid":""#).unwrap_or_else(|| panic!("no sid: {answer}"));
+    let (sid, _) = rest.split_once('"').expect("the sid ends");
+    format!("{query}&sid={sid}")
+}
+
+/// Everything that is open when the peer has come as far as this step.
+async fn up_to(step: Step, address: SocketAddr, query: &str, revision: u8) -> Vec<Peer> {
+    let head = |websocket: bool, query: &str| {
+        let transport = if websocket { "websocket" } else { "polling" };
+        handshake(&format!("{query}&EIO={revision}&transport={transport}"), "")
+    };
+    let request = |method: &str, query: &str, more: &str| {
+        format!("{method} /socket.io/?{query} HTTP/1.1\r\nHost: x\r\n{more}\r\n")
+    };
+    let polling = async || open_polling(address, query, revision).await;
+    let asked = async |request: String| {
+        let mut peer = Peer::connect(address).await;
+        peer.write(request.as_bytes()).await;
+        peer
+    };
+    let session = async |bytes: &[u8]| {
+        let mut peer = Peer::session(address, query, revision).await;
+        peer.write(bytes).await;
+        peer
+    };
+    vec![match step {
+        Step::Connected => Peer::connect(address).await,
+        Step::HalfAHead => asked(head(true, query)[..40].to_owned()).await,
+        Step::Asked { websocket } => asked(head(websocket, query)).await,
+        Step::Opened => Peer::connect(address).await.opened(query, revision).await,
+        Step::Introduced => session(b"").await,
+        Step::HalfAFrame => session(&text("42[\"never finished\"]")[..9]).await,
+        Step::HalfAMessage => session(b"\x01\x81\0\0\0\x004\x00\x81\0").await,
+        Step::PollingOpened => {
+            polling().await;
+            return Vec::new();
+        }
+        Step::Polled => asked(request("GET", &polling().await, "")).await,
+        Step::HalfAPost => asked(request("POST", &polling().await, "Content-Length: 100\r\n") + "1:2").await,
+        Step::UpgradeBegun | Step::Probed => {
+            let upgrade = polling().await.replace("transport=polling", "transport=websocket");
+            let mut peer = asked(handshake(&upgrade, "")).await;
+            assert!(peer.head().await.starts_with("HTTP/1.1 101 "));
+            if let Step::Probed = step {
+                peer.write(&text("2probe")).await;
+                assert_eq!(peer.packet().await.as_deref(), Some("3probe"));
+            }
+            peer
+        }
+    }]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn peers_that_vanish_at_any_step_leave_nothing_behind() {
+    both(Setup::default(), |world| async move {
+        let crowd = Crowd::gather(&world, "haneul", 10).await;
+        let mut silent = Vec::new();
+        for (number, step) in STEPS.into_iter().enumerate() {
+            for way in [Way::Finish, Way::Reset, Way::Silence] {
+                let queries = session_queries(&world, &format!("step-{number}-{way:?}"), PEERS).await;
+                for (query, revision) in queries.iter().zip([2, 3, 4].iter().cycle()) {
+                    for mut peer in up_to(step, world.address(), query, *revision).await {
+                        match way {
+                            Way::Finish => peer.finish().await,
+                            Way::Reset => peer.reset(),
+                            Way::Silence => silent.push(peer),
+                        }
+                    }
+                }
+            }
+        }
+        // Longer than any silence of a session may last: ping interval and timeout, and the shard's look at it.
+        crowd.live_through(&world, 25 + 60 + 5).await;
+        patiently("only the crowd is left", async {
+            while world.sockets().await.sessions != crowd.size() {
+                world.advance(Duration::from_millis(100));
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+        let sockets = world.sockets().await;
+        assert_eq!(sockets.opened, sockets.all_closed() + crowd.size());
+        let named = ["transport_closed", "ping_timeout", "connect_timeout"];
+        assert_eq!(sockets.all_closed(), named.iter().map(|reason| sockets.closed(reason)).sum::<u64>());
+        assert!(named.iter().all(|reason| sockets.closed(reason) > 0), "{sockets:?}");
+        drop(silent);
+        crowd.disperse().await;
+    })
+    .await;
+}
+
+/// Peers that are subscribed to somebody loud, and do not read what they get.
+async fn deaf(world: &World) -> Vec<Peer> {
+    let app = world.application("deaf").create().await;
+    let person = world.person("loud").create().await;
+    let tokens = world.sign_in(&app, &person).await;
+    let mut peers = Vec::new();
+    for _ in 0..PEERS {
+        let url = world.client_session_url(&app).await.content()["url"].clone();
+        let (_, query) = url.as_str().and_then(|url| url.split_once('?')).expect("an address with a query");
+        let peer = Peer::connect_narrow(world.address()).await.introduced(query, 3).await;
+        world.subscribe(&tokens.access, "chat", &peer.session_key).await.content();
+        peers.push(peer);
+    }
+    peers
+}
+
+/// Has somebody say so much: events of some 18 KB each.
+async fn shout(world: &World, messages: usize) {
+    let emoji = |n: usize| (format!("emoji-{n}"), json!(format!("https://e.example/{}", "x".repeat(1_800))));
+    let emojis: serde_json::Map<_, _> = (0..10).map(emoji).collect();
+    let line = json!({
+        "kind": "chat", "channelId": "loud", "senderChannelId": "loud", "message": "loud", "emojis": emojis,
+    });
+    let body = format!("{line}\n").repeat(messages);
+    world.operator(Request::post("/platform/v1/events").body(body)).await.content();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn peers_that_never_read_are_closed_when_their_queue_is_full() {
+    both(Setup::default(), |world| async move {
+        let crowd = Crowd::gather(&world, "haneul", 5).await;
+        let peers = deaf(&world).await;
+        patiently("all of them are closed", async {
+            while world.sockets().await.all_closed() < peers.len() as u64 {
+                shout(&world, 40).await;
+            }
+        })
+        .await;
+        until_closed(&world, "slow_consumer", peers.len() as u64).await;
+        crowd.disperse().await;
+        assert_eq!(world.sockets().await.queued_bytes, 0);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn peers_that_never_read_are_closed_after_ten_seconds_without_progress() {
+    both(Setup::default(), |world| async move {
+        let crowd = Crowd::gather(&world, "haneul", 5).await;
+        let mut peers = deaf(&world).await;
+        patiently("all of them are closed", async {
+            while world.sockets().await.all_closed() < PEERS as u64 {
+                for peer in &mut peers {
+                    peer.write(&text("2")).await;
+                }
+                // Less than a queue holds, and then the time to take it.
+                shout(&world, 7).await;
+                crowd.live_through(&world, 12).await;
+            }
+        })
+        .await;
+        until_closed(&world, "write_timeout", peers.len() as u64).await;
+        crowd.disperse().await;
+        assert_eq!(world.sockets().await.queued_bytes, 0);
+    })
+    .await;
+}

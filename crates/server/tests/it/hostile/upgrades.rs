@@ -1,0 +1,162 @@
+//! Upgrades that are begun and not finished, or finished otherwise than the protocol says.
+
+use std::net::SocketAddr;
+
+use testkit::{Connection, Request, Response, Setup, World, both, patiently};
+
+use super::acts::until_closed;
+use super::crowd::Crowd;
+use super::peer::{Peer, frame, handshake, session_queries, text};
+use super::silence::open_polling;
+
+/// A websocket that wants to take the session over.
+async fn candidate(address: SocketAddr, query: &str) -> Peer {
+    let mut peer = Peer::connect(address).await;
+    peer.write(handshake(&query.replace("transport=polling", "transport=websocket"), "").as_bytes()).await;
+    let head = peer.head().await;
+    assert!(head.starts_with("HTTP/1.1 101 "), "{head}");
+    peer
+}
+
+async fn request(address: SocketAddr, request: Request) -> Response {
+    Connection::open(address).await.send(&request).await
+}
+
+/// What a poll brings.
+pub async fn poll(address: SocketAddr, query: &str) -> Response {
+    request(address, Request::get(format!("/socket.io/?{query}"))).await
+}
+
+/// What a post is answered.
+pub async fn post(address: SocketAddr, query: &str, body: impl Into<Vec<u8>>) -> Response {
+    request(address, Request::post(format!("/socket.io/?{query}")).body(body)).await
+}
+
+/// A polling session that has read what was there from the beginning.
+pub async fn polling(world: &World, query: &str) -> String {
+    let query = open_polling(world.address(), query, 3).await;
+    assert!(poll(world.address(), &query).await.text().contains("connected"));
+    query
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_probe_that_goes_wrong_is_closed_and_the_session_polls_on() {
+    both(Setup::default(), |world| async move {
+        let crowd = Crowd::gather(&world, "haneul", 5).await;
+        let probed = || text("2probe");
+        let cases = [
+            (text("5"), "upgrade_failed"),
+            (text("2"), "upgrade_failed"),
+            (text("42[\"early\"]"), "upgrade_failed"),
+            ([probed(), probed()].concat(), "upgrade_failed"),
+            (frame(0x82, b"\x04x"), "upgrade_failed"),
+            (b"\x81\x012".to_vec(), "protocol_error"),
+            (frame(0x81, b"\xff"), "invalid_utf8"),
+            (frame(0x81, &[b'2'; 20_000]), "message_too_big"),
+            (frame(0x89, b"").repeat(17), "packet_flood"),
+            (frame(0x8a, b"").repeat(2_000), "packet_flood"),
+            (frame(0x88, b"\x03\xe8"), "client_goodbye"),
+        ];
+        let queries = session_queries(&world, "probe", cases.len()).await;
+        for (query, (bytes, reason)) in queries.iter().zip(cases) {
+            let query = polling(&world, query).await;
+            let mut peer = candidate(world.address(), &query).await;
+            peer.write(&bytes).await;
+            assert_eq!(peer.reason().await.as_deref(), Some(reason));
+            // Another may try at once, and the session is none the worse.
+            patiently("the next websocket may try", async {
+                loop {
+                    let answer = poll_with_ping(&world, &query).await;
+                    assert_eq!(answer, "1:3");
+                    let mut next = Peer::connect(world.address()).await;
+                    let upgrade = query.replace("transport=polling", "transport=websocket");
+                    next.write(handshake(&upgrade, "").as_bytes()).await;
+                    if next.head().await.starts_with("HTTP/1.1 101 ") {
+                        break;
+                    }
+                }
+            })
+            .await;
+        }
+        assert_eq!(world.sockets().await.all_closed(), 0);
+        crowd.disperse().await;
+    })
+    .await;
+}
+
+async fn poll_with_ping(world: &World, query: &str) -> String {
+    assert_eq!(post(world.address(), query, "1:2").await.text(), "ok");
+    poll(world.address(), query).await.text().to_owned()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_upgrade_that_is_never_finished_ends_after_ten_seconds_and_frees_its_socket() {
+    both(Setup::default(), |world| async move {
+        let crowd = Crowd::gather(&world, "haneul", 5).await;
+        let queries = session_queries(&world, "unfinished", 20).await;
+        let (mut sessions, mut peers) = (Vec::new(), Vec::new());
+        for (number, query) in queries.iter().enumerate() {
+            let query = polling(&world, query).await;
+            let mut peer = candidate(world.address(), &query).await;
+            if number % 2 == 1 {
+                peer.write(&text("2probe")).await;
+                assert_eq!(peer.packet().await.as_deref(), Some("3probe"));
+            }
+            let second = request(world.address(), websocket_request(&query)).await;
+            assert_eq!(second.status, 400, "one at a time: {}", second.text());
+            sessions.push(query);
+            peers.push(peer);
+        }
+        crowd.live_through(&world, 11).await;
+        for peer in peers {
+            assert_eq!(peer.rest().await, b"");
+        }
+        for query in &sessions {
+            assert_eq!(poll_with_ping(&world, query).await, "1:3");
+        }
+        assert_eq!(world.sockets().await.all_closed(), 0);
+        crowd.disperse().await;
+    })
+    .await;
+}
+
+fn websocket_request(query: &str) -> Request {
+    Request::get(format!("/socket.io/?{}", query.replace("transport=polling", "transport=websocket")))
+        .header("Connection", "Upgrade")
+        .header("Upgrade", "websocket")
+        .header("Sec-WebSocket-Version", "13")
+        .header("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ==")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_upgraded_is_done_with_polling() {
+    both(Setup::default(), |world| async move {
+        let queries = session_queries(&world, "upgraded", 2).await;
+        for (query, confirmed_twice) in queries.iter().zip([true, false]) {
+            let query = polling(&world, query).await;
+            let mut peer = candidate(world.address(), &query).await;
+            peer.write(&[text("2probe"), text("5"), text("2")].concat()).await;
+            assert_eq!(peer.packet().await.as_deref(), Some("3probe"));
+            assert_eq!(peer.packet().await.as_deref(), Some("3"));
+            for answer in [
+                poll(world.address(), &query).await,
+                post(world.address(), &query, "1:2").await,
+                request(world.address(), websocket_request(&query)).await,
+            ] {
+                assert_eq!(answer.status, 400, "{}", answer.text());
+                answer.message();
+            }
+            peer.write(&text("2")).await;
+            assert_eq!(peer.packet().await.as_deref(), Some("3"), "the websocket did not notice");
+            if confirmed_twice {
+                peer.write(&text("5")).await;
+                assert_eq!(peer.reason().await.as_deref(), Some("protocol_error"));
+            } else {
+                peer.reset();
+            }
+        }
+        until_closed(&world, "protocol_error", 1).await;
+        until_closed(&world, "transport_closed", 1).await;
+    })
+    .await;
+}

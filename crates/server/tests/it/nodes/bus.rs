@@ -1,0 +1,272 @@
+//! Events and changes across nodes, and what becomes of sessions when the way between them is cut (decisions 4).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+use testkit::{Application, Cluster, ClusterNode, Network, Person, Setup, Socket, Tokens, nodes, patiently};
+
+/// An application and people who have signed in to it.
+pub struct Cast {
+    pub app: Application,
+    pub streamers: Vec<(Person, Tokens)>,
+}
+
+impl Cast {
+    pub async fn set(node: &ClusterNode, streamers: usize) -> Self {
+        let app = node.application("bot").create().await;
+        let mut cast = Self { app, streamers: Vec::new() };
+        for n in 0..streamers {
+            // A dot, because subjects have them too.
+            let person = node.person(&format!("streamer.{n}")).create().await;
+            let tokens = node.sign_in(&cast.app, &person).await;
+            cast.streamers.push((person, tokens));
+        }
+        cast
+    }
+
+    pub fn token(&self, at: usize) -> &str {
+        &self.streamers[at].1.access
+    }
+}
+
+/// A client's session on one node, subscribed by calls to another.
+async fn listening(cast: &Cast, on: &ClusterNode, by: &ClusterNode, to: &[usize]) -> Socket {
+    let mut socket = on.open_client_session(&cast.app).await;
+    for &streamer in to {
+        by.subscribe(cast.token(streamer), "chat", socket.session_key()).await.content();
+        socket.system("subscribed").await;
+    }
+    socket
+}
+
+async fn chat(node: &ClusterNode, cast: &Cast, streamer: usize, message: &str) {
+    node.send_chat(cast.token(streamer), message).await.content();
+}
+
+async fn hears(socket: &mut Socket, message: &str) {
+    assert_eq!(socket.event("CHAT").await["content"], message);
+}
+
+/// The session ended without anything before that.
+async fn ended(socket: &mut Socket) {
+    assert_eq!(socket.next_event().await, None, "the session is closed");
+}
+
+/// Waits for what has to come true.
+pub async fn until<Fut: Future<Output = bool>>(what: &str, mut holds: impl FnMut() -> Fut) {
+    patiently(what, async {
+        while !holds().await {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    })
+    .await;
+}
+
+/// Waits until a node knows that it may have missed something.
+async fn until_told_of_a_gap(node: &ClusterNode) {
+    until("the node is told of a gap", || async { node.socket_stats().await.gaps > 0 }).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_on_one_node_changes_a_session_on_another() {
+    nodes(2, Setup::default(), |cluster: Arc<Cluster>| async move {
+        let (one, two) = (&cluster.nodes[0], &cluster.nodes[1]);
+        let cast = Cast::set(one, 1).await;
+        let mut socket = listening(&cast, two, one, &[0]).await;
+        chat(one, &cast, 0, "안녕 👋").await;
+        hears(&mut socket, "안녕 👋").await;
+        chat(two, &cast, 0, "둘").await;
+        hears(&mut socket, "둘").await;
+        one.unsubscribe(cast.token(0), "chat", socket.session_key()).await.content();
+        socket.system("unsubscribed").await;
+        chat(two, &cast, 0, "never").await;
+        one.subscribe(cast.token(0), "donation", socket.session_key()).await.content();
+        socket.system("subscribed").await;
+        let donation = json!({ "donationType": "CHAT", "payAmount": "1000", "donationText": "힘내세요" });
+        one.happen("streamer.0", "donations", &donation).await.content();
+        assert_eq!(socket.event("DONATION").await["donationText"], "힘내세요");
+        two.revoke(&cast.app, cast.token(0)).await.content();
+        socket.system("revoked").await;
+        socket.ping().await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_receives_the_channels_of_its_sessions_only() {
+    nodes(2, Setup::default(), |cluster: Arc<Cluster>| async move {
+        let (one, two) = (&cluster.nodes[0], &cluster.nodes[1]);
+        let cast = Cast::set(one, 3).await;
+        let _on_one = listening(&cast, one, two, &[0, 1]).await;
+        let on_two = listening(&cast, two, one, &[1]).await;
+        let subjects = || async {
+            let mut subjects = cluster.nats.lock().await.subjects().await;
+            subjects.retain(|subject| subject.starts_with("stagedoor.event."));
+            subjects
+        };
+        let of = |n: usize| format!("stagedoor.event.streamer~2E{n}");
+        assert_eq!(subjects().await, [of(0), of(1), of(1)]);
+        let before = cluster.nats.lock().await.delivered().await;
+        for streamer in 0..3 {
+            chat(two, &cast, streamer, "x").await;
+        }
+        let delivered = cluster.nats.lock().await.delivered().await - before;
+        assert_eq!(delivered, 3, "one for the first channel, two for the second, none for the third");
+        on_two.close().await;
+        until("its interest goes with the session", || async { subjects().await == [of(0), of(1)] }).await;
+        assert_eq!((one.bus_stats().await.interests, two.bus_stats().await.interests), (2, 0));
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn after_a_restart_of_the_bus_only_sessions_that_missed_something_are_closed() {
+    nodes(2, Setup::default(), |cluster: Arc<Cluster>| async move {
+        let (one, two) = (&cluster.nodes[0], &cluster.nodes[1]);
+        let cast = Cast::set(one, 2).await;
+        let mut on_one = listening(&cast, one, two, &[0]).await;
+        let mut on_two = listening(&cast, two, one, &[0]).await;
+        let mut idle = listening(&cast, two, one, &[1]).await;
+        cluster.nats.lock().await.stop().await;
+        chat(one, &cast, 0, "lost").await;
+        cluster.nats.lock().await.start_again().await;
+        ended(&mut on_one).await;
+        ended(&mut on_two).await;
+        until_told_of_a_gap(two).await;
+        idle.ping().await;
+        chat(one, &cast, 1, "still here").await;
+        hears(&mut idle, "still here").await;
+        assert_eq!(one.bus_stats().await.lost, 1);
+        let mut again = listening(&cast, two, one, &[0]).await;
+        chat(one, &cast, 0, "again").await;
+        hears(&mut again, "again").await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn after_a_restart_of_the_bus_without_events_nobody_is_closed() {
+    nodes(2, Setup::default(), |cluster: Arc<Cluster>| async move {
+        let (one, two) = (&cluster.nodes[0], &cluster.nodes[1]);
+        let cast = Cast::set(one, 1).await;
+        let mut sockets = [listening(&cast, one, two, &[0]).await, listening(&cast, two, one, &[0]).await];
+        cluster.nats.lock().await.stop().await;
+        cluster.nats.lock().await.start_again().await;
+        for node in [one, two] {
+            until_told_of_a_gap(node).await;
+        }
+        chat(one, &cast, 0, "after").await;
+        for socket in &mut sockets {
+            hears(socket, "after").await;
+            socket.ping().await;
+        }
+        assert_eq!(one.bus_stats().await.lost, 0);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_publisher_that_is_cut_off_takes_no_event_with_it_silently() {
+    for network in [Network::Down, Network::Silent] {
+        nodes(2, Setup::default(), move |cluster: Arc<Cluster>| async move {
+            let (one, two) = (&cluster.nodes[0], &cluster.nodes[1]);
+            let cast = Cast::set(one, 2).await;
+            let mut loud = listening(&cast, two, two, &[0]).await;
+            let mut quiet = listening(&cast, two, two, &[1]).await;
+            chat(one, &cast, 0, "before").await;
+            hears(&mut loud, "before").await;
+            one.bus_wire.set(network);
+            let call = tokio::time::timeout(Duration::from_secs(6), chat(one, &cast, 0, "lost"));
+            call.await.expect("the call is answered all the same");
+            assert_eq!(one.bus_stats().await.lost, 1);
+            // The other node learns of it from the store, while the publisher is still cut off.
+            ended(&mut loud).await;
+            quiet.ping().await;
+            chat(two, &cast, 1, "goes on").await;
+            hears(&mut quiet, "goes on").await;
+            one.bus_wire.set(Network::Up);
+            until("it publishes again", || async {
+                chat(one, &cast, 1, "back").await;
+                one.bus_stats().await.lost == 1
+            })
+            .await;
+            hears(&mut quiet, "back").await;
+        })
+        .await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_publisher_that_is_cut_off_for_a_moment_loses_nothing() {
+    nodes(2, Setup::default(), |cluster: Arc<Cluster>| async move {
+        let (one, two) = (&cluster.nodes[0], &cluster.nodes[1]);
+        let cast = Cast::set(one, 1).await;
+        let mut socket = listening(&cast, two, two, &[0]).await;
+        one.bus_wire.set(Network::Down);
+        let sending = tokio::spawn({
+            let (cluster, token) = (cluster.clone(), cast.token(0).to_owned());
+            async move { cluster.nodes[0].send_chat(&token, "late").await.content() }
+        });
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        assert!(!sending.is_finished(), "nobody has confirmed it yet");
+        one.bus_wire.set(Network::Up);
+        sending.await.expect("it is answered");
+        hears(&mut socket, "late").await;
+        assert_eq!(one.bus_stats().await.lost, 0);
+        chat(one, &cast, 0, "next").await;
+        hears(&mut socket, "next").await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_receiver_that_is_cut_off_closes_the_sessions_that_missed_something() {
+    for network in [Network::Down, Network::Silent] {
+        nodes(2, Setup::default(), move |cluster: Arc<Cluster>| async move {
+            let (one, two) = (&cluster.nodes[0], &cluster.nodes[1]);
+            let cast = Cast::set(one, 2).await;
+            let mut here = listening(&cast, one, one, &[0]).await;
+            let mut loud = listening(&cast, two, one, &[0]).await;
+            let mut quiet = listening(&cast, two, one, &[1]).await;
+            two.bus_wire.set(network);
+            chat(one, &cast, 0, "missed").await;
+            hears(&mut here, "missed").await;
+            if network == Network::Silent {
+                // Long enough for the silence to be noticed.
+                until("it is noticed", || async { two.bus_stats().await.disconnects >= 2 }).await;
+            }
+            two.bus_wire.set(Network::Up);
+            ended(&mut loud).await;
+            quiet.ping().await;
+            chat(one, &cast, 1, "heard").await;
+            hears(&mut quiet, "heard").await;
+            chat(one, &cast, 0, "here").await;
+            hears(&mut here, "here").await;
+            assert_eq!(one.bus_stats().await.lost, 0);
+        })
+        .await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn changes_come_within_5_s_while_the_bus_is_away_and_events_are_not_missed_unknowingly() {
+    nodes(2, Setup::default(), |cluster: Arc<Cluster>| async move {
+        let (one, two) = (&cluster.nodes[0], &cluster.nodes[1]);
+        let cast = Cast::set(one, 1).await;
+        let mut socket = listening(&cast, two, two, &[]).await;
+        two.bus_wire.set(Network::Down);
+        two.subscribe(cast.token(0), "chat", socket.session_key()).await.content();
+        // The change is found in the store when the bus is back, at the latest.
+        chat(one, &cast, 0, "before the bus is back").await;
+        two.bus_wire.set(Network::Up);
+        socket.system("subscribed").await;
+        chat(one, &cast, 0, "after").await;
+        // Either it was subscribed when the bus was back, or the gap closed it.
+        match socket.next_event().await {
+            Some((_, payload)) => assert!(payload.contains("after"), "{payload}"),
+            None => assert!(two.socket_stats().await.gaps > 0),
+        }
+    })
+    .await;
+}

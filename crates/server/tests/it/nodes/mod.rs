@@ -1,0 +1,5 @@
+//! Several nodes over one PostgreSQL database and NATS.
+
+mod bus;
+mod ledger;
+mod promise;

@@ -1,0 +1,171 @@
+//! Events that may not have reached every node: recorded by who published them, looked up by who has the sockets
+//! (decisions 4: no silent gap).
+//!
+//! An event that the bus did not confirm is committed all the same, so its call is answered. Before that its channel is
+//! written where every gateway looks, so that no death of a node can make the loss a silent one; and the call waits until
+//! every gateway has looked or holds events back, so that nothing that is begun after the answer comes to a session that
+//! misses this event.
+
+use std::collections::{BTreeSet, HashSet};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use bus::Message;
+use domain::limits::DAY_MS;
+use domain::{ChannelId, Timestamp};
+use store::queries::lost_events::LostEvents;
+
+use crate::{Error, Service};
+
+/// How long the record of a loss is kept: a node that was away for longer has no sessions left.
+pub(crate) const LOST_EVENTS_KEPT_MS: i64 = DAY_MS / 24;
+/// How far back losses are looked for each time: rows become visible up to 2.5 s after their time; the rest is for clocks
+/// that differ.
+const LOOK_BACK_MS: i64 = 10_000;
+/// An event is stamped before its commit, which takes 2.5 s at the most, and published for 2 s at the most after that;
+/// the rest is for clocks that differ.
+const STAMPED_BEFORE_MS: i64 = 8_000;
+/// Losses or channels that are listed; where there are more, everything counts as lost.
+const LISTED_MAX: i64 = 50_000;
+/// Tries to record a loss before the call is answered without.
+const RECORD_TRIES: u32 = 3;
+/// Pause between them.
+const RECORD_PAUSE: Duration = Duration::from_millis(100);
+
+/// Which channels' events may be missing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Lost {
+    /// Those.
+    Channels(Vec<ChannelId>),
+    /// So many that they are not worth telling apart.
+    Everything,
+}
+
+/// A gateway delivers an event only when its last look for losses began no longer ago than this.
+pub const LOSSES_KNOWN_WITHIN: Duration = Duration::from_secs(1);
+
+/// Losses that were already seen, by a node that looks for them.
+#[derive(Debug, Default)]
+pub struct SeenLosses(HashSet<LostEvents>);
+
+/// Channels whose losses wait to be recorded.
+#[derive(Debug, Default)]
+pub(crate) struct Losses {
+    waiting: Mutex<BTreeSet<ChannelId>>,
+    /// Held by whoever records all that wait.
+    turn: tokio::sync::Mutex<()>,
+}
+
+impl Losses {
+    fn add(&self, channels: impl IntoIterator<Item = ChannelId>) {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).extend(channels);
+    }
+
+    fn take(&self) -> BTreeSet<ChannelId> {
+        std::mem::take(&mut self.waiting.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Service {
+    /// Tells what was committed. Returns when it is sure that nobody misses it unknowingly.
+    pub(crate) async fn publish(&self, messages: Vec<Message>) {
+        if messages.is_empty() {
+            return;
+        }
+        let unconfirmed = self.0.bus.publish_all(messages).await;
+        if !unconfirmed.is_empty() {
+            tracing::warn!(events = unconfirmed.len(), "the bus did not confirm events in time");
+            self.record_losses(unconfirmed).await;
+            self.clock().sleep(LOSSES_KNOWN_WITHIN).await;
+        }
+    }
+
+    /// One writes for all who wait meanwhile, so that an outage costs one transaction at a time.
+    async fn record_losses(&self, channels: Vec<ChannelId>) {
+        let losses = &self.0.losses;
+        losses.add(channels);
+        let _turn = losses.turn.lock().await;
+        for tries in 1..=RECORD_TRIES {
+            let channels = losses.take();
+            if channels.is_empty() {
+                return;
+            }
+            match self.write_losses(&channels).await {
+                Ok(()) => return,
+                Err(error) if tries < RECORD_TRIES => {
+                    tracing::warn!(%error, "lost events were not recorded yet");
+                    losses.add(channels);
+                    self.clock().sleep(RECORD_PAUSE).await;
+                }
+                Err(error) => {
+                    tracing::error!(%error, channels = channels.len(), "lost events could not be recorded");
+                }
+            }
+        }
+    }
+
+    async fn write_losses(&self, channels: &BTreeSet<ChannelId>) -> Result<(), Error> {
+        let (channels, lost_at, node_id) = (channels.clone(), self.now(), self.node().clone());
+        self.write(move |tx| {
+            Box::pin(async move {
+                for channel_id in channels {
+                    let lost = LostEvents { lost_at, channel_id, node_id: node_id.clone() };
+                    tx.record_lost_events(&lost).await?;
+                }
+                Ok(())
+            })
+        })
+        .await
+    }
+
+    /// The channels of losses that were recorded since the last call with this memory.
+    ///
+    /// # Errors
+    /// When the store does not answer: look again.
+    pub async fn new_losses(&self, seen: &mut SeenLosses) -> Result<Lost, Error> {
+        let since = self.now().plus_ms(-LOOK_BACK_MS);
+        let found = self
+            .read(move |tx| Box::pin(async move { Ok(tx.lost_events_since(since, LISTED_MAX).await?) }))
+            .await?;
+        let is_complete = (found.len() as i64) < LISTED_MAX;
+        let found: HashSet<_> = found.into_iter().collect();
+        // The newest come first, so none that is new is beyond the limit unless the listed ones are.
+        let new: BTreeSet<_> = found.difference(&seen.0).map(|lost| lost.channel_id.clone()).collect();
+        seen.0 = found;
+        Ok(if is_complete || new.is_empty() {
+            Lost::Channels(new.into_iter().collect())
+        } else {
+            Lost::Everything
+        })
+    }
+
+    /// The channels of which a node that heard nothing since then may have missed events.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    pub async fn events_since(&self, since: Timestamp) -> Result<Lost, Error> {
+        let since = since.plus_ms(-STAMPED_BEFORE_MS);
+        let channels = self
+            .read(move |tx| {
+                Box::pin(async move { Ok(tx.channels_with_events_since(since, LISTED_MAX).await?) })
+            })
+            .await?;
+        let is_complete = (channels.len() as i64) < LISTED_MAX;
+        Ok(if is_complete { Lost::Channels(channels) } else { Lost::Everything })
+    }
+
+    /// Makes this node receive the events of a channel for as long as the guard is held.
+    pub fn interest(&self, channel: &ChannelId) -> bus::Interest {
+        self.0.bus.interest(channel)
+    }
+
+    /// Whether other nodes are on the bus.
+    pub fn shares_bus(&self) -> bool {
+        self.0.bus.is_shared()
+    }
+
+    /// What the bus has done so far.
+    pub fn bus_stats(&self) -> bus::Stats {
+        self.0.bus.stats()
+    }
+}

@@ -1,0 +1,198 @@
+//! What a node is among the others: what it does, where its sockets are reached, and whether it is ready for more
+//! (decision record 0010).
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use domain::limits::{NODE_DEAD_AFTER_MS, NODE_HEARTBEAT_MS};
+use domain::{Refusal, Timestamp};
+use store::queries::nodes::NodeRecord;
+
+use crate::{Clock, Error, Service};
+
+/// A node takes part in new sessions while it was heard of within this many milliseconds: two heartbeats, and one that is
+/// slow.
+const TAKES_SESSIONS_MS: i64 = 2 * NODE_HEARTBEAT_MS + 2_500;
+/// How long after the store's last answer a node counts it among the reachable, in milliseconds: what lies between two good
+/// heartbeats at the most.
+pub const STORE_SILENT_MS: i64 = NODE_HEARTBEAT_MS + 2_500;
+/// When to ask again for a session's address while no node takes sessions, in seconds: one that starts is known then.
+const NO_NODE_RETRY_S: u32 = 5;
+
+/// What a node does. Several nodes can share the work of a service, each with roles of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Roles {
+    /// REST, the sign-in and the platform API.
+    pub web: bool,
+    /// The sockets.
+    pub gateway: bool,
+    /// Work that nobody waits for.
+    pub jobs: bool,
+}
+
+impl Roles {
+    /// A node that does everything.
+    pub const ALL: Self = Self { web: true, gateway: true, jobs: true };
+
+    /// Their names, separated by a space.
+    pub fn names(self) -> String {
+        let named = [(self.web, "web"), (self.gateway, "gateway"), (self.jobs, "jobs")];
+        named.into_iter().filter_map(|(has, name)| has.then_some(name)).collect::<Vec<_>>().join(" ")
+    }
+}
+
+/// How a node introduces itself to the others.
+#[derive(Clone, Debug)]
+pub struct Membership {
+    /// What it does.
+    pub roles: Roles,
+    /// Where clients reach its sockets, without a slash at the end; `None` on a node without any.
+    pub session_base: Option<String>,
+}
+
+/// Whether a node is ready for work, as a load balancer asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Readiness {
+    /// It is.
+    Ready,
+    /// It is about to stop: what runs is finished.
+    Draining,
+    /// The store has not answered for [`STORE_SILENT_MS`].
+    StoreAway,
+}
+
+/// What this node knows about itself.
+#[derive(Debug)]
+pub(crate) struct Standing {
+    membership: Membership,
+    started_at: Timestamp,
+    retired: AtomicBool,
+    /// When the store answered last, in milliseconds of the monotonic clock.
+    store_answered: AtomicU64,
+    /// When a heartbeat failed last, in the same; [`NEVER`] before the first time.
+    heartbeat_failed: AtomicU64,
+}
+
+const NEVER: u64 = u64::MAX;
+
+impl Standing {
+    pub fn new(membership: Membership, clock: &Clock) -> Self {
+        Self {
+            membership,
+            started_at: clock.now(),
+            retired: AtomicBool::new(false),
+            store_answered: AtomicU64::new(ms(clock.monotonic())),
+            heartbeat_failed: AtomicU64::new(NEVER),
+        }
+    }
+
+    fn retired(&self) -> bool {
+        self.retired.load(Ordering::SeqCst)
+    }
+
+    /// Whether this node's own heartbeats have reached the store for as long as a node may be silent. While the store was
+    /// away nobody could be heard, so nobody can be taken for dead.
+    pub fn has_listened(&self, now: Duration) -> bool {
+        let failed = self.heartbeat_failed.load(Ordering::SeqCst);
+        failed == NEVER || ms(now).saturating_sub(failed) >= NODE_DEAD_AFTER_MS.unsigned_abs()
+    }
+
+    pub fn heartbeat_failed(&self, now: Duration) {
+        self.heartbeat_failed.store(ms(now), Ordering::SeqCst);
+    }
+
+    /// The store answered a question that was asked at `asked`.
+    pub fn store_answered(&self, asked: Duration) {
+        self.store_answered.fetch_max(ms(asked), Ordering::SeqCst);
+    }
+}
+
+fn ms(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+}
+
+impl Service {
+    /// What this node does.
+    pub fn roles(&self) -> Roles {
+        self.0.standing.membership.roles
+    }
+
+    /// Whether this node is ready for work. Asks nobody: the loops that look into the store anyway say whether it answers.
+    pub fn readiness(&self) -> Readiness {
+        let silent_ms = ms(self.clock().monotonic())
+            .saturating_sub(self.0.standing.store_answered.load(Ordering::SeqCst));
+        if self.0.standing.retired() {
+            Readiness::Draining
+        } else if silent_ms > STORE_SILENT_MS.unsigned_abs() {
+            Readiness::StoreAway
+        } else {
+            Readiness::Ready
+        }
+    }
+
+    /// Says that this node is about to stop: it is not ready from now on, and addresses of new sessions name other nodes,
+    /// as long as there are any. What comes all the same is served.
+    /// What is given tells the others; it need not be waited for.
+    pub fn retire(&self) -> impl Future<Output = Result<(), Error>> + use<> {
+        self.0.standing.retired.store(true, Ordering::SeqCst);
+        let (service, node) = (self.clone(), self.node().clone());
+        async move { service.write(move |tx| Box::pin(async move { Ok(tx.retire_node(&node).await?) })).await }
+    }
+
+    /// Where a new session is to be opened: on this node if it holds sockets, else on any node that does.
+    ///
+    /// # Errors
+    /// [`Refusal::TooManyRequests`] while no node takes sessions.
+    pub async fn session_base(&self) -> Result<String, Error> {
+        let own = self.0.standing.membership.session_base.as_ref();
+        if let (Some(own), false) = (own, self.0.standing.retired()) {
+            return Ok(own.clone());
+        }
+        let (node, seen_after) = (self.node().clone(), self.now().plus_ms(-TAKES_SESSIONS_MS));
+        let others = self
+            .read(move |tx| Box::pin(async move { Ok(tx.session_bases(&node, seen_after).await?) }))
+            .await?;
+        let chosen = usize::from_be_bytes(self.random()).checked_rem(others.len());
+        chosen
+            .and_then(|chosen| others.into_iter().nth(chosen))
+            .or_else(|| own.cloned())
+            .ok_or(Refusal::TooManyRequests { retry_after_s: NO_NODE_RETRY_S }.into())
+    }
+
+    pub(crate) fn node_record(&self) -> NodeRecord {
+        let Standing { membership, started_at, .. } = &self.0.standing;
+        NodeRecord {
+            node_id: self.node().clone(),
+            roles: membership.roles.names(),
+            session_base: membership.session_base.clone().filter(|_| !self.0.standing.retired()),
+            started_at: *started_at,
+        }
+    }
+
+    pub(crate) fn standing(&self) -> &Standing {
+        &self.0.standing
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_could_not_speak_takes_nobody_for_dead_until_all_could_be_heard_again() {
+        let membership = Membership { roles: Roles::ALL, session_base: None };
+        let standing = Standing::new(membership, &Clock::manual(Timestamp::default()).0);
+        let at = Duration::from_secs;
+        assert!(standing.has_listened(at(0)), "a new node goes by what it finds");
+        standing.heartbeat_failed(at(100));
+        for (now, listened) in [(100, false), (119, false), (120, true), (200, true)] {
+            assert_eq!(standing.has_listened(at(now)), listened, "{now}");
+        }
+    }
+
+    #[test]
+    fn roles_have_their_names() {
+        assert_eq!(Roles::ALL.names(), "web gateway jobs");
+        assert_eq!(Roles { gateway: false, ..Roles::ALL }.names(), "web jobs");
+    }
+}

@@ -1,0 +1,86 @@
+//! Sessions as the operator looks at them, and ends them.
+
+use bus::Message;
+use domain::session::SessionSheet;
+use domain::{Refusal, SessionKey};
+use store::queries::session_sheets::SheetFilter;
+
+use crate::{Error, Service};
+
+/// Why sessions end that the operator ends, as the sockets' own table of reasons calls it.
+const EVICTED: &str = "evicted";
+
+/// One page of a list of sessions.
+#[derive(Clone, Debug)]
+pub struct SheetPage {
+    /// Newest first.
+    pub sessions: Vec<SessionSheet>,
+    /// The cursor of the next page; `None` on the last one.
+    pub next: Option<String>,
+}
+
+impl Service {
+    /// A session, connected or ended within 90 days, whosever it is.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`] when there is none of that key.
+    pub async fn session_sheet(&self, key: &SessionKey) -> Result<SessionSheet, Error> {
+        let key = key.clone();
+        let sheet = self.read(move |tx| Box::pin(async move { Ok(tx.session_sheet(&key).await?) })).await?;
+        Ok(sheet.ok_or(Refusal::NotFound)?)
+    }
+
+    /// Sessions under a filter, newest first. A walk from cursor to cursor gives each session that there was at its
+    /// beginning and still fits once, whoever connects meanwhile; any page costs the same.
+    ///
+    /// # Errors
+    /// `Invalid` naming `next` for a cursor that is not of this list and filter.
+    pub async fn session_sheets(
+        &self,
+        filter: SheetFilter,
+        size: i64,
+        next: Option<&str>,
+    ) -> Result<SheetPage, Error> {
+        let context = context(&filter);
+        let after = next.map(|cursor| self.cursors().open("next", &context, cursor)).transpose()?;
+        let after = after.map(SessionKey::stored);
+        let mut sessions = self
+            .read(move |tx| {
+                // One more than the page shows whether there is a next one.
+                Box::pin(async move { Ok(tx.session_sheets(&filter, after.as_ref(), size + 1).await?) })
+            })
+            .await?;
+        let more = sessions.len() > usize::try_from(size).unwrap_or(usize::MAX);
+        if more {
+            sessions.pop();
+        }
+        let last = sessions.last().filter(|_| more);
+        let next = last.map(|session| self.cursors().seal(&context, session.session_key.as_str()));
+        Ok(SheetPage { sessions, next })
+    }
+
+    /// Ends a session, on whatever node it is. Nothing happens when it is not there or has ended.
+    pub async fn evict_session(&self, key: &SessionKey) -> Result<(), Error> {
+        let (key, now) = (key.clone(), self.now());
+        self.write_then_publish(move |tx| {
+            Box::pin(async move {
+                let node = tx.end_session(&key, now, EVICTED).await?;
+                let message = node.map(|node| Message::SessionEvicted { node, session_key: key });
+                Ok(((), message.into_iter().collect()))
+            })
+        })
+        .await
+    }
+}
+
+/// What a cursor is bound to: the list and every filter, but not the size of a page.
+fn context(filter: &SheetFilter) -> String {
+    let SheetFilter { client_id, channel_id, connected } = filter;
+    serde_json::json!([
+        "platform-sessions",
+        client_id.as_ref().map(|id| id.as_str()),
+        channel_id.as_ref().map(|id| id.as_str()),
+        connected
+    ])
+    .to_string()
+}

@@ -1,0 +1,80 @@
+//! What may have been lost on the way between nodes.
+
+use domain::{ChannelId, MessageId, NodeId, Timestamp};
+
+use crate::{StoreError, Tx, params};
+
+const RECORD: &str = "
+    INSERT INTO lost_events (lost_at, channel_id, node_id) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
+
+const SINCE: &str = "SELECT lost_at, channel_id, node_id FROM lost_events WHERE lost_at >= $1
+    ORDER BY lost_at DESC, channel_id DESC, node_id DESC LIMIT $2";
+
+/// Three ranges, each of an index that grows with time.
+const CHANNELS_WITH_EVENTS: &str = "
+    SELECT channel_id FROM chat_messages WHERE message_id >= $1
+    UNION SELECT channel_id FROM donations WHERE donation_id >= $1
+    UNION SELECT channel_id FROM subscribers WHERE told_at >= $2 AND told_at > 0
+    LIMIT $3";
+
+const TELL_OF_SUBSCRIBER: &str = "
+    UPDATE subscribers SET told_at = $3 WHERE channel_id = $1 AND subscriber_channel_id = $2";
+
+/// Events of a channel that a node gave up. The three together tell it from every other.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct LostEvents {
+    /// When the node did, by its own clock.
+    pub lost_at: Timestamp,
+    /// The channel.
+    pub channel_id: ChannelId,
+    /// The node.
+    pub node_id: NodeId,
+}
+
+impl Tx {
+    /// Records that events of a channel were given up. Repeating it within a millisecond changes nothing.
+    pub async fn record_lost_events(&mut self, lost: &LostEvents) -> Result<(), StoreError> {
+        let LostEvents { lost_at, channel_id, node_id } = lost;
+        self.execute(RECORD, params![*lost_at, channel_id, node_id]).await?;
+        Ok(())
+    }
+
+    /// What was given up at `since` or later, the newest first, but no more than `limit` of it.
+    pub async fn lost_events_since(
+        &mut self,
+        since: Timestamp,
+        limit: i64,
+    ) -> Result<Vec<LostEvents>, StoreError> {
+        let rows = self.query(SINCE, params![since, limit]).await?;
+        let lost = |row: &crate::Row| {
+            Ok(LostEvents {
+                lost_at: Timestamp::from_millis(row.get(0)?),
+                channel_id: ChannelId::stored(row.get(1)?),
+                node_id: NodeId::stored(row.get(2)?),
+            })
+        };
+        rows.iter().map(lost).collect()
+    }
+
+    /// The channels on which something happened at `since` or later, but no more than `limit` of them.
+    pub async fn channels_with_events_since(
+        &mut self,
+        since: Timestamp,
+        limit: i64,
+    ) -> Result<Vec<ChannelId>, StoreError> {
+        let rows =
+            self.query(CHANNELS_WITH_EVENTS, params![&MessageId::bound_at(since), since, limit]).await?;
+        rows.iter().map(|row| Ok(ChannelId::stored(row.get(0)?))).collect()
+    }
+
+    /// Notes that sessions are told of a paid subscription now.
+    pub async fn tell_of_subscriber(
+        &mut self,
+        channel: &ChannelId,
+        subscriber: &ChannelId,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        self.execute(TELL_OF_SUBSCRIBER, params![channel, subscriber, now]).await?;
+        Ok(())
+    }
+}

@@ -1,0 +1,145 @@
+//! Sessions as the operator looks at them, and ends them.
+
+use domain::session::{EventType, SessionOwner, SessionSheet, Subscription};
+use domain::{ChannelId, ClientId, NodeId, SessionKey, Timestamp};
+
+use crate::{Row, StoreError, Tx, Value, params};
+
+/// Sorts behind every key.
+const BEHIND_ALL: &str = "~";
+
+/// Sessions under a condition, each with its subscriptions, newest first: a key begins with its time.
+macro_rules! sheets_sql {
+    ($($condition:literal),+) => {
+        concat!(
+            "SELECT p.session_key, p.client_id, p.channel_id, p.node_id, p.connected_at, p.disconnected_at, p.close_reason,
+                    s.event_type, s.channel_id
+             FROM (
+                 SELECT session_key, client_id, channel_id, node_id, connected_at, disconnected_at, close_reason
+                 FROM sessions WHERE ",
+            $($condition),+,
+            "
+             ) p
+             LEFT JOIN session_subscriptions s ON s.session_key = p.session_key
+             ORDER BY p.session_key DESC, s.created_at, s.event_type, s.channel_id"
+        )
+    };
+}
+
+/// A page of such sessions, from the one before `$1` on.
+macro_rules! page_sql {
+    ($($condition:literal),+) => {
+        sheets_sql!($($condition),+, " session_key < $1 ORDER BY session_key DESC LIMIT $2")
+    };
+}
+
+/// The pages under one filter of whose sessions: all, those still connected, those that have ended.
+macro_rules! pages_sql {
+    ($whose:literal) => {
+        [
+            page_sql!($whose),
+            page_sql!($whose, " disconnected_at IS NULL AND"),
+            page_sql!($whose, " disconnected_at IS NOT NULL AND"),
+        ]
+    };
+}
+
+const ONE: &str = sheets_sql!("session_key = $1");
+const OF_ALL: [&str; 3] = pages_sql!("");
+const OF_CLIENT: [&str; 3] = pages_sql!("client_id = $3 AND");
+const OF_CHANNEL: [&str; 3] = pages_sql!("channel_id = $3 AND");
+const OF_BOTH: [&str; 3] = pages_sql!("client_id = $3 AND channel_id = $4 AND");
+
+const END: &str = "
+    UPDATE sessions SET disconnected_at = $2, close_reason = $3, closing_node = node_id
+    WHERE session_key = $1 AND disconnected_at IS NULL
+    RETURNING node_id";
+
+/// Which sessions a list shows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SheetFilter {
+    /// Those of this application.
+    pub client_id: Option<ClientId>,
+    /// Those of this user.
+    pub channel_id: Option<ChannelId>,
+    /// Those that are connected, or those that are not.
+    pub connected: Option<bool>,
+}
+
+impl SheetFilter {
+    /// The statement, and its parameters from `$3` on.
+    fn statement(&self) -> (&'static str, Vec<Value<'_>>) {
+        let (pages, ids) = match (&self.client_id, &self.channel_id) {
+            (None, None) => (OF_ALL, Vec::new()),
+            (Some(client), None) => (OF_CLIENT, vec![client.into()]),
+            (None, Some(channel)) => (OF_CHANNEL, vec![channel.into()]),
+            (Some(client), Some(channel)) => (OF_BOTH, vec![client.into(), channel.into()]),
+        };
+        let [all, connected, ended] = pages;
+        let sql = match self.connected {
+            None => all,
+            Some(true) => connected,
+            Some(false) => ended,
+        };
+        (sql, ids)
+    }
+}
+
+impl Tx {
+    /// A session, whosever it is.
+    pub async fn session_sheet(&mut self, key: &SessionKey) -> Result<Option<SessionSheet>, StoreError> {
+        let rows = self.query(ONE, params![key]).await?;
+        Ok(rows.iter().try_fold(Vec::new(), collect)?.pop())
+    }
+
+    /// Up to `size` sessions, newest first, from the one before `after` on. Any page costs the same.
+    pub async fn session_sheets(
+        &mut self,
+        filter: &SheetFilter,
+        after: Option<&SessionKey>,
+        size: i64,
+    ) -> Result<Vec<SessionSheet>, StoreError> {
+        let (sql, ids) = filter.statement();
+        let mut params = vec![after.map_or(BEHIND_ALL, SessionKey::as_str).into(), size.into()];
+        params.extend(ids);
+        self.query(sql, &params).await?.iter().try_fold(Vec::new(), collect)
+    }
+
+    /// Ends a connected session whose node does not know it yet, and gives the node, which finds the session in
+    /// [`sessions_closing`](Self::sessions_closing); `None` when it is not there or has ended.
+    pub async fn end_session(
+        &mut self,
+        key: &SessionKey,
+        now: Timestamp,
+        reason: &str,
+    ) -> Result<Option<NodeId>, StoreError> {
+        let row = self.query_opt(END, params![key, now, reason]).await?;
+        row.map(|row| Ok(NodeId::stored(row.get(0)?))).transpose()
+    }
+}
+
+/// Rows of one session follow each other, one for each subscription (or one without any).
+fn collect(mut sheets: Vec<SessionSheet>, row: &Row) -> Result<Vec<SessionSheet>, StoreError> {
+    let key = row.get::<&str>(0)?;
+    if sheets.last().is_none_or(|last| last.session_key.as_str() != key) {
+        let client_id = ClientId::stored(row.get(1)?);
+        sheets.push(SessionSheet {
+            session_key: SessionKey::stored(key.to_owned()),
+            owner: match row.get::<Option<String>>(2)? {
+                Some(channel) => SessionOwner::User { client_id, channel_id: ChannelId::stored(channel) },
+                None => SessionOwner::Client { client_id },
+            },
+            node_id: NodeId::stored(row.get(3)?),
+            connected_at: Timestamp::from_millis(row.get(4)?),
+            disconnected_at: row.get::<Option<i64>>(5)?.map(Timestamp::from_millis),
+            close_reason: row.get(6)?,
+            subscribed_events: Vec::new(),
+        });
+    }
+    let event_type = row.get::<Option<&str>>(7)?.and_then(EventType::from_name);
+    if let (Some(sheet), Some(event_type)) = (sheets.last_mut(), event_type) {
+        let channel_id = ChannelId::stored(row.get(8)?);
+        sheet.subscribed_events.push(Subscription { event_type, channel_id });
+    }
+    Ok(sheets)
+}

@@ -1,0 +1,35 @@
+//! What a load balancer asks. Every listener of every role answers it, in the envelope, without credentials or quotas. It
+//! is no part of the open API, so the documents do not name it.
+
+use axum::Router;
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use http::{HeaderValue, StatusCode, header};
+use service::nodes::Readiness;
+
+use crate::Web;
+use crate::envelope::NOTHING;
+
+/// `GET /health/live`: 200 for as long as the process answers. One that does not is to be restarted.
+///
+/// `GET /health/ready`: 200, or 503 while the node drains or the store is away. New connections then go elsewhere.
+pub(crate) const PATHS: [(&str, &str); 2] = [("/health/live", "GET"), ("/health/ready", "GET")];
+
+/// Their routes.
+pub(crate) fn paths() -> Router<Web> {
+    Router::new().route("/health/live", get(async || NOTHING)).route("/health/ready", get(ready))
+}
+
+async fn ready(State(web): State<Web>) -> Response {
+    match web.service().readiness() {
+        Readiness::Ready => NOTHING.into_response(),
+        Readiness::Draining => unavailable(r#"{"code":503,"message":"DRAINING"}"#),
+        Readiness::StoreAway => unavailable(r#"{"code":503,"message":"STORE_UNAVAILABLE"}"#),
+    }
+}
+
+fn unavailable(envelope: &'static str) -> Response {
+    let json = HeaderValue::from_static("application/json");
+    (StatusCode::SERVICE_UNAVAILABLE, [(header::CONTENT_TYPE, json)], envelope).into_response()
+}

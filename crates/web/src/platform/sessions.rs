@@ -1,0 +1,126 @@
+//! Sessions as the operator looks at them, and ends them.
+
+use axum::extract::State;
+use domain::limits::{SESSION_LIST_SIZE_DEFAULT, SESSION_LIST_SIZE_MAX};
+use domain::session::{SessionSheet, Subscription};
+use domain::{ChannelId, ClientId, Invalid, NodeId, Rule, SessionKey, Timestamp};
+use schemars::JsonSchema;
+use serde::Serialize;
+use service::SheetFilter;
+
+use crate::Web;
+use crate::caller::Operator;
+use crate::contract::shape::{Shape, cursor, flag, id, integer, optional};
+use crate::envelope::{Answer, NOTHING, NextData, Success};
+use crate::input::{Pairs, Params, Query};
+use crate::platform::PathId;
+
+/// Which sessions to list.
+#[derive(Debug)]
+pub struct SessionsQuery {
+    filter: SheetFilter,
+    size: i64,
+    next: Option<String>,
+}
+
+impl Params for SessionsQuery {
+    fn shape() -> Shape {
+        let size = integer(1, SESSION_LIST_SIZE_MAX).default(SESSION_LIST_SIZE_DEFAULT);
+        Shape::of([
+            optional("clientId", id().about("Those of this application.")),
+            optional("channelId", id().about("Those made with a token of this user.")),
+            optional("connected", flag().about("Those that are connected, or those that have ended.")),
+            optional("size", size),
+            optional("next", cursor()),
+        ])
+    }
+
+    fn read(pairs: &Pairs) -> Result<Self, Invalid> {
+        let client_id = pairs.optional("clientId")?.map(|id| ClientId::parse("clientId", id)).transpose()?;
+        let channel_id =
+            pairs.optional("channelId")?.map(|id| ChannelId::parse("channelId", id)).transpose()?;
+        let connected = match pairs.optional("connected")? {
+            None => None,
+            Some("true") => Some(true),
+            Some("false") => Some(false),
+            Some(_) => return Err(Invalid::new("connected", Rule::Boolean)),
+        };
+        Ok(Self {
+            filter: SheetFilter { client_id, channel_id, connected },
+            size: pairs.integer("size", 1, SESSION_LIST_SIZE_MAX, SESSION_LIST_SIZE_DEFAULT)?,
+            next: pairs.optional("next")?.map(str::to_owned),
+        })
+    }
+}
+
+/// A session as the operator sees it.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SessionAnswer {
+    /// Its key.
+    session_key: SessionKey,
+    /// Its application.
+    client_id: ClientId,
+    /// Its user; `null` where it was made with client authentication.
+    channel_id: Option<ChannelId>,
+    /// The node that holds it, or held it.
+    node_id: NodeId,
+    /// `websocket` or `polling`, while it is connected to the node that answers; else `null`.
+    transport: Option<&'static str>,
+    /// When the socket's handshake was.
+    connected_date: String,
+    /// When it ended; `null` while it is connected.
+    disconnected_date: Option<String>,
+    /// Why it ended, as in the table of close reasons; `null` while it is connected.
+    close_reason: Option<String>,
+    /// What it is subscribed to, or was when it ended.
+    subscribed_events: Vec<Subscription>,
+}
+
+impl SessionAnswer {
+    async fn new(web: &Web, sheet: SessionSheet) -> Self {
+        let is_here = sheet.disconnected_at.is_none() && sheet.node_id == *web.service().node();
+        let transport = if is_here { web.around().transport(&sheet.session_key).await } else { None };
+        Self {
+            client_id: sheet.owner.client_id().clone(),
+            channel_id: sheet.owner.channel_id().cloned(),
+            session_key: sheet.session_key,
+            node_id: sheet.node_id,
+            transport,
+            connected_date: sheet.connected_at.rfc3339(),
+            disconnected_date: sheet.disconnected_at.map(Timestamp::rfc3339),
+            close_reason: sheet.close_reason,
+            subscribed_events: sheet.subscribed_events,
+        }
+    }
+}
+
+/// `GET /platform/v1/sessions`: sessions of every application, newest first; ended ones for 90 days.
+pub async fn list(
+    _: Operator,
+    State(web): State<Web>,
+    Query(query): Query<SessionsQuery>,
+) -> Answer<NextData<SessionAnswer>> {
+    let SessionsQuery { filter, size, next } = query;
+    let page = web.service().session_sheets(filter, size, next.as_deref()).await?;
+    let mut sessions = Vec::with_capacity(page.sessions.len());
+    for sheet in page.sessions {
+        sessions.push(SessionAnswer::new(&web, sheet).await);
+    }
+    Ok(Success(NextData::new(sessions, page.next)))
+}
+
+/// `GET /platform/v1/sessions/{sessionKey}`: one session, with why it ended.
+pub async fn show(_: Operator, State(web): State<Web>, PathId(id): PathId) -> Answer<SessionAnswer> {
+    let key = SessionKey::parse("sessionKey", &id)?;
+    let sheet = web.service().session_sheet(&key).await?;
+    Ok(Success(SessionAnswer::new(&web, sheet).await))
+}
+
+/// `DELETE /platform/v1/sessions/{sessionKey}`: its node ends it, with the reason `evicted`. Done when the node was told:
+/// at once on the node that answers, within two seconds on another.
+pub async fn evict(_: Operator, State(web): State<Web>, PathId(id): PathId) -> Answer<()> {
+    let key = SessionKey::parse("sessionKey", &id)?;
+    web.service().evict_session(&key).await?;
+    Ok(NOTHING)
+}
