@@ -54,6 +54,12 @@ pub enum Message {
         /// The session.
         session_key: SessionKey,
     },
+    /// A node was silent for so long that the others ended its sessions in the store. It would learn that with its next
+    /// heartbeat that arrives; this is sooner, when it is only the store that it does not reach.
+    NodeStruckOff {
+        /// The node.
+        node: NodeId,
+    },
 }
 
 /// What a subscriber receives.
@@ -91,6 +97,11 @@ pub trait Bus: Send + Sync {
     /// Whether other nodes are on it, so that something can be lost on the way to them.
     fn is_shared(&self) -> bool {
         false
+    }
+
+    /// Whether what others publish comes in.
+    fn is_heard(&self) -> bool {
+        true
     }
 
     /// A moment's figures.

@@ -18,7 +18,7 @@ mod protocol;
 mod publisher;
 mod receiver;
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -75,6 +75,8 @@ struct Shared {
     options: Options,
     interests: Arc<Interests>,
     counters: Counters,
+    /// The connection that receives stands, and nothing that comes is dropped.
+    is_heard: AtomicBool,
 }
 
 #[derive(Default)]
@@ -114,6 +116,7 @@ impl NatsBus {
             options,
             interests: Arc::new(Interests::new()),
             counters: Counters::default(),
+            is_heard: AtomicBool::new(false),
         });
         let mut reason = None;
         let first = tokio::time::timeout(FIRST_CONNECTION_WITHIN, shared.connect("first", &mut reason));
@@ -184,6 +187,10 @@ impl Bus for NatsBus {
 
     fn is_shared(&self) -> bool {
         true
+    }
+
+    fn is_heard(&self) -> bool {
+        self.shared.is_heard.load(Relaxed)
     }
 
     fn stats(&self) -> Stats {

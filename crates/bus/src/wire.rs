@@ -22,6 +22,7 @@ pub(crate) const HEADER_BYTES: usize = 17;
 const KIND_EVENT: u8 = 1;
 const KIND_SESSION_CHANGED: u8 = 2;
 const KIND_SESSION_EVICTED: u8 = 3;
+const KIND_NODE_STRUCK_OFF: u8 = 4;
 
 const CHAT: u8 = 1;
 const DONATION: u8 = 2;
@@ -72,6 +73,7 @@ pub(crate) fn encode(message: &Message) -> Vec<u8> {
         Message::SessionEvicted { node, session_key } => {
             Writer::begin(KIND_SESSION_EVICTED).text(node.as_str()).text(session_key.as_str()).0
         }
+        Message::NodeStruckOff { node } => Writer::begin(KIND_NODE_STRUCK_OFF).text(node.as_str()).0,
     }
 }
 
@@ -88,6 +90,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<(Origin, Message), Malformed> {
             node: NodeId::stored(reader.text()?),
             session_key: SessionKey::stored(reader.text()?),
         },
+        KIND_NODE_STRUCK_OFF => Message::NodeStruckOff { node: NodeId::stored(reader.text()?) },
         _ => return Err(Malformed),
     };
     if reader.0.is_empty() { Ok((origin, message)) } else { Err(Malformed) }

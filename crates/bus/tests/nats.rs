@@ -73,6 +73,7 @@ async fn next(subscriber: &mut Subscriber) -> String {
         Delivery::Message(Message::SessionEvicted { node, session_key }) => {
             format!("{node} {session_key} evicted")
         }
+        Delivery::Message(Message::NodeStruckOff { node }) => format!("{node} struck off"),
         Delivery::Lost(channel) => format!("lost {channel}"),
         Delivery::Gap { .. } => "gap".to_owned(),
     }

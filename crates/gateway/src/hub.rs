@@ -197,8 +197,17 @@ impl Hub {
                 let end = Command::End(session_key.clone(), CloseReason::Evicted);
                 self.tell(&session_key, end).await;
             }
+            Delivery::Message(Message::NodeStruckOff { .. }) => self.struck_off().await,
             Delivery::Lost(channel) => self.close_subscribed_to(Lost::Channels(vec![channel])).await,
             Delivery::Gap { since } => self.on_gap(since).await,
+        }
+    }
+
+    /// The other nodes took this one for dead and ended its sessions in the store: they end here too.
+    pub(crate) async fn struck_off(&self) {
+        self.struck_off.fetch_add(1, SeqCst);
+        for session in self.sessions().await {
+            session.end(CloseReason::NodeDead);
         }
     }
 

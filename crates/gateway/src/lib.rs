@@ -226,12 +226,10 @@ impl Gateway {
         let _ = hub.live.subscribe().wait_for(|live| *live == 0).await;
     }
 
-    /// The other nodes took this one for dead and ended its sessions in the store: they end here too.
+    /// The other nodes took this one for dead and ended its sessions in the store, or must be expected to: they end here
+    /// too.
     pub async fn struck_off(&self) {
-        self.hub.struck_off.fetch_add(1, SeqCst);
-        for session in self.hub.sessions().await {
-            session.end(CloseReason::NodeDead);
-        }
+        self.hub.struck_off().await;
     }
 
     /// Sockets that the gateway holds now: those of sessions, and those that may become or have been one.

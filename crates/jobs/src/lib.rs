@@ -24,7 +24,8 @@ pub const LOOK_EVERY: Duration = Duration::from_secs(60 * 60);
 const HEARTBEAT_RETRY: Duration = Duration::from_secs(1);
 
 /// Says every 5 seconds that this node lives, and ends the sessions of nodes that do not. When the others took this node
-/// for dead, it says so on `struck_off`: its sessions have ended on paper, so their sockets must follow.
+/// for dead, or must be expected to because it reaches nobody, it says so on `struck_off`: its sessions have ended on paper, so
+/// their sockets must follow.
 pub async fn heartbeat(service: Service, struck_off: mpsc::Sender<()>) {
     let every = Duration::from_millis(NODE_HEARTBEAT_MS.unsigned_abs());
     let mut pause = every;
@@ -40,7 +41,13 @@ pub async fn heartbeat(service: Service, struck_off: mpsc::Sender<()>) {
                 // Only full while the last notice is still being worked on.
                 let _ = struck_off.try_send(());
             }
-            Err(error) => tracing::warn!(%error, "the heartbeat was not written"),
+            Err(error) => {
+                tracing::warn!(%error, "the heartbeat was not written");
+                if service.is_cut_off() {
+                    // Those that are left, if any: nobody can connect without the store.
+                    let _ = struck_off.try_send(());
+                }
+            }
         }
     }
 }

@@ -1,5 +1,6 @@
 //! What nobody waits for: saying that this node lives, ending the sessions of dead ones, deleting what is over.
 
+use bus::Message;
 use domain::Timestamp;
 use domain::limits::{
     DISCONNECTED_SESSION_VISIBLE_MS, LIVE_WALK_GRACE_MS, LIVE_WALK_MS, NODE_DEAD_AFTER_MS,
@@ -75,15 +76,17 @@ impl Service {
     }
 
     async fn strike_off_silent_nodes(&self, now: Timestamp) -> Result<(), Error> {
-        self.write(move |tx| {
+        self.write_then_publish(move |tx| {
             Box::pin(async move {
                 let dead = tx.forget_silent_nodes(now.plus_ms(-NODE_DEAD_AFTER_MS)).await?;
                 // Also without a death: a node that has not heard of its own may have let in one session more.
                 let ended = tx.disconnect_sessions_of_dead_nodes(now).await?;
-                if dead > 0 || ended > 0 {
-                    tracing::warn!(dead, ended, "nodes died: their sessions were disconnected");
+                if !dead.is_empty() || ended > 0 {
+                    tracing::warn!(dead = dead.len(), ended, "nodes died: their sessions were disconnected");
                 }
-                Ok(())
+                // One of them may only have lost the store, and still have sockets.
+                let told = dead.into_iter().map(|node| Message::NodeStruckOff { node }).collect();
+                Ok(((), told))
             })
         })
         .await

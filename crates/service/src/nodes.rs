@@ -16,6 +16,9 @@ const TAKES_SESSIONS_MS: i64 = 2 * NODE_HEARTBEAT_MS + 2_500;
 /// How long after the store's last answer a node counts it among the reachable, in milliseconds: what lies between two good
 /// heartbeats at the most.
 pub const STORE_SILENT_MS: i64 = NODE_HEARTBEAT_MS + 2_500;
+/// How long after the store's last answer a node that the bus does not reach either ends its sessions, in milliseconds: before
+/// the others give their places away, also when a heartbeat is only just being given up.
+const CUT_OFF_AFTER_MS: i64 = NODE_DEAD_AFTER_MS - 4_000;
 /// When to ask again for a session's address while no node takes sessions, in seconds: one that starts is known then.
 const NO_NODE_RETRY_S: u32 = 5;
 
@@ -117,17 +120,25 @@ impl Service {
         self.0.standing.membership.roles
     }
 
+    fn store_silent_ms(&self) -> u64 {
+        ms(self.clock().monotonic()).saturating_sub(self.0.standing.store_answered.load(Ordering::SeqCst))
+    }
+
     /// Whether this node is ready for work. Asks nobody: the loops that look into the store anyway say whether it answers.
     pub fn readiness(&self) -> Readiness {
-        let silent_ms = ms(self.clock().monotonic())
-            .saturating_sub(self.0.standing.store_answered.load(Ordering::SeqCst));
         if self.0.standing.retired() {
             Readiness::Draining
-        } else if silent_ms > STORE_SILENT_MS.unsigned_abs() {
+        } else if self.store_silent_ms() > STORE_SILENT_MS.unsigned_abs() {
             Readiness::StoreAway
         } else {
             Readiness::Ready
         }
+    }
+
+    /// Whether the others must be expected to have taken this node for dead, and cannot tell it so: it has had neither store
+    /// nor bus for nearly as long as a node may be silent.
+    pub fn is_cut_off(&self) -> bool {
+        !self.0.bus.is_heard() && self.store_silent_ms() >= CUT_OFF_AFTER_MS.unsigned_abs()
     }
 
     /// Says that this node is about to stop: it is not ready from now on, and addresses of new sessions name other nodes,

@@ -1,5 +1,7 @@
-//! SQLite: one file, one writer thread that commits many waiting requests with one sync, a few reader threads.
+//! SQLite: one file, one writer thread that commits many waiting requests with one sync, a few reader threads, and one that
+//! folds the log into the file.
 
+mod checkpoints;
 mod connection;
 mod reader;
 mod request;
@@ -71,9 +73,17 @@ impl Sqlite {
             })?;
             store.readers.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
         }
+        let (checkpoints, passes) = checkpoints::watch(&mut connection)?;
+        let (beside, its_lock) = (Connection::open_for_checkpoints(&path)?, lock.clone());
+        let folder = spawn("store-folder", move || {
+            passes.run(&beside);
+            drop(beside);
+            drop(its_lock);
+        })?;
         let (waiting, counters) = (store.waiting.clone(), store.counters.clone());
         let thread = spawn("store-writer", move || {
-            writer::Writer::new(connection, jobs, waiting, counters).run();
+            let writer = writer::Writer::new(connection, jobs, waiting, counters, checkpoints);
+            writer.run(folder);
             drop(lock);
         })?;
         store.writer.lock().unwrap_or_else(PoisonError::into_inner).push(thread);

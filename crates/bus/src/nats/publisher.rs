@@ -75,7 +75,9 @@ pub(super) async fn publish(
 fn channel_of(message: &Message) -> Option<&ChannelId> {
     match message {
         Message::Event(event) => Some(&event.channel_id),
-        Message::SessionChanged { .. } | Message::SessionEvicted { .. } => None,
+        Message::SessionChanged { .. } | Message::SessionEvicted { .. } | Message::NodeStruckOff { .. } => {
+            None
+        }
     }
 }
 
@@ -84,9 +86,9 @@ impl Frame {
         let prefix = &shared.options.prefix;
         let subject = match message {
             Message::Event(event) => prefix.of_channel(&event.channel_id),
-            Message::SessionChanged { node, .. } | Message::SessionEvicted { node, .. } => {
-                prefix.of_node(node)
-            }
+            Message::SessionChanged { node, .. }
+            | Message::SessionEvicted { node, .. }
+            | Message::NodeStruckOff { node } => prefix.of_node(node),
         };
         Self { subject, body: wire::encode(message) }
     }

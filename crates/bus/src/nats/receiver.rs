@@ -6,6 +6,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 use bytes::BytesMut;
 use domain::Timestamp;
@@ -76,7 +77,9 @@ impl Receiver {
         let shared = self.shared.clone();
         loop {
             let mut link = shared.connect("receiver", &mut None).await;
-            if let Err(error) = self.listen(&mut link).await {
+            let listened = self.listen(&mut link).await;
+            shared.is_heard.store(false, Relaxed);
+            if let Err(error) = listened {
                 shared.disconnected("receiver", &error);
             }
             shared.interests.disconnected();
@@ -202,6 +205,7 @@ impl Receiver {
             Some(self.proven)
         };
         (self.is_current, self.is_first) = (true, false);
+        self.shared.is_heard.store(true, Relaxed);
         if let Some(since) = missed_since {
             self.deliver(Delivery::Gap { since }).await;
         }
@@ -219,6 +223,8 @@ impl Receiver {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicBool;
+
     use domain::NodeId;
 
     use super::super::{Address, Counters, Interests, Options, Prefix};
@@ -232,7 +238,12 @@ mod tests {
             now: Box::new(|| Timestamp::from_millis(7)),
             random: Box::new(|| 1),
         };
-        let shared = Shared { options, interests: Arc::new(Interests::new()), counters: Counters::default() };
+        let shared = Shared {
+            options,
+            interests: Arc::new(Interests::new()),
+            counters: Counters::default(),
+            is_heard: AtomicBool::new(false),
+        };
         let (sender, deliveries) = mpsc::channel(8);
         (Receiver::new(Arc::new(shared), sender), deliveries)
     }

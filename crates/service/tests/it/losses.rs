@@ -28,7 +28,7 @@ impl Bus for Unsure {
             }
             let channel = |message| match message {
                 Message::Event(event) => Some(event.channel_id.clone()),
-                Message::SessionChanged { .. } | Message::SessionEvicted { .. } => None,
+                _ => None,
             };
             messages.into_iter().filter_map(channel).collect()
         })

@@ -282,7 +282,7 @@ pub fn changes_among(messages: &[Message]) -> Vec<(SessionKey, i64, ChangeKind)>
         Message::SessionChanged { session_key, change, .. } => {
             Some((session_key.clone(), change.version, change.kind))
         }
-        Message::Event(_) | Message::SessionEvicted { .. } => None,
+        Message::Event(_) | Message::SessionEvicted { .. } | Message::NodeStruckOff { .. } => None,
     };
     messages.iter().filter_map(change).collect()
 }
@@ -291,7 +291,7 @@ pub fn changes_among(messages: &[Message]) -> Vec<(SessionKey, i64, ChangeKind)>
 pub fn events_among(messages: &[Message]) -> Vec<Arc<Event>> {
     let event = |message: &Message| match message {
         Message::Event(event) => Some(event.clone()),
-        Message::SessionChanged { .. } | Message::SessionEvicted { .. } => None,
+        _ => None,
     };
     messages.iter().filter_map(event).collect()
 }

@@ -36,6 +36,10 @@ const SPEAKER: &str = "
     LEFT JOIN managers m ON m.channel_id = c.channel_id AND m.manager_channel_id = s.channel_id
     WHERE s.channel_id = $2";
 
+/// Whoever speaks in their own channel has no role there.
+const STREAMER: &str =
+    "SELECT channel_name, verified_mark, CAST(NULL AS TEXT) FROM channels WHERE channel_id = $1";
+
 /// A person who can sign in.
 pub struct Person {
     /// The person's channel.
@@ -145,7 +149,12 @@ impl Tx {
         channel: &ChannelId,
         speaker: &ChannelId,
     ) -> Result<Option<Speaker>, StoreError> {
-        let row = self.query_opt(SPEAKER, params![channel, speaker]).await?;
+        // Most speak in their own.
+        let row = if channel == speaker {
+            self.query_opt(STREAMER, params![channel]).await?
+        } else {
+            self.query_opt(SPEAKER, params![channel, speaker]).await?
+        };
         row.map(|row| {
             let role = row.get::<Option<&str>>(2)?.and_then(UserRole::from_name);
             Ok(Speaker { name: row.get(0)?, verified_mark: row.get(1)?, role })

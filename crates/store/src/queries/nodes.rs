@@ -15,7 +15,7 @@ const RETIRE: &str = "UPDATE nodes SET session_base = NULL WHERE node_id = $1";
 const SESSION_BASES: &str = "
     SELECT session_base FROM nodes WHERE session_base IS NOT NULL AND seen_at > $1 AND node_id <> $2 ORDER BY node_id";
 
-const FORGET_SILENT: &str = "DELETE FROM nodes WHERE seen_at <= $1";
+const FORGET_SILENT: &str = "DELETE FROM nodes WHERE seen_at <= $1 RETURNING node_id";
 
 const FORGET: &str = "DELETE FROM nodes WHERE node_id = $1";
 
@@ -62,9 +62,10 @@ impl Tx {
         self.query(SESSION_BASES, params![seen_after, but]).await?.iter().map(|row| row.get(0)).collect()
     }
 
-    /// Strikes off the nodes that were last heard of at `silent_since` or before. Gives how many.
-    pub async fn forget_silent_nodes(&mut self, silent_since: Timestamp) -> Result<u64, StoreError> {
-        self.execute(FORGET_SILENT, params![silent_since]).await
+    /// Strikes off the nodes that were last heard of at `silent_since` or before, and gives them.
+    pub async fn forget_silent_nodes(&mut self, silent_since: Timestamp) -> Result<Vec<NodeId>, StoreError> {
+        let rows = self.query(FORGET_SILENT, params![silent_since]).await?;
+        rows.iter().map(|row| Ok(NodeId::stored(row.get(0)?))).collect()
     }
 
     /// Strikes off a node that says goodbye.

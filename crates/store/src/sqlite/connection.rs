@@ -1,7 +1,9 @@
 //! One connection to the file: how it is set up, how a statement runs on it, and what its errors mean to us.
 
+use std::ffi::c_int;
 use std::path::Path;
 
+use rusqlite::hooks::Wal;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{CachedStatement, InterruptHandle, OpenFlags, ToSql, ffi};
 
@@ -24,16 +26,24 @@ const SETUP: &str = "
     PRAGMA temp_store = MEMORY;
 ";
 
-/// The writer: a sync per commit, 2 MiB of cache, a checkpoint every 16 MiB of log, a log file of at most 64 MiB
-/// between checkpoints.
+/// The writer: a sync per commit, 2 MiB of cache, a log file of at most 64 MiB once it begins anew. Checkpoints are made
+/// elsewhere (`checkpoints.rs`).
 ///
 /// The caches are small, and nothing is mapped, because the system keeps the file's pages anyway: another copy in this
 /// process would spare a microsecond a page, and take the memory of thousands of sessions.
 const SETUP_WRITER: &str = "
     PRAGMA synchronous = FULL;
     PRAGMA cache_size = -2048;
-    PRAGMA wal_autocheckpoint = 4000;
+    PRAGMA wal_autocheckpoint = 0;
     PRAGMA journal_size_limit = 67108864;
+";
+
+/// Who folds the log into the data file: the copies are synced before the log counts as folded, and nothing is read, so
+/// nothing needs a cache.
+const SETUP_CHECKPOINTS: &str = "
+    PRAGMA synchronous = FULL;
+    PRAGMA wal_autocheckpoint = 0;
+    PRAGMA cache_size = 10;
 ";
 
 /// A reader: 1 MiB of cache, and no writing.
@@ -88,16 +98,42 @@ impl Connection {
         Ok(Self(connection))
     }
 
+    pub(super) fn open_for_checkpoints(path: &Path) -> Result<Self, StoreError> {
+        let connection = open(path).map_err(|error| refuse(path, &error))?;
+        connection.execute_batch(SETUP_CHECKPOINTS).map_err(|error| refuse(path, &error))?;
+        Ok(Self(connection))
+    }
+
+    /// Has every commit say how many pages the log holds after it.
+    pub(super) fn watch_log(
+        &mut self,
+        mut on_commit: impl FnMut(u32) + Send + 'static,
+    ) -> Result<(), StoreError> {
+        let hook = move |_: &mut Wal, pages: c_int| {
+            on_commit(pages.unsigned_abs());
+            Ok(())
+        };
+        self.0.wal_hook(Some(hook)).map_err(|error| StoreError::Open(format!("no hook on its log: {error}")))
+    }
+
     pub(super) fn interrupt_handle(&self) -> InterruptHandle {
         self.0.get_interrupt_handle()
     }
 
-    /// Folds the log into the data file.
-    pub(super) fn checkpoint(&self) -> Result<(), StoreError> {
-        const SQL: &str = "PRAGMA wal_checkpoint(TRUNCATE)";
+    /// Folds all of the log into the data file, and leaves it empty.
+    pub(super) fn fold_whole_log(&self) -> Result<(), StoreError> {
+        self.checkpoint("PRAGMA wal_checkpoint(TRUNCATE)")
+    }
+
+    /// Folds as much of the log into the data file as can be done beside readers and a writer.
+    pub(super) fn fold_log(&self) -> Result<(), StoreError> {
+        self.checkpoint("PRAGMA wal_checkpoint(PASSIVE)")
+    }
+
+    fn checkpoint(&self, sql: &'static str) -> Result<(), StoreError> {
         let blocked: i64 =
-            self.0.query_row(SQL, [], |row| row.get(0)).map_err(|error| running(error, SQL))?;
-        if blocked == 0 { Ok(()) } else { Err(StoreError::Busy("a reader holds the log")) }
+            self.0.query_row(sql, [], |row| row.get(0)).map_err(|error| running(error, sql))?;
+        if blocked == 0 { Ok(()) } else { Err(StoreError::Busy("somebody holds the log")) }
     }
 
     /// Brings the schema up to date, each migration in its own transaction.

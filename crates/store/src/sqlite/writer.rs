@@ -4,7 +4,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::Receiver;
+use std::thread::JoinHandle;
 
+use super::checkpoints::Checkpoints;
 use super::connection::{Connection, control, in_transaction};
 use super::request::{Request, Settled};
 use crate::StoreError;
@@ -18,6 +20,7 @@ pub(super) struct Writer {
     queue: Receiver<Box<dyn Request>>,
     waiting: Arc<AtomicUsize>,
     counters: Arc<Counters>,
+    checkpoints: Checkpoints,
 }
 
 impl Writer {
@@ -26,20 +29,27 @@ impl Writer {
         queue: Receiver<Box<dyn Request>>,
         waiting: Arc<AtomicUsize>,
         counters: Arc<Counters>,
+        checkpoints: Checkpoints,
     ) -> Self {
-        Self { tx: Tx::new(Link::Sqlite(connection)), queue, waiting, counters }
+        Self { tx: Tx::new(Link::Sqlite(connection)), queue, waiting, counters, checkpoints }
     }
 
-    /// Runs until the queue is closed and empty, then folds the log into the data file.
-    pub fn run(mut self) {
+    /// Runs until the queue is closed and empty, ends the thread that folds the log into the data file, and folds the rest.
+    pub fn run(mut self, folder: JoinHandle<()>) {
         while let Ok(first) = self.queue.recv() {
             self.waiting.fetch_sub(1, Ordering::Relaxed);
             if first.start(None) {
                 self.commit_together(first);
+                if let Link::Sqlite(connection) = &self.tx.link {
+                    self.checkpoints.between_commits(connection);
+                }
             }
         }
+        drop(self.checkpoints);
+        // Had it panicked, its part is done here.
+        let _ = folder.join();
         if let Link::Sqlite(connection) = &self.tx.link
-            && let Err(error) = connection.checkpoint()
+            && let Err(error) = connection.fold_whole_log()
         {
             tracing::warn!(%error, "the log stays beside the data file until the next start");
         }

@@ -4,6 +4,7 @@
 
 mod attempts;
 mod batches;
+mod checkpoints;
 mod concurrency;
 mod constraints;
 mod durability;

@@ -270,3 +270,56 @@ async fn changes_come_within_5_s_while_the_bus_is_away_and_events_are_not_missed
     })
     .await;
 }
+
+/// Longer than a node may be silent and the others take to notice.
+const STRUCK_OFF_WITHIN: Duration = Duration::from_secs(40);
+
+/// A user has three sessions on the first node; then the wires of that node change. Gives them when the others have given their
+/// places away.
+async fn given_away(cluster: &Cluster, cast: &Cast, cut: impl FnOnce(&ClusterNode)) -> Vec<Socket> {
+    let (one, two) = (&cluster.nodes[0], &cluster.nodes[1]);
+    let mut sockets = Vec::new();
+    for _ in 0..3 {
+        sockets.push(one.open_user_session(cast.token(0)).await);
+    }
+    cut(one);
+    let given_away = async {
+        while two.user_session_url(cast.token(0)).await.status != 200 {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    };
+    tokio::time::timeout(STRUCK_OFF_WITHIN, given_away).await.expect("their places are free");
+    sockets
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_lost_the_store_alone_hears_from_the_others_that_its_sessions_are_over() {
+    nodes(2, Setup::default(), |cluster: Arc<Cluster>| async move {
+        let cast = Cast::set(&cluster.nodes[1], 1).await;
+        let sockets = given_away(&cluster, &cast, |one| one.database_wire.set(Network::Silent)).await;
+        for mut socket in sockets {
+            ended(&mut socket).await;
+        }
+        assert!(
+            cluster.nodes[0].user_session_url(cast.token(0)).await.status >= 500,
+            "still without a store"
+        );
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_reaches_nobody_ends_its_sessions_before_their_places_are_given_away() {
+    nodes(2, Setup::default(), |cluster: Arc<Cluster>| async move {
+        let cast = Cast::set(&cluster.nodes[1], 1).await;
+        let cut = |one: &ClusterNode| {
+            one.database_wire.set(Network::Down);
+            one.bus_wire.set(Network::Silent);
+        };
+        for mut socket in given_away(&cluster, &cast, cut).await {
+            let end = tokio::time::timeout(Duration::from_millis(100), socket.next_event()).await;
+            assert_eq!(end, Ok(None), "it has ended by then");
+        }
+    })
+    .await;
+}

@@ -1,0 +1,85 @@
+//! Folding the log into the data file, beside the writer. A pass over 16 MiB of log takes tens of milliseconds, for which
+//! everybody who writes would have to wait if the writer did it between two commits.
+//!
+//! The log begins anew only when all of it is folded, which never happens beside a writer that is always busy. So what
+//! was written during a pass, which is little, the writer folds itself when the pass is done.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+
+use super::connection::Connection;
+use crate::StoreError;
+
+/// Pages of log that are worth a pass: 16 MiB.
+const PASS_PAGES: u32 = 4_000;
+
+/// The writer's end.
+pub(super) struct Checkpoints {
+    /// Pages in the log after the last commit.
+    pages: Arc<AtomicU32>,
+    /// Asks for a pass.
+    ask: SyncSender<()>,
+    /// Hears that it is over.
+    passed: Receiver<()>,
+    /// A pass is under way.
+    is_passing: bool,
+    /// Pages in the log that are worth the next pass.
+    next_at: u32,
+}
+
+/// The other thread's end.
+pub(super) struct Passes {
+    asked: Receiver<()>,
+    passed: SyncSender<()>,
+}
+
+/// Watches the log of the writer's connection.
+pub(super) fn watch(writer: &mut Connection) -> Result<(Checkpoints, Passes), StoreError> {
+    let pages = Arc::new(AtomicU32::new(0));
+    let counted = pages.clone();
+    writer.watch_log(move |in_log| counted.store(in_log, Ordering::Relaxed))?;
+    // At most one pass is asked for or reported, so nobody waits for room.
+    let ((ask, asked), (tell, passed)) = (sync_channel(1), sync_channel(1));
+    let checkpoints = Checkpoints { pages, ask, passed, is_passing: false, next_at: PASS_PAGES };
+    Ok((checkpoints, Passes { asked, passed: tell }))
+}
+
+impl Checkpoints {
+    /// Between two commits of the writer, when nobody waits for the last one any more.
+    pub(super) fn between_commits(&mut self, writer: &Connection) {
+        let pages = self.pages.load(Ordering::Relaxed);
+        if !self.is_passing {
+            if pages >= self.next_at {
+                self.is_passing = self.ask.try_send(()).is_ok();
+            } else if pages < PASS_PAGES {
+                // It has begun anew.
+                self.next_at = PASS_PAGES;
+            }
+        } else if self.passed.try_recv().is_ok() {
+            self.is_passing = false;
+            self.next_at = pages.saturating_add(PASS_PAGES);
+            report(writer.fold_log());
+        }
+    }
+}
+
+impl Passes {
+    /// Makes passes until the writer has ended.
+    pub(super) fn run(self, connection: &Connection) {
+        while self.asked.recv().is_ok() {
+            report(connection.fold_log());
+            // Only full when the writer has ended.
+            let _ = self.passed.try_send(());
+        }
+    }
+}
+
+/// Nothing is lost by a pass that was not made: the log is longer until the next one.
+fn report(pass: Result<(), StoreError>) {
+    match pass {
+        Ok(()) => {}
+        Err(StoreError::Busy(why)) => tracing::debug!(why, "the log was not folded into the data file"),
+        Err(error) => tracing::warn!(%error, "the log was not folded into the data file"),
+    }
+}
