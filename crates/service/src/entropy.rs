@@ -1,6 +1,7 @@
 //! The one source of randomness.
 #![allow(clippy::disallowed_methods, reason = "this is the one place that asks the system for randomness")]
 
+use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -14,6 +15,33 @@ pub struct Entropy(Option<Arc<Seeded>>);
 struct Seeded {
     seed: u64,
     drawn: AtomicU64,
+}
+
+/// The system's randomness, drawn ahead for many small draws: asking for it costs more than it does. Each thread has its own.
+struct Pool {
+    bytes: [u8; POOL_BYTES],
+    left: usize,
+}
+
+/// Bytes that the system gives in one go.
+const POOL_BYTES: usize = 256;
+
+thread_local! {
+    static POOL: RefCell<Pool> = const { RefCell::new(Pool { bytes: [0; POOL_BYTES], left: 0 }) };
+}
+
+impl Pool {
+    /// Gives bytes away, of which nothing stays behind.
+    fn take(&mut self, bytes: &mut [u8]) {
+        if self.left < bytes.len() {
+            getrandom::fill(&mut self.bytes).expect("the operating system gives randomness");
+            self.left = POOL_BYTES;
+        }
+        let taken = &mut self.bytes[self.left - bytes.len()..self.left];
+        bytes.copy_from_slice(taken);
+        taken.fill(0);
+        self.left -= bytes.len();
+    }
 }
 
 impl Entropy {
@@ -35,7 +63,7 @@ impl Entropy {
         const { assert!(N <= 32) };
         let mut bytes = [0; N];
         match &self.0 {
-            None => getrandom::fill(&mut bytes).expect("the operating system gives randomness"),
+            None => POOL.with_borrow_mut(|pool| pool.take(&mut bytes)),
             Some(seeded) => {
                 let mut hash = Sha256::new();
                 hash.update(seeded.seed.to_le_bytes());
@@ -49,6 +77,8 @@ impl Entropy {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
     use super::*;
 
     #[test]
@@ -57,6 +87,12 @@ mod tests {
         let (first, second) = (one.bytes::<16>(), one.bytes::<16>());
         assert_eq!((first, second), (two.bytes(), two.bytes()));
         assert_ne!(first, second);
-        assert_ne!(Entropy::system().bytes::<16>(), Entropy::system().bytes::<16>());
+    }
+
+    #[test]
+    fn nothing_is_drawn_twice_from_the_system() {
+        let drawn: HashSet<[u8; 16]> = (0..1_000).map(|_| Entropy::system().bytes()).collect();
+        assert_eq!(drawn.len(), 1_000);
+        POOL.with_borrow(|pool| assert_eq!(pool.bytes[pool.left..], [0; POOL_BYTES][pool.left..]));
     }
 }

@@ -228,8 +228,8 @@ async fn no_session_has_a_hole_a_repetition_or_disorder_whatever_happens_to_the_
         let heard: usize = lives.iter().map(heard).sum();
         let lived = lives.iter().filter(|life| life.lived).count();
         println!("{acknowledged} of {} acknowledged, {heard} heard in {} lives", said.len(), lives.len());
-        // So that nothing was proven about nothing.
-        assert!(acknowledged > 1_000 && heard > 2_000, "{acknowledged} {heard}");
+        // So that nothing was proven about nothing. An idle machine gets ten times as far.
+        assert!(acknowledged > 200 && heard > 500, "{acknowledged} {heard}");
         assert!(lives.len() > CLIENTS && lived == CLIENTS, "{} {lived}", lives.len());
     })
     .await;
