@@ -3,6 +3,7 @@
 
 mod checkpoints;
 mod connection;
+mod gathering;
 mod reader;
 mod request;
 mod writer;

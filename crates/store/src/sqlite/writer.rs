@@ -8,6 +8,7 @@ use std::thread::JoinHandle;
 
 use super::checkpoints::Checkpoints;
 use super::connection::{Connection, control, in_transaction};
+use super::gathering::{GATHER_FOR, Gathering};
 use super::request::{Request, Settled};
 use crate::StoreError;
 use crate::engine::{Counters, Link, Tx};
@@ -21,6 +22,7 @@ pub(super) struct Writer {
     waiting: Arc<AtomicUsize>,
     counters: Arc<Counters>,
     checkpoints: Checkpoints,
+    gathering: Gathering,
 }
 
 impl Writer {
@@ -31,7 +33,8 @@ impl Writer {
         counters: Arc<Counters>,
         checkpoints: Checkpoints,
     ) -> Self {
-        Self { tx: Tx::new(Link::Sqlite(connection)), queue, waiting, counters, checkpoints }
+        let (tx, gathering) = (Tx::new(Link::Sqlite(connection)), Gathering::default());
+        Self { tx, queue, waiting, counters, checkpoints, gathering }
     }
 
     /// Runs until the queue is closed and empty, ends the thread that folds the log into the data file, and folds the rest.
@@ -55,7 +58,8 @@ impl Writer {
         }
     }
 
-    /// One transaction for `first` and whoever is waiting by the time it has run. Nobody is waited for.
+    /// One transaction for `first` and whoever is waiting by the time it has run. Where many write, the next ones are waited
+    /// for too.
     fn commit_together(&mut self, first: Box<dyn Request>) {
         if let Err(error) = control(&mut self.tx, "BEGIN IMMEDIATE") {
             Counters::add(&self.counters.rolled_back, 1);
@@ -77,7 +81,7 @@ impl Writer {
 
     fn run_batch(&mut self, first: Box<dyn Request>, batch: &mut Vec<Settled>) -> Result<(), StoreError> {
         let mut next = Some(first);
-        let mut holds_writes = false;
+        let (mut holds_writes, mut has_waited) = (false, false);
         while let Some(request) = next {
             if holds_writes {
                 self.run_in_savepoint(request, batch)?;
@@ -85,7 +89,14 @@ impl Writer {
                 holds_writes = self.run_first(request, batch)?;
             }
             next = if batch.len() < BATCH_CAP { self.next_waiting() } else { None };
+            if next.is_none() && !has_waited && self.gathering.is_worth_it(batch.len()) {
+                has_waited = true;
+                std::thread::sleep(GATHER_FOR);
+                next = self.next_waiting();
+                self.gathering.waited(next.is_some());
+            }
         }
+        self.gathering.committed(batch.len());
         control(&mut self.tx, "COMMIT").map_err(|error| match error {
             // The log may hold the commit though its sync failed: a crash now could bring it back.
             StoreError::Unavailable(why) => {
