@@ -202,6 +202,49 @@ impl AddressFault {
     }
 }
 
+/// Why an attempt got no answer. The names stand in answers, in metrics and in the store, so they never change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SendFailure {
+    /// The name of the host was not found.
+    Dns,
+    /// The host leads to no address that may be called, or the address may not be called any more.
+    Address,
+    /// Nobody took the connection.
+    Connect,
+    /// No TLS: a certificate that is not trusted, is for another name or is out of date, or a peer that speaks none.
+    Tls,
+    /// The whole answer was not there in time.
+    Timeout,
+    /// The connection ended before the whole answer was there.
+    Closed,
+    /// The answer was not HTTP, or its head was too large.
+    Protocol,
+}
+
+impl SendFailure {
+    /// Every one.
+    pub const ALL: [Self; 7] =
+        [Self::Dns, Self::Address, Self::Connect, Self::Tls, Self::Timeout, Self::Closed, Self::Protocol];
+
+    /// Its name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Dns => "dns",
+            Self::Address => "address",
+            Self::Connect => "connect",
+            Self::Tls => "tls",
+            Self::Timeout => "timeout",
+            Self::Closed => "closed",
+            Self::Protocol => "protocol",
+        }
+    }
+
+    /// The one with this name.
+    pub fn of_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|failure| failure.name() == name)
+    }
+}
+
 /// The host of a webhook's address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Host {
