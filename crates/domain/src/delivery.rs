@@ -8,6 +8,7 @@ use std::time::UNIX_EPOCH;
 use crate::limits::{
     WEBHOOK_EXCERPT_CHARS_MAX, WEBHOOK_FAILING_MAX_MS, WEBHOOK_RETRY_AFTER_MAX_MS, WEBHOOK_RETRY_MS,
 };
+use crate::outbound::SendFailure;
 use crate::secret::WebhookSecret;
 use crate::{DeliveryId, Timestamp};
 
@@ -59,26 +60,6 @@ names! {
 }
 
 names! {
-    /// Why an attempt got no answer.
-    Failure {
-        /// The address is none that webhooks may point at, or became one.
-        AddressRefused = "ADDRESS_REFUSED",
-        /// The name has no address.
-        NameNotFound = "NAME_NOT_FOUND",
-        /// Nobody took the connection.
-        ConnectFailed = "CONNECT_FAILED",
-        /// No secure connection came about; the certificate, mostly.
-        TlsFailed = "TLS_FAILED",
-        /// It took longer than 5 seconds.
-        TimedOut = "TIMED_OUT",
-        /// The connection ended before there was an answer, or what came was none.
-        NoAnswer = "NO_ANSWER",
-        /// The message could not be made: its secret was sealed with another service key.
-        NotSigned = "NOT_SIGNED",
-    }
-}
-
-names! {
     /// Why a webhook is disabled.
     DisabledReason {
         /// The operator said so.
@@ -101,7 +82,7 @@ pub enum Outcome {
         retry_after: Option<Timestamp>,
     },
     /// There was no answer.
-    Failed(Failure),
+    Failed(SendFailure),
 }
 
 impl Outcome {
@@ -200,7 +181,7 @@ mod tests {
 
     #[test]
     fn a_failed_attempt_is_followed_by_the_next_as_the_schedule_says() {
-        let failed = Outcome::Failed(Failure::TimedOut);
+        let failed = Outcome::Failed(SendFailure::Timeout);
         let pauses = [
             5 * SECOND_MS,
             5 * MINUTE_MS,
@@ -298,6 +279,6 @@ mod tests {
         for name in DeliveryState::NAMES {
             assert_eq!(DeliveryState::from_name(name).map(DeliveryState::name), Some(*name));
         }
-        assert_eq!(Failure::from_name("nothing"), None);
+        assert_eq!(DeliveryState::from_name("nothing"), None);
     }
 }

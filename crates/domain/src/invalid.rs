@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use crate::Language;
+use crate::outbound::AddressFault;
 
 /// One wrong value in a request. Changes nothing; answered as 400.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -99,6 +100,8 @@ pub enum Rule {
     WebAddress,
     /// It must be https, or http on loopback, without fragment, user information or wildcard.
     RedirectAddress,
+    /// It must be an address that a webhook may go to.
+    WebhookAddress(AddressFault),
     /// It must be one of the seventeen scopes.
     KnownScope,
     /// It must name an organization that exists.
@@ -177,6 +180,7 @@ impl Rule {
                 "https 주소(루프백은 http 가능)여야 하며, 프래그먼트·사용자 정보·와일드카드는 쓸 수 없습니다."
                     .into()
             }
+            Self::WebhookAddress(fault) => fault.korean().into(),
             Self::KnownScope => "정의된 17개 scope 중 하나여야 합니다.".into(),
             Self::KnownOrganization => "존재하는 조직이어야 합니다.".into(),
             Self::Taken => "이미 사용 중입니다.".into(),
@@ -225,6 +229,7 @@ impl Rule {
             Self::RedirectAddress => {
                 "must be https (http on loopback), without fragment, user information or wildcard.".into()
             }
+            Self::WebhookAddress(fault) => fault.english().into(),
             Self::KnownScope => "must be one of the seventeen scopes.".into(),
             Self::KnownOrganization => "must name an organization that exists.".into(),
             Self::Taken => "is taken already.".into(),

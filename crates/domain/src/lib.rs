@@ -9,7 +9,7 @@
 //! | [`scope`], [`token`], [`application`] | 3, 4.1, 5 |
 //! | [`chat`], [`chat_settings`], [`event`], [`session`] | 2, 3, 4.4, 4.5, 6 |
 //! | [`live`], [`drops`], [`restriction`] | 2, 4.3, 4.6, 4.7 |
-//! | [`webhook`], [`delivery`] | 6 |
+//! | [`webhook`], [`delivery`], [`outbound`] | 6 |
 //! | [`cursor`], [`seal`] | 1 (pagination), 2 (stream key) |
 //! | [`quota`], [`refusal`], [`invalid`] | 7, 8 |
 //! | [`ids`], [`secret`], [`time`], [`profile`] | 1, 2 |
@@ -26,6 +26,7 @@ pub mod ids;
 pub mod invalid;
 pub mod limits;
 pub mod live;
+pub mod outbound;
 pub mod profile;
 pub mod quota;
 pub mod refusal;
