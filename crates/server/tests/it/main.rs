@@ -53,3 +53,4 @@ mod stream_keys;
 mod tidy;
 mod token_lifetimes;
 mod users;
+mod webhooks;
