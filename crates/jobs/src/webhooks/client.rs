@@ -16,7 +16,7 @@ use rustls::RootCertStore;
 use service::Clock;
 use tokio_rustls::TlsConnector;
 
-use super::connect::{Connector, Lookups, Resolver, failure_of, system_resolver};
+use super::connect::{Connection, Connector, Lookups, Resolver, failure_of, system_resolver};
 use super::kept::Kept;
 
 /// How long one attempt may take: look-up, connection, TLS, request and the whole answer (decisions 5).
@@ -122,11 +122,9 @@ impl Client {
         let Inner { connector, kept } = &*self.0;
         let url = outgoing.url.clone();
         let mut request = request(outgoing)?;
-        let mut connection = match kept.take(&url) {
-            Some(connection) => connection,
-            None => connector.connect(&url).await?,
-        };
+        let mut connection = self.connection(&url).await?;
         let answered = match connection.sender.try_send_request(request).await {
+            Ok(answered) => Ok(answered),
             Err(mut failed) => match failed.take_message() {
                 // A connection that was kept has ended before anything was written to it.
                 Some(unsent) => {
@@ -136,7 +134,6 @@ impl Client {
                 }
                 None => Err(failed.into_error()),
             },
-            Ok(answered) => Ok(answered),
         };
         let (head, body) = answered.map_err(|error| failure_of(&error))?.into_parts();
         let (excerpt, whole) = read(body).await?;
@@ -145,6 +142,19 @@ impl Client {
         }
         let retry_after = head.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok());
         Ok(Answer { status: head.status.as_u16(), retry_after: retry_after.map(str::to_owned), excerpt })
+    }
+}
+
+impl Client {
+    /// One that was kept, or a new one.
+    async fn connection(&self, url: &WebhookUrl) -> Result<Connection, SendFailure> {
+        while let Some(mut connection) = self.0.kept.take(url) {
+            // It may still be about to notice that its last exchange is over.
+            if connection.sender.ready().await.is_ok() {
+                return Ok(connection);
+            }
+        }
+        self.0.connector.connect(url).await
     }
 }
 
