@@ -49,6 +49,13 @@ pub enum Rule {
         /// Most.
         max: usize,
     },
+    /// It must have this many printable ASCII characters, without spaces.
+    Printable {
+        /// Fewest.
+        min: usize,
+        /// Most.
+        max: usize,
+    },
     /// It must have at most this many bytes.
     Bytes {
         /// Most.
@@ -147,6 +154,9 @@ impl Rule {
                 format!("{min}자 이상 {max}자 이하여야 하며, 공백만 있거나 NUL 문자가 있으면 안 됩니다.")
                     .into()
             }
+            Self::Printable { min, max } => {
+                format!("공백이 없는 ASCII 문자 {min}자 이상 {max}자 이하여야 합니다.").into()
+            }
             Self::Bytes { max } => format!("{max}바이트 이하여야 합니다.").into(),
             Self::Items { min, max } => format!("{min}개 이상 {max}개 이하여야 합니다.").into(),
             Self::OneOf(values) => format!("{} 중 하나여야 합니다.", values.join(", ")).into(),
@@ -193,6 +203,9 @@ impl Rule {
             Self::Integer { min, max } => format!("must be an integer from {min} to {max}.").into(),
             Self::Chars { min, max } => {
                 format!("must have {min} to {max} characters, not be blank, and hold no NUL.").into()
+            }
+            Self::Printable { min, max } => {
+                format!("must be {min} to {max} printable ASCII characters without spaces.").into()
             }
             Self::Bytes { max } => format!("must have at most {max} bytes.").into(),
             Self::Items { min, max } => format!("must have {min} to {max} items.").into(),

@@ -9,7 +9,7 @@
 //! | [`scope`], [`token`], [`application`] | 3, 4.1, 5 |
 //! | [`chat`], [`chat_settings`], [`event`], [`session`] | 2, 3, 4.4, 4.5, 6 |
 //! | [`live`], [`drops`], [`restriction`] | 2, 4.3, 4.6, 4.7 |
-//! | [`webhook`], [`outbound`] | 6 |
+//! | [`webhook`], [`delivery`], [`outbound`] | 6 |
 //! | [`cursor`], [`seal`] | 1 (pagination), 2 (stream key) |
 //! | [`quota`], [`refusal`], [`invalid`] | 7, 8 |
 //! | [`ids`], [`secret`], [`time`], [`profile`] | 1, 2 |
@@ -19,6 +19,7 @@ pub mod channel;
 pub mod chat;
 pub mod chat_settings;
 pub mod cursor;
+pub mod delivery;
 pub mod drops;
 pub mod event;
 pub mod ids;
@@ -39,8 +40,8 @@ pub mod token;
 pub mod webhook;
 
 pub use ids::{
-    CampaignId, CategoryId, ChannelId, ClaimId, ClientId, MessageId, NodeId, OrganizationId, RewardId,
-    SessionKey,
+    CampaignId, CategoryId, ChannelId, ClaimId, ClientId, DeliveryId, MessageId, NodeId, OrganizationId,
+    RewardId, SessionKey, WebhookId, WebhookSecretId,
 };
 pub use invalid::{Invalid, Rule};
 pub use profile::{Language, Profile};
