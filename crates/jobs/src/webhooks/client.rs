@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use domain::limits::WEBHOOK_EXCERPT_CHARS_MAX;
 use domain::outbound::{Reach, SendFailure, WebhookUrl};
 use http::header::{HOST, HeaderMap, HeaderValue, RETRY_AFTER};
 use http::{Request, StatusCode};
@@ -23,8 +24,8 @@ use super::kept::Kept;
 pub const ATTEMPT_MAX: Duration = Duration::from_secs(5);
 /// Bytes of an answer's body that are read. What follows is not waited for.
 pub const ANSWER_BYTES_MAX: usize = 64 * 1024;
-/// Bytes of an answer's body that are kept, for the publisher to look at.
-pub const EXCERPT_BYTES_MAX: usize = 1_024;
+/// Bytes of an answer's body that are kept: the longest excerpt that is shown.
+pub const BEGINNING_BYTES_MAX: usize = 4 * WEBHOOK_EXCERPT_CHARS_MAX;
 
 /// What a client is made of.
 pub struct Surroundings {
@@ -69,8 +70,8 @@ pub struct Answer {
     pub status: u16,
     /// `Retry-After` as it was spelled.
     pub retry_after: Option<String>,
-    /// The beginning of the body as text, without control characters.
-    pub excerpt: String,
+    /// The beginning of the body.
+    pub beginning: Vec<u8>,
 }
 
 /// Sends webhooks. Cheap to clone.
@@ -136,12 +137,12 @@ impl Client {
             },
         };
         let (head, body) = answered.map_err(|error| failure_of(&error))?.into_parts();
-        let (excerpt, whole) = read(body).await?;
+        let (beginning, whole) = read(body).await?;
         if whole && head.status != StatusCode::SWITCHING_PROTOCOLS {
             kept.put(&url, connection);
         }
         let retry_after = head.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok());
-        Ok(Answer { status: head.status.as_u16(), retry_after: retry_after.map(str::to_owned), excerpt })
+        Ok(Answer { status: head.status.as_u16(), retry_after: retry_after.map(str::to_owned), beginning })
     }
 }
 
@@ -170,21 +171,16 @@ fn request(outgoing: Outgoing) -> Result<Request<Full<Bytes>>, SendFailure> {
 }
 
 /// The beginning of a body, and whether its end was seen.
-async fn read(mut body: Incoming) -> Result<(String, bool), SendFailure> {
-    let mut excerpt = Vec::new();
-    let mut taken = 0;
+async fn read(mut body: Incoming) -> Result<(Vec<u8>, bool), SendFailure> {
+    let (mut beginning, mut taken) = (Vec::new(), 0);
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| failure_of(&error))?;
         let data = frame.data_ref().map_or(&[][..], |data| data);
-        excerpt.extend_from_slice(&data[..data.len().min(EXCERPT_BYTES_MAX - excerpt.len())]);
+        beginning.extend_from_slice(&data[..data.len().min(BEGINNING_BYTES_MAX - beginning.len())]);
         taken += data.len();
         if taken > ANSWER_BYTES_MAX {
-            return Ok((as_text(&excerpt), false));
+            return Ok((beginning, false));
         }
     }
-    Ok((as_text(&excerpt), true))
-}
-
-fn as_text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).replace(char::is_control, " ")
+    Ok((beginning, true))
 }
