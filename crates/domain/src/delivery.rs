@@ -96,6 +96,11 @@ impl Outcome {
     pub const fn is_success(&self) -> bool {
         matches!(self, Self::Answered { status: 200..=299, .. })
     }
+
+    /// Whether the receiver says that nothing is there any more.
+    pub const fn is_gone(&self) -> bool {
+        matches!(self, Self::Answered { status: 410, .. })
+    }
 }
 
 /// What an outcome means for its message.
@@ -142,9 +147,9 @@ pub fn retry_after(value: &str, now: Timestamp) -> Option<Timestamp> {
     Some(at.clamp(now, latest))
 }
 
-/// Whether a webhook whose attempts all failed since then is given up.
-pub fn has_failed_for_too_long(failing_since: Timestamp, now: Timestamp) -> bool {
-    failing_since <= now.plus_ms(-WEBHOOK_FAILING_MAX_MS)
+/// A webhook whose attempts all failed since then or before is given up.
+pub fn given_up_when_failing_since(now: Timestamp) -> Timestamp {
+    now.plus_ms(-WEBHOOK_FAILING_MAX_MS)
 }
 
 /// The beginning of a receiver's answer, as text that can be stored and shown anywhere.
@@ -206,6 +211,7 @@ mod tests {
             let outcome = Outcome::answered(status, None, now());
             assert_eq!(next(&outcome, failures, now(), 0), expected, "{status}");
             assert_eq!(outcome.is_success(), expected == Next::Done, "{status}");
+            assert_eq!(outcome.is_gone(), expected == Next::Gone, "{status}");
         };
         let again = Next::Again(now().plus_ms(5 * SECOND_MS));
         check(199, 0, again);
@@ -254,16 +260,6 @@ mod tests {
         for wrong in ["", "-1", "+5", "1.5", "soon", "1e3", "Sun, 06 Nov 1994 08:49:37 KST", "６０"] {
             check(wrong, None);
         }
-    }
-
-    #[test]
-    fn five_days_of_failure_are_too_long() {
-        let check = |ms: i64, too_long| {
-            assert_eq!(has_failed_for_too_long(now().plus_ms(-ms), now()), too_long, "{ms}")
-        };
-        check(0, false);
-        check(5 * DAY_MS - 1, false);
-        check(5 * DAY_MS, true);
     }
 
     #[test]

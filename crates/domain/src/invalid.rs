@@ -110,6 +110,10 @@ pub enum Rule {
     Taken,
     /// It must be there together with this other field.
     Together(&'static str),
+    /// Another secret of the webhook is pending.
+    NoOtherPendingSecret,
+    /// It must not be the secret that signs.
+    NotTheSigningSecret,
     /// Either it or this other field must be there, and not both.
     EitherOr(&'static str),
 }
@@ -185,6 +189,12 @@ impl Rule {
             Self::KnownOrganization => "존재하는 조직이어야 합니다.".into(),
             Self::Taken => "이미 사용 중입니다.".into(),
             Self::Together(other) => format!("{other}와 함께 지정해야 합니다.").into(),
+            Self::NoOtherPendingSecret => {
+                "대기 중인 시크릿이 이미 있습니다. 먼저 활성화하거나 삭제해 주세요.".into()
+            }
+            Self::NotTheSigningSecret => {
+                "서명에 쓰이고 있는 시크릿입니다. 먼저 다른 시크릿을 활성화해 주세요.".into()
+            }
             Self::EitherOr(other) => format!("이 값과 {other} 중 하나만 지정해야 합니다.").into(),
         }
     }
@@ -234,6 +244,10 @@ impl Rule {
             Self::KnownOrganization => "must name an organization that exists.".into(),
             Self::Taken => "is taken already.".into(),
             Self::Together(other) => format!("must be given together with {other}.").into(),
+            Self::NoOtherPendingSecret => {
+                "another one is pending already: activate or delete that one first.".into()
+            }
+            Self::NotTheSigningSecret => "signs now: activate another one first.".into(),
             Self::EitherOr(other) => format!("either this or {other} must be given, and not both.").into(),
         }
     }

@@ -6,11 +6,13 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use domain::outbound::Reach;
 use domain::seal::ServiceKey;
 use domain::secret::OperatorKey;
 use domain::{Language, Profile};
 use service::Entropy;
 use service::nodes::Roles;
+use service::webhooks::WebhookSettings;
 use store::DatabaseUrl;
 
 use crate::config::{BusSettings, Settings, StoreSettings};
@@ -229,8 +231,14 @@ impl DevOptions {
         };
         let store = self.common.store(folder.path())?;
         let operator_key = crate::dev::operator_key(folder.path())?;
-        let settings =
-            Settings { sandbox: true, operator_key: Some(operator_key), ..self.common.settings(store) };
+        // The receivers of a sandbox are on the developer's machine.
+        let reach = Reach { loopback: true, ..Reach::PUBLIC };
+        let settings = Settings {
+            sandbox: true,
+            operator_key: Some(operator_key),
+            webhooks: WebhookSettings { reach, ..WebhookSettings::default() },
+            ..self.common.settings(store)
+        };
         Ok((settings, folder))
     }
 }
@@ -333,6 +341,7 @@ impl CommonOptions {
                 LanguageOption::En => Language::English,
             },
             quotas: !self.no_quota,
+            webhooks: WebhookSettings::default(),
         }
     }
 

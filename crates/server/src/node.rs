@@ -271,6 +271,7 @@ fn service(
         quotas: settings.quotas,
         key: settings.service_key.clone(),
         membership: Membership { roles: settings.roles, session_base },
+        webhooks: settings.webhooks.clone(),
     })
 }
 
