@@ -27,7 +27,8 @@ struct Sender {
 impl Sender {
     fn new(reach: Reach, resolver: Resolver, roots: RootCertStore) -> Self {
         let (clock, hand) = Clock::manual(Timestamp::from_millis(0));
-        let client = Client::new(Surroundings { reach, clock, resolver, roots }).expect("a client");
+        let client =
+            Client::new(Surroundings { reach, clock, resolver, roots, kept_max: 8 }).expect("a client");
         Self { client, hand, reach }
     }
 

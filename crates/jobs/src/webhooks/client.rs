@@ -37,18 +37,20 @@ pub struct Surroundings {
     pub resolver: Resolver,
     /// Who may vouch for a receiver.
     pub roots: RootCertStore,
+    /// Connections that are kept open between attempts.
+    pub kept_max: usize,
 }
 
 impl Surroundings {
     /// The system's resolver and its certificates, or those of `SSL_CERT_FILE` and `SSL_CERT_DIR`. Reads files.
-    pub fn system(reach: Reach, clock: Clock) -> Self {
+    pub fn system(reach: Reach, clock: Clock, kept_max: usize) -> Self {
         let mut roots = RootCertStore::empty();
         let found = rustls_native_certs::load_native_certs();
         roots.add_parsable_certificates(found.certs);
         if roots.is_empty() {
             tracing::warn!("no certificate authorities were found: webhooks to https addresses will fail");
         }
-        Self { reach, clock, resolver: system_resolver(), roots }
+        Self { reach, clock, resolver: system_resolver(), roots, kept_max }
     }
 }
 
@@ -89,7 +91,7 @@ impl Client {
     /// # Errors
     /// When the TLS library refuses its own defaults.
     pub fn new(surroundings: Surroundings) -> Result<Self, rustls::Error> {
-        let Surroundings { reach, clock, resolver, roots } = surroundings;
+        let Surroundings { reach, clock, resolver, roots, kept_max } = surroundings;
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let mut tls = rustls::ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()?
@@ -97,7 +99,7 @@ impl Client {
             .with_no_client_auth();
         tls.alpn_protocols = vec![b"http/1.1".to_vec()];
         let tls = TlsConnector::from(Arc::new(tls));
-        let kept = Kept::new(clock.clone());
+        let kept = Kept::new(clock.clone(), kept_max);
         let connector = Connector { reach, clock, tls, lookups: Lookups::new(resolver) };
         Ok(Self(Arc::new(Inner { connector, kept })))
     }

@@ -8,12 +8,17 @@ use domain::outbound::SendFailure;
 /// Outcomes that are answers, before the failures: a status of 2xx, and any other.
 const ANSWERS: [&str; 2] = ["delivered", "refused"];
 
+/// Bounds of the time from a claim to the first attempt to tell of it, in milliseconds.
+pub const DELAY_BOUNDS_MS: [u64; 10] = [5, 10, 25, 50, 100, 250, 1_000, 5_000, 60_000, 3_600_000];
+
 /// Counts attempts as they end.
 #[derive(Debug, Default)]
 pub struct Figures {
     outcomes: [AtomicU64; ANSWERS.len() + SendFailure::ALL.len()],
     dead: AtomicU64,
     under_way: AtomicU64,
+    delays: [AtomicU64; DELAY_BOUNDS_MS.len() + 1],
+    delay_ms: AtomicU64,
 }
 
 impl Figures {
@@ -33,8 +38,26 @@ impl Figures {
         self.under_way.load(Relaxed)
     }
 
+    /// First attempts by how long after their claims they began: those within each of [`DELAY_BOUNDS_MS`] and above the one
+    /// before, and then the rest.
+    pub fn delays(&self) -> [u64; DELAY_BOUNDS_MS.len() + 1] {
+        std::array::from_fn(|bucket| self.delays[bucket].load(Relaxed))
+    }
+
+    /// How long that was together, in milliseconds.
+    pub fn delay_sum_ms(&self) -> u64 {
+        self.delay_ms.load(Relaxed)
+    }
+
     pub(super) fn began(&self) {
         self.under_way.fetch_add(1, Relaxed);
+    }
+
+    /// Notes how long after its claim the first attempt began.
+    pub(super) fn began_after(&self, delay_ms: u64) {
+        let bucket = DELAY_BOUNDS_MS.partition_point(|bound| *bound < delay_ms);
+        self.delays[bucket].fetch_add(1, Relaxed);
+        self.delay_ms.fetch_add(delay_ms, Relaxed);
     }
 
     pub(super) fn ended(&self, outcome: &Outcome) {

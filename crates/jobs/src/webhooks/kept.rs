@@ -16,11 +16,11 @@ const IDLE_MAX: Duration = Duration::from_secs(4);
 const AGE_MAX: Duration = Duration::from_secs(60);
 /// Connections kept for one receiver.
 const PER_RECEIVER_MAX: usize = 8;
-/// Connections kept for all of them.
-const ALL_MAX: usize = 256;
 
 pub(super) struct Kept {
     clock: Clock,
+    /// Connections kept for all receivers.
+    max: usize,
     shelf: Mutex<Shelf>,
 }
 
@@ -32,8 +32,8 @@ struct Shelf {
 }
 
 impl Kept {
-    pub fn new(clock: Clock) -> Self {
-        Self { clock, shelf: Mutex::default() }
+    pub fn new(clock: Clock, max: usize) -> Self {
+        Self { clock, max, shelf: Mutex::default() }
     }
 
     /// One that leads to the same host and port with the same scheme.
@@ -56,7 +56,7 @@ impl Kept {
         let now = self.clock.monotonic();
         self.with(|shelf| {
             let kept = shelf.connections.entry(url.origin()).or_default();
-            if shelf.count < ALL_MAX && kept.len() < PER_RECEIVER_MAX {
+            if shelf.count < self.max && kept.len() < PER_RECEIVER_MAX {
                 kept.push((connection, now));
                 shelf.count += 1;
             }

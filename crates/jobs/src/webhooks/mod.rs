@@ -21,6 +21,6 @@ pub use client::{
     ANSWER_BYTES_MAX, ATTEMPT_MAX, Answer, BEGINNING_BYTES_MAX, Client, Outgoing, Surroundings,
 };
 pub use connect::{BoxFuture, Resolver, system_resolver};
-pub use figures::Figures;
-pub use sender::{ATTEMPTS_AT_ONCE_MAX, LOOK_EVERY, Sender};
+pub use figures::{DELAY_BOUNDS_MS, Figures};
+pub use sender::{LOOK_EVERY, Sender};
 pub use worker::PER_WEBHOOK_MAX;

@@ -22,9 +22,6 @@ pub const LOOK_EVERY: Duration = Duration::from_millis(500);
 const LOOK_PAGE: usize = 256;
 /// Webhooks that are worked on at once. Those beyond have their turn when others are done.
 const WORKERS_MAX: usize = 1_024;
-/// Attempts under way at once, unless the descriptors of the process are too few.
-pub const ATTEMPTS_AT_ONCE_MAX: usize = 256;
-
 /// Sends what waits in the outbox.
 pub struct Sender {
     parts: Parts,

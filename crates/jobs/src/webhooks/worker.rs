@@ -129,6 +129,10 @@ async fn send(parts: &Parts, attempt: Attempt, leased_until: Duration) -> Option
         return None;
     }
     parts.figures.began();
+    if key.number == 1 {
+        let delay_ms = began_at.as_millis().saturating_sub(key.message_id.written_at().as_millis());
+        parts.figures.began_after(u64::try_from(delay_ms).unwrap_or(0));
+    }
     let answered = match outgoing(parts, url.as_deref(), headers, body) {
         Some(outgoing) => parts.client.send(outgoing).await,
         None => Err(SendFailure::Address),
@@ -142,13 +146,8 @@ async fn send(parts: &Parts, attempt: Attempt, leased_until: Duration) -> Option
         Err(failure) => (Outcome::Failed(failure), Vec::new()),
     };
     tracing::debug!(message_id = %key.message_id, number = key.number, ?outcome, "an attempt at a webhook");
-    Report {
-        key,
-        outcome,
-        began_at,
-        duration_ms: i64::try_from(took.as_millis()).unwrap_or(i64::MAX),
-        answer,
-    }
+    let duration_ms = i64::try_from(took.as_millis()).unwrap_or(i64::MAX);
+    Some(Report { key, outcome, began_at, duration_ms, answer })
 }
 
 /// The request of an attempt; `None` where its address may not be called. It was judged when it was registered, but maybe
