@@ -13,7 +13,9 @@ impl Received {
     pub fn is_signed_with(&self, secret: &str) -> bool {
         let header = |name: &str| self.header(&format!("Service-Event-Message-{name}"));
         let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).expect("any key will do");
-        [header("Id").as_bytes(), header("Timestamp").as_bytes(), &self.body].iter().for_each(|part| mac.update(part));
+        [header("Id").as_bytes(), header("Timestamp").as_bytes(), &self.body]
+            .iter()
+            .for_each(|part| mac.update(part));
         let hex: String = mac.finalize().into_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
         header("Signature") == format!("sha256={hex}")
     }

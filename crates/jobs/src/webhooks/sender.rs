@@ -77,11 +77,12 @@ impl Sender {
             self.look().await;
             self.parts.client.tidy();
             // A look costs the more the more webhooks wait: then it is not taken again at once.
-            clock.sleep((clock.monotonic() - began).min(LOOK_EVERY)).await;
+            let took = clock.monotonic() - began;
+            clock.sleep_until(began + (took * 2).min(LOOK_EVERY)).await;
             tokio::select! {
                 _ = written.changed() => {}
                 () = self.crew.one_is_done() => {}
-                () = clock.sleep(LOOK_EVERY) => {}
+                () = clock.sleep_until(began + LOOK_EVERY) => {}
                 () = told(&mut stopping) => {}
             }
         }
