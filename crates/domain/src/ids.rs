@@ -131,6 +131,13 @@ impl DeliveryId {
         Self(uuid.hyphenated().to_string().into())
     }
 
+    /// When the message was written: what its id begins with.
+    pub fn written_at(&self) -> Timestamp {
+        let hex = self.as_str().bytes().filter(u8::is_ascii_hexdigit).take(12);
+        let digit = |byte: u8| char::from(byte).to_digit(16).map_or(0, i64::from);
+        Timestamp::from_millis(hex.fold(0, |ms, byte| ms * 16 + digit(byte)))
+    }
+
     /// The bound below every id of that millisecond and above every one before it. No message has it.
     pub fn bound_at(at: Timestamp) -> Self {
         let hex = format!("{:012x}", unix_ms(at));
@@ -201,6 +208,7 @@ mod tests {
             assert_ne!(id, of(ms, "other", "webhook"));
             let bound = |ms| DeliveryId::bound_at(Timestamp::from_millis(ms));
             assert!(bound(ms) < id && id < bound(ms + 1), "{ms}");
+            assert_eq!(id.written_at(), Timestamp::from_millis(ms));
         }
     }
 

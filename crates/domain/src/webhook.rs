@@ -9,6 +9,8 @@ use crate::{CampaignId, ChannelId, ClaimId, DeliveryId, RewardId, Timestamp};
 
 /// What header names begin with, unless the operator chose something else.
 pub const HEADER_PREFIX: &str = "Service-Event-Message-";
+/// Bytes of what the operator chose.
+pub const HEADER_PREFIX_BYTES_MAX: usize = 64;
 /// The kind of event, in `-Data-Type` and in the body.
 pub const DROP_REWARD_CLAIM: &str = "drop_reward_claim";
 /// What a message is, in `-Type`.
@@ -27,6 +29,14 @@ pub const HEADERS: [(&str, &str); 8] = [
     ("Data-Version", "The version of the event."),
     ("Retry", "Which attempt this is after the first; on those only."),
 ];
+
+/// Whether header names may begin with this. `Content-` would make `Content-Type` mean two things.
+pub fn is_header_prefix(text: &str) -> bool {
+    text.len() <= HEADER_PREFIX_BYTES_MAX
+        && text.starts_with(|first: char| first.is_ascii_alphabetic())
+        && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
+        && !text.eq_ignore_ascii_case("content-")
+}
 
 /// What a delivery tells of a claim, as JSON: it is kept, so that every attempt tells the same.
 pub fn data(claim: &RewardClaim) -> String {
@@ -138,6 +148,19 @@ struct ClaimData<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn header_names_begin_with_what_they_may_begin_with() {
+        let check = |text: &str, ok| assert_eq!(is_header_prefix(text), ok, "{text}");
+        check(HEADER_PREFIX, true);
+        check("X-", true);
+        check("x", true);
+        check(&"a".repeat(64), true);
+        check(&"a".repeat(65), false);
+        for text in ["", "-a", "1a", "a b", "a:", "a\r\nb", "한", "Content-", "CONTENT-"] {
+            check(text, false);
+        }
+    }
     use crate::drops::FulfillmentState;
 
     #[test]
