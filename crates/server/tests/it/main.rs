@@ -55,3 +55,4 @@ mod token_lifetimes;
 mod users;
 mod webhook_delivery;
 mod webhook_outages;
+mod webhooks;
