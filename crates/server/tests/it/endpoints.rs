@@ -5,7 +5,7 @@ use domain::Scope;
 use serde_json::{Value, json};
 use testkit::{Request, World};
 
-use crate::stage::Stage;
+use crate::stage::{Stage, Told};
 
 /// How an endpoint learns who calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +53,13 @@ const fn bodiless(method: &'static str, path: &'static str, query: &'static str,
 
 const MANAGER: &str = "/platform/v1/channels/{channelId}/managers/{managerChannelId}";
 const FOLLOWER: &str = "/platform/v1/channels/{channelId}/followers/{followerChannelId}";
+
+const WEBHOOK: &str = "/platform/v1/applications/{clientId}/webhook";
+const WEBHOOK_SECRETS: &str = "/platform/v1/applications/{clientId}/webhook/secrets";
+const WEBHOOK_RESEND: &str = "/platform/v1/applications/{clientId}/webhook/resend";
+/// Stand in paths for what a stage has, until it is known.
+const SECRET_OF_STAGE: &str = "secret-of-the-stage";
+const MESSAGE_OF_STAGE: &str = "message-of-the-stage";
 
 const SESSION: &str = "/platform/v1/sessions/{sessionKey}";
 const SUBSCRIBE: &str = "sessionKey={sessionKey}";
@@ -126,6 +133,33 @@ pub const ENDPOINTS: &[Endpoint] = &[
     endpoint("GET", "/platform/v1/applications/{clientId}", "", Mode::Operator),
     bodiless("POST", "/platform/v1/applications/{clientId}/secrets", "", Mode::Operator),
     bodiless("POST", "/platform/v1/applications/{clientId}/restore", "", Mode::Operator),
+    endpoint("PUT", WEBHOOK, "", Mode::Operator),
+    endpoint("GET", WEBHOOK, "", Mode::Operator),
+    bodiless("DELETE", WEBHOOK, "", Mode::Operator),
+    // Its body may be left out.
+    bodiless("POST", WEBHOOK_SECRETS, "", Mode::Operator),
+    endpoint("GET", WEBHOOK_SECRETS, "", Mode::Operator),
+    bodiless("DELETE", "/platform/v1/applications/{clientId}/webhook/secrets/{secretId}", "", Mode::Operator),
+    bodiless(
+        "POST",
+        "/platform/v1/applications/{clientId}/webhook/secrets/{secretId}/activate",
+        "",
+        Mode::Operator,
+    ),
+    endpoint("GET", "/platform/v1/applications/{clientId}/webhook/deliveries", "size=20", Mode::Operator),
+    endpoint(
+        "GET",
+        "/platform/v1/applications/{clientId}/webhook/deliveries/{messageId}",
+        "",
+        Mode::Operator,
+    ),
+    bodiless(
+        "POST",
+        "/platform/v1/applications/{clientId}/webhook/deliveries/{messageId}/resend",
+        "",
+        Mode::Operator,
+    ),
+    endpoint("POST", WEBHOOK_RESEND, "", Mode::Operator),
     bodiless("DELETE", "/platform/v1/consents/{clientId}/{channelId}", "", Mode::Operator),
     endpoint("GET", "/platform/v1/sessions", "size=20", Mode::Operator),
     endpoint("GET", SESSION, "", Mode::Operator),
@@ -158,7 +192,16 @@ pub const ENDPOINTS: &[Endpoint] = &[
 impl Endpoint {
     /// The path with ids in it.
     pub fn path(&self) -> String {
+        let client = match self.path {
+            // Deleting a webhook that is not there is no error, and leaves the others theirs.
+            WEBHOOK if self.method == "DELETE" => "bot",
+            path if path.contains("/webhook") => "told",
+            _ => "bot",
+        };
+        let secret = if self.method == "DELETE" { "unknown" } else { SECRET_OF_STAGE };
         self.path
+            .replace("{secretId}", secret)
+            .replace("{messageId}", MESSAGE_OF_STAGE)
             // The viewer has consented to nothing, so withdrawing it takes nothing from the cast.
             .replace("consents/{clientId}/{channelId}", "consents/bot/byeol")
             // Ending a session that is not there is no error, and leaves the test its own.
@@ -167,7 +210,7 @@ impl Endpoint {
             .replace("{managerChannelId}", "byeol")
             .replace("{followerChannelId}", "byeol")
             .replace("{campaignId}", "another")
-            .replace("{clientId}", "bot")
+            .replace("{clientId}", client)
             .replace("{categoryId}", "talk")
             .replace("{organizationId}", "games")
     }
@@ -237,6 +280,8 @@ impl Endpoint {
                 "campaignName": "다음 항해", "organizationId": "publisher", "categoryId": "star-voyage",
                 "rewards": [{ "rewardId": "compass", "rewardName": "나침반" }],
             }),
+            WEBHOOK if self.reads_body => json!({}),
+            WEBHOOK_RESEND => json!({ "from": "2026-07-01T00:00:00Z", "to": "2026-07-02T00:00:00Z" }),
             "/platform/v1/drops/claims" => json!({
                 "campaignId": "voyage", "rewardId": stage.publisher.next_reward(), "channelId": "haneul",
             }),
@@ -251,6 +296,9 @@ impl Endpoint {
     /// Brings the world to where a good request succeeds, however often one was made before: for the endpoints that
     /// need something to be there, or not to be there any more.
     pub async fn prepare(&self, world: &World, stage: &Stage) {
+        if (self.method, self.path) == ("POST", WEBHOOK_SECRETS) {
+            return forget_pending_secrets(world).await;
+        }
         let undo = match (self.method, self.path) {
             (_, "/open/v1/chats/blind-message") => None,
             ("POST", RESTRICT | RESTRICT_TEMPORARILY) => Some("DELETE"),
@@ -271,7 +319,8 @@ impl Endpoint {
 
     /// A request with its mode's good headers and nothing else.
     pub fn proven(&self, stage: &Stage, target: &str) -> Request {
-        let request = Request::new(self.method, target);
+        let target = target.replace(SECRET_OF_STAGE, &stage.told.secret_id);
+        let request = Request::new(self.method, target.replace(MESSAGE_OF_STAGE, &stage.told.message_id));
         match self.mode {
             Mode::Client => request.client(&stage.app.client_id, &stage.app.client_secret),
             Mode::Drops => request.client(&stage.publisher.app.client_id, &stage.publisher.app.client_secret),
@@ -291,6 +340,18 @@ impl Endpoint {
         match self.body(stage) {
             Value::Null => request,
             body => request.json(&body),
+        }
+    }
+}
+
+/// A webhook has one pending secret at a time.
+async fn forget_pending_secrets(world: &World) {
+    let secrets = format!("{}/secrets", Told::WEBHOOK);
+    let list = world.operator(Request::get(&secrets)).await.content();
+    for secret in list["data"].as_array().expect("data is a list") {
+        if secret["state"] == "PENDING" {
+            let id = secret["secretId"].as_str().expect("a text");
+            world.operator(Request::delete(format!("{secrets}/{id}"))).await.content();
         }
     }
 }

@@ -53,3 +53,6 @@ mod stream_keys;
 mod tidy;
 mod token_lifetimes;
 mod users;
+mod webhook_delivery;
+mod webhook_outages;
+mod webhooks;

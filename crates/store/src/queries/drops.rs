@@ -111,6 +111,7 @@ macro_rules! with_hundred_ids {
         concat!($before, hundred_ids!(), $after)
     };
 }
+pub(super) use {hundred_ids, with_hundred_ids};
 
 const CLAIM: &str = claims!("c.claim_id = $1");
 
@@ -396,7 +397,7 @@ impl Tx {
 }
 
 /// The ids in 100 places; `None` when there are none.
-fn padded<'a, T>(ids: &'a [T]) -> Option<Vec<Value<'a>>>
+pub(super) fn padded<'a, T>(ids: &'a [T]) -> Option<Vec<Value<'a>>>
 where
     &'a T: Into<Value<'a>>,
 {

@@ -12,6 +12,7 @@ pub mod chat_settings;
 pub mod chats;
 pub mod consents;
 pub mod credential_changes;
+pub mod deliveries;
 pub mod drops;
 pub mod idempotency;
 pub mod lives;
@@ -26,11 +27,12 @@ pub mod stream_keys;
 pub mod subscriptions;
 pub mod sweeps;
 pub mod tokens;
+pub mod webhooks;
 
 use domain::secret::SecretHash;
 use domain::{
-    CampaignId, CategoryId, ChannelId, ClaimId, ClientId, MessageId, NodeId, OrganizationId, RewardId,
-    SessionKey, Timestamp,
+    CampaignId, CategoryId, ChannelId, ClaimId, ClientId, DeliveryId, MessageId, NodeId, OrganizationId,
+    RewardId, SessionKey, Timestamp, WebhookId, WebhookSecretId,
 };
 
 use crate::Value;
@@ -50,12 +52,15 @@ text_values!(
     ChannelId,
     ClaimId,
     ClientId,
+    DeliveryId,
     MessageId,
     NodeId,
     OrganizationId,
     RewardId,
     SessionKey,
-    SecretHash
+    SecretHash,
+    WebhookId,
+    WebhookSecretId
 );
 
 impl From<Timestamp> for Value<'_> {

@@ -6,6 +6,7 @@ mod application_life;
 mod chat;
 mod credential_changes;
 mod credentials;
+mod deliveries;
 mod drops;
 mod lists;
 mod lives;
@@ -16,6 +17,7 @@ mod session_sheets;
 mod sessions;
 mod subscriptions;
 mod sweeps;
+mod webhooks;
 
 use domain::application::{Application, Organization};
 use domain::secret::SecretHash;
