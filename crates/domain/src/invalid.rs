@@ -88,6 +88,8 @@ pub enum Rule {
     Amount,
     /// It must be an RFC 3339 date.
     Date,
+    /// It must be a later date than this other field's.
+    After(&'static str),
     /// It must be an `https` or `http` address.
     WebAddress,
     /// It must be https, or http on loopback, without fragment, user information or wildcard.
@@ -162,6 +164,7 @@ impl Rule {
             Self::OtherChannel => "다른 채널이어야 합니다.".into(),
             Self::Amount => "원 단위 금액을 나타내는 숫자 문자열이어야 합니다.".into(),
             Self::Date => "RFC 3339 형식의 날짜여야 합니다.".into(),
+            Self::After(other) => format!("{other}보다 나중이어야 합니다.").into(),
             Self::WebAddress => "http 또는 https 주소여야 합니다.".into(),
             Self::RedirectAddress => {
                 "https 주소(루프백은 http 가능)여야 하며, 프래그먼트·사용자 정보·와일드카드는 쓸 수 없습니다."
@@ -208,6 +211,7 @@ impl Rule {
             Self::OtherChannel => "must name another channel.".into(),
             Self::Amount => "must be an amount in won, written in digits.".into(),
             Self::Date => "must be an RFC 3339 date.".into(),
+            Self::After(other) => format!("must be later than {other}.").into(),
             Self::WebAddress => "must be an http or https address.".into(),
             Self::RedirectAddress => {
                 "must be https (http on loopback), without fragment, user information or wildcard.".into()

@@ -81,6 +81,14 @@ pub const CLAIM_PAGE_SIZE_MAX: i64 = 1_000;
 pub const CLAIM_UPDATE_IDS_MAX: usize = 100;
 /// Rewards of one drops campaign (ours; the spec names none).
 pub const CAMPAIGN_REWARDS_MAX: usize = 100;
+/// Channels that a drops campaign may name as those that take part (ours).
+pub const CAMPAIGN_CHANNELS_MAX: usize = 500;
+/// The most minutes that a reward may ask to have been watched: a year of them (ours).
+pub const REWARD_WATCH_MINUTES_MAX: i64 = 365 * 24 * 60;
+/// The most minutes that one report may say were watched: a day of them (ours).
+pub const WATCHING_MINUTES_MAX: i64 = 24 * 60;
+/// Viewers of one report of watching (ours).
+pub const WATCHING_VIEWERS_MAX: usize = 100;
 /// How long a temporary restriction lasts, in milliseconds (decisions 5).
 pub const TEMPORARY_RESTRICTION_MS: i64 = MINUTE_MS;
 /// A temporary restriction hides the target's messages of the last so many milliseconds (decisions 5).

@@ -14,11 +14,13 @@ use service::nodes::Roles;
 use store::DatabaseUrl;
 
 use crate::config::{BusSettings, Settings, StoreSettings};
+use crate::drops::DropsCommand;
 
 const ABOUT: &str = "The open API service of a live-streaming platform: REST, sign-in, realtime sessions.
 
   stagedoor dev      a world on your laptop: seeded people, ready tokens, any event on demand
-  stagedoor serve    the service for real";
+  stagedoor serve    the service for real
+  stagedoor drops    in a sandbox: let a viewer watch, and claim";
 
 /// The whole command line.
 #[derive(Debug, Parser)]
@@ -44,6 +46,9 @@ pub enum Command {
     Serve(ServeOptions),
     /// Checks the configuration that `serve` would run with, shows it without its secrets, and ends.
     CheckConfig(ServeOptions),
+    /// Lets a viewer watch, and claim rewards, over the platform API of a running service.
+    #[command(subcommand)]
+    Drops(DropsCommand),
 }
 
 /// What `dev` and `serve` share.
@@ -348,7 +353,7 @@ impl CommonOptions {
 }
 
 /// A secret that was given, or that stands in the file named by `{variable}_FILE`.
-fn secret(variable: &str, given: Option<&str>) -> Result<Option<String>, String> {
+pub(crate) fn secret(variable: &str, given: Option<&str>) -> Result<Option<String>, String> {
     let file_variable = format!("{variable}_FILE");
     let file = std::env::var_os(&file_variable).filter(|path| !path.is_empty());
     match (given, file) {

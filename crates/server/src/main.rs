@@ -32,6 +32,10 @@ async fn run(cli: Cli) -> Result<(), String> {
             println!("The configuration is good.");
             Ok(())
         }
+        Command::Drops(command) => {
+            print!("{}", server::drops::run(&command).await?);
+            Ok(())
+        }
         Command::Serve(options) => {
             server::init_telemetry(&options.common.log)?;
             serve(options.settings()?).await

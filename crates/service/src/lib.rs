@@ -38,6 +38,7 @@ pub mod sign_in;
 pub mod subscriptions;
 pub mod tokens;
 mod uses;
+pub mod watching;
 
 use std::sync::Arc;
 
@@ -248,6 +249,15 @@ impl Service {
         T: Send + 'static,
     {
         self.0.store.read(work).await
+    }
+
+    /// [`Service::read`] whose statements all see the same moment.
+    async fn snapshot<T, F>(&self, work: F) -> Result<T, Error>
+    where
+        F: for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<T, Error>> + Send + 'static,
+        T: Send + 'static,
+    {
+        self.0.store.snapshot(work).await
     }
 
     /// What list cursors are made and checked with.

@@ -139,7 +139,15 @@ pub(crate) fn platform() -> Routes {
         )
         .route("/platform/v1/channels/{channelId}/stream-key", post(platform::lives::reissue_stream_key))
         .route("/platform/v1/categories/{categoryId}", put(platform::categories::put))
-        .route("/platform/v1/drops/campaigns/{campaignId}", put(platform::drops::put_campaign))
+        .route(
+            "/platform/v1/drops/campaigns/{campaignId}",
+            put(platform::drops::put_campaign).get(platform::drops::show_campaign),
+        )
+        .route(
+            "/platform/v1/drops/campaigns/{campaignId}/progress/{channelId}",
+            get(platform::watching::progress),
+        )
+        .route("/platform/v1/drops/watching", post(platform::watching::report))
         .route("/platform/v1/drops/claims", post(platform::drops::claim))
         .route("/platform/v1/events", post(platform::events::report))
 }

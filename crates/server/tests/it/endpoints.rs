@@ -144,6 +144,9 @@ pub const ENDPOINTS: &[Endpoint] = &[
     bodiless("POST", "/platform/v1/channels/{channelId}/stream-key", "", Mode::Operator),
     endpoint("PUT", "/platform/v1/categories/{categoryId}", "", Mode::Operator),
     endpoint("PUT", "/platform/v1/drops/campaigns/{campaignId}", "", Mode::Operator),
+    endpoint("GET", "/platform/v1/drops/campaigns/{campaignId}", "", Mode::Operator),
+    endpoint("GET", "/platform/v1/drops/campaigns/{campaignId}/progress/{channelId}", "", Mode::Operator),
+    endpoint("POST", "/platform/v1/drops/watching", "", Mode::Operator),
     endpoint("POST", "/platform/v1/drops/claims", "", Mode::Operator),
     // Its body is lines of JSON; `bulk` has what is said of them.
     Endpoint {
@@ -166,7 +169,8 @@ impl Endpoint {
             .replace("{channelId}", "haneul")
             .replace("{managerChannelId}", "byeol")
             .replace("{followerChannelId}", "byeol")
-            .replace("{campaignId}", "another")
+            // The one that is there is left as it is.
+            .replace("{campaignId}", if self.reads_body { "another" } else { "voyage" })
             .replace("{clientId}", "bot")
             .replace("{categoryId}", "talk")
             .replace("{organizationId}", "games")
@@ -233,7 +237,10 @@ impl Endpoint {
             "/open/v1/drops/reward-claims" if self.reads_body => {
                 json!({ "claimIds": ["unknown"], "fulfillmentState": "FULFILLED" })
             }
-            "/platform/v1/drops/campaigns/{campaignId}" => json!({
+            "/platform/v1/drops/watching" => {
+                json!({ "channelId": "haneul", "viewerChannelId": "byeol", "minutes": 1 })
+            }
+            "/platform/v1/drops/campaigns/{campaignId}" if self.reads_body => json!({
                 "campaignName": "다음 항해", "organizationId": "publisher", "categoryId": "star-voyage",
                 "rewards": [{ "rewardId": "compass", "rewardName": "나침반" }],
             }),

@@ -22,6 +22,7 @@ mod credentials;
 mod deaths;
 mod deploy;
 mod drops;
+mod drops_campaigns;
 mod drops_claims;
 mod durability;
 mod endpoints;

@@ -26,6 +26,7 @@ pub mod stream_keys;
 pub mod subscriptions;
 pub mod sweeps;
 pub mod tokens;
+pub mod watching;
 
 use domain::secret::SecretHash;
 use domain::{

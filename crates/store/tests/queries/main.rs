@@ -16,6 +16,7 @@ mod session_sheets;
 mod sessions;
 mod subscriptions;
 mod sweeps;
+mod watching;
 
 use domain::application::{Application, Organization};
 use domain::secret::SecretHash;

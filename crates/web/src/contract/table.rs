@@ -440,11 +440,32 @@ pub const SECTIONS: &[Section] = &[
                 &[],
             ),
             (
+                "GET /platform/v1/drops/campaigns/{campaignId}",
+                "showCampaign",
+                "A campaign and its rewards",
+                "드롭스 캠페인 조회",
+                &[404],
+            ),
+            (
+                "GET /platform/v1/drops/campaigns/{campaignId}/progress/{channelId}",
+                "showDropsProgress",
+                "What a viewer has watched and claimed of a campaign",
+                "드롭스 진행 상황 조회",
+                &[404],
+            ),
+            (
+                "POST /platform/v1/drops/watching",
+                "reportWatching",
+                "Viewers watched a live",
+                "드롭스 시청 등록",
+                &[],
+            ),
+            (
                 "POST /platform/v1/drops/claims",
                 "claimReward",
                 "A viewer claims a reward",
                 "드롭스 리워드 획득",
-                &[],
+                &[403],
             ),
             (
                 "POST /platform/v1/events",
