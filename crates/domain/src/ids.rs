@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
+use sha2::{Digest, Sha256};
 
 use crate::limits::ID_BYTES_MAX;
 use crate::{Invalid, Rule, Timestamp};
@@ -90,6 +91,13 @@ ids! {
     OrganizationId,
     /// A node of the service.
     NodeId,
+    /// A webhook, for as long as it is there: the next one of the same application has another id.
+    WebhookId,
+    /// A secret of a webhook.
+    WebhookSecretId,
+    /// A message to a webhook, the same in each of its attempts: a UUID in lower case with hyphens, so that it is
+    /// always 36 characters wide.
+    DeliveryId,
 }
 
 macro_rules! time_ordered {
@@ -102,20 +110,47 @@ macro_rules! time_ordered {
         }
     )+};
 }
-time_ordered!(ChannelId, ClaimId, ClientId, MessageId, SessionKey, NodeId);
+time_ordered!(ChannelId, ClaimId, ClientId, MessageId, SessionKey, NodeId, WebhookId, WebhookSecretId);
 
 impl MessageId {
     /// The bound below every generated id of that millisecond and above every one before it, so that a range of times
     /// is a range of ids. No message has it.
     pub fn bound_at(at: Timestamp) -> Self {
-        let ms = u64::try_from(at.as_millis()).unwrap_or(0);
-        Self(format!("{ms:012x}").into())
+        Self(format!("{:012x}", unix_ms(at)).into())
     }
 }
 
+impl DeliveryId {
+    /// The id of what tells a webhook of a claim: it grows with time, and is the same whoever works it out.
+    pub fn of_claim(now: Timestamp, claim: &ClaimId, webhook: &WebhookId) -> Self {
+        // No id holds the space between them.
+        let hash = Sha256::digest(format!("{claim} {webhook}"));
+        let mut bits = [0; 10];
+        bits.copy_from_slice(&hash[..10]);
+        let uuid = uuid::Builder::from_unix_timestamp_millis(unix_ms(now), &bits).into_uuid();
+        Self(uuid.hyphenated().to_string().into())
+    }
+
+    /// When the message was written: what its id begins with.
+    pub fn written_at(&self) -> Timestamp {
+        let hex = self.as_str().bytes().filter(u8::is_ascii_hexdigit).take(12);
+        let digit = |byte: u8| char::from(byte).to_digit(16).map_or(0, i64::from);
+        Timestamp::from_millis(hex.fold(0, |ms, byte| ms * 16 + digit(byte)))
+    }
+
+    /// The bound below every id of that millisecond and above every one before it. No message has it.
+    pub fn bound_at(at: Timestamp) -> Self {
+        let hex = format!("{:012x}", unix_ms(at));
+        Self(format!("{}-{}", &hex[..8], &hex[8..]).into())
+    }
+}
+
+fn unix_ms(at: Timestamp) -> u64 {
+    u64::try_from(at.as_millis()).unwrap_or(0)
+}
+
 fn time_ordered_id(now: Timestamp, random: [u8; 10]) -> String {
-    let ms = u64::try_from(now.as_millis()).unwrap_or(0);
-    uuid::Builder::from_unix_timestamp_millis(ms, &random).into_uuid().simple().to_string()
+    uuid::Builder::from_unix_timestamp_millis(unix_ms(now), &random).into_uuid().simple().to_string()
 }
 
 /// What an id looks like to a program that writes one; `.` and `..` are refused besides. 64 is [`ID_BYTES_MAX`].
@@ -155,6 +190,25 @@ mod tests {
                 assert!(MessageId::bound_at(at) < id, "{ms}");
                 assert!(next == at || id < MessageId::bound_at(next), "{ms}");
             }
+        }
+    }
+
+    #[test]
+    fn a_message_to_a_webhook_has_an_id_of_fixed_width_that_grows_with_time() {
+        let of = |ms, claim: &str, webhook: &str| {
+            let (claim, webhook) = (ClaimId::stored(claim.into()), WebhookId::stored(webhook.into()));
+            DeliveryId::of_claim(Timestamp::from_millis(ms), &claim, &webhook)
+        };
+        for ms in [0, 0xffff, 0x1_0000, 1_784_385_132_345, 253_402_300_799_998] {
+            let id = of(ms, "claim", "webhook");
+            assert_eq!((id.as_str().len(), id.as_str()), (36, id.as_str().to_lowercase().as_str()));
+            assert!(uuid::Uuid::parse_str(id.as_str()).is_ok());
+            assert_eq!(id, of(ms, "claim", "webhook"));
+            assert_ne!(id, of(ms, "claim", "other"));
+            assert_ne!(id, of(ms, "other", "webhook"));
+            let bound = |ms| DeliveryId::bound_at(Timestamp::from_millis(ms));
+            assert!(bound(ms) < id && id < bound(ms + 1), "{ms}");
+            assert_eq!(id.written_at(), Timestamp::from_millis(ms));
         }
     }
 

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use crate::Language;
+use crate::outbound::AddressFault;
 
 /// One wrong value in a request. Changes nothing; answered as 400.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +44,13 @@ pub enum Rule {
     },
     /// It must have this many characters, and not be blank or hold a NUL.
     Chars {
+        /// Fewest.
+        min: usize,
+        /// Most.
+        max: usize,
+    },
+    /// It must have this many printable ASCII characters, without spaces.
+    Printable {
         /// Fewest.
         min: usize,
         /// Most.
@@ -94,6 +102,8 @@ pub enum Rule {
     WebAddress,
     /// It must be https, or http on loopback, without fragment, user information or wildcard.
     RedirectAddress,
+    /// It must be an address that a webhook may go to.
+    WebhookAddress(AddressFault),
     /// It must be one of the seventeen scopes.
     KnownScope,
     /// It must name an organization that exists.
@@ -102,6 +112,10 @@ pub enum Rule {
     Taken,
     /// It must be there together with this other field.
     Together(&'static str),
+    /// Another secret of the webhook is pending.
+    NoOtherPendingSecret,
+    /// It must not be the secret that signs.
+    NotTheSigningSecret,
     /// Either it or this other field must be there, and not both.
     EitherOr(&'static str),
 }
@@ -146,6 +160,9 @@ impl Rule {
                 format!("{min}자 이상 {max}자 이하여야 하며, 공백만 있거나 NUL 문자가 있으면 안 됩니다.")
                     .into()
             }
+            Self::Printable { min, max } => {
+                format!("공백이 없는 ASCII 문자 {min}자 이상 {max}자 이하여야 합니다.").into()
+            }
             Self::Bytes { max } => format!("{max}바이트 이하여야 합니다.").into(),
             Self::Items { min, max } => format!("{min}개 이상 {max}개 이하여야 합니다.").into(),
             Self::OneOf(values) => format!("{} 중 하나여야 합니다.", values.join(", ")).into(),
@@ -170,10 +187,17 @@ impl Rule {
                 "https 주소(루프백은 http 가능)여야 하며, 프래그먼트·사용자 정보·와일드카드는 쓸 수 없습니다."
                     .into()
             }
+            Self::WebhookAddress(fault) => fault.korean().into(),
             Self::KnownScope => "정의된 17개 scope 중 하나여야 합니다.".into(),
             Self::KnownOrganization => "존재하는 조직이어야 합니다.".into(),
             Self::Taken => "이미 사용 중입니다.".into(),
             Self::Together(other) => format!("{other}와 함께 지정해야 합니다.").into(),
+            Self::NoOtherPendingSecret => {
+                "대기 중인 시크릿이 이미 있습니다. 먼저 활성화하거나 삭제해 주세요.".into()
+            }
+            Self::NotTheSigningSecret => {
+                "서명에 쓰이고 있는 시크릿입니다. 먼저 다른 시크릿을 활성화해 주세요.".into()
+            }
             Self::EitherOr(other) => format!("이 값과 {other} 중 하나만 지정해야 합니다.").into(),
         }
     }
@@ -192,6 +216,9 @@ impl Rule {
             Self::Integer { min, max } => format!("must be an integer from {min} to {max}.").into(),
             Self::Chars { min, max } => {
                 format!("must have {min} to {max} characters, not be blank, and hold no NUL.").into()
+            }
+            Self::Printable { min, max } => {
+                format!("must be {min} to {max} printable ASCII characters without spaces.").into()
             }
             Self::Bytes { max } => format!("must have at most {max} bytes.").into(),
             Self::Items { min, max } => format!("must have {min} to {max} items.").into(),
@@ -216,10 +243,15 @@ impl Rule {
             Self::RedirectAddress => {
                 "must be https (http on loopback), without fragment, user information or wildcard.".into()
             }
+            Self::WebhookAddress(fault) => fault.english().into(),
             Self::KnownScope => "must be one of the seventeen scopes.".into(),
             Self::KnownOrganization => "must name an organization that exists.".into(),
             Self::Taken => "is taken already.".into(),
             Self::Together(other) => format!("must be given together with {other}.").into(),
+            Self::NoOtherPendingSecret => {
+                "another one is pending already: activate or delete that one first.".into()
+            }
+            Self::NotTheSigningSecret => "signs now: activate another one first.".into(),
             Self::EitherOr(other) => format!("either this or {other} must be given, and not both.").into(),
         }
     }

@@ -9,7 +9,7 @@
 //! | [`scope`], [`token`], [`application`] | 3, 4.1, 5 |
 //! | [`chat`], [`chat_settings`], [`event`], [`session`] | 2, 3, 4.4, 4.5, 6 |
 //! | [`live`], [`drops`], [`restriction`] | 2, 4.3, 4.6, 4.7 |
-//! | [`webhook`] | 6 |
+//! | [`webhook`], [`webhook_secrets`], [`delivery`], [`outbound`] | 6 |
 //! | [`cursor`], [`seal`] | 1 (pagination), 2 (stream key) |
 //! | [`quota`], [`refusal`], [`invalid`] | 7, 8 |
 //! | [`ids`], [`secret`], [`time`], [`profile`] | 1, 2 |
@@ -19,12 +19,14 @@ pub mod channel;
 pub mod chat;
 pub mod chat_settings;
 pub mod cursor;
+pub mod delivery;
 pub mod drops;
 pub mod event;
 pub mod ids;
 pub mod invalid;
 pub mod limits;
 pub mod live;
+pub mod outbound;
 pub mod profile;
 pub mod quota;
 pub mod refusal;
@@ -36,10 +38,11 @@ pub mod session;
 pub mod time;
 pub mod token;
 pub mod webhook;
+pub mod webhook_secrets;
 
 pub use ids::{
-    CampaignId, CategoryId, ChannelId, ClaimId, ClientId, MessageId, NodeId, OrganizationId, RewardId,
-    SessionKey,
+    CampaignId, CategoryId, ChannelId, ClaimId, ClientId, DeliveryId, MessageId, NodeId, OrganizationId,
+    RewardId, SessionKey, WebhookId, WebhookSecretId,
 };
 pub use invalid::{Invalid, Rule};
 pub use profile::{Language, Profile};

@@ -8,8 +8,10 @@ use crate::quota::Quota;
 pub const SECOND_MS: i64 = 1_000;
 /// One minute, in milliseconds.
 pub const MINUTE_MS: i64 = 60 * SECOND_MS;
+/// One hour, in milliseconds.
+pub const HOUR_MS: i64 = 60 * MINUTE_MS;
 /// One day, in milliseconds.
-pub const DAY_MS: i64 = 24 * 60 * MINUTE_MS;
+pub const DAY_MS: i64 = 24 * HOUR_MS;
 
 /// How long an access token lives, in milliseconds: 1 day.
 pub const ACCESS_TOKEN_LIFETIME_MS: i64 = DAY_MS;
@@ -89,6 +91,32 @@ pub const REWARD_WATCH_MINUTES_MAX: i64 = 365 * 24 * 60;
 pub const WATCHING_MINUTES_MAX: i64 = 24 * 60;
 /// Viewers of one report of watching (ours).
 pub const WATCHING_VIEWERS_MAX: usize = 100;
+/// How long after a failed attempt the next one of a message to a webhook comes, in milliseconds (decisions 5). The last
+/// attempt has none behind it.
+pub const WEBHOOK_RETRY_MS: [i64; 7] =
+    [5 * SECOND_MS, 5 * MINUTE_MS, 30 * MINUTE_MS, 2 * HOUR_MS, 5 * HOUR_MS, 10 * HOUR_MS, 10 * HOUR_MS];
+/// The furthest that a receiver's `Retry-After` moves the next attempt, in milliseconds (ours): 1 day.
+pub const WEBHOOK_RETRY_AFTER_MAX_MS: i64 = DAY_MS;
+/// A webhook that only failed for so many milliseconds is disabled: 5 days (decisions 5).
+pub const WEBHOOK_FAILING_MAX_MS: i64 = 5 * DAY_MS;
+/// How long a node that took a message has it to itself, in milliseconds (ours): three times as long as an attempt may
+/// take, so that clocks may differ a little and no message is sent by two nodes at once.
+pub const WEBHOOK_LEASE_MS: i64 = 15 * SECOND_MS;
+/// How long messages to webhooks are kept after they were delivered or given up, in milliseconds (ours): 30 days.
+pub const WEBHOOK_DELIVERIES_KEPT_MS: i64 = 30 * DAY_MS;
+/// How long a webhook's new secret waits before it signs by itself, and the old one is kept after that, in milliseconds
+/// (ours): 1 day.
+pub const WEBHOOK_SECRET_OVERLAP_MS: i64 = DAY_MS;
+/// Printable characters of a webhook's secret that was brought along: fewest (ours).
+pub const WEBHOOK_SECRET_CHARS_MIN: usize = 32;
+/// Printable characters of a webhook's secret that was brought along: most (ours).
+pub const WEBHOOK_SECRET_CHARS_MAX: usize = 256;
+/// Unicode code points that are kept of a receiver's answer (ours).
+pub const WEBHOOK_EXCERPT_CHARS_MAX: usize = 256;
+/// Messages to a webhook on one page of their list: default (ours).
+pub const DELIVERY_PAGE_SIZE_DEFAULT: i64 = 20;
+/// Messages to a webhook on one page of their list: most (ours).
+pub const DELIVERY_PAGE_SIZE_MAX: i64 = 100;
 /// How long a temporary restriction lasts, in milliseconds (decisions 5).
 pub const TEMPORARY_RESTRICTION_MS: i64 = MINUTE_MS;
 /// A temporary restriction hides the target's messages of the last so many milliseconds (decisions 5).

@@ -8,10 +8,12 @@ use std::fmt;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-use crate::limits::CREDENTIAL_BYTES_MAX;
+use crate::limits::{CREDENTIAL_BYTES_MAX, WEBHOOK_SECRET_CHARS_MAX, WEBHOOK_SECRET_CHARS_MIN};
+use crate::{Invalid, Rule};
 
 /// The SHA-256 of a secret, in base64url: what the store holds.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -98,6 +100,34 @@ secrets! {
     OperatorKey,
     /// Grants the right to broadcast on a channel. It is shown again, so the store holds it sealed.
     StreamKey,
+    /// What messages to a webhook are signed with. The receiver has it too, so the store holds it sealed.
+    WebhookSecret,
+}
+
+impl WebhookSecret {
+    /// A secret that a publisher brought along: 32 to 256 printable ASCII characters.
+    ///
+    /// # Errors
+    /// `Invalid` naming `secret`.
+    pub fn given(text: &str) -> Result<Self, Invalid> {
+        const MIN: usize = WEBHOOK_SECRET_CHARS_MIN;
+        const MAX: usize = WEBHOOK_SECRET_CHARS_MAX;
+        if (MIN..=MAX).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_graphic()) {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(Invalid::new("secret", Rule::Printable { min: MIN, max: MAX }))
+        }
+    }
+
+    /// The HMAC-SHA256 of the parts, joined in that order, in lower-case hex. The key is the secret's text as it is.
+    pub fn sign(&self, parts: &[&[u8]]) -> String {
+        let mut mac =
+            Hmac::<Sha256>::new_from_slice(self.0.as_bytes()).expect("HMAC takes keys of any length");
+        for part in parts {
+            mac.update(part);
+        }
+        mac.finalize().into_bytes().iter().map(|byte| format!("{byte:02x}")).collect()
+    }
 }
 
 #[cfg(test)]
@@ -109,6 +139,18 @@ mod tests {
         let token = AccessToken::generate([7; 32]);
         assert_eq!(format!("{token:?} {:?}", token.hash()), "AccessToken SecretHash");
         assert_eq!(token.expose().len(), 43);
+    }
+
+    #[test]
+    fn a_secret_that_was_brought_along_is_long_and_printable() {
+        let check = |text: &str, ok| assert_eq!(WebhookSecret::given(text).is_ok(), ok, "{text:?}");
+        check(&"a".repeat(31), false);
+        check(&"a".repeat(32), true);
+        check(&"~!".repeat(128), true);
+        check(&"a".repeat(257), false);
+        check(&format!("{} ", "a".repeat(32)), false);
+        check(&"가".repeat(32), false);
+        check(&format!("{}\n", "a".repeat(32)), false);
     }
 
     #[test]

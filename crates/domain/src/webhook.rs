@@ -2,14 +2,19 @@
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
+use serde_json::value::RawValue;
 
 use crate::drops::RewardClaim;
-use crate::{CampaignId, ChannelId, ClaimId, RewardId, Timestamp};
+use crate::{CampaignId, ChannelId, ClaimId, DeliveryId, RewardId, Timestamp};
 
 /// What header names begin with, unless the operator chose something else.
 pub const HEADER_PREFIX: &str = "Service-Event-Message-";
+/// Bytes of what the operator chose.
+pub const HEADER_PREFIX_BYTES_MAX: usize = 64;
 /// The kind of event, in `-Data-Type` and in the body.
 pub const DROP_REWARD_CLAIM: &str = "drop_reward_claim";
+/// What a message is, in `-Type`.
+pub const NOTIFICATION: &str = "notification";
 /// The version of the body's frame and of its event.
 pub const VERSION: &str = "1";
 
@@ -25,8 +30,16 @@ pub const HEADERS: [(&str, &str); 8] = [
     ("Retry", "Which attempt this is after the first; on those only."),
 ];
 
-/// The body of a delivery, as the text that is signed.
-pub fn body(message_id: &str, timestamp: Timestamp, claim: &RewardClaim) -> String {
+/// Whether header names may begin with this. `Content-` would make `Content-Type` mean two things.
+pub fn is_header_prefix(text: &str) -> bool {
+    text.len() <= HEADER_PREFIX_BYTES_MAX
+        && text.starts_with(|first: char| first.is_ascii_alphabetic())
+        && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
+        && !text.eq_ignore_ascii_case("content-")
+}
+
+/// What a delivery tells of a claim, as JSON: it is kept, so that every attempt tells the same.
+pub fn data(claim: &RewardClaim) -> String {
     let data = ClaimData {
         claim_id: &claim.claim_id,
         campaign_id: &claim.campaign_id,
@@ -38,41 +51,74 @@ pub fn body(message_id: &str, timestamp: Timestamp, claim: &RewardClaim) -> Stri
         claimed_date: claim.claimed_at.rfc3339(),
         updated_date: claim.updated_at.rfc3339(),
     };
+    // A plain struct of texts: there is nothing in it that JSON cannot say.
+    serde_json::to_string(&data).unwrap_or_default()
+}
+
+/// The body of one attempt, as the text that is signed: around what [`data`] gave. `None` when that is no JSON.
+pub fn body(message_id: &DeliveryId, timestamp: Timestamp, data: &str) -> Option<String> {
+    let data: &RawValue = serde_json::from_str(data).ok()?;
     let event = EventFrame { kind: DROP_REWARD_CLAIM, version: VERSION, data };
     let notification = Notification { version: VERSION, message_id, timestamp: timestamp.rfc3339(), event };
-    // Plain structs of texts: there is nothing in them that JSON cannot say.
-    serde_json::to_string(&notification).unwrap_or_default()
+    serde_json::to_string(&notification).ok()
+}
+
+/// The headers of one attempt, which is the `number`th, in the order of [`HEADERS`].
+pub fn headers(
+    prefix: &str,
+    message_id: &DeliveryId,
+    timestamp: Timestamp,
+    signature: String,
+    number: i64,
+) -> Vec<(String, String)> {
+    let values = [
+        message_id.as_str().to_owned(),
+        timestamp.rfc3339(),
+        signature,
+        NOTIFICATION.to_owned(),
+        DROP_REWARD_CLAIM.to_owned(),
+        VERSION.to_owned(),
+        VERSION.to_owned(),
+        (number - 1).to_string(),
+    ];
+    let given = if number > 1 { HEADERS.len() } else { HEADERS.len() - 1 };
+    HEADERS
+        .iter()
+        .zip(values)
+        .take(given)
+        .map(|((name, _), value)| (format!("{prefix}{name}"), value))
+        .collect()
 }
 
 /// The schema of the body, made from the types that are written.
 pub fn schema(generator: &mut SchemaGenerator) -> Schema {
-    generator.subschema_for::<Notification<'_>>()
+    generator.subschema_for::<Notification<'_, ClaimData<'_>>>()
 }
 
 /// The body of the drops webhook. Provisional.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct Notification<'a> {
+struct Notification<'a, D> {
     /// The version of this frame.
     version: &'a str,
     /// The message's id, as in the header.
-    message_id: &'a str,
+    message_id: &'a DeliveryId,
     /// When this attempt was signed, as in the header.
     timestamp: String,
     /// What happened.
-    event: EventFrame<'a>,
+    event: EventFrame<'a, D>,
 }
 
 /// What happened.
 #[derive(Serialize, JsonSchema)]
-struct EventFrame<'a> {
+struct EventFrame<'a, D> {
     /// The kind of event: `drop_reward_claim`.
     #[serde(rename = "type")]
     kind: &'a str,
     /// The version of the data.
     version: &'a str,
-    /// The claim.
-    data: ClaimData<'a>,
+    /// What became of it.
+    data: D,
 }
 
 /// A claimed reward.
@@ -102,6 +148,19 @@ struct ClaimData<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn header_names_begin_with_what_they_may_begin_with() {
+        let check = |text: &str, ok| assert_eq!(is_header_prefix(text), ok, "{text}");
+        check(HEADER_PREFIX, true);
+        check("X-", true);
+        check("x", true);
+        check(&"a".repeat(64), true);
+        check(&"a".repeat(65), false);
+        for text in ["", "-a", "1a", "a b", "a:", "a\r\nb", "한", "Content-", "CONTENT-"] {
+            check(text, false);
+        }
+    }
     use crate::drops::FulfillmentState;
 
     #[test]
@@ -117,9 +176,31 @@ mod tests {
             claimed_at: Timestamp::from_millis(1_784_385_132_345),
             updated_at: Timestamp::from_millis(1_784_385_132_345),
         };
+        let id = DeliveryId::stored("id".into());
         assert_eq!(
-            body("id", Timestamp::from_millis(1_784_385_132_345), &claim),
+            body(&id, Timestamp::from_millis(1_784_385_132_345), &data(&claim)).unwrap_or_default(),
             r#"{"version":"1","messageId":"id","timestamp":"2026-07-18T14:32:12.345Z","event":{"type":"drop_reward_claim","version":"1","data":{"claimId":"claim","campaignId":"campaign","rewardId":"reward","categoryId":"category","categoryName":"스타 보이지","channelId":"byeol","fulfillmentState":"CLAIMED","claimedDate":"2026-07-18T14:32:12.345Z","updatedDate":"2026-07-18T14:32:12.345Z"}}}"#
         );
+    }
+
+    #[test]
+    fn the_retry_is_told_from_the_second_attempt_on() {
+        let of = |number| {
+            let id = DeliveryId::stored("id".into());
+            headers("X-", &id, Timestamp::from_millis(1_784_385_132_345), "sha256=0".into(), number)
+        };
+        let first = [
+            ("X-Id", "id"),
+            ("X-Timestamp", "2026-07-18T14:32:12.345Z"),
+            ("X-Signature", "sha256=0"),
+            ("X-Type", "notification"),
+            ("X-Data-Type", "drop_reward_claim"),
+            ("X-Version", "1"),
+            ("X-Data-Version", "1"),
+        ];
+        let mut expected = first.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
+        assert_eq!(of(1), expected);
+        expected.push(("X-Retry".to_owned(), "1".to_owned()));
+        assert_eq!(of(2), expected);
     }
 }

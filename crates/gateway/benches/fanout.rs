@@ -91,6 +91,7 @@ impl World {
             quotas: false,
             key: domain::seal::ServiceKey::new([7; 32]),
             membership: Membership { roles: Roles::ALL, session_base: Some("http://127.0.0.1".to_owned()) },
+            webhooks: Default::default(),
         });
         let mut urls = Vec::new();
         for at in 0..sessions {

@@ -1,6 +1,8 @@
 //! Work that nobody waits for. Each job but [`warm_up`] is a loop on the service's clock that never ends by itself; the server
 //! stops it by dropping it between two steps.
 
+pub mod webhooks;
+
 use std::time::Duration;
 
 use domain::limits::NODE_HEARTBEAT_MS;

@@ -6,11 +6,14 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use domain::outbound::Reach;
 use domain::seal::ServiceKey;
 use domain::secret::OperatorKey;
+use domain::webhook::{self, HEADER_PREFIX, HEADER_PREFIX_BYTES_MAX};
 use domain::{Language, Profile};
 use service::Entropy;
 use service::nodes::Roles;
+use service::webhooks::WebhookSettings;
 use store::DatabaseUrl;
 
 use crate::config::{BusSettings, Settings, StoreSettings};
@@ -159,6 +162,24 @@ pub struct ServeOptions {
     /// Better given as STAGEDOOR_SERVICE_KEY or STAGEDOOR_SERVICE_KEY_FILE.
     #[arg(long, value_name = "KEY", env = "STAGEDOOR_SERVICE_KEY", hide_env_values = true)]
     service_key: Option<String>,
+
+    /// Where webhooks may go besides public addresses: loopback (this machine), private (10.0.0.0/8, 172.16.0.0/12,
+    /// 192.168.0.0/16, fc00::/7, and names like receiver.internal). There they may be http too. The same on every node.
+    #[arg(long, value_name = "ZONES", env = "STAGEDOOR_WEBHOOK_ALLOW", value_enum, value_delimiter = ',')]
+    webhook_allow: Vec<ZoneOption>,
+
+    /// What the names of a webhook's headers begin with, as in `Service-Event-Message-Signature`. The same on every node.
+    #[arg(long, value_name = "PREFIX", env = "STAGEDOOR_WEBHOOK_HEADER_PREFIX", default_value = HEADER_PREFIX)]
+    webhook_header_prefix: String,
+}
+
+/// One of `--webhook-allow`
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ZoneOption {
+    /// This machine.
+    Loopback,
+    /// The operator's own networks.
+    Private,
 }
 
 /// One of `--roles`
@@ -234,8 +255,14 @@ impl DevOptions {
         };
         let store = self.common.store(folder.path())?;
         let operator_key = crate::dev::operator_key(folder.path())?;
-        let settings =
-            Settings { sandbox: true, operator_key: Some(operator_key), ..self.common.settings(store) };
+        // The receivers of a sandbox are on the developer's machine.
+        let reach = Reach { loopback: true, ..Reach::PUBLIC };
+        let settings = Settings {
+            sandbox: true,
+            operator_key: Some(operator_key),
+            webhooks: WebhookSettings { reach, ..WebhookSettings::default() },
+            ..self.common.settings(store)
+        };
         Ok((settings, folder))
     }
 }
@@ -267,12 +294,25 @@ impl ServeOptions {
             },
             operator_key: operator_key.map(|key| check_operator_key(&key)).transpose()?,
             bus: self.bus(&store)?,
+            webhooks: self.webhooks()?,
             ..self.common.settings(store)
         })
     }
 }
 
 impl ServeOptions {
+    fn webhooks(&self) -> Result<WebhookSettings, String> {
+        let allows = |zone| self.webhook_allow.contains(&zone);
+        let reach = Reach { loopback: allows(ZoneOption::Loopback), private: allows(ZoneOption::Private) };
+        let header_prefix = self.webhook_header_prefix.clone();
+        if !webhook::is_header_prefix(&header_prefix) {
+            return Err(format!(
+                "--webhook-header-prefix must be 1 to {HEADER_PREFIX_BYTES_MAX} letters, digits and '-', beginning with a letter, and not make Content-Type"
+            ));
+        }
+        Ok(WebhookSettings { reach, header_prefix })
+    }
+
     fn bus(&self, store: &StoreSettings) -> Result<BusSettings, String> {
         let Some(url) = secret("STAGEDOOR_BUS_URL", self.bus_url.as_deref())? else {
             return Ok(BusSettings::Local);
@@ -338,6 +378,7 @@ impl CommonOptions {
                 LanguageOption::En => Language::English,
             },
             quotas: !self.no_quota,
+            webhooks: WebhookSettings::default(),
         }
     }
 

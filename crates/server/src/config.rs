@@ -8,6 +8,7 @@ use domain::seal::ServiceKey;
 use domain::secret::OperatorKey;
 use domain::{Language, Profile};
 use service::nodes::Roles;
+use service::webhooks::WebhookSettings;
 use store::DatabaseUrl;
 
 /// Where everything is kept.
@@ -81,4 +82,6 @@ pub struct Settings {
     pub language: Language,
     /// Whether quotas are enforced.
     pub quotas: bool,
+    /// How webhooks are called; the same on every node.
+    pub webhooks: WebhookSettings,
 }

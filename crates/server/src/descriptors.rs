@@ -11,6 +11,8 @@ const FOR_REQUESTS_DIVISOR: usize = 8;
 const FOR_REQUESTS_MIN: usize = 16;
 /// ... and no more.
 const FOR_REQUESTS_MAX: usize = 1_024;
+/// Of those, the part that webhooks on their way may take: connections in use and connections that are kept, half each.
+const FOR_WEBHOOKS_DIVISOR: usize = 2;
 /// What is planned with where the system sets no limit.
 const UNLIMITED: usize = 1 << 20;
 
@@ -21,6 +23,8 @@ pub(crate) struct Room {
     pub(crate) sockets_max: usize,
     /// Sessions.
     pub(crate) sessions_max: usize,
+    /// Webhooks on their way.
+    pub(crate) webhooks_max: usize,
 }
 
 impl Room {
@@ -28,8 +32,8 @@ impl Room {
     pub(crate) fn claim() -> Self {
         let limit = raise();
         let room = Self::of(limit);
-        let Self { sockets_max, sessions_max } = room;
-        tracing::info!(limit, sockets_max, sessions_max, "descriptors are shared out");
+        let Self { sockets_max, sessions_max, webhooks_max } = room;
+        tracing::info!(limit, sockets_max, sessions_max, webhooks_max, "descriptors are shared out");
         room
     }
 
@@ -37,7 +41,12 @@ impl Room {
         let sockets_max = limit - RESERVED.min(limit / 2);
         let for_requests = sockets_max / FOR_REQUESTS_DIVISOR;
         let for_requests = for_requests.clamp(FOR_REQUESTS_MIN, FOR_REQUESTS_MAX).min(sockets_max / 2);
-        Self { sockets_max, sessions_max: sockets_max - for_requests }
+        let for_webhooks = for_requests / FOR_WEBHOOKS_DIVISOR;
+        Self {
+            sockets_max: sockets_max - for_webhooks,
+            sessions_max: sockets_max - for_requests,
+            webhooks_max: (for_webhooks / 2).max(1),
+        }
     }
 }
 
@@ -59,15 +68,15 @@ mod tests {
 
     #[test]
     fn what_is_not_reserved_is_shared_by_sessions_and_requests() {
-        for (limit, sockets_max, sessions_max) in [
-            (8, 4, 2),
-            (128, 64, 48),
-            (200, 104, 88),
-            (1_024, 928, 812),
-            (20_000, 19_904, 18_880),
-            (UNLIMITED, UNLIMITED - RESERVED, UNLIMITED - RESERVED - FOR_REQUESTS_MAX),
+        for (limit, sockets_max, sessions_max, webhooks_max) in [
+            (8, 3, 2, 1),
+            (128, 56, 48, 4),
+            (200, 96, 88, 4),
+            (1_024, 870, 812, 29),
+            (20_000, 19_392, 18_880, 256),
+            (UNLIMITED, UNLIMITED - RESERVED - 512, UNLIMITED - RESERVED - FOR_REQUESTS_MAX, 256),
         ] {
-            assert_eq!(Room::of(limit), Room { sockets_max, sessions_max }, "{limit}");
+            assert_eq!(Room::of(limit), Room { sockets_max, sessions_max, webhooks_max }, "{limit}");
         }
     }
 }

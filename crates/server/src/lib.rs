@@ -12,6 +12,7 @@ mod listener;
 pub mod metrics;
 pub mod node;
 mod telemetry;
+mod webhooks;
 
 pub use config::{BusSettings, Settings, StoreSettings};
 pub use node::{Node, Surroundings};

@@ -20,6 +20,7 @@ use crate::connections::Connections;
 use crate::descriptors::Room;
 use crate::listener::{self, Edges, Phase};
 use crate::metrics::Inside;
+use crate::webhooks::Webhooks;
 
 /// Connections that the system makes ahead of their being accepted. When everybody comes back at once, each one beyond them
 /// waits a second for its next try. Linux takes the lesser of this and `net.core.somaxconn`.
@@ -56,6 +57,8 @@ pub struct Node {
     service: Service,
     /// Where the node has the role.
     gateway: Option<Gateway>,
+    /// Where the node has the role jobs.
+    webhooks: Option<Webhooks>,
     phase: watch::Sender<Phase>,
     /// One, or two where the platform API has its own.
     listeners: JoinSet<()>,
@@ -92,8 +95,13 @@ impl Node {
             let config = gateway::Config { language: settings.language, sessions_max, ..Default::default() };
             Gateway::new(service.clone(), config)
         });
+        let webhooks = match settings.roles.jobs {
+            true => Some(Webhooks::start(&service, room.webhooks_max)?),
+            false => None,
+        };
         let inside = Inside {
             gateway: gateway.clone(),
+            webhooks: webhooks.as_ref().map(Webhooks::figures),
             service: service.clone(),
             store: settings.store.name(),
             started_at: surroundings.clock.now(),
@@ -129,6 +137,7 @@ impl Node {
             settings,
             service,
             gateway,
+            webhooks,
             phase,
             listeners,
             background,
@@ -166,7 +175,7 @@ impl Node {
     }
 
     /// Stops, in steps: it is not ready any more but goes on for the drain delay; sockets are closed while REST goes on;
-    /// no new connection is taken and requests that run are finished; the store is closed. Takes less than 8 seconds
+    /// no new connection is taken, and requests and webhooks under way are finished; the store is closed. Takes less than 8 seconds
     /// beyond the delay, whatever happens.
     pub async fn stop(mut self) {
         let _ = self.phase.send(Phase::Draining);
@@ -181,7 +190,14 @@ impl Node {
             gateway.drain(DRAIN_WITHIN).await;
         }
         let _ = self.phase.send(Phase::Closing);
-        while self.listeners.join_next().await.is_some() {}
+        let webhooks = self.webhooks.take();
+        let sending = async {
+            if let Some(webhooks) = webhooks {
+                webhooks.stop(REQUESTS_GRACE).await;
+            }
+        };
+        let serving = async { while self.listeners.join_next().await.is_some() {} };
+        tokio::join!(sending, serving);
         self.background.shutdown().await;
         let leave = async {
             if let Err(error) = self.service.flush_all_uses().await {
@@ -271,6 +287,7 @@ fn service(
         quotas: settings.quotas,
         key: settings.service_key.clone(),
         membership: Membership { roles: settings.roles, session_base },
+        webhooks: settings.webhooks.clone(),
     })
 }
 

@@ -79,6 +79,7 @@ fn service(store: &Store) -> Service {
             roles: service::nodes::Roles::ALL,
             session_base: Some("http://127.0.0.1".to_owned()),
         },
+        webhooks: Default::default(),
     })
 }
 

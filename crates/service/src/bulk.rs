@@ -170,7 +170,8 @@ impl Service {
 
     async fn run(&self, batch: Vec<Ready>, way: Way) -> Result<Vec<Outcome>, Error> {
         let now = self.now();
-        self.write_then_publish(move |tx| {
+        let claims = batch.iter().any(|ready| matches!(ready.deed, Deed::On(_, Kind::Claim(_))));
+        let run = self.write_then_publish(move |tx| {
             Box::pin(async move {
                 let (mut outcomes, mut messages) = (Vec::with_capacity(batch.len()), Vec::new());
                 for ready in batch {
@@ -182,8 +183,12 @@ impl Service {
                 }
                 Ok((outcomes, messages))
             })
-        })
-        .await
+        });
+        let outcomes = run.await?;
+        if claims {
+            self.wake_senders();
+        }
+        Ok(outcomes)
     }
 }
 

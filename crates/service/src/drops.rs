@@ -11,6 +11,7 @@ use store::queries::drops::{CampaignObstacle, ClaimObstacle, ClaimPosition, NewC
 pub use store::queries::drops::{ClaimFilter, ClaimScope};
 use store::{StoreError, Tx};
 
+use crate::deliveries;
 use crate::idempotency::{self, IdempotencyKey};
 use crate::{Error, Service};
 
@@ -78,7 +79,7 @@ impl Service {
         self.write(move |tx| Box::pin(async move { put_campaign(tx, &campaign).await })).await
     }
 
-    /// Claims a reward for a channel, once.
+    /// Claims a reward for a channel, once. The messages that tell publishers of it are written in the same transaction.
     ///
     /// # Errors
     /// `Invalid` for an unknown campaign, reward or channel, for an id that another claim has, and with [`Rule::Claimed`]
@@ -95,18 +96,22 @@ impl Service {
         let claimed = self
             .write(move |tx| Box::pin(async move { self::claim(tx, &claim, key.as_ref(), now).await }))
             .await;
-        if !matches!(claimed, Err(Error::Store(StoreError::ForeignKey))) {
-            return claimed;
-        }
-        // The campaign went to another organization or category between the look at it and the claim. That is rare, and
-        // a lock on the campaign, for which its claims would queue up, is taken only then.
-        self.write(move |tx| {
-            Box::pin(async move {
-                tx.lock_campaign(&again.campaign_id).await?;
-                self::claim(tx, &again, key_again.as_ref(), now).await
-            })
-        })
-        .await
+        let claimed = match claimed {
+            // The campaign went to another organization or category between the look at it and the claim. That is rare,
+            // and a lock on the campaign, for which its claims would queue up, is taken only then.
+            Err(Error::Store(StoreError::ForeignKey)) => {
+                self.write(move |tx| {
+                    Box::pin(async move {
+                        tx.lock_campaign(&again.campaign_id).await?;
+                        self::claim(tx, &again, key_again.as_ref(), now).await
+                    })
+                })
+                .await?
+            }
+            claimed => claimed?,
+        };
+        self.wake_senders();
+        Ok(claimed)
     }
 
     /// The claims of a publisher's organization, newest first (spec 4.6). A walk from cursor to cursor gives each claim
@@ -231,7 +236,9 @@ pub(crate) async fn claim(
     if let Some(obstacle) = tx.insert_claim(claim, now).await? {
         return Err(refusal(obstacle).into());
     }
-    Ok(tx.claim(&claim.claim_id).await?.ok_or(Refusal::Internal)?)
+    let made = tx.claim(&claim.claim_id).await?.ok_or(Refusal::Internal)?;
+    deliveries::write(tx, &made, now).await?;
+    Ok(made)
 }
 
 fn refusal(obstacle: ClaimObstacle) -> Refusal {

@@ -3,7 +3,7 @@
 use domain::Timestamp;
 use domain::limits::{
     DISCONNECTED_SESSION_VISIBLE_MS, LIVE_WALK_GRACE_MS, LIVE_WALK_MS, NODE_DEAD_AFTER_MS,
-    REFRESH_TOKEN_LIFETIME_MS, SLOW_MODE_MAX_MS,
+    REFRESH_TOKEN_LIFETIME_MS, SLOW_MODE_MAX_MS, WEBHOOK_DELIVERIES_KEPT_MS,
 };
 use store::queries::sweeps::{SWEEP_ROWS_MAX, Sweep};
 
@@ -127,7 +127,11 @@ fn over_before(sweep: Sweep, now: Timestamp) -> Timestamp {
         | Sweep::SessionUrls
         | Sweep::BrowserSessions
         | Sweep::SessionChanges
-        | Sweep::TemporaryRestrictions => now,
+        | Sweep::TemporaryRestrictions
+        | Sweep::WebhookSecrets
+        | Sweep::DeletedWebhooks
+        | Sweep::WebhookRemains => now,
+        Sweep::WebhookNotices | Sweep::WebhookDeliveries => now.plus_ms(-WEBHOOK_DELIVERIES_KEPT_MS),
         Sweep::Sessions => now.plus_ms(-DISCONNECTED_SESSION_VISIBLE_MS),
         Sweep::IdempotencyKeys => now.plus_ms(-KEY_LIFETIME_MS),
         Sweep::ChatSpeakers => now.plus_ms(-SLOW_MODE_MAX_MS),

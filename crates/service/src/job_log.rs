@@ -40,6 +40,8 @@ jobs! {
     CredentialWatch, "credential_watch";
     /// Asks what became of this node's sessions: every second.
     SessionWatch, "session_watch";
+    /// Looks for webhooks with something to send: every half second, and when a claim was written.
+    WebhookLook, "webhook_look";
 }
 
 #[derive(Debug, Default)]

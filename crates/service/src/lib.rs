@@ -16,6 +16,7 @@ mod clock;
 pub mod consents;
 mod credential_cache;
 pub mod credentials;
+pub mod deliveries;
 pub mod drops;
 mod entropy;
 mod error;
@@ -39,6 +40,7 @@ pub mod subscriptions;
 pub mod tokens;
 mod uses;
 pub mod watching;
+pub mod webhooks;
 
 use std::sync::Arc;
 
@@ -59,6 +61,7 @@ pub use store::queries::tokens::Holder;
 
 use category_index::CategoryIndex;
 use credentials::Credentials;
+use deliveries::Outbox;
 use job_log::JobLog;
 use losses::Losses;
 use nodes::{Membership, Standing};
@@ -67,6 +70,7 @@ use quotas::Quotas;
 use see_through::SeeThrough;
 use sessions::Taken;
 use uses::Uses;
+use webhooks::WebhookSettings;
 
 /// What a service is made of.
 pub struct Parts {
@@ -88,6 +92,8 @@ pub struct Parts {
     pub key: ServiceKey,
     /// What this node is to the others.
     pub membership: Membership,
+    /// How webhooks are called.
+    pub webhooks: WebhookSettings,
 }
 
 /// The whole of what Stagedoor can do, shared by every edge of a node. Cheap to clone.
@@ -112,6 +118,8 @@ struct Inner {
     standing: Standing,
     taken: Arc<Taken>,
     jobs: JobLog,
+    webhooks: WebhookSettings,
+    outbox: Outbox,
 }
 
 impl std::fmt::Debug for Service {
@@ -123,7 +131,7 @@ impl std::fmt::Debug for Service {
 impl Service {
     /// Puts a service together.
     pub fn new(parts: Parts) -> Self {
-        let Parts { store, bus, clock, entropy, node, profile, quotas, key, membership } = parts;
+        let Parts { store, bus, clock, entropy, node, profile, quotas, key, membership, webhooks } = parts;
         let quotas = Quotas::new(quotas);
         let passwords = Passwords::new(entropy.clone());
         let cursors = key.cursors();
@@ -149,6 +157,8 @@ impl Service {
             standing,
             taken: Arc::default(),
             jobs: JobLog::default(),
+            webhooks,
+            outbox: Outbox::default(),
         }))
     }
 

@@ -18,6 +18,7 @@
 //! - [`Api`]: the REST interface and the platform API of any server, also of one in another process. A [`World`] is one.
 //! - [`Browser`]: walks the sign-in pages with a cookie jar and real forms.
 //! - [`Socket`]: a websocket session of Engine.IO revision 3.
+//! - [`Receiver`]: takes webhooks, over TLS with a certificate of an [`Authority`] if need be.
 //! - [`Connection`]: raw bytes, for requests that no client would send.
 //!
 //! Nothing here shares code with the server's wire formats: a mistake there must not cancel itself out here. Whatever
@@ -25,12 +26,14 @@
 //! `docs/api/` say, whichever test it came in.
 
 mod api;
+mod authority;
 mod browser;
 mod builders;
 mod contract;
 mod html;
 mod http;
 mod nodes;
+mod receiver;
 mod schema;
 mod socket;
 mod url;
@@ -39,11 +42,13 @@ mod world;
 use std::time::Duration;
 
 pub use api::Api;
+pub use authority::Authority;
 pub use browser::{Browser, Page};
 pub use builders::{Application, NewApplication, NewPerson, Person, Tokens};
 pub use html::Form;
 pub use http::{Connection, Request, Response};
 pub use nodes::{Cluster, ClusterNode, nodes};
+pub use receiver::{Received, Receiver, Reply};
 pub use socket::{Refused, Socket};
 pub use store::testing::{Network, Wire};
 pub use url::{decode, encode, query_value};

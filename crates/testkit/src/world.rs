@@ -5,12 +5,14 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
+use domain::outbound::Reach;
 use domain::seal::ServiceKey;
 use domain::secret::OperatorKey;
 use domain::{Language, Profile, Timestamp};
 use serde_json::json;
 use server::{BusSettings, Node, Settings, StoreSettings, Surroundings};
 use service::nodes::Roles;
+use service::webhooks::WebhookSettings;
 use service::{Clock, Entropy, ManualClock};
 use store::testing::{Fresh, Network, Wire, engines as fresh_engines, postgres};
 use store::{Options, Store, Target};
@@ -340,5 +342,10 @@ pub(crate) fn settings(setup: Setup, target: &Target) -> Settings {
         profile: setup.profile,
         language: setup.language,
         quotas: setup.quotas,
+        // The receivers of tests are here.
+        webhooks: WebhookSettings {
+            reach: Reach { loopback: true, ..Reach::PUBLIC },
+            ..WebhookSettings::default()
+        },
     }
 }

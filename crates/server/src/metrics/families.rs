@@ -119,6 +119,23 @@ families! {
             "Answers about credentials that are kept in memory."
             ""
     }
+    "Webhooks" {
+        Counter WEBHOOK_ATTEMPTS "stagedoor_webhook_attempts_total" ["outcome"]
+            "Attempts at webhooks that ended: `delivered` with a status of 2xx, `refused` with any other, or without an answer."
+            "`address`: any; `dns`, `tls` or `timeout` at the rate of all attempts: this node's own network"
+        Gauge WEBHOOK_UNDER_WAY "stagedoor_webhook_attempts_under_way" []
+            "Attempts at webhooks under way now. 256 at the most; fewer where descriptors are few."
+            "at its most for 10 minutes: receivers hang, and others wait for a place"
+        Histogram WEBHOOK_DELAY "stagedoor_webhook_first_attempt_delay_seconds" []
+            "Time from a claim to the first attempt to tell of it."
+            "the 99th percentile above 5 s for 10 minutes"
+        Counter WEBHOOK_DEAD "stagedoor_webhook_dead_letters_total" []
+            "Messages that this node gave up after their last attempt, or with a status of 410. They can be sent again."
+            "any: a publisher was not told"
+        Counter WEBHOOKS_DISABLED "stagedoor_webhooks_disabled_total" []
+            "Webhooks that this node disabled, because they are gone or have failed for five days."
+            "any: tell the publisher"
+    }
     "Jobs" {
         Counter JOB_RUNS "stagedoor_job_runs_total" ["job", "outcome"]
             "Runs of the work that a node does unasked, by whether it was done."

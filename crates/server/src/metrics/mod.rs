@@ -10,8 +10,11 @@ pub mod families;
 mod process;
 pub mod text;
 
+use std::sync::Arc;
+
 use domain::{SessionKey, Timestamp};
 use gateway::{CloseReason, Gateway, Transport};
+use jobs::webhooks::{DELAY_BOUNDS_MS, Figures};
 use service::Service;
 use web::{Around, BoxFuture, DURATION_BOUNDS_US, STATUS_CLASSES, TrafficFigures};
 
@@ -24,6 +27,8 @@ use text::Page;
 pub(crate) struct Inside {
     /// Where it has the role.
     pub gateway: Option<Gateway>,
+    /// Where the node has the role jobs.
+    pub webhooks: Option<Arc<Figures>>,
     pub service: Service,
     /// `sqlite` or `postgres`.
     pub store: &'static str,
@@ -42,6 +47,7 @@ impl Around for Inside {
             http(&mut page, &traffic);
             store(&mut page, &self.service.store_stats());
             credentials(&mut page, &self.service);
+            webhooks(&mut page, &self.service, self.webhooks.as_deref().unwrap_or(&Figures::default()));
             jobs(&mut page, &self.service);
             self.node(&mut page, &process);
             page.into_text()
@@ -114,6 +120,17 @@ fn credentials(page: &mut Page, service: &Service) {
     caches.iter().for_each(|each| _ = misses.sample([each.cache], each.misses));
     let mut entries = page.family(&CREDENTIAL_ENTRIES);
     caches.iter().for_each(|each| _ = entries.sample([each.cache], each.entries));
+}
+
+fn webhooks(page: &mut Page, service: &Service, figures: &Figures) {
+    let mut attempts = page.family(&WEBHOOK_ATTEMPTS);
+    figures.outcomes().for_each(|(outcome, count)| _ = attempts.sample([outcome], count));
+    page.single(&WEBHOOK_UNDER_WAY, figures.under_way());
+    let bounds = DELAY_BOUNDS_MS.iter().map(|bound| *bound as f64 / 1e3);
+    let sum = figures.delay_sum_ms() as f64 / 1e3;
+    page.family(&WEBHOOK_DELAY).histogram([], bounds, &figures.delays(), sum);
+    page.single(&WEBHOOK_DEAD, figures.dead());
+    page.single(&WEBHOOKS_DISABLED, service.webhooks_disabled());
 }
 
 fn jobs(page: &mut Page, service: &Service) {

@@ -190,6 +190,7 @@ fn service_as(
         quotas: false,
         key: domain::seal::ServiceKey::new([7; 32]),
         membership,
+        webhooks: Default::default(),
     })
 }
 

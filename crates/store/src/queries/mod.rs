@@ -12,6 +12,7 @@ pub mod chat_settings;
 pub mod chats;
 pub mod consents;
 pub mod credential_changes;
+pub mod deliveries;
 pub mod drops;
 pub mod idempotency;
 pub mod lives;
@@ -27,11 +28,12 @@ pub mod subscriptions;
 pub mod sweeps;
 pub mod tokens;
 pub mod watching;
+pub mod webhooks;
 
 use domain::secret::SecretHash;
 use domain::{
-    CampaignId, CategoryId, ChannelId, ClaimId, ClientId, MessageId, NodeId, OrganizationId, RewardId,
-    SessionKey, Timestamp,
+    CampaignId, CategoryId, ChannelId, ClaimId, ClientId, DeliveryId, MessageId, NodeId, OrganizationId,
+    RewardId, SessionKey, Timestamp, WebhookId, WebhookSecretId,
 };
 
 use crate::Value;
@@ -51,12 +53,15 @@ text_values!(
     ChannelId,
     ClaimId,
     ClientId,
+    DeliveryId,
     MessageId,
     NodeId,
     OrganizationId,
     RewardId,
     SessionKey,
-    SecretHash
+    SecretHash,
+    WebhookId,
+    WebhookSecretId
 );
 
 impl From<Timestamp> for Value<'_> {

@@ -55,6 +55,29 @@ const LOST_EVENTS: &str = "
     DELETE FROM lost_events WHERE lost_at <= $1 AND (lost_at, channel_id, node_id) IN (
         SELECT lost_at, channel_id, node_id FROM lost_events WHERE lost_at <= $1 LIMIT $2)";
 
+const WEBHOOK_SECRETS: &str = sweep_sql!("webhook_secrets", "secret_id", "forget_at");
+
+const WEBHOOK_NOTICES: &str = "
+    DELETE FROM webhook_notices WHERE created_at <= $1 AND (webhook_id, created_at, kind) IN (
+        SELECT webhook_id, created_at, kind FROM webhook_notices WHERE created_at <= $1 LIMIT $2)";
+
+/// Whatever their state: what waited for so long is on hold at a disabled webhook.
+const WEBHOOK_DELIVERIES: &str = "
+    DELETE FROM webhook_deliveries WHERE changed_at <= $1 AND (webhook_id, message_id) IN (
+        SELECT webhook_id, message_id FROM webhook_deliveries WHERE changed_at <= $1 LIMIT $2)";
+
+const WEBHOOK_REMAINS: &str = "
+    DELETE FROM webhook_deliveries WHERE (webhook_id, message_id) IN (
+        SELECT d.webhook_id, d.message_id FROM webhooks w JOIN webhook_deliveries d ON d.webhook_id = w.webhook_id
+        WHERE w.client_id IS NULL AND w.changed_at <= $1 LIMIT $2)";
+
+const DELETED_WEBHOOKS: &str = "
+    DELETE FROM webhooks WHERE webhook_id IN (
+        SELECT w.webhook_id FROM webhooks w
+        WHERE w.client_id IS NULL AND w.changed_at <= $1 AND NOT EXISTS (
+            SELECT 1 FROM webhook_deliveries d WHERE d.webhook_id = w.webhook_id)
+        LIMIT $2)";
+
 /// A kind of row that ends by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sweep {
@@ -82,11 +105,21 @@ pub enum Sweep {
     LiveSpans,
     /// Events that were lost on the way between nodes, by that time.
     LostEvents,
+    /// Secrets of webhooks that do not sign any more, by their end.
+    WebhookSecrets,
+    /// What the owners of webhooks were told, by that time.
+    WebhookNotices,
+    /// Messages to webhooks with their attempts, by their last change of state.
+    WebhookDeliveries,
+    /// Messages to webhooks that were deleted, by that time.
+    WebhookRemains,
+    /// Webhooks that were deleted and have no messages left, by that time.
+    DeletedWebhooks,
 }
 
 impl Sweep {
     /// All of them.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 17] = [
         Self::Codes,
         Self::AccessTokens,
         Self::RefreshTokens,
@@ -99,6 +132,11 @@ impl Sweep {
         Self::ChatSpeakers,
         Self::LiveSpans,
         Self::LostEvents,
+        Self::WebhookSecrets,
+        Self::WebhookNotices,
+        Self::WebhookDeliveries,
+        Self::DeletedWebhooks,
+        Self::WebhookRemains,
     ];
 
     const fn sql(self) -> &'static str {
@@ -115,6 +153,11 @@ impl Sweep {
             Self::ChatSpeakers => CHAT_SPEAKERS,
             Self::LiveSpans => LIVE_SPANS,
             Self::LostEvents => LOST_EVENTS,
+            Self::WebhookSecrets => WEBHOOK_SECRETS,
+            Self::WebhookNotices => WEBHOOK_NOTICES,
+            Self::WebhookDeliveries => WEBHOOK_DELIVERIES,
+            Self::WebhookRemains => WEBHOOK_REMAINS,
+            Self::DeletedWebhooks => DELETED_WEBHOOKS,
         }
     }
 }

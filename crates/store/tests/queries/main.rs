@@ -6,6 +6,7 @@ mod application_life;
 mod chat;
 mod credential_changes;
 mod credentials;
+mod deliveries;
 mod drops;
 mod lists;
 mod lives;
@@ -17,6 +18,7 @@ mod sessions;
 mod subscriptions;
 mod sweeps;
 mod watching;
+mod webhooks;
 
 use domain::application::{Application, Organization};
 use domain::secret::SecretHash;

@@ -2,11 +2,14 @@
 
 use domain::limits::DAY_MS;
 use domain::session::{ChangeKind, EventType, SessionChange, Subscription};
+use domain::{WebhookId, WebhookSecretId};
 use store::queries::lost_events::LostEvents;
 use store::queries::sweeps::{SWEEP_ROWS_MAX, Sweep};
 use store::queries::tokens::{NewCode, NewToken};
-use store::{StoreError, Tx};
+use store::{StoreError, Tx, params};
 
+use crate::deliveries::put;
+use crate::webhooks::{plant, webhook_id};
 use crate::{at, both, channel, client, family, hash, in_seeded, live, node, number, of_client, session, tx};
 
 /// A row of that kind that is over at `ms`.
@@ -43,6 +46,31 @@ async fn insert(tx: &mut Tx, sweep: Sweep, n: i64, ms: i64) -> Result<(), StoreE
             };
             tx.record_lost_events(&lost).await
         }
+        Sweep::WebhookSecrets => {
+            let webhook = webhook(tx, "secretive").await?;
+            let id = WebhookSecretId::stored(n.to_string());
+            tx.insert_webhook_secret(&id, &webhook, "sealed", at(1), at(1)).await?;
+            tx.time_webhook_secret(&id, at(1), Some(expires_at)).await
+        }
+        Sweep::WebhookNotices => {
+            let webhook = webhook(tx, "noticed").await?;
+            tx.insert_webhook_notice(&webhook, &n.to_string(), expires_at).await
+        }
+        Sweep::WebhookDeliveries => {
+            let webhook = webhook(tx, "told").await?;
+            put(tx, &webhook, &n.to_string(), ms, n % 2 == 0).await.map(drop)
+        }
+        Sweep::WebhookRemains => {
+            let name = format!("left-at-{ms}");
+            let webhook = webhook(tx, &name).await?;
+            tx.forget_webhook(&client(&name), expires_at).await?;
+            put(tx, &webhook, &n.to_string(), KEPT, true).await.map(drop)
+        }
+        Sweep::DeletedWebhooks => {
+            let name = format!("deleted-{n}");
+            webhook(tx, &name).await?;
+            tx.forget_webhook(&client(&name), expires_at).await.map(drop)
+        }
         Sweep::Sessions => end_session(tx, n, ms, 0).await,
         Sweep::SessionChanges => end_session(tx, n, ms, 1).await,
         Sweep::TemporaryRestrictions => {
@@ -52,6 +80,15 @@ async fn insert(tx: &mut Tx, sweep: Sweep, n: i64, ms: i64) -> Result<(), StoreE
             tx.take_turn(channel_id, &channel(&n.to_string()), 0, expires_at).await.map(drop)
         }
     }
+}
+
+/// Later than any sweep here.
+const KEPT: i64 = 1_000_000;
+
+/// The webhook of that name, which is there from then on.
+async fn webhook(tx: &mut Tx, name: &str) -> Result<WebhookId, StoreError> {
+    let known = tx.query_opt("SELECT 1 FROM webhooks WHERE webhook_id = $1", params![name]).await?;
+    if known.is_none() { plant(tx, name).await } else { Ok(webhook_id(name)) }
 }
 
 /// A viewer count that the one live had until `ms`.
@@ -90,6 +127,11 @@ const fn count(sweep: Sweep) -> &'static str {
         Sweep::IdempotencyKeys => "SELECT COUNT(*) FROM idempotency_keys",
         Sweep::TemporaryRestrictions => "SELECT COUNT(*) FROM temporary_restrictions",
         Sweep::ChatSpeakers => "SELECT COUNT(*) FROM chat_speakers",
+        Sweep::WebhookSecrets => "SELECT COUNT(*) FROM webhook_secrets",
+        Sweep::WebhookNotices => "SELECT COUNT(*) FROM webhook_notices",
+        Sweep::WebhookDeliveries => "SELECT COUNT(*) FROM webhook_deliveries",
+        Sweep::WebhookRemains => "SELECT COUNT(*) FROM webhook_deliveries",
+        Sweep::DeletedWebhooks => "SELECT COUNT(*) FROM webhooks",
     }
 }
 

@@ -1,0 +1,291 @@
+//! One attempt at a webhook: where it may go, how long it may take, how much of an answer is read.
+
+use std::io;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use domain::Timestamp;
+use domain::outbound::{Reach, SendFailure, WebhookUrl};
+use http::{HeaderMap, HeaderName, HeaderValue};
+use jobs::webhooks::{ANSWER_BYTES_MAX, ATTEMPT_MAX, Answer, Client, Outgoing, Resolver, Surroundings};
+use rustls::RootCertStore;
+use service::{Clock, ManualClock};
+use testkit::{Authority, Receiver, Reply, patiently};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+const LOOPBACK: Reach = Reach { loopback: true, private: false };
+
+/// A client on a clock that stands still.
+struct Sender {
+    client: Client,
+    hand: ManualClock,
+    reach: Reach,
+}
+
+impl Sender {
+    fn new(reach: Reach, resolver: Resolver, roots: RootCertStore) -> Self {
+        let (clock, hand) = Clock::manual(Timestamp::from_millis(0));
+        let client =
+            Client::new(Surroundings { reach, clock, resolver, roots, kept_max: 8 }).expect("a client");
+        Self { client, hand, reach }
+    }
+
+    /// With the system's resolver, and nobody to vouch for anybody.
+    fn plain(reach: Reach) -> Self {
+        Self::new(reach, jobs::webhooks::system_resolver(), RootCertStore::empty())
+    }
+
+    async fn send(&self, url: &str) -> Result<Answer, SendFailure> {
+        let url = WebhookUrl::parse(url, self.reach).expect("may be registered");
+        let headers = HeaderMap::from_iter([(
+            HeaderName::from_static("service-event-message-id"),
+            HeaderValue::from_static("the-id"),
+        )]);
+        let body = r#"{"한":"글"}"#.into();
+        patiently("an attempt", self.client.send(Outgoing { url, headers, body })).await
+    }
+
+    async fn status(&self, url: &str) -> Result<u16, SendFailure> {
+        self.send(url).await.map(|answer| answer.status)
+    }
+}
+
+/// A resolver that leads every name to these.
+fn leads_to(addresses: &[&str]) -> Resolver {
+    let addresses: Vec<IpAddr> = addresses.iter().map(|text| text.parse().expect(text)).collect();
+    Arc::new(move |_| {
+        let addresses = addresses.clone();
+        Box::pin(async move { Ok(addresses) })
+    })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_leaves_is_what_was_given_and_what_comes_back_is_told() {
+    let (sender, receiver) = (Sender::plain(LOOPBACK), Receiver::start().await);
+    let body = b"thank\0you \xff ".to_vec();
+    receiver.reply([Reply::Whole(429, vec!["Retry-After: 120".into()], body)]);
+    let answer = sender.send(&receiver.url("/hook?key=secret&b=%20")).await.expect("an answer");
+    let beginning = b"thank\0you \xff ".to_vec();
+    assert_eq!(answer, Answer { status: 429, retry_after: Some("120".into()), beginning });
+
+    let received = receiver.next().await;
+    assert_eq!(received.line, "POST /hook?key=secret&b=%20 HTTP/1.1");
+    assert_eq!(received.header("Host"), receiver.address().to_string());
+    assert_eq!(received.header("Service-Event-Message-Id"), "the-id");
+    assert_eq!(received.body, r#"{"한":"글"}"#.as_bytes());
+    assert_eq!(received.headers.len(), 3, "nothing is added: {:?}", received.headers);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn redirects_and_other_statuses_are_answers_and_nobody_follows_them() {
+    let (sender, receiver) = (Sender::plain(LOOPBACK), Receiver::start().await);
+    for status in [200, 201, 204, 301, 302, 303, 307, 308, 400, 410, 500, 599] {
+        receiver.reply([Reply::Whole(status, vec![format!("Location: {}", receiver.url("/there"))], vec![])]);
+        assert_eq!(sender.status(&receiver.url("/here")).await, Ok(status));
+    }
+    assert!(receiver.received().iter().all(|received| received.line.starts_with("POST /here ")));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_no_answer_has_a_name() {
+    let (sender, receiver) = (Sender::plain(LOOPBACK), Receiver::start().await);
+    let raw = |text: &str| Reply::Raw(text.as_bytes().to_vec());
+    let long = format!("HTTP/1.1 200 OK\r\nX: {}\r\n\r\n", "a".repeat(20_000));
+    let many = format!("HTTP/1.1 200 OK\r\n{}\r\n", "a: b\r\n".repeat(101));
+    let check = async |reply, failure| {
+        receiver.reply([reply]);
+        assert_eq!(sender.status(&receiver.url("/")).await, Err(failure));
+    };
+    check(Reply::Close, SendFailure::Closed).await;
+    check(raw("HTTP/1.1 200 OK\r\n"), SendFailure::Closed).await;
+    check(raw("HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nshort"), SendFailure::Closed).await;
+    check(raw("SSH-2.0-OpenSSH_9.9\r\n\r\n"), SendFailure::Protocol).await;
+    check(raw("HTTP/1.1 2000 OK\r\n\r\n"), SendFailure::Protocol).await;
+    check(raw("HTTP/2 200 OK\r\n\r\n"), SendFailure::Protocol).await;
+    check(raw(&long), SendFailure::Protocol).await;
+    check(raw(&many), SendFailure::Protocol).await;
+
+    let nobody = receiver.url("/");
+    drop(receiver);
+    assert_eq!(sender.status(&nobody).await, Err(SendFailure::Connect));
+    let lost: Resolver = Arc::new(|_| Box::pin(async { Err(io::Error::other("no such name")) }));
+    for resolver in [lost, leads_to(&[])] {
+        let sender = Sender::new(LOOPBACK, resolver, RootCertStore::empty());
+        assert_eq!(sender.status("https://hook.example/").await, Err(SendFailure::Dns));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_attempt_is_over_after_five_seconds_wherever_it_is() {
+    let (sender, receiver) = (Sender::plain(LOOPBACK), Receiver::start().await);
+    let drip = Duration::from_millis(1);
+    for reply in [Reply::Hang, Reply::Drip(drip), Reply::After(Duration::from_secs(3_600))] {
+        receiver.reply([reply]);
+        let url = receiver.url("/");
+        let (sent, ()) = tokio::join!(sender.status(&url), async {
+            receiver.next().await;
+            sender.hand.advance(ATTEMPT_MAX);
+        });
+        assert_eq!(sent, Err(SendFailure::Timeout));
+    }
+    // Neither the look-up nor the handshake has a limit of its own.
+    let (asked, was_asked) = (Arc::new(tokio::sync::Notify::new()), Arc::new(AtomicUsize::new(0)));
+    let resolver: Resolver = Arc::new({
+        let (asked, was_asked) = (asked.clone(), was_asked.clone());
+        move |_| {
+            was_asked.fetch_add(1, Ordering::SeqCst);
+            asked.notify_one();
+            Box::pin(std::future::pending())
+        }
+    });
+    let slow = Sender::new(LOOPBACK, resolver, RootCertStore::empty());
+    for _ in 0..3 {
+        let (sent, ()) = tokio::join!(slow.status("https://hook.example/"), async {
+            if was_asked.load(Ordering::SeqCst) == 0 {
+                asked.notified().await;
+            }
+            tokio::task::yield_now().await;
+            slow.hand.advance(ATTEMPT_MAX);
+        });
+        assert_eq!(sent, Err(SendFailure::Timeout));
+    }
+    assert_eq!(was_asked.load(Ordering::SeqCst), 1, "a name that is being looked up is not asked for again");
+
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url = format!("https://127.0.0.1:{}/", silent.local_addr().expect("an address").port());
+    let (sent, _kept_open) = tokio::join!(sender.status(&url), async {
+        let connection = silent.accept().await.expect("a connection");
+        sender.hand.advance(ATTEMPT_MAX);
+        connection
+    });
+    assert_eq!(sent, Err(SendFailure::Timeout), "a peer that never shakes hands");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_an_answer_that_does_not_end_64_kib_are_read_and_the_status_decides() {
+    let (sender, receiver) = (Sender::plain(LOOPBACK), Receiver::start().await);
+    for status in [200, 500] {
+        receiver.reply([Reply::Endless(status)]);
+        let answer = sender.send(&receiver.url("/")).await.expect("an answer");
+        assert_eq!((answer.status, answer.beginning.len()), (status, 1_024));
+    }
+    // The rest is what the system holds between two sockets.
+    assert!(receiver.poured() < 16 * 1024 * 1024, "{} bytes were taken", receiver.poured());
+    let largest = vec![b'x'; ANSWER_BYTES_MAX];
+    receiver.reply([
+        Reply::Whole(200, vec![], largest.clone()),
+        Reply::Whole(200, vec![], [largest, vec![b'x']].concat()),
+    ]);
+    let before = receiver.connections();
+    for _ in 0..3 {
+        assert_eq!(sender.status(&receiver.url("/")).await, Ok(200));
+    }
+    assert_eq!(
+        receiver.connections() - before,
+        2,
+        "only the connection whose answer was too long was closed"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_address_that_is_connected_to_was_judged_whatever_its_name_had_led_to_before() {
+    let receiver = Receiver::start().await;
+    let port = receiver.address().port();
+    let addresses =
+        ["127.0.0.1", "::ffff:127.0.0.1", "10.0.0.1", "169.254.169.254", "64:ff9b::7f00:1", "fd00:ec2::254"];
+    for address in addresses {
+        let sender = Sender::new(Reach::PUBLIC, leads_to(&[address]), RootCertStore::empty());
+        let sent = sender.status(&format!("https://hook.example:{port}/")).await;
+        assert_eq!(sent, Err(SendFailure::Address), "{address}");
+    }
+    // A name for loopback that leads out does not carry anything there without TLS.
+    let sender = Sender::new(LOOPBACK, leads_to(&["8.8.8.8"]), RootCertStore::empty());
+    assert_eq!(sender.status(&format!("http://localhost:{port}/")).await, Err(SendFailure::Address));
+    assert_eq!(receiver.connections(), 0, "nobody was connected to");
+
+    // What is forbidden among others is passed over; an address where nobody listens does not stop the next.
+    let addresses = ["10.0.0.1", "169.254.169.254", "::1", "127.0.0.1"];
+    let sender = Sender::new(LOOPBACK, leads_to(&addresses), RootCertStore::empty());
+    assert_eq!(sender.status(&format!("http://localhost:{port}/")).await, Ok(200));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_receiver_proves_its_name() {
+    let (authority, stranger) = (Authority::new(), Authority::new());
+    let sender = Sender::new(LOOPBACK, leads_to(&["127.0.0.1"]), authority.roots());
+    let check = async |authority: &Authority, certificate: &str, reached_as: &str, expected| {
+        let receiver = Receiver::start_tls(authority, certificate, reached_as).await;
+        assert_eq!(sender.status(&receiver.url("/hook")).await, expected, "{certificate} {reached_as}");
+        assert_eq!(receiver.count(), usize::from(expected.is_ok()));
+        receiver
+    };
+    let tls = Err(SendFailure::Tls);
+    let receiver = check(&authority, "hook.example", "hook.example", Ok(200)).await;
+    let host = receiver.next().await.header("Host").to_owned();
+    assert_eq!(host, format!("hook.example:{}", receiver.address().port()));
+    check(&authority, "127.0.0.1", "127.0.0.1", Ok(200)).await;
+    check(&authority, "hook.example", "other.example", tls).await;
+    check(&authority, "hook.example", "127.0.0.1", tls).await;
+    check(&authority, "expired.example", "expired.example", tls).await;
+    check(&stranger, "hook.example", "hook.example", tls).await;
+    let plain = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url = format!("https://hook.example:{}/", plain.local_addr().expect("an address").port());
+    let (sent, ()) = tokio::join!(sender.status(&url), async {
+        let (mut peer, _) = plain.accept().await.expect("a connection");
+        let _ = peer.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await;
+    });
+    assert_eq!(sent, tls);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_is_kept_for_a_while_and_one_that_ended_costs_nothing() {
+    let authority = Authority::new();
+    let sender = Sender::new(LOOPBACK, leads_to(&["127.0.0.1"]), authority.roots());
+    let receiver = Receiver::start_tls(&authority, "hook.example", "hook.example").await;
+    let send = async || assert_eq!(sender.status(&receiver.url("/")).await, Ok(200));
+    for _ in 0..5 {
+        send().await;
+    }
+    assert_eq!(receiver.connections(), 1);
+    sender.hand.advance(Duration::from_secs(4));
+    send().await;
+    assert_eq!(receiver.connections(), 2, "not after 4 seconds");
+    for _ in 0..20 {
+        sender.hand.advance(Duration::from_secs(3));
+        send().await;
+    }
+    assert_eq!(receiver.connections(), 3, "nor when it is a minute old");
+    receiver.reply([Reply::Whole(200, vec!["Connection: close".into()], vec![]), Reply::Status(200)]);
+    send().await;
+    send().await;
+    assert_eq!(receiver.connections(), 4);
+    receiver.reply([Reply::Raw(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n".to_vec())]);
+    let before = receiver.count();
+    for _ in 0..3 {
+        send().await;
+    }
+    assert_eq!(
+        receiver.count() - before,
+        3,
+        "a connection that ended without a word is replaced, nothing is sent twice"
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kept_connection_is_closed_when_nobody_uses_it() {
+    let sender = Sender::plain(LOOPBACK);
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let url = format!("http://127.0.0.1:{}/", listener.local_addr().expect("an address").port());
+    let (sent, mut peer) = tokio::join!(sender.status(&url), async {
+        let (mut peer, _) = listener.accept().await.expect("a connection");
+        peer.read_exact(&mut [0; 10]).await.expect("a request");
+        peer.write_all(b"HTTP/1.1 204 No Content\r\n\r\n").await.expect("an answer");
+        peer
+    });
+    assert_eq!(sent, Ok(204));
+    sender.hand.advance(Duration::from_secs(4));
+    sender.client.tidy();
+    patiently("the end of the connection", peer.read_to_end(&mut Vec::new())).await.expect("an end");
+}

@@ -1,0 +1,345 @@
+//! Webhooks of applications and their secrets (spec section 6; the platform API's webhooks). What is sent to them is in
+//! `deliveries.rs`.
+
+use domain::delivery::DisabledReason;
+use domain::limits::WEBHOOK_SECRET_OVERLAP_MS;
+use domain::outbound::{Reach, WebhookUrl};
+use domain::secret::WebhookSecret;
+use domain::webhook::HEADER_PREFIX;
+use domain::webhook_secrets::{SecretState, states};
+use domain::{ClientId, Invalid, Refusal, Rule, Timestamp, WebhookId, WebhookSecretId};
+use store::Tx;
+use store::queries::webhooks::{Disabled, StoredWebhookSecret};
+pub use store::queries::webhooks::{Webhook, WebhookNotice};
+
+use crate::idempotency::{self, IdempotencyKey};
+use crate::{Error, Service};
+
+/// Notices that are shown of one webhook.
+const NOTICES_SHOWN: i64 = 20;
+
+/// How webhooks are called; the same on every node of a service.
+#[derive(Clone, Debug)]
+pub struct WebhookSettings {
+    /// Which addresses they may have besides public ones.
+    pub reach: Reach,
+    /// What the names of their headers begin with.
+    pub header_prefix: String,
+}
+
+impl Default for WebhookSettings {
+    fn default() -> Self {
+        Self { reach: Reach::PUBLIC, header_prefix: HEADER_PREFIX.to_owned() }
+    }
+}
+
+/// A webhook with what its owner was told of it.
+#[derive(Clone, Debug)]
+pub struct WebhookSheet {
+    /// Itself.
+    pub webhook: Webhook,
+    /// Newest first.
+    pub notices: Vec<WebhookNotice>,
+}
+
+/// A secret of a webhook, without itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SecretSheet {
+    /// Its id.
+    pub secret_id: WebhookSecretId,
+    /// Where it stands.
+    pub state: SecretState,
+    /// From when on it signs, or has signed.
+    pub signs_from: Timestamp,
+    /// When it goes, if it does not sign any more by then.
+    pub forget_at: Option<Timestamp>,
+    /// When it was made.
+    pub created_at: Timestamp,
+}
+
+impl Service {
+    /// How webhooks are called.
+    pub fn webhook_settings(&self) -> &WebhookSettings {
+        &self.0.webhooks
+    }
+
+    /// Makes or replaces the webhook of an application; without an address, a listener fetches its messages. A new one gets
+    /// a secret, which is never shown again. Left out, `enabled` stays as it is; a new webhook is enabled.
+    ///
+    /// # Errors
+    /// `Invalid` naming `url`; [`Refusal::NotFound`] when there is no such application, or it is deleted.
+    pub async fn put_webhook(
+        &self,
+        client_id: &ClientId,
+        url: Option<&str>,
+        enabled: Option<bool>,
+    ) -> Result<(WebhookSheet, Option<WebhookSecret>), Error> {
+        let url = url.map(|url| WebhookUrl::parse(url, self.0.webhooks.reach)).transpose()?;
+        let url = url.map(|url| url.as_str().to_owned());
+        let (client_id, now) = (client_id.clone(), self.now());
+        let made_id = WebhookId::generate(now, self.random());
+        let (secret, sealed) = self.sealed_webhook_secret(&made_id, None);
+        let secret_id = WebhookSecretId::generate(now, self.random());
+        let (sheet, made) = self
+            .write(move |tx| {
+                Box::pin(async move {
+                    lock(tx, &client_id).await?;
+                    let before = tx.webhook(&client_id).await?;
+                    let made = before.is_none();
+                    match before {
+                        None => {
+                            let disabled = (enabled == Some(false)).then_some(by_operator(now));
+                            tx.insert_webhook(&made_id, &client_id, url.as_deref(), disabled, now).await?;
+                            tx.insert_webhook_secret(&secret_id, &made_id, &sealed, now, now).await?;
+                        }
+                        Some(before) => tx.change_webhook(&changed(before, url, enabled, now)).await?,
+                    }
+                    Ok::<_, Error>((sheet_of(tx, &client_id).await?, made))
+                })
+            })
+            .await?;
+        // What waited while it was disabled goes on.
+        self.wake_senders();
+        Ok((sheet, made.then_some(secret)))
+    }
+
+    /// The webhook of an application.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`] when it has none.
+    pub async fn webhook_sheet(&self, client_id: &ClientId) -> Result<WebhookSheet, Error> {
+        let client_id = client_id.clone();
+        self.read(move |tx| Box::pin(async move { sheet_of(tx, &client_id).await })).await
+    }
+
+    /// Deletes the webhook of an application with its secrets and messages. Nothing happens when it has none.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`] when there is no such application, or it is deleted.
+    pub async fn delete_webhook(&self, client_id: &ClientId) -> Result<(), Error> {
+        let (client_id, now) = (client_id.clone(), self.now());
+        self.write(move |tx| {
+            Box::pin(async move {
+                lock(tx, &client_id).await?;
+                tx.forget_webhook(&client_id, now).await?;
+                Ok(())
+            })
+        })
+        .await
+    }
+
+    /// Gives a webhook another secret, its own or one that was brought along. It signs after a day or when it is activated.
+    /// One that is retiring makes room for it. A repeated key gets the same secret again.
+    ///
+    /// # Errors
+    /// `Invalid` while another secret is pending; [`Refusal::NotFound`] when the application has no webhook.
+    pub async fn add_webhook_secret(
+        &self,
+        client_id: &ClientId,
+        given: Option<WebhookSecret>,
+        key: Option<IdempotencyKey>,
+    ) -> Result<(SecretSheet, WebhookSecret), Error> {
+        let webhook_id = self.webhook_sheet(client_id).await?.webhook.webhook_id;
+        let (secret, sealed) = self.sealed_webhook_secret(&webhook_id, given);
+        let (client_id, now) = (client_id.clone(), self.now());
+        let (id, secret_id) = (webhook_id.clone(), WebhookSecretId::generate(now, self.random()));
+        let answer = format!("{secret_id} {sealed}");
+        let (sheet, earlier) = self
+            .write(move |tx| {
+                Box::pin(async move {
+                    lock(tx, &client_id).await?;
+                    let earlier = idempotency::claim(tx, key.as_ref(), &answer, now).await?;
+                    let secret_id = match &earlier {
+                        None => secret_id,
+                        Some(earlier) => {
+                            let (id, _) = earlier.split_once(' ').ok_or(Refusal::Internal)?;
+                            WebhookSecretId::stored(id.to_owned())
+                        }
+                    };
+                    if earlier.is_none() {
+                        add_secret(tx, &id, &secret_id, &sealed, now).await?;
+                    }
+                    let sheets = secrets_of(tx, &id, now).await?;
+                    let sheet = sheets.into_iter().find(|sheet| sheet.secret_id == secret_id);
+                    Ok::<_, Error>((sheet.ok_or(Refusal::NotFound)?, earlier))
+                })
+            })
+            .await?;
+        match earlier.as_deref().and_then(|earlier| earlier.split_once(' ')) {
+            None => Ok((sheet, secret)),
+            Some((_, sealed)) => {
+                let secret = self.open_webhook_secret(&webhook_id, sealed).ok_or(Refusal::Internal)?;
+                Ok((sheet, secret))
+            }
+        }
+    }
+
+    /// The secrets of a webhook, in the order in which they sign.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`] when the application has no webhook.
+    pub async fn webhook_secrets(&self, client_id: &ClientId) -> Result<Vec<SecretSheet>, Error> {
+        let (client_id, now) = (client_id.clone(), self.now());
+        self.read(move |tx| {
+            Box::pin(async move {
+                let webhook = webhook_of(tx, &client_id).await?;
+                secrets_of(tx, &webhook.webhook_id, now).await
+            })
+        })
+        .await
+    }
+
+    /// Has a secret sign from now on. The one before is kept for a day, and can be activated in its turn.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`] when there is no such webhook or secret.
+    pub async fn activate_webhook_secret(
+        &self,
+        client_id: &ClientId,
+        secret_id: &WebhookSecretId,
+    ) -> Result<Vec<SecretSheet>, Error> {
+        let (client_id, secret_id, now) = (client_id.clone(), secret_id.clone(), self.now());
+        self.write(move |tx| {
+            Box::pin(async move {
+                let (webhook_id, secrets, chosen) = locked_secret(tx, &client_id, &secret_id, now).await?;
+                let signing = secrets.iter().find(|secret| secret.state == SecretState::Signing);
+                if let (Some(signing), true) = (signing, chosen.state != SecretState::Signing) {
+                    // One of the two is the younger one, also when both are made to sign within a millisecond.
+                    let before = signing.signs_from.min(now.plus_ms(-1));
+                    let kept = now.plus_ms(WEBHOOK_SECRET_OVERLAP_MS);
+                    tx.time_webhook_secret(&signing.secret_id, before, Some(kept)).await?;
+                    tx.time_webhook_secret(&chosen.secret_id, now, None).await?;
+                }
+                secrets_of(tx, &webhook_id, now).await
+            })
+        })
+        .await
+    }
+
+    /// Deletes a secret that does not sign.
+    ///
+    /// # Errors
+    /// `Invalid` for the one that signs; [`Refusal::NotFound`] when there is no such webhook or secret.
+    pub async fn delete_webhook_secret(
+        &self,
+        client_id: &ClientId,
+        secret_id: &WebhookSecretId,
+    ) -> Result<(), Error> {
+        let (client_id, secret_id, now) = (client_id.clone(), secret_id.clone(), self.now());
+        self.write(move |tx| {
+            Box::pin(async move {
+                let (_, secrets, chosen) = locked_secret(tx, &client_id, &secret_id, now).await?;
+                if chosen.state == SecretState::Signing {
+                    return Err(Invalid::new("secretId", Rule::NotTheSigningSecret).into());
+                }
+                if chosen.state == SecretState::Pending {
+                    // Nothing replaces the one that signs any more.
+                    for secret in secrets.iter().filter(|secret| secret.state == SecretState::Signing) {
+                        tx.time_webhook_secret(&secret.secret_id, secret.signs_from, None).await?;
+                    }
+                }
+                Ok(tx.delete_webhook_secret(&secret_id).await?)
+            })
+        })
+        .await
+    }
+
+    /// The secret behind what the store has of it; `None` when it was sealed with another service key.
+    pub(crate) fn open_webhook_secret(&self, webhook_id: &WebhookId, sealed: &str) -> Option<WebhookSecret> {
+        let opened = self.key().open(&subject(webhook_id), sealed);
+        opened.as_deref().and_then(WebhookSecret::presented)
+    }
+
+    fn sealed_webhook_secret(
+        &self,
+        webhook_id: &WebhookId,
+        given: Option<WebhookSecret>,
+    ) -> (WebhookSecret, String) {
+        let secret = given.unwrap_or_else(|| WebhookSecret::generate(self.random()));
+        let sealed = self.key().seal(&subject(webhook_id), secret.expose(), self.random());
+        (secret, sealed)
+    }
+}
+
+/// What a webhook's secrets are sealed for.
+fn subject(webhook_id: &WebhookId) -> String {
+    format!("secret of webhook {webhook_id}")
+}
+
+fn by_operator(now: Timestamp) -> Disabled {
+    Disabled { reason: DisabledReason::Operator, since: now }
+}
+
+/// A webhook as it is told to be.
+fn changed(before: Webhook, url: Option<String>, enabled: Option<bool>, now: Timestamp) -> Webhook {
+    let disabled = match enabled {
+        None => before.disabled,
+        Some(true) => None,
+        Some(false) => Some(before.disabled.unwrap_or(by_operator(now))),
+    };
+    // Neither a new address nor a webhook that is enabled anew has failed yet.
+    let starts_anew = before.url != url || (before.disabled.is_some() && disabled.is_none());
+    let failing_since = before.failing_since.filter(|_| !starts_anew);
+    Webhook { url, disabled, failing_since, changed_at: now, ..before }
+}
+
+/// Makes this the only transaction that changes the application's webhook and its secrets.
+async fn lock(tx: &mut Tx, client_id: &ClientId) -> Result<(), Error> {
+    if tx.lock_application(client_id).await? { Ok(()) } else { Err(Refusal::NotFound.into()) }
+}
+
+pub(crate) async fn webhook_of(tx: &mut Tx, client_id: &ClientId) -> Result<Webhook, Error> {
+    Ok(tx.webhook(client_id).await?.ok_or(Refusal::NotFound)?)
+}
+
+async fn sheet_of(tx: &mut Tx, client_id: &ClientId) -> Result<WebhookSheet, Error> {
+    let webhook = webhook_of(tx, client_id).await?;
+    let notices = tx.webhook_notices(&webhook.webhook_id, NOTICES_SHOWN).await?;
+    Ok(WebhookSheet { webhook, notices })
+}
+
+async fn secrets_of(tx: &mut Tx, webhook_id: &WebhookId, now: Timestamp) -> Result<Vec<SecretSheet>, Error> {
+    let secrets = tx.webhook_secrets(webhook_id, now).await?;
+    let signs_from: Vec<_> = secrets.iter().map(|secret| secret.signs_from).collect();
+    let sheet = |(secret, state): (StoredWebhookSecret, SecretState)| {
+        let StoredWebhookSecret { secret_id, signs_from, forget_at, created_at } = secret;
+        SecretSheet { secret_id, state, signs_from, forget_at, created_at }
+    };
+    Ok(secrets.into_iter().zip(states(&signs_from, now)).map(sheet).collect())
+}
+
+/// A secret among those of its webhook, all of which are locked.
+async fn locked_secret(
+    tx: &mut Tx,
+    client_id: &ClientId,
+    secret_id: &WebhookSecretId,
+    now: Timestamp,
+) -> Result<(WebhookId, Vec<SecretSheet>, SecretSheet), Error> {
+    lock(tx, client_id).await?;
+    let webhook_id = webhook_of(tx, client_id).await?.webhook_id;
+    let secrets = secrets_of(tx, &webhook_id, now).await?;
+    let chosen = secrets.iter().find(|secret| secret.secret_id == *secret_id).cloned();
+    Ok((webhook_id, secrets, chosen.ok_or(Refusal::NotFound)?))
+}
+
+/// A pending secret beside the one that signs. The webhook must be locked.
+async fn add_secret(
+    tx: &mut Tx,
+    webhook_id: &WebhookId,
+    secret_id: &WebhookSecretId,
+    sealed: &str,
+    now: Timestamp,
+) -> Result<(), Error> {
+    let signs_from = now.plus_ms(WEBHOOK_SECRET_OVERLAP_MS);
+    for secret in secrets_of(tx, webhook_id, now).await? {
+        match secret.state {
+            SecretState::Pending => return Err(Invalid::new("secret", Rule::NoOtherPendingSecret).into()),
+            SecretState::Retiring => tx.delete_webhook_secret(&secret.secret_id).await?,
+            SecretState::Signing => {
+                let kept = signs_from.plus_ms(WEBHOOK_SECRET_OVERLAP_MS);
+                tx.time_webhook_secret(&secret.secret_id, secret.signs_from, Some(kept)).await?;
+            }
+        }
+    }
+    Ok(tx.insert_webhook_secret(secret_id, webhook_id, sealed, signs_from, now).await?)
+}

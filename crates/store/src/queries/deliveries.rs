@@ -1,0 +1,424 @@
+//! Messages to webhooks: the outbox that claims write, the leases under which it is worked off, and what came of it.
+//!
+//! Who takes a message pushes `due_at` to the end of the lease and raises `attempts`; a result counts only while that number
+//! still is the last one and nothing else was recorded for it. So a message is in one pair of hands at a time, and goes to
+//! the next when the first died.
+
+use domain::delivery::DeliveryState;
+use domain::outbound::SendFailure;
+use domain::{ClaimId, ClientId, DeliveryId, Timestamp, WebhookId};
+
+use super::webhooks::{drops_bit, may_receive};
+use crate::{Row, StoreError, Tx, params};
+
+const INSERT_DELIVERY: &str = "
+    INSERT INTO webhook_deliveries (webhook_id, message_id, claim_id, data, state, due_at, created_at, changed_at)
+    VALUES ($1, $2, $3, $4, $5, $6, $6, $6)";
+
+/// Goes from one webhook with waiting messages to the next and looks at the first message of each: what it costs grows with
+/// the number of such webhooks, not with that of their messages. Subqueries with MIN, because a join or EXISTS may be
+/// planned as a walk through all messages.
+const WEBHOOKS_DUE: &str = concat!(
+    "
+    WITH RECURSIVE waiting (webhook_id) AS (
+        SELECT MIN(d.webhook_id) FROM webhook_deliveries d WHERE d.state = 'WAITING' AND d.webhook_id > $3
+        UNION ALL
+        SELECT (SELECT MIN(d.webhook_id) FROM webhook_deliveries d
+            WHERE d.state = 'WAITING' AND d.webhook_id > w.webhook_id)
+        FROM waiting w WHERE w.webhook_id IS NOT NULL
+    )
+    SELECT w.webhook_id FROM waiting JOIN webhooks w ON w.webhook_id = waiting.webhook_id
+    JOIN applications a ON a.client_id = w.client_id
+    JOIN organizations o ON o.organization_id = a.organization_id
+    WHERE w.enabled AND w.url IS NOT NULL AND ",
+    may_receive!(),
+    " AND (SELECT MIN(d.due_at) FROM webhook_deliveries d
+        WHERE d.webhook_id = w.webhook_id AND d.state = 'WAITING') <= $2
+    ORDER BY w.webhook_id LIMIT $4"
+);
+
+/// Of those who take messages of one webhook at once, each waits here for the one before.
+const LOCK_WEBHOOK: &str = "UPDATE webhooks SET enabled = enabled WHERE webhook_id = $1";
+
+const TARGET: &str = concat!(
+    "
+    SELECT w.client_id, w.url FROM webhooks w JOIN applications a ON a.client_id = w.client_id
+    JOIN organizations o ON o.organization_id = a.organization_id
+    WHERE w.webhook_id = $2 AND w.enabled AND ",
+    may_receive!()
+);
+
+const TAKE: &str = "
+    UPDATE webhook_deliveries SET due_at = $3, attempts = attempts + 1, in_flight = TRUE
+    WHERE webhook_id = $1 AND state = 'WAITING' AND due_at <= $2 AND message_id IN (
+        SELECT message_id FROM webhook_deliveries WHERE webhook_id = $1 AND state = 'WAITING' AND due_at <= $2
+        ORDER BY due_at, message_id LIMIT $4)
+    RETURNING message_id, attempts, failures, data";
+
+const RECORD: &str = "
+    UPDATE webhook_deliveries SET state = $5, due_at = $6, in_flight = FALSE, failures = failures + $7,
+        changed_at = CASE WHEN CAST($5 AS TEXT) = 'WAITING' THEN changed_at ELSE $8 END
+    WHERE webhook_id = $1 AND message_id = $2 AND attempts = $3 AND in_flight AND failures = $4";
+
+const FAILURES_IN_FLIGHT: &str = "
+    SELECT failures FROM webhook_deliveries
+    WHERE webhook_id = $1 AND message_id = $2 AND attempts = $3 AND in_flight";
+
+const INSERT_ATTEMPT: &str = "
+    INSERT INTO webhook_attempts
+        (webhook_id, message_id, number, began_at, duration_ms, status, failure, excerpt)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
+
+macro_rules! deliveries {
+    ($condition:literal) => {
+        concat!(
+            "
+    SELECT message_id, claim_id, data, state, due_at, in_flight, attempts, created_at, changed_at
+    FROM webhook_deliveries WHERE webhook_id = $1 AND ",
+            $condition
+        )
+    };
+}
+
+const DELIVERY: &str = deliveries!("message_id = $2");
+const DELIVERIES: &str =
+    deliveries!("message_id >= $2 AND message_id < $3 ORDER BY message_id DESC LIMIT $4");
+const DELIVERIES_IN_STATE: &str =
+    deliveries!("state = $5 AND message_id >= $2 AND message_id < $3 ORDER BY message_id DESC LIMIT $4");
+
+const ATTEMPTS: &str = "
+    SELECT number, began_at, duration_ms, status, failure, excerpt FROM webhook_attempts
+    WHERE webhook_id = $1 AND message_id = $2 ORDER BY number DESC LIMIT $3";
+
+/// What is in somebody's hands stays there until the lease ends, so that it is not sent twice at the same time.
+macro_rules! send_anew {
+    ($which:literal) => {
+        concat!(
+            "
+    UPDATE webhook_deliveries SET state = 'WAITING', failures = 0, changed_at = $2,
+        due_at = CASE WHEN in_flight AND due_at > $2 THEN due_at ELSE $2 END,
+        in_flight = (in_flight AND due_at > $2)
+    WHERE webhook_id = $1 AND ",
+            $which
+        )
+    };
+}
+
+const SEND_ANEW: &str = send_anew!("message_id = $3");
+const SEND_WINDOW_ANEW: &str = send_anew!(
+    "state = $3 AND message_id IN (
+        SELECT message_id FROM webhook_deliveries
+        WHERE webhook_id = $1 AND state = $3 AND message_id >= $4 AND message_id < $5
+        ORDER BY message_id LIMIT $6)"
+);
+
+/// A message about to be written.
+#[derive(Clone, Debug)]
+pub struct NewDelivery {
+    /// Where it goes.
+    pub webhook_id: WebhookId,
+    /// Its id.
+    pub message_id: DeliveryId,
+    /// The claim that it tells of.
+    pub claim_id: ClaimId,
+    /// What it tells, as JSON.
+    pub data: String,
+    /// Whether it is to be sent; else it is a dead letter from the beginning.
+    pub waiting: bool,
+}
+
+/// Where a webhook's messages go now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeliveryTarget {
+    /// The application.
+    pub client_id: ClientId,
+    /// The address; `None` where a listener fetches them.
+    pub url: Option<String>,
+}
+
+/// A message that was taken, to be sent before its lease ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Taken {
+    /// Its id.
+    pub message_id: DeliveryId,
+    /// Which taking this is, from 1 on.
+    pub number: i64,
+    /// Failed attempts since it was last to be sent anew.
+    pub failures: i64,
+    /// What it tells, as JSON.
+    pub data: String,
+}
+
+/// Which taking of which message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TakenKey {
+    /// Where it goes.
+    pub webhook_id: WebhookId,
+    /// The message.
+    pub message_id: DeliveryId,
+    /// Which taking.
+    pub number: i64,
+}
+
+/// What became of a message that was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Recorded {
+    /// Where it stands now.
+    pub state: DeliveryState,
+    /// When it is due again, if it is waiting.
+    pub due_at: Timestamp,
+    /// The failed attempts before this one, by which that was decided.
+    pub failures: i64,
+    /// Whether this one failed.
+    pub failed: bool,
+}
+
+/// What came of one attempt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AttemptRecord {
+    /// Which taking of the message.
+    pub number: i64,
+    /// When it began.
+    pub began_at: Timestamp,
+    /// How long it took.
+    pub duration_ms: i64,
+    /// What the receiver answered.
+    pub status: Option<u16>,
+    /// Why there was no answer.
+    pub failure: Option<SendFailure>,
+    /// The beginning of the answer.
+    pub excerpt: String,
+}
+
+/// A message to a webhook.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Delivery {
+    /// Its id.
+    pub message_id: DeliveryId,
+    /// The claim that it tells of.
+    pub claim_id: ClaimId,
+    /// What it tells, as JSON.
+    pub data: String,
+    /// Where it stands.
+    pub state: DeliveryState,
+    /// When it is due, if it is waiting; while it is in flight, when its lease ends.
+    pub due_at: Timestamp,
+    /// Whether it is being sent.
+    pub in_flight: bool,
+    /// How often it was taken.
+    pub attempts: i64,
+    /// When it was written.
+    pub created_at: Timestamp,
+    /// Since when it is in its state.
+    pub changed_at: Timestamp,
+}
+
+/// Messages of a webhook that were written in a span of time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeliverySpan {
+    /// From this id on.
+    pub from: DeliveryId,
+    /// Below this id.
+    pub below: DeliveryId,
+}
+
+impl DeliverySpan {
+    /// From a moment on, until another; everything where they are not given.
+    pub fn of(from: Option<Timestamp>, until: Option<Timestamp>) -> Self {
+        let bound = DeliveryId::bound_at;
+        Self { from: bound(from.unwrap_or_default()), below: bound(until.unwrap_or(Timestamp::LAST)) }
+    }
+}
+
+impl Tx {
+    /// Writes a message into the outbox.
+    pub async fn insert_delivery(&mut self, new: &NewDelivery, now: Timestamp) -> Result<(), StoreError> {
+        let NewDelivery { webhook_id, message_id, claim_id, data, waiting } = new;
+        let state = if *waiting { DeliveryState::Waiting } else { DeliveryState::Dead };
+        self.execute(INSERT_DELIVERY, params![webhook_id, message_id, claim_id, data, state.name(), now])
+            .await?;
+        Ok(())
+    }
+
+    /// Up to `limit` webhooks with an address that have something due, in the order of their ids behind `after`.
+    pub async fn webhooks_due(
+        &mut self,
+        now: Timestamp,
+        after: Option<&WebhookId>,
+        limit: i64,
+    ) -> Result<Vec<WebhookId>, StoreError> {
+        let after = after.map_or("", WebhookId::as_str);
+        let rows = self.query(WEBHOOKS_DUE, params![drops_bit(), now, after, limit]).await?;
+        rows.iter().map(|row| Ok(WebhookId::stored(row.get(0)?))).collect()
+    }
+
+    /// Makes this the only transaction that takes messages of a webhook until it ends.
+    pub async fn lock_webhook(&mut self, webhook_id: &WebhookId) -> Result<(), StoreError> {
+        if !self.writes_alone() {
+            self.execute(LOCK_WEBHOOK, params![webhook_id]).await?;
+        }
+        Ok(())
+    }
+
+    /// Where a webhook's messages go; `None` while they are on hold, because it or its application is disabled, deleted or
+    /// not told of claims.
+    pub async fn delivery_target(
+        &mut self,
+        webhook_id: &WebhookId,
+    ) -> Result<Option<DeliveryTarget>, StoreError> {
+        let target =
+            |row: Row| Ok(DeliveryTarget { client_id: ClientId::stored(row.get(0)?), url: row.get(1)? });
+        self.query_opt(TARGET, params![drops_bit(), webhook_id]).await?.map(target).transpose()
+    }
+
+    /// Takes up to `limit` messages that are due, until the lease ends; the longest due first.
+    pub async fn take_deliveries(
+        &mut self,
+        webhook_id: &WebhookId,
+        now: Timestamp,
+        leased_until: Timestamp,
+        limit: i64,
+    ) -> Result<Vec<Taken>, StoreError> {
+        let taken = |row: &Row| {
+            Ok(Taken {
+                message_id: DeliveryId::stored(row.get(0)?),
+                number: row.get(1)?,
+                failures: row.get(2)?,
+                data: row.get(3)?,
+            })
+        };
+        self.query(TAKE, params![webhook_id, now, leased_until, limit]).await?.iter().map(taken).collect()
+    }
+
+    /// Records what became of a message, once: `false` when its taking is not the last one any more, its result was recorded,
+    /// or it was to be sent anew meanwhile.
+    pub async fn record_delivery(
+        &mut self,
+        key: &TakenKey,
+        recorded: Recorded,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let TakenKey { webhook_id, message_id, number } = key;
+        let Recorded { state, due_at, failures, failed } = recorded;
+        let values =
+            params![webhook_id, message_id, *number, failures, state.name(), due_at, i64::from(failed), now];
+        Ok(self.execute(RECORD, values).await? > 0)
+    }
+
+    /// How many attempts of a message failed since it was last to be sent anew; `None` unless this taking is the last one and
+    /// its result is open.
+    pub async fn failures_in_flight(&mut self, key: &TakenKey) -> Result<Option<i64>, StoreError> {
+        let TakenKey { webhook_id, message_id, number } = key;
+        let row = self.query_opt(FAILURES_IN_FLIGHT, params![webhook_id, message_id, *number]).await?;
+        row.map(|row| row.get(0)).transpose()
+    }
+
+    /// Keeps what came of an attempt.
+    pub async fn insert_attempt(
+        &mut self,
+        webhook_id: &WebhookId,
+        message_id: &DeliveryId,
+        attempt: &AttemptRecord,
+    ) -> Result<(), StoreError> {
+        let AttemptRecord { number, began_at, duration_ms, status, failure, excerpt } = attempt;
+        let (status, failure) = (status.map(i64::from), failure.map(SendFailure::name));
+        let values =
+            params![webhook_id, message_id, *number, *began_at, *duration_ms, status, failure, excerpt];
+        self.execute(INSERT_ATTEMPT, values).await?;
+        Ok(())
+    }
+
+    /// One message of a webhook.
+    pub async fn delivery(
+        &mut self,
+        webhook_id: &WebhookId,
+        message_id: &DeliveryId,
+    ) -> Result<Option<Delivery>, StoreError> {
+        self.query_opt(DELIVERY, params![webhook_id, message_id]).await?.as_ref().map(delivery).transpose()
+    }
+
+    /// Up to `limit` messages of a webhook within a span, newest first.
+    pub async fn deliveries(
+        &mut self,
+        webhook_id: &WebhookId,
+        state: Option<DeliveryState>,
+        span: &DeliverySpan,
+        limit: i64,
+    ) -> Result<Vec<Delivery>, StoreError> {
+        let DeliverySpan { from, below } = span;
+        let rows = match state {
+            None => self.query(DELIVERIES, params![webhook_id, from, below, limit]).await?,
+            Some(state) => {
+                let values = params![webhook_id, from, below, limit, state.name()];
+                self.query(DELIVERIES_IN_STATE, values).await?
+            }
+        };
+        rows.iter().map(delivery).collect()
+    }
+
+    /// The last attempts of a message whose result is known, newest first.
+    pub async fn attempts(
+        &mut self,
+        webhook_id: &WebhookId,
+        message_id: &DeliveryId,
+        limit: i64,
+    ) -> Result<Vec<AttemptRecord>, StoreError> {
+        self.query(ATTEMPTS, params![webhook_id, message_id, limit]).await?.iter().map(attempt).collect()
+    }
+
+    /// Has a message sent anew, whatever became of it, with the whole schedule before it: `false` when there is none. One in
+    /// flight stays there.
+    pub async fn send_anew(
+        &mut self,
+        webhook_id: &WebhookId,
+        message_id: &DeliveryId,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        Ok(self.execute(SEND_ANEW, params![webhook_id, now, message_id]).await? > 0)
+    }
+
+    /// [`send_anew`](Self::send_anew) for up to `limit` messages within a span that are in a state. Gives how many.
+    pub async fn send_window_anew(
+        &mut self,
+        webhook_id: &WebhookId,
+        state: DeliveryState,
+        span: &DeliverySpan,
+        now: Timestamp,
+        limit: i64,
+    ) -> Result<u64, StoreError> {
+        let values = params![webhook_id, now, state.name(), &span.from, &span.below, limit];
+        self.execute(SEND_WINDOW_ANEW, values).await
+    }
+}
+
+fn unknown(column: usize, wanted: &'static str) -> StoreError {
+    StoreError::Decode { column, wanted, found: "text".to_owned() }
+}
+
+fn delivery(row: &Row) -> Result<Delivery, StoreError> {
+    Ok(Delivery {
+        message_id: DeliveryId::stored(row.get(0)?),
+        claim_id: ClaimId::stored(row.get(1)?),
+        data: row.get(2)?,
+        state: DeliveryState::from_name(row.get(3)?).ok_or_else(|| unknown(3, "a delivery state"))?,
+        due_at: Timestamp::from_millis(row.get(4)?),
+        in_flight: row.get(5)?,
+        attempts: row.get(6)?,
+        created_at: Timestamp::from_millis(row.get(7)?),
+        changed_at: Timestamp::from_millis(row.get(8)?),
+    })
+}
+
+fn attempt(row: &Row) -> Result<AttemptRecord, StoreError> {
+    let failure = row
+        .get::<Option<&str>>(4)?
+        .map(|name| SendFailure::of_name(name).ok_or_else(|| unknown(4, "a failure")));
+    Ok(AttemptRecord {
+        number: row.get(0)?,
+        began_at: Timestamp::from_millis(row.get(1)?),
+        duration_ms: row.get(2)?,
+        status: row.get::<Option<i64>>(3)?.and_then(|status| u16::try_from(status).ok()),
+        failure: failure.transpose()?,
+        excerpt: row.get(5)?,
+    })
+}

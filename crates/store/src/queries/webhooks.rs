@@ -1,0 +1,353 @@
+//! Webhooks of applications, their secrets, and what their owners are told. Their messages are in `deliveries.rs`.
+
+use domain::delivery::DisabledReason;
+use domain::scope::Scope;
+use domain::{CampaignId, ClientId, ScopeSet, Timestamp, WebhookId, WebhookSecretId};
+
+use crate::{Row, StoreError, Tx, params};
+
+/// Everything that changes an application's webhook comes one after the other behind this.
+const LOCK_APPLICATION: &str =
+    "UPDATE applications SET name = name WHERE client_id = $1 AND deleted_at IS NULL AND purging = FALSE";
+
+const INSERT_WEBHOOK: &str = "
+    INSERT INTO webhooks (webhook_id, client_id, url, enabled, disabled_reason, disabled_at, created_at, changed_at)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $7)";
+
+/// The condition under which an application `a` of an organization `o` is told of claims (spec 5.5); `$1` is the bit of
+/// its scope.
+macro_rules! may_receive {
+    () => {
+        "a.deleted_at IS NULL AND a.purging = FALSE AND o.verified AND (a.scopes & CAST($1 AS BIGINT)) <> 0"
+    };
+}
+pub(super) use may_receive;
+
+const WEBHOOK: &str = concat!(
+    "
+    SELECT w.webhook_id, w.url, w.enabled, w.disabled_reason, w.disabled_at, w.failing_since, w.created_at,
+        w.changed_at, COALESCE(",
+    may_receive!(),
+    ", FALSE)
+    FROM webhooks w JOIN applications a ON a.client_id = w.client_id
+    LEFT JOIN organizations o ON o.organization_id = a.organization_id
+    WHERE w.client_id = $2 AND a.purging = FALSE"
+);
+
+/// An address that was given anew has not failed yet.
+const CHANGE_WEBHOOK: &str = "
+    UPDATE webhooks SET url = $2, enabled = $3, disabled_reason = $4, disabled_at = $5, failing_since = $6,
+        changed_at = $7
+    WHERE webhook_id = $1";
+
+const FORGET_WEBHOOK: &str =
+    "UPDATE webhooks SET client_id = NULL, changed_at = $2 WHERE client_id = $1 RETURNING webhook_id";
+
+const DISABLE_WEBHOOK: &str = "
+    UPDATE webhooks SET enabled = FALSE, disabled_reason = $2, disabled_at = $3, changed_at = $3
+    WHERE webhook_id = $1 AND enabled AND client_id IS NOT NULL";
+
+const DISABLE_FAILING_WEBHOOK: &str = "
+    UPDATE webhooks SET enabled = FALSE, disabled_reason = $2, disabled_at = $3, changed_at = $3
+    WHERE webhook_id = $1 AND enabled AND client_id IS NOT NULL AND failing_since <= $4";
+
+const NOTE_SUCCESS: &str =
+    "UPDATE webhooks SET failing_since = NULL WHERE webhook_id = $1 AND failing_since IS NOT NULL";
+
+const NOTE_FAILURE: &str =
+    "UPDATE webhooks SET failing_since = $2 WHERE webhook_id = $1 AND failing_since IS NULL";
+
+const INSERT_NOTICE: &str = "
+    INSERT INTO webhook_notices (webhook_id, kind, created_at) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
+
+const NOTICES: &str = "
+    SELECT kind, created_at FROM webhook_notices WHERE webhook_id = $1
+    ORDER BY created_at DESC, kind DESC LIMIT $2";
+
+/// The webhooks that a claim of this campaign goes to.
+const RECEIVERS: &str = concat!(
+    "
+    SELECT w.webhook_id, w.enabled
+    FROM drops_campaigns c JOIN applications a ON a.organization_id = c.organization_id
+    JOIN organizations o ON o.organization_id = a.organization_id JOIN webhooks w ON w.client_id = a.client_id
+    WHERE c.campaign_id = $2 AND ",
+    may_receive!(),
+    " ORDER BY w.webhook_id"
+);
+
+const INSERT_SECRET: &str = "
+    INSERT INTO webhook_secrets (secret_id, webhook_id, sealed_secret, signs_from, created_at)
+    VALUES ($1, $2, $3, $4, $5)";
+
+const SECRETS: &str = "
+    SELECT secret_id, signs_from, forget_at, created_at FROM webhook_secrets
+    WHERE webhook_id = $1 AND (forget_at IS NULL OR forget_at > $2) ORDER BY signs_from, secret_id";
+
+const TIME_SECRET: &str = "UPDATE webhook_secrets SET signs_from = $2, forget_at = $3 WHERE secret_id = $1";
+
+const DELETE_SECRET: &str = "DELETE FROM webhook_secrets WHERE secret_id = $1";
+
+const DELETE_SECRETS: &str = "DELETE FROM webhook_secrets WHERE webhook_id = $1";
+
+const SIGNING_SECRET: &str = "
+    SELECT sealed_secret FROM webhook_secrets WHERE webhook_id = $1 AND signs_from <= $2
+    ORDER BY signs_from DESC, secret_id DESC LIMIT 1";
+
+/// A webhook as it is registered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Webhook {
+    /// Its id.
+    pub webhook_id: WebhookId,
+    /// Where messages go; `None` where a listener fetches them.
+    pub url: Option<String>,
+    /// Why and since when messages are on hold; `None` while it is enabled.
+    pub disabled: Option<Disabled>,
+    /// The first failed attempt behind the last one that did not fail.
+    pub failing_since: Option<Timestamp>,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When its settings last changed.
+    pub changed_at: Timestamp,
+    /// Whether its application is told of claims: 드롭스 in its scopes, and a verified organization.
+    pub receives: bool,
+}
+
+/// Why and since when a webhook is disabled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Disabled {
+    /// Why.
+    pub reason: DisabledReason,
+    /// Since when.
+    pub since: Timestamp,
+}
+
+/// Something that the owner of a webhook was told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WebhookNotice {
+    /// What.
+    pub kind: String,
+    /// When.
+    pub given_at: Timestamp,
+}
+
+/// A secret of a webhook, without itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredWebhookSecret {
+    /// Its id.
+    pub secret_id: WebhookSecretId,
+    /// From when on it signs, unless a younger one does.
+    pub signs_from: Timestamp,
+    /// When it goes.
+    pub forget_at: Option<Timestamp>,
+    /// When it was made.
+    pub created_at: Timestamp,
+}
+
+/// A webhook that a claim goes to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Receiver {
+    /// Which.
+    pub webhook_id: WebhookId,
+    /// Whether messages are sent to it now.
+    pub enabled: bool,
+}
+
+impl Tx {
+    /// Makes this the only transaction that changes the application's webhook until it ends: `false` when there is no
+    /// such application, or it is deleted.
+    pub async fn lock_application(&mut self, client_id: &ClientId) -> Result<bool, StoreError> {
+        Ok(self.execute(LOCK_APPLICATION, params![client_id]).await? > 0)
+    }
+
+    /// Makes a webhook. The application must be locked and have none.
+    pub async fn insert_webhook(
+        &mut self,
+        webhook_id: &WebhookId,
+        client_id: &ClientId,
+        url: Option<&str>,
+        disabled: Option<Disabled>,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let (reason, since) = split(disabled);
+        let values = params![webhook_id, client_id, url, disabled.is_none(), reason, since, now];
+        self.execute(INSERT_WEBHOOK, values).await?;
+        Ok(())
+    }
+
+    /// The webhook of an application, also while the application is deleted and can be restored.
+    pub async fn webhook(&mut self, client_id: &ClientId) -> Result<Option<Webhook>, StoreError> {
+        self.query_opt(WEBHOOK, params![drops_bit(), client_id]).await?.as_ref().map(webhook).transpose()
+    }
+
+    /// Writes the settings of a webhook as they are given, at `changed_at`.
+    pub async fn change_webhook(&mut self, changed: &Webhook) -> Result<(), StoreError> {
+        let Webhook { webhook_id, url, disabled, failing_since, changed_at, .. } = changed;
+        let (reason, since) = split(*disabled);
+        let values = params![webhook_id, url, disabled.is_none(), reason, since, *failing_since, *changed_at];
+        self.execute(CHANGE_WEBHOOK, values).await?;
+        Ok(())
+    }
+
+    /// Deletes the webhook of an application with its secrets: `false` when there was none. Its messages go later, load by
+    /// load.
+    pub async fn forget_webhook(&mut self, client_id: &ClientId, now: Timestamp) -> Result<bool, StoreError> {
+        let Some(row) = self.query_opt(FORGET_WEBHOOK, params![client_id, now]).await? else {
+            return Ok(false);
+        };
+        self.execute(DELETE_SECRETS, params![row.get::<&str>(0)?]).await?;
+        Ok(true)
+    }
+
+    /// Disables a webhook: `false` when it was disabled or deleted already.
+    pub async fn disable_webhook(
+        &mut self,
+        webhook_id: &WebhookId,
+        disabled: Disabled,
+    ) -> Result<bool, StoreError> {
+        let values = params![webhook_id, disabled.reason.name(), disabled.since];
+        Ok(self.execute(DISABLE_WEBHOOK, values).await? > 0)
+    }
+
+    /// Disables a webhook that only failed from `since` or before on: `false` when there is nothing to do.
+    pub async fn disable_failing_webhook(
+        &mut self,
+        webhook_id: &WebhookId,
+        since: Timestamp,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let values = params![webhook_id, DisabledReason::Failing.name(), now, since];
+        Ok(self.execute(DISABLE_FAILING_WEBHOOK, values).await? > 0)
+    }
+
+    /// Notes that an attempt of a webhook did not fail. Writes nothing while none fails.
+    pub async fn note_webhook_success(&mut self, webhook_id: &WebhookId) -> Result<(), StoreError> {
+        self.execute(NOTE_SUCCESS, params![webhook_id]).await?;
+        Ok(())
+    }
+
+    /// Notes that an attempt of a webhook failed. Writes nothing unless it is the first.
+    pub async fn note_webhook_failure(
+        &mut self,
+        webhook_id: &WebhookId,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        self.execute(NOTE_FAILURE, params![webhook_id, now]).await?;
+        Ok(())
+    }
+
+    /// Tells the owner of a webhook something.
+    pub async fn insert_webhook_notice(
+        &mut self,
+        webhook_id: &WebhookId,
+        kind: &str,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        self.execute(INSERT_NOTICE, params![webhook_id, kind, now]).await?;
+        Ok(())
+    }
+
+    /// What the owner of a webhook was told, newest first.
+    pub async fn webhook_notices(
+        &mut self,
+        webhook_id: &WebhookId,
+        limit: i64,
+    ) -> Result<Vec<WebhookNotice>, StoreError> {
+        let notice = |row: &Row| {
+            Ok(WebhookNotice { kind: row.get(0)?, given_at: Timestamp::from_millis(row.get(1)?) })
+        };
+        self.query(NOTICES, params![webhook_id, limit]).await?.iter().map(notice).collect()
+    }
+
+    /// The webhooks that a claim of a campaign goes to: those of the applications of its organization that are told of
+    /// claims.
+    pub async fn claim_receivers(&mut self, campaign: &CampaignId) -> Result<Vec<Receiver>, StoreError> {
+        let receiver =
+            |row: &Row| Ok(Receiver { webhook_id: WebhookId::stored(row.get(0)?), enabled: row.get(1)? });
+        self.query(RECEIVERS, params![drops_bit(), campaign]).await?.iter().map(receiver).collect()
+    }
+
+    /// Gives a webhook a secret.
+    pub async fn insert_webhook_secret(
+        &mut self,
+        secret_id: &WebhookSecretId,
+        webhook_id: &WebhookId,
+        sealed: &str,
+        signs_from: Timestamp,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        self.execute(INSERT_SECRET, params![secret_id, webhook_id, sealed, signs_from, now]).await?;
+        Ok(())
+    }
+
+    /// The secrets of a webhook that are kept at `now`, in the order in which they sign.
+    pub async fn webhook_secrets(
+        &mut self,
+        webhook_id: &WebhookId,
+        now: Timestamp,
+    ) -> Result<Vec<StoredWebhookSecret>, StoreError> {
+        let secret = |row: &Row| {
+            Ok(StoredWebhookSecret {
+                secret_id: WebhookSecretId::stored(row.get(0)?),
+                signs_from: Timestamp::from_millis(row.get(1)?),
+                forget_at: row.get::<Option<i64>>(2)?.map(Timestamp::from_millis),
+                created_at: Timestamp::from_millis(row.get(3)?),
+            })
+        };
+        self.query(SECRETS, params![webhook_id, now]).await?.iter().map(secret).collect()
+    }
+
+    /// Says from when on a secret signs, and until when it is kept.
+    pub async fn time_webhook_secret(
+        &mut self,
+        secret_id: &WebhookSecretId,
+        signs_from: Timestamp,
+        forget_at: Option<Timestamp>,
+    ) -> Result<(), StoreError> {
+        self.execute(TIME_SECRET, params![secret_id, signs_from, forget_at]).await?;
+        Ok(())
+    }
+
+    /// Deletes a secret.
+    pub async fn delete_webhook_secret(&mut self, secret_id: &WebhookSecretId) -> Result<(), StoreError> {
+        self.execute(DELETE_SECRET, params![secret_id]).await?;
+        Ok(())
+    }
+
+    /// The secret that signs what a webhook is sent at `now`, sealed.
+    pub async fn signing_secret(
+        &mut self,
+        webhook_id: &WebhookId,
+        now: Timestamp,
+    ) -> Result<Option<String>, StoreError> {
+        let row = self.query_opt(SIGNING_SECRET, params![webhook_id, now]).await?;
+        row.map(|row| row.get(0)).transpose()
+    }
+}
+
+/// The scope without which no application is told of claims, as the store has it.
+pub(super) fn drops_bit() -> i64 {
+    [Scope::Drops].into_iter().collect::<ScopeSet>().to_stored()
+}
+
+fn split(disabled: Option<Disabled>) -> (Option<&'static str>, Option<Timestamp>) {
+    (disabled.map(|disabled| disabled.reason.name()), disabled.map(|disabled| disabled.since))
+}
+
+fn webhook(row: &Row) -> Result<Webhook, StoreError> {
+    let disabled = match (row.get::<bool>(2)?, row.get::<Option<&str>>(3)?, row.get::<Option<i64>>(4)?) {
+        (true, _, _) => None,
+        (false, reason, since) => Some(Disabled {
+            reason: reason.and_then(DisabledReason::from_name).unwrap_or(DisabledReason::Operator),
+            since: Timestamp::from_millis(since.unwrap_or_default()),
+        }),
+    };
+    Ok(Webhook {
+        webhook_id: WebhookId::stored(row.get(0)?),
+        url: row.get(1)?,
+        disabled,
+        failing_since: row.get::<Option<i64>>(5)?.map(Timestamp::from_millis),
+        created_at: Timestamp::from_millis(row.get(6)?),
+        changed_at: Timestamp::from_millis(row.get(7)?),
+        receives: row.get(8)?,
+    })
+}
