@@ -102,6 +102,12 @@ pub const WEBHOOK_FAILING_MAX_MS: i64 = 5 * DAY_MS;
 /// How long a node that took a message has it to itself, in milliseconds (ours): three times as long as an attempt may
 /// take, so that clocks may differ a little and no message is sent by two nodes at once.
 pub const WEBHOOK_LEASE_MS: i64 = 15 * SECOND_MS;
+/// Messages that a listener of a webhook fetches at once: default and most (ours).
+pub const LISTENER_ATTEMPTS_MAX: i64 = 8;
+/// How long a listener of a webhook may wait for a message, in seconds (ours).
+pub const LISTENER_WAIT_MAX_S: i64 = 25;
+/// The longest time that a listener may say an attempt took, in milliseconds (ours).
+pub const LISTENER_DURATION_MAX_MS: i64 = MINUTE_MS;
 /// How long messages to webhooks are kept after they were delivered or given up, in milliseconds (ours): 30 days.
 pub const WEBHOOK_DELIVERIES_KEPT_MS: i64 = 30 * DAY_MS;
 /// How long a webhook's new secret waits before it signs by itself, and the old one is kept after that, in milliseconds

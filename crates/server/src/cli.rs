@@ -18,12 +18,14 @@ use store::DatabaseUrl;
 
 use crate::config::{BusSettings, Settings, StoreSettings};
 use crate::drops::DropsCommand;
+use crate::listen::WebhookCommand;
 
 const ABOUT: &str = "The open API service of a live-streaming platform: REST, sign-in, realtime sessions.
 
   stagedoor dev      a world on your laptop: seeded people, ready tokens, any event on demand
   stagedoor serve    the service for real
-  stagedoor drops    in a sandbox: let a viewer watch, and claim";
+  stagedoor drops    in a sandbox: let a viewer watch, and claim
+  stagedoor webhook  forwards the messages to a webhook to your machine";
 
 /// The whole command line.
 #[derive(Debug, Parser)]
@@ -52,6 +54,9 @@ pub enum Command {
     /// Lets a viewer watch, and claim rewards, over the platform API of a running service.
     #[command(subcommand)]
     Drops(DropsCommand),
+    /// Brings the messages to an application's webhook to this machine.
+    #[command(subcommand)]
+    Webhook(WebhookCommand),
 }
 
 /// What `dev` and `serve` share.

@@ -1,16 +1,20 @@
 //! The commands' way to a service that runs somewhere: HTTP/1.1, one connection a call, every wait and answer bounded.
 
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
-use http::header::{ACCEPT, CONTENT_TYPE, HOST, USER_AGENT};
+use http::header::{ACCEPT, CONTENT_TYPE, HOST, RETRY_AFTER, USER_AGENT};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri};
 use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
+use rustls::pki_types::ServerName;
 use serde_json::Value;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
 
 /// How long a call may take, the connecting included.
 const CALL_DEADLINE: Duration = Duration::from_secs(15);
@@ -18,10 +22,12 @@ const CALL_DEADLINE: Duration = Duration::from_secs(15);
 const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// A service, by its base URL.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Server {
     base: String,
     address: (String, u16),
+    /// For `https`.
+    tls: Option<TlsConnector>,
 }
 
 /// Why a call came to nothing.
@@ -33,6 +39,8 @@ pub enum Failure {
         status: u16,
         /// Its message, as the service worded it.
         message: String,
+        /// After how many seconds it may be tried again.
+        retry_after_s: Option<u64>,
     },
     /// There was no answer, or none of a service like this one.
     Unreachable(String),
@@ -41,7 +49,7 @@ pub enum Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Refused { status, message } => write!(f, "{status} {message}"),
+            Self::Refused { status, message, .. } => write!(f, "{status} {message}"),
             Self::Unreachable(why) => f.write_str(why),
         }
     }
@@ -56,10 +64,14 @@ impl Server {
         let wrong = || format!("--server {url}: it must be scheme and host, as in http://127.0.0.1:8080");
         let uri: Uri = url.parse().map_err(|_| wrong())?;
         let host = uri.host().filter(|_| matches!(uri.path(), "" | "/") && uri.query().is_none());
-        let (Some(host), Some("http")) = (host, uri.scheme_str()) else { return Err(wrong()) };
+        let (host, port, tls) = match (host, uri.scheme_str()) {
+            (Some(host), Some("http")) => (host, 80, None),
+            (Some(host), Some("https")) => (host, 443, Some(tls()?)),
+            _ => return Err(wrong()),
+        };
         let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
         let base = url.trim_end_matches('/').to_owned();
-        Ok(Self { base, address: (host, uri.port_u16().unwrap_or(80)) })
+        Ok(Self { base, address: (host, uri.port_u16().unwrap_or(port)), tls })
     }
 
     /// Its base URL, without a slash at the end.
@@ -67,7 +79,7 @@ impl Server {
         &self.base
     }
 
-    /// Calls an operation, and gives the content of its answer.
+    /// Calls an operation, and gives the content of its answer. `patience` is how long it may take beyond 15 seconds.
     ///
     /// # Errors
     /// [`Failure`].
@@ -77,6 +89,7 @@ impl Server {
         path: &str,
         headers: HeaderMap,
         body: Option<&Value>,
+        patience: Duration,
     ) -> Result<Value, Failure> {
         let text = body.map(Value::to_string).unwrap_or_default();
         let mut request = Request::builder().method(method).uri(path).body(Full::new(Bytes::from(text)));
@@ -86,18 +99,32 @@ impl Server {
             request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         }
         request.headers_mut().insert(ACCEPT, HeaderValue::from_static("application/json"));
-        let answer = tokio::time::timeout(CALL_DEADLINE, self.exchange(request.clone())).await;
+        let answer = tokio::time::timeout(CALL_DEADLINE + patience, self.exchange(request.clone())).await;
         let late = |_| Failure::Unreachable(format!("{} did not answer in time", self.base));
         self.read(&answer.map_err(late)??)
     }
 
-    async fn exchange(&self, mut request: Request<Full<Bytes>>) -> Result<Response<Bytes>, Failure> {
-        let unreachable = |what: &str, error: &dyn fmt::Display| {
-            Failure::Unreachable(format!("{} {what}: {error}", self.base))
-        };
+    async fn exchange(&self, request: Request<Full<Bytes>>) -> Result<Response<Bytes>, Failure> {
         let (host, port) = &self.address;
         let stream = TcpStream::connect((host.as_str(), *port)).await;
-        let stream = stream.map_err(|error| unreachable("cannot be reached", &error))?;
+        let stream = stream.map_err(|error| self.unreachable("cannot be reached", &error))?;
+        let Some(tls) = &self.tls else { return self.speak(stream, request).await };
+        let name =
+            ServerName::try_from(host.clone()).map_err(|error| self.unreachable("is no name", &error))?;
+        let stream = tls.connect(name, stream).await;
+        self.speak(stream.map_err(|error| self.unreachable("has no TLS that is trusted", &error))?, request)
+            .await
+    }
+
+    fn unreachable(&self, what: &str, error: &dyn fmt::Display) -> Failure {
+        Failure::Unreachable(format!("{} {what}: {error}", self.base))
+    }
+
+    async fn speak<S>(&self, stream: S, mut request: Request<Full<Bytes>>) -> Result<Response<Bytes>, Failure>
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let unreachable = |what: &str, error: &dyn fmt::Display| self.unreachable(what, error);
         let handshake = http1::handshake(TokioIo::new(stream)).await;
         let (mut sender, connection) = handshake.map_err(|error| unreachable("hung up", &error))?;
         let authority = self.base.split_once("://").map_or(self.base.as_str(), |(_, rest)| rest);
@@ -105,8 +132,8 @@ impl Server {
         request.headers_mut().insert(HOST, host);
         let agent = concat!("stagedoor/", env!("CARGO_PKG_VERSION"));
         request.headers_mut().insert(USER_AGENT, HeaderValue::from_static(agent));
-        // The connection ends with the answer: whatever drives it ends with it too.
-        let driver = tokio::spawn(connection);
+        // It ends with the answer, and with whoever gives up waiting for it: the service then learns of that.
+        let driver = AbortOnDrop(tokio::spawn(connection));
         let answer = async {
             let answer =
                 sender.send_request(request).await.map_err(|error| unreachable("hung up", &error))?;
@@ -116,7 +143,7 @@ impl Server {
             Ok(Response::from_parts(head, body.to_bytes()))
         };
         let answer = answer.await;
-        driver.abort();
+        drop(driver);
         answer
     }
 
@@ -132,8 +159,29 @@ impl Server {
             return Ok(envelope.remove("content").unwrap_or_default());
         }
         let message = envelope["message"].as_str().unwrap_or_default().to_owned();
-        Err(Failure::Refused { status, message })
+        let retry_after = answer.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok());
+        let retry_after_s = retry_after.and_then(|seconds| seconds.parse().ok());
+        Err(Failure::Refused { status, message, retry_after_s })
     }
+}
+
+struct AbortOnDrop<T>(tokio::task::JoinHandle<T>);
+
+impl<T> Drop for AbortOnDrop<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// TLS with the authorities that the system trusts.
+fn tls() -> Result<TlsConnector, String> {
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    let config = config.map_err(|error| format!("there is no TLS: {error}"))?;
+    let config = config.with_root_certificates(roots).with_no_client_auth();
+    Ok(TlsConnector::from(Arc::new(config)))
 }
 
 #[cfg(test)]
@@ -150,6 +198,7 @@ mod tests {
         check("http://127.0.0.1:8080", Some(("http://127.0.0.1:8080", "127.0.0.1", 8080)));
         check("http://localhost/", Some(("http://localhost", "localhost", 80)));
         check("http://[::1]:80", Some(("http://[::1]:80", "::1", 80)));
+        check("https://api.example.com", Some(("https://api.example.com", "api.example.com", 443)));
         for url in ["127.0.0.1:8080", "", "ftp://a", "http://", "http://a/b", "http://a?b", "a b"] {
             check(url, None);
         }

@@ -2,6 +2,7 @@
 //! nobody else would.
 
 use std::fmt::Write;
+use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use http::header::AUTHORIZATION;
@@ -176,7 +177,8 @@ impl PlatformOptions {
 impl Platform {
     async fn call(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, String> {
         let headers = HeaderMap::from_iter([(AUTHORIZATION, self.key.clone())]);
-        self.server.call(method, path, headers, body).await.map_err(|failure| self.explained(&failure))
+        let answer = self.server.call(method, path, headers, body, Duration::ZERO).await;
+        answer.map_err(|failure| self.explained(&failure))
     }
 
     /// The failure, and what helps against it.

@@ -8,6 +8,7 @@ mod connections;
 mod descriptors;
 pub mod dev;
 pub mod drops;
+pub mod listen;
 mod listener;
 pub mod metrics;
 pub mod node;

@@ -24,6 +24,7 @@ pub mod happenings;
 pub mod housekeeping;
 pub mod idempotency;
 mod job_log;
+pub mod listeners;
 pub mod lives;
 pub mod losses;
 pub mod nodes;

@@ -6,8 +6,8 @@ use crate::auth::{sign_in, tokens};
 use crate::caller::scope;
 use crate::contract::routes::{Routes, delete, get, post, put};
 use crate::open::{
-    categories, channels, chat_settings, chats, drops, lives, relations, restrictions, sessions, streams,
-    users,
+    categories, channels, chat_settings, chats, drops, listener, lives, relations, restrictions, sessions,
+    streams, users,
 };
 use crate::platform;
 use crate::{Web, contract, finish, health, operations};
@@ -94,6 +94,9 @@ pub(crate) fn open() -> Routes {
         )
         // 4.6 Drops
         .route("/open/v1/drops/reward-claims", get(drops::query).put(drops::update))
+        .route("/open/v1/drops/webhook/listener", post(listener::begin))
+        .route("/open/v1/drops/webhook/listener/attempts", post(listener::fetch))
+        .route("/open/v1/drops/webhook/listener/attempts/{messageId}", post(listener::report))
         // 4.7 Restriction
         .route(
             "/open/v1/restrict-channels",

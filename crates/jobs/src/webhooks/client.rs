@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use domain::limits::WEBHOOK_EXCERPT_CHARS_MAX;
 use domain::outbound::{Reach, SendFailure, WebhookUrl};
-use http::header::{HOST, HeaderMap, HeaderValue, RETRY_AFTER};
+use http::header::{CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER, USER_AGENT};
 use http::{Request, StatusCode};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
@@ -63,6 +63,20 @@ pub struct Outgoing {
     pub headers: HeaderMap,
     /// The raw bytes that were signed.
     pub body: Bytes,
+}
+
+impl Outgoing {
+    /// An attempt with these headers; `None` when one of them cannot be one.
+    pub fn new(url: WebhookUrl, headers: &[(String, String)], body: Vec<u8>) -> Option<Self> {
+        let headers = headers.iter().map(|(name, value)| {
+            Some((HeaderName::from_bytes(name.as_bytes()).ok()?, HeaderValue::from_str(value).ok()?))
+        });
+        let mut headers = headers.collect::<Option<HeaderMap>>()?;
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        let agent = concat!("stagedoor/", env!("CARGO_PKG_VERSION"));
+        headers.insert(USER_AGENT, HeaderValue::from_static(agent));
+        Some(Self { url, headers, body: Bytes::from(body) })
+    }
 }
 
 /// What came back.

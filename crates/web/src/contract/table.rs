@@ -238,6 +238,27 @@ pub const SECTIONS: &[Section] = &[
                 "드롭스 리워드 지급 상태 변경",
                 &[],
             ),
+            (
+                "POST /open/v1/drops/webhook/listener",
+                "beginListening",
+                "Have a listener fetch the messages to the webhook",
+                "웹훅 리스너 시작",
+                &[400, 404],
+            ),
+            (
+                "POST /open/v1/drops/webhook/listener/attempts",
+                "fetchListenerAttempts",
+                "Attempts for the listener to make, waited for",
+                "웹훅 리스너 전송 조회",
+                &[404],
+            ),
+            (
+                "POST /open/v1/drops/webhook/listener/attempts/{messageId}",
+                "reportListenerAttempt",
+                "What came of an attempt of the listener",
+                "웹훅 리스너 전송 결과 등록",
+                &[404],
+            ),
         ],
     },
     Section {
