@@ -8,6 +8,7 @@ use crate::http::Origin;
 use crate::plan::applications;
 use crate::publish::Pace;
 use crate::rest;
+use crate::webhooks;
 
 const ABOUT: &str =
     "Opens many realtime sessions to a running Stagedoor and measures what they cost and what they get.";
@@ -179,6 +180,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// One REST call, as fast as the server answers.
     Rest(rest::Options),
+    /// Claims, and the webhooks that hear of them.
+    Webhooks(webhooks::Options),
 }
 
 /// `--rate`

@@ -25,6 +25,7 @@ mod shared;
 mod sockets;
 mod stage;
 mod stats;
+mod webhooks;
 mod websocket;
 mod world;
 
@@ -48,8 +49,13 @@ fn main() -> ExitCode {
             return if asked { ExitCode::SUCCESS } else { ExitCode::from(FAILED) };
         }
     };
-    if let Some(cli::Command::Rest(options)) = &cli.command {
-        return match on_this_thread(rest::run(options)) {
+    let other = match &cli.command {
+        Some(cli::Command::Rest(options)) => Some(on_this_thread(rest::run(options))),
+        Some(cli::Command::Webhooks(options)) => Some(on_this_thread(webhooks::run(options))),
+        None => None,
+    };
+    if let Some(report) = other {
+        return match report {
             Ok(report) => {
                 print!("{report}");
                 ExitCode::SUCCESS

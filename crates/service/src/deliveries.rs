@@ -13,7 +13,7 @@ use domain::webhook;
 use domain::{ClientId, DeliveryId, Refusal, Timestamp, WebhookId};
 use store::Tx;
 pub use store::queries::deliveries::{AttemptRecord, Delivery};
-use store::queries::deliveries::{DeliverySpan, NewDelivery, Recorded, Taken, TakenKey};
+use store::queries::deliveries::{DeliverySpan, MESSAGES_AT_ONCE, NewDelivery, Recorded, Taken, TakenKey};
 use store::queries::webhooks::Disabled;
 use tokio::sync::watch;
 
@@ -22,8 +22,6 @@ use crate::{Error, Service};
 
 /// Results that are recorded in one transaction.
 pub const RECORDS_AT_ONCE: usize = 128;
-/// Messages that one transaction sends anew.
-const SENT_ANEW_AT_ONCE: i64 = 500;
 /// Messages that one call sends anew; the rest is left to the next one.
 pub const SENT_ANEW_MAX: u64 = 10_000;
 /// Attempts that are shown of one message.
@@ -130,7 +128,7 @@ impl Service {
             .await
     }
 
-    /// Takes up to `limit` messages of a webhook that are due, the longest due first. Each is this node's alone until its
+    /// Takes up to `limit` messages of a webhook that are due, at the most 100, the longest due first. Each is this node's alone until its
     /// lease ends; then another takes it, unless its result was recorded.
     pub async fn take_deliveries(&self, webhook_id: &WebhookId, limit: i64) -> Result<Vec<Attempt>, Error> {
         let (id, now) = (webhook_id.clone(), self.now());
@@ -308,12 +306,12 @@ impl Service {
                     Box::pin(async move {
                         let webhook_id = webhook_of(tx, &client_id).await?.webhook_id;
                         Ok::<_, Error>(
-                            tx.send_window_anew(&webhook_id, state, &span, now, SENT_ANEW_AT_ONCE).await?,
+                            tx.send_window_anew(&webhook_id, state, &span, now, MESSAGES_AT_ONCE).await?,
                         )
                     })
                 })
                 .await?;
-            sent = SentAnew { messages: sent.messages + some, all: some < SENT_ANEW_AT_ONCE.unsigned_abs() };
+            sent = SentAnew { messages: sent.messages + some, all: some < MESSAGES_AT_ONCE.unsigned_abs() };
             self.wake_senders();
         }
         Ok(sent)

@@ -35,6 +35,7 @@ mod http;
 mod nodes;
 mod receiver;
 mod schema;
+mod signature;
 mod socket;
 mod url;
 mod world;

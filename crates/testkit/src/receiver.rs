@@ -180,6 +180,11 @@ impl Receiver {
         self.book(|book| book.received.len())
     }
 
+    /// How many of them [`next`](Self::next) has handed out.
+    pub fn seen(&self) -> usize {
+        self.book(|book| book.seen)
+    }
+
     /// How many connections were made so far.
     pub fn connections(&self) -> usize {
         self.book(|book| book.connections)

@@ -118,6 +118,32 @@ pub(crate) fn platform() -> Routes {
         )
         .route("/platform/v1/applications/{clientId}/secrets", post(platform::applications::add_secret))
         .route("/platform/v1/applications/{clientId}/restore", post(platform::applications::restore))
+        .route(
+            "/platform/v1/applications/{clientId}/webhook",
+            put(platform::webhooks::put).get(platform::webhooks::show).delete(platform::webhooks::delete),
+        )
+        .route(
+            "/platform/v1/applications/{clientId}/webhook/secrets",
+            post(platform::webhooks::add_secret).get(platform::webhooks::secrets),
+        )
+        .route(
+            "/platform/v1/applications/{clientId}/webhook/secrets/{secretId}",
+            delete(platform::webhooks::delete_secret),
+        )
+        .route(
+            "/platform/v1/applications/{clientId}/webhook/secrets/{secretId}/activate",
+            post(platform::webhooks::activate_secret),
+        )
+        .route("/platform/v1/applications/{clientId}/webhook/deliveries", get(platform::webhooks::deliveries))
+        .route(
+            "/platform/v1/applications/{clientId}/webhook/deliveries/{messageId}",
+            get(platform::webhooks::delivery),
+        )
+        .route(
+            "/platform/v1/applications/{clientId}/webhook/deliveries/{messageId}/resend",
+            post(platform::webhooks::resend),
+        )
+        .route("/platform/v1/applications/{clientId}/webhook/resend", post(platform::webhooks::resend_window))
         .route("/platform/v1/consents/{clientId}/{channelId}", delete(platform::consents::withdraw))
         .route("/platform/v1/sessions", get(platform::sessions::list))
         .route(

@@ -92,7 +92,8 @@ impl Connector {
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let mut http = http1::Builder::new();
-        http.max_buf_size(HEAD_BYTES_MAX).max_headers(HEADERS_MAX);
+        // Names are spelled as the specification spells them.
+        http.max_buf_size(HEAD_BYTES_MAX).max_headers(HEADERS_MAX).title_case_headers(true);
         let shaken = http.handshake(TokioIo::new(stream)).await.map_err(|error| failure_of(&error))?;
         let (sender, connection) = shaken;
         let driver = tokio::spawn(async move {

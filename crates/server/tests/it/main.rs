@@ -54,3 +54,5 @@ mod stream_keys;
 mod tidy;
 mod token_lifetimes;
 mod users;
+mod webhook_delivery;
+mod webhook_outages;

@@ -41,12 +41,14 @@ const EXPOSE: &[&str] = &[
     "server/src/dev/world.rs",
     "service/src/applications.rs",
     "service/src/broadcast.rs",
+    "service/src/webhooks.rs",
     "store/src/postgres/connector.rs",
     "web/src/auth/sign_in.rs",
     "web/src/auth/tokens.rs",
     "web/src/open/sessions.rs",
     "web/src/open/streams.rs",
     "web/src/platform/applications.rs",
+    "web/src/platform/webhooks.rs",
 ];
 
 fn crates() -> PathBuf {

@@ -8,6 +8,7 @@ use domain::delivery::DeliveryState;
 use domain::outbound::SendFailure;
 use domain::{ClaimId, ClientId, DeliveryId, Timestamp, WebhookId};
 
+use super::drops::{hundred_ids, padded, with_hundred_ids};
 use super::webhooks::{drops_bit, may_receive};
 use crate::{Row, StoreError, Tx, params};
 
@@ -52,12 +53,18 @@ const TARGET: &str = concat!(
     may_receive!()
 );
 
-const TAKE: &str = "
-    UPDATE webhook_deliveries SET due_at = $3, attempts = attempts + 1, in_flight = TRUE
-    WHERE webhook_id = $1 AND state = 'WAITING' AND due_at <= $2 AND message_id IN (
-        SELECT message_id FROM webhook_deliveries WHERE webhook_id = $1 AND state = 'WAITING' AND due_at <= $2
-        ORDER BY due_at, message_id LIMIT $4)
-    RETURNING message_id, attempts, failures, data";
+const DUE: &str = "
+    SELECT message_id FROM webhook_deliveries WHERE webhook_id = $1 AND state = 'WAITING' AND due_at <= $2
+    ORDER BY due_at, message_id LIMIT $3";
+
+/// CASE, so that no engine takes the way over everything that is due. Two statements for the same reason: what an engine
+/// makes of a subquery with LIMIT depends on what it believes of the table.
+const TAKE: &str = with_hundred_ids!(
+    "
+    UPDATE webhook_deliveries SET due_at = $103, attempts = attempts + 1, in_flight = TRUE
+    WHERE webhook_id = $101 AND CASE WHEN state = 'WAITING' THEN due_at <= $102 ELSE FALSE END AND message_id IN ",
+    " RETURNING message_id, attempts, failures, data"
+);
 
 const RECORD: &str = "
     UPDATE webhook_deliveries SET state = $5, due_at = $6, in_flight = FALSE, failures = failures + $7,
@@ -94,27 +101,25 @@ const ATTEMPTS: &str = "
     SELECT number, began_at, duration_ms, status, failure, excerpt FROM webhook_attempts
     WHERE webhook_id = $1 AND message_id = $2 ORDER BY number DESC LIMIT $3";
 
-/// What is in somebody's hands stays there until the lease ends, so that it is not sent twice at the same time.
-macro_rules! send_anew {
-    ($which:literal) => {
-        concat!(
-            "
-    UPDATE webhook_deliveries SET state = 'WAITING', failures = 0, changed_at = $2,
-        due_at = CASE WHEN in_flight AND due_at > $2 THEN due_at ELSE $2 END,
-        in_flight = (in_flight AND due_at > $2)
-    WHERE webhook_id = $1 AND ",
-            $which
-        )
-    };
-}
-
-const SEND_ANEW: &str = send_anew!("message_id = $3");
-const SEND_WINDOW_ANEW: &str = send_anew!(
-    "state = $3 AND message_id IN (
-        SELECT message_id FROM webhook_deliveries
-        WHERE webhook_id = $1 AND state = $3 AND message_id >= $4 AND message_id < $5
-        ORDER BY message_id LIMIT $6)"
+/// What is in somebody's hands stays there until the lease ends, so that it is not sent twice at the same time. The same
+/// message may stand there a hundred times.
+const SEND_ANEW: &str = with_hundred_ids!(
+    "
+    UPDATE webhook_deliveries SET state = 'WAITING', failures = 0, changed_at = $102,
+        due_at = CASE WHEN in_flight AND due_at > $102 THEN due_at ELSE $102 END,
+        in_flight = (in_flight AND due_at > $102)
+    WHERE webhook_id = $101 AND CASE WHEN CAST($103 AS TEXT) IS NULL THEN TRUE ELSE state = $103 END
+        AND message_id IN ",
+    ""
 );
+
+const WINDOW: &str = "
+    SELECT message_id FROM webhook_deliveries
+    WHERE webhook_id = $1 AND state = $2 AND message_id >= $3 AND message_id < $4
+    ORDER BY message_id LIMIT $5";
+
+/// Messages that one statement takes or sends anew: as many as it has places.
+pub const MESSAGES_AT_ONCE: i64 = 100;
 
 /// A message about to be written.
 #[derive(Clone, Debug)]
@@ -306,7 +311,7 @@ impl Tx {
         self.query_opt(TARGET, params![drops_bit(), webhook_id]).await?.map(target).transpose()
     }
 
-    /// Takes up to `limit` messages that are due, until the lease ends; the longest due first.
+    /// Takes up to `limit` messages that are due, at the most 100, until the lease ends; the longest due first.
     pub async fn take_deliveries(
         &mut self,
         webhook_id: &WebhookId,
@@ -322,7 +327,11 @@ impl Tx {
                 data: row.get(3)?,
             })
         };
-        self.query(TAKE, params![webhook_id, now, leased_until, limit]).await?.iter().map(taken).collect()
+        let due = self.query(DUE, params![webhook_id, now, limit.min(MESSAGES_AT_ONCE)]).await?;
+        let due = message_ids(&due)?;
+        let Some(mut values) = padded(&due) else { return Ok(Vec::new()) };
+        values.extend([webhook_id.into(), now.into(), leased_until.into()]);
+        self.query(TAKE, &values).await?.iter().map(taken).collect()
     }
 
     /// Records what became of a message, once: `false` when its taking is not the last one any more, its result was recorded,
@@ -409,10 +418,11 @@ impl Tx {
         message_id: &DeliveryId,
         now: Timestamp,
     ) -> Result<bool, StoreError> {
-        Ok(self.execute(SEND_ANEW, params![webhook_id, now, message_id]).await? > 0)
+        Ok(self.send_these_anew(webhook_id, std::slice::from_ref(message_id), None, now).await? > 0)
     }
 
-    /// [`send_anew`](Self::send_anew) for up to `limit` messages within a span that are in a state. Gives how many.
+    /// [`send_anew`](Self::send_anew) for the oldest messages within a span that are in a state, up to `limit` and at the
+    /// most 100. Gives how many.
     pub async fn send_window_anew(
         &mut self,
         webhook_id: &WebhookId,
@@ -421,9 +431,28 @@ impl Tx {
         now: Timestamp,
         limit: i64,
     ) -> Result<u64, StoreError> {
-        let values = params![webhook_id, now, state.name(), &span.from, &span.below, limit];
-        self.execute(SEND_WINDOW_ANEW, values).await
+        let limit = limit.min(MESSAGES_AT_ONCE);
+        let values = params![webhook_id, state.name(), &span.from, &span.below, limit];
+        let rows = self.query(WINDOW, values).await?;
+        let ids = message_ids(&rows)?;
+        self.send_these_anew(webhook_id, &ids, Some(state), now).await
     }
+
+    async fn send_these_anew(
+        &mut self,
+        webhook_id: &WebhookId,
+        ids: &[DeliveryId],
+        in_state: Option<DeliveryState>,
+        now: Timestamp,
+    ) -> Result<u64, StoreError> {
+        let Some(mut values) = padded(ids) else { return Ok(0) };
+        values.extend([webhook_id.into(), now.into(), in_state.map(DeliveryState::name).into()]);
+        self.execute(SEND_ANEW, &values).await
+    }
+}
+
+fn message_ids(rows: &[Row]) -> Result<Vec<DeliveryId>, StoreError> {
+    rows.iter().map(|row| Ok(DeliveryId::stored(row.get(0)?))).collect()
 }
 
 fn unknown(column: usize, wanted: &'static str) -> StoreError {

@@ -123,6 +123,7 @@ macro_rules! with_hundred_ids {
         concat!($before, hundred_ids!(), $after)
     };
 }
+pub(super) use {hundred_ids, with_hundred_ids};
 
 const CLAIM: &str = claims!("c.claim_id = $1");
 

@@ -13,6 +13,7 @@ pub mod lives;
 pub mod relations;
 pub mod sessions;
 pub mod watching;
+pub mod webhooks;
 
 use axum::extract::{FromRequestParts, RawPathParams};
 use domain::{ChannelId, Refusal};

@@ -1,0 +1,514 @@
+//! Webhooks of applications, their secrets, and the messages that were sent to them. What arrives there is in
+//! `docs/webhooks.md`.
+
+use axum::extract::{FromRequestParts, RawPathParams, State};
+use domain::delivery::{DeliveryState, DisabledReason};
+use domain::limits::{
+    DELIVERY_PAGE_SIZE_DEFAULT, DELIVERY_PAGE_SIZE_MAX, WEBHOOK_SECRET_CHARS_MAX, WEBHOOK_SECRET_CHARS_MIN,
+};
+use domain::outbound::SendFailure;
+use domain::secret::{SecretHash, WebhookSecret};
+use domain::webhook_secrets::SecretState;
+use domain::{ClaimId, ClientId, DeliveryId, Invalid, Refusal, Rule, Timestamp, WebhookSecretId};
+use http::request::Parts;
+use schemars::JsonSchema;
+use serde::Serialize;
+use service::deliveries::{AttemptRecord, Delivery, DeliveryQuery, DeliverySheet};
+use service::webhooks::{SecretSheet, WebhookSheet};
+
+use crate::Web;
+use crate::caller::Operator;
+use crate::contract::Operation;
+use crate::contract::routes::Take;
+use crate::contract::shape::{
+    Shape, cursor, date, flag, integer, one_of, optional, required, text, web_address,
+};
+use crate::envelope::{Answer, Failure, NOTHING, NextData, Success};
+use crate::input::{Body, Fields, Json, OptionalJson, Pairs, Params, Query};
+use crate::platform::{KeyHeader, PathId};
+
+/// What a webhook is told to be.
+#[derive(Debug)]
+pub struct PutWebhook {
+    url: Option<String>,
+    enabled: Option<bool>,
+}
+
+impl Body for PutWebhook {
+    fn shape() -> Shape {
+        let url = web_address().about(
+            "https to a public address; http, loopback and private ones only where the service allows them. Left out or \
+             null: a listener fetches the messages.",
+        );
+        let enabled = flag().about("Left out: as it is; a new one is enabled.");
+        Shape::of([optional("url", url), optional("enabled", enabled)])
+    }
+
+    fn read(fields: &Fields) -> Result<Self, Invalid> {
+        Ok(Self { url: fields.optional_text("url")?, enabled: fields.optional_flag("enabled")? })
+    }
+}
+
+/// The webhook of an application.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WebhookAnswer {
+    /// The application.
+    client_id: ClientId,
+    /// Where messages go; `null` where a listener fetches them.
+    url: Option<String>,
+    /// Whether messages are sent. While they are not, those that wait stay, and new ones are dead letters.
+    enabled: bool,
+    /// Why it is disabled; `null` while it is enabled.
+    #[schemars(extend("enum" = or_null(DisabledReason::NAMES)))]
+    disabled_reason: Option<&'static str>,
+    /// Since when it is disabled.
+    disabled_date: Option<String>,
+    /// Since when every attempt has failed; `null` when the last one did not. After five days it is disabled.
+    failing_since: Option<String>,
+    /// Whether its application is told of claims: it needs the scope 드롭스 and a verified organization.
+    receives_claims: bool,
+    /// When it was made.
+    created_date: String,
+    /// When its settings last changed.
+    updated_date: String,
+    /// What its owner was told, newest first: `DISABLED_GONE`, `DISABLED_FAILING`.
+    notices: Vec<WebhookNoticeAnswer>,
+}
+
+/// What the owner of a webhook was told.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WebhookNoticeAnswer {
+    /// What.
+    kind: String,
+    /// When.
+    created_date: String,
+}
+
+/// The webhook of an application, with its secret when it is new.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct MadeWebhook {
+    #[serde(flatten)]
+    webhook: WebhookAnswer,
+    /// What its messages are signed with, this once: left out when the webhook was there already.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    secret: Option<String>,
+}
+
+impl WebhookAnswer {
+    fn new(client_id: ClientId, WebhookSheet { webhook, notices }: WebhookSheet) -> Self {
+        let notice = |notice: service::webhooks::WebhookNotice| WebhookNoticeAnswer {
+            kind: notice.kind,
+            created_date: notice.given_at.rfc3339(),
+        };
+        Self {
+            client_id,
+            url: webhook.url,
+            enabled: webhook.disabled.is_none(),
+            disabled_reason: webhook.disabled.map(|disabled| disabled.reason.name()),
+            disabled_date: webhook.disabled.map(|disabled| disabled.since.rfc3339()),
+            failing_since: webhook.failing_since.map(Timestamp::rfc3339),
+            receives_claims: webhook.receives,
+            created_date: webhook.created_at.rfc3339(),
+            updated_date: webhook.changed_at.rfc3339(),
+            notices: notices.into_iter().map(notice).collect(),
+        }
+    }
+}
+
+/// The names of an `enum` that may be `null`.
+fn or_null(names: &[&'static str]) -> Vec<Option<&'static str>> {
+    names.iter().copied().map(Some).chain([None]).collect()
+}
+
+/// `PUT /platform/v1/applications/{clientId}/webhook`: makes, replaces, enables or disables the webhook of an application;
+/// `secret` comes back when it is new.
+pub async fn put(
+    _: Operator,
+    State(web): State<Web>,
+    PathId(id): PathId,
+    Json(body): Json<PutWebhook>,
+) -> Answer<MadeWebhook> {
+    let client_id = ClientId::parse("clientId", &id)?;
+    let (sheet, secret) = web.service().put_webhook(&client_id, body.url.as_deref(), body.enabled).await?;
+    let secret = secret.map(|secret| secret.expose().to_owned());
+    Ok(Success(MadeWebhook { webhook: WebhookAnswer::new(client_id, sheet), secret }))
+}
+
+/// `GET /platform/v1/applications/{clientId}/webhook`: the webhook, and what its owner was told of it.
+pub async fn show(_: Operator, State(web): State<Web>, PathId(id): PathId) -> Answer<WebhookAnswer> {
+    let client_id = ClientId::parse("clientId", &id)?;
+    let sheet = web.service().webhook_sheet(&client_id).await?;
+    Ok(Success(WebhookAnswer::new(client_id, sheet)))
+}
+
+/// `DELETE /platform/v1/applications/{clientId}/webhook`: the webhook goes, with its secrets and its messages.
+pub async fn delete(_: Operator, State(web): State<Web>, PathId(id): PathId) -> Answer<()> {
+    web.service().delete_webhook(&ClientId::parse("clientId", &id)?).await?;
+    Ok(NOTHING)
+}
+
+/// A secret that may be brought along.
+#[derive(Debug)]
+pub struct AddSecret(Option<WebhookSecret>);
+
+impl Body for AddSecret {
+    fn shape() -> Shape {
+        let secret =
+            text().pattern(&format!("^[!-~]{{{WEBHOOK_SECRET_CHARS_MIN},{WEBHOOK_SECRET_CHARS_MAX}}}$"));
+        Shape::of([optional("secret", secret.about("Left out: a new one of 256 random bits."))])
+    }
+
+    fn read(fields: &Fields) -> Result<Self, Invalid> {
+        let given = fields.optional_text("secret")?;
+        Ok(Self(given.map(|secret| WebhookSecret::given(&secret)).transpose()?))
+    }
+}
+
+/// A secret of a webhook, without itself.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SecretAnswer {
+    /// Its id.
+    secret_id: WebhookSecretId,
+    /// `SIGNING`: it signs. `PENDING`: it will. `RETIRING`: it signed before, and can be activated again.
+    #[schemars(extend("enum" = SecretState::NAMES))]
+    state: &'static str,
+    /// From when on it signs, or has signed.
+    signs_from: String,
+    /// When it goes; `null` unless another one signs by then.
+    ends_date: Option<String>,
+    /// When it was made.
+    created_date: String,
+}
+
+impl From<SecretSheet> for SecretAnswer {
+    fn from(sheet: SecretSheet) -> Self {
+        Self {
+            secret_id: sheet.secret_id,
+            state: sheet.state.name(),
+            signs_from: sheet.signs_from.rfc3339(),
+            ends_date: sheet.forget_at.map(Timestamp::rfc3339),
+            created_date: sheet.created_at.rfc3339(),
+        }
+    }
+}
+
+/// A secret of a webhook that was just made.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct MadeWebhookSecret {
+    #[serde(flatten)]
+    sheet: SecretAnswer,
+    /// The secret itself, this once.
+    secret: String,
+}
+
+/// The secrets of a webhook.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Secrets {
+    /// In the order in which they sign.
+    data: Vec<SecretAnswer>,
+}
+
+impl From<Vec<SecretSheet>> for Secrets {
+    fn from(sheets: Vec<SecretSheet>) -> Self {
+        Self { data: sheets.into_iter().map(SecretAnswer::from).collect() }
+    }
+}
+
+/// `POST /platform/v1/applications/{clientId}/webhook/secrets`: another secret, which signs when it is activated, or after a
+/// day. Until then the one before signs.
+pub async fn add_secret(
+    _: Operator,
+    State(web): State<Web>,
+    PathId(id): PathId,
+    key: KeyHeader,
+    OptionalJson(AddSecret(given)): OptionalJson<AddSecret>,
+) -> Answer<MadeWebhookSecret> {
+    let client_id = ClientId::parse("clientId", &id)?;
+    // A key stands for the same secret brought along, however the body was spelled.
+    let hash = given.as_ref().map(WebhookSecret::hash);
+    let key = key.bind(hash.as_ref().map_or("", SecretHash::as_str))?;
+    let (sheet, secret) = web.service().add_webhook_secret(&client_id, given, key).await?;
+    Ok(Success(MadeWebhookSecret { sheet: sheet.into(), secret: secret.expose().to_owned() }))
+}
+
+/// `GET /platform/v1/applications/{clientId}/webhook/secrets`: which secrets there are, without themselves.
+pub async fn secrets(_: Operator, State(web): State<Web>, PathId(id): PathId) -> Answer<Secrets> {
+    let client_id = ClientId::parse("clientId", &id)?;
+    Ok(Success(web.service().webhook_secrets(&client_id).await?.into()))
+}
+
+/// `POST /platform/v1/applications/{clientId}/webhook/secrets/{secretId}/activate`: it signs from now on; the one before is
+/// kept for a day, and can be activated in its turn.
+pub async fn activate_secret(_: Operator, State(web): State<Web>, path: SecretPath) -> Answer<Secrets> {
+    let SecretPath(client_id, secret_id) = path;
+    Ok(Success(web.service().activate_webhook_secret(&client_id, &secret_id).await?.into()))
+}
+
+/// `DELETE /platform/v1/applications/{clientId}/webhook/secrets/{secretId}`: deletes one that does not sign.
+pub async fn delete_secret(_: Operator, State(web): State<Web>, path: SecretPath) -> Answer<()> {
+    let SecretPath(client_id, secret_id) = path;
+    web.service().delete_webhook_secret(&client_id, &secret_id).await?;
+    Ok(NOTHING)
+}
+
+/// Which messages to list.
+#[derive(Debug)]
+pub struct DeliveriesQuery {
+    query: DeliveryQuery,
+    size: i64,
+    cursor: Option<String>,
+}
+
+impl Params for DeliveriesQuery {
+    fn shape() -> Shape {
+        let size = integer(1, DELIVERY_PAGE_SIZE_MAX).default(DELIVERY_PAGE_SIZE_DEFAULT);
+        Shape::of([
+            optional("state", one_of(DeliveryState::NAMES)),
+            optional("from", date().about("Of claims made from then on.")),
+            optional("to", date().about("Of claims made before then.")),
+            optional("size", size),
+            optional("cursor", cursor()),
+        ])
+    }
+
+    fn read(pairs: &Pairs) -> Result<Self, Invalid> {
+        let date = |name: &'static str| {
+            let read = |text| Timestamp::parse_rfc3339(text).ok_or(Invalid::new(name, Rule::Date));
+            pairs.optional(name)?.map(read).transpose()
+        };
+        let state = pairs.optional("state")?.map(state).transpose()?;
+        Ok(Self {
+            query: DeliveryQuery { state, from: date("from")?, until: date("to")? },
+            size: pairs.integer("size", 1, DELIVERY_PAGE_SIZE_MAX, DELIVERY_PAGE_SIZE_DEFAULT)?,
+            cursor: pairs.optional("cursor")?.filter(|cursor| !cursor.is_empty()).map(str::to_owned),
+        })
+    }
+}
+
+fn state(name: &str) -> Result<DeliveryState, Invalid> {
+    DeliveryState::from_name(name).ok_or(Invalid::new("state", Rule::OneOf(DeliveryState::NAMES)))
+}
+
+/// A message to a webhook.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DeliveryAnswer {
+    /// Its id, the same in every attempt.
+    message_id: DeliveryId,
+    /// The claim that it tells of.
+    claim_id: ClaimId,
+    /// `WAITING`: it is sent now or later. `DELIVERED`: a 2xx answered. `DEAD`: it was given up.
+    #[schemars(extend("enum" = DeliveryState::NAMES))]
+    state: &'static str,
+    /// Whether it is being sent right now.
+    in_flight: bool,
+    /// When the next attempt is due; `null` unless one is.
+    next_attempt_date: Option<String>,
+    /// How often it was sent, or begun to be.
+    attempt_count: i64,
+    /// When it was written: with the claim.
+    created_date: String,
+    /// Since when it is in its state.
+    updated_date: String,
+}
+
+impl From<Delivery> for DeliveryAnswer {
+    fn from(delivery: Delivery) -> Self {
+        let is_due = delivery.state == DeliveryState::Waiting && !delivery.in_flight;
+        Self {
+            message_id: delivery.message_id,
+            claim_id: delivery.claim_id,
+            state: delivery.state.name(),
+            in_flight: delivery.in_flight,
+            next_attempt_date: is_due.then(|| delivery.due_at.rfc3339()),
+            attempt_count: delivery.attempts,
+            created_date: delivery.created_at.rfc3339(),
+            updated_date: delivery.changed_at.rfc3339(),
+        }
+    }
+}
+
+/// A message to a webhook with its attempts.
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct DeliverySheetAnswer {
+    #[serde(flatten)]
+    delivery: DeliveryAnswer,
+    /// The attempts whose end is known, newest first; the last hundred.
+    attempts: Vec<AttemptAnswer>,
+}
+
+/// One attempt to send a message.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AttemptAnswer {
+    /// Which attempt. A number that is missing was begun by a node that died.
+    number: i64,
+    /// When it began.
+    began_date: String,
+    /// How long it took, in milliseconds.
+    duration_ms: i64,
+    /// The status that the receiver answered; `null` when there was no answer.
+    status: Option<u16>,
+    /// Why there was no answer; `null` when there was one.
+    #[schemars(extend("enum" = failures()))]
+    failure: Option<&'static str>,
+    /// The beginning of the answer's body.
+    answer: String,
+}
+
+fn failures() -> Vec<Option<&'static str>> {
+    or_null(&SendFailure::ALL.map(SendFailure::name))
+}
+
+impl From<AttemptRecord> for AttemptAnswer {
+    fn from(attempt: AttemptRecord) -> Self {
+        Self {
+            number: attempt.number,
+            began_date: attempt.began_at.rfc3339(),
+            duration_ms: attempt.duration_ms,
+            status: attempt.status,
+            failure: attempt.failure.map(SendFailure::name),
+            answer: attempt.excerpt,
+        }
+    }
+}
+
+impl From<DeliverySheet> for DeliverySheetAnswer {
+    fn from(DeliverySheet { delivery, attempts }: DeliverySheet) -> Self {
+        Self { delivery: delivery.into(), attempts: attempts.into_iter().map(AttemptAnswer::from).collect() }
+    }
+}
+
+/// `GET /platform/v1/applications/{clientId}/webhook/deliveries`: the messages of the last 30 days, newest first.
+pub async fn deliveries(
+    _: Operator,
+    State(web): State<Web>,
+    PathId(id): PathId,
+    Query(query): Query<DeliveriesQuery>,
+) -> Answer<NextData<DeliveryAnswer>> {
+    let client_id = ClientId::parse("clientId", &id)?;
+    let DeliveriesQuery { query, size, cursor } = query;
+    let page = web.service().webhook_deliveries(&client_id, query, size, cursor.as_deref()).await?;
+    let deliveries = page.deliveries.into_iter().map(DeliveryAnswer::from).collect();
+    Ok(Success(NextData::new(deliveries, page.next)))
+}
+
+/// `GET /platform/v1/applications/{clientId}/webhook/deliveries/{messageId}`: one message, and what came of each attempt.
+pub async fn delivery(
+    _: Operator,
+    State(web): State<Web>,
+    path: DeliveryPath,
+) -> Answer<DeliverySheetAnswer> {
+    let DeliveryPath(client_id, message_id) = path;
+    Ok(Success(web.service().webhook_delivery(&client_id, &message_id).await?.into()))
+}
+
+/// `POST /platform/v1/applications/{clientId}/webhook/deliveries/{messageId}/resend`: sends a message anew, whatever became
+/// of it, with the whole schedule before it.
+pub async fn resend(_: Operator, State(web): State<Web>, path: DeliveryPath) -> Answer<DeliverySheetAnswer> {
+    let DeliveryPath(client_id, message_id) = path;
+    Ok(Success(web.service().resend_delivery(&client_id, &message_id).await?.into()))
+}
+
+/// Which messages to send anew.
+#[derive(Debug)]
+pub struct ResendWindow {
+    from: Timestamp,
+    to: Timestamp,
+    state: DeliveryState,
+}
+
+impl Body for ResendWindow {
+    fn shape() -> Shape {
+        Shape::of([
+            required("from", date().about("Of claims made from then on.")),
+            required("to", date().about("Of claims made before then.")),
+            optional("state", one_of(DeliveryState::NAMES).default(DeliveryState::Dead.name())),
+        ])
+    }
+
+    fn read(fields: &Fields) -> Result<Self, Invalid> {
+        let date = |name| fields.optional_date(name)?.ok_or(Invalid::new(name, Rule::Required));
+        let named = fields.optional_name("state", DeliveryState::NAMES)?;
+        Ok(Self {
+            from: date("from")?,
+            to: date("to")?,
+            state: named.map(state).transpose()?.unwrap_or(DeliveryState::Dead),
+        })
+    }
+}
+
+/// How much of a window is sent anew.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Resent {
+    /// How many messages.
+    resent_count: u64,
+    /// Whether that was all. A call sends up to 10,000 anew; the same call goes on where it ended.
+    complete: bool,
+}
+
+/// `POST /platform/v1/applications/{clientId}/webhook/resend`: sends the messages of a window anew, oldest first; the dead
+/// letters, unless another state is asked for.
+pub async fn resend_window(
+    _: Operator,
+    State(web): State<Web>,
+    PathId(id): PathId,
+    Json(window): Json<ResendWindow>,
+) -> Answer<Resent> {
+    let client_id = ClientId::parse("clientId", &id)?;
+    let ResendWindow { from, to, state } = window;
+    let sent = web.service().resend_deliveries(&client_id, state, from, to).await?;
+    Ok(Success(Resent { resent_count: sent.messages, complete: sent.all }))
+}
+
+/// `{clientId}` and `{secretId}` of the path.
+#[derive(Debug)]
+pub struct SecretPath(ClientId, WebhookSecretId);
+
+/// `{clientId}` and `{messageId}` of the path.
+#[derive(Debug)]
+pub struct DeliveryPath(ClientId, DeliveryId);
+
+/// The two ids of a path, as text.
+async fn two_ids(parts: &mut Parts) -> Result<(String, String), Failure> {
+    let raw = RawPathParams::from_request_parts(parts, &()).await.map_err(|_| Refusal::NotFound)?;
+    let mut ids = raw.iter().map(|(_, id)| id.to_owned());
+    match (ids.next(), ids.next()) {
+        (Some(first), Some(second)) => Ok((first, second)),
+        _ => Err(Refusal::NotFound.into()),
+    }
+}
+
+impl FromRequestParts<Web> for SecretPath {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Web) -> Result<Self, Failure> {
+        let (client, secret) = two_ids(parts).await?;
+        Ok(Self(ClientId::parse("clientId", &client)?, WebhookSecretId::parse("secretId", &secret)?))
+    }
+}
+
+impl FromRequestParts<Web> for DeliveryPath {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Web) -> Result<Self, Failure> {
+        let (client, message) = two_ids(parts).await?;
+        Ok(Self(ClientId::parse("clientId", &client)?, DeliveryId::parse("messageId", &message)?))
+    }
+}
+
+impl Take for SecretPath {
+    fn describe(operation: &mut Operation) {
+        PathId::describe(operation);
+    }
+}
+
+impl Take for DeliveryPath {
+    fn describe(operation: &mut Operation) {
+        PathId::describe(operation);
+    }
+}
