@@ -1,7 +1,6 @@
 //! The commands' way to a service that runs somewhere: HTTP/1.1, one connection a call, every wait and answer bounded.
 
 use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
 use http::header::{ACCEPT, CONTENT_TYPE, HOST, RETRY_AFTER, USER_AGENT};
@@ -10,11 +9,11 @@ use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;
 use hyper::client::conn::http1;
 use hyper_util::rt::TokioIo;
-use rustls::pki_types::ServerName;
 use serde_json::Value;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::pki_types::ServerName;
 
 /// How long a call may take, the connecting included.
 const CALL_DEADLINE: Duration = Duration::from_secs(15);
@@ -175,13 +174,7 @@ impl<T> Drop for AbortOnDrop<T> {
 
 /// TLS with the authorities that the system trusts.
 fn tls() -> Result<TlsConnector, String> {
-    let mut roots = rustls::RootCertStore::empty();
-    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = rustls::ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
-    let config = config.map_err(|error| format!("there is no TLS: {error}"))?;
-    let config = config.with_root_certificates(roots).with_no_client_auth();
-    Ok(TlsConnector::from(Arc::new(config)))
+    jobs::webhooks::tls(jobs::webhooks::system_roots()).map_err(|error| format!("there is no TLS: {error}"))
 }
 
 #[cfg(test)]

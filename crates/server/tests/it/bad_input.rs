@@ -182,8 +182,12 @@ const OPTIONAL: [&str; 8] = [
     "chatSlowModeSec",
     "chatEmojiMode",
 ];
-/// Take either of two fields; `notices` and `drops_campaigns` have their own tests.
-const EITHER_OR: [&str; 2] = ["/open/v1/chats/notice", "/platform/v1/drops/watching"];
+/// Take either of two fields; `notices`, `drops_campaigns` and `webhook_listener` have their own tests.
+const EITHER_OR: [&str; 3] = [
+    "/open/v1/chats/notice",
+    "/platform/v1/drops/watching",
+    "/open/v1/drops/webhook/listener/attempts/{messageId}",
+];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_field_that_is_missing_or_null_is_refused_by_name() {

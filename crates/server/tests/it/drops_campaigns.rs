@@ -12,10 +12,10 @@ use crate::stage::{Stage, wrong};
 const NOW: &str = "2026-07-18T14:32:12.345Z";
 const SECOND_LATER: &str = "2026-07-18T14:32:13.345Z";
 
-/// A campaign of the stage's category: `sword` at once, `crown` after 30 minutes.
+/// A campaign of the category `sea`: `sword` at once, `crown` after 30 minutes.
 fn campaign() -> Value {
     json!({
-        "campaignName": "새 항해", "organizationId": "publisher", "categoryId": "star-voyage",
+        "campaignName": "새 항해", "organizationId": "publisher", "categoryId": "sea",
         "rewards": [
             { "rewardId": "crown", "rewardName": "왕관", "watchMinutes": 30 },
             { "rewardId": "sword", "rewardName": "검" },
@@ -23,13 +23,20 @@ fn campaign() -> Value {
     })
 }
 
+/// The stage, and the category `sea`, of which no campaign is yet.
+async fn stage(world: &World) -> Stage {
+    let stage = Stage::set(world).await;
+    world.category("sea", "바다").await;
+    stage
+}
+
 /// The stage, with the campaign `new` as `change` makes it, and `haneul` on air with its category.
 async fn set(world: &World, change: impl FnOnce(&mut Value)) -> Stage {
-    let stage = Stage::set(world).await;
+    let stage = stage(world).await;
     let mut campaign = campaign();
     change(&mut campaign);
     world.put_campaign("new", &campaign).await.content();
-    air(world, "haneul", "star-voyage").await;
+    air(world, "haneul", "sea").await;
     stage
 }
 
@@ -76,7 +83,7 @@ async fn bulk(world: &World, lines: &[Value]) -> Value {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_campaign_is_shown_as_it_was_put() {
     both(Setup::default(), |world| async move {
-        Stage::set(&world).await;
+        stage(&world).await;
         let mut body = campaign();
         body["startDate"] = json!("2026-07-18T23:32:12.345+09:00");
         body["endDate"] = json!("2026-08-01T00:00:00Z");
@@ -87,7 +94,7 @@ async fn a_campaign_is_shown_as_it_was_put() {
             show().await.text(),
             concat!(
                 r#"{"code":200,"message":null,"content":{"campaignId":"new","campaignName":"새 항해","#,
-                r#""organizationId":"publisher","categoryId":"star-voyage","#,
+                r#""organizationId":"publisher","categoryId":"sea","#,
                 r#""startDate":"2026-07-18T14:32:12.345Z","endDate":"2026-08-01T00:00:00.000Z","#,
                 r#""channelIds":["byeol","haneul"],"rewards":["#,
                 r#"{"rewardId":"sword","rewardName":"검","watchMinutes":0},"#,
@@ -108,7 +115,7 @@ async fn a_campaign_is_shown_as_it_was_put() {
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_wrong_with_dates_channels_and_minutes_is_named() {
     both(Setup::default(), |world| async move {
-        Stage::set(&world).await;
+        stage(&world).await;
         let (date, list) = ("RFC 3339 형식의 날짜여야 합니다.", "문자열 목록이어야 합니다.");
         let (items, after) = ("1개 이상 500개 이하여야 합니다.", "startDate보다 나중이어야 합니다.");
         let minutes = "0 이상 525600 이하의 정수여야 합니다.";
@@ -165,17 +172,15 @@ async fn minutes_count_while_category_dates_and_channel_allow_it() {
         assert_eq!(watched(&world, 1).await, None, "another category");
         air(&world, "haneul", "").await;
         assert_eq!(watched(&world, 1).await, None, "no category");
-        air(&world, "haneul", "star-voyage").await;
+        air(&world, "haneul", "sea").await;
         assert_eq!(watched(&world, 1).await, Some(2));
         off_air(&world, "haneul").await;
         assert_eq!(watched(&world, 1).await, None, "off air");
-        air(&world, "haneul", "star-voyage").await;
-        air(&world, "byeol", "star-voyage").await;
+        air(&world, "haneul", "sea").await;
+        air(&world, "byeol", "sea").await;
         let elsewhere = json!({ "channelId": "byeol", "viewerChannelId": "haneul", "minutes": 5 });
         let counted = watch(&world, &elsewhere).await.content()["data"].clone();
-        // The campaign of the stage has every channel.
-        let voyage = json!([{ "campaignId": "voyage", "viewerChannelId": "haneul", "minutes": 5 }]);
-        assert_eq!(counted, voyage, "a channel that does not take part in the new one");
+        assert_eq!(counted, json!([]), "a channel that does not take part");
         world.advance(Duration::from_millis(999));
         assert_eq!(watched(&world, 1).await, Some(3), "its last millisecond");
         world.advance(Duration::from_millis(1));
@@ -188,16 +193,17 @@ async fn minutes_count_while_category_dates_and_channel_allow_it() {
 async fn a_report_is_answered_with_what_counted_and_why_else_not() {
     both(Setup::default(), |world| async move {
         set(&world, |_| ()).await;
+        world.put_campaign("also", &campaign()).await.content();
         world.person("sol").create().await;
         let answer = watch(&world, &watching(&["sol", "byeol", "sol"], 7)).await;
         assert_eq!(
             answer.text(),
             concat!(
-                r#"{"code":200,"message":null,"content":{"onAir":true,"categoryId":"star-voyage","data":["#,
+                r#"{"code":200,"message":null,"content":{"onAir":true,"categoryId":"sea","data":["#,
+                r#"{"campaignId":"also","viewerChannelId":"byeol","minutes":7},"#,
+                r#"{"campaignId":"also","viewerChannelId":"sol","minutes":7},"#,
                 r#"{"campaignId":"new","viewerChannelId":"byeol","minutes":7},"#,
-                r#"{"campaignId":"new","viewerChannelId":"sol","minutes":7},"#,
-                r#"{"campaignId":"voyage","viewerChannelId":"byeol","minutes":7},"#,
-                r#"{"campaignId":"voyage","viewerChannelId":"sol","minutes":7}]}}"#
+                r#"{"campaignId":"new","viewerChannelId":"sol","minutes":7}]}}"#
             )
         );
         off_air(&world, "haneul").await;

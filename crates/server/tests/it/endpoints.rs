@@ -55,6 +55,7 @@ const MANAGER: &str = "/platform/v1/channels/{channelId}/managers/{managerChanne
 const FOLLOWER: &str = "/platform/v1/channels/{channelId}/followers/{followerChannelId}";
 
 const SESSION: &str = "/platform/v1/sessions/{sessionKey}";
+const LISTENER: &str = "/open/v1/drops/webhook/listener";
 const SUBSCRIBE: &str = "sessionKey={sessionKey}";
 const RESTRICT: &str = "/open/v1/restrict-channels";
 const RESTRICT_TEMPORARILY: &str = "/open/v1/temporary-restrict-channels";
@@ -116,6 +117,9 @@ pub const ENDPOINTS: &[Endpoint] = &[
     ),
     endpoint("GET", "/open/v1/drops/reward-claims", "page.size=20", Mode::Drops),
     endpoint("PUT", "/open/v1/drops/reward-claims", "", Mode::Drops),
+    bodiless("POST", LISTENER, "", Mode::Drops),
+    endpoint("POST", "/open/v1/drops/webhook/listener/attempts", "", Mode::Drops),
+    endpoint("POST", "/open/v1/drops/webhook/listener/attempts/{messageId}", "", Mode::Drops),
     endpoint("POST", RESTRICT, "", Mode::User(Some(Scope::RestrictionWrite))),
     endpoint("DELETE", RESTRICT, "", Mode::User(Some(Scope::RestrictionWrite))),
     endpoint("GET", RESTRICT, "size=30", Mode::User(Some(Scope::RestrictionRead))),
@@ -237,6 +241,10 @@ impl Endpoint {
             "/open/v1/drops/reward-claims" if self.reads_body => {
                 json!({ "claimIds": ["unknown"], "fulfillmentState": "FULFILLED" })
             }
+            "/open/v1/drops/webhook/listener/attempts" => json!({ "waitSeconds": 0 }),
+            "/open/v1/drops/webhook/listener/attempts/{messageId}" => {
+                json!({ "number": 1, "status": 200, "durationMs": 1 })
+            }
             "/platform/v1/drops/watching" => {
                 json!({ "channelId": "haneul", "viewerChannelId": "byeol", "minutes": 1 })
             }
@@ -258,6 +266,12 @@ impl Endpoint {
     /// Brings the world to where a good request succeeds, however often one was made before: for the endpoints that
     /// need something to be there, or not to be there any more.
     pub async fn prepare(&self, world: &World, stage: &Stage) {
+        if self.path.starts_with(LISTENER) {
+            let begin = Request::post(LISTENER);
+            let app = &stage.publisher.app;
+            world.send(begin.client(&app.client_id, &app.client_secret)).await.content();
+            return;
+        }
         let undo = match (self.method, self.path) {
             (_, "/open/v1/chats/blind-message") => None,
             ("POST", RESTRICT | RESTRICT_TEMPORARILY) => Some("DELETE"),

@@ -55,4 +55,5 @@ mod tidy;
 mod token_lifetimes;
 mod users;
 mod webhook_delivery;
+mod webhook_listener;
 mod webhook_outages;

@@ -55,7 +55,8 @@ impl Shop {
         let last = std::sync::Mutex::new(Value::Null);
         let found = async {
             loop {
-                let now = self.world.operator(Request::get(path(&format!("/deliveries/{id}")))).await.content();
+                let now =
+                    self.world.operator(Request::get(path(&format!("/deliveries/{id}")))).await.content();
                 if is_as_it_should(&now) {
                     break now;
                 }
@@ -121,7 +122,11 @@ async fn a_claim_arrives_signed_and_with_these_very_headers() {
             ("Content-Type", "application/json"),
         ];
         for (name, value) in expected {
-            assert!(received.headers.contains(&(name.into(), value.into())), "{name}: {:?}", received.headers);
+            assert!(
+                received.headers.contains(&(name.into(), value.into())),
+                "{name}: {:?}",
+                received.headers
+            );
         }
         // The signature, user agent, host and length.
         assert_eq!(received.headers.len(), expected.len() + 4, "{:?}", received.headers);
@@ -148,7 +153,10 @@ async fn a_message_is_tried_as_the_schedule_says_and_then_given_up() {
         shop.claim().await;
         let (first, message) = shop.next_recorded(1).await;
         assert_eq!(first.find("Service-Event-Message-Retry"), None);
-        assert_eq!((&message["attempts"][0]["status"], &message["attempts"][0]["answer"]), (&json!(500), &json!("not today")));
+        assert_eq!(
+            (&message["attempts"][0]["status"], &message["attempts"][0]["answer"]),
+            (&json!(500), &json!("not today"))
+        );
         for (retry, pause) in SCHEDULE.into_iter().enumerate() {
             // Nothing comes a moment before its time: it would carry that moment.
             world.advance(pause - Duration::from_millis(1));
@@ -209,7 +217,10 @@ async fn a_receiver_that_is_gone_is_left_alone_and_its_owner_told() {
         assert_eq!(shop.receiver.count(), 1);
 
         // Enabled again, with the window sent anew, the publisher has missed nothing.
-        world.operator(Request::put(path("")).json(&json!({ "url": shop.receiver.url("/"), "enabled": true }))).await.content();
+        world
+            .operator(Request::put(path("")).json(&json!({ "url": shop.receiver.url("/"), "enabled": true })))
+            .await
+            .content();
         let window = json!({ "from": "2026-07-18T00:00:00Z", "to": "2026-07-20T00:00:00Z" });
         world.operator(Request::post(path("/resend")).json(&window)).await.content();
         let ids = [shop.next_recorded_id().await, shop.next_recorded_id().await];
@@ -253,9 +264,11 @@ async fn a_webhook_that_only_fails_for_five_days_is_disabled() {
 async fn settle(shop: &Shop) {
     patiently("nothing is due", async {
         loop {
-            let page = shop.world.operator(Request::get(path("/deliveries?state=WAITING&size=50"))).await.content();
+            let page =
+                shop.world.operator(Request::get(path("/deliveries?state=WAITING&size=50"))).await.content();
             let now = domain::Timestamp::from_millis(shop.world.now_ms()).rfc3339();
-            let waits = |message: &Value| message["nextAttemptDate"].as_str().is_some_and(|date| date > now.as_str());
+            let waits =
+                |message: &Value| message["nextAttemptDate"].as_str().is_some_and(|date| date > now.as_str());
             if page["data"].as_array().expect("a list").iter().all(waits) {
                 break;
             }
@@ -276,7 +289,10 @@ async fn redirects_are_answers_and_nobody_follows_them() {
             shop.receiver.reply([Reply::Whole(status, vec![location], vec![])]);
             shop.claim().await;
             let (_, message) = shop.next_recorded(1).await;
-            assert_eq!((&message["attempts"][0]["status"], &message["state"]), (&json!(status), &json!("WAITING")));
+            assert_eq!(
+                (&message["attempts"][0]["status"], &message["state"]),
+                (&json!(status), &json!("WAITING"))
+            );
         }
         assert_eq!(elsewhere.connections(), 0);
     })

@@ -155,8 +155,6 @@ const INSERT_CLAIM_CHANGES: &str = with_hundred_ids!(
     ""
 );
 
-pub(super) use hundred_ids;
-
 /// Looks for what keeps a claim from being made. Each finds that it went away since the claim was tried; one that comes
 /// and goes that often would be a campaign changed all the time.
 const CLAIM_TRIES: usize = 8;

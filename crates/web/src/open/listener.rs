@@ -21,7 +21,7 @@ use crate::Web;
 use crate::caller::DropsClient;
 use crate::contract::shape::{Shape, chars, integer, one_of, optional, required};
 use crate::envelope::{Answer, Data, Success};
-use crate::input::{Body, Fields, Json, OptionalJson};
+use crate::input::{Body, Fields, Json};
 use crate::platform::PathId;
 
 /// The longest `Retry-After` that is read, in characters.
@@ -64,18 +64,16 @@ pub struct FetchAttempts {
 
 impl Body for FetchAttempts {
     fn shape() -> Shape {
-        let wait = integer(0, LISTENER_WAIT_MAX_S).default(LISTENER_WAIT_MAX_S);
-        Shape::of([
-            optional("size", integer(1, LISTENER_ATTEMPTS_MAX).default(LISTENER_ATTEMPTS_MAX)),
-            optional("waitSeconds", wait.about("How long to wait while there is none.")),
-        ])
+        let wait = integer(0, LISTENER_WAIT_MAX_S).about("How long to wait while there is none.");
+        let size = integer(1, LISTENER_ATTEMPTS_MAX).default(LISTENER_ATTEMPTS_MAX);
+        Shape::of([required("waitSeconds", wait), optional("size", size)])
     }
 
     fn read(fields: &Fields) -> Result<Self, Invalid> {
+        let wait = fields.integer("waitSeconds", 0, LISTENER_WAIT_MAX_S)?;
         let limit = fields.optional_integer("size", 1, LISTENER_ATTEMPTS_MAX)?;
-        let wait = fields.optional_integer("waitSeconds", 0, LISTENER_WAIT_MAX_S)?;
-        let wait = wait.unwrap_or(LISTENER_WAIT_MAX_S).unsigned_abs();
-        Ok(Self { limit: limit.unwrap_or(LISTENER_ATTEMPTS_MAX), wait: Duration::from_secs(wait) })
+        let wait = Duration::from_secs(wait.unsigned_abs());
+        Ok(Self { limit: limit.unwrap_or(LISTENER_ATTEMPTS_MAX), wait })
     }
 }
 
@@ -113,7 +111,7 @@ impl From<Attempt> for ListenerAttempt {
 pub async fn fetch(
     DropsClient(publisher): DropsClient,
     State(web): State<Web>,
-    OptionalJson(body): OptionalJson<FetchAttempts>,
+    Json(body): Json<FetchAttempts>,
 ) -> Answer<Data<ListenerAttempt>> {
     let FetchAttempts { limit, wait } = body;
     let attempts = web.service().attempts_for_listener(&publisher.client_id, limit, wait).await?;
