@@ -117,7 +117,7 @@ struct EventFrame<'a, D> {
     kind: &'a str,
     /// The version of the data.
     version: &'a str,
-    /// What became of it.
+    /// The claim.
     data: D,
 }
 

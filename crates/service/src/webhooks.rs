@@ -201,7 +201,9 @@ impl Service {
         let (client_id, secret_id, now) = (client_id.clone(), secret_id.clone(), self.now());
         self.write(move |tx| {
             Box::pin(async move {
-                let (webhook_id, secrets, chosen) = locked_secret(tx, &client_id, &secret_id, now).await?;
+                let (webhook_id, secrets) = locked_secrets(tx, &client_id, now).await?;
+                let chosen = secrets.iter().find(|secret| secret.secret_id == secret_id);
+                let chosen = chosen.ok_or(Refusal::NotFound)?;
                 let signing = secrets.iter().find(|secret| secret.state == SecretState::Signing);
                 if let (Some(signing), true) = (signing, chosen.state != SecretState::Signing) {
                     // One of the two is the younger one, also when both are made to sign within a millisecond.
@@ -216,10 +218,10 @@ impl Service {
         .await
     }
 
-    /// Deletes a secret that does not sign.
+    /// Deletes a secret that does not sign. Nothing happens when it is not there.
     ///
     /// # Errors
-    /// `Invalid` for the one that signs; [`Refusal::NotFound`] when there is no such webhook or secret.
+    /// `Invalid` for the one that signs; [`Refusal::NotFound`] when the application has no webhook.
     pub async fn delete_webhook_secret(
         &self,
         client_id: &ClientId,
@@ -228,7 +230,9 @@ impl Service {
         let (client_id, secret_id, now) = (client_id.clone(), secret_id.clone(), self.now());
         self.write(move |tx| {
             Box::pin(async move {
-                let (_, secrets, chosen) = locked_secret(tx, &client_id, &secret_id, now).await?;
+                let (_, secrets) = locked_secrets(tx, &client_id, now).await?;
+                let chosen = secrets.iter().find(|secret| secret.secret_id == secret_id);
+                let Some(chosen) = chosen else { return Ok(()) };
                 if chosen.state == SecretState::Signing {
                     return Err(Invalid::new("secretId", Rule::NotTheSigningSecret).into());
                 }
@@ -308,18 +312,16 @@ async fn secrets_of(tx: &mut Tx, webhook_id: &WebhookId, now: Timestamp) -> Resu
     Ok(secrets.into_iter().zip(states(&signs_from, now)).map(sheet).collect())
 }
 
-/// A secret among those of its webhook, all of which are locked.
-async fn locked_secret(
+/// The secrets of an application's webhook, which nobody else changes until this transaction ends.
+async fn locked_secrets(
     tx: &mut Tx,
     client_id: &ClientId,
-    secret_id: &WebhookSecretId,
     now: Timestamp,
-) -> Result<(WebhookId, Vec<SecretSheet>, SecretSheet), Error> {
+) -> Result<(WebhookId, Vec<SecretSheet>), Error> {
     lock(tx, client_id).await?;
     let webhook_id = webhook_of(tx, client_id).await?.webhook_id;
     let secrets = secrets_of(tx, &webhook_id, now).await?;
-    let chosen = secrets.iter().find(|secret| secret.secret_id == *secret_id).cloned();
-    Ok((webhook_id, secrets, chosen.ok_or(Refusal::NotFound)?))
+    Ok((webhook_id, secrets))
 }
 
 /// A pending secret beside the one that signs. The webhook must be locked.

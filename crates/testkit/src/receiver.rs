@@ -107,7 +107,15 @@ impl Receiver {
     /// # Panics
     /// When no port is free.
     pub async fn start() -> Self {
-        Self::listen(None, "http://127.0.0.1").await
+        Self::listen("127.0.0.1:0", None, "http://127.0.0.1").await
+    }
+
+    /// As [`start`](Self::start), at an address where nobody listens yet.
+    ///
+    /// # Panics
+    /// When somebody does.
+    pub async fn at(address: SocketAddr) -> Self {
+        Self::listen(&address.to_string(), None, "http://127.0.0.1").await
     }
 
     /// One that speaks HTTPS and answers 200, with a certificate for `name`, to be found under `https://{reached_as}`.
@@ -116,11 +124,11 @@ impl Receiver {
     /// When no port is free.
     pub async fn start_tls(authority: &Authority, name: &str, reached_as: &str) -> Self {
         let acceptor = TlsAcceptor::from(Arc::new(authority.server_for(name)));
-        Self::listen(Some(acceptor), &format!("https://{reached_as}")).await
+        Self::listen("127.0.0.1:0", Some(acceptor), &format!("https://{reached_as}")).await
     }
 
-    async fn listen(tls: Option<TlsAcceptor>, base: &str) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    async fn listen(at: &str, tls: Option<TlsAcceptor>, base: &str) -> Self {
+        let listener = TcpListener::bind(at).await.expect("a free port");
         let address = listener.local_addr().expect("an address");
         let state = Arc::new(State::default());
         let mut listening = JoinSet::new();

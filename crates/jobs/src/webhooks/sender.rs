@@ -77,11 +77,12 @@ impl Sender {
             self.look().await;
             self.parts.client.tidy();
             // A look costs the more the more webhooks wait: then it is not taken again at once.
-            clock.sleep((clock.monotonic() - began).min(LOOK_EVERY)).await;
+            let took = clock.monotonic() - began;
+            clock.sleep_until(began + (took * 2).min(LOOK_EVERY)).await;
             tokio::select! {
                 _ = written.changed() => {}
                 () = self.crew.one_is_done() => {}
-                () = clock.sleep(LOOK_EVERY) => {}
+                () = clock.sleep_until(began + LOOK_EVERY) => {}
                 () = told(&mut stopping) => {}
             }
         }
@@ -124,9 +125,6 @@ impl Parts {
 impl Crew {
     /// `false` when there is no room for another worker.
     fn set_to_work(&mut self, webhook: &WebhookId, parts: &Parts) -> bool {
-        while let Some(Ok(done)) = self.workers.try_join_next() {
-            self.pokes.remove(&done);
-        }
         if let Some(poke) = self.pokes.get(webhook) {
             poke.notify_one();
             return true;
@@ -146,12 +144,17 @@ impl Crew {
         true
     }
 
-    /// Returns when a worker has nothing more to do; something may have come for it in that very moment.
+    /// Returns when workers have nothing more to do. Something may have come for them in that very moment: look again.
     async fn one_is_done(&mut self) {
-        match self.workers.join_next().await {
-            Some(Ok(done)) => _ = self.pokes.remove(&done),
-            Some(Err(_)) => {}
-            None => std::future::pending().await,
+        let mut done = self.workers.join_next().await;
+        if done.is_none() {
+            std::future::pending::<()>().await;
+        }
+        while let Some(one) = done {
+            if let Ok(webhook) = one {
+                self.pokes.remove(&webhook);
+            }
+            done = self.workers.try_join_next();
         }
     }
 }

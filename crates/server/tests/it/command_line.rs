@@ -273,10 +273,15 @@ async fn the_configuration_is_checked_and_shown_without_its_secrets() {
         .env("STAGEDOOR_DATABASE_URL", url)
         .env("STAGEDOOR_BUS_URL", "nats://someone:hunter3-password@bus.example,other.example:4333")
         .env("STAGEDOOR_PLATFORM_LISTEN", "127.0.0.1:9191")
+        .env("STAGEDOOR_WEBHOOK_ALLOW", "private,loopback")
+        .env("STAGEDOOR_WEBHOOK_HEADER_PREFIX", "Shop-Message-")
         .env("STAGEDOOR_PROFILE", "observed");
     let said = run(command).await;
     assert_eq!(said.status.code(), Some(0), "{}", said.stderr);
     assert!(said.stdout.ends_with("The configuration is good.\n"), "{}", said.stdout);
+    for part in ["loopback: true", "private: true", "Shop-Message-"] {
+        assert!(said.stdout.contains(part), "{part}: {}", said.stdout);
+    }
     for part in ["https://api.example.com", "Observed", "127.0.0.1:8080", "127.0.0.1:9191", BUS] {
         assert!(said.stdout.contains(part), "{part}: {}", said.stdout);
     }
@@ -314,6 +319,11 @@ async fn secrets_may_come_from_files_and_mistakes_name_the_option() {
             "--platform-listen needs the role web, and --roles is jobs",
         ),
         (vec!["--operator-key", "short"], vec![], "the operator key must have 32"),
+        (
+            vec!["--webhook-header-prefix", "X Y-"],
+            vec![],
+            "--webhook-header-prefix must be 1 to 64 letters, digits and '-'",
+        ),
         (vec!["--database-url", "sqlite://x"], vec![], "--database-url must begin with postgres://"),
         (
             vec!["--bus-url", "nats://kkkk@bus"],
@@ -374,6 +384,8 @@ async fn the_help_is_the_manual_of_every_option() {
         ("--roles", "STAGEDOOR_ROLES"),
         ("--drain-delay", "STAGEDOOR_DRAIN_DELAY"),
         ("--operator-key", "STAGEDOOR_OPERATOR_KEY_FILE"),
+        ("--webhook-allow", "STAGEDOOR_WEBHOOK_ALLOW"),
+        ("--webhook-header-prefix", "STAGEDOOR_WEBHOOK_HEADER_PREFIX"),
     ];
     for (command, own) in [("dev", &[("--json", "JSON")][..]), ("serve", &serve), ("check-config", &serve)] {
         // Secrets of the surroundings do not show up in the manual.

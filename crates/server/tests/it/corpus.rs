@@ -67,6 +67,7 @@ impl Scene {
             let request = endpoint.good(&self.stage, self.socket.session_key());
             let answer = self.send(&request).await;
             let target = request.target().replace(self.socket.session_key(), MASK);
+            let target = target.replace(&self.stage.told.message_id, MASK);
             seen.push(answered(format!("then {target}"), &answer));
         }
         seen

@@ -5,7 +5,7 @@ use domain::Scope;
 use serde_json::{Value, json};
 use testkit::{Request, World};
 
-use crate::stage::Stage;
+use crate::stage::{Stage, Told};
 
 /// How an endpoint learns who calls.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +53,13 @@ const fn bodiless(method: &'static str, path: &'static str, query: &'static str,
 
 const MANAGER: &str = "/platform/v1/channels/{channelId}/managers/{managerChannelId}";
 const FOLLOWER: &str = "/platform/v1/channels/{channelId}/followers/{followerChannelId}";
+
+const WEBHOOK: &str = "/platform/v1/applications/{clientId}/webhook";
+const WEBHOOK_SECRETS: &str = "/platform/v1/applications/{clientId}/webhook/secrets";
+const WEBHOOK_RESEND: &str = "/platform/v1/applications/{clientId}/webhook/resend";
+/// Stand in paths for what a stage has, until it is known.
+const SECRET_OF_STAGE: &str = "secret-of-the-stage";
+const MESSAGE_OF_STAGE: &str = "message-of-the-stage";
 
 const SESSION: &str = "/platform/v1/sessions/{sessionKey}";
 const LISTENER: &str = "/open/v1/drops/webhook/listener";
@@ -130,6 +137,33 @@ pub const ENDPOINTS: &[Endpoint] = &[
     endpoint("GET", "/platform/v1/applications/{clientId}", "", Mode::Operator),
     bodiless("POST", "/platform/v1/applications/{clientId}/secrets", "", Mode::Operator),
     bodiless("POST", "/platform/v1/applications/{clientId}/restore", "", Mode::Operator),
+    endpoint("PUT", WEBHOOK, "", Mode::Operator),
+    endpoint("GET", WEBHOOK, "", Mode::Operator),
+    bodiless("DELETE", WEBHOOK, "", Mode::Operator),
+    // Its body may be left out.
+    bodiless("POST", WEBHOOK_SECRETS, "", Mode::Operator),
+    endpoint("GET", WEBHOOK_SECRETS, "", Mode::Operator),
+    bodiless("DELETE", "/platform/v1/applications/{clientId}/webhook/secrets/{secretId}", "", Mode::Operator),
+    bodiless(
+        "POST",
+        "/platform/v1/applications/{clientId}/webhook/secrets/{secretId}/activate",
+        "",
+        Mode::Operator,
+    ),
+    endpoint("GET", "/platform/v1/applications/{clientId}/webhook/deliveries", "size=20", Mode::Operator),
+    endpoint(
+        "GET",
+        "/platform/v1/applications/{clientId}/webhook/deliveries/{messageId}",
+        "",
+        Mode::Operator,
+    ),
+    bodiless(
+        "POST",
+        "/platform/v1/applications/{clientId}/webhook/deliveries/{messageId}/resend",
+        "",
+        Mode::Operator,
+    ),
+    endpoint("POST", WEBHOOK_RESEND, "", Mode::Operator),
     bodiless("DELETE", "/platform/v1/consents/{clientId}/{channelId}", "", Mode::Operator),
     endpoint("GET", "/platform/v1/sessions", "size=20", Mode::Operator),
     endpoint("GET", SESSION, "", Mode::Operator),
@@ -165,7 +199,16 @@ pub const ENDPOINTS: &[Endpoint] = &[
 impl Endpoint {
     /// The path with ids in it.
     pub fn path(&self) -> String {
+        let client = match self.path {
+            // Deleting a webhook that is not there is no error, and leaves the others theirs.
+            WEBHOOK if self.method == "DELETE" => "bot",
+            path if path.contains("/webhook") => "told",
+            _ => "bot",
+        };
+        let secret = if self.method == "DELETE" { "unknown" } else { SECRET_OF_STAGE };
         self.path
+            .replace("{secretId}", secret)
+            .replace("{messageId}", MESSAGE_OF_STAGE)
             // The viewer has consented to nothing, so withdrawing it takes nothing from the cast.
             .replace("consents/{clientId}/{channelId}", "consents/bot/byeol")
             // Ending a session that is not there is no error, and leaves the test its own.
@@ -175,7 +218,7 @@ impl Endpoint {
             .replace("{followerChannelId}", "byeol")
             // The one that is there is left as it is.
             .replace("{campaignId}", if self.reads_body { "another" } else { "voyage" })
-            .replace("{clientId}", "bot")
+            .replace("{clientId}", client)
             .replace("{categoryId}", "talk")
             .replace("{organizationId}", "games")
     }
@@ -252,6 +295,8 @@ impl Endpoint {
                 "campaignName": "다음 항해", "organizationId": "publisher", "categoryId": "star-voyage",
                 "rewards": [{ "rewardId": "compass", "rewardName": "나침반" }],
             }),
+            WEBHOOK if self.reads_body => json!({}),
+            WEBHOOK_RESEND => json!({ "from": "2026-07-01T00:00:00Z", "to": "2026-07-02T00:00:00Z" }),
             "/platform/v1/drops/claims" => json!({
                 "campaignId": "voyage", "rewardId": stage.publisher.next_reward(), "channelId": "haneul",
             }),
@@ -271,6 +316,9 @@ impl Endpoint {
             let app = &stage.publisher.app;
             world.send(begin.client(&app.client_id, &app.client_secret)).await.content();
             return;
+        }
+        if (self.method, self.path) == ("POST", WEBHOOK_SECRETS) {
+            return forget_pending_secrets(world).await;
         }
         let undo = match (self.method, self.path) {
             (_, "/open/v1/chats/blind-message") => None,
@@ -292,7 +340,8 @@ impl Endpoint {
 
     /// A request with its mode's good headers and nothing else.
     pub fn proven(&self, stage: &Stage, target: &str) -> Request {
-        let request = Request::new(self.method, target);
+        let target = target.replace(SECRET_OF_STAGE, &stage.told.secret_id);
+        let request = Request::new(self.method, target.replace(MESSAGE_OF_STAGE, &stage.told.message_id));
         match self.mode {
             Mode::Client => request.client(&stage.app.client_id, &stage.app.client_secret),
             Mode::Drops => request.client(&stage.publisher.app.client_id, &stage.publisher.app.client_secret),
@@ -312,6 +361,18 @@ impl Endpoint {
         match self.body(stage) {
             Value::Null => request,
             body => request.json(&body),
+        }
+    }
+}
+
+/// A webhook has one pending secret at a time.
+async fn forget_pending_secrets(world: &World) {
+    let secrets = format!("{}/secrets", Told::WEBHOOK);
+    let list = world.operator(Request::get(&secrets)).await.content();
+    for secret in list["data"].as_array().expect("data is a list") {
+        if secret["state"] == "PENDING" {
+            let id = secret["secretId"].as_str().expect("a text");
+            world.operator(Request::delete(format!("{secrets}/{id}"))).await.content();
         }
     }
 }

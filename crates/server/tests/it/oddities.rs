@@ -255,6 +255,8 @@ pub const VOLATILE: &[&str] = &[
     "next",
     "nodeId",
     "refreshToken",
+    "secret",
+    "secretId",
     "sessionKey",
     "streamKey",
     "url",

@@ -66,7 +66,14 @@ async fn a_user_endpoint_needs_its_own_scope_and_no_other() {
                 let app = world.application(&format!("{name}-{}", scope as u8)).scopes(&held).create().await;
                 let tokens = world.sign_in(&app, &stage.streamer).await;
                 let (streamer, viewer) = (stage.streamer.clone(), stage.viewer.clone());
-                let cast = Stage { app, tokens, streamer, viewer, publisher: stage.publisher.clone() };
+                let cast = Stage {
+                    app,
+                    tokens,
+                    streamer,
+                    viewer,
+                    publisher: stage.publisher.clone(),
+                    told: stage.told.clone(),
+                };
                 let (socket, key) = session_key(&world, &cast).await;
                 for endpoint in ENDPOINTS.iter().filter(|endpoint| needed(endpoint) == Some(scope)) {
                     endpoint.prepare(&world, &cast).await;

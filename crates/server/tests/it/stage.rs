@@ -14,6 +14,43 @@ pub struct Stage {
     pub viewer: Person,
     pub tokens: Tokens,
     pub publisher: Arc<Publisher>,
+    pub told: Arc<Told>,
+}
+
+/// An application `told` of a verified organization of its own, with a webhook that nobody fetches from and one message
+/// in it.
+pub struct Told {
+    /// The secret that signs.
+    pub secret_id: String,
+    /// The message.
+    pub message_id: String,
+}
+
+impl Told {
+    /// Where its webhook is.
+    pub const WEBHOOK: &str = "/platform/v1/applications/told/webhook";
+
+    async fn set(world: &World) -> Self {
+        let organization = json!({ "organizationName": "바다 게임즈", "verified": true });
+        world.operator(Request::put("/platform/v1/organizations/told").json(&organization)).await.content();
+        let app = world.application("told").scopes(&[Scope::Drops]);
+        app.with("organizationId", "told").create().await;
+        world.operator(Request::put(Self::WEBHOOK).json(&json!({}))).await.content();
+        let campaign = json!({
+            "campaignName": "등대", "organizationId": "told", "categoryId": "star-voyage",
+            "rewards": [{ "rewardId": "lamp", "rewardName": "등" }],
+        });
+        world.put_campaign("lighthouse", &campaign).await.content();
+        let claim = json!({ "campaignId": "lighthouse", "rewardId": "lamp", "channelId": "byeol" });
+        world.claim(&claim).await.content();
+        let first = async |list: &str, id: &str| {
+            let list = Request::get(format!("{}/{list}", Self::WEBHOOK));
+            let id = &world.operator(list).await.content()["data"][0][id];
+            id.as_str().expect("a text").to_owned()
+        };
+        let secret_id = first("secrets", "secretId").await;
+        Self { secret_id, message_id: first("deliveries", "messageId").await }
+    }
 }
 
 /// A publisher of games: an application `publisher` of the verified organization of that name, which has the campaign
@@ -59,7 +96,8 @@ impl Stage {
         let viewer = world.person("byeol").name("별이").create().await;
         let tokens = world.sign_in(&app, &streamer).await;
         let publisher = Arc::new(Publisher::set(world).await);
-        Self { app, streamer, viewer, tokens, publisher }
+        let told = Arc::new(Told::set(world).await);
+        Self { app, streamer, viewer, tokens, publisher, told }
     }
 }
 
