@@ -37,8 +37,8 @@ pub(crate) struct Outbox {
 }
 
 /// One attempt to send a message, signed and ready. Its lease ends 15 seconds after it was taken: by then the answer must be
-/// there, or have been given up.
-#[derive(Clone, Debug)]
+/// there, or have been given up. Its `Debug` shows neither address nor content.
+#[derive(Clone)]
 pub struct Attempt {
     /// Which attempt, for [`Service::record_attempts`].
     pub key: AttemptKey,
@@ -51,6 +51,12 @@ pub struct Attempt {
     pub headers: Vec<(String, String)>,
     /// The bytes that were signed.
     pub body: Vec<u8>,
+}
+
+impl std::fmt::Debug for Attempt {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Attempt").field("key", &self.key).finish_non_exhaustive()
+    }
 }
 
 /// Which attempt of which message.

@@ -62,10 +62,32 @@ async fn flow(sandbox: &Sandbox) -> Used {
         used.note("stream key", answer["streamKey"].as_str().expect("a text"));
         api.operator(Request::post("/platform/v1/channels/someone/stream-key")).await.content();
     }
+    webhooks(sandbox, &mut used).await;
     used_in_vain(sandbox, &mut used, &app, url).await;
     api.revoke(&app, &next.access).await.content();
     socket.system("revoked").await;
     used
+}
+
+/// The secrets of a webhook, and its address, which may hold one of the receiver's.
+async fn webhooks(sandbox: &Sandbox, used: &mut Used) {
+    let api = &sandbox.api;
+    let webhook = "/platform/v1/applications/another/webhook";
+    let key = "receivers-own-key-0123456789";
+    used.note("part of a webhook's address", key);
+    let put = async |url: String| api.operator(Request::put(webhook).json(&json!({ "url": url }))).await;
+    let made = put(format!("http://127.0.0.1:9/{key}")).await.content();
+    used.note("webhook secret", made["secret"].as_str().expect("a text"));
+    let given = "a-secret-that-was-brought-along-0123456789";
+    used.note("webhook secret that was brought along", given);
+    let add = Request::post(format!("{webhook}/secrets")).json(&json!({ "secret": given }));
+    api.operator(add).await.content();
+    let short = "too-short-a-secret-0123";
+    used.note("webhook secret that was refused", short);
+    let add = Request::post(format!("{webhook}/secrets")).json(&json!({ "secret": short }));
+    api.operator(add).await.message();
+    put(format!("https://10.0.0.1/{key}")).await.message();
+    put(format!("https://{key}@games.example/")).await.message();
 }
 
 /// Secrets in places where they do not belong, or that are refused: those are no less secret.

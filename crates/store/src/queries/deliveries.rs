@@ -17,15 +17,18 @@ const INSERT_DELIVERY: &str = "
     VALUES ($1, $2, $3, $4, $5, $6, $6, $6)";
 
 /// Goes from one webhook with waiting messages to the next and looks at the first message of each: what it costs grows with
-/// the number of such webhooks, not with that of their messages. Subqueries with MIN, because a join or EXISTS may be
-/// planned as a walk through all messages.
+/// the number of such webhooks, not with that of their messages. Subqueries, because a join or EXISTS may be planned as a
+/// walk through all messages; in the order of the index of what waits, because another one may be taken otherwise, and
+/// walked for as long as nothing in it waits.
 const WEBHOOKS_DUE: &str = concat!(
     "
     WITH RECURSIVE waiting (webhook_id) AS (
-        SELECT MIN(d.webhook_id) FROM webhook_deliveries d WHERE d.state = 'WAITING' AND d.webhook_id > $3
+        SELECT (SELECT d.webhook_id FROM webhook_deliveries d WHERE d.state = 'WAITING' AND d.webhook_id > $3
+            ORDER BY d.webhook_id, d.due_at, d.message_id LIMIT 1)
         UNION ALL
-        SELECT (SELECT MIN(d.webhook_id) FROM webhook_deliveries d
-            WHERE d.state = 'WAITING' AND d.webhook_id > w.webhook_id)
+        SELECT (SELECT d.webhook_id FROM webhook_deliveries d
+            WHERE d.state = 'WAITING' AND d.webhook_id > w.webhook_id
+            ORDER BY d.webhook_id, d.due_at, d.message_id LIMIT 1)
         FROM waiting w WHERE w.webhook_id IS NOT NULL
     )
     SELECT w.webhook_id FROM waiting JOIN webhooks w ON w.webhook_id = waiting.webhook_id
@@ -94,8 +97,11 @@ macro_rules! deliveries {
 const DELIVERY: &str = deliveries!("message_id = $2");
 const DELIVERIES: &str =
     deliveries!("message_id >= $2 AND message_id < $3 ORDER BY message_id DESC LIMIT $4");
-const DELIVERIES_IN_STATE: &str =
-    deliveries!("state = $5 AND message_id >= $2 AND message_id < $3 ORDER BY message_id DESC LIMIT $4");
+/// State and id are one place in the index: asked for apart, the engine may walk through all states by id.
+const DELIVERIES_IN_STATE: &str = deliveries!(
+    "(state, message_id) >= ($5, $2) AND (state, message_id) < ($5, $3)
+    ORDER BY state DESC, message_id DESC LIMIT $4"
+);
 
 const ATTEMPTS: &str = "
     SELECT number, began_at, duration_ms, status, failure, excerpt FROM webhook_attempts
@@ -115,8 +121,8 @@ const SEND_ANEW: &str = with_hundred_ids!(
 
 const WINDOW: &str = "
     SELECT message_id FROM webhook_deliveries
-    WHERE webhook_id = $1 AND state = $2 AND message_id >= $3 AND message_id < $4
-    ORDER BY message_id LIMIT $5";
+    WHERE webhook_id = $1 AND (state, message_id) >= ($2, $3) AND (state, message_id) < ($2, $4)
+    ORDER BY state, message_id LIMIT $5";
 
 /// Messages that one statement takes or sends anew: as many as it has places.
 pub const MESSAGES_AT_ONCE: i64 = 100;
