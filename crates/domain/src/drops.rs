@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use crate::limits::{CAMPAIGN_REWARDS_MAX, NAME_CHARS_MAX};
+use crate::limits::{CAMPAIGN_CHANNELS_MAX, CAMPAIGN_REWARDS_MAX, NAME_CHARS_MAX, REWARD_WATCH_MINUTES_MAX};
 use crate::{CampaignId, ChannelId, ClaimId, Invalid, OrganizationId, RewardId, Rule, Timestamp, invalid};
 
 /// `fulfillmentState`
@@ -56,8 +56,36 @@ pub struct Campaign {
     pub organization_id: OrganizationId,
     /// What has to be watched.
     pub category_id: String,
+    /// When minutes count and rewards can be claimed.
+    pub period: Period,
+    /// Whose lives count, up to 500 channels; `None` for everybody's.
+    pub channels: Option<Vec<ChannelId>>,
     /// What can be claimed.
     pub rewards: Vec<Reward>,
+}
+
+/// The time of a campaign: from its start on, until just before its end. What is not given is open.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Period {
+    /// The first moment of it.
+    pub start: Option<Timestamp>,
+    /// The first moment after it.
+    pub end: Option<Timestamp>,
+}
+
+impl Period {
+    /// A campaign ends after it starts.
+    ///
+    /// # Errors
+    /// `Invalid` naming `endDate`.
+    pub fn check(self) -> Result<(), Invalid> {
+        match (self.start, self.end) {
+            (Some(start), Some(end)) if end <= start => {
+                Err(Invalid::new("endDate", Rule::After("startDate")))
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 /// A reward of a campaign.
@@ -67,15 +95,22 @@ pub struct Reward {
     pub reward_id: RewardId,
     /// Its name.
     pub name: String,
+    /// Minutes that a viewer must have watched before claiming it; 0 for none.
+    pub watch_minutes: i64,
 }
 
 impl Campaign {
-    /// A campaign has a name and 1 to 100 rewards, each of them once and named.
+    /// A campaign has a name, an end after its start, 1 to 100 rewards, each of them once, named, and for a number of
+    /// minutes that can be watched, and names 1 to 500 channels if any.
     ///
     /// # Errors
-    /// `Invalid` naming `campaignName`, `rewards`, `rewardId` or `rewardName`.
+    /// `Invalid` naming `campaignName`, `endDate`, `channelIds`, `rewards`, `rewardId`, `rewardName` or `watchMinutes`.
     pub fn check(&self) -> Result<(), Invalid> {
         invalid::text("campaignName", &self.name, 1, NAME_CHARS_MAX)?;
+        self.period.check()?;
+        if self.channels.as_ref().is_some_and(|ids| !(1..=CAMPAIGN_CHANNELS_MAX).contains(&ids.len())) {
+            return Err(Invalid::new("channelIds", Rule::Items { min: 1, max: CAMPAIGN_CHANNELS_MAX }));
+        }
         if !(1..=CAMPAIGN_REWARDS_MAX).contains(&self.rewards.len()) {
             return Err(Invalid::new("rewards", Rule::Items { min: 1, max: CAMPAIGN_REWARDS_MAX }));
         }
@@ -85,9 +120,86 @@ impl Campaign {
                 return Err(Invalid::new("rewardId", Rule::Once));
             }
             invalid::text("rewardName", &reward.name, 1, NAME_CHARS_MAX)?;
+            if !(0..=REWARD_WATCH_MINUTES_MAX).contains(&reward.watch_minutes) {
+                let rule = Rule::Integer { min: 0, max: REWARD_WATCH_MINUTES_MAX };
+                return Err(Invalid::new("watchMinutes", rule));
+            }
         }
         Ok(())
     }
+}
+
+/// What a campaign asks of a claim, and how far the viewer has come.
+#[derive(Clone, Copy, Debug)]
+pub struct Terms {
+    /// When rewards can be claimed.
+    pub period: Period,
+    /// Minutes that the reward asks for.
+    pub watch_minutes: i64,
+    /// Minutes that the viewer has watched.
+    pub watched: i64,
+}
+
+impl Terms {
+    /// What keeps the viewer from claiming at `now`.
+    pub fn refusal(&self, now: Timestamp) -> Option<ClaimRefusal> {
+        let left_minutes = self.watch_minutes - self.watched;
+        match self.period {
+            Period { start: Some(start), .. } if now < start => Some(ClaimRefusal::NotBegun { start }),
+            Period { end: Some(end), .. } if end <= now => Some(ClaimRefusal::Over { end }),
+            _ if left_minutes > 0 => Some(ClaimRefusal::Unwatched { left_minutes }),
+            _ => None,
+        }
+    }
+}
+
+/// Why a reward cannot be claimed now: 403, and the message names the rule and what is left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClaimRefusal {
+    /// The campaign begins later.
+    NotBegun {
+        /// When it begins.
+        start: Timestamp,
+    },
+    /// The campaign is over.
+    Over {
+        /// When it ended.
+        end: Timestamp,
+    },
+    /// The viewer has not watched for long enough.
+    Unwatched {
+        /// Minutes left.
+        left_minutes: i64,
+    },
+}
+
+impl ClaimRefusal {
+    /// The rule and what is left, in Korean and in English.
+    pub fn texts(self) -> (String, String) {
+        match self {
+            Self::NotBegun { start } => (
+                format!("아직 시작하지 않은 캠페인입니다. (시작: {})", start.rfc3339()),
+                format!("The campaign has not begun. (It begins at {}.)", start.rfc3339()),
+            ),
+            Self::Over { end } => (
+                format!("종료된 캠페인입니다. (종료: {})", end.rfc3339()),
+                format!("The campaign is over. (It ended at {}.)", end.rfc3339()),
+            ),
+            Self::Unwatched { left_minutes } => (
+                format!("시청 시간이 부족한 보상입니다. ({left_minutes}분 남음)"),
+                format!("The reward asks for more watching. ({left_minutes} min left)"),
+            ),
+        }
+    }
+}
+
+/// How far a viewer has come with a reward.
+#[derive(Clone, Debug)]
+pub struct RewardProgress {
+    /// The reward.
+    pub reward: Reward,
+    /// The viewer's claim of it.
+    pub claim_id: Option<ClaimId>,
 }
 
 /// A claimed reward (spec 2, "Reward claim").
@@ -175,12 +287,15 @@ mod tests {
         let reward = |(id, name): &(&str, &str)| Reward {
             reward_id: RewardId::stored((*id).to_owned()),
             name: (*name).to_owned(),
+            watch_minutes: 0,
         };
         Campaign {
             campaign_id: CampaignId::stored("c".to_owned()),
             name: name.to_owned(),
             organization_id: OrganizationId::stored("o".to_owned()),
             category_id: "g".to_owned(),
+            period: Period::default(),
+            channels: None,
             rewards: rewards.iter().map(reward).collect(),
         }
     }
@@ -202,6 +317,50 @@ mod tests {
         check(campaign("이름", &[("a", "검"), ("a", "방패")]), Some("rewardId"));
         check(campaign("이름", &[("a", "")]), Some("rewardName"));
         check(campaign("이름", &[("a", &"가".repeat(101))]), Some("rewardName"));
+    }
+
+    fn period(start: Option<i64>, end: Option<i64>) -> Period {
+        Period { start: start.map(Timestamp::from_millis), end: end.map(Timestamp::from_millis) }
+    }
+
+    #[test]
+    fn a_campaign_ends_after_it_starts_and_names_some_channels_or_none() {
+        let check = |change: &dyn Fn(&mut Campaign), wrong: Option<&str>| {
+            let mut campaign = campaign("이름", &[("a", "검")]);
+            change(&mut campaign);
+            assert_eq!(campaign.check().err().map(|invalid| invalid.field), wrong, "{campaign:?}");
+        };
+        check(&|campaign| campaign.period = period(Some(5), Some(6)), None);
+        check(&|campaign| campaign.period = period(Some(5), Some(5)), Some("endDate"));
+        check(&|campaign| campaign.period = period(Some(5), None), None);
+        check(&|campaign| campaign.period = period(None, Some(5)), None);
+        let channels = |count: usize| Some(vec![ChannelId::stored("c".to_owned()); count]);
+        check(&|campaign| campaign.channels = channels(0), Some("channelIds"));
+        check(&|campaign| campaign.channels = channels(500), None);
+        check(&|campaign| campaign.channels = channels(501), Some("channelIds"));
+        for (minutes, wrong) in
+            [(-1, Some("watchMinutes")), (0, None), (525_600, None), (525_601, Some("watchMinutes"))]
+        {
+            check(&|campaign| campaign.rewards[0].watch_minutes = minutes, wrong);
+        }
+    }
+
+    #[test]
+    fn a_reward_can_be_claimed_from_the_start_until_the_end_by_who_has_watched_for_long_enough() {
+        use ClaimRefusal::{NotBegun, Over, Unwatched};
+        let at = Timestamp::from_millis;
+        let check = |period, watch_minutes, watched, expected| {
+            let terms = Terms { period, watch_minutes, watched };
+            assert_eq!(terms.refusal(at(10)), expected, "{terms:?}");
+        };
+        check(period(None, None), 0, 0, None);
+        check(period(Some(10), Some(11)), 0, 0, None);
+        check(period(Some(11), None), 0, 0, Some(NotBegun { start: at(11) }));
+        check(period(None, Some(10)), 0, 0, Some(Over { end: at(10) }));
+        check(period(None, None), 30, 30, None);
+        check(period(None, None), 30, 31, None);
+        check(period(None, None), 30, 29, Some(Unwatched { left_minutes: 1 }));
+        check(period(Some(11), None), 30, 0, Some(NotBegun { start: at(11) }));
     }
 
     #[test]

@@ -96,6 +96,8 @@ pub enum Rule {
     Amount,
     /// It must be an RFC 3339 date.
     Date,
+    /// It must be a later date than this other field's.
+    After(&'static str),
     /// It must be an `https` or `http` address.
     WebAddress,
     /// It must be https, or http on loopback, without fragment, user information or wildcard.
@@ -108,6 +110,10 @@ pub enum Rule {
     KnownOrganization,
     /// It is taken by somebody else.
     Taken,
+    /// Only a webhook without address has a listener.
+    WithoutAddress,
+    /// It must be enabled.
+    Enabled,
     /// It must be there together with this other field.
     Together(&'static str),
     /// Another secret of the webhook is pending.
@@ -179,6 +185,7 @@ impl Rule {
             Self::OtherChannel => "다른 채널이어야 합니다.".into(),
             Self::Amount => "원 단위 금액을 나타내는 숫자 문자열이어야 합니다.".into(),
             Self::Date => "RFC 3339 형식의 날짜여야 합니다.".into(),
+            Self::After(other) => format!("{other}보다 나중이어야 합니다.").into(),
             Self::WebAddress => "http 또는 https 주소여야 합니다.".into(),
             Self::RedirectAddress => {
                 "https 주소(루프백은 http 가능)여야 하며, 프래그먼트·사용자 정보·와일드카드는 쓸 수 없습니다."
@@ -188,6 +195,13 @@ impl Rule {
             Self::KnownScope => "정의된 17개 scope 중 하나여야 합니다.".into(),
             Self::KnownOrganization => "존재하는 조직이어야 합니다.".into(),
             Self::Taken => "이미 사용 중입니다.".into(),
+            Self::WithoutAddress => {
+                "주소가 등록된 웹훅에는 리스너를 쓸 수 없습니다. 먼저 DELETE /platform/v1/applications/{clientId}/webhook으로 삭제해 주세요."
+                    .into()
+            }
+            Self::Enabled => {
+                "사용 중지된 웹훅입니다. 리스너를 다시 시작하거나, 운영자가 중지했다면 운영자에게 문의해 주세요.".into()
+            }
             Self::Together(other) => format!("{other}와 함께 지정해야 합니다.").into(),
             Self::NoOtherPendingSecret => {
                 "대기 중인 시크릿이 이미 있습니다. 먼저 활성화하거나 삭제해 주세요.".into()
@@ -235,6 +249,7 @@ impl Rule {
             Self::OtherChannel => "must name another channel.".into(),
             Self::Amount => "must be an amount in won, written in digits.".into(),
             Self::Date => "must be an RFC 3339 date.".into(),
+            Self::After(other) => format!("must be later than {other}.").into(),
             Self::WebAddress => "must be an http or https address.".into(),
             Self::RedirectAddress => {
                 "must be https (http on loopback), without fragment, user information or wildcard.".into()
@@ -243,6 +258,13 @@ impl Rule {
             Self::KnownScope => "must be one of the seventeen scopes.".into(),
             Self::KnownOrganization => "must name an organization that exists.".into(),
             Self::Taken => "is taken already.".into(),
+            Self::WithoutAddress => {
+                "has an address, so it takes no listener. Delete it first: DELETE /platform/v1/applications/{clientId}/webhook."
+                    .into()
+            }
+            Self::Enabled => {
+                "is disabled. Start the listener again, or ask the operator, if that is who disabled it.".into()
+            }
             Self::Together(other) => format!("must be given together with {other}.").into(),
             Self::NoOtherPendingSecret => {
                 "another one is pending already: activate or delete that one first.".into()

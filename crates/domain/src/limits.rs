@@ -83,6 +83,14 @@ pub const CLAIM_PAGE_SIZE_MAX: i64 = 1_000;
 pub const CLAIM_UPDATE_IDS_MAX: usize = 100;
 /// Rewards of one drops campaign (ours; the spec names none).
 pub const CAMPAIGN_REWARDS_MAX: usize = 100;
+/// Channels that a drops campaign may name as those that take part (ours).
+pub const CAMPAIGN_CHANNELS_MAX: usize = 500;
+/// The most minutes that a reward may ask to have been watched: a year of them (ours).
+pub const REWARD_WATCH_MINUTES_MAX: i64 = 365 * 24 * 60;
+/// The most minutes that one report may say were watched: a day of them (ours).
+pub const WATCHING_MINUTES_MAX: i64 = 24 * 60;
+/// Viewers of one report of watching (ours).
+pub const WATCHING_VIEWERS_MAX: usize = 100;
 /// How long after a failed attempt the next one of a message to a webhook comes, in milliseconds (decisions 5). The last
 /// attempt has none behind it.
 pub const WEBHOOK_RETRY_MS: [i64; 7] =
@@ -94,6 +102,12 @@ pub const WEBHOOK_FAILING_MAX_MS: i64 = 5 * DAY_MS;
 /// How long a node that took a message has it to itself, in milliseconds (ours): three times as long as an attempt may
 /// take, so that clocks may differ a little and no message is sent by two nodes at once.
 pub const WEBHOOK_LEASE_MS: i64 = 15 * SECOND_MS;
+/// Messages that a listener of a webhook fetches at once: default and most (ours).
+pub const LISTENER_ATTEMPTS_MAX: i64 = 8;
+/// How long a listener of a webhook may wait for a message, in seconds (ours).
+pub const LISTENER_WAIT_MAX_S: i64 = 25;
+/// The longest time that a listener may say an attempt took, in milliseconds (ours).
+pub const LISTENER_DURATION_MAX_MS: i64 = MINUTE_MS;
 /// How long messages to webhooks are kept after they were delivered or given up, in milliseconds (ours): 30 days.
 pub const WEBHOOK_DELIVERIES_KEPT_MS: i64 = 30 * DAY_MS;
 /// How long a webhook's new secret waits before it signs by itself, and the old one is kept after that, in milliseconds

@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 
 use crate::chat_settings::ChatRefusal;
+use crate::drops::ClaimRefusal;
 use crate::restriction::RestrictionRefusal;
 use crate::{Invalid, Language};
 
@@ -21,6 +22,8 @@ pub enum Refusal {
     Restriction(RestrictionRefusal),
     /// A viewer's message that the chat's settings or a restriction keep out.
     Chat(ChatRefusal),
+    /// A claim that the campaign's terms do not allow now.
+    Claim(ClaimRefusal),
     /// The drops scope is missing.
     DropsScope,
     /// Only the streamer may do this, and the caller is not (spec 4.4, blind-message).
@@ -55,11 +58,12 @@ const RETRY_LIMIT_AFTER_S: u32 = 30;
 
 impl Refusal {
     /// Every [`kind`](Self::kind).
-    pub const KINDS: [&'static str; 16] = [
+    pub const KINDS: [&'static str; 17] = [
         "invalid",
         "bad_code",
         "restriction",
         "chat",
+        "claim",
         "drops_scope",
         "not_the_streamer",
         "unauthorized",
@@ -81,6 +85,7 @@ impl Refusal {
             Self::BadCode => "bad_code",
             Self::Restriction(_) => "restriction",
             Self::Chat(_) => "chat",
+            Self::Claim(_) => "claim",
             Self::DropsScope => "drops_scope",
             Self::NotTheStreamer => "not_the_streamer",
             Self::Unauthorized => "unauthorized",
@@ -101,7 +106,7 @@ impl Refusal {
         match self {
             Self::Invalid(_) | Self::BadCode | Self::Restriction(_) | Self::NotTheStreamer => 400,
             Self::Unauthorized | Self::InvalidClient | Self::InvalidToken => 401,
-            Self::Forbidden | Self::Chat(_) | Self::DropsScope => 403,
+            Self::Forbidden | Self::Chat(_) | Self::Claim(_) | Self::DropsScope => 403,
             Self::NotFound => 404,
             Self::MethodNotAllowed => 405,
             Self::TooManyRequests { .. } | Self::TooManySessions | Self::TooManySubscriptions => 429,
@@ -126,6 +131,10 @@ impl Refusal {
                     .into()
             }
             Self::Chat(refusal) => {
+                let (korean, english) = refusal.texts();
+                language.pick(korean, english).into()
+            }
+            Self::Claim(refusal) => {
                 let (korean, english) = refusal.texts();
                 language.pick(korean, english).into()
             }
@@ -170,6 +179,12 @@ impl From<Invalid> for Refusal {
 impl From<ChatRefusal> for Refusal {
     fn from(refusal: ChatRefusal) -> Self {
         Self::Chat(refusal)
+    }
+}
+
+impl From<ClaimRefusal> for Refusal {
+    fn from(refusal: ClaimRefusal) -> Self {
+        Self::Claim(refusal)
     }
 }
 

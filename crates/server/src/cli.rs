@@ -17,11 +17,15 @@ use service::webhooks::WebhookSettings;
 use store::DatabaseUrl;
 
 use crate::config::{BusSettings, Settings, StoreSettings};
+use crate::drops::DropsCommand;
+use crate::listen::WebhookCommand;
 
 const ABOUT: &str = "The open API service of a live-streaming platform: REST, sign-in, realtime sessions.
 
   stagedoor dev      a world on your laptop: seeded people, ready tokens, any event on demand
-  stagedoor serve    the service for real";
+  stagedoor serve    the service for real
+  stagedoor drops    in a sandbox: let a viewer watch, and claim
+  stagedoor webhook  forwards the messages to a webhook to your machine";
 
 /// The whole command line.
 #[derive(Debug, Parser)]
@@ -47,6 +51,12 @@ pub enum Command {
     Serve(ServeOptions),
     /// Checks the configuration that `serve` would run with, shows it without its secrets, and ends.
     CheckConfig(ServeOptions),
+    /// Lets a viewer watch, and claim rewards, over the platform API of a running service.
+    #[command(subcommand)]
+    Drops(DropsCommand),
+    /// Brings the messages to an application's webhook to this machine.
+    #[command(subcommand)]
+    Webhook(WebhookCommand),
 }
 
 /// What `dev` and `serve` share.
@@ -389,7 +399,7 @@ impl CommonOptions {
 }
 
 /// A secret that was given, or that stands in the file named by `{variable}_FILE`.
-fn secret(variable: &str, given: Option<&str>) -> Result<Option<String>, String> {
+pub(crate) fn secret(variable: &str, given: Option<&str>) -> Result<Option<String>, String> {
     let file_variable = format!("{variable}_FILE");
     let file = std::env::var_os(&file_variable).filter(|path| !path.is_empty());
     match (given, file) {

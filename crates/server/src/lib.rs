@@ -2,10 +2,13 @@
 //! node start and stop. [`node::Node`] is a running node; the binary and the tests start the same one.
 
 pub mod cli;
+mod client;
 pub mod config;
 mod connections;
 mod descriptors;
 pub mod dev;
+pub mod drops;
+pub mod listen;
 mod listener;
 pub mod metrics;
 pub mod node;

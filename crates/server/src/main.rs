@@ -4,9 +4,10 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use server::cli::{Cli, Command};
+use server::listen::WebhookCommand;
 use server::{Node, Settings, Surroundings, dev};
 use tikv_jemallocator::Jemalloc;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// The system's allocator keeps what many closed sessions leave behind (docs/decisions/0011).
 #[global_allocator]
@@ -31,6 +32,17 @@ async fn run(cli: Cli) -> Result<(), String> {
             println!("{settings:#?}");
             println!("The configuration is good.");
             Ok(())
+        }
+        Command::Drops(command) => {
+            print!("{}", server::drops::run(&command).await?);
+            Ok(())
+        }
+        Command::Webhook(WebhookCommand::Listen(options)) => {
+            let mut stop = Signals::listen()?;
+            server::listen::run(&options, async {
+                stop.next().await;
+            })
+            .await
         }
         Command::Serve(options) => {
             server::init_telemetry(&options.common.log)?;
@@ -69,13 +81,29 @@ async fn sandbox(options: &server::cli::DevOptions) -> Result<(), String> {
 }
 
 async fn until_told_to_stop() -> Result<(), String> {
-    let listen = |kind| signal(kind).map_err(|error| format!("signals cannot be listened to: {error}"));
-    let (mut terminate, mut interrupt) = (listen(SignalKind::terminate())?, listen(SignalKind::interrupt())?);
-    tokio::select! {
-        _ = terminate.recv() => tracing::info!("stopping: SIGTERM"),
-        _ = interrupt.recv() => tracing::info!("stopping: SIGINT"),
-    }
+    let signal = Signals::listen()?.next().await;
+    tracing::info!("stopping: {signal}");
     Ok(())
+}
+
+/// The signals to stop.
+struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn listen() -> Result<Self, String> {
+        let listen = |kind| signal(kind).map_err(|error| format!("signals cannot be listened to: {error}"));
+        Ok(Self { terminate: listen(SignalKind::terminate())?, interrupt: listen(SignalKind::interrupt())? })
+    }
+
+    async fn next(&mut self) -> &'static str {
+        tokio::select! {
+            _ = self.terminate.recv() => "SIGTERM",
+            _ = self.interrupt.recv() => "SIGINT",
+        }
+    }
 }
 
 fn fail(problem: &str) -> ExitCode {

@@ -19,6 +19,7 @@ use crate::happenings::{self, Donation, PaidSubscription};
 use crate::idempotency::{self, IdempotencyKey};
 use crate::lives::{self, LiveReport};
 use crate::relations;
+use crate::watching::{self, WatchingReport};
 use crate::{ChannelRecord, Error, Service};
 
 /// Happenings of one batch. Beyond this a shared sync costs each hardly less, while what the batch has locked stays
@@ -84,6 +85,8 @@ pub enum Kind {
     LiveEnd,
     /// A claim of a reward.
     Claim(RewardRequest),
+    /// Watching for drops.
+    Watching(WatchingReport),
 }
 
 /// What became of a happening: `None` when it happened, else why not.
@@ -261,6 +264,9 @@ async fn happen_on(
         Kind::Unmanager { manager } => relations::delete_manager(tx, &channel, &manager).await?,
         Kind::Live(report) => lives::put(tx, &channel, &report.checked()?, now).await?,
         Kind::LiveEnd => lives::end(tx, &channel).await?,
+        Kind::Watching(report) => {
+            watching::watch(tx, &report, now).await?;
+        }
     }
     Ok(Vec::new())
 }

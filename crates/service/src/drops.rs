@@ -73,7 +73,7 @@ impl Service {
     /// and follow the campaign to another organization or category.
     ///
     /// # Errors
-    /// `Invalid` for what [`Campaign::check`] refuses, and for an unknown organization or category.
+    /// `Invalid` for what [`Campaign::check`] refuses, and for an unknown organization, category or channel.
     pub async fn put_campaign(&self, campaign: Campaign) -> Result<(), Error> {
         campaign.check()?;
         self.write(move |tx| Box::pin(async move { put_campaign(tx, &campaign).await })).await
@@ -83,7 +83,8 @@ impl Service {
     ///
     /// # Errors
     /// `Invalid` for an unknown campaign, reward or channel, for an id that another claim has, and with [`Rule::Claimed`]
-    /// when the channel has the reward.
+    /// when the channel has the reward; [`Refusal::Claim`] before the campaign and after it, and while minutes are left to
+    /// watch.
     pub async fn claim_reward(
         &self,
         request: RewardRequest,
@@ -203,8 +204,15 @@ async fn put_campaign(tx: &mut Tx, campaign: &Campaign) -> Result<(), Error> {
             return Err(Invalid::new("categoryId", Rule::KnownCategory).into());
         }
     }
-    for reward in &campaign.rewards {
-        tx.put_reward(&campaign.campaign_id, reward).await?;
+    let Campaign { campaign_id, channels, rewards, .. } = campaign;
+    tx.delete_campaign_channels(campaign_id).await?;
+    for channel in channels.iter().flatten() {
+        if !tx.put_campaign_channel(campaign_id, channel).await? {
+            return Err(Invalid::new("channelIds", Rule::KnownChannel).into());
+        }
+    }
+    for reward in rewards {
+        tx.put_reward(campaign_id, reward).await?;
     }
     Ok(())
 }
@@ -233,14 +241,16 @@ pub(crate) async fn claim(
     Ok(made)
 }
 
-fn refusal(obstacle: ClaimObstacle) -> Invalid {
-    match obstacle {
-        ClaimObstacle::NoCampaign => Invalid::new("campaignId", Rule::KnownCampaign),
-        ClaimObstacle::NoReward => Invalid::new("rewardId", Rule::KnownReward),
-        ClaimObstacle::NoChannel => Invalid::new("channelId", Rule::KnownChannel),
-        ClaimObstacle::IdTaken => Invalid::new("claimId", Rule::Taken),
-        ClaimObstacle::Claimed => Invalid::new("rewardId", Rule::Claimed),
-    }
+fn refusal(obstacle: ClaimObstacle) -> Refusal {
+    let (field, rule) = match obstacle {
+        ClaimObstacle::NoCampaign => ("campaignId", Rule::KnownCampaign),
+        ClaimObstacle::NoReward => ("rewardId", Rule::KnownReward),
+        ClaimObstacle::NoChannel => ("channelId", Rule::KnownChannel),
+        ClaimObstacle::IdTaken => ("claimId", Rule::Taken),
+        ClaimObstacle::Claimed => ("rewardId", Rule::Claimed),
+        ClaimObstacle::Terms(refusal) => return refusal.into(),
+    };
+    Invalid::new(field, rule).into()
 }
 
 /// Updates those of the claims that are the publisher's, and gives the owner of each that exists.

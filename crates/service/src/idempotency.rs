@@ -37,6 +37,15 @@ impl IdempotencyKey {
     }
 }
 
+/// Inside the transaction that claimed a key: what it answers from now on, when only the effect could tell.
+///
+/// # Errors
+/// The store's.
+pub(crate) async fn answer(tx: &mut Tx, key: Option<&IdempotencyKey>, answer: &str) -> Result<(), Error> {
+    let Some(IdempotencyKey { operation, key, .. }) = key else { return Ok(()) };
+    Ok(tx.answer_idempotency_key(operation, key, answer).await?)
+}
+
 /// Inside a transaction: `None` when the effect is still to happen, else the answer that the first request got.
 ///
 /// # Errors

@@ -24,6 +24,7 @@ pub mod happenings;
 pub mod housekeeping;
 pub mod idempotency;
 mod job_log;
+pub mod listeners;
 pub mod lives;
 pub mod losses;
 pub mod nodes;
@@ -39,6 +40,7 @@ pub mod sign_in;
 pub mod subscriptions;
 pub mod tokens;
 mod uses;
+pub mod watching;
 pub mod webhooks;
 
 use std::sync::Arc;
@@ -258,6 +260,15 @@ impl Service {
         T: Send + 'static,
     {
         self.0.store.read(work).await
+    }
+
+    /// [`Service::read`] whose statements all see the same moment.
+    async fn snapshot<T, F>(&self, work: F) -> Result<T, Error>
+    where
+        F: for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<T, Error>> + Send + 'static,
+        T: Send + 'static,
+    {
+        self.0.store.snapshot(work).await
     }
 
     /// What list cursors are made and checked with.

@@ -254,7 +254,7 @@ impl Service {
         opened.as_deref().and_then(WebhookSecret::presented)
     }
 
-    fn sealed_webhook_secret(
+    pub(crate) fn sealed_webhook_secret(
         &self,
         webhook_id: &WebhookId,
         given: Option<WebhookSecret>,
@@ -288,7 +288,7 @@ fn changed(before: Webhook, url: Option<String>, enabled: Option<bool>, now: Tim
 }
 
 /// Makes this the only transaction that changes the application's webhook and its secrets.
-async fn lock(tx: &mut Tx, client_id: &ClientId) -> Result<(), Error> {
+pub(crate) async fn lock(tx: &mut Tx, client_id: &ClientId) -> Result<(), Error> {
     if tx.lock_application(client_id).await? { Ok(()) } else { Err(Refusal::NotFound.into()) }
 }
 
@@ -296,7 +296,7 @@ pub(crate) async fn webhook_of(tx: &mut Tx, client_id: &ClientId) -> Result<Webh
     Ok(tx.webhook(client_id).await?.ok_or(Refusal::NotFound)?)
 }
 
-async fn sheet_of(tx: &mut Tx, client_id: &ClientId) -> Result<WebhookSheet, Error> {
+pub(crate) async fn sheet_of(tx: &mut Tx, client_id: &ClientId) -> Result<WebhookSheet, Error> {
     let webhook = webhook_of(tx, client_id).await?;
     let notices = tx.webhook_notices(&webhook.webhook_id, NOTICES_SHOWN).await?;
     Ok(WebhookSheet { webhook, notices })

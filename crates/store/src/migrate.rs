@@ -43,6 +43,7 @@ pub const MIGRATIONS: &[Migration] = &[
         sql: include_str!("../migrations/0010_session_sheets.sql"),
     },
     Migration { version: 11, name: "webhooks", sql: include_str!("../migrations/0011_webhooks.sql") },
+    Migration { version: 12, name: "watching", sql: include_str!("../migrations/0012_watching.sql") },
 ];
 
 /// The record of what was applied. `applied_at` (epoch ms) is by the engine's own clock: a note for operators that no

@@ -6,8 +6,8 @@ use crate::auth::{sign_in, tokens};
 use crate::caller::scope;
 use crate::contract::routes::{Routes, delete, get, post, put};
 use crate::open::{
-    categories, channels, chat_settings, chats, drops, lives, relations, restrictions, sessions, streams,
-    users,
+    categories, channels, chat_settings, chats, drops, listener, lives, relations, restrictions, sessions,
+    streams, users,
 };
 use crate::platform;
 use crate::{Web, contract, finish, health, operations};
@@ -94,6 +94,9 @@ pub(crate) fn open() -> Routes {
         )
         // 4.6 Drops
         .route("/open/v1/drops/reward-claims", get(drops::query).put(drops::update))
+        .route("/open/v1/drops/webhook/listener", post(listener::begin))
+        .route("/open/v1/drops/webhook/listener/attempts", post(listener::fetch))
+        .route("/open/v1/drops/webhook/listener/attempts/{messageId}", post(listener::report))
         // 4.7 Restriction
         .route(
             "/open/v1/restrict-channels",
@@ -165,7 +168,15 @@ pub(crate) fn platform() -> Routes {
         )
         .route("/platform/v1/channels/{channelId}/stream-key", post(platform::lives::reissue_stream_key))
         .route("/platform/v1/categories/{categoryId}", put(platform::categories::put))
-        .route("/platform/v1/drops/campaigns/{campaignId}", put(platform::drops::put_campaign))
+        .route(
+            "/platform/v1/drops/campaigns/{campaignId}",
+            put(platform::drops::put_campaign).get(platform::drops::show_campaign),
+        )
+        .route(
+            "/platform/v1/drops/campaigns/{campaignId}/progress/{channelId}",
+            get(platform::watching::progress),
+        )
+        .route("/platform/v1/drops/watching", post(platform::watching::report))
         .route("/platform/v1/drops/claims", post(platform::drops::claim))
         .route("/platform/v1/events", post(platform::events::report))
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use domain::limits::WEBHOOK_EXCERPT_CHARS_MAX;
 use domain::outbound::{Reach, SendFailure, WebhookUrl};
-use http::header::{HOST, HeaderMap, HeaderValue, RETRY_AFTER};
+use http::header::{CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER, USER_AGENT};
 use http::{Request, StatusCode};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
@@ -44,14 +44,33 @@ pub struct Surroundings {
 impl Surroundings {
     /// The system's resolver and its certificates, or those of `SSL_CERT_FILE` and `SSL_CERT_DIR`. Reads files.
     pub fn system(reach: Reach, clock: Clock, kept_max: usize) -> Self {
-        let mut roots = RootCertStore::empty();
-        let found = rustls_native_certs::load_native_certs();
-        roots.add_parsable_certificates(found.certs);
+        let roots = system_roots();
         if roots.is_empty() {
             tracing::warn!("no certificate authorities were found: webhooks to https addresses will fail");
         }
         Self { reach, clock, resolver: system_resolver(), roots, kept_max }
     }
+}
+
+/// The authorities that the system trusts, or those of `SSL_CERT_FILE` and `SSL_CERT_DIR`. Reads files.
+pub fn system_roots() -> RootCertStore {
+    let mut roots = RootCertStore::empty();
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    roots
+}
+
+/// TLS for HTTP/1.1 with peers for whom one of these authorities vouches.
+///
+/// # Errors
+/// When the TLS library refuses its own defaults.
+pub fn tls(roots: RootCertStore) -> Result<TlsConnector, rustls::Error> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(TlsConnector::from(Arc::new(config)))
 }
 
 /// One attempt, as it leaves.
@@ -63,6 +82,20 @@ pub struct Outgoing {
     pub headers: HeaderMap,
     /// The raw bytes that were signed.
     pub body: Bytes,
+}
+
+impl Outgoing {
+    /// An attempt with these headers; `None` when one of them cannot be one.
+    pub fn new(url: WebhookUrl, headers: &[(String, String)], body: Vec<u8>) -> Option<Self> {
+        let headers = headers.iter().map(|(name, value)| {
+            Some((HeaderName::from_bytes(name.as_bytes()).ok()?, HeaderValue::from_str(value).ok()?))
+        });
+        let mut headers = headers.collect::<Option<HeaderMap>>()?;
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        let agent = concat!("stagedoor/", env!("CARGO_PKG_VERSION"));
+        headers.insert(USER_AGENT, HeaderValue::from_static(agent));
+        Some(Self { url, headers, body: Bytes::from(body) })
+    }
 }
 
 /// What came back.
@@ -92,13 +125,7 @@ impl Client {
     /// When the TLS library refuses its own defaults.
     pub fn new(surroundings: Surroundings) -> Result<Self, rustls::Error> {
         let Surroundings { reach, clock, resolver, roots, kept_max } = surroundings;
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let mut tls = rustls::ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()?
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        tls.alpn_protocols = vec![b"http/1.1".to_vec()];
-        let tls = TlsConnector::from(Arc::new(tls));
+        let tls = tls(roots)?;
         let kept = Kept::new(clock.clone(), kept_max);
         let connector = Connector { reach, clock, tls, lookups: Lookups::new(resolver) };
         Ok(Self(Arc::new(Inner { connector, kept })))

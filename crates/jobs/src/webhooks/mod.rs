@@ -18,7 +18,8 @@ mod sender;
 mod worker;
 
 pub use client::{
-    ANSWER_BYTES_MAX, ATTEMPT_MAX, Answer, BEGINNING_BYTES_MAX, Client, Outgoing, Surroundings,
+    ANSWER_BYTES_MAX, ATTEMPT_MAX, Answer, BEGINNING_BYTES_MAX, Client, Outgoing, Surroundings, system_roots,
+    tls,
 };
 pub use connect::{BoxFuture, Resolver, system_resolver};
 pub use figures::{DELAY_BOUNDS_MS, Figures};

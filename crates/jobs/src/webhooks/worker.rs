@@ -6,12 +6,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
 use domain::WebhookId;
 use domain::delivery::{Next, Outcome};
 use domain::limits::WEBHOOK_LEASE_MS;
 use domain::outbound::{SendFailure, WebhookUrl};
-use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, USER_AGENT};
 use service::deliveries::{Attempt, Report};
 use tokio::sync::{Notify, OwnedSemaphorePermit};
 use tokio::task::JoinSet;
@@ -159,11 +157,5 @@ fn outgoing(
     body: Vec<u8>,
 ) -> Option<Outgoing> {
     let url = WebhookUrl::parse(url?, parts.service.webhook_settings().reach).ok()?;
-    let headers = headers.iter().map(|(name, value)| {
-        Some((HeaderName::from_bytes(name.as_bytes()).ok()?, HeaderValue::from_str(value).ok()?))
-    });
-    let mut headers = headers.collect::<Option<HeaderMap>>()?;
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    headers.insert(USER_AGENT, HeaderValue::from_static(concat!("stagedoor/", env!("CARGO_PKG_VERSION"))));
-    Some(Outgoing { url, headers, body: Bytes::from(body) })
+    Outgoing::new(url, &headers, body)
 }

@@ -4,7 +4,7 @@
 
 use domain::application::{Organization, RedirectUri};
 use domain::channel::UserRole;
-use domain::drops::{Campaign, Reward};
+use domain::drops::{Campaign, Period, Reward};
 use domain::live::{Category, CategoryChoice, CategoryType};
 use domain::scope::{Scope, ScopeSet};
 use domain::secret::ClientSecret;
@@ -92,8 +92,11 @@ const BROADCASTS: [(usize, &str, &str, &[&str]); 3] = [
     (2, "Sol builds a garden", "block-garden", &["building"]),
 ];
 
-/// (id, name), of the one campaign
-const REWARDS: [(&str, &str); 2] = [("compass", "별빛 나침반"), ("sail", "은하수 돛")];
+/// The one campaign.
+pub(super) const CAMPAIGN: &str = "first-voyage";
+/// (id, name, minutes to watch), of the one campaign
+pub(super) const REWARDS: [(&str, &str, i64); 3] =
+    [("compass", "별빛 나침반", 0), ("sail", "은하수 돛", 0), ("lighthouse", "새벽 등대", 30)];
 
 /// Plants what is not there yet.
 pub(super) async fn plant(service: &Service, notes: &Notes) -> Result<(), Error> {
@@ -185,10 +188,11 @@ async fn plant_drops(service: &Service) -> Result<(), Error> {
     let name = "모래상자 게임즈".to_owned();
     let organization = Organization { organization_id: organization_id.clone(), name, verified: true };
     service.put_organization(organization).await?;
-    let campaign_id = CampaignId::stored("first-voyage".to_owned());
-    let reward = |(id, name): (&str, &str)| Reward {
+    let campaign_id = CampaignId::stored(CAMPAIGN.to_owned());
+    let reward = |(id, name, watch_minutes): (&str, &str, i64)| Reward {
         reward_id: RewardId::stored(id.to_owned()),
         name: name.to_owned(),
+        watch_minutes,
     };
     service
         .put_campaign(Campaign {
@@ -196,6 +200,8 @@ async fn plant_drops(service: &Service) -> Result<(), Error> {
             name: "첫 항해".to_owned(),
             organization_id,
             category_id: CATEGORIES[0].0.to_owned(),
+            period: Period::default(),
+            channels: None,
             rewards: REWARDS.map(reward).to_vec(),
         })
         .await?;

@@ -10,7 +10,7 @@ use service::tokens::IssuedTokens;
 use service::{Error, Service};
 
 use super::notes::Notes;
-use super::seed::{APPLICATIONS, PASSWORD, PEOPLE, SeededApplication};
+use super::seed::{APPLICATIONS, CAMPAIGN, PASSWORD, PEOPLE, REWARDS, SeededApplication};
 use crate::Node;
 
 /// Where everything is, with every secret: only a sandbox may be described.
@@ -93,7 +93,7 @@ impl World {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// An overview for a person, ending in three things to try.
+    /// An overview for a person, ending in five things to try.
     pub fn text(&self) -> String {
         let mut out = String::new();
         // Writing into a String cannot fail.
@@ -131,7 +131,7 @@ impl World {
         let streamer = &users[0];
         let viewer = &users[users.len() - 1];
         let token = streamer.tokens.get("demo").map_or("", |tokens| tokens.access_token.as_str());
-        writeln!(out, "\nThree things to try, in another terminal:\n")?;
+        writeln!(out, "\nFive things to try, in another terminal:\n")?;
         writeln!(
             out,
             "1. Who am I?\n\n  curl -s {base_url}/open/v1/users/me -H 'Authorization: Bearer {token}'\n"
@@ -144,6 +144,25 @@ impl World {
             "  curl -s {platform_url}/platform/v1/channels/{}/chats -H 'Authorization: Bearer {operator_key}' \\\n    \
              -H 'Content-Type: application/json' -d '{{\"senderChannelId\":\"{}\",\"message\":\"안녕하세요 👋\"}}'",
             streamer.channel_id, viewer.channel_id
+        )?;
+        let (reward, _, minutes) = REWARDS[REWARDS.len() - 1];
+        writeln!(out, "\n4. Let the viewer watch until the reward {reward} of {CAMPAIGN} can be claimed:\n")?;
+        writeln!(
+            out,
+            "  stagedoor drops watch --server {platform_url} --operator-key {operator_key} \\\n    \
+             --channel {} --viewer {} --minutes {minutes}\n",
+            streamer.channel_id, viewer.channel_id
+        )?;
+        let publisher = &self.applications[self.applications.len() - 1];
+        writeln!(
+            out,
+            "5. See what a publisher is told when the viewer claims it (any program that answers will do):\n"
+        )?;
+        writeln!(
+            out,
+            "  stagedoor webhook listen --server {base_url} --client-id {} --client-secret {} \\\n    \
+             --forward-to http://127.0.0.1:9999/webhook",
+            publisher.client_id, publisher.client_secret
         )
     }
 }

@@ -333,7 +333,7 @@ fn wrong_lines() -> Vec<(Vec<u8>, u64, String)> {
     let body = || wrong("body", JSON);
     let object = wrong("body", "JSON 객체여야 합니다.");
     let required = |field| wrong(field, "필수 값입니다.");
-    let kinds = "channel, category, chat, donation, subscription, follow, unfollow, manager, unmanager, live, liveEnd, claim 중 하나여야 합니다.";
+    let kinds = "channel, category, chat, donation, subscription, follow, unfollow, manager, unmanager, live, liveEnd, claim, watching 중 하나여야 합니다.";
     let id = "영문자, 숫자, '-', '_', '.'로 된 1자 이상 64자 이하의 ID여야 합니다.";
     let key = "1자 이상 255자 이하여야 하며, 공백만 있거나 NUL 문자가 있으면 안 됩니다.";
     let with = |field: &str, value: Value| {

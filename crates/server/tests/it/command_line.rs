@@ -125,22 +125,28 @@ async fn every_secret_token_and_password_of_the_first_line_works() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_overview_ends_in_three_things_to_try_and_keeps_the_log_out_of_stdout() {
+async fn the_overview_ends_in_five_things_to_try_and_keeps_the_log_out_of_stdout() {
     let mut command = stagedoor(&["dev", "--listen", "127.0.0.1:0", "--log", "debug"]);
     command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
     let mut child = command.spawn().expect("the program starts");
     let mut stdout = child.stdout.take().expect("piped");
     let mut said = Vec::new();
     testkit::patiently("the overview", async {
-        while !String::from_utf8_lossy(&said).contains("안녕하세요") {
+        while !String::from_utf8_lossy(&said).contains("--forward-to") {
             assert!(tokio::io::AsyncReadExt::read_buf(&mut stdout, &mut said).await.expect("text") > 0);
         }
     })
     .await;
     let said = String::from_utf8(said).expect("UTF-8");
-    for part in
-        ["1. Who am I?", "2. Receive chat", "3. Make a viewer say hello", "operator key", "streamer-haneul"]
-    {
+    for part in [
+        "1. Who am I?",
+        "2. Receive chat",
+        "3. Make a viewer say hello",
+        "4. Let the viewer watch",
+        "5. See what a publisher is told",
+        "operator key",
+        "streamer-haneul",
+    ] {
         assert!(said.contains(part), "{part}: {said}");
     }
     assert!(!said.contains("DEBUG") && !said.contains("INFO"), "{said}");

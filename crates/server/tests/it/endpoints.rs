@@ -62,6 +62,7 @@ const SECRET_OF_STAGE: &str = "secret-of-the-stage";
 const MESSAGE_OF_STAGE: &str = "message-of-the-stage";
 
 const SESSION: &str = "/platform/v1/sessions/{sessionKey}";
+const LISTENER: &str = "/open/v1/drops/webhook/listener";
 const SUBSCRIBE: &str = "sessionKey={sessionKey}";
 const RESTRICT: &str = "/open/v1/restrict-channels";
 const RESTRICT_TEMPORARILY: &str = "/open/v1/temporary-restrict-channels";
@@ -123,6 +124,9 @@ pub const ENDPOINTS: &[Endpoint] = &[
     ),
     endpoint("GET", "/open/v1/drops/reward-claims", "page.size=20", Mode::Drops),
     endpoint("PUT", "/open/v1/drops/reward-claims", "", Mode::Drops),
+    bodiless("POST", LISTENER, "", Mode::Drops),
+    endpoint("POST", "/open/v1/drops/webhook/listener/attempts", "", Mode::Drops),
+    endpoint("POST", "/open/v1/drops/webhook/listener/attempts/{messageId}", "", Mode::Drops),
     endpoint("POST", RESTRICT, "", Mode::User(Some(Scope::RestrictionWrite))),
     endpoint("DELETE", RESTRICT, "", Mode::User(Some(Scope::RestrictionWrite))),
     endpoint("GET", RESTRICT, "size=30", Mode::User(Some(Scope::RestrictionRead))),
@@ -178,6 +182,9 @@ pub const ENDPOINTS: &[Endpoint] = &[
     bodiless("POST", "/platform/v1/channels/{channelId}/stream-key", "", Mode::Operator),
     endpoint("PUT", "/platform/v1/categories/{categoryId}", "", Mode::Operator),
     endpoint("PUT", "/platform/v1/drops/campaigns/{campaignId}", "", Mode::Operator),
+    endpoint("GET", "/platform/v1/drops/campaigns/{campaignId}", "", Mode::Operator),
+    endpoint("GET", "/platform/v1/drops/campaigns/{campaignId}/progress/{channelId}", "", Mode::Operator),
+    endpoint("POST", "/platform/v1/drops/watching", "", Mode::Operator),
     endpoint("POST", "/platform/v1/drops/claims", "", Mode::Operator),
     // Its body is lines of JSON; `bulk` has what is said of them.
     Endpoint {
@@ -209,7 +216,8 @@ impl Endpoint {
             .replace("{channelId}", "haneul")
             .replace("{managerChannelId}", "byeol")
             .replace("{followerChannelId}", "byeol")
-            .replace("{campaignId}", "another")
+            // The one that is there is left as it is.
+            .replace("{campaignId}", if self.reads_body { "another" } else { "voyage" })
             .replace("{clientId}", client)
             .replace("{categoryId}", "talk")
             .replace("{organizationId}", "games")
@@ -276,7 +284,14 @@ impl Endpoint {
             "/open/v1/drops/reward-claims" if self.reads_body => {
                 json!({ "claimIds": ["unknown"], "fulfillmentState": "FULFILLED" })
             }
-            "/platform/v1/drops/campaigns/{campaignId}" => json!({
+            "/open/v1/drops/webhook/listener/attempts" => json!({ "waitSeconds": 0 }),
+            "/open/v1/drops/webhook/listener/attempts/{messageId}" => {
+                json!({ "number": 1, "status": 200, "durationMs": 1 })
+            }
+            "/platform/v1/drops/watching" => {
+                json!({ "channelId": "haneul", "viewerChannelId": "byeol", "minutes": 1 })
+            }
+            "/platform/v1/drops/campaigns/{campaignId}" if self.reads_body => json!({
                 "campaignName": "다음 항해", "organizationId": "publisher", "categoryId": "star-voyage",
                 "rewards": [{ "rewardId": "compass", "rewardName": "나침반" }],
             }),
@@ -296,6 +311,12 @@ impl Endpoint {
     /// Brings the world to where a good request succeeds, however often one was made before: for the endpoints that
     /// need something to be there, or not to be there any more.
     pub async fn prepare(&self, world: &World, stage: &Stage) {
+        if self.path.starts_with(LISTENER) {
+            let begin = Request::post(LISTENER);
+            let app = &stage.publisher.app;
+            world.send(begin.client(&app.client_id, &app.client_secret)).await.content();
+            return;
+        }
         if (self.method, self.path) == ("POST", WEBHOOK_SECRETS) {
             return forget_pending_secrets(world).await;
         }

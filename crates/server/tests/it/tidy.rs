@@ -45,6 +45,7 @@ const EXPOSE: &[&str] = &[
     "store/src/postgres/connector.rs",
     "web/src/auth/sign_in.rs",
     "web/src/auth/tokens.rs",
+    "web/src/open/listener.rs",
     "web/src/open/sessions.rs",
     "web/src/open/streams.rs",
     "web/src/platform/applications.rs",

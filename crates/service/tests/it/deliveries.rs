@@ -35,12 +35,18 @@ async fn stage(world: &World) -> ClientId {
         poster_image_url: None,
     };
     world.service.put_category(category).await.unwrap();
-    let reward = Reward { reward_id: RewardId::stored("compass".to_owned()), name: "compass".to_owned() };
+    let reward = Reward {
+        reward_id: RewardId::stored("compass".to_owned()),
+        name: "compass".to_owned(),
+        watch_minutes: 0,
+    };
     let campaign = Campaign {
         campaign_id: CampaignId::stored("voyage".to_owned()),
         name: "voyage".to_owned(),
         organization_id: OrganizationId::stored("games".to_owned()),
         category_id: "sea".to_owned(),
+        period: domain::drops::Period::default(),
+        channels: None,
         rewards: vec![reward],
     };
     world.service.put_campaign(campaign).await.unwrap();

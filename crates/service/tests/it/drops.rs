@@ -25,12 +25,14 @@ async fn publisher(world: &World) -> Publisher {
     world.service.put_category(category).await.unwrap();
     let campaign_id = CampaignId::stored("voyage".to_owned());
     let reward_id = RewardId::stored("compass".to_owned());
-    let reward = Reward { reward_id: reward_id.clone(), name: "compass".to_owned() };
+    let reward = Reward { reward_id: reward_id.clone(), name: "compass".to_owned(), watch_minutes: 0 };
     let campaign = Campaign {
         campaign_id: campaign_id.clone(),
         name: "voyage".to_owned(),
         organization_id: organization_id.clone(),
         category_id: "sea".to_owned(),
+        period: domain::drops::Period::default(),
+        channels: None,
         rewards: vec![reward],
     };
     world.service.put_campaign(campaign).await.unwrap();

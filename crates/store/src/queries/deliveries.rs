@@ -41,6 +41,10 @@ const WEBHOOKS_DUE: &str = concat!(
     ORDER BY w.webhook_id LIMIT $4"
 );
 
+const DUE_DELIVERIES: &str = "
+    SELECT message_id, attempts, in_flight, due_at FROM webhook_deliveries
+    WHERE webhook_id = $1 AND state = 'WAITING' AND due_at <= $2 ORDER BY due_at, message_id LIMIT $3";
+
 /// Of those who take messages of one webhook at once, each waits here for the one before.
 const LOCK_WEBHOOK: &str = "UPDATE webhooks SET enabled = enabled WHERE webhook_id = $1";
 
@@ -160,6 +164,19 @@ pub struct Taken {
     pub data: String,
 }
 
+/// A message that waits to be taken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DueDelivery {
+    /// Its id.
+    pub message_id: DeliveryId,
+    /// How often it was taken.
+    pub number: i64,
+    /// Whether it was taken and nothing was heard of it until its lease ended.
+    pub in_flight: bool,
+    /// Since when it is due.
+    pub due_at: Timestamp,
+}
+
 /// Which taking of which message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TakenKey {
@@ -261,6 +278,24 @@ impl Tx {
         let after = after.map_or("", WebhookId::as_str);
         let rows = self.query(WEBHOOKS_DUE, params![drops_bit(), now, after, limit]).await?;
         rows.iter().map(|row| Ok(WebhookId::stored(row.get(0)?))).collect()
+    }
+
+    /// Up to `limit` messages of a webhook that are due, the longest due first.
+    pub async fn due_deliveries(
+        &mut self,
+        webhook_id: &WebhookId,
+        now: Timestamp,
+        limit: i64,
+    ) -> Result<Vec<DueDelivery>, StoreError> {
+        let due = |row: &Row| {
+            Ok(DueDelivery {
+                message_id: DeliveryId::stored(row.get(0)?),
+                number: row.get(1)?,
+                in_flight: row.get(2)?,
+                due_at: Timestamp::from_millis(row.get(3)?),
+            })
+        };
+        self.query(DUE_DELIVERIES, params![webhook_id, now, limit]).await?.iter().map(due).collect()
     }
 
     /// Makes this the only transaction that takes messages of a webhook until it ends.

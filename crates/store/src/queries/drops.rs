@@ -1,23 +1,26 @@
 //! Campaigns of drops, and the rewards that were claimed.
 
-use domain::drops::{Campaign, FulfillmentState, Reward, RewardClaim};
+use domain::drops::{Campaign, ClaimRefusal, FulfillmentState, Reward, RewardClaim, Terms};
 use domain::limits::CLAIM_UPDATE_IDS_MAX;
 use domain::{CampaignId, ChannelId, ClaimId, ClientId, OrganizationId, RewardId, Timestamp};
 
+use super::watching::period_at;
 use crate::{Row, StoreError, Tx, Value, params};
 
 /// Nothing is put where the organization or the category is missing, so that the reason can be looked for in the same
 /// transaction. Not one upsert: on PostgreSQL its conflict is over one unique index, and the row of a racer may meet the
 /// other one first.
 const INSERT_CAMPAIGN: &str = "
-    INSERT INTO drops_campaigns (campaign_id, campaign_name, organization_id, category_id)
-    SELECT $1, $2, o.organization_id, g.category_id
+    INSERT INTO drops_campaigns
+        (campaign_id, campaign_name, organization_id, category_id, starts_at, ends_at, every_channel)
+    SELECT $1, $2, o.organization_id, g.category_id, CAST($5 AS BIGINT), CAST($6 AS BIGINT), CAST($7 AS BOOLEAN)
     FROM organizations o JOIN categories g ON g.category_id = $4
     WHERE o.organization_id = $3
     ON CONFLICT DO NOTHING";
 
 const UPDATE_CAMPAIGN: &str = "
-    UPDATE drops_campaigns SET campaign_name = $2, organization_id = $3, category_id = $4
+    UPDATE drops_campaigns SET campaign_name = $2, organization_id = $3, category_id = $4, starts_at = $5,
+        ends_at = $6, every_channel = $7
     WHERE campaign_id = $1
         AND EXISTS (SELECT 1 FROM organizations WHERE organization_id = $3)
         AND EXISTS (SELECT 1 FROM categories WHERE category_id = $4)";
@@ -27,22 +30,29 @@ const ORGANIZATION_EXISTS: &str = "SELECT 1 FROM organizations WHERE organizatio
 const CLOSE_REWARDS: &str = "UPDATE drops_rewards SET claimable = FALSE WHERE campaign_id = $1 AND claimable";
 
 const PUT_REWARD: &str = "
-    INSERT INTO drops_rewards (campaign_id, reward_id, reward_name, claimable) VALUES ($1, $2, $3, TRUE)
-    ON CONFLICT (campaign_id, reward_id) DO UPDATE SET reward_name = excluded.reward_name, claimable = TRUE";
+    INSERT INTO drops_rewards (campaign_id, reward_id, reward_name, watch_minutes, claimable)
+    VALUES ($1, $2, $3, $4, TRUE)
+    ON CONFLICT (campaign_id, reward_id) DO UPDATE
+        SET reward_name = excluded.reward_name, watch_minutes = excluded.watch_minutes, claimable = TRUE";
 
 const LOCK_CAMPAIGN: &str = "UPDATE drops_campaigns SET campaign_name = campaign_name WHERE campaign_id = $1";
 
-/// One row for a campaign that exists: whether it has the reward, the channel exists, and the claim's id is free.
+/// One row for a campaign that exists: whether it has the reward, the channel exists, the claim's id is taken, the reward
+/// is claimed, and what stands against what the campaign asks for.
 const CLAIM_OBSTACLES: &str = "
-    SELECT
-        EXISTS (SELECT 1 FROM drops_rewards r
-            WHERE r.campaign_id = c.campaign_id AND r.reward_id = $2 AND r.claimable),
-        EXISTS (SELECT 1 FROM channels WHERE channel_id = $3),
-        EXISTS (SELECT 1 FROM reward_claims WHERE claim_id = $4)
-    FROM drops_campaigns c WHERE c.campaign_id = $1";
+    SELECT r.reward_id IS NOT NULL, h.channel_id IS NOT NULL,
+        EXISTS (SELECT 1 FROM reward_claims WHERE claim_id = $4),
+        EXISTS (SELECT 1 FROM reward_claims WHERE campaign_id = $1 AND reward_id = $2 AND channel_id = $3),
+        c.starts_at, c.ends_at, COALESCE(r.watch_minutes, 0), COALESCE(w.minutes, 0)
+    FROM drops_campaigns c
+    LEFT JOIN drops_rewards r ON r.campaign_id = c.campaign_id AND r.reward_id = $2 AND r.claimable
+    LEFT JOIN channels h ON h.channel_id = $3
+    LEFT JOIN watched_minutes w ON w.campaign_id = c.campaign_id AND w.channel_id = $3
+    WHERE c.campaign_id = $1";
 
 /// Of any number of these at once for one reward and channel, one inserts. Nothing is inserted where anything that the
-/// claim stands on is missing, so that the reason can be looked for in the same transaction.
+/// claim stands on is missing, or where [`Terms`] refuse it, so that the reason can be looked for in the same
+/// transaction.
 const INSERT_CLAIM: &str = "
     INSERT INTO reward_claims
         (claim_id, organization_id, campaign_id, reward_id, category_id, channel_id, fulfillment_state, claimed_at,
@@ -51,7 +61,9 @@ const INSERT_CLAIM: &str = "
     FROM drops_campaigns c
     JOIN drops_rewards r ON r.campaign_id = c.campaign_id AND r.reward_id = $3 AND r.claimable
     JOIN channels h ON h.channel_id = $4
-    WHERE c.campaign_id = $2
+    LEFT JOIN watched_minutes w ON w.campaign_id = c.campaign_id AND w.channel_id = h.channel_id
+    WHERE c.campaign_id = $2 AND r.watch_minutes <= COALESCE(w.minutes, 0)
+        AND (c.starts_at IS NULL OR c.starts_at <= $6) AND (c.ends_at IS NULL OR c.ends_at > $6)
     ON CONFLICT DO NOTHING";
 
 macro_rules! claims {
@@ -143,6 +155,10 @@ const INSERT_CLAIM_CHANGES: &str = with_hundred_ids!(
     ""
 );
 
+/// Looks for what keeps a claim from being made. Each finds that it went away since the claim was tried; one that comes
+/// and goes that often would be a campaign changed all the time.
+const CLAIM_TRIES: usize = 8;
+
 /// What keeps a campaign from being put.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CampaignObstacle {
@@ -165,6 +181,8 @@ pub enum ClaimObstacle {
     IdTaken,
     /// The channel has claimed this reward.
     Claimed,
+    /// The campaign does not allow it now.
+    Terms(ClaimRefusal),
 }
 
 /// A claim about to be made.
@@ -228,14 +246,15 @@ pub struct ClaimPosition {
 }
 
 impl Tx {
-    /// Makes or replaces a campaign, whose rewards are put one by one: until then none can be claimed. Claims that it
-    /// has go along to another organization or category.
+    /// Makes or replaces a campaign, whose rewards and channels are put one by one: until then none can be claimed.
+    /// Claims that it has go along to another organization or category.
     pub async fn put_campaign(
         &mut self,
         campaign: &Campaign,
     ) -> Result<Option<CampaignObstacle>, StoreError> {
-        let Campaign { campaign_id, name, organization_id, category_id, .. } = campaign;
-        let values = params![campaign_id, name, organization_id, category_id];
+        let Campaign { campaign_id, name, organization_id, category_id, period, channels, .. } = campaign;
+        let [start, end] = [period.start, period.end].map(|date| date.map(Timestamp::as_millis));
+        let values = params![campaign_id, name, organization_id, category_id, start, end, channels.is_none()];
         if self.execute(INSERT_CAMPAIGN, values).await? > 0
             || self.execute(UPDATE_CAMPAIGN, values).await? > 0
         {
@@ -251,7 +270,8 @@ impl Tx {
 
     /// Makes or replaces a reward, and opens it to claims.
     pub async fn put_reward(&mut self, campaign: &CampaignId, reward: &Reward) -> Result<(), StoreError> {
-        self.execute(PUT_REWARD, params![campaign, &reward.reward_id, &reward.name]).await?;
+        let Reward { reward_id, name, watch_minutes } = reward;
+        self.execute(PUT_REWARD, params![campaign, reward_id, name, *watch_minutes]).await?;
         Ok(())
     }
 
@@ -270,20 +290,37 @@ impl Tx {
     ) -> Result<Option<ClaimObstacle>, StoreError> {
         let NewClaim { claim_id, campaign_id, reward_id, channel_id } = claim;
         let state = FulfillmentState::Claimed.name();
-        let values = params![claim_id, campaign_id, reward_id, channel_id, state, now];
-        if self.execute(INSERT_CLAIM, values).await? > 0 {
-            return Ok(None);
+        for _ in 0..CLAIM_TRIES {
+            let values = params![claim_id, campaign_id, reward_id, channel_id, state, now];
+            if self.execute(INSERT_CLAIM, values).await? > 0 {
+                return Ok(None);
+            }
+            if let Some(obstacle) = self.claim_obstacle(claim, now).await? {
+                return Ok(Some(obstacle));
+            }
         }
+        Err(StoreError::Busy("what a claim stands on keeps changing"))
+    }
+
+    /// `None` when there is nothing in the way any more.
+    async fn claim_obstacle(
+        &mut self,
+        claim: &NewClaim,
+        now: Timestamp,
+    ) -> Result<Option<ClaimObstacle>, StoreError> {
+        let NewClaim { claim_id, campaign_id, reward_id, channel_id } = claim;
         let values = params![campaign_id, reward_id, channel_id, claim_id];
         let Some(found) = self.query_opt(CLAIM_OBSTACLES, values).await? else {
             return Ok(Some(ClaimObstacle::NoCampaign));
         };
-        Ok(Some(match (found.get(0)?, found.get(1)?, found.get(2)?) {
-            (false, _, _) => ClaimObstacle::NoReward,
-            (_, false, _) => ClaimObstacle::NoChannel,
-            (_, _, true) => ClaimObstacle::IdTaken,
-            _ => ClaimObstacle::Claimed,
-        }))
+        let (period, watch_minutes, watched) = (period_at(&found, 4)?, found.get(6)?, found.get(7)?);
+        Ok(match (found.get(0)?, found.get(1)?, found.get(2)?, found.get(3)?) {
+            (false, _, _, _) => Some(ClaimObstacle::NoReward),
+            (_, false, _, _) => Some(ClaimObstacle::NoChannel),
+            (_, _, true, _) => Some(ClaimObstacle::IdTaken),
+            (_, _, _, true) => Some(ClaimObstacle::Claimed),
+            _ => Terms { period, watch_minutes, watched }.refusal(now).map(ClaimObstacle::Terms),
+        })
     }
 
     /// The claim of that id, whoever owns it.

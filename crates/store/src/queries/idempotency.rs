@@ -13,6 +13,9 @@ const CLAIM: &str = "
 const RECORDED: &str = "
     SELECT request_hash, answer FROM idempotency_keys WHERE operation = $1 AND idempotency_key = $2";
 
+const ANSWER: &str = "
+    UPDATE idempotency_keys SET answer = $3 WHERE operation = $1 AND idempotency_key = $2";
+
 /// Whether a key was free.
 #[derive(Clone, Debug)]
 pub enum Claim {
@@ -43,5 +46,16 @@ impl Tx {
         }
         let row = self.query_one(RECORDED, params![operation, key]).await?;
         Ok(Claim::Earlier { request: SecretHash::stored(row.get(0)?), answer: row.get(1)? })
+    }
+
+    /// Gives a key that was claimed in this transaction the answer that only its effect could tell.
+    pub async fn answer_idempotency_key(
+        &mut self,
+        operation: &str,
+        key: &str,
+        answer: &str,
+    ) -> Result<(), StoreError> {
+        self.execute(ANSWER, params![operation, key, answer]).await?;
+        Ok(())
     }
 }

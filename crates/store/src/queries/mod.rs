@@ -27,6 +27,7 @@ pub mod stream_keys;
 pub mod subscriptions;
 pub mod sweeps;
 pub mod tokens;
+pub mod watching;
 pub mod webhooks;
 
 use domain::secret::SecretHash;

@@ -274,6 +274,11 @@ async fn an_idempotency_key_belongs_to_the_first_request_of_its_operation() {
                     "{operation} {key}"
                 );
             }
+            tx.answer_idempotency_key("POST /a", "key", "late").await?;
+            for (operation, expected) in [("POST /a", "late"), ("POST /b", "")] {
+                let claim = tx.claim_idempotency_key(operation, "key", &hash("x"), "x", at(1)).await?;
+                assert!(matches!(claim, Claim::Earlier { answer, .. } if answer == expected), "{operation}");
+            }
             Ok(())
         })
     })

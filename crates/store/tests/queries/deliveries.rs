@@ -7,7 +7,8 @@ use domain::delivery::{DeliveryState, DisabledReason};
 use domain::outbound::SendFailure;
 use domain::{ClaimId, DeliveryId, Timestamp, WebhookId};
 use store::queries::deliveries::{
-    AttemptRecord, Delivery, DeliverySpan, DeliveryTarget, NewDelivery, Recorded, Taken, TakenKey,
+    AttemptRecord, Delivery, DeliverySpan, DeliveryTarget, DueDelivery, NewDelivery, Recorded, Taken,
+    TakenKey,
 };
 use store::queries::sweeps::Sweep;
 use store::queries::webhooks::Disabled;
@@ -89,6 +90,32 @@ async fn a_message_is_taken_once_until_its_lease_ends_and_only_the_last_result_c
             let shown = show(tx, &webhook, &id).await?;
             assert_eq!((shown.state, shown.changed_at), (Delivered, at(201)));
             assert_eq!(tx.take_deliveries(&webhook, at(9_999), at(9_999), 9).await?, []);
+            Ok(())
+        })
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_due_is_told_with_whether_its_lease_ended_without_a_word() {
+    in_seeded(|tx| {
+        Box::pin(async move {
+            let webhook = plant(tx, "drops").await?;
+            let left = insert(tx, &webhook, "left", 100).await?;
+            tx.take_deliveries(&webhook, at(100), at(115), 9).await?;
+            let fresh = insert(tx, &webhook, "fresh", 110).await?;
+            let due = |message_id: &DeliveryId, number, in_flight, due| DueDelivery {
+                message_id: message_id.clone(),
+                number,
+                in_flight,
+                due_at: at(due),
+            };
+            let fresh = due(&fresh, 0, false, 110);
+            let left = due(&left, 1, true, 115);
+            assert_eq!(tx.due_deliveries(&webhook, at(109), 9).await?, []);
+            assert_eq!(tx.due_deliveries(&webhook, at(114), 9).await?, [fresh.clone()]);
+            assert_eq!(tx.due_deliveries(&webhook, at(115), 1).await?, [fresh.clone()]);
+            assert_eq!(tx.due_deliveries(&webhook, at(115), 9).await?, [fresh, left]);
             Ok(())
         })
     })

@@ -1,6 +1,6 @@
 //! Campaigns, rewards and claims.
 
-use domain::drops::{Campaign, FulfillmentState, Reward, RewardClaim};
+use domain::drops::{Campaign, FulfillmentState, Period, Reward, RewardClaim};
 use domain::limits::CLAIM_UPDATE_IDS_MAX;
 use domain::live::{Category, CategoryType};
 use domain::{CampaignId, CategoryId, ClaimId, OrganizationId, RewardId};
@@ -17,25 +17,27 @@ fn owner(id: &str) -> OrganizationId {
     OrganizationId::stored(id.to_owned())
 }
 
-fn claim_id(id: &str) -> ClaimId {
+pub(crate) fn claim_id(id: &str) -> ClaimId {
     ClaimId::stored(id.to_owned())
 }
 
-fn campaign(id: &str, organization: &str, category: &str) -> Campaign {
+pub(crate) fn campaign(id: &str, organization: &str, category: &str) -> Campaign {
     Campaign {
         campaign_id: CampaignId::stored(id.to_owned()),
         name: format!("campaign {id}"),
         organization_id: owner(organization),
         category_id: category.to_owned(),
+        period: Period::default(),
+        channels: None,
         rewards: Vec::new(),
     }
 }
 
-fn reward(id: &str) -> Reward {
-    Reward { reward_id: RewardId::stored(id.to_owned()), name: format!("reward {id}") }
+pub(crate) fn reward(id: &str) -> Reward {
+    Reward { reward_id: RewardId::stored(id.to_owned()), name: format!("reward {id}"), watch_minutes: 0 }
 }
 
-fn new(id: &str, campaign: &str, reward: &str, by: &str) -> NewClaim {
+pub(crate) fn new(id: &str, campaign: &str, reward: &str, by: &str) -> NewClaim {
     NewClaim {
         claim_id: claim_id(id),
         campaign_id: CampaignId::stored(campaign.to_owned()),
@@ -46,7 +48,7 @@ fn new(id: &str, campaign: &str, reward: &str, by: &str) -> NewClaim {
 
 /// Organizations `ours` and `theirs`, categories `sea` and `sky`, and a campaign for each pair, as `ours-sea`, with the
 /// rewards `sword` and `shield`.
-async fn plant(tx: &mut Tx) -> Result<(), StoreError> {
+pub(crate) async fn plant(tx: &mut Tx) -> Result<(), StoreError> {
     for category in ["sea", "sky"] {
         tx.put_category(&Category {
             category_id: CategoryId::stored(category.to_owned()),

@@ -17,6 +17,7 @@ mod session_sheets;
 mod sessions;
 mod subscriptions;
 mod sweeps;
+mod watching;
 mod webhooks;
 
 use domain::application::{Application, Organization};

@@ -177,6 +177,8 @@ pub async fn plant_campaign(tx: &mut Tx) -> Result<CampaignId, StoreError> {
         name: "voyage".to_owned(),
         organization_id: OrganizationId::stored("games".to_owned()),
         category_id: "sea".to_owned(),
+        period: domain::drops::Period::default(),
+        channels: None,
         rewards: Vec::new(),
     };
     assert_eq!(tx.put_campaign(&campaign).await?, None);

@@ -5,6 +5,7 @@ pub mod channels;
 pub mod chat_settings;
 pub mod chats;
 pub mod drops;
+pub mod listener;
 pub mod lives;
 pub mod relations;
 pub mod restrictions;

@@ -1,14 +1,18 @@
 //! Campaigns of drops and claims of their rewards, as the platform reports them.
 
+use std::collections::HashSet;
+
 use axum::extract::State;
-use domain::drops::{Campaign, Reward};
-use domain::limits::{CAMPAIGN_REWARDS_MAX, NAME_CHARS_MAX};
-use domain::{CampaignId, ChannelId, ClaimId, Invalid, OrganizationId, RewardId};
+use domain::drops::{Campaign, Period, Reward};
+use domain::limits::{CAMPAIGN_CHANNELS_MAX, CAMPAIGN_REWARDS_MAX, NAME_CHARS_MAX, REWARD_WATCH_MINUTES_MAX};
+use domain::{CampaignId, ChannelId, ClaimId, Invalid, OrganizationId, RewardId, Timestamp};
+use schemars::JsonSchema;
+use serde::Serialize;
 use service::drops::RewardRequest;
 
 use crate::Web;
 use crate::caller::Operator;
-use crate::contract::shape::{Shape, chars, id, list, object, optional, required, text};
+use crate::contract::shape::{Shape, chars, date, id, integer, list, object, optional, required, text};
 use crate::envelope::{Answer, NOTHING, Success};
 use crate::input::{Body, Fields, Json, JsonText};
 use crate::open::drops::Claim;
@@ -20,17 +24,27 @@ pub struct PutCampaign {
     name: String,
     organization_id: OrganizationId,
     category_id: String,
+    period: Period,
+    channels: Option<Vec<ChannelId>>,
     rewards: Vec<Reward>,
 }
 
 impl Body for PutCampaign {
     fn shape() -> Shape {
-        let reward =
-            Shape::of([required("rewardId", id()), required("rewardName", chars(1, NAME_CHARS_MAX))]);
+        let minutes = integer(0, REWARD_WATCH_MINUTES_MAX).default(0);
+        let reward = Shape::of([
+            required("rewardId", id()),
+            required("rewardName", chars(1, NAME_CHARS_MAX)),
+            optional("watchMinutes", minutes.about("Minutes to watch before it can be claimed.")),
+        ]);
+        let channels = list(id(), 1, CAMPAIGN_CHANNELS_MAX);
         Shape::of([
             required("campaignName", chars(1, NAME_CHARS_MAX)),
             required("organizationId", id()),
             required("categoryId", text()),
+            optional("startDate", date().about("Left out: it has begun.")),
+            optional("endDate", date().about("Later than `startDate`. Left out: it does not end.")),
+            optional("channelIds", channels.about("Channels that take part. Left out: every one.")),
             required("rewards", list(object(&reward), 1, CAMPAIGN_REWARDS_MAX)),
         ])
     }
@@ -38,15 +52,30 @@ impl Body for PutCampaign {
     fn read(fields: &Fields) -> Result<Self, Invalid> {
         let reward = |reward: &Fields| {
             let reward_id = RewardId::parse("rewardId", &reward.text("rewardId")?)?;
-            Ok(Reward { reward_id, name: reward.text("rewardName")? })
+            let name = reward.text("rewardName")?;
+            let minutes = reward.optional_integer("watchMinutes", 0, REWARD_WATCH_MINUTES_MAX)?;
+            Ok(Reward { reward_id, name, watch_minutes: minutes.unwrap_or(0) })
         };
+        let channels = fields.optional_texts("channelIds")?;
         Ok(Self {
             name: fields.text("campaignName")?,
             organization_id: OrganizationId::parse("organizationId", &fields.text("organizationId")?)?,
             category_id: fields.text("categoryId")?,
+            period: Period {
+                start: fields.optional_date("startDate")?,
+                end: fields.optional_date("endDate")?,
+            },
+            channels: channels.map(|ids| different("channelIds", ids)).transpose()?,
             rewards: fields.objects("rewards")?.iter().map(reward).collect::<Result<_, _>>()?,
         })
     }
+}
+
+/// A list of channels, each of them once.
+pub(super) fn different(field: &'static str, ids: Vec<String>) -> Result<Vec<ChannelId>, Invalid> {
+    let mut seen = HashSet::new();
+    let ids = ids.into_iter().filter(|id| seen.insert(id.clone()));
+    ids.map(|id| ChannelId::parse(field, &id)).collect()
 }
 
 /// `PUT /platform/v1/drops/campaigns/{campaignId}`: makes or replaces a campaign. A reward that is left out takes no more
@@ -58,10 +87,70 @@ pub async fn put_campaign(
     Json(body): Json<PutCampaign>,
 ) -> Answer<()> {
     let campaign_id = CampaignId::parse("campaignId", &id)?;
-    let PutCampaign { name, organization_id, category_id, rewards } = body;
-    let campaign = Campaign { campaign_id, name, organization_id, category_id, rewards };
+    let PutCampaign { name, organization_id, category_id, period, channels, rewards } = body;
+    let campaign = Campaign { campaign_id, name, organization_id, category_id, period, channels, rewards };
     web.service().put_campaign(campaign).await?;
     Ok(NOTHING)
+}
+
+/// A campaign as it is.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ShownCampaign {
+    /// The campaign.
+    campaign_id: CampaignId,
+    /// Its name.
+    campaign_name: String,
+    /// Whose claims these are.
+    organization_id: OrganizationId,
+    /// The category that has to be watched.
+    category_id: String,
+    /// From when on minutes count and rewards can be claimed: RFC 3339, UTC. `null`: it has begun.
+    start_date: Option<String>,
+    /// Until just before when: RFC 3339, UTC. `null`: it does not end.
+    end_date: Option<String>,
+    /// Channels that take part. `null`: every one.
+    channel_ids: Option<Vec<ChannelId>>,
+    /// What can be claimed, the fewest minutes first.
+    rewards: Vec<ShownReward>,
+}
+
+/// A reward as it is.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ShownReward {
+    /// The reward, within the campaign.
+    reward_id: RewardId,
+    /// Its name.
+    reward_name: String,
+    /// Minutes to watch before it can be claimed.
+    watch_minutes: i64,
+}
+
+impl From<Campaign> for ShownCampaign {
+    fn from(campaign: Campaign) -> Self {
+        let reward = |Reward { reward_id, name, watch_minutes }| ShownReward {
+            reward_id,
+            reward_name: name,
+            watch_minutes,
+        };
+        Self {
+            campaign_id: campaign.campaign_id,
+            campaign_name: campaign.name,
+            organization_id: campaign.organization_id,
+            category_id: campaign.category_id,
+            start_date: campaign.period.start.map(Timestamp::rfc3339),
+            end_date: campaign.period.end.map(Timestamp::rfc3339),
+            channel_ids: campaign.channels,
+            rewards: campaign.rewards.into_iter().map(reward).collect(),
+        }
+    }
+}
+
+/// `GET /platform/v1/drops/campaigns/{campaignId}`: a campaign, with the rewards that take claims.
+pub async fn show_campaign(_: Operator, State(web): State<Web>, PathId(id): PathId) -> Answer<ShownCampaign> {
+    let campaign = web.service().campaign(CampaignId::parse("campaignId", &id)?).await?;
+    Ok(Success(campaign.into()))
 }
 
 impl Body for RewardRequest {

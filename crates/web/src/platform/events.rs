@@ -19,6 +19,7 @@ use service::drops::RewardRequest;
 use service::happenings::{Donation, PaidSubscription};
 use service::idempotency::IdempotencyKey;
 use service::lives::LiveReport;
+use service::watching::WatchingReport;
 
 use crate::Web;
 use crate::caller::Operator;
@@ -39,7 +40,7 @@ const CHUNK_DEADLINE: Duration = Duration::from_secs(10);
 const REFUSED_LISTED_MAX: usize = 1_000;
 
 /// What a line may report.
-const KINDS: [&str; 12] = [
+const KINDS: [&str; 13] = [
     "channel",
     "category",
     "chat",
@@ -52,6 +53,7 @@ const KINDS: [&str; 12] = [
     "live",
     "liveEnd",
     "claim",
+    "watching",
 ];
 
 /// What became of the lines.
@@ -94,8 +96,9 @@ impl Take for axum::body::Body {
             on_channel(id("managerChannelId")),
             on_channel(LiveReport::shape()),
             on_channel(Shape::default()),
-            // It names the channel itself.
+            // These name the channel themselves.
             RewardRequest::shape(),
+            WatchingReport::shape(),
         ];
         let line = |(kind, shape): (&&str, Shape)| {
             let key = text().about("Like the header `Idempotency-Key` of the single call.");
@@ -261,6 +264,7 @@ fn kind(name: &str, fields: &Fields) -> Result<Kind, Invalid> {
         "live" => Kind::Live(LiveReport::read(fields)?),
         "liveEnd" => Kind::LiveEnd,
         "claim" => Kind::Claim(RewardRequest::read(fields)?),
+        "watching" => Kind::Watching(WatchingReport::read(fields)?),
         _ => return Err(Invalid::new("kind", Rule::OneOf(&KINDS))),
     })
 }

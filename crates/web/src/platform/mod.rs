@@ -12,6 +12,7 @@ mod lines;
 pub mod lives;
 pub mod relations;
 pub mod sessions;
+pub mod watching;
 pub mod webhooks;
 
 use axum::extract::{FromRequestParts, RawPathParams};

@@ -1,0 +1,213 @@
+//! The commands' way to a service that runs somewhere: HTTP/1.1, one connection a call, every wait and answer bounded.
+
+use std::fmt;
+use std::time::Duration;
+
+use http::header::{ACCEPT, CONTENT_TYPE, HOST, RETRY_AFTER, USER_AGENT};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri};
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::body::Bytes;
+use hyper::client::conn::http1;
+use hyper_util::rt::TokioIo;
+use serde_json::Value;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::pki_types::ServerName;
+
+/// How long a call may take, the connecting included.
+const CALL_DEADLINE: Duration = Duration::from_secs(15);
+/// Bytes of an answer that are read.
+const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// A service, by its base URL.
+#[derive(Clone)]
+pub struct Server {
+    base: String,
+    address: (String, u16),
+    /// For `https`.
+    tls: Option<TlsConnector>,
+}
+
+/// Why a call came to nothing.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// The service refused it.
+    Refused {
+        /// The status.
+        status: u16,
+        /// Its message, as the service worded it.
+        message: String,
+        /// After how many seconds it may be tried again.
+        retry_after_s: Option<u64>,
+    },
+    /// There was no answer, or none of a service like this one.
+    Unreachable(String),
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused { status, message, .. } => write!(f, "{status} {message}"),
+            Self::Unreachable(why) => f.write_str(why),
+        }
+    }
+}
+
+impl Server {
+    /// Reads a base URL, as in `http://127.0.0.1:8080`.
+    ///
+    /// # Errors
+    /// A sentence that names the option.
+    pub fn parse(url: &str) -> Result<Self, String> {
+        let wrong = || format!("--server {url}: it must be scheme and host, as in http://127.0.0.1:8080");
+        let uri: Uri = url.parse().map_err(|_| wrong())?;
+        let host = uri.host().filter(|_| matches!(uri.path(), "" | "/") && uri.query().is_none());
+        let (host, port, tls) = match (host, uri.scheme_str()) {
+            (Some(host), Some("http")) => (host, 80, None),
+            (Some(host), Some("https")) => (host, 443, Some(tls()?)),
+            _ => return Err(wrong()),
+        };
+        let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+        let base = url.trim_end_matches('/').to_owned();
+        Ok(Self { base, address: (host, uri.port_u16().unwrap_or(port)), tls })
+    }
+
+    /// Its base URL, without a slash at the end.
+    pub fn base(&self) -> &str {
+        &self.base
+    }
+
+    /// Calls an operation, and gives the content of its answer. `patience` is how long it may take beyond 15 seconds.
+    ///
+    /// # Errors
+    /// [`Failure`].
+    pub async fn call(
+        &self,
+        method: Method,
+        path: &str,
+        headers: HeaderMap,
+        body: Option<&Value>,
+        patience: Duration,
+    ) -> Result<Value, Failure> {
+        let text = body.map(Value::to_string).unwrap_or_default();
+        let mut request = Request::builder().method(method).uri(path).body(Full::new(Bytes::from(text)));
+        let request = request.as_mut().map_err(|error| Failure::Unreachable(error.to_string()))?;
+        *request.headers_mut() = headers;
+        if body.is_some() {
+            request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        }
+        request.headers_mut().insert(ACCEPT, HeaderValue::from_static("application/json"));
+        let answer = tokio::time::timeout(CALL_DEADLINE + patience, self.exchange(request.clone())).await;
+        let late = |_| Failure::Unreachable(format!("{} did not answer in time", self.base));
+        self.read(&answer.map_err(late)??)
+    }
+
+    async fn exchange(&self, request: Request<Full<Bytes>>) -> Result<Response<Bytes>, Failure> {
+        let (host, port) = &self.address;
+        let stream = TcpStream::connect((host.as_str(), *port)).await;
+        let stream = stream.map_err(|error| self.unreachable("cannot be reached", &error))?;
+        let Some(tls) = &self.tls else { return self.speak(stream, request).await };
+        let name =
+            ServerName::try_from(host.clone()).map_err(|error| self.unreachable("is no name", &error))?;
+        let stream = tls.connect(name, stream).await;
+        self.speak(stream.map_err(|error| self.unreachable("has no TLS that is trusted", &error))?, request)
+            .await
+    }
+
+    fn unreachable(&self, what: &str, error: &dyn fmt::Display) -> Failure {
+        Failure::Unreachable(format!("{} {what}: {error}", self.base))
+    }
+
+    async fn speak<S>(&self, stream: S, mut request: Request<Full<Bytes>>) -> Result<Response<Bytes>, Failure>
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let unreachable = |what: &str, error: &dyn fmt::Display| self.unreachable(what, error);
+        let handshake = http1::handshake(TokioIo::new(stream)).await;
+        let (mut sender, connection) = handshake.map_err(|error| unreachable("hung up", &error))?;
+        let authority = self.base.split_once("://").map_or(self.base.as_str(), |(_, rest)| rest);
+        let host = HeaderValue::from_str(authority).map_err(|error| unreachable("has no name", &error))?;
+        request.headers_mut().insert(HOST, host);
+        let agent = concat!("stagedoor/", env!("CARGO_PKG_VERSION"));
+        request.headers_mut().insert(USER_AGENT, HeaderValue::from_static(agent));
+        // It ends with the answer, and with whoever gives up waiting for it: the service then learns of that.
+        let driver = AbortOnDrop(tokio::spawn(connection));
+        let answer = async {
+            let answer =
+                sender.send_request(request).await.map_err(|error| unreachable("hung up", &error))?;
+            let (head, body) = answer.into_parts();
+            let body = Limited::new(body, ANSWER_BYTES_MAX).collect().await;
+            let body = body.map_err(|error| unreachable("hung up", &error))?;
+            Ok(Response::from_parts(head, body.to_bytes()))
+        };
+        let answer = answer.await;
+        drop(driver);
+        answer
+    }
+
+    /// What an answer's envelope holds.
+    fn read(&self, answer: &Response<Bytes>) -> Result<Value, Failure> {
+        let status = answer.status().as_u16();
+        let envelope: Option<Value> = serde_json::from_slice(answer.body()).ok();
+        let Some(Value::Object(mut envelope)) = envelope.filter(|body| body["code"] == status) else {
+            let why = format!("{} answered {status}, but not as Stagedoor does", self.base);
+            return Err(Failure::Unreachable(why));
+        };
+        if answer.status().is_success() {
+            return Ok(envelope.remove("content").unwrap_or_default());
+        }
+        let message = envelope["message"].as_str().unwrap_or_default().to_owned();
+        let retry_after = answer.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok());
+        let retry_after_s = retry_after.and_then(|seconds| seconds.parse().ok());
+        Err(Failure::Refused { status, message, retry_after_s })
+    }
+}
+
+struct AbortOnDrop<T>(tokio::task::JoinHandle<T>);
+
+impl<T> Drop for AbortOnDrop<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// TLS with the authorities that the system trusts.
+fn tls() -> Result<TlsConnector, String> {
+    jobs::webhooks::tls(jobs::webhooks::system_roots()).map_err(|error| format!("there is no TLS: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_is_scheme_and_host() {
+        let check = |url: &str, expected: Option<(&str, &str, u16)>| {
+            let server = Server::parse(url).ok();
+            let found = server.as_ref().map(|s| (s.base(), s.address.0.as_str(), s.address.1));
+            assert_eq!(found, expected, "{url}");
+        };
+        check("http://127.0.0.1:8080", Some(("http://127.0.0.1:8080", "127.0.0.1", 8080)));
+        check("http://localhost/", Some(("http://localhost", "localhost", 80)));
+        check("http://[::1]:80", Some(("http://[::1]:80", "::1", 80)));
+        check("https://api.example.com", Some(("https://api.example.com", "api.example.com", 443)));
+        for url in ["127.0.0.1:8080", "", "ftp://a", "http://", "http://a/b", "http://a?b", "a b"] {
+            check(url, None);
+        }
+    }
+
+    #[test]
+    fn only_an_envelope_is_an_answer() {
+        let server = Server::parse("http://a").expect("a server");
+        let check = |status: u16, body: &'static str, expected: Result<Value, &str>| {
+            let answer = Response::builder().status(status).body(Bytes::from(body)).expect("an answer");
+            let found = server.read(&answer).map_err(|failure| failure.to_string());
+            assert_eq!(found, expected.map_err(str::to_owned), "{body}");
+        };
+        check(200, r#"{"code":200,"message":null,"content":[1]}"#, Ok(serde_json::json!([1])));
+        check(404, r#"{"code":404,"message":"NOT_FOUND"}"#, Err("404 NOT_FOUND"));
+        check(404, r#"{"code":200}"#, Err("http://a answered 404, but not as Stagedoor does"));
+        check(200, "<html>", Err("http://a answered 200, but not as Stagedoor does"));
+    }
+}

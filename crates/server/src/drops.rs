@@ -1,0 +1,205 @@
+//! `stagedoor drops`: says over the platform API that somebody watched, or claims, and what came of it. In a sandbox
+//! nobody else would.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use http::header::AUTHORIZATION;
+use http::{HeaderMap, HeaderValue, Method};
+use serde_json::{Value, json};
+
+use crate::cli::secret;
+use crate::client::{Failure, Server};
+
+/// What `stagedoor drops` can do.
+#[derive(Debug, Subcommand)]
+pub enum DropsCommand {
+    /// Says that a viewer watched a channel, and shows how far that brought the viewer.
+    ///
+    /// Minutes count for the campaigns of the category that the channel has on air.
+    Watch(WatchOptions),
+    /// Claims a reward for a viewer.
+    Claim(ClaimOptions),
+}
+
+/// Where the platform API is, and what opens it.
+#[derive(Debug, Args)]
+pub struct PlatformOptions {
+    /// The base URL of the platform API.
+    #[arg(long, value_name = "URL", env = "STAGEDOOR_SERVER", default_value = "http://127.0.0.1:8080")]
+    server: String,
+
+    /// The key of the platform API, which `stagedoor dev` prints. Also STAGEDOOR_OPERATOR_KEY or
+    /// STAGEDOOR_OPERATOR_KEY_FILE.
+    #[arg(long, value_name = "KEY", env = "STAGEDOOR_OPERATOR_KEY", hide_env_values = true)]
+    operator_key: Option<String>,
+}
+
+/// `stagedoor drops watch`
+#[derive(Debug, Args)]
+pub struct WatchOptions {
+    #[command(flatten)]
+    platform: PlatformOptions,
+
+    /// The channel that is watched. It has to be on air.
+    #[arg(long, value_name = "CHANNEL_ID")]
+    channel: String,
+
+    /// The channel of the viewer.
+    #[arg(long, value_name = "CHANNEL_ID")]
+    viewer: String,
+
+    /// For how many minutes, 1 to 1440.
+    #[arg(long, value_name = "MINUTES", value_parser = clap::value_parser!(i64).range(1..=WATCHING_MINUTES_MAX))]
+    minutes: i64,
+}
+
+/// `stagedoor drops claim`
+#[derive(Debug, Args)]
+pub struct ClaimOptions {
+    #[command(flatten)]
+    platform: PlatformOptions,
+
+    /// The campaign.
+    #[arg(long, value_name = "CAMPAIGN_ID")]
+    campaign: String,
+
+    /// The reward of the campaign.
+    #[arg(long, value_name = "REWARD_ID")]
+    reward: String,
+
+    /// The channel of the viewer.
+    #[arg(long, value_name = "CHANNEL_ID")]
+    viewer: String,
+}
+
+const WATCHING_MINUTES_MAX: i64 = domain::limits::WATCHING_MINUTES_MAX;
+
+/// Runs the command, and gives what to tell of it.
+///
+/// # Errors
+/// A sentence for the person at the keyboard, with what to do next.
+pub async fn run(command: &DropsCommand) -> Result<String, String> {
+    match command {
+        DropsCommand::Watch(options) => watch(options).await,
+        DropsCommand::Claim(options) => claim(options).await,
+    }
+}
+
+async fn watch(options: &WatchOptions) -> Result<String, String> {
+    let WatchOptions { platform, channel, viewer, minutes } = options;
+    let platform = platform.open()?;
+    let body = json!({ "channelId": channel, "viewerChannelId": viewer, "minutes": minutes });
+    let reported = platform.call(Method::POST, "/platform/v1/drops/watching", Some(&body)).await?;
+    let campaigns = reported["data"].as_array().map(Vec::as_slice).unwrap_or_default();
+    if campaigns.is_empty() {
+        return Err(uncounted(channel, &reported));
+    }
+    let mut out = format!("{viewer} watched {channel} for {minutes} min.\n");
+    for campaign in campaigns {
+        let id = text(&campaign["campaignId"]);
+        let path = format!("/platform/v1/drops/campaigns/{id}/progress/{viewer}");
+        let progress = platform.call(Method::GET, &path, None).await?;
+        // Writing into a String cannot fail.
+        let _ = write_progress(&mut out, id, viewer, &progress);
+    }
+    Ok(out)
+}
+
+/// Why minutes counted for no campaign, and what would help.
+fn uncounted(channel: &str, reported: &Value) -> String {
+    let next = match (&reported["onAir"], &reported["categoryId"]) {
+        (Value::Bool(true), Value::String(category)) => format!(
+            "{channel} is on air with the category {category}, and no campaign of that category counts it now. Look at \
+             GET /platform/v1/drops/campaigns/{{campaignId}}: categoryId, startDate and endDate, channelIds"
+        ),
+        (Value::Bool(true), _) => format!(
+            "{channel} is on air without a category. Give it the campaign's: PUT /platform/v1/channels/{channel}/live \
+             with categoryId"
+        ),
+        _ => format!(
+            "{channel} is not on air. Put it on air with the campaign's category: PUT \
+             /platform/v1/channels/{channel}/live with categoryId"
+        ),
+    };
+    format!("the minutes counted for nothing: {next}")
+}
+
+fn write_progress(out: &mut String, campaign: &str, viewer: &str, progress: &Value) -> std::fmt::Result {
+    writeln!(out, "\ncampaign {campaign}: {} min watched", progress["minutes"])?;
+    for reward in progress["rewards"].as_array().into_iter().flatten() {
+        let (id, name) = (text(&reward["rewardId"]), text(&reward["rewardName"]));
+        write!(out, "  {id} ({name}): ")?;
+        if reward["claimed"] == true {
+            writeln!(out, "claimed, {}", text(&reward["claimId"]))?;
+        } else if reward["reached"] == true {
+            writeln!(out, "can be claimed:")?;
+            writeln!(out, "    stagedoor drops claim --campaign {campaign} --reward {id} --viewer {viewer}")?;
+        } else {
+            writeln!(out, "{} of {} min left", reward["minutesLeft"], reward["watchMinutes"])?;
+        }
+    }
+    Ok(())
+}
+
+async fn claim(options: &ClaimOptions) -> Result<String, String> {
+    let ClaimOptions { platform, campaign, reward, viewer } = options;
+    let body = json!({ "campaignId": campaign, "rewardId": reward, "channelId": viewer });
+    let claim = platform.open()?.call(Method::POST, "/platform/v1/drops/claims", Some(&body)).await?;
+    Ok(format!(
+        "{viewer} claimed {reward} of {campaign}: claim {}, {}.\nIts publisher finds it with GET \
+         /open/v1/drops/reward-claims.\n",
+        text(&claim["claimId"]),
+        text(&claim["fulfillmentState"])
+    ))
+}
+
+/// The platform API, with the key that opens it.
+struct Platform {
+    server: Server,
+    key: HeaderValue,
+}
+
+impl PlatformOptions {
+    fn open(&self) -> Result<Platform, String> {
+        let key = secret("STAGEDOOR_OPERATOR_KEY", self.operator_key.as_deref())?.ok_or(
+            "the platform API needs its key: give --operator-key, or STAGEDOOR_OPERATOR_KEY or \
+             STAGEDOOR_OPERATOR_KEY_FILE. `stagedoor dev` prints it",
+        )?;
+        let mut key = HeaderValue::from_str(&format!("Bearer {key}"))
+            .map_err(|_| "the operator key holds characters that no key has".to_owned())?;
+        key.set_sensitive(true);
+        Ok(Platform { server: Server::parse(&self.server)?, key })
+    }
+}
+
+impl Platform {
+    async fn call(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Value, String> {
+        let headers = HeaderMap::from_iter([(AUTHORIZATION, self.key.clone())]);
+        let answer = self.server.call(method, path, headers, body, Duration::ZERO).await;
+        answer.map_err(|failure| self.explained(&failure))
+    }
+
+    /// The failure, and what helps against it.
+    fn explained(&self, failure: &Failure) -> String {
+        let base = self.server.base();
+        let next = match failure {
+            Failure::Unreachable(_) => {
+                "start `stagedoor dev` in another terminal, or say with --server where it is".to_owned()
+            }
+            Failure::Refused { status: 401, .. } => {
+                format!("the operator key is not that of {base}: `stagedoor dev` prints it")
+            }
+            Failure::Refused { status: 404, .. } => format!(
+                "{base} has no such thing: its platform API may be off, or listen elsewhere (--platform-listen)"
+            ),
+            Failure::Refused { .. } => return failure.to_string(),
+        };
+        format!("{failure}\n{next}")
+    }
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}

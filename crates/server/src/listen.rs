@@ -1,0 +1,304 @@
+//! `stagedoor webhook listen`: fetches the messages to an application's webhook, forwards each to a program on this machine
+//! and says what came of it. For developers without a public address.
+
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use domain::limits::LISTENER_WAIT_MAX_S;
+use domain::outbound::{Reach, SendFailure, WebhookUrl};
+use domain::{Language, Timestamp};
+use http::{HeaderMap, HeaderValue, Method};
+use jobs::webhooks::{Answer, Client, Outgoing, Surroundings};
+use serde_json::{Value, json};
+use service::Clock;
+use tokio::task::JoinSet;
+
+use crate::cli::secret;
+use crate::client::{Failure, Server};
+
+/// What `stagedoor webhook` can do.
+#[derive(Debug, Subcommand)]
+pub enum WebhookCommand {
+    /// Forwards the messages to an application's webhook to a program on this machine, and shows each attempt.
+    ///
+    /// For an application without a webhook, or one without an address; it needs the scope 드롭스 and a verified
+    /// organization. Messages wait while nobody listens. Ctrl-C ends it.
+    Listen(ListenOptions),
+}
+
+/// `stagedoor webhook listen`
+#[derive(Debug, Args)]
+pub struct ListenOptions {
+    /// Where the messages go, as in http://127.0.0.1:3000/webhook.
+    #[arg(long, value_name = "URL")]
+    forward_to: String,
+
+    /// The base URL of the service.
+    #[arg(long, value_name = "URL", env = "STAGEDOOR_SERVER", default_value = "http://127.0.0.1:8080")]
+    server: String,
+
+    /// The application.
+    #[arg(long, value_name = "ID", env = "STAGEDOOR_CLIENT_ID")]
+    client_id: String,
+
+    /// Its secret. Also STAGEDOOR_CLIENT_SECRET or STAGEDOOR_CLIENT_SECRET_FILE.
+    #[arg(long, value_name = "SECRET", env = "STAGEDOOR_CLIENT_SECRET", hide_env_values = true)]
+    client_secret: Option<String>,
+
+    /// Prints each attempt as one line of JSON.
+    #[arg(long)]
+    json: bool,
+}
+
+const LISTENER: &str = "/open/v1/drops/webhook/listener";
+/// The pauses while the service is away: the first, and the longest.
+const AWAY_PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(15));
+/// How often a result is sent that does not arrive. After that its lease has ended.
+const REPORT_TRIES: u32 = 5;
+/// The pause between these tries.
+const REPORT_PAUSE: Duration = Duration::from_secs(2);
+
+/// Listens until `stop` is ready; then finishes what is under way.
+///
+/// # Errors
+/// A sentence for the person at the keyboard, with what to do next.
+pub async fn run(options: &ListenOptions, stop: impl Future<Output = ()>) -> Result<(), String> {
+    let listener = Listener::new(options)?;
+    tokio::pin!(stop);
+    tokio::select! {
+        begun = listener.begin() => begun?,
+        () = &mut stop => return Ok(()),
+    }
+    loop {
+        let attempts = tokio::select! {
+            attempts = listener.fetch() => attempts?,
+            () = &mut stop => return Ok(()),
+        };
+        let mut under_way = JoinSet::new();
+        for attempt in attempts {
+            under_way.spawn(listener.clone().make(attempt));
+        }
+        while under_way.join_next().await.is_some() {}
+    }
+}
+
+#[derive(Clone)]
+struct Listener {
+    server: Server,
+    credentials: HeaderMap,
+    target: WebhookUrl,
+    client: Client,
+    clock: Clock,
+    json: bool,
+}
+
+impl Listener {
+    fn new(options: &ListenOptions) -> Result<Self, String> {
+        let ListenOptions { forward_to, server, client_id, client_secret, json } = options;
+        // It is the developer's own machine: every address of it and around it will do.
+        let reach = Reach { loopback: true, private: true };
+        let target = WebhookUrl::parse(forward_to, reach).map_err(|invalid| {
+            format!("--forward-to {forward_to}: {}", invalid.message(Language::English))
+        })?;
+        let secret = secret("STAGEDOOR_CLIENT_SECRET", client_secret.as_deref())?.ok_or(
+            "the application's secret is missing: give --client-secret, or STAGEDOOR_CLIENT_SECRET or \
+             STAGEDOOR_CLIENT_SECRET_FILE",
+        )?;
+        let header = |option: &str, text: &str| {
+            HeaderValue::from_str(text).map_err(|_| format!("{option} holds characters that none has"))
+        };
+        let mut secret = header("--client-secret", &secret)?;
+        secret.set_sensitive(true);
+        let mut credentials = HeaderMap::new();
+        credentials.insert("client-id", header("--client-id", client_id)?);
+        credentials.insert("client-secret", secret);
+        let clock = Clock::system();
+        let client = Client::new(Surroundings::system(reach, clock.clone(), 0));
+        let client = client.map_err(|error| format!("there is no TLS: {error}"))?;
+        Ok(Self { server: Server::parse(server)?, credentials, target, client, clock, json: *json })
+    }
+
+    async fn begin(&self) -> Result<(), String> {
+        let begun = self.persistently(LISTENER, &json!({}), Duration::ZERO).await?;
+        let secret = begun["secret"].as_str();
+        if self.json {
+            let listening = json!({ "listening": self.target.as_str(), "secret": secret });
+            println!("{listening}");
+            return Ok(());
+        }
+        println!("Messages to the webhook go to {} from here on. Ctrl-C ends it.", self.target.as_str());
+        match secret {
+            Some(secret) => {
+                println!("They are signed with this secret, which is not shown again: {secret}\n")
+            }
+            None => println!("They are signed with the secret that the webhook has.\n"),
+        }
+        Ok(())
+    }
+
+    /// The next attempts, sooner or later.
+    async fn fetch(&self) -> Result<Vec<Value>, String> {
+        let path = format!("{LISTENER}/attempts");
+        let body = json!({ "waitSeconds": LISTENER_WAIT_MAX_S });
+        let patience = Duration::from_secs(LISTENER_WAIT_MAX_S.unsigned_abs());
+        let mut fetched = self.persistently(&path, &body, patience).await?;
+        match fetched["data"].take() {
+            Value::Array(attempts) => Ok(attempts),
+            _ => Err(format!("{} answers in a way that this version does not know", self.server.base())),
+        }
+    }
+
+    /// Calls until there is an answer, or a refusal that will be the same again.
+    async fn persistently(&self, path: &str, body: &Value, patience: Duration) -> Result<Value, String> {
+        let (mut pause, longest) = AWAY_PAUSES;
+        loop {
+            let failure = match self.call(path, body, patience).await {
+                Ok(content) => return Ok(content),
+                Err(failure) => failure,
+            };
+            let wait = match failure {
+                Failure::Refused { status: 429, retry_after_s, .. } => {
+                    Duration::from_secs(retry_after_s.unwrap_or(1))
+                }
+                Failure::Refused { status: 400..=499, .. } => return Err(self.explained(&failure)),
+                _ => pause,
+            };
+            eprintln!("stagedoor: {failure}; trying again in {} s", wait.as_secs());
+            self.clock.sleep(wait).await;
+            pause = (pause * 2).min(longest);
+        }
+    }
+
+    async fn call(&self, path: &str, body: &Value, patience: Duration) -> Result<Value, Failure> {
+        self.server.call(Method::POST, path, self.credentials.clone(), Some(body), patience).await
+    }
+
+    /// The refusal, and what helps against it.
+    fn explained(&self, failure: &Failure) -> String {
+        let next = match failure {
+            Failure::Refused { status: 401, .. } => {
+                "the client id or secret is wrong; those of a sandbox are printed by `stagedoor dev`"
+            }
+            Failure::Refused { status: 403, .. } => {
+                "the application needs the scope 드롭스, and a verified organization. In a sandbox, `drops` has both"
+            }
+            Failure::Refused { status: 404, .. } => {
+                "the webhook was deleted, or --server does not lead to Stagedoor's REST interface; start again"
+            }
+            _ => return failure.to_string(),
+        };
+        format!("{failure}\n{next}")
+    }
+
+    /// Makes one attempt, tells the service and the developer.
+    async fn make(self, attempt: Value) {
+        let (began_at, began) = (self.clock.now(), self.clock.monotonic());
+        let answered = match self.outgoing(&attempt) {
+            Some(outgoing) => self.client.send(outgoing).await,
+            None => Err(SendFailure::Protocol),
+        };
+        let took = self.clock.monotonic().saturating_sub(began);
+        let duration_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+        let path = format!("{LISTENER}/attempts/{}", attempt["messageId"].as_str().unwrap_or_default());
+        let report = report(&attempt, &answered, duration_ms);
+        let followed = self.told(&path, &report).await;
+        let told = Told { attempt: &attempt, answered: &answered, began_at, duration_ms, followed };
+        if self.json {
+            println!("{}", told.json());
+        } else {
+            println!("{}", told.text());
+        }
+    }
+
+    fn outgoing(&self, attempt: &Value) -> Option<Outgoing> {
+        let header = |(name, value): (&String, &Value)| Some((name.clone(), value.as_str()?.to_owned()));
+        let headers = attempt["headers"].as_object()?.iter().map(header).collect::<Option<Vec<_>>>()?;
+        Outgoing::new(self.target.clone(), &headers, attempt["body"].as_str()?.as_bytes().to_vec())
+    }
+
+    async fn told(&self, path: &str, report: &Value) -> Result<Value, Failure> {
+        let mut tries = 1..REPORT_TRIES;
+        loop {
+            let failure = match self.call(path, report, Duration::ZERO).await {
+                Err(failure @ (Failure::Unreachable(_) | Failure::Refused { status: 429 | 500.., .. })) => {
+                    failure
+                }
+                told => return told,
+            };
+            if tries.next().is_none() {
+                return Err(failure);
+            }
+            self.clock.sleep(REPORT_PAUSE).await;
+        }
+    }
+}
+
+/// What the service is told of an attempt.
+fn report(attempt: &Value, answered: &Result<Answer, SendFailure>, duration_ms: u64) -> Value {
+    let mut report = json!({ "number": attempt["number"], "durationMs": duration_ms });
+    match answered {
+        Ok(answer) => {
+            report["status"] = json!(answer.status);
+            report["retryAfter"] = json!(answer.retry_after);
+            report["answer"] = json!(domain::delivery::excerpt(&answer.beginning));
+        }
+        Err(failure) => report["failure"] = json!(failure.name()),
+    }
+    report
+}
+
+/// What the developer is told of an attempt.
+struct Told<'a> {
+    attempt: &'a Value,
+    answered: &'a Result<Answer, SendFailure>,
+    began_at: Timestamp,
+    duration_ms: u64,
+    followed: Result<Value, Failure>,
+}
+
+impl Told<'_> {
+    fn json(&self) -> Value {
+        let Self { attempt, answered, began_at, duration_ms, followed } = self;
+        let mut told = json!({
+            "date": began_at.rfc3339(), "messageId": attempt["messageId"], "number": attempt["number"],
+            "eventType": attempt["eventType"], "status": null, "failure": null, "durationMs": duration_ms,
+        });
+        match answered {
+            Ok(answer) => told["status"] = json!(answer.status),
+            Err(failure) => told["failure"] = json!(failure.name()),
+        }
+        match followed {
+            Ok(Value::Object(followed)) => {
+                followed.iter().for_each(|(name, value)| told[name] = value.clone());
+            }
+            Ok(_) => {}
+            Err(failure) => told["error"] = json!(failure.to_string()),
+        }
+        told
+    }
+
+    fn text(&self) -> String {
+        let Self { attempt, answered, began_at, duration_ms, followed } = self;
+        let text = |name: &str| attempt[name].as_str().unwrap_or_default();
+        let answer = match answered {
+            Ok(answer) => answer.status.to_string(),
+            Err(failure) => format!("no answer ({})", failure.name()),
+        };
+        let next = match followed {
+            Err(failure) => format!("not recorded: {failure}"),
+            Ok(followed) => match (followed["state"].as_str(), followed["nextAttemptDate"].as_str()) {
+                (Some("DELIVERED"), _) => "delivered".to_owned(),
+                (_, Some(date)) => format!("failed, next attempt at {date}"),
+                (Some("DEAD"), _) => "failed, given up".to_owned(),
+                _ => "came too late: it is attempted anew".to_owned(),
+            },
+        };
+        format!(
+            "{}  {}  attempt {}  {}  {answer} in {duration_ms} ms  {next}",
+            began_at.rfc3339(),
+            text("messageId"),
+            attempt["number"],
+            text("eventType"),
+        )
+    }
+}

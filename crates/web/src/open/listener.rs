@@ -1,0 +1,198 @@
+//! What a developer's listener asks of the service (`stagedoor webhook listen`).
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use axum::extract::State;
+use domain::delivery::DeliveryState;
+use domain::limits::{
+    BODY_BYTES_MAX, LISTENER_ATTEMPTS_MAX, LISTENER_DURATION_MAX_MS, LISTENER_WAIT_MAX_S,
+    WEBHOOK_EXCERPT_CHARS_MAX,
+};
+use domain::outbound::SendFailure;
+use domain::webhook::DROP_REWARD_CLAIM;
+use domain::{DeliveryId, Invalid, Rule, Timestamp};
+use schemars::JsonSchema;
+use serde::Serialize;
+use service::deliveries::Attempt;
+use service::listeners::{Followed, Heard, ListenerReport};
+
+use crate::Web;
+use crate::caller::DropsClient;
+use crate::contract::shape::{Shape, chars, integer, one_of, optional, required};
+use crate::envelope::{Answer, Data, Success};
+use crate::input::{Body, Fields, Json};
+use crate::platform::PathId;
+
+/// The longest `Retry-After` that is read, in characters.
+const RETRY_AFTER_CHARS_MAX: usize = 64;
+const FAILURES: [&str; SendFailure::ALL.len()] = {
+    let mut names = [""; SendFailure::ALL.len()];
+    let mut n = 0;
+    while n < names.len() {
+        names[n] = SendFailure::ALL[n].name();
+        n += 1;
+    }
+    names
+};
+
+/// A webhook whose messages a listener fetches.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Listening {
+    /// What its messages are signed with, when the webhook was made by this call; it is never shown again. `null` where
+    /// there was one.
+    secret: Option<String>,
+    /// When the webhook was made: RFC 3339, UTC.
+    created_date: String,
+}
+
+/// `POST /open/v1/drops/webhook/listener`, client mode with the drops scope: makes a webhook without address when the
+/// application has none.
+pub async fn begin(DropsClient(publisher): DropsClient, State(web): State<Web>) -> Answer<Listening> {
+    let (sheet, secret) = web.service().begin_listening(&publisher.client_id).await?;
+    let secret = secret.map(|secret| secret.expose().to_owned());
+    Ok(Success(Listening { secret, created_date: sheet.webhook.created_at.rfc3339() }))
+}
+
+/// How many messages a listener wants, and how long it waits for the first.
+#[derive(Debug)]
+pub struct FetchAttempts {
+    limit: i64,
+    wait: Duration,
+}
+
+impl Body for FetchAttempts {
+    fn shape() -> Shape {
+        let wait = integer(0, LISTENER_WAIT_MAX_S).about("How long to wait while there is none.");
+        let size = integer(1, LISTENER_ATTEMPTS_MAX).default(LISTENER_ATTEMPTS_MAX);
+        Shape::of([required("waitSeconds", wait), optional("size", size)])
+    }
+
+    fn read(fields: &Fields) -> Result<Self, Invalid> {
+        let wait = fields.integer("waitSeconds", 0, LISTENER_WAIT_MAX_S)?;
+        let limit = fields.optional_integer("size", 1, LISTENER_ATTEMPTS_MAX)?;
+        let wait = Duration::from_secs(wait.unsigned_abs());
+        Ok(Self { limit: limit.unwrap_or(LISTENER_ATTEMPTS_MAX), wait })
+    }
+}
+
+/// An attempt that is the listener's to make.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ListenerAttempt {
+    /// The message: the same in every attempt.
+    message_id: DeliveryId,
+    /// Which attempt this is, from 1 on.
+    number: i64,
+    /// The kind of event.
+    event_type: &'static str,
+    /// The headers that say what it is, with the signature.
+    headers: BTreeMap<String, String>,
+    /// The body: its UTF-8 bytes are what was signed.
+    body: String,
+}
+
+impl From<Attempt> for ListenerAttempt {
+    fn from(attempt: Attempt) -> Self {
+        Self {
+            message_id: attempt.key.message_id,
+            number: attempt.key.number,
+            event_type: DROP_REWARD_CLAIM,
+            headers: attempt.headers.into_iter().collect(),
+            // The service wrote it as JSON.
+            body: String::from_utf8(attempt.body).unwrap_or_default(),
+        }
+    }
+}
+
+/// `POST /open/v1/drops/webhook/listener/attempts`, client mode with the drops scope: attempts to make within 15 seconds.
+/// Waits while there is none.
+pub async fn fetch(
+    DropsClient(publisher): DropsClient,
+    State(web): State<Web>,
+    Json(body): Json<FetchAttempts>,
+) -> Answer<Data<ListenerAttempt>> {
+    let FetchAttempts { limit, wait } = body;
+    let attempts = web.service().attempts_for_listener(&publisher.client_id, limit, wait).await?;
+    Ok(Success(Data { data: attempts.into_iter().map(ListenerAttempt::from).collect() }))
+}
+
+/// What came of an attempt.
+#[derive(Debug)]
+pub struct ReportAttempt {
+    number: i64,
+    heard: Heard,
+    duration_ms: i64,
+    answer: String,
+}
+
+impl Body for ReportAttempt {
+    fn shape() -> Shape {
+        let either = "Either `status` or `failure`.";
+        let excerpt = chars(0, BODY_BYTES_MAX);
+        let excerpt = excerpt.about(&format!("Its first {WEBHOOK_EXCERPT_CHARS_MAX} characters are kept."));
+        Shape::of([
+            required("number", integer(1, i64::from(u32::MAX))),
+            optional("status", integer(100, 999).about(either)),
+            optional("failure", one_of(&FAILURES).about(either)),
+            required("durationMs", integer(0, LISTENER_DURATION_MAX_MS)),
+            optional("retryAfter", chars(0, RETRY_AFTER_CHARS_MAX).about("The header of the answer.")),
+            optional("answer", excerpt),
+        ])
+    }
+
+    fn read(fields: &Fields) -> Result<Self, Invalid> {
+        let number = fields.integer("number", 1, i64::from(u32::MAX))?;
+        let status = fields.optional_integer("status", 100, 999)?;
+        let failure = fields.optional_name("failure", &FAILURES)?;
+        let retry_after = fields.optional_text("retryAfter")?;
+        if let Some(retry_after) = &retry_after {
+            domain::invalid::text("retryAfter", retry_after, 0, RETRY_AFTER_CHARS_MAX)?;
+        }
+        let heard = match (status.and_then(|status| u16::try_from(status).ok()), failure) {
+            (Some(status), None) => Heard::Answer(status, retry_after),
+            (None, Some(name)) => Heard::Nothing(SendFailure::of_name(name).unwrap_or(SendFailure::Protocol)),
+            _ => return Err(Invalid::new("status", Rule::EitherOr("failure"))),
+        };
+        let duration_ms = fields.integer("durationMs", 0, LISTENER_DURATION_MAX_MS)?;
+        Ok(Self { number, heard, duration_ms, answer: fields.optional_text("answer")?.unwrap_or_default() })
+    }
+}
+
+/// What follows an attempt.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct AttemptFollowed {
+    /// Whether it was recorded. `false`: it came too late, and the message is attempted anew.
+    recorded: bool,
+    /// Where the message stands; `null` when nothing was recorded.
+    #[schemars(extend("enum" = ["WAITING", "DELIVERED", "DEAD", null]))]
+    state: Option<&'static str>,
+    /// When its next attempt is due: RFC 3339, UTC. `null` when none is.
+    next_attempt_date: Option<String>,
+}
+
+impl From<Option<Followed>> for AttemptFollowed {
+    fn from(followed: Option<Followed>) -> Self {
+        Self {
+            recorded: followed.is_some(),
+            state: followed.map(|followed| DeliveryState::name(followed.state)),
+            next_attempt_date: followed.and_then(|followed| followed.next_at).map(Timestamp::rfc3339),
+        }
+    }
+}
+
+/// `POST /open/v1/drops/webhook/listener/attempts/{messageId}`, client mode with the drops scope: what came of an attempt.
+pub async fn report(
+    DropsClient(publisher): DropsClient,
+    State(web): State<Web>,
+    PathId(id): PathId,
+    Json(body): Json<ReportAttempt>,
+) -> Answer<AttemptFollowed> {
+    let message_id = DeliveryId::parse("messageId", &id)?;
+    let ReportAttempt { number, heard, duration_ms, answer } = body;
+    let report = ListenerReport { message_id, number, heard, duration_ms, answer };
+    let followed = web.service().report_of_listener(&publisher.client_id, report).await?;
+    Ok(Success(followed.into()))
+}

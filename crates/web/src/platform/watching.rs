@@ -1,0 +1,176 @@
+//! Watching for drops, as the platform reports it, and how far it has brought a viewer.
+
+use axum::extract::{FromRequestParts, RawPathParams, State};
+use domain::drops::RewardProgress;
+use domain::limits::{WATCHING_MINUTES_MAX, WATCHING_VIEWERS_MAX};
+use domain::{CampaignId, CategoryId, ChannelId, ClaimId, Invalid, Refusal, RewardId, Rule};
+use http::request::Parts;
+use schemars::JsonSchema;
+use serde::Serialize;
+use service::watching::{Viewers, Watched, Watching, WatchingReport};
+
+use crate::Web;
+use crate::caller::Operator;
+use crate::contract::Operation;
+use crate::contract::routes::Take;
+use crate::contract::shape::{Shape, id, integer, list, optional, required};
+use crate::envelope::{Answer, Failure, Success};
+use crate::input::{Body, Fields, JsonText};
+use crate::platform::drops::different;
+use crate::platform::{KeyHeader, PathId};
+
+impl Body for WatchingReport {
+    fn shape() -> Shape {
+        let either = "Either `viewerChannelId` or `viewerChannelIds`.";
+        Shape::of([
+            required("channelId", id().about("Whose live is watched.")),
+            optional("viewerChannelId", id().about(either)),
+            optional("viewerChannelIds", list(id(), 1, WATCHING_VIEWERS_MAX).about(either)),
+            required("minutes", integer(1, WATCHING_MINUTES_MAX)),
+        ])
+    }
+
+    fn read(fields: &Fields) -> Result<Self, Invalid> {
+        let channel_id = ChannelId::parse("channelId", &fields.text("channelId")?)?;
+        let one = fields.optional_text("viewerChannelId")?;
+        let viewers = match (one, fields.optional_texts("viewerChannelIds")?) {
+            (Some(id), None) => Viewers::One(ChannelId::parse("viewerChannelId", &id)?),
+            (None, Some(ids)) => Viewers::Many(different("viewerChannelIds", ids)?),
+            _ => return Err(Invalid::new("viewerChannelId", Rule::EitherOr("viewerChannelIds"))),
+        };
+        let minutes = fields.integer("minutes", 1, WATCHING_MINUTES_MAX)?;
+        Ok(Self { channel_id, viewers, minutes })
+    }
+}
+
+/// What came of a report.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Reported {
+    /// Whether the channel is on air. Otherwise the minutes count for nothing.
+    on_air: bool,
+    /// The category of its live. Only campaigns of this category count them.
+    category_id: Option<CategoryId>,
+    /// One item for each viewer and campaign that counted them.
+    data: Vec<CountedMinutes>,
+}
+
+/// Minutes that counted.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CountedMinutes {
+    /// The campaign.
+    campaign_id: CampaignId,
+    /// The viewer.
+    viewer_channel_id: ChannelId,
+    /// Minutes that the viewer has watched for the campaign, in all.
+    minutes: i64,
+}
+
+impl From<Watching> for Reported {
+    fn from(Watching { on_air, category_id, watched }: Watching) -> Self {
+        let counted = |Watched { campaign_id, viewer, minutes }| CountedMinutes {
+            campaign_id,
+            viewer_channel_id: viewer,
+            minutes,
+        };
+        Self { on_air, category_id, data: watched.into_iter().map(counted).collect() }
+    }
+}
+
+/// `POST /platform/v1/drops/watching`: viewers watched a live; every campaign that this counts for adds the minutes.
+pub async fn report(
+    _: Operator,
+    State(web): State<Web>,
+    key: KeyHeader,
+    JsonText(report, text): JsonText<WatchingReport>,
+) -> Answer<Reported> {
+    let watching = web.service().report_watching(report, key.bind(&text)?).await?;
+    Ok(Success(watching.into()))
+}
+
+/// `{campaignId}` and the viewer's `{channelId}` of the path.
+#[derive(Debug)]
+pub struct ProgressPath(CampaignId, ChannelId);
+
+impl FromRequestParts<Web> for ProgressPath {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Web) -> Result<Self, Failure> {
+        let raw = RawPathParams::from_request_parts(parts, &()).await.map_err(|_| Refusal::NotFound)?;
+        let mut ids = raw.iter().map(|(_, id)| id);
+        match (ids.next(), ids.next()) {
+            (Some(campaign), Some(channel)) => {
+                Ok(Self(CampaignId::parse("campaignId", campaign)?, ChannelId::parse("channelId", channel)?))
+            }
+            _ => Err(Refusal::NotFound.into()),
+        }
+    }
+}
+
+impl Take for ProgressPath {
+    fn describe(operation: &mut Operation) {
+        PathId::describe(operation);
+    }
+}
+
+/// How far a viewer has come in a campaign.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Progress {
+    /// The campaign.
+    campaign_id: CampaignId,
+    /// The viewer.
+    channel_id: ChannelId,
+    /// Minutes watched, in all.
+    minutes: i64,
+    /// What the campaign offers, the fewest minutes first.
+    rewards: Vec<ProgressOfReward>,
+}
+
+/// How far a viewer has come with a reward.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ProgressOfReward {
+    /// The reward, within the campaign.
+    reward_id: RewardId,
+    /// Its name.
+    reward_name: String,
+    /// Minutes to watch before it can be claimed.
+    watch_minutes: i64,
+    /// Minutes of them that are left.
+    minutes_left: i64,
+    /// Whether none is left.
+    reached: bool,
+    /// Whether the viewer has claimed it.
+    claimed: bool,
+    /// The viewer's claim of it.
+    claim_id: Option<ClaimId>,
+}
+
+impl ProgressOfReward {
+    fn of(RewardProgress { reward, claim_id }: RewardProgress, minutes: i64) -> Self {
+        let minutes_left = (reward.watch_minutes - minutes).max(0);
+        Self {
+            reward_id: reward.reward_id,
+            reward_name: reward.name,
+            watch_minutes: reward.watch_minutes,
+            minutes_left,
+            reached: minutes_left == 0,
+            claimed: claim_id.is_some(),
+            claim_id,
+        }
+    }
+}
+
+/// `GET /platform/v1/drops/campaigns/{campaignId}/progress/{channelId}`: what a viewer has watched and claimed.
+pub async fn progress(
+    _: Operator,
+    State(web): State<Web>,
+    ProgressPath(campaign_id, channel_id): ProgressPath,
+) -> Answer<Progress> {
+    let found = web.service().drops_progress(campaign_id.clone(), channel_id.clone()).await?;
+    let minutes = found.minutes;
+    let rewards = found.rewards.into_iter().map(|reward| ProgressOfReward::of(reward, minutes)).collect();
+    Ok(Success(Progress { campaign_id, channel_id, minutes, rewards }))
+}
