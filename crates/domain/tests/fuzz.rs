@@ -2,7 +2,10 @@
 
 use domain::application::{RedirectUri, origin_of};
 use domain::cursor::CursorKey;
+use domain::delivery::{excerpt, retry_after};
+use domain::limits::{WEBHOOK_EXCERPT_CHARS_MAX, WEBHOOK_RETRY_AFTER_MAX_MS};
 use domain::seal::ServiceKey;
+use domain::secret::WebhookSecret;
 use domain::{ChannelId, Scope, Timestamp};
 use fuzz::Fuzz;
 
@@ -52,6 +55,29 @@ fn fuzz_dates() {
         let date = Timestamp::parse_rfc3339(text(input))?;
         assert_eq!(Timestamp::parse_rfc3339(&date.rfc3339()), Some(date));
         Some(date.rfc3339().len())
+    });
+}
+
+#[test]
+fn fuzz_answers_of_receivers() {
+    let seeds = [
+        "120",
+        "0",
+        "Sun, 06 Nov 1994 08:49:37 GMT",
+        "Sunday, 06-Nov-94 08:49:37 GMT",
+        "Sun Nov  6 08:49:37 1994",
+        "점검 중입니다",
+    ];
+    let tokens = ["99999999999999999999", "GMT", " ", "-", "+", "9999", "\0", "\u{fffd}", "한"];
+    let now = Timestamp::from_millis(784_111_777_000);
+    Fuzz::new("answers of receivers").seeds(seeds).tokens(tokens).bytes_max(2_100).run(|input| {
+        let after = retry_after(text(input), now);
+        assert!(after.is_none_or(|at| now <= at && at <= now.plus_ms(WEBHOOK_RETRY_AFTER_MAX_MS)));
+        let shown = excerpt(input);
+        assert!(shown.chars().count() <= WEBHOOK_EXCERPT_CHARS_MAX && !shown.contains(char::is_control));
+        let given = WebhookSecret::given(text(input));
+        assert!(!given.is_ok_and(|given| given.expose() != text(input) || given.expose().len() < 32));
+        (after.is_some(), shown.is_empty())
     });
 }
 

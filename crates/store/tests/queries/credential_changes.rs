@@ -134,7 +134,8 @@ fn no_statement_that_changes_a_credential_forgets_to_note_it() {
         "INTO consents",
     ];
     /// These end what was deleted before, or change nothing that calls are answered from.
-    const NO_ANSWER: [&str; 5] = ["NOTE_USE", "NOTE_SUBSCRIBED", "RESTORE", "CONDEMN", "PURGE"];
+    const NO_ANSWER: [&str; 6] =
+        ["NOTE_USE", "NOTE_SUBSCRIBED", "RESTORE", "CONDEMN", "PURGE", "LOCK_APPLICATION"];
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/queries");
     let (mut found, mut forgotten) = (0, Vec::new());
     for file in std::fs::read_dir(folder).unwrap() {

@@ -61,16 +61,10 @@ async fn insert(tx: &mut Tx, sweep: Sweep, n: i64, ms: i64) -> Result<(), StoreE
             put(tx, &webhook, &n.to_string(), ms, n % 2 == 0).await.map(drop)
         }
         Sweep::WebhookRemains => {
-            let name = format!("left-at-{ms}");
-            let webhook = webhook(tx, &name).await?;
-            tx.forget_webhook(&client(&name), expires_at).await?;
+            let webhook = deleted_webhook(tx, &format!("left-at-{ms}"), ms).await?;
             put(tx, &webhook, &n.to_string(), KEPT, true).await.map(drop)
         }
-        Sweep::DeletedWebhooks => {
-            let name = format!("deleted-{n}");
-            webhook(tx, &name).await?;
-            tx.forget_webhook(&client(&name), expires_at).await.map(drop)
-        }
+        Sweep::DeletedWebhooks => deleted_webhook(tx, &format!("deleted-{n}"), ms).await.map(drop),
         Sweep::Sessions => end_session(tx, n, ms, 0).await,
         Sweep::SessionChanges => end_session(tx, n, ms, 1).await,
         Sweep::TemporaryRestrictions => {
@@ -89,6 +83,15 @@ const KEPT: i64 = 1_000_000;
 async fn webhook(tx: &mut Tx, name: &str) -> Result<WebhookId, StoreError> {
     let known = tx.query_opt("SELECT 1 FROM webhooks WHERE webhook_id = $1", params![name]).await?;
     if known.is_none() { plant(tx, name).await } else { Ok(webhook_id(name)) }
+}
+
+/// One that lost its application at `ms`, as `forget_webhook` leaves it; in one statement, because many are made at once.
+async fn deleted_webhook(tx: &mut Tx, name: &str, ms: i64) -> Result<WebhookId, StoreError> {
+    let insert = "
+        INSERT INTO webhooks (webhook_id, enabled, created_at, changed_at) VALUES ($1, TRUE, 1, $2)
+        ON CONFLICT DO NOTHING";
+    tx.execute(insert, params![name, ms]).await?;
+    Ok(webhook_id(name))
 }
 
 /// A viewer count that the one live had until `ms`.
