@@ -113,8 +113,8 @@ async fn what_is_due_is_told_with_whether_its_lease_ended_without_a_word() {
             let fresh = due(&fresh, 0, false, 110);
             let left = due(&left, 1, true, 115);
             assert_eq!(tx.due_deliveries(&webhook, at(109), 9).await?, []);
-            assert_eq!(tx.due_deliveries(&webhook, at(114), 9).await?, [fresh.clone()]);
-            assert_eq!(tx.due_deliveries(&webhook, at(115), 1).await?, [fresh.clone()]);
+            assert_eq!(tx.due_deliveries(&webhook, at(114), 9).await?, std::slice::from_ref(&fresh));
+            assert_eq!(tx.due_deliveries(&webhook, at(115), 1).await?, std::slice::from_ref(&fresh));
             assert_eq!(tx.due_deliveries(&webhook, at(115), 9).await?, [fresh, left]);
             Ok(())
         })
