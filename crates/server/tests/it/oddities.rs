@@ -245,9 +245,12 @@ pub const OPTIONAL_PARAMETERS: &[Extra] = &[
     ("GET", "/open/v1/restrict-channels", &["next"]),
 ];
 
-/// Keys of answers whose values no two worlds share: made of randomness.
+/// Keys of answers whose values no two worlds share: made of randomness. `body` is that of a webhook's message, with its ids.
 pub const VOLATILE: &[&str] = &[
+    "Service-Event-Message-Id",
+    "Service-Event-Message-Signature",
     "accessToken",
+    "body",
     "claimId",
     "clientSecret",
     "cursor",
