@@ -146,9 +146,7 @@ async fn every_act_ends_its_session_with_its_reason_and_no_other() {
             until_closed(&world, act.reason, before.closed(act.reason) + peers.len() as u64).await;
         }
         crowd.ping().await;
-        let sockets = world.sockets().await;
-        assert_eq!((sockets.sessions, sockets.queued_bytes), (crowd.size(), 0));
-        assert_eq!(sockets.opened - sockets.all_closed(), crowd.size());
+        assert_eq!(crowd.alone(&world, || ()).await.queued_bytes, 0);
         crowd.disperse().await;
     })
     .await;

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
-use testkit::{Api, Application, Socket, Tokens, World, patiently};
+use testkit::{Api, Application, Socket, Sockets, Tokens, World, patiently};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
@@ -70,6 +70,23 @@ impl Crowd {
     /// How many there are.
     pub fn size(&self) -> u64 {
         self.size as u64
+    }
+
+    /// Waits until nobody else has a session, and everybody who had one is counted as gone; `meanwhile` is done over and
+    /// over. Gives what is counted then.
+    pub async fn alone(&self, world: &World, mut meanwhile: impl FnMut()) -> Sockets {
+        patiently("only the crowd is left", async {
+            loop {
+                let sockets = world.sockets().await;
+                // A session is let go of before its end is counted.
+                if sockets.sessions == self.size() && sockets.opened == sockets.all_closed() + self.size() {
+                    return sockets;
+                }
+                meanwhile();
+                tokio::task::yield_now().await;
+            }
+        })
+        .await
     }
 
     /// Has every member ping, so that the clock may be moved on.

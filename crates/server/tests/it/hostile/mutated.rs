@@ -84,14 +84,7 @@ async fn ten_thousand_mutated_frames_end_sessions_with_named_reasons_only() {
             let status = post(world.address(), &query, "1:1").await.status;
             assert!(matches!(status, 200 | 400), "{status}");
         }
-        patiently("only the crowd is left", async {
-            while world.sockets().await.sessions != crowd.size() {
-                tokio::task::yield_now().await;
-            }
-        })
-        .await;
-        let sockets = world.sockets().await;
-        assert_eq!(sockets.opened, sockets.all_closed() + crowd.size());
+        let sockets = crowd.alone(&world, || ()).await;
         assert_eq!(sockets.closed("internal_error"), 0, "{sockets:?}");
         assert!(
             sockets.closed("protocol_error") > 20 && sockets.closed("client_goodbye") > 20,

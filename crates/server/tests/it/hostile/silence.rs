@@ -136,15 +136,7 @@ async fn peers_that_vanish_at_any_step_leave_nothing_behind() {
         }
         // Longer than any silence of a session may last: ping interval and timeout, and the shard's look at it.
         crowd.live_through(&world, 25 + 60 + 5).await;
-        patiently("only the crowd is left", async {
-            while world.sockets().await.sessions != crowd.size() {
-                world.advance(Duration::from_millis(100));
-                tokio::task::yield_now().await;
-            }
-        })
-        .await;
-        let sockets = world.sockets().await;
-        assert_eq!(sockets.opened, sockets.all_closed() + crowd.size());
+        let sockets = crowd.alone(&world, || world.advance(Duration::from_millis(100))).await;
         let named = ["transport_closed", "ping_timeout", "connect_timeout"];
         assert_eq!(sockets.all_closed(), named.iter().map(|reason| sockets.closed(reason)).sum::<u64>());
         assert!(named.iter().all(|reason| sockets.closed(reason) > 0), "{sockets:?}");
