@@ -61,6 +61,7 @@ pub use store::queries::sessions::Page;
 pub use store::queries::tokens::Holder;
 
 use category_index::CategoryIndex;
+use credential_cache::Committed;
 use credentials::Credentials;
 use deliveries::Outbox;
 use job_log::JobLog;
@@ -214,23 +215,13 @@ impl Service {
         F: for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<T, Error>> + Send + 'static,
         T: Send + 'static,
     {
-        let changes = self.0.credentials.changes.clone();
-        let (value, _forgotten_now) = self
-            .0
-            .store
-            .write(move |tx| {
-                Box::pin(async move {
-                    let value = work(&mut *tx).await?;
-                    let changed = tx.record_credential_changes().await?;
-                    Ok::<_, Error>((value, changes.when_dropped(changed)))
-                })
-            })
-            .await?;
+        let (value, _forgotten_now) = self.0.store.write(self.noting_changes(work)).await?;
         Ok(value)
     }
 
     /// One transaction and, after its commit, the messages that it gave, in order. A caller that stops waiting, as when
-    /// its client hangs up, stops neither: what was committed is told.
+    /// its client hangs up, stops neither: what was committed is told. It is told while the store syncs it, so whoever
+    /// listens may hear what a crash of the machine then undoes; but nobody was answered, and the listeners are gone too.
     async fn write_then_publish<T, F>(&self, work: F) -> Result<T, Error>
     where
         F: for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<(T, Vec<Message>), Error>> + Send + 'static,
@@ -238,11 +229,33 @@ impl Service {
     {
         let service = self.clone();
         self.see_through(async move {
-            let (value, messages) = service.write(work).await?;
+            let committed = service.0.store.commit(service.noting_changes(work)).await?;
+            let (((value, messages), forgotten_now), synced) = committed;
+            drop(forgotten_now);
             service.publish(messages).await;
+            synced.wait().await?;
             Ok(value)
         })
         .await
+    }
+
+    /// The work, and with what it gives the credentials that it changed.
+    fn noting_changes<T, F>(
+        &self,
+        work: F,
+    ) -> impl for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<(T, Committed), Error>> + Send + 'static
+    where
+        F: for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<T, Error>> + Send + 'static,
+        T: Send + 'static,
+    {
+        let changes = self.0.credentials.changes.clone();
+        move |tx| {
+            Box::pin(async move {
+                let value = work(&mut *tx).await?;
+                let changed = tx.record_credential_changes().await?;
+                Ok((value, changes.when_dropped(changed)))
+            })
+        }
     }
 
     /// Runs work to its end whether or not the caller waits for it.

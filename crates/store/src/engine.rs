@@ -211,6 +211,23 @@ impl Store {
         }
     }
 
+    /// [`Store::write`], answered when it is committed: others can read it, and a crash of this process does not undo it.
+    /// One of the machine may, until [`Synced::wait`] has returned. What is done in between must be no harm then.
+    /// On PostgreSQL both are one.
+    pub async fn commit<T, E, F>(&self, work: F) -> Result<(T, Synced), E>
+    where
+        F: for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<T, E>> + Send + 'static,
+        T: Send + 'static,
+        E: From<StoreError> + Send + 'static,
+    {
+        match &self.0 {
+            Engine::Sqlite(engine) => {
+                engine.commit(work).await.map(|(value, syncing)| (value, Synced(Some(syncing))))
+            }
+            Engine::Postgres(engine) => engine.write(work).await.map(|value| (value, Synced(None))),
+        }
+    }
+
     /// Reads, within [`DEADLINE`]; a write fails with [`StoreError::ReadOnly`].
     ///
     /// Each statement sees everything committed before it. Only on SQLite do several statements see the same moment:
@@ -255,6 +272,23 @@ impl Store {
         match &self.0 {
             Engine::Sqlite(engine) => engine.close().await,
             Engine::Postgres(engine) => engine.close().await,
+        }
+    }
+}
+
+/// What is still to come after [`Store::commit`].
+#[must_use = "nobody may be answered before it"]
+pub struct Synced(Option<sqlite::Syncing>);
+
+impl Synced {
+    /// Returns when what was committed outlives a crash of the machine, within another [`DEADLINE`].
+    ///
+    /// # Errors
+    /// [`StoreError::CommitUnknown`]: it may, or may not.
+    pub async fn wait(self) -> Result<(), StoreError> {
+        match self.0 {
+            Some(syncing) => syncing.wait().await,
+            None => Ok(()),
         }
     }
 }

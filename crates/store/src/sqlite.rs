@@ -4,6 +4,7 @@
 mod checkpoints;
 mod connection;
 mod gathering;
+mod log;
 mod reader;
 mod request;
 mod writer;
@@ -20,7 +21,8 @@ pub(crate) use connection::Connection;
 
 use crate::engine::{Counters, Work};
 use crate::{Options, Stats, StoreError};
-use request::{Request, Ticket};
+use log::Log;
+use request::{Durable, Request, Ticket, When};
 
 /// The longest [`Sqlite::close`] waits for accepted work.
 const CLOSE_DEADLINE: Duration = Duration::from_secs(10);
@@ -74,7 +76,8 @@ impl Sqlite {
             })?;
             store.readers.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
         }
-        let (checkpoints, passes) = checkpoints::watch(&mut connection)?;
+        let log = Log::open(&path, &mut connection)?;
+        let (checkpoints, passes) = checkpoints::watch(&log);
         let (beside, its_lock) = (Connection::open_for_checkpoints(&path)?, lock.clone());
         let folder = spawn("store-folder", move || {
             passes.run(&beside);
@@ -83,7 +86,7 @@ impl Sqlite {
         })?;
         let (waiting, counters) = (store.waiting.clone(), store.counters.clone());
         let thread = spawn("store-writer", move || {
-            let writer = writer::Writer::new(connection, jobs, waiting, counters, checkpoints);
+            let writer = writer::Writer::new(connection, jobs, waiting, counters, log, checkpoints);
             writer.run(folder);
             drop(lock);
         })?;
@@ -97,7 +100,27 @@ impl Sqlite {
         T: Send + 'static,
         E: From<StoreError> + Send + 'static,
     {
-        let (request, ticket, answer) = request::new(work);
+        self.write_until(When::Durable, work).await.map(|(value, _)| value)
+    }
+
+    /// Gives what the work gave as soon as it is committed.
+    pub async fn commit<T, E, F>(&self, work: F) -> Result<(T, Syncing), E>
+    where
+        F: Work<T, E>,
+        T: Send + 'static,
+        E: From<StoreError> + Send + 'static,
+    {
+        let (value, durable) = self.write_until(When::Committed, work).await?;
+        Ok((value, Syncing(durable)))
+    }
+
+    async fn write_until<T, E, F>(&self, when: When, work: F) -> Result<(T, Durable), E>
+    where
+        F: Work<T, E>,
+        T: Send + 'static,
+        E: From<StoreError> + Send + 'static,
+    {
+        let (request, ticket, answer) = request::new(work, when);
         self.waiting.fetch_add(1, Ordering::Relaxed);
         if let Err(error) = push(&self.writes, request) {
             self.waiting.fetch_sub(1, Ordering::Relaxed);
@@ -112,9 +135,10 @@ impl Sqlite {
         T: Send + 'static,
         E: From<StoreError> + Send + 'static,
     {
-        let (request, ticket, answer) = request::new(work);
+        let (request, ticket, answer) = request::new(work, When::Durable);
         push(&self.reads, request).map_err(|error| self.counters.refused(error))?;
-        self.await_answer(answer, ticket, StoreError::Unavailable("the read took too long".to_owned())).await
+        let too_long = StoreError::Unavailable("the read took too long".to_owned());
+        self.await_answer(answer, ticket, too_long).await.map(|(value, _)| value)
     }
 
     /// `unfinished` is the error for a request that had begun when the deadline passed.
@@ -123,7 +147,7 @@ impl Sqlite {
         mut answer: request::Answer<T, E>,
         ticket: Ticket,
         unfinished: StoreError,
-    ) -> Result<T, E> {
+    ) -> Result<(T, Durable), E> {
         match tokio::time::timeout(crate::DEADLINE, &mut answer).await {
             Ok(Ok(outcome)) => outcome,
             Ok(Err(_)) => Err(StoreError::closed().into()),
@@ -153,6 +177,20 @@ impl Sqlite {
             if tokio::time::timeout(CLOSE_DEADLINE, ended).await.is_err() {
                 tracing::warn!("the SQLite store did not finish its accepted work in time");
             }
+        }
+    }
+}
+
+/// A sync that may be under way yet.
+pub(crate) struct Syncing(Durable);
+
+impl Syncing {
+    /// Returns when what was committed outlives a crash of the machine.
+    pub async fn wait(self) -> Result<(), StoreError> {
+        let Durable::Soon(synced) = self.0 else { return Ok(()) };
+        match tokio::time::timeout(crate::DEADLINE, synced).await {
+            Ok(Ok(outcome)) => outcome,
+            Ok(Err(_)) | Err(_) => Err(StoreError::CommitUnknown),
         }
     }
 }

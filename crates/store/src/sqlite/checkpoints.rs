@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
 use super::connection::Connection;
+use super::log::Log;
 use crate::StoreError;
 
 /// Pages of log that are worth a pass: 16 MiB.
@@ -34,15 +35,12 @@ pub(super) struct Passes {
     passed: SyncSender<()>,
 }
 
-/// Watches the log of the writer's connection.
-pub(super) fn watch(writer: &mut Connection) -> Result<(Checkpoints, Passes), StoreError> {
-    let pages = Arc::new(AtomicU32::new(0));
-    let counted = pages.clone();
-    writer.watch_log(move |in_log| counted.store(in_log, Ordering::Relaxed))?;
+/// Watches the length of the writer's log.
+pub(super) fn watch(log: &Log) -> (Checkpoints, Passes) {
     // At most one pass is asked for or reported, so nobody waits for room.
     let ((ask, asked), (tell, passed)) = (sync_channel(1), sync_channel(1));
-    let checkpoints = Checkpoints { pages, ask, passed, is_passing: false, next_at: PASS_PAGES };
-    Ok((checkpoints, Passes { asked, passed: tell }))
+    let checkpoints = Checkpoints { pages: log.pages(), ask, passed, is_passing: false, next_at: PASS_PAGES };
+    (checkpoints, Passes { asked, passed: tell })
 }
 
 impl Checkpoints {

@@ -26,13 +26,13 @@ const SETUP: &str = "
     PRAGMA temp_store = MEMORY;
 ";
 
-/// The writer: a sync per commit, 2 MiB of cache, a log file of at most 64 MiB once it begins anew. Checkpoints are made
-/// elsewhere (`checkpoints.rs`).
+/// The writer: 2 MiB of cache, a log file of at most 64 MiB once it begins anew. Commits are synced and checkpoints made
+/// elsewhere (`log.rs`, `checkpoints.rs`).
 ///
 /// The caches are small, and nothing is mapped, because the system keeps the file's pages anyway: another copy in this
 /// process would spare a microsecond a page, and take the memory of thousands of sessions.
 const SETUP_WRITER: &str = "
-    PRAGMA synchronous = FULL;
+    PRAGMA synchronous = NORMAL;
     PRAGMA cache_size = -2048;
     PRAGMA wal_autocheckpoint = 0;
     PRAGMA journal_size_limit = 67108864;

@@ -10,8 +10,29 @@ use tokio::sync::oneshot;
 use crate::engine::{Tx, Work, run};
 use crate::{BoxFuture, StoreError};
 
+/// What a caller hears first: what its work gave, or why it counts for nothing.
+type Heard<T, E> = Result<(T, Durable), E>;
+
+/// Whether what a caller has heard outlives a crash of the machine.
+pub(super) enum Durable {
+    Yes,
+    /// The sync is under way, and tells.
+    Soon(oneshot::Receiver<Result<(), StoreError>>),
+}
+
+type Caller<T, E> = oneshot::Sender<Heard<T, E>>;
+
 /// Where the caller waits.
-pub(super) type Answer<T, E> = oneshot::Receiver<Result<T, E>>;
+pub(super) type Answer<T, E> = oneshot::Receiver<Heard<T, E>>;
+
+/// When a caller is to hear first.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum When {
+    /// When what it wrote is committed: others can read it.
+    Committed,
+    /// When it outlives a crash of the machine.
+    Durable,
+}
 
 /// How far a request has come.
 enum Phase {
@@ -79,24 +100,70 @@ pub(super) trait Request: Send {
 pub(super) struct Settled {
     /// Whether its writes are to stay.
     pub keep: bool,
-    answer: Box<dyn FnOnce(Result<(), StoreError>)>,
+    telling: Box<dyn Audience>,
 }
 
 impl Settled {
+    /// Its transaction is committed, and not synced yet.
+    pub fn committed(&mut self) {
+        self.telling.committed();
+    }
+
     /// Answers the caller: with what its closure gave if the transaction ended well, otherwise with the error. Even a
     /// refusal by the closure may rest on rows that a failed commit took back.
     pub fn answer(self, transaction: Result<(), StoreError>) {
-        (self.answer)(transaction);
+        self.telling.answer(transaction);
+    }
+}
+
+/// A caller without its types.
+trait Audience {
+    fn committed(&mut self);
+    fn answer(self: Box<Self>, transaction: Result<(), StoreError>);
+}
+
+/// What one caller hears, and how far it has been told. One that has gone is no concern: its work is done whole or not at
+/// all.
+struct Telling<T, E> {
+    ticket: Ticket,
+    when: When,
+    /// What is still to be heard first.
+    first: Option<(Result<T, E>, Caller<T, E>)>,
+    /// Whoever has heard of the commit hears of the sync here.
+    synced: Option<oneshot::Sender<Result<(), StoreError>>>,
+}
+
+impl<T, E: From<StoreError>> Audience for Telling<T, E> {
+    fn committed(&mut self) {
+        if self.when == When::Committed
+            && let Some((outcome, caller)) = self.first.take()
+        {
+            let (synced, soon) = oneshot::channel();
+            self.synced = Some(synced);
+            self.ticket.finish();
+            let _ = caller.send(outcome.map(|value| (value, Durable::Soon(soon))));
+        }
+    }
+
+    fn answer(self: Box<Self>, transaction: Result<(), StoreError>) {
+        if let Some(synced) = self.synced {
+            let _ = synced.send(transaction);
+        } else if let Some((outcome, caller)) = self.first {
+            self.ticket.finish();
+            let outcome = transaction.map_err(E::from).and(outcome);
+            let _ = caller.send(outcome.map(|value| (value, Durable::Yes)));
+        }
     }
 }
 
 struct Pending<F, T, E> {
     work: F,
     ticket: Ticket,
-    caller: oneshot::Sender<Result<T, E>>,
+    when: When,
+    caller: Caller<T, E>,
 }
 
-pub(super) fn new<T, E, F>(work: F) -> (Box<dyn Request>, Ticket, Answer<T, E>)
+pub(super) fn new<T, E, F>(work: F, when: When) -> (Box<dyn Request>, Ticket, Answer<T, E>)
 where
     F: Work<T, E>,
     T: Send + 'static,
@@ -104,7 +171,7 @@ where
 {
     let ticket = Ticket(Arc::new(Mutex::new(Phase::Waiting)));
     let (caller, answer) = oneshot::channel();
-    (Box::new(Pending { work, ticket: ticket.clone(), caller }), ticket, answer)
+    (Box::new(Pending { work, ticket: ticket.clone(), when, caller }), ticket, answer)
 }
 
 impl<F, T, E> Request for Pending<F, T, E>
@@ -118,15 +185,11 @@ where
     }
 
     fn run(self: Box<Self>, tx: &mut Tx) -> Settled {
-        let Self { work, ticket, caller } = *self;
+        let Self { work, ticket, when, caller } = *self;
         let outcome = poll_once(Box::pin(run(work, tx)));
         let keep = outcome.is_ok();
-        let answer = move |transaction: Result<(), StoreError>| {
-            ticket.finish();
-            // A caller that has gone is no concern: its work is done whole or not at all.
-            let _ = caller.send(transaction.map_err(E::from).and(outcome));
-        };
-        Settled { keep, answer: Box::new(answer) }
+        let telling = Telling { ticket, when, first: Some((outcome, caller)), synced: None };
+        Settled { keep, telling: Box::new(telling) }
     }
 
     fn refuse(self: Box<Self>, error: StoreError) {

@@ -1,5 +1,5 @@
-//! The writer thread: takes what is waiting, runs each request so that it can be taken back alone, commits them with one
-//! sync, and only then answers them.
+//! The writer thread: takes what is waiting, runs each request so that it can be taken back alone, commits them together,
+//! syncs the log once, and only then answers them. Who asked to hear of the commit hears of it before the sync.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,6 +9,7 @@ use std::thread::JoinHandle;
 use super::checkpoints::Checkpoints;
 use super::connection::{Connection, control, in_transaction};
 use super::gathering::{GATHER_FOR, Gathering};
+use super::log::Log;
 use super::request::{Request, Settled};
 use crate::StoreError;
 use crate::engine::{Counters, Link, Tx};
@@ -21,6 +22,7 @@ pub(super) struct Writer {
     queue: Receiver<Box<dyn Request>>,
     waiting: Arc<AtomicUsize>,
     counters: Arc<Counters>,
+    log: Log,
     checkpoints: Checkpoints,
     gathering: Gathering,
 }
@@ -31,10 +33,11 @@ impl Writer {
         queue: Receiver<Box<dyn Request>>,
         waiting: Arc<AtomicUsize>,
         counters: Arc<Counters>,
+        log: Log,
         checkpoints: Checkpoints,
     ) -> Self {
         let (tx, gathering) = (Tx::new(Link::Sqlite(connection)), Gathering::default());
-        Self { tx, queue, waiting, counters, checkpoints, gathering }
+        Self { tx, queue, waiting, counters, log, checkpoints, gathering }
     }
 
     /// Runs until the queue is closed and empty, ends the thread that folds the log into the data file, and folds the rest.
@@ -61,12 +64,16 @@ impl Writer {
     /// One transaction for `first` and whoever is waiting by the time it has run. Where many write, the next ones are waited
     /// for too.
     fn commit_together(&mut self, first: Box<dyn Request>) {
-        if let Err(error) = control(&mut self.tx, "BEGIN IMMEDIATE") {
+        if let Err(error) = self.begin() {
             Counters::add(&self.counters.rolled_back, 1);
             return first.refuse(self.counters.refused(error));
         }
         let mut batch = Vec::new();
-        let outcome = self.run_batch(first, &mut batch);
+        let mut outcome = self.run_batch(first, &mut batch);
+        if outcome.is_ok() {
+            batch.iter_mut().for_each(Settled::committed);
+            outcome = self.log.sync();
+        }
         if outcome.is_err() && in_transaction(&self.tx) {
             // Left open it would fail the next batch's BEGIN, and so on for ever.
             if let Err(error) = control(&mut self.tx, "ROLLBACK") {
@@ -77,6 +84,13 @@ impl Writer {
         for settled in batch {
             settled.answer(outcome.clone());
         }
+    }
+
+    fn begin(&mut self) -> Result<(), StoreError> {
+        if let Link::Sqlite(connection) = &self.tx.link {
+            self.log.mend(connection)?;
+        }
+        control(&mut self.tx, "BEGIN IMMEDIATE")
     }
 
     fn run_batch(&mut self, first: Box<dyn Request>, batch: &mut Vec<Settled>) -> Result<(), StoreError> {
@@ -98,7 +112,7 @@ impl Writer {
         }
         self.gathering.committed(batch.len());
         control(&mut self.tx, "COMMIT").map_err(|error| match error {
-            // The log may hold the commit though its sync failed: a crash now could bring it back.
+            // The log may hold the commit though not all of it was written: a crash now could bring it back.
             StoreError::Unavailable(why) => {
                 tracing::error!(why, "a commit failed");
                 StoreError::CommitUnknown
