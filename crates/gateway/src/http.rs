@@ -73,13 +73,13 @@ impl Params {
         if query.len() > QUERY_BYTES_MAX {
             return Err(invalid("query", Rule::Bytes { max: QUERY_BYTES_MAX }));
         }
-        let pairs = || form_urlencoded::parse(query.as_bytes());
-        let first = |key: &str| pairs().find(|(name, _)| name == key).map(|(_, value)| value);
+        let pairs: Vec<_> = form_urlencoded::parse(query.as_bytes()).collect();
+        let first = |key: &str| pairs.iter().find(|(name, _)| name == key).map(|(_, value)| &**value);
         if first("j").is_some() {
             return Err(Denied::Jsonp);
         }
-        let revision = first("EIO").and_then(|value| Revision::from_query(&value));
-        let transport = match first("transport").as_deref() {
+        let revision = first("EIO").and_then(|value| Revision::from_query(value));
+        let transport = match first("transport") {
             Some("polling") => Ok(Transport::Polling),
             Some("websocket") => Ok(Transport::Websocket),
             _ => Err(invalid("transport", Rule::OneOf(&["polling", "websocket"]))),
@@ -87,9 +87,9 @@ impl Params {
         Ok(Self {
             revision: revision.ok_or(invalid("EIO", Rule::OneOf(&["2", "3", "4"])))?,
             transport: transport?,
-            auth: Auth(first("auth").map(Cow::into_owned).unwrap_or_default()),
-            sid: first("sid").map(|text| Sid::presented(&text)),
-            base64: matches!(first("b64").as_deref(), Some("1" | "true")),
+            auth: Auth(first("auth").unwrap_or_default().to_owned()),
+            sid: first("sid").map(Sid::presented),
+            base64: matches!(first("b64"), Some("1" | "true")),
         })
     }
 }
