@@ -65,6 +65,10 @@ pub(crate) const RETRY_FIRST: Duration = Duration::from_millis(100);
 pub(crate) const RETRY_LONGEST: Duration = Duration::from_secs(10);
 /// Tries of a catch-up before its session is closed: some 10 s.
 pub(crate) const CATCH_UP_TRIES: u32 = 8;
+/// Ends of sessions recorded in one transaction...
+pub(crate) const DEPARTURES_PER_WRITE: usize = 128;
+/// ... and transactions of them at once.
+pub(crate) const DEPARTURE_WRITES_MAX: usize = 4;
 /// Tries of recording a session's end: some 4 min. After that it stays open on paper until this node joins anew.
 pub(crate) const DISCONNECT_TRIES: u32 = 30;
 /// How long a subscription waits for the bus to confirm that its events come. After that the bus tells a gap, so nothing

@@ -15,6 +15,7 @@ use tokio::sync::{Notify, Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
 
 use crate::config::{CATCH_UPS_MAX, Config, GAP_WITHIN, INBOX_MAX, LOOK_FOR_LOSSES};
+use crate::departures::Departures;
 use crate::fanout::Encoded;
 use crate::http::Denied;
 use crate::queue::Limits;
@@ -46,6 +47,7 @@ pub(crate) struct Hub {
     /// Handshakes that are being answered.
     opening: AtomicUsize,
     pub(crate) catch_ups: Semaphore,
+    pub(crate) departures: Departures,
     /// Wakes the vigil, for somebody who has reason to ask the store at once.
     pub(crate) look_now: Notify,
 }
@@ -83,6 +85,7 @@ impl Hub {
             live: watch::Sender::new(0),
             opening: AtomicUsize::new(0),
             catch_ups: Semaphore::new(CATCH_UPS_MAX),
+            departures: Departures::default(),
             look_now: Notify::new(),
         };
         (Arc::new(hub), ends)

@@ -44,6 +44,7 @@
 //!    peer go, leaves the shard, counts the reason and records the end until the store has it.
 
 mod config;
+mod departures;
 mod fanout;
 mod http;
 mod hub;

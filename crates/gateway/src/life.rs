@@ -22,8 +22,7 @@ use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 
 use crate::config::{
-    CATCH_UP_TRIES, DISCONNECT_TRIES, INTEREST_WITHIN, LINGER, LINGER_BYTES_MAX, POLL_LINGER, RETRY_FIRST,
-    RETRY_LONGEST,
+    CATCH_UP_TRIES, INTEREST_WITHIN, LINGER, LINGER_BYTES_MAX, POLL_LINGER, RETRY_FIRST, RETRY_LONGEST,
 };
 use crate::http::{Auth, Denied};
 use crate::hub::Hub;
@@ -207,7 +206,11 @@ async fn finish(session: Arc<Session>, reason: CloseReason) {
     hub.tell(&session.key, Command::Leave(session.clone())).await;
     hub.counters.closed(reason);
     tracing::debug!(session_key = %session.key, %reason, "session closed");
-    tokio::join!(record_end(&hub, &session, reason), linger(&hub, stream), forget(&hub, &session));
+    tokio::join!(
+        hub.departures.record(&hub, &session.key, reason),
+        linger(&hub, stream),
+        forget(&hub, &session)
+    );
 }
 
 /// Some clients that poll post their goodbyes one by one, and expect each to be taken; others learn of the end with
@@ -248,23 +251,6 @@ async fn linger(hub: &Hub, stream: Option<TcpStream>) {
         () = read_on => {}
         () = hub.service.clock().sleep(LINGER) => {}
     }
-}
-
-/// Frees the slot in the store, however long the store is away, within reason.
-async fn record_end(hub: &Hub, session: &Session, reason: CloseReason) {
-    for tries in 0..DISCONNECT_TRIES {
-        match hub.service.disconnect_session(&session.key, reason.as_str()).await {
-            Ok(()) => break,
-            Err(error) if tries + 1 < DISCONNECT_TRIES => {
-                tracing::warn!(session_key = %session.key, %error, "the end of a session is not recorded yet");
-                hub.service.clock().sleep(backoff(tries)).await;
-            }
-            Err(error) => {
-                tracing::error!(session_key = %session.key, %error, "the end of a session could not be recorded");
-            }
-        }
-    }
-    hub.live.send_modify(|live| *live -= 1);
 }
 
 /// Reads what a session missed, and tells its shard.
@@ -312,7 +298,7 @@ pub(crate) async fn wait_for_interests(
     hub.tell(&key, Command::CaughtUp { session, changes, interests }).await;
 }
 
-fn backoff(tries: u32) -> Duration {
+pub(crate) fn backoff(tries: u32) -> Duration {
     RETRY_FIRST.saturating_mul(2_u32.saturating_pow(tries)).min(RETRY_LONGEST)
 }
 

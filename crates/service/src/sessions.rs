@@ -138,10 +138,17 @@ impl Service {
 
     /// Ends a session, for a reason that the lists and metrics show. Ending it again does nothing.
     pub async fn disconnect_session(&self, key: &SessionKey, reason: &'static str) -> Result<(), Error> {
-        let (key, now) = (key.clone(), self.now());
+        self.disconnect_sessions(vec![(key.clone(), reason)]).await
+    }
+
+    /// [`disconnect_session`](Self::disconnect_session) of many in one transaction.
+    pub async fn disconnect_sessions(&self, ended: Vec<(SessionKey, &'static str)>) -> Result<(), Error> {
+        let now = self.now();
         self.write(move |tx| {
             Box::pin(async move {
-                tx.disconnect_session(&key, now, reason).await?;
+                for (key, reason) in &ended {
+                    tx.disconnect_session(key, now, reason).await?;
+                }
                 Ok(())
             })
         })

@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use socketio::CloseReason;
+use store::StoreError;
 
-use super::world::{PATIENCE, World, eventually, settle};
+use super::world::{PATIENCE, World, eventually, put_application, settle};
+use crate::config::DEPARTURE_WRITES_MAX;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_panic_in_one_session_ends_that_session_only() {
@@ -46,6 +48,45 @@ async fn a_store_that_stays_away_holds_neither_the_peer_nor_a_drain() {
         settle().await;
     }
     eventually("they are given up", async || *world.gateway.hub.live.borrow() == 0).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn sessions_that_end_together_leave_the_store_to_others() {
+    let world = World::new().await;
+    let mut clients = Vec::new();
+    for at in 0..6 {
+        let application = format!("app-{at}");
+        put_application(&world.service, &application, None).await;
+        for _ in 0..10 {
+            clients.push(world.address.session(&world.client_url_of(&application).await).await);
+        }
+    }
+    let (let_go, held) = std::sync::mpsc::channel::<()>();
+    let store = world.store.clone();
+    let holder = tokio::spawn(async move {
+        let hold = store.write(|_| {
+            Box::pin(async move {
+                // It is over when the test lets go, however that happens.
+                let _ = held.recv();
+                Ok::<_, StoreError>(())
+            })
+        });
+        hold.await
+    });
+    let before = world.store.stats().committed;
+    for session in world.gateway.hub.sessions().await {
+        session.end(CloseReason::PingTimeout);
+    }
+    world.closed(CloseReason::PingTimeout, 60).await;
+    settle().await;
+    let waiting = world.store.stats().waiting;
+    assert!(waiting <= DEPARTURE_WRITES_MAX, "{waiting} writes wait");
+    let_go.send(()).expect("it is held");
+    holder.await.expect("no panic").expect("it is committed");
+    world.empty().await;
+    let writes = world.store.stats().committed - before;
+    assert!(writes < 30, "{writes} writes for 60 sessions");
+    eventually("all of them are over", async || *world.gateway.hub.live.borrow() == 0).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
