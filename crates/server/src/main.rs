@@ -39,10 +39,7 @@ async fn run(cli: Cli) -> Result<(), String> {
         }
         Command::Webhook(WebhookCommand::Listen(options)) => {
             let mut stop = Signals::listen()?;
-            server::listen::run(&options, async {
-                stop.next().await;
-            })
-            .await
+            server::listen::run(&options, stop.next()).await
         }
         Command::Serve(options) => {
             server::init_telemetry(&options.common.log)?;
@@ -56,34 +53,47 @@ async fn run(cli: Cli) -> Result<(), String> {
 }
 
 async fn serve(settings: Settings) -> Result<(), String> {
-    let node = Node::start(settings, Surroundings::system()).await?;
+    let mut stop = Signals::listen()?;
+    let Some(node) = unless_stopped(&mut stop, Node::start(settings, Surroundings::system())).await? else {
+        return Ok(());
+    };
     if node.settings().platform_listen.is_some() {
         tracing::info!(url = node.platform_url(), "the platform API has a listener of its own");
     }
     tracing::info!(address = %node.address(), "stagedoor serves");
-    until_told_to_stop().await?;
+    stop.next().await;
     node.stop().await;
     Ok(())
 }
 
 async fn sandbox(options: &server::cli::DevOptions) -> Result<(), String> {
+    let mut stop = Signals::listen()?;
     let (settings, folder) = options.settings()?;
-    let node = Node::start(settings, Surroundings::system()).await?;
-    let world = dev::settle(&node, folder.path()).await?;
-    if options.json {
-        println!("{}", world.json());
-    } else {
-        println!("{}", world.text());
+    let Some(node) = unless_stopped(&mut stop, Node::start(settings, Surroundings::system())).await? else {
+        return Ok(());
+    };
+    if let Some(world) = unless_stopped(&mut stop, dev::settle(&node, folder.path())).await? {
+        if options.json {
+            println!("{}", world.json());
+        } else {
+            println!("{}", world.text());
+        }
+        stop.next().await;
     }
-    until_told_to_stop().await?;
     node.stop().await;
     Ok(())
 }
 
-async fn until_told_to_stop() -> Result<(), String> {
-    let signal = Signals::listen()?.next().await;
-    tracing::info!("stopping: {signal}");
-    Ok(())
+/// What `start` gives; nothing when a signal to stop comes first.
+async fn unless_stopped<T>(
+    stop: &mut Signals,
+    start: impl Future<Output = Result<T, String>>,
+) -> Result<Option<T>, String> {
+    tokio::select! {
+        biased;
+        _ = stop.next() => Ok(None),
+        started = start => started.map(Some),
+    }
 }
 
 /// The signals to stop.
@@ -98,11 +108,13 @@ impl Signals {
         Ok(Self { terminate: listen(SignalKind::terminate())?, interrupt: listen(SignalKind::interrupt())? })
     }
 
-    async fn next(&mut self) -> &'static str {
-        tokio::select! {
+    /// Waits for one of them, of those that came since the process listens.
+    async fn next(&mut self) {
+        let signal = tokio::select! {
             _ = self.terminate.recv() => "SIGTERM",
             _ = self.interrupt.recv() => "SIGINT",
-        }
+        };
+        tracing::info!("stopping: {signal}");
     }
 }
 

@@ -1,7 +1,7 @@
 //! Ten thousand frames of clients, mutated and thrown at a live node.
 
 use fuzz::Fuzz;
-use testkit::{Setup, both, patiently};
+use testkit::{Setup, both};
 
 use super::crowd::Crowd;
 use super::peer::{CLOSE, Peer, frame, session_queries, text};
