@@ -7,12 +7,12 @@ use domain::delivery::{DeliveryState, DisabledReason, Next, Outcome};
 use domain::limits::WEBHOOK_LEASE_MS;
 use domain::outbound::SendFailure;
 use domain::secret::WebhookSecret;
-use domain::{ClientId, DeliveryId, Invalid, Rule, Timestamp, WebhookId, WebhookSecretId};
+use domain::{ClientId, DeliveryId, Invalid, Rule, Timestamp, WebhookId};
 use store::queries::deliveries::DueDelivery;
 
 use crate::deliveries::{Attempt, AttemptKey, Report};
 use crate::nodes::Readiness;
-use crate::webhooks::{Webhook, WebhookSheet, lock, sheet_of};
+use crate::webhooks::{Webhook, WebhookSheet, sheet_of};
 use crate::{Error, Service};
 
 /// How often a listener's messages are looked for while it waits. What this node writes is seen at once.
@@ -64,38 +64,17 @@ impl Service {
         &self,
         client_id: &ClientId,
     ) -> Result<(WebhookSheet, Option<WebhookSecret>), Error> {
-        let (client_id, now) = (client_id.clone(), self.now());
-        let made_id = WebhookId::generate(now, self.random());
-        let (secret, sealed) = self.sealed_webhook_secret(&made_id, None);
-        let secret_id = WebhookSecretId::generate(now, self.random());
-        let (sheet, made) = self
-            .write(move |tx| {
-                Box::pin(async move {
-                    lock(tx, &client_id).await?;
-                    let before = tx.webhook(&client_id).await?;
-                    let made = before.is_none();
-                    match before {
-                        None => {
-                            tx.insert_webhook(&made_id, &client_id, None, None, now).await?;
-                            tx.insert_webhook_secret(&secret_id, &made_id, &sealed, now, now).await?;
-                        }
-                        Some(before) => {
-                            check_address(&before)?;
-                            let by_operator = DisabledReason::Operator;
-                            if before.disabled.is_some_and(|disabled| disabled.reason == by_operator) {
-                                return Err(disabled().into());
-                            }
-                            if before.disabled.is_some() {
-                                let anew = Webhook { disabled: None, failing_since: None, ..before };
-                                tx.change_webhook(&Webhook { changed_at: now, ..anew }).await?;
-                            }
-                        }
-                    }
-                    Ok::<_, Error>((sheet_of(tx, &client_id).await?, made))
-                })
-            })
-            .await?;
-        Ok((sheet, made.then_some(secret)))
+        let altered = |before: Webhook, now| {
+            check_address(&before)?;
+            match &before.disabled {
+                None => Ok(None),
+                Some(by) if by.reason == DisabledReason::Operator => Err(disabled().into()),
+                Some(_) => {
+                    Ok(Some(Webhook { disabled: None, failing_since: None, changed_at: now, ..before }))
+                }
+            }
+        };
+        self.make_or_alter_webhook(client_id, (None, None), altered).await
     }
 
     /// Up to `limit` messages for a listener, each of which is its own until the lease ends: waits for the first for so long,

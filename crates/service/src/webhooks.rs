@@ -76,6 +76,23 @@ impl Service {
     ) -> Result<(WebhookSheet, Option<WebhookSecret>), Error> {
         let url = url.map(|url| WebhookUrl::parse(url, self.0.webhooks.reach)).transpose()?;
         let url = url.map(|url| url.as_str().to_owned());
+        let disabled = (enabled == Some(false)).then_some(by_operator(self.now()));
+        let as_new = (url.clone(), disabled);
+        let altered = move |before, now| Ok(Some(changed(before, url, enabled, now)));
+        let put = self.make_or_alter_webhook(client_id, as_new, altered).await?;
+        // What waited while it was disabled goes on.
+        self.wake_senders();
+        Ok(put)
+    }
+
+    /// Makes the webhook of an application, with its address and as disabled as `as_new` says, or makes of the one that is
+    /// there what `alter` says, if anything. Gives the first secret of a new one.
+    pub(crate) async fn make_or_alter_webhook(
+        &self,
+        client_id: &ClientId,
+        as_new: (Option<String>, Option<Disabled>),
+        alter: impl FnOnce(Webhook, Timestamp) -> Result<Option<Webhook>, Error> + Send + 'static,
+    ) -> Result<(WebhookSheet, Option<WebhookSecret>), Error> {
         let (client_id, now) = (client_id.clone(), self.now());
         let made_id = WebhookId::generate(now, self.random());
         let (secret, sealed) = self.sealed_webhook_secret(&made_id, None);
@@ -88,18 +105,20 @@ impl Service {
                     let made = before.is_none();
                     match before {
                         None => {
-                            let disabled = (enabled == Some(false)).then_some(by_operator(now));
+                            let (url, disabled) = as_new;
                             tx.insert_webhook(&made_id, &client_id, url.as_deref(), disabled, now).await?;
                             tx.insert_webhook_secret(&secret_id, &made_id, &sealed, now, now).await?;
                         }
-                        Some(before) => tx.change_webhook(&changed(before, url, enabled, now)).await?,
+                        Some(before) => {
+                            if let Some(altered) = alter(before, now)? {
+                                tx.change_webhook(&altered).await?;
+                            }
+                        }
                     }
                     Ok::<_, Error>((sheet_of(tx, &client_id).await?, made))
                 })
             })
             .await?;
-        // What waited while it was disabled goes on.
-        self.wake_senders();
         Ok((sheet, made.then_some(secret)))
     }
 
