@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 
 use super::connection::Connection;
 use super::log::Log;
@@ -47,14 +47,20 @@ impl Checkpoints {
     /// Between two commits of the writer, when nobody waits for the last one any more.
     pub(super) fn between_commits(&mut self, writer: &Connection) {
         let pages = self.pages.load(Ordering::Relaxed);
-        if !self.is_passing {
-            if pages >= self.next_at {
-                self.is_passing = self.ask.try_send(()).is_ok();
-            } else if pages < PASS_PAGES {
+        let is_over = if self.is_passing {
+            !matches!(self.passed.try_recv(), Err(TryRecvError::Empty))
+        } else if pages >= self.next_at {
+            self.is_passing = self.ask.try_send(()).is_ok();
+            // Nobody takes it who has not panicked: then the writer does all of it, and others wait.
+            !self.is_passing
+        } else {
+            if pages < PASS_PAGES {
                 // It has begun anew.
                 self.next_at = PASS_PAGES;
             }
-        } else if self.passed.try_recv().is_ok() {
+            false
+        };
+        if is_over {
             self.is_passing = false;
             self.next_at = pages.saturating_add(PASS_PAGES);
             report(writer.fold_log());
@@ -79,5 +85,28 @@ fn report(pass: Result<(), StoreError>) {
         Ok(()) => {}
         Err(StoreError::Busy(why)) => tracing::debug!(why, "the log was not folded into the data file"),
         Err(error) => tracing::warn!(%error, "the log was not folded into the data file"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_the_other_thread_the_writer_folds_the_log() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.db");
+        let mut writer = Connection::open_for_writing(&path).unwrap();
+        writer.execute("CREATE TABLE a (b TEXT)", &[]).unwrap();
+        let log = Log::open(&path, &mut writer).unwrap();
+        let (mut checkpoints, passes) = watch(&log);
+        drop(passes);
+        let bytes = || std::fs::metadata(&path).unwrap().len();
+        let before = bytes();
+        checkpoints.between_commits(&writer);
+        assert_eq!(bytes(), before, "it is too short yet");
+        log.pages().store(PASS_PAGES, Ordering::Relaxed);
+        checkpoints.between_commits(&writer);
+        assert!(bytes() > before && !checkpoints.is_passing);
     }
 }
