@@ -65,8 +65,8 @@ pub(crate) const RETRY_FIRST: Duration = Duration::from_millis(100);
 pub(crate) const RETRY_LONGEST: Duration = Duration::from_secs(10);
 /// Tries of a catch-up before its session is closed: some 10 s.
 pub(crate) const CATCH_UP_TRIES: u32 = 8;
-/// Ends of sessions recorded in one transaction...
-pub(crate) const DEPARTURES_PER_WRITE: usize = 128;
+/// Ends of sessions recorded in one transaction: few enough for a far database to do them within its deadline...
+pub(crate) const DEPARTURES_PER_WRITE: usize = 32;
 /// ... and transactions of them at once.
 pub(crate) const DEPARTURE_WRITES_MAX: usize = 4;
 /// Tries of recording a session's end: some 4 min. After that it stays open on paper until this node joins anew.

@@ -78,7 +78,7 @@ impl Params {
         if first("j").is_some() {
             return Err(Denied::Jsonp);
         }
-        let revision = first("EIO").and_then(|value| Revision::from_query(value));
+        let revision = first("EIO").and_then(Revision::from_query);
         let transport = match first("transport") {
             Some("polling") => Ok(Transport::Polling),
             Some("websocket") => Ok(Transport::Websocket),
