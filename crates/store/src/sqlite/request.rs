@@ -135,13 +135,14 @@ struct Telling<T, E> {
 
 impl<T, E: From<StoreError>> Audience for Telling<T, E> {
     fn committed(&mut self) {
+        // A refusal is all of the answer, and may rest on rows of others that are not durable yet.
         if self.when == When::Committed
-            && let Some((outcome, caller)) = self.first.take()
+            && let Some((Ok(value), caller)) = self.first.take_if(|(outcome, _)| outcome.is_ok())
         {
             let (synced, soon) = oneshot::channel();
             self.synced = Some(synced);
             self.ticket.finish();
-            let _ = caller.send(outcome.map(|value| (value, Durable::Soon(soon))));
+            let _ = caller.send(Ok((value, Durable::Soon(soon))));
         }
     }
 
@@ -203,5 +204,45 @@ fn poll_once<T, E: From<StoreError>>(future: BoxFuture<'_, Result<T, E>>) -> Res
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(outcome) => outcome,
         Poll::Pending => Err(StoreError::Misuse("the closure awaited something other than its Tx").into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::Link;
+    use crate::sqlite::Connection;
+
+    const UNKNOWN: StoreError = StoreError::CommitUnknown;
+
+    /// A request that has run, and where its caller waits.
+    fn run_one(when: When, outcome: Result<u8, StoreError>) -> (Settled, Answer<u8, StoreError>) {
+        let folder = tempfile::tempdir().unwrap();
+        let connection = Connection::open_for_writing(&folder.path().join("a.db")).unwrap();
+        let (request, _, answer) = new(move |_| Box::pin(async move { outcome }), when);
+        assert!(request.start(None));
+        (request.run(&mut Tx::new(Link::Sqlite(connection))), answer)
+    }
+
+    #[test]
+    fn who_waits_for_the_commit_hears_of_the_sync_too() {
+        let (mut settled, mut answer) = run_one(When::Committed, Ok(1));
+        assert!(answer.try_recv().is_err(), "nothing is committed yet");
+        settled.committed();
+        let Ok(Ok((1, Durable::Soon(mut synced)))) = answer.try_recv() else { panic!("the commit is told") };
+        assert!(synced.try_recv().is_err(), "nothing is synced yet");
+        settled.answer(Err(UNKNOWN));
+        assert_eq!(synced.try_recv(), Ok(Err(UNKNOWN)));
+    }
+
+    #[test]
+    fn answers_and_refusals_wait_for_the_sync() {
+        for (when, outcome) in [(When::Durable, Ok(1)), (When::Committed, Err(StoreError::NoRow))] {
+            let (mut settled, mut answer) = run_one(when, outcome);
+            settled.committed();
+            assert!(answer.try_recv().is_err(), "nothing is synced yet");
+            settled.answer(Err(UNKNOWN));
+            assert!(matches!(answer.try_recv(), Ok(Err(UNKNOWN))));
+        }
     }
 }

@@ -54,6 +54,26 @@ async fn nobody_in_a_batch_is_answered_before_its_commit() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_commit_can_be_read_when_it_is_told_and_is_synced_soon() {
+    both(|store| async move {
+        let sql = "INSERT INTO notes (id, body) VALUES ($1, $2)";
+        for id in 1..=20_i64 {
+            let commit = store
+                .commit(move |tx| Box::pin(async move { tx.execute(sql, params![id, "committed"]).await }));
+            let (rows, synced) = commit.await.map_err(|e: StoreError| e).unwrap();
+            assert_eq!((rows, ids(&store).await.last()), (1, Some(&id)));
+            within(synced.wait()).await.unwrap();
+        }
+        let again =
+            store.commit(move |tx| Box::pin(async move { tx.execute(sql, params![1, "again"]).await }));
+        let refused = again.await.map(|(rows, _)| rows);
+        assert!(matches!(refused, Err(StoreError::Unique { .. })), "{refused:?}");
+        store.close().await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn failures_in_a_batch_roll_back_only_themselves() {
     let fresh = store::testing::sqlite();
     let store = fresh.open(options()).await;
