@@ -12,6 +12,7 @@ use crate::config::{DEPARTURE_WRITES_MAX, DEPARTURES_PER_WRITE, DISCONNECT_TRIES
 use crate::hub::Hub;
 use crate::life::backoff;
 
+/// Sessions that are over and whose ends are not recorded yet.
 pub(crate) struct Departures {
     waiting: Mutex<VecDeque<(SessionKey, &'static str)>>,
     turns: Semaphore,
