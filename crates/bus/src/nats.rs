@@ -45,8 +45,8 @@ const PING_TICKS: u64 = 4;
 const SILENT_TICKS: u64 = 12;
 /// First pause before connecting again; doubled each time...
 const BACKOFF_FIRST: Duration = Duration::from_millis(50);
-/// ... up to this.
-const BACKOFF_LONGEST: Duration = Duration::from_secs(2);
+/// ... up to this: what is published when the bus is back must find it before it is given up.
+const BACKOFF_LONGEST: Duration = Duration::from_secs(1);
 
 /// What a [`NatsBus`] is made of.
 pub struct Options {
@@ -84,6 +84,7 @@ struct Counters {
     published: AtomicU64,
     lost: AtomicU64,
     received: AtomicU64,
+    connections: AtomicU64,
     disconnects: AtomicU64,
     malformed: AtomicU64,
 }
@@ -139,6 +140,7 @@ impl Shared {
         loop {
             match Link::connect(address, tries as usize, node.as_str()).await {
                 Ok(link) => {
+                    self.counters.connections.fetch_add(1, Relaxed);
                     tracing::info!(%address, which, tries, "connected to the bus");
                     return link;
                 }
@@ -148,8 +150,8 @@ impl Shared {
                 }
             }
             let pause = BACKOFF_FIRST.saturating_mul(2_u32.saturating_pow(tries)).min(BACKOFF_LONGEST);
-            // Between half and one and a half of it, so that nodes do not keep step.
-            let jitter = pause.mul_f64((random() % 1_000) as f64 / 1_000.0);
+            // Between half and all of it, so that nodes do not keep step.
+            let jitter = pause.mul_f64((random() % 1_000) as f64 / 2_000.0);
             tokio::time::sleep(pause / 2 + jitter).await;
             tries = tries.saturating_add(1);
         }
@@ -157,6 +159,7 @@ impl Shared {
 
     fn disconnected(&self, which: &str, error: &Broken) {
         count(&self.counters.disconnects, 1);
+        self.counters.connections.fetch_sub(1, Relaxed);
         tracing::warn!(address = %self.options.address, which, %error, "the connection to the bus ended");
     }
 
@@ -201,6 +204,7 @@ impl Bus for NatsBus {
             lost: of(&counters.lost),
             received: of(&counters.received),
             interests: self.shared.interests.len() as u64,
+            connections: of(&counters.connections),
             disconnects: of(&counters.disconnects),
             malformed: of(&counters.malformed),
         }

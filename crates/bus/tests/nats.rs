@@ -170,7 +170,13 @@ async fn a_restart_is_a_gap_and_after_it_interests_are_there_again() {
     assert!(since <= before.plus_ms(1_000), "{since:?} {before:?}");
     ready(&late).await;
     // The publisher may be back later than the receiver.
-    while !one.publish(donation("c", "after")).await.is_empty() {}
+    let back = async {
+        while one.stats().connections < 2 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, back).await.expect("both connections are back");
+    assert!(one.publish(donation("c", "after")).await.is_empty());
     assert_eq!(next(&mut subscriber).await, "c after");
     one.publish(donation("late", "too")).await;
     assert_eq!(next(&mut subscriber).await, "late too");

@@ -80,6 +80,7 @@ fn bus(page: &mut Page, stats: &gateway::Stats, bus: &bus::Stats) {
     page.single(&BUS_LOST, bus.lost);
     page.single(&BUS_RECEIVED, bus.received);
     page.single(&BUS_INTERESTS, bus.interests);
+    page.single(&BUS_CONNECTIONS, bus.connections);
     page.single(&BUS_DISCONNECTS, bus.disconnects);
     page.single(&BUS_MALFORMED, bus.malformed);
 }

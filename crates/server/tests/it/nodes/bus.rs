@@ -68,6 +68,11 @@ async fn until_told_of_a_gap(node: &ClusterNode) {
     until("the node is told of a gap", || async { node.socket_stats().await.gaps > 0 }).await;
 }
 
+/// Waits until a node can say something and hears what others say.
+async fn until_connected(node: &ClusterNode) {
+    until("the node has found the bus again", || async { node.bus_stats().await.connections == 2 }).await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_on_one_node_changes_a_session_on_another() {
     nodes(2, Setup::default(), |cluster: Arc<Cluster>| async move {
@@ -134,6 +139,7 @@ async fn after_a_restart_of_the_bus_only_sessions_that_missed_something_are_clos
         ended(&mut on_one).await;
         ended(&mut on_two).await;
         until_told_of_a_gap(two).await;
+        until_connected(one).await;
         idle.ping().await;
         chat(one, &cast, 1, "still here").await;
         hears(&mut idle, "still here").await;
@@ -155,6 +161,7 @@ async fn after_a_restart_of_the_bus_without_events_nobody_is_closed() {
         cluster.nats.lock().await.start_again().await;
         for node in [one, two] {
             until_told_of_a_gap(node).await;
+            until_connected(node).await;
         }
         chat(one, &cast, 0, "after").await;
         for socket in &mut sockets {
@@ -185,13 +192,15 @@ async fn a_publisher_that_is_cut_off_takes_no_event_with_it_silently() {
             quiet.ping().await;
             chat(two, &cast, 1, "goes on").await;
             hears(&mut quiet, "goes on").await;
-            one.bus_wire.set(Network::Up);
-            until("it publishes again", || async {
-                chat(one, &cast, 1, "back").await;
-                one.bus_stats().await.lost == 1
+            until("both connections are seen to be broken", || async {
+                one.bus_stats().await.connections == 0
             })
             .await;
+            one.bus_wire.set(Network::Up);
+            until_connected(one).await;
+            chat(one, &cast, 1, "back").await;
             hears(&mut quiet, "back").await;
+            assert_eq!(one.bus_stats().await.lost, 1);
         })
         .await;
     }
