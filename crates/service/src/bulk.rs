@@ -1,9 +1,11 @@
 //! Happenings in bulk: many in one transaction, each with the effect of its single call (the platform API's events).
 //!
 //! A batch costs one sync, and what is refused of it leaves nothing behind. Most batches hold nothing that is refused,
-//! so a batch is first run straight through; only when that fails does each happening get a part of the transaction of
-//! its own, and only when two batches wait for each other a transaction of its own. The work grows with the number of
-//! happenings and no faster.
+//! so a batch is first run straight through, its messages in chats by few statements for many; only when that fails does
+//! each happening get a part of the transaction of its own, and only when two batches wait for each other a transaction of
+//! its own. The work grows with the number of happenings and no faster.
+
+use std::sync::Arc;
 
 use bus::Message;
 use domain::channel::UserRole;
@@ -13,7 +15,7 @@ use store::Tx;
 
 use crate::categories;
 use crate::channels::{self, CheckedChannel, Credentials};
-use crate::chats::{self, ChatMessage};
+use crate::chats::{self, ChatMessage, Post};
 use crate::drops::{self, RewardRequest};
 use crate::happenings::{self, Donation, PaidSubscription};
 use crate::idempotency::{self, IdempotencyKey};
@@ -108,6 +110,19 @@ enum Deed {
     On(ChannelId, Kind),
 }
 
+impl Ready {
+    fn is_chat(&self) -> bool {
+        matches!(self.deed, Deed::On(_, Kind::Chat(_)))
+    }
+
+    /// What is to be posted, if it is a message in a chat.
+    fn post(&self, now: Timestamp) -> Option<Post<'_>> {
+        let Deed::On(channel, Kind::Chat(message)) = &self.deed else { return None };
+        let id = MessageId::generate(now, self.random);
+        Some(Post { channel, message, id, key: self.key.as_ref() })
+    }
+}
+
 /// How a batch is run.
 #[derive(Clone, Copy)]
 enum Way {
@@ -130,12 +145,13 @@ impl Service {
         for reported in reported {
             batch.push(self.ready(reported).await);
         }
+        let batch: Arc<[Ready]> = batch.into();
         let mut done = self.run(batch.clone(), Way::StraightThrough).await;
         if done.as_ref().is_err_and(|error| !is_outage(error)) {
             done = self.run(batch.clone(), Way::OneByOne).await;
         }
         match done {
-            Err(Error::Store(error)) if error.is_deadlock() => Ok(self.separately(batch).await),
+            Err(Error::Store(error)) if error.is_deadlock() => Ok(self.separately(&batch).await),
             done => done,
         }
     }
@@ -153,14 +169,14 @@ impl Service {
 
     /// Each in a transaction of its own, which holds nothing while it waits: what the batch waited for, and what waited
     /// for it, comes to its end meanwhile. Dear, but this is rare.
-    async fn separately(&self, batch: Vec<Ready>) -> Vec<Outcome> {
+    async fn separately(&self, batch: &[Ready]) -> Vec<Outcome> {
         let mut outcomes = Vec::with_capacity(batch.len());
         let mut lost = false;
         for ready in batch {
             outcomes.push(if lost {
                 Some(Refusal::Internal)
             } else {
-                let done = self.run(vec![ready], Way::StraightThrough).await;
+                let done = self.run([ready.clone()].into(), Way::StraightThrough).await;
                 lost = done.as_ref().is_err_and(is_outage);
                 done.err().map(|error| error.refusal())
             });
@@ -168,18 +184,26 @@ impl Service {
         outcomes
     }
 
-    async fn run(&self, batch: Vec<Ready>, way: Way) -> Result<Vec<Outcome>, Error> {
+    async fn run(&self, batch: Arc<[Ready]>, way: Way) -> Result<Vec<Outcome>, Error> {
         let now = self.now();
         let claims = batch.iter().any(|ready| matches!(ready.deed, Deed::On(_, Kind::Claim(_))));
         let run = self.write_then_publish(move |tx| {
             Box::pin(async move {
-                let (mut outcomes, mut messages) = (Vec::with_capacity(batch.len()), Vec::new());
-                for ready in batch {
-                    let told = match way {
-                        Way::StraightThrough => Ok(happen(tx, ready, now).await?),
-                        Way::OneByOne => happen_alone(tx, ready, now).await?,
-                    };
-                    outcomes.push(told.map(|told| messages.extend(told)).err());
+                let (mut outcomes, mut messages) = (vec![None; batch.len()], Vec::new());
+                match way {
+                    Way::StraightThrough => {
+                        for part in batch.chunk_by(|one, next| one.is_chat() && next.is_chat()) {
+                            messages.extend(happen_together(tx, part, now).await?);
+                        }
+                    }
+                    Way::OneByOne => {
+                        for (ready, outcome) in batch.iter().zip(&mut outcomes) {
+                            match happen_alone(tx, ready.clone(), now).await? {
+                                Ok(told) => messages.extend(told),
+                                Err(refusal) => *outcome = Some(refusal),
+                            }
+                        }
+                    }
                 }
                 Ok((outcomes, messages))
             })
@@ -189,6 +213,17 @@ impl Service {
             self.wake_senders();
         }
         Ok(outcomes)
+    }
+}
+
+/// Lets one thing happen, or several messages in chats.
+async fn happen_together(tx: &mut Tx, part: &[Ready], now: Timestamp) -> Result<Vec<Message>, Error> {
+    match part {
+        [ready] => happen(tx, ready.clone(), now).await,
+        part => {
+            let posts: Vec<_> = part.iter().filter_map(|ready| ready.post(now)).collect();
+            chats::post_all(tx, &posts, now).await
+        }
     }
 }
 

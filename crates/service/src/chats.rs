@@ -8,7 +8,8 @@ use domain::event::{ChatHappening, Happening};
 use domain::{ChannelId, MessageId, Refusal, Timestamp};
 use store::Tx;
 use store::queries::channels::Speaker;
-use store::queries::chat_settings::Turn;
+use store::queries::chat_settings::{ChatFacts, Turn};
+use store::queries::chats::NewMessage;
 
 use crate::happenings::{event, json, unknown_channel};
 use crate::idempotency::{self, IdempotencyKey};
@@ -93,6 +94,18 @@ impl Service {
     }
 }
 
+/// A message about to be posted among others.
+pub(crate) struct Post<'a> {
+    /// In whose chat.
+    pub channel: &'a ChannelId,
+    /// What.
+    pub message: &'a ChatMessage,
+    /// The id that it gets.
+    pub id: MessageId,
+    /// With a key it is posted once.
+    pub key: Option<&'a IdempotencyKey>,
+}
+
 /// One message, inside a transaction.
 pub(crate) async fn post(
     tx: &mut Tx,
@@ -102,52 +115,94 @@ pub(crate) async fn post(
     key: Option<&IdempotencyKey>,
     now: Timestamp,
 ) -> Result<(PostedMessage, Vec<Message>), Error> {
-    check_emojis(&message.emojis)?;
-    let posted = PostedMessage { message_id, message_time: now, chat_channel_id: chat_channel_id(&channel) };
-    let answer = format!("{} {}", posted.message_id, posted.message_time.as_millis());
-    if let Some(answer) = idempotency::claim(tx, key, &answer, now).await? {
-        return Ok((earlier_message(&answer, posted.chat_channel_id)?, Vec::new()));
+    let post = Post { channel: &channel, message: &message, id: message_id.clone(), key };
+    let chat_channel_id = chat_channel_id(&channel);
+    if let Some(answer) = claim(tx, &post, now).await? {
+        return Ok((earlier_message(&answer, chat_channel_id)?, Vec::new()));
     }
-    let chat = chat_happening(tx, &channel, message, &posted).await?;
-    tx.insert_chat_message(&posted.message_id, &channel, &chat, &json(&chat.emojis)).await?;
-    Ok((posted, event(channel, now, Happening::Chat(chat))))
+    let speaker = if message.sender == channel {
+        // Most messages are of this kind, and one small look-up is enough for them.
+        tx.speaker(&channel, &channel).await?.ok_or(Refusal::NotFound)?
+    } else {
+        let facts = tx.chat_facts(&[(&channel, &message.sender)]).await?.pop().flatten();
+        admitted(tx, &post, facts, now).await?
+    };
+    let chats = [(&post, chat_happening(&post, speaker, now))];
+    record(tx, &chats).await?;
+    let [(_, chat)] = chats;
+    let told = event(channel.clone(), now, Happening::Chat(chat));
+    Ok((PostedMessage { message_id, message_time: now, chat_channel_id }, told))
 }
 
-async fn chat_happening(
-    tx: &mut Tx,
-    channel: &ChannelId,
-    message: ChatMessage,
-    posted: &PostedMessage,
-) -> Result<ChatHappening, Error> {
-    let speaker = admitted(tx, channel, &message, posted.message_time).await?;
-    let ChatMessage { sender, text, emojis } = message;
-    Ok(ChatHappening {
-        user_role_code: UserRoleCode::of(channel, &sender, speaker.role),
-        sender_channel_id: sender,
+/// Many messages, inside a transaction: each has the effect of a single one, by few statements for all of them.
+pub(crate) async fn post_all(tx: &mut Tx, posts: &[Post<'_>], now: Timestamp) -> Result<Vec<Message>, Error> {
+    let mut new = Vec::with_capacity(posts.len());
+    for post in posts {
+        if claim(tx, post, now).await?.is_none() {
+            new.push(post);
+        }
+    }
+    let asked: Vec<_> = new.iter().map(|post| (post.channel, &post.message.sender)).collect();
+    let facts = tx.chat_facts(&asked).await?;
+    let mut chats = Vec::with_capacity(new.len());
+    for (post, facts) in new.into_iter().zip(facts) {
+        let speaker = admitted(tx, post, facts, now).await?;
+        chats.push((post, chat_happening(post, speaker, now)));
+    }
+    record(tx, &chats).await?;
+    let told = |(post, chat): (&Post<'_>, _)| event(post.channel.clone(), now, Happening::Chat(chat));
+    Ok(chats.into_iter().flat_map(told).collect())
+}
+
+/// The answer of the request that had the key first, if there was one.
+async fn claim(tx: &mut Tx, post: &Post<'_>, now: Timestamp) -> Result<Option<String>, Error> {
+    check_emojis(&post.message.emojis)?;
+    let answer = || format!("{} {}", post.id, now.as_millis());
+    match post.key {
+        None => Ok(None),
+        key => idempotency::claim(tx, key, &answer(), now).await,
+    }
+}
+
+async fn record(tx: &mut Tx, chats: &[(&Post<'_>, ChatHappening)]) -> Result<(), Error> {
+    let mut rows = Vec::with_capacity(chats.len());
+    for (post, chat) in chats {
+        rows.push(NewMessage { id: &post.id, channel: post.channel, chat, emojis: json(&chat.emojis) });
+    }
+    Ok(tx.insert_chat_messages(&rows).await?)
+}
+
+fn chat_happening(post: &Post<'_>, speaker: Speaker, now: Timestamp) -> ChatHappening {
+    let ChatMessage { sender, text, emojis } = post.message;
+    ChatHappening {
+        user_role_code: UserRoleCode::of(post.channel, sender, speaker.role),
+        sender_channel_id: sender.clone(),
         nickname: speaker.name,
         verified_mark: speaker.verified_mark,
-        chat_channel_id: posted.chat_channel_id.clone(),
+        chat_channel_id: chat_channel_id(post.channel),
         content: text.as_str().to_owned(),
-        emojis,
-        message_time: posted.message_time,
-    })
+        emojis: emojis.clone(),
+        message_time: now,
+    }
 }
 
 /// Who speaks, once it is sure that they may. The streamer and managers are exempt from every rule (decisions 5).
 async fn admitted(
     tx: &mut Tx,
-    channel: &ChannelId,
-    message: &ChatMessage,
+    post: &Post<'_>,
+    facts: Option<ChatFacts>,
     now: Timestamp,
 ) -> Result<Speaker, Error> {
-    // Most messages are of this kind, and one small look-up is enough for them.
-    if message.sender == *channel {
-        return tx.speaker(channel, channel).await?.ok_or(Refusal::NotFound.into());
-    }
-    let Some(facts) = tx.chat_facts(channel, &message.sender).await? else {
-        return Err(unknown_channel(tx, channel, "senderChannelId").await?);
+    let Post { channel, message, .. } = post;
+    let is_streamer = message.sender == **channel;
+    let Some(facts) = facts else {
+        return Err(if is_streamer {
+            Refusal::NotFound.into()
+        } else {
+            unknown_channel(tx, channel, "senderChannelId").await?
+        });
     };
-    if facts.speaker.role.is_none() {
+    if !is_streamer && facts.speaker.role.is_none() {
         let text = message.text.as_str();
         may_speak(&facts.settings, &facts.viewer, text, &message.emojis, now).map_err(Refusal::from)?;
         wait_for_turn(tx, channel, &message.sender, &facts.settings, now).await?;

@@ -1,5 +1,7 @@
 //! Chat settings, and everything that decides whether a viewer may speak.
 
+use std::sync::LazyLock;
+
 use domain::channel::UserRole;
 use domain::chat_settings::{ChatSettings, ChatSettingsChange, Condition, Group, Viewer};
 use domain::limits::SECOND_MS;
@@ -7,7 +9,8 @@ use domain::restriction::Standing;
 use domain::{ChannelId, Timestamp};
 
 use super::channels::Speaker;
-use crate::{Row, StoreError, Tx, params};
+use super::lengths::Lengths;
+use crate::{Row, StoreError, Tx, Value, params};
 
 const CHAT_SETTINGS: &str = "
     SELECT chat_available_condition, chat_available_group, min_follower_minute, allow_subscriber_in_follower_mode,
@@ -30,20 +33,34 @@ const CHANGE_CHAT_SETTINGS: &str = "
         chat_slow_mode_sec = COALESCE(CAST($12 AS BIGINT), chat_settings.chat_slow_mode_sec),
         chat_emoji_mode = COALESCE(CAST($13 AS BOOLEAN), chat_settings.chat_emoji_mode)";
 
-const VIEWER: &str = "
-    SELECT o.chat_available_condition, o.chat_available_group, o.min_follower_minute,
+/// Of a list of channels and speakers. Whether somebody follows or subscribes is looked up only where the chat asks for it.
+static FACTS: LazyLock<Lengths> = LazyLock::new(|| {
+    Lengths::new(true, 2, |rows| {
+        format!(
+            "
+    WITH asked (place, channel_id, speaker_id) AS (VALUES {rows})
+    SELECT CAST(a.place AS BIGINT), o.chat_available_condition, o.chat_available_group, o.min_follower_minute,
            o.allow_subscriber_in_follower_mode, o.chat_slow_mode_sec, o.chat_emoji_mode,
-           s.channel_name, s.verified_mark, m.user_role, s.real_name_verified, f.created_at,
-           b.subscriber_channel_id IS NOT NULL, r.restricted_channel_id IS NOT NULL, t.ends_at
-    FROM channels s
-    JOIN channels c ON c.channel_id = $1
+           s.channel_name, s.verified_mark, m.user_role, s.real_name_verified,
+           r.restricted_channel_id IS NOT NULL, t.ends_at,
+           CASE WHEN o.chat_available_group <> 'ALL' THEN
+               (SELECT f.created_at FROM followers f
+                WHERE f.channel_id = c.channel_id AND f.follower_channel_id = s.channel_id) END,
+           CASE WHEN o.chat_available_group <> 'ALL' THEN
+               EXISTS (SELECT 1 FROM subscribers b
+                       WHERE b.channel_id = c.channel_id AND b.subscriber_channel_id = s.channel_id)
+               ELSE FALSE END
+    FROM asked a
+    CROSS JOIN channels s
+    CROSS JOIN channels c
     LEFT JOIN chat_settings o ON o.channel_id = c.channel_id
     LEFT JOIN managers m ON m.channel_id = c.channel_id AND m.manager_channel_id = s.channel_id
-    LEFT JOIN followers f ON f.channel_id = c.channel_id AND f.follower_channel_id = s.channel_id
-    LEFT JOIN subscribers b ON b.channel_id = c.channel_id AND b.subscriber_channel_id = s.channel_id
     LEFT JOIN restricted_channels r ON r.channel_id = c.channel_id AND r.restricted_channel_id = s.channel_id
     LEFT JOIN temporary_restrictions t ON t.channel_id = c.channel_id AND t.restricted_channel_id = s.channel_id
-    WHERE s.channel_id = $2";
+    WHERE s.channel_id = a.speaker_id AND c.channel_id = a.channel_id"
+        )
+    })
+});
 
 const TAKE_TURN: &str = "
     INSERT INTO chat_speakers (channel_id, sender_channel_id, last_message_at) VALUES ($1, $2, $3)
@@ -58,7 +75,7 @@ const LAST_TURN: &str = "
 pub struct ChatFacts {
     /// Who it is.
     pub speaker: Speaker,
-    /// What is known about them.
+    /// What is known about them. Whether they follow or subscribe is, where the chat is not for everybody.
     pub viewer: Viewer,
     /// The settings of the chat.
     pub settings: ChatSettings,
@@ -80,7 +97,7 @@ impl Tx {
     /// The settings of a channel's chat.
     pub async fn chat_settings(&mut self, channel: &ChannelId) -> Result<ChatSettings, StoreError> {
         let row = self.query_opt(CHAT_SETTINGS, params![channel]).await?;
-        row.map_or(Ok(ChatSettings::default()), |row| settings(&row))
+        row.map_or(Ok(ChatSettings::default()), |row| settings(&row, 0))
     }
 
     /// Changes what is given. `StoreError::ForeignKey` when there is no such channel.
@@ -112,34 +129,24 @@ impl Tx {
         Ok(())
     }
 
-    /// What decides whether `sender` may speak in the chat of `channel`; `None` when either does not exist.
+    /// What decides whether each sender may speak in the chat of the channel before it; `None` where either does not exist.
     pub async fn chat_facts(
         &mut self,
-        channel: &ChannelId,
-        sender: &ChannelId,
-    ) -> Result<Option<ChatFacts>, StoreError> {
-        let row = self.query_opt(VIEWER, params![channel, sender]).await?;
-        row.map(|row| {
-            let has_settings = row.get::<Option<&str>>(0)?.is_some();
-            Ok(ChatFacts {
-                settings: if has_settings { settings(&row)? } else { ChatSettings::default() },
-                speaker: Speaker {
-                    name: row.get(6)?,
-                    verified_mark: row.get(7)?,
-                    role: row.get::<Option<&str>>(8)?.and_then(UserRole::from_name),
-                },
-                viewer: Viewer {
-                    real_name_verified: row.get(9)?,
-                    following_since: row.get::<Option<i64>>(10)?.map(Timestamp::from_millis),
-                    subscriber: row.get(11)?,
-                    standing: Standing {
-                        restricted: row.get(12)?,
-                        until: row.get::<Option<i64>>(13)?.map(Timestamp::from_millis),
-                    },
-                },
-            })
-        })
-        .transpose()
+        asked: &[(&ChannelId, &ChannelId)],
+    ) -> Result<Vec<Option<ChatFacts>>, StoreError> {
+        let mut found = Vec::with_capacity(asked.len());
+        for (sql, part) in FACTS.cut(asked) {
+            let ids: Vec<Value<'_>> =
+                part.iter().flat_map(|(channel, sender)| [(*channel).into(), (*sender).into()]).collect();
+            let first = found.len();
+            found.resize(first + part.len(), None);
+            for row in self.query(sql, &ids).await? {
+                let place = usize::try_from(row.get::<i64>(0)?).unwrap_or(usize::MAX);
+                let fact = found.get_mut(first.saturating_add(place));
+                *fact.ok_or(StoreError::Misuse("a row's place is not in its list"))? = Some(facts(&row)?);
+            }
+        }
+        Ok(found)
     }
 
     /// Lets a viewer speak in slow mode, when the last time was `slow_mode_sec` seconds ago or longer. Of any number of
@@ -160,15 +167,36 @@ impl Tx {
     }
 }
 
-/// The settings in the first six columns.
-fn settings(row: &Row) -> Result<ChatSettings, StoreError> {
+fn facts(row: &Row) -> Result<ChatFacts, StoreError> {
+    let has_settings = row.get::<Option<&str>>(1)?.is_some();
+    Ok(ChatFacts {
+        settings: if has_settings { settings(row, 1)? } else { ChatSettings::default() },
+        speaker: Speaker {
+            name: row.get(7)?,
+            verified_mark: row.get(8)?,
+            role: row.get::<Option<&str>>(9)?.and_then(UserRole::from_name),
+        },
+        viewer: Viewer {
+            real_name_verified: row.get(10)?,
+            following_since: row.get::<Option<i64>>(13)?.map(Timestamp::from_millis),
+            subscriber: row.get(14)?,
+            standing: Standing {
+                restricted: row.get(11)?,
+                until: row.get::<Option<i64>>(12)?.map(Timestamp::from_millis),
+            },
+        },
+    })
+}
+
+/// The settings in the six columns from that one on.
+fn settings(row: &Row, from: usize) -> Result<ChatSettings, StoreError> {
     let unknown = |column, wanted| StoreError::Decode { column, wanted, found: "another text".to_owned() };
     Ok(ChatSettings {
-        condition: Condition::parse(row.get(0)?).map_err(|_| unknown(0, "a condition"))?,
-        group: Group::parse(row.get(1)?).map_err(|_| unknown(1, "a group"))?,
-        min_follower_minute: row.get(2)?,
-        allow_subscriber_in_follower_mode: row.get(3)?,
-        slow_mode_sec: row.get(4)?,
-        emoji_mode: row.get(5)?,
+        condition: Condition::parse(row.get(from)?).map_err(|_| unknown(from, "a condition"))?,
+        group: Group::parse(row.get(from + 1)?).map_err(|_| unknown(from + 1, "a group"))?,
+        min_follower_minute: row.get(from + 2)?,
+        allow_subscriber_in_follower_mode: row.get(from + 3)?,
+        slow_mode_sec: row.get(from + 4)?,
+        emoji_mode: row.get(from + 5)?,
     })
 }

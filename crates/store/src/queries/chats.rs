@@ -1,16 +1,24 @@
 //! Chat messages and donations, as they happen on channels.
 
 use std::ops::Range;
+use std::sync::LazyLock;
 
 use domain::chat::MessageText;
 use domain::event::{ChatHappening, DonationHappening};
 use domain::{ChannelId, MessageId, Timestamp};
 
-use crate::{StoreError, Tx, params};
+use super::lengths::Lengths;
+use crate::{StoreError, Tx, Value, params};
 
-const INSERT_MESSAGE: &str = "
+static INSERT_MESSAGES: LazyLock<Lengths> = LazyLock::new(|| {
+    Lengths::new(false, 6, |rows| {
+        format!(
+            "
     INSERT INTO chat_messages (message_id, channel_id, sender_channel_id, content, emojis, message_time)
-    VALUES ($1, $2, $3, $4, $5, $6)";
+    VALUES {rows}"
+        )
+    })
+});
 
 /// The range of ids is a range of times; it spares the table an index that would be written at random places.
 const HIDE_MESSAGES: &str = "
@@ -34,20 +42,41 @@ const INSERT_DONATION: &str = "
         (donation_id, channel_id, donator_channel_id, donation_type, pay_amount, donation_text, emojis, created_at)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
 
+/// A chat message that was just posted.
+#[derive(Clone, Debug)]
+pub struct NewMessage<'a> {
+    /// Its id.
+    pub id: &'a MessageId,
+    /// The channel in whose chat it stands.
+    pub channel: &'a ChannelId,
+    /// What is told of it.
+    pub chat: &'a ChatHappening,
+    /// The map of its emojis, as JSON.
+    pub emojis: String,
+}
+
+impl NewMessage<'_> {
+    fn row(&self) -> [Value<'_>; 6] {
+        let Self { id, channel, chat, emojis } = self;
+        let (sender, content) = (&chat.sender_channel_id, &chat.content);
+        [
+            (*id).into(),
+            (*channel).into(),
+            sender.into(),
+            content.into(),
+            emojis.into(),
+            chat.message_time.into(),
+        ]
+    }
+}
+
 impl Tx {
-    /// Records a chat message. `emojis` is the map as JSON.
-    pub async fn insert_chat_message(
-        &mut self,
-        id: &MessageId,
-        channel: &ChannelId,
-        chat: &ChatHappening,
-        emojis: &str,
-    ) -> Result<(), StoreError> {
-        self.execute(
-            INSERT_MESSAGE,
-            params![id, channel, &chat.sender_channel_id, &chat.content, emojis, chat.message_time],
-        )
-        .await?;
+    /// Records chat messages.
+    pub async fn insert_chat_messages(&mut self, messages: &[NewMessage<'_>]) -> Result<(), StoreError> {
+        for (sql, part) in INSERT_MESSAGES.cut(messages) {
+            let rows: Vec<Value<'_>> = part.iter().flat_map(NewMessage::row).collect();
+            self.execute(sql, &rows).await?;
+        }
         Ok(())
     }
 

@@ -15,6 +15,7 @@ pub mod credential_changes;
 pub mod deliveries;
 pub mod drops;
 pub mod idempotency;
+mod lengths;
 pub mod lives;
 pub mod lost_events;
 pub mod nodes;

@@ -7,7 +7,8 @@ use domain::event::{ChatHappening, SubscriptionHappening};
 use domain::restriction::Standing;
 use domain::{ChannelId, MessageId, Timestamp};
 use store::queries::channels::ChannelRecord;
-use store::queries::chat_settings::Turn;
+use store::queries::chat_settings::{ChatFacts, Turn};
+use store::queries::chats::NewMessage;
 use store::{StoreError, Tx};
 
 use crate::{at, both, channel, in_seeded, number, record, tx};
@@ -114,12 +115,16 @@ fn subscription(by: &str) -> SubscriptionHappening {
     }
 }
 
+async fn facts(tx: &mut Tx, of: &ChannelId, who: &ChannelId) -> Result<Option<ChatFacts>, StoreError> {
+    Ok(tx.chat_facts(&[(of, who)]).await?.pop().unwrap())
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_facts_about_a_viewer_come_in_one_row() {
     in_seeded(|tx| {
         Box::pin(async move {
             let (a, b) = (channel("a"), channel("b"));
-            let plain = tx.chat_facts(&a, &b).await?.unwrap();
+            let plain = facts(tx, &a, &b).await?.unwrap();
             assert_eq!((plain.speaker.name.as_str(), plain.speaker.role), ("channel b", None));
             assert_eq!(plain.settings, ChatSettings::default());
             assert_eq!((plain.viewer.following_since, plain.viewer.subscriber), (None, false));
@@ -138,7 +143,7 @@ async fn the_facts_about_a_viewer_come_in_one_row() {
             for change in changes() {
                 tx.change_chat_settings(&a, change).await?;
             }
-            let full = tx.chat_facts(&a, &b).await?.unwrap();
+            let full = facts(tx, &a, &b).await?.unwrap();
             assert_eq!(full.settings, FULL);
             assert_eq!(full.speaker.role, Some(UserRole::StreamingSettlementManager));
             assert!(full.speaker.verified_mark && full.viewer.real_name_verified && full.viewer.subscriber);
@@ -147,14 +152,40 @@ async fn the_facts_about_a_viewer_come_in_one_row() {
 
             // What a channel says of a viewer holds nowhere else, and not the other way round.
             for (of, who) in [("a", "c"), ("b", "a"), ("c", "b")] {
-                let other = tx.chat_facts(&channel(of), &channel(who)).await?.unwrap();
+                let other = facts(tx, &channel(of), &channel(who)).await?.unwrap();
                 assert_eq!((other.speaker.role, other.viewer.following_since), (None, None), "{of} {who}");
                 assert_eq!(other.viewer.standing, Standing::default(), "{of} {who}");
                 assert!(!other.viewer.subscriber);
                 assert_eq!(other.settings == FULL, of == "a", "{of} {who}");
             }
             for (of, who) in [("a", "nobody"), ("nobody", "a"), ("nobody", "nobody")] {
-                assert!(tx.chat_facts(&channel(of), &channel(who)).await?.is_none(), "{of} {who}");
+                assert!(facts(tx, &channel(of), &channel(who)).await?.is_none(), "{of} {who}");
+            }
+            Ok(())
+        })
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn facts_come_in_the_order_in_which_they_were_asked_for_however_many() {
+    in_seeded(|tx| {
+        Box::pin(async move {
+            let (a, b, nobody) = (channel("a"), channel("b"), channel("nobody"));
+            tx.restrict(&a, &b, at(1)).await?;
+            let kinds = [(&a, &b), (&b, &a), (&nobody, &a), (&a, &b), (&a, &a), (&a, &nobody)];
+            for count in 0..40 {
+                let asked: Vec<_> = kinds.iter().copied().cycle().take(count).collect();
+                let found = tx.chat_facts(&asked).await?;
+                assert_eq!(found.len(), count);
+                for ((of, who), facts) in asked.into_iter().zip(found) {
+                    let exist = ![of, who].contains(&&nobody);
+                    assert_eq!(facts.is_some(), exist);
+                    if let Some(facts) = facts {
+                        assert_eq!(facts.speaker.name, format!("channel {}", who.as_str()));
+                        assert_eq!(facts.viewer.standing.restricted, (of, who) == (&a, &b));
+                    }
+                }
             }
             Ok(())
         })
@@ -219,7 +250,8 @@ async fn say(tx: &mut Tx, of: &str, sender: &str, ms: i64, n: u8) -> Result<Mess
         emojis: Default::default(),
         message_time: at(ms),
     };
-    tx.insert_chat_message(&id, &channel(of), &chat, "{}").await?;
+    let message = NewMessage { id: &id, channel: &channel(of), chat: &chat, emojis: "{}".into() };
+    tx.insert_chat_messages(&[message]).await?;
     Ok(id)
 }
 

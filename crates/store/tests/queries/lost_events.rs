@@ -4,6 +4,7 @@ use domain::MessageId;
 use domain::channel::UserRoleCode;
 use domain::chat::{DonationType, Emojis};
 use domain::event::{ChatHappening, DonationHappening, SubscriptionHappening};
+use store::queries::chats::NewMessage;
 use store::queries::lost_events::LostEvents;
 use store::{StoreError, Tx};
 
@@ -45,7 +46,9 @@ async fn say(tx: &mut Tx, id: &str, ms: i64) -> Result<(), StoreError> {
         emojis: Emojis::new(),
         message_time: at(ms),
     };
-    tx.insert_chat_message(&MessageId::generate(at(ms), [7; 10]), &channel(id), &chat, "{}").await
+    let message_id = MessageId::generate(at(ms), [7; 10]);
+    let message = NewMessage { id: &message_id, channel: &channel(id), chat: &chat, emojis: "{}".into() };
+    tx.insert_chat_messages(&[message]).await
 }
 
 async fn give(tx: &mut Tx, id: &str, ms: i64) -> Result<(), StoreError> {

@@ -7,6 +7,7 @@ use domain::event::{ChatHappening, DonationHappening, SubscriptionHappening};
 use domain::limits::CHANNEL_IDS_MAX;
 use domain::{MessageId, Scope, ScopeSet};
 use store::queries::channels::ChannelRecord;
+use store::queries::chats::NewMessage;
 use store::queries::relations::Followed;
 use store::{StoreError, params};
 
@@ -274,7 +275,8 @@ async fn messages_and_donations_are_recorded_as_they_were() {
                 message_time: at(77),
             };
             let id = MessageId::stored("m".into());
-            tx.insert_chat_message(&id, &channel("a"), &chat, "{}").await?;
+            let message = NewMessage { id: &id, channel: &channel("a"), chat: &chat, emojis: "{}".into() };
+            tx.insert_chat_messages(&[message]).await?;
             const FIND: &str = "SELECT content, message_time FROM chat_messages WHERE message_id = $1";
             let row = tx.query_one(FIND, params![&id]).await?;
             assert_eq!((row.get::<&str>(0)?, row.get::<i64>(1)?), (chat.content.as_str(), 77));

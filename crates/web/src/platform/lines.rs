@@ -40,10 +40,17 @@ impl Lines {
     ///
     /// A body that breaks off, or does not go on in time, ends with a line that is refused: what had come of it may not
     /// be the whole of it.
-    pub async fn more(&mut self, each: impl FnMut(Line)) {
+    pub async fn more(&mut self, mut each: impl FnMut(Line)) {
         let Some(body) = &mut self.body else { return };
         match tokio::time::timeout(self.deadline, next_chunk(body)).await {
-            Ok(Some(Ok(chunk))) => return self.splitter.split(&chunk, each),
+            Ok(Some(Ok(chunk))) => {
+                self.splitter.split(&chunk, &mut each);
+                if !body.is_end_stream() {
+                    return;
+                }
+                // That was all: a last line without its line feed need not wait to be told so, and share nobody's sync.
+                self.splitter.end(each);
+            }
             Ok(None) => self.splitter.end(each),
             Ok(Some(Err(_))) | Err(_) => self.splitter.cut(each),
         }
@@ -166,6 +173,16 @@ mod tests {
             lines.more(|line| found.push((line.number, line.text.ok()))).await;
         }
         assert_eq!(found, [(1, Some("whole".to_owned())), (2, None)]);
+    }
+
+    #[tokio::test]
+    async fn a_body_that_came_in_one_piece_has_ended_with_it() {
+        for (text, count) in [("a\nb", 2), ("a\nb\n", 2), ("a", 1)] {
+            let mut lines = Lines::new(Body::from(text), Duration::from_secs(1));
+            let mut found = 0;
+            lines.more(|_| found += 1).await;
+            assert_eq!((found, lines.ended()), (count, true), "{text:?}");
+        }
     }
 
     #[test]
