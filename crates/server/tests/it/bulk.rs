@@ -409,6 +409,46 @@ async fn a_wrong_line_is_refused_by_its_number_and_keeps_no_other_from_happening
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn the_rules_of_a_chat_hold_for_each_of_many_messages() {
+    both(Setup::default(), |world| async move {
+        let stage = Stage::set(&world).await;
+        world.person("dal").create().await;
+        let mut socket = listen(&world, &stage, &["chat"]).await;
+        let set = async |settings: Value| {
+            world.change_chat_settings(&stage.tokens.access, &settings).await.content();
+        };
+        let by = |sender: &str, n: u64| {
+            json!({ "kind": "chat", "channelId": "haneul", "senderChannelId": sender, "message": format!("{sender} {n}") })
+        };
+        // Twenty messages of the streamer, a viewer and one whom a rule keeps out, in turn.
+        let lines: Vec<Value> = (0..20).map(|n| by(["haneul", "byeol", "dal"][n as usize % 3], n)).collect();
+        let follow = json!({ "kind": "follow", "channelId": "haneul", "followerChannelId": "byeol" });
+        assert_eq!(report(&world, follow.to_string()).await.content()["accepted"], 1);
+        let follower = "팔로워만 채팅할 수 있습니다.";
+        let slow = "저속 모드입니다. (3초 남음)";
+        for (settings, refusal, keeps_out) in [
+            (json!({}), "", &[][..]),
+            (json!({ "chatAvailableGroup": "FOLLOWER" }), follower, &[3, 6, 9, 12, 15, 18]),
+            // The first of each viewer is let through.
+            (json!({ "chatAvailableGroup": "ALL", "chatSlowModeSec": 3 }), slow, &[5, 6, 8, 9, 11, 12, 14, 15, 17, 18, 20]),
+        ] {
+            set(settings).await;
+            let answer = report(&world, ndjson(&lines)).await;
+            let expected: Vec<_> = keeps_out.iter().map(|line| (*line, 403, refusal.to_owned())).collect();
+            assert_eq!(refused(&answer), expected);
+            for (line, said) in (1..).zip(&lines).filter(|(line, _)| !keeps_out.contains(line)) {
+                let heard = socket.event("CHAT").await;
+                let [sender, content] = [&heard["senderChannelId"], &heard["content"]];
+                assert_eq!([sender, content], [&said["senderChannelId"], &said["message"]], "line {line}");
+                assert_eq!(heard["userRoleCode"] == "streamer", sender == "haneul");
+            }
+            socket.ping().await;
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_line_with_a_key_happens_once_in_whatever_body_it_stands() {
     both(Setup::default(), |world| async move {
         let stage = Stage::set(&world).await;

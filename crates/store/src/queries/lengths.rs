@@ -1,8 +1,6 @@
 //! Statements that do for a list what one after the other would do for its items: most of what a short statement costs is to
 //! begin and to end it, and on PostgreSQL the way there and back.
 
-use std::fmt::Write;
-
 /// A list is cut into parts of these lengths, longest first: every statement is compiled once, and few parts are short.
 const LENGTHS: [usize; 5] = [16, 8, 4, 2, 1];
 
@@ -10,8 +8,8 @@ const LENGTHS: [usize; 5] = [16, 8, 4, 2, 1];
 pub(super) struct Lengths([String; LENGTHS.len()]);
 
 impl Lengths {
-    /// `statement` gives its text for a list of rows like `(0, $1, $2), (1, $3, $4)`: the row's place, when `places` are asked for,
-    /// and so many parameters.
+    /// `statement` gives its text for a list of rows like `(0, $1, $2), (1, $3, $4)`: the row's place, when `places` are
+    /// asked for, and so many parameters.
     pub fn new(places: bool, parameters: usize, statement: impl Fn(&str) -> String) -> Self {
         Self(LENGTHS.map(|length| statement(&rows(length, places, parameters))))
     }
@@ -28,20 +26,12 @@ impl Lengths {
 }
 
 fn rows(length: usize, places: bool, parameters: usize) -> String {
-    let mut rows = String::new();
-    for row in 0..length {
-        rows.push_str(if row == 0 { "(" } else { ", (" });
-        for parameter in 0..parameters {
-            let comma = if parameter == 0 && !places { "" } else { ", " };
-            if parameter == 0 && places {
-                // Writing into a String cannot fail.
-                let _ = write!(rows, "{row}");
-            }
-            let _ = write!(rows, "{comma}${}", row * parameters + parameter + 1);
-        }
-        rows.push(')');
-    }
-    rows
+    let row = |row: usize| {
+        let place = places.then(|| row.to_string());
+        let values = (1..=parameters).map(|parameter| format!("${}", row * parameters + parameter));
+        format!("({})", place.into_iter().chain(values).collect::<Vec<_>>().join(", "))
+    };
+    (0..length).map(row).collect::<Vec<_>>().join(", ")
 }
 
 #[cfg(test)]
@@ -69,7 +59,7 @@ mod tests {
             }
             let together: Vec<usize> = parts.iter().flat_map(|(_, part)| part.iter().copied()).collect();
             assert_eq!(together, list);
-            assert!(parts.len() <= count / LENGTHS[0] + LENGTHS.len() - 1);
+            assert!(parts.len() < count / LENGTHS[0] + LENGTHS.len());
         }
     }
 }
