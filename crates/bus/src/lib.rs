@@ -121,7 +121,8 @@ pub struct Stats {
     pub received: u64,
     /// Channels that this node is subscribed to now.
     pub interests: u64,
-    /// Connections that stand now: two, one to publish and one to receive, when all is well; none on one node.
+    /// Connections that stand now. When all is well that is one to publish and, with a subscriber, one to receive; none on
+    /// one node.
     pub connections: u64,
     /// Connections that ended, of both kinds.
     pub disconnects: u64,

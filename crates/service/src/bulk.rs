@@ -280,7 +280,10 @@ async fn happen_on(
 ) -> Result<Vec<Message>, Error> {
     let message_id = MessageId::generate(now, random);
     match kind {
-        Kind::Chat(message) => return Ok(chats::post(tx, channel, message, message_id, key, now).await?.1),
+        Kind::Chat(message) => {
+            let post = Post { channel: &channel, message: &message, id: message_id, key };
+            return Ok(chats::post(tx, &post, now).await?.1);
+        }
         Kind::Donation(donation) => {
             return happenings::donate(tx, channel, donation, message_id, key, now).await;
         }

@@ -66,7 +66,10 @@ impl Service {
         let message = ChatMessage { sender: sender.clone(), text, emojis };
         let id = MessageId::generate(now, self.random());
         self.write_then_publish(move |tx| {
-            Box::pin(async move { post(tx, channel, message, id, key.as_ref(), now).await })
+            Box::pin(async move {
+                let post = Post { channel: &channel, message: &message, id, key: key.as_ref() };
+                self::post(tx, &post, now).await
+            })
         })
         .await
     }
@@ -94,7 +97,7 @@ impl Service {
     }
 }
 
-/// A message about to be posted among others.
+/// A message about to be posted, alone or among others.
 pub(crate) struct Post<'a> {
     /// In whose chat.
     pub channel: &'a ChannelId,
@@ -109,29 +112,26 @@ pub(crate) struct Post<'a> {
 /// One message, inside a transaction.
 pub(crate) async fn post(
     tx: &mut Tx,
-    channel: ChannelId,
-    message: ChatMessage,
-    message_id: MessageId,
-    key: Option<&IdempotencyKey>,
+    post: &Post<'_>,
     now: Timestamp,
 ) -> Result<(PostedMessage, Vec<Message>), Error> {
-    let post = Post { channel: &channel, message: &message, id: message_id.clone(), key };
-    let chat_channel_id = chat_channel_id(&channel);
-    if let Some(answer) = claim(tx, &post, now).await? {
+    let Post { channel, message, .. } = *post;
+    let chat_channel_id = chat_channel_id(channel);
+    if let Some(answer) = claim(tx, post, now).await? {
         return Ok((earlier_message(&answer, chat_channel_id)?, Vec::new()));
     }
-    let speaker = if message.sender == channel {
+    let speaker = if message.sender == *channel {
         // Most messages are of this kind, and one small look-up is enough for them.
-        tx.speaker(&channel, &channel).await?.ok_or(Refusal::NotFound)?
+        tx.speaker(channel, channel).await?.ok_or(Refusal::NotFound)?
     } else {
-        let facts = tx.chat_facts(&[(&channel, &message.sender)]).await?.pop().flatten();
-        admitted(tx, &post, facts, now).await?
+        let facts = tx.chat_facts(&[(channel, &message.sender)]).await?.pop().flatten();
+        admitted(tx, post, facts, now).await?
     };
-    let chats = [(&post, chat_happening(&post, speaker, now))];
+    let chats = [(post, chat_happening(post, speaker, now))];
     record(tx, &chats).await?;
     let [(_, chat)] = chats;
     let told = event(channel.clone(), now, Happening::Chat(chat));
-    Ok((PostedMessage { message_id, message_time: now, chat_channel_id }, told))
+    Ok((PostedMessage { message_id: post.id.clone(), message_time: now, chat_channel_id }, told))
 }
 
 /// Many messages, inside a transaction: each has the effect of a single one, by few statements for all of them.
@@ -157,11 +157,11 @@ pub(crate) async fn post_all(tx: &mut Tx, posts: &[Post<'_>], now: Timestamp) ->
 /// The answer of the request that had the key first, if there was one.
 async fn claim(tx: &mut Tx, post: &Post<'_>, now: Timestamp) -> Result<Option<String>, Error> {
     check_emojis(&post.message.emojis)?;
-    let answer = || format!("{} {}", post.id, now.as_millis());
-    match post.key {
-        None => Ok(None),
-        key => idempotency::claim(tx, key, &answer(), now).await,
+    if post.key.is_none() {
+        return Ok(None);
     }
+    let answer = format!("{} {}", post.id, now.as_millis());
+    idempotency::claim(tx, post.key, &answer, now).await
 }
 
 async fn record(tx: &mut Tx, chats: &[(&Post<'_>, ChatHappening)]) -> Result<(), Error> {

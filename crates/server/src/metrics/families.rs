@@ -71,8 +71,8 @@ families! {
             "Channels whose events this node wants to hear now."
             ""
         Gauge BUS_CONNECTIONS "stagedoor_bus_connections" []
-            "Connections to the bus that stand now: 2 on many nodes, 0 on a single one."
-            "below 2 for a minute, on many nodes"
+            "Connections to the bus that stand now: 2 on a node with sockets, 1 on one without, 0 where there is no bus."
+            "fewer than before, for a minute"
         Counter BUS_DISCONNECTS "stagedoor_bus_disconnects_total" []
             "Connections to the bus that ended."
             "more than 2 in 5 minutes"
