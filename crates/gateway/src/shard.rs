@@ -385,9 +385,9 @@ impl Shard {
         let sessions = self.index.subscribers(channel, run.event_type).len();
         self.write_to_all(channel, &run, hub.now_ms()).await;
         add(&hub.counters.deliveries, sessions * run.len());
-        let now = hub.service.clock().monotonic();
+        let took = hub.service.clock().worked(started);
         if let Some(gathering) = self.index.channel_mut(channel) {
-            gathering.rests_until = now + rest(now - started);
+            gathering.rests_until = started + took + rest(took);
         }
     }
 

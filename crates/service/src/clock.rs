@@ -18,7 +18,7 @@ enum Source {
     Manual(Arc<Manual>),
 }
 
-/// A clock that stands still until it is moved: for tests and for the sandbox.
+/// A clock that stands still until it is moved, for tests.
 #[derive(Clone, Debug)]
 pub struct ManualClock(Arc<Manual>);
 
@@ -59,6 +59,15 @@ impl Clock {
         match &self.0 {
             Source::System { started } => started.elapsed(),
             Source::Manual(manual) => *manual.elapsed.borrow(),
+        }
+    }
+
+    /// How long work took that began at `started` on the monotonic side. Nothing, on a clock that is moved by hand: who
+    /// moves it lets others wait, not work, and must not seem to have slowed down what was under way by chance.
+    pub fn worked(&self, started: Duration) -> Duration {
+        match &self.0 {
+            Source::System { .. } => self.monotonic().saturating_sub(started),
+            Source::Manual(_) => Duration::ZERO,
         }
     }
 
@@ -105,5 +114,17 @@ mod tests {
         hand.advance(Duration::from_millis(1));
         sleeper.await.expect("the sleeper wakes");
         assert_eq!(clock.now(), Timestamp::from_millis(6_000));
+    }
+
+    #[test]
+    fn work_takes_time_on_the_systems_clock_and_none_on_one_that_is_moved_by_hand() {
+        let system = Clock::system();
+        let started = system.monotonic();
+        while system.monotonic() == started {}
+        assert!(system.worked(started) > Duration::ZERO);
+        let (clock, hand) = Clock::manual(Timestamp::from_millis(0));
+        let started = clock.monotonic();
+        hand.advance(Duration::from_secs(1));
+        assert_eq!(clock.worked(started), Duration::ZERO);
     }
 }
