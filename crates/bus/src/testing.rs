@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
 
 /// How long a server may take to start.
-const STARTS_WITHIN: Duration = Duration::from_secs(20);
+const STARTS_WITHIN: Duration = Duration::from_secs(60);
 /// Tries to find a port that nobody else takes meanwhile.
 const PORT_TRIES: usize = 20;
 

@@ -12,7 +12,7 @@ use domain::{ChannelId, NodeId, SessionKey, Timestamp};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 #[allow(clippy::disallowed_methods, reason = "a test's own clock")]
 fn now() -> Timestamp {

@@ -56,7 +56,7 @@ pub use url::{decode, encode, query_value};
 pub use world::{Engine, Setup, Sockets, World, both, engines, over_a_wire, settings_on};
 
 /// How long a test waits for anything before it fails. Long, because it is only ever waited out by a failing test.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Waits for something that must come within [`PATIENCE`].
 ///

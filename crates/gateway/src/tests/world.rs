@@ -26,7 +26,7 @@ use super::client::Address;
 /// The redirect address of the test's application.
 const REDIRECT: &str = "http://127.0.0.1:9999/callback";
 /// What a test waits for something that has to happen, in real time.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 pub struct World {
     pub service: Service,

@@ -26,7 +26,7 @@ pub const STATE: &str = "the state";
 /// The moment at which every world begins, in milliseconds since the epoch.
 pub const BEGINNING: i64 = 1_784_385_132_345;
 /// Longer than anything here takes, shorter than a hanging test run.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// See the module. Clones share it.
 #[derive(Clone)]

@@ -21,7 +21,7 @@ use std::time::Duration;
 use store::{Migration, Options, Store, StoreError, params};
 
 /// Longer than anything here takes, shorter than a hanging test run.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Tables for these tests alone.
 const TABLES: &[Migration] = &[Migration {
