@@ -18,7 +18,8 @@ use service::nodes::{Membership, Roles};
 use service::{ChannelRecord, Clock, Entropy, ManualClock, Parts, Service};
 use socketio::CloseReason;
 use store::{Options, Store, Target};
-use tokio::net::TcpListener;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, UnixStream};
 use tokio::task::{AbortHandle, JoinHandle};
 
 use super::client::Address;
@@ -257,12 +258,24 @@ async fn listen(gateway: Gateway) -> (Address, JoinHandle<()>) {
     (address, listening)
 }
 
-/// Lets every task that can run do so.
+/// How often a byte goes there and back while things settle.
+const SETTLING_TRIPS: usize = 40;
+
+/// Lets every task that can run do so, and every socket be heard: a byte goes to another task and back, over sockets of the
+/// same runtime, again and again. On a slow machine that takes as much longer as everything else does.
 pub async fn settle() {
-    for _ in 0..20 {
-        tokio::task::yield_now().await;
+    let (mut here, mut there) = UnixStream::pair().expect("a pair of sockets");
+    let echo = tokio::spawn(async move {
+        while let Ok(byte) = there.read_u8().await {
+            there.write_u8(byte).await.expect("it is sent back");
+        }
+    });
+    for _ in 0..SETTLING_TRIPS {
+        here.write_u8(0).await.expect("it is sent");
+        here.read_u8().await.expect("it comes back");
     }
-    tokio::time::sleep(Duration::from_millis(2)).await;
+    drop(here);
+    echo.await.expect("it ends");
 }
 
 /// Waits for what has to come true.
