@@ -62,8 +62,8 @@ impl Clock {
         }
     }
 
-    /// How long work took that began at `started` on the monotonic side. Nothing, on a clock that is moved by hand: who
-    /// moves it lets others wait, not work, and must not seem to have slowed down what was under way by chance.
+    /// How long work took that began at `started` on the monotonic side. On a clock that is moved by hand work takes no
+    /// time: a move that falls into it by chance must not make it seem slow.
     pub fn worked(&self, started: Duration) -> Duration {
         match &self.0 {
             Source::System { .. } => self.monotonic().saturating_sub(started),
