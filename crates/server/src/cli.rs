@@ -365,6 +365,7 @@ impl CommonOptions {
             listen: self.listen,
             platform_listen: self.platform_listen,
             store,
+            store_deadline: store::DEADLINE,
             bus: BusSettings::Local,
             base_url: None,
             session_base: None,

@@ -59,6 +59,8 @@ pub struct Settings {
     pub platform_listen: Option<SocketAddr>,
     /// Where everything is kept.
     pub store: StoreSettings,
+    /// The longest a request waits for the store.
+    pub store_deadline: Duration,
     /// What nodes tell each other over.
     pub bus: BusSettings,
     /// Where clients reach the service; the address that it listens on, if not given.

@@ -73,7 +73,7 @@ impl Node {
     /// A sentence for the operator: the address is taken, the store cannot be opened.
     pub async fn start(settings: Settings, surroundings: Surroundings) -> Result<Self, String> {
         let room = Room::claim();
-        let (store, alone) = open_store(&settings.store).await?;
+        let (store, alone) = open_store(&settings).await?;
         let (listener, address) = bind(settings.listen)?;
         let platform = match settings.platform_listen {
             Some(listen) => Some(bind(listen)?),
@@ -226,8 +226,8 @@ fn bind(listen: SocketAddr) -> Result<(TcpListener, SocketAddr), String> {
 }
 
 /// The store, and whether this process has it to itself.
-async fn open_store(settings: &StoreSettings) -> Result<(Store, bool), String> {
-    let (target, alone) = match settings {
+async fn open_store(settings: &Settings) -> Result<(Store, bool), String> {
+    let (target, alone) = match &settings.store {
         StoreSettings::Sqlite { path } => {
             let folder = path.parent().unwrap_or(path);
             std::fs::create_dir_all(folder)
@@ -236,7 +236,8 @@ async fn open_store(settings: &StoreSettings) -> Result<(Store, bool), String> {
         }
         StoreSettings::Postgres { url } => (Target::Postgres { url: url.clone() }, false),
     };
-    let store = Store::open(target, Options::default()).await.map_err(|error| error.to_string())?;
+    let options = Options { deadline: settings.store_deadline, ..Options::default() };
+    let store = Store::open(target, options).await.map_err(|error| error.to_string())?;
     Ok((store, alone))
 }
 

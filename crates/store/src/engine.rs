@@ -16,7 +16,7 @@ use crate::queries::credential_changes::Slot;
 use crate::sqlite::{self, Sqlite};
 use crate::{Row, StoreError, Value};
 
-/// The longest any caller waits for the store, queue and commit included. Half a second short of the three that a
+/// The longest any caller waits for the store, queue and commit included, unless [`Options`] say otherwise. Half a second short of the three that a
 /// request may take while the store is gone, so that the refusal still reaches its caller in time.
 pub const DEADLINE: Duration = Duration::from_millis(2_500);
 
@@ -86,6 +86,8 @@ pub struct Options {
     pub postgres_connections: usize,
     /// Connections for [`Store::read`] on PostgreSQL.
     pub postgres_read_connections: usize,
+    /// The longest any caller waits: see [`DEADLINE`].
+    pub deadline: Duration,
 }
 
 impl Default for Options {
@@ -96,6 +98,7 @@ impl Default for Options {
             sqlite_readers: SQLITE_READERS,
             postgres_connections: POSTGRES_CONNECTIONS,
             postgres_read_connections: POSTGRES_READ_CONNECTIONS,
+            deadline: DEADLINE,
         }
     }
 }
@@ -185,7 +188,7 @@ impl Store {
         }))
     }
 
-    /// One write transaction: all of the closure's statements or none, answered after the sync, within [`DEADLINE`].
+    /// One write transaction: all of the closure's statements or none, answered after the sync, within the deadline.
     ///
     /// `Err` from the closure, a failed statement or a panic rolls back just this request. The closure awaits nothing
     /// but its `Tx`. A caller that stops waiting does not stop the work: it is done whole or not at all.
@@ -228,7 +231,7 @@ impl Store {
         }
     }
 
-    /// Reads, within [`DEADLINE`]; a write fails with [`StoreError::ReadOnly`].
+    /// Reads, within the deadline; a write fails with [`StoreError::ReadOnly`].
     ///
     /// Each statement sees everything committed before it. Only on SQLite do several statements see the same moment:
     /// on PostgreSQL each is its own single round trip. Use [`Store::snapshot`] where they must agree.
@@ -281,7 +284,7 @@ impl Store {
 pub struct Synced(Option<sqlite::Syncing>);
 
 impl Synced {
-    /// Returns when what was committed outlives a crash of the machine, within another [`DEADLINE`].
+    /// Returns when what was committed outlives a crash of the machine, within another deadline.
     ///
     /// # Errors
     /// [`StoreError::CommitUnknown`]: it may, or may not.

@@ -15,13 +15,10 @@ use tokio::sync::{Semaphore, SemaphorePermit, TryAcquireError};
 pub(crate) use connection::Connection;
 
 use crate::engine::{Counters, DatabaseUrl, Link, Tx, Work, run};
-use crate::{DEADLINE, Options, Stats, StoreError};
+use crate::{Options, Stats, StoreError};
 use connection::Lease;
-use connector::Connector;
+use connector::{Connector, Deadlines};
 use lanes::Lanes;
-
-/// The longest a transaction waits for a free connection. Some of [`DEADLINE`] is left to use it.
-const ACQUIRE_DEADLINE: Duration = Duration::from_millis(2_000);
 
 /// The longest [`Postgres::close`] waits for accepted work.
 const CLOSE_DEADLINE: Duration = Duration::from_secs(10);
@@ -39,19 +36,23 @@ pub(crate) struct Postgres {
     lookups: Semaphore,
     /// How many of each there are.
     queue_cap: u32,
+    /// The longest a caller waits.
+    deadline: Duration,
     counters: Counters,
 }
 
 impl Postgres {
     pub async fn open(url: &DatabaseUrl, options: Options) -> Result<Self, StoreError> {
-        let config = connector::parse(url)?;
-        connector::prepare_database(&config, options.migrations).await?;
+        let deadlines = Deadlines::within(options.deadline);
+        let config = connector::parse(url, deadlines)?;
+        connector::prepare_database(&config, options.migrations, deadlines).await?;
         // Whether a connection is closed is known at once; asking the server each time would cost a round trip.
         let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
-        let pool = Pool::builder(Manager::from_connect(config.clone(), Connector::for_writing(), recycling))
+        let connector = Connector::for_writing(deadlines);
+        let pool = Pool::builder(Manager::from_connect(config.clone(), connector, recycling))
             .max_size(options.postgres_connections.max(1))
-            .wait_timeout(Some(ACQUIRE_DEADLINE))
-            .create_timeout(Some(connector::CONNECT_DEADLINE))
+            .wait_timeout(Some(deadlines.acquire))
+            .create_timeout(Some(deadlines.connect))
             .runtime(Runtime::Tokio1)
             .build()
             .map_err(|_| StoreError::Open("the connection pool cannot be built".to_owned()))?;
@@ -59,10 +60,11 @@ impl Postgres {
             u32::try_from(options.queue_cap).unwrap_or(u32::MAX).min(Semaphore::MAX_PERMITS as u32);
         Ok(Self {
             pool,
-            lanes: Lanes::new(config, options.postgres_read_connections.max(1)),
+            lanes: Lanes::new(config, options.postgres_read_connections.max(1), deadlines),
             transactions: Semaphore::new(queue_cap as usize),
             lookups: Semaphore::new(queue_cap as usize),
             queue_cap,
+            deadline: options.deadline,
             counters: Counters::default(),
         })
     }
@@ -111,7 +113,7 @@ impl Postgres {
     {
         let _permit = self.permit(&self.lookups)?;
         let turn = self.lanes.least_loaded();
-        let answer = within_deadline(async {
+        let answer = self.within_deadline(async {
             let client = turn.client().await?;
             run(work, &mut Tx::new(Link::Postgres(Connection::Shared(client)))).await
         });
@@ -127,7 +129,7 @@ impl Postgres {
         work: impl Work<T, E>,
     ) -> Result<T, E> {
         let committing = AtomicBool::new(false);
-        within_deadline(self.attempt(begin, work, &committing)).await.unwrap_or_else(|| {
+        self.within_deadline(self.attempt(begin, work, &committing)).await.unwrap_or_else(|| {
             Err(if committing.load(Ordering::Relaxed) {
                 StoreError::CommitUnknown
             } else {
@@ -174,6 +176,11 @@ impl Postgres {
         })
     }
 
+    /// `None` if the deadline passed first.
+    async fn within_deadline<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        tokio::time::timeout(self.deadline, work).await.ok()
+    }
+
     pub fn stats(&self) -> Stats {
         self.counters.stats(self.pool.status().waiting)
     }
@@ -195,11 +202,6 @@ impl Postgres {
         self.pool.close();
         self.lanes.close().await;
     }
-}
-
-/// `None` if [`DEADLINE`] passed first.
-async fn within_deadline<T>(work: impl Future<Output = T>) -> Option<T> {
-    tokio::time::timeout(DEADLINE, work).await.ok()
 }
 
 fn acquiring(error: PoolError) -> StoreError {

@@ -37,6 +37,8 @@ pub(crate) struct Sqlite {
     /// Requests in the write queue.
     waiting: Arc<AtomicUsize>,
     counters: Arc<Counters>,
+    /// The longest a caller waits.
+    deadline: Duration,
     writer: Mutex<Vec<JoinHandle<()>>>,
     readers: Mutex<Vec<JoinHandle<()>>>,
 }
@@ -63,6 +65,7 @@ impl Sqlite {
             reads: RwLock::new(Some(reads)),
             waiting: Arc::default(),
             counters: Arc::default(),
+            deadline: options.deadline,
             writer: Mutex::default(),
             readers: Mutex::default(),
         };
@@ -111,7 +114,7 @@ impl Sqlite {
         E: From<StoreError> + Send + 'static,
     {
         let (value, durable) = self.write_until(When::Committed, work).await?;
-        Ok((value, Syncing(durable)))
+        Ok((value, Syncing { durable, deadline: self.deadline }))
     }
 
     async fn write_until<T, E, F>(&self, when: When, work: F) -> Result<(T, Durable), E>
@@ -148,7 +151,7 @@ impl Sqlite {
         ticket: Ticket,
         unfinished: StoreError,
     ) -> Result<(T, Durable), E> {
-        match tokio::time::timeout(crate::DEADLINE, &mut answer).await {
+        match tokio::time::timeout(self.deadline, &mut answer).await {
             Ok(Ok(outcome)) => outcome,
             Ok(Err(_)) => Err(StoreError::closed().into()),
             Err(_) if ticket.abandon() => {
@@ -182,13 +185,16 @@ impl Sqlite {
 }
 
 /// A sync that may be under way yet.
-pub(crate) struct Syncing(Durable);
+pub(crate) struct Syncing {
+    durable: Durable,
+    deadline: Duration,
+}
 
 impl Syncing {
     /// Returns when what was committed outlives a crash of the machine.
     pub async fn wait(self) -> Result<(), StoreError> {
-        let Durable::Soon(synced) = self.0 else { return Ok(()) };
-        match tokio::time::timeout(crate::DEADLINE, synced).await {
+        let Durable::Soon(synced) = self.durable else { return Ok(()) };
+        match tokio::time::timeout(self.deadline, synced).await {
             Ok(Ok(outcome)) => outcome,
             Ok(Err(_)) | Err(_) => Err(StoreError::CommitUnknown),
         }

@@ -18,6 +18,7 @@ mod wire;
 
 use std::future::Future;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use tempfile::TempDir;
 use tokio_postgres::NoTls;
@@ -32,6 +33,10 @@ pub const DATABASE_URL: &str = "STAGEDOOR_TEST_DATABASE_URL";
 /// Small enough for many tests at once on one server.
 const POSTGRES_CONNECTIONS: usize = 8;
 const POSTGRES_READ_CONNECTIONS: usize = 2;
+
+/// How long a caller waits for the store in a test that is not about waiting: long enough that a machine which stands
+/// still for some seconds, as shared ones do, makes no error that the test then takes for ours.
+pub const UNHURRIED: Duration = Duration::from_secs(20);
 
 /// Runs the body on a fresh SQLite file, then on a fresh PostgreSQL schema, with the schema of this program.
 ///
@@ -131,7 +136,7 @@ impl Fresh {
         self.schema.as_ref().map(Schema::url_within)
     }
 
-    /// Opens the store, with fewer PostgreSQL connections than in production.
+    /// Opens the store, with fewer PostgreSQL connections than in production, and [`UNHURRIED`].
     ///
     /// # Panics
     /// If it cannot be opened.
@@ -139,6 +144,7 @@ impl Fresh {
         let options = Options {
             postgres_connections: options.postgres_connections.min(POSTGRES_CONNECTIONS),
             postgres_read_connections: options.postgres_read_connections.min(POSTGRES_READ_CONNECTIONS),
+            deadline: UNHURRIED,
             ..options
         };
         Store::open(self.target(), options).await.unwrap_or_else(|error| panic!("{}: {error}", self.name()))

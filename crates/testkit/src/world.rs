@@ -14,13 +14,14 @@ use server::{BusSettings, Node, Settings, StoreSettings, Surroundings};
 use service::nodes::Roles;
 use service::webhooks::WebhookSettings;
 use service::{Clock, Entropy, ManualClock};
-use store::testing::{Fresh, Network, Wire, engines as fresh_engines, postgres};
+use store::testing::{Fresh, Network, UNHURRIED, Wire, engines as fresh_engines, postgres};
 use store::{Options, Store, Target};
 use tokio::sync::Mutex;
 
 use crate::{Api, Browser, patiently};
 
-/// How a world is set up. By default: profile `documented`, Korean, no quotas, no sandbox, a clock that stands still.
+/// How a world is set up. By default: profile `documented`, Korean, no quotas, no sandbox, a clock that stands still, and
+/// a store that a request waits for as long as [`UNHURRIED`].
 #[derive(Clone, Copy, Debug)]
 pub struct Setup {
     /// The service's profile.
@@ -39,6 +40,8 @@ pub struct Setup {
     pub roles: Roles,
     /// How long it serves on when it is told to stop.
     pub drain_delay: Duration,
+    /// The longest a request waits for the store.
+    pub store_deadline: Duration,
 }
 
 impl Default for Setup {
@@ -52,7 +55,16 @@ impl Default for Setup {
             base_url: None,
             roles: Roles::ALL,
             drain_delay: Duration::ZERO,
+            store_deadline: UNHURRIED,
         }
+    }
+}
+
+impl Setup {
+    /// The default, but for a store that a request waits for no longer than in production: for tests of what happens when
+    /// it is gone.
+    pub fn hurried() -> Self {
+        Self { store_deadline: store::DEADLINE, ..Self::default() }
     }
 }
 
@@ -331,6 +343,7 @@ pub(crate) fn settings(setup: Setup, target: &Target) -> Settings {
             Target::Sqlite { path } => StoreSettings::Sqlite { path },
             Target::Postgres { url } => StoreSettings::Postgres { url },
         },
+        store_deadline: setup.store_deadline,
         bus: BusSettings::Local,
         base_url: setup.base_url.map(str::to_owned),
         session_base: None,

@@ -14,16 +14,27 @@ use crate::StoreError;
 use crate::engine::DatabaseUrl;
 use crate::migrate::{self, Applied, Migration};
 
-/// The longest one attempt to connect takes, its session's settings included.
-pub(super) const CONNECT_DEADLINE: Duration = Duration::from_millis(1_500);
+/// How long each part of a request may take, so that some of the whole is left for the others.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Deadlines {
+    /// The longest one attempt to connect takes, its session's settings included.
+    pub connect: Duration,
+    /// The longest a transaction waits for a free connection.
+    pub acquire: Duration,
+    /// The longest the server works on one statement, or waits for a lock in it.
+    pub statement: Duration,
+    /// The longest the server keeps a transaction whose client has fallen silent, and with it the rows it locked.
+    pub idle: Duration,
+}
 
-/// The longest the server works on one statement, or waits for a lock in it.
-const STATEMENT_DEADLINE: Duration = Duration::from_millis(2_000);
+impl Deadlines {
+    /// Those of a caller who waits so long. Of [`DEADLINE`](crate::DEADLINE): 1.5, 2, 2 and 5 s.
+    pub fn within(whole: Duration) -> Self {
+        Self { connect: whole * 3 / 5, acquire: whole * 4 / 5, statement: whole * 4 / 5, idle: whole * 2 }
+    }
+}
 
-/// The longest the server keeps a transaction whose client has fallen silent, and with it the rows it locked.
-const IDLE_DEADLINE: Duration = Duration::from_secs(5);
-
-/// A silent peer is probed after this, and given up after [`CONNECT_DEADLINE`] without an acknowledgement.
+/// A silent peer is probed after this, and given up after [`Deadlines::connect`] without an acknowledgement.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(15);
 
 /// The longest a node waits at start for another that is migrating the same database.
@@ -71,7 +82,7 @@ pub(super) struct Connector {
 }
 
 impl Connector {
-    pub fn for_writing() -> Self {
+    pub fn for_writing(deadlines: Deadlines) -> Self {
         // A server told to confirm before its sync would break our promise; a stricter one keeps its setting.
         Self {
             session: format!(
@@ -79,17 +90,17 @@ impl Connector {
                  SET idle_in_transaction_session_timeout = {idle};
                  SELECT set_config('synchronous_commit', 'on', false)
                  WHERE current_setting('synchronous_commit') = 'off'",
-                statement = STATEMENT_DEADLINE.as_millis(),
-                idle = IDLE_DEADLINE.as_millis(),
+                statement = deadlines.statement.as_millis(),
+                idle = deadlines.idle.as_millis(),
             ),
         }
     }
 
-    pub fn for_reading() -> Self {
+    pub fn for_reading(deadlines: Deadlines) -> Self {
         Self {
             session: format!(
                 "SET statement_timeout = {}; SET default_transaction_read_only = on",
-                STATEMENT_DEADLINE.as_millis()
+                deadlines.statement.as_millis()
             ),
         }
     }
@@ -122,7 +133,7 @@ async fn connect(config: &Config) -> Result<(Client, JoinHandle<()>), Error> {
 }
 
 /// Reads the URL. Errors show nothing of it.
-pub(super) fn parse(url: &DatabaseUrl) -> Result<Config, StoreError> {
+pub(super) fn parse(url: &DatabaseUrl, deadlines: Deadlines) -> Result<Config, StoreError> {
     const NO_TLS: &str =
         "TLS to PostgreSQL is not supported: use sslmode=disable or prefer, over a trusted network";
     if ["sslmode=verify-ca", "sslmode=verify-full"].iter().any(|mode| url.expose().contains(mode)) {
@@ -139,18 +150,22 @@ pub(super) fn parse(url: &DatabaseUrl) -> Result<Config, StoreError> {
     }
     config
         .ssl_mode(SslMode::Disable)
-        .connect_timeout(CONNECT_DEADLINE)
-        .tcp_user_timeout(CONNECT_DEADLINE)
+        .connect_timeout(deadlines.connect)
+        .tcp_user_timeout(deadlines.connect)
         .keepalives_idle(KEEPALIVE_IDLE)
-        .keepalives_interval(CONNECT_DEADLINE)
+        .keepalives_interval(deadlines.connect)
         .keepalives_retries(1);
     Ok(config)
 }
 
 /// Checks the encoding and brings the schema up to date, on a connection of its own, without a statement deadline:
 /// a migration may take its time.
-pub(super) async fn prepare_database(config: &Config, known: &'static [Migration]) -> Result<(), StoreError> {
-    let connected = tokio::time::timeout(CONNECT_DEADLINE, connect(config)).await;
+pub(super) async fn prepare_database(
+    config: &Config,
+    known: &'static [Migration],
+    deadlines: Deadlines,
+) -> Result<(), StoreError> {
+    let connected = tokio::time::timeout(deadlines.connect, connect(config)).await;
     let (client, task) = connected
         .map_err(|_| StoreError::Unavailable("the server does not answer".to_owned()))?
         .map_err(|error| failure(&error, ""))?;

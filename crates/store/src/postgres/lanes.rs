@@ -9,13 +9,14 @@ use tokio::sync::Mutex;
 use tokio_postgres::Config;
 
 use super::connection::{SharedClient, failure};
-use super::connector::{CONNECT_DEADLINE, Connector};
+use super::connector::{Connector, Deadlines};
 use crate::StoreError;
 
 pub(super) struct Lanes {
     lanes: Vec<Lane>,
     config: Config,
     connector: Connector,
+    deadlines: Deadlines,
 }
 
 struct Lane {
@@ -26,10 +27,10 @@ struct Lane {
 
 impl Lanes {
     /// Connects nothing yet.
-    pub fn new(config: Config, count: usize) -> Self {
+    pub fn new(config: Config, count: usize, deadlines: Deadlines) -> Self {
         let lanes =
             (0..count).map(|_| Lane { client: Mutex::default(), load: AtomicUsize::new(0) }).collect();
-        Self { lanes, config, connector: Connector::for_reading() }
+        Self { lanes, config, connector: Connector::for_reading(deadlines), deadlines }
     }
 
     /// The connection with the fewest look-ups under way: the server answers them in turn, so a slow one holds up
@@ -61,8 +62,8 @@ impl Turn<'_> {
         if let Some(client) = slot.as_ref().filter(|client| client.is_usable()) {
             return Ok(client.clone());
         }
-        let opening = tokio::time::timeout(CONNECT_DEADLINE, self.lanes.connector.open(&self.lanes.config));
-        let (client, task) = opening
+        let Lanes { config, connector, deadlines, .. } = self.lanes;
+        let (client, task) = tokio::time::timeout(deadlines.connect, connector.open(config))
             .await
             .map_err(|_| StoreError::Unavailable("the server does not answer".to_owned()))?
             .map_err(|error| failure(&error, ""))?;

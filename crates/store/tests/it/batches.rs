@@ -232,7 +232,7 @@ async fn a_full_queue_refuses_at_once_and_the_accepted_are_done() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_that_waits_past_the_deadline_is_refused_and_never_runs() {
     let fresh = store::testing::sqlite();
-    let store = fresh.open(options()).await;
+    let store = Store::open(fresh.target(), options()).await.unwrap();
     let held = Held::start(&store, 1).await;
     let late = tokio::time::timeout(std::time::Duration::from_secs(3), insert(&store, 2)).await;
     assert!(matches!(late.expect("an answer within 3 s"), Err(StoreError::Busy(_))));

@@ -87,7 +87,7 @@ async fn a_terminated_backend_costs_its_own_request_alone() {
 async fn a_statement_that_takes_too_long_is_stopped_by_the_server() {
     const SLOW: &str = "SELECT CAST(COUNT(*) AS BIGINT) FROM (SELECT pg_sleep(10)) AS slow";
     let fresh = postgres().await;
-    let store = fresh.open(options()).await;
+    let store = Store::open(fresh.target(), options()).await.unwrap();
     let slow = store.read(|tx| Box::pin(tx.query(SLOW, &[])));
     let slow = tokio::time::timeout(Duration::from_secs(3), slow).await.expect("an answer within 3 s");
     // In the server's words, not by our own deadline: the server has stopped working on it.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use store::{StoreError, params};
+use store::{Store, StoreError, params};
 
 use crate::{Held, both, eventually, ids, insert, options, within};
 
@@ -190,7 +190,7 @@ async fn sqlite_refuses_a_closure_that_awaits_something_else() {
 #[tokio::test(flavor = "multi_thread")]
 async fn postgres_rolls_back_a_closure_that_outlives_the_deadline() {
     let fresh = store::testing::postgres().await;
-    let store = fresh.open(options()).await;
+    let store = Store::open(fresh.target(), options()).await.unwrap();
     let writer = store.clone();
     let outcome: Result<(), StoreError> = tokio::time::timeout(
         Duration::from_secs(3),
