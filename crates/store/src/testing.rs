@@ -14,6 +14,7 @@
 //! Tests with a store must not pause tokio's clock: the store's threads do their work in real time, which a paused
 //! clock takes for idleness, and jumps to the deadline.
 
+mod running;
 mod wire;
 
 use std::future::Future;
@@ -25,6 +26,7 @@ use tokio_postgres::NoTls;
 
 use crate::{DatabaseUrl, Options, Store, Target};
 
+pub use running::while_running;
 pub use wire::{Network, Wire};
 
 /// Names the PostgreSQL server of the tests: a `postgres://` URL without `options`, whose user may create schemas.

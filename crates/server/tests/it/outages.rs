@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use store::testing::while_running;
 use testkit::{Connection, Network, Request, Response, Setup, Socket, Wire, World, over_a_wire, patiently};
 
 use crate::endpoints::{ENDPOINTS, Endpoint, session_key};
@@ -15,8 +16,8 @@ use crate::stage::{Stage, UNKNOWN_TOKEN};
 const LIMIT: Duration = Duration::from_secs(3);
 
 async fn within_limit<T>(what: &str, future: impl Future<Output = T>) -> T {
-    let done = tokio::time::timeout(LIMIT, future).await;
-    done.unwrap_or_else(|_| panic!("nothing came within {LIMIT:?}: {what}"))
+    let done = while_running(LIMIT, future).await;
+    done.unwrap_or_else(|| panic!("nothing came within {LIMIT:?}: {what}"))
 }
 
 /// Sends every request at once, and gives what each was answered within the limit.

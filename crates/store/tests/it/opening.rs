@@ -77,7 +77,8 @@ async fn a_server_that_is_not_there_is_an_outage_within_3_s() {
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let url = format!("postgres://u:hunter2@127.0.0.1:{port}/d").into();
     let opening = Store::open(Target::Postgres { url }, Options::default());
-    let error = tokio::time::timeout(Duration::from_secs(3), opening).await.expect("an answer within 3 s");
+    let error =
+        store::testing::while_running(Duration::from_secs(3), opening).await.expect("an answer within 3 s");
     let error = error.expect_err("nobody listens");
     assert!(error.is_outage() && !error.to_string().contains("hunter2"), "{error}");
 }

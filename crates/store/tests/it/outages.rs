@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use store::testing::{Fresh, Network, Wire, postgres};
+use store::testing::{Fresh, Network, Wire, postgres, while_running};
 use store::{Options, Store, StoreError, Target, params};
 
 use crate::{ids, insert, options, within};
@@ -31,7 +31,7 @@ async fn survives(outage: Network) {
     let limit = Duration::from_secs(3);
     for _ in 0..2 {
         let both = async { tokio::join!(insert(&store, 2), read(&store)) };
-        let (write, read) = tokio::time::timeout(limit, both).await.expect("errors within 3 s");
+        let (write, read) = while_running(limit, both).await.expect("errors within 3 s");
         assert!(write.as_ref().is_err_and(StoreError::is_outage), "{write:?}");
         assert!(read.as_ref().is_err_and(StoreError::is_outage), "{read:?}");
     }
@@ -89,7 +89,7 @@ async fn a_statement_that_takes_too_long_is_stopped_by_the_server() {
     let fresh = postgres().await;
     let store = Store::open(fresh.target(), options()).await.unwrap();
     let slow = store.read(|tx| Box::pin(tx.query(SLOW, &[])));
-    let slow = tokio::time::timeout(Duration::from_secs(3), slow).await.expect("an answer within 3 s");
+    let slow = while_running(Duration::from_secs(3), slow).await.expect("an answer within 3 s");
     // In the server's words, not by our own deadline: the server has stopped working on it.
     assert_eq!(slow, Err(StoreError::Unavailable("a statement took too long".to_owned())));
     assert_eq!(read(&store).await, Ok(0));

@@ -192,7 +192,7 @@ async fn postgres_rolls_back_a_closure_that_outlives_the_deadline() {
     let fresh = store::testing::postgres().await;
     let store = Store::open(fresh.target(), options()).await.unwrap();
     let writer = store.clone();
-    let outcome: Result<(), StoreError> = tokio::time::timeout(
+    let outcome: Result<(), StoreError> = store::testing::while_running(
         Duration::from_secs(3),
         writer.write(|tx| {
             Box::pin(async move {

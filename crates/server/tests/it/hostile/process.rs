@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use store::testing::while_running;
 use testkit::Api;
 
 use super::crowd::Crowd;
@@ -124,6 +125,6 @@ async fn wait_until_free(sandbox: &Sandbox, descriptors: usize) {
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
     };
-    let waited = tokio::time::timeout(FREE_WITHIN, free).await;
-    assert!(waited.is_ok(), "{} descriptors are open instead of {descriptors}", sandbox.descriptors());
+    let waited = while_running(FREE_WITHIN, free).await;
+    assert!(waited.is_some(), "{} descriptors are open instead of {descriptors}", sandbox.descriptors());
 }

@@ -7,6 +7,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
 
+use store::testing::while_running;
 use testkit::{Application, Cluster, Network, Setup, Socket, nodes};
 
 use super::ledger::{Life, Said, Seen, faults, text};
@@ -215,7 +216,7 @@ async fn no_session_has_a_hole_a_repetition_or_disorder_whatever_happens_to_the_
         }
         let ends = tokio::spawn(scene.clone().end());
         for client in clients {
-            let ended = tokio::time::timeout(ALL_HEAR_WITHIN, client).await;
+            let ended = while_running(ALL_HEAR_WITHIN, client).await;
             ended.expect("every client hears the last words in the end").expect("no client panics");
         }
         ends.abort();
