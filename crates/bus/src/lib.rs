@@ -83,6 +83,10 @@ pub trait Bus: Send + Sync {
     /// because gateways find those in the store.
     fn publish_all(&self, messages: Vec<Message>) -> BoxFuture<'_, Vec<ChannelId>>;
 
+    /// Hands over what nobody has to wait for, from any thread, and takes it out of the list: the rest is for
+    /// [`publish_all`](Self::publish_all).
+    fn publish_now(&self, _: &mut Vec<Message>) {}
+
     /// [`publish_all`](Self::publish_all) of one.
     fn publish(&self, message: Message) -> BoxFuture<'_, Vec<ChannelId>> {
         self.publish_all(vec![message])

@@ -1,6 +1,6 @@
 //! The bus of a single node: queues in this process.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use domain::ChannelId;
 use futures_util::future::BoxFuture;
@@ -12,14 +12,32 @@ use crate::{Bus, Delivery, Interest, Message, QUEUE_MAX, Subscriber};
 #[derive(Debug, Default)]
 pub struct LocalBus(Mutex<Vec<mpsc::Sender<Delivery>>>);
 
+impl LocalBus {
+    /// Those that have not gone.
+    fn subscribers(&self) -> MutexGuard<'_, Vec<mpsc::Sender<Delivery>>> {
+        let mut subscribers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        subscribers.retain(|subscriber| !subscriber.is_closed());
+        subscribers
+    }
+}
+
 impl Bus for LocalBus {
+    /// All of it, or nothing where a subscriber has no room for all.
+    fn publish_now(&self, messages: &mut Vec<Message>) {
+        let subscribers = self.subscribers();
+        let places = subscribers.iter().map(|subscriber| subscriber.try_reserve_many(messages.len()));
+        let Ok(places) = places.collect::<Result<Vec<_>, _>>() else { return };
+        let messages = std::mem::take(messages);
+        for places in places {
+            for (place, message) in places.zip(&messages) {
+                place.send(Delivery::Message(message.clone()));
+            }
+        }
+    }
+
     fn publish_all(&self, messages: Vec<Message>) -> BoxFuture<'_, Vec<ChannelId>> {
         Box::pin(async move {
-            let subscribers = {
-                let mut subscribers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-                subscribers.retain(|subscriber| !subscriber.is_closed());
-                subscribers.clone()
-            };
+            let subscribers = self.subscribers().clone();
             for message in messages {
                 for subscriber in &subscribers {
                     // A subscriber that has gone in the meantime misses nothing.
@@ -32,7 +50,7 @@ impl Bus for LocalBus {
 
     fn subscribe(&self) -> Subscriber {
         let (sender, receiver) = mpsc::channel(QUEUE_MAX);
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(sender);
+        self.subscribers().push(sender);
         Subscriber(receiver)
     }
 
@@ -76,6 +94,29 @@ mod tests {
         for v in 1..=3 {
             assert_eq!((version(one.next().await), version(two.next().await)), (Some(v), Some(v)));
         }
+    }
+
+    #[tokio::test]
+    async fn what_is_published_now_comes_to_all_in_order_or_stays_where_it_is() {
+        let bus = LocalBus::default();
+        let (mut one, mut two) = (bus.subscribe(), bus.subscribe());
+        let mut messages = vec![change(1), change(2)];
+        bus.publish_now(&mut messages);
+        assert!(messages.is_empty());
+        for v in 1..=2 {
+            assert_eq!((version(one.next().await), version(two.next().await)), (Some(v), Some(v)));
+        }
+        for _ in 1..QUEUE_MAX {
+            bus.publish_now(&mut vec![change(3)]);
+        }
+        assert!(one.next().await.is_some());
+        // There is room for two at the one, and for one at the other.
+        messages.extend([change(4), change(5)]);
+        bus.publish_now(&mut messages);
+        assert_eq!(messages.len(), 2);
+        drop(two);
+        bus.publish_now(&mut messages);
+        assert!(messages.is_empty());
     }
 
     #[tokio::test]

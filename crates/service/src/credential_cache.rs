@@ -61,11 +61,18 @@ pub(crate) struct Committed {
     slots: Vec<Slot>,
 }
 
+impl Committed {
+    /// They have happened already.
+    pub fn happen(&mut self) {
+        for slot in self.slots.drain(..) {
+            self.changes.happened(slot);
+        }
+    }
+}
+
 impl Drop for Committed {
     fn drop(&mut self) {
-        for slot in &self.slots {
-            self.changes.happened(*slot);
-        }
+        self.happen();
     }
 }
 

@@ -227,13 +227,15 @@ impl Service {
         F: for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<(T, Vec<Message>), Error>> + Send + 'static,
         T: Send + 'static,
     {
-        let service = self.clone();
+        let (service, bus) = (self.clone(), self.0.bus.clone());
+        let tell = move |((_, messages), forgotten): &mut ((T, Vec<Message>), Committed)| {
+            forgotten.happen();
+            bus.publish_now(messages);
+        };
         self.see_through(async move {
-            let committed = service.0.store.commit(service.noting_changes(work)).await?;
-            let (((value, messages), forgotten_now), synced) = committed;
-            drop(forgotten_now);
-            service.publish(messages).await;
-            synced.wait().await?;
+            let work = service.noting_changes(work);
+            let ((value, untold), _) = service.0.store.write_and_tell(work, tell).await?;
+            service.publish(untold).await;
             Ok(value)
         })
         .await

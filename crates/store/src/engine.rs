@@ -208,26 +208,24 @@ impl Store {
         T: Send + 'static,
         E: From<StoreError> + Send + 'static,
     {
-        match &self.0 {
-            Engine::Sqlite(engine) => engine.write(work).await,
-            Engine::Postgres(engine) => engine.write(work).await,
-        }
+        self.write_and_tell(work, |_| {}).await
     }
 
-    /// [`Store::write`], answered when it is committed: others can read it, and a crash of this process does not undo it.
-    /// One of the machine may, until [`Synced::wait`] has returned. What is done in between must be no harm then.
-    /// On PostgreSQL both are one.
-    pub async fn commit<T, E, F>(&self, work: F) -> Result<(T, Synced), E>
+    /// [`Store::write`], with something to do as soon as what the work gave is committed: others can read it, and a crash of
+    /// this process does not undo it. One of the machine may, until the answer; what is done must be no harm then.
+    ///
+    /// On SQLite `on_commit` is called by the thread that writes, before it syncs: it takes microseconds and waits for
+    /// nothing. On PostgreSQL a commit is synced when it is told.
+    pub async fn write_and_tell<T, E, F, C>(&self, work: F, on_commit: C) -> Result<T, E>
     where
         F: for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<T, E>> + Send + 'static,
         T: Send + 'static,
         E: From<StoreError> + Send + 'static,
+        C: FnOnce(&mut T) + Send + 'static,
     {
         match &self.0 {
-            Engine::Sqlite(engine) => {
-                engine.commit(work).await.map(|(value, syncing)| (value, Synced(Some(syncing))))
-            }
-            Engine::Postgres(engine) => engine.write(work).await.map(|value| (value, Synced(None))),
+            Engine::Sqlite(engine) => engine.write(work, on_commit).await,
+            Engine::Postgres(engine) => engine.write(work, on_commit).await,
         }
     }
 
@@ -275,23 +273,6 @@ impl Store {
         match &self.0 {
             Engine::Sqlite(engine) => engine.close().await,
             Engine::Postgres(engine) => engine.close().await,
-        }
-    }
-}
-
-/// What is still to come after [`Store::commit`].
-#[must_use = "nobody may be answered before it"]
-pub struct Synced(Option<sqlite::Syncing>);
-
-impl Synced {
-    /// Returns when what was committed outlives a crash of the machine, within another deadline.
-    ///
-    /// # Errors
-    /// [`StoreError::CommitUnknown`]: it may, or may not.
-    pub async fn wait(self) -> Result<(), StoreError> {
-        match self.0 {
-            Some(syncing) => syncing.wait().await,
-            None => Ok(()),
         }
     }
 }

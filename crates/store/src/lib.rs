@@ -25,7 +25,7 @@ mod sqlite;
 pub mod testing;
 mod value;
 
-pub use engine::{BoxFuture, DEADLINE, DatabaseUrl, Options, Stats, Store, Synced, Target, Tx};
+pub use engine::{BoxFuture, DEADLINE, DatabaseUrl, Options, Stats, Store, Target, Tx};
 pub use error::StoreError;
 pub use migrate::Migration;
 pub use value::{FromValue, Row, Value};

@@ -70,24 +70,26 @@ impl Postgres {
     }
 
     /// In a task of its own: a caller that stops waiting must not stop a transaction half way.
-    pub async fn write<T, E, F>(self: &Arc<Self>, work: F) -> Result<T, E>
+    pub async fn write<T, E, F, C>(self: &Arc<Self>, work: F, on_commit: C) -> Result<T, E>
     where
         F: Work<T, E>,
         T: Send + 'static,
         E: From<StoreError> + Send + 'static,
+        C: FnOnce(&mut T) + Send + 'static,
     {
         let engine = self.clone();
         let task = tokio::spawn(async move {
             let _permit = engine.permit(&engine.transactions)?;
-            let outcome = engine.transact(BEGIN_WRITE, work).await;
+            let mut outcome = engine.transact(BEGIN_WRITE, work).await;
             let counter = match &outcome {
                 Ok(_) => &engine.counters.committed,
                 Err(_) => &engine.counters.rolled_back,
             };
             Counters::add(counter, 1);
-            if outcome.is_ok() {
+            if let Ok(value) = &mut outcome {
                 Counters::add(&engine.counters.syncs, 1);
                 engine.counters.largest_batch.fetch_max(1, Ordering::Relaxed);
+                on_commit(value);
             }
             outcome
         });

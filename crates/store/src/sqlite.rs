@@ -22,7 +22,7 @@ pub(crate) use connection::Connection;
 use crate::engine::{Counters, Work};
 use crate::{Options, Stats, StoreError};
 use log::Log;
-use request::{Durable, Request, Ticket, When};
+use request::{Request, Ticket};
 
 /// The longest [`Sqlite::close`] waits for accepted work.
 const CLOSE_DEADLINE: Duration = Duration::from_secs(10);
@@ -97,33 +97,14 @@ impl Sqlite {
         Ok(store)
     }
 
-    pub async fn write<T, E, F>(&self, work: F) -> Result<T, E>
+    pub async fn write<T, E, F, C>(&self, work: F, on_commit: C) -> Result<T, E>
     where
         F: Work<T, E>,
         T: Send + 'static,
         E: From<StoreError> + Send + 'static,
+        C: FnOnce(&mut T) + Send + 'static,
     {
-        self.write_until(When::Durable, work).await.map(|(value, _)| value)
-    }
-
-    /// Gives what the work gave as soon as it is committed.
-    pub async fn commit<T, E, F>(&self, work: F) -> Result<(T, Syncing), E>
-    where
-        F: Work<T, E>,
-        T: Send + 'static,
-        E: From<StoreError> + Send + 'static,
-    {
-        let (value, durable) = self.write_until(When::Committed, work).await?;
-        Ok((value, Syncing { durable, deadline: self.deadline }))
-    }
-
-    async fn write_until<T, E, F>(&self, when: When, work: F) -> Result<(T, Durable), E>
-    where
-        F: Work<T, E>,
-        T: Send + 'static,
-        E: From<StoreError> + Send + 'static,
-    {
-        let (request, ticket, answer) = request::new(work, when);
+        let (request, ticket, answer) = request::new(work, on_commit);
         self.waiting.fetch_add(1, Ordering::Relaxed);
         if let Err(error) = push(&self.writes, request) {
             self.waiting.fetch_sub(1, Ordering::Relaxed);
@@ -138,10 +119,10 @@ impl Sqlite {
         T: Send + 'static,
         E: From<StoreError> + Send + 'static,
     {
-        let (request, ticket, answer) = request::new(work, When::Durable);
+        let (request, ticket, answer) = request::new(work, |_: &mut T| {});
         push(&self.reads, request).map_err(|error| self.counters.refused(error))?;
         let too_long = StoreError::Unavailable("the read took too long".to_owned());
-        self.await_answer(answer, ticket, too_long).await.map(|(value, _)| value)
+        self.await_answer(answer, ticket, too_long).await
     }
 
     /// `unfinished` is the error for a request that had begun when the deadline passed.
@@ -150,7 +131,7 @@ impl Sqlite {
         mut answer: request::Answer<T, E>,
         ticket: Ticket,
         unfinished: StoreError,
-    ) -> Result<(T, Durable), E> {
+    ) -> Result<T, E> {
         match tokio::time::timeout(self.deadline, &mut answer).await {
             Ok(Ok(outcome)) => outcome,
             Ok(Err(_)) => Err(StoreError::closed().into()),
@@ -180,23 +161,6 @@ impl Sqlite {
             if tokio::time::timeout(CLOSE_DEADLINE, ended).await.is_err() {
                 tracing::warn!("the SQLite store did not finish its accepted work in time");
             }
-        }
-    }
-}
-
-/// A sync that may be under way yet.
-pub(crate) struct Syncing {
-    durable: Durable,
-    deadline: Duration,
-}
-
-impl Syncing {
-    /// Returns when what was committed outlives a crash of the machine.
-    pub async fn wait(self) -> Result<(), StoreError> {
-        let Durable::Soon(synced) = self.durable else { return Ok(()) };
-        match tokio::time::timeout(self.deadline, synced).await {
-            Ok(Ok(outcome)) => outcome,
-            Ok(Err(_)) | Err(_) => Err(StoreError::CommitUnknown),
         }
     }
 }

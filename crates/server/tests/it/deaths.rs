@@ -61,7 +61,7 @@ async fn three(api: &Api, token: &str) -> Vec<Socket> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn peers_that_vanish_free_their_places_on_every_node() {
-    over_a_wire(Setup::hurried(), |world, _| async move {
+    over_a_wire(Setup::default(), |world, _| async move {
         let Stage { app, tokens, .. } = Stage::set(&world).await;
         let (node, elsewhere) = world.another_node().await;
         // They keep their connections, and say no more.
@@ -82,7 +82,7 @@ async fn peers_that_vanish_free_their_places_on_every_node() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_cut_off_from_the_store_loses_its_places_and_then_its_sockets() {
-    over_a_wire(Setup::hurried(), |world, wire| async move {
+    over_a_wire(Setup::default(), |world, wire| async move {
         let Stage { tokens, .. } = Stage::set(&world).await;
         let (node, elsewhere) = a_node_past(&wire, &world).await;
         let mut sockets = three(&world, &tokens.access).await;
@@ -118,7 +118,7 @@ async fn a_node_cut_off_from_the_store_loses_its_places_and_then_its_sockets() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nodes_that_lost_the_store_together_do_not_take_each_other_for_dead() {
-    over_a_wire(Setup::hurried(), |world, wire| async move {
+    over_a_wire(Setup::default(), |world, wire| async move {
         let Stage { tokens, .. } = Stage::set(&world).await;
         let (node, elsewhere) = world.another_node().await;
         let mut here = world.open_user_session(&tokens.access).await;
@@ -139,7 +139,7 @@ async fn nodes_that_lost_the_store_together_do_not_take_each_other_for_dead() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_that_stops_while_the_store_is_away_leaks_nothing() {
-    over_a_wire(Setup::hurried(), |world, wire| async move {
+    over_a_wire(Setup::default(), |world, wire| async move {
         let Stage { tokens, .. } = Stage::set(&world).await;
         let (node, elsewhere) = a_node_past(&wire, &world).await;
         let sockets = three(&world, &tokens.access).await;
@@ -163,7 +163,7 @@ async fn a_node_that_stops_while_the_store_is_away_leaks_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_killed_node_is_noticed_within_30_seconds() {
-    over_a_wire(Setup { system_clock: true, ..Setup::hurried() }, |world, wire| async move {
+    over_a_wire(Setup { system_clock: true, ..Setup::default() }, |world, wire| async move {
         let Stage { tokens, .. } = Stage::set(&world).await;
         let folder = tempfile::tempdir().expect("a folder");
         let log = folder.path().join("log");

@@ -122,7 +122,7 @@ async fn survives(world: World, wire: Arc<Wire>, outage: Network) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_database_that_ends_its_connections_is_a_500_within_3_s_and_is_found_again() {
-    over_a_wire(Setup::hurried(), |world, wire| survives(world, wire, Network::Down)).await;
+    over_a_wire(Setup::default(), |world, wire| survives(world, wire, Network::Down)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -134,7 +134,7 @@ async fn a_database_that_falls_silent_is_a_500_within_3_s_and_is_found_again() {
 /// happened, and what was not has no event.
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_under_way_when_the_database_goes_are_answered_in_time() {
-    over_a_wire(Setup::hurried(), |world, wire| async move {
+    over_a_wire(Setup::default(), |world, wire| async move {
         let stage = Stage::set(&world).await;
         let mut socket = world.open_user_session(&stage.tokens.access).await;
         world.subscribe(&stage.tokens.access, "chat", socket.session_key()).await.content();

@@ -1,5 +1,6 @@
 //! A request on its way to a thread and its answer on the way back.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
@@ -10,29 +11,10 @@ use tokio::sync::oneshot;
 use crate::engine::{Tx, Work, run};
 use crate::{BoxFuture, StoreError};
 
-/// What a caller hears first: what its work gave, or why it counts for nothing.
-type Heard<T, E> = Result<(T, Durable), E>;
+type Caller<T, E> = oneshot::Sender<Result<T, E>>;
 
-/// Whether what a caller has heard outlives a crash of the machine.
-pub(super) enum Durable {
-    Yes,
-    /// The sync is under way, and tells.
-    Soon(oneshot::Receiver<Result<(), StoreError>>),
-}
-
-type Caller<T, E> = oneshot::Sender<Heard<T, E>>;
-
-/// Where the caller waits.
-pub(super) type Answer<T, E> = oneshot::Receiver<Heard<T, E>>;
-
-/// When a caller is to hear first.
-#[derive(Clone, Copy, PartialEq)]
-pub(super) enum When {
-    /// When what it wrote is committed: others can read it.
-    Committed,
-    /// When it outlives a crash of the machine.
-    Durable,
-}
+/// Where the caller waits for what its work gave, or why it counts for nothing.
+pub(super) type Answer<T, E> = oneshot::Receiver<Result<T, E>>;
 
 /// How far a request has come.
 enum Phase {
@@ -122,74 +104,64 @@ trait Audience {
     fn answer(self: Box<Self>, transaction: Result<(), StoreError>);
 }
 
-/// What one caller hears, and how far it has been told. One that has gone is no concern: its work is done whole or not at
-/// all.
-struct Telling<T, E> {
+/// What one caller is to hear. One that has gone is no concern: its work is done whole or not at all.
+struct Telling<T, E, C> {
     ticket: Ticket,
-    when: When,
-    /// What is still to be heard first.
-    first: Option<(Result<T, E>, Caller<T, E>)>,
-    /// Whoever has heard of the commit hears of the sync here.
-    synced: Option<oneshot::Sender<Result<(), StoreError>>>,
+    outcome: Result<T, E>,
+    on_commit: Option<C>,
+    caller: Caller<T, E>,
 }
 
-impl<T, E: From<StoreError>> Audience for Telling<T, E> {
+impl<T, E: From<StoreError>, C: FnOnce(&mut T)> Audience for Telling<T, E, C> {
     fn committed(&mut self) {
-        // A refusal is all of the answer, and may rest on rows of others that are not durable yet.
-        if self.when == When::Committed
-            && let Some((Ok(value), caller)) = self.first.take_if(|(outcome, _)| outcome.is_ok())
+        if let (Ok(value), Some(on_commit)) = (&mut self.outcome, self.on_commit.take())
+            && catch_unwind(AssertUnwindSafe(|| on_commit(value))).is_err()
         {
-            let (synced, soon) = oneshot::channel();
-            self.synced = Some(synced);
-            self.ticket.finish();
-            let _ = caller.send(Ok((value, Durable::Soon(soon))));
+            tracing::error!("what was to be done after a commit panicked");
         }
     }
 
     fn answer(self: Box<Self>, transaction: Result<(), StoreError>) {
-        if let Some(synced) = self.synced {
-            let _ = synced.send(transaction);
-        } else if let Some((outcome, caller)) = self.first {
-            self.ticket.finish();
-            let outcome = transaction.map_err(E::from).and(outcome);
-            let _ = caller.send(outcome.map(|value| (value, Durable::Yes)));
-        }
+        self.ticket.finish();
+        let _ = self.caller.send(transaction.map_err(E::from).and(self.outcome));
     }
 }
 
-struct Pending<F, T, E> {
+struct Pending<F, T, E, C> {
     work: F,
     ticket: Ticket,
-    when: When,
+    on_commit: C,
     caller: Caller<T, E>,
 }
 
-pub(super) fn new<T, E, F>(work: F, when: When) -> (Box<dyn Request>, Ticket, Answer<T, E>)
+pub(super) fn new<T, E, F, C>(work: F, on_commit: C) -> (Box<dyn Request>, Ticket, Answer<T, E>)
 where
     F: Work<T, E>,
     T: Send + 'static,
     E: From<StoreError> + Send + 'static,
+    C: FnOnce(&mut T) + Send + 'static,
 {
     let ticket = Ticket(Arc::new(Mutex::new(Phase::Waiting)));
     let (caller, answer) = oneshot::channel();
-    (Box::new(Pending { work, ticket: ticket.clone(), when, caller }), ticket, answer)
+    (Box::new(Pending { work, ticket: ticket.clone(), on_commit, caller }), ticket, answer)
 }
 
-impl<F, T, E> Request for Pending<F, T, E>
+impl<F, T, E, C> Request for Pending<F, T, E, C>
 where
     F: Work<T, E>,
     T: Send + 'static,
     E: From<StoreError> + Send + 'static,
+    C: FnOnce(&mut T) + Send + 'static,
 {
     fn start(&self, interrupt: Option<Arc<InterruptHandle>>) -> bool {
         self.ticket.start(interrupt)
     }
 
     fn run(self: Box<Self>, tx: &mut Tx) -> Settled {
-        let Self { work, ticket, when, caller } = *self;
+        let Self { work, ticket, on_commit, caller } = *self;
         let outcome = poll_once(Box::pin(run(work, tx)));
         let keep = outcome.is_ok();
-        let telling = Telling { ticket, when, first: Some((outcome, caller)), synced: None };
+        let telling = Telling { ticket, outcome, on_commit: Some(on_commit), caller };
         Settled { keep, telling: Box::new(telling) }
     }
 
@@ -216,33 +188,45 @@ mod tests {
     const UNKNOWN: StoreError = StoreError::CommitUnknown;
 
     /// A request that has run, and where its caller waits.
-    fn run_one(when: When, outcome: Result<u8, StoreError>) -> (Settled, Answer<u8, StoreError>) {
+    fn run_one(
+        outcome: Result<u8, StoreError>,
+        on_commit: impl FnOnce(&mut u8) + Send + 'static,
+    ) -> (Settled, Answer<u8, StoreError>) {
         let folder = tempfile::tempdir().unwrap();
         let connection = Connection::open_for_writing(&folder.path().join("a.db")).unwrap();
-        let (request, _, answer) = new(move |_| Box::pin(async move { outcome }), when);
+        let (request, _, answer) = new(move |_| Box::pin(async move { outcome }), on_commit);
         assert!(request.start(None));
         (request.run(&mut Tx::new(Link::Sqlite(connection))), answer)
     }
 
     #[test]
-    fn who_waits_for_the_commit_hears_of_the_sync_too() {
-        let (mut settled, mut answer) = run_one(When::Committed, Ok(1));
-        assert!(answer.try_recv().is_err(), "nothing is committed yet");
+    fn what_is_done_after_the_commit_is_done_once_and_before_the_answer() {
+        let (mut settled, mut answer) = run_one(Ok(1), |value| *value += 1);
         settled.committed();
-        let Ok(Ok((1, Durable::Soon(mut synced)))) = answer.try_recv() else { panic!("the commit is told") };
-        assert!(synced.try_recv().is_err(), "nothing is synced yet");
-        settled.answer(Err(UNKNOWN));
-        assert_eq!(synced.try_recv(), Ok(Err(UNKNOWN)));
+        settled.committed();
+        assert!(answer.try_recv().is_err(), "nothing is synced yet");
+        settled.answer(Ok(()));
+        assert_eq!(answer.try_recv(), Ok(Ok(2)));
     }
 
     #[test]
     fn answers_and_refusals_wait_for_the_sync() {
-        for (when, outcome) in [(When::Durable, Ok(1)), (When::Committed, Err(StoreError::NoRow))] {
-            let (mut settled, mut answer) = run_one(when, outcome);
+        for outcome in [Ok(1), Err(StoreError::NoRow)] {
+            let is_refusal = outcome.is_err();
+            let (mut settled, mut answer) =
+                run_one(outcome, move |_| assert!(!is_refusal, "there is nothing to tell"));
             settled.committed();
             assert!(answer.try_recv().is_err(), "nothing is synced yet");
             settled.answer(Err(UNKNOWN));
-            assert!(matches!(answer.try_recv(), Ok(Err(UNKNOWN))));
+            assert_eq!(answer.try_recv(), Ok(Err(UNKNOWN)));
         }
+    }
+
+    #[test]
+    fn a_panic_after_the_commit_takes_nothing_with_it() {
+        let (mut settled, mut answer) = run_one(Ok(1), |_| panic!("on purpose"));
+        settled.committed();
+        settled.answer(Ok(()));
+        assert_eq!(answer.try_recv(), Ok(Ok(1)));
     }
 }

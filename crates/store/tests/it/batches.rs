@@ -54,19 +54,24 @@ async fn nobody_in_a_batch_is_answered_before_its_commit() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_commit_can_be_read_when_it_is_told_and_is_synced_soon() {
+async fn what_is_told_after_a_commit_can_be_read_by_then() {
     both(|store| async move {
         let sql = "INSERT INTO notes (id, body) VALUES ($1, $2)";
         for id in 1..=20_i64 {
-            let commit = store
-                .commit(move |tx| Box::pin(async move { tx.execute(sql, params![id, "committed"]).await }));
-            let (rows, synced) = commit.await.map_err(|e: StoreError| e).unwrap();
-            assert_eq!((rows, ids(&store).await.last()), (1, Some(&id)));
-            within(synced.wait()).await.unwrap();
+            let (tell, told) = tokio::sync::oneshot::channel();
+            let write = store.write_and_tell(
+                move |tx| Box::pin(async move { tx.execute(sql, params![id, "committed"]).await }),
+                move |rows| tell.send(*rows).unwrap(),
+            );
+            let read = async { (told.await, ids(&store).await) };
+            let (written, (told, read)) = tokio::join!(write, read);
+            assert_eq!((written, told, read.last()), (Ok::<_, StoreError>(1), Ok(1), Some(&id)));
         }
-        let again =
-            store.commit(move |tx| Box::pin(async move { tx.execute(sql, params![1, "again"]).await }));
-        let refused = again.await.map(|(rows, _)| rows);
+        let again = store.write_and_tell(
+            move |tx| Box::pin(async move { tx.execute(sql, params![1, "again"]).await }),
+            |_| panic!("nothing was committed"),
+        );
+        let refused = again.await;
         assert!(matches!(refused, Err(StoreError::Unique { .. })), "{refused:?}");
         store.close().await;
     })

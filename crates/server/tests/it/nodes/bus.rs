@@ -320,7 +320,7 @@ async fn a_node_that_lost_the_store_alone_hears_from_the_others_that_its_session
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_that_reaches_nobody_ends_its_sessions_before_their_places_are_given_away() {
-    nodes(2, Setup::hurried(), |cluster: Arc<Cluster>| async move {
+    nodes(2, Setup::default(), |cluster: Arc<Cluster>| async move {
         let cast = Cast::set(&cluster.nodes[1], 1).await;
         let cut = |one: &ClusterNode| {
             one.database_wire.set(Network::Down);

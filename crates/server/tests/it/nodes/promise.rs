@@ -199,7 +199,7 @@ fn number(id: &serde_json::Value) -> usize {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_session_has_a_hole_a_repetition_or_disorder_whatever_happens_to_the_bus() {
-    nodes(2, Setup::hurried(), |cluster: Arc<Cluster>| async move {
+    nodes(2, Setup::default(), |cluster: Arc<Cluster>| async move {
         let scene = Arc::new(Scene::set(cluster).await);
         let clients: Vec<_> = (0..CLIENTS).map(|n| tokio::spawn(scene.clone().consume(n))).collect();
         let producers: Vec<_> = (0..PRODUCERS).map(|n| tokio::spawn(scene.clone().produce(n))).collect();
