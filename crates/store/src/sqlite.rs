@@ -195,8 +195,20 @@ fn whole_path(path: &Path) -> Result<PathBuf, StoreError> {
     Ok(folder.canonicalize().map_err(|error| cannot("no folder", folder, &error))?.join(name))
 }
 
+/// The right to a data file.
+struct Lock(File);
+
+impl Drop for Lock {
+    /// To close the file is not enough: a process that was forked from this one a moment ago holds it open until it has
+    /// become another program.
+    fn drop(&mut self) {
+        // If this fails, closing does it.
+        let _ = self.0.unlock();
+    }
+}
+
 /// Two writers that each believe to be alone would answer from stale caches: one process per file.
-fn lock(path: &Path) -> Result<File, StoreError> {
+fn lock(path: &Path) -> Result<Lock, StoreError> {
     let mut name = path.as_os_str().to_owned();
     name.push(".lock");
     let file = OpenOptions::new()
@@ -206,7 +218,7 @@ fn lock(path: &Path) -> Result<File, StoreError> {
         .open(&name)
         .map_err(|error| cannot("cannot make the lock file of", path, &error))?;
     match file.try_lock() {
-        Ok(()) => Ok(file),
+        Ok(()) => Ok(Lock(file)),
         Err(TryLockError::WouldBlock) => {
             Err(cannot("the data file is in use:", path, &"another process has it open"))
         }
@@ -221,4 +233,21 @@ fn make_private(path: &Path) -> Result<(), StoreError> {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options.open(path).map(drop).map_err(|error| cannot("cannot open", path, &error))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_that_was_let_go_is_free_though_a_copy_of_its_file_is_open() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.db");
+        let held = lock(&path).unwrap();
+        let copy = held.0.try_clone().unwrap();
+        assert!(lock(&path).is_err());
+        drop(held);
+        drop(lock(&path).unwrap());
+        drop(copy);
+    }
 }
