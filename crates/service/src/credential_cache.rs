@@ -62,7 +62,7 @@ pub(crate) struct Committed {
 }
 
 impl Committed {
-    /// They have happened already.
+    /// Lets them happen now.
     pub fn happen(&mut self) {
         for slot in self.slots.drain(..) {
             self.changes.happened(slot);

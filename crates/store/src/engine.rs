@@ -16,8 +16,8 @@ use crate::queries::credential_changes::Slot;
 use crate::sqlite::{self, Sqlite};
 use crate::{Row, StoreError, Value};
 
-/// The longest any caller waits for the store, queue and commit included, unless [`Options`] say otherwise. Half a second short of the three that a
-/// request may take while the store is gone, so that the refusal still reaches its caller in time.
+/// The longest any caller waits for the store, queue and commit included, unless [`Options`] say otherwise. Half a second
+/// short of the three that a request may take while the store is gone, so that the refusal still reaches its caller in time.
 pub const DEADLINE: Duration = Duration::from_millis(2_500);
 
 /// Requests that may wait for one kind of work (writes, reads); the next is refused at once with
@@ -215,7 +215,7 @@ impl Store {
     /// this process does not undo it. One of the machine may, until the answer; what is done must be no harm then.
     ///
     /// On SQLite `on_commit` is called by the thread that writes, before it syncs: it takes microseconds and waits for
-    /// nothing. On PostgreSQL a commit is synced when it is told.
+    /// nothing. On PostgreSQL a commit is synced when it is told. A panic in it takes back nothing.
     pub async fn write_and_tell<T, E, F, C>(&self, work: F, on_commit: C) -> Result<T, E>
     where
         F: for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<T, E>> + Send + 'static,
@@ -223,6 +223,11 @@ impl Store {
         E: From<StoreError> + Send + 'static,
         C: FnOnce(&mut T) + Send + 'static,
     {
+        let on_commit = |value: &mut T| {
+            if catch_unwind(AssertUnwindSafe(|| on_commit(value))).is_err() {
+                tracing::error!("what was to be done after a commit panicked");
+            }
+        };
         match &self.0 {
             Engine::Sqlite(engine) => engine.write(work, on_commit).await,
             Engine::Postgres(engine) => engine.write(work, on_commit).await,

@@ -51,7 +51,7 @@ pub use http::{Connection, Request, Response};
 pub use nodes::{Cluster, ClusterNode, nodes};
 pub use receiver::{Received, Receiver, Reply};
 pub use socket::{Refused, Socket};
-pub use store::testing::{Network, Wire};
+pub use store::testing::{Network, Wire, while_running};
 pub use url::{decode, encode, query_value};
 pub use world::{Engine, Setup, Sockets, World, both, engines, over_a_wire, settings_on};
 

@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use store::testing::while_running;
-use testkit::{Connection, Network, Request, Response, Setup, Socket, Wire, World, over_a_wire, patiently};
+use testkit::{
+    Connection, Network, Request, Response, Setup, Socket, Wire, World, over_a_wire, patiently, while_running,
+};
 
 use crate::endpoints::{ENDPOINTS, Endpoint, session_key};
 use crate::stage::{Stage, UNKNOWN_TOKEN};

@@ -1,6 +1,5 @@
 //! A request on its way to a thread and its answer on the way back.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
@@ -114,10 +113,8 @@ struct Telling<T, E, C> {
 
 impl<T, E: From<StoreError>, C: FnOnce(&mut T)> Audience for Telling<T, E, C> {
     fn committed(&mut self) {
-        if let (Ok(value), Some(on_commit)) = (&mut self.outcome, self.on_commit.take())
-            && catch_unwind(AssertUnwindSafe(|| on_commit(value))).is_err()
-        {
-            tracing::error!("what was to be done after a commit panicked");
+        if let (Ok(value), Some(on_commit)) = (&mut self.outcome, self.on_commit.take()) {
+            on_commit(value);
         }
     }
 
@@ -220,13 +217,5 @@ mod tests {
             settled.answer(Err(UNKNOWN));
             assert_eq!(answer.try_recv(), Ok(Err(UNKNOWN)));
         }
-    }
-
-    #[test]
-    fn a_panic_after_the_commit_takes_nothing_with_it() {
-        let (mut settled, mut answer) = run_one(Ok(1), |_| panic!("on purpose"));
-        settled.committed();
-        settled.answer(Ok(()));
-        assert_eq!(answer.try_recv(), Ok(Ok(1)));
     }
 }

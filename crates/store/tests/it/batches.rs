@@ -79,6 +79,45 @@ async fn what_is_told_after_a_commit_can_be_read_by_then() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_panic_after_a_commit_takes_nothing_back() {
+    both(|store| async move {
+        let written = store.write_and_tell(
+            |tx| Box::pin(tx.execute("INSERT INTO notes (id) VALUES (1)", &[])),
+            |_| panic!("on purpose"),
+        );
+        assert_eq!(written.await, Ok::<_, StoreError>(1));
+        insert(&store, 2).await.unwrap();
+        assert_eq!(ids(&store).await, [1, 2]);
+        store.close().await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_commit_is_told_though_its_caller_has_given_up_waiting() {
+    let fresh = store::testing::sqlite();
+    let deadline = std::time::Duration::from_millis(50);
+    let store = Store::open(fresh.target(), Options { deadline, ..options() }).await.unwrap();
+    let (release, released) = mpsc::channel::<()>();
+    let (tell, told) = tokio::sync::oneshot::channel();
+    let write = store.write_and_tell(
+        move |tx| {
+            Box::pin(async move {
+                tx.execute("INSERT INTO notes (id) VALUES (1)", &[]).await?;
+                // Blocks the thread that writes, on purpose.
+                let _ = released.recv();
+                Ok(())
+            })
+        },
+        move |()| tell.send(()).unwrap(),
+    );
+    assert_eq!(write.await, Err(StoreError::CommitUnknown));
+    release.send(()).unwrap();
+    within(told).await.unwrap();
+    store.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn failures_in_a_batch_roll_back_only_themselves() {
     let fresh = store::testing::sqlite();
     let store = fresh.open(options()).await;

@@ -3,8 +3,7 @@
 
 use std::time::Duration;
 
-use store::testing::while_running;
-use testkit::Api;
+use testkit::{Api, while_running};
 
 use super::crowd::Crowd;
 use super::peer::{Peer, frame, handshake, session_queries, text};

@@ -4,8 +4,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
-use store::testing::while_running;
-use testkit::{Application, Cluster, ClusterNode, Network, Person, Setup, Socket, Tokens, nodes, patiently};
+use testkit::{
+    Application, Cluster, ClusterNode, Network, Person, Setup, Socket, Tokens, nodes, patiently,
+    while_running,
+};
 
 /// An application and people who have signed in to it.
 pub struct Cast {

@@ -7,8 +7,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::time::Duration;
 
-use store::testing::while_running;
-use testkit::{Application, Cluster, Network, Setup, Socket, nodes};
+use testkit::{Application, Cluster, Network, Setup, Socket, nodes, while_running};
 
 use super::ledger::{Life, Said, Seen, faults, text};
 
