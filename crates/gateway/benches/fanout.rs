@@ -21,7 +21,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use service::applications::ApplicationRecord;
 use service::nodes::{Membership, Roles};
-use service::{Clock, Entropy, Parts, Service};
+use service::{Clock, Entropy, Parts, PasswordCost, Service};
 use store::{Options, Store, Target};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -92,6 +92,7 @@ impl World {
             key: domain::seal::ServiceKey::new([7; 32]),
             membership: Membership { roles: Roles::ALL, session_base: Some("http://127.0.0.1".to_owned()) },
             webhooks: Default::default(),
+            password_cost: PasswordCost::LEAST,
         });
         let mut urls = Vec::new();
         for at in 0..sessions {

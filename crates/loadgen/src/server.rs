@@ -1,12 +1,12 @@
 //! The server under load: one that runs already, or one of our own.
 
-use std::fs::DirBuilder;
 use std::io::{BufRead, BufReader, Read};
-use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
 use std::time::Duration;
+
+use tempfile::TempDir;
 
 use crate::clock::{Clock, SECOND_NS};
 use crate::process::{Memory, cpu_seconds};
@@ -91,7 +91,7 @@ impl Server {
 pub(crate) struct Own {
     program: PathBuf,
     database_url: Option<String>,
-    data: PathBuf,
+    data: TempDir,
 }
 
 /// A server that was started for the load. It is killed if it is dropped before it was stopped.
@@ -106,12 +106,8 @@ impl Own {
     /// # Errors
     /// A sentence.
     pub(crate) fn new(program: &Path, database_url: Option<&str>) -> Result<Self, String> {
-        let name = format!("stagedoor-load-{}-{:x}", std::process::id(), Clock::unix_millis());
-        let data = std::env::temp_dir().join(name);
-        DirBuilder::new()
-            .mode(0o700)
-            .create(&data)
-            .map_err(|error| format!("{}: {error}", data.display()))?;
+        let data = TempDir::with_prefix("stagedoor-load-");
+        let data = data.map_err(|error| format!("no folder for the server's data: {error}"))?;
         Ok(Self { program: program.to_owned(), database_url: database_url.map(str::to_owned), data })
     }
 
@@ -122,18 +118,11 @@ impl Own {
     pub(crate) fn start(&self) -> Result<(Spawned, String), String> {
         let mut command = Command::new(&self.program);
         command.args(["dev", "--json", "--no-quota", "--listen", "127.0.0.1:0", "--log", "warn", "--data"]);
-        command.arg(&self.data);
+        command.arg(self.data.path());
         if let Some(url) = &self.database_url {
             command.env(DATABASE_URL, url);
         }
         Spawned::start(command).map_err(|problem| format!("{}: {problem}", self.program.display()))
-    }
-}
-
-impl Drop for Own {
-    fn drop(&mut self) {
-        // What cannot be removed is left to whoever cleans the temporary folder.
-        let _ = std::fs::remove_dir_all(&self.data);
     }
 }
 
@@ -208,24 +197,31 @@ impl Drop for Spawned {
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt;
+    use std::sync::{Mutex, MutexGuard, PoisonError};
 
     use super::*;
 
-    /// A program that stands in for the server.
-    struct Script(PathBuf);
+    /// A program that stands in for the server. There is one at a time: a process forked while another is being written
+    /// would hold it open, and what is open for writing cannot be run.
+    struct Script {
+        path: PathBuf,
+        _one: MutexGuard<'static, ()>,
+    }
 
     impl Script {
         fn new(name: &str, body: &str) -> Self {
+            static ONE: Mutex<()> = Mutex::new(());
+            let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
             let path = std::env::temp_dir().join(format!("loadgen-{}-{name}", std::process::id()));
             std::fs::write(&path, format!("#!/bin/sh\n{body}\n")).unwrap();
             std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o700)).unwrap();
-            Self(path)
+            Self { path, _one }
         }
     }
 
     impl Drop for Script {
         fn drop(&mut self) {
-            let _ = std::fs::remove_file(&self.0);
+            let _ = std::fs::remove_file(&self.path);
         }
     }
 
@@ -235,9 +231,9 @@ mod tests {
             "good",
             "trap 'exit 3' TERM; echo \"$* $STAGEDOOR_DATABASE_URL\"; while :; do sleep 0.01; done",
         );
-        let own = Own::new(&script.0, Some("postgres://x")).unwrap();
+        let own = Own::new(&script.path, Some("postgres://x")).unwrap();
         let (spawned, line) = own.start().unwrap();
-        let data = own.data.display();
+        let data = own.data.path().display();
         assert_eq!(
             line,
             format!("dev --json --no-quota --listen 127.0.0.1:0 --log warn --data {data} postgres://x\n")
@@ -248,7 +244,7 @@ mod tests {
         assert_eq!(code, 3);
         assert!(seconds < 10.0);
         assert!(probe.memory().is_none());
-        let data = own.data.clone();
+        let data = own.data.path().to_owned();
         assert!(data.is_dir());
         drop(own);
         assert!(!data.exists());
@@ -258,7 +254,7 @@ mod tests {
     fn a_server_that_says_nothing_is_no_server() {
         let script = Script::new("mute", "exit 0");
         let start = |program: &Path| Own::new(program, None).unwrap().start().err().unwrap();
-        let problem = start(&script.0);
+        let problem = start(&script.path);
         assert!(problem.contains("before it said"), "{problem}");
         assert!(start(Path::new("/nowhere/stagedoor")).contains("/nowhere/stagedoor: did not start"));
     }

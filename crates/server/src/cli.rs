@@ -11,9 +11,9 @@ use domain::seal::ServiceKey;
 use domain::secret::OperatorKey;
 use domain::webhook::{self, HEADER_PREFIX, HEADER_PREFIX_BYTES_MAX};
 use domain::{Language, Profile};
-use service::Entropy;
 use service::nodes::Roles;
 use service::webhooks::WebhookSettings;
+use service::{Entropy, PasswordCost};
 use store::DatabaseUrl;
 
 use crate::config::{BusSettings, Settings, StoreSettings};
@@ -385,6 +385,7 @@ impl CommonOptions {
             },
             quotas: !self.no_quota,
             webhooks: WebhookSettings::default(),
+            password_cost: PasswordCost::default(),
         }
     }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 use domain::seal::ServiceKey;
 use domain::secret::OperatorKey;
 use domain::{Language, Profile};
+use service::PasswordCost;
 use service::nodes::Roles;
 use service::webhooks::WebhookSettings;
 use store::DatabaseUrl;
@@ -86,4 +87,6 @@ pub struct Settings {
     pub quotas: bool,
     /// How webhooks are called; the same on every node.
     pub webhooks: WebhookSettings,
+    /// What the passwords of people cost to guess, and to check.
+    pub password_cost: PasswordCost,
 }

@@ -289,6 +289,7 @@ fn service(
         key: settings.service_key.clone(),
         membership: Membership { roles: settings.roles, session_base },
         webhooks: settings.webhooks.clone(),
+        password_cost: settings.password_cost,
     })
 }
 

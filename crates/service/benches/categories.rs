@@ -13,7 +13,7 @@ use bus::LocalBus;
 use domain::live::{Category, CategoryType};
 use domain::seal::ServiceKey;
 use domain::{CategoryId, NodeId, Profile};
-use service::{Clock, Entropy, Parts, Service};
+use service::{Clock, Entropy, Parts, PasswordCost, Service};
 use store::testing::{self, Fresh};
 use store::{Options, Store, StoreError};
 
@@ -80,6 +80,7 @@ fn service(store: &Store) -> Service {
             session_base: Some("http://127.0.0.1".to_owned()),
         },
         webhooks: Default::default(),
+        password_cost: PasswordCost::LEAST,
     })
 }
 

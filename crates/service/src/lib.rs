@@ -55,6 +55,7 @@ pub use clock::{Clock, ManualClock};
 pub use entropy::Entropy;
 pub use error::Error;
 pub use job_log::{Job, JobRuns};
+pub use password::PasswordCost;
 pub use store::queries::channels::{ChannelRecord, PersonListing};
 pub use store::queries::session_sheets::SheetFilter;
 pub use store::queries::sessions::Page;
@@ -96,6 +97,8 @@ pub struct Parts {
     pub membership: Membership,
     /// How webhooks are called.
     pub webhooks: WebhookSettings,
+    /// What a password costs.
+    pub password_cost: PasswordCost,
 }
 
 /// The whole of what Stagedoor can do, shared by every edge of a node. Cheap to clone.
@@ -133,9 +136,21 @@ impl std::fmt::Debug for Service {
 impl Service {
     /// Puts a service together.
     pub fn new(parts: Parts) -> Self {
-        let Parts { store, bus, clock, entropy, node, profile, quotas, key, membership, webhooks } = parts;
+        let Parts {
+            store,
+            bus,
+            clock,
+            entropy,
+            node,
+            profile,
+            quotas,
+            key,
+            membership,
+            webhooks,
+            password_cost,
+        } = parts;
         let quotas = Quotas::new(quotas);
-        let passwords = Passwords::new(entropy.clone());
+        let passwords = Passwords::new(entropy.clone(), password_cost);
         let cursors = key.cursors();
         let categories = CategoryIndex::new();
         let uses = Uses::default();

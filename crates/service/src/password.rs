@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use argon2::Argon2;
 use argon2::password_hash::{PasswordHasher, PasswordVerifier, phc::PasswordHash};
+use argon2::{Algorithm, Argon2, Params, Version};
 use tokio::sync::Semaphore;
 
 use crate::Entropy;
@@ -11,23 +11,45 @@ use crate::Entropy;
 /// Passwords that are worked on at once. Each takes 19 MiB and a core for some tens of milliseconds.
 const AT_ONCE: usize = 2;
 
+/// What it costs to guess a password, and so what it costs to check one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PasswordCost {
+    /// Memory of one guess, in KiB.
+    memory_kib: u32,
+    /// How often that memory is gone through.
+    passes: u32,
+}
+
+impl PasswordCost {
+    /// Hardly any: for tests, which sign thousands of people in and guard nobody's secrets.
+    pub const LEAST: Self = Self { memory_kib: Params::MIN_M_COST, passes: Params::MIN_T_COST };
+}
+
+/// 19 MiB, twice: some tens of milliseconds.
+impl Default for PasswordCost {
+    fn default() -> Self {
+        Self { memory_kib: Params::DEFAULT_M_COST, passes: Params::DEFAULT_T_COST }
+    }
+}
+
 pub(crate) struct Passwords {
     entropy: Entropy,
+    cost: PasswordCost,
     at_once: Arc<Semaphore>,
     /// What an unknown login is checked against, so that it takes as long as a known one.
     nobody: String,
 }
 
 impl Passwords {
-    pub(crate) fn new(entropy: Entropy) -> Self {
-        let nobody = hash(&entropy, "nobody has this password");
-        Self { entropy, at_once: Arc::new(Semaphore::new(AT_ONCE)), nobody }
+    pub(crate) fn new(entropy: Entropy, cost: PasswordCost) -> Self {
+        let nobody = hash(&entropy, cost, "nobody has this password");
+        Self { entropy, cost, at_once: Arc::new(Semaphore::new(AT_ONCE)), nobody }
     }
 
     /// The form in the store.
     pub(crate) async fn hash(&self, password: String) -> String {
-        let entropy = self.entropy.clone();
-        self.beside(move || hash(&entropy, &password)).await.unwrap_or_default()
+        let (entropy, cost) = (self.entropy.clone(), self.cost);
+        self.beside(move || hash(&entropy, cost, &password)).await.unwrap_or_default()
     }
 
     /// Whether `password` is the one that `stored` was made of; without `stored` it takes as long and is wrong.
@@ -49,11 +71,12 @@ impl Passwords {
     }
 }
 
-fn hash(entropy: &Entropy, password: &str) -> String {
+fn hash(entropy: &Entropy, cost: PasswordCost, password: &str) -> String {
     let salt: [u8; 16] = entropy.bytes();
-    // The parameters are the library's defaults and the salt has its length, so there is nothing to go wrong; an empty
-    // hash would match no password.
-    Argon2::default()
+    // The parameters are within their bounds and the salt has its length, so there is nothing to go wrong; an empty hash
+    // would match no password.
+    let params = Params::new(cost.memory_kib, cost.passes, Params::DEFAULT_P_COST, None).unwrap_or_default();
+    Argon2::new(Algorithm::Argon2id, Version::V0x13, params)
         .hash_password_with_salt(password.as_bytes(), &salt)
         .map(|hash| hash.to_string())
         .unwrap_or_default()
@@ -70,7 +93,7 @@ mod tests {
 
     #[tokio::test]
     async fn callers_that_leave_do_not_let_more_work_in() {
-        let passwords = Arc::new(Passwords::new(Entropy::seeded(1)));
+        let passwords = Arc::new(Passwords::new(Entropy::seeded(1), PasswordCost::LEAST));
         let (release, released) = std::sync::mpsc::channel::<()>();
         let (start, started) = tokio::sync::oneshot::channel();
         let caller = tokio::spawn({
@@ -94,9 +117,9 @@ mod tests {
 
     #[tokio::test]
     async fn only_the_right_password_opens() {
-        let passwords = Passwords::new(Entropy::seeded(1));
+        let passwords = Passwords::new(Entropy::seeded(1), PasswordCost::default());
         let stored = passwords.hash("correct horse".into()).await;
-        assert!(stored.starts_with("$argon2id$"));
+        assert!(stored.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "{stored}");
         assert!(passwords.verify("correct horse".into(), Some(stored.clone())).await);
         assert!(!passwords.verify("wrong horse".into(), Some(stored)).await);
         assert!(!passwords.verify("correct horse".into(), Some(String::new())).await);

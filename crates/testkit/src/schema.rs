@@ -1,5 +1,8 @@
 //! A value against a JSON schema: the keywords that the documents use, and no others.
 
+use std::collections::HashMap;
+use std::sync::{LazyLock, Mutex, PoisonError};
+
 use regex_lite::Regex;
 use serde_json::{Map, Value};
 
@@ -144,7 +147,11 @@ fn is_type(name: &Value, value: &Value) -> bool {
 }
 
 fn matches(pattern: &str, text: &str) -> bool {
-    Regex::new(pattern).expect("a pattern of the documents is a regular expression").is_match(text)
+    // There are few, each of which is asked thousands of times, and to compile one takes far longer than to ask it.
+    static COMPILED: LazyLock<Mutex<HashMap<String, Regex>>> = LazyLock::new(Mutex::default);
+    let compile = || Regex::new(pattern).expect("a pattern of the documents is a regular expression");
+    let mut compiled = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
+    compiled.entry(pattern.to_owned()).or_insert_with(compile).is_match(text)
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use serde_json::json;
 use server::{BusSettings, Node, Settings, StoreSettings, Surroundings};
 use service::nodes::Roles;
 use service::webhooks::WebhookSettings;
-use service::{Clock, Entropy, ManualClock};
+use service::{Clock, Entropy, ManualClock, PasswordCost};
 use store::testing::{Fresh, Network, UNHURRIED, Wire, engines as fresh_engines, postgres};
 use store::{Options, Store, Target};
 use tokio::sync::Mutex;
@@ -360,5 +360,6 @@ pub(crate) fn settings(setup: Setup, target: &Target) -> Settings {
             reach: Reach { loopback: true, ..Reach::PUBLIC },
             ..WebhookSettings::default()
         },
+        password_cost: PasswordCost::LEAST,
     }
 }

@@ -15,7 +15,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use service::applications::ApplicationRecord;
 use service::nodes::{Membership, Roles};
-use service::{ChannelRecord, Clock, Entropy, ManualClock, Parts, Service};
+use service::{ChannelRecord, Clock, Entropy, ManualClock, Parts, PasswordCost, Service};
 use socketio::CloseReason;
 use store::{Options, Store, Target};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -95,6 +95,7 @@ impl World {
             key: domain::seal::ServiceKey::new([7; 32]),
             membership: Membership { roles: Roles::ALL, session_base: Some("http://127.0.0.1".to_owned()) },
             webhooks: Default::default(),
+            password_cost: PasswordCost::LEAST,
         });
         service.join(true).await.expect("the node joins");
         put_application(&service, "app", None).await;

@@ -16,7 +16,7 @@ use service::applications::ApplicationRecord;
 use service::nodes::{Membership, Roles};
 use service::sign_in::SignInRequest;
 use service::tokens::IssuedTokens;
-use service::{ChannelRecord, Clock, Entropy, Error, ManualClock, Page, Parts, Service};
+use service::{ChannelRecord, Clock, Entropy, Error, ManualClock, Page, Parts, PasswordCost, Service};
 use store::Store;
 
 /// Where every application's sign-ins end.
@@ -191,6 +191,7 @@ fn service_as(
         key: domain::seal::ServiceKey::new([7; 32]),
         membership,
         webhooks: Default::default(),
+        password_cost: PasswordCost::LEAST,
     })
 }
 
