@@ -94,13 +94,13 @@ impl Event {
         }
     }
 
-    /// The payload as JSON text.
-    pub fn payload(&self, profile: Profile) -> String {
+    /// The payload, to be written as JSON.
+    pub fn payload(&self, profile: Profile) -> impl Serialize {
         let observed = profile == Profile::Observed;
         let event_sent_at = observed.then(|| self.sent_at.for_profile(profile));
         let channel_id = &self.channel_id;
         match &self.happening {
-            Happening::Chat(chat) => json(&ChatPayload {
+            Happening::Chat(chat) => Payload::Chat(ChatPayload {
                 channel_id,
                 sender_channel_id: &chat.sender_channel_id,
                 chat_channel_id: &chat.chat_channel_id,
@@ -116,7 +116,7 @@ impl Event {
                 message_time: chat.message_time.as_millis(),
                 event_sent_at,
             }),
-            Happening::Donation(donation) => json(&DonationPayload {
+            Happening::Donation(donation) => Payload::Donation(DonationPayload {
                 donation_type: donation.donation_type,
                 channel_id,
                 donator_channel_id: donation.donator.as_ref().map_or("", |(id, _)| id.as_str()),
@@ -126,7 +126,7 @@ impl Event {
                 emojis: &donation.emojis,
                 event_sent_at,
             }),
-            Happening::Subscription(subscription) => json(&SubscriptionPayload {
+            Happening::Subscription(subscription) => Payload::Subscription(SubscriptionPayload {
                 channel_id,
                 subscriber_channel_id: &subscription.subscriber_channel_id,
                 subscriber_nickname: &subscription.subscriber_nickname,
@@ -142,18 +142,18 @@ impl Event {
 pub const SYSTEM: &str = "SYSTEM";
 
 /// The payload of SYSTEM `connected`.
-pub fn system_connected(session_key: &SessionKey) -> String {
-    json(&SystemPayload::Connected { session_key })
+pub fn system_connected(session_key: &SessionKey) -> impl Serialize {
+    SystemPayload::Connected { session_key }
 }
 
 /// The payload of SYSTEM `subscribed`, `unsubscribed` or `revoked`.
-pub fn system_change(change: &SessionChange) -> String {
+pub fn system_change(change: &SessionChange) -> impl Serialize {
     let subscription = &change.subscription;
-    json(&match change.kind {
+    match change.kind {
         ChangeKind::Subscribed => SystemPayload::Subscribed(subscription),
         ChangeKind::Unsubscribed => SystemPayload::Unsubscribed(subscription),
         ChangeKind::Revoked => SystemPayload::Revoked(subscription),
-    })
+    }
 }
 
 /// The schemas of the payloads, by the events' names on the socket. They are made from the types that are written.
@@ -181,6 +181,15 @@ enum SystemPayload<'a> {
     Unsubscribed(&'a Subscription),
     /// Consent was withdrawn, tokens were revoked, or a scope was taken away: no event of the subscription follows.
     Revoked(&'a Subscription),
+}
+
+/// What is told of a happening.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Payload<'a> {
+    Chat(ChatPayload<'a>),
+    Donation(DonationPayload<'a>),
+    Subscription(SubscriptionPayload<'a>),
 }
 
 /// A chat message on a subscribed channel.
@@ -278,17 +287,16 @@ struct SubscriptionPayload<'a> {
     month: i64,
 }
 
-fn json<T: Serialize>(payload: &T) -> String {
-    // Payloads are plain structs with text keys: there is nothing in them that JSON cannot say.
-    serde_json::to_string(payload).unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn channel(id: &str) -> ChannelId {
         ChannelId::stored(id.into())
+    }
+
+    fn json(payload: impl Serialize) -> String {
+        serde_json::to_string(&payload).unwrap()
     }
 
     fn event(happening: Happening) -> Event {
@@ -308,11 +316,11 @@ mod tests {
             message_time: Timestamp::from_millis(5),
         }));
         assert_eq!(
-            chat.payload(Profile::Documented),
+            json(chat.payload(Profile::Documented)),
             r#"{"channelId":"c","senderChannelId":"s","chatChannelId":"chat-c","profile":{"nickname":"별","badges":[],"verifiedMark":true},"userRoleCode":"streaming_chat_manager","content":"안녕 👋","emojis":{"{:a:}":"https://e/a.png"},"messageTime":5}"#
         );
         assert_eq!(
-            chat.payload(Profile::Observed),
+            json(chat.payload(Profile::Observed)),
             r#"{"channelId":"c","senderChannelId":"s","chatChannelId":"chat-c","profile":{"nickname":"별","badges":[],"verifiedMark":true,"userRoleCode":"streaming_chat_manager"},"userRoleCode":"streaming_chat_manager","content":"안녕 👋","emojis":{"{:a:}":"https://e/a.png"},"messageTime":5,"eventSentAt":"2026-07-18 23:32:12"}"#
         );
     }
@@ -320,14 +328,14 @@ mod tests {
     #[test]
     fn donation_with_and_without_a_donor() {
         let donation = |donator| {
-            event(Happening::Donation(DonationHappening {
+            let event = event(Happening::Donation(DonationHappening {
                 donation_type: DonationType::Video,
                 donator,
                 pay_amount: "1000".into(),
                 donation_text: "힘내세요".into(),
                 emojis: Emojis::new(),
-            }))
-            .payload(Profile::Documented)
+            }));
+            json(event.payload(Profile::Documented))
         };
         assert_eq!(
             donation(Some((channel("d"), "달".into()))),
@@ -344,10 +352,10 @@ mod tests {
             subscription: Subscription { event_type: EventType::Chat, channel_id: channel("c") },
         };
         assert_eq!(
-            system_change(&change),
+            json(system_change(&change)),
             r#"{"type":"revoked","data":{"eventType":"CHAT","channelId":"c"}}"#
         );
         let key = SessionKey::stored("k".into());
-        assert_eq!(system_connected(&key), r#"{"type":"connected","data":{"sessionKey":"k"}}"#);
+        assert_eq!(json(system_connected(&key)), r#"{"type":"connected","data":{"sessionKey":"k"}}"#);
     }
 }

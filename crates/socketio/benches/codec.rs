@@ -33,8 +33,9 @@ fn masked_text(payload: &str) -> Vec<u8> {
 fn encode_event(c: &mut Criterion) {
     let mut group = c.benchmark_group("encode");
     group.throughput(Throughput::Bytes(CHAT.len() as u64));
-    group.bench_function("chat_event", |b| b.iter(|| packet::event("CHAT", black_box(CHAT))));
-    let frame = packet::event("CHAT", CHAT);
+    let chat: serde_json::Value = serde_json::from_str(CHAT).expect("JSON");
+    group.bench_function("chat_event", |b| b.iter(|| packet::event("CHAT", black_box(&chat))));
+    let frame = packet::event("CHAT", &chat);
     group.bench_function("clone_frame", |b| b.iter(|| black_box(&frame).clone()));
     group.finish();
 }
@@ -64,7 +65,8 @@ fn decode_frames(c: &mut Criterion) {
 
 fn payloads(c: &mut Criterion) {
     let mut group = c.benchmark_group("payload");
-    let frame = packet::event("CHAT", CHAT);
+    let chat: serde_json::Value = serde_json::from_str(CHAT).expect("JSON");
+    let frame = packet::event("CHAT", &chat);
     for (name, framing) in
         [("text", Framing::Text), ("binary", Framing::Binary), ("records", Framing::Records)]
     {

@@ -4,6 +4,7 @@
 //! allocation to thousands of sessions. Long polling takes the packet out of the frame again.
 
 use bytes::{Buf, Bytes};
+use serde::Serialize;
 
 use crate::json;
 
@@ -100,6 +101,11 @@ impl Builder {
 
     pub(crate) fn push_str(&mut self, text: &str) {
         self.0.extend_from_slice(text.as_bytes());
+    }
+
+    /// Appends a quoted JSON string in ASCII whose content is a value as JSON.
+    pub(crate) fn push_nested_json<T: Serialize + ?Sized>(&mut self, value: &T) {
+        json::push_nested(&mut self.0, value);
     }
 
     /// Appends a quoted JSON string in ASCII.

@@ -51,7 +51,7 @@
 //! assert_eq!(queue[1].packet(), b"40");
 //!
 //! // An event is encoded once; every session that gets it clones the frame and shares its bytes.
-//! let event = packet::event("SYSTEM", r#"{"type":"connected","data":{"sessionKey":"k"}}"#);
+//! let event = packet::event("SYSTEM", &std::collections::BTreeMap::from([("type", "connected")]));
 //! queue.push(event.clone());
 //!
 //! // Bytes arrive: a masked text frame `2`. It lies in a scratch buffer that all sessions of a thread share.

@@ -3,6 +3,8 @@
 //! Parsing borrows from the client's text and checks the shape only; this service takes no client events, so their
 //! arguments are never read. Encoding covers what a server of events sends: connect, refusal, disconnect and events.
 
+use serde::Serialize;
+
 use crate::engine::Revision;
 use crate::frame::{Builder, Frame};
 
@@ -12,6 +14,9 @@ pub const ROOT: &str = "/";
 pub const MAX_NAMESPACE_BYTES: usize = 128;
 /// Most binary attachments one client packet may announce.
 pub const MAX_ATTACHMENTS: u8 = 10;
+
+/// Room for an event at first: most chat messages fit.
+const EVENT_BYTES: usize = 640;
 
 /// First digit of a Socket.IO packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -174,21 +179,20 @@ fn is_between(data: &str, first: char, last: char) -> bool {
     data.len() >= 2 && data.starts_with(first) && data.ends_with(last)
 }
 
-/// Encodes the event `name` with one argument: a JSON **string** whose content is `argument` (itself JSON). Everything
-/// that is not ASCII is escaped, so `JSON.parse` of the argument gives exactly the text passed in.
+/// Encodes the event `name` with one argument: a JSON **string** whose content is `argument` as JSON. Everything that is
+/// not ASCII is escaped, so `JSON.parse` of the argument gives that JSON.
 ///
 /// ```
-/// let frame = socketio::packet::event("CHAT", r#"{"content":"안녕"}"#);
+/// let frame = socketio::packet::event("CHAT", &std::collections::BTreeMap::from([("content", "안녕")]));
 /// assert_eq!(frame.packet(), br#"42["CHAT","{\"content\":\"\uc548\ub155\"}"]"#);
 /// ```
 #[must_use]
-pub fn event(name: &str, argument: &str) -> Frame {
-    // Quotes double, Hangul does too; a third on top avoids growing for all but pure Hangul.
-    let mut out = Builder::with_capacity(16 + name.len() + argument.len() + argument.len() / 3);
+pub fn event<T: Serialize + ?Sized>(name: &str, argument: &T) -> Frame {
+    let mut out = Builder::with_capacity(EVENT_BYTES);
     out.push_str("42[");
     out.push_json_string(name);
     out.push_str(",");
-    out.push_json_string(argument);
+    out.push_nested_json(argument);
     out.push_str("]");
     out.finish()
 }
@@ -301,7 +305,7 @@ mod tests {
 
     #[test]
     fn an_event_carries_its_json_as_an_ascii_string() {
-        let frame = event("CHAT", r#"{"channelId":"c1","content":"한 😀 \"q\" \\"}"#);
+        let frame = event("CHAT", &serde_json::json!({ "channelId": "c1", "content": "한 😀 \"q\" \\" }));
         assert_eq!(
             std::str::from_utf8(frame.packet()),
             Ok(r#"42["CHAT","{\"channelId\":\"c1\",\"content\":\"\ud55c \ud83d\ude00 \\\"q\\\" \\\\\"}"]"#)

@@ -179,7 +179,7 @@ async fn donations_and_paid_subscriptions_become_events() {
         world.service.subscribe_paid(&channel, paid(&fan, 2), None).await.unwrap();
         let told: Vec<String> = events_among(&heard(&mut bus).await)
             .iter()
-            .map(|event| event.payload(domain::Profile::Documented))
+            .map(|event| serde_json::to_string(&event.payload(domain::Profile::Documented)).unwrap())
             .collect();
         let parts = [
             r#""donatorChannelId":"fan","donatorNickname":"fan's channel","payAmount":"1000""#,

@@ -1,5 +1,7 @@
 //! One connection to the file: how it is set up, how a statement runs on it, and what its errors mean to us.
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::ffi::c_int;
 use std::path::Path;
 
@@ -71,19 +73,30 @@ pub(super) fn control(tx: &mut Tx, sql: &'static str) -> Result<(), StoreError> 
 
 /// Whether the transaction is still there.
 pub(super) fn in_transaction(tx: &Tx) -> bool {
-    matches!(&tx.link, Link::Sqlite(Connection(connection)) if !connection.is_autocommit())
+    matches!(&tx.link, Link::Sqlite(connection) if !connection.sqlite.is_autocommit())
 }
 
+/// Where the text of a statement stands in memory, which it does for ever: its address and length.
+type Place = (usize, usize);
+
 /// A connection, at home on one thread.
-pub(crate) struct Connection(rusqlite::Connection);
+pub(crate) struct Connection {
+    sqlite: rusqlite::Connection,
+    /// Which of a statement's parameters stands at each of SQLite's positions, counted from 0.
+    orders: HashMap<Place, Box<[usize]>>,
+}
 
 impl Connection {
+    fn new(sqlite: rusqlite::Connection) -> Self {
+        Self { sqlite, orders: HashMap::new() }
+    }
+
     pub(super) fn open_for_writing(path: &Path) -> Result<Self, StoreError> {
         let open = || -> rusqlite::Result<(Self, String)> {
             let connection = open(path)?;
             let mode = connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
             connection.execute_batch(SETUP_WRITER)?;
-            Ok((Self(connection), mode))
+            Ok((Self::new(connection), mode))
         };
         match open() {
             Ok((connection, mode)) if mode.eq_ignore_ascii_case("wal") => Ok(connection),
@@ -95,13 +108,13 @@ impl Connection {
     pub(super) fn open_for_reading(path: &Path) -> Result<Self, StoreError> {
         let connection = open(path).map_err(|error| refuse(path, &error))?;
         connection.execute_batch(SETUP_READER).map_err(|error| refuse(path, &error))?;
-        Ok(Self(connection))
+        Ok(Self::new(connection))
     }
 
     pub(super) fn open_for_checkpoints(path: &Path) -> Result<Self, StoreError> {
         let connection = open(path).map_err(|error| refuse(path, &error))?;
         connection.execute_batch(SETUP_CHECKPOINTS).map_err(|error| refuse(path, &error))?;
-        Ok(Self(connection))
+        Ok(Self::new(connection))
     }
 
     /// Has every commit say how many pages the log holds after it.
@@ -113,11 +126,12 @@ impl Connection {
             on_commit(pages.unsigned_abs());
             Ok(())
         };
-        self.0.wal_hook(Some(hook)).map_err(|error| StoreError::Open(format!("no hook on its log: {error}")))
+        let hooked = self.sqlite.wal_hook(Some(hook));
+        hooked.map_err(|error| StoreError::Open(format!("no hook on its log: {error}")))
     }
 
     pub(super) fn interrupt_handle(&self) -> InterruptHandle {
-        self.0.get_interrupt_handle()
+        self.sqlite.get_interrupt_handle()
     }
 
     /// Folds all of the log into the data file, and leaves it empty.
@@ -132,7 +146,7 @@ impl Connection {
 
     fn checkpoint(&self, sql: &'static str) -> Result<(), StoreError> {
         let blocked: i64 =
-            self.0.query_row(sql, [], |row| row.get(0)).map_err(|error| running(error, sql))?;
+            self.sqlite.query_row(sql, [], |row| row.get(0)).map_err(|error| running(error, sql))?;
         if blocked == 0 { Ok(()) } else { Err(StoreError::Busy("somebody holds the log")) }
     }
 
@@ -151,7 +165,7 @@ impl Connection {
     }
 
     fn apply(&mut self, migration: &Migration) -> rusqlite::Result<()> {
-        let transaction = self.0.transaction()?;
+        let transaction = self.sqlite.transaction()?;
         transaction.execute_batch(migration.sql)?;
         transaction.execute(
             "INSERT INTO schema_migrations (version, name, checksum, applied_at)
@@ -167,7 +181,7 @@ impl Connection {
     }
 
     pub(crate) fn execute(&mut self, sql: &'static str, params: &[Value<'_>]) -> Result<u64, StoreError> {
-        let before = self.0.total_changes();
+        let before = self.sqlite.total_changes();
         let mut statement = self.bound(sql, params)?;
         if statement.column_count() > 0 {
             return Ok(step_through(&mut statement, sql)?.len() as u64);
@@ -175,34 +189,48 @@ impl Connection {
         let changed = statement.raw_execute().map_err(|error| running(error, sql))? as u64;
         drop(statement);
         // After a statement that is no INSERT, UPDATE or DELETE, SQLite repeats the number of the last one that was.
-        Ok(if self.0.total_changes() == before { 0 } else { changed })
+        Ok(if self.sqlite.total_changes() == before { 0 } else { changed })
     }
 
     /// The statement with its parameters. SQLite numbers `$1` by where it first appears, not by its digits, so each
-    /// is bound by its name.
-    fn bound(&self, sql: &'static str, params: &[Value<'_>]) -> Result<CachedStatement<'_>, StoreError> {
-        let mut statement = self.0.prepare_cached(sql).map_err(|error| preparing(error, sql))?;
+    /// is bound by its name; the names are read once.
+    fn bound(&mut self, sql: &'static str, params: &[Value<'_>]) -> Result<CachedStatement<'_>, StoreError> {
+        let mut statement = self.sqlite.prepare_cached(sql).map_err(|error| preparing(error, sql))?;
         let count = statement.parameter_count();
         if count != params.len() {
             let problem = format!("{} parameters given", params.len());
             return Err(StoreError::Parameter { parameter: count, problem, sql });
         }
-        for position in 1..=count {
-            let number = statement
-                .parameter_name(position)
-                .and_then(|name| name.strip_prefix('$'))
-                .and_then(|digits| digits.parse::<usize>().ok());
-            let value = number.and_then(|number| params.get(number.checked_sub(1)?)).ok_or_else(|| {
-                StoreError::Parameter {
-                    parameter: position,
-                    problem: "parameters are $1..$n".to_owned(),
-                    sql,
-                }
-            })?;
-            statement.raw_bind_parameter(position, Bound(value)).map_err(|error| running(error, sql))?;
+        if count > 0 {
+            let order = match self.orders.entry((sql.as_ptr().addr(), sql.len())) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(new) => new.insert(order_of(&statement, sql)?),
+            };
+            for (position, parameter) in order.iter().enumerate() {
+                let bound = statement.raw_bind_parameter(position + 1, Bound(&params[*parameter]));
+                bound.map_err(|error| running(error, sql))?;
+            }
         }
         Ok(statement)
     }
+}
+
+/// Which parameter stands at each position of a statement: each below their number.
+fn order_of(statement: &CachedStatement<'_>, sql: &'static str) -> Result<Box<[usize]>, StoreError> {
+    let count = statement.parameter_count();
+    let parameter = |position| {
+        let digits = statement.parameter_name(position).and_then(|name| name.strip_prefix('$'));
+        let number = digits.and_then(|digits| digits.parse::<usize>().ok());
+        number.and_then(|number| number.checked_sub(1)).filter(|index| *index < count)
+    };
+    let in_order = |position| {
+        parameter(position).ok_or_else(|| StoreError::Parameter {
+            parameter: position,
+            problem: "parameters are $1..$n".to_owned(),
+            sql,
+        })
+    };
+    (1..=count).map(in_order).collect()
 }
 
 fn open(path: &Path) -> rusqlite::Result<rusqlite::Connection> {
