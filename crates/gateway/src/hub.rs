@@ -217,7 +217,6 @@ impl Hub {
     /// Ends the sessions that may have missed an event, before anything that came later is delivered, and has the store
     /// asked at once for changes that were not heard of.
     async fn on_gap(&self, since: Timestamp) {
-        add(&self.counters.gaps, 1);
         tracing::warn!(since_ms = since.as_millis(), "messages may have been lost on the bus");
         let lost = tokio::select! {
             events = self.service.events_since(since) => events.unwrap_or_else(|error| {
@@ -226,6 +225,8 @@ impl Hub {
             }),
             () = self.service.clock().sleep(GAP_WITHIN) => Lost::Everything,
         };
+        // Only now: what happens after this is counted is no part of the gap.
+        add(&self.counters.gaps, 1);
         self.close_subscribed_to(lost).await;
         self.look_now.notify_one();
     }
