@@ -1,6 +1,8 @@
 //! The server under load: one that runs already, or one of our own.
 
+use std::fs::Permissions;
 use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
@@ -106,7 +108,9 @@ impl Own {
     /// # Errors
     /// A sentence.
     pub(crate) fn new(program: &Path, database_url: Option<&str>) -> Result<Self, String> {
-        let data = TempDir::with_prefix("stagedoor-load-");
+        // The server's tokens lie there.
+        let only_mine = Permissions::from_mode(0o700);
+        let data = tempfile::Builder::new().prefix("stagedoor-load-").permissions(only_mine).tempdir();
         let data = data.map_err(|error| format!("no folder for the server's data: {error}"))?;
         Ok(Self { program: program.to_owned(), database_url: database_url.map(str::to_owned), data })
     }
@@ -196,7 +200,6 @@ impl Drop for Spawned {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
     use std::sync::{Mutex, MutexGuard, PoisonError};
 
     use super::*;
@@ -214,7 +217,7 @@ mod tests {
             let _one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
             let path = std::env::temp_dir().join(format!("loadgen-{}-{name}", std::process::id()));
             std::fs::write(&path, format!("#!/bin/sh\n{body}\n")).unwrap();
-            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o700)).unwrap();
+            std::fs::set_permissions(&path, Permissions::from_mode(0o700)).unwrap();
             Self { path, _one }
         }
     }
@@ -246,6 +249,7 @@ mod tests {
         assert!(probe.memory().is_none());
         let data = own.data.path().to_owned();
         assert!(data.is_dir());
+        assert_eq!(data.metadata().unwrap().permissions().mode() & 0o777, 0o700);
         drop(own);
         assert!(!data.exists());
     }
