@@ -37,10 +37,7 @@ impl Formatter for Nested {
         if fragment.is_ascii() {
             return out.write_all(fragment.as_bytes());
         }
-        // A character of three bytes is six when it is escaped.
-        let mut escaped = Vec::with_capacity(2 * fragment.len());
-        push_escaped(&mut escaped, fragment);
-        out.write_all(&escaped)
+        self.write_raw_fragment(out, fragment)
     }
 
     fn write_char_escape<W: Write + ?Sized>(&mut self, out: &mut W, escape: CharEscape) -> io::Result<()> {
@@ -62,6 +59,7 @@ impl Formatter for Nested {
 
     /// JSON that was written elsewhere.
     fn write_raw_fragment<W: Write + ?Sized>(&mut self, out: &mut W, fragment: &str) -> io::Result<()> {
+        // A character of three bytes is six when it is escaped.
         let mut escaped = Vec::with_capacity(2 * fragment.len());
         push_escaped(&mut escaped, fragment);
         out.write_all(&escaped)
