@@ -44,6 +44,9 @@ pub(crate) const RUN_EVENTS_MAX: usize = 64;
 pub(crate) const RUN_BYTES_MAX: usize = 64 * 1024;
 /// Sessions written to before other tasks of the thread get their turn.
 pub(crate) const WRITES_PER_TURN: usize = 128;
+/// Sessions looked up together before they are written to, one after another; a part of a turn.
+pub(crate) const SESSIONS_AT_ONCE: usize = 16;
+const _: () = assert!(WRITES_PER_TURN.is_multiple_of(SESSIONS_AT_ONCE));
 /// A channel rests for so many times the time that its last write to all of its sessions took...
 pub(crate) const REST_FACTOR: u32 = 6;
 /// ... but for so long at the most: what gathering may add to the latency of a hot channel...

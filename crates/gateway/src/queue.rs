@@ -6,6 +6,8 @@ use std::io::{self, IoSlice};
 use std::sync::atomic::AtomicU64;
 
 use bytes::{Buf, Bytes};
+use rustix::io::Errno;
+use rustix::net::SendFlags;
 use socketio::{CloseReason, Framing, Millis, payload};
 use tokio::net::TcpStream;
 
@@ -71,10 +73,13 @@ impl Queue {
         limits: Limits<'_>,
     ) -> Result<Sent, CloseReason> {
         let written = match (&self.0, stream) {
-            (None, Some(stream)) => match stream.try_write(bytes) {
+            // Straight to the kernel, not by way of what tokio knows of the socket: that would be one more look at memory
+            // far away. The session's task goes by tokio, and finds out there that the socket takes nothing. (A peer that
+            // has gone is an error and no signal, which every program in Rust ignores.)
+            (None, Some(stream)) => match rustix::net::send(stream, bytes, SendFlags::empty()) {
                 Ok(written) if written == bytes.len() => return Ok(Sent::Written),
                 Ok(written) => written,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => 0,
+                Err(Errno::AGAIN | Errno::INTR) => 0,
                 Err(_) => return Err(CloseReason::TransportClosed),
             },
             _ => 0,

@@ -17,7 +17,7 @@ use service::losses::Lost;
 use socketio::{CloseReason, Millis, packet};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::config::{ROUND_MAX, TICK, WRITES_PER_TURN};
+use crate::config::{ROUND_MAX, SESSIONS_AT_ONCE, TICK, WRITES_PER_TURN};
 use crate::fanout::{Chunks, Encoded, Gathering, Run, rest};
 use crate::hub::Hub;
 use crate::index::{Index, Slot};
@@ -394,20 +394,27 @@ impl Shard {
     async fn write_to_all(&mut self, channel: Slot, run: &Run, now: Millis) {
         let (mut documented, mut observed) = (None::<Chunks>, None::<Chunks>);
         let mut stalled = Vec::new();
-        for (at, &slot) in (1..).zip(self.index.subscribers(channel, run.event_type)) {
-            let Some(follower) = self.index.member(slot) else { continue };
-            let profile = follower.session.profile;
-            let chunks = match profile {
-                Profile::Documented => &mut documented,
-                Profile::Observed => &mut observed,
-            };
-            let chunks = chunks.get_or_insert_with(|| run.chunks(profile, &self.hub.counters));
-            for (bytes, messages) in chunks.iter() {
-                if follower.session.deliver(bytes, *messages, now) {
-                    stalled.push(slot);
+        let subscribers = self.index.subscribers(channel, run.event_type);
+        for (turn, slots) in (1..).zip(subscribers.chunks(SESSIONS_AT_ONCE)) {
+            // They lie anywhere in memory: looked up together, the waits for memory are one wait.
+            let mut sessions = [None; SESSIONS_AT_ONCE];
+            for (place, &slot) in sessions.iter_mut().zip(slots) {
+                let session = self.index.member(slot).map(|follower| &*follower.session);
+                *place = session.map(|session| (slot, session, session.profile));
+            }
+            for (slot, session, profile) in sessions.into_iter().flatten() {
+                let chunks = match profile {
+                    Profile::Documented => &mut documented,
+                    Profile::Observed => &mut observed,
+                };
+                let chunks = chunks.get_or_insert_with(|| run.chunks(profile, &self.hub.counters));
+                for (bytes, messages) in chunks.iter() {
+                    if session.deliver(bytes, *messages, now) {
+                        stalled.push(slot);
+                    }
                 }
             }
-            if at % WRITES_PER_TURN == 0 {
+            if (turn * SESSIONS_AT_ONCE).is_multiple_of(WRITES_PER_TURN) {
                 tokio::task::yield_now().await;
             }
         }
