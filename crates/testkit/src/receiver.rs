@@ -99,6 +99,8 @@ struct Book {
     running_most: usize,
     /// Bytes that went into endless answers.
     poured: usize,
+    /// Connections that ended with [`Reply::Raw`] and that the client has ended too.
+    let_go: usize,
 }
 
 impl Receiver {
@@ -198,6 +200,23 @@ impl Receiver {
         self.book(|book| book.connections)
     }
 
+    /// Waits until the client has let go of so many connections that ended with [`Reply::Raw`].
+    ///
+    /// # Panics
+    /// When it does not.
+    pub async fn let_go(&self, connections: usize) {
+        patiently("the client's end of a connection", async {
+            loop {
+                let came = self.state.came.notified();
+                if self.book(|book| book.let_go) >= connections {
+                    return;
+                }
+                came.await;
+            }
+        })
+        .await;
+    }
+
     /// How many requests waited for their answer at once, at the most.
     pub fn at_once(&self) -> usize {
         self.book(|book| book.running_most)
@@ -288,6 +307,11 @@ async fn serve(
             Reply::Raw(bytes) => {
                 stream.write_all(&bytes).await.ok()?;
                 let _ = stream.shutdown().await;
+                drop(running);
+                // Until the peer has seen the end.
+                while stream.read_buf(&mut buffer).await.is_ok_and(|read| read > 0) {}
+                state.book(|book| book.let_go += 1);
+                state.came.notify_waiters();
                 return None;
             }
             Reply::Drip(pause) => {
