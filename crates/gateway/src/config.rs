@@ -22,6 +22,8 @@ pub const POST_DEADLINE: Duration = Duration::from_secs(10);
 /// Most shards that are made unasked: one for two cores up to here. The other half is for publishers, REST and the store;
 /// a shard too many costs every event a wakeup and takes the cores from those that the event goes to.
 pub const SHARDS_MAX: usize = 16;
+/// Fewest, where there are as many cores: two cores write to sessions together, or one of them only watches.
+pub const SHARDS_MIN: usize = 2;
 
 /// Bytes of an Engine.IO session id's randomness. Base64url makes 20 characters of them.
 pub(crate) const SID_BYTES: usize = 15;
@@ -42,11 +44,8 @@ pub(crate) const ROUND_MAX: usize = 256;
 pub(crate) const RUN_EVENTS_MAX: usize = 64;
 /// Bytes of one write of a run, but for a single larger event.
 pub(crate) const RUN_BYTES_MAX: usize = 64 * 1024;
-/// Sessions written to before other tasks of the thread get their turn.
-pub(crate) const WRITES_PER_TURN: usize = 128;
-/// Sessions looked up together before they are written to, one after another; a part of a turn.
+/// Sessions looked up together before they are written to, one after another.
 pub(crate) const SESSIONS_AT_ONCE: usize = 16;
-const _: () = assert!(WRITES_PER_TURN.is_multiple_of(SESSIONS_AT_ONCE));
 /// A channel rests for so many times the time that its last write to all of its sessions took...
 pub(crate) const REST_FACTOR: u32 = 6;
 /// ... but for so long at the most: what gathering may add to the latency of a hot channel...
@@ -120,7 +119,7 @@ pub struct Config {
     pub message_bytes_max: u32,
     /// Sessions at once. Handshakes beyond it are refused with 503.
     pub sessions_max: usize,
-    /// Shards that the sessions are spread over, each with a task of its own; at least 1.
+    /// Shards that the sessions are spread over, each with a thread of its own; at least 1.
     pub shards: usize,
 }
 
@@ -139,7 +138,7 @@ impl Default for Config {
             post_bytes_max: POST_BYTES_MAX,
             message_bytes_max: websocket::DEFAULT_MAX_MESSAGE_BYTES,
             sessions_max: usize::MAX,
-            shards: (cores / 2).clamp(1, SHARDS_MAX),
+            shards: (cores / 2).clamp(cores.min(SHARDS_MIN), SHARDS_MAX),
         }
     }
 }

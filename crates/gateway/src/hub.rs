@@ -11,6 +11,7 @@ use domain::{SessionKey, Timestamp};
 use service::Service;
 use service::losses::{LOSSES_KNOWN_WITHIN, Lost, SeenLosses};
 use socketio::{CloseReason, Millis};
+use tokio::runtime::Handle;
 use tokio::sync::{Notify, Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
 
@@ -162,8 +163,22 @@ impl Hub {
     /// Hands everything that the bus brings to the shards, until the bus ends.
     pub(crate) async fn run(self: Arc<Self>, ends: Ends) {
         let Ends { mut bus, inboxes } = ends;
-        let mut shards: JoinSet<()> =
-            inboxes.into_iter().map(|inbox| Shard::new(self.clone(), inbox).run()).collect();
+        // Ends with this future, whatever ends it: a thread cannot be aborted as a task can.
+        let (_running, stopped) = watch::channel(());
+        let mut shards: JoinSet<()> = JoinSet::new();
+        for inbox in inboxes {
+            let (shard, mut stopped) = (Shard::new(self.clone(), inbox), stopped.clone());
+            let runtime = Handle::current();
+            shards.spawn_blocking(move || {
+                runtime.block_on(async {
+                    tokio::select! {
+                        biased;
+                        _ = stopped.changed() => {}
+                        () = shard.run() => {}
+                    }
+                });
+            });
+        }
         if self.service.shares_bus() {
             shards.spawn(self.clone().watch_losses());
         }
@@ -174,7 +189,7 @@ impl Hub {
                     None => return,
                 },
                 ended = shards.join_next() => {
-                    // A shard ends with this very task only, or by a panic, which must not go unnoticed.
+                    // A shard ends with this very future only, or by a panic, which must not go unnoticed.
                     if let Some(Err(error)) = ended && let Ok(panic) = error.try_into_panic() {
                         std::panic::resume_unwind(panic);
                     }

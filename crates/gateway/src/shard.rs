@@ -1,5 +1,8 @@
-//! A shard: one task that looks after a part of the sessions. It owns their subscriptions, so nothing on the way of an
+//! A shard: one thread that looks after a part of the sessions. It owns their subscriptions, so nothing on the way of an
 //! event takes a lock but the session's own. Commands are done one after another, in the order they came.
+//!
+//! A thread and not a task, because most of what it does is waiting for the kernel to take bytes: two shards that share a
+//! thread of the runtime, or one that shares it with requests, write one after the other while a core is idle.
 //!
 //! Changes of a session are applied in the order of their versions, each once: a change is a SYSTEM message and a change
 //! of the index in one step, so no event of a subscription comes before its `subscribed` or after its end. A shard
@@ -17,7 +20,7 @@ use service::losses::Lost;
 use socketio::{CloseReason, Millis, packet};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::config::{ROUND_MAX, SESSIONS_AT_ONCE, TICK, WRITES_PER_TURN};
+use crate::config::{ROUND_MAX, SESSIONS_AT_ONCE, TICK};
 use crate::fanout::{Chunks, Encoded, Gathering, Run, rest};
 use crate::hub::Hub;
 use crate::index::{Index, Slot};
@@ -120,9 +123,9 @@ impl Shard {
                 () = &mut alarm => true,
             };
             for command in round.drain(..) {
-                self.obey(command).await;
+                self.obey(command);
             }
-            self.write_runs().await;
+            self.write_runs();
             let now = clock.monotonic();
             if now >= next_tick {
                 self.tick(hub.now_ms());
@@ -136,10 +139,10 @@ impl Shard {
         }
     }
 
-    async fn obey(&mut self, command: Command) {
+    fn obey(&mut self, command: Command) {
         match command {
-            Command::Event(event) => self.on_event(event).await,
-            Command::Change(change) => self.on_change(change.0, change.1).await,
+            Command::Event(event) => self.on_event(event),
+            Command::Change(change) => self.on_change(change.0, change.1),
             Command::Join { session, strays } => self.on_join(session, strays),
             Command::Introduced(session) => self.on_introduced(&session),
             Command::Watch(session) => {
@@ -149,7 +152,7 @@ impl Shard {
             }
             Command::Leave(session) => _ = self.index.remove(&session.key),
             Command::CaughtUp { session, changes, interests } => {
-                self.on_caught_up(&session, changes).await;
+                self.on_caught_up(&session, changes);
                 drop(interests);
             }
             Command::End(key, reason) => {
@@ -203,7 +206,7 @@ impl Shard {
         }
     }
 
-    async fn on_change(&mut self, key: SessionKey, change: SessionChange) {
+    fn on_change(&mut self, key: SessionKey, change: SessionChange) {
         let Some(slot) = self.index.find(&key) else {
             self.hub.strays.fetch_add(1, SeqCst);
             return;
@@ -218,7 +221,7 @@ impl Shard {
             // Held until the channel has its own.
             let interest = self.interest_needed_for(&change);
             if interest.is_ready() {
-                self.apply(slot, change).await;
+                self.apply(slot, change);
             } else if !is_catching_up {
                 self.wait_for_interest(slot, change, interest);
             }
@@ -255,12 +258,12 @@ impl Shard {
         tokio::spawn(life::catch_up(follower.session.clone(), follower.applied));
     }
 
-    async fn on_caught_up(&mut self, session: &Arc<Session>, changes: Vec<SessionChange>) {
+    fn on_caught_up(&mut self, session: &Arc<Session>, changes: Vec<SessionChange>) {
         let Some(slot) = self.index.find(&session.key) else { return };
         for change in changes {
             let applied = self.index.member(slot).map_or(0, |follower| follower.applied);
             if change.version == applied + 1 {
-                self.apply(slot, change).await;
+                self.apply(slot, change);
             } else if change.version > applied {
                 // The log does not reach back to where this session is.
                 return session.end(CloseReason::Gap);
@@ -294,11 +297,11 @@ impl Shard {
     }
 
     /// The one place where a subscription begins or ends, on the socket and in the index.
-    async fn apply(&mut self, slot: Slot, change: SessionChange) {
+    fn apply(&mut self, slot: Slot, change: SessionChange) {
         let subscription = &change.subscription;
         if let Some(channel) = self.index.channel(&subscription.channel_id) {
             // What happened before the change goes to those who were subscribed before it.
-            self.write_run(channel).await;
+            self.write_run(channel);
         }
         let Some(follower) = self.index.member_mut(slot) else { return };
         follower.applied = change.version;
@@ -324,7 +327,7 @@ impl Shard {
         }
     }
 
-    async fn on_event(&mut self, event: Arc<Encoded>) {
+    fn on_event(&mut self, event: Arc<Encoded>) {
         let Some(channel) = self.index.channel(&event.event.channel_id) else { return };
         let event_type = event.event.event_type();
         if self.index.subscribers(channel, event_type).is_empty() {
@@ -339,7 +342,7 @@ impl Shard {
                 }
                 return;
             }
-            Some(_) => self.write_run(channel).await,
+            Some(_) => self.write_run(channel),
             None => {}
         }
         if let Some(gathering) = self.index.channel_mut(channel) {
@@ -349,19 +352,19 @@ impl Shard {
     }
 
     /// Writes the runs of this round and those whose rest is over.
-    async fn write_runs(&mut self) {
+    fn write_runs(&mut self) {
         let mut begun = std::mem::take(&mut self.begun);
         let now = self.hub.service.clock().monotonic();
         for channel in begun.drain(..) {
             match self.index.channel_mut(channel).map(|gathering| gathering.rests_until) {
                 Some(until) if until > now => _ = self.resting.insert((until, channel)),
-                Some(_) => self.write_run(channel).await,
+                Some(_) => self.write_run(channel),
                 None => {}
             }
         }
         self.begun = begun;
         while let Some(channel) = self.enough.pop() {
-            self.write_run(channel).await;
+            self.write_run(channel);
         }
         while let Some(&(until, channel)) = self.resting.first() {
             if until > self.hub.service.clock().monotonic() {
@@ -370,20 +373,20 @@ impl Shard {
             self.resting.pop_first();
             // Another rest has begun since, after events that did not wait for the end of this one.
             if self.index.channel_mut(channel).is_some_and(|gathering| gathering.rests_until == until) {
-                self.write_run(channel).await;
+                self.write_run(channel);
             }
         }
     }
 
     /// Writes what a channel gathered to all of its subscribers.
-    async fn write_run(&mut self, channel: Slot) {
+    fn write_run(&mut self, channel: Slot) {
         let Some(run) = self.index.channel_mut(channel).and_then(|gathering| gathering.run.take()) else {
             return;
         };
         let hub = self.hub.clone();
         let started = hub.service.clock().monotonic();
         let sessions = self.index.subscribers(channel, run.event_type).len();
-        self.write_to_all(channel, &run, hub.now_ms()).await;
+        self.write_to_all(channel, &run, hub.now_ms());
         add(&hub.counters.deliveries, sessions * run.len());
         let took = hub.service.clock().worked(started);
         if let Some(gathering) = self.index.channel_mut(channel) {
@@ -391,11 +394,11 @@ impl Shard {
         }
     }
 
-    async fn write_to_all(&mut self, channel: Slot, run: &Run, now: Millis) {
+    fn write_to_all(&mut self, channel: Slot, run: &Run, now: Millis) {
         let (mut documented, mut observed) = (None::<Chunks>, None::<Chunks>);
         let mut stalled = Vec::new();
         let subscribers = self.index.subscribers(channel, run.event_type);
-        for (turn, slots) in (1..).zip(subscribers.chunks(SESSIONS_AT_ONCE)) {
+        for slots in subscribers.chunks(SESSIONS_AT_ONCE) {
             // They lie anywhere in memory: looked up together, the waits for memory are one wait.
             let mut sessions = [None; SESSIONS_AT_ONCE];
             for (place, &slot) in sessions.iter_mut().zip(slots) {
@@ -413,9 +416,6 @@ impl Shard {
                         stalled.push(slot);
                     }
                 }
-            }
-            if (turn * SESSIONS_AT_ONCE).is_multiple_of(WRITES_PER_TURN) {
-                tokio::task::yield_now().await;
             }
         }
         for slot in stalled {

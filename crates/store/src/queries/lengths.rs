@@ -1,27 +1,23 @@
 //! Statements that do for a list what one after the other would do for its items: most of what a short statement costs is to
 //! begin and to end it, and on PostgreSQL the way there and back.
 
-/// A list is cut into parts of these lengths, longest first: every statement is compiled once, and few parts are short.
-const LENGTHS: [usize; 5] = [16, 8, 4, 2, 1];
+/// Items that one statement does at the most: beyond this each costs hardly less. Every length up to it has a statement of its
+/// own, compiled when it is first needed, so that a list of up to so many is done by one.
+const LENGTH_MAX: usize = 16;
 
 /// One statement in each length.
-pub(super) struct Lengths([String; LENGTHS.len()]);
+pub(super) struct Lengths([String; LENGTH_MAX]);
 
 impl Lengths {
     /// `statement` gives its text for a list of rows like `(0, $1, $2), (1, $3, $4)`: the row's place, when `places` are
     /// asked for, and so many parameters.
     pub fn new(places: bool, parameters: usize, statement: impl Fn(&str) -> String) -> Self {
-        Self(LENGTHS.map(|length| statement(&rows(length, places, parameters))))
+        Self(std::array::from_fn(|before| statement(&rows(before + 1, places, parameters))))
     }
 
     /// The parts of a list, each with its statement.
-    pub fn cut<'l, T>(&'static self, mut list: &'l [T]) -> impl Iterator<Item = (&'static str, &'l [T])> {
-        std::iter::from_fn(move || {
-            let at = LENGTHS.iter().position(|length| *length <= list.len())?;
-            let (part, rest) = list.split_at(LENGTHS[at]);
-            list = rest;
-            Some((self.0[at].as_str(), part))
-        })
+    pub fn cut<'l, T>(&'static self, list: &'l [T]) -> impl Iterator<Item = (&'static str, &'l [T])> {
+        list.chunks(LENGTH_MAX).map(|part| (self.0[part.len() - 1].as_str(), part))
     }
 }
 
@@ -50,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_cut_into_few_parts_in_its_order() {
+    fn a_list_is_cut_into_as_few_parts_as_can_be_in_its_order() {
         for count in 0..100 {
             let list: Vec<usize> = (0..count).collect();
             let parts: Vec<_> = VALUES.cut(&list).collect();
@@ -59,7 +55,7 @@ mod tests {
             }
             let together: Vec<usize> = parts.iter().flat_map(|(_, part)| part.iter().copied()).collect();
             assert_eq!(together, list);
-            assert!(parts.len() < count / LENGTHS[0] + LENGTHS.len());
+            assert_eq!(parts.len(), count.div_ceil(LENGTH_MAX));
         }
     }
 }
