@@ -53,9 +53,9 @@ impl<'a> Packet<'a> {
                 (sane(timing.ping_interval) && sane(timing.ping_timeout)).then_some(Self::Open(timing))
             }
             _ => {
-                let (name, escaped) =
-                    text.strip_prefix(r#"42[""#)?.strip_suffix(r#""]"#)?.split_once(r#"",""#)?;
-                Some(Self::Event { name, escaped })
+                let inside = text.strip_prefix(r#"42[""#)?.strip_suffix(r#""]"#)?;
+                let (name, rest) = inside.split_at(memchr::memchr(b'"', inside.as_bytes())?);
+                Some(Self::Event { name, escaped: rest.strip_prefix(r#"",""#)? })
             }
         }
     }
