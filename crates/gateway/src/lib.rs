@@ -13,7 +13,7 @@
 //! | `queue` | what waits for one session, within its limits; writes it gathered |
 //! | `poll`, `upgrade` | the requests of a polling session; its move to a websocket |
 //! | `hub` | what all sessions share; takes deliveries off the bus and hands them to the shards |
-//! | `shard` | looks after a part of the sessions: changes in order, events to subscribers, deadlines |
+//! | `shard` | one thread that looks after a part of the sessions: changes in order, events to subscribers, deadlines |
 //! | `vigil` | asks the store what became of the sessions, whatever the bus did |
 //! | `look` | what this node alone knows of a single session |
 //! | `index`, `fanout` | who is subscribed to what; events encoded once and gathered |
