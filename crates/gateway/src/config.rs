@@ -22,8 +22,8 @@ pub const POST_DEADLINE: Duration = Duration::from_secs(10);
 /// Most shards that are made unasked: one for two cores up to here. The other half is for publishers, REST and the store;
 /// a shard too many costs every event a wakeup and takes the cores from those that the event goes to.
 pub const SHARDS_MAX: usize = 16;
-/// Fewest, where there are as many cores: two cores write to sessions together, or one of them only watches.
-pub const SHARDS_MIN: usize = 2;
+/// Fewest that are made unasked, where there are as many cores: with one of two, the other only watches it write.
+pub(crate) const SHARDS_MIN: usize = 2;
 
 /// Bytes of an Engine.IO session id's randomness. Base64url makes 20 characters of them.
 pub(crate) const SID_BYTES: usize = 15;

@@ -1,8 +1,8 @@
 //! A shard: one thread that looks after a part of the sessions. It owns their subscriptions, so nothing on the way of an
 //! event takes a lock but the session's own. Commands are done one after another, in the order they came.
 //!
-//! A thread and not a task, because most of what it does is waiting for the kernel to take bytes: two shards that share a
-//! thread of the runtime, or one that shares it with requests, write one after the other while a core is idle.
+//! A thread and not a task, because most of its time goes into the kernel's part of writing, which is nobody else's turn: as
+//! tasks, two shards may come to share a thread of the runtime, and write one after the other while a core is idle.
 //!
 //! Changes of a session are applied in the order of their versions, each once: a change is a SYSTEM message and a change
 //! of the index in one step, so no event of a subscription comes before its `subscribed` or after its end. A shard

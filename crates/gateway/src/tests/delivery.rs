@@ -209,7 +209,6 @@ async fn a_hot_channel_gathers_events_and_loses_doubles_or_moves_none() {
     }
 }
 
-/// On one thread, so that the shard gets its turn when many events wait for it.
 #[tokio::test]
 async fn kinds_of_events_keep_their_order_within_a_channel_and_reach_their_subscribers_only() {
     let bus = Arc::new(LocalBus::default());

@@ -2,11 +2,14 @@
 
 use std::time::Duration;
 
+use domain::SessionKey;
 use socketio::CloseReason;
 use store::StoreError;
+use tokio::sync::oneshot;
 
 use super::world::{PATIENCE, World, eventually, put_application, settle};
 use crate::config::DEPARTURE_WRITES_MAX;
+use crate::shard::Command;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_panic_in_one_session_ends_that_session_only() {
@@ -113,4 +116,25 @@ async fn changes_that_cannot_be_read_end_the_session_after_some_tries() {
         tries += 1;
     }
     assert_eq!(client.closed().await, (1011, "internal_error".into()));
+}
+
+/// They are threads, which nobody can abort.
+#[tokio::test(flavor = "multi_thread")]
+async fn shards_end_with_what_hands_them_their_work() {
+    let world = World::new().await;
+    let hub = &world.gateway.hub;
+    let is_there = async |key: &str| {
+        let key = SessionKey::stored(key.to_owned());
+        let (reply, answer) = oneshot::channel();
+        hub.tell(&key.clone(), Command::Find(key, reply)).await && answer.await.is_ok()
+    };
+    // Enough to come to each of the two, and an answer says that its thread has begun.
+    let keys = ["a", "b", "c", "d", "e", "f", "g", "h"];
+    for key in keys {
+        assert!(is_there(key).await);
+    }
+    world.running.abort();
+    for key in keys {
+        eventually("its shard is gone", async || !is_there(key).await).await;
+    }
 }
