@@ -18,7 +18,8 @@ mod nats;
 pub mod testing;
 mod wire;
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Release};
+use std::sync::{Arc, Weak};
 
 use domain::event::Event;
 use domain::session::SessionChange;
@@ -95,6 +96,12 @@ pub trait Bus: Send + Sync {
     /// Everything from now on that this node has an interest in.
     fn subscribe(&self) -> Subscriber;
 
+    /// [`subscribe`](Self::subscribe) for a subscriber that need not be woken for what it takes at once, on the thread of
+    /// the publisher. What it does not take comes to the [`Subscriber`], and nothing overtakes that.
+    fn subscribe_taking(&self, _: Weak<dyn Taker>) -> Subscriber {
+        self.subscribe()
+    }
+
     /// Makes this node receive the events of a channel for as long as the guard is held.
     fn interest(&self, channel: &ChannelId) -> Interest;
 
@@ -134,14 +141,36 @@ pub struct Stats {
     pub malformed: u64,
 }
 
+/// A subscriber that takes messages on the thread of their publisher.
+pub trait Taker: Send + Sync {
+    /// Takes all of them, in order and without waiting for anything; or none, and gives `false`.
+    fn take_now(&self, messages: &[Message]) -> bool;
+}
+
 /// One subscriber's end of the bus.
 #[derive(Debug)]
-pub struct Subscriber(mpsc::Receiver<Delivery>);
+pub struct Subscriber {
+    queue: mpsc::Receiver<Delivery>,
+    /// Deliveries that are queued or at work, where somebody counts them.
+    unfinished: Arc<AtomicUsize>,
+    /// Whether the last delivery is at work: it is until the next is asked for.
+    is_at_work: bool,
+}
 
 impl Subscriber {
-    /// The next delivery; `None` when the bus is gone.
+    /// `unfinished` is counted up before a delivery is queued.
+    fn new(queue: mpsc::Receiver<Delivery>, unfinished: Arc<AtomicUsize>) -> Self {
+        Self { queue, unfinished, is_at_work: false }
+    }
+
+    /// The next delivery; `None` when the bus is gone. Asking for it says that the one before is done with.
     pub async fn next(&mut self) -> Option<Delivery> {
-        self.0.recv().await
+        if std::mem::take(&mut self.is_at_work) {
+            self.unfinished.fetch_sub(1, Release);
+        }
+        let delivery = self.queue.recv().await?;
+        self.is_at_work = true;
+        Some(delivery)
     }
 }
 

@@ -1,23 +1,60 @@
 //! The bus of a single node: queues in this process.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering::Acquire, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use domain::ChannelId;
 use futures_util::future::BoxFuture;
 use tokio::sync::mpsc;
 
-use crate::{Bus, Delivery, Interest, Message, QUEUE_MAX, Subscriber};
+use crate::{Bus, Delivery, Interest, Message, QUEUE_MAX, Subscriber, Taker};
 
 /// The bus of a single node. It never loses a message, so it never reports one lost; every interest is ready at once.
-#[derive(Debug, Default)]
-pub struct LocalBus(Mutex<Vec<mpsc::Sender<Delivery>>>);
+#[derive(Default)]
+pub struct LocalBus(Mutex<Vec<Queue>>);
+
+/// The way to one subscriber.
+#[derive(Clone)]
+struct Queue {
+    sender: mpsc::Sender<Delivery>,
+    /// Deliveries that the subscriber has not done with. Counted up before one is queued.
+    unfinished: Arc<AtomicUsize>,
+    taker: Option<Weak<dyn Taker>>,
+}
 
 impl LocalBus {
     /// Those that have not gone.
-    fn subscribers(&self) -> MutexGuard<'_, Vec<mpsc::Sender<Delivery>>> {
+    fn subscribers(&self) -> MutexGuard<'_, Vec<Queue>> {
         let mut subscribers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        subscribers.retain(|subscriber| !subscriber.is_closed());
+        subscribers.retain(|subscriber| !subscriber.sender.is_closed());
         subscribers
+    }
+
+    fn add(&self, taker: Option<Weak<dyn Taker>>) -> Subscriber {
+        let (sender, receiver) = mpsc::channel(QUEUE_MAX);
+        let unfinished = Arc::<AtomicUsize>::default();
+        self.subscribers().push(Queue { sender, unfinished: unfinished.clone(), taker });
+        Subscriber::new(receiver, unfinished)
+    }
+}
+
+impl Queue {
+    /// Hands everything to the taker, if there is one and nothing is on its way that this would overtake.
+    fn is_taken_now(&self, messages: &[Message]) -> bool {
+        let Some(taker) = &self.taker else { return false };
+        self.unfinished.load(Acquire) == 0
+            && taker.upgrade().is_some_and(|taker| taker.take_now(messages))
+    }
+
+    fn put(&self, place: mpsc::Permit<'_, Delivery>, message: Message) {
+        self.unfinished.fetch_add(1, Relaxed);
+        place.send(Delivery::Message(message));
+    }
+}
+
+impl std::fmt::Debug for LocalBus {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LocalBus").field("subscribers", &self.subscribers().len()).finish()
     }
 }
 
@@ -25,12 +62,16 @@ impl Bus for LocalBus {
     /// All of it, or nothing where a subscriber has no room for all.
     fn publish_now(&self, messages: &mut Vec<Message>) {
         let subscribers = self.subscribers();
-        let places = subscribers.iter().map(|subscriber| subscriber.try_reserve_many(messages.len()));
+        // With several, some might take what others have no room for.
+        if let [only] = &subscribers[..] && only.is_taken_now(messages) {
+            return messages.clear();
+        }
+        let places = subscribers.iter().map(|subscriber| subscriber.sender.try_reserve_many(messages.len()));
         let Ok(places) = places.collect::<Result<Vec<_>, _>>() else { return };
         let messages = std::mem::take(messages);
-        for places in places {
+        for (subscriber, places) in subscribers.iter().zip(places) {
             for (place, message) in places.zip(&messages) {
-                place.send(Delivery::Message(message.clone()));
+                subscriber.put(place, message.clone());
             }
         }
     }
@@ -41,7 +82,9 @@ impl Bus for LocalBus {
             for message in messages {
                 for subscriber in &subscribers {
                     // A subscriber that has gone in the meantime misses nothing.
-                    let _ = subscriber.send(Delivery::Message(message.clone())).await;
+                    if let Ok(place) = subscriber.sender.reserve().await {
+                        subscriber.put(place, message.clone());
+                    }
                 }
             }
             Vec::new()
@@ -49,9 +92,11 @@ impl Bus for LocalBus {
     }
 
     fn subscribe(&self) -> Subscriber {
-        let (sender, receiver) = mpsc::channel(QUEUE_MAX);
-        self.subscribers().push(sender);
-        Subscriber(receiver)
+        self.add(None)
+    }
+
+    fn subscribe_taking(&self, taker: Weak<dyn Taker>) -> Subscriber {
+        self.add(Some(taker))
     }
 
     fn interest(&self, _: &ChannelId) -> Interest {

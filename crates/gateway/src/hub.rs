@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use bus::{Delivery, Message, Subscriber};
+use bus::{Delivery, Message, Subscriber, Taker};
 use domain::{SessionKey, Timestamp};
 use service::Service;
 use service::losses::{LOSSES_KNOWN_WITHIN, Lost, SeenLosses};
@@ -53,6 +53,16 @@ pub(crate) struct Hub {
     pub(crate) look_now: Notify,
 }
 
+/// Whom a message concerns.
+enum Told {
+    /// Every shard.
+    All(Arc<Encoded>),
+    /// The shard of that number.
+    One(usize, Command),
+    /// The node as a whole.
+    Hub,
+}
+
 /// A place that is kept for a session.
 pub(crate) struct HandshakePlace<'a>(&'a AtomicUsize);
 
@@ -72,8 +82,7 @@ impl Hub {
     pub(crate) fn new(service: Service, config: Config) -> (Arc<Self>, Ends) {
         let (senders, inboxes): (Vec<_>, Vec<_>) =
             (0..config.shards.max(1)).map(|_| mpsc::channel(INBOX_MAX)).unzip();
-        let ends = Ends { bus: service.subscribe_to_bus(), inboxes };
-        let hub = Self {
+        let hub = Arc::new(Self {
             service,
             config,
             counters: Counters::default(),
@@ -88,8 +97,11 @@ impl Hub {
             catch_ups: Semaphore::new(CATCH_UPS_MAX),
             departures: Departures::default(),
             look_now: Notify::new(),
-        };
-        (Arc::new(hub), ends)
+        });
+        // No strong one: the hub has the service, and that has the bus.
+        let weak = Arc::downgrade(&hub);
+        let ends = Ends { bus: hub.service.subscribe_to_bus_taking(weak), inboxes };
+        (hub, ends)
     }
 
     /// The monotonic time that the protocol counts in.
@@ -107,10 +119,14 @@ impl Hub {
 
     /// The shard that looks after a session.
     pub(crate) fn shard_of(&self, key: &SessionKey) -> &mpsc::Sender<Command> {
+        &self.shards[self.number_of_shard(key)]
+    }
+
+    /// Smaller than the number of shards, of which there is at least one.
+    fn number_of_shard(&self, key: &SessionKey) -> usize {
         let mut hash = DefaultHasher::new();
         key.hash(&mut hash);
-        // The remainder is smaller than the number of shards, of which there is at least one.
-        &self.shards[(hash.finish() % self.shards.len() as u64) as usize]
+        (hash.finish() % self.shards.len() as u64) as usize
     }
 
     /// Tells a session's shard something. `false` when there is nobody to tell, because [`Hub::run`] has ended.
@@ -201,23 +217,33 @@ impl Hub {
 
     pub(crate) async fn dispatch(&self, delivery: Delivery) {
         match delivery {
-            Delivery::Message(Message::Event(event)) => {
-                self.know_losses().await;
-                let encoded = Arc::new(Encoded::new(event));
-                self.tell_all(|| Command::Event(encoded.clone())).await;
-            }
-            Delivery::Message(Message::SessionChanged { session_key, change, .. }) => {
-                let change = Box::new((session_key.clone(), change));
-                self.tell(&session_key, Command::Change(change)).await;
-            }
-            // One that has not joined its shard yet is found by the vigil.
-            Delivery::Message(Message::SessionEvicted { session_key, .. }) => {
-                let end = Command::End(session_key.clone(), CloseReason::Evicted);
-                self.tell(&session_key, end).await;
-            }
-            Delivery::Message(Message::NodeStruckOff { .. }) => self.struck_off().await,
+            Delivery::Message(message) => match self.told(&message) {
+                Told::All(event) => {
+                    self.know_losses().await;
+                    self.tell_all(|| Command::Event(event.clone())).await;
+                }
+                Told::One(shard, command) => _ = self.shards[shard].send(command).await,
+                Told::Hub => self.struck_off().await,
+            },
             Delivery::Lost(channel) => self.close_subscribed_to(Lost::Channels(vec![channel])).await,
             Delivery::Gap { since } => self.on_gap(since).await,
+        }
+    }
+
+    /// Who is told what of a message.
+    fn told(&self, message: &Message) -> Told {
+        match message {
+            Message::Event(event) => Told::All(Arc::new(Encoded::new(event.clone()))),
+            Message::SessionChanged { session_key, change, .. } => {
+                let change = Box::new((session_key.clone(), change.clone()));
+                Told::One(self.number_of_shard(session_key), Command::Change(change))
+            }
+            // One that has not joined its shard yet is found by the vigil.
+            Message::SessionEvicted { session_key, .. } => {
+                let end = Command::End(session_key.clone(), CloseReason::Evicted);
+                Told::One(self.number_of_shard(session_key), end)
+            }
+            Message::NodeStruckOff { .. } => Told::Hub,
         }
     }
 
@@ -302,5 +328,35 @@ impl Hub {
         for shard in &self.shards {
             let _ = shard.send(command()).await;
         }
+    }
+}
+
+/// On the thread that publishes, which spares an event the way over a task of the runtime: two wake-ups.
+impl Taker for Hub {
+    fn take_now(&self, messages: &[Message]) -> bool {
+        let told: Vec<_> = messages.iter().map(|message| self.told(message)).collect();
+        // The one has to wait for what a shared bus may have lost, the other for the sessions.
+        if self.service.shares_bus() || told.iter().any(|told| matches!(told, Told::Hub)) {
+            return false;
+        }
+        // The places that a shard does not need are given back.
+        let places = self.shards.iter().map(|shard| shard.try_reserve_many(told.len()));
+        let Ok(mut places) = places.collect::<Result<Vec<_>, _>>() else { return false };
+        for told in told {
+            match told {
+                Told::All(event) => {
+                    for place in places.iter_mut().filter_map(Iterator::next) {
+                        place.send(Command::Event(event.clone()));
+                    }
+                }
+                Told::One(shard, command) => {
+                    if let Some(place) = places[shard].next() {
+                        place.send(command);
+                    }
+                }
+                Told::Hub => {}
+            }
+        }
+        true
     }
 }

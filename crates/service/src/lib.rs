@@ -43,7 +43,7 @@ mod uses;
 pub mod watching;
 pub mod webhooks;
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use bus::{Bus, Message};
 use domain::cursor::CursorKey;
@@ -202,6 +202,11 @@ impl Service {
     /// Everything published from now on.
     pub fn subscribe_to_bus(&self) -> bus::Subscriber {
         self.0.bus.subscribe()
+    }
+
+    /// The same, for somebody who takes what they can on the thread that publishes it.
+    pub fn subscribe_to_bus_taking(&self, taker: Weak<dyn bus::Taker>) -> bus::Subscriber {
+        self.0.bus.subscribe_taking(taker)
     }
 
     /// What the store has done so far: for metrics and load reports.
