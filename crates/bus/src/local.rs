@@ -42,8 +42,7 @@ impl Queue {
     /// Hands everything to the taker, if there is one and nothing is on its way that this would overtake.
     fn is_taken_now(&self, messages: &[Message]) -> bool {
         let Some(taker) = &self.taker else { return false };
-        self.unfinished.load(Acquire) == 0
-            && taker.upgrade().is_some_and(|taker| taker.take_now(messages))
+        self.unfinished.load(Acquire) == 0 && taker.upgrade().is_some_and(|taker| taker.take_now(messages))
     }
 
     fn put(&self, place: mpsc::Permit<'_, Delivery>, message: Message) {
@@ -63,7 +62,9 @@ impl Bus for LocalBus {
     fn publish_now(&self, messages: &mut Vec<Message>) {
         let subscribers = self.subscribers();
         // With several, some might take what others have no room for.
-        if let [only] = &subscribers[..] && only.is_taken_now(messages) {
+        if let [only] = &subscribers[..]
+            && only.is_taken_now(messages)
+        {
             return messages.clear();
         }
         let places = subscribers.iter().map(|subscriber| subscriber.sender.try_reserve_many(messages.len()));
@@ -106,7 +107,8 @@ impl Bus for LocalBus {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
+    use std::sync::atomic::AtomicBool;
+    use std::time::Duration;
 
     use domain::session::{ChangeKind, EventType, SessionChange, Subscription};
     use domain::{ChannelId, NodeId, SessionKey};
@@ -162,6 +164,78 @@ mod tests {
         drop(two);
         bus.publish_now(&mut messages);
         assert!(messages.is_empty());
+    }
+
+    /// Takes what it is willing to, and remembers the versions.
+    #[derive(Default)]
+    struct Willing {
+        is_willing: AtomicBool,
+        took: Mutex<Vec<i64>>,
+    }
+
+    impl Taker for Willing {
+        fn take_now(&self, messages: &[Message]) -> bool {
+            let is_willing = self.is_willing.load(Relaxed);
+            if is_willing {
+                let versions = messages.iter().map(|one| version(Some(Delivery::Message(one.clone()))));
+                self.took.lock().unwrap().extend(versions.flatten());
+            }
+            is_willing
+        }
+    }
+
+    #[tokio::test]
+    async fn what_a_subscriber_takes_at_once_overtakes_nothing() {
+        let (bus, taker) = (LocalBus::default(), Arc::new(Willing::default()));
+        let weak: Weak<dyn Taker> = Arc::<Willing>::downgrade(&taker);
+        let mut subscriber = bus.subscribe_taking(weak);
+        let publish = |version| {
+            let mut messages = vec![change(version)];
+            bus.publish_now(&mut messages);
+            assert!(messages.is_empty());
+        };
+        let took = |versions: &[i64]| assert_eq!(*taker.took.lock().unwrap(), versions);
+        publish(1);
+        taker.is_willing.store(true, Relaxed);
+        publish(2);
+        took(&[]);
+        assert_eq!(version(subscriber.next().await), Some(1));
+        publish(3);
+        took(&[]);
+        assert_eq!(version(subscriber.next().await), Some(2));
+        assert_eq!(version(subscriber.next().await), Some(3));
+        // The third may still be at work.
+        publish(4);
+        took(&[]);
+        assert_eq!(version(subscriber.next().await), Some(4));
+        let idle = tokio::time::timeout(Duration::ZERO, subscriber.next()).await;
+        assert!(idle.is_err(), "the fourth is done, and there is no other");
+        publish(5);
+        bus.publish(change(6)).await;
+        publish(7);
+        took(&[5]);
+        for expected in [6, 7] {
+            assert_eq!(version(subscriber.next().await), Some(expected));
+        }
+    }
+
+    #[tokio::test]
+    async fn nobody_takes_at_once_what_others_have_no_room_for() {
+        let (bus, taker) = (LocalBus::default(), Arc::new(Willing::default()));
+        taker.is_willing.store(true, Relaxed);
+        let weak: Weak<dyn Taker> = Arc::<Willing>::downgrade(&taker);
+        let (mut one, other) = (bus.subscribe_taking(weak), bus.subscribe());
+        bus.publish_now(&mut vec![change(1)]);
+        assert_eq!((version(one.next().await), taker.took.lock().unwrap().len()), (Some(1), 0));
+        drop(other);
+        // It asks for the next one, so the first is done with.
+        assert!(tokio::time::timeout(Duration::ZERO, one.next()).await.is_err());
+        bus.publish_now(&mut vec![change(2)]);
+        assert_eq!(*taker.took.lock().unwrap(), [2]);
+        // One that is gone gets what it would have taken by its queue, to the end.
+        drop(taker);
+        bus.publish_now(&mut vec![change(3)]);
+        assert_eq!(version(one.next().await), Some(3));
     }
 
     #[tokio::test]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bus::{Bus, LocalBus, Message};
+use bus::{Bus, LocalBus, Message, Taker};
 use domain::event::{DonationHappening, Happening};
 use domain::session::{ChangeKind, EventType, SessionChange, Subscription};
 use domain::{ChannelId, NodeId, SessionKey};
@@ -10,6 +10,7 @@ use socketio::CloseReason;
 
 use super::client::{self, change, payload};
 use super::world::{World, eventually, put_application, settle};
+use crate::config::INBOX_MAX;
 
 /// Enough to fill what the kernel buffers for a peer that does not read.
 const FLOOD: usize = 40_000;
@@ -81,6 +82,13 @@ fn event(channel: &ChannelId, at: usize) -> domain::event::Event {
         sent_at: now,
         happening: domain::event::Happening::Chat(chat),
     }
+}
+
+/// Of an [`event`] that a client received.
+fn number(text: &str) -> usize {
+    let chat = payload("CHAT", text);
+    let number = chat["content"].as_str().and_then(|content| content.split(' ').next());
+    number.and_then(|number| number.parse().ok()).expect("a number")
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -248,4 +256,52 @@ async fn kinds_of_events_keep_their_order_within_a_channel_and_reach_their_subsc
     }
     chats.nothing_but_pong().await;
     both.nothing_but_pong().await;
+}
+
+/// On the thread that publishes, or by way of the bus's queue when that is not possible.
+#[tokio::test(flavor = "multi_thread")]
+async fn events_keep_their_order_whichever_way_they_come_to_the_shards() {
+    const EVENTS: usize = 3_000;
+    let bus = Arc::new(LocalBus::default());
+    let world = World::over(bus.clone(), |_| {}).await;
+    let me = world.person("me").await;
+    let (mut client, key) = world.address.session(&world.client_url().await).await;
+    world.subscribe(&me, &key, EventType::Chat).await;
+    assert_eq!(change(&client.text().await), "subscribed CHAT");
+    let message = |at| Message::Event(Arc::new(event(&me.channel, at)));
+    let publishing = async {
+        for at in (0..EVENTS).step_by(3) {
+            bus.publish(message(at)).await;
+            let mut messages = vec![message(at + 1), message(at + 2)];
+            bus.publish_now(&mut messages);
+            bus.publish_all(messages).await;
+        }
+    };
+    let reading = async {
+        for at in 0..EVENTS {
+            assert_eq!(number(&client.text().await), at);
+        }
+    };
+    tokio::join!(publishing, reading);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_shard_takes_all_at_once_or_nothing() {
+    let world = World::new().await;
+    let me = world.person("me").await;
+    let (mut client, key) = world.address.session(&world.client_url().await).await;
+    world.subscribe(&me, &key, EventType::Chat).await;
+    assert_eq!(change(&client.text().await), "subscribed CHAT");
+    let hub = &world.gateway.hub;
+    let message = |at| Message::Event(Arc::new(event(&me.channel, at)));
+    let too_many: Vec<_> = (0..=INBOX_MAX).map(message).collect();
+    assert!(!hub.take_now(&too_many));
+    // The sessions have to be found first, which takes a while.
+    let struck_off = Message::NodeStruckOff { node: world.service.node().clone() };
+    assert!(!hub.take_now(&[message(1), struck_off]));
+    assert!(hub.take_now(&[message(2), message(3)]));
+    for at in [2, 3] {
+        assert_eq!(number(&client.text().await), at);
+    }
+    client.nothing_but_pong().await;
 }
