@@ -151,22 +151,23 @@ pub trait Taker: Send + Sync {
 #[derive(Debug)]
 pub struct Subscriber {
     queue: mpsc::Receiver<Delivery>,
-    /// Deliveries that are queued or at work, where somebody counts them.
-    unfinished: Arc<AtomicUsize>,
+    /// Deliveries that are queued or at work, where the bus counts them.
+    unfinished: Option<Arc<AtomicUsize>>,
     /// Whether the last delivery is at work: it is until the next is asked for.
     is_at_work: bool,
 }
 
 impl Subscriber {
-    /// `unfinished` is counted up before a delivery is queued.
-    fn new(queue: mpsc::Receiver<Delivery>, unfinished: Arc<AtomicUsize>) -> Self {
+    /// `unfinished` is counted up before a delivery is queued, by a bus that counts.
+    fn new(queue: mpsc::Receiver<Delivery>, unfinished: Option<Arc<AtomicUsize>>) -> Self {
         Self { queue, unfinished, is_at_work: false }
     }
 
     /// The next delivery; `None` when the bus is gone. Asking for it says that the one before is done with.
     pub async fn next(&mut self) -> Option<Delivery> {
-        if std::mem::take(&mut self.is_at_work) {
-            self.unfinished.fetch_sub(1, Release);
+        let was_at_work = std::mem::take(&mut self.is_at_work);
+        if let Some(unfinished) = self.unfinished.as_ref().filter(|_| was_at_work) {
+            unfinished.fetch_sub(1, Release);
         }
         let delivery = self.queue.recv().await?;
         self.is_at_work = true;

@@ -34,7 +34,7 @@ impl LocalBus {
         let (sender, receiver) = mpsc::channel(QUEUE_MAX);
         let unfinished = Arc::<AtomicUsize>::default();
         self.subscribers().push(Queue { sender, unfinished: unfinished.clone(), taker });
-        Subscriber::new(receiver, unfinished)
+        Subscriber::new(receiver, Some(unfinished))
     }
 }
 

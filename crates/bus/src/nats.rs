@@ -181,7 +181,7 @@ impl Bus for NatsBus {
         if tasks.len() == 1 {
             tasks.spawn(Receiver::new(self.shared.clone(), sender).run());
         }
-        Subscriber::new(receiver, Arc::default())
+        Subscriber::new(receiver, None)
     }
 
     fn interest(&self, channel: &ChannelId) -> Interest {

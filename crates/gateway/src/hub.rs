@@ -176,7 +176,7 @@ impl Hub {
         if taken < self.config.sessions_max { Ok(place) } else { Err(Denied::Full) }
     }
 
-    /// Hands everything that the bus brings to the shards, until the bus ends.
+    /// Hands everything to the shards that the bus brings and they did not [take at once](Taker), until the bus ends.
     pub(crate) async fn run(self: Arc<Self>, ends: Ends) {
         let Ends { mut bus, inboxes } = ends;
         // Ends with this future, whatever ends it: a thread cannot be aborted as a task can.
@@ -335,7 +335,7 @@ impl Hub {
 impl Taker for Hub {
     fn take_now(&self, messages: &[Message]) -> bool {
         let told: Vec<_> = messages.iter().map(|message| self.told(message)).collect();
-        // The one has to wait for what a shared bus may have lost, the other for the sessions.
+        // These have to wait: for what a shared bus may have lost, or for the list of the sessions.
         if self.service.shares_bus() || told.iter().any(|told| matches!(told, Told::Hub)) {
             return false;
         }
