@@ -3,68 +3,9 @@
 //! Clients of Socket.IO 1.x and 2.x disagree on the length of a packet that holds anything else, and some decode
 //! UTF-8 wrongly; in ASCII they all agree.
 
-use std::io::{self, Write};
-
-use serde::Serialize;
-use serde_json::ser::{CharEscape, Formatter, Serializer};
-
 const HEX: &[u8; 16] = b"0123456789abcdef";
 const ONES: u64 = 0x0101_0101_0101_0101;
 const HIGHS: u64 = 0x8080_8080_8080_8080;
-
-/// Appends a quoted JSON string whose content is `value` as JSON, without writing that JSON first.
-pub(crate) fn push_nested<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
-    out.push(b'"');
-    // Nothing that is sent has keys other than texts, and memory takes every byte: there is nothing to go wrong.
-    let _ = value.serialize(&mut Serializer::with_formatter(&mut *out, Nested));
-    out.push(b'"');
-}
-
-/// JSON as the inside of a JSON string: what the outer string would escape is escaped while it is written.
-struct Nested;
-
-impl Formatter for Nested {
-    fn begin_string<W: Write + ?Sized>(&mut self, out: &mut W) -> io::Result<()> {
-        out.write_all(br#"\""#)
-    }
-
-    fn end_string<W: Write + ?Sized>(&mut self, out: &mut W) -> io::Result<()> {
-        out.write_all(br#"\""#)
-    }
-
-    /// A part of a string without quotes, backslashes and control characters.
-    fn write_string_fragment<W: Write + ?Sized>(&mut self, out: &mut W, fragment: &str) -> io::Result<()> {
-        if fragment.is_ascii() {
-            return out.write_all(fragment.as_bytes());
-        }
-        self.write_raw_fragment(out, fragment)
-    }
-
-    fn write_char_escape<W: Write + ?Sized>(&mut self, out: &mut W, escape: CharEscape) -> io::Result<()> {
-        out.write_all(match escape {
-            CharEscape::Quote => br#"\\\""#,
-            CharEscape::ReverseSolidus => br"\\\\",
-            CharEscape::Solidus => br"\\/",
-            CharEscape::Backspace => br"\\b",
-            CharEscape::FormFeed => br"\\f",
-            CharEscape::LineFeed => br"\\n",
-            CharEscape::CarriageReturn => br"\\r",
-            CharEscape::Tab => br"\\t",
-            CharEscape::AsciiControl(byte) => {
-                let digit = |shift: u8| HEX[usize::from(byte >> shift & 0xf)];
-                return out.write_all(&[b'\\', b'\\', b'u', b'0', b'0', digit(4), digit(0)]);
-            }
-        })
-    }
-
-    /// JSON that was written elsewhere.
-    fn write_raw_fragment<W: Write + ?Sized>(&mut self, out: &mut W, fragment: &str) -> io::Result<()> {
-        // A character of three bytes is six when it is escaped.
-        let mut escaped = Vec::with_capacity(2 * fragment.len());
-        push_escaped(&mut escaped, fragment);
-        out.write_all(&escaped)
-    }
-}
 
 /// Appends `text` as a quoted JSON string.
 pub(crate) fn push_string(out: &mut Vec<u8>, text: &str) {
@@ -76,6 +17,16 @@ pub(crate) fn push_string(out: &mut Vec<u8>, text: &str) {
 /// Appends `text` as the inside of a JSON string: quotes, backslashes, control characters and everything that is not
 /// ASCII are escaped.
 pub(crate) fn push_escaped(out: &mut Vec<u8>, text: &str) {
+    push_with(out, text, push_special);
+}
+
+/// Appends `text` as the inside of a JSON string that stands, as JSON, inside a JSON string.
+pub(crate) fn push_escaped_twice(out: &mut Vec<u8>, text: &str) {
+    push_with(out, text, push_special_twice);
+}
+
+/// What is not ASCII is escaped by one of two strings: the inner one may hold it.
+fn push_with(out: &mut Vec<u8>, text: &str, push_special: impl Fn(&mut Vec<u8>, u8)) {
     let bytes = text.as_bytes();
     let mut at = 0;
     while at < bytes.len() {
@@ -131,6 +82,20 @@ fn push_special(out: &mut Vec<u8>, byte: u8) {
     }
 }
 
+fn push_special_twice(out: &mut Vec<u8>, byte: u8) {
+    match byte {
+        b'"' => out.extend_from_slice(br#"\\\""#),
+        b'\\' => out.extend_from_slice(br"\\\\"),
+        0x08 => out.extend_from_slice(br"\\b"),
+        0x0c => out.extend_from_slice(br"\\f"),
+        _ => {
+            // Its escape holds nothing to be escaped but the backslash that it begins with.
+            out.push(b'\\');
+            push_special(out, byte);
+        }
+    }
+}
+
 /// Appends the leading characters that are not ASCII; says how many bytes of `text` they took.
 fn push_wide_run(out: &mut Vec<u8>, text: &str) -> usize {
     let mut taken = 0;
@@ -173,30 +138,14 @@ mod tests {
     }
 
     #[test]
-    fn nested_json_is_what_writing_it_twice_gives() {
-        let every_character: String = (0..0x300).chain(0xd7f0..0xe010).filter_map(char::from_u32).collect();
-        for value in [
-            serde_json::json!(null),
-            serde_json::json!({ "a": [1, -2.5, true, {}], "b\"\\\n한": "😀 /\u{7f}", "": [] }),
-            serde_json::json!([every_character, "", "plain"]),
-        ] {
-            let (mut nested, mut twice) = (Vec::new(), Vec::new());
-            push_nested(&mut nested, &value);
-            push_string(&mut twice, &value.to_string());
-            assert_eq!(String::from_utf8(nested), String::from_utf8(twice));
-            let raw = serde_json::value::to_raw_value(&value).unwrap();
-            let mut nested = Vec::new();
-            push_nested(&mut nested, &raw);
-            let text: String = serde_json::from_slice(&nested).unwrap();
-            assert_eq!(text, raw.get());
-        }
-    }
-
-    #[test]
     fn every_special_byte_is_found_at_every_place_in_a_word() {
         for code in (0..=0xff_u32).chain([0x100, 0x7ff, 0xd7ff, 0xe000, 0x10ffff]) {
             let ch = char::from_u32(code).unwrap();
             let alone = escaped(&ch.to_string());
+            let (mut inner, mut twice) = (serde_json::to_string(&ch).unwrap(), Vec::new());
+            inner = escaped(&inner[1..inner.len() - 1]);
+            push_escaped_twice(&mut twice, &ch.to_string());
+            assert_eq!(String::from_utf8(twice).unwrap(), inner, "{code:x}");
             for place in 0..20 {
                 let (head, tail) = ("!".repeat(place), "~".repeat(20 - place));
                 assert_eq!(escaped(&format!("{head}{ch}{tail}")), format!("{head}{alone}{tail}"), "{code:x}");

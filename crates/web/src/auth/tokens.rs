@@ -28,7 +28,7 @@ const TOKEN_TYPE_HINTS: &[&str] = &["access_token", "refresh_token"];
 pub struct Proven<T> {
     client_id: String,
     client_secret: String,
-    fields: Fields,
+    fields: Fields<'static>,
     rest: PhantomData<fn() -> T>,
 }
 
@@ -47,7 +47,7 @@ impl<T: Body> Body for Proven<T> {
 
     fn read(fields: &Fields) -> Result<Self, Invalid> {
         let (client_id, client_secret) = (fields.text("clientId")?, fields.text("clientSecret")?);
-        Ok(Self { client_id, client_secret, fields: fields.clone(), rest: PhantomData })
+        Ok(Self { client_id, client_secret, fields: fields.clone().into_owned(), rest: PhantomData })
     }
 }
 

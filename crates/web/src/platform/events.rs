@@ -215,10 +215,10 @@ fn numbered(Line { number, text }: Line) -> Numbered {
 
 fn read(text: &str) -> Result<Reported, Invalid> {
     let fields = Fields::parse(text)?;
-    let name = fields.text("kind")?;
-    let (id, what) = what(&name, &fields)?;
-    let key = match fields.optional_text("idempotencyKey")? {
-        None => fields.optional_text("key")?,
+    let name = fields.str("kind")?;
+    let (id, what) = what(name, &fields)?;
+    let key = match fields.optional_str("idempotencyKey")? {
+        None => fields.optional_str("key")?,
         key => key,
     };
     // What a key stands for is kept as a quick hash, from which a password could be guessed.
@@ -227,7 +227,7 @@ fn read(text: &str) -> Result<Reported, Invalid> {
         _ => Cow::Borrowed(text),
     };
     let operation = || format!("event {name} {id}");
-    let key = key.map(|key| IdempotencyKey::parse(operation(), &key, &request)).transpose()?;
+    let key = key.map(|key| IdempotencyKey::parse(operation(), key, &request)).transpose()?;
     Ok(Reported { what, key })
 }
 
@@ -270,5 +270,5 @@ fn kind(name: &str, fields: &Fields) -> Result<Kind, Invalid> {
 }
 
 fn id(fields: &Fields, field: &'static str) -> Result<ChannelId, Invalid> {
-    ChannelId::parse(field, &fields.text(field)?)
+    ChannelId::parse(field, fields.str(field)?)
 }

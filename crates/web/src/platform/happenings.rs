@@ -45,7 +45,7 @@ impl Body for PostChat {
 
     fn read(fields: &Fields) -> Result<Self, Invalid> {
         Ok(Self {
-            sender: ChannelId::parse("senderChannelId", &fields.text("senderChannelId")?)?,
+            sender: ChannelId::parse("senderChannelId", fields.str("senderChannelId")?)?,
             message: MessageText::parse(fields.text("message")?)?,
             emojis: fields.text_map("emojis")?,
         })

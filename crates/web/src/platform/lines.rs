@@ -78,14 +78,18 @@ const BEGUN_MAX: usize = BODY_BYTES_MAX + 2;
 
 impl Splitter {
     fn split(&mut self, chunk: &[u8], mut each: impl FnMut(Line)) {
-        let mut parts = chunk.split(|byte| *byte == b'\n').peekable();
-        while let Some(part) = parts.next() {
-            let room = BEGUN_MAX - self.begun.len();
-            self.begun.extend_from_slice(&part[..part.len().min(room)]);
-            if parts.peek().is_some() {
-                self.end(&mut each);
-            }
+        let mut at = 0;
+        for end in memchr::memchr_iter(b'\n', chunk) {
+            self.go_on(&chunk[at..end]);
+            self.end(&mut each);
+            at = end + 1;
         }
+        self.go_on(&chunk[at..]);
+    }
+
+    fn go_on(&mut self, part: &[u8]) {
+        let room = BEGUN_MAX - self.begun.len();
+        self.begun.extend_from_slice(&part[..part.len().min(room)]);
     }
 
     /// The line is whole: its line feed has come, or the end of the body. One that never began is blank.

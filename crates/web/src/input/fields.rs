@@ -1,0 +1,422 @@
+//! The fields of a JSON object.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+
+use domain::{Invalid, Rule, Timestamp};
+use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
+use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Value};
+
+/// The fields of a JSON object, in the order in which they stand, with texts that are not copied as long as nothing is
+/// escaped in them. `null` means absent; unknown fields are ignored.
+#[derive(Clone)]
+pub struct Fields<'a>(Vec<(Cow<'a, str>, Field<'a>)>);
+
+/// What a field holds.
+#[derive(Clone)]
+enum Field<'a> {
+    Text(Cow<'a, str>),
+    /// Anything but a text.
+    Other(Value),
+}
+
+/// Says which fields there are, never what they hold: some are secrets.
+impl fmt::Debug for Fields<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.iter().map(|(name, _)| name)).finish()
+    }
+}
+
+impl<'a> Fields<'a> {
+    /// # Errors
+    /// `Invalid` naming `body` when the text is no JSON object.
+    pub fn parse(text: &'a str) -> Result<Self, Invalid> {
+        match serde_json::from_str(text) {
+            Ok(Whole::Object(fields)) => Ok(fields),
+            Ok(Whole::Other) => Err(Invalid::new("body", Rule::Object)),
+            Err(_) => Err(Invalid::new("body", Rule::Json)),
+        }
+    }
+
+    /// The same without the text that they were read from.
+    pub fn into_owned(self) -> Fields<'static> {
+        let owned = |(name, field): (Cow<'a, str>, Field<'a>)| {
+            let field = match field {
+                Field::Text(text) => Field::Text(text.into_owned().into()),
+                Field::Other(value) => Field::Other(value),
+            };
+            (name.into_owned().into(), field)
+        };
+        Fields(self.0.into_iter().map(owned).collect())
+    }
+
+    /// All fields but one, as JSON: the same for the same fields, however they were spelled.
+    pub fn without(&self, field: &str) -> String {
+        let others = self.0.iter().filter(|(name, _)| name != field);
+        let fields: Map<String, Value> =
+            others.map(|(name, field)| (name.to_string(), field.clone().into())).collect();
+        Value::Object(fields).to_string()
+    }
+
+    /// Of several with one name, the last counts.
+    fn get(&self, field: &str) -> Option<&Field<'a>> {
+        let (_, found) = self.0.iter().rfind(|(name, _)| name == field)?;
+        (!matches!(found, Field::Other(Value::Null))).then_some(found)
+    }
+
+    /// A text that must be there.
+    pub fn text(&self, field: &'static str) -> Result<String, Invalid> {
+        self.str(field).map(str::to_owned)
+    }
+
+    /// A text that may be there.
+    pub fn optional_text(&self, field: &'static str) -> Result<Option<String>, Invalid> {
+        Ok(self.optional_str(field)?.map(str::to_owned))
+    }
+
+    /// A text that must be there, where it stands.
+    pub fn str(&self, field: &'static str) -> Result<&str, Invalid> {
+        self.optional_str(field)?.ok_or(Invalid::new(field, Rule::Required))
+    }
+
+    /// A text that may be there, where it stands.
+    pub fn optional_str(&self, field: &'static str) -> Result<Option<&str>, Invalid> {
+        match self.get(field) {
+            None => Ok(None),
+            Some(Field::Text(text)) if !text.contains('\0') => Ok(Some(text)),
+            Some(_) => Err(Invalid::new(field, Rule::Text)),
+        }
+    }
+
+    /// An RFC 3339 date that may be there.
+    pub fn optional_date(&self, field: &'static str) -> Result<Option<Timestamp>, Invalid> {
+        let text = self.optional_text(field)?;
+        let date = |text: String| Timestamp::parse_rfc3339(&text).ok_or(Invalid::new(field, Rule::Date));
+        text.map(date).transpose()
+    }
+
+    /// A list of texts; absent is empty.
+    pub fn texts(&self, field: &'static str) -> Result<Vec<String>, Invalid> {
+        Ok(self.optional_texts(field)?.unwrap_or_default())
+    }
+
+    /// A list of texts that may be there.
+    pub fn optional_texts(&self, field: &'static str) -> Result<Option<Vec<String>>, Invalid> {
+        let wrong = || Invalid::new(field, Rule::TextList);
+        let Some(found) = self.get(field) else { return Ok(None) };
+        let text = |item: &Value| {
+            item.as_str().filter(|text| !text.contains('\0')).map(str::to_owned).ok_or_else(wrong)
+        };
+        found.as_array().ok_or_else(wrong)?.iter().map(text).collect::<Result<_, _>>().map(Some)
+    }
+
+    /// A list of texts that must be there.
+    pub fn required_texts(&self, field: &'static str) -> Result<Vec<String>, Invalid> {
+        self.get(field).ok_or(Invalid::new(field, Rule::Required))?;
+        self.texts(field)
+    }
+
+    /// A list of JSON objects that must be there.
+    pub fn objects(&self, field: &'static str) -> Result<Vec<Fields<'static>>, Invalid> {
+        let wrong = || Invalid::new(field, Rule::ObjectList);
+        let value = self.get(field).ok_or(Invalid::new(field, Rule::Required))?;
+        let object = |item: &Value| item.as_object().cloned().map(Fields::from).ok_or_else(wrong);
+        value.as_array().ok_or_else(wrong)?.iter().map(object).collect()
+    }
+
+    /// `true` or `false`; absent is `false`.
+    pub fn flag(&self, field: &'static str) -> Result<bool, Invalid> {
+        Ok(self.optional_flag(field)?.unwrap_or(false))
+    }
+
+    /// `true` or `false`, that may be there.
+    pub fn optional_flag(&self, field: &'static str) -> Result<Option<bool>, Invalid> {
+        self.get(field).map(|value| value.as_bool().ok_or(Invalid::new(field, Rule::Boolean))).transpose()
+    }
+
+    /// One of a few names, that may be there.
+    pub fn optional_name(
+        &self,
+        field: &'static str,
+        names: &'static [&'static str],
+    ) -> Result<Option<&str>, Invalid> {
+        let known = |value: &Field<'_>| value.as_str().is_some_and(|name| names.contains(&name));
+        match self.get(field) {
+            None => Ok(None),
+            Some(value) if known(value) => Ok(value.as_str()),
+            Some(_) => Err(Invalid::new(field, Rule::OneOf(names))),
+        }
+    }
+
+    /// One of a few numbers, that may be there.
+    pub fn optional_number(
+        &self,
+        field: &'static str,
+        numbers: &'static [i64],
+    ) -> Result<Option<i64>, Invalid> {
+        let known = |value: &Field<'_>| value.as_i64().filter(|number| numbers.contains(number));
+        let wrong = || Invalid::new(field, Rule::OneOfNumbers(numbers));
+        self.get(field).map(|value| known(value).ok_or_else(wrong)).transpose()
+    }
+
+    /// An integer in a range, that must be there.
+    pub fn integer(&self, field: &'static str, min: i64, max: i64) -> Result<i64, Invalid> {
+        self.optional_integer(field, min, max)?.ok_or(Invalid::new(field, Rule::Required))
+    }
+
+    /// An integer in a range, that may be there.
+    pub fn optional_integer(&self, field: &'static str, min: i64, max: i64) -> Result<Option<i64>, Invalid> {
+        let within = |value: &Field<'_>| value.as_i64().filter(|number| (min..=max).contains(number));
+        let wrong = Invalid::new(field, Rule::Integer { min, max });
+        self.get(field).map(|value| within(value).ok_or(wrong)).transpose()
+    }
+
+    /// A map from text to text; absent is empty.
+    pub fn text_map(&self, field: &'static str) -> Result<BTreeMap<String, String>, Invalid> {
+        let wrong = || Invalid::new(field, Rule::Object);
+        let Some(value) = self.get(field) else { return Ok(BTreeMap::new()) };
+        let entry =
+            |(key, value): (&String, &Value)| Ok((key.clone(), value.as_str().ok_or_else(wrong)?.to_owned()));
+        value.as_object().ok_or_else(wrong)?.iter().map(entry).collect()
+    }
+}
+
+impl From<Map<String, Value>> for Fields<'static> {
+    fn from(fields: Map<String, Value>) -> Self {
+        let field = |(name, value): (String, Value)| {
+            let field = match value {
+                Value::String(text) => Field::Text(text.into()),
+                value => Field::Other(value),
+            };
+            (name.into(), field)
+        };
+        Self(fields.into_iter().map(field).collect())
+    }
+}
+
+impl From<Field<'_>> for Value {
+    fn from(field: Field<'_>) -> Self {
+        match field {
+            Field::Text(text) => Value::String(text.into_owned()),
+            Field::Other(value) => value,
+        }
+    }
+}
+
+impl Field<'_> {
+    fn other(&self) -> Option<&Value> {
+        match self {
+            Self::Text(_) => None,
+            Self::Other(value) => Some(value),
+        }
+    }
+
+    fn as_str(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) => Some(text),
+            Self::Other(_) => None,
+        }
+    }
+
+    fn as_bool(&self) -> Option<bool> {
+        self.other()?.as_bool()
+    }
+
+    fn as_i64(&self) -> Option<i64> {
+        self.other()?.as_i64()
+    }
+
+    fn as_array(&self) -> Option<&Vec<Value>> {
+        self.other()?.as_array()
+    }
+
+    fn as_object(&self) -> Option<&Map<String, Value>> {
+        self.other()?.as_object()
+    }
+}
+
+/// A JSON text.
+enum Whole<'a> {
+    Object(Fields<'a>),
+    Other,
+}
+
+impl<'de> Deserialize<'de> for Whole<'de> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_any(ReadWhole)
+    }
+}
+
+struct ReadWhole;
+
+/// What is no object need only be JSON.
+macro_rules! no_object {
+    ($($method:ident: $type:ty),*) => {
+        $(fn $method<E: Error>(self, _: $type) -> Result<Self::Value, E> {
+            Ok(Whole::Other)
+        })*
+    };
+}
+
+impl<'de> Visitor<'de> for ReadWhole {
+    type Value = Whole<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    no_object!(visit_bool: bool, visit_i64: i64, visit_u64: u64, visit_f64: f64, visit_str: &str);
+
+    fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
+        Ok(Whole::Other)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Self::Value, A::Error> {
+        IgnoredAny::deserialize(SeqAccessDeserializer::new(list)).map(|_| Whole::Other)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<Self::Value, A::Error> {
+        let mut fields = Vec::with_capacity(FIELDS_USUAL);
+        while let Some((Name(name), field)) = object.next_entry()? {
+            fields.push((name, field));
+        }
+        Ok(Whole::Object(Fields(fields)))
+    }
+}
+
+/// Most objects have no more fields.
+const FIELDS_USUAL: usize = 8;
+
+/// A field's name.
+struct Name<'a>(Cow<'a, str>);
+
+impl<'de> Deserialize<'de> for Name<'de> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        match Field::deserialize(from)? {
+            Field::Text(name) => Ok(Self(name)),
+            Field::Other(_) => Err(Error::custom("a name is a text")),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Field<'de> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        from.deserialize_any(ReadField)
+    }
+}
+
+struct ReadField;
+
+macro_rules! other {
+    ($($method:ident: $type:ty),*) => {
+        $(fn $method<E: Error>(self, value: $type) -> Result<Self::Value, E> {
+            Ok(Field::Other(value.into()))
+        })*
+    };
+}
+
+impl<'de> Visitor<'de> for ReadField {
+    type Value = Field<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("JSON")
+    }
+
+    fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Self::Value, E> {
+        Ok(Field::Text(text.into()))
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
+        Ok(Field::Text(text.to_owned().into()))
+    }
+
+    other!(visit_bool: bool, visit_i64: i64, visit_u64: u64, visit_f64: f64);
+
+    fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
+        Ok(Field::Other(Value::Null))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Self::Value, A::Error> {
+        Value::deserialize(SeqAccessDeserializer::new(list)).map(Field::Other)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, object: A) -> Result<Self::Value, A::Error> {
+        Value::deserialize(MapAccessDeserializer::new(object)).map(Field::Other)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_that_must_be_there_are_lists_of_what_they_hold() {
+        let fields = Fields::parse(r#"{"a":[{"x":"y"}],"b":[],"c":[1],"d":null,"e":{},"f":["x"]}"#)
+            .expect("an object");
+        assert_eq!(fields.objects("a").expect("objects")[0].text("x"), Ok("y".to_owned()));
+        assert!(fields.objects("b").expect("objects").is_empty());
+        for field in ["c", "e", "f"] {
+            assert_eq!(fields.objects(field).err(), Some(Invalid::new(field, Rule::ObjectList)));
+        }
+        assert_eq!(fields.objects("d").err(), Some(Invalid::new("d", Rule::Required)));
+        assert_eq!(fields.required_texts("b"), Ok(Vec::new()));
+        assert_eq!(fields.required_texts("f"), Ok(vec!["x".to_owned()]));
+        assert_eq!(fields.required_texts("d"), Err(Invalid::new("d", Rule::Required)));
+        assert_eq!(fields.required_texts("c"), Err(Invalid::new("c", Rule::TextList)));
+    }
+
+    #[test]
+    fn null_is_absent_and_wrong_types_are_named() {
+        let fields = Fields::parse(r#"{"a":null,"b":5,"c":"x","d":true,"e":1.5}"#).expect("an object");
+        assert_eq!(fields.optional_text("a"), Ok(None));
+        assert_eq!(fields.text("a"), Err(Invalid::new("a", Rule::Required)));
+        assert_eq!(fields.text("b"), Err(Invalid::new("b", Rule::Text)));
+        assert_eq!(fields.text("c"), Ok("x".to_owned()));
+        assert_eq!(fields.flag("d"), Ok(true));
+        assert_eq!(fields.flag("c"), Err(Invalid::new("c", Rule::Boolean)));
+        assert_eq!(fields.integer("b", 0, 9), Ok(5));
+        assert!(fields.integer("e", 0, 9).is_err());
+    }
+
+    #[test]
+    fn what_is_no_json_object_is_refused() {
+        for text in [
+            "",
+            "null",
+            "[]",
+            "\"\"",
+            "{",
+            r#"{"a":"\ud800"}"#,
+            &format!("{}{}", "[".repeat(500), "]".repeat(500)),
+        ] {
+            assert!(Fields::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_escaped_is_read_and_the_last_of_several_counts() {
+        let text = r#"{"\u0061":"x\ny","b":"first","b":2,"c":[{"b":"\ud83d\ude00"}],"b":null,"b":"last"}"#;
+        let fields = Fields::parse(text).expect("an object").into_owned();
+        assert_eq!(fields.str("a"), Ok("x\ny"));
+        assert_eq!(fields.str("b"), Ok("last"));
+        assert_eq!(fields.objects("c").expect("objects")[0].str("b"), Ok("😀"));
+        assert_eq!(fields.without("a"), r#"{"b":"last","c":[{"b":"😀"}]}"#);
+    }
+
+    #[test]
+    fn json_of_every_kind_is_read_as_serde_json_reads_it() {
+        for value in
+            ["-1", "18446744073709551615", "1.5e3", "true", "null", "[1,[2,{}]]", r#"{"x":[null]}"#, r#""t""#]
+        {
+            let text = format!(r#"{{"a":{value}}}"#);
+            let expected: Value = serde_json::from_str(&text).expect("JSON");
+            assert_eq!(Fields::parse(&text).expect("an object").without(""), expected.to_string());
+            if value.starts_with('{') {
+                continue;
+            }
+            assert_eq!(Fields::parse(value).err(), Some(Invalid::new("body", Rule::Object)), "{value}");
+        }
+    }
+}
