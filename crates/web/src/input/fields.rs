@@ -6,7 +6,7 @@ use std::fmt;
 
 use domain::{Invalid, Rule, Timestamp};
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
-use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
 /// The fields of a JSON object, in the order in which they stand, with texts that are not copied as long as nothing is
@@ -274,7 +274,8 @@ impl<'de> Visitor<'de> for ReadWhole {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Self::Value, A::Error> {
-        IgnoredAny::deserialize(SeqAccessDeserializer::new(list)).map(|_| Whole::Other)
+        // Passed over, it would not be checked as strictly.
+        Value::deserialize(SeqAccessDeserializer::new(list)).map(|_| Whole::Other)
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<Self::Value, A::Error> {
@@ -392,6 +393,10 @@ mod tests {
             &format!("{}{}", "[".repeat(500), "]".repeat(500)),
         ] {
             assert!(Fields::parse(text).is_err(), "{text}");
+        }
+        let deep = format!("{}{}", "[".repeat(128), "]".repeat(128));
+        for text in [r#"["\ud800"]"#, "[1e400]", &deep, &format!(r#"{{"a":{}}}"#, &deep)] {
+            assert_eq!(Fields::parse(text).err(), Some(Invalid::new("body", Rule::Json)), "{text}");
         }
     }
 
