@@ -33,11 +33,10 @@ impl<'a> Fields<'a> {
     /// # Errors
     /// `Invalid` naming `body` when the text is no JSON object.
     pub fn parse(text: &'a str) -> Result<Self, Invalid> {
-        match serde_json::from_str(text) {
-            Ok(Whole::Object(fields)) => Ok(fields),
-            Ok(Whole::Other) => Err(Invalid::new("body", Rule::Object)),
-            Err(_) => Err(Invalid::new("body", Rule::Json)),
-        }
+        serde_json::from_str(text).map_err(|_| {
+            let is_json = serde_json::from_str::<Value>(text).is_ok();
+            Invalid::new("body", if is_json { Rule::Object } else { Rule::Json })
+        })
     }
 
     /// The same without the text that they were read from.
@@ -237,70 +236,33 @@ impl Field<'_> {
     }
 }
 
-/// A JSON text.
-enum Whole<'a> {
-    Object(Fields<'a>),
-    Other,
-}
-
-impl<'de> Deserialize<'de> for Whole<'de> {
+impl<'de> Deserialize<'de> for Fields<'de> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        from.deserialize_any(ReadWhole)
+        from.deserialize_map(ReadFields)
     }
 }
 
-struct ReadWhole;
+struct ReadFields;
 
-/// What is no object need only be JSON.
-macro_rules! no_object {
-    ($($method:ident: $type:ty),*) => {
-        $(fn $method<E: Error>(self, _: $type) -> Result<Self::Value, E> {
-            Ok(Whole::Other)
-        })*
-    };
-}
-
-impl<'de> Visitor<'de> for ReadWhole {
-    type Value = Whole<'de>;
+impl<'de> Visitor<'de> for ReadFields {
+    type Value = Fields<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("JSON")
-    }
-
-    no_object!(visit_bool: bool, visit_i64: i64, visit_u64: u64, visit_f64: f64, visit_str: &str);
-
-    fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
-        Ok(Whole::Other)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Self::Value, A::Error> {
-        // Passed over, it would not be checked as strictly.
-        Value::deserialize(SeqAccessDeserializer::new(list)).map(|_| Whole::Other)
+        f.write_str("an object")
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<Self::Value, A::Error> {
         let mut fields = Vec::with_capacity(FIELDS_USUAL);
-        while let Some((Name(name), field)) = object.next_entry()? {
+        while let Some((name, field)) = object.next_entry()? {
+            let Field::Text(name) = name else { return Err(Error::custom("a name is a text")) };
             fields.push((name, field));
         }
-        Ok(Whole::Object(Fields(fields)))
+        Ok(Fields(fields))
     }
 }
 
 /// Most objects have no more fields.
 const FIELDS_USUAL: usize = 8;
-
-/// A field's name.
-struct Name<'a>(Cow<'a, str>);
-
-impl<'de> Deserialize<'de> for Name<'de> {
-    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
-        match Field::deserialize(from)? {
-            Field::Text(name) => Ok(Self(name)),
-            Field::Other(_) => Err(Error::custom("a name is a text")),
-        }
-    }
-}
 
 impl<'de> Deserialize<'de> for Field<'de> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
