@@ -42,6 +42,20 @@ pub(crate) fn cpu_seconds(pid: u32) -> Option<f64> {
     cpu_in_stat(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
 }
 
+/// Seconds of CPU of those threads of `pid` whose names begin so; `None` when it has none.
+pub(crate) fn cpu_seconds_of_threads(pid: u32, prefix: &str) -> Option<f64> {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten();
+    let cpu = threads.filter_map(|thread| {
+        // One that has ended meanwhile cannot be read.
+        let name = fs::read_to_string(thread.path().join("comm")).ok()?;
+        if !name.starts_with(prefix) {
+            return None;
+        }
+        cpu_in_stat(&fs::read_to_string(thread.path().join("stat")).ok()?)
+    });
+    cpu.reduce(|sum, seconds| sum + seconds)
+}
+
 /// The second field of `stat` is a name in parentheses that may hold anything, so fields are counted from its end.
 fn cpu_in_stat(stat: &str) -> Option<f64> {
     let mut fields = stat.get(stat.rfind(')')? + 1..)?.split_ascii_whitespace().skip(11);
@@ -121,6 +135,8 @@ mod tests {
         let pid = std::process::id();
         assert!(Memory::of(pid).is_some_and(|memory| memory.rss > 0 && memory.anonymous <= memory.rss));
         assert!(cpu_seconds(pid).is_some());
+        assert!(cpu_seconds_of_threads(pid, "").is_some());
+        assert_eq!(cpu_seconds_of_threads(pid, "no thread's name"), None);
         assert!(OpenFiles::of("self").is_some_and(|files| files.soft <= files.hard));
         assert_eq!(Memory::of(u32::MAX), None);
     }

@@ -211,6 +211,9 @@ pub(crate) struct Publish {
     pub(crate) latency: Summary,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) server_cpu_seconds: Option<f64>,
+    /// Of that, what the threads took that encode events and write them to sessions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) server_cpu_seconds_delivering: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) server_cpu_seconds_per_million_deliveries: Option<f64>,
     /// Publishing and delivering together.
@@ -414,10 +417,11 @@ fn write_publish(out: &mut String, publish: &Publish) -> fmt::Result {
         (publish.server_cpu_seconds, publish.server_cpu_seconds_per_million_deliveries)
     {
         let client = publish.client_cpu_seconds.unwrap_or_default();
-        writeln!(
-            out,
-            "            server CPU {cpu:.2} s, {million:.2} s a million deliveries; client CPU {client:.2} s"
-        )?;
+        write!(out, "            server CPU {cpu:.2} s")?;
+        if let Some(delivering) = publish.server_cpu_seconds_delivering {
+            write!(out, " (delivering {delivering:.2} s)")?;
+        }
+        writeln!(out, ", {million:.2} s a million deliveries; client CPU {client:.2} s")?;
     }
     Ok(())
 }

@@ -183,6 +183,7 @@ struct Run<'a> {
 /// What stood where when the measured round began.
 struct Before {
     server_cpu: Option<f64>,
+    delivering: Option<f64>,
     client_cpu: Option<f64>,
     deliveries: u64,
     expected: u64,
@@ -430,6 +431,7 @@ impl Run<'_> {
         }
         let before = Before {
             server_cpu: self.server.probe().cpu(),
+            delivering: self.server.probe().cpu_delivering(),
             client_cpu: cpu_seconds(std::process::id()),
             deliveries: shared.deliveries.get(),
             expected: shared.expected.load(Relaxed),
@@ -472,6 +474,10 @@ impl Run<'_> {
             deliveries_per_second: round.deliveries as f64 / took,
             latency: Default::default(),
             server_cpu_seconds: cpu,
+            server_cpu_seconds_delivering: before
+                .delivering
+                .zip(self.server.probe().cpu_delivering())
+                .map(|(before, after)| after - before),
             server_cpu_seconds_per_million_deliveries: cpu
                 .filter(|_| deliveries > 0)
                 .map(|cpu| cpu * 1e6 / deliveries as f64),

@@ -11,7 +11,7 @@ use std::time::Duration;
 use tempfile::TempDir;
 
 use crate::clock::{Clock, SECOND_NS};
-use crate::process::{Memory, cpu_seconds};
+use crate::process::{Memory, cpu_seconds, cpu_seconds_of_threads};
 
 /// How long the server may take to say where it is.
 const START_DEADLINE: Duration = Duration::from_secs(60);
@@ -23,6 +23,9 @@ const STOP_TICK: Duration = Duration::from_millis(20);
 const FIRST_LINE_BYTES_MAX: u64 = 1024 * 1024;
 /// The variable that the server takes its database from; unlike an argument it shows in no list of processes.
 const DATABASE_URL: &str = "STAGEDOOR_DATABASE_URL";
+
+/// What the names of the threads that deliver begin with.
+const DELIVERING: &str = "shard-";
 
 /// A process that is measured, if its id is known.
 #[derive(Clone, Copy, Debug)]
@@ -37,6 +40,12 @@ impl Probe {
     /// Seconds of CPU that it has used.
     pub(crate) fn cpu(self) -> Option<f64> {
         self.0.and_then(cpu_seconds)
+    }
+
+    /// Of that, what was used by the threads that write events to sessions; `None` for a server whose threads tell
+    /// nothing by their names.
+    pub(crate) fn cpu_delivering(self) -> Option<f64> {
+        self.0.and_then(|pid| cpu_seconds_of_threads(pid, DELIVERING))
     }
 }
 
