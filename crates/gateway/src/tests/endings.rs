@@ -138,3 +138,17 @@ async fn shards_end_with_what_hands_them_their_work() {
         eventually("its shard is gone", async || !is_there(key).await).await;
     }
 }
+
+/// What `stagedoor-load` takes for delivering is the CPU of the threads whose names begin so.
+#[tokio::test(flavor = "multi_thread")]
+async fn shards_can_be_told_from_other_threads_by_their_names() {
+    let world = World::new().await;
+    // An answer says that each has begun.
+    world.gateway.hub.sessions().await;
+    let threads = std::fs::read_dir("/proc/self/task").unwrap().flatten();
+    let names: Vec<_> =
+        threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("comm")).ok()).collect();
+    for shard in ["shard-0\n", "shard-1\n"] {
+        assert!(names.iter().any(|name| name == shard), "{shard}: {names:?}");
+    }
+}
