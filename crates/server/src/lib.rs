@@ -14,6 +14,7 @@ pub mod metrics;
 pub mod node;
 mod telemetry;
 mod webhooks;
+mod workers;
 
 pub use config::{BusSettings, Settings, StoreSettings};
 pub use node::{Node, Surroundings};

@@ -4,6 +4,7 @@
 mod checkpoints;
 mod connection;
 mod gathering;
+mod kept;
 mod log;
 mod reader;
 mod request;
@@ -18,6 +19,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 pub(crate) use connection::Connection;
+pub(crate) use kept::KeptFacts;
 
 use crate::engine::{Counters, Work};
 use crate::{Options, Stats, StoreError};

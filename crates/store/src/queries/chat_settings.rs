@@ -134,16 +134,23 @@ impl Tx {
         &mut self,
         asked: &[(&ChannelId, &ChannelId)],
     ) -> Result<Vec<Option<ChatFacts>>, StoreError> {
-        let mut found = Vec::with_capacity(asked.len());
-        for (sql, part) in FACTS.cut(asked) {
-            let ids: Vec<Value<'_>> =
-                part.iter().flat_map(|(channel, sender)| [(*channel).into(), (*sender).into()]).collect();
-            let first = found.len();
-            found.resize(first + part.len(), None);
+        let mut found: Vec<Option<ChatFacts>> = match self.kept() {
+            Some(kept) => asked.iter().map(|(channel, sender)| kept.get(channel, sender)).collect(),
+            None => vec![None; asked.len()],
+        };
+        let missing: Vec<usize> = (0..asked.len()).filter(|place| found[*place].is_none()).collect();
+        for (sql, part) in FACTS.cut(&missing) {
+            let ids = part.iter().flat_map(|place| [asked[*place].0.into(), asked[*place].1.into()]);
+            let ids: Vec<Value<'_>> = ids.collect();
             for row in self.query(sql, &ids).await? {
-                let place = usize::try_from(row.get::<i64>(0)?).unwrap_or(usize::MAX);
-                let fact = found.get_mut(first.saturating_add(place));
-                *fact.ok_or(StoreError::Misuse("a row's place is not in its list"))? = Some(facts(&row)?);
+                let row_place = usize::try_from(row.get::<i64>(0)?).unwrap_or(usize::MAX);
+                let place =
+                    part.get(row_place).ok_or(StoreError::Misuse("a row's place is not in its list"))?;
+                let facts = facts(&row)?;
+                if let Some(kept) = self.kept() {
+                    kept.keep(asked[*place].0, asked[*place].1, &facts);
+                }
+                found[*place] = Some(facts);
             }
         }
         Ok(found)

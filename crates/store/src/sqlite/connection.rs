@@ -9,6 +9,7 @@ use rusqlite::hooks::Wal;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{CachedStatement, InterruptHandle, OpenFlags, ToSql, ffi};
 
+use super::kept::{Effect, KeptFacts};
 use crate::engine::{Link, Tx};
 use crate::migrate::{self, Applied, Migration};
 use crate::{Row, StoreError, Value};
@@ -82,13 +83,27 @@ type Place = (usize, usize);
 /// A connection, at home on one thread.
 pub(crate) struct Connection {
     sqlite: rusqlite::Connection,
-    /// Which of a statement's parameters stands at each of SQLite's positions, counted from 0.
-    orders: HashMap<Place, Box<[usize]>>,
+    /// What is known of each statement that has run.
+    statements: HashMap<Place, Statement>,
+    /// What the writer keeps of what it read. Nobody else may: the writer's changes pass them by.
+    kept: Option<Box<KeptFacts>>,
+}
+
+struct Statement {
+    /// Which parameter stands at each of SQLite's positions, counted from 0.
+    order: Box<[usize]>,
+    /// What it means to what is kept.
+    effect: Effect,
 }
 
 impl Connection {
     fn new(sqlite: rusqlite::Connection) -> Self {
-        Self { sqlite, orders: HashMap::new() }
+        Self { sqlite, statements: HashMap::new(), kept: None }
+    }
+
+    /// What the writer keeps of what it read.
+    pub(crate) fn kept(&mut self) -> Option<&mut KeptFacts> {
+        self.kept.as_deref_mut()
     }
 
     pub(super) fn open_for_writing(path: &Path) -> Result<Self, StoreError> {
@@ -96,7 +111,7 @@ impl Connection {
             let connection = open(path)?;
             let mode = connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
             connection.execute_batch(SETUP_WRITER)?;
-            Ok((Self::new(connection), mode))
+            Ok((Self { kept: Some(Box::default()), ..Self::new(connection) }, mode))
         };
         match open() {
             Ok((connection, mode)) if mode.eq_ignore_ascii_case("wal") => Ok(connection),
@@ -201,15 +216,19 @@ impl Connection {
             let problem = format!("{} parameters given", params.len());
             return Err(StoreError::Parameter { parameter: count, problem, sql });
         }
-        if count > 0 {
-            let order = match self.orders.entry((sql.as_ptr().addr(), sql.len())) {
-                Entry::Occupied(known) => known.into_mut(),
-                Entry::Vacant(new) => new.insert(order_of(&statement, sql)?),
-            };
-            for (position, parameter) in order.iter().enumerate() {
-                let bound = statement.raw_bind_parameter(position + 1, Bound(&params[*parameter]));
-                bound.map_err(|error| running(error, sql))?;
-            }
+        let known = match self.statements.entry((sql.as_ptr().addr(), sql.len())) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => new.insert(Statement {
+                order: order_of(&statement, sql)?,
+                effect: Effect::of(sql, statement.readonly()),
+            }),
+        };
+        if let Some(kept) = &mut self.kept {
+            kept.hear(known.effect);
+        }
+        for (position, parameter) in known.order.iter().enumerate() {
+            let bound = statement.raw_bind_parameter(position + 1, Bound(&params[*parameter]));
+            bound.map_err(|error| running(error, sql))?;
         }
         Ok(statement)
     }

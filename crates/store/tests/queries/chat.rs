@@ -9,6 +9,7 @@ use domain::{ChannelId, MessageId, Timestamp};
 use store::queries::channels::ChannelRecord;
 use store::queries::chat_settings::{ChatFacts, Turn};
 use store::queries::chats::NewMessage;
+use store::queries::relations::Followed;
 use store::{StoreError, Tx};
 
 use crate::{at, both, channel, in_seeded, number, record, tx};
@@ -163,6 +164,70 @@ async fn the_facts_about_a_viewer_come_in_one_row() {
             }
             Ok(())
         })
+    })
+    .await;
+}
+
+/// One after the other, everything changes that what is known of `b` in the chat of `a` comes from; `None` behind the last.
+async fn change_facts(tx: &mut Tx, number: usize) -> Result<Option<()>, StoreError> {
+    let (a, b) = (channel("a"), channel("b"));
+    match number {
+        0 => tx.put_channel(&ChannelRecord { name: "another".into(), ..record("b") }, at(1)).await?,
+        1 => tx.change_chat_settings(&a, changes()[1]).await?,
+        2 => assert_eq!(tx.follow(&a, &b, at(5)).await?, Followed::New),
+        3 => assert!(tx.move_follow(&a, &b, at(6)).await?),
+        4 => tx.put_subscriber(&a, &subscription("b"), at(6)).await?,
+        5 => tx.put_manager(&a, &b, UserRole::StreamingChannelManager, at(7)).await?,
+        6 => assert!(tx.restrict(&a, &b, at(8)).await?),
+        7 => assert!(tx.restrict_temporarily(&a, &b, at(99), at(9)).await?),
+        8 => assert!(tx.release_temporarily(&a, &b, at(10)).await?),
+        9 => assert!(tx.release(&a, &b).await?),
+        10 => assert!(tx.delete_manager(&a, &b).await?),
+        11 => assert!(tx.delete_subscriber(&a, &b).await?),
+        12 => assert!(tx.unfollow(&a, &b).await?),
+        _ => return Ok(None),
+    }
+    Ok(Some(()))
+}
+
+/// What is known of `b` in the chat of `a`, to be compared.
+async fn known(tx: &mut Tx) -> Result<String, StoreError> {
+    Ok(format!("{:?}", facts(tx, &channel("a"), &channel("b")).await?.unwrap()))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn facts_are_those_of_the_transaction_whatever_was_asked_before() {
+    both(|store| async move {
+        for number in 0.. {
+            let before = tx!(store, tx => { known(tx).await }).unwrap();
+            assert_eq!(
+                tx!(store, tx => { known(tx).await }),
+                Ok(before.clone()),
+                "{number}: nothing changed"
+            );
+
+            // Changed, seen, and taken back.
+            let (tell, told) = std::sync::mpsc::channel();
+            let taken_back = tx!(store, tx => {
+                let first = known(tx).await?;
+                let changed = change_facts(tx, number).await?;
+                tell.send((first, known(tx).await?, changed)).unwrap();
+                Err::<(), _>(StoreError::Misuse("to be taken back"))
+            });
+            assert_eq!(taken_back, Err(StoreError::Misuse("to be taken back")));
+            let (first, inside, changed) = told.recv().unwrap();
+            if changed.is_none() {
+                assert!(number > 12, "all changes were tried");
+                return;
+            }
+            assert_eq!(first, before, "{number}: before the change");
+            assert_ne!(inside, before, "{number}: the transaction sees its own change");
+            assert_eq!(tx!(store, tx => { known(tx).await }), Ok(before), "{number}: it was taken back");
+
+            // Changed for good.
+            tx!(store, tx => { change_facts(tx, number).await }).unwrap();
+            assert_eq!(tx!(store, tx => { known(tx).await }), Ok(inside), "{number}: it was changed");
+        }
     })
     .await;
 }
