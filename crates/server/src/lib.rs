@@ -14,7 +14,6 @@ pub mod metrics;
 pub mod node;
 mod telemetry;
 mod webhooks;
-mod workers;
 
 pub use config::{BusSettings, Settings, StoreSettings};
 pub use node::{Node, Surroundings};

@@ -21,7 +21,6 @@ use tracing::Instrument;
 use web::{Body, Peer, RequestId};
 
 use crate::connections::{Connection, Connections, Place, Running};
-use crate::workers::Workers;
 
 /// How long a peer may take to send the headers of a request, which is also how long an idle connection is kept.
 const HEADERS_DEADLINE: Duration = Duration::from_secs(30);
@@ -64,26 +63,21 @@ pub struct Edges {
 pub async fn serve(
     listener: TcpListener,
     connections: Arc<Connections>,
-    workers: Arc<Workers>,
     edges: Edges,
     mut phase: watch::Receiver<Phase>,
     grace: Duration,
 ) {
     let mut refused_before = false;
     let phases = phase.clone();
-    let take = |(stream, peer, place)| {
-        let (edges, phases) = (edges.clone(), phases.clone());
-        workers.take(stream, move |stream| connection(stream, peer, place, edges, phases));
-    };
     loop {
         let accepted = tokio::select! {
             accepted = accept(&listener, &connections) => accepted,
             () = closing(&mut phase) => break,
         };
         match accepted {
-            Ok(accepted) => {
+            Ok((stream, peer, place)) => {
                 refused_before = false;
-                take(accepted);
+                tokio::spawn(connection(stream, peer, place, edges.clone(), phases.clone()));
             }
             Err(error) => {
                 if !std::mem::replace(&mut refused_before, true) {
@@ -93,7 +87,9 @@ pub async fn serve(
             }
         }
     }
-    last_ones(listener, &connections).into_iter().for_each(take);
+    for (stream, peer, place) in last_ones(listener, &connections) {
+        tokio::spawn(connection(stream, peer, place, edges.clone(), phases.clone()));
+    }
     if tokio::time::timeout(grace, connections.all_ended()).await.is_err() {
         tracing::warn!("some requests were still running when the time to finish was over");
     }

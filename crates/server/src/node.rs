@@ -21,7 +21,6 @@ use crate::descriptors::Room;
 use crate::listener::{self, Edges, Phase};
 use crate::metrics::Inside;
 use crate::webhooks::Webhooks;
-use crate::workers::Workers;
 
 /// Connections that the system makes ahead of their being accepted. When everybody comes back at once, each one beyond them
 /// waits a second for its next try. Linux takes the lesser of this and `net.core.somaxconn`.
@@ -65,8 +64,6 @@ pub struct Node {
     listeners: JoinSet<()>,
     /// The jobs, the gateway's ear on the bus, and what joins them; all of them end by being dropped.
     background: JoinSet<()>,
-    /// Outlives what it serves, so that nothing of it ends before its time.
-    _workers: Arc<Workers>,
 }
 
 impl Node {
@@ -124,12 +121,10 @@ impl Node {
             entropy: surroundings.entropy.clone(),
         };
         let connections = Connections::new(gateway.clone(), surroundings.clock.clone(), room.sockets_max);
-        let workers = Arc::new(workers(alone)?);
         let mut listeners = JoinSet::new();
         let open = edges(gateway.clone(), served);
         let serve = |listener, edges| {
-            let (connections, workers) = (connections.clone(), workers.clone());
-            listener::serve(listener, connections, workers, edges, phases.clone(), REQUESTS_GRACE)
+            listener::serve(listener, connections.clone(), edges, phases.clone(), REQUESTS_GRACE)
         };
         listeners.spawn(serve(listener, open));
         if let Some((listener, _)) = platform {
@@ -146,7 +141,6 @@ impl Node {
             phase,
             listeners,
             background,
-            _workers: workers,
         })
     }
 
@@ -245,15 +239,6 @@ async fn open_store(settings: &Settings) -> Result<(Store, bool), String> {
     let options = Options { deadline: settings.store_deadline, ..Options::default() };
     let store = Store::open(target, options).await.map_err(|error| error.to_string())?;
     Ok((store, alone))
-}
-
-/// Threads of their own for requests, where the process has its store to itself. Where the answer comes from PostgreSQL, its
-/// connections are at work on the runtime's threads, and requests on the same ones wake nobody.
-fn workers(alone: bool) -> Result<Workers, String> {
-    if !alone {
-        return Ok(Workers::none());
-    }
-    Workers::of_each_core().map_err(|error| format!("the threads that answer did not start: {error}"))
 }
 
 async fn open_bus(
