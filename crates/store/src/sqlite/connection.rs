@@ -89,6 +89,7 @@ pub(crate) struct Connection {
     kept: Option<Box<KeptFacts>>,
 }
 
+/// What is worked out once for a statement.
 struct Statement {
     /// Which parameter stands at each of SQLite's positions, counted from 0.
     order: Box<[usize]>,

@@ -5,21 +5,10 @@ use std::collections::HashMap;
 
 use domain::ChannelId;
 
-use crate::queries::chat_settings::ChatFacts;
+use crate::queries::chat_settings::{ChatFacts, FACTS_SOURCES};
 
 /// Pairs of a channel and a speaker: some 250 B each, so 1 MiB. When there are as many, all are forgotten.
 const PAIRS_MAX: usize = 4_096;
-
-/// All tables that the facts are read from.
-const SOURCES: [&str; 7] = [
-    "channels",
-    "chat_settings",
-    "followers",
-    "managers",
-    "restricted_channels",
-    "subscribers",
-    "temporary_restrictions",
-];
 
 /// What a statement means to what is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,12 +26,16 @@ impl Effect {
     pub fn of(sql: &str, only_reads: bool) -> Self {
         if sql.starts_with("BEGIN") {
             Self::Begins
-        } else if !only_reads && SOURCES.iter().any(|table| sql.contains(table)) {
+        } else if !only_reads && names_a_source(&sql.to_ascii_lowercase()) {
             Self::Spoils
         } else {
             Self::None
         }
     }
+}
+
+fn names_a_source(sql: &str) -> bool {
+    FACTS_SOURCES.iter().any(|table| sql.contains(table))
 }
 
 /// The facts by channel and speaker.
@@ -112,6 +105,7 @@ mod tests {
             ("SELECT 1 FROM channels", true, Effect::None),
             ("INSERT INTO chat_messages (channel_id) VALUES ($1)", false, Effect::None),
             ("UPDATE channels SET follower_count = 0", false, Effect::Spoils),
+            ("update Channels set follower_count = 0", false, Effect::Spoils),
             ("\n    DELETE FROM managers WHERE channel_id = $1", false, Effect::Spoils),
             ("INSERT INTO chat_speakers SELECT 1 FROM followers", false, Effect::Spoils),
         ] {
@@ -128,7 +122,7 @@ mod tests {
         }
         let count = |sql: &str| schema.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
         assert_eq!(count("SELECT COUNT(*) FROM sqlite_schema WHERE type = 'trigger'"), 0);
-        for table in SOURCES {
+        for table in FACTS_SOURCES {
             let named =
                 format!("SELECT COUNT(*) FROM sqlite_schema WHERE type = 'table' AND name = '{table}'");
             assert_eq!(count(&named), 1, "{table}");
@@ -136,7 +130,7 @@ mod tests {
             let mut parents = schema.prepare(&sql).unwrap();
             for parent in parents.query_map([], |row| row.get::<_, String>(0)).unwrap() {
                 let parent = parent.unwrap();
-                assert!(SOURCES.contains(&parent.as_str()), "{table} loses rows with {parent}");
+                assert!(FACTS_SOURCES.contains(&parent.as_str()), "{table} loses rows with {parent}");
             }
         }
     }
