@@ -50,8 +50,8 @@ pub(crate) const SESSIONS_AT_ONCE: usize = 16;
 pub(crate) const REST_FACTOR: u32 = 6;
 /// ... but for so long at the most: what gathering may add to the latency of a hot channel...
 pub(crate) const REST_MAX: Duration = Duration::from_millis(8);
-/// ... or until so many events have gathered: more in one write save little yet...
-pub(crate) const REST_EVENTS_MAX: usize = 8;
+/// ... or until so many events have gathered: then it is for the machine to say what a channel can do, not for the clock...
+pub(crate) const REST_EVENTS_MAX: usize = 16;
 /// ... and not at all when that is less than this, the resolution of timers.
 pub(crate) const REST_MIN: Duration = Duration::from_millis(1);
 /// How often a shard looks at the deadlines of its sessions.

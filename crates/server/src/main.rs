@@ -1,5 +1,6 @@
 //! `stagedoor`: see `stagedoor --help`.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
@@ -7,6 +8,7 @@ use server::cli::{Cli, Command};
 use server::listen::WebhookCommand;
 use server::{Node, Settings, Surroundings, dev};
 use tikv_jemallocator::Jemalloc;
+use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// The system's allocator keeps what many closed sessions leave behind (docs/decisions/0011).
@@ -14,18 +16,16 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 static ALLOCATOR: Jemalloc = Jemalloc;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
-    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
-        Ok(runtime) => runtime,
-        Err(error) => return fail(&format!("the runtime did not start: {error}")),
-    };
-    match runtime.block_on(run(cli)) {
+    match run(Cli::parse()) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(problem) => fail(&problem),
+        Err(problem) => {
+            eprintln!("stagedoor: {problem}");
+            ExitCode::FAILURE
+        }
     }
 }
 
-async fn run(cli: Cli) -> Result<(), String> {
+fn run(cli: Cli) -> Result<(), String> {
     match cli.command {
         Command::CheckConfig(options) => {
             let settings = options.settings()?;
@@ -34,22 +34,36 @@ async fn run(cli: Cli) -> Result<(), String> {
             Ok(())
         }
         Command::Drops(command) => {
-            print!("{}", server::drops::run(&command).await?);
+            print!("{}", runtime(1)?.block_on(server::drops::run(&command))?);
             Ok(())
         }
-        Command::Webhook(WebhookCommand::Listen(options)) => {
+        Command::Webhook(WebhookCommand::Listen(options)) => runtime(1)?.block_on(async {
             let mut stop = Signals::listen()?;
             server::listen::run(&options, stop.next()).await
-        }
+        }),
         Command::Serve(options) => {
             server::init_telemetry(&options.common.log)?;
-            serve(options.settings()?).await
+            let settings = options.settings()?;
+            runtime(threads(&settings))?.block_on(serve(settings))
         }
         Command::Dev(options) => {
             server::init_telemetry(&options.common.log)?;
-            sandbox(&options).await
+            let (settings, folder) = options.settings()?;
+            runtime(threads(&settings))?.block_on(sandbox(settings, folder.path(), options.json))
         }
     }
+}
+
+fn runtime(threads: usize) -> Result<Runtime, String> {
+    Builder::new_multi_thread()
+        .worker_threads(threads)
+        .enable_all()
+        .build()
+        .map_err(|error| format!("the runtime did not start: {error}"))
+}
+
+fn threads(settings: &Settings) -> usize {
+    settings.store.runtime_threads(std::thread::available_parallelism().map_or(1, usize::from))
 }
 
 async fn serve(settings: Settings) -> Result<(), String> {
@@ -66,14 +80,14 @@ async fn serve(settings: Settings) -> Result<(), String> {
     Ok(())
 }
 
-async fn sandbox(options: &server::cli::DevOptions) -> Result<(), String> {
+/// `json`: what the world holds is told as one JSON object.
+async fn sandbox(settings: Settings, folder: &Path, json: bool) -> Result<(), String> {
     let mut stop = Signals::listen()?;
-    let (settings, folder) = options.settings()?;
     let Some(node) = unless_stopped(&mut stop, Node::start(settings, Surroundings::system())).await? else {
         return Ok(());
     };
-    if let Some(world) = unless_stopped(&mut stop, dev::settle(&node, folder.path())).await? {
-        if options.json {
+    if let Some(world) = unless_stopped(&mut stop, dev::settle(&node, folder)).await? {
+        if json {
             println!("{}", world.json());
         } else {
             println!("{}", world.text());
@@ -116,9 +130,4 @@ impl Signals {
         };
         tracing::info!("stopping: {signal}");
     }
-}
-
-fn fail(problem: &str) -> ExitCode {
-    eprintln!("stagedoor: {problem}");
-    ExitCode::FAILURE
 }
