@@ -1,10 +1,9 @@
 //! `stagedoor`: see `stagedoor --help`.
 
-use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
-use server::cli::{Cli, Command};
+use server::cli::{Cli, Command, CommonOptions, DevOptions};
 use server::listen::WebhookCommand;
 use server::{Node, Settings, Surroundings, dev};
 use tikv_jemallocator::Jemalloc;
@@ -44,12 +43,11 @@ fn run(cli: Cli) -> Result<(), String> {
         Command::Serve(options) => {
             server::init_telemetry(&options.common.log)?;
             let settings = options.settings()?;
-            runtime(threads(&settings))?.block_on(serve(settings))
+            runtime(threads(&options.common)?)?.block_on(serve(settings))
         }
         Command::Dev(options) => {
             server::init_telemetry(&options.common.log)?;
-            let (settings, folder) = options.settings()?;
-            runtime(threads(&settings))?.block_on(sandbox(settings, folder.path(), options.json))
+            runtime(threads(&options.common)?)?.block_on(sandbox(&options))
         }
     }
 }
@@ -62,8 +60,8 @@ fn runtime(threads: usize) -> Result<Runtime, String> {
         .map_err(|error| format!("the runtime did not start: {error}"))
 }
 
-fn threads(settings: &Settings) -> usize {
-    settings.store.runtime_threads(std::thread::available_parallelism().map_or(1, usize::from))
+fn threads(options: &CommonOptions) -> Result<usize, String> {
+    options.runtime_threads(std::thread::available_parallelism().map_or(1, usize::from))
 }
 
 async fn serve(settings: Settings) -> Result<(), String> {
@@ -80,14 +78,15 @@ async fn serve(settings: Settings) -> Result<(), String> {
     Ok(())
 }
 
-/// `json`: what the world holds is told as one JSON object.
-async fn sandbox(settings: Settings, folder: &Path, json: bool) -> Result<(), String> {
+async fn sandbox(options: &DevOptions) -> Result<(), String> {
+    // Before there is a folder that has to be removed.
     let mut stop = Signals::listen()?;
+    let (settings, folder) = options.settings()?;
     let Some(node) = unless_stopped(&mut stop, Node::start(settings, Surroundings::system())).await? else {
         return Ok(());
     };
-    if let Some(world) = unless_stopped(&mut stop, dev::settle(&node, folder)).await? {
-        if json {
+    if let Some(world) = unless_stopped(&mut stop, dev::settle(&node, folder.path())).await? {
+        if options.json {
             println!("{}", world.json());
         } else {
             println!("{}", world.text());
