@@ -16,7 +16,7 @@ use domain::channel::UserRoleCode;
 use domain::event::{ChatHappening, Event, Happening};
 use domain::session::{ChangeKind, EventType, SessionChange, SessionOwner, Subscription};
 use domain::{ChannelId, ClientId, NodeId, Profile, ScopeSet, SessionKey, Timestamp};
-use gateway::{Config, Gateway};
+use gateway::{Config, Gateway, Socket};
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use service::applications::ApplicationRecord;
@@ -272,12 +272,15 @@ async fn listen(gateway: Gateway) -> SocketAddr {
         while let Ok((stream, _)) = listener.accept().await {
             let gateway = gateway.clone();
             tokio::spawn(async move {
-                let service = service_fn(move |request| {
+                let socket = Socket::new(stream);
+                let hold = socket.hold();
+                let service = service_fn(move |mut request| {
+                    request.extensions_mut().insert(hold.clone());
                     let gateway = gateway.clone();
                     async move { Ok::<_, std::convert::Infallible>(gateway.handle(request).await) }
                 });
                 let http = hyper::server::conn::http1::Builder::new();
-                let _ = http.serve_connection(TokioIo::new(stream), service).with_upgrades().await;
+                let _ = http.serve_connection(TokioIo::new(socket), service).with_upgrades().await;
             });
         }
     });

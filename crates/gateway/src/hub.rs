@@ -22,7 +22,7 @@ use crate::fanout::Encoded;
 use crate::http::Denied;
 use crate::queue::Limits;
 use crate::session::Session;
-use crate::shard::{Command, Shard};
+use crate::shard::{Command, Doorway, Join, Shard};
 use crate::sid::Sid;
 use crate::stats::{Counters, add};
 
@@ -34,7 +34,7 @@ pub(crate) struct Hub {
     pub(crate) service: Service,
     pub(crate) config: Config,
     pub(crate) counters: Counters,
-    shards: Box<[mpsc::Sender<Command>]>,
+    shards: Box<[Inbox]>,
     /// Sessions that requests may ask for: those that came by polling, until they are upgraded or over.
     sids: [Mutex<HashMap<Sid, Arc<Session>>>; SID_LOCKS],
     /// Changes of sessions that no shard had. A session that joins while this moves on may have missed one.
@@ -52,6 +52,12 @@ pub(crate) struct Hub {
     pub(crate) departures: Departures,
     /// Wakes the vigil, for somebody who has reason to ask the store at once.
     pub(crate) look_now: Notify,
+}
+
+/// The ways into one shard.
+struct Inbox {
+    doorway: Arc<Doorway>,
+    commands: mpsc::Sender<Command>,
 }
 
 /// Whom a message concerns.
@@ -76,18 +82,22 @@ impl Drop for HandshakePlace<'_> {
 /// The receiving ends, which [`Hub::run`] consumes.
 pub(crate) struct Ends {
     bus: Subscriber,
+    /// Those of the shards, in their order.
     inboxes: Vec<mpsc::Receiver<Command>>,
 }
 
 impl Hub {
     pub(crate) fn new(service: Service, config: Config) -> (Arc<Self>, Ends) {
-        let (senders, inboxes): (Vec<_>, Vec<_>) =
-            (0..config.shards.max(1)).map(|_| mpsc::channel(INBOX_MAX)).unzip();
+        let inbox = |_| {
+            let (commands, inbox) = mpsc::channel(INBOX_MAX);
+            (Inbox { doorway: Arc::default(), commands }, inbox)
+        };
+        let (shards, inboxes): (Vec<_>, Vec<_>) = (0..config.shards.max(1)).map(inbox).unzip();
         let hub = Arc::new(Self {
             service,
             config,
             counters: Counters::default(),
-            shards: senders.into(),
+            shards: shards.into(),
             sids: std::array::from_fn(|_| Mutex::default()),
             strays: AtomicU64::new(0),
             struck_off: AtomicU64::new(0),
@@ -119,7 +129,7 @@ impl Hub {
     }
 
     /// The shard that looks after a session.
-    pub(crate) fn shard_of(&self, key: &SessionKey) -> &mpsc::Sender<Command> {
+    fn shard_of(&self, key: &SessionKey) -> &Inbox {
         &self.shards[self.number_of_shard(key)]
     }
 
@@ -132,7 +142,14 @@ impl Hub {
 
     /// Tells a session's shard something. `false` when there is nobody to tell, because [`Hub::run`] has ended.
     pub(crate) async fn tell(&self, key: &SessionKey, command: Command) -> bool {
-        self.shard_of(key).send(command).await.is_ok()
+        self.shard_of(key).commands.send(command).await.is_ok()
+    }
+
+    /// Hands a session to its shard. `false` as for [`tell`](Self::tell).
+    pub(crate) fn join(&self, join: Join) -> bool {
+        let shard = self.shard_of(&join.session.key);
+        shard.doorway.enter(join);
+        !shard.commands.is_closed()
     }
 
     /// Every session of this node that has joined its shard.
@@ -140,7 +157,7 @@ impl Hub {
         let mut sessions = Vec::new();
         for shard in &self.shards {
             let (reply, answer) = tokio::sync::oneshot::channel();
-            if shard.send(Command::List(reply)).await.is_ok() {
+            if shard.commands.send(Command::List(reply)).await.is_ok() {
                 sessions.extend(answer.await.unwrap_or_default());
             }
         }
@@ -184,7 +201,8 @@ impl Hub {
         let (_running, stopped) = watch::channel(());
         let mut shards: JoinSet<()> = JoinSet::new();
         for (number, inbox) in inboxes.into_iter().enumerate() {
-            let (shard, mut stopped) = (Shard::new(self.clone(), inbox), stopped.clone());
+            let doorway = self.shards[number].doorway.clone();
+            let (shard, mut stopped) = (Shard::new(self.clone(), doorway, inbox), stopped.clone());
             let runtime = Handle::current();
             shards.spawn_blocking(move || {
                 name_thread(number);
@@ -224,7 +242,7 @@ impl Hub {
                     self.know_losses().await;
                     self.tell_all(|| Command::Event(event.clone())).await;
                 }
-                Told::One(shard, command) => _ = self.shards[shard].send(command).await,
+                Told::One(shard, command) => _ = self.shards[shard].commands.send(command).await,
                 Told::Hub => self.struck_off().await,
             },
             Delivery::Lost(channel) => self.close_subscribed_to(Lost::Channels(vec![channel])).await,
@@ -328,7 +346,7 @@ impl Hub {
     /// Waits for room in each inbox, which slows the bus down rather than growing.
     async fn tell_all(&self, command: impl Fn() -> Command) {
         for shard in &self.shards {
-            let _ = shard.send(command()).await;
+            let _ = shard.commands.send(command()).await;
         }
     }
 }
@@ -350,7 +368,7 @@ impl Taker for Hub {
             return false;
         }
         // The places that a shard does not need are given back.
-        let places = self.shards.iter().map(|shard| shard.try_reserve_many(told.len()));
+        let places = self.shards.iter().map(|shard| shard.commands.try_reserve_many(told.len()));
         let Ok(mut places) = places.collect::<Result<Vec<_>, _>>() else { return false };
         for told in told {
             match told {

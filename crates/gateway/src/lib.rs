@@ -8,6 +8,7 @@
 //! | Module | What it does |
 //! |---|---|
 //! | `http` | the shape of requests: query, websocket handshake, refusals, origins |
+//! | `socket` | the stream of an HTTP connection until a session takes it over |
 //! | `life` | one task a session: opens it, runs it, records its end |
 //! | `session` | what the session's lock guards: protocol state, link, queue |
 //! | `queue` | what waits for one session, within its limits; writes it gathered |
@@ -56,6 +57,7 @@ mod queue;
 mod session;
 mod shard;
 mod sid;
+mod socket;
 mod stats;
 #[cfg(test)]
 mod tests;
@@ -84,6 +86,7 @@ pub use config::{
     POLL_HOLD, POST_BYTES_MAX, POST_DEADLINE, QUEUE_BYTES_MAX, QUEUE_MESSAGES_MAX, SHARDS_MAX,
     UPGRADE_DEADLINE, WRITE_DEADLINE,
 };
+pub use socket::{Hold, Socket};
 pub use socketio::CloseReason;
 pub use stats::Stats;
 
@@ -132,7 +135,8 @@ impl Gateway {
     }
 
     /// Answers a request to [`PATH`](Self::PATH): handshake, poll, post, upgrade, preflight. Refusals are in the
-    /// envelope. The connection must be served with upgrades, over `TokioIo<TcpStream>`.
+    /// envelope. The connection must be served with upgrades, over `TokioIo<Socket>`, and a request should carry the
+    /// socket's [`Hold`] among its extensions.
     pub async fn handle(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
         let origin = request.headers().get(header::ORIGIN).cloned();
         let mut reply = match self.answer(request).await {
@@ -180,8 +184,10 @@ impl Gateway {
             Transport::Websocket => {
                 let accept = http::websocket_accept(request.method(), request.version(), request.headers())?;
                 let (reply, answer) = oneshot::channel();
+                let hold = request.extensions().get::<Hold>().cloned();
                 life::open_websocket(hub, auth, revision, hyper::upgrade::on(request), reply);
                 answer.await.unwrap_or(Err(Refusal::Internal.into()))?;
+                hold.iter().for_each(Hold::begin);
                 Ok(http::switching_protocols(accept))
             }
             Transport::Polling => {

@@ -28,8 +28,9 @@ use crate::http::{Auth, Denied};
 use crate::hub::Hub;
 use crate::poll::{Polling, packets};
 use crate::session::{Link, Session, Turn};
-use crate::shard::Command;
+use crate::shard::{Command, Join};
 use crate::sid::Sid;
+use crate::socket::Socket;
 use crate::stats::{Counted, add};
 
 type Opening = Pin<Box<dyn Future<Output = Option<Arc<Session>>> + Send>>;
@@ -103,27 +104,30 @@ pub(crate) fn open_websocket(
 }
 
 async fn attach(session: &Session, upgrade: OnUpgrade) -> Result<(), CloseReason> {
-    let (stream, read) = bare_stream(&session.hub, upgrade).await?;
-    session.attach(stream, &mut read.to_vec());
+    session.attach(bare_stream(&session.hub, upgrade).await?);
     Ok(())
 }
 
-/// The socket behind an upgraded connection, without the buffers of HTTP, and what was read from it already.
-pub(crate) async fn bare_stream(hub: &Hub, upgrade: OnUpgrade) -> Result<(TcpStream, Bytes), CloseReason> {
+/// The socket behind an upgraded connection, without the buffers of HTTP.
+pub(crate) struct Bare {
+    pub(crate) stream: TcpStream,
+    /// What has to be written to it before anything else.
+    pub(crate) held: Vec<u8>,
+    /// What was read from it already.
+    pub(crate) read: Bytes,
+}
+
+pub(crate) async fn bare_stream(hub: &Hub, upgrade: OnUpgrade) -> Result<Bare, CloseReason> {
     let upgraded = tokio::select! {
         upgraded = upgrade => upgraded.map_err(|_| CloseReason::TransportClosed)?,
         () = hub.service.clock().sleep(hub.config.upgrade_deadline) => return Err(CloseReason::TransportClosed),
     };
-    let parts = upgraded.downcast::<TokioIo<TcpStream>>().map_err(|_| {
-        tracing::error!(
-            "an upgraded connection is no bare TCP stream: the listener must serve TokioIo<TcpStream>"
-        );
+    let parts = upgraded.downcast::<TokioIo<Socket>>().map_err(|_| {
+        tracing::error!("an upgraded connection is not ours: the listener must serve TokioIo<Socket>");
         CloseReason::InternalError
     })?;
-    let stream = parts.io.into_inner();
-    // Without it a small event may wait for the acknowledgement of the one before. A broken socket shows when used.
-    let _ = stream.set_nodelay(true);
-    Ok((stream, parts.read_buf))
+    let (stream, held) = parts.io.into_inner().into_parts();
+    Ok(Bare { stream, held, read: parts.read_buf })
 }
 
 /// Opens a session that polls. The reply holds the body of the handshake's answer.
@@ -184,7 +188,8 @@ async fn register(
     let polling = polls.then(|| Polling::new(SecretHash::of(&auth.0)));
     let sid = Sid::generate(hub.service.entropy());
     let session = Session::open(hub.clone(), connected, sid, revision, polling);
-    if !hub.tell(&session.key, Command::Join { session: session.clone(), strays }).await {
+    let is_introduced = session.take_introduction();
+    if !hub.join(Join { session: session.clone(), strays, is_introduced }) {
         session.end(CloseReason::InternalError);
     }
     // A drain, or the death of this node, that took its list of sessions before this one was on it.

@@ -99,6 +99,19 @@ impl Queue {
         Ok(if first { Sent::FirstInQueue } else { Sent::Queued })
     }
 
+    /// Puts the answer to the handshake before the frames that wait. It counts as begun: nothing but all of it may be
+    /// written now.
+    pub(crate) fn put_first(&mut self, bytes: Bytes, now: Millis, gauge: &AtomicU64) {
+        if bytes.is_empty() {
+            return;
+        }
+        let waiting = self.0.get_or_insert_with(|| Waiting::new(now));
+        stats::add(gauge, bytes.len());
+        waiting.head_started = true;
+        waiting.bytes += bytes.len();
+        waiting.chunks.push_front(Chunk { bytes, messages: 0 });
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_none()
     }
@@ -235,6 +248,7 @@ mod tests {
     use std::sync::atomic::Ordering::Relaxed;
 
     use socketio::{Frame, websocket};
+    use tokio::io::AsyncReadExt;
 
     use super::*;
 
@@ -294,10 +308,33 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_the_kernel_does_not_take_follows_in_order_without_a_hole() {
+    async fn the_answer_to_the_handshake_is_written_before_all_else() {
+        let (stream, mut peer) = pair().await;
+        let gauge = AtomicU64::new(0);
+        let mut queue = Queue::default();
+        queue.put_first(Bytes::new(), 0, &gauge);
+        assert!(queue.is_empty());
+        queue.send(None, &frame("40"), 1, 0, limits(&gauge)).expect("there is room");
+        assert!(!queue.is_mid_frame());
+        queue.put_first(Bytes::from_static(b"HTTP/1.1 101 x"), 0, &gauge);
+        assert!(queue.is_mid_frame(), "no close frame before it");
+        stream.writable().await.expect("the stream writes");
+        queue.write_to(&stream, 0, &gauge).expect("there is room");
+        let mut received = [0; 18];
+        peer.read_exact(&mut received).await.expect("it arrives");
+        assert_eq!(&received, b"HTTP/1.1 101 x\x81\x0240");
+        assert!(queue.is_empty() && !queue.is_mid_frame() && gauge.load(Relaxed) == 0);
+    }
+
+    async fn pair() -> (TcpStream, TcpStream) {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("loopback");
         let peer = TcpStream::connect(listener.local_addr().expect("bound")).await.expect("connects");
-        let (stream, _) = listener.accept().await.expect("accepts");
+        (listener.accept().await.expect("accepts").0, peer)
+    }
+
+    #[tokio::test]
+    async fn what_the_kernel_does_not_take_follows_in_order_without_a_hole() {
+        let (stream, peer) = pair().await;
         let gauge = AtomicU64::new(0);
         let limits = Limits { messages_max: 10_000, bytes_max: 100_000_000, gauge: &gauge };
         let (mut queue, mut sent) = (Queue::default(), Vec::new());

@@ -15,6 +15,7 @@ use tokio::net::TcpStream;
 
 use crate::config::SCRATCH_BYTES;
 use crate::hub::Hub;
+use crate::life::Bare;
 use crate::poll::Polling;
 use crate::queue::{Queue, Sent};
 use crate::sid::Sid;
@@ -178,11 +179,13 @@ impl Session {
     }
 
     /// Gives the session its websocket, and takes what was read from it already.
-    pub(crate) fn attach(&self, stream: TcpStream, read: &mut [u8]) {
+    pub(crate) fn attach(&self, Bare { stream, held, read }: Bare) {
         let decoder = Decoder::new(self.hub.config.message_bytes_max);
+        let now = self.hub.now_ms();
         let mut state = self.lock();
+        state.io.queue.put_first(held.into(), now, &self.hub.counters.queued_bytes);
         state.link_websocket(self, Wire { stream, decoder });
-        state.feed(self, read, self.hub.now_ms());
+        state.feed(self, &mut read.to_vec(), now);
     }
 
     /// Whether SYSTEM `connected` is on its way and the shard was not told so yet.

@@ -9,8 +9,8 @@
 //! that misses a version reads the session's log from the store, beside the dispatch, and goes on when it has it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use domain::event::{SYSTEM, system_change};
@@ -28,10 +28,37 @@ use crate::life;
 use crate::session::Session;
 use crate::stats::add;
 
+/// A session that was registered, on its way to its shard.
+pub(crate) struct Join {
+    pub(crate) session: Arc<Session>,
+    /// The hub's count of strays before it was registered.
+    pub(crate) strays: u64,
+    /// SYSTEM `connected` is queued: changes may follow it.
+    pub(crate) is_introduced: bool,
+}
+
+/// Sessions that have joined since their shard's last round. A shard is not woken for them, which would cost more than all else
+/// that it does for a connect: it lets them in before it obeys a command, and a tick later at the latest. Whatever is told
+/// about a session is told after its join, so the shard always knows it by then.
+#[derive(Default)]
+pub(crate) struct Doorway(Mutex<Vec<Join>>);
+
+impl Doorway {
+    pub(crate) fn enter(&self, join: Join) {
+        self.joins().push(join);
+    }
+
+    fn take(&self) -> Vec<Join> {
+        std::mem::take(&mut *self.joins())
+    }
+
+    fn joins(&self) -> MutexGuard<'_, Vec<Join>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 /// What a shard is told.
 pub(crate) enum Command {
-    /// A session was registered, when the hub's count of strays was this.
-    Join { session: Arc<Session>, strays: u64 },
     /// SYSTEM `connected` is queued: changes may follow it.
     Introduced(Arc<Session>),
     /// The session's websocket takes no bytes.
@@ -56,6 +83,7 @@ pub(crate) enum Command {
 
 pub(crate) struct Shard {
     hub: Arc<Hub>,
+    doorway: Arc<Doorway>,
     inbox: mpsc::Receiver<Command>,
     index: Index<SessionKey, Follower, Gathering>,
     wheel: Wheel,
@@ -91,9 +119,10 @@ struct Wheel(BTreeMap<u64, Vec<Slot>>);
 const NEVER: u64 = u64::MAX;
 
 impl Shard {
-    pub(crate) fn new(hub: Arc<Hub>, inbox: mpsc::Receiver<Command>) -> Self {
+    pub(crate) fn new(hub: Arc<Hub>, doorway: Arc<Doorway>, inbox: mpsc::Receiver<Command>) -> Self {
         Self {
             hub,
+            doorway,
             inbox,
             index: Index::new(),
             wheel: Wheel::default(),
@@ -122,6 +151,9 @@ impl Shard {
                 }
                 () = &mut alarm => true,
             };
+            for join in self.doorway.take() {
+                self.on_join(join);
+            }
             for command in round.drain(..) {
                 self.obey(command);
             }
@@ -143,7 +175,6 @@ impl Shard {
         match command {
             Command::Event(event) => self.on_event(event),
             Command::Change(change) => self.on_change(change.0, change.1),
-            Command::Join { session, strays } => self.on_join(session, strays),
             Command::Introduced(session) => self.on_introduced(&session),
             Command::Watch(session) => {
                 if let Some(slot) = self.index.find(&session.key) {
@@ -178,7 +209,7 @@ impl Shard {
         Some(&follower.session)
     }
 
-    fn on_join(&mut self, session: Arc<Session>, strays: u64) {
+    fn on_join(&mut self, Join { session, strays, is_introduced }: Join) {
         let follower = Follower {
             session: session.clone(),
             applied: 0,
@@ -191,8 +222,7 @@ impl Shard {
         };
         let slot = self.index.insert(session.key.clone(), follower);
         self.look_at(slot, self.hub.now_ms());
-        // A websocket's first packets are queued before it joins, which spares it the way back here.
-        if session.take_introduction() {
+        if is_introduced {
             self.on_introduced(&session);
         }
     }

@@ -11,7 +11,7 @@ use tokio::net::TcpStream;
 
 use crate::config::{PROBE_BYTES, PROBE_CONTROLS_MAX};
 use crate::http::Denied;
-use crate::life::{bare_stream, guarded};
+use crate::life::{Bare, bare_stream, guarded};
 use crate::poll::Takeover;
 use crate::session::{Link, Session, State, Wire};
 use crate::stats::Counted;
@@ -68,7 +68,8 @@ struct Candidate {
 }
 
 async fn probe(session: &Arc<Session>, upgrade: OnUpgrade) -> Result<(), CloseReason> {
-    let (stream, read) = bare_stream(&session.hub, upgrade).await?;
+    // Its `101` was not held back: the session has nothing to say here yet.
+    let Bare { stream, held: _, read } = bare_stream(&session.hub, upgrade).await?;
     let decoder = Decoder::new(session.hub.config.message_bytes_max);
     let mut candidate = Candidate { stream: Some(stream), decoder, upgrade: Upgrade::default(), controls: 0 };
     let mut input = read.to_vec();

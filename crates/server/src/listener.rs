@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use gateway::Gateway;
+use gateway::{Gateway, Hold, Socket};
 use http::header::CONNECTION;
 use http::{HeaderName, HeaderValue, Request, Response, StatusCode};
 use hyper::body::Incoming;
@@ -67,6 +67,7 @@ pub async fn serve(
     mut phase: watch::Receiver<Phase>,
     grace: Duration,
 ) {
+    prepare(&listener);
     let mut refused_before = false;
     let phases = phase.clone();
     loop {
@@ -127,16 +128,16 @@ async fn connection(
     edges: Edges,
     mut phase: watch::Receiver<Phase>,
 ) {
-    // Answers are written whole, so waiting to fill a packet would only delay them.
-    let _ = stream.set_nodelay(true);
-    bound_untaken(&stream);
     let open = &place.connection;
     let (random, requests) = (edges.entropy.bytes(), AtomicU64::new(0));
+    let socket = Socket::new(stream);
+    let hold = socket.hold();
     let service = service_fn({
         let (open, phase) = (open.clone(), phase.clone());
         move |request| {
             let id = RequestId::new(random, requests.fetch_add(1, Ordering::Relaxed));
-            let (running, answer) = (Running::begin(&open), answer(edges.clone(), peer, id, request));
+            let (running, answer) =
+                (Running::begin(&open), answer(edges.clone(), peer, id, hold.clone(), request));
             let phase = phase.clone();
             async move {
                 let mut answer = answer.await;
@@ -155,7 +156,7 @@ async fn connection(
         .timer(TokioTimer::new())
         .header_read_timeout(HEADERS_DEADLINE)
         .max_buf_size(HEADERS_BYTES_MAX)
-        .serve_connection(TokioIo::new(stream), service)
+        .serve_connection(TokioIo::new(socket), service)
         .with_upgrades();
     let mut connection = std::pin::pin!(connection);
     let ended = tokio::select! {
@@ -180,11 +181,17 @@ async fn silence(connection: &Connection) {
     }
 }
 
-/// A peer that reads no answers would otherwise hold its connection for ever: HTTP has no deadline for that.
-fn bound_untaken(stream: &TcpStream) {
+/// Sets on the listener what its connections are to have from their beginning: they inherit it, which costs them nothing.
+fn prepare(listener: &TcpListener) {
+    let socket = socket2::SockRef::from(listener);
+    // Answers and frames are written whole, so waiting to fill a packet would only delay them.
+    if let Err(error) = socket.set_tcp_nodelay(true) {
+        tracing::warn!(%error, "small packets will wait for acknowledgements");
+    }
+    // A peer that reads no answers would otherwise hold its connection for ever: HTTP has no deadline for that.
     #[cfg(target_os = "linux")]
-    if let Err(error) = socket2::SockRef::from(stream).set_tcp_user_timeout(Some(UNTAKEN_DEADLINE)) {
-        tracing::debug!(%error, "the deadline for untaken bytes was not set");
+    if let Err(error) = socket.set_tcp_user_timeout(Some(UNTAKEN_DEADLINE)) {
+        tracing::warn!(%error, "there will be no deadline for untaken bytes");
     }
 }
 
@@ -193,6 +200,7 @@ async fn answer(
     edges: Edges,
     peer: SocketAddr,
     id: RequestId,
+    hold: Hold,
     mut request: Request<Incoming>,
 ) -> Result<Response<Body>, Infallible> {
     let header = id.header();
@@ -203,6 +211,7 @@ async fn answer(
     let sockets = edges.gateway.filter(|_| is_socket(request.uri().path()));
     let mut response = async {
         if let Some(gateway) = sockets {
+            request.extensions_mut().insert(hold);
             return gateway.handle(request).await.map(Body::new);
         }
         let Ok(response) = edges.web.oneshot(request).await;
@@ -221,4 +230,22 @@ fn is_socket(path: &str) -> bool {
 /// Returns in the phase of that name, or when nobody is left to begin it.
 async fn closing(phase: &mut watch::Receiver<Phase>) {
     let _ = phase.wait_for(|phase| *phase == Phase::Closing).await;
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use socket2::SockRef;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn connections_have_from_the_beginning_what_their_listener_was_told() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("loopback");
+        prepare(&listener);
+        let peer = TcpStream::connect(listener.local_addr().expect("bound")).await.expect("connects");
+        let (stream, _) = listener.accept().await.expect("accepts");
+        let (socket, other) = (SockRef::from(&stream), SockRef::from(&peer));
+        assert!(socket.tcp_nodelay().expect("asked") && !other.tcp_nodelay().expect("asked"));
+        assert_eq!(socket.tcp_user_timeout().expect("asked"), Some(UNTAKEN_DEADLINE));
+    }
 }

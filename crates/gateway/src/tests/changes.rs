@@ -10,7 +10,7 @@ use socketio::CloseReason;
 
 use super::client::{change, payload, system};
 use super::world::{LossyBus, World, eventually, settle};
-use crate::shard::Command;
+use crate::shard::{Command, Join};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn repeated_changes_are_one_message_each_and_one_delivery() {
@@ -184,7 +184,7 @@ async fn a_change_that_came_before_its_session_joined_is_read_from_the_store() {
     hub.tell(&session.key, Command::Leave(session.clone())).await;
     world.subscribe(&me, &session.key, EventType::Chat).await;
     eventually("the change finds nobody", async || hub.strays.load(SeqCst) > before).await;
-    hub.tell(&session.key, Command::Join { session: session.clone(), strays: before }).await;
+    hub.join(Join { session: session.clone(), strays: before, is_introduced: false });
     client.send("40").await;
     client.text().await;
     assert_eq!(system(&client.text().await)["type"], "connected");

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use domain::session::EventType;
 use socketio::CloseReason;
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::client::{Answer, connected_key, websocket_request};
 use super::world::{World, eventually, settle};
@@ -150,6 +150,22 @@ async fn peers_that_vanish_during_the_handshake_leave_nothing_behind() {
             .iter()
             .all(|(reason, _)| { matches!(reason, CloseReason::TransportClosed | CloseReason::PingTimeout) })
     );
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_first_packets_come_with_the_answer_to_the_handshake() {
+    let world = World::new().await;
+    for (revision, last) in [(3, "connected"), (4, "maxPayload")] {
+        let query = format!("auth={}&EIO={revision}&transport=websocket", world.client_url().await);
+        let mut stream = world.address.connect().await;
+        stream.write_all(websocket_request(&query).as_bytes()).await.expect("it is sent");
+        let mut bytes = vec![0; 2_048];
+        // What one write of the server's brings is there at once.
+        let read = stream.read(&mut bytes).await.expect("it is answered");
+        let text = String::from_utf8_lossy(&bytes[..read]);
+        assert!(text.starts_with("HTTP/1.1 101 ") && text.contains(last), "{text}");
+    }
+    eventually("nothing waits", async || world.stats().queued_bytes == 0).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
