@@ -36,8 +36,8 @@
 //!
 //! 1. **Handshake.** The query is checked, then a task is spawned that uses the URL's token up in the service. Nothing
 //!    was kept for the peer before, and from here on the task outlives the request, so a peer that vanishes costs no slot.
-//! 2. **Joined.** The shard knows the session and its deadlines. The peer gets `0…` and `40`, over the websocket or as the
-//!    first poll.
+//! 2. **Joined.** The session waits at its shard's doorway, and the shard knows it before anything is said about it. The peer gets
+//!    `0…` and `40`: over the websocket together with the `101`, in one write, or as the first poll.
 //! 3. **Introduced.** SYSTEM `connected` is queued (in revision 4 when the client has sent its `40`). From here on the
 //!    shard applies changes, each one exactly once and in order; what came before is read from the store.
 //! 4. **Upgraded**, perhaps: the websocket becomes the link between two packets; the queue stays what it is.
