@@ -272,6 +272,7 @@ async fn listen(gateway: Gateway) -> SocketAddr {
         while let Ok((stream, _)) = listener.accept().await {
             let gateway = gateway.clone();
             tokio::spawn(async move {
+                stream.set_nodelay(true).expect("the socket is open");
                 let socket = Socket::new(stream);
                 let hold = socket.hold();
                 let service = service_fn(move |mut request| {

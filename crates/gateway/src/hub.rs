@@ -147,9 +147,7 @@ impl Hub {
 
     /// Hands a session to its shard. `false` as for [`tell`](Self::tell).
     pub(crate) fn join(&self, join: Join) -> bool {
-        let shard = self.shard_of(&join.session.key);
-        shard.doorway.enter(join);
-        !shard.commands.is_closed()
+        self.shard_of(&join.session.key).doorway.enter(join)
     }
 
     /// Every session of this node that has joined its shard.

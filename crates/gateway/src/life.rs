@@ -117,6 +117,10 @@ pub(crate) struct Bare {
     pub(crate) read: Bytes,
 }
 
+/// Waits for HTTP to let go of a connection, for as long as an upgrade may take.
+///
+/// # Errors
+/// [`CloseReason::TransportClosed`] when it does not, [`CloseReason::InternalError`] when the connection is no [`Socket`].
 pub(crate) async fn bare_stream(hub: &Hub, upgrade: OnUpgrade) -> Result<Bare, CloseReason> {
     let upgraded = tokio::select! {
         upgraded = upgrade => upgraded.map_err(|_| CloseReason::TransportClosed)?,

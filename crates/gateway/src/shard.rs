@@ -40,19 +40,32 @@ pub(crate) struct Join {
 /// Sessions that have joined since their shard's last round. A shard is not woken for them, which would cost more than all else
 /// that it does for a connect: it lets them in before it obeys a command, and a tick later at the latest. Whatever is told
 /// about a session is told after its join, so the shard always knows it by then.
-#[derive(Default)]
-pub(crate) struct Doorway(Mutex<Vec<Join>>);
+///
+/// `None` once the shard is gone: it belongs to the hub, so a session left here would keep itself alive.
+pub(crate) struct Doorway(Mutex<Option<Vec<Join>>>);
+
+impl Default for Doorway {
+    fn default() -> Self {
+        Self(Mutex::new(Some(Vec::new())))
+    }
+}
 
 impl Doorway {
-    pub(crate) fn enter(&self, join: Join) {
-        self.joins().push(join);
+    /// `false` when there is no shard any more.
+    pub(crate) fn enter(&self, join: Join) -> bool {
+        self.joins().as_mut().map(|joins| joins.push(join)).is_some()
     }
 
     fn take(&self) -> Vec<Join> {
-        std::mem::take(&mut *self.joins())
+        self.joins().as_mut().map(std::mem::take).unwrap_or_default()
     }
 
-    fn joins(&self) -> MutexGuard<'_, Vec<Join>> {
+    fn close(&self) {
+        // Let go of only after the lock: a session that goes takes much along.
+        let _left = self.joins().take();
+    }
+
+    fn joins(&self) -> MutexGuard<'_, Option<Vec<Join>>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -117,6 +130,12 @@ struct Follower {
 struct Wheel(BTreeMap<u64, Vec<Slot>>);
 
 const NEVER: u64 = u64::MAX;
+
+impl Drop for Shard {
+    fn drop(&mut self) {
+        self.doorway.close();
+    }
+}
 
 impl Shard {
     pub(crate) fn new(hub: Arc<Hub>, doorway: Arc<Doorway>, inbox: mpsc::Receiver<Command>) -> Self {

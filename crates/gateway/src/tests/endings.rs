@@ -28,6 +28,20 @@ async fn a_panic_in_one_session_ends_that_session_only() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_session_that_finds_no_shard_ends() {
+    let world = World::with(|config| config.shards = 1).await;
+    let (_client, _) = world.address.session(&world.client_url().await).await;
+    let hub = &world.gateway.hub;
+    let session = hub.sessions().await.pop().expect("it has joined");
+    world.stop();
+    let watch = || hub.tell(&session.key, Command::Watch(session.clone()));
+    eventually("the shard has ended", async || !watch().await).await;
+    let (mut late, _) = world.address.session(&world.client_url().await).await;
+    assert_eq!(late.closed().await, (1011, "internal_error".into()));
+    eventually("its slot is free", async || world.connected().await == 1).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_store_that_stays_away_holds_neither_the_peer_nor_a_drain() {
     let world = World::new().await;
     let (mut one, _) = world.address.session(&world.client_url().await).await;

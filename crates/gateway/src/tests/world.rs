@@ -107,6 +107,11 @@ impl World {
         Self { service, gateway, hand, address, running, store, _folder: folder, listening }
     }
 
+    /// Stops the gateway's loop and its shards, while its sockets are still served.
+    pub fn stop(&self) {
+        self.running.abort();
+    }
+
     /// Makes a user and walks through the sign-in.
     pub async fn person(&self, name: &str) -> Person {
         self.person_of("app", name).await
@@ -247,6 +252,7 @@ async fn listen(gateway: Gateway) -> (Address, JoinHandle<()>) {
         while let Ok((stream, _)) = listener.accept().await {
             let gateway = gateway.clone();
             tokio::spawn(async move {
+                stream.set_nodelay(true).expect("the socket is open");
                 let socket = Socket::new(stream);
                 let hold = socket.hold();
                 let service = service_fn(move |mut request| {
