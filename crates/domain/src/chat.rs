@@ -64,7 +64,7 @@ pub fn check_web_address(field: &'static str, url: &str) -> Result<(), Invalid> 
 /// The chat of a channel, used for temporary restriction and message hiding. A channel has one chat, for good, so its
 /// name is derived: `chat-` and the channel id.
 pub fn chat_channel_id(channel: &ChannelId) -> String {
-    format!("chat-{channel}")
+    ["chat-", channel.as_str()].concat()
 }
 
 /// The channel whose chat would have that name; `None` when no channel's would.

@@ -45,25 +45,23 @@ fn push_with(out: &mut Vec<u8>, text: &str, push_special: impl Fn(&mut Vec<u8>, 
 
 /// Number of leading bytes that need no escape.
 fn plain_run(bytes: &[u8]) -> usize {
-    let mut at = 0;
-    for word in bytes.chunks_exact(8) {
-        let word = u64::from_le_bytes(word.try_into().unwrap_or_default());
-        let hits = specials(word);
+    let (words, rest) = bytes.as_chunks::<8>();
+    for (at, word) in words.iter().enumerate() {
+        let hits = specials(*word);
         if hits != 0 {
-            return at + hits.trailing_zeros() as usize / 8;
+            return at * 8 + hits.trailing_zeros() as usize / 8;
         }
-        at += 8;
     }
-    at + bytes[at..].iter().take_while(|&&byte| !is_special(byte)).count()
-}
-
-fn is_special(byte: u8) -> bool {
-    !matches!(byte, 0x20..0x80) || byte == b'"' || byte == b'\\'
+    // Names are short, so the rest is looked at in one go too: with what needs no escape behind it.
+    let mut word = [b' '; 8];
+    word[..rest.len()].copy_from_slice(rest);
+    bytes.len() - rest.len() + rest.len().min(specials(word).trailing_zeros() as usize / 8)
 }
 
 /// Looks at eight bytes at once. The lowest set bit lies in the first byte that needs an escape; bits above it may be
 /// false, because a borrow runs upwards only.
-fn specials(word: u64) -> u64 {
+fn specials(word: [u8; 8]) -> u64 {
+    let word = u64::from_le_bytes(word);
     let below_space = word.wrapping_sub(ONES * 0x20);
     let quote = (word ^ (ONES * b'"' as u64)).wrapping_sub(ONES);
     let backslash = (word ^ (ONES * b'\\' as u64)).wrapping_sub(ONES);

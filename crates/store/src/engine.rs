@@ -10,6 +10,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
+use memchr::memchr;
+
 use crate::migrate::{MIGRATIONS, Migration};
 use crate::postgres::{self, Postgres};
 use crate::queries::credential_changes::Slot;
@@ -404,7 +406,10 @@ impl Tx {
         if controls_transaction(sql) {
             return Err(StoreError::Misuse("a transaction cannot be begun or ended by a statement"));
         }
-        if params.iter().any(|value| matches!(value, Value::Text(text) if text.contains('\0'))) {
+        if params
+            .iter()
+            .any(|value| matches!(value, Value::Text(text) if memchr(0, text.as_bytes()).is_some()))
+        {
             return Err(StoreError::NulInText);
         }
         Ok(())

@@ -10,8 +10,11 @@ use domain::{ChannelId, MessageId, Timestamp};
 use super::lengths::Lengths;
 use crate::{StoreError, Tx, Value, params};
 
+/// Columns of a message's row that are written with it.
+const MESSAGE_COLUMNS: usize = 6;
+
 static INSERT_MESSAGES: LazyLock<Lengths> = LazyLock::new(|| {
-    Lengths::new(false, 6, |rows| {
+    Lengths::new(false, MESSAGE_COLUMNS, |rows| {
         format!(
             "
     INSERT INTO chat_messages (message_id, channel_id, sender_channel_id, content, emojis, message_time)
@@ -56,7 +59,7 @@ pub struct NewMessage<'a> {
 }
 
 impl NewMessage<'_> {
-    fn row(&self) -> [Value<'_>; 6] {
+    fn row(&self) -> [Value<'_>; MESSAGE_COLUMNS] {
         let Self { id, channel, chat, emojis } = self;
         let (sender, content) = (&chat.sender_channel_id, &chat.content);
         [
@@ -74,7 +77,8 @@ impl Tx {
     /// Records chat messages.
     pub async fn insert_chat_messages(&mut self, messages: &[NewMessage<'_>]) -> Result<(), StoreError> {
         for (sql, part) in INSERT_MESSAGES.cut(messages) {
-            let rows: Vec<Value<'_>> = part.iter().flat_map(NewMessage::row).collect();
+            let mut rows = Vec::with_capacity(part.len() * MESSAGE_COLUMNS);
+            part.iter().for_each(|message| rows.extend(message.row()));
             self.execute(sql, &rows).await?;
         }
         Ok(())

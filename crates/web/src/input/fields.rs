@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use domain::{Invalid, Rule, Timestamp};
+use memchr::memchr;
 use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
@@ -84,7 +85,7 @@ impl<'a> Fields<'a> {
     pub fn optional_str(&self, field: &'static str) -> Result<Option<&str>, Invalid> {
         match self.get(field) {
             None => Ok(None),
-            Some(Field::Text(text)) if !text.contains('\0') => Ok(Some(text)),
+            Some(Field::Text(text)) if memchr(0, text.as_bytes()).is_none() => Ok(Some(text)),
             Some(_) => Err(Invalid::new(field, Rule::Text)),
         }
     }

@@ -36,6 +36,8 @@ use crate::platform::relations::{PutFollower, PutManager};
 
 /// How long a peer may take to send the next part of its body.
 const CHUNK_DEADLINE: Duration = Duration::from_secs(10);
+/// Most bodies have no more lines.
+const LINES_USUAL: usize = 16;
 /// Refused lines that an answer lists; it counts them all.
 const REFUSED_LISTED_MAX: usize = 1_000;
 
@@ -116,7 +118,7 @@ impl Take for axum::body::Body {
 pub async fn report(_: Operator, State(web): State<Web>, body: axum::body::Body) -> Answer<Tally> {
     let language = web.config().language;
     let mut lines = Lines::new(body, CHUNK_DEADLINE);
-    let mut waiting: VecDeque<Numbered> = VecDeque::new();
+    let mut waiting: VecDeque<Numbered> = VecDeque::with_capacity(LINES_USUAL);
     let mut running: Option<Running> = None;
     let mut tally = Tally::default();
     let mut store_lost = false;
