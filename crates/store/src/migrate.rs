@@ -44,6 +44,11 @@ pub const MIGRATIONS: &[Migration] = &[
     },
     Migration { version: 11, name: "webhooks", sql: include_str!("../migrations/0011_webhooks.sql") },
     Migration { version: 12, name: "watching", sql: include_str!("../migrations/0012_watching.sql") },
+    Migration {
+        version: 13,
+        name: "session_lists",
+        sql: include_str!("../migrations/0013_session_lists.sql"),
+    },
 ];
 
 /// The record of what was applied. `applied_at` (epoch ms) is by the engine's own clock: a note for operators that no

@@ -70,3 +70,16 @@ impl From<Timestamp> for Value<'_> {
         value.as_millis().into()
     }
 }
+
+/// How SQLite runs a statement, by the whole schema: the steps that it names itself.
+#[cfg(test)]
+fn sqlite_plan(sql: &str) -> Vec<String> {
+    let database = rusqlite::Connection::open_in_memory().unwrap();
+    for migration in crate::migrate::MIGRATIONS {
+        database.execute_batch(migration.sql).unwrap();
+    }
+    let mut statement = database.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+    let nothing = std::iter::repeat_n(None::<i64>, statement.parameter_count());
+    let steps = statement.query_map(rusqlite::params_from_iter(nothing), |row| row.get(3)).unwrap();
+    steps.map(Result::unwrap).collect()
+}

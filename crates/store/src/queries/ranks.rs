@@ -319,6 +319,7 @@ impl Tx {
 
 #[cfg(test)]
 mod tests {
+    use super::super::sqlite_plan;
     use super::*;
 
     #[test]
@@ -328,20 +329,9 @@ mod tests {
         assert!(page.contains(&limit), "{limit}: {page}");
     }
 
-    /// How SQLite runs a statement of six parameters.
-    fn plan(sql: &str) -> Vec<String> {
-        let database = rusqlite::Connection::open_in_memory().unwrap();
-        for migration in crate::migrate::MIGRATIONS {
-            database.execute_batch(migration.sql).unwrap();
-        }
-        let mut statement = database.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
-        let rows = statement.query_map([None::<i64>; 6], |row| row.get::<_, String>(3)).unwrap();
-        rows.map(Result::unwrap).collect()
-    }
-
     #[test]
     fn sqlite_counts_in_the_very_block() {
-        let plan = plan(COUNT);
+        let plan = sqlite_plan(COUNT);
         let by_key = "(channel_id=? AND list=? AND level=? AND first_rank=? AND first_id=?)";
         assert!(plan[0].ends_with(by_key), "{plan:#?}");
         let place = "(channel_id=? AND list=? AND level=? AND (first_rank,first_id)<(?,?))";
@@ -350,7 +340,7 @@ mod tests {
 
     #[test]
     fn sqlite_adds_up_blocks_from_the_very_place_on() {
-        let plan = plan(BLOCKS_FROM);
+        let plan = sqlite_plan(BLOCKS_FROM);
         let place = "(channel_id=? AND list=? AND level=? AND (first_rank,first_id)>(?,?))";
         assert!(plan.len() == 1 && plan[0].ends_with(place), "{plan:#?}");
     }

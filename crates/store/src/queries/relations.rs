@@ -306,20 +306,14 @@ fn subscriber(row: &Row) -> Result<Subscriber, StoreError> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::sqlite_plan;
     use super::*;
-    use crate::migrate::MIGRATIONS;
 
     /// A page is found by searching indexes to the very place: nothing is scanned but what the statement itself made.
     #[test]
     fn sqlite_searches_every_table_of_a_page_by_its_whole_key() {
-        let database = rusqlite::Connection::open_in_memory().unwrap();
-        for migration in MIGRATIONS {
-            database.execute_batch(migration.sql).unwrap();
-        }
         for sql in [FOLLOWERS, NEWEST_SUBSCRIBERS, LONGEST_SUBSCRIBERS] {
-            let mut statement = database.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
-            let rows = statement.query_map([None::<i64>; 5], |row| row.get::<_, String>(3)).unwrap();
-            let plan: Vec<String> = rows.map(Result::unwrap).collect();
+            let plan = sqlite_plan(sql);
             for table in ["followers", "subscribers", "channels", "c", "s"] {
                 assert!(!plan.contains(&format!("SCAN {table}")), "{plan:#?}");
             }

@@ -3,33 +3,55 @@
 use domain::session::{EventType, SessionOwner, SessionSheet, Subscription};
 use domain::{ChannelId, ClientId, NodeId, SessionKey, Timestamp};
 
+use super::sessions::is_users_sql;
 use crate::{Row, StoreError, Tx, Value, params};
 
 /// Sorts behind every key.
 const BEHIND_ALL: &str = "~";
 
-/// Sessions under a condition, each with its subscriptions, newest first: a key begins with its time.
+/// Sessions under a condition.
+macro_rules! sessions_sql {
+    ($($condition:expr),+) => {
+        concat!(
+            "SELECT session_key, client_id, channel_id, node_id, connected_at, disconnected_at, close_reason
+             FROM sessions WHERE ",
+            $($condition),+
+        )
+    };
+}
+
+/// Such sessions, each with its subscriptions, newest first: a key begins with its time.
 macro_rules! sheets_sql {
-    ($($condition:literal),+) => {
+    ($($sessions:expr),+) => {
         concat!(
             "SELECT p.session_key, p.client_id, p.channel_id, p.node_id, p.connected_at, p.disconnected_at, p.close_reason,
                     s.event_type, s.channel_id
-             FROM (
-                 SELECT session_key, client_id, channel_id, node_id, connected_at, disconnected_at, close_reason
-                 FROM sessions WHERE ",
-            $($condition),+,
-            "
-             ) p
+             FROM (",
+            $($sessions),+,
+            ") p
              LEFT JOIN session_subscriptions s ON s.session_key = p.session_key
              ORDER BY p.session_key DESC, s.created_at, s.event_type, s.channel_id"
         )
     };
 }
 
-/// A page of such sessions, from the one before `$1` on.
-macro_rules! page_sql {
-    ($($condition:literal),+) => {
-        sheets_sql!($($condition),+, " session_key < $1 ORDER BY session_key DESC LIMIT $2")
+/// The first sessions under a condition from the one before `$1` on.
+macro_rules! newest_sql {
+    ($($condition:expr),+) => {
+        concat!(sessions_sql!($($condition),+), " session_key < $1 ORDER BY session_key DESC LIMIT $2")
+    };
+}
+
+/// A page of an application's sessions: its own and those of its users, which its index keeps apart.
+macro_rules! of_client_sql {
+    ($state:literal) => {
+        sheets_sql!(
+            "SELECT * FROM (",
+            newest_sql!("client_id = $3 AND ", is_users_sql!(), " = 0 AND ", $state),
+            ") o UNION ALL SELECT * FROM (",
+            newest_sql!("client_id = $3 AND ", is_users_sql!(), " = 1 AND ", $state),
+            ") u ORDER BY session_key DESC LIMIT $2"
+        )
     };
 }
 
@@ -37,16 +59,20 @@ macro_rules! page_sql {
 macro_rules! pages_sql {
     ($whose:literal) => {
         [
-            page_sql!($whose),
-            page_sql!($whose, " disconnected_at IS NULL AND"),
-            page_sql!($whose, " disconnected_at IS NOT NULL AND"),
+            sheets_sql!(newest_sql!($whose)),
+            sheets_sql!(newest_sql!($whose, " disconnected_at IS NULL AND")),
+            sheets_sql!(newest_sql!($whose, " disconnected_at IS NOT NULL AND")),
         ]
     };
 }
 
-const ONE: &str = sheets_sql!("session_key = $1");
+const ONE: &str = sheets_sql!(sessions_sql!("session_key = $1"));
 const OF_ALL: [&str; 3] = pages_sql!("");
-const OF_CLIENT: [&str; 3] = pages_sql!("client_id = $3 AND");
+const OF_CLIENT: [&str; 3] = [
+    of_client_sql!(""),
+    of_client_sql!("disconnected_at IS NULL AND"),
+    of_client_sql!("disconnected_at IS NOT NULL AND"),
+];
 const OF_CHANNEL: [&str; 3] = pages_sql!("channel_id = $3 AND");
 const OF_BOTH: [&str; 3] = pages_sql!("client_id = $3 AND channel_id = $4 AND");
 
@@ -142,4 +168,20 @@ fn collect(mut sheets: Vec<SessionSheet>, row: &Row) -> Result<Vec<SessionSheet>
         sheet.subscribed_events.push(Subscription { event_type, channel_id });
     }
     Ok(sheets)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sqlite_plan;
+    use super::*;
+
+    /// A page is read from its place on, from either half of the index.
+    #[test]
+    fn sqlite_reads_the_pages_of_an_application_from_their_place_on() {
+        for sql in OF_CLIENT {
+            let plan = sqlite_plan(sql);
+            let place = "sessions_of_application (client_id=? AND <expr>=? AND session_key<?)";
+            assert_eq!(plan.iter().filter(|step| step.ends_with(place)).count(), 2, "{plan:#?}");
+        }
+    }
 }

@@ -59,37 +59,43 @@ const CLOSING: &str = "
 const CLOSED: &str =
     "UPDATE sessions SET closing_node = NULL WHERE session_key = $1 AND closing_node IS NOT NULL";
 
-/// A page of sessions, each with its subscriptions. The two lists differ only in whose sessions they show.
+/// 0 for a session of an application itself, 1 for one of a user: as the index `sessions_of_application` has it.
+macro_rules! is_users_sql {
+    () => {
+        "(CASE WHEN channel_id IS NULL THEN 0 ELSE 1 END)"
+    };
+}
+pub(super) use is_users_sql;
+
+/// A page of sessions, each with its subscriptions, newest first: a key begins with its time. The two lists differ only in
+/// whose sessions they show.
 macro_rules! list_sql {
-    ($whose:literal) => {
+    ($($whose:expr),+) => {
         concat!(
             "SELECT p.session_key, p.connected_at, p.disconnected_at, s.event_type, s.channel_id FROM (
                  SELECT session_key, connected_at, disconnected_at FROM sessions
                  WHERE client_id = $1 AND ",
-            $whose,
+            $($whose),+,
             " AND (disconnected_at IS NULL OR disconnected_at > $3)
-                 ORDER BY connected_at DESC, session_key DESC LIMIT $4 OFFSET $5
+                 ORDER BY session_key DESC LIMIT $4 OFFSET $5
              ) p
              LEFT JOIN session_subscriptions s ON s.session_key = p.session_key
-             ORDER BY p.connected_at DESC, p.session_key DESC, s.created_at, s.event_type, s.channel_id"
+             ORDER BY p.session_key DESC, s.created_at, s.event_type, s.channel_id"
         )
     };
 }
 const LIST_OF_USER: &str = list_sql!("channel_id = $2");
-const LIST_OF_CLIENT: &str = list_sql!("channel_id IS NULL AND CAST($2 AS TEXT) IS NULL");
+const LIST_OF_CLIENT: &str = list_sql!(is_users_sql!(), " = 0 AND CAST($2 AS TEXT) IS NULL");
 
-/// How many sessions the lists show in all.
-macro_rules! count_sql {
-    ($whose:literal) => {
-        concat!(
-            "SELECT COUNT(*) FROM sessions WHERE client_id = $1 AND ",
-            $whose,
-            " AND (disconnected_at IS NULL OR disconnected_at > $3)"
-        )
-    };
-}
-const COUNT_OF_USER: &str = count_sql!("channel_id = $2");
-const COUNT_OF_CLIENT: &str = count_sql!("channel_id IS NULL AND CAST($2 AS TEXT) IS NULL");
+/// How many sessions the lists show in all. A user's are found by the user, whose sessions are few, of whatever application.
+const COUNT_OF_USER: &str = "
+    SELECT COUNT(*) FILTER (WHERE client_id = $1) FROM sessions
+    WHERE channel_id = $2 AND (disconnected_at IS NULL OR disconnected_at > $3)";
+const COUNT_OF_CLIENT: &str = concat!(
+    "SELECT COUNT(*) FROM sessions WHERE client_id = $1 AND ",
+    is_users_sql!(),
+    " = 0 AND CAST($2 AS TEXT) IS NULL AND (disconnected_at IS NULL OR disconnected_at > $3)"
+);
 
 /// Which page of a list.
 #[derive(Clone, Copy, Debug)]
@@ -262,4 +268,28 @@ fn collect_listing(mut listings: Vec<SessionListing>, row: &Row) -> Result<Vec<S
         listing.subscribed_events.push(Subscription { event_type, channel_id });
     }
     Ok(listings)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sqlite_plan;
+    use super::*;
+
+    /// Nobody's sessions are looked at but the owner's, and a page is read in the order of its index.
+    #[test]
+    fn sqlite_finds_a_list_in_the_index_of_its_owner() {
+        let by_client = "USING INDEX sessions_of_application (client_id=? AND <expr>=?)";
+        let by_user = "USING INDEX sessions_of_channel (channel_id=?)";
+        for (list, count, by) in
+            [(LIST_OF_CLIENT, COUNT_OF_CLIENT, by_client), (LIST_OF_USER, COUNT_OF_USER, by_user)]
+        {
+            for sql in [list, count] {
+                let plan = sqlite_plan(sql);
+                let searched: Vec<_> = plan.iter().filter(|step| step.contains("SEARCH sessions")).collect();
+                assert!(searched.len() == 1 && searched[0].ends_with(by), "{plan:#?}");
+                // Only the subscriptions of one session are put in order.
+                assert!(!plan.contains(&"USE TEMP B-TREE FOR ORDER BY".to_owned()), "{plan:#?}");
+            }
+        }
+    }
 }
