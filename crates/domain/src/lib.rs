@@ -11,13 +11,15 @@
 //! | [`live`], [`drops`], [`restriction`] | 2, 4.3, 4.6, 4.7 |
 //! | [`webhook`], [`webhook_secrets`], [`delivery`], [`outbound`] | 6 |
 //! | [`cursor`], [`seal`] | 1 (pagination), 2 (stream key) |
-//! | [`quota`], [`refusal`], [`invalid`] | 7, 8 |
+//! | [`quota`], [`client_address`], [`proxy_protocol`] | 8 |
+//! | [`refusal`], [`invalid`] | 7 |
 //! | [`ids`], [`secret`], [`time`], [`profile`] | 1, 2 |
 
 pub mod application;
 pub mod channel;
 pub mod chat;
 pub mod chat_settings;
+pub mod client_address;
 pub mod cursor;
 pub mod delivery;
 pub mod drops;
@@ -28,6 +30,7 @@ pub mod limits;
 pub mod live;
 pub mod outbound;
 pub mod profile;
+pub mod proxy_protocol;
 pub mod quota;
 pub mod refusal;
 pub mod restriction;

@@ -1,9 +1,13 @@
 //! What callers give as text, fed with mutations: nothing panics, and what is taken means the same when it comes again.
 
+use std::net::IpAddr;
+
 use domain::application::{RedirectUri, origin_of};
+use domain::client_address::{ForwardingHeaders, TrustedProxies};
 use domain::cursor::CursorKey;
 use domain::delivery::{excerpt, retry_after};
 use domain::limits::{WEBHOOK_EXCERPT_CHARS_MAX, WEBHOOK_RETRY_AFTER_MAX_MS};
+use domain::proxy_protocol::{self, Named, PREFIX_BYTES, Prefix};
 use domain::seal::ServiceKey;
 use domain::secret::WebhookSecret;
 use domain::{ChannelId, Scope, Timestamp};
@@ -113,4 +117,58 @@ fn fuzz_names() {
         assert!(scope.is_none_or(|scope| scope.name() == text));
         (id.is_ok(), address.is_ok(), scope.is_some())
     });
+}
+
+#[test]
+fn fuzz_forwarding_headers() {
+    let trusted = TrustedProxies::parse("10.0.0.0/8").expect("a list");
+    let proxy = "10.0.0.1".parse().expect("an address");
+    let seeds = [
+        "203.0.113.7, unknown, 10.0.0.2",
+        "[2001:db8::7]:4711, ::ffff:10.0.0.9",
+        "for=\"[2001:db8::7]:4711\";proto=https, for=_hidden",
+        "by=1.2.3.4;For=203.0.113.7;host=\"a\\\"b,c;d\"",
+    ];
+    let tokens = ["for=", "\"", "\\", ",", ";", "10.0.0.2", "203.0.113.7", "[", "]:1", "unknown"];
+    Fuzz::new("forwarding headers").seeds(seeds).tokens(tokens).bytes_max(300).run(|input| {
+        // What a proxy adds behind anything that a client wrote is found, or nobody is named.
+        let added = ["203.0.113.99", "for=203.0.113.99", "for=\"[2001:db8::99]:1\""];
+        let named = added.map(|added| {
+            let line = [input, b", ", added.as_bytes()].concat();
+            let none = || [].iter().map(|line: &Vec<u8>| line.as_slice());
+            let line = std::iter::once(line.as_slice());
+            if added.starts_with("for") {
+                trusted.client(proxy, ForwardingHeaders { x_forwarded_for: none(), forwarded: line })
+            } else {
+                trusted.client(proxy, ForwardingHeaders { x_forwarded_for: line, forwarded: none() })
+            }
+        });
+        let expected = ["203.0.113.99", "203.0.113.99", "2001:db8::99"];
+        let expected = expected.map(|address| address.parse::<IpAddr>().expect("an address"));
+        assert_eq!(named[0], expected[0]);
+        for (named, expected) in named.iter().zip(expected).skip(1) {
+            assert!(*named == expected || *named == proxy, "{named} was made up");
+        }
+        named.map(|named| named == proxy)
+    });
+}
+
+#[test]
+fn fuzz_proxy_headers() {
+    let seeds: [&[u8]; 4] = [
+        b"PROXY TCP4 203.0.113.7 10.0.0.1 4711 8080\r\n",
+        b"PROXY TCP6 2001:db8::7 fd00::1 4711 8080\r\n",
+        b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c\xcb\0\x71\x07\x0a\0\0\x01\x12\x34\x56\x78",
+        b"\r\n\r\n\0\r\nQUIT\n\x20\0\0\0",
+    ];
+    Fuzz::new("proxy headers").seeds(seeds).tokens(["PROXY ", "UNKNOWN", "\r\n"]).bytes_max(300).run(
+        |input| {
+            let prefix = input.first_chunk::<PREFIX_BYTES>().and_then(Prefix::of);
+            let named = [proxy_protocol::parse_text(input), proxy_protocol::parse_binary(input)];
+            // Whatever is taken whole was recognised by its beginning.
+            assert!(named[0].is_none() || prefix == Some(Prefix::Text));
+            assert!(named[1].is_none() || prefix == Some(Prefix::Binary));
+            named.map(|named| named.map(|named| matches!(named, Named::Client(_))))
+        },
+    );
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use domain::client_address::TrustedProxies;
 use domain::outbound::Reach;
 use domain::seal::ServiceKey;
 use domain::secret::OperatorKey;
@@ -70,6 +71,17 @@ pub struct CommonOptions {
     /// the operator's key. Default: beside everything else.
     #[arg(long, value_name = "ADDR", env = "STAGEDOOR_PLATFORM_LISTEN")]
     pub platform_listen: Option<SocketAddr>,
+
+    /// The proxies before this node, as in `10.0.0.5,192.168.0.0/16,fd00::/8`. A connection from one of them counts for the
+    /// client that it names: the right-most address in X-Forwarded-For or Forwarded that is none of them. Without this
+    /// option those headers are ignored, and all clients of a proxy share its address and its limits.
+    #[arg(long, value_name = "LIST", env = "STAGEDOOR_TRUSTED_PROXIES")]
+    trusted_proxies: Option<String>,
+
+    /// The trusted proxies speak the PROXY protocol, version 1 or 2, to --listen. They then have to; from anybody else it
+    /// is not understood.
+    #[arg(long, env = "STAGEDOOR_PROXY_PROTOCOL")]
+    proxy_protocol: bool,
 
     /// Which spelling answers have: that of the documentation, or that which clients of the modelled platform expect.
     /// An application can have its own.
@@ -266,7 +278,7 @@ impl DevOptions {
             sandbox: true,
             operator_key: Some(operator_key),
             webhooks: WebhookSettings { reach, ..WebhookSettings::default() },
-            ..self.common.settings(store)
+            ..self.common.settings(store)?
         };
         Ok((settings, folder))
     }
@@ -300,7 +312,7 @@ impl ServeOptions {
             operator_key: operator_key.map(|key| check_operator_key(&key)).transpose()?,
             bus: self.bus(&store)?,
             webhooks: self.webhooks()?,
-            ..self.common.settings(store)
+            ..self.common.settings(store)?
         })
     }
 }
@@ -360,10 +372,12 @@ impl ServeOptions {
 }
 
 impl CommonOptions {
-    fn settings(&self, store: StoreSettings) -> Settings {
-        Settings {
+    fn settings(&self, store: StoreSettings) -> Result<Settings, String> {
+        Ok(Settings {
             listen: self.listen,
             platform_listen: self.platform_listen,
+            trusted_proxies: self.trusted_proxies()?,
+            proxy_protocol: self.proxy_protocol,
             store,
             store_deadline: store::DEADLINE,
             bus: BusSettings::Local,
@@ -386,7 +400,18 @@ impl CommonOptions {
             quotas: !self.no_quota,
             webhooks: WebhookSettings::default(),
             password_cost: PasswordCost::default(),
+        })
+    }
+
+    fn trusted_proxies(&self) -> Result<TrustedProxies, String> {
+        let trusted = TrustedProxies::parse(self.trusted_proxies.as_deref().unwrap_or_default())
+            .map_err(|problem| format!("--trusted-proxies {problem}"))?;
+        if self.proxy_protocol && trusted.is_empty() {
+            return Err(
+                "--proxy-protocol needs --trusted-proxies: from nobody else is it understood".to_owned()
+            );
         }
+        Ok(trusted)
     }
 
     /// The threads of the runtime on a machine with so many cores: [`StoreSettings::runtime_threads`].

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use domain::client_address::TrustedProxies;
 use domain::seal::ServiceKey;
 use domain::secret::OperatorKey;
 use domain::{Language, Profile};
@@ -70,6 +71,10 @@ pub struct Settings {
     pub listen: SocketAddr,
     /// Where to listen for the platform API, which is then nowhere else; beside everything else, if not given.
     pub platform_listen: Option<SocketAddr>,
+    /// The proxies that are believed when they name their clients.
+    pub trusted_proxies: TrustedProxies,
+    /// Whether these proxies speak the PROXY protocol to `listen`.
+    pub proxy_protocol: bool,
     /// Where everything is kept.
     pub store: StoreSettings,
     /// The longest a request waits for the store.

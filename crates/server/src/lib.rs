@@ -12,6 +12,7 @@ pub mod listen;
 mod listener;
 pub mod metrics;
 pub mod node;
+mod proxies;
 mod telemetry;
 mod webhooks;
 

@@ -1,7 +1,7 @@
 //! The accept loop: bounded in connections, in the time a peer may take for its headers, and in what it may send in them.
 
 use std::convert::Infallible;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -18,9 +18,10 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tower::ServiceExt;
 use tracing::Instrument;
-use web::{Body, Peer, RequestId};
+use web::{Body, ClientAddress, RequestId};
 
 use crate::connections::{Connection, Connections, Place, Running};
+use crate::proxies::Proxies;
 
 /// How long a peer may take to send the headers of a request, which is also how long an idle connection is kept.
 const HEADERS_DEADLINE: Duration = Duration::from_secs(30);
@@ -57,6 +58,8 @@ pub struct Edges {
     pub web: web::Router,
     /// Where request ids come from.
     pub entropy: Entropy,
+    /// The proxies before the listener.
+    pub proxies: Arc<Proxies>,
 }
 
 /// Accepts connections until the phase is [`Phase::Closing`], then lets those that are busy finish, for up to `grace`.
@@ -122,13 +125,18 @@ fn last_ones(listener: TcpListener, connections: &Arc<Connections>) -> Vec<(TcpS
 
 /// One HTTP connection. When it becomes a websocket it ends here: the gateway takes the bare stream.
 async fn connection(
-    stream: TcpStream,
+    mut stream: TcpStream,
     peer: SocketAddr,
     place: Place,
     edges: Edges,
     mut phase: watch::Receiver<Phase>,
 ) {
     let open = &place.connection;
+    let peer = tokio::select! {
+        peer = edges.proxies.peer(&mut stream, peer.ip()) => peer,
+        () = open.evicted() => return,
+    };
+    let Ok(peer) = peer else { return };
     let (random, requests) = (edges.entropy.bytes(), AtomicU64::new(0));
     let socket = Socket::new(stream);
     let hold = socket.hold();
@@ -198,15 +206,17 @@ fn prepare(listener: &TcpListener) {
 /// Every answer, also that of a refused handshake, carries the id under which the log knows its request.
 async fn answer(
     edges: Edges,
-    peer: SocketAddr,
+    peer: IpAddr,
     id: RequestId,
     hold: Hold,
     mut request: Request<Incoming>,
 ) -> Result<Response<Body>, Infallible> {
     let header = id.header();
+    let client = edges.proxies.client(peer, request.headers());
     // Never the query: it may carry a secret.
-    let span = tracing::info_span!("request", %id, method = %request.method(), path = request.uri().path());
-    request.extensions_mut().insert(Peer(peer));
+    let span =
+        tracing::info_span!("request", %id, %client, method = %request.method(), path = request.uri().path());
+    request.extensions_mut().insert(ClientAddress(client));
     request.extensions_mut().insert(id);
     let sockets = edges.gateway.filter(|_| is_socket(request.uri().path()));
     let mut response = async {

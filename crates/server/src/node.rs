@@ -20,6 +20,7 @@ use crate::connections::Connections;
 use crate::descriptors::Room;
 use crate::listener::{self, Edges, Phase};
 use crate::metrics::Inside;
+use crate::proxies::Proxies;
 use crate::webhooks::Webhooks;
 
 /// Connections that the system makes ahead of their being accepted. When everybody comes back at once, each one beyond them
@@ -115,20 +116,25 @@ impl Node {
             (true, Some(_)) => Served::Open,
             (true, None) => Served::All,
         };
-        let edges = |gateway, served| Edges {
+        let edges = |gateway, served, proxy_protocol| Edges {
             gateway,
             web: web::router(web.clone(), served),
             entropy: surroundings.entropy.clone(),
+            proxies: Arc::new(Proxies::new(
+                settings.trusted_proxies.clone(),
+                proxy_protocol,
+                surroundings.clock.clone(),
+            )),
         };
         let connections = Connections::new(gateway.clone(), surroundings.clock.clone(), room.sockets_max);
         let mut listeners = JoinSet::new();
-        let open = edges(gateway.clone(), served);
+        let open = edges(gateway.clone(), served, settings.proxy_protocol);
         let serve = |listener, edges| {
             listener::serve(listener, connections.clone(), edges, phases.clone(), REQUESTS_GRACE)
         };
         listeners.spawn(serve(listener, open));
         if let Some((listener, _)) = platform {
-            listeners.spawn(serve(listener, edges(None, Served::Platform)));
+            listeners.spawn(serve(listener, edges(None, Served::Platform, false)));
         }
         Ok(Self {
             address,

@@ -5,6 +5,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
 
+use domain::client_address::TrustedProxies;
 use domain::outbound::Reach;
 use domain::seal::ServiceKey;
 use domain::secret::OperatorKey;
@@ -36,6 +37,10 @@ pub struct Setup {
     pub system_clock: bool,
     /// Another base address than the one that the server listens on.
     pub base_url: Option<&'static str>,
+    /// The proxies that are trusted: addresses and networks with commas.
+    pub trusted_proxies: &'static str,
+    /// Whether they speak the PROXY protocol.
+    pub proxy_protocol: bool,
     /// What the server does.
     pub roles: Roles,
     /// How long it serves on when it is told to stop.
@@ -53,6 +58,8 @@ impl Default for Setup {
             sandbox: false,
             system_clock: false,
             base_url: None,
+            trusted_proxies: "",
+            proxy_protocol: false,
             roles: Roles::ALL,
             drain_delay: Duration::ZERO,
             store_deadline: UNHURRIED,
@@ -339,6 +346,8 @@ pub(crate) fn settings(setup: Setup, target: &Target) -> Settings {
     Settings {
         listen: SocketAddr::from(([127, 0, 0, 1], 0)),
         platform_listen: None,
+        trusted_proxies: TrustedProxies::parse(setup.trusted_proxies).expect("a list"),
+        proxy_protocol: setup.proxy_protocol,
         store: match target.clone() {
             Target::Sqlite { path } => StoreSettings::Sqlite { path },
             Target::Postgres { url } => StoreSettings::Postgres { url },

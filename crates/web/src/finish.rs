@@ -13,7 +13,7 @@ use http::{HeaderValue, StatusCode, header};
 
 use crate::envelope::{Failure, refused};
 use crate::quota::Charged;
-use crate::{Peer, Web};
+use crate::{ClientAddress, Web};
 
 /// Puts the common way out around the routes.
 pub(crate) fn around(routes: Router<Web>, web: Web) -> Router {
@@ -29,7 +29,7 @@ async fn finish(State(web): State<Web>, mut request: Request, next: Next) -> Res
     let pattern = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
     let place = traffic.place(pattern, request.method());
     let charged = Charged::default();
-    let peer = request.extensions().get::<Peer>().copied();
+    let client = request.extensions().get::<ClientAddress>().copied();
     request.extensions_mut().insert(charged.clone());
 
     let mut response = run(next, request).await;
@@ -43,7 +43,7 @@ async fn finish(State(web): State<Web>, mut request: Request, next: Next) -> Res
     }
     traffic.answered(place, response.status(), web.service().clock().monotonic().saturating_sub(began));
     tracing::debug!(status = response.status().as_u16(), "answered");
-    charged.describe(&web, peer, response.headers_mut());
+    charged.describe(&web, client, response.headers_mut());
     response.headers_mut().entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     response
 }

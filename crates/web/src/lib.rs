@@ -20,7 +20,7 @@ mod quota;
 mod router;
 mod traffic;
 
-use std::net::SocketAddr;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
 
@@ -144,9 +144,10 @@ impl std::fmt::Display for RequestId {
     }
 }
 
-/// Who is on the other end of the connection. The listener puts it into each request's extensions.
+/// The address of the client that a request counts for: the TCP peer, or whom a trusted proxy names. The listener puts it
+/// into each request's extensions.
 #[derive(Clone, Copy, Debug)]
-pub struct Peer(pub SocketAddr);
+pub struct ClientAddress(pub IpAddr);
 
 #[cfg(test)]
 mod tests {

@@ -1,12 +1,12 @@
 //! Which quota a call is charged to, and the headers that say so (decisions 1, "Quotas").
 
 use std::hash::Hash;
-use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use domain::Refusal;
 use domain::application::Application;
+use domain::client_address::AddressBlock;
 use domain::limits::{
     CHAT_SEND_QUOTA, CLIENT_QUOTA, FAILURE_QUOTA, SESSION_URL_QUOTA, TOKEN_QUOTA, USER_QUOTA,
 };
@@ -15,7 +15,7 @@ use domain::token::Caller;
 use http::{HeaderMap, HeaderName};
 use service::quotas::Counted;
 
-use crate::{Peer, Web};
+use crate::{ClientAddress, Web};
 
 const LIMIT: HeaderName = HeaderName::from_static("ratelimit-limit");
 const REMAINING: HeaderName = HeaderName::from_static("ratelimit-remaining");
@@ -111,10 +111,10 @@ impl Charged {
     }
 
     /// Writes the headers. A caller that never said who it is stands by its network address.
-    pub(crate) fn describe(&self, web: &Web, peer: Option<Peer>, headers: &mut HeaderMap) {
+    pub(crate) fn describe(&self, web: &Web, client: Option<ClientAddress>, headers: &mut HeaderMap) {
         let noted = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let standing = noted.or_else(|| {
-            web.service().quotas().take(Counted::Unknown, address(peer), CLIENT_QUOTA, monotonic(web))
+            web.service().quotas().take(Counted::Unknown, address(client), CLIENT_QUOTA, monotonic(web))
         });
         if let Some(standing) = standing {
             headers.insert(LIMIT, standing.limit.into());
@@ -161,17 +161,21 @@ pub(crate) fn charge_token(web: &Web, charged: &Charged, application: &Applicati
 }
 
 /// Refuses an address that failed too often lately.
-pub(crate) fn check_failures(web: &Web, charged: &Charged, peer: Option<Peer>) -> Result<(), Refusal> {
-    charged.peek(web, Counted::Failures, address(peer), FAILURE_QUOTA)
+pub(crate) fn check_failures(
+    web: &Web,
+    charged: &Charged,
+    client: Option<ClientAddress>,
+) -> Result<(), Refusal> {
+    charged.peek(web, Counted::Failures, address(client), FAILURE_QUOTA)
 }
 
 /// Counts a failed proof of identity. It was looked at already, so it is not refused for being one too many.
-pub(crate) fn count_failure(web: &Web, charged: &Charged, peer: Option<Peer>) {
-    let _ = charged.take(web, Counted::Failures, address(peer), FAILURE_QUOTA);
+pub(crate) fn count_failure(web: &Web, charged: &Charged, client: Option<ClientAddress>) {
+    let _ = charged.take(web, Counted::Failures, address(client), FAILURE_QUOTA);
 }
 
-fn address(peer: Option<Peer>) -> Option<IpAddr> {
-    peer.map(|peer| peer.0.ip())
+fn address(client: Option<ClientAddress>) -> Option<AddressBlock> {
+    client.map(|client| client.0.into())
 }
 
 fn monotonic(web: &Web) -> Duration {

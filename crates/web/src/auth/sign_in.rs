@@ -23,7 +23,7 @@ use crate::pages::{
     content_security_policy, language_href,
 };
 use crate::quota::{self, Charged};
-use crate::{Peer, RequestId, Web};
+use crate::{ClientAddress, RequestId, Web};
 
 const PATH: &str = "/account-interlock";
 const COOKIE: &str = "stagedoor_browser";
@@ -43,10 +43,10 @@ pub async fn submit(
     State(web): State<Web>,
     Extension(id): Extension<RequestId>,
     Extension(charged): Extension<Charged>,
-    peer: Option<Extension<Peer>>,
+    client: Option<Extension<ClientAddress>>,
     request: Request,
 ) -> Response {
-    let mut visit = Visit::new(&web, &id, &request, peer.map(|Extension(peer)| peer));
+    let mut visit = Visit::new(&web, &id, &request, client.map(|Extension(client)| client));
     let form = read_body(request.into_body()).await.and_then(|body| Pairs::parse(&body));
     let answer = match &form {
         Ok(form) => {
@@ -83,7 +83,7 @@ struct Visit<'a> {
     id: &'a RequestId,
     query: String,
     headers: HeaderMap,
-    peer: Option<Peer>,
+    client: Option<ClientAddress>,
     lang: Lang,
 }
 
@@ -119,10 +119,10 @@ struct Browser {
 }
 
 impl<'a> Visit<'a> {
-    fn new(web: &'a Web, id: &'a RequestId, request: &Request, peer: Option<Peer>) -> Self {
+    fn new(web: &'a Web, id: &'a RequestId, request: &Request, client: Option<ClientAddress>) -> Self {
         let query = request.uri().query().unwrap_or("").to_owned();
         let mut visit =
-            Self { web, id, query, headers: request.headers().clone(), peer, lang: Lang::default() };
+            Self { web, id, query, headers: request.headers().clone(), client, lang: Lang::default() };
         visit.lang = visit.choose_lang(None);
         visit
     }
@@ -167,14 +167,14 @@ impl<'a> Visit<'a> {
             return self.sign_in_page(&asked, &browser, login, Some(SignInError::Missing)).await;
         }
         if let Err(Refusal::TooManyRequests { retry_after_s }) =
-            quota::check_failures(self.web, charged, self.peer)
+            quota::check_failures(self.web, charged, self.client)
         {
             let error = SignInError::TooManyAttempts { retry_after_seconds: retry_after_s };
             return self.sign_in_page(&asked, &browser, login, Some(error)).await;
         }
         let token = self.web.service().sign_in(login, password).await?;
         if token.is_none() {
-            quota::count_failure(self.web, charged, self.peer);
+            quota::count_failure(self.web, charged, self.client);
         }
         self.signed_in(&asked, token, login).await
     }

@@ -17,7 +17,7 @@ use crate::contract::shape::{Shape, one_of, optional, required, text};
 use crate::envelope::{Answer, Failure, NOTHING, Success};
 use crate::input::{Body, Fields, Json};
 use crate::quota::{self, Charged};
-use crate::{Peer, Web};
+use crate::{ClientAddress, Web};
 
 /// The two values of `grantType`.
 const GRANT_TYPES: &[&str] = &["authorization_code", "refresh_token"];
@@ -139,30 +139,30 @@ enum ExpiresIn {
 /// `POST /auth/v1/token`: both grants.
 pub async fn issue(
     State(web): State<Web>,
-    peer: Option<Extension<Peer>>,
+    client: Option<Extension<ClientAddress>>,
     Extension(charged): Extension<Charged>,
     Json(body): Json<Proven<Grant>>,
 ) -> Answer<TokenAnswer> {
-    let peer = peer.map(|Extension(peer)| peer);
-    let application = prove(&web, &charged, peer, &body).await?;
+    let client = client.map(|Extension(client)| client);
+    let application = prove(&web, &charged, client, &body).await?;
     let service = web.service();
     let (issued, refreshed) = match body.rest()? {
         Grant::Code { code, state } => (service.exchange_code(&application, &code, &state).await, false),
         Grant::Refresh { refresh_token } => (service.refresh(&application, &refresh_token).await, true),
     };
-    let issued = issued.map_err(|error| counted(&web, &charged, peer, error))?;
+    let issued = issued.map_err(|error| counted(&web, &charged, client, error))?;
     Ok(Success(TokenAnswer::new(&issued, refreshed, web.profile(application.profile))))
 }
 
 /// `POST /auth/v1/token/revoke` and its alias `/auth/v1/revoke`.
 pub async fn revoke(
     State(web): State<Web>,
-    peer: Option<Extension<Peer>>,
+    client: Option<Extension<ClientAddress>>,
     Extension(charged): Extension<Charged>,
     Json(body): Json<Proven<Revocation>>,
 ) -> Answer<()> {
-    let peer = peer.map(|Extension(peer)| peer);
-    let application = prove(&web, &charged, peer, &body).await?;
+    let client = client.map(|Extension(client)| client);
+    let application = prove(&web, &charged, client, &body).await?;
     let Revocation { token } = body.rest()?;
     web.service().revoke(&application, &token).await?;
     Ok(NOTHING)
@@ -171,20 +171,20 @@ pub async fn revoke(
 async fn prove<T>(
     web: &Web,
     charged: &Charged,
-    peer: Option<Peer>,
+    client: Option<ClientAddress>,
     body: &Proven<T>,
 ) -> Result<Arc<Application>, Failure> {
-    quota::check_failures(web, charged, peer)?;
+    quota::check_failures(web, charged, client)?;
     let proven = web.service().authenticate_client(&body.client_id, &body.client_secret).await;
-    let application = proven.map_err(|error| counted(web, charged, peer, error))?;
+    let application = proven.map_err(|error| counted(web, charged, client, error))?;
     quota::charge_token(web, charged, &application)?;
     Ok(application)
 }
 
 /// A wrong secret, code or refresh token is a guess until proven otherwise, so it is counted.
-fn counted(web: &Web, charged: &Charged, peer: Option<Peer>, error: service::Error) -> Failure {
+fn counted(web: &Web, charged: &Charged, client: Option<ClientAddress>, error: service::Error) -> Failure {
     if matches!(error.refusal(), Refusal::InvalidClient | Refusal::InvalidToken | Refusal::BadCode) {
-        quota::count_failure(web, charged, peer);
+        quota::count_failure(web, charged, client);
     }
     error.into()
 }

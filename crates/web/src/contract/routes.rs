@@ -16,7 +16,7 @@ use crate::contract::shape::Shape;
 use crate::envelope::{Answer, SuccessBody};
 use crate::input::{Body, Json, JsonText, OptionalJson, Params, Query};
 use crate::quota::{Extra, Standard};
-use crate::{Peer, RequestId, Web};
+use crate::{ClientAddress, RequestId, Web};
 
 /// A router together with the description of every operation on it.
 #[derive(Default)]
@@ -230,4 +230,9 @@ macro_rules! ask_nothing {
         }
     )+};
 }
-ask_nothing!(State<Web>, Extension<RequestId>, Extension<crate::quota::Charged>, Option<Extension<Peer>>,);
+ask_nothing!(
+    State<Web>,
+    Extension<RequestId>,
+    Extension<crate::quota::Charged>,
+    Option<Extension<ClientAddress>>,
+);

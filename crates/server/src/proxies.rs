@@ -1,0 +1,121 @@
+//! What proxies say about the clients behind them: the header of the PROXY protocol before a connection, and the
+//! headers of each request. The rules are in `domain`; here bytes are read.
+
+use std::io::{self, ErrorKind};
+use std::net::IpAddr;
+use std::time::Duration;
+
+use domain::client_address::{ForwardingHeaders, TrustedProxies};
+use domain::proxy_protocol::{
+    BINARY_HEAD_BYTES, Named, PREFIX_BYTES, Prefix, TEXT_BYTES_MAX, binary_length, parse_binary, parse_text,
+};
+use http::header::FORWARDED;
+use http::{HeaderMap, HeaderName};
+use service::{Clock, LogLimit};
+use tokio::io::AsyncReadExt;
+use tokio::net::TcpStream;
+
+/// How long a trusted proxy may take for the header of the PROXY protocol, which it sends before anything else.
+const HEADER_DEADLINE: Duration = Duration::from_secs(5);
+
+const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
+
+/// The proxies before a listener.
+#[derive(Debug)]
+pub(crate) struct Proxies {
+    trusted: TrustedProxies,
+    /// Whether the trusted ones speak the PROXY protocol.
+    proxy_protocol: bool,
+    clock: Clock,
+    malformed: LogLimit,
+}
+
+impl Proxies {
+    pub(crate) fn new(trusted: TrustedProxies, proxy_protocol: bool, clock: Clock) -> Self {
+        Self { trusted, proxy_protocol, clock, malformed: LogLimit::default() }
+    }
+
+    /// Whether an address is a trusted proxy's, behind which there are many clients.
+    pub(crate) fn trusts(&self, address: IpAddr) -> bool {
+        self.trusted.contains(address)
+    }
+
+    /// Who is at the other end of a connection: the TCP peer, or whom a trusted one names with the PROXY protocol. Where
+    /// that is spoken, a trusted peer has to: whoever could leave the header out could also write another's.
+    ///
+    /// # Errors
+    /// When the header is missing, malformed or late: the connection has to be closed.
+    pub(crate) async fn peer(&self, stream: &mut TcpStream, peer: IpAddr) -> io::Result<IpAddr> {
+        if !self.proxy_protocol || !self.trusts(peer) {
+            return Ok(peer);
+        }
+        let late = || Err(io::Error::new(ErrorKind::TimedOut, "it came too late"));
+        let named = tokio::time::timeout(HEADER_DEADLINE, read_header(stream)).await;
+        match named.unwrap_or_else(|_| late()) {
+            Ok(Named::Client(client)) => Ok(client),
+            Ok(Named::Nobody) => Ok(peer),
+            Err(error) => {
+                if let Some(times) = self.malformed.due(self.clock.monotonic()) {
+                    tracing::warn!(proxy = %peer, %error, times, "no header of the PROXY protocol from a trusted proxy");
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// The client of a request on a connection of this peer.
+    pub(crate) fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
+        if !self.trusts(peer) {
+            return peer.to_canonical();
+        }
+        let lines = |name| headers.get_all(name).iter().map(http::HeaderValue::as_bytes);
+        let headers =
+            ForwardingHeaders { x_forwarded_for: lines(X_FORWARDED_FOR), forwarded: lines(FORWARDED) };
+        self.trusted.client(peer, headers)
+    }
+}
+
+/// Reads a header and nothing behind it.
+async fn read_header(stream: &mut TcpStream) -> io::Result<Named> {
+    let mut prefix = [0; PREFIX_BYTES];
+    stream.read_exact(&mut prefix).await?;
+    let named = match Prefix::of(&prefix).ok_or_else(|| malformed("none begins the connection"))? {
+        Prefix::Text => parse_text(&read_text(stream, prefix.to_vec()).await?),
+        Prefix::Binary => parse_binary(&read_binary(stream, prefix).await?),
+    };
+    named.ok_or_else(|| malformed("it is malformed"))
+}
+
+async fn read_text(stream: &mut TcpStream, mut line: Vec<u8>) -> io::Result<Vec<u8>> {
+    let mut ahead = [0; TEXT_BYTES_MAX];
+    while !line.ends_with(b"\n") {
+        let room = TEXT_BYTES_MAX - line.len();
+        if room == 0 {
+            return Err(malformed("its line does not end"));
+        }
+        // A look first: what stands behind the line is the first request's.
+        let seen = stream.peek(&mut ahead[..room]).await?;
+        if seen == 0 {
+            return Err(ErrorKind::UnexpectedEof.into());
+        }
+        let line_end = ahead[..seen].iter().position(|byte| *byte == b'\n');
+        let part = &mut ahead[..line_end.map_or(seen, |at| at + 1)];
+        stream.read_exact(part).await?;
+        line.extend_from_slice(part);
+    }
+    Ok(line)
+}
+
+async fn read_binary(stream: &mut TcpStream, prefix: [u8; PREFIX_BYTES]) -> io::Result<Vec<u8>> {
+    let mut head = [0; BINARY_HEAD_BYTES];
+    head[..PREFIX_BYTES].copy_from_slice(&prefix);
+    stream.read_exact(&mut head[PREFIX_BYTES..]).await?;
+    let mut header = vec![0; binary_length(&head).ok_or_else(|| malformed("it is too long"))?];
+    header[..BINARY_HEAD_BYTES].copy_from_slice(&head);
+    stream.read_exact(&mut header[BINARY_HEAD_BYTES..]).await?;
+    Ok(header)
+}
+
+fn malformed(why: &'static str) -> io::Error {
+    io::Error::new(ErrorKind::InvalidData, why)
+}
