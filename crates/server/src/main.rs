@@ -88,6 +88,7 @@ async fn sandbox(options: &DevOptions) -> Result<(), String> {
     if let Some(world) = unless_stopped(&mut stop, dev::settle(&node, folder.path())).await? {
         if options.json {
             println!("{}", world.json());
+            tracing::info!(address = %node.address(), "stagedoor serves");
         } else {
             println!("{}", world.text());
         }

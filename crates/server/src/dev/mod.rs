@@ -1,6 +1,7 @@
 //! The sandbox: a small world, seeded once and found again, and what its developer needs to know about it.
 
 mod notes;
+mod program;
 mod seed;
 mod world;
 

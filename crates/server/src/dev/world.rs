@@ -93,7 +93,7 @@ impl World {
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// An overview for a person, ending in five things to try.
+    /// An overview for a person, with five things to try at its end.
     pub fn text(&self) -> String {
         let mut out = String::new();
         // Writing into a String cannot fail.
@@ -126,51 +126,59 @@ impl World {
         self.write_what_to_try(out)
     }
 
+    /// Commands that can be typed as they are. Their secrets come from the environment, because others on the machine can
+    /// read the command line of every process.
     fn write_what_to_try(&self, out: &mut String) -> std::fmt::Result {
         let Self { base_url, platform_url, operator_key, users, .. } = self;
-        let streamer = &users[0];
-        let viewer = &users[users.len() - 1];
-        let token = streamer.tokens.get("demo").map_or("", |tokens| tokens.access_token.as_str());
-        writeln!(out, "\nFive things to try, in another terminal:\n")?;
-        writeln!(
-            out,
-            "1. Who am I?\n\n  curl -s {base_url}/open/v1/users/me -H 'Authorization: Bearer {token}'\n"
-        )?;
-        writeln!(out, "2. Receive chat (once: npm install socket.io-client@2.0.3), and leave it running:\n")?;
-        writeln!(out, "  node -e '{}'\n", socket_recipe(base_url, token))?;
-        writeln!(out, "3. Make a viewer say hello:\n")?;
-        writeln!(
-            out,
-            "  curl -s {platform_url}/platform/v1/channels/{}/chats -H 'Authorization: Bearer {operator_key}' \\\n    \
-             -H 'Content-Type: application/json' -d '{{\"senderChannelId\":\"{}\",\"message\":\"안녕하세요 👋\"}}'",
-            streamer.channel_id, viewer.channel_id
-        )?;
-        let (reward, _, minutes) = REWARDS[REWARDS.len() - 1];
-        writeln!(out, "\n4. Let the viewer watch until the reward {reward} of {CAMPAIGN} can be claimed:\n")?;
-        writeln!(
-            out,
-            "  stagedoor drops watch --server {platform_url} --operator-key {operator_key} \\\n    \
-             --channel {} --viewer {} --minutes {minutes}\n",
-            streamer.channel_id, viewer.channel_id
-        )?;
+        let (streamer, viewer) = (&users[0].channel_id, &users[users.len() - 1].channel_id);
+        let token = users[0].tokens.get("demo").map_or("", |tokens| tokens.access_token.as_str());
         let publisher = &self.applications[self.applications.len() - 1];
+        let (client_id, client_secret) = (&publisher.client_id, &publisher.client_secret);
+        let (reward, _, minutes) = REWARDS[REWARDS.len() - 1];
+        let stagedoor = super::program::command();
+        let receive = socket_recipe(base_url);
         writeln!(
             out,
-            "5. See what a publisher is told when the viewer claims it (any program that answers will do):\n"
-        )?;
-        writeln!(
-            out,
-            "  stagedoor webhook listen --server {base_url} --client-id {} --client-secret {} \\\n    \
-             --forward-to http://127.0.0.1:9999/webhook",
-            publisher.client_id, publisher.client_secret
+            "
+Five things to try. Type this into another terminal first:
+
+  export TOKEN={token}
+  export STAGEDOOR_OPERATOR_KEY={operator_key}
+  export STAGEDOOR_CLIENT_ID={client_id} STAGEDOOR_CLIENT_SECRET={client_secret}
+
+1. Who am I?
+
+  echo \"Authorization: Bearer $TOKEN\" | curl -s -H @- {base_url}/open/v1/users/me
+
+2. Receive chat (needs Node.js 18, and once: npm install socket.io-client@2.0.3). `kill %1` ends it:
+
+  node -e '{receive}' &
+
+3. Make a viewer say hello:
+
+  echo \"Authorization: Bearer $STAGEDOOR_OPERATOR_KEY\" |
+    curl -s -H @- {platform_url}/platform/v1/channels/{streamer}/chats \\
+      -H 'Content-Type: application/json' -d '{{\"senderChannelId\":\"{viewer}\",\"message\":\"안녕하세요 👋\"}}'
+
+4. Let the viewer watch until the reward {reward} of {CAMPAIGN} can be claimed:
+
+  {stagedoor} drops watch --server {platform_url} --channel {streamer} --viewer {viewer} --minutes {minutes}
+
+5. Receive a publisher's webhook (any program at that address will do), and claim the reward in a third terminal:
+
+  {stagedoor} webhook listen --server {base_url} --forward-to http://127.0.0.1:9999/webhook
+
+  export STAGEDOOR_OPERATOR_KEY={operator_key}
+  {stagedoor} drops claim --server {platform_url} --campaign {CAMPAIGN} --reward {reward} --viewer {viewer}"
         )
     }
 }
 
 /// The official recipe in one line, for `node -e`; it holds no single quote.
-fn socket_recipe(base_url: &str, token: &str) -> String {
+fn socket_recipe(base_url: &str) -> String {
     format!(
-        "const io=require(\"socket.io-client\"),h={{headers:{{Authorization:\"Bearer {token}\"}}}},b=\"{base_url}/open/v1/sessions\";\
+        "const io=require(\"socket.io-client\"),h={{headers:{{Authorization:\"Bearer \"+process.env.TOKEN}}}},\
+         b=\"{base_url}/open/v1/sessions\";\
          fetch(b+\"/auth\",h).then(r=>r.json()).then(r=>{{const s=io.connect(r.content.url,{{reconnection:false,\
          \"force new connection\":true,\"connect timeout\":3000,transports:[\"websocket\"]}});\
          s.on(\"SYSTEM\",m=>{{console.log(\"SYSTEM\",m);const d=JSON.parse(m);if(d.type===\"connected\")\

@@ -124,32 +124,62 @@ async fn every_secret_token_and_password_of_the_first_line_works() {
         .content();
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn the_overview_ends_in_five_things_to_try_and_keeps_the_log_out_of_stdout() {
+/// What `dev` prints for a person, where the shell looks for programs in `search_path`.
+async fn overview(search_path: &std::path::Path) -> String {
     let mut command = stagedoor(&["dev", "--listen", "127.0.0.1:0", "--log", "debug"]);
     command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
-    let mut child = command.spawn().expect("the program starts");
+    let mut child = command.env("PATH", search_path).spawn().expect("the program starts");
     let mut stdout = child.stdout.take().expect("piped");
     let mut said = Vec::new();
     testkit::patiently("the overview", async {
-        while !String::from_utf8_lossy(&said).contains("--forward-to") {
+        while !String::from_utf8_lossy(&said).contains("drops claim") {
             assert!(tokio::io::AsyncReadExt::read_buf(&mut stdout, &mut said).await.expect("text") > 0);
         }
     })
     .await;
-    let said = String::from_utf8(said).expect("UTF-8");
+    String::from_utf8(said).expect("UTF-8")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_overview_ends_in_five_things_to_try_and_keeps_the_log_out_of_stdout() {
+    let said = overview(folder().path()).await;
     for part in [
         "1. Who am I?",
         "2. Receive chat",
         "3. Make a viewer say hello",
         "4. Let the viewer watch",
-        "5. See what a publisher is told",
+        "5. Receive a publisher's webhook",
         "operator key",
         "streamer-haneul",
     ] {
         assert!(said.contains(part), "{part}: {said}");
     }
     assert!(!said.contains("DEBUG") && !said.contains("INFO"), "{said}");
+}
+
+/// interop/examples types them.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_there_is_to_try_names_a_program_that_a_shell_finds_and_puts_no_secret_on_its_command_line() {
+    let program = std::path::Path::new(env!("CARGO_BIN_EXE_stagedoor"));
+    let elsewhere = folder();
+    for (search_path, name) in [
+        (elsewhere.path(), program.display().to_string()),
+        (program.parent().expect("its folder"), "stagedoor".to_owned()),
+    ] {
+        let said = overview(search_path).await;
+        let (_, to_try) = said.split_once("Five things to try").expect("what to try");
+        for command in ["drops watch", "drops claim", "webhook listen"] {
+            assert!(to_try.contains(&format!("\n  {name} {command} --server http")), "{command}: {to_try}");
+        }
+        let (exports, commands): (Vec<_>, Vec<_>) =
+            to_try.lines().partition(|line| line.starts_with("  export "));
+        let values = exports.iter().flat_map(|line| line.split(' ').filter_map(|word| word.split_once('=')));
+        let secrets: Vec<_> = values.filter(|(name, _)| *name != "STAGEDOOR_CLIENT_ID").collect();
+        assert!(secrets.len() >= 3 && secrets.iter().all(|(_, secret)| secret.len() > 20), "{secrets:?}");
+        for (name, secret) in secrets {
+            assert!(commands.iter().all(|line| !line.contains(secret)), "{name}: {to_try}");
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
