@@ -23,7 +23,7 @@ impl FieldRow {
         let place = parameter["in"].as_str().unwrap_or_default();
         Self {
             name: parameter["name"].as_str().unwrap_or_default().to_owned(),
-            kind: format!("{} · {place}", kind(&parameter["schema"])),
+            kind: format!("{} · {place}", kind(&Value::Null, &parameter["schema"])),
             required: parameter["required"] == true,
             about: plain(parameter["description"].as_str().unwrap_or_default()),
         }
@@ -59,15 +59,14 @@ impl Walk<'_> {
             let name = if inside.is_empty() { name.clone() } else { format!("{inside}.{name}") };
             self.field(name, field, required, depth);
         }
-        for (index, variant) in variants(&schema).iter().enumerate() {
-            let variant = resolve(self.document, variant);
-            if variant["properties"].is_object() {
-                let about = plain(variant["description"].as_str().unwrap_or_default());
-                let name = format!("{inside} #{}", index + 1);
-                let heading = FieldRow { name, kind: String::new(), required: false, about };
-                self.rows.push(heading);
-                self.fields(inside, &variant, depth + 1);
+        let variants = variants(self.document, &schema);
+        let objects = || variants.iter().filter(|variant| variant["properties"].is_object());
+        let several = objects().nth(1).is_some();
+        for variant in objects() {
+            if several {
+                self.rows.push(heading(inside, variant));
             }
+            self.fields(inside, variant, depth + 1);
         }
     }
 
@@ -75,7 +74,8 @@ impl Walk<'_> {
         let resolved = resolve(self.document, field);
         let about = field.get("description").or(resolved.get("description"));
         let about = plain(about.and_then(Value::as_str).unwrap_or_default());
-        self.rows.push(FieldRow { name: name.clone(), kind: kind(&resolved), required, about });
+        let kind = kind(self.document, &resolved);
+        self.rows.push(FieldRow { name: name.clone(), kind, required, about });
         if resolved["items"].is_object() {
             self.fields(&format!("{name}[]"), &resolved["items"], depth + 1);
         } else {
@@ -84,9 +84,32 @@ impl Walk<'_> {
     }
 }
 
-fn variants(schema: &Value) -> Vec<Value> {
-    let either = schema.get("oneOf").or(schema.get("anyOf"));
-    either.and_then(Value::as_array).cloned().unwrap_or_default()
+/// The heading of a variant: the field that tells it from the others, with its value.
+fn heading(inside: &str, variant: &Value) -> FieldRow {
+    let mut fields = variant["properties"].as_object().into_iter().flatten();
+    let constant = fields.find_map(|(name, field)| Some((name, only_value(field)?)));
+    let which = constant.map_or_else(
+        || variant["title"].as_str().unwrap_or_default().to_owned(),
+        |(name, value)| format!("{name} = {value}"),
+    );
+    let name = if inside.is_empty() { which } else { format!("{inside}: {which}") };
+    let about = plain(variant["description"].as_str().unwrap_or_default());
+    FieldRow { name, kind: String::new(), required: false, about }
+}
+
+/// The text that a field has to be, when there is only one.
+fn only_value(field: &Value) -> Option<&str> {
+    match field["enum"].as_array().map(Vec::as_slice) {
+        Some([value]) => value.as_str(),
+        Some(_) => None,
+        None => field["const"].as_str(),
+    }
+}
+
+/// The schemas of which one holds, references followed.
+fn variants(document: &Value, schema: &Value) -> Vec<Value> {
+    let either = schema.get("oneOf").or(schema.get("anyOf")).and_then(Value::as_array);
+    either.into_iter().flatten().map(|variant| resolve(document, variant)).collect()
 }
 
 /// The schema that a reference leads to, with what stands beside the reference.
@@ -103,35 +126,39 @@ fn resolve(document: &Value, schema: &Value) -> Value {
 }
 
 /// What a value may be, in one line.
-fn kind(schema: &Value) -> String {
-    let mut names: Vec<String> = match &schema["type"] {
-        Value::String(name) => vec![name.clone()],
-        Value::Array(names) => names.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
-        _ => Vec::new(),
-    };
-    let constants = |schemas: &[Value]| schemas.iter().filter_map(|s| s.get("const")).cloned().collect();
-    let either: Vec<Value> = variants(schema);
-    if names.is_empty() {
-        names.extend(either.iter().filter_map(|schema| schema["type"].as_str()).map(str::to_owned));
-        names.dedup();
-    }
-    let values: Vec<Value> = match (&schema["enum"], schema.get("const")) {
-        (Value::Array(values), _) => values.clone(),
-        (_, Some(value)) => vec![value.clone()],
-        _ => constants(&either),
-    };
+fn kind(document: &Value, schema: &Value) -> String {
+    let values = values(document, schema);
     let shown = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
     let values: Vec<_> = values.iter().filter(|value| !value.is_null()).map(shown).collect();
-    let mut line = names.join(" | ");
-    if line == "array"
-        && let Some(item) = schema["items"]["type"].as_str()
-    {
+    let mut line = type_names(document, schema).join(" | ");
+    if let ("array", [item]) = (line.as_str(), &type_names(document, &schema["items"])[..]) {
         line = format!("{item}[]");
     }
     if !values.is_empty() {
         line.push_str(&format!(": {}", values.join(", ")));
     }
     line + &bounds(schema)
+}
+
+/// The types that a schema names: by itself, or through what it refers to and chooses from.
+fn type_names(document: &Value, schema: &Value) -> Vec<String> {
+    let schema = resolve(document, schema);
+    let mut names: Vec<String> = match &schema["type"] {
+        Value::String(name) => vec![name.clone()],
+        Value::Array(names) => names.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+        _ => variants(document, &schema).iter().flat_map(|each| type_names(document, each)).collect(),
+    };
+    names.dedup();
+    names
+}
+
+/// The values that a schema lists: by itself, or through what it refers to and chooses from.
+fn values(document: &Value, schema: &Value) -> Vec<Value> {
+    match (&schema["enum"], schema.get("const")) {
+        (Value::Array(values), _) => values.clone(),
+        (_, Some(value)) => vec![value.clone()],
+        _ => variants(document, schema).iter().flat_map(|each| values(document, each)).collect(),
+    }
 }
 
 fn bounds(schema: &Value) -> String {
@@ -152,4 +179,81 @@ fn bounds(schema: &Value) -> String {
         ));
     }
     line
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn shown(document: &Value, schema: &Value) -> Vec<(String, String)> {
+        rows(document, schema).into_iter().map(|row| (row.name, row.kind)).collect()
+    }
+
+    fn pairs(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
+        pairs.iter().map(|(name, kind)| ((*name).to_owned(), (*kind).to_owned())).collect()
+    }
+
+    #[test]
+    fn a_reference_that_may_be_null_shows_what_it_leads_to() {
+        let document = json!({ "schemas": {
+            "Thing": { "type": "object", "properties": { "id": { "type": "string" } } },
+            "Role": { "oneOf": [{ "type": "string", "const": "a" }, { "type": "string", "const": "b" }] },
+        } });
+        let nullable = |name: &str| json!({ "anyOf": [{ "$ref": name }, { "type": "null" }] });
+        let schema = json!({ "properties": {
+            "role": nullable("#/schemas/Role"),
+            "roles": { "type": "array", "items": { "$ref": "#/schemas/Role" } },
+            "thing": nullable("#/schemas/Thing"),
+        } });
+        let expected = [
+            ("role", "string | null: a, b"),
+            ("roles", "string[]"),
+            ("thing", "object | null"),
+            ("thing.id", "string"),
+        ];
+        assert_eq!(shown(&document, &schema), pairs(&expected));
+    }
+
+    #[test]
+    fn variants_are_named_by_the_field_that_tells_them_apart() {
+        let variant = |name: &str, extra: &str| json!({ "properties": { extra: { "type": "string" }, "kind": { "const": name, "type": "string" } } });
+        let schema = json!({ "oneOf": [variant("one", "a"), variant("two", "b")] });
+        let expected = [
+            ("kind = one", ""),
+            ("a", "string"),
+            ("kind", "string: one"),
+            ("kind = two", ""),
+            ("b", "string"),
+            ("kind", "string: two"),
+        ];
+        assert_eq!(shown(&Value::Null, &schema), pairs(&expected));
+    }
+
+    #[test]
+    fn every_row_of_the_documents_has_a_name_and_a_type() {
+        let documents = [super::super::openapi(), super::super::asyncapi()];
+        let mut seen = Vec::new();
+        for document in &documents {
+            for (_, schema) in document["components"]["schemas"].as_object().into_iter().flatten() {
+                seen.extend(rows(document, schema));
+            }
+            let operations = document["paths"].as_object().into_iter().flatten();
+            for operation in operations.flat_map(|(_, path)| path.as_object().into_iter().flatten()) {
+                let content = operation.1["requestBody"]["content"].as_object().into_iter().flatten();
+                for (_, body) in content {
+                    seen.extend(rows(document, body["schema"].get("x-line").unwrap_or(&body["schema"])));
+                }
+            }
+        }
+        assert!(seen.len() > 300, "{}", seen.len());
+        for FieldRow { name, kind, .. } in seen {
+            let heading = name.contains(" = ");
+            // A restriction has no end.
+            let has_value = kind != "null" || name == "releaseDate";
+            assert!(!name.is_empty() && !name.contains('#') && has_value, "{name}: {kind}");
+            assert!(heading || !kind.is_empty(), "{name} has no type");
+        }
+    }
 }
