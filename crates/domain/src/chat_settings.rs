@@ -175,6 +175,21 @@ pub enum ChatRefusal {
 }
 
 impl ChatRefusal {
+    /// The value of `rule` in a reason.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Restricted => "restricted",
+            Self::TemporarilyRestricted { .. } => "temporarily-restricted",
+            Self::RealName => "real-name",
+            Self::Follower => "follower",
+            Self::FollowerMinutes { .. } => "follower-minutes",
+            Self::Manager => "manager",
+            Self::Subscriber => "subscriber",
+            Self::Emoji => "emoji",
+            Self::SlowMode { .. } => "slow-mode",
+        }
+    }
+
     /// The rule and the seconds left, in Korean and in English.
     pub fn texts(self) -> (String, String) {
         let seconds = |ko: &str, en: &str, left: i64| {

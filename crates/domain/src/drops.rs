@@ -174,6 +174,15 @@ pub enum ClaimRefusal {
 }
 
 impl ClaimRefusal {
+    /// The value of `rule` in a reason.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::NotBegun { .. } => "not-begun",
+            Self::Over { .. } => "over",
+            Self::Unwatched { .. } => "unwatched",
+        }
+    }
+
     /// The rule and what is left, in Korean and in English.
     pub fn texts(self) -> (String, String) {
         match self {

@@ -141,6 +141,53 @@ impl Invalid {
 }
 
 impl Rule {
+    /// The value of `rule` in a reason.
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Required => "required",
+            Self::Text => "text",
+            Self::Boolean => "boolean",
+            Self::TextList => "text-list",
+            Self::ObjectList => "object-list",
+            Self::Object => "object",
+            Self::Json => "json",
+            Self::QueryEncoding => "query-encoding",
+            Self::Once => "once",
+            Self::Integer { .. } => "integer",
+            Self::Chars { .. } => "chars",
+            Self::Printable { .. } => "printable",
+            Self::Bytes { .. } => "bytes",
+            Self::Items { .. } => "items",
+            Self::OneOf(_) => "one-of",
+            Self::OneOfNumbers(_) => "one-of-numbers",
+            Self::Cursor => "cursor",
+            Self::Tag => "tag",
+            Self::NotTogether(_) => "not-together",
+            Self::KnownCategory => "known-category",
+            Self::KnownCampaign => "known-campaign",
+            Self::KnownReward => "known-reward",
+            Self::Claimed => "claimed",
+            Self::Id => "id",
+            Self::KnownChannel => "known-channel",
+            Self::OtherChannel => "other-channel",
+            Self::Amount => "amount",
+            Self::Date => "date",
+            Self::After(_) => "after",
+            Self::WebAddress => "web-address",
+            Self::RedirectAddress => "redirect-address",
+            Self::WebhookAddress(_) => "webhook-address",
+            Self::KnownScope => "known-scope",
+            Self::KnownOrganization => "known-organization",
+            Self::Taken => "taken",
+            Self::WithoutAddress => "without-address",
+            Self::Enabled => "enabled",
+            Self::Together(_) => "together",
+            Self::NoOtherPendingSecret => "no-other-pending-secret",
+            Self::NotTheSigningSecret => "not-the-signing-secret",
+            Self::EitherOr(_) => "either-or",
+        }
+    }
+
     fn text(&self, language: Language) -> Cow<'static, str> {
         match language {
             Language::Korean => self.korean(),

@@ -12,7 +12,7 @@
 //! | [`webhook`], [`webhook_secrets`], [`delivery`], [`outbound`] | 6 |
 //! | [`cursor`], [`seal`] | 1 (pagination), 2 (stream key) |
 //! | [`quota`], [`client_address`], [`proxy_protocol`] | 8 |
-//! | [`refusal`], [`invalid`] | 7 |
+//! | [`refusal`], [`reason`], [`invalid`] | 7 |
 //! | [`ids`], [`secret`], [`time`], [`profile`] | 1, 2 |
 
 pub mod application;
@@ -32,6 +32,7 @@ pub mod outbound;
 pub mod profile;
 pub mod proxy_protocol;
 pub mod quota;
+pub mod reason;
 pub mod refusal;
 pub mod restriction;
 pub mod scope;
@@ -49,6 +50,7 @@ pub use ids::{
 };
 pub use invalid::{Invalid, Rule};
 pub use profile::{Language, Profile};
+pub use reason::{Reason, Word};
 pub use refusal::Refusal;
 pub use scope::{Scope, ScopeSet};
 pub use time::Timestamp;

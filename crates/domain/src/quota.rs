@@ -25,6 +25,51 @@ pub struct Standing {
     pub retry_after_s: Option<u32>,
 }
 
+/// Which quota is used up, for the reason of a refusal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum QuotaName {
+    /// Client-mode calls of an application.
+    Client,
+    /// User-mode calls of an application for a user.
+    User,
+    /// Token calls of an application.
+    Token,
+    /// Failed proofs of identity.
+    Failures,
+    /// Session URLs of a caller.
+    SessionUrls,
+    /// Chat messages of a user.
+    ChatSend,
+    /// Calls from an address that do not say who calls.
+    Address,
+}
+
+impl QuotaName {
+    /// Every one of them.
+    pub const ALL: [Self; 7] = [
+        Self::Client,
+        Self::User,
+        Self::Token,
+        Self::Failures,
+        Self::SessionUrls,
+        Self::ChatSend,
+        Self::Address,
+    ];
+
+    /// The value of `name` in a reason.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Client => "client",
+            Self::User => "user",
+            Self::Token => "token",
+            Self::Failures => "failures",
+            Self::SessionUrls => "session-urls",
+            Self::ChatSend => "chat-send",
+            Self::Address => "address",
+        }
+    }
+}
+
 impl Quota {
     /// `limit` requests in `period_s` seconds.
     pub const fn new(limit: u32, period_s: u32) -> Self {

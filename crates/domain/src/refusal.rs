@@ -1,23 +1,26 @@
 //! Every "no" of the service, and the status and message that each one becomes (spec section 7).
 //!
 //! The two `match`es are exhaustive on purpose: a new refusal does not compile until someone has chosen its status and
-//! its message. Both edges, REST and the socket handshake, answer from here.
+//! its message. Both edges, REST and the socket handshake, answer from here. [`Refusal::reason`] says more than the status
+//! and the message may.
 
 use std::borrow::Cow;
 
 use crate::chat_settings::ChatRefusal;
 use crate::drops::ClaimRefusal;
+use crate::limits::{CLIENT_SESSIONS_MAX, SUBSCRIPTIONS_PER_SESSION_MAX, USER_SESSIONS_MAX};
+use crate::quota::QuotaName;
+use crate::reason::{Reason, Word};
 use crate::restriction::RestrictionRefusal;
-use crate::{Invalid, Language};
+use crate::{Invalid, Language, Scope};
 
 /// Why a request was refused. A refused request changed nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
     /// A wrong value in the request.
     Invalid(Invalid),
-    /// The code is unknown, used, expired, another application's, or the `state` is not the one of its sign-in. One
-    /// refusal for all of them, so that an answer tells nothing about a code.
-    BadCode,
+    /// The code cannot be used, or the `state` is not the one of its sign-in. One message for all of them.
+    BadCode(CodeFault),
     /// A restriction or a release that cannot be.
     Restriction(RestrictionRefusal),
     /// A viewer's message that the chat's settings or a restriction keep out.
@@ -26,35 +29,222 @@ pub enum Refusal {
     Claim(ClaimRefusal),
     /// The drops scope is missing.
     DropsScope,
+    /// The application has the drops scope, but its organization is not verified.
+    OrganizationNotVerified,
     /// Only the streamer may do this, and the caller is not (spec 4.4, blind-message).
     NotTheStreamer,
-    /// Authentication is missing.
-    Unauthorized,
+    /// Authentication is missing, or is not of the kind that is wanted here.
+    Unauthorized(CredentialFault),
     /// The application is unknown or its secret is wrong: one refusal for both.
     InvalidClient,
-    /// The token is unknown, expired or deleted.
-    InvalidToken,
-    /// Not allowed, for want of a scope or a relation.
-    Forbidden,
-    /// There is no such thing, or it is not the caller's: one refusal for both.
-    NotFound,
+    /// The token cannot be used.
+    InvalidToken(TokenFault),
+    /// The token lacks the scope of the endpoint.
+    ScopeMissing(Scope),
+    /// The chat belongs to another channel.
+    NotYourChat,
+    /// It does not exist, or is not the caller's: one refusal for both.
+    NotFound(Resource),
     /// The path exists with other methods.
     MethodNotAllowed,
     /// A quota is used up.
     TooManyRequests {
+        /// Which.
+        quota: QuotaName,
         /// Seconds until a request may be let through.
         retry_after_s: u32,
     },
-    /// As many sessions are connected as the caller may have (10 per client, 3 per user).
-    TooManySessions,
-    /// The session holds 30 subscriptions.
-    TooManySubscriptions,
+    /// The service cannot take more of this now, whoever asks.
+    Busy {
+        /// Seconds after which it is worth another try.
+        retry_after_s: u32,
+    },
+    /// There are as many as there may be. Only an end of one of them helps.
+    Cap(Cap),
     /// The service itself failed; the log has the reason under the request's id.
     Internal,
 }
 
-/// `Retry-After` of a refusal that ends when the caller lets something go, in seconds.
-const RETRY_LIMIT_AFTER_S: u32 = 30;
+/// Why a code cannot be used. An application learns more than [`CodeFault::Unknown`] only of its own codes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CodeFault {
+    /// It is unknown, or another application's.
+    Unknown,
+    /// It is too old.
+    Expired,
+    /// It was used, so recently that this may be a retry.
+    Used,
+    /// It was used, and what it bought is revoked now.
+    Reused,
+    /// The `state` is not the one of its sign-in.
+    StateDiffers,
+}
+
+/// What proves who calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Credential {
+    /// `Authorization: Bearer` with an access token.
+    AccessToken,
+    /// `Client-Id` and `Client-Secret`.
+    Client,
+    /// `Authorization: Bearer` with the operator's key.
+    OperatorKey,
+    /// `auth` in the address of a session.
+    SessionUrl,
+    /// A refresh token in the body.
+    RefreshToken,
+}
+
+impl Credential {
+    /// The value of `want` in a reason.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::AccessToken => "access-token",
+            Self::Client => "client-id-and-secret",
+            Self::OperatorKey => "operator-key",
+            Self::SessionUrl => "session-url",
+            Self::RefreshToken => "refresh-token",
+        }
+    }
+}
+
+/// What is wrong with a request's credentials, before anybody looks who they belong to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CredentialFault {
+    /// They are missing.
+    Missing(Credential),
+    /// They are not in the right form.
+    Malformed(Credential),
+    /// They are of another kind.
+    WrongKind(Credential),
+    /// The session URL is unknown.
+    SessionUrlUnknown,
+    /// The session URL was used.
+    SessionUrlUsed,
+    /// The session URL is too old.
+    SessionUrlExpired,
+}
+
+/// Why a token cannot be used. At the token endpoint an application learns more than [`TokenFault::Unknown`] only of its own
+/// tokens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TokenFault {
+    /// It is unknown, or another application's.
+    Unknown,
+    /// It is too old.
+    Expired,
+    /// It was revoked.
+    Revoked,
+    /// The refresh token was used, so recently that this may be a retry.
+    Used,
+    /// The refresh token was used, and every token of its application and user is revoked now.
+    Reused,
+    /// It is no token of ours by its form.
+    Malformed(Credential),
+    /// It is good for something else than this.
+    WrongKind(Credential),
+    /// It is not the operator's key.
+    OperatorKey,
+}
+
+/// What a 404 is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resource {
+    /// The path itself.
+    Path,
+    /// A session.
+    Session,
+    /// A channel.
+    Channel,
+    /// A chat message.
+    Message,
+    /// An application.
+    Application,
+    /// A client secret of an application.
+    Secret,
+    /// An organization.
+    Organization,
+    /// A drops campaign.
+    Campaign,
+    /// A category.
+    Category,
+    /// An application's webhook.
+    Webhook,
+    /// A secret of a webhook.
+    WebhookSecret,
+    /// A message to a webhook.
+    Delivery,
+}
+
+impl Resource {
+    /// Every resource.
+    pub const ALL: [Self; 12] = [
+        Self::Path,
+        Self::Session,
+        Self::Channel,
+        Self::Message,
+        Self::Application,
+        Self::Secret,
+        Self::Organization,
+        Self::Campaign,
+        Self::Category,
+        Self::Webhook,
+        Self::WebhookSecret,
+        Self::Delivery,
+    ];
+
+    /// The value of `what` in a reason.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Path => "path",
+            Self::Session => "session",
+            Self::Channel => "channel",
+            Self::Message => "message",
+            Self::Application => "application",
+            Self::Secret => "secret",
+            Self::Organization => "organization",
+            Self::Campaign => "campaign",
+            Self::Category => "category",
+            Self::Webhook => "webhook",
+            Self::WebhookSecret => "webhook-secret",
+            Self::Delivery => "delivery",
+        }
+    }
+}
+
+/// Of what there are as many as there may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cap {
+    /// Connected sessions of a user, over all applications.
+    UserSessions,
+    /// Connected sessions of an application made with client authentication.
+    ApplicationSessions,
+    /// Subscriptions of a session.
+    Subscriptions,
+}
+
+impl Cap {
+    /// Every cap.
+    pub const ALL: [Self; 3] = [Self::UserSessions, Self::ApplicationSessions, Self::Subscriptions];
+
+    /// The value of `name` in a reason.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::UserSessions => "user-sessions",
+            Self::ApplicationSessions => "application-sessions",
+            Self::Subscriptions => "subscriptions",
+        }
+    }
+
+    /// How many there may be.
+    pub const fn limit(self) -> i64 {
+        match self {
+            Self::UserSessions => USER_SESSIONS_MAX,
+            Self::ApplicationSessions => CLIENT_SESSIONS_MAX,
+            Self::Subscriptions => SUBSCRIPTIONS_PER_SESSION_MAX,
+        }
+    }
+}
 
 impl Refusal {
     /// Every [`kind`](Self::kind).
@@ -82,21 +272,21 @@ impl Refusal {
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::Invalid(_) => "invalid",
-            Self::BadCode => "bad_code",
+            Self::BadCode(_) => "bad_code",
             Self::Restriction(_) => "restriction",
             Self::Chat(_) => "chat",
             Self::Claim(_) => "claim",
-            Self::DropsScope => "drops_scope",
+            Self::DropsScope | Self::OrganizationNotVerified => "drops_scope",
             Self::NotTheStreamer => "not_the_streamer",
-            Self::Unauthorized => "unauthorized",
+            Self::Unauthorized(_) => "unauthorized",
             Self::InvalidClient => "invalid_client",
-            Self::InvalidToken => "invalid_token",
-            Self::Forbidden => "forbidden",
-            Self::NotFound => "not_found",
+            Self::InvalidToken(_) => "invalid_token",
+            Self::ScopeMissing(_) | Self::NotYourChat => "forbidden",
+            Self::NotFound(_) => "not_found",
             Self::MethodNotAllowed => "method_not_allowed",
-            Self::TooManyRequests { .. } => "too_many_requests",
-            Self::TooManySessions => "too_many_sessions",
-            Self::TooManySubscriptions => "too_many_subscriptions",
+            Self::TooManyRequests { .. } | Self::Busy { .. } => "too_many_requests",
+            Self::Cap(Cap::UserSessions | Cap::ApplicationSessions) => "too_many_sessions",
+            Self::Cap(Cap::Subscriptions) => "too_many_subscriptions",
             Self::Internal => "internal",
         }
     }
@@ -104,12 +294,13 @@ impl Refusal {
     /// The HTTP status, which is also `code` in the envelope.
     pub const fn status(&self) -> u16 {
         match self {
-            Self::Invalid(_) | Self::BadCode | Self::Restriction(_) | Self::NotTheStreamer => 400,
-            Self::Unauthorized | Self::InvalidClient | Self::InvalidToken => 401,
-            Self::Forbidden | Self::Chat(_) | Self::Claim(_) | Self::DropsScope => 403,
-            Self::NotFound => 404,
+            Self::Invalid(_) | Self::BadCode(_) | Self::Restriction(_) | Self::NotTheStreamer => 400,
+            Self::Unauthorized(_) | Self::InvalidClient | Self::InvalidToken(_) => 401,
+            Self::ScopeMissing(_) | Self::NotYourChat | Self::Chat(_) | Self::Claim(_) => 403,
+            Self::DropsScope | Self::OrganizationNotVerified => 403,
+            Self::NotFound(_) => 404,
             Self::MethodNotAllowed => 405,
-            Self::TooManyRequests { .. } | Self::TooManySessions | Self::TooManySubscriptions => 429,
+            Self::TooManyRequests { .. } | Self::Busy { .. } | Self::Cap(_) => 429,
             Self::Internal => 500,
         }
     }
@@ -118,7 +309,7 @@ impl Refusal {
     pub fn message(&self, language: Language) -> Cow<'static, str> {
         match self {
             Self::Invalid(invalid) => invalid.message(language).into(),
-            Self::BadCode => language
+            Self::BadCode(_) => language
                 .pick(
                     "잘못된 값을 입력했습니다. code: 사용할 수 없는 인증 코드이거나 state가 다릅니다. 다시 로그인해 주세요.",
                     "A wrong value was entered. code: it cannot be used, or the state differs. Sign in again.",
@@ -138,7 +329,7 @@ impl Refusal {
                 let (korean, english) = refusal.texts();
                 language.pick(korean, english).into()
             }
-            Self::DropsScope => {
+            Self::DropsScope | Self::OrganizationNotVerified => {
                 language.pick("드롭스 scope가 필요합니다.", "The drops scope (드롭스) is required.").into()
             }
             Self::NotTheStreamer => language
@@ -147,25 +338,99 @@ impl Refusal {
                     "A wrong value was entered. chatChannelId: it must be the streamer's own chat.",
                 )
                 .into(),
-            Self::Unauthorized => "UNAUTHORIZED".into(),
+            Self::Unauthorized(_) => "UNAUTHORIZED".into(),
             Self::InvalidClient => "INVALID_CLIENT".into(),
-            Self::InvalidToken => "INVALID_TOKEN".into(),
-            Self::Forbidden => "FORBIDDEN".into(),
-            Self::NotFound => "NOT_FOUND".into(),
+            Self::InvalidToken(_) => "INVALID_TOKEN".into(),
+            Self::ScopeMissing(_) | Self::NotYourChat => "FORBIDDEN".into(),
+            Self::NotFound(_) => "NOT_FOUND".into(),
             Self::MethodNotAllowed => "METHOD_NOT_ALLOWED".into(),
-            Self::TooManyRequests { .. } | Self::TooManySessions | Self::TooManySubscriptions => {
-                "TOO_MANY_REQUESTS".into()
-            }
+            Self::TooManyRequests { .. } | Self::Busy { .. } | Self::Cap(_) => "TOO_MANY_REQUESTS".into(),
             Self::Internal => "INTERNAL_SERVER_ERROR".into(),
         }
     }
 
-    /// `Retry-After` in seconds; every 429 has one.
+    /// `Retry-After` in seconds: of every 429 but a [`Cap`], where waiting does not help.
     pub const fn retry_after_s(&self) -> Option<u32> {
         match self {
-            Self::TooManyRequests { retry_after_s } => Some(*retry_after_s),
-            Self::TooManySessions | Self::TooManySubscriptions => Some(RETRY_LIMIT_AFTER_S),
+            Self::TooManyRequests { retry_after_s, .. } | Self::Busy { retry_after_s } => {
+                Some(*retry_after_s)
+            }
             _ => None,
+        }
+    }
+
+    /// Why, in the header `Stagedoor-Reason`.
+    pub fn reason(&self) -> Reason {
+        let word = Reason::new;
+        match self {
+            Self::Invalid(Invalid { field, rule }) => {
+                word(Word::Invalid).with("field", *field).with("rule", rule.name())
+            }
+            Self::BadCode(fault) => word(fault.word()),
+            Self::Restriction(refusal) => word(Word::RestrictionRule).with("rule", refusal.name()),
+            Self::Chat(refusal) => {
+                let reason = word(Word::ChatRule).with("rule", refusal.name());
+                match refusal.left_s() {
+                    Some(left_s) => reason.with("left", left_s.to_string()),
+                    None => reason,
+                }
+            }
+            Self::Claim(refusal) => word(Word::ClaimRule).with("rule", refusal.name()),
+            Self::DropsScope => word(Word::ScopeMissing).with("scope", Scope::Drops.key()),
+            Self::OrganizationNotVerified => word(Word::OrganizationNotVerified),
+            Self::NotTheStreamer => word(Word::NotTheStreamer),
+            Self::Unauthorized(fault) => fault.reason(),
+            Self::InvalidClient => word(Word::SecretWrong),
+            Self::InvalidToken(fault) => fault.reason(),
+            Self::ScopeMissing(scope) => word(Word::ScopeMissing).with("scope", scope.key()),
+            Self::NotYourChat => word(Word::NotYourChat),
+            Self::NotFound(resource) => word(Word::NotFound).with("what", resource.name()),
+            Self::MethodNotAllowed => word(Word::MethodNotAllowed),
+            Self::TooManyRequests { quota, .. } => word(Word::Quota).with("name", quota.name()),
+            Self::Busy { .. } => word(Word::Busy),
+            Self::Cap(cap) => word(Word::Cap).with("name", cap.name()).with("limit", cap.limit().to_string()),
+            Self::Internal => word(Word::Internal),
+        }
+    }
+}
+
+impl CodeFault {
+    const fn word(self) -> Word {
+        match self {
+            Self::Unknown => Word::CodeUnknown,
+            Self::Expired => Word::CodeExpired,
+            Self::Used => Word::CodeUsed,
+            Self::Reused => Word::CodeReused,
+            Self::StateDiffers => Word::StateDiffers,
+        }
+    }
+}
+
+impl CredentialFault {
+    fn reason(self) -> Reason {
+        let about = |word, want: Credential| Reason::new(word).with("want", want.name());
+        match self {
+            Self::Missing(want) => about(Word::CredentialMissing, want),
+            Self::Malformed(want) => about(Word::CredentialMalformed, want),
+            Self::WrongKind(want) => about(Word::CredentialWrongKind, want),
+            Self::SessionUrlUnknown => Word::SessionUrlUnknown.into(),
+            Self::SessionUrlUsed => Word::SessionUrlUsed.into(),
+            Self::SessionUrlExpired => Word::SessionUrlExpired.into(),
+        }
+    }
+}
+
+impl TokenFault {
+    fn reason(self) -> Reason {
+        match self {
+            Self::Unknown => Word::TokenUnknown.into(),
+            Self::Expired => Word::TokenExpired.into(),
+            Self::Revoked => Word::TokenRevoked.into(),
+            Self::Used => Word::TokenUsed.into(),
+            Self::Reused => Word::TokenReused.into(),
+            Self::Malformed(want) => CredentialFault::Malformed(want).reason(),
+            Self::WrongKind(want) => CredentialFault::WrongKind(want).reason(),
+            Self::OperatorKey => Word::OperatorKeyWrong.into(),
         }
     }
 }

@@ -34,6 +34,20 @@ pub enum RestrictionRefusal {
 }
 
 impl RestrictionRefusal {
+    /// The value of `rule` in a reason.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::NoSuchUser => "no-such-user",
+            Self::Oneself => "oneself",
+            Self::Manager => "manager",
+            Self::AlreadyRestricted => "already-restricted",
+            Self::AlreadyTemporarilyRestricted => "already-temporarily-restricted",
+            Self::NotRestricted => "not-restricted",
+            Self::NotTemporarilyRestricted => "not-temporarily-restricted",
+            Self::NoSuchChat => "no-such-chat",
+        }
+    }
+
     /// What is wrong, in Korean and in English.
     pub const fn texts(self) -> (&'static str, &'static str) {
         match self {

@@ -85,6 +85,29 @@ impl Scope {
         }
     }
 
+    /// The name in ASCII, for headers.
+    pub const fn key(self) -> &'static str {
+        match self {
+            Self::UserRead => "user-read",
+            Self::ManagerRead => "manager-read",
+            Self::FollowerRead => "follower-read",
+            Self::SubscriberRead => "subscriber-read",
+            Self::StreamKeyRead => "stream-key-read",
+            Self::LiveSettingRead => "live-setting-read",
+            Self::LiveSettingWrite => "live-setting-write",
+            Self::ChatRead => "chat-read",
+            Self::ChatWrite => "chat-write",
+            Self::NoticeWrite => "notice-write",
+            Self::ChatSettingRead => "chat-setting-read",
+            Self::ChatSettingWrite => "chat-setting-write",
+            Self::DonationRead => "donation-read",
+            Self::SubscriptionRead => "subscription-read",
+            Self::RestrictionWrite => "restriction-write",
+            Self::RestrictionRead => "restriction-read",
+            Self::Drops => "drops",
+        }
+    }
+
     /// The scope of that name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|scope| scope.name() == name)

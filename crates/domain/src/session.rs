@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::limits::{CLIENT_SESSIONS_MAX, USER_SESSIONS_MAX};
+use crate::refusal::Cap;
 use crate::scope::Scope;
 use crate::token::Caller;
 use crate::{ChannelId, ClientId, NodeId, SessionKey, Timestamp};
@@ -83,9 +83,14 @@ impl SessionOwner {
 
     /// Connected sessions that may count together with this one: 10 per client, 3 per user whatever the application.
     pub const fn sessions_max(&self) -> i64 {
+        self.cap().limit()
+    }
+
+    /// Their limit, as a refusal names it.
+    pub const fn cap(&self) -> Cap {
         match self {
-            Self::Client { .. } => CLIENT_SESSIONS_MAX,
-            Self::User { .. } => USER_SESSIONS_MAX,
+            Self::Client { .. } => Cap::ApplicationSessions,
+            Self::User { .. } => Cap::UserSessions,
         }
     }
 

@@ -31,9 +31,9 @@ impl Caller {
     /// Spec 5.4: an endpoint needs the scope named in its row.
     ///
     /// # Errors
-    /// [`Refusal::Forbidden`] without it.
+    /// [`Refusal::ScopeMissing`] without it.
     pub fn needs(&self, scope: Scope) -> Result<(), Refusal> {
-        if self.scopes.contains(scope) { Ok(()) } else { Err(Refusal::Forbidden) }
+        if self.scopes.contains(scope) { Ok(()) } else { Err(Refusal::ScopeMissing(scope)) }
     }
 }
 
@@ -55,8 +55,10 @@ pub struct SingleUse {
 pub enum Presented {
     /// It may be used now.
     Fresh,
-    /// It is dead; nothing else follows.
-    Dead,
+    /// It was not used in time.
+    Expired,
+    /// It was used, so recently that this may be a retry of an honest client.
+    Used,
     /// It was used a while ago, so somebody else may hold what it bought: that dies as well.
     Stolen,
 }
@@ -66,8 +68,8 @@ impl SingleUse {
     pub fn presented(self, now: Timestamp) -> Presented {
         match self.used_at {
             Some(used_at) if now > used_at.plus_ms(REUSE_GRACE_MS) => Presented::Stolen,
-            Some(_) => Presented::Dead,
-            None if now >= self.expires_at => Presented::Dead,
+            Some(_) => Presented::Used,
+            None if now >= self.expires_at => Presented::Expired,
             None => Presented::Fresh,
         }
     }
@@ -94,9 +96,9 @@ mod tests {
         };
         check(None, 0, Presented::Fresh);
         check(None, CODE_LIFETIME_MS - 1, Presented::Fresh);
-        check(None, CODE_LIFETIME_MS, Presented::Dead);
-        check(Some(0), 0, Presented::Dead);
-        check(Some(0), 10_000, Presented::Dead);
+        check(None, CODE_LIFETIME_MS, Presented::Expired);
+        check(Some(0), 0, Presented::Used);
+        check(Some(0), 10_000, Presented::Used);
         check(Some(0), 10_001, Presented::Stolen);
         check(Some(0), CODE_LIFETIME_MS * 2, Presented::Stolen);
     }

@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
-use domain::{Invalid, Language, Refusal, Rule};
+use domain::reason::REASON_HEADER;
+use domain::{Invalid, Language, Reason, Refusal, Rule, Word};
 use http::header::{self, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Response, StatusCode, Version};
 use http_body_util::Full;
@@ -98,6 +99,8 @@ impl Params {
 #[derive(Clone, Debug)]
 pub(crate) enum Denied {
     Refused(Refusal),
+    /// The service failed: the cause, for the log.
+    Failed(String),
     /// No polling session has this sid, or its client has another token.
     UnknownSid,
     /// A second poll, or post, while one was under way: the session is over.
@@ -129,9 +132,10 @@ fn invalid(field: &'static str, rule: Rule) -> Denied {
 }
 
 impl Denied {
-    fn status(&self) -> u16 {
+    pub(crate) fn status(&self) -> u16 {
         match self {
             Self::Refused(refusal) => refusal.status(),
+            Self::Failed(_) => Refusal::Internal.status(),
             Self::TooBig => 413,
             Self::Draining | Self::Full => 503,
             Self::UnknownSid
@@ -146,6 +150,7 @@ impl Denied {
     fn message(&self, language: Language) -> Cow<'static, str> {
         let (korean, english) = match self {
             Self::Refused(refusal) => return refusal.message(language),
+            Self::Failed(_) => return Refusal::Internal.message(language),
             Self::Draining | Self::Full => return "SERVICE_UNAVAILABLE".into(),
             Self::UnknownSid => ("sid: 알 수 없는 세션입니다.", "sid: there is no such session."),
             Self::Overlap => (
@@ -169,6 +174,23 @@ impl Denied {
         .into()
     }
 
+    /// Why, in the header `Stagedoor-Reason`.
+    pub(crate) fn reason(&self) -> Reason {
+        match self {
+            Self::Refused(refusal) => return refusal.reason(),
+            Self::Failed(_) => Word::Internal,
+            Self::UnknownSid => Word::SidUnknown,
+            Self::Overlap | Self::UpgradeUnderWay => Word::SidBusy,
+            Self::NotWebsocket => Word::NotWebsocket,
+            Self::Jsonp => Word::Jsonp,
+            Self::TooBig => Word::BodyTooLarge,
+            Self::BadBody => Word::BodyMalformed,
+            Self::Draining => Word::Draining,
+            Self::Full => Word::NodeFull,
+        }
+        .into()
+    }
+
     fn retry_after_s(&self) -> Option<u32> {
         match self {
             Self::Refused(refusal) => refusal.retry_after_s(),
@@ -186,6 +208,11 @@ impl Denied {
         *reply.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let headers = reply.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json; charset=utf-8"));
+        headers.insert(header::VARY, HeaderValue::from_static("Accept-Language"));
+        // Words and details are ASCII.
+        if let Ok(reason) = HeaderValue::try_from(self.reason().to_string()) {
+            headers.insert(REASON, reason);
+        }
         if let Some(seconds) = self.retry_after_s() {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
@@ -197,6 +224,9 @@ impl Denied {
     }
 }
 
+const REASON: HeaderName = HeaderName::from_static(REASON_HEADER);
+/// What a page of another origin may read besides the headers that it always may.
+const EXPOSED: HeaderValue = HeaderValue::from_static("Stagedoor-Reason, Retry-After, X-Request-Id");
 const WEBSOCKET_VERSION: HeaderValue = HeaderValue::from_static("13");
 
 /// Keeps an answer out of every cache: it may hold a key, or somebody's chat.
@@ -253,7 +283,8 @@ pub(crate) fn preflight() -> Reply {
 /// there is. No cookie is read or set, but clients ask with credentials on, so the answer has to allow them.
 pub(crate) fn allow_origin(origin: Option<HeaderValue>, reply: &mut Reply) {
     let headers = reply.headers_mut();
-    headers.insert(header::VARY, HeaderValue::from_static("Origin"));
+    headers.append(header::VARY, HeaderValue::from_static("Origin"));
+    headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, EXPOSED);
     match origin {
         Some(origin) => {
             headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);

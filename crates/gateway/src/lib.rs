@@ -73,7 +73,8 @@ use std::time::Duration;
 
 use ::http::{HeaderValue, Method, Request, Response, header};
 use bytes::Bytes;
-use domain::Refusal;
+use domain::refusal::{Credential, CredentialFault, Resource};
+use domain::{Language, Refusal};
 use http_body_util::Full;
 use hyper::body::Incoming;
 use service::Service;
@@ -94,6 +95,10 @@ use crate::config::DRAIN_WAVES;
 use crate::http::{Denied, Params, Reply};
 use crate::hub::{Ends, Hub};
 use crate::session::Session;
+
+const TASK_ENDED: &str = "the session's task ended before its handshake was answered";
+/// The `auth` of a polling session's request is not the one that it was opened with.
+const WRONG_AUTH: Refusal = Refusal::Unauthorized(CredentialFault::WrongKind(Credential::SessionUrl));
 
 /// The sockets of one node. Cheap to clone.
 #[derive(Clone)]
@@ -139,17 +144,31 @@ impl Gateway {
     /// socket's [`Hold`] among its extensions.
     pub async fn handle(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
         let origin = request.headers().get(header::ORIGIN).cloned();
+        let accepted = request.headers().get(header::ACCEPT_LANGUAGE).cloned();
         let mut reply = match self.answer(request).await {
             Ok(reply) => reply,
-            Err(denied) => denied.reply(self.hub.config.language),
+            Err(denied) => {
+                Self::log(&denied);
+                let accepted = accepted.and_then(|accepted| Language::preferred(accepted.to_str().ok()?));
+                denied.reply(accepted.unwrap_or(self.hub.config.language))
+            }
         };
         http::allow_origin(origin, &mut reply);
         reply
     }
 
+    /// One line a refusal. The request's span has its id, method and path.
+    fn log(denied: &Denied) {
+        let (status, reason) = (denied.status(), denied.reason());
+        match denied {
+            Denied::Failed(error) => tracing::error!(status, %error, "a socket request failed"),
+            _ => tracing::info!(status, %reason, "socket request refused"),
+        }
+    }
+
     async fn answer(&self, request: Request<Incoming>) -> Result<Reply, Denied> {
         if !matches!(request.uri().path(), Self::PATH | "/socket.io") {
-            return Err(Refusal::NotFound.into());
+            return Err(Refusal::NotFound(Resource::Path).into());
         }
         if *request.method() == Method::OPTIONS {
             return Ok(http::preflight());
@@ -162,7 +181,7 @@ impl Gateway {
             Some(sid) => {
                 let session = sid.and_then(|sid| self.hub.find(&sid)).ok_or(Denied::UnknownSid)?;
                 if !poll::is_clients(&session, &params.auth.0)? {
-                    return Err(Refusal::Unauthorized.into());
+                    return Err(WRONG_AUTH.into());
                 }
                 go_on(session, request, params).await
             }
@@ -186,7 +205,7 @@ impl Gateway {
                 let (reply, answer) = oneshot::channel();
                 let hold = request.extensions().get::<Hold>().cloned();
                 life::open_websocket(hub, auth, revision, hyper::upgrade::on(request), reply);
-                answer.await.unwrap_or(Err(Refusal::Internal.into()))?;
+                answer.await.unwrap_or_else(|_| Err(Denied::Failed(TASK_ENDED.into())))?;
                 hold.iter().for_each(Hold::begin);
                 Ok(http::switching_protocols(accept))
             }
@@ -194,7 +213,7 @@ impl Gateway {
                 let framing = Framing::of_answer(revision, base64);
                 let (reply, answer) = oneshot::channel();
                 life::open_polling(hub, auth, revision, framing, reply);
-                let body = answer.await.unwrap_or(Err(Refusal::Internal.into()))?;
+                let body = answer.await.unwrap_or_else(|_| Err(Denied::Failed(TASK_ENDED.into())))?;
                 Ok(poll::answer(framing, body))
             }
         }

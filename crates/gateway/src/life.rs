@@ -10,7 +10,6 @@ use std::time::Duration;
 
 use bus::Interest;
 use bytes::Bytes;
-use domain::Refusal;
 use domain::secret::SecretHash;
 use domain::session::{ChangeKind, SessionChange};
 use hyper::upgrade::OnUpgrade;
@@ -20,6 +19,7 @@ use socketio::{CloseReason, Framing, Revision, websocket};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
+use tracing::{Instrument, Span};
 
 use crate::config::{
     CATCH_UP_TRIES, INTEREST_WITHIN, LINGER, LINGER_BYTES_MAX, POLL_LINGER, RETRY_FIRST, RETRY_LONGEST,
@@ -82,8 +82,9 @@ pub(crate) fn open_websocket(
     upgrade: OnUpgrade,
     reply: Reply<()>,
 ) {
+    let span = Span::current();
     let opening: Opening = Box::pin(async move {
-        let session = match register(&hub, &auth, revision, false).await {
+        let session = match register(&hub, &auth, revision, false).instrument(span).await {
             Ok(session) => session,
             Err(denied) => {
                 // The peer has gone: nobody to refuse.
@@ -142,8 +143,9 @@ pub(crate) fn open_polling(
     framing: Framing,
     reply: Reply<Vec<u8>>,
 ) {
+    let span = Span::current();
     let opening: Opening = Box::pin(async move {
-        let session = match register(&hub, &auth, revision, true).await {
+        let session = match register(&hub, &auth, revision, true).instrument(span).await {
             Ok(session) => session,
             Err(denied) => {
                 let _ = reply.send(Err(denied));
@@ -178,12 +180,9 @@ async fn register(
     polls: bool,
 ) -> Result<Arc<Session>, Denied> {
     let (strays, struck_off) = (hub.strays.load(SeqCst), hub.struck_off.load(SeqCst));
-    let connected = hub.service.connect_session(&auth.0).await.map_err(|error| {
-        match &error {
-            service::Error::Refused(refusal) => tracing::info!(?refusal, "handshake refused"),
-            service::Error::Store(error) => tracing::error!(%error, "handshake failed"),
-        }
-        Denied::Refused(error.refusal())
+    let connected = hub.service.connect_session(&auth.0).await.map_err(|error| match error {
+        service::Error::Refused(refusal) => Denied::Refused(refusal),
+        error => Denied::Failed(error.to_string()),
     })?;
     let ConnectedSession { session_key, owner, profile } = &connected;
     tracing::debug!(%session_key, client_id = %owner.client_id(), ?profile, ?revision, polls, "session opened");
@@ -268,7 +267,7 @@ pub(crate) async fn catch_up(session: Arc<Session>, after: i64) {
     for tries in 0..CATCH_UP_TRIES {
         let read = match hub.catch_ups.acquire().await {
             Ok(_permit) => hub.service.session_changes(&session.key, after).await,
-            Err(_) => Err(Refusal::Internal.into()),
+            Err(_) => Err(service::Error::Internal("catch-ups are over")),
         };
         match read {
             Ok(changes) => {

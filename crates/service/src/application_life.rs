@@ -3,6 +3,7 @@
 
 use bus::Message;
 use domain::limits::{APPLICATION_RESTORABLE_MS, DAY_MS, UNUSED_APPLICATION_MS, UNUSED_WARNING_DAYS};
+use domain::refusal::Resource;
 use domain::{ClientId, Refusal, Timestamp};
 
 use crate::{Error, Service, sessions, subscriptions};
@@ -156,7 +157,7 @@ impl Service {
                 if tx.restore_application(&client_id, now, gone_since(now)).await? {
                     Ok(())
                 } else {
-                    Err(Error::from(Refusal::NotFound))
+                    Err(Error::from(Refusal::NotFound(Resource::Application)))
                 }
             })
         })
@@ -171,8 +172,10 @@ impl Service {
         let (client_id, now) = (client_id.clone(), self.now());
         self.read(move |tx| {
             Box::pin(async move {
-                let life =
-                    tx.application_life(&client_id, gone_since(now)).await?.ok_or(Refusal::NotFound)?;
+                let life = tx
+                    .application_life(&client_id, gone_since(now))
+                    .await?
+                    .ok_or(Refusal::NotFound(Resource::Application))?;
                 Ok(ApplicationSheet { life, redirect_uris: tx.redirect_uris(&client_id).await? })
             })
         })

@@ -2,8 +2,9 @@
 
 use domain::application::{Application, Organization, RedirectUri};
 use domain::limits::{NAME_CHARS_MAX, REDIRECT_URIS_MAX};
+use domain::refusal::Resource;
 use domain::secret::ClientSecret;
-use domain::{ClientId, Invalid, OrganizationId, Profile, Refusal, Rule, ScopeSet, invalid};
+use domain::{ClientId, Invalid, OrganizationId, Profile, Rule, ScopeSet, invalid};
 use store::StoreError;
 
 use crate::application_life::gone_since;
@@ -100,7 +101,7 @@ impl Service {
     /// kept sealed for as long as the key is remembered.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`] when there is no such application.
+    /// [`domain::Refusal::NotFound`] when there is no such application.
     pub async fn add_secret(
         &self,
         client_id: &ClientId,
@@ -115,7 +116,9 @@ impl Service {
                 Box::pin(async move {
                     let earlier = idempotency::claim(tx, key.as_ref(), &sealed, now).await?;
                     if earlier.is_none() {
-                        tx.insert_application_secret(&client_id, &hash, now).await.map_err(not_found)?;
+                        tx.insert_application_secret(&client_id, &hash, now)
+                            .await
+                            .map_err(not_found(Resource::Application))?;
                     }
                     Ok::<_, Error>(earlier)
                 })
@@ -123,22 +126,21 @@ impl Service {
             .await?;
         let Some(sealed) = earlier else { return Ok(secret) };
         let opened = self.key().open(&subject, &sealed).as_deref().and_then(ClientSecret::presented);
-        Ok(opened.ok_or_else(|| {
-            tracing::error!("a secret was sealed with another service key");
-            Refusal::Internal
-        })?)
+        opened.ok_or(Error::Internal("a client secret was sealed with another service key"))
     }
 
     /// Makes sure that a secret that is known outside, as in the sandbox's notes, is one of the application's.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`] when there is no such application.
+    /// [`domain::Refusal::NotFound`] when there is no such application.
     pub async fn keep_secret(&self, client_id: &ClientId, secret: &ClientSecret) -> Result<(), Error> {
         let (client_id, hash, now) = (client_id.clone(), secret.hash(), self.now());
         self.write(move |tx| {
-            Box::pin(
-                async move { tx.insert_application_secret(&client_id, &hash, now).await.map_err(not_found) },
-            )
+            Box::pin(async move {
+                tx.insert_application_secret(&client_id, &hash, now)
+                    .await
+                    .map_err(not_found(Resource::Application))
+            })
         })
         .await
     }

@@ -1,6 +1,7 @@
 //! What a streamer broadcasts with: the broadcast setting and the stream key (spec 4.3).
 
 use domain::live::{CategoryChoice, CategoryType, check_category_type, check_title, distinct_tags};
+use domain::refusal::Resource;
 use domain::secret::StreamKey;
 use domain::{ChannelId, Refusal};
 use store::Tx;
@@ -55,7 +56,7 @@ impl Service {
     /// The stream key of a channel, made when it is first asked for, and the same until it is issued again.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`] when the channel is gone; [`Refusal::Internal`] when the key was sealed with another service
+    /// [`Refusal::NotFound`] when the channel is gone; [`Error::Internal`] when the key was sealed with another service
     /// key than this one.
     pub async fn stream_key(&self, channel: &ChannelId) -> Result<StreamKey, Error> {
         let of = channel.clone();
@@ -65,10 +66,8 @@ impl Service {
             None => self.make_stream_key(channel).await?,
         };
         let opened = self.key().open(&subject(channel), &sealed);
-        opened.and_then(|key| StreamKey::presented(&key)).ok_or_else(|| {
-            tracing::error!(%channel, "a stream key cannot be opened: it was sealed with another service key");
-            Refusal::Internal.into()
-        })
+        let opened = opened.and_then(|key| StreamKey::presented(&key));
+        opened.ok_or(Error::Internal("a stream key was sealed with another service key"))
     }
 
     /// Gives a channel another stream key; the one before is worth nothing from now on.
@@ -84,7 +83,9 @@ impl Service {
         self.write(move |tx| {
             Box::pin(async move {
                 if idempotency::claim(tx, key.as_ref(), "", now).await?.is_none() {
-                    tx.replace_stream_key(&channel, &sealed, now).await.map_err(not_found)?;
+                    tx.replace_stream_key(&channel, &sealed, now)
+                        .await
+                        .map_err(not_found(Resource::Channel))?;
                 }
                 Ok(())
             })
@@ -97,8 +98,8 @@ impl Service {
         let (channel, sealed, now) = (channel.clone(), self.sealed_stream_key(channel), self.now());
         self.write(move |tx| {
             Box::pin(async move {
-                tx.make_stream_key(&channel, &sealed, now).await.map_err(not_found)?;
-                tx.stream_key(&channel).await?.ok_or(Refusal::NotFound.into())
+                tx.make_stream_key(&channel, &sealed, now).await.map_err(not_found(Resource::Channel))?;
+                tx.stream_key(&channel).await?.ok_or(Refusal::NotFound(Resource::Channel).into())
             })
         })
         .await

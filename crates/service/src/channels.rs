@@ -3,6 +3,7 @@
 use domain::channel::Channel;
 use domain::chat::check_web_address;
 use domain::limits::{CREDENTIAL_BYTES_MAX, NAME_CHARS_MAX};
+use domain::refusal::Resource;
 use domain::{ChannelId, Invalid, Refusal, Rule, Timestamp, invalid};
 use store::{StoreError, Tx};
 
@@ -43,7 +44,7 @@ impl Service {
     /// # Errors
     /// [`Refusal::NotFound`] when the channel is gone.
     pub async fn channel(&self, id: &ChannelId) -> Result<Channel, Error> {
-        self.channels(vec![id.clone()]).await?.pop().ok_or(Refusal::NotFound.into())
+        self.channels(vec![id.clone()]).await?.pop().ok_or(Refusal::NotFound(Resource::Channel).into())
     }
 
     /// The channels of up to 20 ids, in the order asked for; an id with no match is left out (spec 2, "Channel").
@@ -123,9 +124,9 @@ fn login_taken(error: StoreError) -> Error {
 }
 
 /// What is written about does not exist.
-pub(crate) fn not_found(error: StoreError) -> Error {
-    match error {
-        StoreError::ForeignKey => Refusal::NotFound.into(),
+pub(crate) fn not_found(what: Resource) -> impl FnOnce(StoreError) -> Error {
+    move |error| match error {
+        StoreError::ForeignKey => Refusal::NotFound(what).into(),
         error => error.into(),
     }
 }

@@ -2,6 +2,7 @@
 
 use domain::ChannelId;
 use domain::chat_settings::{ChatSettings, ChatSettingsChange};
+use domain::refusal::Resource;
 
 use crate::channels::not_found;
 use crate::{Error, Service};
@@ -25,7 +26,9 @@ impl Service {
         change.check()?;
         let channel = channel.clone();
         self.write(move |tx| {
-            Box::pin(async move { tx.change_chat_settings(&channel, change).await.map_err(not_found) })
+            Box::pin(async move {
+                tx.change_chat_settings(&channel, change).await.map_err(not_found(Resource::Channel))
+            })
         })
         .await
     }

@@ -5,6 +5,7 @@ use domain::channel::UserRoleCode;
 use domain::chat::{Emojis, MessageText, chat_channel_id, check_emojis};
 use domain::chat_settings::{ChatSettings, may_speak, slow_mode_left};
 use domain::event::{ChatHappening, Happening};
+use domain::refusal::Resource;
 use domain::{ChannelId, MessageId, Refusal, Timestamp};
 use store::Tx;
 use store::queries::channels::Speaker;
@@ -12,7 +13,7 @@ use store::queries::chat_settings::{ChatFacts, Turn};
 use store::queries::chats::NewMessage;
 
 use crate::happenings::{event, json, unknown_channel};
-use crate::idempotency::{self, IdempotencyKey};
+use crate::idempotency::{self, IdempotencyKey, UNREADABLE_ANSWER};
 use crate::{Error, Service};
 
 /// A chat message that was posted.
@@ -88,7 +89,7 @@ impl Service {
                 // More than one, where the sender said several things in one millisecond: nothing tells them apart.
                 let then = place.message_time..place.message_time.plus_ms(1);
                 match tx.hide_messages(&channel, &place.sender, then, now).await? {
-                    0 => Err(Refusal::NotFound.into()),
+                    0 => Err(Refusal::NotFound(Resource::Message).into()),
                     _ => Ok(()),
                 }
             })
@@ -122,7 +123,7 @@ pub(crate) async fn post(
     }
     let speaker = if message.sender == *channel {
         // Most messages are of this kind, and one small look-up is enough for them.
-        tx.speaker(channel, channel).await?.ok_or(Refusal::NotFound)?
+        tx.speaker(channel, channel).await?.ok_or(Refusal::NotFound(Resource::Channel))?
     } else {
         let facts = tx.chat_facts(&[(channel, &message.sender)]).await?.pop().flatten();
         admitted(tx, post, facts, now).await?
@@ -197,7 +198,7 @@ async fn admitted(
     let is_streamer = message.sender == **channel;
     let Some(facts) = facts else {
         return Err(if is_streamer {
-            Refusal::NotFound.into()
+            Refusal::NotFound(Resource::Channel).into()
         } else {
             unknown_channel(tx, channel, "senderChannelId").await?
         });
@@ -229,7 +230,7 @@ async fn wait_for_turn(
 
 /// The answer of an earlier request, as [`post`] recorded it.
 fn earlier_message(answer: &str, chat_channel_id: String) -> Result<PostedMessage, Error> {
-    let (id, time) = answer.split_once(' ').ok_or(Refusal::Internal)?;
-    let message_time = Timestamp::from_millis(time.parse().map_err(|_| Refusal::Internal)?);
+    let (id, time) = answer.split_once(' ').ok_or(Error::Internal(UNREADABLE_ANSWER))?;
+    let message_time = Timestamp::from_millis(time.parse().map_err(|_| Error::Internal(UNREADABLE_ANSWER))?);
     Ok(PostedMessage { message_id: MessageId::stored(id.to_owned()), message_time, chat_channel_id })
 }

@@ -1,5 +1,6 @@
 //! Consents taken back (spec 3, "consent withdrawn").
 
+use domain::refusal::Resource;
 use domain::{ChannelId, ClientId, Refusal};
 
 use crate::application_life::gone_since;
@@ -17,8 +18,13 @@ impl Service {
         self.write_then_publish(move |tx| {
             Box::pin(async move {
                 // Also while it is deleted: what it is restored with must not hold what its user took back.
-                tx.application_life(&client_id, gone_since(now)).await?.ok_or(Refusal::NotFound)?;
-                tx.channels_by_id(std::slice::from_ref(&channel_id)).await?.pop().ok_or(Refusal::NotFound)?;
+                tx.application_life(&client_id, gone_since(now))
+                    .await?
+                    .ok_or(Refusal::NotFound(Resource::Application))?;
+                tx.channels_by_id(std::slice::from_ref(&channel_id))
+                    .await?
+                    .pop()
+                    .ok_or(Refusal::NotFound(Resource::Channel))?;
                 if tx.lock_consent(&client_id, &channel_id).await?.is_none() {
                     return Ok(((), Vec::new()));
                 }

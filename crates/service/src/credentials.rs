@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use domain::application::Application;
+use domain::refusal::{Credential, TokenFault};
 use domain::secret::{AccessToken, ClientSecret, SecretHash};
 use domain::{ClientId, Refusal};
 use store::queries::credential_changes::{Ground, SLOTS, Slot};
@@ -25,6 +26,8 @@ pub const WATCH_EVERY: Duration = Duration::from_millis(500);
 /// How long after the last look began its finding is relied on. Leaves half a second of the two within which a revoked
 /// token is refused everywhere.
 pub const TRUST: Duration = Duration::from_millis(1_500);
+
+const MALFORMED: Refusal = Refusal::InvalidToken(TokenFault::Malformed(Credential::AccessToken));
 
 /// What this node keeps about credentials.
 pub(crate) struct Credentials {
@@ -107,18 +110,22 @@ impl Service {
     /// # Errors
     /// [`Refusal::InvalidToken`] when it is unknown, expired or deleted.
     pub async fn authenticate_user(&self, token: &str) -> Result<Arc<Holder>, Error> {
-        let token = AccessToken::presented(token).ok_or(Refusal::InvalidToken)?.hash();
+        let token = AccessToken::presented(token).ok_or(MALFORMED)?.hash();
         let (now, kept) = (self.now(), &self.0.credentials);
         if kept.trusted(self.0.clock.monotonic())
             && let Some(holder) = kept.holders.get(&token, &kept.changes)
         {
             kept.token_looks.hits.fetch_add(1, Ordering::Relaxed);
-            return if now < holder.expires_at { Ok(holder) } else { Err(Refusal::InvalidToken.into()) };
+            return if now < holder.expires_at {
+                Ok(holder)
+            } else {
+                Err(Refusal::InvalidToken(TokenFault::Expired).into())
+            };
         }
         kept.token_looks.misses.fetch_add(1, Ordering::Relaxed);
         let (asked, hash) = (kept.changes.moment(), token.clone());
         let holder = self.read(move |tx| Box::pin(async move { Ok(tx.holder(&hash, now).await?) })).await?;
-        let holder = Arc::new(holder.ok_or(Refusal::InvalidToken)?);
+        let holder = Arc::new(holder.ok_or(Refusal::InvalidToken(TokenFault::Unknown))?);
         kept.holders.put(token, holder.clone(), asked, holder.slots());
         Ok(holder)
     }

@@ -9,6 +9,7 @@ use domain::delivery::{
 };
 use domain::drops::RewardClaim;
 use domain::limits::WEBHOOK_LEASE_MS;
+use domain::refusal::Resource;
 use domain::webhook;
 use domain::{ClientId, DeliveryId, Refusal, Timestamp, WebhookId};
 use store::Tx;
@@ -282,7 +283,7 @@ impl Service {
                 Box::pin(async move {
                     let webhook_id = webhook_of(tx, &client_id).await?.webhook_id;
                     if !tx.send_anew(&webhook_id, &message_id, now).await? {
-                        return Err(Refusal::NotFound.into());
+                        return Err(Refusal::NotFound(Resource::Delivery).into());
                     }
                     sheet(tx, &webhook_id, &message_id).await
                 })
@@ -436,7 +437,7 @@ fn attempt_record(report: &Report) -> AttemptRecord {
 }
 
 async fn sheet(tx: &mut Tx, webhook_id: &WebhookId, message_id: &DeliveryId) -> Result<DeliverySheet, Error> {
-    let delivery = tx.delivery(webhook_id, message_id).await?.ok_or(Refusal::NotFound)?;
+    let delivery = tx.delivery(webhook_id, message_id).await?.ok_or(Refusal::NotFound(Resource::Delivery))?;
     let attempts = tx.attempts(webhook_id, message_id, ATTEMPTS_SHOWN).await?;
     Ok(DeliverySheet { delivery, attempts })
 }

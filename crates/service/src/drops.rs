@@ -179,11 +179,14 @@ impl Service {
 
     fn position(&self, context: &str, cursor: &str) -> Result<ClaimPosition, Error> {
         let position = self.cursors().open("page.from", context, cursor)?;
-        let (at, id) = position.split_once(' ').ok_or(Refusal::Internal)?;
-        let claimed_at = Timestamp::from_millis(at.parse().map_err(|_| Refusal::Internal)?);
+        let (at, id) = position.split_once(' ').ok_or(Error::Internal(UNREADABLE_CURSOR))?;
+        let claimed_at = Timestamp::from_millis(at.parse().map_err(|_| Error::Internal(UNREADABLE_CURSOR))?);
         Ok(ClaimPosition { claimed_at, claim_id: ClaimId::stored(id.to_owned()) })
     }
 }
+
+/// A failure of the service: cursors are authenticated, so it wrote this one itself.
+const UNREADABLE_CURSOR: &str = "a cursor of reward claims cannot be read";
 
 /// What a cursor is bound to: the list, the publisher and every filter, but not the size of a page.
 fn context(publisher: &Publisher, query: &ClaimQuery) -> String {
@@ -225,7 +228,8 @@ pub(crate) async fn claim(
     now: Timestamp,
 ) -> Result<RewardClaim, Error> {
     if let Some(earlier) = idempotency::claim(tx, key, claim.claim_id.as_str(), now).await? {
-        let earlier = tx.claim(&ClaimId::stored(earlier)).await?.ok_or(Refusal::Internal)?;
+        let earlier = tx.claim(&ClaimId::stored(earlier)).await?;
+        let earlier = earlier.ok_or(Error::Internal("the claim of an idempotency key is gone"))?;
         // As it was answered the first time, whatever the publisher has done since.
         return Ok(RewardClaim {
             state: FulfillmentState::Claimed,
@@ -236,7 +240,8 @@ pub(crate) async fn claim(
     if let Some(obstacle) = tx.insert_claim(claim, now).await? {
         return Err(refusal(obstacle).into());
     }
-    let made = tx.claim(&claim.claim_id).await?.ok_or(Refusal::Internal)?;
+    let made = tx.claim(&claim.claim_id).await?;
+    let made = made.ok_or(Error::Internal("a claim is gone in the transaction that made it"))?;
     deliveries::write(tx, &made, now).await?;
     Ok(made)
 }

@@ -12,6 +12,9 @@ pub enum Error {
     /// The store failed.
     #[error("{0}")]
     Store(#[from] StoreError),
+    /// The service failed otherwise: what was wrong.
+    #[error("{0}")]
+    Internal(&'static str),
 }
 
 impl Error {
@@ -19,7 +22,7 @@ impl Error {
     pub fn refusal(&self) -> Refusal {
         match self {
             Self::Refused(refusal) => refusal.clone(),
-            Self::Store(_) => Refusal::Internal,
+            Self::Store(_) | Self::Internal(_) => Refusal::Internal,
         }
     }
 }

@@ -7,6 +7,7 @@ use bus::Message;
 use domain::chat::{DonationType, Emojis, check_donation_text, check_emojis, check_pay_amount};
 use domain::event::{DonationHappening, Event, Happening, SubscriptionHappening};
 use domain::limits::NAME_CHARS_MAX;
+use domain::refusal::Resource;
 use domain::{ChannelId, Invalid, MessageId, Refusal, Rule, Timestamp, invalid};
 use store::Tx;
 
@@ -132,7 +133,9 @@ pub(crate) async fn subscribe_paid(
         tier_name: paid.tier_name,
         month: paid.month,
     };
-    tx.put_subscriber(&channel, &subscription, paid.created.unwrap_or(now)).await.map_err(not_found)?;
+    tx.put_subscriber(&channel, &subscription, paid.created.unwrap_or(now))
+        .await
+        .map_err(not_found(Resource::Channel))?;
     tx.tell_of_subscriber(&channel, &subscription.subscriber_channel_id, now).await?;
     Ok(event(channel, now, Happening::Subscription(subscription)))
 }
@@ -182,7 +185,7 @@ pub(crate) async fn unknown_channel(
 ) -> Result<Error, Error> {
     Ok(match tx.speaker(channel, channel).await? {
         Some(_) => Invalid::new(field, Rule::KnownChannel).into(),
-        None => Refusal::NotFound.into(),
+        None => Refusal::NotFound(Resource::Channel).into(),
     })
 }
 

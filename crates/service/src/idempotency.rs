@@ -13,6 +13,9 @@ pub const KEY_BYTES_MAX: usize = 255;
 /// How long a key is remembered, in milliseconds: 7 days.
 pub const KEY_LIFETIME_MS: i64 = 7 * domain::limits::DAY_MS;
 
+/// A failure of the service: a row that it wrote itself.
+pub(crate) const UNREADABLE_ANSWER: &str = "the answer kept under an idempotency key cannot be read";
+
 /// A key, with the request that it stands for.
 #[derive(Clone, Debug)]
 pub struct IdempotencyKey {

@@ -3,6 +3,7 @@
 use domain::chat::check_web_address;
 use domain::limits::{CONCURRENT_USERS_MAX, LIVE_WALK_MS};
 use domain::live::{CategoryChoice, check_title, distinct_tags};
+use domain::refusal::Resource;
 use domain::{CategoryId, ChannelId, ClientId, Invalid, Refusal, Rule, Timestamp};
 use store::Tx;
 use store::queries::broadcast_settings::BroadcastSetting;
@@ -195,7 +196,7 @@ pub(crate) async fn end(tx: &mut Tx, channel: &ChannelId) -> Result<(), Error> {
 }
 
 pub(crate) async fn setting_of(tx: &mut Tx, channel: &ChannelId) -> Result<BroadcastSetting, Error> {
-    tx.broadcast_setting(channel).await?.ok_or(Refusal::NotFound.into())
+    tx.broadcast_setting(channel).await?.ok_or(Refusal::NotFound(Resource::Channel).into())
 }
 
 /// The category that a caller named.

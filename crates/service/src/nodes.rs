@@ -153,7 +153,7 @@ impl Service {
     /// Where a new session is to be opened: on this node if it holds sockets, else on any node that does.
     ///
     /// # Errors
-    /// [`Refusal::TooManyRequests`] while no node takes sessions.
+    /// [`Refusal::Busy`] while no node takes sessions.
     pub async fn session_base(&self) -> Result<String, Error> {
         let own = self.0.standing.membership.session_base.as_ref();
         if let (Some(own), false) = (own, self.0.standing.retired()) {
@@ -167,7 +167,7 @@ impl Service {
         chosen
             .and_then(|chosen| others.into_iter().nth(chosen))
             .or_else(|| own.cloned())
-            .ok_or(Refusal::TooManyRequests { retry_after_s: NO_NODE_RETRY_S }.into())
+            .ok_or(Refusal::Busy { retry_after_s: NO_NODE_RETRY_S }.into())
     }
 
     pub(crate) fn node_record(&self) -> NodeRecord {

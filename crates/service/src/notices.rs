@@ -1,6 +1,7 @@
 //! The notice above a chat (spec 4.4). A chat has one; the next takes its place.
 
 use domain::chat::Notice;
+use domain::refusal::Resource;
 use domain::{ChannelId, Refusal};
 
 use crate::channels::not_found;
@@ -16,9 +17,11 @@ impl Service {
         self.write(move |tx| {
             Box::pin(async move {
                 match notice {
-                    Notice::Text(text) => tx.put_notice(&channel, &text, now).await.map_err(not_found),
+                    Notice::Text(text) => {
+                        tx.put_notice(&channel, &text, now).await.map_err(not_found(Resource::Channel))
+                    }
                     Notice::Message(id) if tx.pin_message(&channel, &id, now).await? => Ok(()),
-                    Notice::Message(_) => Err(Refusal::NotFound.into()),
+                    Notice::Message(_) => Err(Refusal::NotFound(Resource::Message).into()),
                 }
             })
         })

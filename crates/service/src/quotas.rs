@@ -6,7 +6,7 @@ use std::hash::{BuildHasher, Hash, RandomState};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use domain::quota::{Quota, Standing};
+use domain::quota::{Quota, QuotaName, Standing};
 
 /// Buckets kept at once, over all shards: 16 MiB at the most.
 pub const BUCKETS_MAX: usize = 262_144;
@@ -32,6 +32,21 @@ pub enum Counted {
     ChatSend,
     /// Calls from a network address that did not say who it is.
     Unknown,
+}
+
+impl Counted {
+    /// Which quota that is, for a refusal.
+    pub const fn name(self) -> QuotaName {
+        match self {
+            Self::Client => QuotaName::Client,
+            Self::User => QuotaName::User,
+            Self::Token => QuotaName::Token,
+            Self::Failures => QuotaName::Failures,
+            Self::SessionUrls => QuotaName::SessionUrls,
+            Self::ChatSend => QuotaName::ChatSend,
+            Self::Unknown => QuotaName::Address,
+        }
+    }
 }
 
 /// The buckets of all callers.

@@ -2,6 +2,7 @@
 
 use domain::channel::{Follower, Manager, Subscriber, SubscriberSort, UserRole};
 use domain::limits::MANAGERS_MAX;
+use domain::refusal::Resource;
 use domain::{ChannelId, Invalid, Refusal, Rule, Timestamp};
 use store::Tx;
 use store::queries::relations::Followed;
@@ -172,5 +173,5 @@ fn differ(field: &'static str, channel: &ChannelId, other: &ChannelId) -> Result
 }
 
 async fn both_exist(tx: &mut Tx, channel: &ChannelId, other: &ChannelId) -> Result<(), Error> {
-    tx.speaker(channel, other).await?.map(drop).ok_or_else(|| Refusal::NotFound.into())
+    tx.speaker(channel, other).await?.map(drop).ok_or_else(|| Refusal::NotFound(Resource::Channel).into())
 }

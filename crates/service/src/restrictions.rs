@@ -149,7 +149,7 @@ async fn check_chat(tx: &mut Tx, channel: &ChannelId, chat: &str) -> Result<(), 
     }
     let Some(other) = channel_of_chat(chat) else { return done_or(false, RestrictionRefusal::NoSuchChat) };
     match tx.speaker(&other, &other).await? {
-        Some(_) => Err(Refusal::Forbidden.into()),
+        Some(_) => Err(Refusal::NotYourChat.into()),
         None => done_or(false, RestrictionRefusal::NoSuchChat),
     }
 }

@@ -1,6 +1,7 @@
 //! Sessions as the operator looks at them, and ends them.
 
 use bus::Message;
+use domain::refusal::Resource;
 use domain::session::SessionSheet;
 use domain::{Refusal, SessionKey};
 use store::queries::session_sheets::SheetFilter;
@@ -27,7 +28,7 @@ impl Service {
     pub async fn session_sheet(&self, key: &SessionKey) -> Result<SessionSheet, Error> {
         let key = key.clone();
         let sheet = self.read(move |tx| Box::pin(async move { Ok(tx.session_sheet(&key).await?) })).await?;
-        Ok(sheet.ok_or(Refusal::NotFound)?)
+        Ok(sheet.ok_or(Refusal::NotFound(Resource::Session))?)
     }
 
     /// Sessions under a filter, newest first. A walk from cursor to cursor gives each session that there was at its

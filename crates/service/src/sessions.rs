@@ -3,6 +3,7 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use domain::limits::{DISCONNECTED_SESSION_VISIBLE_MS, SESSION_URL_LIFETIME_MS};
+use domain::refusal::{Credential, CredentialFault};
 use domain::secret::SessionUrlToken;
 use domain::session::{SessionChange, SessionListing, SessionOwner};
 use domain::{Profile, Refusal, SessionKey};
@@ -81,7 +82,7 @@ impl Service {
     /// Issues an address that opens one session within 30 seconds.
     ///
     /// # Errors
-    /// [`Refusal::TooManySessions`] when as many are connected as the owner may have.
+    /// [`Refusal::Cap`] when as many are connected as the owner may have.
     pub async fn issue_session_url(&self, owner: SessionOwner) -> Result<SessionUrlToken, Error> {
         let token = SessionUrlToken::generate(self.random());
         let (hash, expires_at) = (token.hash(), self.now().plus_ms(SESSION_URL_LIFETIME_MS));
@@ -89,7 +90,7 @@ impl Service {
             Box::pin(async move {
                 // Only a courtesy: the handshake decides, under the owner's lock.
                 if tx.count_connected(&owner).await? >= owner.sessions_max() {
-                    return Err(Error::from(Refusal::TooManySessions));
+                    return Err(Error::from(Refusal::Cap(owner.cap())));
                 }
                 Ok(tx.insert_session_url(&hash, &owner, expires_at).await?)
             })
@@ -101,7 +102,7 @@ impl Service {
     /// Uses a session URL up and registers its session as connected to this node, now.
     ///
     /// # Errors
-    /// [`Refusal::Unauthorized`] when the URL is unknown, used or expired; [`Refusal::TooManySessions`] when as many
+    /// [`Refusal::Unauthorized`] when the URL is unknown, used or expired; [`Refusal::Cap`] when as many
     /// sessions are connected as the owner may have, in which case the URL stays good for another try.
     ///
     /// A caller that stops waiting leaves no session behind; one that has it must end it.
@@ -111,11 +112,11 @@ impl Service {
             let session = Some(service.register_session(&token).await?);
             Ok(Unclaimed { service, session })
         });
-        unclaimed.await?.claim().ok_or(Refusal::Internal.into())
+        unclaimed.await?.claim().ok_or(Error::Internal("a session that was registered is gone"))
     }
 
     async fn register_session(&self, token: &str) -> Result<ConnectedSession, Error> {
-        let hash = SessionUrlToken::presented(token).ok_or(Refusal::Unauthorized)?.hash();
+        let hash = presented(token)?.hash();
         let (now, node) = (self.now(), self.node().clone());
         let session_key = SessionKey::generate(now, self.random());
         let key = session_key.clone();
@@ -123,10 +124,13 @@ impl Service {
             .write(move |tx| {
                 Box::pin(async move {
                     let taken = tx.take_session_url(&hash, now).await?;
-                    let (owner, profile) = taken.ok_or(Refusal::Unauthorized)?;
+                    let (owner, profile) =
+                        taken.ok_or(Refusal::Unauthorized(CredentialFault::SessionUrlUnknown))?;
                     tx.lock_session_owner(&owner).await?;
                     if tx.count_connected(&owner).await? >= owner.sessions_max() {
-                        return Err(Error::from(Refusal::TooManySessions));
+                        tracing::info!(client_id = %owner.client_id(), channel_id = ?owner.channel_id(),
+                            "a handshake is refused: its owner has as many sessions as it may");
+                        return Err(Error::from(Refusal::Cap(owner.cap())));
                     }
                     tx.insert_session(&key, &owner, &node, now).await?;
                     Ok((owner, profile))
@@ -215,4 +219,12 @@ impl Service {
         })
         .await
     }
+}
+
+fn presented(token: &str) -> Result<SessionUrlToken, Refusal> {
+    if token.is_empty() {
+        return Err(Refusal::Unauthorized(CredentialFault::Missing(Credential::SessionUrl)));
+    }
+    let malformed = CredentialFault::Malformed(Credential::SessionUrl);
+    SessionUrlToken::presented(token).ok_or(Refusal::Unauthorized(malformed))
 }

@@ -3,6 +3,7 @@
 
 use bus::Message;
 use domain::limits::SUBSCRIPTIONS_PER_SESSION_MAX;
+use domain::refusal::{Cap, Resource, TokenFault};
 use domain::session::{ChangeKind, EventType, SessionChange, Subscription};
 use domain::token::{Caller, TokenFamily};
 use domain::{ChannelId, ClientId, NodeId, Refusal, ScopeSet, SessionKey};
@@ -20,8 +21,8 @@ impl Service {
     /// message, but not a second delivery.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`] when the session is not the caller's or not connected; [`Refusal::TooManySubscriptions`]
-    /// for the 31st; [`Refusal::InvalidToken`] and [`Refusal::Forbidden`] when the token or the scope ended meanwhile.
+    /// [`Refusal::NotFound`] when the session is not the caller's or not connected; [`Refusal::Cap`]
+    /// for the 31st; [`Refusal::InvalidToken`] and [`Refusal::ScopeMissing`] when the token or the scope ended meanwhile.
     pub async fn subscribe(&self, caller: &Caller, key: &SessionKey, event: EventType) -> Result<(), Error> {
         self.change(caller, key, event, ChangeKind::Subscribed).await
     }
@@ -52,12 +53,12 @@ impl Service {
                 still_allowed(tx, &caller, event).await?;
                 let (client_id, channel_id) = (&caller.client_id, &caller.channel_id);
                 let next = tx.next_session_version(&key, client_id, channel_id).await?;
-                let (version, node) = next.ok_or(Refusal::NotFound)?;
+                let (version, node) = next.ok_or(Refusal::NotFound(Resource::Session))?;
                 match kind {
                     ChangeKind::Subscribed => {
                         tx.put_subscription(&key, event, &caller, now).await?;
                         if tx.count_subscriptions(&key).await? > SUBSCRIPTIONS_PER_SESSION_MAX {
-                            return Err(Error::from(Refusal::TooManySubscriptions));
+                            return Err(Error::from(Refusal::Cap(Cap::Subscriptions)));
                         }
                     }
                     ChangeKind::Unsubscribed | ChangeKind::Revoked => {
@@ -75,13 +76,15 @@ impl Service {
 
 /// Under the consent's lock: the token and the scope that the call was let in with have not ended since.
 async fn still_allowed(tx: &mut Tx, caller: &Caller, event: EventType) -> Result<(), Error> {
-    let consented =
-        tx.lock_consent(&caller.client_id, &caller.channel_id).await?.ok_or(Refusal::InvalidToken)?;
+    let consented = tx
+        .lock_consent(&caller.client_id, &caller.channel_id)
+        .await?
+        .ok_or(Refusal::InvalidToken(TokenFault::Revoked))?;
     if !tx.family_lives(caller).await? {
-        return Err(Refusal::InvalidToken.into());
+        return Err(Refusal::InvalidToken(TokenFault::Revoked).into());
     }
     if !consented.contains(event.scope()) {
-        return Err(Refusal::Forbidden.into());
+        return Err(Refusal::ScopeMissing(event.scope()).into());
     }
     Ok(())
 }

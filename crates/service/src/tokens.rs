@@ -3,6 +3,7 @@
 use bus::Message;
 use domain::application::Application;
 use domain::limits::{ACCESS_TOKEN_LIFETIME_MS, REFRESH_TOKEN_LIFETIME_MS};
+use domain::refusal::{CodeFault, Credential, TokenFault};
 use domain::secret::{AccessToken, AuthCode, RefreshToken, SecretHash};
 use domain::token::{Presented, TokenFamily};
 use domain::{ChannelId, ClientId, Refusal, ScopeSet, Timestamp};
@@ -10,6 +11,8 @@ use store::Tx;
 use store::queries::tokens::{NewToken, StoredCredential};
 
 use crate::{Error, Service};
+
+const MALFORMED: Refusal = Refusal::InvalidToken(TokenFault::Malformed(Credential::RefreshToken));
 
 /// A pair of tokens, shown this once.
 #[derive(Clone, Debug)]
@@ -25,13 +28,17 @@ pub struct IssuedTokens {
 /// What became of a presented code or refresh token, once the transaction is over.
 enum Outcome {
     Issued(ScopeSet),
-    Dead,
+    Refused(Refusal),
     /// It was used long ago: what it bought is gone.
-    Stolen,
+    Stolen(Refusal),
 }
 
-/// Nothing changed, and there is nobody to tell.
-const DEAD: (Outcome, Vec<Message>) = (Outcome::Dead, Vec::new());
+/// The transaction's result: what became of it, and what listeners are to be told.
+type Concluded = (Outcome, Vec<Message>);
+
+fn refused(refusal: Refusal) -> Concluded {
+    (Outcome::Refused(refusal), Vec::new())
+}
 
 impl Service {
     /// Exchanges a code for the first pair of tokens.
@@ -46,36 +53,40 @@ impl Service {
         code: &str,
         state: &str,
     ) -> Result<IssuedTokens, Error> {
-        let code = AuthCode::presented(code).ok_or(Refusal::BadCode)?.hash();
+        let code = AuthCode::presented(code).ok_or(Refusal::BadCode(CodeFault::Unknown))?.hash();
         let state = SecretHash::of(state);
         let pair = self.new_pair();
         let (application, now, hashes) = (application.clone(), self.now(), pair.hashes());
         let outcome = self
             .write_then_publish(move |tx| {
                 Box::pin(async move {
-                    let Some((found, code_state)) = tx.code(&code).await? else { return Ok(DEAD) };
-                    if found.client_id != application.client_id || !code_state.matches(&state) {
-                        return Ok(DEAD);
+                    let fault = |fault| refused(Refusal::BadCode(fault));
+                    let found = tx.code(&code).await?;
+                    let own = found.filter(|(found, _)| found.client_id == application.client_id);
+                    let Some((found, code_state)) = own else { return Ok(fault(CodeFault::Unknown)) };
+                    if !code_state.matches(&state) {
+                        return Ok(fault(CodeFault::StateDiffers));
                     }
                     let (client_id, channel_id) = (&found.client_id, &found.channel_id);
                     let Some(consented) = tx.lock_consent(client_id, channel_id).await? else {
-                        return Ok(DEAD);
+                        return Ok(fault(CodeFault::Unknown));
                     };
                     match found.single_use.presented(now) {
                         Presented::Fresh if tx.use_code(&code, now).await? => {
                             insert_pair(tx, &found, &hashes, now).await?;
                             Ok((Outcome::Issued(consented.and(application.scopes)), Vec::new()))
                         }
-                        Presented::Fresh | Presented::Dead => Ok(DEAD),
+                        Presented::Fresh | Presented::Used => Ok(fault(CodeFault::Used)),
+                        Presented::Expired => Ok(fault(CodeFault::Expired)),
                         Presented::Stolen => {
                             let ended = end_tokens(tx, client_id, channel_id, Some(&found.family)).await?;
-                            Ok((Outcome::Stolen, ended))
+                            Ok((Outcome::Stolen(Refusal::BadCode(CodeFault::Reused)), ended))
                         }
                     }
                 })
             })
             .await?;
-        conclude(outcome, pair, Refusal::BadCode)
+        conclude(outcome, pair)
     }
 
     /// Exchanges a refresh token for the next pair of tokens.
@@ -88,34 +99,36 @@ impl Service {
         application: &Application,
         refresh_token: &str,
     ) -> Result<IssuedTokens, Error> {
-        let token = RefreshToken::presented(refresh_token).ok_or(Refusal::InvalidToken)?.hash();
+        let token = RefreshToken::presented(refresh_token).ok_or(MALFORMED)?.hash();
         let pair = self.new_pair();
         let (application, now, hashes) = (application.clone(), self.now(), pair.hashes());
         let outcome = self
             .write_then_publish(move |tx| {
                 Box::pin(async move {
-                    let Some(found) = tx.refresh_token(&token).await? else { return Ok(DEAD) };
+                    let fault = |fault| refused(Refusal::InvalidToken(fault));
+                    let found = tx.refresh_token(&token).await?;
+                    let own = found.filter(|found| found.client_id == application.client_id);
+                    let Some(found) = own else { return Ok(fault(TokenFault::Unknown)) };
                     let (client_id, channel_id) = (&found.client_id, &found.channel_id);
-                    if *client_id != application.client_id {
-                        return Ok(DEAD);
-                    }
                     let Some(consented) = tx.lock_consent(client_id, channel_id).await? else {
-                        return Ok(DEAD);
+                        return Ok(fault(TokenFault::Revoked));
                     };
                     match found.single_use.presented(now) {
                         Presented::Fresh if tx.use_refresh_token(&token, now).await? => {
                             insert_pair(tx, &found, &hashes, now).await?;
                             Ok((Outcome::Issued(consented.and(application.scopes)), Vec::new()))
                         }
-                        Presented::Fresh | Presented::Dead => Ok(DEAD),
+                        Presented::Fresh | Presented::Used => Ok(fault(TokenFault::Used)),
+                        Presented::Expired => Ok(fault(TokenFault::Expired)),
                         Presented::Stolen => {
-                            Ok((Outcome::Stolen, end_tokens(tx, client_id, channel_id, None).await?))
+                            let ended = end_tokens(tx, client_id, channel_id, None).await?;
+                            Ok((Outcome::Stolen(Refusal::InvalidToken(TokenFault::Reused)), ended))
                         }
                     }
                 })
             })
             .await?;
-        conclude(outcome, pair, Refusal::InvalidToken)
+        conclude(outcome, pair)
     }
 
     /// Revokes every token of the client and user that a token of either kind belongs to. A token that is unknown, or
@@ -143,11 +156,11 @@ impl Service {
     }
 }
 
-fn conclude(outcome: Outcome, pair: Pair, refusal: Refusal) -> Result<IssuedTokens, Error> {
+fn conclude(outcome: Outcome, pair: Pair) -> Result<IssuedTokens, Error> {
     match outcome {
         Outcome::Issued(scopes) => Ok(IssuedTokens { access: pair.access, refresh: pair.refresh, scopes }),
-        Outcome::Dead => Err(refusal.into()),
-        Outcome::Stolen => {
+        Outcome::Refused(refusal) => Err(refusal.into()),
+        Outcome::Stolen(refusal) => {
             tracing::warn!("a used-up credential came back: the tokens that grew out of it were revoked");
             Err(refusal.into())
         }

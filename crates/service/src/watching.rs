@@ -4,11 +4,12 @@ use std::slice;
 
 use domain::drops::{Campaign, RewardProgress};
 use domain::limits::{WATCHING_MINUTES_MAX, WATCHING_VIEWERS_MAX};
+use domain::refusal::Resource;
 use domain::{CampaignId, CategoryId, ChannelId, Invalid, Refusal, Rule, Timestamp};
 use store::Tx;
 pub use store::queries::watching::Watched;
 
-use crate::idempotency::{self, IdempotencyKey};
+use crate::idempotency::{self, IdempotencyKey, UNREADABLE_ANSWER};
 use crate::{Error, Service};
 
 /// How often a report is tried that waits for a batch in a circle: the batch then gives way to it line by line.
@@ -97,7 +98,10 @@ impl Service {
     pub async fn drops_progress(&self, campaign: CampaignId, viewer: ChannelId) -> Result<Progress, Error> {
         self.snapshot(move |tx| {
             Box::pin(async move {
-                let minutes = tx.watched_minutes(&campaign, &viewer).await?.ok_or(Refusal::NotFound)?;
+                let minutes = tx
+                    .watched_minutes(&campaign, &viewer)
+                    .await?
+                    .ok_or(Refusal::NotFound(Resource::Campaign))?;
                 Ok(Progress { minutes, rewards: tx.reward_progress(&campaign, Some(&viewer)).await? })
             })
         })
@@ -165,7 +169,7 @@ pub(crate) async fn watch(tx: &mut Tx, report: &WatchingReport, now: Timestamp) 
 }
 
 async fn campaign(tx: &mut Tx, id: &CampaignId) -> Result<Campaign, Error> {
-    let mut campaign = tx.campaign(id).await?.ok_or(Refusal::NotFound)?;
+    let mut campaign = tx.campaign(id).await?.ok_or(Refusal::NotFound(Resource::Campaign))?;
     if let Some(channels) = &mut campaign.channels {
         *channels = tx.campaign_channels(id).await?;
     }
@@ -186,8 +190,9 @@ impl Watching {
         serde_json::to_string(&kept).unwrap_or_default()
     }
 
-    fn parse(text: &str) -> Result<Self, Refusal> {
-        let (on_air, category, watched): Kept = serde_json::from_str(text).map_err(|_| Refusal::Internal)?;
+    fn parse(text: &str) -> Result<Self, Error> {
+        let (on_air, category, watched): Kept =
+            serde_json::from_str(text).map_err(|_| Error::Internal(UNREADABLE_ANSWER))?;
         let watched = watched.into_iter().map(|(campaign, viewer, minutes)| Watched {
             campaign_id: CampaignId::stored(campaign),
             viewer: ChannelId::stored(viewer),
@@ -218,6 +223,6 @@ mod tests {
         ] {
             assert_eq!(Watching::parse(&watching.text()), Ok(watching));
         }
-        assert_eq!(Watching::parse(""), Err(Refusal::Internal));
+        assert_eq!(Watching::parse(""), Err(Error::Internal(UNREADABLE_ANSWER)));
     }
 }

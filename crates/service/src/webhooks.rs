@@ -4,6 +4,7 @@
 use domain::delivery::DisabledReason;
 use domain::limits::WEBHOOK_SECRET_OVERLAP_MS;
 use domain::outbound::{Reach, WebhookUrl};
+use domain::refusal::Resource;
 use domain::secret::WebhookSecret;
 use domain::webhook::HEADER_PREFIX;
 use domain::webhook_secrets::{SecretState, states};
@@ -12,7 +13,7 @@ use store::Tx;
 use store::queries::webhooks::{Disabled, StoredWebhookSecret};
 pub use store::queries::webhooks::{Webhook, WebhookNotice};
 
-use crate::idempotency::{self, IdempotencyKey};
+use crate::idempotency::{self, IdempotencyKey, UNREADABLE_ANSWER};
 use crate::{Error, Service};
 
 /// Notices that are shown of one webhook.
@@ -171,7 +172,8 @@ impl Service {
                     let secret_id = match &earlier {
                         None => secret_id,
                         Some(earlier) => {
-                            let (id, _) = earlier.split_once(' ').ok_or(Refusal::Internal)?;
+                            let (id, _) =
+                                earlier.split_once(' ').ok_or(Error::Internal(UNREADABLE_ANSWER))?;
                             WebhookSecretId::stored(id.to_owned())
                         }
                     };
@@ -180,14 +182,16 @@ impl Service {
                     }
                     let sheets = secrets_of(tx, &id, now).await?;
                     let sheet = sheets.into_iter().find(|sheet| sheet.secret_id == secret_id);
-                    Ok::<_, Error>((sheet.ok_or(Refusal::NotFound)?, earlier))
+                    Ok::<_, Error>((sheet.ok_or(Refusal::NotFound(Resource::WebhookSecret))?, earlier))
                 })
             })
             .await?;
         match earlier.as_deref().and_then(|earlier| earlier.split_once(' ')) {
             None => Ok((sheet, secret)),
             Some((_, sealed)) => {
-                let secret = self.open_webhook_secret(&webhook_id, sealed).ok_or(Refusal::Internal)?;
+                let secret = self.open_webhook_secret(&webhook_id, sealed);
+                let secret = secret
+                    .ok_or(Error::Internal("a webhook's secret was sealed with another service key"))?;
                 Ok((sheet, secret))
             }
         }
@@ -222,7 +226,7 @@ impl Service {
             Box::pin(async move {
                 let (webhook_id, secrets) = locked_secrets(tx, &client_id, now).await?;
                 let chosen = secrets.iter().find(|secret| secret.secret_id == secret_id);
-                let chosen = chosen.ok_or(Refusal::NotFound)?;
+                let chosen = chosen.ok_or(Refusal::NotFound(Resource::WebhookSecret))?;
                 let signing = secrets.iter().find(|secret| secret.state == SecretState::Signing);
                 if let (Some(signing), true) = (signing, chosen.state != SecretState::Signing) {
                     // One of the two is the younger one, also when both are made to sign within a millisecond.
@@ -308,11 +312,15 @@ fn changed(before: Webhook, url: Option<String>, enabled: Option<bool>, now: Tim
 
 /// Makes this the only transaction that changes the application's webhook and its secrets.
 pub(crate) async fn lock(tx: &mut Tx, client_id: &ClientId) -> Result<(), Error> {
-    if tx.lock_application(client_id).await? { Ok(()) } else { Err(Refusal::NotFound.into()) }
+    if tx.lock_application(client_id).await? {
+        Ok(())
+    } else {
+        Err(Refusal::NotFound(Resource::Application).into())
+    }
 }
 
 pub(crate) async fn webhook_of(tx: &mut Tx, client_id: &ClientId) -> Result<Webhook, Error> {
-    Ok(tx.webhook(client_id).await?.ok_or(Refusal::NotFound)?)
+    Ok(tx.webhook(client_id).await?.ok_or(Refusal::NotFound(Resource::Webhook))?)
 }
 
 pub(crate) async fn sheet_of(tx: &mut Tx, client_id: &ClientId) -> Result<WebhookSheet, Error> {

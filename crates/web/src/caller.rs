@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
 use domain::application::Application;
+use domain::refusal::{Credential, CredentialFault, TokenFault};
 use domain::scope::Scope;
 use domain::secret::OperatorKey;
 use domain::session::EventType;
@@ -21,6 +22,9 @@ use service::drops::Publisher;
 use crate::Web;
 use crate::envelope::Failure;
 use crate::quota::{self, Charged, Extra, Standard};
+
+const CLIENT_ID: &str = "client-id";
+const CLIENT_SECRET: &str = "client-secret";
 
 /// A scope as a type, so that a handler's signature names it.
 pub trait NeedsScope: Send {
@@ -126,7 +130,7 @@ impl<S: NeedsScope, Q: Extra> FromRequestParts<Web> for User<S, Q> {
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, web: &Web) -> Result<Self, Failure> {
-        let token = bearer(&parts.headers).ok_or(Refusal::Unauthorized)?;
+        let token = bearer(&parts.headers, Credential::AccessToken)?;
         let holder = web.service().authenticate_user(token).await?;
         let caller = &holder.caller;
         quota::charge_user::<Q>(web, &charged(parts), caller)?;
@@ -152,8 +156,7 @@ impl<Q: Extra> FromRequestParts<Web> for Client<Q> {
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, web: &Web) -> Result<Self, Failure> {
-        let id = header_text(&parts.headers, "client-id").ok_or(Refusal::Unauthorized)?;
-        let secret = header_text(&parts.headers, "client-secret").ok_or(Refusal::Unauthorized)?;
+        let (id, secret) = client_headers(&parts.headers)?;
         let application = Arc::unwrap_or_clone(web.service().authenticate_client(id, secret).await?);
         quota::charge_client::<Q>(web, &charged(parts), &application)?;
         let profile = web.profile(application.profile);
@@ -172,10 +175,12 @@ impl FromRequestParts<Web> for DropsClient {
         let client = Client::<Standard>::from_request_parts(parts, web).await?;
         let application = client.application;
         if !application.may_use_drops() {
-            return Err(Refusal::DropsScope.into());
+            let has_scope = application.scopes.contains(Scope::Drops);
+            let why = if has_scope { Refusal::OrganizationNotVerified } else { Refusal::DropsScope };
+            return Err(why.into());
         }
         web.service().note_scope_use(&application.client_id);
-        let organization = application.organization.ok_or(Refusal::DropsScope)?;
+        let organization = application.organization.ok_or(Refusal::OrganizationNotVerified)?;
         Ok(Self(Publisher {
             client_id: application.client_id,
             organization_id: organization.organization_id,
@@ -190,11 +195,12 @@ impl FromRequestParts<Web> for Operator {
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, web: &Web) -> Result<Self, Failure> {
-        let presented = bearer(&parts.headers).ok_or(Refusal::Unauthorized)?;
-        let presented = OperatorKey::presented(presented).ok_or(Refusal::InvalidToken)?.hash();
+        let wrong = Refusal::InvalidToken(TokenFault::OperatorKey);
+        let presented = bearer(&parts.headers, Credential::OperatorKey)?;
+        let presented = OperatorKey::presented(presented).ok_or(wrong.clone())?.hash();
         match &web.config().operator_key {
             Some(key) if key.matches(&presented) => Ok(Self(())),
-            _ => Err(Refusal::InvalidToken.into()),
+            _ => Err(wrong.into()),
         }
     }
 }
@@ -222,10 +228,31 @@ pub(crate) fn charged(parts: &Parts) -> Charged {
     parts.extensions.get::<Charged>().cloned().unwrap_or_default()
 }
 
-fn bearer(headers: &HeaderMap) -> Option<&str> {
-    let (scheme, token) = header_text(headers, header::AUTHORIZATION.as_str())?.split_once(' ')?;
-    let token = token.trim();
-    (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
+/// The bearer token, which is to be of this kind.
+fn bearer(headers: &HeaderMap, want: Credential) -> Result<&str, Refusal> {
+    let unauthorized = |fault: fn(Credential) -> CredentialFault| Refusal::Unauthorized(fault(want));
+    let Some(text) = header_text(headers, header::AUTHORIZATION.as_str()) else {
+        let other = headers.contains_key(CLIENT_ID) || headers.contains_key(CLIENT_SECRET);
+        let fault = if other { CredentialFault::WrongKind } else { CredentialFault::Missing };
+        return Err(unauthorized(fault));
+    };
+    let parts = text.split_once(' ').map(|(scheme, token)| (scheme, token.trim()));
+    match parts {
+        Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") && !token.is_empty() => Ok(token),
+        _ => Err(unauthorized(CredentialFault::Malformed)),
+    }
+}
+
+/// Client id and secret.
+fn client_headers(headers: &HeaderMap) -> Result<(&str, &str), Refusal> {
+    let (id, secret) = (header_text(headers, CLIENT_ID), header_text(headers, CLIENT_SECRET));
+    let fault = match (id, secret) {
+        (Some(id), Some(secret)) => return Ok((id, secret)),
+        (None, None) if headers.contains_key(header::AUTHORIZATION) => CredentialFault::WrongKind,
+        (None, None) => CredentialFault::Missing,
+        _ => CredentialFault::Malformed,
+    };
+    Err(Refusal::Unauthorized(fault(Credential::Client)))
 }
 
 fn header_text<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {

@@ -108,8 +108,9 @@ impl<T: Serialize> IntoResponse for Success<T> {
         match serde_json::to_vec(&SuccessBody { code: 200, message: (), content: self.0 }) {
             Ok(body) => json(StatusCode::OK, body),
             Err(error) => {
-                tracing::error!(%error, "an answer could not be written as JSON");
-                Failure::from(Refusal::Internal).into_response()
+                tracing::error!(%error, "JSON serialization failed");
+                Failure::from(service::Error::Internal("an answer could not be written as JSON"))
+                    .into_response()
             }
         }
     }
@@ -136,19 +137,24 @@ impl Failure {
 pub type Answer<T> = Result<Success<T>, Failure>;
 
 impl IntoResponse for Failure {
-    /// Leaves the refusal in the response's extensions; `finish` spells it in the configured language.
+    /// Leaves the refusal in the response's extensions; `finish` spells it in the caller's language.
     fn into_response(self) -> Response {
-        if let service::Error::Store(error) = &self.0 {
-            tracing::error!(%error, "the store failed");
-        }
         let refusal = self.refusal();
         let mut response = status(&refusal).into_response();
+        if refusal == Refusal::Internal {
+            tracing::error!(error = %self.0, "a request failed");
+            response.extensions_mut().insert(Logged);
+        }
         response.extensions_mut().insert(refusal);
         response
     }
 }
 
-/// Exactly `code` and `message`, nothing else (decisions 1), and `Retry-After` on every 429.
+/// In the extensions of a response: its failure stands in the log.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Logged;
+
+/// Exactly `code` and `message`, nothing else (decisions 1). Headers say the rest: why, and when to come back.
 pub(crate) fn refused(refusal: &Refusal, language: Language) -> Response {
     let body = FailureBody { code: refusal.status(), message: &refusal.message(language) };
     // A number and a text: there is nothing in it that JSON cannot say.

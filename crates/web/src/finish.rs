@@ -1,4 +1,5 @@
-//! What every answer gets on its way out, whatever made it: the envelope of a refusal, and the quota's headers.
+//! What every answer gets on its way out, whatever made it: the envelope of a refusal and its reason, the quota's headers,
+//! a line in the log.
 
 use std::panic::AssertUnwindSafe;
 use std::pin::{Pin, pin};
@@ -8,17 +9,21 @@ use axum::Router;
 use axum::extract::{MatchedPath, Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use domain::Refusal;
-use http::{HeaderValue, StatusCode, header};
+use domain::reason::REASON_HEADER;
+use domain::refusal::Resource;
+use domain::{Language, Reason, Refusal};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 
-use crate::envelope::{Failure, refused};
+use crate::envelope::{Failure, Logged, refused};
 use crate::quota::Charged;
 use crate::{ClientAddress, Web};
+
+const REASON: HeaderName = HeaderName::from_static(REASON_HEADER);
 
 /// Puts the common way out around the routes.
 pub(crate) fn around(routes: Router<Web>, web: Web) -> Router {
     routes
-        .fallback(|| async { Failure::from(Refusal::NotFound) })
+        .fallback(|| async { Failure::from(Refusal::NotFound(Resource::Path)) })
         .method_not_allowed_fallback(|| async { Failure::from(Refusal::MethodNotAllowed) })
         .layer(from_fn_with_state(web.clone(), finish))
         .with_state(web)
@@ -30,22 +35,67 @@ async fn finish(State(web): State<Web>, mut request: Request, next: Next) -> Res
     let place = traffic.place(pattern, request.method());
     let charged = Charged::default();
     let client = request.extensions().get::<ClientAddress>().copied();
+    let accepted = request.headers().get(header::ACCEPT_LANGUAGE).cloned();
     request.extensions_mut().insert(charged.clone());
 
     let mut response = run(next, request).await;
-    if let Some(refusal) = response.extensions_mut().remove::<Refusal>() {
-        traffic.refused(&refusal);
-        let allow = response.headers_mut().remove(header::ALLOW);
-        response = refused(&refusal, web.config().language);
-        if let Some(allow) = allow {
-            response.headers_mut().insert(header::ALLOW, allow);
-        }
+    report_failure(&response);
+    let refusal = response.extensions_mut().remove::<Refusal>();
+    let reason = refusal.as_ref().map(Refusal::reason).or_else(|| response.extensions_mut().remove());
+    if let Some(refusal) = &refusal {
+        traffic.refused(refusal);
+        response = in_envelope(refusal, language(accepted.as_ref(), web.config().language), response);
+    }
+    if let Some(reason) = &reason {
+        give_reason(reason, response.headers_mut());
     }
     traffic.answered(place, response.status(), web.service().clock().monotonic().saturating_sub(began));
-    tracing::debug!(status = response.status().as_u16(), "answered");
-    charged.describe(&web, client, response.headers_mut());
+    log(&web, response.status(), reason.as_ref());
+    if !matches!(refusal, Some(Refusal::Cap(_))) {
+        charged.describe(&web, client, response.headers_mut());
+    }
     response.headers_mut().entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     response
+}
+
+/// Every failure of ours leaves one line in the log, also one whose handler wrote none.
+fn report_failure(response: &Response) {
+    let status = response.status();
+    if status == StatusCode::INTERNAL_SERVER_ERROR && response.extensions().get::<Logged>().is_none() {
+        tracing::error!("a request failed without a cause in the log");
+    }
+}
+
+/// The refusal's answer. Of the response that brought it only `Allow` is kept.
+fn in_envelope(refusal: &Refusal, language: Language, mut response: Response) -> Response {
+    let allow = response.headers_mut().remove(header::ALLOW);
+    let mut response = refused(refusal, language);
+    if let Some(allow) = allow {
+        response.headers_mut().insert(header::ALLOW, allow);
+    }
+    response.headers_mut().insert(header::VARY, HeaderValue::from_static("Accept-Language"));
+    response
+}
+
+fn language(accepted: Option<&HeaderValue>, default: Language) -> Language {
+    accepted.and_then(|accepted| Language::preferred(accepted.to_str().ok()?)).unwrap_or(default)
+}
+
+fn give_reason(reason: &Reason, headers: &mut HeaderMap) {
+    // Words and details are ASCII.
+    if let Ok(reason) = HeaderValue::try_from(reason.to_string()) {
+        headers.insert(REASON, reason);
+    }
+}
+
+/// In the sandbox a refusal is worth a line by itself: its reader is the developer who was refused.
+fn log(web: &Web, status: StatusCode, reason: Option<&Reason>) {
+    let status = status.as_u16();
+    match reason {
+        Some(reason) if web.config().sandbox => tracing::info!(status, %reason, "refused"),
+        Some(reason) => tracing::debug!(status, %reason, "answered"),
+        None => tracing::debug!(status, "answered"),
+    }
 }
 
 /// A panic in a handler is our fault, so it is a 500 in the envelope and a line in the log; the connection lives on.
@@ -55,6 +105,7 @@ async fn run(next: Next, request: Request) -> Response {
     unharmed.unwrap_or_else(|()| {
         tracing::error!("a handler panicked");
         let mut response = StatusCode::INTERNAL_SERVER_ERROR.into_response();
+        response.extensions_mut().insert(Logged);
         response.extensions_mut().insert(Refusal::Internal);
         response
     })

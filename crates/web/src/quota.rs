@@ -63,7 +63,7 @@ impl Charged {
         caller: impl Hash,
         quota: Quota,
     ) -> Result<(), Refusal> {
-        self.note(web.service().quotas().take(counted, caller, quota, monotonic(web)))
+        self.note(counted, web.service().quotas().take(counted, caller, quota, monotonic(web)))
     }
 
     /// Takes one request of an application, unless quotas do not hold for it: then it has all of them left, always.
@@ -81,7 +81,7 @@ impl Charged {
         if limited {
             return self.take(web, counted, caller, quota);
         }
-        self.note(web.service().quotas().untouched(quota))
+        self.note(counted, web.service().quotas().untouched(quota))
     }
 
     /// Refuses when a bucket is empty, taking nothing. One that is not empty is no business of the caller's: nothing of
@@ -94,10 +94,10 @@ impl Charged {
         quota: Quota,
     ) -> Result<(), Refusal> {
         let standing = web.service().quotas().peek(counted, caller, quota, monotonic(web));
-        self.note(standing.filter(|standing| standing.retry_after_s.is_some()))
+        self.note(counted, standing.filter(|standing| standing.retry_after_s.is_some()))
     }
 
-    fn note(&self, standing: Option<Standing>) -> Result<(), Refusal> {
+    fn note(&self, counted: Counted, standing: Option<Standing>) -> Result<(), Refusal> {
         let Some(standing) = standing else { return Ok(()) };
         let mut noted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if noted.is_none_or(|noted| standing.remaining < noted.remaining || standing.retry_after_s.is_some())
@@ -105,7 +105,7 @@ impl Charged {
             *noted = Some(standing);
         }
         match standing.retry_after_s {
-            Some(retry_after_s) => Err(Refusal::TooManyRequests { retry_after_s }),
+            Some(retry_after_s) => Err(Refusal::TooManyRequests { quota: counted.name(), retry_after_s }),
             None => Ok(()),
         }
     }

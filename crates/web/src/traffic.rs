@@ -195,8 +195,8 @@ mod tests {
     #[test]
     fn refusals_are_counted_by_kind() {
         let traffic = traffic();
-        traffic.refused(&Refusal::NotFound);
-        traffic.refused(&Refusal::NotFound);
+        traffic.refused(&Refusal::NotFound(domain::refusal::Resource::Path));
+        traffic.refused(&Refusal::NotFound(domain::refusal::Resource::Path));
         traffic.refused(&Refusal::Internal);
         let counted: Vec<_> =
             traffic.figures().refusals.into_iter().filter(|(_, count)| *count > 0).collect();

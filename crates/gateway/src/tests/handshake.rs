@@ -52,7 +52,8 @@ async fn the_fourth_session_of_a_user_is_refused_however_many_urls_there_are() {
     let query = |url: &str| format!("auth={url}&EIO=3&transport=websocket");
     let answer = world.address.websocket(&query(&urls[3])).await.err().expect("refused");
     check(&answer, 429, "TOO_MANY_REQUESTS");
-    assert_eq!(answer.header("retry-after"), Some("30"));
+    assert_eq!(answer.header("retry-after"), None);
+    assert_eq!(answer.header("stagedoor-reason"), Some("cap; name=user-sessions; limit=3"));
     // The URL stays good for when a slot is free.
     let (mut client, _) = clients.pop().expect("there is one");
     client.send("1").await;

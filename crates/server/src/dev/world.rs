@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use domain::{ChannelId, ClientId, Refusal};
+use domain::{ChannelId, ClientId};
 use serde::Serialize;
 use service::sign_in::SignInRequest;
 use service::tokens::IssuedTokens;
@@ -205,7 +205,10 @@ async fn sign_in(
 ) -> Result<IssuedTokens, Error> {
     const STATE: &str = "sandbox";
     let client_id = ClientId::stored(application.client_id.to_owned());
-    let application_now = service.application(&client_id).await?.ok_or(Refusal::Internal)?;
+    let application_now = service
+        .application(&client_id)
+        .await?
+        .ok_or(Error::Internal("the application of the sandbox is gone"))?;
     let redirect_uri = application.redirect_uris()[0].to_owned();
     let asked = SignInRequest { application: application_now, redirect_uri, state: STATE.to_owned() };
     let code = service.consent(&asked, user).await?;

@@ -1,6 +1,7 @@
 //! Applications that go unused, and come back or do not (spec 1.1, 8; decisions 5).
 
 use domain::limits::{APPLICATION_RESTORABLE_MS, DAY_MS, UNUSED_APPLICATION_MS, USE_WRITTEN_EVERY_MS};
+use domain::refusal::{CredentialFault, Resource};
 use domain::session::{ChangeKind, EventType};
 use domain::{ClientId, Refusal, ScopeSet, SessionKey};
 use service::Service;
@@ -82,8 +83,11 @@ async fn an_unused_application_is_warned_three_times_deleted_and_after_120_days_
             }
         }
         let restored = world.service.restore_application(&client("app")).await;
-        assert_eq!(refused(restored), Refusal::NotFound);
-        assert_eq!(refused(world.service.application_sheet(&client("app")).await), Refusal::NotFound);
+        assert_eq!(refused(restored), Refusal::NotFound(Resource::Application));
+        assert_eq!(
+            refused(world.service.application_sheet(&client("app")).await),
+            Refusal::NotFound(Resource::Application)
+        );
         assert!(purge(&world.service).await >= 2, "the consent and the application");
         assert_eq!(world.count("SELECT COUNT(*) FROM applications").await, 0);
         assert_eq!(world.count("SELECT COUNT(*) FROM consents").await, 0);
@@ -209,7 +213,7 @@ async fn a_deleted_application_is_refused_everywhere_and_restored_with_all_it_ha
         assert!(!world.lives(&tokens).await);
         assert!(world.service.sign_in_request("app", crate::world::REDIRECT, "s").await.unwrap().is_err());
         let opened = world.service.connect_session(url.expose()).await;
-        assert_eq!(refused(opened.map(drop)), Refusal::Unauthorized);
+        assert_eq!(refused(opened.map(drop)), Refusal::Unauthorized(CredentialFault::SessionUrlUnknown));
         // A session without subscriptions was no use of it, and ends with it on whatever node it is.
         assert_eq!(world.connected(&user_owner(&app, &user)).await, 0);
         let closing = world.service.sessions_closing(&SessionKey::stored(String::new())).await.unwrap();
@@ -229,7 +233,7 @@ async fn a_deleted_application_is_refused_everywhere_and_restored_with_all_it_ha
         world.advance_ms(days(59));
         assert_eq!(look(&world).await, Look::default());
         let nobody = world.service.restore_application(&client("nobody")).await;
-        assert_eq!(refused(nobody), Refusal::NotFound);
+        assert_eq!(refused(nobody), Refusal::NotFound(Resource::Application));
     })
     .await;
 }
@@ -288,7 +292,7 @@ async fn a_restore_that_races_with_the_purge_has_all_or_nothing() {
             .filter(|outcome| match outcome {
                 Ok(()) => true,
                 Err(refusal) => {
-                    assert_eq!(*refusal, Refusal::NotFound);
+                    assert_eq!(*refusal, Refusal::NotFound(Resource::Application));
                     false
                 }
             })
@@ -337,7 +341,7 @@ async fn no_subscription_stands_on_an_application_that_was_deleted_as_it_was_mad
                 (false, Ok(())) => assert_eq!(kinds, [ChangeKind::Subscribed, ChangeKind::Revoked]),
                 (lives, Err(refusal)) => {
                     assert!(!lives && kinds.is_empty());
-                    assert_eq!(refusal, Refusal::InvalidToken);
+                    assert_eq!(refusal.kind(), "invalid_token");
                 }
             }
         }

@@ -1,6 +1,7 @@
 //! Applications: proving themselves, being registered.
 
 use domain::application::{Organization, RedirectUri};
+use domain::refusal::Resource;
 use domain::secret::ClientSecret;
 use domain::{ClientId, Invalid, OrganizationId, Refusal, Rule, Scope, ScopeSet};
 use service::applications::ApplicationRecord;
@@ -35,7 +36,7 @@ async fn an_application_proves_itself_with_any_of_its_secrets() {
             assert_eq!(refused(outcome), Refusal::InvalidClient, "{client:?}");
         }
         let nobody = world.service.add_secret(&ClientId::stored("nobody".into()), None).await;
-        assert_eq!(refused(nobody), Refusal::NotFound);
+        assert_eq!(refused(nobody), Refusal::NotFound(Resource::Application));
     })
     .await;
 }

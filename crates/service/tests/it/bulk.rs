@@ -3,6 +3,7 @@
 use bus::Message;
 use domain::chat::{DonationType, Emojis, MessageText};
 use domain::event::Happening;
+use domain::refusal::Resource;
 use domain::{ChannelId, Invalid, Refusal, Rule};
 use service::bulk::{BATCH_MAX, Kind, Reported, What};
 use service::chats::ChatMessage;
@@ -105,7 +106,7 @@ async fn what_is_refused_leaves_nothing_behind_and_keeps_no_other_from_happening
             unknown("senderChannelId"),
             None,
             Some(amount),
-            Some(Refusal::NotFound),
+            Some(Refusal::NotFound(Resource::Channel)),
             None,
             unknown("subscriberChannelId"),
             None,

@@ -5,6 +5,7 @@ use domain::drops::{Campaign, Reward};
 use domain::limits::{DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS, WEBHOOK_LEASE_MS};
 use domain::live::{Category, CategoryType};
 use domain::outbound::SendFailure;
+use domain::refusal::Resource;
 use domain::{
     CampaignId, CategoryId, ClaimId, ClientId, DeliveryId, OrganizationId, Refusal, RewardId, Timestamp,
 };
@@ -340,7 +341,10 @@ async fn a_message_is_sent_anew_on_demand_but_never_twice_at_once() {
         webhook(&world, &client).await;
         claim(&world, "byeol").await;
         let unknown = DeliveryId::bound_at(Timestamp::from_millis(1));
-        assert_eq!(refused(world.service.resend_delivery(&client, &unknown).await), Refusal::NotFound);
+        assert_eq!(
+            refused(world.service.resend_delivery(&client, &unknown).await),
+            Refusal::NotFound(Resource::Delivery)
+        );
         let attempt = take(&world.service).await.remove(0);
         let id = &attempt.key.message_id;
         let sheet = world.service.resend_delivery(&client, id).await.unwrap();

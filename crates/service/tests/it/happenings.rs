@@ -6,6 +6,7 @@ use bus::{Bus, Interest, LocalBus, Message, Subscriber};
 use domain::channel::{UserRole, UserRoleCode};
 use domain::chat::{DonationType, Emojis, MessageText};
 use domain::event::{ChatHappening, Happening};
+use domain::refusal::Resource;
 use domain::{ChannelId, Invalid, Refusal, Rule};
 use service::chats::PostedMessage;
 use service::happenings::{Donation, PaidSubscription};
@@ -117,16 +118,25 @@ async fn what_names_an_unknown_channel_is_refused_changes_nothing_and_is_not_tol
         let mut bus = world.service.subscribe_to_bus();
         let unknown = |field| Refusal::Invalid(Invalid::new(field, Rule::KnownChannel));
         let service = &world.service;
-        assert_eq!(refused(post(&world, &nobody(), &channel, "a").await), Refusal::NotFound);
-        assert_eq!(refused(post(&world, &nobody(), &nobody(), "a").await), Refusal::NotFound);
+        assert_eq!(
+            refused(post(&world, &nobody(), &channel, "a").await),
+            Refusal::NotFound(Resource::Channel)
+        );
+        assert_eq!(
+            refused(post(&world, &nobody(), &nobody(), "a").await),
+            Refusal::NotFound(Resource::Channel)
+        );
         assert_eq!(refused(post(&world, &channel, &nobody(), "a").await), unknown("senderChannelId"));
         for donator in [None, Some(&channel)] {
-            assert_eq!(refused(service.donate(&nobody(), donation(donator), None).await), Refusal::NotFound);
+            assert_eq!(
+                refused(service.donate(&nobody(), donation(donator), None).await),
+                Refusal::NotFound(Resource::Channel)
+            );
         }
         let outcome = service.donate(&channel, donation(Some(&nobody())), None).await;
         assert_eq!(refused(outcome), unknown("donatorChannelId"));
         let outcome = service.subscribe_paid(&nobody(), paid(&channel, 1), None).await;
-        assert_eq!(refused(outcome), Refusal::NotFound);
+        assert_eq!(refused(outcome), Refusal::NotFound(Resource::Channel));
         let outcome = service.subscribe_paid(&channel, paid(&nobody(), 1), None).await;
         assert_eq!(refused(outcome), unknown("subscriberChannelId"));
         assert_eq!(world.count(MESSAGES).await, 0);

@@ -130,9 +130,9 @@ async fn a_sweep_deletes_what_is_over_and_nothing_that_still_means_something() {
         assert_eq!(world.service.sweep().await, Ok(1), "the access token");
         // The code that was used is still known, so that its theft shows.
         let again = world.service.exchange_code(&app, code.expose(), crate::world::STATE).await;
-        assert_eq!(crate::world::refused(again), domain::Refusal::BadCode);
+        assert_eq!(crate::world::refused(again).kind(), "bad_code");
         let refresh = world.service.refresh(&app, tokens.refresh.expose()).await;
-        assert_eq!(crate::world::refused(refresh), domain::Refusal::InvalidToken);
+        assert_eq!(crate::world::refused(refresh).kind(), "invalid_token");
         world.advance_ms(30 * DAY_MS as u64);
         assert_eq!(world.service.sweep().await, Ok(1), "the code");
         world.advance_ms(60 * DAY_MS as u64);

@@ -16,7 +16,7 @@ async fn a_node_without_sockets_names_a_living_node_that_takes_sessions() {
     both(|world| async move {
         let web = world.node_of("web", web_only());
         web.join(false).await.unwrap();
-        let none = Refusal::TooManyRequests { retry_after_s: 5 };
+        let none = Refusal::Busy { retry_after_s: 5 };
         assert_eq!(refused(web.session_base().await), none);
 
         let (a, b) = (world.node("a"), world.node("b"));

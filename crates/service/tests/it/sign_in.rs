@@ -1,6 +1,7 @@
 //! Consent, code, first tokens.
 
 use domain::limits::{CODE_LIFETIME_MS, REUSE_GRACE_MS};
+use domain::refusal::CodeFault;
 use domain::session::{ChangeKind, EventType};
 use domain::{Refusal, Scope};
 use service::sign_in::BadSignIn;
@@ -64,7 +65,7 @@ async fn a_code_with_anything_wrong_is_refused_alike_and_not_used_up() {
             (&app, too_long.as_str(), STATE),
         ] {
             let outcome = world.service.exchange_code(application, code, state).await;
-            assert_eq!(refused(outcome), Refusal::BadCode, "{} {state}", application.client_id);
+            assert_eq!(refused(outcome).kind(), "bad_code", "{} {state}", application.client_id);
         }
         for (application, code) in [(&app, &code), (&other, &foreign)] {
             assert!(world.service.exchange_code(application, code.expose(), STATE).await.is_ok());
@@ -83,7 +84,7 @@ async fn a_code_lives_for_10_minutes() {
             let outcome = world.service.exchange_code(&app, code.expose(), STATE).await;
             assert_eq!(outcome.is_ok(), alive, "{age}");
             if !alive {
-                assert_eq!(refused(outcome), Refusal::BadCode);
+                assert_eq!(refused(outcome).kind(), "bad_code");
             }
         }
     })
@@ -99,7 +100,7 @@ async fn a_code_used_again_within_10_seconds_is_refused_and_nothing_else() {
         for wait in [0, REUSE_GRACE_MS] {
             world.advance_ms(wait as u64);
             let again = world.service.exchange_code(&app, code.expose(), STATE).await;
-            assert_eq!(refused(again), Refusal::BadCode, "{wait}");
+            assert_eq!(refused(again).kind(), "bad_code", "{wait}");
         }
         assert!(world.lives(&tokens).await);
     })
@@ -131,7 +132,7 @@ async fn a_code_used_again_later_takes_the_tokens_of_its_family_and_what_stands_
         assert!(!world.lives(&bought).await);
         assert!(!world.lives(&refreshed).await);
         let refresh = world.service.refresh(&app, refreshed.refresh.expose()).await;
-        assert_eq!(refused(refresh), Refusal::InvalidToken);
+        assert_eq!(refused(refresh).kind(), "invalid_token");
         assert!(world.lives(&other_family).await);
         assert!(world.service.refresh(&app, other_family.refresh.expose()).await.is_ok());
         let revoked = |event| (ChangeKind::Revoked, event, "user".to_owned());
@@ -150,7 +151,7 @@ async fn a_code_used_again_later_takes_the_tokens_of_its_family_and_what_stands_
 }
 
 async fn steal(world: &World, app: &domain::application::Application, code: &str) {
-    assert_eq!(refused(world.service.exchange_code(app, code, STATE).await), Refusal::BadCode);
+    assert_eq!(refused(world.service.exchange_code(app, code, STATE).await).kind(), "bad_code");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -163,7 +164,7 @@ async fn a_used_code_in_foreign_hands_or_with_a_wrong_state_takes_nothing() {
         world.advance_ms(REUSE_GRACE_MS as u64 + 1);
         for (application, state) in [(&other, STATE), (&app, "another state")] {
             let outcome = world.service.exchange_code(application, code.expose(), state).await;
-            assert_eq!(refused(outcome), Refusal::BadCode);
+            assert_eq!(refused(outcome).kind(), "bad_code");
         }
         assert!(world.lives(&tokens).await);
     })
@@ -180,7 +181,7 @@ async fn of_100_concurrent_exchanges_of_a_code_exactly_one_wins() {
             async move { world.service.exchange_code(&app, code.expose(), STATE).await }
         }))
         .await;
-        let won = winners(outcomes, &Refusal::BadCode);
+        let won = winners(outcomes, &Refusal::BadCode(CodeFault::Used));
         assert_eq!(won.len(), 1);
         assert!(world.lives(&won[0]).await);
         assert_eq!(world.count("SELECT COUNT(*) FROM access_tokens").await, 1);

@@ -2,6 +2,7 @@
 
 use domain::application::Application;
 use domain::limits::SUBSCRIPTIONS_PER_SESSION_MAX;
+use domain::refusal::{Cap, Resource, TokenFault};
 use domain::session::{ChangeKind, EventType};
 use domain::{ChannelId, Refusal, Scope, ScopeSet, SessionKey};
 
@@ -62,9 +63,9 @@ async fn a_session_that_is_not_the_callers_or_not_connected_is_not_found() {
         ];
         for session in &foreign {
             let subscribed = world.service.subscribe(&caller, session, EventType::Chat).await;
-            assert_eq!(refused(subscribed), Refusal::NotFound);
+            assert_eq!(refused(subscribed), Refusal::NotFound(Resource::Session));
             let unsubscribed = world.service.unsubscribe(&caller, session, EventType::Chat).await;
-            assert_eq!(refused(unsubscribed), Refusal::NotFound);
+            assert_eq!(refused(unsubscribed), Refusal::NotFound(Resource::Session));
             assert!(world.changes(session).await.is_empty());
         }
         let own = [world.connect(&user_owner(&app, &user)).await, world.connect(&client_owner(&app)).await];
@@ -101,7 +102,7 @@ async fn of_60_users_who_subscribe_on_one_session_at_once_exactly_30_pass() {
             }
         }))
         .await;
-        let subscribed = winners(outcomes, &Refusal::TooManySubscriptions);
+        let subscribed = winners(outcomes, &Refusal::Cap(Cap::Subscriptions));
         assert_eq!(subscribed.len(), SUBSCRIPTIONS_PER_SESSION_MAX as usize);
         assert_eq!(world.changes(&session).await.len(), subscribed.len());
         let listed = &world.listed(&client_owner(&app)).await[0];
@@ -109,7 +110,7 @@ async fn of_60_users_who_subscribe_on_one_session_at_once_exactly_30_pass() {
 
         // Full: nothing new, but what is there may be repeated, and a place that is given up is free again.
         let full = world.service.subscribe(&subscribed[0], &session, EventType::Donation).await;
-        assert_eq!(refused(full), Refusal::TooManySubscriptions);
+        assert_eq!(refused(full), Refusal::Cap(Cap::Subscriptions));
         world.service.subscribe(&subscribed[0], &session, EventType::Chat).await.unwrap();
         world.service.unsubscribe(&subscribed[0], &session, EventType::Chat).await.unwrap();
         world.service.subscribe(&subscribed[1], &session, EventType::Donation).await.unwrap();
@@ -126,15 +127,15 @@ async fn a_call_that_was_let_in_before_its_token_or_scope_ended_is_refused() {
         let caller = world.caller(&app, &user).await;
         world.application_with("app", all_scopes_but(Scope::ChatRead)).await;
         let subscribed = world.service.subscribe(&caller, &session, EventType::Chat).await;
-        assert_eq!(refused(subscribed), Refusal::Forbidden);
+        assert_eq!(refused(subscribed), Refusal::ScopeMissing(Scope::ChatRead));
         world.service.subscribe(&caller, &session, EventType::Donation).await.unwrap();
 
         let tokens = world.tokens(&app, &user).await;
         world.service.revoke(&app, tokens.access.expose()).await.unwrap();
         let subscribed = world.service.subscribe(&caller, &session, EventType::Donation).await;
-        assert_eq!(refused(subscribed), Refusal::InvalidToken);
+        assert_eq!(refused(subscribed).kind(), "invalid_token");
         let unsubscribed = world.service.unsubscribe(&caller, &session, EventType::Donation).await;
-        assert_eq!(refused(unsubscribed), Refusal::InvalidToken);
+        assert_eq!(refused(unsubscribed).kind(), "invalid_token");
         assert!(world.listed(&client_owner(&app)).await[0].subscribed_events.is_empty());
     })
     .await;
@@ -155,11 +156,11 @@ async fn the_end_of_one_family_leaves_what_another_family_subscribed_to() {
         // The second family's tokens carry this one from now on.
         world.service.subscribe(&second, &session, EventType::Donation).await.unwrap();
         world.advance_ms(10_001);
-        assert_eq!(refused(exchange().await), Refusal::BadCode);
+        assert_eq!(refused(exchange().await).kind(), "bad_code");
         let left = &world.listed(&client_owner(&app)).await[0].subscribed_events;
         assert_eq!(left.iter().map(|event| event.event_type).collect::<Vec<_>>(), [EventType::Donation]);
         let stale = world.service.subscribe(&first, &session, EventType::Chat).await;
-        assert_eq!(refused(stale), Refusal::InvalidToken);
+        assert_eq!(refused(stale).kind(), "invalid_token");
     })
     .await;
 }
@@ -257,7 +258,14 @@ async fn no_subscription_outlives_a_revocation_that_raced_with_it() {
                 };
                 let outcome = world.service.subscribe(&caller, &session, EventType::Chat).await;
                 revoking.await.unwrap()?;
-                nothing_stands(&world, &app, (&user, &session), outcome, &Refusal::InvalidToken).await;
+                nothing_stands(
+                    &world,
+                    &app,
+                    (&user, &session),
+                    outcome,
+                    &Refusal::InvalidToken(TokenFault::Revoked),
+                )
+                .await;
                 Ok(())
             }
         }));
@@ -281,7 +289,14 @@ async fn no_subscription_outlives_a_lost_scope_that_raced_with_it() {
                 };
                 let outcome = world.service.subscribe(&caller, &session, EventType::Chat).await;
                 changing.await.unwrap()?;
-                nothing_stands(&world, &app, (&user, &session), outcome, &Refusal::Forbidden).await;
+                nothing_stands(
+                    &world,
+                    &app,
+                    (&user, &session),
+                    outcome,
+                    &Refusal::ScopeMissing(Scope::ChatRead),
+                )
+                .await;
                 Ok(())
             }
         }));

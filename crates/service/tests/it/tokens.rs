@@ -1,6 +1,7 @@
 //! Refreshing and revoking.
 
 use domain::limits::{ACCESS_TOKEN_LIFETIME_MS, REFRESH_TOKEN_LIFETIME_MS, REUSE_GRACE_MS};
+use domain::refusal::TokenFault;
 use domain::session::{ChangeKind, EventType};
 use domain::{Refusal, Scope, ScopeSet};
 
@@ -58,7 +59,7 @@ async fn an_access_token_lives_for_a_day_and_a_refresh_token_for_30() {
         let second = world.service.refresh(&app, tokens.refresh.expose()).await.unwrap();
         world.advance_ms(REFRESH_TOKEN_LIFETIME_MS as u64);
         let late = world.service.refresh(&app, second.refresh.expose()).await;
-        assert_eq!(refused(late), Refusal::InvalidToken);
+        assert_eq!(refused(late).kind(), "invalid_token");
     })
     .await;
 }
@@ -78,10 +79,10 @@ async fn a_bad_refresh_token_is_refused_and_a_foreign_try_does_not_use_it_up() {
             (&app, too_long.as_str()),
         ] {
             let outcome = world.service.refresh(application, token).await;
-            assert_eq!(refused(outcome), Refusal::InvalidToken);
+            assert_eq!(refused(outcome).kind(), "invalid_token");
         }
         let access_of_a_refresh = world.service.authenticate_user(tokens.refresh.expose()).await;
-        assert_eq!(refused(access_of_a_refresh), Refusal::InvalidToken);
+        assert_eq!(refused(access_of_a_refresh).kind(), "invalid_token");
         assert!(world.service.refresh(&app, tokens.refresh.expose()).await.is_ok());
     })
     .await;
@@ -96,7 +97,7 @@ async fn a_refresh_token_used_again_within_10_seconds_is_refused_and_nothing_els
         for wait in [0, REUSE_GRACE_MS] {
             world.advance_ms(wait as u64);
             let again = world.service.refresh(&app, first.refresh.expose()).await;
-            assert_eq!(refused(again), Refusal::InvalidToken, "{wait}");
+            assert_eq!(refused(again).kind(), "invalid_token", "{wait}");
         }
         assert!(world.lives(&first).await && world.lives(&second).await);
         assert!(world.service.refresh(&app, second.refresh.expose()).await.is_ok());
@@ -121,15 +122,16 @@ async fn a_refresh_token_used_again_later_takes_every_token_of_that_client_and_u
         // In foreign hands it takes nothing.
         assert_eq!(
             refused(world.service.refresh(&other, first.refresh.expose()).await),
-            Refusal::InvalidToken
+            Refusal::InvalidToken(TokenFault::Unknown)
         );
         assert!(world.lives(&gone[1]).await);
-        assert_eq!(refused(world.service.refresh(&app, first.refresh.expose()).await), Refusal::InvalidToken);
+        let stolen = Refusal::InvalidToken(TokenFault::Reused);
+        assert_eq!(refused(world.service.refresh(&app, first.refresh.expose()).await), stolen);
 
         for tokens in &gone {
             assert!(!world.lives(tokens).await);
             let refresh = world.service.refresh(&app, tokens.refresh.expose()).await;
-            assert_eq!(refused(refresh), Refusal::InvalidToken);
+            assert_eq!(refused(refresh).kind(), "invalid_token");
         }
         for tokens in &untouched {
             assert!(world.lives(tokens).await);
@@ -149,7 +151,7 @@ async fn of_100_concurrent_refreshes_with_a_token_exactly_one_wins() {
             async move { world.service.refresh(&app, token.expose()).await }
         }))
         .await;
-        let won = winners(outcomes, &Refusal::InvalidToken);
+        let won = winners(outcomes, &Refusal::InvalidToken(TokenFault::Used));
         assert_eq!(won.len(), 1);
         assert!(world.lives(&won[0]).await && world.lives(&tokens).await);
         assert_eq!(world.count("SELECT COUNT(*) FROM access_tokens").await, 2);
@@ -172,7 +174,7 @@ async fn a_token_of_either_kind_revokes_all_of_its_client_and_user_and_nobody_el
             for tokens in [&first, &second, &third] {
                 assert!(!world.lives(tokens).await);
                 let refresh = world.service.refresh(&app, tokens.refresh.expose()).await;
-                assert_eq!(refused(refresh), Refusal::InvalidToken);
+                assert_eq!(refused(refresh).kind(), "invalid_token");
             }
             world.service.revoke(&app, shown).await.unwrap();
         }
@@ -260,18 +262,18 @@ async fn no_token_outlives_a_revocation_that_raced_with_a_refresh() {
                 let mut all = vec![tokens];
                 match refreshing.await.unwrap() {
                     Ok(refreshed) => all.push(refreshed),
-                    Err(error) => assert_eq!(crate::world::refusal(error), Refusal::InvalidToken),
+                    Err(error) => assert_eq!(crate::world::refusal(error).kind(), "invalid_token"),
                 }
                 for tokens in all {
                     assert!(!world.lives(&tokens).await, "round {n}");
                     let refresh = world.service.refresh(&app, tokens.refresh.expose()).await;
-                    assert_eq!(refused(refresh), Refusal::InvalidToken, "round {n}");
+                    assert_eq!(refused(refresh).kind(), "invalid_token", "round {n}");
                 }
                 Ok(())
             }
         }))
         .await;
-        assert_eq!(winners(outcomes, &Refusal::InvalidToken).len(), 60);
+        assert_eq!(winners(outcomes, &Refusal::InvalidToken(TokenFault::Used)).len(), 60);
         assert_eq!(world.count("SELECT COUNT(*) FROM access_tokens").await, 0);
     })
     .await;

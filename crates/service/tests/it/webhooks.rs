@@ -3,6 +3,7 @@
 use domain::application::Organization;
 use domain::delivery::DisabledReason;
 use domain::limits::{DAY_MS, WEBHOOK_SECRET_OVERLAP_MS};
+use domain::refusal::Resource;
 use domain::secret::{SecretHash, WebhookSecret};
 use domain::webhook_secrets::SecretState::{self, Pending, Retiring, Signing};
 use domain::{ClientId, Invalid, OrganizationId, Refusal, Rule, Scope, WebhookSecretId};
@@ -42,14 +43,21 @@ async fn a_webhook_keeps_its_secret_until_it_is_deleted() {
     both(|world| async move {
         let service = &world.service;
         let nobody = ClientId::stored("nobody".to_owned());
-        assert_eq!(refused(service.put_webhook(&nobody, Some(URL), None).await), Refusal::NotFound);
+        assert_eq!(
+            refused(service.put_webhook(&nobody, Some(URL), None).await),
+            Refusal::NotFound(Resource::Application)
+        );
         let client = publisher(&world, "drops").await;
-        assert_eq!(refused(service.webhook_sheet(&client).await), Refusal::NotFound);
+        assert_eq!(refused(service.webhook_sheet(&client).await), Refusal::NotFound(Resource::Webhook));
         for bad in ["http://games.example/", "https://10.0.0.1/", "https://127.0.0.1/", "nonsense"] {
             let refused = refused(service.put_webhook(&client, Some(bad), None).await);
             assert!(matches!(refused, Refusal::Invalid(Invalid { field: "url", .. })), "{bad}: {refused:?}");
         }
-        assert_eq!(refused(service.webhook_sheet(&client).await), Refusal::NotFound, "nothing was made");
+        assert_eq!(
+            refused(service.webhook_sheet(&client).await),
+            Refusal::NotFound(Resource::Webhook),
+            "nothing was made"
+        );
 
         let (made, _) = webhook(&world, &client).await;
         assert_eq!((made.webhook.url.as_deref(), made.webhook.disabled), (Some(URL), None));
@@ -66,8 +74,8 @@ async fn a_webhook_keeps_its_secret_until_it_is_deleted() {
 
         service.delete_webhook(&client).await.unwrap();
         service.delete_webhook(&client).await.unwrap();
-        assert_eq!(refused(service.webhook_sheet(&client).await), Refusal::NotFound);
-        assert_eq!(refused(service.webhook_secrets(&client).await), Refusal::NotFound);
+        assert_eq!(refused(service.webhook_sheet(&client).await), Refusal::NotFound(Resource::Webhook));
+        assert_eq!(refused(service.webhook_secrets(&client).await), Refusal::NotFound(Resource::Webhook));
         let (next, _) = webhook(&world, &client).await;
         assert_ne!(next.webhook.webhook_id, made.webhook.webhook_id);
     })
@@ -82,7 +90,7 @@ async fn of_many_who_make_a_webhook_at_once_one_is_told_its_secret() {
             let (service, client) = (world.node(&format!("node-{n}")), client.clone());
             async move { service.put_webhook(&client, Some(&format!("{URL}/{n}")), None).await }
         });
-        let made = winners(at_once(puts).await, &Refusal::NotFound);
+        let made = winners(at_once(puts).await, &Refusal::NotFound(Resource::Webhook));
         assert_eq!(made.len(), 20);
         assert_eq!(made.iter().filter(|(_, secret)| secret.is_some()).count(), 1);
         assert_eq!(world.count("SELECT COUNT(*) FROM webhooks").await, 1);
@@ -122,7 +130,10 @@ async fn an_activated_secret_signs_at_once_and_the_change_can_be_taken_back() {
         webhook(&world, &client).await;
         let old = service.webhook_secrets(&client).await.unwrap().remove(0).secret_id;
         let unknown = WebhookSecretId::stored("unknown".to_owned());
-        assert_eq!(refused(service.activate_webhook_secret(&client, &unknown).await), Refusal::NotFound);
+        assert_eq!(
+            refused(service.activate_webhook_secret(&client, &unknown).await),
+            Refusal::NotFound(Resource::WebhookSecret)
+        );
         let new = service.add_webhook_secret(&client, None, None).await.unwrap().0.secret_id;
         // Within one millisecond of the clock that stands still.
         for chosen in [&new, &old, &old, &new] {
@@ -133,7 +144,10 @@ async fn an_activated_secret_signs_at_once_and_the_change_can_be_taken_back() {
             assert!(secrets.iter().all(|secret| secret.state != Pending));
         }
         world.advance_ms(WEBHOOK_SECRET_OVERLAP_MS as u64);
-        assert_eq!(refused(service.activate_webhook_secret(&client, &old).await), Refusal::NotFound);
+        assert_eq!(
+            refused(service.activate_webhook_secret(&client, &old).await),
+            Refusal::NotFound(Resource::WebhookSecret)
+        );
         assert_eq!(states(&world, &client).await, [Signing]);
     })
     .await;
@@ -197,7 +211,7 @@ async fn of_many_new_secrets_at_once_one_is_pending_and_a_repeated_key_gets_the_
             let (service, client, key) = (world.node(&format!("late-node-{n}")), other.clone(), key.clone());
             async move { service.add_webhook_secret(&client, None, Some(key)).await }
         });
-        let same = winners(at_once(adds).await, &Refusal::NotFound);
+        let same = winners(at_once(adds).await, &Refusal::NotFound(Resource::Webhook));
         assert_eq!(same.len(), 10);
         for (sheet, secret) in &same {
             assert_eq!((sheet, secret.expose()), (&same[0].0, same[0].1.expose()));

@@ -123,7 +123,7 @@ impl World {
         match self.service.authenticate_user(tokens.access.expose()).await {
             Ok(_) => true,
             Err(error) => {
-                assert_eq!(refusal(error), Refusal::InvalidToken);
+                assert_eq!(refusal(error).kind(), "invalid_token");
                 false
             }
         }
@@ -225,7 +225,7 @@ pub fn user_owner(application: &Application, user: &ChannelId) -> SessionOwner {
 pub fn refusal(error: Error) -> Refusal {
     match error {
         Error::Refused(refusal) => refusal,
-        Error::Store(error) => panic!("the store failed: {error}"),
+        error => panic!("the service failed: {error}"),
     }
 }
 

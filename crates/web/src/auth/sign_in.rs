@@ -166,7 +166,7 @@ impl<'a> Visit<'a> {
         if login.is_empty() || password.is_empty() {
             return self.sign_in_page(&asked, &browser, login, Some(SignInError::Missing)).await;
         }
-        if let Err(Refusal::TooManyRequests { retry_after_s }) =
+        if let Err(Refusal::TooManyRequests { retry_after_s, .. }) =
             quota::check_failures(self.web, charged, self.client)
         {
             let error = SignInError::TooManyAttempts { retry_after_seconds: retry_after_s };

@@ -183,7 +183,7 @@ async fn prove<T>(
 
 /// A wrong secret, code or refresh token is a guess until proven otherwise, so it is counted.
 fn counted(web: &Web, charged: &Charged, client: Option<ClientAddress>, error: service::Error) -> Failure {
-    if matches!(error.refusal(), Refusal::InvalidClient | Refusal::InvalidToken | Refusal::BadCode) {
+    if matches!(error.refusal(), Refusal::InvalidClient | Refusal::InvalidToken(_) | Refusal::BadCode(_)) {
         quota::count_failure(web, charged, client);
     }
     error.into()

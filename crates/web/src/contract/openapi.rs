@@ -1,7 +1,7 @@
 //! The OpenAPI 3.1 document.
 
-use domain::Scope;
 use domain::quota::Quota;
+use domain::{Scope, Word};
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use serde_json::{Map, Value, json};
 
@@ -17,7 +17,11 @@ pub const REFUSALS: [(u16, &str); 7] = [
     (403, "The caller may not: the scope is missing, or a rule of the channel is against it."),
     (404, "There is no such thing: `NOT_FOUND`."),
     (405, "The path has other methods, which `Allow` names: `METHOD_NOT_ALLOWED`."),
-    (429, "A quota or a limit is used up: `TOO_MANY_REQUESTS`. `Retry-After` says when to come back."),
+    (
+        429,
+        "A quota is used up, and `Retry-After` says when to come back; or there are as many as there may be, and waiting \
+         does not help: `TOO_MANY_REQUESTS`.",
+    ),
     (500, "Our fault: `INTERNAL_SERVER_ERROR`."),
 ];
 
@@ -25,7 +29,8 @@ const DESCRIPTION: &str = "\
 Every answer is JSON in an envelope: `{\"code\":200,\"message\":null,\"content\":…}`, or `{\"code\":…,\"message\":\"…\"}` with \
 `code` equal to the HTTP status. A path that is not listed is 404, a method that is not listed 405.
 
-Checks are made in this order: 401, 429, 403, 400, 404.
+Checks are made in this order: 401, 429, 403, 400, 404. Why a request was refused stands in the header \
+`Stagedoor-Reason`; messages that are sentences follow `Accept-Language` (ko, en).
 
 An application follows one of two profiles, `documented` (the default) and `observed`. What only the observed profile \
 has is described as optional; programs should ignore fields that they do not know.
@@ -182,8 +187,11 @@ fn responses(operation: &Operation, generator: &mut SchemaGenerator) -> Value {
 fn refusals(generator: &mut SchemaGenerator) -> Value {
     let schema = generator.subschema_for::<FailureBody<'_>>();
     let content = json!({ "application/json": { "schema": schema } });
-    let refusal =
-        |(status, text): (u16, &str)| (status.to_string(), response(text, status == 429, content.clone()));
+    let refusal = |(status, text): (u16, &str)| {
+        let mut response = response(text, status == 429, content.clone());
+        response["headers"]["Stagedoor-Reason"] = json!({ "$ref": "#/components/headers/Stagedoor-Reason" });
+        (status.to_string(), response)
+    };
     REFUSALS.into_iter().map(refusal).collect::<Map<_, _>>().into()
 }
 
@@ -200,6 +208,7 @@ fn response(description: &str, retry: bool, content: Value) -> Value {
 }
 
 fn headers() -> Value {
+    let words: Vec<_> = Word::ALL.iter().map(|word| word.name()).collect();
     let number = |required: bool, text: &str| json!({ "description": text, "required": required, "schema": { "type": "integer", "minimum": 0 } });
     json!({
         "X-Request-Id": {
@@ -210,7 +219,13 @@ fn headers() -> Value {
         "RateLimit-Limit": number(false, "Requests that fit into one period of the tightest quota. Left out where quotas are off."),
         "RateLimit-Remaining": number(false, "Requests that would be let through right now."),
         "RateLimit-Reset": number(false, "Seconds until that quota is whole again."),
-        "Retry-After": number(true, "Seconds after which it is worth another try."),
+        "Retry-After": number(false, "Seconds after which it is worth another try. Left out where waiting does not help."),
+        "Stagedoor-Reason": {
+            "description": format!("Why: one of the words {}, and details as `; key=value`. New details may come, so \
+                programs look for those that they know.", words.join(", ")),
+            "required": true,
+            "schema": { "type": "string", "pattern": format!("^({})(; [a-z]+=[^ ;,]+)*$", words.join("|")) },
+        },
     })
 }
 

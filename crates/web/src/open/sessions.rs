@@ -2,6 +2,7 @@
 
 use axum::extract::State;
 use domain::limits::{SESSION_LIST_SIZE_DEFAULT, SESSION_LIST_SIZE_MAX};
+use domain::refusal::Resource;
 use domain::secret::SessionUrlToken;
 use domain::session::{SessionListing, SessionOwner, Subscription};
 use domain::{Invalid, Profile, Refusal, SessionKey, Timestamp};
@@ -143,7 +144,7 @@ pub async fn subscribe<S: SubscribeScope>(
     State(web): State<Web>,
     Query(query): Query<SessionKeyQuery>,
 ) -> Answer<()> {
-    let session_key = query.session_key.ok_or(Refusal::NotFound)?;
+    let session_key = query.session_key.ok_or(Refusal::NotFound(Resource::Session))?;
     web.service().subscribe(&user.caller, &session_key, S::EVENT).await?;
     Ok(NOTHING)
 }
@@ -154,7 +155,7 @@ pub async fn unsubscribe<S: SubscribeScope>(
     State(web): State<Web>,
     Query(query): Query<SessionKeyQuery>,
 ) -> Answer<()> {
-    let session_key = query.session_key.ok_or(Refusal::NotFound)?;
+    let session_key = query.session_key.ok_or(Refusal::NotFound(Resource::Session))?;
     web.service().unsubscribe(&user.caller, &session_key, S::EVENT).await?;
     Ok(NOTHING)
 }

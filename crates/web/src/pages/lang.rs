@@ -1,9 +1,8 @@
 //! The language of a page.
 
-use super::texts::{EN, KO, Texts};
+use domain::Language;
 
-/// How many ranges of an `Accept-Language` header are looked at; the rest is ignored.
-const ACCEPT_LANGUAGE_MAX_RANGES: usize = 20;
+use super::texts::{EN, KO, Texts};
 
 /// A language in which the pages exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -23,9 +22,9 @@ impl Lang {
     /// `Accept-Language` header prefers, else Korean. Never fails; what it cannot read it ignores.
     pub fn choose(query: Option<&str>, accept_language: Option<&str>) -> Self {
         query
-            .and_then(Self::from_tag)
-            .or_else(|| accept_language.and_then(Self::preferred))
-            .unwrap_or_default()
+            .and_then(Language::from_tag)
+            .or_else(|| accept_language.and_then(Language::preferred))
+            .map_or(Self::Ko, Self::from)
     }
 
     /// The language tag, as in `<html lang>` and in the query parameter `lang`.
@@ -59,33 +58,12 @@ impl Lang {
             Self::En => &EN,
         }
     }
-
-    /// `ko`, `ko-KR`, `EN_us`: the primary part decides.
-    fn from_tag(tag: &str) -> Option<Self> {
-        let primary = tag.trim().split(['-', '_']).next()?;
-        Self::ALL.into_iter().find(|lang| primary.eq_ignore_ascii_case(lang.tag()))
-    }
-
-    fn preferred(accept_language: &str) -> Option<Self> {
-        let mut best = None;
-        for range in accept_language.split(',').take(ACCEPT_LANGUAGE_MAX_RANGES) {
-            let mut parts = range.split(';');
-            let Some(lang) = parts.next().and_then(Self::from_tag) else { continue };
-            let weight = parts.next().map_or(Some(1.0), quality).unwrap_or(0.0);
-            // Strictly more: of two equal wishes the first one wins.
-            if weight > best.map_or(0.0, |(_, most)| most) {
-                best = Some((lang, weight));
-            }
-        }
-        best.map(|(lang, _)| lang)
-    }
 }
 
-/// The number in `q=0.8`, if it is one from 0 to 1.
-fn quality(parameter: &str) -> Option<f32> {
-    let (key, value) = parameter.split_once('=')?;
-    let weight: f32 = value.trim().parse().ok()?;
-    (key.trim().eq_ignore_ascii_case("q") && (0.0..=1.0).contains(&weight)).then_some(weight)
+impl From<Language> for Lang {
+    fn from(language: Language) -> Self {
+        language.pick(Self::Ko, Self::En)
+    }
 }
 
 /// The address of the page at `path` in language `to`: the other parameters of `raw_query` stay byte for byte, so
@@ -134,8 +112,6 @@ mod tests {
         ] {
             assert_eq!(Lang::choose(query, header), expected, "{query:?} {header:?}");
         }
-        let late = format!("{}en", "fr,".repeat(ACCEPT_LANGUAGE_MAX_RANGES));
-        assert_eq!(Lang::choose(None, Some(&late)), Ko);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What users let applications do, taken back.
 
 use axum::extract::{FromRequestParts, RawPathParams, State};
+use domain::refusal::Resource;
 use domain::{ChannelId, ClientId, Refusal};
 use http::request::Parts;
 
@@ -19,7 +20,9 @@ impl FromRequestParts<Web> for ConsentPath {
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, _: &Web) -> Result<Self, Failure> {
-        let raw = RawPathParams::from_request_parts(parts, &()).await.map_err(|_| Refusal::NotFound)?;
+        let raw = RawPathParams::from_request_parts(parts, &())
+            .await
+            .map_err(|_| Refusal::NotFound(Resource::Path))?;
         let mut ids = raw.iter().map(|(_, value)| value);
         let mut next = || ids.next().unwrap_or_default();
         Ok(Self(ClientId::parse("clientId", next())?, ChannelId::parse("channelId", next())?))

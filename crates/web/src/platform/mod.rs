@@ -16,6 +16,7 @@ pub mod watching;
 pub mod webhooks;
 
 use axum::extract::{FromRequestParts, RawPathParams};
+use domain::refusal::Resource;
 use domain::{ChannelId, Refusal};
 use http::{HeaderMap, request::Parts};
 use service::idempotency::IdempotencyKey;
@@ -34,7 +35,9 @@ impl FromRequestParts<Web> for PathId {
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, _: &Web) -> Result<Self, Failure> {
-        let raw = RawPathParams::from_request_parts(parts, &()).await.map_err(|_| Refusal::NotFound)?;
+        let raw = RawPathParams::from_request_parts(parts, &())
+            .await
+            .map_err(|_| Refusal::NotFound(Resource::Path))?;
         Ok(Self(raw.iter().next().map_or_else(String::new, |(_, value)| value.to_owned())))
     }
 }
@@ -73,14 +76,16 @@ impl FromRequestParts<Web> for ChannelPairPath {
 
     async fn from_request_parts(parts: &mut Parts, _: &Web) -> Result<Self, Failure> {
         const FIELDS: [&str; 3] = ["channelId", "managerChannelId", "followerChannelId"];
-        let raw = RawPathParams::from_request_parts(parts, &()).await.map_err(|_| Refusal::NotFound)?;
+        let raw = RawPathParams::from_request_parts(parts, &())
+            .await
+            .map_err(|_| Refusal::NotFound(Resource::Path))?;
         let mut ids = raw.iter().map(|(name, id)| {
             let field = FIELDS.into_iter().find(|field| *field == name).unwrap_or(FIELDS[0]);
             ChannelId::parse(field, id)
         });
         match (ids.next(), ids.next()) {
             (Some(channel), Some(other)) => Ok(Self(channel?, other?)),
-            _ => Err(Refusal::NotFound.into()),
+            _ => Err(Refusal::NotFound(Resource::Path).into()),
         }
     }
 }

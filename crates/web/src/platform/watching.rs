@@ -3,6 +3,7 @@
 use axum::extract::{FromRequestParts, RawPathParams, State};
 use domain::drops::RewardProgress;
 use domain::limits::{WATCHING_MINUTES_MAX, WATCHING_VIEWERS_MAX};
+use domain::refusal::Resource;
 use domain::{CampaignId, CategoryId, ChannelId, ClaimId, Invalid, Refusal, RewardId, Rule};
 use http::request::Parts;
 use schemars::JsonSchema;
@@ -97,13 +98,15 @@ impl FromRequestParts<Web> for ProgressPath {
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, _: &Web) -> Result<Self, Failure> {
-        let raw = RawPathParams::from_request_parts(parts, &()).await.map_err(|_| Refusal::NotFound)?;
+        let raw = RawPathParams::from_request_parts(parts, &())
+            .await
+            .map_err(|_| Refusal::NotFound(Resource::Path))?;
         let mut ids = raw.iter().map(|(_, id)| id);
         match (ids.next(), ids.next()) {
             (Some(campaign), Some(channel)) => {
                 Ok(Self(CampaignId::parse("campaignId", campaign)?, ChannelId::parse("channelId", channel)?))
             }
-            _ => Err(Refusal::NotFound.into()),
+            _ => Err(Refusal::NotFound(Resource::Path).into()),
         }
     }
 }

@@ -7,6 +7,7 @@ use domain::limits::{
     DELIVERY_PAGE_SIZE_DEFAULT, DELIVERY_PAGE_SIZE_MAX, WEBHOOK_SECRET_CHARS_MAX, WEBHOOK_SECRET_CHARS_MIN,
 };
 use domain::outbound::SendFailure;
+use domain::refusal::Resource;
 use domain::secret::{SecretHash, WebhookSecret};
 use domain::webhook_secrets::SecretState;
 use domain::{ClaimId, ClientId, DeliveryId, Invalid, Refusal, Rule, Timestamp, WebhookSecretId};
@@ -475,11 +476,12 @@ pub struct DeliveryPath(ClientId, DeliveryId);
 
 /// The two ids of a path, as text.
 async fn two_ids(parts: &mut Parts) -> Result<(String, String), Failure> {
-    let raw = RawPathParams::from_request_parts(parts, &()).await.map_err(|_| Refusal::NotFound)?;
+    let raw =
+        RawPathParams::from_request_parts(parts, &()).await.map_err(|_| Refusal::NotFound(Resource::Path))?;
     let mut ids = raw.iter().map(|(_, id)| id.to_owned());
     match (ids.next(), ids.next()) {
         (Some(first), Some(second)) => Ok((first, second)),
-        _ => Err(Refusal::NotFound.into()),
+        _ => Err(Refusal::NotFound(Resource::Path).into()),
     }
 }
 
