@@ -2,6 +2,8 @@
 //!
 //! Rows of the decisions page ("decisions N") are what the spec leaves open.
 
+use std::time::Duration;
+
 use crate::quota::Quota;
 
 /// One second, in milliseconds.
@@ -176,8 +178,15 @@ pub const CLIENT_QUOTA: Quota = Quota::per_minute(800);
 pub const USER_QUOTA: Quota = Quota::per_minute(800);
 /// Token endpoint: requests of one application.
 pub const TOKEN_QUOTA: Quota = Quota::per_minute(60);
-/// Token endpoint and sign-in page: failures of one network address.
+/// Failed proofs of identity of one network address, each kind by itself: wrong client secrets at the token endpoint, wrong
+/// passwords, wrong operator keys. Bad codes and refresh tokens of one application.
 pub const FAILURE_QUOTA: Quota = Quota::per_minute(10);
+/// Wrong passwords of one account, from addresses from which it was not signed in to before, until tries are slowed down.
+pub const ACCOUNT_QUOTA: Quota = Quota::per_minute(10);
+/// The longest that a try at an account is delayed.
+pub const ACCOUNT_DELAY_MAX: Duration = Duration::from_secs(8);
+/// Tries of one network address at one account while that is slowed down.
+pub const SLOWED_QUOTA: Quota = Quota::per_minute(2);
 /// Session URLs of one caller.
 pub const SESSION_URL_QUOTA: Quota = Quota::per_minute(30);
 /// Chat messages of one user: 20 in 30 seconds.

@@ -99,6 +99,19 @@ impl Quota {
         self.standing(ahead, None)
     }
 
+    /// Gives one request back that was taken.
+    pub fn give_back(self, full_at_us: &mut u64) {
+        *full_at_us = full_at_us.saturating_sub(self.step_and_burst().0);
+    }
+
+    /// Takes one request out of the bucket even if there is none, and gives how long it has to wait: as long as it takes
+    /// until there is one, at the most `delay_max_us`. What waits at the most makes others wait no longer.
+    pub fn pace(self, full_at_us: &mut u64, delay_max_us: u64, now_us: u64) -> u64 {
+        let (step, burst) = self.step_and_burst();
+        *full_at_us = ((*full_at_us).max(now_us) + step).min(now_us + burst + delay_max_us);
+        (*full_at_us - now_us).saturating_sub(burst)
+    }
+
     /// Where the caller stands, taking nothing.
     pub fn peek(self, full_at_us: u64, now_us: u64) -> Standing {
         let (step, burst) = self.step_and_burst();
@@ -144,6 +157,29 @@ mod tests {
         assert_eq!(quota.take(&mut bucket, now + SECOND).retry_after_s, Some(1));
         assert_eq!(quota.take(&mut bucket, now + 3 * SECOND / 2).retry_after_s, None);
         assert_eq!(quota.take(&mut bucket, now + 600 * SECOND).remaining, 19);
+    }
+
+    #[test]
+    fn what_is_given_back_can_be_taken_again() {
+        let quota = Quota::per_minute(2);
+        let mut bucket = 0;
+        assert_eq!(quota.take(&mut bucket, SECOND).remaining, 1);
+        quota.give_back(&mut bucket);
+        assert_eq!(quota.peek(bucket, SECOND), quota.untouched());
+        // Never more than the bucket holds.
+        quota.give_back(&mut bucket);
+        assert_eq!(quota.take(&mut bucket, SECOND).remaining, 1);
+    }
+
+    #[test]
+    fn pacing_delays_more_and_more_and_refuses_nothing() {
+        let (quota, mut bucket) = (Quota::per_minute(2), 0);
+        let mut delay = |now_s: u64| quota.pace(&mut bucket, 70 * SECOND, now_s * SECOND) / SECOND;
+        assert_eq!([delay(1), delay(1)], [0, 0]);
+        assert_eq!([delay(1), delay(1), delay(1), delay(1)], [30, 60, 70, 70]);
+        // The longest delay was not added to: 70 s later the bucket is where it was when it was empty.
+        assert_eq!(delay(71), 30);
+        assert_eq!(delay(1_000), 0);
     }
 
     #[test]

@@ -152,7 +152,7 @@ impl Service {
             password_cost,
         } = parts;
         let quotas = Quotas::new(quotas);
-        let passwords = Passwords::new(entropy.clone(), password_cost);
+        let passwords = Passwords::new(entropy.clone(), clock.clone(), password_cost);
         let cursors = key.cursors();
         let categories = CategoryIndex::new();
         let uses = Uses::default();

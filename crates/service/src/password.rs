@@ -1,15 +1,29 @@
 //! Passwords, as Argon2id. The work is heavy on purpose, so it runs beside the event loop, a few at a time.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use argon2::password_hash::{PasswordHasher, PasswordVerifier, phc::PasswordHash};
 use argon2::{Algorithm, Argon2, Params, Version};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::Entropy;
+use crate::{Clock, Entropy};
 
 /// Passwords that are worked on at once. Each takes 19 MiB and a core for some tens of milliseconds.
 const AT_ONCE: usize = 2;
+/// Checks that wait for their turn at once. They are done within a second on any machine that serves people.
+const WAITING_MAX: usize = 48;
+/// How long a check waits for its turn.
+const WAIT_MAX: Duration = Duration::from_secs(2);
+
+/// A password was not looked at, because too many others are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Busy;
+
+impl Busy {
+    /// When to come back, in seconds.
+    pub(crate) const RETRY_AFTER_S: u32 = 2;
+}
 
 /// What it costs to guess a password, and so what it costs to check one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,41 +48,63 @@ impl Default for PasswordCost {
 
 pub(crate) struct Passwords {
     entropy: Entropy,
+    clock: Clock,
     cost: PasswordCost,
     at_once: Arc<Semaphore>,
+    /// Places of those who wait.
+    waiting: Semaphore,
     /// What an unknown login is checked against, so that it takes as long as a known one.
     nobody: String,
 }
 
 impl Passwords {
-    pub(crate) fn new(entropy: Entropy, cost: PasswordCost) -> Self {
+    pub(crate) fn new(entropy: Entropy, clock: Clock, cost: PasswordCost) -> Self {
         let nobody = hash(&entropy, cost, "nobody has this password");
-        Self { entropy, cost, at_once: Arc::new(Semaphore::new(AT_ONCE)), nobody }
+        let (at_once, waiting) = (Arc::new(Semaphore::new(AT_ONCE)), Semaphore::new(WAITING_MAX));
+        Self { entropy, clock, cost, at_once, waiting, nobody }
     }
 
-    /// The form in the store.
+    /// The form in the store. The operator sets passwords, so there is no limit to the wait.
     pub(crate) async fn hash(&self, password: String) -> String {
         let (entropy, cost) = (self.entropy.clone(), self.cost);
-        self.beside(move || hash(&entropy, cost, &password)).await.unwrap_or_default()
+        let permit = self.at_once.clone().acquire_owned().await.ok();
+        beside(permit, move || hash(&entropy, cost, &password)).await.unwrap_or_default()
     }
 
     /// Whether `password` is the one that `stored` was made of; without `stored` it takes as long and is wrong.
-    pub(crate) async fn verify(&self, password: String, stored: Option<String>) -> bool {
+    ///
+    /// # Errors
+    /// [`Busy`] when too many wait already, or the turn does not come within [`WAIT_MAX`].
+    pub(crate) async fn verify(&self, password: String, stored: Option<String>) -> Result<bool, Busy> {
+        let permit = self.turn().await?;
         let known = stored.is_some();
         let stored = stored.unwrap_or_else(|| self.nobody.clone());
-        self.beside(move || verify(&password, &stored)).await.unwrap_or(false) && known
+        Ok(beside(Some(permit), move || verify(&password, &stored)).await.unwrap_or(false) && known)
     }
 
-    /// The permit goes with the work, which cannot be stopped: callers that come and go do not add to it.
-    async fn beside<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
-        let permit = self.at_once.clone().acquire_owned().await.ok()?;
-        let work = move || {
-            let done = work();
-            drop(permit);
-            done
-        };
-        tokio::task::spawn_blocking(work).await.ok()
+    async fn turn(&self) -> Result<OwnedSemaphorePermit, Busy> {
+        if let Ok(permit) = self.at_once.clone().try_acquire_owned() {
+            return Ok(permit);
+        }
+        let _place = self.waiting.try_acquire().map_err(|_| Busy)?;
+        tokio::select! {
+            permit = self.at_once.clone().acquire_owned() => permit.map_err(|_| Busy),
+            () = self.clock.sleep(WAIT_MAX) => Err(Busy),
+        }
     }
+}
+
+/// The permit goes with the work, which cannot be stopped: callers that come and go do not add to it.
+async fn beside<T: Send + 'static>(
+    permit: Option<OwnedSemaphorePermit>,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Option<T> {
+    let work = move || {
+        let done = work();
+        drop(permit);
+        done
+    };
+    tokio::task::spawn_blocking(work).await.ok()
 }
 
 fn hash(entropy: &Entropy, cost: PasswordCost, password: &str) -> String {
@@ -89,11 +125,13 @@ fn verify(password: &str, stored: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use domain::Timestamp;
+
     use super::*;
 
     #[tokio::test]
     async fn callers_that_leave_do_not_let_more_work_in() {
-        let passwords = Arc::new(Passwords::new(Entropy::seeded(1), PasswordCost::LEAST));
+        let passwords = Arc::new(Passwords::new(Entropy::seeded(1), Clock::system(), PasswordCost::LEAST));
         let (release, released) = std::sync::mpsc::channel::<()>();
         let (start, started) = tokio::sync::oneshot::channel();
         let caller = tokio::spawn({
@@ -103,7 +141,8 @@ mod tests {
                     let _ = start.send(());
                     let _ = released.recv();
                 };
-                passwords.beside(work).await
+                let permit = passwords.turn().await.ok();
+                beside(permit, work).await
             }
         });
         started.await.expect("the work starts");
@@ -117,12 +156,40 @@ mod tests {
 
     #[tokio::test]
     async fn only_the_right_password_opens() {
-        let passwords = Passwords::new(Entropy::seeded(1), PasswordCost::default());
+        let passwords = Passwords::new(Entropy::seeded(1), Clock::system(), PasswordCost::default());
         let stored = passwords.hash("correct horse".into()).await;
         assert!(stored.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "{stored}");
-        assert!(passwords.verify("correct horse".into(), Some(stored.clone())).await);
-        assert!(!passwords.verify("wrong horse".into(), Some(stored)).await);
-        assert!(!passwords.verify("correct horse".into(), Some(String::new())).await);
-        assert!(!passwords.verify("nobody has this password".into(), None).await);
+        let verify = async |password: &str, stored: Option<&str>| {
+            passwords.verify(password.to_owned(), stored.map(str::to_owned)).await
+        };
+        assert_eq!(verify("correct horse", Some(&stored)).await, Ok(true));
+        assert_eq!(verify("wrong horse", Some(&stored)).await, Ok(false));
+        assert_eq!(verify("correct horse", Some("")).await, Ok(false));
+        assert_eq!(verify("nobody has this password", None).await, Ok(false));
+    }
+
+    #[tokio::test]
+    async fn few_wait_for_their_turn_and_none_for_long() {
+        let (clock, hand) = Clock::manual(Timestamp::from_millis(0));
+        let passwords = Arc::new(Passwords::new(Entropy::seeded(1), clock, PasswordCost::LEAST));
+        let at_work = [passwords.turn().await, passwords.turn().await];
+        assert!(at_work.iter().all(Result::is_ok));
+        let waiting: Vec<_> = (0..WAITING_MAX)
+            .map(|_| {
+                let passwords = passwords.clone();
+                tokio::spawn(async move { passwords.turn().await.map(drop) })
+            })
+            .collect();
+        while passwords.waiting.available_permits() > 0 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(passwords.turn().await.map(drop), Err(Busy), "one too many waits");
+        hand.advance(WAIT_MAX);
+        for each in waiting {
+            assert_eq!(each.await.expect("it ends"), Err(Busy), "its time is over");
+        }
+        assert_eq!(passwords.waiting.available_permits(), WAITING_MAX);
+        drop(at_work);
+        assert!(passwords.turn().await.is_ok());
     }
 }

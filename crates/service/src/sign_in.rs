@@ -4,11 +4,12 @@ use domain::application::Application;
 use domain::limits::{BROWSER_SESSION_LIFETIME_MS, CODE_LIFETIME_MS, CREDENTIAL_BYTES_MAX};
 use domain::secret::{AuthCode, BrowserToken, SecretHash};
 use domain::token::TokenFamily;
-use domain::{ChannelId, ClientId};
+use domain::{ChannelId, ClientId, Refusal};
 use store::queries::browser_sessions::SignedIn;
 use store::queries::channels::Person;
 use store::queries::tokens::NewCode;
 
+use crate::password::Busy;
 use crate::{Error, Service};
 
 /// A sign-in that an application asked for, after its client id and redirect address were found to be registered.
@@ -68,13 +69,18 @@ impl Service {
     }
 
     /// Signs a browser in with login and password; `None` when they do not match. An unknown login takes as long.
+    ///
+    /// # Errors
+    /// [`Refusal::Busy`] when too many passwords wait to be looked at: this one was not.
     pub async fn sign_in(&self, login: &str, password: &str) -> Result<Option<BrowserToken>, Error> {
         if password.len() > CREDENTIAL_BYTES_MAX {
             return Ok(None);
         }
         let person = self.person(login).await?;
         let (channel, stored) = person.map(|p| (p.channel_id, p.password_hash)).unzip();
-        match (self.0.passwords.verify(password.to_owned(), stored).await, channel) {
+        let right = self.0.passwords.verify(password.to_owned(), stored).await;
+        let right = right.map_err(|Busy| Refusal::Busy { retry_after_s: Busy::RETRY_AFTER_S })?;
+        match (right, channel) {
             (true, Some(channel)) => Ok(Some(self.open_browser_session(channel).await?)),
             _ => Ok(None),
         }

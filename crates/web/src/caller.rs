@@ -18,10 +18,12 @@ use domain::{ChannelId, Profile, Refusal};
 use http::{HeaderMap, header, request::Parts};
 use service::Holder;
 use service::drops::Publisher;
+use service::quotas::Counted;
 
-use crate::Web;
 use crate::envelope::Failure;
+use crate::failures::{self, Failed};
 use crate::quota::{self, Charged, Extra, Standard};
+use crate::{ClientAddress, Web};
 
 const CLIENT_ID: &str = "client-id";
 const CLIENT_SECRET: &str = "client-secret";
@@ -157,7 +159,11 @@ impl<Q: Extra> FromRequestParts<Web> for Client<Q> {
 
     async fn from_request_parts(parts: &mut Parts, web: &Web) -> Result<Self, Failure> {
         let (id, secret) = client_headers(&parts.headers)?;
-        let application = Arc::unwrap_or_clone(web.service().authenticate_client(id, secret).await?);
+        let proven = web.service().authenticate_client(id, secret).await;
+        if proven.as_ref().is_err_and(|error| error.refusal() == Refusal::InvalidClient) {
+            failures::count(web, Failed::ClientSecret, client_address(parts));
+        }
+        let application = Arc::unwrap_or_clone(proven?);
         quota::charge_client::<Q>(web, &charged(parts), &application)?;
         let profile = web.profile(application.profile);
         Ok(Self { application, profile, proof: PhantomData })
@@ -195,13 +201,17 @@ impl FromRequestParts<Web> for Operator {
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, web: &Web) -> Result<Self, Failure> {
-        let wrong = Refusal::InvalidToken(TokenFault::OperatorKey);
         let presented = bearer(&parts.headers, Credential::OperatorKey)?;
-        let presented = OperatorKey::presented(presented).ok_or(wrong.clone())?.hash();
-        match &web.config().operator_key {
-            Some(key) if key.matches(&presented) => Ok(Self(())),
-            _ => Err(wrong.into()),
+        let presented = OperatorKey::presented(presented).map(|key| key.hash());
+        let key = web.config().operator_key.as_ref();
+        // The right key is let in whatever was tried from its address before.
+        if key.zip(presented).is_some_and(|(key, presented)| key.matches(&presented)) {
+            return Ok(Self(()));
         }
+        let client = client_address(parts);
+        failures::count(web, Failed::OperatorKey, client);
+        let refusal = Refusal::InvalidToken(TokenFault::OperatorKey);
+        Err(quota::failed(web, &charged(parts), Counted::OperatorKeys, client, refusal).into())
     }
 }
 
@@ -226,6 +236,10 @@ impl fmt::Debug for Operator {
 /// What requests are charged; `finish` puts it into every one.
 pub(crate) fn charged(parts: &Parts) -> Charged {
     parts.extensions.get::<Charged>().cloned().unwrap_or_default()
+}
+
+fn client_address(parts: &Parts) -> Option<ClientAddress> {
+    parts.extensions.get().copied()
 }
 
 /// The bearer token, which is to be of this kind.

@@ -9,6 +9,7 @@ mod auth;
 mod caller;
 pub mod contract;
 mod envelope;
+mod failures;
 mod finish;
 mod health;
 mod input;
@@ -23,18 +24,27 @@ mod traffic;
 use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use domain::secret::SecretHash;
-use domain::{Language, Profile, SessionKey};
+use domain::{Language, Profile, Refusal, SessionKey};
 use http::HeaderValue;
 use service::Service;
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 pub use axum::Router;
 pub use axum::body::Body;
+pub use failures::FailureFigures;
 pub use router::{Served, router};
 pub use traffic::{DURATION_BOUNDS_US, RouteFigures, STATUS_CLASSES, TrafficFigures};
 
+use auth::Places;
 use traffic::Traffic;
+
+/// Callers from addresses that failed too often whose secrets are looked up at once.
+const FAILED_AT_ONCE: usize = 4;
+/// How long such a caller waits for its turn, in seconds.
+const FAILED_WAIT_MAX_S: u32 = 3;
 
 /// How this node's HTTP side is set up.
 #[derive(Clone, Debug)]
@@ -70,6 +80,9 @@ struct Inner {
     config: Config,
     around: Arc<dyn Around>,
     traffic: Traffic,
+    places: Places,
+    /// Turns of addresses that failed too often.
+    failed: Semaphore,
 }
 
 impl std::fmt::Debug for Web {
@@ -82,7 +95,8 @@ impl Web {
     /// The HTTP side of a service.
     pub fn new(service: Service, config: Config, around: Arc<dyn Around>) -> Self {
         let traffic = Traffic::of(router::served());
-        Self(Arc::new(Inner { service, config, around, traffic }))
+        let (places, failed) = (Places::default(), Semaphore::new(FAILED_AT_ONCE));
+        Self(Arc::new(Inner { service, config, around, traffic, places, failed }))
     }
 
     /// The service behind.
@@ -103,6 +117,21 @@ impl Web {
     /// What this side counts.
     pub(crate) fn traffic(&self) -> &Traffic {
         &self.0.traffic
+    }
+
+    /// Where accounts were signed in to.
+    pub(crate) fn places(&self) -> &Places {
+        &self.0.places
+    }
+
+    /// A turn at the store for an address that failed too often: of all such addresses together, [`FAILED_AT_ONCE`] are
+    /// answered at once, so that they do not keep the store from others.
+    pub(crate) async fn turn_of_those_who_failed(&self) -> Result<SemaphorePermit<'_>, Refusal> {
+        let busy = Refusal::Busy { retry_after_s: FAILED_WAIT_MAX_S };
+        tokio::select! {
+            permit = self.0.failed.acquire() => permit.map_err(|_| busy),
+            () = self.service().clock().sleep(Duration::from_secs(FAILED_WAIT_MAX_S.into())) => Err(busy),
+        }
     }
 
     /// The profile that answers to an application follow.

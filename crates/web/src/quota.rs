@@ -84,19 +84,6 @@ impl Charged {
         self.note(counted, web.service().quotas().untouched(quota))
     }
 
-    /// Refuses when a bucket is empty, taking nothing. One that is not empty is no business of the caller's: nothing of
-    /// it was charged.
-    pub(crate) fn peek(
-        &self,
-        web: &Web,
-        counted: Counted,
-        caller: impl Hash,
-        quota: Quota,
-    ) -> Result<(), Refusal> {
-        let standing = web.service().quotas().peek(counted, caller, quota, monotonic(web));
-        self.note(counted, standing.filter(|standing| standing.retry_after_s.is_some()))
-    }
-
     fn note(&self, counted: Counted, standing: Option<Standing>) -> Result<(), Refusal> {
         let Some(standing) = standing else { return Ok(()) };
         let mut noted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -114,7 +101,7 @@ impl Charged {
     pub(crate) fn describe(&self, web: &Web, client: Option<ClientAddress>, headers: &mut HeaderMap) {
         let noted = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let standing = noted.or_else(|| {
-            web.service().quotas().take(Counted::Unknown, address(client), CLIENT_QUOTA, monotonic(web))
+            web.service().quotas().take(Counted::Unknown, block(client), CLIENT_QUOTA, monotonic(web))
         });
         if let Some(standing) = standing {
             headers.insert(LIMIT, standing.limit.into());
@@ -160,22 +147,41 @@ pub(crate) fn charge_token(web: &Web, charged: &Charged, application: &Applicati
     charged.take_of(web, application.quota, Counted::Token, client_id, TOKEN_QUOTA)
 }
 
-/// Refuses an address that failed too often lately.
-pub(crate) fn check_failures(
+/// Counts a failed proof of identity, whose refusal is `refusal`, against the client's address. One that was right is let
+/// through whatever was counted, so this comes after the look at it.
+pub(crate) fn failed(
     web: &Web,
     charged: &Charged,
+    counted: Counted,
     client: Option<ClientAddress>,
-) -> Result<(), Refusal> {
-    charged.peek(web, Counted::Failures, address(client), FAILURE_QUOTA)
+    refusal: Refusal,
+) -> Refusal {
+    charged.take(web, counted, block(client), FAILURE_QUOTA).err().unwrap_or(refusal)
 }
 
-/// Counts a failed proof of identity. It was looked at already, so it is not refused for being one too many.
-pub(crate) fn count_failure(web: &Web, charged: &Charged, client: Option<ClientAddress>) {
-    let _ = charged.take(web, Counted::Failures, address(client), FAILURE_QUOTA);
+/// Whether an address has used up what it may fail at.
+pub(crate) fn has_failed_often(web: &Web, counted: Counted, client: Option<ClientAddress>) -> bool {
+    let standing = web.service().quotas().peek(counted, block(client), FAILURE_QUOTA, monotonic(web));
+    standing.is_some_and(|standing| standing.retry_after_s.is_some())
 }
 
-fn address(client: Option<ClientAddress>) -> Option<AddressBlock> {
-    client.map(|client| client.0.into())
+/// Counts a bad code of an application that proved itself: a stranger may have made it up, so it counts for nobody else.
+///
+/// # Errors
+/// [`Refusal::TooManyRequests`] where there were too many of them.
+pub(crate) fn bad_code(web: &Web, charged: &Charged, application: &Application) -> Result<(), Refusal> {
+    charged.take(web, Counted::Exchanges, application.client_id.as_str(), FAILURE_QUOTA)
+}
+
+/// Counts a bad refresh token of an application that proved itself. No refresh is refused for it.
+pub(crate) fn bad_refresh_token(web: &Web, application: &Application) {
+    let client_id = application.client_id.as_str();
+    web.service().quotas().take(Counted::Exchanges, client_id, FAILURE_QUOTA, monotonic(web));
+}
+
+/// What a client is counted by.
+pub(crate) fn block(client: Option<ClientAddress>) -> Option<AddressBlock> {
+    client.map(|ClientAddress(address)| address.into())
 }
 
 fn monotonic(web: &Web) -> Duration {

@@ -8,6 +8,8 @@ use std::time::Duration;
 use domain::Refusal;
 use http::{Method, StatusCode};
 
+use crate::failures::{FailureFigures, Failures};
+
 /// The upper bounds of the buckets of durations, in microseconds; what took longer is in one more bucket.
 pub const DURATION_BOUNDS_US: [u64; 11] =
     [1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000, 2_500_000];
@@ -26,6 +28,7 @@ pub(crate) struct Traffic {
     /// The first one is of what no route takes.
     routes: Box<[Route]>,
     refusals: [AtomicU64; Refusal::KINDS.len()],
+    pub(crate) failures: Failures,
 }
 
 /// The counters of one method of one route.
@@ -61,6 +64,8 @@ pub struct TrafficFigures {
     pub routes: Vec<RouteFigures>,
     /// Refusals, by [`Refusal::kind`].
     pub refusals: Vec<(&'static str, u64)>,
+    /// Failed proofs of identity.
+    pub failures: FailureFigures,
 }
 
 impl Traffic {
@@ -74,7 +79,8 @@ impl Traffic {
         for (place, route) in routes.iter().enumerate().skip(1) {
             places.entry(route.route).or_default().push((route.method, place));
         }
-        Self { places, routes, refusals: std::array::from_fn(|_| AtomicU64::new(0)) }
+        let refusals = std::array::from_fn(|_| AtomicU64::new(0));
+        Self { places, routes, refusals, failures: Failures::default() }
     }
 
     /// Where requests of this method to the route of this pattern are counted.
@@ -113,6 +119,7 @@ impl Traffic {
                 .into_iter()
                 .zip(self.refusals.iter().map(|each| each.load(Relaxed)))
                 .collect(),
+            failures: self.failures.figures(),
         }
     }
 }

@@ -122,6 +122,17 @@ families! {
             "Answers about credentials that are kept in memory."
             ""
     }
+    "Failed proofs of identity" {
+        Counter SIGN_IN_FAILURES "stagedoor_sign_in_failures_total" ["outcome"]
+            "Sign-ins on the page that failed: `wrong` login or password; `limited` before the password was looked at, because of too many tries."
+            "a rate far above the usual one: passwords are being guessed. The log names an address a minute"
+        Counter CLIENT_SECRET_FAILURES "stagedoor_client_secret_failures_total" []
+            "Calls with a wrong client secret, or with one of an application that does not exist."
+            "a rate far above the usual one"
+        Counter OPERATOR_REFUSED "stagedoor_operator_refused_total" []
+            "Calls of the platform API with a wrong operator key."
+            "any that are not your own mistakes: who reaches that listener?"
+    }
     "Webhooks" {
         Counter WEBHOOK_ATTEMPTS "stagedoor_webhook_attempts_total" ["outcome"]
             "Attempts at webhooks that ended: `delivered` with a status of 2xx, `refused` with any other, or without an answer."

@@ -16,7 +16,7 @@ use domain::{SessionKey, Timestamp};
 use gateway::{CloseReason, Gateway, Transport};
 use jobs::webhooks::{DELAY_BOUNDS_MS, Figures};
 use service::Service;
-use web::{Around, BoxFuture, DURATION_BOUNDS_US, STATUS_CLASSES, TrafficFigures};
+use web::{Around, BoxFuture, DURATION_BOUNDS_US, FailureFigures, STATUS_CLASSES, TrafficFigures};
 
 use families::*;
 use process::Process;
@@ -47,6 +47,7 @@ impl Around for Inside {
             http(&mut page, &traffic);
             store(&mut page, &self.service.store_stats());
             credentials(&mut page, &self.service);
+            failures(&mut page, &traffic.failures);
             webhooks(&mut page, &self.service, self.webhooks.as_deref().unwrap_or(&Figures::default()));
             jobs(&mut page, &self.service);
             self.node(&mut page, &process);
@@ -121,6 +122,14 @@ fn credentials(page: &mut Page, service: &Service) {
     caches.iter().for_each(|each| _ = misses.sample([each.cache], each.misses));
     let mut entries = page.family(&CREDENTIAL_ENTRIES);
     caches.iter().for_each(|each| _ = entries.sample([each.cache], each.entries));
+}
+
+fn failures(page: &mut Page, failures: &FailureFigures) {
+    page.family(&SIGN_IN_FAILURES)
+        .sample(["wrong"], failures.passwords)
+        .sample(["limited"], failures.sign_ins_limited);
+    page.single(&CLIENT_SECRET_FAILURES, failures.client_secrets);
+    page.single(&OPERATOR_REFUSED, failures.operator_keys);
 }
 
 fn webhooks(page: &mut Page, service: &Service, figures: &Figures) {

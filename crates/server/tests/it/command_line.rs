@@ -304,12 +304,17 @@ async fn the_configuration_is_checked_and_shown_without_its_secrets() {
         .env("STAGEDOOR_DATABASE_URL", url)
         .env("STAGEDOOR_BUS_URL", "nats://someone:hunter3-password@bus.example,other.example:4333")
         .env("STAGEDOOR_PLATFORM_LISTEN", "127.0.0.1:9191")
+        .env("STAGEDOOR_TRUSTED_PROXIES", "10.0.0.5, fd00::/8")
+        .env("STAGEDOOR_PROXY_PROTOCOL", "true")
         .env("STAGEDOOR_WEBHOOK_ALLOW", "private,loopback")
         .env("STAGEDOOR_WEBHOOK_HEADER_PREFIX", "Shop-Message-")
         .env("STAGEDOOR_PROFILE", "observed");
     let said = run(command).await;
     assert_eq!(said.status.code(), Some(0), "{}", said.stderr);
     assert!(said.stdout.ends_with("The configuration is good.\n"), "{}", said.stdout);
+    for part in ["10.0.0.5/32", "fd00::/8", "proxy_protocol: true"] {
+        assert!(said.stdout.contains(part), "{part}: {}", said.stdout);
+    }
     for part in ["loopback: true", "private: true", "Shop-Message-"] {
         assert!(said.stdout.contains(part), "{part}: {}", said.stdout);
     }
@@ -349,6 +354,17 @@ async fn secrets_may_come_from_files_and_mistakes_name_the_option() {
             vec![],
             "--platform-listen needs the role web, and --roles is jobs",
         ),
+        (
+            vec!["--trusted-proxies", "10.0.0.5,proxy.internal"],
+            vec![],
+            "--trusted-proxies holds 'proxy.internal', which is neither an address nor a network like 10.0.0.0/8",
+        ),
+        (
+            vec!["--trusted-proxies", "0.0.0.0/0"],
+            vec![],
+            "--trusted-proxies holds '0.0.0.0/0', which is every address",
+        ),
+        (vec!["--proxy-protocol"], vec![], "--proxy-protocol needs --trusted-proxies"),
         (vec!["--operator-key", "short"], vec![], "the operator key must have 32"),
         (
             vec!["--webhook-header-prefix", "X Y-"],
@@ -400,6 +416,8 @@ async fn the_help_is_the_manual_of_every_option() {
     let common = [
         ("--listen", "STAGEDOOR_LISTEN"),
         ("--platform-listen", "STAGEDOOR_PLATFORM_LISTEN"),
+        ("--trusted-proxies", "STAGEDOOR_TRUSTED_PROXIES"),
+        ("--proxy-protocol", "STAGEDOOR_PROXY_PROTOCOL"),
         ("--profile", "STAGEDOOR_PROFILE"),
         ("--language", "STAGEDOOR_LANGUAGE"),
         ("--no-quota", "STAGEDOOR_NO_QUOTA"),

@@ -201,6 +201,9 @@ async fn what_happens_is_counted_where_it_happened() {
             world.send(Request::get(path).client(&app.client_id, &app.client_secret)).await.content();
         }
         world.send(Request::get("/open/v1/users/me").bearer(UNKNOWN_TOKEN)).await.message();
+        world.send(Request::get("/metrics").bearer(UNKNOWN_TOKEN)).await.message();
+        let wrong = Request::get("/open/v1/lives").client(&app.client_id, UNKNOWN_TOKEN);
+        world.send(wrong).await.assert_refused(401, "INVALID_CLIENT");
         world.send(Request::get("/haneul/secret")).await.assert_refused(404, "NOT_FOUND");
         world.send(Request::delete("/open/v1/users/me")).await.assert_refused(405, "METHOD_NOT_ALLOWED");
         testkit::Socket::connect(&format!("http://{}?auth=bad", world.address()))
@@ -233,8 +236,11 @@ async fn what_happens_is_counted_where_it_happened() {
             ("stagedoor_http_request_duration_seconds_count", &channels, 2.0),
             ("stagedoor_http_requests_total", &[me[0], me[1], ("status", "4xx")], 1.0),
             ("stagedoor_http_requests_total", &unmatched, 2.0),
-            ("stagedoor_http_requests_total", &[("route", "/metrics")], 1.0),
-            ("stagedoor_refusals_total", &[("kind", "invalid_token")], 1.0),
+            ("stagedoor_http_requests_total", &[("route", "/metrics")], 2.0),
+            ("stagedoor_refusals_total", &[("kind", "invalid_token")], 2.0),
+            ("stagedoor_operator_refused_total", &[], 1.0),
+            ("stagedoor_client_secret_failures_total", &[], 1.0),
+            ("stagedoor_sign_in_failures_total", &[("outcome", "wrong")], 0.0),
             ("stagedoor_refusals_total", &[("kind", "not_found")], 1.0),
             ("stagedoor_refusals_total", &[("kind", "method_not_allowed")], 1.0),
             ("stagedoor_refusals_total", &[("kind", "internal")], 0.0),

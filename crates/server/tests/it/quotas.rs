@@ -168,44 +168,66 @@ async fn an_application_makes_60_token_calls_a_minute() {
     .await;
 }
 
-async fn fail(world: &World, way: usize, stage: &Stage) -> Response {
-    let wrong_secret = testkit::Application { client_secret: UNKNOWN_TOKEN.to_owned(), ..stage.app.clone() };
-    match way % 4 {
-        0 => world.exchange(&stage.app, UNKNOWN_TOKEN, "s").await,
-        1 => world.refresh(&stage.app, UNKNOWN_TOKEN).await,
-        2 => world.refresh(&wrong_secret, &stage.tokens.refresh).await,
-        _ => world.revoke(&wrong_secret, &stage.tokens.refresh).await,
-    }
-}
-
 #[tokio::test(flavor = "multi_thread")]
-async fn an_address_fails_10_times_a_minute_and_then_not_even_the_right_secret_helps() {
+async fn an_address_sends_10_wrong_secrets_a_minute_and_right_ones_are_never_refused() {
     both(enforced(), |world| async move {
-        let stage = Stage::set(&world).await;
-        for failed in 0..10 {
-            let answer = fail(&world, failed, &stage).await;
-            assert!(matches!(answer.status, 400 | 401), "{}", answer.text());
-            let failed = i64::try_from(failed).expect("ten") + 1;
+        let Stage { app, tokens, .. } = Stage::set(&world).await;
+        let wrong = testkit::Application { client_secret: UNKNOWN_TOKEN.to_owned(), ..app.clone() };
+        let unknown = testkit::Application { client_id: "nobody".to_owned(), ..app.clone() };
+        for failed in 1..=10 {
+            let answer = match failed % 3 {
+                0 => world.refresh(&wrong, &tokens.refresh).await,
+                1 => world.revoke(&wrong, &tokens.refresh).await,
+                _ => world.exchange(&unknown, UNKNOWN_TOKEN, "s").await,
+            };
+            answer.assert_refused(401, "INVALID_CLIENT");
             assert_eq!(standing(&answer), (10, 10 - failed, failed * 6));
         }
-        assert_one_too_many(&world.refresh(&stage.app, &stage.tokens.refresh).await, 10, 6);
-        assert_one_too_many(&world.exchange(&stage.app, UNKNOWN_TOKEN, "s").await, 10, 6);
-        assert_one_too_many(&world.revoke(&stage.app, UNKNOWN_TOKEN).await, 10, 6);
-        // Tokens that were given out go on.
-        world.me(&stage.tokens.access).await.content();
+        assert_one_too_many(&world.refresh(&wrong, &tokens.refresh).await, 10, 6);
+        assert_one_too_many(&world.revoke(&unknown, &tokens.refresh).await, 10, 6);
+        // Who proves itself is served, from the same address.
+        let refreshed = Tokens::of(&world.refresh(&app, &tokens.refresh).await.content());
+        world.revoke(&app, UNKNOWN_TOKEN).await.content();
+        world.me(&refreshed.access).await.content();
         // Being refused is not one more failure: a place is free after six seconds.
         world.advance(Duration::from_millis(5_999));
-        assert_one_too_many(&world.refresh(&stage.app, &stage.tokens.refresh).await, 10, 1);
+        assert_one_too_many(&world.refresh(&wrong, &tokens.refresh).await, 10, 1);
         world.advance(Duration::from_millis(1));
-        world.refresh(&stage.app, &stage.tokens.refresh).await.content();
-        fail(&world, 0, &stage).await.message();
-        assert_one_too_many(&world.refresh(&stage.app, "x").await, 10, 6);
+        world.refresh(&wrong, &tokens.refresh).await.assert_refused(401, "INVALID_CLIENT");
+        assert_one_too_many(&world.refresh(&wrong, "x").await, 10, 6);
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn wrong_passwords_are_failures_of_the_same_address() {
+async fn bad_codes_count_for_the_application_that_hands_them_on_and_stop_nothing_that_is_good() {
+    both(enforced(), |world| async move {
+        let Stage { app, streamer, tokens, .. } = Stage::set(&world).await;
+        let other = world.application("other").create().await;
+        for failed in 1..=10 {
+            let answer = match failed % 2 {
+                0 => world.refresh(&app, UNKNOWN_TOKEN).await,
+                _ => world.exchange(&app, UNKNOWN_TOKEN, "s").await,
+            };
+            assert_eq!(answer.status, if failed % 2 == 0 { 401 } else { 400 }, "{}", answer.text());
+        }
+        assert_one_too_many(&world.exchange(&app, UNKNOWN_TOKEN, "s").await, 10, 6);
+        // A good code is exchanged all the same, refreshes go on whatever they bring, and so does everybody else.
+        world.sign_in(&app, &streamer).await;
+        world.refresh(&app, UNKNOWN_TOKEN).await.assert_refused(401, "INVALID_TOKEN");
+        world.refresh(&app, &tokens.refresh).await.content();
+        assert_eq!(world.exchange(&other, UNKNOWN_TOKEN, "s").await.status, 400);
+        let wrong = testkit::Application { client_secret: UNKNOWN_TOKEN.to_owned(), ..app.clone() };
+        let nothing_of_the_address = standing(&world.refresh(&wrong, UNKNOWN_TOKEN).await);
+        assert_eq!(nothing_of_the_address, (10, 9, 6));
+        world.advance(Duration::from_secs(6));
+        assert_eq!(world.exchange(&app, UNKNOWN_TOKEN, "s").await.status, 400);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn wrong_passwords_use_up_sign_ins_and_nothing_else() {
     both(enforced(), |world| async move {
         let stage = Stage::set(&world).await;
         let mut browser = world.browser();
@@ -222,7 +244,8 @@ async fn wrong_passwords_are_failures_of_the_same_address() {
         let page = browser.submit(&right).await;
         assert_eq!((page.response.status, page.response.number("retry-after")), (429, 6));
         assert!(page.response.text().contains("로그인 시도가 너무 많습니다. 6초 뒤에 다시 시도해 주세요."));
-        assert_one_too_many(&world.refresh(&stage.app, &stage.tokens.refresh).await, 10, 6);
+        world.refresh(&stage.app, &stage.tokens.refresh).await.content();
+        world.operator(Request::get("/platform/v1/sessions")).await.content();
         world.advance(Duration::from_secs(6));
         browser.submit(&right).await.form("decision");
     })

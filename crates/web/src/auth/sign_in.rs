@@ -11,18 +11,20 @@ use axum::response::{IntoResponse, Response};
 use domain::application::{Organization, origin_of, percent_encode, with_query};
 use domain::limits::{BROWSER_SESSION_LIFETIME_MS, STATE_BYTES_MAX};
 use domain::secret::{BrowserToken, SecretHash};
-use domain::{ChannelId, Invalid, Refusal, Rule};
+use domain::{ChannelId, Invalid, Rule};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use service::sign_in::{BadSignIn, SignInRequest};
 
+use crate::auth::guesses::Guess;
 use crate::contract::Operation;
 use crate::contract::shape::{Shape, one_of, optional, required, text};
+use crate::failures::{self, Failed};
 use crate::input::{Pairs, read_body};
 use crate::pages::{
     ConsentPage, ErrorPage, Lang, PageProblem, ScopeLine, SeededPerson, SignInError, SignInPage,
     content_security_policy, language_href,
 };
-use crate::quota::{self, Charged};
+use crate::quota::Charged;
 use crate::{ClientAddress, RequestId, Web};
 
 const PATH: &str = "/account-interlock";
@@ -166,17 +168,47 @@ impl<'a> Visit<'a> {
         if login.is_empty() || password.is_empty() {
             return self.sign_in_page(&asked, &browser, login, Some(SignInError::Missing)).await;
         }
-        if let Err(Refusal::TooManyRequests { retry_after_s, .. }) =
-            quota::check_failures(self.web, charged, self.client)
-        {
-            let error = SignInError::TooManyAttempts { retry_after_seconds: retry_after_s };
-            return self.sign_in_page(&asked, &browser, login, Some(error)).await;
+        match self.try_password(charged, login, password).await? {
+            Ok(token) => self.signed_in(&asked, token, login).await,
+            Err(error) => self.sign_in_page(&asked, &browser, login, Some(error)).await,
         }
-        let token = self.web.service().sign_in(login, password).await?;
-        if token.is_none() {
-            quota::count_failure(self.web, charged, self.client);
+    }
+
+    /// Tries a password: the browser's token, or none where it is wrong, or why it was not looked at.
+    async fn try_password(
+        &self,
+        charged: &Charged,
+        login: &str,
+        password: &str,
+    ) -> Result<Result<Option<BrowserToken>, SignInError>, Problem> {
+        let limited = |error| {
+            failures::count(self.web, Failed::SignInLimited, self.client);
+            Ok(Err(error))
+        };
+        let guess = match Guess::begin(self.web, charged, login, self.client).await {
+            Ok(guess) => guess,
+            Err(refusal) => {
+                let retry_after_seconds = refusal.retry_after_s().unwrap_or(1);
+                return limited(SignInError::TooManyAttempts { retry_after_seconds });
+            }
+        };
+        match self.web.service().sign_in(login, password).await {
+            Ok(Some(token)) => {
+                guess.was_right();
+                Ok(Ok(Some(token)))
+            }
+            Ok(None) => {
+                failures::count(self.web, Failed::Password, self.client);
+                Ok(Ok(None))
+            }
+            Err(error) => {
+                guess.give_back();
+                match error.refusal().retry_after_s() {
+                    Some(retry_after_seconds) => limited(SignInError::Busy { retry_after_seconds }),
+                    None => Err(error.into()),
+                }
+            }
         }
-        self.signed_in(&asked, token, login).await
     }
 
     /// The request of the application, from the query: all three parameters, once each, and registered.
@@ -281,7 +313,7 @@ impl<'a> Visit<'a> {
             people: &people.collect::<Vec<_>>(),
         };
         let mut response = self.page(page.render()?, Some(asked), Some(browser));
-        if let Some(SignInError::TooManyAttempts { retry_after_seconds }) = error {
+        if let Some(retry_after_seconds) = error.and_then(SignInError::retry_after_seconds) {
             *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
             response.headers_mut().insert(header::RETRY_AFTER, retry_after_seconds.into());
         }

@@ -11,10 +11,12 @@ use domain::token::{EXPIRES_IN_SECONDS, TOKEN_TYPE};
 use domain::{Invalid, Profile, Refusal, Rule};
 use schemars::JsonSchema;
 use serde::Serialize;
+use service::quotas::Counted;
 use service::tokens::IssuedTokens;
 
 use crate::contract::shape::{Shape, one_of, optional, required, text};
 use crate::envelope::{Answer, Failure, NOTHING, Success};
+use crate::failures::{self, Failed};
 use crate::input::{Body, Fields, Json};
 use crate::quota::{self, Charged};
 use crate::{ClientAddress, Web};
@@ -136,57 +138,72 @@ enum ExpiresIn {
     Number(i64),
 }
 
-/// `POST /auth/v1/token`: both grants.
+/// `POST /auth/v1/token`: both grants. A bad code or refresh token of a client that proved itself was most likely given to it
+/// by a stranger, so it is counted against that client's codes alone, and a good one is exchanged all the same.
 pub async fn issue(
     State(web): State<Web>,
-    client: Option<Extension<ClientAddress>>,
+    address: Option<Extension<ClientAddress>>,
     Extension(charged): Extension<Charged>,
     Json(body): Json<Proven<Grant>>,
 ) -> Answer<TokenAnswer> {
-    let client = client.map(|Extension(client)| client);
-    let application = prove(&web, &charged, client, &body).await?;
+    let application = prove(&web, &charged, address, &body).await?;
     let service = web.service();
     let (issued, refreshed) = match body.rest()? {
-        Grant::Code { code, state } => (service.exchange_code(&application, &code, &state).await, false),
-        Grant::Refresh { refresh_token } => (service.refresh(&application, &refresh_token).await, true),
+        Grant::Code { code, state } => {
+            let issued = service.exchange_code(&application, &code, &state).await;
+            if issued.as_ref().is_err_and(|error| matches!(error.refusal(), Refusal::BadCode(_))) {
+                quota::bad_code(&web, &charged, &application)?;
+            }
+            (issued?, false)
+        }
+        Grant::Refresh { refresh_token } => {
+            let issued = service.refresh(&application, &refresh_token).await;
+            if issued.as_ref().is_err_and(|error| matches!(error.refusal(), Refusal::InvalidToken(_))) {
+                quota::bad_refresh_token(&web, &application);
+            }
+            (issued?, true)
+        }
     };
-    let issued = issued.map_err(|error| counted(&web, &charged, client, error))?;
     Ok(Success(TokenAnswer::new(&issued, refreshed, web.profile(application.profile))))
 }
 
 /// `POST /auth/v1/token/revoke` and its alias `/auth/v1/revoke`.
 pub async fn revoke(
     State(web): State<Web>,
-    client: Option<Extension<ClientAddress>>,
+    address: Option<Extension<ClientAddress>>,
     Extension(charged): Extension<Charged>,
     Json(body): Json<Proven<Revocation>>,
 ) -> Answer<()> {
-    let client = client.map(|Extension(client)| client);
-    let application = prove(&web, &charged, client, &body).await?;
+    let application = prove(&web, &charged, address, &body).await?;
     let Revocation { token } = body.rest()?;
     web.service().revoke(&application, &token).await?;
     Ok(NOTHING)
 }
 
+/// The proof comes before every limit: a right secret is never refused for what others from its address did.
 async fn prove<T>(
     web: &Web,
     charged: &Charged,
-    client: Option<ClientAddress>,
+    address: Option<Extension<ClientAddress>>,
     body: &Proven<T>,
 ) -> Result<Arc<Application>, Failure> {
-    quota::check_failures(web, charged, client)?;
+    let address = address.map(|Extension(address)| address);
+    // Wrong secrets are looked up in the store. An address that sent many gets its turn among others like it.
+    let _turn = match quota::has_failed_often(web, Counted::ClientSecrets, address) {
+        true => Some(web.turn_of_those_who_failed().await?),
+        false => None,
+    };
     let proven = web.service().authenticate_client(&body.client_id, &body.client_secret).await;
-    let application = proven.map_err(|error| counted(web, charged, client, error))?;
+    let application = proven.map_err(|error| match error.refusal() {
+        Refusal::InvalidClient => {
+            failures::count(web, Failed::ClientSecret, address);
+            let refusal = Refusal::InvalidClient;
+            quota::failed(web, charged, Counted::ClientSecrets, address, refusal).into()
+        }
+        _ => Failure::from(error),
+    })?;
     quota::charge_token(web, charged, &application)?;
     Ok(application)
-}
-
-/// A wrong secret, code or refresh token is a guess until proven otherwise, so it is counted.
-fn counted(web: &Web, charged: &Charged, client: Option<ClientAddress>, error: service::Error) -> Failure {
-    if matches!(error.refusal(), Refusal::InvalidClient | Refusal::InvalidToken(_) | Refusal::BadCode(_)) {
-        quota::count_failure(web, charged, client);
-    }
-    error.into()
 }
 
 impl TokenAnswer {

@@ -183,7 +183,7 @@ impl Take for DropsClient {
 impl Take for Operator {
     fn describe(operation: &mut Operation) {
         operation.security = Security::Operator;
-        operation.may_refuse(&[401]);
+        operation.may_refuse(&[401, 429]);
     }
 }
 

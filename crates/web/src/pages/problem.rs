@@ -16,6 +16,11 @@ pub enum SignInError {
         /// How long to wait, in seconds.
         retry_after_seconds: u32,
     },
+    /// Too many others sign in at this moment.
+    Busy {
+        /// How long to wait, in seconds.
+        retry_after_seconds: u32,
+    },
 }
 
 impl SignInError {
@@ -37,6 +42,24 @@ impl SignInError {
             (Self::TooManyAttempts { retry_after_seconds }, Lang::En) => {
                 format!("Too many tries. Please try again in {}.", wait(retry_after_seconds, lang))
             }
+            (Self::Busy { retry_after_seconds }, Lang::Ko) => {
+                let wait = wait(retry_after_seconds, lang);
+                format!("지금 로그인하는 사람이 많습니다. {wait} 뒤에 다시 시도해 주세요.")
+            }
+            (Self::Busy { retry_after_seconds }, Lang::En) => {
+                let wait = wait(retry_after_seconds, lang);
+                format!("Many people are signing in right now. Please try again in {wait}.")
+            }
+        }
+    }
+
+    /// How long to wait before the next try, where that helps.
+    pub const fn retry_after_seconds(self) -> Option<u32> {
+        match self {
+            Self::TooManyAttempts { retry_after_seconds } | Self::Busy { retry_after_seconds } => {
+                Some(retry_after_seconds)
+            }
+            Self::WrongLoginOrPassword | Self::Missing | Self::Expired => None,
         }
     }
 

@@ -83,6 +83,7 @@ fn samples() -> Vec<(String, String)> {
             Some(SignInError::Missing),
             Some(SignInError::Expired),
             Some(SignInError::TooManyAttempts { retry_after_seconds: 61 }),
+            Some(SignInError::Busy { retry_after_seconds: 2 }),
         ] {
             add(format!("sign-in {lang:?} {problem:?}"), &sign_in(lang, problem));
         }

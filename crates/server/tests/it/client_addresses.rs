@@ -1,0 +1,187 @@
+//! Whose address a request counts for (decisions 6, "Client addresses"), seen by what wrong client secrets leave of an
+//! address's ten a minute.
+
+use std::net::SocketAddr;
+
+use serde_json::json;
+use testkit::{Request, Response, Setup, World, both, patiently};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpSocket, TcpStream};
+
+fn behind(trusted_proxies: &'static str) -> Setup {
+    Setup { quotas: true, trusted_proxies, ..Setup::default() }
+}
+
+fn wrong_secret() -> Request {
+    let body = json!({ "grantType": "refresh_token", "clientId": "nobody", "clientSecret": "x", "refreshToken": "x" });
+    Request::post("/auth/v1/token").json(&body)
+}
+
+#[track_caller]
+fn left(answer: &Response) -> i64 {
+    answer.assert_refused(401, "INVALID_CLIENT");
+    answer.number("ratelimit-remaining")
+}
+
+/// Sends a wrong secret with header lines, and says how many more the address has.
+async fn left_with(world: &World, lines: &[(&str, &str)]) -> i64 {
+    let request = lines.iter().fold(wrong_secret(), |request, (name, value)| request.header(name, *value));
+    left(&world.send(request).await)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn forwarded_headers_are_ignored_unless_a_trusted_proxy_sends_them() {
+    for trusted in ["", "10.0.0.0/8,127.0.0.2"] {
+        both(behind(trusted), |world| async move {
+            for (line, expected) in [
+                ("X-Forwarded-For", 9),
+                ("Forwarded", 8),
+                ("X-Real-IP", 7),
+                ("X-Forwarded-For", 6),
+                ("CF-Connecting-IP", 5),
+            ] {
+                let value = format!("{}203.0.113.{expected}", if line == "Forwarded" { "for=" } else { "" });
+                assert_eq!(left_with(&world, &[(line, &value)]).await, expected);
+            }
+        })
+        .await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn behind_a_trusted_proxy_each_client_has_its_own_failures() {
+    both(behind("127.0.0.1,10.0.0.0/8"), |world| async move {
+        const LIST: &str = "X-Forwarded-For";
+        for (lines, expected) in [
+            (&[(LIST, "203.0.113.7")][..], 9),
+            // What a client writes itself changes nothing.
+            (&[(LIST, "198.51.100.1, 203.0.113.7")], 8),
+            (&[(LIST, "198.51.100.2"), (LIST, "203.0.113.7, 10.0.0.9")], 7),
+            (&[(LIST, "203.0.113.7:4711")], 6),
+            (&[(LIST, "::ffff:203.0.113.7")], 5),
+            (&[("Forwarded", "for=198.51.100.1;proto=http, for=\"203.0.113.7:4711\";proto=https")], 4),
+            (&[(LIST, "203.0.113.7"), ("Forwarded", "for=203.0.113.7")], 3),
+            (&[(LIST, "203.0.113.8")], 9),
+            // The neighbours of a /64 are one client.
+            (&[(LIST, "2001:db8:1:2::1")], 9),
+            (&[("Forwarded", "for=\"[2001:db8:1:2:3:4:5:6]:99\"")], 8),
+            (&[(LIST, "2001:db8:1:3::1")], 9),
+            // The proxy itself, and whoever is not told from it.
+            (&[], 9),
+            (&[(LIST, "unknown")], 8),
+            (&[(LIST, "203.0.113.9"), ("Forwarded", "for=198.51.100.1")], 7),
+        ] {
+            assert_eq!(left_with(&world, lines).await, expected, "{lines:?}");
+        }
+        for _ in 0..3 {
+            left_with(&world, &[(LIST, "203.0.113.7")]).await;
+        }
+        let refused = world.send(wrong_secret().header(LIST, "203.0.113.7")).await;
+        refused.assert_refused(429, "TOO_MANY_REQUESTS");
+    })
+    .await;
+}
+
+/// A connection from another address of this machine.
+async fn connect(from: &str, to: SocketAddr) -> TcpStream {
+    let socket = TcpSocket::new_v4().expect("a socket");
+    socket.bind(format!("{from}:0").parse().expect("an address")).expect("an address of this machine");
+    patiently("a connection", socket.connect(to)).await.expect("it is accepted")
+}
+
+/// Sends parts one after the other, and gives all that comes back until the server has answered or closed.
+async fn answer(stream: &mut TcpStream, parts: &[&[u8]]) -> String {
+    for part in parts {
+        stream.write_all(part).await.expect("it is taken");
+        stream.flush().await.expect("it is sent");
+        tokio::task::yield_now().await;
+    }
+    let mut read = Vec::new();
+    patiently("an answer or the end", async {
+        while !String::from_utf8_lossy(&read).contains("INVALID_CLIENT") {
+            if !matches!(stream.read_buf(&mut read).await, Ok(1..)) {
+                break;
+            }
+        }
+    })
+    .await;
+    String::from_utf8(read).expect("a text")
+}
+
+fn request() -> Vec<u8> {
+    let body = r#"{"grantType":"refresh_token","clientId":"nobody","clientSecret":"x","refreshToken":"x"}"#;
+    let head = "POST /auth/v1/token HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n";
+    format!("{head}Content-Length: {}\r\n\r\n{body}", body.len()).into_bytes()
+}
+
+fn remaining(answer: &str) -> Option<i64> {
+    let line = answer.lines().find_map(|line| line.strip_prefix("ratelimit-remaining: "));
+    line.map(|number| number.parse().expect("a number"))
+}
+
+const BINARY: &[u8] = b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c\xcb\0\x71\x07\x0a\0\0\x01\x12\x34\x56\x78";
+const LOCAL: &[u8] = b"\r\n\r\n\0\r\nQUIT\n\x20\0\0\0";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_trusted_proxy_names_the_client_with_the_proxy_protocol() {
+    let setup = Setup { proxy_protocol: true, ..behind("127.0.0.2,127.0.0.3") };
+    both(setup, |world| async move {
+        let (address, request) = (world.address(), request());
+        let text: &[u8] = b"PROXY TCP4 203.0.113.7 10.0.0.1 4711 8080\r\n";
+        for (parts, expected) in [
+            (&[text, &request][..], 9),
+            (&[&[text, &request].concat()], 8),
+            (&[&text[..3], &text[3..20], &text[20..], &request], 7),
+            (&[BINARY, &request], 6),
+            (&[&[BINARY, &request].concat()], 5),
+            (&[&BINARY[..14], &BINARY[14..], &request[..10], &request[10..]], 4),
+            (&[b"PROXY TCP6 2001:db8:1:2::1 ::1 1 2\r\n", &request], 9),
+            (&[b"PROXY TCP6 2001:db8:1:2::2 ::1 1 2\r\n", &request], 8),
+            // Nobody is named: it is the proxy.
+            (&[LOCAL, &request], 9),
+            (&[b"PROXY UNKNOWN\r\n", &request], 8),
+        ] {
+            let mut stream = connect("127.0.0.2", address).await;
+            let answer = answer(&mut stream, parts).await;
+            assert_eq!(remaining(&answer), Some(expected), "{answer}");
+        }
+        // Behind a named proxy that is trusted too, its header names the client.
+        let mut stream = connect("127.0.0.2", address).await;
+        let head_end = request.windows(2).position(|pair| pair == b"\r\n").expect("a line") + 2;
+        let (line, rest) = request.split_at(head_end);
+        let forwarded = [line, b"X-Forwarded-For: 203.0.113.7\r\n", rest].concat();
+        let proxy: &[u8] = b"PROXY TCP4 127.0.0.3 10.0.0.1 4711 8080\r\n";
+        assert_eq!(remaining(&answer(&mut stream, &[proxy, &forwarded]).await), Some(3));
+        // A named client is no proxy: its header is its own.
+        let mut stream = connect("127.0.0.2", address).await;
+        let client: &[u8] = b"PROXY TCP4 203.0.113.8 10.0.0.1 4711 8080\r\n";
+        assert_eq!(remaining(&answer(&mut stream, &[client, &forwarded]).await), Some(9));
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_its_header_a_trusted_proxy_is_not_served_and_nobody_else_may_send_one() {
+    let setup = Setup { proxy_protocol: true, ..behind("127.0.0.2") };
+    both(setup, |world| async move {
+        let (address, request) = (world.address(), request());
+        let endless = [b"PROXY TCP4 ", &[b'1'; 200][..], b"\r\n"].concat();
+        let mut too_long = BINARY.to_vec();
+        too_long[14..16].copy_from_slice(&[0xff, 0xff]);
+        for header in [&b""[..], b"PROXY TCP4 203.0.113.7\r\n", b"PROXY / HTTP/1.1\r\n", &endless, &too_long]
+        {
+            let mut stream = connect("127.0.0.2", address).await;
+            let answer = answer(&mut stream, &[header, &request]).await;
+            assert_eq!(answer, "", "{}", header.escape_ascii());
+        }
+        for header in [&b"PROXY TCP4 203.0.113.7 10.0.0.1 4711 8080\r\n"[..], BINARY] {
+            let mut stream = connect("127.0.0.1", address).await;
+            let answer = answer(&mut stream, &[header, &request]).await;
+            assert!(!answer.contains("INVALID_CLIENT"), "{answer}");
+        }
+        // It is the proxy's connections that are asked for one.
+        assert_eq!(left_with(&world, &[("X-Forwarded-For", "203.0.113.7")]).await, 9);
+        assert_eq!(left_with(&world, &[]).await, 8);
+    })
+    .await;
+}

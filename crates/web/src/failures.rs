@@ -1,0 +1,79 @@
+//! Proofs of identity that failed: counted for the metrics, and told to the operator at most once a minute.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use service::LogLimit;
+
+use crate::{ClientAddress, Web};
+
+/// What failed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Failed {
+    /// A wrong password, or one of a login that does not exist.
+    Password,
+    /// A sign-in that was refused before its password was looked at.
+    SignInLimited,
+    /// A wrong client secret, or one of an application that does not exist.
+    ClientSecret,
+    /// A wrong operator key.
+    OperatorKey,
+}
+
+/// The failures of a node so far.
+#[derive(Debug, Default)]
+pub(crate) struct Failures {
+    password: Kind,
+    sign_in_limited: Kind,
+    client_secret: Kind,
+    operator_key: Kind,
+}
+
+#[derive(Debug, Default)]
+struct Kind {
+    count: AtomicU64,
+    log: LogLimit,
+}
+
+/// A moment's figures of failed proofs of identity.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FailureFigures {
+    /// Wrong passwords on the sign-in page.
+    pub passwords: u64,
+    /// Sign-ins refused before their passwords were looked at.
+    pub sign_ins_limited: u64,
+    /// Wrong client secrets.
+    pub client_secrets: u64,
+    /// Wrong operator keys.
+    pub operator_keys: u64,
+}
+
+impl Failures {
+    /// A moment's figures.
+    pub(crate) fn figures(&self) -> FailureFigures {
+        FailureFigures {
+            passwords: self.password.count.load(Relaxed),
+            sign_ins_limited: self.sign_in_limited.count.load(Relaxed),
+            client_secrets: self.client_secret.count.load(Relaxed),
+            operator_keys: self.operator_key.count.load(Relaxed),
+        }
+    }
+
+    fn kind(&self, failed: Failed) -> (&Kind, &'static str) {
+        match failed {
+            Failed::Password => (&self.password, "wrong passwords on the sign-in page"),
+            Failed::SignInLimited => (&self.sign_in_limited, "sign-ins refused: too many tries"),
+            Failed::ClientSecret => (&self.client_secret, "wrong client secrets"),
+            Failed::OperatorKey => (&self.operator_key, "wrong operator keys"),
+        }
+    }
+}
+
+/// Counts a failure of a client. The line names the client of the last one, and how many there were since the line before.
+pub(crate) fn count(web: &Web, failed: Failed, client: Option<ClientAddress>) {
+    let (kind, text) = web.traffic().failures.kind(failed);
+    kind.count.fetch_add(1, Relaxed);
+    if let Some(times) = kind.log.due(web.service().clock().monotonic()) {
+        let address = client.map(|ClientAddress(address)| tracing::field::display(address));
+        tracing::warn!(address, times, "{text}");
+    }
+}
