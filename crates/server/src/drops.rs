@@ -30,8 +30,8 @@ pub struct PlatformOptions {
     #[arg(long, value_name = "URL", env = "STAGEDOOR_SERVER", default_value = "http://127.0.0.1:8080")]
     server: String,
 
-    /// The key of the platform API, which `stagedoor dev` prints. Also STAGEDOOR_OPERATOR_KEY or
-    /// STAGEDOOR_OPERATOR_KEY_FILE.
+    /// The key of the platform API, which `stagedoor dev` prints. Better given as STAGEDOOR_OPERATOR_KEY or
+    /// STAGEDOOR_OPERATOR_KEY_FILE, which keep it out of the list of processes.
     #[arg(long, value_name = "KEY", env = "STAGEDOOR_OPERATOR_KEY", hide_env_values = true)]
     operator_key: Option<String>,
 }
@@ -164,7 +164,7 @@ struct Platform {
 impl PlatformOptions {
     fn open(&self) -> Result<Platform, String> {
         let key = secret("STAGEDOOR_OPERATOR_KEY", self.operator_key.as_deref())?.ok_or(
-            "the platform API needs its key: give --operator-key, or STAGEDOOR_OPERATOR_KEY or \
+            "the platform API needs its key: give STAGEDOOR_OPERATOR_KEY or \
              STAGEDOOR_OPERATOR_KEY_FILE. `stagedoor dev` prints it",
         )?;
         let mut key = HeaderValue::from_str(&format!("Bearer {key}"))

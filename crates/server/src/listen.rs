@@ -41,7 +41,8 @@ pub struct ListenOptions {
     #[arg(long, value_name = "ID", env = "STAGEDOOR_CLIENT_ID")]
     client_id: String,
 
-    /// Its secret. Also STAGEDOOR_CLIENT_SECRET or STAGEDOOR_CLIENT_SECRET_FILE.
+    /// Its secret. Better given as STAGEDOOR_CLIENT_SECRET or STAGEDOOR_CLIENT_SECRET_FILE, which keep it out of the list of
+    /// processes.
     #[arg(long, value_name = "SECRET", env = "STAGEDOOR_CLIENT_SECRET", hide_env_values = true)]
     client_secret: Option<String>,
 
@@ -101,7 +102,7 @@ impl Listener {
             format!("--forward-to {forward_to}: {}", invalid.message(Language::English))
         })?;
         let secret = secret("STAGEDOOR_CLIENT_SECRET", client_secret.as_deref())?.ok_or(
-            "the application's secret is missing: give --client-secret, or STAGEDOOR_CLIENT_SECRET or \
+            "the application's secret is missing: give STAGEDOOR_CLIENT_SECRET or \
              STAGEDOOR_CLIENT_SECRET_FILE",
         )?;
         let header = |option: &str, text: &str| {

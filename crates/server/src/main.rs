@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use clap::Parser;
+use rustix::process::{Resource, Rlimit, setrlimit};
 use server::cli::{Cli, Command, CommonOptions, DevOptions};
 use server::listen::WebhookCommand;
 use server::{Node, Settings, Surroundings, dev};
@@ -43,6 +44,7 @@ fn run(cli: Cli) -> Result<(), String> {
         Command::Serve(options) => {
             server::init_telemetry(&options.common.log)?;
             let settings = options.settings()?;
+            forbid_core_dumps();
             runtime(threads(&options.common)?)?.block_on(serve(settings))
         }
         Command::Dev(options) => {
@@ -58,6 +60,13 @@ fn runtime(threads: usize) -> Result<Runtime, String> {
         .enable_all()
         .build()
         .map_err(|error| format!("the runtime did not start: {error}"))
+}
+
+/// A core of this process would hold its keys.
+fn forbid_core_dumps() {
+    if let Err(error) = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) }) {
+        tracing::warn!(%error, "a crash may leave a core, which holds the keys");
+    }
 }
 
 fn threads(options: &CommonOptions) -> Result<usize, String> {

@@ -191,6 +191,8 @@ fn the_compose_files_hold_together() {
             );
             assert_eq!(about.text("read_only"), Some("true"), "{service}");
             assert_eq!(about.list("cap_drop"), ["ALL"], "{service}");
+            let core = about.get("ulimits").and_then(|ulimits| ulimits.text("core"));
+            assert_eq!(core, Some("0"), "{service}: a core holds the keys");
             let environment = environment.expect("its settings");
             let base = environment.text("STAGEDOOR_SESSION_BASE").or(environment.text("STAGEDOOR_BASE_URL"));
             assert!(bases.insert(base.expect("a base")), "{service}: another node's sockets");
@@ -211,6 +213,77 @@ fn the_balancer_knows_every_node_by_the_name_of_its_sessions() {
         assert!(nginx.contains(&format!("~^{node}\\. {node}:8080;")), "{node} takes no sockets");
     }
     assert_eq!(nginx.matches('{').count(), nginx.matches('}').count());
+}
+
+/// The blocks of an nginx configuration that begin with these words, one level deep.
+fn blocks<'t>(nginx: &'t str, begin: &str) -> Vec<&'t str> {
+    let blocks = nginx.split(begin).skip(1);
+    blocks.map(|block| block.split('}').next().expect("a block")).collect()
+}
+
+#[test]
+fn the_balancer_tells_who_its_clients_are_and_keeps_strangers_from_what_is_the_operators() {
+    let file = Yaml::parse(&text("deploy/compose/three-nodes.yaml"));
+    let nginx = text("deploy/compose/nginx.conf");
+    let balancer = file.get("services").and_then(|services| services.get("balancer")?.get("networks"));
+    let address = balancer.and_then(|networks| networks.get("inside")?.text("ipv4_address"));
+    for node in ["node1", "node2", "node3"] {
+        let environment = file.get("services").and_then(|services| services.get(node)?.get("environment"));
+        let trusted = environment.and_then(|environment| environment.text("STAGEDOOR_TRUSTED_PROXIES"));
+        assert_eq!(trusted, address, "{node}");
+    }
+    assert!(address.is_some());
+    let passing: Vec<_> =
+        blocks(&nginx, "location ").into_iter().filter(|block| block.contains("proxy_pass")).collect();
+    assert_eq!(passing.len(), 2);
+    for block in passing {
+        // One header of its own, and nginx inherits none.
+        for header in ["Host $http_host", "X-Forwarded-For $remote_addr", "Forwarded \"\""] {
+            assert!(block.contains(&format!("proxy_set_header {header};")), "{header}: {block}");
+        }
+    }
+    for path in ["/platform", "/metrics", "/health"] {
+        let denied = blocks(&nginx, &format!("location {path} {{"));
+        assert!(denied.len() == 1 && denied[0].contains("return 404;"), "{path} is open");
+    }
+}
+
+#[test]
+fn nats_lets_nobody_in_without_a_password_that_stands_in_a_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let nats = text("deploy/compose/nats.conf");
+    let include = nats.lines().find_map(|line| line.strip_prefix("include ")).expect("its users");
+    assert_eq!(include, "\"../../run/secrets/nats-authorization\"", "from /etc/nats");
+    assert!(nats.contains("http: \"127.0.0.1:") && !nats.contains("http_port"), "monitoring is open");
+    let file = text("deploy/compose/three-nodes.yaml");
+    assert!(!file.contains("STAGEDOOR_BUS_URL:"), "the password would stand in the environment");
+    // As three-nodes.yaml tells to make it.
+    let line = file.lines().find(|line| line.ends_with(">nats-authorization")).expect("how it is made");
+    let form = line.split('\'').nth(1).expect("a form").replace("%s", "bus-password");
+    let (etc, secrets) = (folder.path().join("etc/nats"), folder.path().join("run/secrets"));
+    for each in [&etc, &secrets] {
+        std::fs::create_dir_all(each).expect("a folder");
+    }
+    std::fs::write(secrets.join("nats-authorization"), form.replace("\\n", "\n")).expect("it can be written");
+    let configuration = etc.join("nats.conf");
+    std::fs::write(&configuration, &nats).expect("it can be written");
+    // Not every machine that runs the tests has NATS.
+    if let Ok(said) = Command::new("nats-server").arg("-t").arg("-c").arg(&configuration).output() {
+        assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+    }
+}
+
+#[test]
+fn no_example_gives_a_secret_as_an_argument() {
+    let documents =
+        ["README.md", "docs/operating.md", "docs/drops.md", "docs/webhooks.md", "docs/clients.md"];
+    let sources = ["crates/server/src/dev/world.rs"];
+    for path in DEPLOYED.into_iter().chain(documents).chain(sources) {
+        let text = text(path);
+        for option in ["--operator-key ", "--client-secret ", "--service-key ", "--bus-url nats://"] {
+            assert!(!text.contains(option), "{path}: {option}");
+        }
+    }
 }
 
 #[test]
@@ -235,7 +308,13 @@ fn the_units_are_what_systemd_takes() {
         [("stagedoor.service", "stagedoor.service"), ("stagedoor@.service", "stagedoor@node1.service")]
     {
         let text = text(&format!("deploy/systemd/{unit}"));
-        for line in ["Restart=always", "NoNewPrivileges=yes", "ProtectSystem=strict", "DynamicUser=yes"] {
+        for line in [
+            "LimitCORE=0",
+            "Restart=always",
+            "NoNewPrivileges=yes",
+            "ProtectSystem=strict",
+            "DynamicUser=yes",
+        ] {
             assert!(text.lines().any(|each| each == line), "{unit} lacks {line}");
         }
         let number = |key: &str| {

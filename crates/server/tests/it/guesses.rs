@@ -130,15 +130,18 @@ async fn guesses_at_one_account_from_many_addresses_are_slowed_and_its_owner_get
         }
         // The owner was here before, and waits for nobody.
         assert!(is_consent(&sign_in.right("127.0.0.1").await));
-        // Everybody else waits, the first one for as long as one of ten tries a minute takes.
-        let (waited, status) = advance_until(&world, sign_in.wrong("203.0.113.11")).await;
+        // Everybody else waits, the first one for as long as one of ten tries a minute takes; and an address has two tries
+        // a minute.
+        let three = join_all((0..3).map(|_| sign_in.wrong("203.0.113.11")));
+        let (waited, mut statuses) = advance_until(&world, three).await;
         assert!(waited >= Duration::from_secs(6), "{waited:?}");
-        assert_eq!(status, 200);
-        // Twenty addresses at once: none is refused, and none waits for longer than the longest delay.
+        statuses.sort_unstable();
+        assert_eq!(statuses, [200, 200, 429]);
+        // Twenty addresses at once: none is refused, however many there are.
         let addresses: Vec<_> = (20..40).map(|address| format!("203.0.113.{address}")).collect();
         let crowd = join_all(addresses.iter().map(|address| sign_in.wrong(address)));
         let (waited, statuses) = advance_until(&world, crowd).await;
-        assert!((Duration::from_secs(6)..Duration::from_secs(20)).contains(&waited), "{waited:?}");
+        assert!((Duration::from_secs(6)..Duration::from_secs(40)).contains(&waited), "{waited:?}");
         assert!(statuses.iter().all(|status| *status == 200), "{statuses:?}");
         // Nor does the owner in a new place, who is known there from then on.
         let crowd = join_all(addresses.iter().map(|address| sign_in.wrong(address)));
@@ -146,8 +149,6 @@ async fn guesses_at_one_account_from_many_addresses_are_slowed_and_its_owner_get
             advance_until(&world, async { tokio::join!(crowd, sign_in.right("198.51.100.1")) }).await;
         assert!(is_consent(&page), "{}", page.response.text());
         assert!(is_consent(&sign_in.right("198.51.100.1").await));
-        // An address has two tries a minute at a slowed account.
-        assert_eq!(sign_in.wrong("203.0.113.20").await, 429);
     })
     .await;
 }

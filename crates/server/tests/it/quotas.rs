@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use testkit::{Request, Response, Setup, Tokens, World, both};
+use testkit::{Request, Response, Setup, Tokens, both};
 
 use crate::endpoints::{ENDPOINTS, session_key};
 use crate::stage::{Stage, UNKNOWN_TOKEN};

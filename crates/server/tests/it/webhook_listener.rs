@@ -394,7 +394,7 @@ async fn a_command_that_may_not_listen_says_what_to_do() {
         ("drops", Some(&wrong), "http://127.0.0.1:1/", "printed by `stagedoor dev`"),
         ("demo", Some(&demo), "http://127.0.0.1:1/", "needs the scope 드롭스"),
         ("drops", Some(&drops), "http://127.0.0.1:1/", "Delete it first"),
-        ("drops", None, "http://127.0.0.1:1/", "--client-secret"),
+        ("drops", None, "http://127.0.0.1:1/", "STAGEDOOR_CLIENT_SECRET_FILE"),
         ("drops", Some(&drops), "ftp://127.0.0.1/", "--forward-to"),
     ] {
         let mut command = stagedoor(&["webhook", "listen", "--client-id", client, "--server", &base]);
