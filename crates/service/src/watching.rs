@@ -146,7 +146,7 @@ async fn watch_once(
     now: Timestamp,
 ) -> Result<Watching, Error> {
     if let Some(earlier) = idempotency::claim(tx, key, "", now).await? {
-        return Ok(Watching::parse(&earlier)?);
+        return Watching::parse(&earlier);
     }
     let watching = watch(tx, report, now).await?;
     idempotency::answer(tx, key, &watching.text()).await?;
