@@ -217,7 +217,7 @@ pub enum SendFailure {
     Timeout,
     /// The connection ended before the whole answer was there.
     Closed,
-    /// The answer was not HTTP, or its head was too large.
+    /// The answer was not HTTP, or its head or all of it together was too large.
     Protocol,
 }
 

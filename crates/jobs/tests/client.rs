@@ -239,6 +239,57 @@ async fn a_receiver_proves_its_name() {
     assert_eq!(sent, tls);
 }
 
+/// The clock stands still, so what ends here does not end for want of time.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_that_never_ends_is_too_much_whatever_it_is_made_of() {
+    let authority = Authority::new();
+    let sender = Sender::new(LOOPBACK, leads_to(&["127.0.0.1"]), authority.roots());
+    let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let floods = [
+        ("", "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n"),
+        ("", "HTTP/1.1 100 Continue\r\n\r\n"),
+        ("", "\r\n"),
+        ("", "\n"),
+        (chunked, "0"),
+        (chunked, "1\r\nx\r\n"),
+        (chunked, "1;a=b;c=d\r\nx\r\n"),
+        (&format!("{chunked}1;"), "a"),
+        (&format!("{chunked}1 "), " "),
+        (&format!("{chunked}0\r\n"), "A: b\r\n"),
+    ];
+    for tls in [false, true] {
+        for (head, piece) in &floods {
+            let receiver = match tls {
+                false => Receiver::start().await,
+                true => Receiver::start_tls(&authority, "hook.example", "hook.example").await,
+            };
+            let url = receiver.url("/");
+            assert_eq!(sender.status(&url).await, Ok(200));
+            let reply = Reply::Flood(head.as_bytes().to_vec(), piece.as_bytes().to_vec());
+            receiver.reply([reply]);
+            let sent = sender.status(&url).await;
+            assert_eq!(sent, Err(SendFailure::Protocol), "{head:?} {piece:?}");
+            assert!(
+                receiver.poured() < 16 * 1024 * 1024,
+                "{} bytes of {piece:?} were taken",
+                receiver.poured()
+            );
+            assert_eq!(sender.status(&url).await, Ok(200));
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_one_exchange_may_bring_each_exchange_of_a_connection_may() {
+    let (sender, receiver) = (Sender::plain(LOOPBACK), Receiver::start().await);
+    let long = vec![b'x'; ANSWER_BYTES_MAX];
+    for _ in 0..8 {
+        receiver.reply([Reply::Whole(200, vec![], long.clone())]);
+        assert_eq!(sender.status(&receiver.url("/")).await, Ok(200));
+    }
+    assert_eq!(receiver.connections(), 1);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_connection_is_kept_for_a_while_and_one_that_ended_costs_nothing() {
     let authority = Authority::new();

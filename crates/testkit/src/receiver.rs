@@ -15,6 +15,9 @@ use crate::authority::Authority;
 use crate::http::find;
 use crate::patiently;
 
+/// Bytes of an endless answer that are sent at once.
+const POURED_AT_ONCE: usize = 4_096;
+
 /// What a receiver does with a request.
 #[derive(Clone, Debug)]
 pub enum Reply {
@@ -34,6 +37,8 @@ pub enum Reply {
     Drip(Duration),
     /// Answers with a status and a body that never ends.
     Endless(u16),
+    /// Sends the first bytes, and then the second ones again and again.
+    Flood(Vec<u8>, Vec<u8>),
 }
 
 /// A request, as it came.
@@ -323,7 +328,12 @@ async fn serve(
                     tokio::time::sleep(pause).await;
                 }
             }
-            Reply::Endless(status) => pour(&mut stream, status, state).await?,
+            Reply::Endless(status) => {
+                let head = format!("HTTP/1.1 {status} Told\r\nTransfer-Encoding: chunked\r\n\r\n");
+                let chunk = [b"1000\r\n".as_slice(), &[b'x'; 0x1000], b"\r\n"].concat();
+                pour(&mut stream, head.as_bytes(), &chunk, state).await?
+            }
+            Reply::Flood(head, piece) => pour(&mut stream, &head, &piece, state).await?,
         }
         drop(running);
     }
@@ -376,12 +386,16 @@ async fn answer(
     stream.flush().await.ok()
 }
 
-async fn pour(stream: &mut (impl AsyncWrite + Unpin), status: u16, state: &State) -> Option<()> {
-    let head = format!("HTTP/1.1 {status} Told\r\nTransfer-Encoding: chunked\r\n\r\n");
-    stream.write_all(head.as_bytes()).await.ok()?;
-    let chunk = [b"1000\r\n".as_slice(), &[b'x'; 0x1000], b"\r\n"].concat();
+async fn pour(
+    stream: &mut (impl AsyncWrite + Unpin),
+    head: &[u8],
+    piece: &[u8],
+    state: &State,
+) -> Option<()> {
+    stream.write_all(head).await.ok()?;
+    let pieces = piece.repeat(POURED_AT_ONCE.div_ceil(piece.len()));
     loop {
-        stream.write_all(&chunk).await.ok()?;
-        state.book(|book| book.poured += chunk.len());
+        stream.write_all(&pieces).await.ok()?;
+        state.book(|book| book.poured += pieces.len());
     }
 }

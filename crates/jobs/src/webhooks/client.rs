@@ -153,6 +153,7 @@ impl Client {
         let url = outgoing.url.clone();
         let mut request = request(outgoing)?;
         let mut connection = self.connection(&url).await?;
+        connection.begin();
         let answered = match connection.sender.try_send_request(request).await {
             Ok(answered) => Ok(answered),
             Err(mut failed) => match failed.take_message() {
@@ -160,6 +161,7 @@ impl Client {
                 Some(unsent) => {
                     request = unsent;
                     connection = connector.connect(&url).await?;
+                    connection.begin();
                     connection.sender.send_request(request).await
                 }
                 None => Err(failed.into_error()),

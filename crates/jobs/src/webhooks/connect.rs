@@ -22,6 +22,8 @@ use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsConnector;
 
+use super::metered::{Allowance, Metered, UsedUp};
+
 /// Addresses of one name that are tried, in the order in which the system gives them.
 const ADDRESSES_TRIED_MAX: usize = 4;
 /// How long one address is given while there are others to try.
@@ -30,6 +32,10 @@ const TURN: Duration = Duration::from_millis(1_500);
 const HEAD_BYTES_MAX: usize = 16 * 1024;
 /// Headers of an answer.
 const HEADERS_MAX: usize = 100;
+
+/// Bytes that come in over one connection for one exchange, whatever they are: the shaking of hands for TLS or an answer with
+/// its interim answers and the framing of both. An answer that anybody needs is far below it.
+const EXCHANGE_BYTES_MAX: usize = 128 * 1024;
 
 /// A future in a box.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -58,9 +64,17 @@ pub(super) struct Connector {
 /// A connection to a receiver. Dropped, it is closed at once, whether or not the peer reads.
 pub(super) struct Connection {
     pub sender: SendRequest<Full<Bytes>>,
+    allowance: Allowance,
     driver: JoinHandle<()>,
     /// On the clock's monotonic side.
     pub opened_at: Duration,
+}
+
+impl Connection {
+    /// To be called before each exchange.
+    pub fn begin(&self) {
+        self.allowance.renew(EXCHANGE_BYTES_MAX);
+    }
 }
 
 impl Drop for Connection {
@@ -72,9 +86,10 @@ impl Drop for Connection {
 impl Connector {
     /// Connects. Whoever calls sets the limit of time.
     pub async fn connect(&self, url: &WebhookUrl) -> Result<Connection, SendFailure> {
-        let stream = self.open(url).await?;
+        let allowance = Allowance::new(EXCHANGE_BYTES_MAX);
+        let stream = Metered::new(self.open(url).await?, allowance.clone());
         if !url.is_secure() {
-            return self.speak(stream).await;
+            return self.speak(stream, allowance).await;
         }
         let name = match url.host() {
             Host::Name(name) => ServerName::try_from(name.clone()).map_err(|_| SendFailure::Tls)?,
@@ -84,10 +99,10 @@ impl Connector {
             tracing::debug!(receiver = %url.origin(), %error, "no TLS with a webhook's receiver");
             SendFailure::Tls
         })?;
-        self.speak(stream).await
+        self.speak(stream, allowance).await
     }
 
-    async fn speak<S>(&self, stream: S) -> Result<Connection, SendFailure>
+    async fn speak<S>(&self, stream: S, allowance: Allowance) -> Result<Connection, SendFailure>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -100,7 +115,7 @@ impl Connector {
             // Whoever waits for the answer hears of it.
             let _ = connection.await;
         });
-        Ok(Connection { sender, driver, opened_at: self.clock.monotonic() })
+        Ok(Connection { sender, allowance, driver, opened_at: self.clock.monotonic() })
     }
 
     /// A connection to one of the addresses that may be connected to.
@@ -141,7 +156,13 @@ impl Connector {
 
 /// What a failed exchange is called.
 pub(super) fn failure_of(error: &hyper::Error) -> SendFailure {
-    if error.is_parse() { SendFailure::Protocol } else { SendFailure::Closed }
+    let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<io::Error>());
+    let is_wrong = cause.is_some_and(|cause| {
+        // The first two are what the HTTP library calls chunks that are none.
+        matches!(cause.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData)
+            || cause.get_ref().is_some_and(|cause| cause.is::<UsedUp>())
+    });
+    if error.is_parse() || is_wrong { SendFailure::Protocol } else { SendFailure::Closed }
 }
 
 type Lookup = Shared<BoxFuture<'static, Option<Vec<IpAddr>>>>;

@@ -8,12 +8,14 @@
 //! | `client` | one attempt |
 //! | `connect` | where an attempt may go |
 //! | `kept` | connections between attempts |
+//! | `metered` | a bound on what a receiver may send |
 //! | `figures` | counts for the metrics |
 
 mod client;
 mod connect;
 mod figures;
 mod kept;
+mod metered;
 mod sender;
 mod worker;
 
