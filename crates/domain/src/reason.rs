@@ -96,6 +96,14 @@ words! {
     Cap = "cap",
     /// 500: the service failed; its log has the cause under the `X-Request-Id`.
     Internal = "internal",
+    /// 400: the request is not well-formed HTTP/1.1.
+    HttpMalformed = "http-malformed",
+    /// 403, sandboxes: the name in `Host` is neither one of loopback nor one of `--allow-host`.
+    HostNotAllowed = "host-not-allowed",
+    /// 414: the address of the request is too long.
+    AddressTooLong = "address-too-long",
+    /// 431: the headers of the request are too large.
+    HeadersTooLarge = "headers-too-large",
     /// 400, sockets: no polling session has this `sid`.
     SidUnknown = "sid-unknown",
     /// 400, sockets: a request of this session is under way already.

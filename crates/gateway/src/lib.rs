@@ -76,7 +76,7 @@ use bytes::Bytes;
 use domain::refusal::{Credential, CredentialFault, Resource};
 use domain::{Language, Refusal};
 use http_body_util::Full;
-use hyper::body::Incoming;
+use hyper::body::Body;
 use service::Service;
 use socketio::Framing;
 use tokio::sync::oneshot;
@@ -99,6 +99,13 @@ use crate::session::Session;
 const TASK_ENDED: &str = "the session's task ended before its handshake was answered";
 /// The `auth` of a polling session's request is not the one that it was opened with.
 const WRONG_AUTH: Refusal = Refusal::Unauthorized(CredentialFault::WrongKind(Credential::SessionUrl));
+
+/// The body of a request, as a listener hands it on.
+pub trait RequestBody: Body<Data = Bytes, Error: Into<BodyError>> + Send + 'static {}
+
+impl<B: Body<Data = Bytes, Error: Into<BodyError>> + Send + 'static> RequestBody for B {}
+
+type BodyError = Box<dyn std::error::Error + Send + Sync>;
 
 /// The sockets of one node. Cheap to clone.
 #[derive(Clone)]
@@ -142,7 +149,7 @@ impl Gateway {
     /// Answers a request to [`PATH`](Self::PATH): handshake, poll, post, upgrade, preflight. Refusals are in the
     /// envelope. The connection must be served with upgrades, over `TokioIo<Socket>`, and a request should carry the
     /// socket's [`Hold`] among its extensions.
-    pub async fn handle(&self, request: Request<Incoming>) -> Response<Full<Bytes>> {
+    pub async fn handle<B: RequestBody>(&self, request: Request<B>) -> Response<Full<Bytes>> {
         let origin = request.headers().get(header::ORIGIN).cloned();
         let accepted = request.headers().get(header::ACCEPT_LANGUAGE).cloned();
         let mut reply = match self.answer(request).await {
@@ -166,7 +173,7 @@ impl Gateway {
         }
     }
 
-    async fn answer(&self, request: Request<Incoming>) -> Result<Reply, Denied> {
+    async fn answer<B: RequestBody>(&self, request: Request<B>) -> Result<Reply, Denied> {
         if !matches!(request.uri().path(), Self::PATH | "/socket.io") {
             return Err(Refusal::NotFound(Resource::Path).into());
         }
@@ -189,7 +196,7 @@ impl Gateway {
     }
 
     /// A handshake. Nothing is kept for its peer until the session URL's token is found to be good.
-    async fn open(&self, request: Request<Incoming>, params: Params) -> Result<Reply, Denied> {
+    async fn open<B: RequestBody>(&self, request: Request<B>, params: Params) -> Result<Reply, Denied> {
         let Params { revision, transport, auth, base64, .. } = params;
         if self.hub.draining.load(SeqCst) {
             return Err(Denied::Draining);
@@ -272,7 +279,11 @@ impl Gateway {
 }
 
 /// A request of a session that polls.
-async fn go_on(session: Arc<Session>, request: Request<Incoming>, params: Params) -> Result<Reply, Denied> {
+async fn go_on<B: RequestBody>(
+    session: Arc<Session>,
+    request: Request<B>,
+    params: Params,
+) -> Result<Reply, Denied> {
     let Params { revision, transport, base64, .. } = params;
     match (request.method(), transport) {
         (&Method::GET, Transport::Polling) => {

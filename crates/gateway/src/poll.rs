@@ -10,10 +10,10 @@ use domain::secret::SecretHash;
 use http::Response;
 use http::header::CONTENT_TYPE;
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
-use hyper::body::Incoming;
 use socketio::payload::{self, Item};
 use socketio::{CloseReason, Frame, Framing};
 
+use crate::RequestBody;
 use crate::config::POST_DEADLINE;
 use crate::http::{Denied, Reply, no_store};
 use crate::session::{Io, Link, Session};
@@ -177,7 +177,11 @@ impl Io {
 }
 
 /// Takes what a client posts. Nothing of a body that does not hold together is acted on.
-pub(crate) async fn post(session: &Arc<Session>, framing: Framing, body: Incoming) -> Result<Reply, Denied> {
+pub(crate) async fn post(
+    session: &Arc<Session>,
+    framing: Framing,
+    body: impl RequestBody,
+) -> Result<Reply, Denied> {
     let mut under_way = UnderWay::begin(session, Errand::Post)?;
     let hub = &session.hub;
     let max = hub.config.post_bytes_max;

@@ -12,6 +12,9 @@ use tokio::net::TcpStream;
 /// What a listener serves HTTP over: a bare TCP stream that keeps the `101` of a websocket back until the session has it, so
 /// that the answer and the session's first packets are one write and, to the peer, one packet.
 ///
+/// And one that keeps back what the HTTP library answers by itself to a request that it cannot read, which is a status and
+/// nothing else: the listener has a better answer, and gives it on the [bare stream](Self::into_stream).
+///
 /// Small events must not wait for the acknowledgement of the one before: the stream, or the listener that it comes from, needs
 /// `TCP_NODELAY`.
 #[derive(Debug)]
@@ -21,6 +24,8 @@ pub struct Socket {
     /// The end of what HTTP has written: an answer without a body, and before it at the most what HTTP itself would have kept
     /// in its own buffer.
     held: Vec<u8>,
+    /// HTTP wanted to refuse a request by itself.
+    withheld: bool,
 }
 
 /// Tells a [`Socket`] to keep back what is written to it from now on. Each request of its connection carries one, as an
@@ -31,12 +36,17 @@ pub struct Hold(Arc<AtomicBool>);
 impl Socket {
     /// The socket of a connection that was accepted.
     pub fn new(stream: TcpStream) -> Self {
-        Self { stream, hold: Hold::default(), held: Vec::new() }
+        Self { stream, hold: Hold::default(), held: Vec::new(), withheld: false }
     }
 
     /// For the extensions of the connection's requests. Where it is missing nothing is kept back.
     pub fn hold(&self) -> Hold {
         self.hold.clone()
+    }
+
+    /// The bare stream, once HTTP has let go of it.
+    pub fn into_stream(self) -> TcpStream {
+        self.stream
     }
 
     /// The bare stream, and what has to be written to it before anything else.
@@ -72,7 +82,11 @@ impl AsyncWrite for Socket {
         cx: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let Self { stream, hold, held } = self.get_mut();
+        let Self { stream, hold, held, withheld } = self.get_mut();
+        if *withheld || is_automatic(slices) {
+            *withheld = true;
+            return Poll::Ready(Ok(slices.iter().map(|slice| slice.len()).sum()));
+        }
         if !hold.is_on() {
             return Pin::new(stream).poll_write_vectored(cx, slices);
         }
@@ -90,6 +104,45 @@ impl AsyncWrite for Socket {
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.get_mut().stream).poll_shutdown(cx)
+        let Self { stream, withheld, .. } = self.get_mut();
+        if *withheld {
+            return Poll::Ready(Ok(()));
+        }
+        Pin::new(stream).poll_shutdown(cx)
+    }
+}
+
+/// Bytes of the longest answer that the HTTP library gives by itself: it has a date, and no body.
+const AUTOMATIC_BYTES_MAX: usize = 256;
+
+/// Whether this is an answer of status 4xx that the HTTP library gives by itself: a head without a body and without the
+/// request id that every other answer has. An answer before it is written by then, so it stands alone.
+fn is_automatic(slices: &[IoSlice<'_>]) -> bool {
+    let [head] = slices else { return false };
+    let has = |needle: &[u8]| head.windows(needle.len()).any(|window| window == needle);
+    (head.starts_with(b"HTTP/1.1 4") || head.starts_with(b"HTTP/1.0 4"))
+        && head.len() <= AUTOMATIC_BYTES_MAX
+        && head.ends_with(b"\r\n\r\n")
+        && has(b"\r\ncontent-length: 0\r\n")
+        && !has(b"\r\nx-request-id: ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_bare_refusal_is_automatic() {
+        let check = |slices: &[&[u8]], expected: bool| {
+            let slices: Vec<_> = slices.iter().map(|slice| IoSlice::new(slice)).collect();
+            assert_eq!(is_automatic(&slices), expected);
+        };
+        check(&[b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\ndate: x\r\n\r\n"], true);
+        check(&[b"HTTP/1.0 400 Bad Request\r\ncontent-length: 0\r\n\r\n"], true);
+        check(&[b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"], false);
+        check(&[b"HTTP/1.1 404 Not Found\r\nx-request-id: 1\r\ncontent-length: 0\r\n\r\n"], false);
+        check(&[b"HTTP/1.1 400 Bad Request\r\ncontent-length: 2\r\n\r\n", b"{}"], false);
+        check(&[b"HTTP/1.1 100 Continue\r\n\r\n"], false);
+        check(&[], false);
     }
 }

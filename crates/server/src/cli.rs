@@ -19,6 +19,7 @@ use store::DatabaseUrl;
 
 use crate::config::{BusSettings, Settings, StoreSettings};
 use crate::drops::DropsCommand;
+use crate::hosts::Hosts;
 use crate::listen::WebhookCommand;
 
 const ABOUT: &str = "The open API service of a live-streaming platform: REST, sign-in, realtime sessions.
@@ -116,6 +117,16 @@ pub struct DevOptions {
     /// Keeps the world in this folder, to go on with it next time. Without it the world is gone at exit.
     #[arg(long, value_name = "DIR", env = "STAGEDOOR_DATA")]
     data: Option<PathBuf>,
+
+    /// Where clients reach the sandbox, as in `https://sandbox.example.com`, when a proxy that speaks TLS is in front of it.
+    /// The addresses of sessions begin with it. Default: the address it listens on.
+    #[arg(long, value_name = "URL", env = "STAGEDOOR_BASE_URL")]
+    base_url: Option<String>,
+
+    /// Further names under which the sandbox answers, as in `sandbox.internal`. Without it: loopback names, the address of
+    /// --listen and the host of --base-url. Others are refused, so that no web page can lead its own name here.
+    #[arg(long, value_name = "HOSTS", env = "STAGEDOOR_ALLOW_HOST", value_delimiter = ',')]
+    allow_host: Vec<String>,
 
     /// Prints one JSON object instead of the overview, as the first line of stdout, when the service answers.
     #[arg(long)]
@@ -272,10 +283,14 @@ impl DevOptions {
         };
         let store = self.common.store(folder.path())?;
         let operator_key = crate::dev::operator_key(folder.path())?;
+        let base_url = self.base_url.as_deref().map(|url| check_base("--base-url", url)).transpose()?;
+        let hosts = Hosts::of(self.common.listen.ip(), base_url.as_deref(), &self.allow_host)?;
         // The receivers of a sandbox are on the developer's machine.
         let reach = Reach { loopback: true, ..Reach::PUBLIC };
         let settings = Settings {
             sandbox: true,
+            base_url,
+            hosts: Some(hosts),
             operator_key: Some(operator_key),
             webhooks: WebhookSettings { reach, ..WebhookSettings::default() },
             ..self.common.settings(store)?
@@ -383,6 +398,7 @@ impl CommonOptions {
             bus: BusSettings::Local,
             base_url: None,
             session_base: None,
+            hosts: None,
             roles: Roles::ALL,
             // Whoever stops a sandbox waits for it.
             drain_delay: Duration::ZERO,

@@ -13,6 +13,8 @@ use service::nodes::Roles;
 use service::webhooks::WebhookSettings;
 use store::DatabaseUrl;
 
+use crate::hosts::Hosts;
+
 /// Where everything is kept.
 #[derive(Clone, Debug)]
 pub enum StoreSettings {
@@ -86,6 +88,8 @@ pub struct Settings {
     /// Where clients reach this node's sockets; if not given, the base URL where it serves that too, else the address that
     /// it listens on.
     pub session_base: Option<String>,
+    /// The names that are answered; all of them, if not given.
+    pub hosts: Option<Hosts>,
     /// What this node does.
     pub roles: Roles,
     /// How long it goes on serving after it has said that it is about to stop.

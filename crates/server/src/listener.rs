@@ -2,39 +2,52 @@
 
 use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use domain::Language;
+use domain::client_address::AddressBlock;
+use domain::reason::{REASON_HEADER, Word};
 use gateway::{Gateway, Hold, Socket};
-use http::header::CONNECTION;
-use http::{HeaderName, HeaderValue, Request, Response, StatusCode};
-use hyper::body::Incoming;
+use http::header::{ACCEPT_LANGUAGE, CACHE_CONTROL, CONNECTION, CONTENT_TYPE};
+use http::{HeaderMap, HeaderName, HeaderValue, Request, Response, StatusCode};
+use hyper::body::{Body as _, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use service::Entropy;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tower::ServiceExt;
 use tracing::Instrument;
-use web::{Body, ClientAddress, RequestId};
+use web::{Body, ClientAddress, KeepPlace, RequestId};
 
-use crate::connections::{Connection, Connections, Place, Running};
+use crate::connections::{Connection, Connections, Place};
+use crate::hosts::Hosts;
+use crate::inbound::Inbound;
+use crate::malformed::{self, HEAD_BYTES_MAX};
 use crate::proxies::Proxies;
 
 /// How long a peer may take to send the headers of a request, which is also how long an idle connection is kept.
 const HEADERS_DEADLINE: Duration = Duration::from_secs(30);
-/// Bytes of a request's headers.
-const HEADERS_BYTES_MAX: usize = 64 * 1024;
 /// How long a connection without a running request is kept once the listener is closed: for a request that is on its way.
 const SILENCE_GRACE: Duration = Duration::from_secs(1);
 /// How long a peer may leave what was sent to it untaken. The system then ends the connection, however politely the peer
 /// acknowledges that it has no room.
 const UNTAKEN_DEADLINE: Duration = Duration::from_secs(30);
+/// How long a connection that has ended is read on, so that its peer gets the last answer...
+const LINGER_WITHIN: Duration = Duration::from_secs(5);
+/// ... how many bytes of it...
+const LINGER_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// ... and how many at once.
+const LINGER_BUFFER_BYTES: usize = 16 * 1024;
 /// The pause after the system refused a connection, as when descriptors are used up.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
+const REASON: HeaderName = HeaderName::from_static(REASON_HEADER);
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// Where a listener is on the way to its end.
@@ -60,6 +73,10 @@ pub struct Edges {
     pub entropy: Entropy,
     /// The proxies before the listener.
     pub proxies: Arc<Proxies>,
+    /// The names that are answered; all of them, if not given.
+    pub hosts: Option<Arc<Hosts>>,
+    /// The language of what is refused before it is a request.
+    pub language: Language,
 }
 
 /// Accepts connections until the phase is [`Phase::Closing`], then lets those that are busy finish, for up to `grace`.
@@ -75,7 +92,7 @@ pub async fn serve(
     let phases = phase.clone();
     loop {
         let accepted = tokio::select! {
-            accepted = accept(&listener, &connections) => accepted,
+            accepted = accept(&listener, &connections, &edges.proxies) => accepted,
             () = closing(&mut phase) => break,
         };
         match accepted {
@@ -91,7 +108,7 @@ pub async fn serve(
             }
         }
     }
-    for (stream, peer, place) in last_ones(listener, &connections) {
+    for (stream, peer, place) in last_ones(listener, &connections, &edges.proxies) {
         tokio::spawn(connection(stream, peer, place, edges.clone(), phases.clone()));
     }
     if tokio::time::timeout(grace, connections.all_ended()).await.is_err() {
@@ -103,22 +120,32 @@ pub async fn serve(
 async fn accept(
     listener: &TcpListener,
     connections: &Arc<Connections>,
+    proxies: &Proxies,
 ) -> std::io::Result<(TcpStream, SocketAddr, Place)> {
     connections.room().await;
     let (stream, peer) = listener.accept().await?;
-    Ok((stream, peer, connections.enter()))
+    Ok((stream, peer, connections.enter(block(proxies, peer))))
+}
+
+/// Whose connection this is, of those that share the places; behind a proxy there are many.
+fn block(proxies: &Proxies, peer: SocketAddr) -> Option<AddressBlock> {
+    (!proxies.trusts(peer.ip())).then(|| AddressBlock::from(peer.ip()))
 }
 
 /// Closes a listener, and gives the connections that the system has made for it already: to their peers they are open, and
 /// would be reset.
-fn last_ones(listener: TcpListener, connections: &Arc<Connections>) -> Vec<(TcpStream, SocketAddr, Place)> {
+fn last_ones(
+    listener: TcpListener,
+    connections: &Arc<Connections>,
+    proxies: &Proxies,
+) -> Vec<(TcpStream, SocketAddr, Place)> {
     let mut last = Vec::new();
     let Ok(listener) = listener.into_std() else { return last };
     while connections.has_room() {
         // The listener does not block: it fails when nobody waits any more.
         let Ok((stream, peer)) = listener.accept() else { break };
         let taken = stream.set_nonblocking(true).and_then(|()| TcpStream::from_std(stream));
-        last.extend(taken.ok().map(|stream| (stream, peer, connections.enter())));
+        last.extend(taken.ok().map(|stream| (stream, peer, connections.enter(block(proxies, peer)))));
     }
     last
 }
@@ -131,54 +158,174 @@ async fn connection(
     edges: Edges,
     mut phase: watch::Receiver<Phase>,
 ) {
-    let open = &place.connection;
-    let peer = tokio::select! {
-        peer = edges.proxies.peer(&mut stream, peer.ip()) => peer,
-        () = open.evicted() => return,
+    let named = tokio::select! {
+        named = edges.proxies.peer(&mut stream, peer.ip()) => named,
+        () = place.connection.evicted() => return,
     };
-    let Ok(peer) = peer else { return };
-    let (random, requests) = (edges.entropy.bytes(), AtomicU64::new(0));
+    let Ok(client) = named else { return };
+    // Whom a proxy names has a share of the places of its own.
+    let place = if client == peer.ip() { place } else { place.given_to(AddressBlock::from(client)) };
+    let (open, peer) = (&place.connection, client);
     let socket = Socket::new(stream);
-    let hold = socket.hold();
-    let service = service_fn({
-        let (open, phase) = (open.clone(), phase.clone());
-        move |request| {
-            let id = RequestId::new(random, requests.fetch_add(1, Ordering::Relaxed));
-            let (running, answer) =
-                (Running::begin(&open), answer(edges.clone(), peer, id, hold.clone(), request));
-            let phase = phase.clone();
-            async move {
-                let mut answer = answer.await;
-                if let Ok(answer) = &mut answer
-                    && *phase.borrow() >= Phase::Draining
-                    && answer.status() != StatusCode::SWITCHING_PROTOCOLS
-                {
-                    answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
-                }
-                drop(running);
-                answer
-            }
-        }
+    let exchange = Arc::new(Exchange {
+        random: edges.entropy.bytes(),
+        requests: AtomicU64::new(0),
+        edges,
+        peer,
+        hold: socket.hold(),
+        open: open.clone(),
+        phase: phase.clone(),
     });
-    let connection = http1::Builder::new()
+    let service = service_fn({
+        let exchange = exchange.clone();
+        // In a box of its own, so that a connection without a request does not hold the room for one.
+        move |request| -> Answering { Box::pin(exchange.clone().answer(request)) }
+    });
+    let mut connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEADERS_DEADLINE)
-        .max_buf_size(HEADERS_BYTES_MAX)
+        .max_buf_size(HEAD_BYTES_MAX)
         .serve_connection(TokioIo::new(socket), service)
         .with_upgrades();
-    let mut connection = std::pin::pin!(connection);
     let ended = tokio::select! {
-        ended = connection.as_mut() => ended,
+        ended = &mut connection => ended,
         // One that still asks ends by itself, with its answer.
-        () = async { closing(&mut phase).await; silence(open).await } => Ok(()),
+        () = async { closing(&mut phase).await; silence(open).await } => return,
         () = open.evicted() => {
-            connection.as_mut().graceful_shutdown();
-            if open.is_idle() { Ok(()) } else { connection.await }
+            Pin::new(&mut connection).graceful_shutdown();
+            if open.is_waiting() {
+                return;
+            }
+            (&mut connection).await
         }
     };
-    if let Err(error) = ended {
-        tracing::debug!(%error, "a connection broke");
+    // Nothing is left of one that was upgraded.
+    let Some(parts) = connection.into_parts() else { return };
+    let stream = parts.io.into_inner().into_stream();
+    let last_words = match ended {
+        Ok(()) => Vec::new(),
+        Err(error) => match exchange.malformed(&error, &parts.read_buf) {
+            Some(answer) => answer,
+            None => return tracing::debug!(%error, "a connection broke"),
+        },
+    };
+    tokio::select! {
+        () = Box::pin(part(stream, last_words)) => {}
+        () = async { closing(&mut phase).await; tokio::time::sleep(SILENCE_GRACE).await } => {}
+        () = open.evicted() => {}
     }
+}
+
+/// Ends a connection in a way that its last answer arrives: closed while bytes of its peer are unread, the system would reset
+/// it, and the peer might lose the answer.
+async fn part(mut stream: TcpStream, last_words: Vec<u8>) {
+    let read_on = async {
+        stream.write_all(&last_words).await?;
+        stream.shutdown().await?;
+        let (mut left, mut scratch) = (LINGER_BYTES_MAX, Vec::with_capacity(LINGER_BUFFER_BYTES));
+        while left > 0 && stream.read_buf(&mut scratch).await? > 0 {
+            left = left.saturating_sub(scratch.len());
+            scratch.clear();
+        }
+        std::io::Result::Ok(())
+    };
+    // A peer that goes before that has lost nothing that could be given to it.
+    let _ = tokio::time::timeout(LINGER_WITHIN, read_on).await;
+}
+
+/// The answer to one request, while it is made.
+type Answering = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+
+/// What the requests of one connection share.
+struct Exchange {
+    edges: Edges,
+    peer: IpAddr,
+    hold: Hold,
+    open: Arc<Connection>,
+    phase: watch::Receiver<Phase>,
+    /// What their ids are made of.
+    random: [u8; 10],
+    requests: AtomicU64,
+}
+
+impl Exchange {
+    fn next_id(&self) -> RequestId {
+        RequestId::new(self.random, self.requests.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Answers a request, and sees to what is left of its body.
+    async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
+        let id = self.next_id();
+        let (parts, body) = request.into_parts();
+        let whole = body.is_end_stream();
+        let _asked = self.open.asked(whole);
+        let (body, mut rest) = Inbound::new(&parts, body, &self.open);
+        let mut request = Request::from_parts(parts, body);
+        if !whole {
+            let open = self.open.clone();
+            request.extensions_mut().insert(KeepPlace::new(move || open.received()));
+        }
+        let mut answer = self.handle(id, request).await;
+        let drained = match rest.try_recv() {
+            Ok(rest) => rest.drained().await,
+            Err(_) => true,
+        };
+        let is_last = !drained || *self.phase.borrow() >= Phase::Draining;
+        if is_last && answer.status() != StatusCode::SWITCHING_PROTOCOLS {
+            answer.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        Ok(answer)
+    }
+
+    /// Every answer, also that of a refused handshake, carries the id under which the log knows its request.
+    async fn handle(&self, id: RequestId, mut request: Request<Inbound>) -> Response<Body> {
+        let Edges { gateway, web, proxies, hosts, language, .. } = &self.edges;
+        let client = proxies.client(self.peer, request.headers());
+        let (method, path) = (request.method(), request.uri().path());
+        // Never the query: it may carry a secret.
+        let span = tracing::info_span!("request", %id, %client, %method, path);
+        request.extensions_mut().insert(ClientAddress(client));
+        request.extensions_mut().insert(id);
+        let sockets = gateway.as_ref().filter(|_| is_socket(request.uri().path()));
+        let mut response = async {
+            if hosts.as_ref().is_some_and(|hosts| !hosts.answer(request.uri(), request.headers())) {
+                return foreign_host(request.headers(), *language);
+            }
+            if let Some(gateway) = sockets {
+                request.extensions_mut().insert(self.hold.clone());
+                return gateway.handle(request).await.map(Body::new);
+            }
+            let Ok(response) = web.clone().oneshot(request).await;
+            response
+        }
+        .instrument(span)
+        .await;
+        response.headers_mut().insert(X_REQUEST_ID, id.header());
+        response
+    }
+
+    /// The answer to what the HTTP library could not read.
+    fn malformed(&self, error: &hyper::Error, unread: &[u8]) -> Option<Vec<u8>> {
+        malformed::answer(error, unread, self.open.is_idle(), self.edges.language, &self.next_id())
+    }
+}
+
+/// The answer to a request for a name that a sandbox does not answer.
+fn foreign_host(headers: &HeaderMap, default: Language) -> Response<Body> {
+    tracing::warn!("a request for a foreign host was refused: --allow-host names further ones");
+    let accepted = headers.get(ACCEPT_LANGUAGE).and_then(|accepted| accepted.to_str().ok());
+    let language = accepted.and_then(Language::preferred).unwrap_or(default);
+    let message = language.pick(
+        "Host: 샌드박스는 루프백 이름과 --allow-host로 지정한 이름에만 응답합니다.",
+        "Host: the sandbox answers only loopback names and those given by --allow-host.",
+    );
+    let body = serde_json::json!({ "code": 403, "message": message }).to_string();
+    let mut response = Response::new(Body::from(body));
+    *response.status_mut() = StatusCode::FORBIDDEN;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response.headers_mut().insert(REASON, HeaderValue::from_static(Word::HostNotAllowed.name()));
+    response
 }
 
 /// Returns when a connection had its time to ask, and nothing of it runs.
@@ -201,36 +348,6 @@ fn prepare(listener: &TcpListener) {
     if let Err(error) = socket.set_tcp_user_timeout(Some(UNTAKEN_DEADLINE)) {
         tracing::warn!(%error, "there will be no deadline for untaken bytes");
     }
-}
-
-/// Every answer, also that of a refused handshake, carries the id under which the log knows its request.
-async fn answer(
-    edges: Edges,
-    peer: IpAddr,
-    id: RequestId,
-    hold: Hold,
-    mut request: Request<Incoming>,
-) -> Result<Response<Body>, Infallible> {
-    let header = id.header();
-    let client = edges.proxies.client(peer, request.headers());
-    // Never the query: it may carry a secret.
-    let span =
-        tracing::info_span!("request", %id, %client, method = %request.method(), path = request.uri().path());
-    request.extensions_mut().insert(ClientAddress(client));
-    request.extensions_mut().insert(id);
-    let sockets = edges.gateway.filter(|_| is_socket(request.uri().path()));
-    let mut response = async {
-        if let Some(gateway) = sockets {
-            request.extensions_mut().insert(hold);
-            return gateway.handle(request).await.map(Body::new);
-        }
-        let Ok(response) = edges.web.oneshot(request).await;
-        response
-    }
-    .instrument(span)
-    .await;
-    response.headers_mut().insert(X_REQUEST_ID, header);
-    Ok(response)
 }
 
 fn is_socket(path: &str) -> bool {

@@ -6,7 +6,7 @@ use clap::Parser;
 use rustix::process::{Resource, Rlimit, setrlimit};
 use server::cli::{Cli, Command, CommonOptions, DevOptions};
 use server::listen::WebhookCommand;
-use server::{Node, Settings, Surroundings, dev};
+use server::{Node, Settings, Surroundings, dev, hosts};
 use tikv_jemallocator::Jemalloc;
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -94,6 +94,9 @@ async fn sandbox(options: &DevOptions) -> Result<(), String> {
     let Some(node) = unless_stopped(&mut stop, Node::start(settings, Surroundings::system())).await? else {
         return Ok(());
     };
+    if let Some(exposure) = hosts::exposure(node.address()) {
+        tracing::warn!("{exposure}");
+    }
     if let Some(world) = unless_stopped(&mut stop, dev::settle(&node, folder.path())).await? {
         if options.json {
             println!("{}", world.json());

@@ -116,6 +116,7 @@ impl Node {
             (true, Some(_)) => Served::Open,
             (true, None) => Served::All,
         };
+        let hosts = settings.hosts.clone().map(Arc::new);
         let edges = |gateway, served, proxy_protocol| Edges {
             gateway,
             web: web::router(web.clone(), served),
@@ -125,6 +126,8 @@ impl Node {
                 proxy_protocol,
                 surroundings.clock.clone(),
             )),
+            hosts: hosts.clone(),
+            language: settings.language,
         };
         let connections = Connections::new(gateway.clone(), surroundings.clock.clone(), room.sockets_max);
         let mut listeners = JoinSet::new();

@@ -254,6 +254,14 @@ impl Connection {
         let _ = patiently("the peer takes bytes", self.stream.write_all(bytes)).await;
     }
 
+    /// Sends bytes. Fails where the peer has closed.
+    ///
+    /// # Errors
+    /// That of the system.
+    pub async fn write_all(&mut self, bytes: &[u8]) -> std::io::Result<()> {
+        patiently("the peer takes bytes", self.stream.write_all(bytes)).await
+    }
+
     /// Tells the peer that nothing more will come.
     pub async fn finish_writing(&mut self) {
         let _ = self.stream.shutdown().await;

@@ -356,6 +356,7 @@ pub(crate) fn settings(setup: Setup, target: &Target) -> Settings {
         bus: BusSettings::Local,
         base_url: setup.base_url.map(str::to_owned),
         session_base: None,
+        hosts: None,
         roles: setup.roles,
         drain_delay: setup.drain_delay,
         operator_key: OperatorKey::presented(World::OPERATOR_KEY),

@@ -173,6 +173,23 @@ impl std::fmt::Display for RequestId {
     }
 }
 
+/// Keeps the place of a request whose body is still arriving. Without it the connection may be closed when another needs
+/// its place, because anybody can begin a body. The listener puts it into the extensions of each request with a body.
+#[derive(Clone)]
+pub struct KeepPlace(Arc<dyn Fn() + Send + Sync>);
+
+impl KeepPlace {
+    /// One that calls this.
+    pub fn new(keep: impl Fn() + Send + Sync + 'static) -> Self {
+        Self(Arc::new(keep))
+    }
+
+    /// Keeps the place until the request is answered: for callers that have proved who they are.
+    pub(crate) fn keep(&self) {
+        (self.0)();
+    }
+}
+
 /// The address of the client that a request counts for: the TCP peer, or whom a trusted proxy names. The listener puts it
 /// into each request's extensions.
 #[derive(Clone, Copy, Debug)]

@@ -12,11 +12,15 @@ use service::{Error, Service};
 use super::notes::Notes;
 use super::seed::{APPLICATIONS, CAMPAIGN, PASSWORD, PEOPLE, REWARDS, SeededApplication};
 use crate::Node;
+use crate::hosts::exposure;
 
 /// Where everything is, with every secret: only a sandbox may be described.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct World {
+    /// What its listening address means, where that is not loopback.
+    #[serde(skip)]
+    exposure: Option<String>,
     base_url: String,
     auth_url: String,
     platform_url: String,
@@ -78,6 +82,7 @@ impl World {
             });
         }
         Ok(Self {
+            exposure: exposure(node.address()),
             base_url: node.base_url().to_owned(),
             auth_url: node.base_url().to_owned(),
             platform_url: node.platform_url(),
@@ -103,6 +108,9 @@ impl World {
 
     fn write(&self, out: &mut String) -> std::fmt::Result {
         writeln!(out, "Stagedoor is a world on your laptop now. Ctrl-C ends it.\n")?;
+        if let Some(exposure) = &self.exposure {
+            writeln!(out, "  WARNING: {exposure}.\n")?;
+        }
         writeln!(out, "  REST and sockets  {}", self.base_url)?;
         writeln!(
             out,

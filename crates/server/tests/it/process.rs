@@ -60,7 +60,12 @@ impl Sandbox {
     }
 
     /// Starts a command that is to print a world.
-    pub async fn of(mut command: Command, log: PathBuf) -> Self {
+    pub async fn of(command: Command, log: PathBuf) -> Self {
+        Self::reached_at(None, command, log).await
+    }
+
+    /// The same for one that is not reached at its base URL.
+    pub async fn reached_at(url: Option<&str>, mut command: Command, log: PathBuf) -> Self {
         let mut child = command.spawn().expect("the program starts");
         let mut stdout = BufReader::new(child.stdout.take().expect("stdout is piped"));
         let mut first_line = String::new();
@@ -69,7 +74,7 @@ impl Sandbox {
             panic!("no JSON: {first_line:?}; {}", std::fs::read_to_string(&log).unwrap_or_default())
         });
         let text = |name: &str| world[name].as_str().expect("a text").to_owned();
-        let api = Api::new(&text("baseUrl"), &text("operatorKey"));
+        let api = Api::new(&url.map_or_else(|| text("baseUrl"), str::to_owned), &text("operatorKey"));
         Self { child, stdout, log, first_line, world, api }
     }
 

@@ -6,10 +6,11 @@
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
+use std::convert::Infallible;
 use std::pin::Pin;
 use std::time::Duration;
 
-use axum::extract::State;
+use axum::extract::{FromRequest, Request, State};
 use domain::{CategoryId, ChannelId, Invalid, Language, Refusal, Rule};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -21,7 +22,6 @@ use service::idempotency::IdempotencyKey;
 use service::lives::LiveReport;
 use service::watching::WatchingReport;
 
-use crate::Web;
 use crate::caller::Operator;
 use crate::contract::Operation;
 use crate::contract::routes::Take;
@@ -33,6 +33,7 @@ use crate::platform::channels::PutChannel;
 use crate::platform::happenings::PostChat;
 use crate::platform::lines::{Line, Lines};
 use crate::platform::relations::{PutFollower, PutManager};
+use crate::{KeepPlace, Web};
 
 /// How long a peer may take to send the next part of its body.
 const CHUNK_DEADLINE: Duration = Duration::from_secs(10);
@@ -81,8 +82,20 @@ pub struct RefusedLine {
     message: String,
 }
 
-/// Only the bulk road reads a body while it arrives.
-impl Take for axum::body::Body {
+/// A body that is read while it arrives, for as long as it takes. Whoever sends it has proved to be the operator by then,
+/// because a body is the last thing that a handler takes.
+pub struct Upload(axum::body::Body);
+
+impl FromRequest<Web> for Upload {
+    type Rejection = Infallible;
+
+    async fn from_request(request: Request, _: &Web) -> Result<Self, Infallible> {
+        request.extensions().get().inspect(|place: &&KeepPlace| place.keep());
+        Ok(Self(request.into_body()))
+    }
+}
+
+impl Take for Upload {
     fn describe(operation: &mut Operation) {
         let id = |name| Shape::of([required(name, shape::id())]);
         let on_channel = |shape| id("channelId").and(shape);
@@ -115,7 +128,7 @@ impl Take for axum::body::Body {
 /// `POST /platform/v1/events`: NDJSON, one happening a line; blank lines are passed over. Lines take effect in their
 /// order, and a refused one keeps no other from it. When the store fails, the lines from there on are refused with 500;
 /// when it does so before any was accepted, so is the request.
-pub async fn report(_: Operator, State(web): State<Web>, body: axum::body::Body) -> Answer<Tally> {
+pub async fn report(_: Operator, State(web): State<Web>, Upload(body): Upload) -> Answer<Tally> {
     let language = web.config().language;
     let mut lines = Lines::new(body, CHUNK_DEADLINE);
     let mut waiting: VecDeque<Numbered> = VecDeque::with_capacity(LINES_USUAL);

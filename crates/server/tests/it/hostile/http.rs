@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use testkit::{Connection, Request, Setup, both};
+use testkit::{Connection, Request, Response, Setup, both};
 
 use super::crowd::Crowd;
 use super::peer::{Peer, session_queries};
@@ -65,6 +65,83 @@ async fn what_is_no_http_is_answered_with_400_at_most_and_ends_its_connection() 
         }
         assert_eq!(world.sockets().await.all_closed(), 0);
         crowd.disperse().await;
+    })
+    .await;
+}
+
+/// What is answered to bytes that are no request: once, in the envelope, with an id, and then the connection ends.
+async fn refused(address: SocketAddr, bytes: &[u8]) -> Response {
+    let mut connection = Connection::open(address).await;
+    connection.write(bytes).await;
+    let answer = connection.read_response(false).await.expect("an answer");
+    assert!(!answer.message().is_empty());
+    assert_eq!(answer.header("x-request-id").map(str::len), Some(20));
+    assert_eq!(
+        (answer.header("connection"), answer.header("cache-control")),
+        (Some("close"), Some("no-store"))
+    );
+    assert!(connection.is_closed().await, "nothing follows");
+    answer
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn malformed_requests_are_refused_in_the_envelope_with_an_id() {
+    both(Setup::default(), |world| async move {
+        let long = |size: usize| "x".repeat(size);
+        for (status, bytes) in [
+            (400, "\0\0\0\0\r\n\r\n".to_owned()),
+            (400, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_owned()),
+            (400, "GET\r\n\r\n".to_owned()),
+            (400, "G@T / HTTP/1.1\r\n\r\n".to_owned()),
+            (400, "GET / HTTP/9.9\r\n\r\n".to_owned()),
+            (400, "GET / SIP/2.0\r\n\r\n".to_owned()),
+            (400, "GET / HTTP/1.1\r\nno colon\r\n\r\n".to_owned()),
+            (400, "GET / HTTP/1.1\r\nName : spaced\r\n\r\n".to_owned()),
+            (400, "GET / HTTP/1.1\r\nA: 1\r\n folded\r\n\r\n".to_owned()),
+            (400, "GET / HTTP/1.1\r\nContent-Length: -1\r\n\r\n".to_owned()),
+            (400, "GET / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n".to_owned()),
+            (400, "GET / HTTP/1.1\r\nTransfer-Encoding: gzip\r\n\r\n".to_owned()),
+            (400, "GET / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n".to_owned()),
+            (414, format!("GET /{} HTTP/1.1\r\n\r\n", long(16 * 1024))),
+            (414, format!("GET /{} HTTP/1.1\r\n\r\n", long(200_000))),
+            (414, format!("{} / HTTP/1.1\r\n\r\n", long(100_000))),
+            (431, format!("GET / HTTP/1.1\r\nA: {}\r\n\r\n", long(16 * 1024))),
+            (431, format!("GET / HTTP/1.1\r\nA: {}\r\n\r\n", long(200_000))),
+            (431, format!("GET / HTTP/1.1\r\n{}\r\n", "A: b\r\n".repeat(101))),
+        ] {
+            let answer = refused(world.address(), bytes.as_bytes()).await;
+            assert_eq!(answer.status, status, "{}", &bytes[..40.min(bytes.len())]);
+            let reason = match status {
+                414 => "address-too-long",
+                431 => "headers-too-large",
+                _ => "http-malformed",
+            };
+            assert_eq!(answer.header("stagedoor-reason"), Some(reason));
+        }
+        // A head that ends before its end.
+        let mut cut = Connection::open(world.address()).await;
+        cut.write(b"GET / HTTP/1.1\r\nHost: x\r\n").await;
+        cut.finish_writing().await;
+        assert_eq!(cut.read_response(false).await.map(|answer| answer.status), Some(400));
+        // An answer before it stays what it is, and the ids differ.
+        let mut connection = Connection::open(world.address()).await;
+        let good = "GET /open/v1/users/me HTTP/1.1\r\nHost: x\r\n\r\n";
+        connection.write(format!("{good}{good}nonsense\r\n\r\n").as_bytes()).await;
+        let mut ids = Vec::new();
+        for status in [401, 401, 400] {
+            let answer = connection.read_response(false).await.expect("an answer");
+            assert_eq!(answer.status, status);
+            ids.push(answer.header("x-request-id").expect("an id").to_owned());
+        }
+        ids.dedup();
+        assert_eq!(ids.len(), 3);
+        assert!(connection.is_closed().await);
+        // Chunks that are none are a wrong body, and the connection cannot go on behind them.
+        for chunks in ["x\r\n", "1\r\nab\r\n", "fffffffffffffffff\r\n"] {
+            let head = "POST /auth/v1/token HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n";
+            let answer = refused(world.address(), format!("{head}{chunks}").as_bytes()).await;
+            assert_eq!(answer.status, 400, "{chunks}");
+        }
     })
     .await;
 }

@@ -12,4 +12,5 @@ mod peer;
 mod polling;
 mod process;
 mod silence;
+mod unfinished;
 mod upgrades;

@@ -1,6 +1,6 @@
 //! A peer that sends what it likes.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 
 use testkit::{Api, patiently};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -37,7 +37,7 @@ pub fn text(packet: &str) -> Vec<u8> {
 /// The head of a websocket handshake, with more header lines.
 pub fn handshake(query: &str, more: &str) -> String {
     format!(
-        "GET /socket.io/?{query} HTTP/1.1\r\nHost: peer\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+        "GET /socket.io/?{query} HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
          Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n{more}\r\n"
     )
 }
@@ -68,6 +68,14 @@ pub struct Peer {
 impl Peer {
     pub async fn connect(address: SocketAddr) -> Self {
         let stream = patiently("a connection", TcpStream::connect(address)).await.expect("it is accepted");
+        Self { stream, read: Vec::new(), session_key: String::new() }
+    }
+
+    /// Connects from an address of this machine.
+    pub async fn connect_from(from: Ipv4Addr, address: SocketAddr) -> Self {
+        let socket = TcpSocket::new_v4().expect("a socket");
+        socket.bind(SocketAddr::from((from, 0))).expect("an address of this machine");
+        let stream = patiently("a connection", socket.connect(address)).await.expect("it is accepted");
         Self { stream, read: Vec::new(), session_key: String::new() }
     }
 

@@ -33,13 +33,13 @@ async fn attack(api: &Api, round: &str) -> Vec<Peer> {
         // Half-open, half a head, half a body, and answers that nobody reads.
         peers.push(Peer::connect(address).await);
         let mut slow = Peer::connect(address).await;
-        slow.write(b"GET /socket.io/?EIO=3 HTTP/1.1\r\nHost: x\r\nA: ").await;
+        slow.write(b"GET /socket.io/?EIO=3 HTTP/1.1\r\nHost: localhost\r\nA: ").await;
         peers.push(slow);
         let mut half = Peer::connect(address).await;
-        half.write(b"POST /auth/v1/token HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{").await;
+        half.write(b"POST /auth/v1/token HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{").await;
         peers.push(half);
     }
-    let pipelined = "GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n".repeat(200);
+    let pipelined = "GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(200);
     for _ in 0..SOME {
         let unread = Peer::connect_narrow(address).await;
         unread.try_write(pipelined.as_bytes());
@@ -68,7 +68,7 @@ async fn attack(api: &Api, round: &str) -> Vec<Peer> {
             .await;
         peers.push(peer);
         let mut poll = Peer::connect(address).await;
-        poll.write(format!("GET /socket.io/?{query} HTTP/1.1\r\nHost: x\r\n\r\n").as_bytes()).await;
+        poll.write(format!("GET /socket.io/?{query} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes()).await;
         peers.push(poll);
     }
     peers

@@ -59,7 +59,8 @@ pub async fn open_polling(address: SocketAddr, query: &str, revision: u8) -> Str
     let query = format!("{query}&EIO={revision}&transport=polling&b64=1");
     let mut peer = Peer::connect(address).await;
     peer.write(
-        format!("GET /socket.io/?{query} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").as_bytes(),
+        format!("GET /socket.io/?{query} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            .as_bytes(),
     )
     .await;
     let answer = String::from_utf8(peer.rest().await).expect("text");
@@ -75,7 +76,7 @@ async fn up_to(step: Step, address: SocketAddr, query: &str, revision: u8) -> Ve
         handshake(&format!("{query}&EIO={revision}&transport={transport}"), "")
     };
     let request = |method: &str, query: &str, more: &str| {
-        format!("{method} /socket.io/?{query} HTTP/1.1\r\nHost: x\r\n{more}\r\n")
+        format!("{method} /socket.io/?{query} HTTP/1.1\r\nHost: localhost\r\n{more}\r\n")
     };
     let polling = async || open_polling(address, query, revision).await;
     let asked = async |request: String| {

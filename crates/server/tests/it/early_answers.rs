@@ -1,0 +1,149 @@
+//! Answers that are given before the body was read reach callers that are still sending it, and the connection goes on.
+
+use std::time::Duration;
+
+use testkit::{Connection, Request, Response, Setup, World, both};
+
+/// How long the body comes behind its head: in a segment of its own.
+const BEHIND: Duration = Duration::from_millis(2);
+/// Tries of each kind: how head and body meet differs from try to try.
+const TRIES: usize = 6;
+/// What is read and dropped for the sake of a connection.
+const DROPPED_MAX: usize = 1024 * 1024;
+
+/// How a body says where it ends.
+#[derive(Clone, Copy, Debug)]
+enum Framing {
+    Length,
+    Chunks,
+}
+
+/// A request that is refused without its body.
+struct Case {
+    status: u16,
+    line: &'static str,
+    headers: String,
+}
+
+/// Sends the head, and then the body; a broken pipe would be a failure.
+async fn send(connection: &mut Connection, case: &Case, framing: Framing, size: usize) {
+    let (length, body) = match framing {
+        Framing::Length => (format!("Content-Length: {size}"), vec![b' '; size]),
+        Framing::Chunks => (
+            "Transfer-Encoding: chunked".to_owned(),
+            [format!("{size:x}\r\n").as_bytes(), &vec![b' '; size], b"\r\n0\r\n\r\n"].concat(),
+        ),
+    };
+    let head = format!("{} HTTP/1.1\r\nHost: x\r\n{}{length}\r\n\r\n", case.line, case.headers);
+    connection.write_all(head.as_bytes()).await.expect("the head is taken");
+    tokio::time::sleep(BEHIND).await;
+    connection.write_all(&body).await.unwrap_or_else(|error| panic!("{}: {size} bytes: {error}", case.line));
+}
+
+async fn answer(connection: &mut Connection, case: &Case) -> Response {
+    let answer =
+        connection.read_response(false).await.unwrap_or_else(|| panic!("no answer to {}", case.line));
+    assert_eq!(answer.status, case.status, "{}: {}", case.line, answer.text());
+    assert!(!answer.message().is_empty() && answer.header("x-request-id").is_some());
+    answer
+}
+
+async fn cases(world: &World) -> Vec<Case> {
+    let app = world.application("early").create().await;
+    let person = world.person("early").create().await;
+    let token = world.sign_in(&app, &person).await.access;
+    while world.send_chat(&token, "hello").await.status != 429 {}
+    let case = |status, line, headers: &str| Case { status, line, headers: headers.to_owned() };
+    vec![
+        case(401, "POST /open/v1/chats/send", "Authorization: Bearer nobody's\r\n"),
+        case(401, "POST /platform/v1/events", "Authorization: Bearer nobody's\r\n"),
+        case(404, "POST /nowhere", ""),
+        case(405, "PUT /open/v1/users/me", ""),
+        case(429, "POST /open/v1/chats/send", &format!("Authorization: Bearer {token}\r\n")),
+        case(400, "POST /socket.io/?EIO=3&transport=polling&sid=unknown", ""),
+        case(405, "POST /socket.io/?EIO=3&transport=polling", ""),
+    ]
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_before_the_body_arrives_and_the_connection_goes_on() {
+    both(Setup { quotas: true, ..Setup::default() }, |world| async move {
+        let mut cases = cases(&world).await;
+        let too_large = "POST /auth/v1/token";
+        cases.push(Case { status: 400, line: too_large, headers: String::new() });
+        for case in &cases {
+            for (framing, size) in [
+                (Framing::Length, 16),
+                (Framing::Chunks, 16),
+                (Framing::Length, 200_000),
+                (Framing::Chunks, 200_000),
+                (Framing::Length, DROPPED_MAX),
+            ] {
+                if case.line == too_large && size == 16 {
+                    continue;
+                }
+                let mut connection = Connection::open(world.address()).await;
+                for _ in 0..TRIES {
+                    send(&mut connection, case, framing, size).await;
+                    let answer = answer(&mut connection, case).await;
+                    assert_eq!(answer.header("connection"), None, "{}: {framing:?} of {size}", case.line);
+                }
+                assert_eq!(connection.send(&Request::get("/open/v1/users/me")).await.status, 401);
+            }
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_answer_before_a_huge_body_says_that_the_connection_ends_and_arrives() {
+    both(Setup { quotas: true, ..Setup::default() }, |world| async move {
+        for case in cases(&world).await {
+            for framing in [Framing::Length, Framing::Chunks] {
+                for _ in 0..TRIES {
+                    let mut connection = Connection::open(world.address()).await;
+                    send(&mut connection, &case, framing, 5_000_000).await;
+                    let answer = answer(&mut connection, &case).await;
+                    assert_eq!(answer.header("connection"), Some("close"), "{}: {framing:?}", case.line);
+                    assert!(connection.is_closed().await, "{}: {framing:?}", case.line);
+                }
+            }
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_waits_to_be_asked_for_a_refused_body_is_not_asked() {
+    both(Setup::default(), |world| async move {
+        let mut connection = Connection::open(world.address()).await;
+        let expect = "Expect: 100-continue\r\nContent-Length: 200000\r\n\r\n";
+        connection.write(format!("POST /nowhere HTTP/1.1\r\nHost: x\r\n{expect}").as_bytes()).await;
+        let answer = connection.read_response(false).await.expect("an answer");
+        assert_eq!((answer.status, answer.header("connection")), (404, Some("close")));
+        assert!(connection.is_closed().await);
+        // One whose body is wanted is asked, and goes on.
+        let mut connection = Connection::open(world.address()).await;
+        let expect = "Expect: 100-continue\r\nContent-Length: 2\r\n\r\n";
+        connection.write(format!("POST /auth/v1/token HTTP/1.1\r\nHost: x\r\n{expect}").as_bytes()).await;
+        assert_eq!(connection.read_response(true).await.map(|answer| answer.status), Some(100));
+        connection.write(b"{}").await;
+        let answer = connection.read_response(false).await.expect("an answer");
+        assert_eq!((answer.status, answer.header("connection")), (400, None));
+        assert_eq!(connection.send(&Request::get("/open/v1/users/me")).await.status, 401);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_body_that_does_not_come_delays_its_refusal_by_two_seconds_at_the_most() {
+    both(Setup::default(), |world| async move {
+        let mut connection = Connection::open(world.address()).await;
+        connection.write(b"POST /nowhere HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{").await;
+        let answer = connection.read_response(false).await.expect("an answer");
+        assert_eq!((answer.status, answer.header("connection")), (404, Some("close")));
+        connection.write(&[b' '; 99]).await;
+        assert!(connection.is_closed().await);
+    })
+    .await;
+}
