@@ -16,11 +16,13 @@ JSON object a line and writes one JSON object a line, so that what is right is d
 
 The scenario: a session URL, SYSTEM connected, three subscriptions, text that is hard to carry, in order and once each
 (around the upgrade, where there is one), three rounds of pings, another message, goodbye, and the session's end in the
-list. --brief leaves the rounds of pings out.
+list. Then another session, which the operator ends: the client notices, and no program is busy after that. --brief leaves
+the rounds of pings out.
 """
 
 import asyncio
 import json
+import os
 import sys
 import time
 from pathlib import Path
@@ -36,6 +38,11 @@ EVENT_SECONDS = 20
 # Three rounds of 25 s, and longer than interval and timeout together (85 s): who does not ping has been closed by then.
 STAY_SECONDS = 91
 GOODBYE_SECONDS = 5  # from leaving, all at once, to the end in the session list; without a goodbye it takes up to 85
+EVICTION_SECONDS = 10  # until a client notices that its session was ended
+IDLE_SECONDS = 5  # for so long the programs are watched when all sessions are over...
+BUSY_SECONDS = 2.5  # ... and this is more CPU than one of them has any reason to use
+# Clients that say nothing, or try their used URL again, when a connection ends that they did not end (docs/clients.md).
+SILENT_AT_THE_END = {"socketIO-client", "rust_socketio", "rust_socketio-async"}
 LOOK_SECONDS = 0.1  # between two looks at something that has no event of its own
 CALLS = 16  # HTTP calls under way at once
 BURST = 10
@@ -135,6 +142,10 @@ class Peer:
             raise Wrong(self.ended)
         self.process.stdin.write(json.dumps({"ask": ask, "id": case, **rest}).encode() + b"\n")
 
+    def cpu_seconds(self):
+        """What the program has used so far, its children included."""
+        return sum(map(cpu_seconds_of, family(self.process.pid)))
+
     async def stop(self):
         if self.ended is None:
             self.process.stdin.close()
@@ -142,6 +153,28 @@ class Peer:
         if self.ended is None:
             self.process.kill()
             await self.reading
+
+
+def stat(pid):
+    """The fields of /proc/PID/stat behind the name, which may hold anything; nothing when the process is gone."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return []
+
+
+def family(pid):
+    """A process and its descendants."""
+    parents = {int(each.name): int((stat(each.name) or [0, 0])[1]) for each in Path("/proc").glob("[0-9]*")}
+    found = [pid]
+    for each in found:
+        found += [child for child, parent in parents.items() if parent == each]
+    return found
+
+
+def cpu_seconds_of(pid):
+    fields = stat(pid)
+    return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK") if fields else 0
 
 
 class Connection:
@@ -223,7 +256,7 @@ class Case:
         self.row, self.way = row, way
         self.title = f"{row.client} {way}"
         self.channel = f"matrix{number}"
-        self.connection = Connection(peer, f"c{number}")
+        self.connection, self.evicted = Connection(peer, f"c{number}"), Connection(peer, f"e{number}")
 
     def prepare(self):
         """The user, and a token of theirs."""
@@ -241,21 +274,20 @@ class Case:
     def api(self, method, path):
         return call(method, f"{BASE}/open/v1/sessions{path}", as_user(self.token))
 
-    async def connect(self):
-        """Opens the connection. The session URL is fresh when the client gets it."""
-        await self.connection.peer.ready.wait()
-        async with self.connection.peer.opening:
-            await self.open()
+    async def connect(self, here):
+        """Opens a connection; gives the session's key. The session URL is fresh when the client gets it."""
+        await here.peer.ready.wait()
+        async with here.peer.opening:
+            return await self.open(here)
 
-    async def open(self):
+    async def open(self, here):
         url = (await beside(self.api, "GET", "/auth"))["url"]
-        here = self.connection
         here.peer.order("open", here.case, client=self.row.client, url=url, transport=self.way, events=EVENTS)
         await here.until("connect", lambda: here.states, CONNECT_SECONDS)
         connected = await here.until("SYSTEM connected", lambda: here.payloads("SYSTEM"))
         if connected[0]["type"] != "connected":
             raise Wrong(f"SYSTEM began with {connected[0]}")
-        self.session_key = connected[0]["data"]["sessionKey"]
+        return connected[0]["data"]["sessionKey"]
 
     async def subscribe(self):
         for kind in ("chat", "donation", "subscription"):
@@ -330,11 +362,23 @@ class Case:
                 raise Wrong(f"the session is not over {GOODBYE_SECONDS} s after the client left")
             await asyncio.sleep(LOOK_SECONDS)
 
+    async def be_evicted(self):
+        """A session that the operator ends: the client says so, and does not come back."""
+        here = self.evicted
+        key = await self.connect(here)
+        here.is_leaving = True
+        await beside(platform, f"sessions/{key}", None, 200, "DELETE")
+        if self.row.client in SILENT_AT_THE_END:
+            return
+        await here.until("disconnect", lambda: "disconnect" in dict(here.states), EVICTION_SECONDS)
+        if len([state for state, _ in here.states if state == "connect"]) != 1:
+            raise Wrong(f"it connected again: {here.states}")
+
     async def run(self, seconds):
         """Gives None, or why the client did not pass."""
         step = "connect"
         try:
-            await self.connect()
+            self.session_key = await self.connect(self.connection)
             step = "subscribe"
             await self.subscribe()
             step = "receive"
@@ -345,8 +389,18 @@ class Case:
             await self.stay(seconds)
             step = "leave"
             await self.leave()
+            step = "evict"
+            await self.be_evicted()
         except (Wrong, AssertionError, OSError, ValueError, KeyError) as error:
             return f"{step}: {type(error).__name__ if not isinstance(error, Wrong) else ''} {error}".replace("\n", " ")
+
+
+async def busy(peers):
+    """The programs that use CPU although nothing happens any more, with how much that was."""
+    before = {command: peer.cpu_seconds() for command, peer in peers.items() if peer.ended is None}
+    await asyncio.sleep(IDLE_SECONDS)
+    used = {command: peers[command].cpu_seconds() - start for command, start in before.items()}
+    return {command: seconds for command, seconds in used.items() if seconds > BUSY_SECONDS}
 
 
 async def main(table, seconds):
@@ -358,12 +412,15 @@ async def main(table, seconds):
     try:
         await asyncio.gather(*(beside(case.prepare) for case in cases))
         verdicts = await asyncio.gather(*(case.run(seconds) for case in cases))
+        spinning = await busy(peers)
     finally:
         await asyncio.gather(*(peer.stop() for peer in peers.values()))
     for number, (case, verdict) in enumerate(zip(cases, verdicts, strict=True), 1):
         print(f"not ok {number} - {case.title}: {verdict}" if verdict else f"ok {number} - {case.title}")
-    print(f"1..{len(cases)}", flush=True)
-    return 1 if any(verdicts) or not cases else 0
+    number = len(cases) + 1
+    print(f"{'not ' if spinning else ''}ok {number} - no program is busy after its sessions were ended: {spinning or 'none'}")
+    print(f"1..{number}", flush=True)
+    return 1 if any(verdicts) or spinning or not cases else 0
 
 
 if __name__ == "__main__":

@@ -84,6 +84,9 @@ pub(crate) const GAP_WITHIN: Duration = Duration::from_secs(5);
 pub(crate) const LOOK_FOR_LOSSES: Duration = Duration::from_millis(400);
 /// Websocket pings and pongs that a websocket may send before it has taken its session over. Clients send none.
 pub(crate) const PROBE_CONTROLS_MAX: u32 = 16;
+/// How long a websocket that is to be closed may take for the rest of a frame and the goodbye. Peers that did not read fast
+/// enough need it; all others take it at once.
+pub(crate) const GOODBYE_WITHIN: Duration = Duration::from_secs(5);
 /// How long a closed websocket is read on, so that its peer gets to see the close frame rather than a reset.
 pub(crate) const LINGER: Duration = Duration::from_secs(1);
 /// Bytes read meanwhile.

@@ -9,20 +9,21 @@ use std::task::Poll;
 use std::time::Duration;
 
 use bus::Interest;
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 use domain::secret::SecretHash;
 use domain::session::{ChangeKind, SessionChange};
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
 use service::sessions::ConnectedSession;
-use socketio::{CloseReason, Framing, Revision, websocket};
+use socketio::{CloseReason, Frame, Framing, Revision, websocket};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 use tracing::{Instrument, Span};
 
 use crate::config::{
-    CATCH_UP_TRIES, INTEREST_WITHIN, LINGER, LINGER_BYTES_MAX, POLL_LINGER, RETRY_FIRST, RETRY_LONGEST,
+    CATCH_UP_TRIES, GOODBYE_WITHIN, INTEREST_WITHIN, LINGER, LINGER_BYTES_MAX, POLL_LINGER, RETRY_FIRST,
+    RETRY_LONGEST,
 };
 use crate::http::{Auth, Denied};
 use crate::hub::Hub;
@@ -207,16 +208,13 @@ async fn register(
 /// Gives everything back that a session held: its peer, its places in this node, its slot in the store.
 async fn finish(session: Arc<Session>, reason: CloseReason) {
     let hub = session.hub.clone();
-    let stream = match session.unlink(reason) {
-        Some((stream, true)) => say_goodbye(stream, reason),
-        _ => None,
-    };
+    let websocket = session.unlink(reason).filter(|_| reason != CloseReason::TransportClosed);
     hub.tell(&session.key, Command::Leave(session.clone())).await;
     hub.counters.closed(reason);
     tracing::debug!(session_key = %session.key, %reason, "session closed");
     tokio::join!(
         hub.departures.record(&hub, &session.key, reason),
-        linger(&hub, stream),
+        say_goodbye(&hub, websocket, reason),
         forget(&hub, &session)
     );
 }
@@ -230,19 +228,25 @@ async fn forget(hub: &Hub, session: &Session) {
     hub.forget_sid(&session.sid);
 }
 
-/// Sends the close frame. Gives the stream back when it is worth waiting for the peer to read it.
-fn say_goodbye(stream: TcpStream, reason: CloseReason) -> Option<TcpStream> {
-    if reason == CloseReason::TransportClosed {
-        return None;
-    }
+/// Sends what is left of a frame, Engine.IO `1` unless the client said goodbye itself, and the close frame. Without the `1`
+/// some clients do not notice the end: chzzkpy 2 reads the closed websocket again and again.
+async fn say_goodbye(hub: &Hub, websocket: Option<(TcpStream, Bytes)>, reason: CloseReason) {
+    let Some((mut stream, begun)) = websocket else { return };
+    let _socket = Counted::in_gauge(&hub.counters.sockets_beside);
+    let packet = if reason.is_clean() { Bytes::new() } else { Frame::CLOSE.into_websocket() };
     let frame = websocket::close(reason.close_code(), reason.as_str());
-    stream.try_write(&frame).is_ok_and(|written| written == frame.len()).then_some(stream)
+    let mut goodbye = begun.chain(packet).chain(frame);
+    let written = tokio::select! {
+        written = stream.write_all_buf(&mut goodbye) => written,
+        () = hub.service.clock().sleep(GOODBYE_WITHIN) => return,
+    };
+    if written.is_ok() {
+        linger(hub, stream).await;
+    }
 }
 
 /// A socket that is dropped with unread bytes resets the connection, and the peer may lose the close frame.
-async fn linger(hub: &Hub, stream: Option<TcpStream>) {
-    let Some(mut stream) = stream else { return };
-    let _socket = Counted::in_gauge(&hub.counters.sockets_beside);
+async fn linger(hub: &Hub, mut stream: TcpStream) {
     let read_on = async {
         if stream.shutdown().await.is_err() {
             return;

@@ -219,7 +219,7 @@ fn take(session: &Session, framing: Framing, body: &[u8]) -> Result<(), CloseRea
         }
         items.iter().try_for_each(|item| match item {
             Item::Text(text) => state.on_packet(session, now, text),
-            Item::Binary(_) => state.on_binary(now),
+            Item::Binary(data) => state.on_binary(session, now, data),
         })
     });
     if let Err(reason) = taken {

@@ -116,9 +116,15 @@ impl Queue {
         self.0.is_none()
     }
 
-    /// Whether nothing but the rest of a frame may be written now.
-    pub(crate) fn is_mid_frame(&self) -> bool {
-        self.0.as_ref().is_some_and(|waiting| waiting.head_started)
+    /// The rest of the chunk that was begun to be written: whole frames, but for its beginning. Nothing else may be written
+    /// before it.
+    pub(crate) fn begun(&self) -> Bytes {
+        match &self.0 {
+            Some(waiting) if waiting.head_started => {
+                waiting.chunks.front().map(|head| head.bytes.clone()).unwrap_or_default()
+            }
+            _ => Bytes::new(),
+        }
     }
 
     /// Since when the peer has taken nothing, if something waits for it.
@@ -315,15 +321,15 @@ mod tests {
         queue.put_first(Bytes::new(), 0, &gauge);
         assert!(queue.is_empty());
         queue.send(None, &frame("40"), 1, 0, limits(&gauge)).expect("there is room");
-        assert!(!queue.is_mid_frame());
+        assert_eq!(queue.begun(), "");
         queue.put_first(Bytes::from_static(b"HTTP/1.1 101 x"), 0, &gauge);
-        assert!(queue.is_mid_frame(), "no close frame before it");
+        assert_eq!(queue.begun(), "HTTP/1.1 101 x", "no close frame before it");
         stream.writable().await.expect("the stream writes");
         queue.write_to(&stream, 0, &gauge).expect("there is room");
         let mut received = [0; 18];
         peer.read_exact(&mut received).await.expect("it arrives");
         assert_eq!(&received, b"HTTP/1.1 101 x\x81\x0240");
-        assert!(queue.is_empty() && !queue.is_mid_frame() && gauge.load(Relaxed) == 0);
+        assert!(queue.is_empty() && queue.begun().is_empty() && gauge.load(Relaxed) == 0);
     }
 
     async fn pair() -> (TcpStream, TcpStream) {

@@ -216,13 +216,13 @@ impl Session {
         }
     }
 
-    /// Ends the session, if a panic has not let it, and lets go of what it held. Gives its websocket, and whether a close
-    /// frame may be written to it. A client that polls is answered for a while yet.
-    pub(crate) fn unlink(&self, reason: CloseReason) -> Option<(TcpStream, bool)> {
+    /// Ends the session, if a panic has not let it, and lets go of what it held. Gives its websocket, and the rest of what
+    /// was begun to be written to it. A client that polls is answered for a while yet.
+    pub(crate) fn unlink(&self, reason: CloseReason) -> Option<(TcpStream, Bytes)> {
         let mut state = self.lock();
         let io = &mut state.io;
         io.end(reason);
-        let mid_frame = io.queue.is_mid_frame();
+        let begun = io.queue.begun();
         io.queue.clear(&self.hub.counters.queued_bytes);
         if let Link::Polling(polling) = &io.link {
             sub(&self.hub.counters.polling, 1);
@@ -232,7 +232,7 @@ impl Session {
         match std::mem::replace(&mut io.link, Link::Gone) {
             Link::Websocket(wire) => {
                 sub(&self.hub.counters.websocket, 1);
-                Some((wire.stream, !mid_frame))
+                Some((wire.stream, begun))
             }
             Link::Polling(_) | Link::Opening | Link::Gone => None,
         }
@@ -271,9 +271,16 @@ impl State {
         Ok(())
     }
 
-    /// Takes one binary message of the client.
-    pub(crate) fn on_binary(&mut self, now: Millis) -> Result<(), CloseReason> {
-        self.protocol.on_binary(now)
+    /// Takes one binary packet of the client.
+    pub(crate) fn on_binary(
+        &mut self,
+        session: &Session,
+        now: Millis,
+        data: &[u8],
+    ) -> Result<(), CloseReason> {
+        let Self { protocol, io } = self;
+        let answer = |frame: Frame| io.answer(&session.hub, frame.websocket(), now);
+        protocol.on_binary(now, session.sid.as_str(), data, answer)
     }
 
     /// Takes a post without a packet in it.
@@ -290,7 +297,7 @@ impl State {
     ) -> Result<(), CloseReason> {
         match event {
             Event::Text(text) => self.on_packet(session, now, text),
-            Event::Binary(_) => self.on_binary(now),
+            Event::Binary(data) => self.on_binary(session, now, data),
             Event::Ping(payload) => {
                 self.protocol.on_websocket_control(now)?;
                 self.io.answer(&session.hub, &websocket::pong(payload), now);

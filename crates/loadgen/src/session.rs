@@ -278,7 +278,9 @@ impl Inner {
                 self.go(Stage::New, Stage::Open, "a second open packet");
             }
             Packet::Joined => self.on_joined(now),
-            Packet::Left | Packet::Closed => return Err(End::Goodbye),
+            // The close frame comes next, with its code.
+            Packet::Closed => {}
+            Packet::Left => return Err(End::Goodbye),
         }
         Ok(())
     }

@@ -26,9 +26,12 @@
 //! | Ping | client `2`, server `3`, with the same data | server `2`, client `3` |
 //! | Given up | after interval + timeout without any packet | after timeout without a `3` |
 //! | Poll bodies | binary framing, or text with `b64=1` | packets separated by `1e` |
+//! | Stray packets | ignored and counted | end the session |
 //!
 //! Everything sent is ASCII (see [`packet::event`]), because clients disagree on lengths of anything else. The service
-//! takes no events from clients: well-formed ones are ignored and counted, malformed ones end the session.
+//! takes no events from clients: they are ignored and counted against the flood limit. Stray packets (a `0{}`, a `5`, binary
+//! packets that nothing announced, events that are not JSON) are treated as the reference server of each revision treats
+//! them.
 //!
 //! # Walk-through: one websocket session
 //!
@@ -62,7 +65,7 @@
 //!     Event::Text(text) => match session.on_packet(now, open.sid, text, |frame| queue.push(frame))? {
 //!         Signal::Connected | Signal::Nothing => Ok(()),
 //!     },
-//!     Event::Binary(_) => session.on_binary(now),
+//!     Event::Binary(data) => session.on_binary(now, open.sid, data, |frame| queue.push(frame)),
 //!     Event::Ping(_) | Event::Pong => session.on_websocket_control(now),
 //!     Event::Close(_) => Err(CloseReason::ClientGoodbye),
 //! })?;

@@ -29,9 +29,6 @@ const SEPARATOR: u8 = 0x1e;
 const LENGTH_END: u8 = 0xff;
 /// Most digits of a length; ten cover 32 bits.
 const MAX_LENGTH_DIGITS: usize = 10;
-/// Type byte of a binary message: the only packet type that can be binary.
-const BINARY_MESSAGE: u8 = 4;
-
 /// Browsers pad base64, some libraries do not.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &base64::alphabet::STANDARD,
@@ -109,7 +106,8 @@ impl std::error::Error for PayloadError {}
 pub enum Item<'a> {
     /// A text packet with a known type digit. Owned only where a double UTF-8 encoding had to be undone.
     Text(Cow<'a, str>),
-    /// The data of a binary message, without its type byte.
+    /// A binary packet. In revisions 2 and 3 its first byte is the packet type, whatever that is, or it is empty; in
+    /// revision 4 it is the data of a message.
     Binary(Cow<'a, [u8]>),
 }
 
@@ -258,7 +256,7 @@ fn decode_binary(mut body: &[u8]) -> Result<Vec<Item<'_>>, PayloadError> {
                 let text = std::str::from_utf8(packet).map_err(|_| PayloadError::InvalidUtf8)?;
                 Item::Text(known(text)?.into())
             }
-            (1, Some((&BINARY_MESSAGE, data))) => Item::Binary(data.into()),
+            (1, _) => Item::Binary(packet.into()),
             _ => return Err(PayloadError::Malformed),
         };
         push_item(&mut items, item)?;
@@ -275,15 +273,30 @@ fn push_item<'a>(items: &mut Vec<Item<'a>>, item: Item<'a>) -> Result<(), Payloa
     Ok(())
 }
 
-/// A packet in a text body: `b…` is base64, with the digit of the message type in front in revisions 2 and 3.
+/// A packet in a text body: `b…` is base64, with the digit of the packet type in front in revisions 2 and 3.
 fn text_item(packet: &str, typed: bool) -> Result<Item<'_>, PayloadError> {
     if let Some(encoded) = packet.strip_prefix('b') {
-        let encoded = if typed { encoded.strip_prefix('4') } else { Some(encoded) };
-        let data = BASE64.decode(encoded.ok_or(PayloadError::Malformed)?);
-        return data.map(|data| Item::Binary(data.into())).map_err(|_| PayloadError::Malformed);
+        return if typed { typed_base64(encoded) } else { Ok(Item::Binary(base64(encoded)?.into())) };
     }
     let packet = known(packet)?;
     Ok(Item::Text(if typed { undo_double_utf8(packet) } else { packet.into() }))
+}
+
+/// A binary packet of revisions 2 and 3: its type digit becomes its first byte.
+fn typed_base64(encoded: &str) -> Result<Item<'_>, PayloadError> {
+    let Some((kind, encoded)) = encoded.split_at_checked(1) else {
+        return if encoded.is_empty() {
+            Ok(Item::Binary(Cow::default()))
+        } else {
+            Err(PayloadError::Malformed)
+        };
+    };
+    let kind = kind.as_bytes()[0].wrapping_sub(b'0');
+    Ok(Item::Binary([vec![kind], base64(encoded)?].concat().into()))
+}
+
+fn base64(encoded: &str) -> Result<Vec<u8>, PayloadError> {
+    BASE64.decode(encoded).map_err(|_| PayloadError::Malformed)
 }
 
 fn known(packet: &str) -> Result<&str, PayloadError> {
@@ -381,14 +394,19 @@ mod tests {
     }
 
     #[test]
-    fn binary_messages_are_read_in_all_framings() {
-        let expected = Ok(vec![Item::Binary(vec![1, 2, 255].into()), Item::Text("2".into())]);
-        for (framing, body) in [
-            (Framing::Text, &b"6:b4AQL/1:2"[..]),
-            (Framing::Binary, b"\x01\x04\xff\x04\x01\x02\xff\0\x01\xff2"),
-            (Framing::Records, b"bAQL/\x1e2"),
+    fn binary_packets_are_read_in_all_framings() {
+        for (framing, body, data) in [
+            (Framing::Text, &b"6:b4AQL/1:2"[..], &b"\x04\x01\x02\xff"[..]),
+            (Framing::Binary, b"\x01\x04\xff\x04\x01\x02\xff\0\x01\xff2", b"\x04\x01\x02\xff"),
+            (Framing::Records, b"bAQL/\x1e2", b"\x01\x02\xff"),
+            // Types that cannot be binary, and no type at all.
+            (Framing::Text, b"4:b2AQ1:2", b"\x02\x01"),
+            (Framing::Text, b"1:b1:2", b""),
+            (Framing::Binary, b"\x01\x02\xff\x02\x01\0\x01\xff2", b"\x02\x01"),
+            (Framing::Binary, b"\x01\0\xff\0\x01\xff2", b""),
         ] {
-            assert_eq!(decode(framing, body, MAX), expected, "{framing:?}");
+            let expected = Ok(vec![Item::Binary(data.into()), Item::Text("2".into())]);
+            assert_eq!(decode(framing, body, MAX), expected, "{framing:?} {body:?}");
         }
         // With and without padding.
         for body in ["bAQ==", "bAQ"] {
@@ -412,7 +430,8 @@ mod tests {
             (Framing::Text, b"00000000001:2", Malformed),
             (Framing::Text, b"9999999999:2", Malformed),
             (Framing::Text, b"2:b4AQ==", Malformed),
-            (Framing::Text, b"4:b2AQ", Malformed),
+            (Framing::Text, b"4:b4!!", Malformed),
+            (Framing::Text, "4:b\u{ac00}".as_bytes(), Malformed),
             (Framing::Text, b"3:4\xff\xff", InvalidUtf8),
             (Framing::Binary, b"\0\x01\xff", Malformed),
             (Framing::Binary, b"\0\xff2", Malformed),
@@ -420,7 +439,6 @@ mod tests {
             (Framing::Binary, b"\0\x002", Malformed),
             (Framing::Binary, b"\x02\x01\xff2", Malformed),
             (Framing::Binary, b"\0\0\xff", Malformed),
-            (Framing::Binary, b"\x01\x01\xff\x02", Malformed),
             (Framing::Binary, b"\0\x02\xff4\xff", InvalidUtf8),
             (Framing::Binary, b"\0\x09\x09\x09\x09\x09\x09\x09\x09\x09\x09\x09\xff2", Malformed),
             (Framing::Records, b"2\x1e", Malformed),

@@ -6,7 +6,8 @@
 use crate::close::CloseReason;
 use crate::engine::{Millis, Open, PacketRef, PacketType, Revision, Timing};
 use crate::frame::{Builder, Frame};
-use crate::packet::{self, Kind, ROOT, SocketPacketRef};
+use crate::packet::{self, Kind, PacketError, ROOT, SocketPacketRef};
+use crate::payload::{self, Framing, Item};
 
 /// How long a client of revision 4 may take to ask for the root namespace, in milliseconds.
 pub const CONNECT_TIMEOUT_MS: Millis = 45_000;
@@ -18,6 +19,11 @@ pub const FLOOD_PACKETS: u16 = 100;
 pub const MAX_REFUSED_NAMESPACES: u8 = 8;
 /// Longest data of a ping that is echoed, in bytes. Clients send none, or `probe`.
 pub const MAX_PING_BYTES: usize = 125;
+
+/// First byte of a binary websocket message that holds a polling payload with text packets.
+const PAYLOAD_MARKER: u8 = 0;
+/// First byte of a ping as a binary packet.
+const BINARY_PING: u8 = 2;
 
 /// What a packet changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -61,7 +67,7 @@ pub struct Session {
     window_packets: u16,
     revision: Revision,
     refused_namespaces: u8,
-    /// Binary messages that the last packet announced and that have not come yet.
+    /// Binary messages that the last packet announced and that have not come yet. Counted in revision 4 only.
     attachments_due: u8,
 }
 
@@ -160,27 +166,60 @@ impl Session {
     ) -> Result<Signal, CloseReason> {
         self.count(now)?;
         self.heard(now);
-        let packet = PacketRef::parse(text).map_err(|_| CloseReason::ProtocolError)?;
+        let packet = match PacketRef::parse(text) {
+            Ok(packet) => packet,
+            // A binary packet in base64.
+            Err(_) if self.ignores_strays() && text.starts_with('b') => return Ok(Signal::Nothing),
+            Err(_) => return Err(CloseReason::ProtocolError),
+        };
         match packet.kind {
             PacketType::Message => return self.on_message(sid, packet.data, &mut out),
             PacketType::Ping => self.on_ping(packet.data, &mut out)?,
             PacketType::Pong => self.on_pong(now),
             PacketType::Noop => {}
             PacketType::Close => return Err(CloseReason::ClientGoodbye),
+            PacketType::Open | PacketType::Upgrade if self.ignores_strays() => {}
             PacketType::Open | PacketType::Upgrade => return Err(CloseReason::ProtocolError),
         }
         Ok(Signal::Nothing)
     }
 
-    /// Takes one binary message. It is ignored, but it has to have been announced by a packet.
+    /// Takes one binary packet of the client. Its content is ignored, with two exceptions in revisions 2 and 3: a binary
+    /// ping is answered, and a polling payload in a websocket message is taken apart, because chzzkpy 2.1 sends its packets
+    /// that way. In revision 4 a binary message has to be announced by a packet.
     ///
     /// # Errors
-    /// [`CloseReason::ProtocolError`] or [`CloseReason::PacketFlood`]: the session is over.
-    pub fn on_binary(&mut self, now: Millis) -> Result<(), CloseReason> {
+    /// As [`Session::on_packet`].
+    pub fn on_binary(
+        &mut self,
+        now: Millis,
+        sid: &str,
+        data: &[u8],
+        mut out: impl FnMut(Frame),
+    ) -> Result<(), CloseReason> {
+        if self.ignores_strays()
+            && data.first() == Some(&PAYLOAD_MARKER)
+            && let Ok(items) = payload::decode(Framing::Binary, data, data.len())
+        {
+            return items.iter().try_for_each(|item| match item {
+                Item::Text(text) => self.on_packet(now, sid, text, &mut out).map(|_| ()),
+                Item::Binary(_) => self.count(now),
+            });
+        }
         self.count(now)?;
         self.heard(now);
-        self.attachments_due = self.attachments_due.checked_sub(1).ok_or(CloseReason::ProtocolError)?;
+        if !self.ignores_strays() {
+            self.attachments_due = self.attachments_due.checked_sub(1).ok_or(CloseReason::ProtocolError)?;
+        } else if data.first() == Some(&BINARY_PING) {
+            out(Frame::PONG);
+        }
         Ok(())
+    }
+
+    /// Whether packets that make no sense are ignored. The reference servers of revisions 2 and 3 ignore most of them and
+    /// some clients rely on it; those of revision 4 close the session.
+    fn ignores_strays(&self) -> bool {
+        self.revision != Revision::V4
     }
 
     /// Counts a websocket ping or pong of the client against the flood limit. It does not replace Engine.IO's own
@@ -216,10 +255,10 @@ impl Session {
     }
 
     fn on_ping(&self, data: &str, out: &mut impl FnMut(Frame)) -> Result<(), CloseReason> {
-        if self.revision == Revision::V4 || data.len() > MAX_PING_BYTES {
+        if self.revision == Revision::V4 {
             return Err(CloseReason::ProtocolError);
         }
-        out(pong(data));
+        out(if data.len() > MAX_PING_BYTES { Frame::PONG } else { pong(data) });
         Ok(())
     }
 
@@ -236,7 +275,11 @@ impl Session {
         data: &str,
         out: &mut impl FnMut(Frame),
     ) -> Result<Signal, CloseReason> {
-        let packet = SocketPacketRef::parse(data).map_err(|_| CloseReason::ProtocolError)?;
+        let packet = match SocketPacketRef::parse(data) {
+            Ok(packet) => packet,
+            Err(error) if self.ignores_strays() && is_stray(error, data) => return Ok(Signal::Nothing),
+            Err(_) => return Err(CloseReason::ProtocolError),
+        };
         if self.attachments_due > 0 {
             return Err(CloseReason::ProtocolError);
         }
@@ -245,12 +288,15 @@ impl Session {
             Kind::Connect => self.refuse(packet.namespace, out)?,
             Kind::Disconnect if packet.namespace == ROOT => return Err(CloseReason::ClientGoodbye),
             Kind::Disconnect => {}
+            Kind::Error if self.ignores_strays() => {}
             Kind::Error => return Err(CloseReason::ProtocolError),
             Kind::Event | Kind::Ack | Kind::BinaryEvent | Kind::BinaryAck => {
                 if !self.is_connected() {
                     return Err(CloseReason::ProtocolError);
                 }
-                self.attachments_due = packet.attachments;
+                if !self.ignores_strays() {
+                    self.attachments_due = packet.attachments;
+                }
             }
         }
         Ok(Signal::Nothing)
@@ -276,6 +322,15 @@ impl Session {
         self.refused_namespaces += 1;
         out(packet::invalid_namespace(self.revision, namespace));
         Ok(())
+    }
+}
+
+/// Whether the reference server of Socket.IO 2 ignores a message that is wrong in this way, rather than to close.
+fn is_stray(error: PacketError, data: &str) -> bool {
+    match error {
+        PacketError::UnknownType => !data.is_empty(),
+        PacketError::AckId | PacketError::Data => true,
+        PacketError::Attachments | PacketError::Namespace => false,
     }
 }
 

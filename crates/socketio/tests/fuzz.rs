@@ -302,7 +302,16 @@ fn fuzz_sessions() {
         "^\n^\n0:",
         &script,
     ];
-    let tokens = ["\n", "\n2", "\n40/x,", "\n~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~", "\n#", "\n^", "\n451-[0]\n#"];
+    let tokens = [
+        "\n",
+        "\n2",
+        "\n40/x,",
+        "\n~~~~~~~~~~~~~~~~~~~~~~~~~~~~~~",
+        "\n#",
+        "\n#\u{2}",
+        "\n^",
+        "\n451-[0]\n#",
+    ];
     Fuzz::new("sessions").seeds(seeds).tokens(tokens).bytes_max(1_500).run(|input| {
         let Ok(text) = std::str::from_utf8(input) else { return Vec::new() };
         [Revision::V2, Revision::V3, Revision::V4].map(|revision| play(revision, text)).to_vec()
@@ -320,8 +329,10 @@ fn play(revision: Revision, script: &str) -> (Option<CloseReason>, usize, bool) 
             frames += 1;
         };
         let taken = match line {
-            "#" => session.on_binary(now),
             "^" => session.on_websocket_control(now),
+            binary if binary.starts_with('#') => {
+                session.on_binary(now, "s", &binary.as_bytes()[1..], &mut out)
+            }
             wait if wait.starts_with('~') => {
                 now += 1_000 * wait.len() as u64;
                 packets = 0;

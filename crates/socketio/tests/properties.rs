@@ -103,7 +103,8 @@ proptest! {
             (Framing::Binary, binary),
             (Framing::Records, format!("b{encoded}").into_bytes()),
         ] {
-            let items = vec![Item::Binary(data.clone().into())];
+            let kind = if framing == Framing::Records { &[][..] } else { &[4] };
+            let items = vec![Item::Binary([kind, &data].concat().into())];
             prop_assert_eq!(payload::decode(framing, &body, MAX_BODY), Ok(items));
         }
     }

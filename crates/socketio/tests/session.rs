@@ -38,6 +38,13 @@ impl Peer {
             .on_packet(now, "sid", text, |frame| said.push(String::from_utf8_lossy(frame.packet()).into()))
     }
 
+    fn binary(&mut self, now: u64, data: &[u8]) -> Result<(), CloseReason> {
+        let said = &mut self.said;
+        self.session.on_binary(now, "sid", data, |frame| {
+            said.push(String::from_utf8_lossy(frame.packet()).into());
+        })
+    }
+
     fn tick(&mut self, now: u64) -> Result<(), CloseReason> {
         let said = &mut self.said;
         self.session.on_tick(now, |frame| said.push(String::from_utf8_lossy(frame.packet()).into()))
@@ -125,7 +132,8 @@ fn a_ping_is_echoed_with_its_data() {
         assert_eq!(peer.said, [format!("3{data}")]);
     }
     let mut peer = Peer::connected(Revision::V3);
-    assert_eq!(peer.packet(START, &format!("2x{longest}")), Err(CloseReason::ProtocolError));
+    assert_eq!(peer.packet(START, &format!("2x{longest}")), Ok(Signal::Nothing));
+    assert_eq!(peer.said, ["3"], "data that is too long is not echoed");
 }
 
 #[test]
@@ -144,19 +152,14 @@ fn what_a_client_says_ends_the_session_or_does_not() {
         (V4, "2", Err(ProtocolError)),
         (V4, "2probe", Err(ProtocolError)),
         (V3, "6", Ok(Signal::Nothing)),
-        (V3, "0{}", Err(ProtocolError)),
-        (V3, "5", Err(ProtocolError)),
         (V3, "7", Err(ProtocolError)),
         (V3, "", Err(ProtocolError)),
         (V3, "4", Err(ProtocolError)),
-        (V3, "49", Err(ProtocolError)),
-        (V3, "42", Err(ProtocolError)),
-        (V3, "42{}", Err(ProtocolError)),
+        (V3, "45[\"chat\"]", Err(ProtocolError)),
         (V3, "42[\"chat\",{}]", Ok(Signal::Nothing)),
         (V4, "427[\"chat\",{}]", Ok(Signal::Nothing)),
         (V3, "42/nope,[\"chat\"]", Ok(Signal::Nothing)),
         (V3, "433[]", Ok(Signal::Nothing)),
-        (V3, "44\"oops\"", Err(ProtocolError)),
     ];
     for (revision, text, expected) in cases {
         let mut peer = Peer::connected(*revision);
@@ -176,22 +179,110 @@ fn revision_4_may_not_send_events_before_it_is_connected() {
     }
 }
 
+/// What socket.io 2.0.3 ignores and socket.io 4 does not.
 #[test]
-fn binary_messages_have_to_be_announced() {
+fn stray_packets_are_ignored_in_revisions_2_and_3_and_end_a_session_of_revision_4() {
+    for text in [
+        "0{}",
+        "0",
+        "5",
+        "b",
+        "b4AAAA",
+        "b0AA",
+        "47",
+        "4x",
+        "42",
+        "42[]",
+        "42{}",
+        "42{",
+        "42[\"a\"",
+        "43",
+        "43[]",
+        "44\"oops\"",
+        "40[]",
+        "401",
+        "41{}",
+    ] {
+        for revision in [Revision::V2, Revision::V3] {
+            let mut peer = Peer::connected(revision);
+            assert_eq!(peer.packet(START, text), Ok(Signal::Nothing), "{text}");
+            assert_eq!(peer.said, [""; 0], "{text}");
+            for _ in 1..FLOOD_PACKETS {
+                assert_eq!(peer.packet(START, text), Ok(Signal::Nothing), "{text}");
+            }
+            assert_eq!(peer.packet(START, text), Err(CloseReason::PacketFlood), "{text}");
+        }
+        let mut peer = Peer::connected(Revision::V4);
+        assert_eq!(peer.packet(START, text), Err(CloseReason::ProtocolError), "{text}");
+    }
+}
+
+#[test]
+fn binary_packets_of_revisions_2_and_3_are_ignored_but_for_a_ping() {
+    for data in [
+        &b""[..],
+        b"\0",
+        b"\0\x01\xff",
+        b"\0\x01\xff9",
+        b"\x01",
+        b"\x03",
+        b"\x04",
+        b"\x04ab",
+        b"\x05",
+        b"2",
+        b"\xff",
+    ] {
+        let mut peer = Peer::connected(Revision::V3);
+        for _ in 0..FLOOD_PACKETS {
+            assert_eq!(peer.binary(START, data), Ok(()), "{data:?}");
+        }
+        assert_eq!(peer.said, [""; 0], "{data:?}");
+        assert_eq!(peer.binary(START, data), Err(CloseReason::PacketFlood), "{data:?}");
+    }
+    let mut peer = Peer::connected(Revision::V2);
+    assert_eq!(peer.binary(START, b"\x02x"), Ok(()));
+    assert_eq!(peer.said, ["3"]);
+}
+
+/// chzzkpy 2.1.0 frames its packets for polling and sends that as a binary websocket message.
+#[test]
+fn a_polling_payload_in_a_binary_message_is_taken_apart() {
     let mut peer = Peer::connected(Revision::V3);
-    assert_eq!(peer.session.on_binary(START), Err(CloseReason::ProtocolError));
+    assert_eq!(peer.binary(START + 80_000, b"\0\x01\xff2"), Ok(()));
+    assert_eq!(peer.said, ["3"]);
+    assert_eq!(peer.session.deadline(), START + 80_000 + 85_000);
+    assert_eq!(peer.binary(START, b"\0\x06\xff2probe\x01\x01\xff\x04\0\x01\xff2"), Ok(()));
+    assert_eq!(peer.said, ["3", "3probe", "3"]);
+    assert_eq!(peer.binary(START, b"\0\x02\xff41\0\x01\xff1"), Err(CloseReason::ClientGoodbye));
 
     let mut peer = Peer::connected(Revision::V3);
+    let many = b"\0\x01\xff2".repeat(usize::from(FLOOD_PACKETS) + 1);
+    assert_eq!(peer.binary(START, &many), Err(CloseReason::PacketFlood));
+    assert_eq!(peer.said.len(), usize::from(FLOOD_PACKETS), "each packet of a payload counts");
+}
+
+#[test]
+fn binary_messages_of_revision_4_have_to_be_announced() {
+    for data in [&b""[..], b"\x04\x01", b"\0\x01\xff2"] {
+        let mut peer = Peer::connected(Revision::V4);
+        assert_eq!(peer.binary(START, data), Err(CloseReason::ProtocolError));
+    }
+    let mut peer = Peer::connected(Revision::V4);
     assert_eq!(peer.packet(START, "452-[\"b\",{},{}]"), Ok(Signal::Nothing));
-    assert_eq!(peer.session.on_binary(START), Ok(()));
-    // Pings may come in between, Socket.IO packets may not.
-    assert_eq!(peer.packet(START, "2"), Ok(Signal::Nothing));
-    assert_eq!(peer.session.on_binary(START), Ok(()));
-    assert_eq!(peer.session.on_binary(START), Err(CloseReason::ProtocolError));
+    assert_eq!(peer.binary(START, b"1"), Ok(()));
+    // Pongs may come in between, Socket.IO packets may not.
+    assert_eq!(peer.packet(START, "3"), Ok(Signal::Nothing));
+    assert_eq!(peer.binary(START, b"\x02"), Ok(()));
+    assert_eq!(peer.said, [""; 0]);
+    assert_eq!(peer.binary(START, b"1"), Err(CloseReason::ProtocolError));
 
     let mut peer = Peer::connected(Revision::V4);
     assert_eq!(peer.packet(START, "461-0[{}]"), Ok(Signal::Nothing));
     assert_eq!(peer.packet(START, "42[\"x\"]"), Err(CloseReason::ProtocolError));
+    // In revisions 2 and 3 nothing is waited for.
+    let mut peer = Peer::connected(Revision::V3);
+    assert_eq!(peer.packet(START, "451-[\"b\",{}]"), Ok(Signal::Nothing));
+    assert_eq!(peer.packet(START, "42[\"x\"]"), Ok(Signal::Nothing));
 }
 
 #[test]
@@ -232,7 +323,7 @@ fn binary_messages_and_websocket_pings_count_as_packets() {
     for _ in 0..FLOOD_PACKETS {
         assert_eq!(peer.session.on_websocket_control(START), Ok(()));
     }
-    assert_eq!(peer.session.on_binary(START), Err(CloseReason::PacketFlood));
+    assert_eq!(peer.binary(START, b""), Err(CloseReason::PacketFlood));
     assert_eq!(peer.session.on_websocket_control(START), Err(CloseReason::PacketFlood));
     // They are no sign of life of the client's Engine.IO.
     assert_eq!(peer.session.deadline(), START + 85_000);

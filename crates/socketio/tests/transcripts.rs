@@ -94,7 +94,9 @@ impl World {
                 Ok(())
             }
             (Event::Text(text), None) => on_text(session, *now, text, did),
-            (Event::Binary(_), _) => session.on_binary(*now),
+            (Event::Binary(data), _) => {
+                session.on_binary(*now, SID, data, |frame| did.push(said(frame.packet())))
+            }
             (Event::Ping(_) | Event::Pong, _) => session.on_websocket_control(*now),
             (Event::Close(_), _) => Err(CloseReason::ClientGoodbye),
         })
@@ -106,8 +108,9 @@ impl World {
             match item {
                 Item::Text(text) => on_text(&mut self.session, self.now, &text, &mut self.did)?,
                 Item::Binary(data) => {
-                    assert_eq!(&data[..], [1, 2, 255]);
-                    self.session.on_binary(self.now)?;
+                    assert!(data.ends_with(&[1, 2, 255]));
+                    let did = &mut self.did;
+                    self.session.on_binary(self.now, SID, &data, |frame| did.push(said(frame.packet())))?;
                 }
             }
         }

@@ -14,6 +14,8 @@ pub type Refused = Response;
 pub struct Socket {
     connection: Connection,
     session_key: String,
+    /// Engine.IO `1` has arrived.
+    said_close: bool,
 }
 
 const TEXT: u8 = 1;
@@ -51,7 +53,7 @@ impl Socket {
             return Err(answer);
         }
         assert_eq!(answer.header("sec-websocket-accept"), Some("s3pPLMBiTxaQ9kYGzzhZRbK+xOo="));
-        let mut socket = Self { connection, session_key: String::new() };
+        let mut socket = Self { connection, session_key: String::new(), said_close: false };
         let open = socket.next_packet().await.expect("an open packet");
         assert!(open.starts_with(r#"0{"sid":""#), "no open packet: {open}");
         assert_eq!(socket.next_packet().await.as_deref(), Some("40"));
@@ -129,21 +131,26 @@ impl Socket {
     /// Waits until the server closes, and gives the code and the reason that it sent.
     ///
     /// # Panics
-    /// When the connection ends without a close frame.
+    /// When the connection ends without a close frame, or Engine.IO `1` does not come before it.
     pub async fn closed(mut self) -> (u16, String) {
         patiently("the socket is closed", async {
             loop {
                 let (opcode, payload) = self.next_frame().await.expect("a close frame");
-                if let (CLOSE, [high, low, reason @ ..]) = (opcode, payload.as_slice()) {
-                    let reason = String::from_utf8_lossy(reason).into_owned();
-                    return (u16::from_be_bytes([*high, *low]), reason);
+                match (opcode, payload.as_slice()) {
+                    (CLOSE, [high, low, reason @ ..]) => {
+                        let reason = String::from_utf8_lossy(reason).into_owned();
+                        assert!(self.said_close || reason == "client_goodbye", "no `1` before {reason}");
+                        return (u16::from_be_bytes([*high, *low]), reason);
+                    }
+                    (TEXT, b"1") => self.said_close = true,
+                    _ => {}
                 }
             }
         })
         .await
     }
 
-    /// The next Engine.IO packet; `None` when the connection was closed.
+    /// The next Engine.IO packet; `None` when the server closes the session.
     ///
     /// # Panics
     /// When the server breaks the protocol.
@@ -152,6 +159,10 @@ impl Socket {
             loop {
                 let (opcode, payload) = self.next_frame().await?;
                 match opcode {
+                    TEXT if payload == b"1" => {
+                        self.said_close = true;
+                        return None;
+                    }
                     TEXT => return Some(String::from_utf8(payload).expect("a text frame is UTF-8")),
                     CLOSE => return None,
                     PING => {}

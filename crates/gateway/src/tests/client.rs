@@ -228,16 +228,22 @@ impl WsClient {
         String::from_utf8(payload).expect("it is UTF-8")
     }
 
-    /// Reads up to the close frame: its code and reason. The server ends the stream behind it.
+    /// Reads up to the close frame: its code and reason. The server ends the stream behind it, and says Engine.IO `1` right
+    /// before it unless the client said goodbye first, or this was not the session's websocket yet.
     pub async fn closed(&mut self) -> (u16, String) {
+        let mut last = None;
         loop {
             match self.next().await.expect("a close frame comes first") {
                 (CLOSE, payload) => {
                     assert!(self.next().await.is_none(), "nothing follows a close frame");
                     let code = u16::from_be_bytes([payload[0], payload[1]]);
-                    return (code, String::from_utf8(payload[2..].to_vec()).unwrap());
+                    let reason = String::from_utf8(payload[2..].to_vec()).unwrap();
+                    let says_close = last == Some((TEXT, b"1".to_vec()));
+                    let is_due = reason != "client_goodbye" && reason != "upgrade_failed";
+                    assert_eq!(says_close, is_due, "{reason}: {last:?}");
+                    return (code, reason);
                 }
-                _ => continue,
+                frame => last = Some(frame),
             }
         }
     }

@@ -119,14 +119,20 @@ async fn a_session_that_does_not_read_is_closed_and_nobody_else_notices() {
     eventually("its slot is free", async || world.connected().await == 1).await;
     assert_eq!(world.close_reasons().await, ["slow_consumer"]);
     assert_eq!(world.stats().queued_bytes, 0);
-    // What it reads is a beginning without a hole; then the stream ends.
+    // What it reads is a beginning without a hole; then the end and its reason.
     let mut read = 0;
-    while let Some((_, frame)) = slow.next().await {
+    loop {
+        let (kind, frame) = slow.next().await.expect("the close frame comes first");
+        if (kind, &frame[..]) == (client::TEXT, b"1") {
+            break;
+        }
         let chat = payload("CHAT", &String::from_utf8(frame).unwrap());
         assert!(chat["content"].as_str().unwrap().starts_with(&format!("{read} ")));
         read += 1;
     }
     assert!(read > 0);
+    assert_eq!(slow.next().await, Some((client::CLOSE, b"\x03\xf5slow_consumer".to_vec())));
+    assert_eq!(slow.next().await, None);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -164,6 +170,25 @@ async fn a_session_that_takes_no_byte_for_ten_seconds_is_closed() {
     }
     assert!(seconds >= 9, "closed after {seconds} s");
     world.empty().await;
+    // Whoever reads again soon gets to know why it ends.
+    while client.next().await.expect("the close frame comes first") != (client::TEXT, b"1".to_vec()) {}
+    assert_eq!(client.next().await, Some((client::CLOSE, b"\x03\xf5write_timeout".to_vec())));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_peer_that_takes_no_goodbye_is_let_go() {
+    let bus = Arc::new(LocalBus::default());
+    let world = World::over(bus.clone(), |_| {}).await;
+    let me = world.person("me").await;
+    let (_deaf, key) = world.address.session(&world.client_url().await).await;
+    world.subscribe(&me, &key, EventType::Chat).await;
+    while world.stats().closed(CloseReason::SlowConsumer) == 0 {
+        flood(&world, &*bus, &me.channel, 100).await;
+        settle().await;
+    }
+    assert_eq!(world.gateway.sockets(), 1, "it is waited for");
+    world.pass(6).await;
+    eventually("it is gone", async || world.gateway.sockets() == 0).await;
 }
 
 /// With a clock that runs, a channel rests behind its writes and gathers meanwhile.

@@ -154,13 +154,12 @@ async fn websocket_pings_are_answered_and_frames_may_come_in_pieces() {
 #[tokio::test(flavor = "multi_thread")]
 async fn whoever_breaks_the_protocol_is_told_why() {
     let world = World::new().await;
-    let cases: [(Vec<u8>, u16, &str); 7] = [
+    let cases: [(Vec<u8>, u16, &str); 6] = [
         (client::frame(client::TEXT, b"x"), 1002, "protocol_error"),
         (b"\x81\x012".to_vec(), 1002, "protocol_error"),
         (client::frame(0xc1, b"2"), 1002, "protocol_error"),
         (client::frame(client::TEXT, b"42[\"\xff\"]"), 1007, "invalid_utf8"),
         (client::frame(client::TEXT, &[b'4'; 20_000]), 1009, "message_too_big"),
-        (client::frame(BINARY, b"\x04"), 1002, "protocol_error"),
         (client::frame(client::TEXT, b"2").repeat(101), 1008, "packet_flood"),
     ];
     for (bytes, code, reason) in cases {
@@ -168,6 +167,31 @@ async fn whoever_breaks_the_protocol_is_told_why() {
         client.send_raw(&bytes).await;
         assert_eq!(client.closed().await, (code, reason.into()));
     }
+    world.empty().await;
+}
+
+/// What the reference server of Socket.IO 2 ignores, and the ping of chzzkpy 2.1.0, which it ignores too.
+#[tokio::test(flavor = "multi_thread")]
+async fn stray_frames_of_revision_3_are_ignored() {
+    let world = World::new().await;
+    let (mut client, _) = world.address.session(&world.client_url().await).await;
+    for text in ["0{}", "5", "b4AAAA", "47", "42{}", "44\"x\""] {
+        client.send(text).await;
+        client.nothing_but_pong().await;
+    }
+    for data in [&b""[..], b"\x04", b"\x04\x01", b"\x07", b"2"] {
+        client.send_raw(&client::frame(BINARY, data)).await;
+        client.nothing_but_pong().await;
+    }
+    for ping in [&b"\0\x01\xff2"[..], b"\x02"] {
+        client.send_raw(&client::frame(BINARY, ping)).await;
+        assert_eq!(client.text().await, "3");
+    }
+    client.send_raw(&client::frame(BINARY, b"").repeat(101)).await;
+    assert_eq!(client.closed().await, (1008, "packet_flood".into()));
+    let (mut client, _) = world.address.session(&world.client_url().await).await;
+    client.send_raw(&client::frame(BINARY, b"\0\x02\xff41\0\x01\xff1")).await;
+    assert_eq!(client.closed().await, (1000, "client_goodbye".into()));
     world.empty().await;
 }
 

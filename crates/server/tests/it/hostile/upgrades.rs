@@ -149,7 +149,9 @@ async fn what_was_upgraded_is_done_with_polling() {
             peer.write(&text("2")).await;
             assert_eq!(peer.packet().await.as_deref(), Some("3"), "the websocket did not notice");
             if confirmed_twice {
-                peer.write(&text("5")).await;
+                peer.write(&[text("5"), text("2")].concat()).await;
+                assert_eq!(peer.packet().await.as_deref(), Some("3"), "a second one is ignored");
+                peer.write(&text("9")).await;
                 assert_eq!(peer.reason().await.as_deref(), Some("protocol_error"));
             } else {
                 peer.reset();
