@@ -89,6 +89,8 @@ ids! {
     CategoryId,
     /// An organization that owns applications.
     OrganizationId,
+    /// A secret of an application, as its operator names it. It is no credential.
+    ApplicationSecretId,
     /// A node of the service.
     NodeId,
     /// A webhook, for as long as it is there: the next one of the same application has another id.
@@ -110,7 +112,17 @@ macro_rules! time_ordered {
         }
     )+};
 }
-time_ordered!(ChannelId, ClaimId, ClientId, MessageId, SessionKey, NodeId, WebhookId, WebhookSecretId);
+time_ordered!(
+    ApplicationSecretId,
+    ChannelId,
+    ClaimId,
+    ClientId,
+    MessageId,
+    SessionKey,
+    NodeId,
+    WebhookId,
+    WebhookSecretId
+);
 
 impl MessageId {
     /// The bound below every generated id of that millisecond and above every one before it, so that a range of times

@@ -122,6 +122,10 @@ pub enum Rule {
     NotTheSigningSecret,
     /// Either it or this other field must be there, and not both.
     EitherOr(&'static str),
+    /// What has this id is being deleted.
+    BeingDeleted,
+    /// It still has these, which have to go first.
+    InUse(&'static str),
 }
 
 impl Invalid {
@@ -257,6 +261,8 @@ impl Rule {
                 "서명에 쓰이고 있는 시크릿입니다. 먼저 다른 시크릿을 활성화해 주세요.".into()
             }
             Self::EitherOr(other) => format!("이 값과 {other} 중 하나만 지정해야 합니다.").into(),
+            Self::BeingDeleted => "삭제가 진행 중인 ID입니다. 잠시 후 다시 시도해 주세요.".into(),
+            Self::InUse(what) => format!("{what} 항목이 남아 있어 삭제할 수 없습니다.").into(),
         }
     }
 
@@ -318,6 +324,8 @@ impl Rule {
             }
             Self::NotTheSigningSecret => "signs now: activate another one first.".into(),
             Self::EitherOr(other) => format!("either this or {other} must be given, and not both.").into(),
+            Self::BeingDeleted => "its deletion is under way; try again in a moment.".into(),
+            Self::InUse(what) => format!("it cannot be deleted while it has {what}.").into(),
         }
     }
 }

@@ -137,6 +137,12 @@ pub const UNUSED_APPLICATION_MS: i64 = 90 * DAY_MS;
 /// How far what is written down of an application's last use may stay behind the truth while it is used, in
 /// milliseconds (ours): this saves a write for every use but one an hour.
 pub const USE_WRITTEN_EVERY_MS: i64 = 60 * MINUTE_MS;
+/// Items of a page of the operator's lists, unless told otherwise (ours).
+pub const OPERATOR_LIST_SIZE_DEFAULT: i64 = 20;
+/// Most items of a page of the operator's lists (ours).
+pub const OPERATOR_LIST_SIZE_MAX: i64 = 100;
+/// Characters of a client secret that its operator is shown again (ours).
+pub const SECRET_CHARS_SHOWN: usize = 4;
 /// How long a deleted application can be restored, in milliseconds (decisions 5).
 pub const APPLICATION_RESTORABLE_MS: i64 = 30 * DAY_MS;
 /// Days without use at which an application's owner is warned (decisions 5).

@@ -12,7 +12,9 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
-use crate::limits::{CREDENTIAL_BYTES_MAX, WEBHOOK_SECRET_CHARS_MAX, WEBHOOK_SECRET_CHARS_MIN};
+use crate::limits::{
+    CREDENTIAL_BYTES_MAX, SECRET_CHARS_SHOWN, WEBHOOK_SECRET_CHARS_MAX, WEBHOOK_SECRET_CHARS_MIN,
+};
 use crate::{Invalid, Rule};
 
 /// The SHA-256 of a secret, in base64url: what the store holds.
@@ -104,6 +106,14 @@ secrets! {
     WebhookSecret,
 }
 
+impl ClientSecret {
+    /// What an operator recognizes a secret by among others: too little to guess the rest from.
+    pub fn last_characters(&self) -> String {
+        let skipped = self.0.chars().count().saturating_sub(SECRET_CHARS_SHOWN);
+        self.0.chars().skip(skipped).collect()
+    }
+}
+
 impl WebhookSecret {
     /// A secret that a publisher brought along: 32 to 256 printable ASCII characters.
     ///
@@ -163,5 +173,12 @@ mod tests {
         check(&stored.expose()[1..], false);
         check("", false);
         check(&"a".repeat(513), false);
+    }
+
+    #[test]
+    fn a_secret_is_recognized_by_its_last_four_characters() {
+        let secret = ClientSecret::generate([1; 32]);
+        assert!(secret.expose().ends_with(&secret.last_characters()));
+        assert_eq!(secret.last_characters().len(), 4);
     }
 }

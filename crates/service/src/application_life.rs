@@ -11,7 +11,7 @@ use crate::{Error, Service, sessions, subscriptions};
 pub use store::queries::application_life::{ApplicationLife, Notice};
 
 /// Uses that are written down in one transaction.
-const USES_AT_ONCE: usize = 500;
+pub(crate) const USES_AT_ONCE: usize = 500;
 
 /// What a look at the unused applications came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -50,6 +50,10 @@ impl Service {
     }
 
     async fn write_uses(&self, every: bool) -> Result<u64, Error> {
+        Ok(self.write_application_uses(every).await? + self.write_secret_uses(every).await?)
+    }
+
+    async fn write_application_uses(&self, every: bool) -> Result<u64, Error> {
         let now = self.now();
         let uses = self.0.uses.to_write(now, every);
         for some in uses.chunks(USES_AT_ONCE) {
@@ -140,8 +144,13 @@ impl Service {
         .await
     }
 
-    /// Deletes one load of what belongs to condemned applications. Gives how many rows; at 0 nothing is left.
+    /// Deletes one load of what belongs to applications that go for good. Gives how many rows; at 0 nothing is left but
+    /// sessions whose sockets are still open.
     pub async fn purge_applications(&self) -> Result<u64, Error> {
+        let any = self.read(|tx| Box::pin(async move { Ok(tx.has_condemned_applications().await?) })).await?;
+        if !any {
+            return Ok(0);
+        }
         self.write(move |tx| Box::pin(async move { Ok(tx.purge_applications().await?) })).await
     }
 

@@ -8,8 +8,6 @@ use domain::{ClientId, Invalid, OrganizationId, Profile, Rule, ScopeSet, invalid
 use store::StoreError;
 
 use crate::application_life::gone_since;
-use crate::channels::not_found;
-use crate::idempotency::{self, IdempotencyKey};
 use crate::{Error, Service, subscriptions};
 
 /// What an application is told to be.
@@ -52,14 +50,18 @@ impl Service {
     /// them are revoked. One that was deleted for want of use is restored.
     ///
     /// # Errors
-    /// `Invalid` for a wrong name, too many redirect addresses, or an unknown organization.
+    /// `Invalid` for a wrong name, too many redirect addresses, an unknown organization, or the id of an application that is
+    /// being deleted.
     pub async fn put_application(&self, record: ApplicationRecord) -> Result<Option<ClientSecret>, Error> {
         invalid::text("name", &record.name, 1, NAME_CHARS_MAX)?;
         if record.redirect_uris.len() > REDIRECT_URIS_MAX {
             return Err(Invalid::new("redirectUris", Rule::Items { min: 0, max: REDIRECT_URIS_MAX }).into());
         }
+        if self.is_being_deleted(&record.client_id).await? {
+            return Err(Invalid::new("clientId", Rule::BeingDeleted).into());
+        }
         let (now, secret) = (self.now(), ClientSecret::generate(self.random()));
-        let hash = secret.hash();
+        let new_secret = self.new_secret(&secret);
         let made = self
             .write_then_publish(move |tx| {
                 Box::pin(async move {
@@ -86,63 +88,15 @@ impl Service {
                     for uri in &redirect_uris {
                         tx.insert_redirect_uri(client_id, uri).await?;
                     }
-                    let new = tx.application_secrets(client_id).await?.is_empty();
+                    let new = tx.application_secrets(client_id, now).await?.is_empty();
                     if new {
-                        tx.insert_application_secret(client_id, &hash, now).await?;
+                        tx.insert_application_secret(client_id, &new_secret, now).await?;
                     }
                     Ok((new, changes))
                 })
             })
             .await?;
         Ok(made.then_some(secret))
-    }
-
-    /// Gives an application one more secret. Those it has stay good. A repeated key gets the same secret again, which is
-    /// kept sealed for as long as the key is remembered.
-    ///
-    /// # Errors
-    /// [`domain::Refusal::NotFound`] when there is no such application.
-    pub async fn add_secret(
-        &self,
-        client_id: &ClientId,
-        key: Option<IdempotencyKey>,
-    ) -> Result<ClientSecret, Error> {
-        let secret = ClientSecret::generate(self.random());
-        let subject = format!("secret of {client_id}");
-        let sealed = self.key().seal(&subject, secret.expose(), self.random());
-        let (client_id, hash, now) = (client_id.clone(), secret.hash(), self.now());
-        let earlier = self
-            .write(move |tx| {
-                Box::pin(async move {
-                    let earlier = idempotency::claim(tx, key.as_ref(), &sealed, now).await?;
-                    if earlier.is_none() {
-                        tx.insert_application_secret(&client_id, &hash, now)
-                            .await
-                            .map_err(not_found(Resource::Application))?;
-                    }
-                    Ok::<_, Error>(earlier)
-                })
-            })
-            .await?;
-        let Some(sealed) = earlier else { return Ok(secret) };
-        let opened = self.key().open(&subject, &sealed).as_deref().and_then(ClientSecret::presented);
-        opened.ok_or(Error::Internal("a client secret was sealed with another service key"))
-    }
-
-    /// Makes sure that a secret that is known outside, as in the sandbox's notes, is one of the application's.
-    ///
-    /// # Errors
-    /// [`domain::Refusal::NotFound`] when there is no such application.
-    pub async fn keep_secret(&self, client_id: &ClientId, secret: &ClientSecret) -> Result<(), Error> {
-        let (client_id, hash, now) = (client_id.clone(), secret.hash(), self.now());
-        self.write(move |tx| {
-            Box::pin(async move {
-                tx.insert_application_secret(&client_id, &hash, now)
-                    .await
-                    .map_err(not_found(Resource::Application))
-            })
-        })
-        .await
     }
 }
 

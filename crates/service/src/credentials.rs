@@ -3,6 +3,7 @@
 //! What this node changes is forgotten before the change is answered. What other nodes change is forgotten when
 //! [`Service::watch_credentials`] finds it; when that has not looked for [`TRUST`], nothing that is kept is believed.
 
+use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -10,7 +11,8 @@ use std::time::Duration;
 use domain::application::Application;
 use domain::refusal::{Credential, TokenFault};
 use domain::secret::{AccessToken, ClientSecret, SecretHash};
-use domain::{ClientId, Refusal};
+use domain::{ApplicationSecretId, ClientId, Refusal, Timestamp};
+use store::queries::application_secrets::StoredSecret;
 use store::queries::credential_changes::{Ground, SLOTS, Slot};
 use store::queries::tokens::Holder;
 
@@ -33,13 +35,32 @@ const MALFORMED: Refusal = Refusal::InvalidToken(TokenFault::Malformed(Credentia
 pub(crate) struct Credentials {
     pub changes: Arc<Changes>,
     holders: Cache<Holder>,
-    applications: Cache<Application>,
+    applications: Cache<ProvenApplication>,
     token_looks: Looks,
     client_looks: Looks,
     /// By slot, the version that was found last.
     versions: Mutex<Vec<i64>>,
     /// Until when what is kept is relied on, in microseconds of the monotonic clock.
     trusted_until: AtomicU64,
+}
+
+/// An application that a secret proved. It stands for the application.
+#[derive(Clone, Debug)]
+pub struct ProvenApplication {
+    /// The application.
+    pub application: Application,
+    /// The secret.
+    pub secret_id: ApplicationSecretId,
+    /// From when on the secret proves nothing.
+    pub expires_at: Option<Timestamp>,
+}
+
+impl Deref for ProvenApplication {
+    type Target = Application;
+
+    fn deref(&self) -> &Application {
+        &self.application
+    }
 }
 
 /// How often a credential was found in memory, and how often the store was asked.
@@ -138,7 +159,21 @@ impl Service {
         &self,
         client_id: &str,
         secret: &str,
-    ) -> Result<Arc<Application>, Error> {
+    ) -> Result<Arc<ProvenApplication>, Error> {
+        let proven = self.proven_application(client_id, secret).await?;
+        let now = self.now();
+        if proven.expires_at.is_some_and(|expires_at| expires_at <= now) {
+            return Err(Refusal::InvalidClient.into());
+        }
+        self.0.secret_uses.note(&proven.secret_id, now);
+        Ok(proven)
+    }
+
+    async fn proven_application(
+        &self,
+        client_id: &str,
+        secret: &str,
+    ) -> Result<Arc<ProvenApplication>, Error> {
         let client_id = ClientId::parse("clientId", client_id).map_err(|_| Refusal::InvalidClient)?;
         let presented = ClientSecret::presented(secret).ok_or(Refusal::InvalidClient)?.hash();
         let pair = SecretHash::of(&format!("{} {}", client_id.as_str(), presented.as_str()));
@@ -150,18 +185,20 @@ impl Service {
             return Ok(application);
         }
         kept.client_looks.misses.fetch_add(1, Ordering::Relaxed);
-        let asked = kept.changes.moment();
+        let (asked, now) = (kept.changes.moment(), self.now());
         let (application, secrets) = self
             .read(move |tx| {
                 Box::pin(async move {
-                    Ok((tx.application(&client_id).await?, tx.application_secrets(&client_id).await?))
+                    Ok((tx.application(&client_id).await?, tx.application_secrets(&client_id, now).await?))
                 })
             })
             .await?;
-        let proven = proves(&presented, &secrets);
-        let application = Arc::new(application.filter(|_| proven).ok_or(Refusal::InvalidClient)?);
-        kept.applications.put(pair, application.clone(), asked, slots(&application));
-        Ok(application)
+        let (application, secret) =
+            application.zip(proving(&presented, secrets)).ok_or(Refusal::InvalidClient)?;
+        let StoredSecret { secret_id, expires_at, .. } = secret;
+        let proven = Arc::new(ProvenApplication { application, secret_id, expires_at });
+        kept.applications.put(pair, proven.clone(), asked, slots(&proven));
+        Ok(proven)
     }
 
     /// What the checks of credentials found in memory.
@@ -185,8 +222,13 @@ impl Service {
 }
 
 /// Compares with every secret, so that the time tells nothing about which one was close.
-fn proves(presented: &SecretHash, secrets: &[SecretHash]) -> bool {
-    secrets.iter().fold(false, |proven, secret| proven | presented.matches(secret))
+fn proving(presented: &SecretHash, secrets: Vec<StoredSecret>) -> Option<StoredSecret> {
+    secrets.into_iter().fold(
+        None,
+        |proving, secret| {
+            if presented.matches(&secret.hash) { Some(secret) } else { proving }
+        },
+    )
 }
 
 fn slots(application: &Application) -> Vec<Slot> {

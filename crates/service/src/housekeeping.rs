@@ -114,6 +114,8 @@ impl Service {
             swept +=
                 self.write(move |tx| Box::pin(async move { Ok(tx.sweep(sweep, before).await?) })).await?;
         }
+        swept += self.bury_expired_secrets().await?;
+        swept += self.purge_applications().await?;
         Ok(swept)
     }
 }

@@ -4,6 +4,8 @@
 //! noun, as the list of modules below says.
 
 pub mod application_life;
+pub mod application_secrets;
+pub mod application_switch;
 pub mod applications;
 pub mod broadcast;
 pub mod bulk;
@@ -35,6 +37,7 @@ pub mod quotas;
 pub mod relations;
 pub mod restrictions;
 mod see_through;
+mod session_ends;
 pub mod session_sheets;
 pub mod sessions;
 pub mod sign_in;
@@ -49,7 +52,7 @@ use std::sync::{Arc, Weak};
 use bus::{Bus, Message};
 use domain::cursor::CursorKey;
 use domain::seal::ServiceKey;
-use domain::{NodeId, Profile, Timestamp};
+use domain::{ApplicationSecretId, ClientId, NodeId, Profile, Timestamp};
 use store::{BoxFuture, Store, StoreError, Tx};
 
 pub use clock::{Clock, ManualClock};
@@ -116,7 +119,8 @@ struct Inner {
     profile: Profile,
     quotas: Quotas,
     passwords: Passwords,
-    uses: Uses,
+    uses: Uses<ClientId>,
+    secret_uses: Uses<ApplicationSecretId>,
     credentials: Credentials,
     losses: Losses,
     key: ServiceKey,
@@ -155,7 +159,6 @@ impl Service {
         let passwords = Passwords::new(entropy.clone(), clock.clone(), password_cost);
         let cursors = key.cursors();
         let categories = CategoryIndex::new();
-        let uses = Uses::default();
         let credentials = Credentials::default();
         let standing = Standing::new(membership, &clock);
         Self(Arc::new(Inner {
@@ -167,7 +170,8 @@ impl Service {
             profile,
             quotas,
             passwords,
-            uses,
+            uses: Uses::default(),
+            secret_uses: Uses::default(),
             credentials,
             losses: Losses::default(),
             key,

@@ -6,7 +6,8 @@ use domain::limits::{DISCONNECTED_SESSION_VISIBLE_MS, SESSION_URL_LIFETIME_MS};
 use domain::refusal::{Credential, CredentialFault};
 use domain::secret::SessionUrlToken;
 use domain::session::{SessionChange, SessionListing, SessionOwner};
-use domain::{Profile, Refusal, SessionKey};
+use domain::{ApplicationSecretId, ClientId, Profile, Refusal, SessionKey};
+use store::queries::sessions::TakenUrl;
 
 use crate::{Error, Page, Service};
 
@@ -84,6 +85,26 @@ impl Service {
     /// # Errors
     /// [`Refusal::Cap`] when as many are connected as the owner may have.
     pub async fn issue_session_url(&self, owner: SessionOwner) -> Result<SessionUrlToken, Error> {
+        self.issue_url(owner, None).await
+    }
+
+    /// The same for an application itself: the address and its session end with the secret that proved the application.
+    ///
+    /// # Errors
+    /// As [`issue_session_url`](Self::issue_session_url).
+    pub async fn issue_client_session_url(
+        &self,
+        client_id: ClientId,
+        secret: ApplicationSecretId,
+    ) -> Result<SessionUrlToken, Error> {
+        self.issue_url(SessionOwner::Client { client_id }, Some(secret)).await
+    }
+
+    async fn issue_url(
+        &self,
+        owner: SessionOwner,
+        secret: Option<ApplicationSecretId>,
+    ) -> Result<SessionUrlToken, Error> {
         let token = SessionUrlToken::generate(self.random());
         let (hash, expires_at) = (token.hash(), self.now().plus_ms(SESSION_URL_LIFETIME_MS));
         self.write(move |tx| {
@@ -92,7 +113,7 @@ impl Service {
                 if tx.count_connected(&owner).await? >= owner.sessions_max() {
                     return Err(Error::from(Refusal::Cap(owner.cap())));
                 }
-                Ok(tx.insert_session_url(&hash, &owner, expires_at).await?)
+                Ok(tx.insert_session_url(&hash, &owner, secret.as_ref(), expires_at).await?)
             })
         })
         .await?;
@@ -124,7 +145,7 @@ impl Service {
             .write(move |tx| {
                 Box::pin(async move {
                     let taken = tx.take_session_url(&hash, now).await?;
-                    let (owner, profile) =
+                    let TakenUrl { owner, secret_id, profile } =
                         taken.ok_or(Refusal::Unauthorized(CredentialFault::SessionUrlUnknown))?;
                     tx.lock_session_owner(&owner).await?;
                     if tx.count_connected(&owner).await? >= owner.sessions_max() {
@@ -132,7 +153,7 @@ impl Service {
                             "a handshake is refused: its owner has as many sessions as it may");
                         return Err(Error::from(Refusal::Cap(owner.cap())));
                     }
-                    tx.insert_session(&key, &owner, &node, now).await?;
+                    tx.insert_session(&key, &owner, secret_id.as_ref(), &node, now).await?;
                     Ok((owner, profile))
                 })
             })

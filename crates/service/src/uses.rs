@@ -1,19 +1,26 @@
-//! When applications were last used, counted where it costs nothing: in memory, and written down behind the calls.
+//! When applications and their secrets were last used, counted where it costs nothing: in memory, and written down behind the calls.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{PoisonError, RwLock};
 
+use domain::Timestamp;
 use domain::limits::USE_WRITTEN_EVERY_MS;
-use domain::{ClientId, Timestamp};
 
-/// Applications whose use is remembered at once, over the last hour: some 20 MiB. Further ones are counted when there
+/// Ids whose use is remembered at once, over the last hour: some 20 MiB. Further ones are counted when there
 /// is room again, which for 90 days is soon enough.
-const APPLICATIONS_MAX: usize = 100_000;
+const IDS_MAX: usize = 100_000;
 
-/// What this node knows of the use of applications. Those that were used within the last hour are in it.
-#[derive(Debug, Default)]
-pub(crate) struct Uses(RwLock<HashMap<ClientId, LastUse>>);
+/// What this node knows of the use of what has an id of type `K`. Those that were used within the last hour are in it.
+#[derive(Debug)]
+pub(crate) struct Uses<K>(RwLock<HashMap<K, LastUse>>);
+
+impl<K> Default for Uses<K> {
+    fn default() -> Self {
+        Self(RwLock::default())
+    }
+}
 
 #[derive(Debug)]
 struct LastUse {
@@ -40,39 +47,38 @@ impl LastUse {
     }
 }
 
-impl Uses {
+impl<K: Clone + Eq + Hash + Ord> Uses<K> {
     /// Remembers a use. After the first one of an hour this is a shared lock and one store.
-    pub(crate) fn note(&self, client_id: &ClientId, now: Timestamp) {
+    pub(crate) fn note(&self, id: &K, now: Timestamp) {
         let now = now.as_millis();
-        if let Some(last) = self.0.read().unwrap_or_else(PoisonError::into_inner).get(client_id) {
+        if let Some(last) = self.0.read().unwrap_or_else(PoisonError::into_inner).get(id) {
             last.at.fetch_max(now, Ordering::Relaxed);
             return;
         }
         let mut uses = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        if uses.len() < APPLICATIONS_MAX || uses.contains_key(client_id) {
-            let last =
-                uses.entry(client_id.clone()).or_insert(LastUse { at: AtomicI64::new(now), written: None });
+        if uses.len() < IDS_MAX || uses.contains_key(id) {
+            let last = uses.entry(id.clone()).or_insert(LastUse { at: AtomicI64::new(now), written: None });
             last.at.fetch_max(now, Ordering::Relaxed);
         }
     }
 
     /// What is to be written down at `now`, in the order of the ids: every use that is not, or only what is due.
-    pub(crate) fn to_write(&self, now: Timestamp, every: bool) -> Vec<(ClientId, Timestamp)> {
+    pub(crate) fn to_write(&self, now: Timestamp, every: bool) -> Vec<(K, Timestamp)> {
         let uses = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let mut found: Vec<_> = uses
             .iter()
             .filter(|(_, last)| if every { last.is_pending() } else { last.is_due(now.as_millis()) })
-            .map(|(client_id, last)| (client_id.clone(), Timestamp::from_millis(last.at())))
+            .map(|(id, last)| (id.clone(), Timestamp::from_millis(last.at())))
             .collect();
-        found.sort_unstable_by(|(one, _), (other, _)| one.as_str().cmp(other.as_str()));
+        found.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
         found
     }
 
     /// Notes that these were written down.
-    pub(crate) fn written(&self, uses: &[(ClientId, Timestamp)]) {
+    pub(crate) fn written(&self, uses: &[(K, Timestamp)]) {
         let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        for (client_id, at) in uses {
-            if let Some(last) = known.get_mut(client_id) {
+        for (id, at) in uses {
+            if let Some(last) = known.get_mut(id) {
                 last.written = last.written.max(Some(at.as_millis()));
             }
         }
@@ -88,6 +94,8 @@ impl Uses {
 
 #[cfg(test)]
 mod tests {
+    use domain::ClientId;
+
     use super::*;
 
     fn client(id: &str) -> ClientId {
@@ -135,10 +143,10 @@ mod tests {
     #[test]
     fn made_up_applications_cannot_grow_the_map() {
         let uses = Uses::default();
-        for n in 0..APPLICATIONS_MAX + 10 {
+        for n in 0..IDS_MAX + 10 {
             uses.note(&client(&n.to_string()), at(0));
         }
-        assert_eq!(uses.0.read().expect("not poisoned").len(), APPLICATIONS_MAX);
+        assert_eq!(uses.0.read().expect("not poisoned").len(), IDS_MAX);
         uses.note(&client("0"), at(5));
         assert_eq!(
             uses.to_write(at(5), true).iter().find(|(id, _)| *id == client("0")).expect("there").1,

@@ -49,6 +49,7 @@ pub const MIGRATIONS: &[Migration] = &[
         name: "session_lists",
         sql: include_str!("../migrations/0013_session_lists.sql"),
     },
+    Migration { version: 14, name: "credentials", sql: include_str!("../migrations/0014_credentials.sql") },
 ];
 
 /// The record of what was applied. `applied_at` (epoch ms) is by the engine's own clock: a note for operators that no

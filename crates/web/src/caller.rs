@@ -14,9 +14,10 @@ use domain::scope::Scope;
 use domain::secret::OperatorKey;
 use domain::session::EventType;
 use domain::token::Caller;
-use domain::{ChannelId, Profile, Refusal};
+use domain::{ApplicationSecretId, ChannelId, Profile, Refusal};
 use http::{HeaderMap, header, request::Parts};
 use service::Holder;
+use service::credentials::ProvenApplication;
 use service::drops::Publisher;
 use service::quotas::Counted;
 
@@ -149,6 +150,8 @@ impl<S: NeedsScope, Q: Extra> FromRequestParts<Web> for User<S, Q> {
 pub struct Client<Q = Standard> {
     /// The application.
     pub application: Application,
+    /// The secret that proved it.
+    pub secret_id: ApplicationSecretId,
     /// How answers to it are spelled.
     pub profile: Profile,
     proof: PhantomData<Q>,
@@ -163,10 +166,10 @@ impl<Q: Extra> FromRequestParts<Web> for Client<Q> {
         if proven.as_ref().is_err_and(|error| error.refusal() == Refusal::InvalidClient) {
             failures::count(web, Failed::ClientSecret, client_address(parts));
         }
-        let application = Arc::unwrap_or_clone(proven?);
+        let ProvenApplication { application, secret_id, .. } = Arc::unwrap_or_clone(proven?);
         quota::charge_client::<Q>(web, &charged(parts), &application)?;
         let profile = web.profile(application.profile);
-        Ok(Self { application, profile, proof: PhantomData })
+        Ok(Self { application, secret_id, profile, proof: PhantomData })
     }
 }
 

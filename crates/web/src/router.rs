@@ -114,9 +114,23 @@ pub(crate) fn platform() -> Routes {
         .route("/platform/v1/organizations/{organizationId}", put(platform::applications::put_organization))
         .route(
             "/platform/v1/applications/{clientId}",
-            put(platform::applications::put).get(platform::applications::show),
+            put(platform::applications::put)
+                .get(platform::applications::show)
+                .delete(platform::applications::delete),
         )
-        .route("/platform/v1/applications/{clientId}/secrets", post(platform::applications::add_secret))
+        .route("/platform/v1/applications", get(platform::applications::list_all))
+        .route(
+            "/platform/v1/applications/{clientId}/disabled",
+            put(platform::applications::disable).delete(platform::applications::enable),
+        )
+        .route(
+            "/platform/v1/applications/{clientId}/secrets",
+            post(platform::secrets::add).get(platform::secrets::list),
+        )
+        .route(
+            "/platform/v1/applications/{clientId}/secrets/{secretId}",
+            put(platform::secrets::put).delete(platform::secrets::delete),
+        )
         .route("/platform/v1/applications/{clientId}/restore", post(platform::applications::restore))
         .route(
             "/platform/v1/applications/{clientId}/webhook",

@@ -61,7 +61,8 @@ async fn an_application_is_shown_as_it_was_put_and_without_its_secrets() {
             json!({
                 "clientId": "full", "name": "이름", "redirectUris": ["https://a.example/", "https://b.example/"],
                 "scopes": ["유저 정보 조회", "드롭스"], "organizationId": "games", "profile": "observed",
-                "quota": false, "createdDate": made, "lastUsedDate": made, "deletedDate": null, "notices": [],
+                "quota": false, "createdDate": made, "lastUsedDate": made, "deletedDate": null, "disabledDate": null,
+                "notices": [],
             })
         );
         assert!(!shown.text().contains(&app.client_secret));

@@ -54,12 +54,16 @@ const fn bodiless(method: &'static str, path: &'static str, query: &'static str,
 const MANAGER: &str = "/platform/v1/channels/{channelId}/managers/{managerChannelId}";
 const FOLLOWER: &str = "/platform/v1/channels/{channelId}/followers/{followerChannelId}";
 
+const APPLICATION: &str = "/platform/v1/applications/{clientId}";
+const APPLICATION_SECRET: &str = "/platform/v1/applications/{clientId}/secrets/{secretId}";
+const DISABLED_APPLICATION: &str = "/platform/v1/applications/{clientId}/disabled";
 const WEBHOOK: &str = "/platform/v1/applications/{clientId}/webhook";
 const WEBHOOK_SECRETS: &str = "/platform/v1/applications/{clientId}/webhook/secrets";
 const WEBHOOK_RESEND: &str = "/platform/v1/applications/{clientId}/webhook/resend";
 /// Stand in paths for what a stage has, until it is known.
 const SECRET_OF_STAGE: &str = "secret-of-the-stage";
 const MESSAGE_OF_STAGE: &str = "message-of-the-stage";
+const SECRET_OF_BOT: &str = "secret-of-the-bot";
 
 const SESSION: &str = "/platform/v1/sessions/{sessionKey}";
 const LISTENER: &str = "/open/v1/drops/webhook/listener";
@@ -135,7 +139,14 @@ pub const ENDPOINTS: &[Endpoint] = &[
     endpoint("PUT", "/platform/v1/organizations/{organizationId}", "", Mode::Operator),
     endpoint("PUT", "/platform/v1/applications/{clientId}", "", Mode::Operator),
     endpoint("GET", "/platform/v1/applications/{clientId}", "", Mode::Operator),
+    bodiless("DELETE", APPLICATION, "", Mode::Operator),
+    endpoint("GET", "/platform/v1/applications", "size=20", Mode::Operator),
+    bodiless("PUT", DISABLED_APPLICATION, "", Mode::Operator),
+    bodiless("DELETE", DISABLED_APPLICATION, "", Mode::Operator),
     bodiless("POST", "/platform/v1/applications/{clientId}/secrets", "", Mode::Operator),
+    endpoint("GET", "/platform/v1/applications/{clientId}/secrets", "", Mode::Operator),
+    endpoint("PUT", APPLICATION_SECRET, "", Mode::Operator),
+    bodiless("DELETE", APPLICATION_SECRET, "", Mode::Operator),
     bodiless("POST", "/platform/v1/applications/{clientId}/restore", "", Mode::Operator),
     endpoint("PUT", WEBHOOK, "", Mode::Operator),
     endpoint("GET", WEBHOOK, "", Mode::Operator),
@@ -203,9 +214,16 @@ impl Endpoint {
             // Deleting a webhook that is not there is no error, and leaves the others theirs.
             WEBHOOK if self.method == "DELETE" => "bot",
             path if path.contains("/webhook") => "told",
+            // Deleting an application that is not there is no error; one of the cast would be missed.
+            APPLICATION if self.method == "DELETE" => "unknown",
+            DISABLED_APPLICATION => "spare",
             _ => "bot",
         };
-        let secret = if self.method == "DELETE" { "unknown" } else { SECRET_OF_STAGE };
+        let secret = match self.path {
+            _ if self.method == "DELETE" => "unknown",
+            APPLICATION_SECRET => SECRET_OF_BOT,
+            _ => SECRET_OF_STAGE,
+        };
         self.path
             .replace("{secretId}", secret)
             .replace("{messageId}", MESSAGE_OF_STAGE)
@@ -259,7 +277,9 @@ impl Endpoint {
             RESTRICT if self.reads_body => json!({ "targetChannelId": "gureum" }),
             RESTRICT_TEMPORARILY => json!({ "targetChannelId": "gureum", "chatChannelId": "chat-haneul" }),
             "/platform/v1/organizations/{organizationId}" => json!({ "organizationName": "게임즈" }),
-            "/platform/v1/applications/{clientId}" if self.reads_body => json!({
+            // Never expires.
+            APPLICATION_SECRET if self.reads_body => json!({}),
+            APPLICATION if self.reads_body => json!({
                 "name": "bot", "redirectUris": [stage.app.redirect_uri],
                 "scopes": domain::ScopeSet::of_users().iter().map(Scope::name).collect::<Vec<_>>(),
             }),
@@ -341,6 +361,7 @@ impl Endpoint {
     /// A request with its mode's good headers and nothing else.
     pub fn proven(&self, stage: &Stage, target: &str) -> Request {
         let target = target.replace(SECRET_OF_STAGE, &stage.told.secret_id);
+        let target = target.replace(SECRET_OF_BOT, &stage.secret_id);
         let request = Request::new(self.method, target.replace(MESSAGE_OF_STAGE, &stage.told.message_id));
         match self.mode {
             Mode::Client => request.client(&stage.app.client_id, &stage.app.client_secret),

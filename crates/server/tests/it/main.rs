@@ -55,6 +55,7 @@ mod sign_in;
 mod single_use;
 mod stage;
 mod stream_keys;
+mod taken_back;
 mod tidy;
 mod token_lifetimes;
 mod users;

@@ -73,6 +73,7 @@ async fn a_user_endpoint_needs_its_own_scope_and_no_other() {
                     viewer,
                     publisher: stage.publisher.clone(),
                     told: stage.told.clone(),
+                    secret_id: stage.secret_id.clone(),
                 };
                 let (socket, key) = session_key(&world, &cast).await;
                 for endpoint in ENDPOINTS.iter().filter(|endpoint| needed(endpoint) == Some(scope)) {

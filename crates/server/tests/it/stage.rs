@@ -15,6 +15,8 @@ pub struct Stage {
     pub tokens: Tokens,
     pub publisher: Arc<Publisher>,
     pub told: Arc<Told>,
+    /// The id of the only secret of `app`.
+    pub secret_id: String,
 }
 
 /// An application `told` of a verified organization of its own, with a webhook that nobody fetches from and one message
@@ -89,7 +91,8 @@ impl Publisher {
 }
 
 impl Stage {
-    /// An application `bot` with every user scope, a streamer who has signed in to it, and a viewer who has not.
+    /// An application `bot` with every user scope, a streamer who has signed in to it, and a viewer who has not; and an
+    /// application `spare` that no test needs.
     pub async fn set(world: &World) -> Self {
         let app = world.application("bot").create().await;
         let streamer = world.person("haneul").name("하늘 🚀").create().await;
@@ -97,7 +100,10 @@ impl Stage {
         let tokens = world.sign_in(&app, &streamer).await;
         let publisher = Arc::new(Publisher::set(world).await);
         let told = Arc::new(Told::set(world).await);
-        Self { app, streamer, viewer, tokens, publisher, told }
+        world.application("spare").create().await;
+        let secrets = world.operator(Request::get("/platform/v1/applications/bot/secrets")).await.content();
+        let secret_id = secrets["data"][0]["secretId"].as_str().expect("a text").to_owned();
+        Self { app, streamer, viewer, tokens, publisher, told, secret_id }
     }
 }
 

@@ -6,7 +6,7 @@ use domain::{ClientId, Timestamp};
 
 use super::applications::application;
 use super::credential_changes::Ground;
-use crate::{StoreError, Tx, params};
+use crate::{Row, StoreError, Tx, params};
 
 /// Applications that one statement here may concern, so that it shares a commit with the work that users wait for.
 pub const LIFE_ROWS_MAX: i64 = 500;
@@ -61,7 +61,7 @@ const CONDEMN: &str = "
 
 const LIFE: &str = "
     SELECT a.client_id, a.name, a.scopes, a.profile, a.quota, o.organization_id, o.organization_name, o.verified,
-        a.created_at, a.last_used_at, a.deleted_at
+        a.created_at, a.last_used_at, a.deleted_at, a.disabled_at
     FROM applications a LEFT JOIN organizations o ON o.organization_id = a.organization_id
     WHERE a.client_id = $1 AND a.purging = FALSE AND (a.deleted_at IS NULL OR a.deleted_at > $2)";
 
@@ -93,6 +93,15 @@ const PURGE_CONSENTS: &str = "
         WHERE client_id IN (SELECT client_id FROM applications WHERE deleted_at IS NOT NULL AND purging = TRUE)
         LIMIT $1)";
 
+/// A session stays until its node has closed the socket, or is dead.
+const PURGE_SESSIONS: &str = "
+    DELETE FROM sessions WHERE session_key IN (
+        SELECT session_key FROM sessions
+        WHERE client_id IN (SELECT client_id FROM applications WHERE deleted_at IS NOT NULL AND purging = TRUE)
+        AND ((disconnected_at IS NOT NULL AND closing_node IS NULL)
+            OR node_id NOT IN (SELECT node_id FROM nodes))
+        LIMIT $1)";
+
 /// What hangs on an application in any number goes before it, so that no statement has to take more than a load along.
 const PURGE: [&str; 6] = [
     purge_sql!("access_tokens", "token_hash"),
@@ -100,7 +109,7 @@ const PURGE: [&str; 6] = [
     purge_sql!("authorization_codes", "code_hash"),
     PURGE_CONSENTS,
     purge_sql!("session_urls", "token_hash"),
-    purge_sql!("sessions", "session_key"),
+    PURGE_SESSIONS,
 ];
 
 const PURGE_APPLICATIONS: &str = "
@@ -129,6 +138,8 @@ pub struct ApplicationLife {
     pub last_used_at: Timestamp,
     /// When it was deleted for want of use.
     pub deleted_at: Option<Timestamp>,
+    /// Since when its operator has it disabled.
+    pub disabled_at: Option<Timestamp>,
     /// The warnings of its present idle time, oldest first.
     pub notices: Vec<Notice>,
 }
@@ -231,15 +242,22 @@ impl Tx {
     ) -> Result<Option<ApplicationLife>, StoreError> {
         let Some(row) = self.query_opt(LIFE, params![client_id, gone_since]).await? else { return Ok(None) };
         let notices = self.query(NOTICES, params![client_id]).await?;
-        Ok(Some(ApplicationLife {
-            application: application(&row)?,
-            created_at: Timestamp::from_millis(row.get(8)?),
-            last_used_at: Timestamp::from_millis(row.get(9)?),
-            deleted_at: row.get::<Option<i64>>(10)?.map(Timestamp::from_millis),
-            notices: notices
-                .iter()
-                .map(|row| Ok(Notice { kind: row.get(0)?, given_at: Timestamp::from_millis(row.get(1)?) }))
-                .collect::<Result<_, StoreError>>()?,
-        }))
+        let notice = |row: &Row| {
+            Ok::<_, StoreError>(Notice { kind: row.get(0)?, given_at: Timestamp::from_millis(row.get(1)?) })
+        };
+        Ok(Some(life(&row, notices.iter().map(notice).collect::<Result<_, _>>()?)?))
     }
+}
+
+/// Out of the columns of [`LIFE`].
+pub(super) fn life(row: &Row, notices: Vec<Notice>) -> Result<ApplicationLife, StoreError> {
+    let date = |column| Ok::<_, StoreError>(row.get::<Option<i64>>(column)?.map(Timestamp::from_millis));
+    Ok(ApplicationLife {
+        application: application(row)?,
+        created_at: Timestamp::from_millis(row.get(8)?),
+        last_used_at: Timestamp::from_millis(row.get(9)?),
+        deleted_at: date(10)?,
+        disabled_at: date(11)?,
+        notices,
+    })
 }

@@ -1,7 +1,6 @@
-//! Applications, their secrets and redirect addresses, and the organizations that own them.
+//! Applications and their redirect addresses, and the organizations that own them.
 
 use domain::application::{Application, Organization, RedirectUri};
-use domain::secret::SecretHash;
 use domain::{ClientId, OrganizationId, Profile, ScopeSet, Timestamp};
 
 use super::credential_changes::Ground;
@@ -31,19 +30,14 @@ const INSERT_REDIRECT_URI: &str = "
 const HAS_REDIRECT_URI: &str =
     "SELECT 1 FROM application_redirect_uris WHERE client_id = $1 AND redirect_uri = $2";
 
-const INSERT_SECRET: &str =
-    "INSERT INTO application_secrets (secret_hash, client_id, created_at) VALUES ($1, $2, $3)
-    ON CONFLICT (secret_hash) DO NOTHING";
-
-const SECRETS: &str = "SELECT secret_hash FROM application_secrets WHERE client_id = $1";
-
 const REDIRECT_URIS: &str =
     "SELECT redirect_uri FROM application_redirect_uris WHERE client_id = $1 ORDER BY redirect_uri";
 
 const APPLICATION: &str = "
-    SELECT a.client_id, a.name, a.scopes, a.profile, a.quota, o.organization_id, o.organization_name, o.verified
+    SELECT a.client_id, a.name, a.scopes, a.profile, a.quota, o.organization_id, o.organization_name,
+        o.verified AND o.disabled_at IS NULL
     FROM applications a LEFT JOIN organizations o ON o.organization_id = a.organization_id
-    WHERE a.client_id = $1 AND a.deleted_at IS NULL";
+    WHERE a.client_id = $1 AND a.deleted_at IS NULL AND a.disabled_at IS NULL";
 
 impl Tx {
     /// Makes or replaces an organization.
@@ -107,24 +101,7 @@ impl Tx {
         Ok(self.query_opt(HAS_REDIRECT_URI, params![client_id, uri]).await?.is_some())
     }
 
-    /// Adds a secret; one that is there stays. `StoreError::ForeignKey` when there is no such application.
-    pub async fn insert_application_secret(
-        &mut self,
-        client_id: &ClientId,
-        hash: &SecretHash,
-        now: Timestamp,
-    ) -> Result<(), StoreError> {
-        self.execute(INSERT_SECRET, params![hash, client_id, now]).await?;
-        Ok(())
-    }
-
-    /// The hashes of an application's secrets.
-    pub async fn application_secrets(&mut self, client_id: &ClientId) -> Result<Vec<SecretHash>, StoreError> {
-        let rows = self.query(SECRETS, params![client_id]).await?;
-        rows.iter().map(|row| Ok(SecretHash::stored(row.get(0)?))).collect()
-    }
-
-    /// The application of that id, unless it is deleted.
+    /// The application of that id, unless it is deleted or disabled. Its organization is not verified while disabled.
     pub async fn application(&mut self, client_id: &ClientId) -> Result<Option<Application>, StoreError> {
         self.query_opt(APPLICATION, params![client_id]).await?.as_ref().map(application).transpose()
     }

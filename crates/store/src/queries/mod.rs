@@ -3,6 +3,8 @@
 //! A method is one statement. What belongs together in one transaction is put together by the `service` crate.
 
 pub mod application_life;
+pub mod application_secrets;
+pub mod application_switch;
 pub mod applications;
 pub mod broadcast_settings;
 pub mod browser_sessions;
@@ -22,6 +24,7 @@ pub mod nodes;
 mod ranks;
 pub mod relations;
 pub mod restrictions;
+pub mod session_ends;
 pub mod session_sheets;
 pub mod sessions;
 pub mod stream_keys;
@@ -33,8 +36,8 @@ pub mod webhooks;
 
 use domain::secret::SecretHash;
 use domain::{
-    CampaignId, CategoryId, ChannelId, ClaimId, ClientId, DeliveryId, MessageId, NodeId, OrganizationId,
-    RewardId, SessionKey, Timestamp, WebhookId, WebhookSecretId,
+    ApplicationSecretId, CampaignId, CategoryId, ChannelId, ClaimId, ClientId, DeliveryId, MessageId, NodeId,
+    OrganizationId, RewardId, SessionKey, Timestamp, WebhookId, WebhookSecretId,
 };
 
 use crate::Value;
@@ -49,6 +52,7 @@ macro_rules! text_values {
     )+};
 }
 text_values!(
+    ApplicationSecretId,
     CampaignId,
     CategoryId,
     ChannelId,

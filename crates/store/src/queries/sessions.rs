@@ -2,17 +2,21 @@
 
 use domain::secret::SecretHash;
 use domain::session::{EventType, SessionListing, SessionOwner, Subscription};
-use domain::{ChannelId, ClientId, NodeId, Profile, SessionKey, Timestamp};
+use domain::{ApplicationSecretId, ChannelId, ClientId, NodeId, Profile, SessionKey, Timestamp};
 
 use crate::{Row, StoreError, Tx, params};
 
 const INSERT_URL: &str = "
-    INSERT INTO session_urls (token_hash, client_id, channel_id, expires_at) VALUES ($1, $2, $3, $4)";
+    INSERT INTO session_urls (token_hash, client_id, channel_id, secret_id, expires_at) VALUES ($1, $2, $3, $4, $5)";
 
 const TAKE_URL: &str = "
     DELETE FROM session_urls WHERE token_hash = $1 AND expires_at > $2 AND EXISTS (
-        SELECT 1 FROM applications a WHERE a.client_id = session_urls.client_id AND a.deleted_at IS NULL)
-    RETURNING client_id, channel_id,
+        SELECT 1 FROM applications a
+        WHERE a.client_id = session_urls.client_id AND a.deleted_at IS NULL AND a.disabled_at IS NULL)
+    AND (secret_id IS NULL OR EXISTS (
+        SELECT 1 FROM application_secrets s
+        WHERE s.secret_id = session_urls.secret_id AND (s.expires_at IS NULL OR s.expires_at > $2)))
+    RETURNING client_id, channel_id, secret_id,
         (SELECT profile FROM applications a WHERE a.client_id = session_urls.client_id)";
 
 const LOCK_OWNER: &str = "
@@ -23,8 +27,8 @@ const COUNT_CONNECTED: &str =
     "SELECT COUNT(*) FROM sessions WHERE counted_as = $1 AND disconnected_at IS NULL";
 
 const INSERT_SESSION: &str = "
-    INSERT INTO sessions (session_key, counted_as, client_id, channel_id, node_id, version, connected_at)
-    VALUES ($1, $2, $3, $4, $5, 0, $6)";
+    INSERT INTO sessions (session_key, counted_as, client_id, channel_id, node_id, version, connected_at, secret_id)
+    VALUES ($1, $2, $3, $4, $5, 0, $6, $7)";
 
 const DISCONNECT: &str = "
     UPDATE sessions SET disconnected_at = $2, close_reason = $3 WHERE session_key = $1 AND disconnected_at IS NULL";
@@ -97,6 +101,17 @@ const COUNT_OF_CLIENT: &str = concat!(
     " = 0 AND CAST($2 AS TEXT) IS NULL AND (disconnected_at IS NULL OR disconnected_at > $3)"
 );
 
+/// Whom a session URL was issued for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TakenUrl {
+    /// Whose session it opens.
+    pub owner: SessionOwner,
+    /// The client secret that it was issued for.
+    pub secret_id: Option<ApplicationSecretId>,
+    /// The profile that the application chose for itself.
+    pub profile: Option<Profile>,
+}
+
 /// Which page of a list.
 #[derive(Clone, Copy, Debug)]
 pub struct Page {
@@ -114,24 +129,26 @@ impl Page {
 }
 
 impl Tx {
-    /// Records an address that opens one session.
+    /// Records an address that opens one session, and the client secret that it was issued for, if it was one.
     pub async fn insert_session_url(
         &mut self,
         token: &SecretHash,
         owner: &SessionOwner,
+        secret: Option<&ApplicationSecretId>,
         expires_at: Timestamp,
     ) -> Result<(), StoreError> {
-        self.execute(INSERT_URL, params![token, owner.client_id(), owner.channel_id(), expires_at]).await?;
+        let values = params![token, owner.client_id(), owner.channel_id(), secret, expires_at];
+        self.execute(INSERT_URL, values).await?;
         Ok(())
     }
 
-    /// Uses an address up and says for whom it was, and which profile the application chose for itself: `Some` for
-    /// exactly one of any number of callers, and for none while the application is deleted.
+    /// Uses an address up and says for whom it was: `Some` for exactly one of any number of callers, and for none while
+    /// the application is deleted or disabled, or once the client secret has expired.
     pub async fn take_session_url(
         &mut self,
         token: &SecretHash,
         now: Timestamp,
-    ) -> Result<Option<(SessionOwner, Option<Profile>)>, StoreError> {
+    ) -> Result<Option<TakenUrl>, StoreError> {
         let row = self.query_opt(TAKE_URL, params![token, now]).await?;
         row.map(|row| {
             let client_id = ClientId::stored(row.get(0)?);
@@ -139,7 +156,12 @@ impl Tx {
                 Some(channel) => SessionOwner::User { client_id, channel_id: ChannelId::stored(channel) },
                 None => SessionOwner::Client { client_id },
             };
-            Ok((owner, row.get::<Option<&str>>(2)?.and_then(Profile::from_name)))
+            let secret_id = row.get::<Option<String>>(2)?.map(ApplicationSecretId::stored);
+            Ok(TakenUrl {
+                owner,
+                secret_id,
+                profile: row.get::<Option<&str>>(3)?.and_then(Profile::from_name),
+            })
         })
         .transpose()
     }
@@ -163,12 +185,13 @@ impl Tx {
         &mut self,
         key: &SessionKey,
         owner: &SessionOwner,
+        secret: Option<&ApplicationSecretId>,
         node: &NodeId,
         now: Timestamp,
     ) -> Result<(), StoreError> {
         self.execute(
             INSERT_SESSION,
-            params![key, owner.counted_as(), owner.client_id(), owner.channel_id(), node, now],
+            params![key, owner.counted_as(), owner.client_id(), owner.channel_id(), node, now, secret],
         )
         .await?;
         Ok(())

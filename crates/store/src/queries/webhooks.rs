@@ -18,7 +18,8 @@ const INSERT_WEBHOOK: &str = "
 /// its scope.
 macro_rules! may_receive {
     () => {
-        "a.deleted_at IS NULL AND a.purging = FALSE AND o.verified AND (a.scopes & CAST($1 AS BIGINT)) <> 0"
+        "a.deleted_at IS NULL AND a.purging = FALSE AND a.disabled_at IS NULL AND o.verified
+            AND o.disabled_at IS NULL AND (a.scopes & CAST($1 AS BIGINT)) <> 0"
     };
 }
 pub(super) use may_receive;

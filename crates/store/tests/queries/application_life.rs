@@ -7,8 +7,8 @@ use store::queries::tokens::{NewCode, NewToken};
 use store::{StoreError, Tx};
 
 use crate::{
-    application, at, both, channel, client, family, hash, in_seeded, node, number, of_client, scopes,
-    session, tx,
+    application, at, both, channel, client, family, hash, in_seeded, node, number, of_client, scopes, secret,
+    session, taken_url, tx,
 };
 
 const NEVER: i64 = i64::MIN / 2;
@@ -19,7 +19,7 @@ async fn last_used(tx: &mut Tx, id: &str) -> Result<i64, StoreError> {
 
 /// A session of `app` that holds a subscription.
 async fn subscribed_session(tx: &mut Tx, key: &str, app: &str, ms: i64) -> Result<(), StoreError> {
-    tx.insert_session(&session(key), &of_client(app), &node("n"), at(ms)).await?;
+    tx.insert_session(&session(key), &of_client(app), None, &node("n"), at(ms)).await?;
     let caller = Caller {
         client_id: client(app),
         channel_id: channel("a"),
@@ -67,7 +67,7 @@ async fn an_application_was_last_used_when_it_was_made_until_a_later_use_is_note
 async fn holding_a_subscription_is_a_use_until_the_session_ends() {
     in_seeded(|tx| {
         Box::pin(async move {
-            tx.insert_session(&session("bare"), &of_client("app"), &node("n"), at(5)).await?;
+            tx.insert_session(&session("bare"), &of_client("app"), None, &node("n"), at(5)).await?;
             assert_eq!(tx.note_subscribed_applications(at(90), at(80)).await?, 0, "it holds nothing");
             subscribed_session(tx, "s", "app", 10).await?;
             assert_eq!(tx.note_subscribed_applications(at(90), at(0)).await?, 0, "used since");
@@ -120,8 +120,8 @@ async fn a_deleted_application_is_nowhere_until_it_is_restored() {
     in_seeded(|tx| {
         Box::pin(async move {
             credentials(tx, "app").await?;
-            tx.insert_application_secret(&client("app"), &hash("s"), at(1)).await?;
-            tx.insert_session_url(&hash("url"), &of_client("app"), at(1_000)).await?;
+            tx.insert_application_secret(&client("app"), &secret("s"), at(1)).await?;
+            tx.insert_session_url(&hash("url"), &of_client("app"), None, at(1_000)).await?;
             let caller = tx.holder(&hash("access app"), at(2)).await?.unwrap().caller;
             tx.note_application_use(&client("other"), at(1_000)).await?;
             assert_eq!(tx.delete_unused_application(at(90), at(0)).await?, None);
@@ -145,11 +145,14 @@ async fn a_deleted_application_is_nowhere_until_it_is_restored() {
             assert!(tx.restore_application(&client("app"), at(121), at(89)).await?, "and again");
             assert_eq!(last_used(tx, "app").await?, 121);
             assert!(tx.application(&client("app")).await?.is_some());
-            assert_eq!(tx.application_secrets(&client("app")).await?.len(), 1);
+            assert_eq!(tx.application_secrets(&client("app"), at(1)).await?.len(), 1);
             assert!(
                 tx.holder(&hash("access app"), at(2)).await?.is_some() && tx.family_lives(&caller).await?
             );
-            assert_eq!(tx.take_session_url(&hash("url"), at(2)).await?, Some((of_client("app"), None)));
+            assert_eq!(
+                tx.take_session_url(&hash("url"), at(2)).await?,
+                Some(taken_url(&of_client("app"), None))
+            );
             Ok(())
         })
     })
@@ -194,8 +197,8 @@ async fn what_is_gone_takes_all_of_its_own_along_and_nothing_else() {
             for app in ["app", "other"] {
                 credentials(tx, app).await?;
                 subscribed_session(tx, app, app, 2).await?;
-                tx.insert_session_url(&hash(app), &of_client(app), at(1_000)).await?;
-                tx.insert_application_secret(&client(app), &hash(app), at(1)).await?;
+                tx.insert_session_url(&hash(app), &of_client(app), None, at(1_000)).await?;
+                tx.insert_application_secret(&client(app), &secret(app), at(1)).await?;
                 tx.give_application_notices("60", at(60), at(1)).await?;
             }
             tx.note_application_use(&client("other"), at(1_000)).await?;

@@ -17,6 +17,7 @@ mod session_sheets;
 mod sessions;
 mod subscriptions;
 mod sweeps;
+mod taken_back;
 mod watching;
 mod webhooks;
 
@@ -24,9 +25,14 @@ use domain::application::{Application, Organization};
 use domain::secret::SecretHash;
 use domain::session::SessionOwner;
 use domain::token::TokenFamily;
-use domain::{ChannelId, ClientId, NodeId, OrganizationId, Profile, Scope, ScopeSet, SessionKey, Timestamp};
+use domain::{
+    ApplicationSecretId, ChannelId, ClientId, NodeId, OrganizationId, Profile, Scope, ScopeSet, SessionKey,
+    Timestamp,
+};
+use store::queries::application_secrets::NewSecret;
 use store::queries::channels::ChannelRecord;
 use store::queries::lives::{LiveOnAir, LiveShow};
+use store::queries::sessions::TakenUrl;
 use store::{BoxFuture, Store, StoreError, Tx};
 
 /// Runs statements in one transaction.
@@ -113,6 +119,16 @@ fn family(id: &str) -> TokenFamily {
 
 fn hash(of: &str) -> SecretHash {
     SecretHash::of(of)
+}
+
+/// A secret whose text is also its id.
+fn secret(text: &str) -> NewSecret {
+    let secret_id = ApplicationSecretId::stored(text.to_owned());
+    NewSecret { secret_id, hash: hash(text), last_characters: format!("-{text}") }
+}
+
+fn taken_url(owner: &SessionOwner, profile: Option<Profile>) -> TakenUrl {
+    TakenUrl { owner: owner.clone(), secret_id: None, profile }
 }
 
 fn scopes() -> ScopeSet {

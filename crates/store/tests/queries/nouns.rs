@@ -13,7 +13,7 @@ use store::{StoreError, params};
 
 use crate::{
     OBSERVED, application, at, both, channel, client, hash, in_seeded, number, of_client, organization,
-    record, tx,
+    record, secret, taken_url, tx,
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -44,8 +44,11 @@ async fn an_application_comes_back_as_it_was_put_last() {
                 "the organization's own row"
             );
             for (name, profile) in [("app", OBSERVED), ("other", None)] {
-                tx.insert_session_url(&hash("url"), &of_client(name), at(100)).await?;
-                assert_eq!(tx.take_session_url(&hash("url"), at(1)).await?, Some((of_client(name), profile)));
+                tx.insert_session_url(&hash("url"), &of_client(name), None, at(100)).await?;
+                assert_eq!(
+                    tx.take_session_url(&hash("url"), at(1)).await?,
+                    Some(taken_url(&of_client(name), profile))
+                );
             }
             Ok(())
         })
@@ -86,16 +89,16 @@ async fn redirect_addresses_are_known_byte_for_byte() {
 async fn an_application_has_the_secrets_that_it_was_given() {
     in_seeded(|tx| {
         Box::pin(async move {
-            assert!(tx.application_secrets(&client("app")).await?.is_empty());
-            for secret in ["one", "two", "one"] {
-                tx.insert_application_secret(&client("app"), &hash(secret), at(1)).await?;
+            assert!(tx.application_secrets(&client("app"), at(1)).await?.is_empty());
+            for text in ["one", "two", "one"] {
+                tx.insert_application_secret(&client("app"), &secret(text), at(1)).await?;
             }
             // A secret has one owner, the first.
-            tx.insert_application_secret(&client("other"), &hash("one"), at(1)).await?;
-            let found = tx.application_secrets(&client("app")).await?;
+            tx.insert_application_secret(&client("other"), &secret("one"), at(1)).await?;
+            let found = tx.application_secrets(&client("app"), at(1)).await?;
             assert_eq!(found.len(), 2);
-            assert!(["one", "two"].iter().all(|secret| found.contains(&hash(secret))));
-            assert!(tx.application_secrets(&client("other")).await?.is_empty());
+            assert!(["one", "two"].iter().all(|text| found.iter().any(|secret| secret.hash == hash(text))));
+            assert!(tx.application_secrets(&client("other"), at(1)).await?.is_empty());
             Ok(())
         })
     })
@@ -113,13 +116,13 @@ async fn what_stands_on_something_that_is_missing_is_a_foreign_key_error() {
         let outcomes = [
             tx!(store, tx => { tx.put_application(&orphan, at(1)).await }),
             tx!(store, tx => { tx.insert_redirect_uri(&client("nobody"), &uri).await }),
-            tx!(store, tx => { tx.insert_application_secret(&client("nobody"), &hash("s"), at(1)).await }),
+            tx!(store, tx => { tx.insert_application_secret(&client("nobody"), &secret("s"), at(1)).await }),
             tx!(store, tx => { tx.put_person(&channel("nobody"), "login", "hash").await }),
             tx!(store, tx => { tx.put_manager(&channel("a"), &n, UserRole::StreamingChatManager, at(1)).await }),
             tx!(store, tx => { tx.follow(&channel("a"), &channel("nobody"), at(1)).await.map(drop) }),
             tx!(store, tx => { tx.put_consent(&c, &channel("a"), ScopeSet::EMPTY, at(1)).await }),
             tx!(store, tx => { tx.insert_browser_session(&hash("t"), &nobody, at(1)).await }),
-            tx!(store, tx => { tx.insert_session_url(&hash("u"), &crate::of_client("nobody"), at(1)).await }),
+            tx!(store, tx => { tx.insert_session_url(&hash("u"), &crate::of_client("nobody"), None, at(1)).await }),
             tx!(store, tx => { tx.put_subscriber(&channel("nobody"), &subscription("a", 1), at(1)).await }),
         ];
         for (index, outcome) in outcomes.into_iter().enumerate() {

@@ -18,7 +18,7 @@ async fn fill(tx: &mut Tx) -> Result<(), StoreError> {
         ("s5", of_client("app"), Some("evicted")),
         ("s6", of_user("app", "a"), None),
     ] {
-        tx.insert_session(&session(key), &owner, &node("n1"), at(10)).await?;
+        tx.insert_session(&session(key), &owner, None, &node("n1"), at(10)).await?;
         if let Some(reason) = ended {
             tx.disconnect_session(&session(key), at(20), reason).await?;
         }
@@ -125,7 +125,7 @@ async fn a_session_that_the_operator_ended_is_its_nodes_to_close_until_it_has_cl
     in_seeded(|tx| {
         Box::pin(async move {
             fill(tx).await?;
-            tx.insert_session(&session("s7"), &of_client("app"), &node("n2"), at(30)).await?;
+            tx.insert_session(&session("s7"), &of_client("app"), None, &node("n2"), at(30)).await?;
             for (key, home) in [
                 ("s6", Some("n1")),
                 ("s1", Some("n1")),

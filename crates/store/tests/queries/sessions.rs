@@ -11,7 +11,8 @@ use store::queries::sessions::Page;
 use store::{StoreError, Tx};
 
 use crate::{
-    at, both, channel, client, family, hash, in_seeded, node, number, of_client, of_user, session, tx,
+    at, both, channel, client, family, hash, in_seeded, node, number, of_client, of_user, session, taken_url,
+    tx,
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -19,10 +20,10 @@ async fn a_url_is_taken_once_before_its_end_and_says_whose_it_was() {
     in_seeded(|tx| {
         Box::pin(async move {
             for owner in [of_client("app"), of_user("app", "a")] {
-                tx.insert_session_url(&hash("url"), &owner, at(100)).await?;
+                tx.insert_session_url(&hash("url"), &owner, None, at(100)).await?;
                 assert_eq!(tx.take_session_url(&hash("unknown"), at(1)).await?, None);
                 assert_eq!(tx.take_session_url(&hash("url"), at(100)).await?, None);
-                assert_eq!(tx.take_session_url(&hash("url"), at(99)).await?, Some((owner, None)));
+                assert_eq!(tx.take_session_url(&hash("url"), at(99)).await?, Some(taken_url(&owner, None)));
                 assert_eq!(tx.take_session_url(&hash("url"), at(99)).await?, None);
             }
             Ok(())
@@ -44,7 +45,7 @@ async fn connected_sessions_are_counted_by_client_or_by_user() {
             ];
             for (key, owner) in &sessions {
                 tx.lock_session_owner(owner).await?;
-                tx.insert_session(&session(key), owner, &node("n"), at(1)).await?;
+                tx.insert_session(&session(key), owner, None, &node("n"), at(1)).await?;
             }
             let counts = async |tx: &mut Tx| {
                 let owners = [of_client("app"), of_client("other"), of_user("app", "a"), of_user("app", "c")];
@@ -72,8 +73,8 @@ async fn connected_sessions_are_counted_by_client_or_by_user() {
 async fn the_next_version_is_for_connected_sessions_that_admit_the_caller() {
     in_seeded(|tx| {
         Box::pin(async move {
-            tx.insert_session(&session("s1"), &of_client("app"), &node("n"), at(1)).await?;
-            tx.insert_session(&session("s2"), &of_user("app", "a"), &node("m"), at(1)).await?;
+            tx.insert_session(&session("s1"), &of_client("app"), None, &node("n"), at(1)).await?;
+            tx.insert_session(&session("s2"), &of_user("app", "a"), None, &node("m"), at(1)).await?;
             for (key, app, user, expected) in [
                 ("s1", "app", "a", Some((1, node("n")))),
                 ("s1", "app", "b", Some((2, node("n")))),
@@ -100,7 +101,7 @@ async fn a_session_has_a_key_of_its_own_and_an_application() {
     both(|store| async move {
         let insert = async |key: &str, owner: SessionOwner| {
             let key = session(key);
-            tx!(store, tx => { tx.insert_session(&key, &owner, &node("n"), at(1)).await })
+            tx!(store, tx => { tx.insert_session(&key, &owner, None, &node("n"), at(1)).await })
         };
         assert_eq!(insert("s", of_client("app")).await, Ok(()));
         assert!(insert("s", of_client("other")).await.unwrap_err().is_unique("sessions(session_key)"));
@@ -146,7 +147,7 @@ async fn a_list_is_the_owners_own_newest_first_with_subscriptions_in_the_order_t
                 ("s7", of_user("app", "b"), 30, None),
                 ("s8", of_user("other", "a"), 30, None),
             ] {
-                tx.insert_session(&session(key), &owner, &node("n"), at(connected)).await?;
+                tx.insert_session(&session(key), &owner, None, &node("n"), at(connected)).await?;
                 if let Some(ended) = ended {
                     tx.disconnect_session(&session(key), at(ended), "client_goodbye").await?;
                 }
@@ -198,7 +199,7 @@ async fn a_page_far_beyond_the_end_is_empty_and_comes_soon() {
         tx!(store, tx => {
             for n in 0..MANY {
                 let key = session(&format!("s{n:06}"));
-                tx.insert_session(&key, &of_user("app", "a"), &node("n"), at(n)).await?;
+                tx.insert_session(&key, &of_user("app", "a"), None, &node("n"), at(n)).await?;
             }
             Ok(())
         })
@@ -271,7 +272,7 @@ async fn sessions_that_somebody_else_ended_are_found_until_their_sockets_are_gon
                 ("s4", of_client("other"), "n"),
                 ("s5", of_client("app"), "n"),
             ] {
-                tx.insert_session(&session(key), &owner, &node(home), at(1)).await?;
+                tx.insert_session(&session(key), &owner, None, &node(home), at(1)).await?;
             }
             tx.disconnect_session(&session("s5"), at(5), "client_goodbye").await?;
             assert_eq!(tx.sessions_closing(&node("n"), &session(""), 10).await?, []);
@@ -339,7 +340,7 @@ async fn the_sessions_of_nodes_that_are_not_on_the_list_end() {
             tx.register_node(&introduced("alive"), at(1)).await?;
             let homes = [("s1", "alive"), ("s2", "dead"), ("s3", "dead"), ("s4", "a first one"), ("s5", "the last")];
             for (key, home) in homes {
-                tx.insert_session(&session(key), &of_client("app"), &node(home), at(1)).await?;
+                tx.insert_session(&session(key), &of_client("app"), None, &node(home), at(1)).await?;
             }
             tx.disconnect_session(&session("s3"), at(5), "client_goodbye").await?;
             assert_eq!(tx.disconnect_sessions_of_dead_nodes(at(9)).await?, 3);

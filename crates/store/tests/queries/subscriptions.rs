@@ -12,7 +12,7 @@ const DONATION: EventType = EventType::Donation;
 
 async fn connect(tx: &mut Tx, sessions: &[(&str, SessionOwner)]) -> Result<(), StoreError> {
     for (key, owner) in sessions {
-        tx.insert_session(&session(key), owner, &node("n"), at(1)).await?;
+        tx.insert_session(&session(key), owner, None, &node("n"), at(1)).await?;
     }
     Ok(())
 }

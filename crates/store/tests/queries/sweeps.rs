@@ -32,7 +32,7 @@ async fn insert(tx: &mut Tx, sweep: Sweep, n: i64, ms: i64) -> Result<(), StoreE
         }
         Sweep::AccessTokens => tx.insert_access_token(token).await,
         Sweep::RefreshTokens => tx.insert_refresh_token(token).await,
-        Sweep::SessionUrls => tx.insert_session_url(hash, &of_client("app"), expires_at).await,
+        Sweep::SessionUrls => tx.insert_session_url(hash, &of_client("app"), None, expires_at).await,
         Sweep::BrowserSessions => tx.insert_browser_session(hash, channel_id, expires_at).await,
         Sweep::IdempotencyKeys => {
             tx.claim_idempotency_key("POST /a", &n.to_string(), hash, "", expires_at).await.map(drop)
@@ -107,7 +107,7 @@ async fn close_span(tx: &mut Tx, n: i64, ms: i64) -> Result<(), StoreError> {
 /// A session that ended at `ms`, with that many changes in its log.
 async fn end_session(tx: &mut Tx, n: i64, ms: i64, changes: i64) -> Result<(), StoreError> {
     let key = session(&format!("s{n}"));
-    tx.insert_session(&key, &of_client("app"), &node("n"), at(1)).await?;
+    tx.insert_session(&key, &of_client("app"), None, &node("n"), at(1)).await?;
     for version in 1..=changes {
         let subscription = Subscription { event_type: EventType::Chat, channel_id: channel("a") };
         let change = SessionChange { version, kind: ChangeKind::Subscribed, subscription };
@@ -175,7 +175,7 @@ async fn what_is_connected_is_never_swept() {
     in_seeded(|tx| {
         Box::pin(async move {
             let key = session("open");
-            tx.insert_session(&key, &of_client("app"), &node("n"), at(1)).await?;
+            tx.insert_session(&key, &of_client("app"), None, &node("n"), at(1)).await?;
             let subscription = Subscription { event_type: EventType::Chat, channel_id: channel("a") };
             let change = SessionChange { version: 1, kind: ChangeKind::Subscribed, subscription };
             tx.insert_session_change(&key, &node("n"), &change).await?;

@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use axum::Extension;
 use axum::extract::State;
-use domain::application::Application;
 use domain::token::{EXPIRES_IN_SECONDS, TOKEN_TYPE};
 use domain::{Invalid, Profile, Refusal, Rule};
 use schemars::JsonSchema;
 use serde::Serialize;
 use service::quotas::Counted;
+use service::credentials::ProvenApplication;
 use service::tokens::IssuedTokens;
 
 use crate::contract::shape::{Shape, one_of, optional, required, text};
@@ -186,7 +186,7 @@ async fn prove<T>(
     charged: &Charged,
     address: Option<Extension<ClientAddress>>,
     body: &Proven<T>,
-) -> Result<Arc<Application>, Failure> {
+) -> Result<Arc<ProvenApplication>, Failure> {
     let address = address.map(|Extension(address)| address);
     // Wrong secrets are looked up in the store. An address that sent many gets its turn among others like it.
     let _turn = match quota::has_failed_often(web, Counted::ClientSecrets, address) {

@@ -105,8 +105,10 @@ impl Serialize for Ended {
 
 /// `GET /open/v1/sessions/auth/client`, client mode: an address for a session that takes events of every user.
 pub async fn client_url(client: Client<quota::SessionUrl>, State(web): State<Web>) -> Answer<SessionUrl> {
-    let owner = SessionOwner::Client { client_id: client.application.client_id };
-    session_url(&web, owner).await
+    let base = web.service().session_base().await?;
+    let Client { application, secret_id, .. } = client;
+    let token = web.service().issue_client_session_url(application.client_id, secret_id).await?;
+    Ok(session_url(&base, &token))
 }
 
 /// `GET /open/v1/sessions/auth`, any user token: an address for a session that takes events of this user only.
@@ -114,7 +116,9 @@ pub async fn user_url(
     user: User<scope::Any, quota::SessionUrl>,
     State(web): State<Web>,
 ) -> Answer<SessionUrl> {
-    session_url(&web, owner_of(user)).await
+    let base = web.service().session_base().await?;
+    let token = web.service().issue_session_url(owner_of(user)).await?;
+    Ok(session_url(&base, &token))
 }
 
 /// `GET /open/v1/sessions/client`, client mode: the application's own sessions, newest first.
@@ -164,11 +168,8 @@ fn owner_of<S, Q>(user: User<S, Q>) -> SessionOwner {
     SessionOwner::User { client_id: user.caller.client_id, channel_id: user.caller.channel_id }
 }
 
-async fn session_url(web: &Web, owner: SessionOwner) -> Answer<SessionUrl> {
-    let base = web.service().session_base().await?;
-    let token: SessionUrlToken = web.service().issue_session_url(owner).await?;
-    let url = format!("{base}?auth={}", token.expose());
-    Ok(Success(SessionUrl { url }))
+fn session_url(base: &str, token: &SessionUrlToken) -> Success<SessionUrl> {
+    Success(SessionUrl { url: format!("{base}?auth={}", token.expose()) })
 }
 
 async fn list(web: &Web, owner: SessionOwner, page: Page, profile: Profile) -> Answer<PageData<Session>> {

@@ -4,18 +4,19 @@ use axum::extract::State;
 use domain::application::{Organization, RedirectUri};
 use domain::limits::{NAME_CHARS_MAX, REDIRECT_URIS_MAX};
 use domain::scope::{Scope, ScopeSet};
-use domain::{ClientId, Invalid, OrganizationId, Profile, Rule};
+use domain::secret::ClientSecret;
+use domain::{ClientId, Invalid, OrganizationId, Profile, Rule, Timestamp};
 use schemars::JsonSchema;
 use serde::Serialize;
-use service::application_life::{ApplicationSheet, Notice};
+use service::application_life::{ApplicationLife, ApplicationSheet, Notice};
 use service::applications::ApplicationRecord;
 
 use crate::Web;
 use crate::caller::Operator;
 use crate::contract::shape::{Shape, chars, flag, id, list, one_of, optional, required, text, texts};
-use crate::envelope::{Answer, NOTHING, Success};
-use crate::input::{Body, Fields, Json};
-use crate::platform::{KeyHeader, PathId};
+use crate::envelope::{Answer, NOTHING, NextData, Success};
+use crate::input::{Body, Fields, Json, Pairs, Params, Query};
+use crate::platform::{ListQuery, PathId};
 
 const PROFILES: &[&str] = &["documented", "observed"];
 
@@ -109,6 +110,12 @@ pub struct MadeSecret {
     client_secret: Option<String>,
 }
 
+impl MadeSecret {
+    pub(super) fn new(client_id: ClientId, secret: Option<&ClientSecret>) -> Self {
+        Self { client_id, client_secret: secret.map(|secret| secret.expose().to_owned()) }
+    }
+}
+
 /// `PUT /platform/v1/applications/{clientId}`: makes, replaces or restores an application; `clientSecret` comes back when
 /// it is new.
 pub async fn put(
@@ -129,19 +136,7 @@ pub async fn put(
         quota,
     };
     let secret = web.service().put_application(record).await?;
-    Ok(Success(MadeSecret { client_id, client_secret: secret.map(|secret| secret.expose().to_owned()) }))
-}
-
-/// `POST /platform/v1/applications/{clientId}/secrets`: one more secret; those before stay good.
-pub async fn add_secret(
-    _: Operator,
-    State(web): State<Web>,
-    PathId(id): PathId,
-    key: KeyHeader,
-) -> Answer<MadeSecret> {
-    let client_id = ClientId::parse("clientId", &id)?;
-    let secret = web.service().add_secret(&client_id, key.bind("")?).await?;
-    Ok(Success(MadeSecret { client_id, client_secret: Some(secret.expose().to_owned()) }))
+    Ok(Success(MadeSecret::new(client_id, secret.as_ref())))
 }
 
 /// An application as its operator sees it. It has secrets, but nobody knows them any more.
@@ -168,6 +163,8 @@ pub struct ApplicationAnswer {
     last_used_date: String,
     /// When it was deleted for want of use, if it was.
     deleted_date: Option<String>,
+    /// Since when it is disabled, if it is.
+    disabled_date: Option<String>,
     /// Warnings that it was given.
     notices: Vec<NoticeAnswer>,
 }
@@ -197,7 +194,8 @@ impl From<ApplicationSheet> for ApplicationAnswer {
             quota: application.quota,
             created_date: life.created_at.rfc3339(),
             last_used_date: life.last_used_at.rfc3339(),
-            deleted_date: life.deleted_at.map(domain::Timestamp::rfc3339),
+            deleted_date: life.deleted_at.map(Timestamp::rfc3339),
+            disabled_date: life.disabled_at.map(Timestamp::rfc3339),
             notices: life.notices.into_iter().map(notice).collect(),
         }
     }
@@ -214,5 +212,96 @@ pub async fn show(_: Operator, State(web): State<Web>, PathId(id): PathId) -> An
 pub async fn restore(_: Operator, State(web): State<Web>, PathId(id): PathId) -> Answer<()> {
     let client_id = ClientId::parse("clientId", &id)?;
     web.service().restore_application(&client_id).await?;
+    Ok(NOTHING)
+}
+
+/// Which applications to list.
+#[derive(Debug)]
+pub struct ApplicationsQuery {
+    organization_id: Option<OrganizationId>,
+    list: ListQuery,
+}
+
+impl Params for ApplicationsQuery {
+    fn shape() -> Shape {
+        let organization = id().about("Those of this organization.");
+        Shape::of([optional("organizationId", organization)]).and(ListQuery::shape())
+    }
+
+    fn read(pairs: &Pairs) -> Result<Self, Invalid> {
+        let id = pairs.optional("organizationId")?;
+        let organization_id = id.map(|id| OrganizationId::parse("organizationId", id)).transpose()?;
+        Ok(Self { organization_id, list: ListQuery::read(pairs)? })
+    }
+}
+
+/// An application in a list.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ApplicationListing {
+    /// The application.
+    client_id: ClientId,
+    /// Its name.
+    name: String,
+    /// What it asks for.
+    scopes: Vec<&'static str>,
+    /// Who owns it.
+    organization_id: Option<OrganizationId>,
+    /// Since when it is registered.
+    created_date: String,
+    /// May stay an hour behind while the application is used.
+    last_used_date: String,
+    /// When it was deleted for want of use, if it was.
+    deleted_date: Option<String>,
+    /// Since when it is disabled, if it is.
+    disabled_date: Option<String>,
+}
+
+impl From<ApplicationLife> for ApplicationListing {
+    fn from(life: ApplicationLife) -> Self {
+        let application = life.application;
+        Self {
+            client_id: application.client_id,
+            name: application.name,
+            scopes: application.scopes.iter().map(Scope::name).collect(),
+            organization_id: application.organization.map(|organization| organization.organization_id),
+            created_date: life.created_at.rfc3339(),
+            last_used_date: life.last_used_at.rfc3339(),
+            deleted_date: life.deleted_at.map(Timestamp::rfc3339),
+            disabled_date: life.disabled_at.map(Timestamp::rfc3339),
+        }
+    }
+}
+
+/// `GET /platform/v1/applications`: applications by their ids, also those that can be restored.
+pub async fn list_all(
+    _: Operator,
+    State(web): State<Web>,
+    Query(query): Query<ApplicationsQuery>,
+) -> Answer<NextData<ApplicationListing>> {
+    let ApplicationsQuery { organization_id, list: ListQuery { size, next } } = query;
+    let page = web.service().applications(organization_id, size, next.as_deref()).await?;
+    let items = page.applications.into_iter().map(ApplicationListing::from).collect();
+    Ok(Success(NextData::new(items, page.next)))
+}
+
+/// `DELETE /platform/v1/applications/{clientId}`: deletes an application for good, with all that hangs on it.
+pub async fn delete(_: Operator, State(web): State<Web>, PathId(id): PathId) -> Answer<()> {
+    let client_id = ClientId::parse("clientId", &id)?;
+    web.service().delete_application(&client_id).await?;
+    Ok(NOTHING)
+}
+
+/// `PUT /platform/v1/applications/{clientId}/disabled`: its credentials are refused until it is enabled, its sessions end.
+pub async fn disable(_: Operator, State(web): State<Web>, PathId(id): PathId) -> Answer<()> {
+    let client_id = ClientId::parse("clientId", &id)?;
+    web.service().disable_application(&client_id).await?;
+    Ok(NOTHING)
+}
+
+/// `DELETE /platform/v1/applications/{clientId}/disabled`: its credentials are good again.
+pub async fn enable(_: Operator, State(web): State<Web>, PathId(id): PathId) -> Answer<()> {
+    let client_id = ClientId::parse("clientId", &id)?;
+    web.service().enable_application(&client_id).await?;
     Ok(NOTHING)
 }

@@ -11,21 +11,24 @@ pub mod happenings;
 mod lines;
 pub mod lives;
 pub mod relations;
+pub mod secrets;
 pub mod sessions;
 pub mod watching;
 pub mod webhooks;
 
 use axum::extract::{FromRequestParts, RawPathParams};
+use domain::limits::{OPERATOR_LIST_SIZE_DEFAULT, OPERATOR_LIST_SIZE_MAX};
 use domain::refusal::Resource;
-use domain::{ChannelId, Refusal};
+use domain::{ChannelId, Invalid, Refusal};
 use http::{HeaderMap, request::Parts};
 use service::idempotency::IdempotencyKey;
 
 use crate::Web;
 use crate::contract::Operation;
 use crate::contract::routes::Take;
-use crate::contract::shape::{optional, text};
+use crate::contract::shape::{Shape, cursor, integer, optional, text};
 use crate::envelope::Failure;
+use crate::input::{Pairs, Params};
 
 /// The first id of the path, as text.
 #[derive(Debug)]
@@ -45,6 +48,39 @@ impl FromRequestParts<Web> for PathId {
 impl Take for PathId {
     fn describe(operation: &mut Operation) {
         operation.may_refuse(&[400, 404]);
+    }
+}
+
+/// The two ids of a path, as text.
+pub(crate) async fn two_ids(parts: &mut Parts) -> Result<(String, String), Failure> {
+    let raw = RawPathParams::from_request_parts(parts, &()).await.map_err(|_| Refusal::NotFound(Resource::Path))?;
+    let mut ids = raw.iter().map(|(_, id)| id.to_owned());
+    match (ids.next(), ids.next()) {
+        (Some(first), Some(second)) => Ok((first, second)),
+        _ => Err(Refusal::NotFound(Resource::Path).into()),
+    }
+}
+
+/// `size` and `next` of a list with a cursor.
+#[derive(Debug)]
+pub struct ListQuery {
+    /// Items of the page.
+    pub size: i64,
+    /// The cursor, on every page but the first.
+    pub next: Option<String>,
+}
+
+impl Params for ListQuery {
+    fn shape() -> Shape {
+        let size = integer(1, OPERATOR_LIST_SIZE_MAX).default(OPERATOR_LIST_SIZE_DEFAULT);
+        Shape::of([optional("size", size), optional("next", cursor())])
+    }
+
+    fn read(pairs: &Pairs) -> Result<Self, Invalid> {
+        Ok(Self {
+            size: pairs.integer("size", 1, OPERATOR_LIST_SIZE_MAX, OPERATOR_LIST_SIZE_DEFAULT)?,
+            next: pairs.optional("next")?.map(str::to_owned),
+        })
     }
 }
 

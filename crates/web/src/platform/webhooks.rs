@@ -1,7 +1,7 @@
 //! Webhooks of applications, their secrets, and the messages that were sent to them. What arrives there is in
 //! `docs/webhooks.md`.
 
-use axum::extract::{FromRequestParts, RawPathParams, State};
+use axum::extract::{FromRequestParts, State};
 use domain::delivery::{DeliveryState, DisabledReason};
 use domain::limits::{
     DELIVERY_PAGE_SIZE_DEFAULT, DELIVERY_PAGE_SIZE_MAX, WEBHOOK_SECRET_CHARS_MAX, WEBHOOK_SECRET_CHARS_MIN,
@@ -10,7 +10,7 @@ use domain::outbound::SendFailure;
 use domain::refusal::Resource;
 use domain::secret::{SecretHash, WebhookSecret};
 use domain::webhook_secrets::SecretState;
-use domain::{ClaimId, ClientId, DeliveryId, Invalid, Refusal, Rule, Timestamp, WebhookSecretId};
+use domain::{ClaimId, ClientId, DeliveryId, Invalid, Rule, Timestamp, WebhookSecretId};
 use http::request::Parts;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -26,7 +26,7 @@ use crate::contract::shape::{
 };
 use crate::envelope::{Answer, Failure, NOTHING, NextData, Success};
 use crate::input::{Body, Fields, Json, OptionalJson, Pairs, Params, Query};
-use crate::platform::{KeyHeader, PathId};
+use crate::platform::{KeyHeader, PathId, two_ids};
 
 /// What a webhook is told to be.
 #[derive(Debug)]
@@ -473,17 +473,6 @@ pub struct SecretPath(ClientId, WebhookSecretId);
 /// `{clientId}` and `{messageId}` of the path.
 #[derive(Debug)]
 pub struct DeliveryPath(ClientId, DeliveryId);
-
-/// The two ids of a path, as text.
-async fn two_ids(parts: &mut Parts) -> Result<(String, String), Failure> {
-    let raw =
-        RawPathParams::from_request_parts(parts, &()).await.map_err(|_| Refusal::NotFound(Resource::Path))?;
-    let mut ids = raw.iter().map(|(_, id)| id.to_owned());
-    match (ids.next(), ids.next()) {
-        (Some(first), Some(second)) => Ok((first, second)),
-        _ => Err(Refusal::NotFound(Resource::Path).into()),
-    }
-}
 
 impl FromRequestParts<Web> for SecretPath {
     type Rejection = Failure;

@@ -1,0 +1,140 @@
+//! The secrets of applications: added, listed, used, expired. One that has expired proves nothing, whether or not its row
+//! is still there.
+
+use domain::secret::SecretHash;
+use domain::{ApplicationSecretId, ClientId, Timestamp};
+
+use super::credential_changes::Ground;
+use crate::{Row, StoreError, Tx, params};
+
+/// Expired secrets that one transaction deletes.
+pub const EXPIRED_SECRETS_MAX: i64 = 100;
+
+const INSERT_SECRET: &str = "
+    INSERT INTO application_secrets (secret_hash, client_id, created_at, secret_id, last_characters)
+    VALUES ($1, $2, $3, $4, $5)
+    ON CONFLICT DO NOTHING";
+
+const SECRETS: &str = "
+    SELECT secret_id, secret_hash, last_characters, created_at, last_used_at, expires_at FROM application_secrets
+    WHERE client_id = $1 AND (expires_at IS NULL OR expires_at > $2) ORDER BY created_at, secret_id";
+
+const TIME_SECRET: &str = "
+    UPDATE application_secrets SET expires_at = $3
+    WHERE client_id = $1 AND secret_id = $2 AND (expires_at IS NULL OR expires_at > $4)";
+
+const NOTE_SECRET_USE: &str = "
+    UPDATE application_secrets SET last_used_at = $2
+    WHERE secret_id = $1 AND (last_used_at IS NULL OR last_used_at < $2)";
+
+const EXPIRED: &str = "
+    SELECT client_id, secret_id FROM application_secrets WHERE expires_at <= $1 ORDER BY expires_at LIMIT $2";
+
+const DELETE_EXPIRED: &str = "DELETE FROM application_secrets WHERE secret_id = $1 AND expires_at <= $2";
+
+/// A secret about to be given to an application.
+#[derive(Clone, Debug)]
+pub struct NewSecret {
+    /// Its id.
+    pub secret_id: ApplicationSecretId,
+    /// Its hash.
+    pub hash: SecretHash,
+    /// What it is recognized by.
+    pub last_characters: String,
+}
+
+/// A secret of an application, as it is kept.
+#[derive(Clone, Debug)]
+pub struct StoredSecret {
+    /// Its id.
+    pub secret_id: ApplicationSecretId,
+    /// Its hash.
+    pub hash: SecretHash,
+    /// What it is recognized by; `None` where it was made before that was kept.
+    pub last_characters: Option<String>,
+    /// When it was made.
+    pub created_at: Timestamp,
+    /// When it last proved its application, as far as that was written down.
+    pub last_used_at: Option<Timestamp>,
+    /// From when on it proves nothing.
+    pub expires_at: Option<Timestamp>,
+}
+
+impl Tx {
+    /// Adds a secret; one that is there stays. `StoreError::ForeignKey` when there is no such application.
+    pub async fn insert_application_secret(
+        &mut self,
+        client_id: &ClientId,
+        secret: &NewSecret,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        let NewSecret { secret_id, hash, last_characters } = secret;
+        self.execute(INSERT_SECRET, params![hash, client_id, now, secret_id, last_characters]).await?;
+        Ok(())
+    }
+
+    /// The secrets of an application that have not expired at `now`, oldest first.
+    pub async fn application_secrets(
+        &mut self,
+        client_id: &ClientId,
+        now: Timestamp,
+    ) -> Result<Vec<StoredSecret>, StoreError> {
+        self.query(SECRETS, params![client_id, now]).await?.iter().map(secret).collect()
+    }
+
+    /// Lets a secret expire at a time, or not at all: `false` when the application has no such secret, or it has expired
+    /// at `now`.
+    pub async fn time_application_secret(
+        &mut self,
+        client_id: &ClientId,
+        secret_id: &ApplicationSecretId,
+        expires_at: Option<Timestamp>,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        self.credentials_changed(Ground::Application(client_id));
+        Ok(self.execute(TIME_SECRET, params![client_id, secret_id, expires_at, now]).await? > 0)
+    }
+
+    /// Writes down that a secret proved its application.
+    pub async fn note_secret_use(
+        &mut self,
+        secret_id: &ApplicationSecretId,
+        used_at: Timestamp,
+    ) -> Result<(), StoreError> {
+        self.execute(NOTE_SECRET_USE, params![secret_id, used_at]).await?;
+        Ok(())
+    }
+
+    /// Up to [`EXPIRED_SECRETS_MAX`] secrets that have expired at `now` and are still there.
+    pub async fn expired_secrets(
+        &mut self,
+        now: Timestamp,
+    ) -> Result<Vec<(ClientId, ApplicationSecretId)>, StoreError> {
+        let rows = self.query(EXPIRED, params![now, EXPIRED_SECRETS_MAX]).await?;
+        let ids = |row: &Row| Ok((ClientId::stored(row.get(0)?), ApplicationSecretId::stored(row.get(1)?)));
+        rows.iter().map(ids).collect()
+    }
+
+    /// Deletes a secret that has expired at `now`.
+    pub async fn delete_expired_secret(
+        &mut self,
+        client_id: &ClientId,
+        secret_id: &ApplicationSecretId,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
+        self.credentials_changed(Ground::Application(client_id));
+        self.execute(DELETE_EXPIRED, params![secret_id, now]).await?;
+        Ok(())
+    }
+}
+
+fn secret(row: &Row) -> Result<StoredSecret, StoreError> {
+    Ok(StoredSecret {
+        secret_id: ApplicationSecretId::stored(row.get(0)?),
+        hash: SecretHash::stored(row.get(1)?),
+        last_characters: row.get(2)?,
+        created_at: Timestamp::from_millis(row.get(3)?),
+        last_used_at: row.get::<Option<i64>>(4)?.map(Timestamp::from_millis),
+        expires_at: row.get::<Option<i64>>(5)?.map(Timestamp::from_millis),
+    })
+}

@@ -1,0 +1,90 @@
+//! Applications switched off and on, deleted and listed by the operator.
+
+use domain::{ClientId, OrganizationId, Timestamp};
+
+use super::application_life::{ApplicationLife, life};
+use super::credential_changes::Ground;
+use crate::{StoreError, Tx, params};
+
+const DISABLE: &str = "
+    UPDATE applications SET disabled_at = COALESCE(disabled_at, $2)
+    WHERE client_id = $1 AND purging = FALSE AND (deleted_at IS NULL OR deleted_at > $3)";
+
+const ENABLE: &str = "
+    UPDATE applications SET disabled_at = NULL
+    WHERE client_id = $1 AND purging = FALSE AND (deleted_at IS NULL OR deleted_at > $2)";
+
+const CONDEMN_ONE: &str = "
+    UPDATE applications SET deleted_at = COALESCE(deleted_at, $2), purging = TRUE
+    WHERE client_id = $1 AND purging = FALSE";
+
+const IS_CONDEMNED: &str = "SELECT 1 FROM applications WHERE client_id = $1 AND purging = TRUE";
+
+const ANY_CONDEMNED: &str =
+    "SELECT 1 FROM applications WHERE deleted_at IS NOT NULL AND purging = TRUE LIMIT 1";
+
+const LIST: &str = "
+    SELECT a.client_id, a.name, a.scopes, a.profile, a.quota, o.organization_id, o.organization_name, o.verified,
+        a.created_at, a.last_used_at, a.deleted_at, a.disabled_at
+    FROM applications a LEFT JOIN organizations o ON o.organization_id = a.organization_id
+    WHERE a.purging = FALSE AND (a.deleted_at IS NULL OR a.deleted_at > $1) AND a.client_id > $2
+        AND (CAST($3 AS TEXT) IS NULL OR a.organization_id = $3)
+    ORDER BY a.client_id LIMIT $4";
+
+impl Tx {
+    /// Switches an application off, with its tokens and secrets: `false` when there is none, or it was deleted at
+    /// `gone_since` or before.
+    pub async fn disable_application(
+        &mut self,
+        client_id: &ClientId,
+        now: Timestamp,
+        gone_since: Timestamp,
+    ) -> Result<bool, StoreError> {
+        self.credentials_changed(Ground::Application(client_id));
+        Ok(self.execute(DISABLE, params![client_id, now, gone_since]).await? > 0)
+    }
+
+    /// Switches an application on again: `false` when there is none, or it was deleted at `gone_since` or before.
+    pub async fn enable_application(
+        &mut self,
+        client_id: &ClientId,
+        gone_since: Timestamp,
+    ) -> Result<bool, StoreError> {
+        self.credentials_changed(Ground::Application(client_id));
+        Ok(self.execute(ENABLE, params![client_id, gone_since]).await? > 0)
+    }
+
+    /// Decides that an application goes for good, whatever it is used for: `false` when there is none left. From here on
+    /// none of its credentials is good; [`purge_applications`](Self::purge_applications) deletes what hangs on it.
+    pub async fn condemn_application(
+        &mut self,
+        client_id: &ClientId,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        self.credentials_changed(Ground::Application(client_id));
+        Ok(self.execute(CONDEMN_ONE, params![client_id, now]).await? > 0)
+    }
+
+    /// Whether an application is being deleted.
+    pub async fn application_is_condemned(&mut self, client_id: &ClientId) -> Result<bool, StoreError> {
+        Ok(self.query_opt(IS_CONDEMNED, params![client_id]).await?.is_some())
+    }
+
+    /// Whether any application is being deleted. Costs one look into an index.
+    pub async fn has_condemned_applications(&mut self) -> Result<bool, StoreError> {
+        Ok(self.query_opt(ANY_CONDEMNED, params![]).await?.is_some())
+    }
+
+    /// Up to `size` applications behind `after`, by their ids, without their notices: also those that can be restored,
+    /// unless they were deleted at `gone_since` or before.
+    pub async fn applications(
+        &mut self,
+        organization: Option<&OrganizationId>,
+        after: &str,
+        gone_since: Timestamp,
+        size: i64,
+    ) -> Result<Vec<ApplicationLife>, StoreError> {
+        let rows = self.query(LIST, params![gone_since, after, organization, size]).await?;
+        rows.iter().map(|row| life(row, Vec::new())).collect()
+    }
+}

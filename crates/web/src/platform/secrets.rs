@@ -1,0 +1,124 @@
+//! The secrets of applications: added, listed, expired, deleted.
+
+use axum::extract::{FromRequestParts, State};
+use domain::{ApplicationSecretId, ClientId, Invalid, Timestamp};
+use http::request::Parts;
+use schemars::JsonSchema;
+use serde::Serialize;
+use service::application_secrets::StoredSecret;
+
+use super::two_ids;
+use crate::Web;
+use crate::caller::Operator;
+use crate::contract::Operation;
+use crate::contract::routes::Take;
+use crate::contract::shape::{Shape, date, optional};
+use crate::envelope::{Answer, Data, Failure, NOTHING, Success};
+use crate::input::{Body, Fields, Json};
+use crate::platform::applications::MadeSecret;
+use crate::platform::{KeyHeader, PathId};
+
+/// `POST /platform/v1/applications/{clientId}/secrets`: one more secret; those before stay good.
+pub async fn add(
+    _: Operator,
+    State(web): State<Web>,
+    PathId(id): PathId,
+    key: KeyHeader,
+) -> Answer<MadeSecret> {
+    let client_id = ClientId::parse("clientId", &id)?;
+    let secret = web.service().add_secret(&client_id, key.bind("")?).await?;
+    Ok(Success(MadeSecret::new(client_id, Some(&secret))))
+}
+
+/// A secret as its operator sees it: enough to recognize it by.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ApplicationSecret {
+    /// Its id. It is no credential.
+    secret_id: ApplicationSecretId,
+    /// The last four characters; `null` for one that was made before they were kept.
+    last_characters: Option<String>,
+    /// When it was made.
+    created_date: String,
+    /// When it last proved its application. May stay an hour behind while it is used; `null` before the first time.
+    last_used_date: Option<String>,
+    /// From when on it proves nothing; `null` where it does not expire.
+    expires_date: Option<String>,
+}
+
+impl From<StoredSecret> for ApplicationSecret {
+    fn from(secret: StoredSecret) -> Self {
+        Self {
+            secret_id: secret.secret_id,
+            last_characters: secret.last_characters,
+            created_date: secret.created_at.rfc3339(),
+            last_used_date: secret.last_used_at.map(Timestamp::rfc3339),
+            expires_date: secret.expires_at.map(Timestamp::rfc3339),
+        }
+    }
+}
+
+/// `GET /platform/v1/applications/{clientId}/secrets`: those that are good, oldest first.
+pub async fn list(
+    _: Operator,
+    State(web): State<Web>,
+    PathId(id): PathId,
+) -> Answer<Data<ApplicationSecret>> {
+    let client_id = ClientId::parse("clientId", &id)?;
+    let secrets = web.service().secrets(&client_id).await?;
+    Ok(Success(Data { data: secrets.into_iter().map(ApplicationSecret::from).collect() }))
+}
+
+/// When a secret is to expire.
+#[derive(Debug)]
+pub struct SecretExpiry(Option<Timestamp>);
+
+impl Body for SecretExpiry {
+    fn shape() -> Shape {
+        let expires = date().about("Left out: never. A date that has passed: at once.");
+        Shape::of([optional("expiresDate", expires)])
+    }
+
+    fn read(fields: &Fields) -> Result<Self, Invalid> {
+        Ok(Self(fields.optional_date("expiresDate")?))
+    }
+}
+
+/// `PUT /platform/v1/applications/{clientId}/secrets/{secretId}`: lets a secret expire at a date, or never.
+pub async fn put(
+    _: Operator,
+    State(web): State<Web>,
+    path: ApplicationSecretPath,
+    Json(SecretExpiry(expires_at)): Json<SecretExpiry>,
+) -> Answer<()> {
+    let ApplicationSecretPath(client_id, secret_id) = path;
+    web.service().time_secret(&client_id, &secret_id, expires_at).await?;
+    Ok(NOTHING)
+}
+
+/// `DELETE /platform/v1/applications/{clientId}/secrets/{secretId}`: it proves nothing any more, its session URLs open
+/// nothing, and the sessions that were opened with it end.
+pub async fn delete(_: Operator, State(web): State<Web>, path: ApplicationSecretPath) -> Answer<()> {
+    let ApplicationSecretPath(client_id, secret_id) = path;
+    web.service().delete_secret(&client_id, &secret_id).await?;
+    Ok(NOTHING)
+}
+
+/// `{clientId}` and `{secretId}` of the path.
+#[derive(Debug)]
+pub struct ApplicationSecretPath(ClientId, ApplicationSecretId);
+
+impl FromRequestParts<Web> for ApplicationSecretPath {
+    type Rejection = Failure;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Web) -> Result<Self, Failure> {
+        let (client, secret) = two_ids(parts).await?;
+        Ok(Self(ClientId::parse("clientId", &client)?, ApplicationSecretId::parse("secretId", &secret)?))
+    }
+}
+
+impl Take for ApplicationSecretPath {
+    fn describe(operation: &mut Operation) {
+        PathId::describe(operation);
+    }
+}
