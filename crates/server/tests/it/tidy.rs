@@ -39,7 +39,7 @@ const ALONE_KNOWS: &[(&str, &[&str])] = &[
 const EXPOSE: &[&str] = &[
     "server/src/dev/notes.rs",
     "server/src/dev/world.rs",
-    "service/src/applications.rs",
+    "service/src/application_secrets.rs",
     "service/src/broadcast.rs",
     "service/src/webhooks.rs",
     "store/src/postgres/connector.rs",
