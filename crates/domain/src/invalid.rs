@@ -189,6 +189,8 @@ impl Rule {
             Self::NoOtherPendingSecret => "no-other-pending-secret",
             Self::NotTheSigningSecret => "not-the-signing-secret",
             Self::EitherOr(_) => "either-or",
+            Self::BeingDeleted => "being-deleted",
+            Self::InUse(_) => "in-use",
         }
     }
 

@@ -41,7 +41,9 @@ impl Service {
                 Box::pin(async move {
                     let earlier = idempotency::claim(tx, key.as_ref(), &sealed, now).await?;
                     if earlier.is_none() {
-                        tx.insert_application_secret(&client_id, &new, now).await.map_err(not_found(Resource::Application))?;
+                        tx.insert_application_secret(&client_id, &new, now)
+                            .await
+                            .map_err(not_found(Resource::Application))?;
                     }
                     Ok::<_, Error>(earlier)
                 })
@@ -59,9 +61,11 @@ impl Service {
     pub async fn keep_secret(&self, client_id: &ClientId, secret: &ClientSecret) -> Result<(), Error> {
         let (client_id, new, now) = (client_id.clone(), self.new_secret(secret), self.now());
         self.write(move |tx| {
-            Box::pin(
-                async move { tx.insert_application_secret(&client_id, &new, now).await.map_err(not_found(Resource::Application)) },
-            )
+            Box::pin(async move {
+                tx.insert_application_secret(&client_id, &new, now)
+                    .await
+                    .map_err(not_found(Resource::Application))
+            })
         })
         .await
     }
@@ -74,7 +78,9 @@ impl Service {
         let (client_id, now) = (client_id.clone(), self.now());
         self.read(move |tx| {
             Box::pin(async move {
-                tx.application_life(&client_id, gone_since(now)).await?.ok_or(Refusal::NotFound(Resource::Application))?;
+                tx.application_life(&client_id, gone_since(now))
+                    .await?
+                    .ok_or(Refusal::NotFound(Resource::Application))?;
                 Ok(tx.application_secrets(&client_id, now).await?)
             })
         })
@@ -96,7 +102,9 @@ impl Service {
         let (client, secret) = (client_id.clone(), secret_id.clone());
         self.write(move |tx| {
             Box::pin(async move {
-                tx.application_life(&client, gone_since(now)).await?.ok_or(Refusal::NotFound(Resource::Application))?;
+                tx.application_life(&client, gone_since(now))
+                    .await?
+                    .ok_or(Refusal::NotFound(Resource::Application))?;
                 if tx.time_application_secret(&client, &secret, expires_at, now).await? {
                     Ok(())
                 } else {
@@ -125,7 +133,9 @@ impl Service {
         let (client, secret) = (client_id.clone(), secret_id.clone());
         self.write(move |tx| {
             Box::pin(async move {
-                tx.application_life(&client, gone_since(now)).await?.ok_or(Refusal::NotFound(Resource::Application))?;
+                tx.application_life(&client, gone_since(now))
+                    .await?
+                    .ok_or(Refusal::NotFound(Resource::Application))?;
                 tx.time_application_secret(&client, &secret, Some(now), now).await?;
                 Ok::<_, Error>(())
             })

@@ -2,7 +2,6 @@
 
 use domain::application::{Application, Organization, RedirectUri};
 use domain::limits::{NAME_CHARS_MAX, REDIRECT_URIS_MAX};
-use domain::refusal::Resource;
 use domain::secret::ClientSecret;
 use domain::{ClientId, Invalid, OrganizationId, Profile, Rule, ScopeSet, invalid};
 use store::StoreError;

@@ -10,8 +10,8 @@ use domain::token::{EXPIRES_IN_SECONDS, TOKEN_TYPE};
 use domain::{Invalid, Profile, Refusal, Rule};
 use schemars::JsonSchema;
 use serde::Serialize;
-use service::quotas::Counted;
 use service::credentials::ProvenApplication;
+use service::quotas::Counted;
 use service::tokens::IssuedTokens;
 
 use crate::contract::shape::{Shape, one_of, optional, required, text};

@@ -53,7 +53,8 @@ impl Take for PathId {
 
 /// The two ids of a path, as text.
 pub(crate) async fn two_ids(parts: &mut Parts) -> Result<(String, String), Failure> {
-    let raw = RawPathParams::from_request_parts(parts, &()).await.map_err(|_| Refusal::NotFound(Resource::Path))?;
+    let raw =
+        RawPathParams::from_request_parts(parts, &()).await.map_err(|_| Refusal::NotFound(Resource::Path))?;
     let mut ids = raw.iter().map(|(_, id)| id.to_owned());
     match (ids.next(), ids.next()) {
         (Some(first), Some(second)) => Ok((first, second)),

@@ -7,7 +7,6 @@ use domain::limits::{
     DELIVERY_PAGE_SIZE_DEFAULT, DELIVERY_PAGE_SIZE_MAX, WEBHOOK_SECRET_CHARS_MAX, WEBHOOK_SECRET_CHARS_MIN,
 };
 use domain::outbound::SendFailure;
-use domain::refusal::Resource;
 use domain::secret::{SecretHash, WebhookSecret};
 use domain::webhook_secrets::SecretState;
 use domain::{ClaimId, ClientId, DeliveryId, Invalid, Rule, Timestamp, WebhookSecretId};
