@@ -11,8 +11,9 @@ use crate::{Clock, Entropy};
 
 /// Passwords that are worked on at once. Each takes 19 MiB and a core for some tens of milliseconds.
 const AT_ONCE: usize = 2;
-/// Checks that wait for their turn at once. They are done within a second on any machine that serves people.
-const WAITING_MAX: usize = 48;
+/// Checks that wait for their turn at once, of those who come from a known place and of all others. Together they are done
+/// within [`WAIT_MAX`] on any machine that serves people.
+const WAITING_MAX: usize = 32;
 /// How long a check waits for its turn.
 const WAIT_MAX: Duration = Duration::from_secs(2);
 
@@ -51,8 +52,9 @@ pub(crate) struct Passwords {
     clock: Clock,
     cost: PasswordCost,
     at_once: Arc<Semaphore>,
-    /// Places of those who wait.
-    waiting: Semaphore,
+    /// Places of those who wait: strangers, and those who come from a known place. So that any number of strangers leaves
+    /// room for the others.
+    waiting: [Semaphore; 2],
     /// What an unknown login is checked against, so that it takes as long as a known one.
     nobody: String,
 }
@@ -60,7 +62,7 @@ pub(crate) struct Passwords {
 impl Passwords {
     pub(crate) fn new(entropy: Entropy, clock: Clock, cost: PasswordCost) -> Self {
         let nobody = hash(&entropy, cost, "nobody has this password");
-        let (at_once, waiting) = (Arc::new(Semaphore::new(AT_ONCE)), Semaphore::new(WAITING_MAX));
+        let (at_once, waiting) = (Arc::new(Semaphore::new(AT_ONCE)), [WAITING_MAX; 2].map(Semaphore::new));
         Self { entropy, clock, cost, at_once, waiting, nobody }
     }
 
@@ -71,22 +73,28 @@ impl Passwords {
         beside(permit, move || hash(&entropy, cost, &password)).await.unwrap_or_default()
     }
 
-    /// Whether `password` is the one that `stored` was made of; without `stored` it takes as long and is wrong.
+    /// Whether `password` is the one that `stored` was made of; without `stored` it takes as long and is wrong. `known` says
+    /// that the account was signed in to from the same place before.
     ///
     /// # Errors
     /// [`Busy`] when too many wait already, or the turn does not come within [`WAIT_MAX`].
-    pub(crate) async fn verify(&self, password: String, stored: Option<String>) -> Result<bool, Busy> {
-        let permit = self.turn().await?;
-        let known = stored.is_some();
+    pub(crate) async fn verify(
+        &self,
+        password: String,
+        stored: Option<String>,
+        known: bool,
+    ) -> Result<bool, Busy> {
+        let permit = self.turn(known).await?;
+        let exists = stored.is_some();
         let stored = stored.unwrap_or_else(|| self.nobody.clone());
-        Ok(beside(Some(permit), move || verify(&password, &stored)).await.unwrap_or(false) && known)
+        Ok(beside(Some(permit), move || verify(&password, &stored)).await.unwrap_or(false) && exists)
     }
 
-    async fn turn(&self) -> Result<OwnedSemaphorePermit, Busy> {
+    async fn turn(&self, known: bool) -> Result<OwnedSemaphorePermit, Busy> {
         if let Ok(permit) = self.at_once.clone().try_acquire_owned() {
             return Ok(permit);
         }
-        let _place = self.waiting.try_acquire().map_err(|_| Busy)?;
+        let _place = self.waiting[usize::from(known)].try_acquire().map_err(|_| Busy)?;
         tokio::select! {
             permit = self.at_once.clone().acquire_owned() => permit.map_err(|_| Busy),
             () = self.clock.sleep(WAIT_MAX) => Err(Busy),
@@ -141,7 +149,7 @@ mod tests {
                     let _ = start.send(());
                     let _ = released.recv();
                 };
-                let permit = passwords.turn().await.ok();
+                let permit = passwords.turn(false).await.ok();
                 beside(permit, work).await
             }
         });
@@ -160,7 +168,7 @@ mod tests {
         let stored = passwords.hash("correct horse".into()).await;
         assert!(stored.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "{stored}");
         let verify = async |password: &str, stored: Option<&str>| {
-            passwords.verify(password.to_owned(), stored.map(str::to_owned)).await
+            passwords.verify(password.to_owned(), stored.map(str::to_owned), false).await
         };
         assert_eq!(verify("correct horse", Some(&stored)).await, Ok(true));
         assert_eq!(verify("wrong horse", Some(&stored)).await, Ok(false));
@@ -172,24 +180,29 @@ mod tests {
     async fn few_wait_for_their_turn_and_none_for_long() {
         let (clock, hand) = Clock::manual(Timestamp::from_millis(0));
         let passwords = Arc::new(Passwords::new(Entropy::seeded(1), clock, PasswordCost::LEAST));
-        let at_work = [passwords.turn().await, passwords.turn().await];
+        let at_work = [passwords.turn(false).await, passwords.turn(true).await];
         assert!(at_work.iter().all(Result::is_ok));
         let waiting: Vec<_> = (0..WAITING_MAX)
             .map(|_| {
                 let passwords = passwords.clone();
-                tokio::spawn(async move { passwords.turn().await.map(drop) })
+                tokio::spawn(async move { passwords.turn(false).await.map(drop) })
             })
             .collect();
-        while passwords.waiting.available_permits() > 0 {
+        while passwords.waiting[0].available_permits() > 0 {
             tokio::task::yield_now().await;
         }
-        assert_eq!(passwords.turn().await.map(drop), Err(Busy), "one too many waits");
+        assert_eq!(passwords.turn(false).await.map(drop), Err(Busy), "one too many waits");
+        let known = passwords.clone();
+        let known = tokio::spawn(async move { known.turn(true).await.map(drop) });
+        while passwords.waiting[1].available_permits() == WAITING_MAX {
+            tokio::task::yield_now().await;
+        }
         hand.advance(WAIT_MAX);
-        for each in waiting {
+        for each in waiting.into_iter().chain([known]) {
             assert_eq!(each.await.expect("it ends"), Err(Busy), "its time is over");
         }
-        assert_eq!(passwords.waiting.available_permits(), WAITING_MAX);
+        assert_eq!(passwords.waiting.each_ref().map(Semaphore::available_permits), [WAITING_MAX; 2]);
         drop(at_work);
-        assert!(passwords.turn().await.is_ok());
+        assert!(passwords.turn(false).await.is_ok());
     }
 }

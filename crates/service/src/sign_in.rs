@@ -69,16 +69,22 @@ impl Service {
     }
 
     /// Signs a browser in with login and password; `None` when they do not match. An unknown login takes as long.
+    /// `known` says that the account was signed in to from the same place before: then strangers' tries do not take its turn.
     ///
     /// # Errors
     /// [`Refusal::Busy`] when too many passwords wait to be looked at: this one was not.
-    pub async fn sign_in(&self, login: &str, password: &str) -> Result<Option<BrowserToken>, Error> {
+    pub async fn sign_in(
+        &self,
+        login: &str,
+        password: &str,
+        known: bool,
+    ) -> Result<Option<BrowserToken>, Error> {
         if password.len() > CREDENTIAL_BYTES_MAX {
             return Ok(None);
         }
         let person = self.person(login).await?;
         let (channel, stored) = person.map(|p| (p.channel_id, p.password_hash)).unzip();
-        let right = self.0.passwords.verify(password.to_owned(), stored).await;
+        let right = self.0.passwords.verify(password.to_owned(), stored, known).await;
         let right = right.map_err(|Busy| Refusal::Busy { retry_after_s: Busy::RETRY_AFTER_S })?;
         match (right, channel) {
             (true, Some(channel)) => Ok(Some(self.open_browser_session(channel).await?)),

@@ -91,6 +91,7 @@ async fn of_300_guesses_made_at_once_10_are_looked_at() {
         assert_eq!(figures(&world).await, [10, 290]);
         let refused = sign_in.right("203.0.113.7").await;
         assert_eq!((refused.response.status, refused.response.number("retry-after")), (429, 6));
+        assert_eq!(refused.response.header("stagedoor-reason"), Some("quota; name=failures"));
         // Neither a neighbour of the attacker nor the owner at home hears of it.
         assert!(is_consent(&sign_in.right("127.0.0.1").await));
         let other = SignIn { form: sign_in.form.clone().fill("login", &stage.viewer.login), ..sign_in };

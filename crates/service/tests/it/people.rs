@@ -40,9 +40,9 @@ async fn only_login_and_password_together_sign_in() {
             (&long, "correct horse"),
             ("login", &long),
         ] {
-            assert!(world.service.sign_in(login, password).await.unwrap().is_none(), "{login:?}");
+            assert!(world.service.sign_in(login, password, false).await.unwrap().is_none(), "{login:?}");
         }
-        let token = world.service.sign_in("login", "correct horse").await.unwrap().unwrap();
+        let token = world.service.sign_in("login", "correct horse", false).await.unwrap().unwrap();
         let signed_in = world.service.signed_in(&token).await.unwrap().unwrap();
         assert_eq!((signed_in.channel_id, signed_in.channel_name.as_str()), (user, "user's channel"));
     })
@@ -58,8 +58,8 @@ async fn a_login_belongs_to_one_person_and_a_password_can_be_changed() {
         let other = vec![ChannelId::stored("other".into())];
         assert!(world.service.channels(other).await.unwrap().is_empty(), "nothing of it happened");
         person(&world, "user", "login", "second").await.unwrap();
-        assert!(world.service.sign_in("login", "first").await.unwrap().is_none());
-        assert!(world.service.sign_in("login", "second").await.unwrap().is_some());
+        assert!(world.service.sign_in("login", "first", false).await.unwrap().is_none());
+        assert!(world.service.sign_in("login", "second", false).await.unwrap().is_some());
         for (login, password, field) in [("", "p", "login"), ("a\0", "p", "login"), ("l", "", "password")] {
             match refused(person(&world, "third", login, password).await) {
                 Refusal::Invalid(invalid) => assert_eq!(invalid.field, field),

@@ -9,6 +9,8 @@
 //!   [`ACCOUNT_DELAY_MAX`], and an address has [`SLOWED_QUOTA`]. Nobody is refused for the tries of other addresses, and
 //!   who comes from a known one does not wait.
 
+use std::time::Duration;
+
 use domain::Refusal;
 use domain::client_address::AddressBlock;
 use domain::limits::{ACCOUNT_DELAY_MAX, ACCOUNT_QUOTA, FAILURE_QUOTA, SLOWED_QUOTA};
@@ -23,7 +25,15 @@ pub(super) struct Guess<'a> {
     login: &'a str,
     block: Option<AddressBlock>,
     /// Whether the account was signed in to from this address before.
-    known: bool,
+    pub(super) known: bool,
+}
+
+/// Takes up to a quarter off the longest delay, so that tries that came together do not want their turn together.
+fn spread(delay: Duration, [random]: [u8; 1]) -> Duration {
+    if delay < ACCOUNT_DELAY_MAX {
+        return delay;
+    }
+    delay - ACCOUNT_DELAY_MAX / 4 * u32::from(random) / u32::from(u8::MAX)
 }
 
 impl<'a> Guess<'a> {
@@ -50,7 +60,7 @@ impl<'a> Guess<'a> {
         if !delay.is_zero() {
             let slowed = charged.take(web, Counted::SlowedAccount, (login, block), SLOWED_QUOTA);
             slowed.inspect_err(|_| guess.give_back())?;
-            clock.sleep(delay).await;
+            clock.sleep(spread(delay, web.service().entropy().bytes())).await;
         }
         Ok(guess)
     }
@@ -71,5 +81,17 @@ impl<'a> Guess<'a> {
             quotas.give_back(Counted::SignIns, block, FAILURE_QUOTA, now);
             quotas.give_back(Counted::Account, login, ACCOUNT_QUOTA, now);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_longest_delay_is_spread() {
+        let (six, eight) = (Duration::from_secs(6), Duration::from_secs(8));
+        assert_eq!(ACCOUNT_DELAY_MAX, eight);
+        assert_eq!([spread(eight, [0]), spread(eight, [u8::MAX]), spread(six, [u8::MAX])], [eight, six, six]);
     }
 }

@@ -192,7 +192,7 @@ impl<'a> Visit<'a> {
                 return limited(SignInError::TooManyAttempts { retry_after_seconds });
             }
         };
-        match self.web.service().sign_in(login, password).await {
+        match self.web.service().sign_in(login, password, guess.known).await {
             Ok(Some(token)) => {
                 guess.was_right();
                 Ok(Ok(Some(token)))
@@ -316,6 +316,9 @@ impl<'a> Visit<'a> {
         if let Some(retry_after_seconds) = error.and_then(SignInError::retry_after_seconds) {
             *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
             response.headers_mut().insert(header::RETRY_AFTER, retry_after_seconds.into());
+        }
+        if let Some(reason) = error.and_then(SignInError::reason) {
+            response.extensions_mut().insert(reason);
         }
         Ok(response)
     }

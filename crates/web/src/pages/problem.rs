@@ -1,5 +1,8 @@
 //! What can go wrong on the pages, and how each of it is told.
 
+use domain::quota::QuotaName;
+use domain::{Reason, Refusal};
+
 use super::Lang;
 
 /// Why a try to sign in failed.
@@ -51,6 +54,16 @@ impl SignInError {
                 format!("Many people are signing in right now. Please try again in {wait}.")
             }
         }
+    }
+
+    /// The value of `Stagedoor-Reason`, where a limit refused the try.
+    pub fn reason(self) -> Option<Reason> {
+        let retry_after_s = self.retry_after_seconds()?;
+        let refusal = match self {
+            Self::Busy { .. } => Refusal::Busy { retry_after_s },
+            _ => Refusal::TooManyRequests { quota: QuotaName::Failures, retry_after_s },
+        };
+        Some(refusal.reason())
     }
 
     /// How long to wait before the next try, where that helps.
