@@ -163,8 +163,9 @@ async fn connection(
         () = place.connection.evicted() => return,
     };
     let Ok(client) = named else { return };
-    // Whom a proxy names has a share of the places of its own.
-    let place = if client == peer.ip() { place } else { place.given_to(AddressBlock::from(client)) };
+    // Whom a proxy names has a share of the places of its own, unless it is another proxy.
+    let shared = client == peer.ip() || edges.proxies.trusts(client);
+    let place = if shared { place } else { place.given_to(AddressBlock::from(client)) };
     let (open, peer) = (&place.connection, client);
     let socket = Socket::new(stream);
     let exchange = Arc::new(Exchange {
