@@ -21,6 +21,9 @@ pub const ACCESS_TOKEN_LIFETIME_MS: i64 = DAY_MS;
 pub const REFRESH_TOKEN_LIFETIME_MS: i64 = 30 * DAY_MS;
 /// How long an authorization code can be exchanged, in milliseconds: 10 minutes (decisions 3).
 pub const CODE_LIFETIME_MS: i64 = 10 * MINUTE_MS;
+/// How long an expired or revoked token is remembered after its expiry, in milliseconds (ours): 7 days. A refusal says for so
+/// long what became of it.
+pub const ENDED_TOKENS_KEPT_MS: i64 = 7 * DAY_MS;
 /// A used code or refresh token that comes back within this many milliseconds is a retry of an honest client, not theft
 /// (decisions 3).
 pub const REUSE_GRACE_MS: i64 = 10 * SECOND_MS;
@@ -35,6 +38,8 @@ pub const USER_SESSIONS_MAX: i64 = 3;
 pub const SUBSCRIPTIONS_PER_SESSION_MAX: i64 = 30;
 /// How long a session URL can be used to connect, in milliseconds (decisions 4).
 pub const SESSION_URL_LIFETIME_MS: i64 = 30 * SECOND_MS;
+/// How long a session URL that nobody used is remembered after its expiry, in milliseconds (ours): 1 hour.
+pub const SESSION_URLS_KEPT_MS: i64 = 60 * MINUTE_MS;
 /// How long a disconnected session stays in the lists, in milliseconds: 90 days.
 pub const DISCONNECTED_SESSION_VISIBLE_MS: i64 = 90 * DAY_MS;
 

@@ -12,9 +12,10 @@ use domain::application::Application;
 use domain::refusal::{Credential, TokenFault};
 use domain::secret::{AccessToken, ClientSecret, SecretHash};
 use domain::{ApplicationSecretId, ClientId, Refusal, Timestamp};
+use store::Tx;
 use store::queries::application_secrets::StoredSecret;
 use store::queries::credential_changes::{Ground, SLOTS, Slot};
-use store::queries::tokens::Holder;
+use store::queries::tokens::{Holder, Trace};
 
 use crate::credential_cache::{Cache, Changes};
 use crate::{Error, Service};
@@ -129,7 +130,7 @@ impl Service {
     /// Who holds an access token (spec 5, user mode).
     ///
     /// # Errors
-    /// [`Refusal::InvalidToken`] when it is unknown, expired or deleted.
+    /// [`Refusal::InvalidToken`] when it is unknown, expired or revoked.
     pub async fn authenticate_user(&self, token: &str) -> Result<Arc<Holder>, Error> {
         let token = AccessToken::presented(token).ok_or(MALFORMED)?.hash();
         let (now, kept) = (self.now(), &self.0.credentials);
@@ -145,8 +146,17 @@ impl Service {
         }
         kept.token_looks.misses.fetch_add(1, Ordering::Relaxed);
         let (asked, hash) = (kept.changes.moment(), token.clone());
-        let holder = self.read(move |tx| Box::pin(async move { Ok(tx.holder(&hash, now).await?) })).await?;
-        let holder = Arc::new(holder.ok_or(Refusal::InvalidToken(TokenFault::Unknown))?);
+        let holder = self
+            .read(move |tx| {
+                Box::pin(async move {
+                    match tx.holder(&hash, now).await? {
+                        Some(holder) => Ok(holder),
+                        None => Err(Refusal::InvalidToken(fault(tx, &hash, now).await?).into()),
+                    }
+                })
+            })
+            .await?;
+        let holder = Arc::new(holder);
         kept.holders.put(token, holder.clone(), asked, holder.slots());
         Ok(holder)
     }
@@ -219,6 +229,18 @@ impl Service {
         self.0.standing.store_answered(began);
         Ok(())
     }
+}
+
+/// Why an access token has no holder. Whoever presents a token may know what became of it.
+async fn fault(tx: &mut Tx, hash: &SecretHash, now: Timestamp) -> Result<TokenFault, Error> {
+    Ok(match tx.token_trace(hash).await? {
+        None => TokenFault::Unknown,
+        Some((_, Trace::Access, expires_at)) if expires_at <= now => TokenFault::Expired,
+        // Its application or the consent is gone.
+        Some((_, Trace::Access, _)) => TokenFault::Revoked,
+        Some((_, Trace::Refresh, _)) => TokenFault::WrongKind(Credential::AccessToken),
+        Some((_, Trace::Revoked, _)) => TokenFault::Revoked,
+    })
 }
 
 /// Compares with every secret, so that the time tells nothing about which one was close.

@@ -3,8 +3,9 @@
 use bus::Message;
 use domain::Timestamp;
 use domain::limits::{
-    DISCONNECTED_SESSION_VISIBLE_MS, LIVE_WALK_GRACE_MS, LIVE_WALK_MS, NODE_DEAD_AFTER_MS,
-    REFRESH_TOKEN_LIFETIME_MS, SLOW_MODE_MAX_MS, WEBHOOK_DELIVERIES_KEPT_MS,
+    DISCONNECTED_SESSION_VISIBLE_MS, ENDED_TOKENS_KEPT_MS, LIVE_WALK_GRACE_MS, LIVE_WALK_MS,
+    NODE_DEAD_AFTER_MS, REFRESH_TOKEN_LIFETIME_MS, SESSION_URLS_KEPT_MS, SLOW_MODE_MAX_MS,
+    WEBHOOK_DELIVERIES_KEPT_MS,
 };
 use store::queries::sweeps::{SWEEP_ROWS_MAX, Sweep};
 
@@ -127,10 +128,9 @@ fn over_before(sweep: Sweep, now: Timestamp) -> Timestamp {
     match sweep {
         // A used code is kept for as long as what it bought may live, so that its theft is noticed.
         Sweep::Codes => now.plus_ms(-REFRESH_TOKEN_LIFETIME_MS),
-        Sweep::RefreshTokens
-        | Sweep::AccessTokens
-        | Sweep::SessionUrls
-        | Sweep::BrowserSessions
+        Sweep::AccessTokens | Sweep::RefreshTokens | Sweep::EndedTokens => now.plus_ms(-ENDED_TOKENS_KEPT_MS),
+        Sweep::SessionUrls => now.plus_ms(-SESSION_URLS_KEPT_MS),
+        Sweep::BrowserSessions
         | Sweep::SessionChanges
         | Sweep::TemporaryRestrictions
         | Sweep::WebhookSecrets

@@ -43,6 +43,7 @@ pub mod sessions;
 pub mod sign_in;
 pub mod subscriptions;
 pub mod tokens;
+mod used_urls;
 mod uses;
 pub mod watching;
 pub mod webhooks;
@@ -77,6 +78,7 @@ use password::Passwords;
 use quotas::Quotas;
 use see_through::SeeThrough;
 use sessions::Taken;
+use used_urls::UsedUrls;
 use uses::Uses;
 use webhooks::WebhookSettings;
 
@@ -128,6 +130,7 @@ struct Inner {
     categories: CategoryIndex,
     standing: Standing,
     taken: Arc<Taken>,
+    used_urls: UsedUrls,
     jobs: JobLog,
     webhooks: WebhookSettings,
     outbox: Outbox,
@@ -179,6 +182,7 @@ impl Service {
             categories,
             standing,
             taken: Arc::default(),
+            used_urls: UsedUrls::default(),
             jobs: JobLog::default(),
             webhooks,
             outbox: Outbox::default(),

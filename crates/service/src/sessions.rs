@@ -4,9 +4,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use domain::limits::{DISCONNECTED_SESSION_VISIBLE_MS, SESSION_URL_LIFETIME_MS};
 use domain::refusal::{Credential, CredentialFault};
-use domain::secret::SessionUrlToken;
+use domain::secret::{SecretHash, SessionUrlToken};
 use domain::session::{SessionChange, SessionListing, SessionOwner};
-use domain::{ApplicationSecretId, ClientId, Profile, Refusal, SessionKey};
+use domain::{ApplicationSecretId, ClientId, Profile, Refusal, SessionKey, Timestamp};
+use store::Tx;
 use store::queries::sessions::TakenUrl;
 
 use crate::{Error, Page, Service};
@@ -141,12 +142,17 @@ impl Service {
         let (now, node) = (self.now(), self.node().clone());
         let session_key = SessionKey::generate(now, self.random());
         let key = session_key.clone();
+        if self.0.used_urls.contains(&hash) {
+            return Err(Refusal::Unauthorized(CredentialFault::SessionUrlUsed).into());
+        }
+        let url = hash.clone();
         let (owner, profile) = self
             .write(move |tx| {
                 Box::pin(async move {
-                    let taken = tx.take_session_url(&hash, now).await?;
-                    let TakenUrl { owner, secret_id, profile } =
-                        taken.ok_or(Refusal::Unauthorized(CredentialFault::SessionUrlUnknown))?;
+                    let Some(taken) = tx.take_session_url(&hash, now).await? else {
+                        return Err(Refusal::Unauthorized(url_fault(tx, &hash, now).await?).into());
+                    };
+                    let TakenUrl { owner, secret_id, profile } = taken;
                     tx.lock_session_owner(&owner).await?;
                     if tx.count_connected(&owner).await? >= owner.sessions_max() {
                         tracing::info!(client_id = %owner.client_id(), channel_id = ?owner.channel_id(),
@@ -158,6 +164,7 @@ impl Service {
                 })
             })
             .await?;
+        self.0.used_urls.remember(url);
         Ok(ConnectedSession { session_key, owner, profile: self.profile(profile) })
     }
 
@@ -240,6 +247,15 @@ impl Service {
         })
         .await
     }
+}
+
+/// Why an address does not open a session.
+async fn url_fault(tx: &mut Tx, url: &SecretHash, now: Timestamp) -> Result<CredentialFault, Error> {
+    let expired = tx.session_url(url).await?.filter(|(_, expires_at)| *expires_at <= now);
+    let Some((owner, expires_at)) = expired else { return Ok(CredentialFault::SessionUrlUnknown) };
+    tracing::info!(client_id = %owner.client_id(), channel_id = ?owner.channel_id(),
+        expired_at = %expires_at.rfc3339(), "a session URL is refused that nobody used");
+    Ok(CredentialFault::SessionUrlExpired)
 }
 
 fn presented(token: &str) -> Result<SessionUrlToken, Refusal> {

@@ -8,7 +8,7 @@ use domain::secret::{AccessToken, AuthCode, RefreshToken, SecretHash};
 use domain::token::{Presented, TokenFamily};
 use domain::{ChannelId, ClientId, Refusal, ScopeSet, Timestamp};
 use store::Tx;
-use store::queries::tokens::{NewToken, StoredCredential};
+use store::queries::tokens::{NewToken, StoredCredential, Trace};
 
 use crate::{Error, Service};
 
@@ -108,7 +108,9 @@ impl Service {
                     let fault = |fault| refused(Refusal::InvalidToken(fault));
                     let found = tx.refresh_token(&token).await?;
                     let own = found.filter(|found| found.client_id == application.client_id);
-                    let Some(found) = own else { return Ok(fault(TokenFault::Unknown)) };
+                    let Some(found) = own else {
+                        return Ok(fault(fault_of(tx, &token, &application.client_id).await?));
+                    };
                     let (client_id, channel_id) = (&found.client_id, &found.channel_id);
                     let Some(consented) = tx.lock_consent(client_id, channel_id).await? else {
                         return Ok(fault(TokenFault::Revoked));
@@ -154,6 +156,16 @@ impl Service {
     fn new_pair(&self) -> Pair {
         Pair { access: AccessToken::generate(self.random()), refresh: RefreshToken::generate(self.random()) }
     }
+}
+
+/// Why there is no refresh token of that hash for a client. Of another client's tokens it learns nothing.
+async fn fault_of(tx: &mut Tx, token: &SecretHash, client_id: &ClientId) -> Result<TokenFault, Error> {
+    let trace = tx.token_trace(token).await?.filter(|(owner, ..)| owner == client_id);
+    Ok(match trace {
+        None | Some((_, Trace::Refresh, _)) => TokenFault::Unknown,
+        Some((_, Trace::Access, _)) => TokenFault::WrongKind(Credential::RefreshToken),
+        Some((_, Trace::Revoked, _)) => TokenFault::Revoked,
+    })
 }
 
 fn conclude(outcome: Outcome, pair: Pair) -> Result<IssuedTokens, Error> {

@@ -7,7 +7,7 @@ use crate::StoreError;
 /// One step of the schema's history. Once released it never changes: its checksum is recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Migration {
-    /// 1, 2, 3, … without gaps.
+    /// Larger than the one before.
     pub version: i64,
     /// What it does, in a word or two.
     pub name: &'static str,
@@ -50,6 +50,7 @@ pub const MIGRATIONS: &[Migration] = &[
         sql: include_str!("../migrations/0013_session_lists.sql"),
     },
     Migration { version: 14, name: "credentials", sql: include_str!("../migrations/0014_credentials.sql") },
+    Migration { version: 18, name: "ended_tokens", sql: include_str!("../migrations/0018_ended_tokens.sql") },
 ];
 
 /// The record of what was applied. `applied_at` (epoch ms) is by the engine's own clock: a note for operators that no
@@ -75,15 +76,20 @@ pub(crate) fn pending(
     known: &'static [Migration],
     applied: &[Applied],
 ) -> Result<&'static [Migration], StoreError> {
-    if let Some((_, gap)) = (1..).zip(known).find(|(version, migration)| *version != migration.version) {
-        return Err(StoreError::Open(format!("migration {} ({}) is out of order", gap.version, gap.name)));
+    // Numbers may be left out, as by branches that were made side by side.
+    let mut pairs = known.iter().zip(known.iter().skip(1));
+    if let Some((_, later)) = pairs.find(|(earlier, later)| earlier.version >= later.version) {
+        return Err(StoreError::Open(format!(
+            "migration {} ({}) is out of order",
+            later.version, later.name
+        )));
     }
     for (index, row) in applied.iter().enumerate() {
         let Some(migration) = known.get(index) else {
             return Err(StoreError::Open(format!(
                 "its schema is at version {}, newer than this program's {}: run the newer program",
                 applied.last().map_or(row.version, |last| last.version),
-                known.len(),
+                known.last().map_or(0, |last| last.version),
             )));
         };
         if row.version != migration.version || row.checksum != migration.checksum() {
@@ -130,8 +136,9 @@ mod tests {
         edited[1].checksum.replace_range(..1, "x");
         let changed = pending(TWO, &edited).unwrap_err().to_string();
         assert!(changed.contains("migration 2 (two)"), "{changed}");
-        let gap = pending(&TWO[1..], &[]).unwrap_err().to_string();
-        assert!(gap.contains("out of order"), "{gap}");
+        const TWICE: &[Migration] = &[TWO[0], TWO[1], TWO[1]];
+        let twice = pending(TWICE, &[]).unwrap_err().to_string();
+        assert!(twice.contains("migration 2 (two) is out of order"), "{twice}");
     }
 
     #[test]

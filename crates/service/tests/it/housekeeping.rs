@@ -1,6 +1,8 @@
 //! Nodes that live and die, and what is over.
 
-use domain::limits::{ACCESS_TOKEN_LIFETIME_MS, DAY_MS, NODE_DEAD_AFTER_MS};
+use domain::limits::{
+    ACCESS_TOKEN_LIFETIME_MS, DAY_MS, ENDED_TOKENS_KEPT_MS, NODE_DEAD_AFTER_MS, SESSION_URLS_KEPT_MS,
+};
 use domain::session::EventType;
 use service::housekeeping::NodeStanding;
 
@@ -124,17 +126,20 @@ async fn a_sweep_deletes_what_is_over_and_nothing_that_still_means_something() {
 
         world.service.disconnect_session(&session, "client_goodbye").await.unwrap();
         world.advance_ms(30_000);
-        // The URL, and the log of the ended session.
-        assert_eq!(world.service.sweep().await, Ok(2));
+        assert_eq!(world.service.sweep().await, Ok(1), "the log of the ended session");
+        world.advance_ms(SESSION_URLS_KEPT_MS as u64);
+        assert_eq!(world.service.sweep().await, Ok(1), "the URL");
         world.advance_ms(ACCESS_TOKEN_LIFETIME_MS as u64);
-        assert_eq!(world.service.sweep().await, Ok(1), "the access token");
+        assert_eq!(world.service.sweep().await, Ok(0), "the access token is known to have expired");
         // The code that was used is still known, so that its theft shows.
         let again = world.service.exchange_code(&app, code.expose(), crate::world::STATE).await;
         assert_eq!(crate::world::refused(again).kind(), "bad_code");
         let refresh = world.service.refresh(&app, tokens.refresh.expose()).await;
         assert_eq!(crate::world::refused(refresh).kind(), "invalid_token");
+        world.advance_ms(ENDED_TOKENS_KEPT_MS as u64);
+        assert_eq!(world.service.sweep().await, Ok(1), "the access token, revoked by now");
         world.advance_ms(30 * DAY_MS as u64);
-        assert_eq!(world.service.sweep().await, Ok(1), "the code");
+        assert_eq!(world.service.sweep().await, Ok(2), "the code and the refresh token");
         world.advance_ms(60 * DAY_MS as u64);
         assert_eq!(world.service.sweep().await, Ok(1), "the session");
         assert_eq!(world.service.sweep().await, Ok(0));

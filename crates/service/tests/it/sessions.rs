@@ -4,7 +4,7 @@ use domain::limits::{
     CLIENT_SESSIONS_MAX, DISCONNECTED_SESSION_VISIBLE_MS, PAGE_MAX, SESSION_LIST_SIZE_MAX,
     SESSION_URL_LIFETIME_MS, USER_SESSIONS_MAX,
 };
-use domain::refusal::{Cap, CredentialFault};
+use domain::refusal::{Credential, CredentialFault};
 use domain::secret::SessionUrlToken;
 use domain::session::{EventType, SessionOwner};
 use domain::{Profile, Refusal, ScopeSet};
@@ -30,7 +30,7 @@ async fn a_url_opens_one_session_of_its_owner_with_the_applications_profile() {
             let session = world.service.connect_session(url.expose()).await.unwrap();
             assert_eq!((&session.owner, session.profile), (&owner, profile));
             let again = world.service.connect_session(url.expose()).await;
-            assert_eq!(refused(again), Refusal::Unauthorized(CredentialFault::SessionUrlUnknown));
+            assert_eq!(refused(again), Refusal::Unauthorized(CredentialFault::SessionUrlUsed));
             let listed = world.listed(&owner).await;
             assert_eq!(listed.len(), 1);
             assert_eq!(listed[0].session_key, session.session_key);
@@ -48,13 +48,17 @@ async fn a_url_lives_for_30_seconds_and_an_unknown_one_opens_nothing() {
         for (age, alive) in [(SESSION_URL_LIFETIME_MS - 1, true), (SESSION_URL_LIFETIME_MS, false)] {
             let url = world.service.issue_session_url(client_owner(&app)).await.unwrap();
             world.advance_ms(age as u64);
-            assert_eq!(world.service.connect_session(url.expose()).await.is_ok(), alive, "{age}");
+            let connected = world.service.connect_session(url.expose()).await;
+            let expired = Refusal::Unauthorized(CredentialFault::SessionUrlExpired);
+            assert_eq!(connected.map(drop), if alive { Ok(()) } else { Err(expired.into()) }, "{age}");
         }
-        for unknown in ["", "unknown", "nul\0", &"x".repeat(10_000)] {
-            assert_eq!(
-                refused(world.service.connect_session(unknown).await),
-                Refusal::Unauthorized(CredentialFault::SessionUrlUnknown)
-            );
+        for (url, fault) in [
+            ("", CredentialFault::Missing(Credential::SessionUrl)),
+            ("unknown", CredentialFault::SessionUrlUnknown),
+            ("nul\0", CredentialFault::SessionUrlUnknown),
+            (&"x".repeat(10_000), CredentialFault::Malformed(Credential::SessionUrl)),
+        ] {
+            assert_eq!(refused(world.service.connect_session(url).await), Refusal::Unauthorized(fault));
         }
         assert_eq!(world.listed(&client_owner(&app)).await.len(), 1);
     })
@@ -71,7 +75,17 @@ async fn of_40_concurrent_uses_of_a_url_exactly_one_connects() {
             async move { service.connect_session(url.expose()).await }
         }))
         .await;
-        assert_eq!(winners(outcomes, &Refusal::Unauthorized(CredentialFault::SessionUrlUnknown)).len(), 1);
+        // A loser that is very quick cannot know yet why.
+        let outcomes = outcomes.into_iter().map(|outcome| {
+            outcome.map_err(|refusal| match refusal {
+                Refusal::Unauthorized(CredentialFault::SessionUrlUnknown) => {
+                    Refusal::Unauthorized(CredentialFault::SessionUrlUsed)
+                }
+                refusal => refusal,
+            })
+        });
+        let used = Refusal::Unauthorized(CredentialFault::SessionUrlUsed);
+        assert_eq!(winners(outcomes.collect(), &used).len(), 1);
         assert_eq!(world.connected(&client_owner(&app)).await, 1);
     })
     .await;
@@ -117,13 +131,14 @@ async fn cap_holds(world: &World, owners: &[SessionOwner], cap: usize) {
     .await;
     let refused_urls: Vec<&SessionUrlToken> =
         urls.iter().zip(&outcomes).filter_map(|(url, outcome)| outcome.is_err().then_some(url)).collect();
-    let connected = winners(outcomes, &Refusal::Cap(Cap::ApplicationSessions));
+    let full = Refusal::Cap(owners[0].cap());
+    let connected = winners(outcomes, &full);
     assert_eq!(connected.len(), cap);
 
     // No new URL while they are all taken, whichever of the owners asks.
     for owner in owners {
         let url = world.service.issue_session_url(owner.clone()).await;
-        assert_eq!(refused(url), Refusal::Cap(Cap::ApplicationSessions));
+        assert_eq!(refused(url), full);
     }
     // A slot that is free again takes one more, by a URL that was refused before.
     world.service.disconnect_session(&connected[0].session_key, "client_goodbye").await.unwrap();
@@ -131,7 +146,7 @@ async fn cap_holds(world: &World, owners: &[SessionOwner], cap: usize) {
     for url in refused_urls {
         match world.service.connect_session(url.expose()).await {
             Ok(_) => late += 1,
-            Err(error) => assert_eq!(crate::world::refusal(error), Refusal::Cap(Cap::ApplicationSessions)),
+            Err(error) => assert_eq!(crate::world::refusal(error), full),
         }
     }
     assert_eq!(late, 1);

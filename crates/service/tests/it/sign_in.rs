@@ -84,7 +84,7 @@ async fn a_code_lives_for_10_minutes() {
             let outcome = world.service.exchange_code(&app, code.expose(), STATE).await;
             assert_eq!(outcome.is_ok(), alive, "{age}");
             if !alive {
-                assert_eq!(refused(outcome).kind(), "bad_code");
+                assert_eq!(refused(outcome), Refusal::BadCode(CodeFault::Expired));
             }
         }
     })
@@ -100,7 +100,7 @@ async fn a_code_used_again_within_10_seconds_is_refused_and_nothing_else() {
         for wait in [0, REUSE_GRACE_MS] {
             world.advance_ms(wait as u64);
             let again = world.service.exchange_code(&app, code.expose(), STATE).await;
-            assert_eq!(refused(again).kind(), "bad_code", "{wait}");
+            assert_eq!(refused(again), Refusal::BadCode(CodeFault::Used), "{wait}");
         }
         assert!(world.lives(&tokens).await);
     })
@@ -151,7 +151,8 @@ async fn a_code_used_again_later_takes_the_tokens_of_its_family_and_what_stands_
 }
 
 async fn steal(world: &World, app: &domain::application::Application, code: &str) {
-    assert_eq!(refused(world.service.exchange_code(app, code, STATE).await).kind(), "bad_code");
+    let reused = Refusal::BadCode(CodeFault::Reused);
+    assert_eq!(refused(world.service.exchange_code(app, code, STATE).await), reused);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -162,9 +163,11 @@ async fn a_used_code_in_foreign_hands_or_with_a_wrong_state_takes_nothing() {
         let code = world.code(&app, &user).await;
         let tokens = world.service.exchange_code(&app, code.expose(), STATE).await.unwrap();
         world.advance_ms(REUSE_GRACE_MS as u64 + 1);
-        for (application, state) in [(&other, STATE), (&app, "another state")] {
+        for (application, state, fault) in
+            [(&other, STATE, CodeFault::Unknown), (&app, "another state", CodeFault::StateDiffers)]
+        {
             let outcome = world.service.exchange_code(application, code.expose(), state).await;
-            assert_eq!(refused(outcome).kind(), "bad_code");
+            assert_eq!(refused(outcome), Refusal::BadCode(fault));
         }
         assert!(world.lives(&tokens).await);
     })

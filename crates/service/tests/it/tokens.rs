@@ -1,7 +1,7 @@
 //! Refreshing and revoking.
 
-use domain::limits::{ACCESS_TOKEN_LIFETIME_MS, REFRESH_TOKEN_LIFETIME_MS, REUSE_GRACE_MS};
-use domain::refusal::TokenFault;
+use domain::limits::{ACCESS_TOKEN_LIFETIME_MS, DAY_MS, REFRESH_TOKEN_LIFETIME_MS, REUSE_GRACE_MS};
+use domain::refusal::{Credential, TokenFault};
 use domain::session::{ChangeKind, EventType};
 use domain::{Refusal, Scope, ScopeSet};
 
@@ -53,13 +53,23 @@ async fn an_access_token_lives_for_a_day_and_a_refresh_token_for_30() {
         world.advance_ms(ACCESS_TOKEN_LIFETIME_MS as u64 - 1);
         assert!(world.lives(&tokens).await);
         world.advance_ms(1);
-        assert!(!world.lives(&tokens).await);
+        let expired = Refusal::InvalidToken(TokenFault::Expired);
+        // What is kept in memory and what the store says.
+        for _ in 0..2 {
+            assert_eq!(refused(world.service.authenticate_user(tokens.access.expose()).await), expired);
+            world.advance_ms(DAY_MS as u64);
+        }
+        world.advance_ms(5 * DAY_MS as u64);
+        world.service.sweep().await.unwrap();
+        let forgotten = world.service.authenticate_user(tokens.access.expose()).await;
+        assert_eq!(refused(forgotten), Refusal::InvalidToken(TokenFault::Unknown));
 
-        world.advance_ms((REFRESH_TOKEN_LIFETIME_MS - ACCESS_TOKEN_LIFETIME_MS) as u64 - 1);
+        let days = ACCESS_TOKEN_LIFETIME_MS + 7 * DAY_MS;
+        world.advance_ms((REFRESH_TOKEN_LIFETIME_MS - days) as u64 - 1);
         let second = world.service.refresh(&app, tokens.refresh.expose()).await.unwrap();
         world.advance_ms(REFRESH_TOKEN_LIFETIME_MS as u64);
         let late = world.service.refresh(&app, second.refresh.expose()).await;
-        assert_eq!(refused(late).kind(), "invalid_token");
+        assert_eq!(refused(late), expired);
     })
     .await;
 }
@@ -71,18 +81,21 @@ async fn a_bad_refresh_token_is_refused_and_a_foreign_try_does_not_use_it_up() {
         let user = world.user("user").await;
         let tokens = world.tokens(&app, &user).await;
         let too_long = "x".repeat(10_000);
-        for (application, token) in [
-            (&other, tokens.refresh.expose()),
-            (&app, tokens.access.expose()),
-            (&app, "unknown"),
-            (&app, "nul\0"),
-            (&app, too_long.as_str()),
+        for (application, token, fault) in [
+            // Of another client's tokens it learns nothing.
+            (&other, tokens.refresh.expose(), TokenFault::Unknown),
+            (&other, tokens.access.expose(), TokenFault::Unknown),
+            (&app, tokens.access.expose(), TokenFault::WrongKind(Credential::RefreshToken)),
+            (&app, "unknown", TokenFault::Unknown),
+            (&app, "nul\0", TokenFault::Unknown),
+            (&app, too_long.as_str(), TokenFault::Malformed(Credential::RefreshToken)),
         ] {
             let outcome = world.service.refresh(application, token).await;
-            assert_eq!(refused(outcome).kind(), "invalid_token");
+            assert_eq!(refused(outcome), Refusal::InvalidToken(fault));
         }
         let access_of_a_refresh = world.service.authenticate_user(tokens.refresh.expose()).await;
-        assert_eq!(refused(access_of_a_refresh).kind(), "invalid_token");
+        let wrong_kind = TokenFault::WrongKind(Credential::AccessToken);
+        assert_eq!(refused(access_of_a_refresh), Refusal::InvalidToken(wrong_kind));
         assert!(world.service.refresh(&app, tokens.refresh.expose()).await.is_ok());
     })
     .await;
@@ -97,7 +110,7 @@ async fn a_refresh_token_used_again_within_10_seconds_is_refused_and_nothing_els
         for wait in [0, REUSE_GRACE_MS] {
             world.advance_ms(wait as u64);
             let again = world.service.refresh(&app, first.refresh.expose()).await;
-            assert_eq!(refused(again).kind(), "invalid_token", "{wait}");
+            assert_eq!(refused(again), Refusal::InvalidToken(TokenFault::Used), "{wait}");
         }
         assert!(world.lives(&first).await && world.lives(&second).await);
         assert!(world.service.refresh(&app, second.refresh.expose()).await.is_ok());
@@ -130,8 +143,11 @@ async fn a_refresh_token_used_again_later_takes_every_token_of_that_client_and_u
 
         for tokens in &gone {
             assert!(!world.lives(tokens).await);
-            let refresh = world.service.refresh(&app, tokens.refresh.expose()).await;
-            assert_eq!(refused(refresh).kind(), "invalid_token");
+            let revoked = Refusal::InvalidToken(TokenFault::Revoked);
+            assert_eq!(refused(world.service.refresh(&app, tokens.refresh.expose()).await), revoked);
+            assert_eq!(refused(world.service.authenticate_user(tokens.access.expose()).await), revoked);
+            let foreign = world.service.refresh(&other, tokens.refresh.expose()).await;
+            assert_eq!(refused(foreign), Refusal::InvalidToken(TokenFault::Unknown));
         }
         for tokens in &untouched {
             assert!(world.lives(tokens).await);

@@ -19,6 +19,8 @@ const TAKE_URL: &str = "
     RETURNING client_id, channel_id, secret_id,
         (SELECT profile FROM applications a WHERE a.client_id = session_urls.client_id)";
 
+const FIND_URL: &str = "SELECT client_id, channel_id, expires_at FROM session_urls WHERE token_hash = $1";
+
 const LOCK_OWNER: &str = "
     INSERT INTO session_owners (counted_as, version) VALUES ($1, 1)
     ON CONFLICT (counted_as) DO UPDATE SET version = session_owners.version + 1";
@@ -151,19 +153,20 @@ impl Tx {
     ) -> Result<Option<TakenUrl>, StoreError> {
         let row = self.query_opt(TAKE_URL, params![token, now]).await?;
         row.map(|row| {
-            let client_id = ClientId::stored(row.get(0)?);
-            let owner = match row.get::<Option<String>>(1)? {
-                Some(channel) => SessionOwner::User { client_id, channel_id: ChannelId::stored(channel) },
-                None => SessionOwner::Client { client_id },
-            };
             let secret_id = row.get::<Option<String>>(2)?.map(ApplicationSecretId::stored);
-            Ok(TakenUrl {
-                owner,
-                secret_id,
-                profile: row.get::<Option<&str>>(3)?.and_then(Profile::from_name),
-            })
+            let profile = row.get::<Option<&str>>(3)?.and_then(Profile::from_name);
+            Ok(TakenUrl { owner: owner(&row)?, secret_id, profile })
         })
         .transpose()
+    }
+
+    /// For whom an address is or was that has not been used, and until when.
+    pub async fn session_url(
+        &mut self,
+        token: &SecretHash,
+    ) -> Result<Option<(SessionOwner, Timestamp)>, StoreError> {
+        let row = self.query_opt(FIND_URL, params![token]).await?;
+        row.map(|row| Ok((owner(&row)?, Timestamp::from_millis(row.get(2)?)))).transpose()
     }
 
     /// Locks the count of an owner's sessions for the rest of the transaction.
@@ -291,6 +294,15 @@ fn collect_listing(mut listings: Vec<SessionListing>, row: &Row) -> Result<Vec<S
         listing.subscribed_events.push(Subscription { event_type, channel_id });
     }
     Ok(listings)
+}
+
+/// Columns: client id, and the channel id of a user's.
+fn owner(row: &Row) -> Result<SessionOwner, StoreError> {
+    let client_id = ClientId::stored(row.get(0)?);
+    Ok(match row.get::<Option<String>>(1)? {
+        Some(channel) => SessionOwner::User { client_id, channel_id: ChannelId::stored(channel) },
+        None => SessionOwner::Client { client_id },
+    })
 }
 
 #[cfg(test)]

@@ -28,6 +28,7 @@ macro_rules! sweep_sql {
 const CODES: &str = sweep_sql!("authorization_codes", "code_hash", "expires_at");
 const ACCESS_TOKENS: &str = sweep_sql!("access_tokens", "token_hash", "expires_at");
 const REFRESH_TOKENS: &str = sweep_sql!("refresh_tokens", "token_hash", "expires_at");
+const ENDED_TOKENS: &str = sweep_sql!("ended_tokens", "token_hash", "expires_at");
 const SESSION_URLS: &str = sweep_sql!("session_urls", "token_hash", "expires_at");
 const BROWSER_SESSIONS: &str = sweep_sql!("browser_sessions", "token_hash", "expires_at");
 const SESSIONS: &str = sweep_sql!("sessions", "session_key", "disconnected_at");
@@ -87,6 +88,8 @@ pub enum Sweep {
     AccessTokens,
     /// Refresh tokens, by their expiry.
     RefreshTokens,
+    /// Revoked tokens, by the expiry that they had.
+    EndedTokens,
     /// Session URLs, by their expiry.
     SessionUrls,
     /// Signed-in browsers, by their expiry.
@@ -119,10 +122,11 @@ pub enum Sweep {
 
 impl Sweep {
     /// All of them.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::Codes,
         Self::AccessTokens,
         Self::RefreshTokens,
+        Self::EndedTokens,
         Self::SessionUrls,
         Self::BrowserSessions,
         Self::Sessions,
@@ -144,6 +148,7 @@ impl Sweep {
             Self::Codes => CODES,
             Self::AccessTokens => ACCESS_TOKENS,
             Self::RefreshTokens => REFRESH_TOKENS,
+            Self::EndedTokens => ENDED_TOKENS,
             Self::SessionUrls => SESSION_URLS,
             Self::BrowserSessions => BROWSER_SESSIONS,
             Self::Sessions => SESSIONS,

@@ -54,6 +54,24 @@ const OWNER: &str = "
     UNION ALL
     SELECT client_id, channel_id FROM refresh_tokens WHERE token_hash = $1";
 
+/// What is left of a token, wherever it stands.
+const TRACE: &str = "
+    SELECT client_id, 'access', expires_at FROM access_tokens WHERE token_hash = $1
+    UNION ALL
+    SELECT client_id, 'refresh', expires_at FROM refresh_tokens WHERE token_hash = $1
+    UNION ALL
+    SELECT client_id, 'revoked', expires_at FROM ended_tokens WHERE token_hash = $1";
+
+const REMEMBER_ACCESS_TOKENS: &str = "
+    INSERT INTO ended_tokens (token_hash, client_id, expires_at)
+    SELECT token_hash, client_id, expires_at FROM access_tokens
+    WHERE client_id = $1 AND channel_id = $2 AND (CAST($3 AS TEXT) IS NULL OR family = $3)";
+
+const REMEMBER_REFRESH_TOKENS: &str = "
+    INSERT INTO ended_tokens (token_hash, client_id, expires_at)
+    SELECT token_hash, client_id, expires_at FROM refresh_tokens
+    WHERE client_id = $1 AND channel_id = $2 AND (CAST($3 AS TEXT) IS NULL OR family = $3)";
+
 const DELETE_ACCESS_TOKENS: &str = "
     DELETE FROM access_tokens WHERE client_id = $1 AND channel_id = $2 AND (CAST($3 AS TEXT) IS NULL OR family = $3)";
 
@@ -93,6 +111,17 @@ pub struct StoredCredential {
     pub channel_id: ChannelId,
     /// Where it stands.
     pub single_use: SingleUse,
+}
+
+/// What a token that cannot be used is, or was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trace {
+    /// An access token.
+    Access,
+    /// A refresh token.
+    Refresh,
+    /// A token of either kind that was revoked.
+    Revoked,
 }
 
 /// Everything about an access token that calls are answered from. It stands for its caller.
@@ -231,6 +260,20 @@ impl Tx {
         Ok(self.query_opt(USE_REFRESH_TOKEN, params![hash, now]).await?.is_some())
     }
 
+    /// What is left of a token that was refused: whose it was, what, and when it expires or would have expired.
+    pub async fn token_trace(
+        &mut self,
+        hash: &SecretHash,
+    ) -> Result<Option<(ClientId, Trace, Timestamp)>, StoreError> {
+        let Some(row) = self.query(TRACE, params![hash]).await?.into_iter().next() else { return Ok(None) };
+        let trace = match row.get::<&str>(1)? {
+            "access" => Trace::Access,
+            "refresh" => Trace::Refresh,
+            _ => Trace::Revoked,
+        };
+        Ok(Some((ClientId::stored(row.get(0)?), trace, Timestamp::from_millis(row.get(2)?))))
+    }
+
     /// Whose token (of either kind) this is.
     pub async fn token_holder(
         &mut self,
@@ -251,7 +294,7 @@ impl Tx {
         self.execute(DELETE_UNUSED_CODES, params![client_id, channel_id]).await
     }
 
-    /// Deletes the tokens of a client and a user: all of them, or those of one family.
+    /// Deletes the tokens of a client and a user, all of them or those of one family, and remembers them as revoked.
     pub async fn delete_tokens(
         &mut self,
         client_id: &ClientId,
@@ -260,8 +303,11 @@ impl Tx {
     ) -> Result<(), StoreError> {
         self.credentials_changed(Ground::Consent(client_id, channel_id));
         let family = family.map(|family| family.0.as_str());
-        self.execute(DELETE_ACCESS_TOKENS, params![client_id, channel_id, family]).await?;
-        self.execute(DELETE_REFRESH_TOKENS, params![client_id, channel_id, family]).await?;
+        for statement in
+            [REMEMBER_ACCESS_TOKENS, REMEMBER_REFRESH_TOKENS, DELETE_ACCESS_TOKENS, DELETE_REFRESH_TOKENS]
+        {
+            self.execute(statement, params![client_id, channel_id, family]).await?;
+        }
         Ok(())
     }
 }

@@ -4,7 +4,7 @@ use domain::limits::REUSE_GRACE_MS;
 use domain::token::Caller;
 use domain::{Scope, ScopeSet};
 use store::queries::idempotency::Claim;
-use store::queries::tokens::{NewCode, NewToken};
+use store::queries::tokens::{NewCode, NewToken, Trace};
 use store::{StoreError, Tx};
 
 use crate::{OBSERVED, application, at, both, channel, client, family, hash, in_seeded, scopes, tx};
@@ -193,6 +193,11 @@ async fn tokens_are_deleted_by_client_and_user_and_within_them_by_family() {
                     for kind in ["access", "refresh"] {
                         let holder = tx.token_holder(&hash(&format!("{kind} {name}"))).await?;
                         assert_eq!(holder, lives.then(|| (client(app), channel(user))), "{kind} {name}");
+                        let trace =
+                            tx.token_trace(&hash(&format!("{kind} {name}"))).await?.expect("it was there");
+                        let standing = if kind == "access" { Trace::Access } else { Trace::Refresh };
+                        let expected = if lives { standing } else { Trace::Revoked };
+                        assert_eq!((trace.0, trace.1), (client(app), expected), "{kind} {name}");
                     }
                     let caller = Caller {
                         client_id: client(app),

@@ -23,8 +23,11 @@ async fn a_url_is_taken_once_before_its_end_and_says_whose_it_was() {
                 tx.insert_session_url(&hash("url"), &owner, None, at(100)).await?;
                 assert_eq!(tx.take_session_url(&hash("unknown"), at(1)).await?, None);
                 assert_eq!(tx.take_session_url(&hash("url"), at(100)).await?, None);
+                assert_eq!(tx.session_url(&hash("unknown")).await?, None);
+                assert_eq!(tx.session_url(&hash("url")).await?, Some((owner.clone(), at(100))));
                 assert_eq!(tx.take_session_url(&hash("url"), at(99)).await?, Some(taken_url(&owner, None)));
                 assert_eq!(tx.take_session_url(&hash("url"), at(99)).await?, None);
+                assert_eq!(tx.session_url(&hash("url")).await?, None);
             }
             Ok(())
         })

@@ -32,6 +32,11 @@ async fn insert(tx: &mut Tx, sweep: Sweep, n: i64, ms: i64) -> Result<(), StoreE
         }
         Sweep::AccessTokens => tx.insert_access_token(token).await,
         Sweep::RefreshTokens => tx.insert_refresh_token(token).await,
+        Sweep::EndedTokens => {
+            let (hash, family) = (&self::hash(&format!("ended {n}")), &self::family("ended"));
+            tx.insert_access_token(NewToken { hash, family, ..token }).await?;
+            tx.delete_tokens(client_id, channel_id, Some(family)).await
+        }
         Sweep::SessionUrls => tx.insert_session_url(hash, &of_client("app"), None, expires_at).await,
         Sweep::BrowserSessions => tx.insert_browser_session(hash, channel_id, expires_at).await,
         Sweep::IdempotencyKeys => {
@@ -121,6 +126,7 @@ const fn count(sweep: Sweep) -> &'static str {
         Sweep::Codes => "SELECT COUNT(*) FROM authorization_codes",
         Sweep::AccessTokens => "SELECT COUNT(*) FROM access_tokens",
         Sweep::RefreshTokens => "SELECT COUNT(*) FROM refresh_tokens",
+        Sweep::EndedTokens => "SELECT COUNT(*) FROM ended_tokens",
         Sweep::LiveSpans => "SELECT COUNT(*) FROM live_spans WHERE closed_at IS NOT NULL",
         Sweep::LostEvents => "SELECT COUNT(*) FROM lost_events",
         Sweep::SessionUrls => "SELECT COUNT(*) FROM session_urls",
