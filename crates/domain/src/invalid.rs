@@ -19,6 +19,18 @@ pub struct Invalid {
 pub enum Rule {
     /// It must be there.
     Required,
+    /// It must be there; a field in snake case is, which is nearly its name.
+    Misspelled {
+        /// Its name.
+        wanted: &'static str,
+        /// What is there.
+        given: String,
+    },
+    /// It must be JSON with these fields, not a form.
+    NotAForm {
+        /// Their names.
+        fields: String,
+    },
     /// It must be a JSON string.
     Text,
     /// It must be `true` or `false`.
@@ -134,6 +146,16 @@ impl Invalid {
         Self { field, rule }
     }
 
+    /// `field` is missing. When its name in snake case is there, the message says so.
+    pub fn missing(field: &'static str, is_there: impl Fn(&str) -> bool) -> Self {
+        let snake = snake_case(field);
+        let rule = match snake != field && is_there(&snake) {
+            true => Rule::Misspelled { wanted: field, given: snake },
+            false => Rule::Required,
+        };
+        Self { field, rule }
+    }
+
     /// The message of the answer: the spec's sentence first, then the field and what it may be.
     pub fn message(&self, language: Language) -> String {
         let rule = self.rule.text(language);
@@ -149,6 +171,8 @@ impl Rule {
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Required => "required",
+            Self::Misspelled { .. } => "misspelled",
+            Self::NotAForm { .. } => "not-a-form",
             Self::Text => "text",
             Self::Boolean => "boolean",
             Self::TextList => "text-list",
@@ -204,6 +228,10 @@ impl Rule {
     fn korean(&self) -> Cow<'static, str> {
         match self {
             Self::Required => "필수 값입니다.".into(),
+            Self::Misspelled { wanted, given } => {
+                format!("필수 값입니다. {given} 대신 {wanted}라는 이름으로 보내 주세요.").into()
+            }
+            Self::NotAForm { fields } => format!("폼이 아니라 JSON 객체여야 합니다. 필드: {fields}.").into(),
             Self::Text => "문자열이어야 합니다.".into(),
             Self::Boolean => "true 또는 false여야 합니다.".into(),
             Self::TextList => "문자열 목록이어야 합니다.".into(),
@@ -271,6 +299,12 @@ impl Rule {
     fn english(&self) -> Cow<'static, str> {
         match self {
             Self::Required => "is required.".into(),
+            Self::Misspelled { wanted, given } => {
+                format!("is required. There is {given}: did you mean {wanted}?").into()
+            }
+            Self::NotAForm { fields } => {
+                format!("must be a JSON object, not a form. Its fields: {fields}.").into()
+            }
             Self::Text => "must be a string.".into(),
             Self::Boolean => "must be true or false.".into(),
             Self::TextList => "must be a list of strings.".into(),
@@ -332,6 +366,18 @@ impl Rule {
     }
 }
 
+/// `clientId` as `client_id`.
+fn snake_case(name: &str) -> String {
+    let mut snake = String::with_capacity(name.len() + 4);
+    for letter in name.chars() {
+        if letter.is_ascii_uppercase() {
+            snake.push('_');
+        }
+        snake.push(letter.to_ascii_lowercase());
+    }
+    snake
+}
+
 fn joined(numbers: &[i64]) -> String {
     numbers.iter().map(i64::to_string).collect::<Vec<_>>().join(", ")
 }
@@ -365,6 +411,18 @@ mod tests {
             invalid.message(Language::English),
             "A wrong value was entered. size: must be an integer from 1 to 50."
         );
+    }
+
+    #[test]
+    fn a_missing_field_that_is_there_in_snake_case_is_pointed_out() {
+        let missing = |field, there: &str| Invalid::missing(field, |name| name == there);
+        let clients = missing("clientId", "client_id");
+        assert_eq!(
+            clients.message(Language::English),
+            "A wrong value was entered. clientId: is required. There is client_id: did you mean clientId?"
+        );
+        assert_eq!(missing("clientId", "clientid").rule, Rule::Required);
+        assert_eq!(missing("code", "code").rule, Rule::Required);
     }
 
     #[test]

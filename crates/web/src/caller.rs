@@ -204,8 +204,8 @@ impl FromRequestParts<Web> for Operator {
     type Rejection = Failure;
 
     async fn from_request_parts(parts: &mut Parts, web: &Web) -> Result<Self, Failure> {
-        let presented = bearer(&parts.headers, Credential::OperatorKey)?;
-        let presented = OperatorKey::presented(presented).map(|key| key.hash());
+        let token = bearer(&parts.headers, Credential::OperatorKey)?;
+        let presented = OperatorKey::presented(token).map(|key| key.hash());
         let key = web.config().operator_key.as_ref();
         // The right key is let in whatever was tried from its address before.
         if key.zip(presented).is_some_and(|(key, presented)| key.matches(&presented)) {
@@ -213,7 +213,11 @@ impl FromRequestParts<Web> for Operator {
         }
         let client = client_address(parts);
         failures::count(web, Failed::OperatorKey, client);
-        let refusal = Refusal::InvalidToken(TokenFault::OperatorKey);
+        let fault = match web.service().authenticate_user(token).await {
+            Ok(_) => TokenFault::WrongKind(Credential::OperatorKey),
+            Err(_) => TokenFault::OperatorKey,
+        };
+        let refusal = Refusal::InvalidToken(fault);
         Err(quota::failed(web, &charged(parts), Counted::OperatorKeys, client, refusal).into())
     }
 }

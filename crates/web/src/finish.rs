@@ -16,7 +16,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 
 use crate::envelope::{Failure, Logged, refused};
 use crate::quota::Charged;
-use crate::{ClientAddress, Web};
+use crate::{ClientAddress, Web, language};
 
 const REASON: HeaderName = HeaderName::from_static(REASON_HEADER);
 
@@ -35,7 +35,7 @@ async fn finish(State(web): State<Web>, mut request: Request, next: Next) -> Res
     let place = traffic.place(pattern, request.method());
     let charged = Charged::default();
     let client = request.extensions().get::<ClientAddress>().copied();
-    let accepted = request.headers().get(header::ACCEPT_LANGUAGE).cloned();
+    let preferred = language::preferred(request.headers());
     request.extensions_mut().insert(charged.clone());
 
     let mut response = run(next, request).await;
@@ -44,7 +44,7 @@ async fn finish(State(web): State<Web>, mut request: Request, next: Next) -> Res
     let reason = refusal.as_ref().map(Refusal::reason).or_else(|| response.extensions_mut().remove());
     if let Some(refusal) = &refusal {
         traffic.refused(refusal);
-        response = in_envelope(refusal, language(accepted.as_ref(), web.config().language), response);
+        response = in_envelope(refusal, preferred.unwrap_or(web.config().language), response);
     }
     if let Some(reason) = &reason {
         give_reason(reason, response.headers_mut());
@@ -75,10 +75,6 @@ fn in_envelope(refusal: &Refusal, language: Language, mut response: Response) ->
     }
     response.headers_mut().insert(header::VARY, HeaderValue::from_static("Accept-Language"));
     response
-}
-
-fn language(accepted: Option<&HeaderValue>, default: Language) -> Language {
-    accepted.and_then(|accepted| Language::preferred(accepted.to_str().ok()?)).unwrap_or(default)
 }
 
 fn give_reason(reason: &Reason, headers: &mut HeaderMap) {
@@ -119,5 +115,50 @@ fn catch<F: Future>(
         Ok(Poll::Ready(output)) => Poll::Ready(Ok(output)),
         Ok(Poll::Pending) => Poll::Pending,
         Err(_) => Poll::Ready(Err(())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Log(Arc<Mutex<Vec<u8>>>);
+
+    impl io::Write for Log {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().expect("not poisoned").write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// The lines of the log that a response leaves on its way out.
+    fn logged(response: impl FnOnce() -> Response) -> Vec<String> {
+        let log = Log::default();
+        let writer = log.clone();
+        let subscriber =
+            tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
+        tracing::subscriber::with_default(subscriber, || report_failure(&response()));
+        let log = log.0.lock().expect("not poisoned");
+        String::from_utf8_lossy(&log).lines().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn every_failure_leaves_one_error_line_and_no_refusal_does() {
+        let lines = logged(|| StatusCode::INTERNAL_SERVER_ERROR.into_response());
+        assert!(lines.len() == 1 && lines[0].contains("ERROR"), "a handler that said nothing: {lines:?}");
+        let cause = "a stream key was sealed with another service key";
+        let lines = logged(|| Failure::from(service::Error::Internal(cause)).into_response());
+        assert!(lines.len() == 1 && lines[0].contains(cause), "{lines:?}");
+        let lines = logged(|| Failure::from(Refusal::Internal).into_response());
+        assert_eq!(lines.len(), 1, "{lines:?}");
+        assert!(logged(|| Failure::from(Refusal::MethodNotAllowed).into_response()).is_empty());
+        assert!(logged(|| StatusCode::OK.into_response()).is_empty());
     }
 }

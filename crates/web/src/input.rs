@@ -4,6 +4,7 @@
 
 mod fields;
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use axum::body::to_bytes;
@@ -11,6 +12,7 @@ use axum::extract::{FromRequest, FromRequestParts, Request};
 use domain::limits::{BODY_BYTES_MAX, PAGE_MAX};
 use domain::{Invalid, Rule};
 use http::request::Parts;
+use http::{HeaderValue, header};
 use service::Page;
 
 use crate::Web;
@@ -18,6 +20,8 @@ use crate::contract::shape::Shape;
 use crate::envelope::Failure;
 pub use fields::Fields;
 
+/// The media type of forms.
+const FORM: &[u8] = b"application/x-www-form-urlencoded";
 /// How long a peer may take to send its body.
 const BODY_DEADLINE: Duration = Duration::from_secs(10);
 
@@ -77,8 +81,11 @@ impl<T: Body> FromRequest<Web> for JsonText<T> {
     type Rejection = Failure;
 
     async fn from_request(request: Request, _: &Web) -> Result<Self, Failure> {
+        let form = is_form(&request);
         let text = read_body(request.into_body()).await?;
-        Ok(Self(T::read(&Fields::parse(&text)?)?, text))
+        let fields =
+            Fields::parse(&text).map_err(|wrong| if form { not_a_form(&T::shape()) } else { wrong })?;
+        Ok(Self(T::read(&fields)?, text))
     }
 }
 
@@ -98,6 +105,19 @@ impl<T: Params> FromRequestParts<Web> for Query<T> {
     async fn from_request_parts(parts: &mut Parts, _: &Web) -> Result<Self, Failure> {
         Ok(Self(T::read(&Pairs::parse(parts.uri.query().unwrap_or(""))?)?))
     }
+}
+
+fn is_form(request: &Request) -> bool {
+    let media_type = request.headers().get(header::CONTENT_TYPE).map(HeaderValue::as_bytes);
+    media_type.is_some_and(|media_type| media_type.starts_with(FORM))
+}
+
+/// Libraries for OAuth post forms: what they have to send instead.
+fn not_a_form(shape: &Shape) -> Invalid {
+    let names = |shape: &Shape| shape.fields.iter().map(|field| field.name).collect::<Vec<_>>().join(", ");
+    let either = shape.either.iter().map(names).collect::<Vec<_>>().join(" / ");
+    let fields = [names(shape), either].into_iter().filter(|names| !names.is_empty());
+    Invalid::new("body", Rule::NotAForm { fields: fields.collect::<Vec<_>>().join(", ") })
 }
 
 /// The body as text, within 64 KiB and 10 seconds.
@@ -135,7 +155,8 @@ impl Pairs {
 
     /// A parameter that must stand once and not be empty.
     pub fn text(&self, name: &'static str) -> Result<&str, Invalid> {
-        self.optional(name)?.filter(|value| !value.is_empty()).ok_or(Invalid::new(name, Rule::Required))
+        let missing = || Invalid::missing(name, |name| self.all(name).next().is_some());
+        self.optional(name)?.filter(|value| !value.is_empty()).ok_or_else(missing)
     }
 
     /// An integer in a range, with a default.
@@ -170,23 +191,19 @@ impl Pairs {
     }
 
     /// The items of a list parameter: `a,b`, repeated keys, `name[]`; empty items are passed over, repeated ones count
-    /// once.
-    pub fn list(&self, name: &'static str) -> Vec<&str> {
+    /// once. No more than one item beyond `max` is read: it shows that there are too many.
+    pub fn list(&self, name: &'static str, max: usize) -> Vec<&str> {
         let bracketed = format!("{name}[]");
         let values = self.0.iter().filter(|(key, _)| key == name || *key == bracketed);
-        let mut items = Vec::new();
-        for item in values.flat_map(|(_, value)| value.split(',')).filter(|item| !item.is_empty()) {
-            if !items.contains(&item) {
-                items.push(item);
-            }
-        }
-        items
+        let items = values.flat_map(|(_, value)| value.split(',')).filter(|item| !item.is_empty());
+        let mut seen = HashSet::new();
+        items.filter(|item| seen.insert(*item)).take(max + 1).collect()
     }
 
     /// [`Pairs::list`], or `None` when the parameter is not there at all.
-    pub fn optional_list(&self, name: &'static str) -> Option<Vec<&str>> {
+    pub fn optional_list(&self, name: &'static str, max: usize) -> Option<Vec<&str>> {
         let bracketed = format!("{name}[]");
-        self.0.iter().any(|(key, _)| key == name || *key == bracketed).then(|| self.list(name))
+        self.0.iter().any(|(key, _)| key == name || *key == bracketed).then(|| self.list(name, max))
     }
 
     fn all(&self, name: &str) -> impl Iterator<Item = &str> {
@@ -227,7 +244,7 @@ mod tests {
     #[test]
     fn lists_come_in_every_spelling() {
         let check = |query: &str, expected: &[&str]| {
-            assert_eq!(Pairs::parse(query).expect("readable").list("channelIds"), expected, "{query}");
+            assert_eq!(Pairs::parse(query).expect("readable").list("channelIds", 20), expected, "{query}");
         };
         check("channelIds=a,b", &["a", "b"]);
         check("channelIds=a%2Cb", &["a", "b"]);
@@ -235,6 +252,16 @@ mod tests {
         check("channelIds[]=a&channelIds%5B%5D=b", &["a", "b"]);
         check("channelIds=,a,,", &["a"]);
         check("other=1", &[]);
+    }
+
+    #[test]
+    fn a_list_is_read_to_its_limit_whatever_its_length() {
+        let ids: Vec<_> = (0..100_000).map(|n| n.to_string()).collect();
+        let query = format!("channelIds={}", ids.join(","));
+        let pairs = Pairs::parse(&query).expect("readable");
+        assert_eq!(pairs.list("channelIds", 20), &ids[..21]);
+        // Comparing each with each would take minutes.
+        assert_eq!(pairs.list("channelIds", 100_000).len(), 100_000);
     }
 
     #[test]
@@ -276,7 +303,7 @@ mod tests {
     fn a_list_that_is_there_without_items_is_not_a_list_that_is_missing() {
         let check = |query: &str, expected: Option<&[&str]>| {
             let pairs = Pairs::parse(query).expect("readable");
-            assert_eq!(pairs.optional_list("claimId").as_deref(), expected, "{query}");
+            assert_eq!(pairs.optional_list("claimId", 100).as_deref(), expected, "{query}");
         };
         check("", None);
         check("claimIds=a", None);
@@ -330,7 +357,7 @@ mod tests {
                 assert!(
                     !pairs.optional("next").is_ok_and(|next| next.is_some_and(|next| next.contains('\0')))
                 );
-                (page.is_ok(), pairs.list("channelIds").len().min(5))
+                (page.is_ok(), pairs.list("channelIds", 20).len().min(5))
             });
             (fields.ok(), pairs.ok())
         });

@@ -13,6 +13,7 @@ mod failures;
 mod finish;
 mod health;
 mod input;
+mod language;
 mod open;
 mod operations;
 mod pages;

@@ -41,6 +41,7 @@ mod platform;
 mod process;
 mod profiles;
 mod quotas;
+mod reasons;
 mod restrictions;
 mod rolling_restart;
 mod sandbox_hosts;

@@ -18,6 +18,7 @@ use service::sign_in::{BadSignIn, SignInRequest};
 use crate::auth::guesses::Guess;
 use crate::contract::Operation;
 use crate::contract::shape::{Shape, one_of, optional, required, text};
+use crate::envelope::Logged;
 use crate::failures::{self, Failed};
 use crate::input::{Pairs, read_body};
 use crate::pages::{
@@ -357,6 +358,11 @@ impl<'a> Visit<'a> {
         let mut response = self.page(page.render().unwrap_or_default(), None, None);
         *response.status_mut() =
             StatusCode::from_u16(problem.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        response.extensions_mut().insert(problem.reason());
+        if *problem == PageProblem::ServerError {
+            // Where it was made.
+            response.extensions_mut().insert(Logged);
+        }
         response
     }
 
@@ -421,7 +427,11 @@ fn redirect(location: &str) -> Response {
     let mut response = StatusCode::SEE_OTHER.into_response();
     match HeaderValue::from_str(location) {
         Ok(location) => drop(response.headers_mut().insert(header::LOCATION, location)),
-        Err(_) => *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR,
+        Err(_) => {
+            tracing::error!("a registered redirect address does not fit into a header");
+            response.extensions_mut().insert(Logged);
+            *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
+        }
     }
     keep_private(response.headers_mut());
     response

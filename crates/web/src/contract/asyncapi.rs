@@ -93,7 +93,8 @@ fn session_rules() -> String {
         "Socket.IO 1.0 to 2.x (Engine.IO 2 and 3); later clients with Engine.IO 4. The address is the `url` of \
          `GET /open/v1/sessions/auth` or `GET /open/v1/sessions/auth/client`: it carries `auth`, works once, and within \
          {} s. The first message is SYSTEM `connected`; its `sessionKey` goes into the subscribe calls, at most {} \
-         subscriptions a session.",
+         subscriptions a session. A refused handshake is answered in the envelope of the REST interface, before any upgrade, with the \
+         header `Stagedoor-Reason`.",
         SESSION_URL_LIFETIME_MS / 1_000,
         SUBSCRIPTIONS_PER_SESSION_MAX
     )

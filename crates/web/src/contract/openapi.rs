@@ -166,18 +166,17 @@ fn responses(operation: &Operation, generator: &mut SchemaGenerator) -> Value {
         }
         Output::Page => {
             let page = json!({ "text/html": { "schema": { "type": "string" } } });
-            for (status, text) in [(200, "The next page."), (400, "A page that names the mistake.")] {
-                responses.insert(status.to_string(), response(text, false, page.clone()));
-            }
+            responses.insert("200".into(), response("The next page.", false, page.clone()));
+            responses.insert("400".into(), refusing("A page that names the mistake.", false, page.clone()));
             if operation.method == "POST" {
                 let mut redirect =
                     response("Back to the application, with `code` and `state`.", false, json!({}));
                 redirect["headers"]["Location"] = json!({ "schema": { "type": "string" }, "required": true });
                 responses.insert("303".into(), redirect);
                 responses
-                    .insert("429".into(), response("The page once more, for later.", true, page.clone()));
+                    .insert("429".into(), refusing("The page once more, for later.", true, page.clone()));
             }
-            responses.insert("500".into(), response("A page that says it is our fault.", false, page));
+            responses.insert("500".into(), refusing("A page that says it is our fault.", false, page));
         }
     }
     responses.into()
@@ -187,12 +186,16 @@ fn responses(operation: &Operation, generator: &mut SchemaGenerator) -> Value {
 fn refusals(generator: &mut SchemaGenerator) -> Value {
     let schema = generator.subschema_for::<FailureBody<'_>>();
     let content = json!({ "application/json": { "schema": schema } });
-    let refusal = |(status, text): (u16, &str)| {
-        let mut response = response(text, status == 429, content.clone());
-        response["headers"]["Stagedoor-Reason"] = json!({ "$ref": "#/components/headers/Stagedoor-Reason" });
-        (status.to_string(), response)
-    };
+    let refusal =
+        |(status, text): (u16, &str)| (status.to_string(), refusing(text, status == 429, content.clone()));
     REFUSALS.into_iter().map(refusal).collect::<Map<_, _>>().into()
+}
+
+/// A response that says why it is one.
+fn refusing(description: &str, retry: bool, content: Value) -> Value {
+    let mut response = response(description, retry, content);
+    response["headers"]["Stagedoor-Reason"] = json!({ "$ref": "#/components/headers/Stagedoor-Reason" });
+    response
 }
 
 fn response(description: &str, retry: bool, content: Value) -> Value {

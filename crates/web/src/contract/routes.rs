@@ -15,6 +15,7 @@ use crate::caller::{Client, DropsClient, NeedsScope, Operator, User};
 use crate::contract::shape::Shape;
 use crate::envelope::{Answer, SuccessBody};
 use crate::input::{Body, Json, JsonText, OptionalJson, Params, Query};
+use crate::language::Spoken;
 use crate::quota::{Extra, Standard};
 use crate::{ClientAddress, RequestId, Web};
 
@@ -232,6 +233,7 @@ macro_rules! ask_nothing {
 }
 ask_nothing!(
     State<Web>,
+    Spoken,
     Extension<RequestId>,
     Extension<crate::quota::Charged>,
     Option<Extension<ClientAddress>>,

@@ -66,6 +66,10 @@ impl<'a> Fields<'a> {
         (!matches!(found, Field::Other(Value::Null))).then_some(found)
     }
 
+    fn missing(&self, field: &'static str) -> Invalid {
+        Invalid::missing(field, |name| self.get(name).is_some())
+    }
+
     /// A text that must be there.
     pub fn text(&self, field: &'static str) -> Result<String, Invalid> {
         self.str(field).map(str::to_owned)
@@ -78,7 +82,7 @@ impl<'a> Fields<'a> {
 
     /// A text that must be there, where it stands.
     pub fn str(&self, field: &'static str) -> Result<&str, Invalid> {
-        self.optional_str(field)?.ok_or(Invalid::new(field, Rule::Required))
+        self.optional_str(field)?.ok_or_else(|| self.missing(field))
     }
 
     /// A text that may be there, where it stands.
@@ -114,14 +118,14 @@ impl<'a> Fields<'a> {
 
     /// A list of texts that must be there.
     pub fn required_texts(&self, field: &'static str) -> Result<Vec<String>, Invalid> {
-        self.get(field).ok_or(Invalid::new(field, Rule::Required))?;
+        self.get(field).ok_or_else(|| self.missing(field))?;
         self.texts(field)
     }
 
     /// A list of JSON objects that must be there.
     pub fn objects(&self, field: &'static str) -> Result<Vec<Fields<'static>>, Invalid> {
         let wrong = || Invalid::new(field, Rule::ObjectList);
-        let value = self.get(field).ok_or(Invalid::new(field, Rule::Required))?;
+        let value = self.get(field).ok_or_else(|| self.missing(field))?;
         let object = |item: &Value| item.as_object().cloned().map(Fields::from).ok_or_else(wrong);
         value.as_array().ok_or_else(wrong)?.iter().map(object).collect()
     }
@@ -163,7 +167,7 @@ impl<'a> Fields<'a> {
 
     /// An integer in a range, that must be there.
     pub fn integer(&self, field: &'static str, min: i64, max: i64) -> Result<i64, Invalid> {
-        self.optional_integer(field, min, max)?.ok_or(Invalid::new(field, Rule::Required))
+        self.optional_integer(field, min, max)?.ok_or_else(|| self.missing(field))
     }
 
     /// An integer in a range, that may be there.

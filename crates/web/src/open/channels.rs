@@ -25,7 +25,7 @@ impl Params for ChannelQuery {
     }
 
     fn read(pairs: &Pairs) -> Result<Self, Invalid> {
-        let ids = pairs.list("channelIds");
+        let ids = pairs.list("channelIds", CHANNEL_IDS_MAX);
         if ids.is_empty() {
             return Err(Invalid::new("channelIds", Rule::Required));
         }

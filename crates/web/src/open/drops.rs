@@ -49,7 +49,7 @@ impl Params for ClaimQuery {
             (None, None) => None,
         };
         let state = pairs.optional("fulfillmentState")?.map(FulfillmentState::parse).transpose()?;
-        let ids = pairs.optional_list("claimId");
+        let ids = pairs.optional_list("claimId", CLAIM_ID_FILTER_MAX);
         Ok(Self {
             claim_ids: ids.map(|ids| ids.into_iter().map(str::to_owned).collect()),
             filter: ClaimFilter { channel_id: text("channelId")?, scope, state },

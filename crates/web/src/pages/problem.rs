@@ -1,7 +1,7 @@
 //! What can go wrong on the pages, and how each of it is told.
 
 use domain::quota::QuotaName;
-use domain::{Reason, Refusal};
+use domain::{Invalid, Reason, Refusal, Rule, Word};
 
 use super::Lang;
 
@@ -116,6 +116,20 @@ impl PageProblem {
         }
     }
 
+    /// Why, in the header `Stagedoor-Reason`.
+    pub fn reason(self) -> Reason {
+        let invalid = |field, rule: Rule| Refusal::from(Invalid::new(field, rule)).reason();
+        match self {
+            Self::UnknownApplication => Word::ClientUnknown.into(),
+            Self::RedirectNotRegistered => Word::RedirectUnregistered.into(),
+            Self::MissingParameter(name) => invalid(name, Rule::Required),
+            Self::RepeatedParameter(name) => invalid(name, Rule::Once),
+            Self::InvalidParameter(name) => Reason::new(Word::Invalid).with("field", name),
+            Self::FormExpired => Word::FormExpired.into(),
+            Self::ServerError => Word::Internal.into(),
+        }
+    }
+
     pub(super) fn title(self, lang: Lang) -> String {
         let (ko, en) = match self {
             Self::UnknownApplication => ("알 수 없는 앱입니다", "We don’t know this app"),
@@ -185,10 +199,10 @@ impl PageProblem {
     pub(super) fn developer_hint(self, lang: Lang) -> Option<String> {
         Some(match (self, lang) {
             (Self::UnknownApplication, Lang::Ko) => {
-                "clientId가 개발자 센터의 애플리케이션 설정에 있는 값과 같은지 확인해 주세요.".into()
+                "clientId가 이 서비스의 운영자가 등록한 애플리케이션의 ID와 같은지 확인해 주세요.".into()
             }
             (Self::UnknownApplication, Lang::En) => {
-                "Check that clientId is the one in your application’s settings in the developer center.".into()
+                "Check that clientId is the id under which the operator of this service registered your application.".into()
             }
             (Self::RedirectNotRegistered, Lang::Ko) => "redirectUri는 등록된 로그인 리디렉션 URL과 한 글자도 다르지 않아야 합니다. 끝의 /와 대소문자, 포트도 확인해 주세요.".into(),
             (Self::RedirectNotRegistered, Lang::En) => "redirectUri must equal a registered login redirect URL byte for byte. Look at a trailing slash, upper and lower case, and the port.".into(),

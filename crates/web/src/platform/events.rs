@@ -28,6 +28,7 @@ use crate::contract::routes::Take;
 use crate::contract::shape::{self, Shape, one_of, optional, required, text};
 use crate::envelope::{Answer, Success};
 use crate::input::{Body, Fields};
+use crate::language::Spoken;
 use crate::platform::categories::PutCategory;
 use crate::platform::channels::PutChannel;
 use crate::platform::happenings::PostChat;
@@ -58,6 +59,8 @@ const KINDS: [&str; 13] = [
     "claim",
     "watching",
 ];
+
+const KNOWN_KIND: Rule = Rule::OneOf(&KINDS);
 
 /// What became of the lines.
 #[derive(Debug, Default, Serialize, JsonSchema)]
@@ -128,8 +131,12 @@ impl Take for Upload {
 /// `POST /platform/v1/events`: NDJSON, one happening a line; blank lines are passed over. Lines take effect in their
 /// order, and a refused one keeps no other from it. When the store fails, the lines from there on are refused with 500;
 /// when it does so before any was accepted, so is the request.
-pub async fn report(_: Operator, State(web): State<Web>, Upload(body): Upload) -> Answer<Tally> {
-    let language = web.config().language;
+pub async fn report(
+    _: Operator,
+    State(web): State<Web>,
+    Spoken(language): Spoken,
+    Upload(body): Upload,
+) -> Answer<Tally> {
     let mut lines = Lines::new(body, CHUNK_DEADLINE);
     let mut waiting: VecDeque<Numbered> = VecDeque::with_capacity(LINES_USUAL);
     let mut running: Option<Running> = None;
@@ -252,7 +259,7 @@ fn what(name: &str, fields: &Fields) -> Result<(String, What), Invalid> {
         let id = CategoryId::parse("categoryId", &fields.text("categoryId")?)?;
         return Ok((id.to_string(), What::Category(PutCategory::read(fields)?.category(id))));
     }
-    let channel = id(fields, "channelId")?;
+    let channel = id(fields, "channelId").map_err(|wrong| unknown_kind(name).unwrap_or(wrong))?;
     let id = channel.to_string();
     if name == "channel" {
         let (record, credentials) = PutChannel::read(fields)?.record(channel);
@@ -280,8 +287,13 @@ fn kind(name: &str, fields: &Fields) -> Result<Kind, Invalid> {
         "liveEnd" => Kind::LiveEnd,
         "claim" => Kind::Claim(RewardRequest::read(fields)?),
         "watching" => Kind::Watching(WatchingReport::read(fields)?),
-        _ => return Err(Invalid::new("kind", Rule::OneOf(&KINDS))),
+        _ => return Err(Invalid::new("kind", KNOWN_KIND)),
     })
+}
+
+/// A kind that is unknown explains more than what else is wrong with its line.
+fn unknown_kind(name: &str) -> Option<Invalid> {
+    (!KINDS.contains(&name)).then_some(Invalid::new("kind", KNOWN_KIND))
 }
 
 fn id(fields: &Fields, field: &'static str) -> Result<ChannelId, Invalid> {

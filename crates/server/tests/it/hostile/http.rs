@@ -29,6 +29,18 @@ fn answers(text: &str, status: u16) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_head_may_have_16_kib() {
+    both(Setup::default(), |world| async move {
+        for (bytes, status) in [(15_000, 404), (17_000, 414)] {
+            let head = format!("GET /nowhere?{} HTTP/1.1\r\nHost: a\r\n\r\n", "x".repeat(bytes));
+            let said = answer(world.address(), head.as_bytes()).await;
+            assert_eq!(answers(&said, status), 1, "{bytes}: {said}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_is_no_http_is_answered_with_400_at_most_and_ends_its_connection() {
     both(Setup::default(), |world| async move {
         let crowd = Crowd::gather(&world, "haneul", 5).await;

@@ -1,0 +1,27 @@
+//! The language in which a caller is answered.
+
+use std::convert::Infallible;
+
+use axum::extract::FromRequestParts;
+use domain::Language;
+use http::request::Parts;
+use http::{HeaderMap, header};
+
+use crate::Web;
+
+/// What `Accept-Language` prefers, else what the node is configured to speak.
+#[derive(Clone, Copy, Debug)]
+pub struct Spoken(pub Language);
+
+impl FromRequestParts<Web> for Spoken {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, web: &Web) -> Result<Self, Infallible> {
+        Ok(Self(preferred(&parts.headers).unwrap_or(web.config().language)))
+    }
+}
+
+/// What `Accept-Language` prefers.
+pub(crate) fn preferred(headers: &HeaderMap) -> Option<Language> {
+    headers.get(header::ACCEPT_LANGUAGE).and_then(|accepted| Language::preferred(accepted.to_str().ok()?))
+}
