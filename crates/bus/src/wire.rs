@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use domain::channel::UserRoleCode;
-use domain::chat::{DonationType, Emojis};
+use domain::chat::{Badge, DonationType, Emojis};
 use domain::event::{ChatHappening, DonationHappening, Event, Happening, SubscriptionHappening};
 use domain::session::{ChangeKind, EventType, SessionChange, Subscription};
 use domain::{ChannelId, NodeId, SessionKey, Timestamp};
@@ -15,7 +15,7 @@ use domain::{ChannelId, NodeId, SessionKey, Timestamp};
 use crate::Message;
 
 /// The version that is written, and the only one that is read.
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 /// Bytes before the kind.
 pub(crate) const HEADER_BYTES: usize = 17;
 
@@ -133,6 +133,10 @@ impl Writer {
         emojis.iter().fold(self.length(emojis.len()), |writer, (id, url)| writer.text(id).text(url))
     }
 
+    fn badges(self, badges: &[Badge]) -> Self {
+        badges.iter().fold(self.length(badges.len()), |writer, badge| writer.text(&badge.image_url))
+    }
+
     fn event(self, event: &Event) -> Self {
         let writer = self.text(event.channel_id.as_str()).number(event.sent_at.as_millis());
         match &event.happening {
@@ -145,6 +149,7 @@ impl Writer {
     fn chat(self, chat: &ChatHappening) -> Self {
         self.text(chat.sender_channel_id.as_str())
             .text(&chat.nickname)
+            .badges(&chat.badges)
             .byte(chat.verified_mark.into())
             .byte(chat.user_role_code as u8)
             .text(&chat.chat_channel_id)
@@ -233,6 +238,14 @@ impl<'a> Reader<'a> {
         self.text().map(ChannelId::stored)
     }
 
+    fn badges(&mut self) -> Result<Vec<Badge>, Malformed> {
+        let mut badges = Vec::new();
+        for _ in 0..self.length()? {
+            badges.push(Badge { image_url: self.text()? });
+        }
+        Ok(badges)
+    }
+
     fn emojis(&mut self) -> Result<Emojis, Malformed> {
         let mut emojis = Emojis::new();
         for _ in 0..self.length()? {
@@ -271,6 +284,7 @@ impl<'a> Reader<'a> {
         Ok(ChatHappening {
             sender_channel_id: self.channel()?,
             nickname: self.text()?,
+            badges: self.badges()?,
             verified_mark: self.flag()?,
             user_role_code: self.one_of(&ROLES)?,
             chat_channel_id: self.text()?,

@@ -35,13 +35,15 @@ fn one_of<T: Copy + std::fmt::Debug + 'static>(all: &'static [T]) -> impl Strate
 }
 
 fn chat() -> impl Strategy<Value = Happening> {
-    let who = (channel(), text(), any::<bool>(), one_of(&ROLES));
+    let badges = prop::collection::vec(text().prop_map(|image_url| Badge { image_url }), 0..4);
+    let who = (channel(), text(), badges, any::<bool>(), one_of(&ROLES));
     (who, text(), text(), emojis(), time()).prop_map(
         |(who, chat_channel_id, content, emojis, message_time)| {
-            let (sender_channel_id, nickname, verified_mark, user_role_code) = who;
+            let (sender_channel_id, nickname, badges, verified_mark, user_role_code) = who;
             Happening::Chat(ChatHappening {
                 sender_channel_id,
                 nickname,
+                badges,
                 verified_mark,
                 user_role_code,
                 chat_channel_id,
@@ -170,6 +172,7 @@ fn a_chat_message_is_small() {
     let chat = ChatHappening {
         sender_channel_id: ChannelId::stored("0".repeat(32)),
         nickname: "시청자".into(),
+        badges: Vec::new(),
         verified_mark: false,
         user_role_code: UserRoleCode::CommonUser,
         chat_channel_id: format!("chat-{}", "0".repeat(32)),
@@ -198,6 +201,7 @@ fn fuzz_messages() {
         event(Happening::Chat(ChatHappening {
             sender_channel_id: channel.clone(),
             nickname: "별이".to_owned(),
+            badges: vec![Badge { image_url: "https://e/b.png".to_owned() }],
             verified_mark: true,
             user_role_code: ROLES[1],
             chat_channel_id: "haneul".to_owned(),

@@ -6,10 +6,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::limits::{
-    CHAT_MESSAGE_CHARS_MAX, DONATION_TEXT_CHARS_MAX, EMOJIS_MAX, NAME_CHARS_MAX, PAY_AMOUNT_DIGITS_MAX,
-    URL_BYTES_MAX,
+    BADGES_MAX, CHAT_MESSAGE_CHARS_MAX, DONATION_TEXT_CHARS_MAX, EMOJIS_MAX, NAME_CHARS_MAX,
+    PAY_AMOUNT_DIGITS_MAX, URL_BYTES_MAX,
 };
-use crate::{ChannelId, Invalid, MessageId, Rule, invalid};
+use crate::{ChannelId, Invalid, MessageId, Rule, Timestamp, invalid};
 
 /// A chat message's text: 1 to 100 code points after JSON decoding, untrimmed, not blank, without NUL. From here on the
 /// type proves it.
@@ -48,6 +48,25 @@ pub fn check_emojis(emojis: &Emojis) -> Result<(), Invalid> {
     Ok(())
 }
 
+/// A badge of the author of a chat message (spec section 2).
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct Badge {
+    /// The address of its picture.
+    pub image_url: String,
+}
+
+/// Checks the badges that the platform reports with a message.
+///
+/// # Errors
+/// `Invalid` naming `badges` when there are more than 10, or one has no web address.
+pub fn check_badges(badges: &[Badge]) -> Result<(), Invalid> {
+    if badges.len() > BADGES_MAX {
+        return Err(Invalid::new("badges", Rule::Items { min: 0, max: BADGES_MAX }));
+    }
+    badges.iter().try_for_each(|badge| check_web_address("badges", &badge.image_url))
+}
+
 /// Checks the address of a picture.
 ///
 /// # Errors
@@ -70,6 +89,12 @@ pub fn chat_channel_id(channel: &ChannelId) -> String {
 /// The channel whose chat would have that name; `None` when no channel's would.
 pub fn channel_of_chat(chat_channel_id: &str) -> Option<ChannelId> {
     ChannelId::parse("chatChannelId", chat_channel_id.strip_prefix("chat-")?).ok()
+}
+
+/// When a message counts as posted: now, or a millisecond after the sender's last message in the same chat if that has a later
+/// time. So chat, sender and time name one message.
+pub fn message_time(now: Timestamp, last: Option<Timestamp>) -> Timestamp {
+    last.map_or(now, |last| now.max(last.plus_ms(1)))
 }
 
 /// What is pinned above a chat: a new text, or a message that stands in it (spec 4.4).
@@ -136,6 +161,28 @@ pub fn check_donation_text(text: &str) -> Result<(), Invalid> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn badges_are_few_and_have_web_addresses() {
+        let badges = |url: &str, count| vec![Badge { image_url: url.to_owned() }; count];
+        for (url, count, ok) in [
+            ("https://e/b.png", 0, true),
+            ("https://e/b.png", BADGES_MAX, true),
+            ("https://e/b.png", BADGES_MAX + 1, false),
+            ("javascript:x", 1, false),
+            ("", 1, false),
+        ] {
+            assert_eq!(check_badges(&badges(url, count)).is_ok(), ok, "{url} {count}");
+        }
+    }
+
+    #[test]
+    fn a_message_is_later_than_the_last_one_of_its_sender() {
+        let at = Timestamp::from_millis;
+        for (now, last, time) in [(5, None, 5), (5, Some(4), 5), (5, Some(5), 6), (5, Some(90), 91)] {
+            assert_eq!(message_time(at(now), last.map(at)), at(time));
+        }
+    }
 
     #[test]
     fn a_message_has_1_to_100_code_points() {

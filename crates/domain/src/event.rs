@@ -4,7 +4,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 
 use crate::channel::UserRoleCode;
-use crate::chat::{DonationType, Emojis};
+use crate::chat::{Badge, DonationType, Emojis};
 use crate::session::{ChangeKind, EventType, SessionChange, Subscription};
 use crate::{ChannelId, Profile, SessionKey, Timestamp};
 
@@ -37,6 +37,8 @@ pub struct ChatHappening {
     pub sender_channel_id: ChannelId,
     /// The author's name.
     pub nickname: String,
+    /// The author's badges.
+    pub badges: Vec<Badge>,
     /// Whether the author carries the platform's mark.
     pub verified_mark: bool,
     /// What the author is in this chat.
@@ -106,7 +108,7 @@ impl Event {
                 chat_channel_id: &chat.chat_channel_id,
                 profile: ProfilePayload {
                     nickname: &chat.nickname,
-                    badges: [],
+                    badges: &chat.badges,
                     verified_mark: chat.verified_mark,
                     user_role_code: observed.then_some(chat.user_role_code),
                 },
@@ -224,23 +226,13 @@ struct ChatPayload<'a> {
 struct ProfilePayload<'a> {
     /// The author's name.
     nickname: &'a str,
-    /// Each carries `imageUrl`. The platform reports no badges, so there are none to show.
-    #[schemars(schema_with = "badges")]
-    badges: [(); 0],
+    /// Those that the platform reported with the message, else those of the author's role and subscription.
+    badges: &'a [Badge],
     /// Whether the author carries the platform's mark.
     verified_mark: bool,
     /// Only in the observed profile: the same as at the top.
     #[serde(skip_serializing_if = "Option::is_none")]
     user_role_code: Option<UserRoleCode>,
-}
-
-fn badges(_: &mut SchemaGenerator) -> Schema {
-    let badge = schemars::json_schema!({
-        "type": "object",
-        "properties": { "imageUrl": { "type": "string" } },
-        "required": ["imageUrl"],
-    });
-    schemars::json_schema!({ "type": "array", "items": badge })
 }
 
 /// A donation on a subscribed channel.
@@ -308,6 +300,7 @@ mod tests {
         let chat = event(Happening::Chat(ChatHappening {
             sender_channel_id: channel("s"),
             nickname: "별".into(),
+            badges: Vec::new(),
             verified_mark: true,
             user_role_code: UserRoleCode::StreamingChatManager,
             chat_channel_id: "chat-c".into(),

@@ -132,6 +132,30 @@ impl MessageId {
     }
 }
 
+/// The messages of one sender in one chat. Their ids differ in nothing but the time, so that the primary key of the messages
+/// lets chat, sender and time name one message only.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct MessageSeries([u8; 10]);
+
+impl MessageSeries {
+    /// What `sender` says in the chat of `channel`.
+    pub fn of(channel: &ChannelId, sender: &ChannelId) -> Self {
+        // No id holds the space between them.
+        let mut hash = Sha256::new_with_prefix(channel.as_str());
+        hash.update(b" ");
+        hash.update(sender.as_str());
+        let hash = hash.finalize();
+        let mut bits = [0; 10];
+        bits.copy_from_slice(&hash[..10]);
+        Self(bits)
+    }
+
+    /// The id of the message of that time.
+    pub fn id_at(self, time: Timestamp) -> MessageId {
+        MessageId::generate(time, self.0)
+    }
+}
+
 impl DeliveryId {
     /// The id of what tells a webhook of a claim: it grows with time, and is the same whoever works it out.
     pub fn of_claim(now: Timestamp, claim: &ClaimId, webhook: &WebhookId) -> Self {
@@ -215,6 +239,25 @@ mod tests {
                 assert!(next == at || id < MessageId::bound_at(next), "{ms}");
             }
         }
+    }
+
+    #[test]
+    fn messages_of_one_sender_in_one_chat_have_ids_that_differ_in_their_time_only() {
+        let series = |channel: &str, sender: &str| {
+            MessageSeries::of(&ChannelId::stored(channel.into()), &ChannelId::stored(sender.into()))
+        };
+        let ids: std::collections::BTreeSet<_> = [("a", "b"), ("b", "a"), ("a", "a"), ("ab", ""), ("", "ab")]
+            .into_iter()
+            .flat_map(|(channel, sender)| [7, 8].map(|ms| (channel, sender, ms)))
+            .map(|(channel, sender, ms)| series(channel, sender).id_at(Timestamp::from_millis(ms)))
+            .collect();
+        assert_eq!(ids.len(), 10);
+        let at = |ms| series("a", "b").id_at(Timestamp::from_millis(ms));
+        assert_eq!(at(7), at(7));
+        assert!(
+            at(7) < MessageId::bound_at(Timestamp::from_millis(8))
+                && at(7).as_str()[12..] == at(8).as_str()[12..]
+        );
     }
 
     #[test]

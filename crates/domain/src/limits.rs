@@ -163,6 +163,8 @@ pub const TAG_CHARS_MAX: usize = 20;
 pub const CHAT_MESSAGE_CHARS_MAX: usize = 100;
 /// Entries of the `emojis` map of one chat message or donation (ours; the spec names none).
 pub const EMOJIS_MAX: usize = 100;
+/// Badges of the author of one chat message (ours; the spec names none).
+pub const BADGES_MAX: usize = 10;
 /// Unicode code points of a donation text (ours; the spec names none).
 pub const DONATION_TEXT_CHARS_MAX: usize = 500;
 /// Digits of `payAmount`, an amount in won (ours; the spec names none).

@@ -108,7 +108,8 @@ impl CategoryChoice {
 }
 
 /// Checks `categoryType` against the category that a broadcast setting would have: it only says again what the category's
-/// own type is, so it must agree, and alone it cannot choose a category (spec 4.3; ours where the spec is silent).
+/// own type is, so it must agree. The refusal names that type, or asks for a category where there is none (spec 4.3; ours where
+/// the spec is silent).
 ///
 /// # Errors
 /// `Invalid` naming `categoryType`.
@@ -122,8 +123,8 @@ pub fn check_category_type(
     let rule = match (choice, own) {
         (CategoryChoice::None, _) => return Ok(()),
         (_, Some(own)) if own == asked => return Ok(()),
-        (CategoryChoice::Of(_), Some(own)) => Rule::OneOf(own.alone()),
-        (CategoryChoice::Of(_) | CategoryChoice::Unsaid, _) => Rule::Together("categoryId"),
+        (_, Some(own)) => Rule::OneOf(own.alone()),
+        (_, None) => Rule::Together("categoryId"),
     };
     Err(Invalid::new("categoryType", rule))
 }
@@ -229,7 +230,7 @@ mod tests {
             (Some(Game), &talk, Some(&category), refused(Rule::OneOf(&["ETC"]))),
             (Some(Game), &none, Some(&category), Ok(())),
             (Some(Etc), &unsaid, Some(&category), Ok(())),
-            (Some(Game), &unsaid, Some(&category), refused(Rule::Together("categoryId"))),
+            (Some(Game), &unsaid, Some(&category), refused(Rule::OneOf(&["ETC"]))),
             (Some(Game), &unsaid, None, refused(Rule::Together("categoryId"))),
         ] {
             assert_eq!(check_category_type(asked, choice, of), expected, "{asked:?} {choice:?}");

@@ -85,7 +85,7 @@ impl RestrictionRefusal {
     }
 }
 
-/// Whether `target` may be restricted or released by `channel`. The database decides whether it is already.
+/// Whether `target` may be restricted by `channel`. The database decides whether it is already.
 ///
 /// # Errors
 /// [`RestrictionRefusal`] for oneself, for nobody, and for managers.
@@ -99,6 +99,23 @@ pub fn may_restrict(
         None => Err(RestrictionRefusal::NoSuchUser),
         Some(Target { role: Some(_), .. }) => Err(RestrictionRefusal::Manager),
         Some(Target { role: None, .. }) => Ok(()),
+    }
+}
+
+/// Whether `target` may be released by `channel`: a manager too, who was restricted before. Gives the refusal that holds when
+/// it turns out that the target is not restricted.
+///
+/// # Errors
+/// [`RestrictionRefusal`] for oneself and for nobody.
+pub fn may_release(
+    channel: &ChannelId,
+    id: &ChannelId,
+    target: Option<&Target>,
+    not_restricted: RestrictionRefusal,
+) -> Result<RestrictionRefusal, RestrictionRefusal> {
+    match may_restrict(channel, id, target) {
+        Err(RestrictionRefusal::Manager) => Ok(RestrictionRefusal::Manager),
+        checked => checked.map(|()| not_restricted),
     }
 }
 
@@ -128,5 +145,20 @@ mod tests {
         for role in UserRole::GIVEN {
             check("manager", Some(Some(role)), Err(RestrictionRefusal::Manager));
         }
+    }
+
+    #[test]
+    fn who_can_be_released() {
+        use RestrictionRefusal::{Manager, NoSuchUser, NotRestricted, Oneself};
+        let id = |id: &str| ChannelId::stored(id.into());
+        let check = |target: &str, known: Option<Option<UserRole>>, expected| {
+            let facts = known.map(|role| Target { channel_id: id(target), role });
+            let found = may_release(&id("me"), &id(target), facts.as_ref(), NotRestricted);
+            assert_eq!(found, expected, "{target} {known:?}");
+        };
+        check("viewer", Some(None), Ok(NotRestricted));
+        check("manager", Some(Some(UserRole::GIVEN[0])), Ok(Manager));
+        check("me", Some(None), Err(Oneself));
+        check("nobody", None, Err(NoSuchUser));
     }
 }

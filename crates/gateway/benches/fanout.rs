@@ -242,6 +242,7 @@ fn event(channel: usize) -> Event {
     let chat = ChatHappening {
         sender_channel_id: channel_id.clone(),
         nickname: "별빛".into(),
+        badges: Vec::new(),
         verified_mark: false,
         user_role_code: UserRoleCode::CommonUser,
         chat_channel_id: "chat".into(),

@@ -113,6 +113,7 @@ mod tests {
         let chat = ChatHappening {
             sender_channel_id: channel.clone(),
             nickname: "n".into(),
+            badges: Vec::new(),
             verified_mark: false,
             user_role_code: UserRoleCode::Streamer,
             chat_channel_id: "chat-c".into(),

@@ -86,6 +86,7 @@ impl Node {
         let bus = open_bus(&settings.bus, &node, &surroundings).await?;
         let session_base = session_base(&settings, &base_url, address);
         let service = service(&settings, &surroundings, store, bus, node, session_base);
+        service.serve_pictures_at(&base_url);
         let ended = service.join(alone).await.map_err(|error| format!("the store failed: {error}"))?;
         if ended > 0 {
             tracing::info!(ended, "sessions of nodes that died were disconnected");

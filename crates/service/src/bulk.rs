@@ -12,10 +12,11 @@ use domain::channel::UserRole;
 use domain::live::Category;
 use domain::{ChannelId, Invalid, MessageId, Refusal, Timestamp};
 use store::Tx;
+use store::queries::chats::is_time_taken;
 
 use crate::categories;
 use crate::channels::{self, CheckedChannel, Credentials};
-use crate::chats::{self, ChatMessage, Post};
+use crate::chats::{self, ChatMessage, Post, Posting};
 use crate::drops::{self, RewardRequest};
 use crate::happenings::{self, Donation, PaidSubscription};
 use crate::idempotency::{self, IdempotencyKey};
@@ -101,6 +102,8 @@ struct Ready {
     key: Option<IdempotencyKey>,
     /// For an id that it may need.
     random: [u8; 10],
+    /// For a message.
+    posting: Posting,
 }
 
 #[derive(Clone)]
@@ -116,10 +119,9 @@ impl Ready {
     }
 
     /// What is to be posted, if it is a message in a chat.
-    fn post(&self, now: Timestamp) -> Option<Post<'_>> {
+    fn post(&self) -> Option<Post<'_>> {
         let Deed::On(channel, Kind::Chat(message)) = &self.deed else { return None };
-        let id = MessageId::generate(now, self.random);
-        Some(Post { channel, message, id, key: self.key.as_ref() })
+        Some(Post { channel, message, posting: &self.posting, key: self.key.as_ref() })
     }
 }
 
@@ -164,7 +166,7 @@ impl Service {
             What::Category(category) => Deed::Category(category),
             What::On(channel, kind) => Deed::On(channel, kind),
         };
-        Ready { deed, key, random: self.random() }
+        Ready { deed, key, random: self.random(), posting: self.posting() }
     }
 
     /// Each in a transaction of its own, which holds nothing while it waits: what the batch waited for, and what waited
@@ -221,7 +223,7 @@ async fn happen_together(tx: &mut Tx, part: &[Ready], now: Timestamp) -> Result<
     match part {
         [ready] => happen(tx, ready.clone(), now).await,
         part => {
-            let posts: Vec<_> = part.iter().filter_map(|ready| ready.post(now)).collect();
+            let posts: Vec<_> = part.iter().filter_map(Ready::post).collect();
             chats::post_all(tx, &posts, now).await
         }
     }
@@ -236,7 +238,7 @@ async fn happen_alone(
     ready: Ready,
     now: Timestamp,
 ) -> Result<Result<Vec<Message>, Refusal>, Error> {
-    match tx.attempt(move |tx| Box::pin(happen(tx, ready, now))).await? {
+    match attempt(tx, ready, now).await? {
         Ok(told) => Ok(Ok(told)),
         Err(error) if is_outage(&error) => Err(error),
         Err(error) => {
@@ -248,6 +250,21 @@ async fn happen_alone(
     }
 }
 
+/// Tries it in a part of the transaction; a message whose time is taken, again with a later one.
+async fn attempt(tx: &mut Tx, ready: Ready, now: Timestamp) -> Result<Result<Vec<Message>, Error>, Error> {
+    for _ in 0..chats::TIMES_TRIED_MAX {
+        let one = ready.clone();
+        let done = tx.attempt(move |tx| Box::pin(happen(tx, one, now))).await?;
+        match (&done, ready.post()) {
+            (Err(Error::Store(error)), Some(post)) if is_time_taken(error) => {
+                chats::learn_time(tx, &post.posting.times, post.channel, &post.message.sender, now).await?;
+            }
+            _ => return Ok(done),
+        }
+    }
+    Ok(Err(Error::Internal(chats::NO_TIME)))
+}
+
 /// Whether nothing else would fare better now.
 fn is_outage(error: &Error) -> bool {
     matches!(error, Error::Store(error) if error.is_outage())
@@ -255,7 +272,10 @@ fn is_outage(error: &Error) -> bool {
 
 /// The effect of the single call, inside a transaction.
 async fn happen(tx: &mut Tx, ready: Ready, now: Timestamp) -> Result<Vec<Message>, Error> {
-    let Ready { deed, key, random } = ready;
+    if let Some(post) = ready.post() {
+        return Ok(chats::post(tx, &post, now).await?.1);
+    }
+    let Ready { deed, key, random, .. } = ready;
     let key = key.as_ref();
     match deed {
         Deed::On(channel, kind) => return happen_on(tx, channel, kind, key, random, now).await,
@@ -278,21 +298,18 @@ async fn happen_on(
     random: [u8; 10],
     now: Timestamp,
 ) -> Result<Vec<Message>, Error> {
-    let message_id = MessageId::generate(now, random);
     match kind {
-        Kind::Chat(message) => {
-            let post = Post { channel: &channel, message: &message, id: message_id, key };
-            return Ok(chats::post(tx, &post, now).await?.1);
-        }
         Kind::Donation(donation) => {
-            return happenings::donate(tx, channel, donation, message_id, key, now).await;
+            let id = MessageId::generate(now, random);
+            return happenings::donate(tx, channel, donation, id, key, now).await;
         }
         Kind::Subscription(paid) => return happenings::subscribe_paid(tx, channel, paid, key, now).await,
         Kind::Claim(request) => {
             let claim = request.into_claim(now, random);
             drops::claim(tx, &claim, key, now).await?;
         }
-        // As above.
+        // As above. Messages have been posted there.
+        Kind::Chat(_) => {}
         _ if idempotency::claim(tx, key, "", now).await?.is_some() => {}
         Kind::Follow { follower, created } => {
             relations::follow(tx, &channel, &follower, created, now).await?;

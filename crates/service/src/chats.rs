@@ -1,20 +1,31 @@
 //! Chat messages: posted by streamers and viewers, hidden by streamers (spec 4.4; the platform API's chats).
 
+use std::sync::Arc;
+
 use bus::Message;
 use domain::channel::UserRoleCode;
-use domain::chat::{Emojis, MessageText, chat_channel_id, check_emojis};
+use domain::chat::{Badge, Emojis, MessageText, chat_channel_id, check_badges, check_emojis};
 use domain::chat_settings::{ChatSettings, may_speak, slow_mode_left};
 use domain::event::{ChatHappening, Happening};
 use domain::refusal::Resource;
-use domain::{ChannelId, MessageId, Refusal, Timestamp};
+use domain::{ChannelId, MessageId, MessageSeries, Refusal, Timestamp};
 use store::Tx;
 use store::queries::channels::Speaker;
 use store::queries::chat_settings::{ChatFacts, Turn};
-use store::queries::chats::NewMessage;
+use store::queries::chats::{NewMessage, is_time_taken};
 
+use crate::badges::default_badges;
 use crate::happenings::{event, json, unknown_channel};
 use crate::idempotency::{self, IdempotencyKey, UNREADABLE_ANSWER};
+use crate::message_times::MessageTimes;
 use crate::{Error, Service};
+
+/// Times that are tried for one message. A time is taken when other nodes post for the same sender in the same millisecond,
+/// and each try is behind all that were posted before it.
+pub(crate) const TIMES_TRIED_MAX: u32 = 32;
+
+/// All of [`TIMES_TRIED_MAX`] were taken.
+pub(crate) const NO_TIME: &str = "no time was free for a chat message";
 
 /// A chat message that was posted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,6 +47,8 @@ pub struct ChatMessage {
     pub text: MessageText,
     /// Emojis in the text.
     pub emojis: Emojis,
+    /// The sender's badges; `None` for those of the sender's role and subscription.
+    pub badges: Option<Vec<Badge>>,
 }
 
 /// What a CHAT event tells about a message, and names it by.
@@ -53,8 +66,7 @@ impl Service {
     /// Posts a chat message of `sender` in the chat of `channel`.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`] when the channel does not exist, `Invalid` when the sender does not, or for a wrong emoji;
-    /// [`Refusal::Chat`] when the sender is a viewer whom the chat's settings or a restriction keep out.
+    /// As [`Service::post_message`].
     pub async fn post_chat(
         &self,
         channel: &ChannelId,
@@ -63,16 +75,62 @@ impl Service {
         emojis: Emojis,
         key: Option<IdempotencyKey>,
     ) -> Result<PostedMessage, Error> {
-        let (channel, now) = (channel.clone(), self.now());
-        let message = ChatMessage { sender: sender.clone(), text, emojis };
-        let id = MessageId::generate(now, self.random());
+        self.post_message(channel, ChatMessage { sender: sender.clone(), text, emojis, badges: None }, key)
+            .await
+    }
+
+    /// Posts a chat message in the chat of `channel`.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`] when the channel does not exist, `Invalid` when the sender does not, or for a wrong emoji or
+    /// badge; [`Refusal::Chat`] when the sender is a viewer whom the chat's settings or a restriction keep out.
+    pub async fn post_message(
+        &self,
+        channel: &ChannelId,
+        message: ChatMessage,
+        key: Option<IdempotencyKey>,
+    ) -> Result<PostedMessage, Error> {
+        let message = Arc::new(message);
+        for _ in 0..TIMES_TRIED_MAX {
+            let posted = self.try_post_chat(channel.clone(), message.clone(), key.clone()).await;
+            match posted {
+                Err(Error::Store(error)) if is_time_taken(&error) => {
+                    self.learn_time(channel, &message.sender).await?;
+                }
+                posted => return posted,
+            }
+        }
+        Err(Error::Internal(NO_TIME))
+    }
+
+    async fn try_post_chat(
+        &self,
+        channel: ChannelId,
+        message: Arc<ChatMessage>,
+        key: Option<IdempotencyKey>,
+    ) -> Result<PostedMessage, Error> {
+        let (posting, now) = (self.posting(), self.now());
         self.write_then_publish(move |tx| {
             Box::pin(async move {
-                let post = Post { channel: &channel, message: &message, id, key: key.as_ref() };
+                let post =
+                    Post { channel: &channel, message: &message, posting: &posting, key: key.as_ref() };
                 self::post(tx, &post, now).await
             })
         })
         .await
+    }
+
+    /// What this node knows for every message.
+    pub(crate) fn posting(&self) -> Posting {
+        Posting { times: self.0.message_times.clone(), pictures: self.0.pictures.get().cloned() }
+    }
+
+    /// Looks up which times of a sender's messages are taken.
+    async fn learn_time(&self, channel: &ChannelId, sender: &ChannelId) -> Result<(), Error> {
+        let (channel, sender) = (channel.clone(), sender.clone());
+        let (times, now) = (self.0.message_times.clone(), self.now());
+        self.read(move |tx| Box::pin(async move { learn_time(tx, &times, &channel, &sender, now).await }))
+            .await
     }
 
     /// Hides a message that stands in the chat of `channel`. Hiding it again changes nothing.
@@ -86,7 +144,7 @@ impl Service {
         let (channel, now) = (channel.clone(), self.now());
         self.write(move |tx| {
             Box::pin(async move {
-                // More than one, where the sender said several things in one millisecond: nothing tells them apart.
+                // More than one only of those that an earlier version recorded: it let messages have the same time.
                 let then = place.message_time..place.message_time.plus_ms(1);
                 match tx.hide_messages(&channel, &place.sender, then, now).await? {
                     0 => Err(Refusal::NotFound(Resource::Message).into()),
@@ -98,92 +156,149 @@ impl Service {
     }
 }
 
+/// What a node knows for every message that it posts.
+#[derive(Clone)]
+pub(crate) struct Posting {
+    /// Where their times come from.
+    pub times: Arc<MessageTimes>,
+    /// The base URL of the service's own pictures.
+    pictures: Option<Box<str>>,
+}
+
 /// A message about to be posted, alone or among others.
 pub(crate) struct Post<'a> {
     /// In whose chat.
     pub channel: &'a ChannelId,
     /// What.
     pub message: &'a ChatMessage,
-    /// The id that it gets.
-    pub id: MessageId,
+    /// What the node knows for every message.
+    pub posting: &'a Posting,
     /// With a key it is posted once.
     pub key: Option<&'a IdempotencyKey>,
 }
 
+impl Post<'_> {
+    /// The id and the time that it gets, and that no other message of its sender in its chat has had from this node.
+    fn place(&self, now: Timestamp) -> Place {
+        let series = MessageSeries::of(self.channel, &self.message.sender);
+        let time = self.posting.times.next(series, now);
+        Place { id: series.id_at(time), time }
+    }
+}
+
+/// Where a message stands among all others.
+struct Place {
+    id: MessageId,
+    time: Timestamp,
+}
+
+/// Inside a transaction: notes the last message of a sender from `now` on, so that the next one is later.
+pub(crate) async fn learn_time(
+    tx: &mut Tx,
+    times: &MessageTimes,
+    channel: &ChannelId,
+    sender: &ChannelId,
+    now: Timestamp,
+) -> Result<(), Error> {
+    if let Some(last) = tx.last_message(channel, sender, now).await? {
+        times.known(MessageSeries::of(channel, sender), last);
+    }
+    Ok(())
+}
+
 /// One message, inside a transaction.
+///
+/// # Errors
+/// The store's, among them the one that [`is_time_taken`] tells: [`learn_time`], and try it again.
 pub(crate) async fn post(
     tx: &mut Tx,
     post: &Post<'_>,
     now: Timestamp,
 ) -> Result<(PostedMessage, Vec<Message>), Error> {
     let Post { channel, message, .. } = *post;
-    let chat_channel_id = chat_channel_id(channel);
-    if let Some(answer) = claim(tx, post, now).await? {
+    let (chat_channel_id, place) = (chat_channel_id(channel), post.place(now));
+    if let Some(answer) = claim(tx, post, &place, now).await? {
         return Ok((earlier_message(&answer, chat_channel_id)?, Vec::new()));
     }
-    let speaker = if message.sender == *channel {
+    let author = if message.sender == *channel {
         // Most messages are of this kind, and one small look-up is enough for them.
-        tx.speaker(channel, channel).await?.ok_or(Refusal::NotFound(Resource::Channel))?
+        let speaker = tx.speaker(channel, channel).await?.ok_or(Refusal::NotFound(Resource::Channel))?;
+        Author { speaker, subscriber: false }
     } else {
         let facts = tx.chat_facts(&[(channel, &message.sender)]).await?.pop().flatten();
         admitted(tx, post, facts, now).await?
     };
-    let chats = [(post, chat_happening(post, speaker, now))];
+    let chats = [(post, place.id, chat_happening(post, author, place.time))];
     record(tx, &chats).await?;
-    let [(_, chat)] = chats;
+    let [(_, message_id, chat)] = chats;
     let told = event(channel.clone(), now, Happening::Chat(chat));
-    Ok((PostedMessage { message_id: post.id.clone(), message_time: now, chat_channel_id }, told))
+    Ok((PostedMessage { message_id, message_time: place.time, chat_channel_id }, told))
 }
 
 /// Many messages, inside a transaction: each has the effect of a single one, by few statements for all of them.
+///
+/// # Errors
+/// As [`post`].
 pub(crate) async fn post_all(tx: &mut Tx, posts: &[Post<'_>], now: Timestamp) -> Result<Vec<Message>, Error> {
     let mut new = Vec::with_capacity(posts.len());
     for post in posts {
-        if claim(tx, post, now).await?.is_none() {
-            new.push(post);
+        let place = post.place(now);
+        if claim(tx, post, &place, now).await?.is_none() {
+            new.push((post, place));
         }
     }
-    let asked: Vec<_> = new.iter().map(|post| (post.channel, &post.message.sender)).collect();
+    let asked: Vec<_> = new.iter().map(|(post, _)| (post.channel, &post.message.sender)).collect();
     let facts = tx.chat_facts(&asked).await?;
     let mut chats = Vec::with_capacity(new.len());
-    for (post, facts) in new.into_iter().zip(facts) {
-        let speaker = admitted(tx, post, facts, now).await?;
-        chats.push((post, chat_happening(post, speaker, now)));
+    for ((post, place), facts) in new.into_iter().zip(facts) {
+        let author = admitted(tx, post, facts, now).await?;
+        chats.push((post, place.id, chat_happening(post, author, place.time)));
     }
     record(tx, &chats).await?;
-    let told = |(post, chat): (&Post<'_>, _)| event(post.channel.clone(), now, Happening::Chat(chat));
+    let told = |(post, _, chat): (&Post<'_>, _, _)| event(post.channel.clone(), now, Happening::Chat(chat));
     Ok(chats.into_iter().flat_map(told).collect())
 }
 
 /// The answer of the request that had the key first, if there was one.
-async fn claim(tx: &mut Tx, post: &Post<'_>, now: Timestamp) -> Result<Option<String>, Error> {
+async fn claim(tx: &mut Tx, post: &Post<'_>, place: &Place, now: Timestamp) -> Result<Option<String>, Error> {
     check_emojis(&post.message.emojis)?;
+    check_badges(post.message.badges.as_deref().unwrap_or_default())?;
     if post.key.is_none() {
         return Ok(None);
     }
-    let answer = format!("{} {}", post.id, now.as_millis());
+    let answer = format!("{} {}", place.id, place.time.as_millis());
     idempotency::claim(tx, post.key, &answer, now).await
 }
 
-async fn record(tx: &mut Tx, chats: &[(&Post<'_>, ChatHappening)]) -> Result<(), Error> {
+async fn record(tx: &mut Tx, chats: &[(&Post<'_>, MessageId, ChatHappening)]) -> Result<(), Error> {
     let mut rows = Vec::with_capacity(chats.len());
-    for (post, chat) in chats {
-        rows.push(NewMessage { id: &post.id, channel: post.channel, chat, emojis: json(&chat.emojis) });
+    for (post, id, chat) in chats {
+        rows.push(NewMessage { id, channel: post.channel, chat, emojis: json(&chat.emojis) });
     }
     Ok(tx.insert_chat_messages(&rows).await?)
 }
 
-fn chat_happening(post: &Post<'_>, speaker: Speaker, now: Timestamp) -> ChatHappening {
-    let ChatMessage { sender, text, emojis } = post.message;
+/// Who says something, once it is sure that they may.
+struct Author {
+    speaker: Speaker,
+    subscriber: bool,
+}
+
+fn chat_happening(post: &Post<'_>, author: Author, message_time: Timestamp) -> ChatHappening {
+    let ChatMessage { sender, text, emojis, badges } = post.message;
+    let Author { speaker, subscriber } = author;
+    let user_role_code = UserRoleCode::of(post.channel, sender, speaker.role);
+    let default = || default_badges(post.posting.pictures.as_deref(), user_role_code, subscriber);
     ChatHappening {
-        user_role_code: UserRoleCode::of(post.channel, sender, speaker.role),
+        user_role_code,
         sender_channel_id: sender.clone(),
         nickname: speaker.name,
+        badges: badges.clone().unwrap_or_else(default),
         verified_mark: speaker.verified_mark,
         chat_channel_id: chat_channel_id(post.channel),
         content: text.as_str().to_owned(),
         emojis: emojis.clone(),
-        message_time: now,
+        message_time,
     }
 }
 
@@ -193,7 +308,7 @@ async fn admitted(
     post: &Post<'_>,
     facts: Option<ChatFacts>,
     now: Timestamp,
-) -> Result<Speaker, Error> {
+) -> Result<Author, Error> {
     let Post { channel, message, .. } = post;
     let is_streamer = message.sender == **channel;
     let Some(facts) = facts else {
@@ -208,7 +323,8 @@ async fn admitted(
         may_speak(&facts.settings, &facts.viewer, text, &message.emojis, now).map_err(Refusal::from)?;
         wait_for_turn(tx, channel, &message.sender, &facts.settings, now).await?;
     }
-    Ok(facts.speaker)
+    // Whoever speaks in their own chat subscribes to nothing there.
+    Ok(Author { speaker: facts.speaker, subscriber: facts.viewer.subscriber && !is_streamer })
 }
 
 /// Slow mode. It comes last, so that only a message that is let through counts.

@@ -227,7 +227,7 @@ impl Service {
         let versions = self.read(|tx| Box::pin(async move { Ok(tx.credential_versions().await?) })).await?;
         self.0.credentials.found(began, &versions);
         self.0.standing.store_answered(began);
-        Ok(())
+        self.refresh_warned_applications().await
     }
 }
 

@@ -7,6 +7,7 @@ pub mod application_life;
 pub mod application_secrets;
 pub mod application_switch;
 pub mod applications;
+pub mod badges;
 pub mod broadcast;
 pub mod bulk;
 pub mod categories;
@@ -30,6 +31,7 @@ pub mod listeners;
 pub mod lives;
 mod log_limit;
 pub mod losses;
+mod message_times;
 pub mod nodes;
 pub mod notices;
 mod password;
@@ -45,10 +47,11 @@ pub mod subscriptions;
 pub mod tokens;
 mod used_urls;
 mod uses;
+mod warned_applications;
 pub mod watching;
 pub mod webhooks;
 
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use bus::{Bus, Message};
 use domain::cursor::CursorKey;
@@ -73,6 +76,7 @@ use credentials::Credentials;
 use deliveries::Outbox;
 use job_log::JobLog;
 use losses::Losses;
+use message_times::MessageTimes;
 use nodes::{Membership, Standing};
 use password::Passwords;
 use quotas::Quotas;
@@ -80,6 +84,7 @@ use see_through::SeeThrough;
 use sessions::Taken;
 use used_urls::UsedUrls;
 use uses::Uses;
+use warned_applications::WarnedApplications;
 use webhooks::WebhookSettings;
 
 /// What a service is made of.
@@ -134,6 +139,10 @@ struct Inner {
     jobs: JobLog,
     webhooks: WebhookSettings,
     outbox: Outbox,
+    message_times: Arc<MessageTimes>,
+    warned: WarnedApplications,
+    /// The base URL of the service's own pictures.
+    pictures: OnceLock<Box<str>>,
 }
 
 impl std::fmt::Debug for Service {
@@ -186,6 +195,9 @@ impl Service {
             jobs: JobLog::default(),
             webhooks,
             outbox: Outbox::default(),
+            message_times: Arc::default(),
+            warned: WarnedApplications::default(),
+            pictures: OnceLock::new(),
         }))
     }
 

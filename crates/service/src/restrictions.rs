@@ -2,7 +2,7 @@
 
 use domain::chat::{channel_of_chat, chat_channel_id};
 use domain::limits::{TEMPORARY_RESTRICTION_HIDES_MS, TEMPORARY_RESTRICTION_MS};
-use domain::restriction::{RestrictionRefusal, Target, may_restrict};
+use domain::restriction::{RestrictionRefusal, Target, may_release, may_restrict};
 use domain::token::Caller;
 use domain::{ChannelId, Invalid, Refusal, Rule, Timestamp};
 use store::Tx;
@@ -54,9 +54,9 @@ impl Service {
         let channel = channel.clone();
         self.write(move |tx| {
             Box::pin(async move {
-                check_target(tx, &channel, &target).await?;
+                let refusal = check_release(tx, &channel, &target, RestrictionRefusal::NotRestricted).await?;
                 let done = tx.release(&channel, &target).await?;
-                done_or(done, RestrictionRefusal::NotRestricted)
+                done_or(done, refusal)
             })
         })
         .await
@@ -127,9 +127,10 @@ impl Service {
             Box::pin(async move {
                 let ChatTarget { target, chat_channel_id } = about;
                 check_chat(tx, &channel, &chat_channel_id).await?;
-                check_target(tx, &channel, &target).await?;
+                let not_restricted = RestrictionRefusal::NotTemporarilyRestricted;
+                let refusal = check_release(tx, &channel, &target, not_restricted).await?;
                 let done = tx.release_temporarily(&channel, &target, now).await?;
-                done_or(done, RestrictionRefusal::NotTemporarilyRestricted)
+                done_or(done, refusal)
             })
         })
         .await
@@ -137,9 +138,24 @@ impl Service {
 }
 
 async fn check_target(tx: &mut Tx, channel: &ChannelId, target: &ChannelId) -> Result<(), Error> {
-    let known = tx.speaker(channel, target).await?;
-    let known = known.map(|known| Target { channel_id: target.clone(), role: known.role });
+    let known = target_of(tx, channel, target).await?;
     Ok(may_restrict(channel, target, known.as_ref()).map_err(Refusal::from)?)
+}
+
+/// Gives the refusal of a target that turns out not to be restricted.
+async fn check_release(
+    tx: &mut Tx,
+    channel: &ChannelId,
+    target: &ChannelId,
+    not_restricted: RestrictionRefusal,
+) -> Result<RestrictionRefusal, Error> {
+    let known = target_of(tx, channel, target).await?;
+    Ok(may_release(channel, target, known.as_ref(), not_restricted).map_err(Refusal::from)?)
+}
+
+async fn target_of(tx: &mut Tx, channel: &ChannelId, target: &ChannelId) -> Result<Option<Target>, Error> {
+    let known = tx.speaker(channel, target).await?;
+    Ok(known.map(|known| Target { channel_id: target.clone(), role: known.role }))
 }
 
 /// The caller's own chat is fine, another's is forbidden, and one that no channel has is a wrong value.

@@ -62,6 +62,12 @@ impl<K: Clone + Eq + Hash + Ord> Uses<K> {
         }
     }
 
+    /// Whether this node knows of a use after `then`.
+    pub(crate) fn used_since(&self, id: &K, then: Timestamp) -> bool {
+        let uses = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        uses.get(id).is_some_and(|last| last.at() > then.as_millis())
+    }
+
     /// What is to be written down at `now`, in the order of the ids: every use that is not, or only what is due.
     pub(crate) fn to_write(&self, now: Timestamp, every: bool) -> Vec<(K, Timestamp)> {
         let uses = self.0.read().unwrap_or_else(PoisonError::into_inner);
@@ -118,6 +124,8 @@ mod tests {
         assert!(due(60_000).is_empty());
         uses.note(&client("a"), at(70_000));
         uses.note(&client("a"), at(65_000));
+        let used_since = |id, then| uses.used_since(&client(id), at(then));
+        assert!(used_since("a", 69_999) && !used_since("a", 70_000) && !used_since("b", 0));
         assert!(due(USE_WRITTEN_EVERY_MS - 1).is_empty());
         assert_eq!(uses.to_write(at(70_000), true), [(client("a"), at(70_000))]);
         assert_eq!(due(USE_WRITTEN_EVERY_MS), [70_000]);

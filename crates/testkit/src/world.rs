@@ -219,6 +219,11 @@ impl World {
         Browser::new(self.address())
     }
 
+    /// The address of a picture of the service's own.
+    pub fn picture(&self, name: &str) -> String {
+        format!("http://{}/pictures/{name}.png", self.address())
+    }
+
     /// Where the server listens.
     pub fn address(&self) -> SocketAddr {
         self.0.settings.listen

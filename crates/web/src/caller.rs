@@ -14,13 +14,14 @@ use domain::scope::Scope;
 use domain::secret::OperatorKey;
 use domain::session::EventType;
 use domain::token::Caller;
-use domain::{ApplicationSecretId, ChannelId, Profile, Refusal};
+use domain::{ApplicationSecretId, ChannelId, ClientId, Profile, Refusal};
 use http::{HeaderMap, header, request::Parts};
 use service::Holder;
 use service::credentials::ProvenApplication;
 use service::drops::Publisher;
 use service::quotas::Counted;
 
+use crate::deletion::Deletion;
 use crate::envelope::Failure;
 use crate::failures::{self, Failed};
 use crate::quota::{self, Charged, Extra, Standard};
@@ -141,6 +142,7 @@ impl<S: NeedsScope, Q: Extra> FromRequestParts<Web> for User<S, Q> {
             caller.needs(scope)?;
             web.service().note_scope_use(&caller.client_id);
         }
+        note_deletion(parts, web, &caller.client_id);
         let profile = web.profile(caller.profile);
         Ok(Self { caller: caller.clone(), holder, profile, proof: PhantomData })
     }
@@ -167,6 +169,7 @@ impl<Q: Extra> FromRequestParts<Web> for Client<Q> {
             failures::count(web, Failed::ClientSecret, client_address(parts));
         }
         let ProvenApplication { application, secret_id, .. } = Arc::unwrap_or_clone(proven?);
+        note_deletion(parts, web, &application.client_id);
         quota::charge_client::<Q>(web, &charged(parts), &application)?;
         let profile = web.profile(application.profile);
         Ok(Self { application, secret_id, profile, proof: PhantomData })
@@ -237,6 +240,13 @@ impl<Q> fmt::Debug for Client<Q> {
 impl fmt::Debug for Operator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Operator")
+    }
+}
+
+/// An application that goes unused is told on each of its answers.
+fn note_deletion(parts: &Parts, web: &Web, client_id: &ClientId) {
+    if let Some(deletion) = parts.extensions.get::<Deletion>() {
+        deletion.note(web, client_id);
     }
 }
 

@@ -14,6 +14,7 @@ use domain::refusal::Resource;
 use domain::{Language, Reason, Refusal};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 
+use crate::deletion::Deletion;
 use crate::envelope::{Failure, Logged, refused};
 use crate::quota::Charged;
 use crate::{ClientAddress, Web, language};
@@ -33,10 +34,11 @@ async fn finish(State(web): State<Web>, mut request: Request, next: Next) -> Res
     let (began, traffic) = (web.service().clock().monotonic(), web.traffic());
     let pattern = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
     let place = traffic.place(pattern, request.method());
-    let charged = Charged::default();
+    let (charged, deletion) = (Charged::default(), Deletion::default());
     let client = request.extensions().get::<ClientAddress>().copied();
     let preferred = language::preferred(request.headers());
     request.extensions_mut().insert(charged.clone());
+    request.extensions_mut().insert(deletion.clone());
 
     let mut response = run(next, request).await;
     report_failure(&response);
@@ -54,6 +56,7 @@ async fn finish(State(web): State<Web>, mut request: Request, next: Next) -> Res
     if !matches!(refusal, Some(Refusal::Cap(_))) {
         charged.describe(&web, client, response.headers_mut());
     }
+    deletion.describe(response.headers_mut());
     response.headers_mut().entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     response
 }

@@ -8,6 +8,7 @@
 mod auth;
 mod caller;
 pub mod contract;
+mod deletion;
 mod envelope;
 mod failures;
 mod finish;
@@ -17,6 +18,7 @@ mod language;
 mod open;
 mod operations;
 mod pages;
+mod pictures;
 mod platform;
 mod quota;
 mod router;

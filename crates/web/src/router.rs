@@ -10,7 +10,7 @@ use crate::open::{
     streams, users,
 };
 use crate::platform;
-use crate::{Web, contract, finish, health, operations};
+use crate::{Web, contract, finish, health, operations, pictures};
 
 /// What a listener is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub enum Served {
 /// All of a listener's HTTP but the sockets: an unknown path, a wrong method, a panic and a refusal all leave here in the
 /// envelope.
 pub fn router(web: Web, served: Served) -> Router {
-    let described = |routes: Routes| routes.into_router().merge(contract::paths());
+    let described = |routes: Routes| routes.into_router().merge(contract::paths()).merge(pictures::paths());
     let routes = match served {
         Served::All => described(open().and(platform())).merge(operations::paths()),
         Served::Open => described(open()),
@@ -42,7 +42,8 @@ pub fn router(web: Web, served: Served) -> Router {
 pub(crate) fn served() -> impl Iterator<Item = (&'static str, &'static str)> {
     let operations = open().and(platform()).into_operations().into_iter();
     let operations = operations.map(|operation| (operation.path, operation.method));
-    operations.chain(contract::PATHS).chain(operations::PATHS).chain(health::PATHS)
+    let others = contract::PATHS.into_iter().chain(pictures::PATHS.iter().copied());
+    operations.chain(others).chain(operations::PATHS).chain(health::PATHS)
 }
 
 /// The open API and the sign-in. Each endpoint describes itself in the documents of [`contract`].

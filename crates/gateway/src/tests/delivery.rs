@@ -70,6 +70,7 @@ fn event(channel: &ChannelId, at: usize) -> domain::event::Event {
     let chat = domain::event::ChatHappening {
         sender_channel_id: channel.clone(),
         nickname: "n".repeat(100),
+        badges: Vec::new(),
         verified_mark: false,
         user_role_code: domain::channel::UserRoleCode::Streamer,
         chat_channel_id: "chat".into(),

@@ -108,7 +108,7 @@ async fn a_silent_client_is_given_up_and_its_slot_is_free_again() {
         clients.push(world.address.session(&world.user_url(&me).await).await.0);
     }
     let full = world.service.issue_session_url(owner(&me)).await;
-    assert_eq!(full.unwrap_err().refusal(), domain::Refusal::Cap(domain::refusal::Cap::ApplicationSessions));
+    assert_eq!(full.unwrap_err().refusal(), domain::Refusal::Cap(domain::refusal::Cap::UserSessions));
     world.pass(60).await;
     // One of them pings, the others have gone silent without closing their sockets.
     clients[0].nothing_but_pong().await;

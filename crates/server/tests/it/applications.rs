@@ -125,6 +125,39 @@ async fn a_use_that_was_not_written_yet_is_written_when_the_node_stops() {
     .await;
 }
 
+/// Its owner may see no notice, but whoever reads the answers does.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_application_that_goes_unused_reads_when_it_will_be_deleted() {
+    both(Setup::default(), |world| async move {
+        let stage = Stage::set(&world).await;
+        let began = world.now_ms();
+        let call = async || {
+            let answer = world.channels(&stage.app, "channelIds=haneul").await;
+            (answer.status, answer.header("stagedoor-deletes-at").map(str::to_owned))
+        };
+        world.advance(59 * DAY);
+        assert_eq!(call().await, (200, None));
+        world.advance(DAY);
+        until(&world, "bot", "a warning", |answer| answer.content()["notices"] != json!([])).await;
+        let day_90 = Timestamp::from_millis(began).plus_ms(90 * 24 * 60 * 60 * 1_000).rfc3339();
+        patiently("the header", async {
+            while call().await != (200, Some(day_90.clone())) {
+                world.advance(Duration::from_secs(60));
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        })
+        .await;
+        // A call that uses a scope ends it, for its own answer too.
+        let tokens = world.sign_in(&stage.app, &stage.streamer).await;
+        let me = world.me(&tokens.access).await;
+        assert_eq!((me.status, me.header("stagedoor-deletes-at")), (200, None));
+        assert_eq!(call().await, (200, None));
+        until(&world, "bot", "the use is written", |answer| answer.content()["notices"] == json!([])).await;
+        assert_eq!(call().await, (200, None));
+    })
+    .await;
+}
+
 /// Until shortly before day 90: `bot` is used at day 60, `idle` is not.
 async fn nearly_ninety_days(world: &World, stage: &Stage) {
     let began = world.now_ms();

@@ -24,17 +24,17 @@ async fn patch(world: &World, stage: &Stage, body: Value) {
     assert_eq!(answer.content(), Value::Null, "{body}");
 }
 
-fn talk() -> Value {
-    json!({ "categoryType": "ETC", "categoryId": "talk", "categoryValue": "토크", "posterImageUrl": null })
+fn talk(world: &World) -> Value {
+    json!({ "categoryType": "ETC", "categoryId": "talk", "categoryValue": "토크", "posterImageUrl": world.picture("category") })
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_setting_that_nobody_made_is_empty() {
+async fn a_setting_that_nobody_made_has_the_channels_name_and_nothing_else() {
     both(Setup::default(), |world| async move {
         let stage = set(&world).await;
         let answer = world.live_setting(&stage.tokens.access).await;
         let empty =
-            r#"{"code":200,"message":null,"content":{"defaultLiveTitle":"","category":null,"tags":[]}}"#;
+            r#"{"code":200,"message":null,"content":{"defaultLiveTitle":"하늘 🚀","category":null,"tags":[]}}"#;
         assert_eq!(answer.text(), empty);
         patch(&world, &stage, json!({})).await;
         assert_eq!(world.live_setting(&stage.tokens.access).await.text(), empty);
@@ -46,14 +46,14 @@ async fn a_setting_that_nobody_made_is_empty() {
 async fn only_what_is_given_changes() {
     both(Setup::default(), |world| async move {
         let stage = set(&world).await;
-        let mut expected = json!({ "defaultLiveTitle": "", "category": null, "tags": [] });
+        let mut expected = json!({ "defaultLiveTitle": "하늘 🚀", "category": null, "tags": [] });
         for (body, field, value) in [
             (json!({ "defaultLiveTitle": " 제목 👋 " }), "defaultLiveTitle", json!(" 제목 👋 ")),
-            (json!({ "categoryId": "talk" }), "category", talk()),
+            (json!({ "categoryId": "talk" }), "category", talk(&world)),
             (json!({ "tags": ["하나", "둘", "하나"] }), "tags", json!(["하나", "둘"])),
             (json!({ "unknown": 1, "tags": null, "categoryId": null }), "tags", json!(["하나", "둘"])),
-            (json!({ "categoryType": "ETC" }), "category", talk()),
-            (json!({ "categoryType": "ETC", "categoryId": "talk" }), "category", talk()),
+            (json!({ "categoryType": "ETC" }), "category", talk(&world)),
+            (json!({ "categoryType": "ETC", "categoryId": "talk" }), "category", talk(&world)),
             (json!({ "categoryId": "" }), "category", json!(null)),
             (json!({ "categoryType": "GAME", "categoryId": "" }), "category", json!(null)),
             (json!({ "tags": [] }), "tags", json!([])),
@@ -72,7 +72,7 @@ async fn only_what_is_given_changes() {
         world.start_again().await;
         let kept = setting(&world, &stage).await;
         assert_eq!((&kept["defaultLiveTitle"], &kept["tags"]), (&all["defaultLiveTitle"], &all["tags"]));
-        assert_eq!(kept["category"], talk());
+        assert_eq!(kept["category"], talk(&world));
     })
     .await;
 }
@@ -92,7 +92,7 @@ async fn a_wrong_value_is_named_and_changes_nothing() {
         let items = wrong("tags", "0개 이상 20개 이하여야 합니다.");
         let known = wrong("categoryId", "존재하는 카테고리여야 합니다.");
         let types = wrong("categoryType", "GAME, SPORTS, ETC 중 하나여야 합니다.");
-        let together = wrong("categoryType", "categoryId와 함께 지정해야 합니다.");
+        let own = wrong("categoryType", "ETC 중 하나여야 합니다.");
         let text = |field| wrong(field, "문자열이어야 합니다.");
         let many: Vec<_> = (0..21).map(|n| format!("t{n}")).collect();
         for (body, message) in [
@@ -123,7 +123,7 @@ async fn a_wrong_value_is_named_and_changes_nothing() {
                 json!({ "categoryType": "GAME", "categoryId": "talk" }),
                 &wrong("categoryType", "ETC 중 하나여야 합니다."),
             ),
-            (json!({ "categoryType": "GAME" }), &together),
+            (json!({ "categoryType": "GAME" }), &own),
         ] {
             // What is right beside it does not change either.
             let mut whole = json!({ "defaultLiveTitle": "다른 제목" });
@@ -137,6 +137,45 @@ async fn a_wrong_value_is_named_and_changes_nothing() {
         assert_eq!(setting(&world, &stage).await, before);
         // Decomposed Hangul has twice or three times as many code points.
         patch(&world, &stage, json!({ "tags": ["\u{1112}\u{1161}\u{11ab}", "तमिल"] })).await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_category_type_alone_must_be_that_of_the_category() {
+    both(Setup::default(), |world| async move {
+        let stage = set(&world).await;
+        let patch_type = async |kind: &str| {
+            world.patch_live_setting(&stage.tokens.access, &json!({ "categoryType": kind })).await
+        };
+        let together = wrong("categoryType", "categoryId와 함께 지정해야 합니다.");
+        patch_type("ETC").await.assert_refused(400, &together);
+        patch(&world, &stage, json!({ "categoryId": "talk" })).await;
+        let before = setting(&world, &stage).await;
+        patch_type("ETC").await.content();
+        patch_type("GAME").await.assert_refused(400, &wrong("categoryType", "ETC 중 하나여야 합니다."));
+        assert_eq!(setting(&world, &stage).await, before);
+        patch(&world, &stage, json!({ "categoryId": "star" })).await;
+        patch_type("ETC").await.assert_refused(400, &wrong("categoryType", "GAME 중 하나여야 합니다."));
+        patch_type("GAME").await.content();
+        patch(&world, &stage, json!({ "categoryId": "" })).await;
+        patch_type("GAME").await.assert_refused(400, &together);
+    })
+    .await;
+}
+
+/// What a channel reads it can write back.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_channel_that_never_set_a_title_has_its_name_for_one() {
+    both(Setup::default(), |world| async move {
+        let stage = set(&world).await;
+        assert_eq!(setting(&world, &stage).await["defaultLiveTitle"], "하늘 🚀");
+        patch(&world, &stage, json!({ "tags": ["하나"] })).await;
+        let found = setting(&world, &stage).await;
+        assert_eq!(found["defaultLiveTitle"], "하늘 🚀", "also when it set something else");
+        patch(&world, &stage, json!({ "defaultLiveTitle": found["defaultLiveTitle"] })).await;
+        world.person("haneul").name("바다").create().await;
+        assert_eq!(setting(&world, &stage).await["defaultLiveTitle"], "하늘 🚀", "it was set");
     })
     .await;
 }

@@ -44,6 +44,17 @@ fn refused(answer: &Response) -> Vec<(u64, u64, String)> {
     lines
 }
 
+/// An event without what tells two messages of the same words apart: the time, and the badge of who has subscribed meanwhile.
+fn untimed(event: Option<(String, String)>) -> (String, Value) {
+    let (name, payload) = event.expect("an event");
+    let mut payload: Value = serde_json::from_str(&payload).expect("JSON");
+    if name == "CHAT" {
+        payload["messageTime"].take();
+        payload["profile"]["badges"].take();
+    }
+    (name, payload)
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn each_line_has_the_effect_of_its_single_call() {
     both(Setup::default(), |world| async move {
@@ -70,7 +81,7 @@ async fn each_line_has_the_effect_of_its_single_call() {
             r#"{"code":200,"message":null,"content":{"accepted":3,"refused":[],"refusedCount":0}}"#
         );
         for event in expected {
-            assert_eq!(socket.next_event().await, Some(event));
+            assert_eq!(untimed(socket.next_event().await), untimed(Some(event)));
         }
         socket.ping().await;
     })
@@ -217,7 +228,7 @@ async fn channels_and_categories_come_in_bulk_and_the_lines_after_them_may_name_
         assert_eq!(
             by_line,
             [
-                json!({ "channelId": "bom", "channelName": "bom의 방송", "channelImageUrl": null, "followerCount": 0, "verifiedMark": false }),
+                json!({ "channelId": "bom", "channelName": "bom의 방송", "channelImageUrl": world.picture("channel"), "followerCount": 0, "verifiedMark": false }),
                 json!({ "channelId": "gaeul", "channelName": "gaeul의 방송", "channelImageUrl": picture, "followerCount": 0, "verifiedMark": true }),
             ]
         );

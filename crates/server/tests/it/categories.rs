@@ -35,8 +35,9 @@ async fn a_category_has_four_fields() {
                 r#"{"code":200,"message":null,"content":{"data":["#,
                 r#"{"categoryType":"SPORTS","categoryId":"football","categoryValue":"축구","#,
                 r#""posterImageUrl":"https://images.example/p.png"},"#,
-                r#"{"categoryType":"GAME","categoryId":"footgolf","categoryValue":"축구 골프","posterImageUrl":null}]}}"#
+                r#"{"categoryType":"GAME","categoryId":"footgolf","categoryValue":"축구 골프","posterImageUrl":"PICTURE"}]}}"#
             )
+            .replace("PICTURE", &world.picture("category"))
         );
         assert_eq!(world.categories(&app, "query=x").await.content(), json!({ "data": [] }));
     })

@@ -1,7 +1,7 @@
 //! The channel query (spec 4.2; decisions 1, `channelIds`).
 
 use serde_json::{Value, json};
-use testkit::{Setup, World, both};
+use testkit::{Request, Setup, World, both};
 
 use crate::stage::{Stage, wrong};
 
@@ -27,9 +27,10 @@ async fn a_channel_has_five_fields_and_an_unknown_one_is_left_out() {
                 r#"{"code":200,"message":null,"content":{"data":["#,
                 r#"{"channelId":"sol","channelName":"sol","channelImageUrl":"https://images.example/sol.png","#,
                 r#""followerCount":0,"verifiedMark":true},"#,
-                r#"{"channelId":"haneul","channelName":"하늘 🚀","channelImageUrl":null,"#,
+                r#"{"channelId":"haneul","channelName":"하늘 🚀","channelImageUrl":"PICTURE","#,
                 r#""followerCount":0,"verifiedMark":false}]}}"#
             )
+            .replace("PICTURE", &world.picture("channel"))
         );
         let none = world.channels(&stage.app, "channelIds=nobody").await;
         assert_eq!(none.content(), json!({ "data": [] }));
@@ -95,14 +96,36 @@ async fn what_cannot_be_an_id_matches_no_channel() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_image_that_is_taken_away_is_null() {
+async fn an_image_that_is_taken_away_is_the_services_own() {
     both(Setup::default(), |world| async move {
         let stage = Stage::set(&world).await;
         let person = || world.person("sol");
         person().with("channelImageUrl", "https://images.example/1.png").create().await;
         person().with("channelImageUrl", Value::Null).create().await;
         let content = world.channels(&stage.app, "channelIds=sol").await.content();
-        assert_eq!(content["data"][0]["channelImageUrl"], Value::Null);
+        assert_eq!(content["data"][0]["channelImageUrl"], world.picture("channel"));
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_services_own_pictures_are_where_the_answers_say() {
+    both(Setup::default(), |world| async move {
+        let stage = Stage::set(&world).await;
+        let body = json!({ "categoryType": "ETC", "categoryValue": "talk" });
+        world.put_category("talk", &body).await.content();
+        let channels = world.channels(&stage.app, "channelIds=haneul").await.content();
+        let categories = world.categories(&stage.app, "query=talk").await.content();
+        let base = format!("http://{}", world.address());
+        for address in [&channels["data"][0]["channelImageUrl"], &categories["data"][0]["posterImageUrl"]] {
+            let path =
+                address.as_str().and_then(|address| address.strip_prefix(&base)).expect("an own address");
+            let picture = world.send(Request::get(path)).await;
+            assert_eq!((picture.status, picture.header("content-type")), (200, Some("image/png")));
+            assert_eq!(picture.header("cache-control"), Some("public, max-age=86400"));
+            assert!(picture.body.starts_with(b"\x89PNG"));
+        }
+        world.send(Request::get("/pictures/none.png")).await.assert_refused(404, "NOT_FOUND");
     })
     .await;
 }

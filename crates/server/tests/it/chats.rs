@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
-use serde_json::json;
-use testkit::{Setup, both};
+use serde_json::{Value, json};
+use testkit::{Request, Setup, both};
 
 use crate::stage::{Stage, wrong};
 
@@ -30,7 +30,11 @@ async fn a_sent_message_is_the_owners_own_and_arrives_unchanged() {
                 "channelId": "haneul",
                 "senderChannelId": "haneul",
                 "chatChannelId": "chat-haneul",
-                "profile": { "nickname": "하늘", "badges": [], "verifiedMark": true },
+                "profile": {
+                    "nickname": "하늘",
+                    "badges": [{ "imageUrl": world.picture("badge-streamer") }],
+                    "verifiedMark": true,
+                },
                 "userRoleCode": "streamer",
                 "content": text,
                 "emojis": {},
@@ -109,6 +113,75 @@ async fn a_hundred_at_once_are_all_recorded_once() {
             arrived.insert(socket.event("CHAT").await["content"].as_str().expect("a text").to_owned());
         }
         assert_eq!(arrived.len(), 100);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn badges_are_those_that_the_platform_reports_or_those_of_role_and_subscription() {
+    both(Setup::default(), |world| async move {
+        let Stage { tokens, .. } = Stage::set(&world).await;
+        let mut socket = world.open_user_session(&tokens.access).await;
+        world.subscribe(&tokens.access, "chat", socket.session_key()).await.content();
+        socket.system("subscribed").await;
+        let picture = |name: &str| json!({ "imageUrl": world.picture(&format!("badge-{name}")) });
+        let own = json!([{ "imageUrl": "https://images.example/vip.png" }]);
+        let say = |badges: Value| {
+            let mut body = json!({ "senderChannelId": "byeol", "message": "안녕" });
+            if !badges.is_null() {
+                body["badges"] = badges;
+            }
+            body
+        };
+        let mut expected = Vec::new();
+        let mut post = async |body: &Value, badges: Value| {
+            world.happen("haneul", "chats", body).await.content();
+            expected.push(badges);
+        };
+        post(&say(Value::Null), json!([])).await;
+        post(&say(own.clone()), own.clone()).await;
+        let paid = json!({ "subscriberChannelId": "byeol", "tierNo": 1, "tierName": "별단", "month": 1 });
+        world.happen("haneul", "subscriptions", &paid).await.content();
+        post(&say(Value::Null), json!([picture("subscriber")])).await;
+        for (role, name) in
+            [("STREAMING_CHAT_MANAGER", "chat-manager"), ("STREAMING_CHANNEL_MANAGER", "channel-manager")]
+        {
+            let put = Request::put("/platform/v1/channels/haneul/managers/byeol");
+            world.operator(put.json(&json!({ "userRole": role }))).await.content();
+            post(&say(Value::Null), json!([picture(name), picture("subscriber")])).await;
+        }
+        post(&say(json!([])), json!([])).await;
+        post(&json!({ "senderChannelId": "haneul", "message": "네" }), json!([picture("streamer")])).await;
+        // In bulk the same.
+        let lines = [say(own.clone()), say(Value::Null)].map(|mut line| {
+            line["kind"] = json!("chat");
+            line["channelId"] = json!("haneul");
+            format!("{line}\n")
+        });
+        let bulk = Request::post("/platform/v1/events").body(lines.concat());
+        assert_eq!(world.operator(bulk).await.content()["refusedCount"], 0);
+        expected.extend([own, json!([picture("channel-manager"), picture("subscriber")])]);
+        for badges in expected {
+            assert_eq!(socket.event("CHAT").await["profile"]["badges"], badges);
+        }
+        let eleven = json!(vec![json!({ "imageUrl": "https://images.example/b.png" }); 11]);
+        let address = "http 또는 https 주소여야 합니다.";
+        for (badges, rule) in [
+            (json!("x"), "JSON 객체의 목록이어야 합니다."),
+            (json!(["x"]), "JSON 객체의 목록이어야 합니다."),
+            (json!([{}]), "필수 값입니다."),
+            (json!([{ "imageUrl": 1 }]), "문자열이어야 합니다."),
+            (json!([{ "imageUrl": "ftp://x" }]), address),
+            (eleven, "0개 이상 10개 이하여야 합니다."),
+        ] {
+            let answer = world.happen("haneul", "chats", &say(badges)).await;
+            assert!(
+                answer.status == 400 && answer.text().contains(&wrong("badges", rule)),
+                "{}",
+                answer.text()
+            );
+        }
+        socket.ping().await;
     })
     .await;
 }

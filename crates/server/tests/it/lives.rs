@@ -89,12 +89,13 @@ async fn a_live_has_thirteen_fields() {
                 r#"{"liveId":1,"liveTitle":"첫 방송 👋","liveThumbnailImageUrl":"https://images.example/1.png","#,
                 r#""concurrentUserCount":7,"openDate":"2026-07-18T14:32:12.345Z","adult":true,"#,
                 r#""tags":["우주","항해"],"categoryType":"GAME","liveCategory":"star","liveCategoryValue":"스타","#,
-                r#""channelId":"haneul","channelName":"하늘 🚀","channelImageUrl":null},"#,
+                r#""channelId":"haneul","channelName":"하늘 🚀","channelImageUrl":"PICTURE"},"#,
                 r#"{"liveId":2,"liveTitle":"별이","liveThumbnailImageUrl":null,"concurrentUserCount":0,"#,
                 r#""openDate":"2026-07-18T14:32:12.345Z","adult":false,"tags":[],"categoryType":null,"#,
                 r#""liveCategory":null,"liveCategoryValue":null,"channelId":"byeol","channelName":"별이","#,
-                r#""channelImageUrl":null}],"page":{"next":null}}}"#
+                r#""channelImageUrl":"PICTURE"}],"page":{"next":null}}}"#
             )
+            .replace("PICTURE", &world.picture("channel"))
         );
     })
     .await;

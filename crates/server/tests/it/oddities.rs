@@ -222,10 +222,10 @@ pub const OPTIONAL_FIELDS: &[Extra] = &[
         "/platform/v1/channels/{channelId}",
         &["channelImageUrl", "verifiedMark", "realNameVerified", "login", "password"],
     ),
-    ("POST", "/platform/v1/channels/{channelId}/chats", &["emojis"]),
+    ("POST", "/platform/v1/channels/{channelId}/chats", &["emojis", "badges"]),
     ("POST", "/platform/v1/channels/{channelId}/donations", &["donationText", "donatorChannelId", "emojis"]),
     ("POST", "/platform/v1/drops/claims", &["claimId"]),
-    ("POST", "/platform/v1/events", &["emojis", "key", "idempotencyKey"]),
+    ("POST", "/platform/v1/events", &["emojis", "badges", "key", "idempotencyKey"]),
 ];
 
 /// Parameters of queries.
@@ -251,12 +251,14 @@ pub const VOLATILE: &[&str] = &[
     "Service-Event-Message-Signature",
     "accessToken",
     "body",
+    "channelImageUrl",
     "claimId",
     "clientSecret",
     "cursor",
     "messageId",
     "next",
     "nodeId",
+    "posterImageUrl",
     "refreshToken",
     "secret",
     "secretId",

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use testkit::{Response, Setup, World, both};
+use testkit::{Request, Response, Setup, World, both};
 use tokio::task::JoinSet;
 
 use crate::stage::{Stage, wrong};
@@ -169,6 +169,27 @@ async fn whom_nobody_can_restrict_or_release_is_a_wrong_value_on_both_kinds() {
             call("DELETE").await.content();
             assert_target_refused(&call("DELETE").await, not_restricted);
             call("POST").await.content();
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_viewer_who_became_a_manager_can_be_released() {
+    both(Setup::default(), |world| async move {
+        let Stage { tokens, .. } = Stage::set(&world).await;
+        let manager = "채널 관리자 계정은 제한하거나 해제할 수 없습니다.";
+        for temporary in [false, true] {
+            let call = |method| call(&world, temporary, method, &tokens.access, "byeol");
+            call("POST").await.content();
+            let role = json!({ "userRole": "STREAMING_CHAT_MANAGER" });
+            let managers = || "/platform/v1/channels/haneul/managers/byeol";
+            world.operator(Request::put(managers()).json(&role)).await.content();
+            assert_target_refused(&call("POST").await, manager);
+            call("DELETE").await.content();
+            assert_target_refused(&call("DELETE").await, manager);
+            world.operator(Request::delete(managers())).await.content();
+            world.say("haneul", "byeol", "안녕").await.content();
         }
     })
     .await;

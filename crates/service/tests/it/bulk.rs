@@ -21,7 +21,7 @@ fn id(id: &str) -> ChannelId {
 
 fn chat(channel: &str, sender: &str, text: impl Into<String>) -> Reported {
     let text = MessageText::parse(text.into()).unwrap();
-    let kind = Kind::Chat(ChatMessage { sender: id(sender), text, emojis: Emojis::new() });
+    let kind = Kind::Chat(ChatMessage { sender: id(sender), text, emojis: Emojis::new(), badges: None });
     Reported { what: What::On(id(channel), kind), key: None }
 }
 

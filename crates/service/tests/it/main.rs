@@ -15,6 +15,7 @@ mod housekeeping;
 mod interruptions;
 mod lives;
 mod losses;
+mod message_times;
 mod nodes;
 mod people;
 mod sessions;

@@ -69,6 +69,14 @@ const NOTICES: &str = "
     SELECT n.kind, n.created_at FROM application_notices n JOIN applications a ON a.client_id = n.client_id
     WHERE n.client_id = $1 AND n.created_at > a.last_used_at ORDER BY n.created_at, n.kind";
 
+/// Those that were warned and not used since.
+const WARNED: &str = "
+    SELECT client_id, last_used_at FROM applications
+    WHERE deleted_at IS NULL AND last_used_at <= $1 AND EXISTS (
+        SELECT 1 FROM application_notices n
+        WHERE n.client_id = applications.client_id AND n.created_at > applications.last_used_at)
+    ORDER BY last_used_at LIMIT $2";
+
 /// Rows of one kind that belong to applications that are going: `$1` is the most rows.
 macro_rules! purge_sql {
     ($table:literal, $key:literal) => {
@@ -145,6 +153,19 @@ pub struct ApplicationLife {
 }
 
 impl Tx {
+    /// Applications that were warned for want of use and not used since, with their last use: up to `limit`, those that were
+    /// idle for longest first.
+    pub async fn warned_applications(
+        &mut self,
+        idle_since: Timestamp,
+        limit: i64,
+    ) -> Result<Vec<(ClientId, Timestamp)>, StoreError> {
+        let rows = self.query(WARNED, params![idle_since, limit]).await?;
+        rows.iter()
+            .map(|row| Ok((ClientId::stored(row.get(0)?), Timestamp::from_millis(row.get(1)?))))
+            .collect()
+    }
+
     /// Writes down that an application was used: `true` when that was news.
     pub async fn note_application_use(
         &mut self,

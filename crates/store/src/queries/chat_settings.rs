@@ -33,7 +33,7 @@ const CHANGE_CHAT_SETTINGS: &str = "
         chat_slow_mode_sec = COALESCE(CAST($12 AS BIGINT), chat_settings.chat_slow_mode_sec),
         chat_emoji_mode = COALESCE(CAST($13 AS BOOLEAN), chat_settings.chat_emoji_mode)";
 
-/// Of a list of channels and speakers. Whether somebody follows or subscribes is looked up only where the chat asks for it.
+/// Of a list of channels and speakers. Whether somebody follows is looked up only where the chat asks for it.
 static FACTS: LazyLock<Lengths> = LazyLock::new(|| {
     Lengths::new(true, 2, |rows| {
         format!(
@@ -46,10 +46,8 @@ static FACTS: LazyLock<Lengths> = LazyLock::new(|| {
            CASE WHEN o.chat_available_group <> 'ALL' THEN
                (SELECT f.created_at FROM followers f
                 WHERE f.channel_id = c.channel_id AND f.follower_channel_id = s.channel_id) END,
-           CASE WHEN o.chat_available_group <> 'ALL' THEN
-               EXISTS (SELECT 1 FROM subscribers b
-                       WHERE b.channel_id = c.channel_id AND b.subscriber_channel_id = s.channel_id)
-               ELSE FALSE END
+           EXISTS (SELECT 1 FROM subscribers b
+                   WHERE b.channel_id = c.channel_id AND b.subscriber_channel_id = s.channel_id)
     FROM asked a
     CROSS JOIN channels s
     CROSS JOIN channels c
@@ -86,7 +84,7 @@ const LAST_TURN: &str = "
 pub struct ChatFacts {
     /// Who it is.
     pub speaker: Speaker,
-    /// What is known about them. Whether they follow or subscribe is, where the chat is not for everybody.
+    /// What is known about them. Whether they follow is, where the chat is not for everybody.
     pub viewer: Viewer,
     /// The settings of the chat.
     pub settings: ChatSettings,

@@ -28,6 +28,11 @@ const HIDE_MESSAGES: &str = "
     UPDATE chat_messages SET hidden_at = COALESCE(hidden_at, $5)
     WHERE message_id >= $1 AND message_id < $2 AND channel_id = $3 AND sender_channel_id = $4";
 
+/// Few rows: what has just been said, and what was recorded by a clock that is ahead.
+const LAST_MESSAGE: &str = "
+    SELECT MAX(message_time) FROM chat_messages
+    WHERE message_id >= $1 AND channel_id = $2 AND sender_channel_id = $3";
+
 const PUT_NOTICE: &str = "
     INSERT INTO chat_notices (channel_id, message_id, content, created_at) VALUES ($1, NULL, $2, $3)
     ON CONFLICT (channel_id) DO UPDATE SET
@@ -44,6 +49,11 @@ const INSERT_DONATION: &str = "
     INSERT INTO donations
         (donation_id, channel_id, donator_channel_id, donation_type, pay_amount, donation_text, emojis, created_at)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
+
+/// Whether a message was refused because its sender has another one of that time in the chat.
+pub fn is_time_taken(error: &StoreError) -> bool {
+    error.is_unique("chat_messages(message_id)")
+}
 
 /// A chat message that was just posted.
 #[derive(Clone, Debug)]
@@ -74,7 +84,7 @@ impl NewMessage<'_> {
 }
 
 impl Tx {
-    /// Records chat messages.
+    /// Records chat messages. [`is_time_taken`] tells the error of a second message of one chat, sender and time.
     pub async fn insert_chat_messages(&mut self, messages: &[NewMessage<'_>]) -> Result<(), StoreError> {
         for (sql, part) in INSERT_MESSAGES.cut(messages) {
             let mut rows = Vec::with_capacity(part.len() * MESSAGE_COLUMNS);
@@ -82,6 +92,17 @@ impl Tx {
             self.execute(sql, &rows).await?;
         }
         Ok(())
+    }
+
+    /// The time of the last message of `sender` in the chat of `channel`, if that is `from` or later.
+    pub async fn last_message(
+        &mut self,
+        channel: &ChannelId,
+        sender: &ChannelId,
+        from: Timestamp,
+    ) -> Result<Option<Timestamp>, StoreError> {
+        let row = self.query_one(LAST_MESSAGE, params![&MessageId::bound_at(from), channel, sender]).await?;
+        Ok(row.get::<Option<i64>>(0)?.map(Timestamp::from_millis))
     }
 
     /// Hides what `sender` said in the chat of `channel` from `times.start` on and before `times.end`. Gives how many

@@ -95,6 +95,9 @@ async fn each_notice_is_given_once_in_an_idle_time() {
             assert!(tx.give_application_notices("60", at(60), at(0)).await?.is_empty());
             assert_eq!(tx.give_application_notices("60", at(61), at(1)).await?, [client("app")]);
             assert!(tx.give_application_notices("60", at(62), at(2)).await?.is_empty());
+            assert_eq!(tx.warned_applications(at(1), 5).await?, [(client("app"), at(1))]);
+            assert!(tx.warned_applications(at(0), 5).await?.is_empty());
+            assert!(tx.warned_applications(at(1), 0).await?.is_empty());
             assert_eq!(tx.give_application_notices("80", at(81), at(1)).await?, [client("app")]);
             assert_eq!(kinds(tx).await?, [("60".into(), 61), ("80".into(), 81)]);
             assert_eq!(tx.forget_application_notices("60", 60).await?, 0);

@@ -308,6 +308,7 @@ async fn say(tx: &mut Tx, of: &str, sender: &str, ms: i64, n: u8) -> Result<Mess
     let chat = ChatHappening {
         sender_channel_id: channel(sender),
         nickname: sender.into(),
+        badges: Vec::new(),
         verified_mark: false,
         user_role_code: UserRoleCode::CommonUser,
         chat_channel_id: format!("chat-{of}"),

@@ -39,6 +39,7 @@ async fn say(tx: &mut Tx, id: &str, ms: i64) -> Result<(), StoreError> {
     let chat = ChatHappening {
         sender_channel_id: channel(id),
         nickname: "n".into(),
+        badges: Vec::new(),
         verified_mark: false,
         user_role_code: UserRoleCode::Streamer,
         chat_channel_id: format!("chat-{id}"),

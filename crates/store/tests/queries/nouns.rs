@@ -270,6 +270,7 @@ async fn messages_and_donations_are_recorded_as_they_were() {
             let chat = ChatHappening {
                 sender_channel_id: channel("b"),
                 nickname: "b".into(),
+                badges: Vec::new(),
                 verified_mark: false,
                 user_role_code: domain::channel::UserRoleCode::CommonUser,
                 chat_channel_id: "chat-a".into(),

@@ -130,6 +130,11 @@ impl<'a> Fields<'a> {
         value.as_array().ok_or_else(wrong)?.iter().map(object).collect()
     }
 
+    /// A list of objects, that may be there.
+    pub fn optional_objects(&self, field: &'static str) -> Result<Option<Vec<Fields<'static>>>, Invalid> {
+        self.get(field).map(|_| self.objects(field)).transpose()
+    }
+
     /// `true` or `false`; absent is `false`.
     pub fn flag(&self, field: &'static str) -> Result<bool, Invalid> {
         Ok(self.optional_flag(field)?.unwrap_or(false))

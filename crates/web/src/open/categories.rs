@@ -12,6 +12,7 @@ use crate::caller::Client;
 use crate::contract::shape::{Shape, chars, integer, optional, required};
 use crate::envelope::{Answer, Data, Success};
 use crate::input::{Pairs, Params, Query};
+use crate::pictures::Picture;
 
 /// The query of a category search.
 #[derive(Debug)]
@@ -47,17 +48,18 @@ pub struct Category {
     category_id: CategoryId,
     /// Its name.
     category_value: String,
-    /// Its picture, if it has one.
-    poster_image_url: Option<String>,
+    /// Its picture; one of the service's own when it has none.
+    poster_image_url: String,
 }
 
-impl From<&domain::live::Category> for Category {
-    fn from(category: &domain::live::Category) -> Self {
+impl Category {
+    pub(crate) fn new(web: &Web, category: &domain::live::Category) -> Self {
+        let poster = category.poster_image_url.clone();
         Self {
             category_type: category.category_type.name(),
             category_id: category.category_id.clone(),
             category_value: category.category_value.clone(),
-            poster_image_url: category.poster_image_url.clone(),
+            poster_image_url: poster.unwrap_or_else(|| web.picture(Picture::Category)),
         }
     }
 }
@@ -69,5 +71,5 @@ pub async fn search(
     Query(search): Query<CategorySearch>,
 ) -> Answer<Data<Category>> {
     let found = web.service().search_categories(&search.query, search.size).await?;
-    Ok(Success(Data { data: found.iter().map(|category| Category::from(&**category)).collect() }))
+    Ok(Success(Data { data: found.iter().map(|category| Category::new(&web, category)).collect() }))
 }

@@ -11,6 +11,7 @@ use crate::caller::Client;
 use crate::contract::shape::{Shape, list, required, text};
 use crate::envelope::{Answer, Data, Success};
 use crate::input::{Pairs, Params, Query};
+use crate::pictures::Picture;
 
 /// The query of the channel query.
 #[derive(Debug)]
@@ -46,8 +47,8 @@ pub struct Channel {
     channel_id: ChannelId,
     /// Its name.
     channel_name: String,
-    /// Its picture, if it has one.
-    channel_image_url: Option<String>,
+    /// Its picture; one of the service's own when it has none.
+    channel_image_url: String,
     /// How many channels follow it.
     follower_count: i64,
     /// Whether it carries the platform's mark.
@@ -64,7 +65,7 @@ pub async fn query(
     let data = channels.into_iter().map(|channel| Channel {
         channel_id: channel.channel_id,
         channel_name: channel.name,
-        channel_image_url: channel.image_url,
+        channel_image_url: channel.image_url.unwrap_or_else(|| web.picture(Picture::Channel)),
         follower_count: channel.follower_count,
         verified_mark: channel.verified_mark,
     });

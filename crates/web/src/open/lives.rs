@@ -15,6 +15,7 @@ use crate::contract::shape::{self, Kind, Shape, chars, cursor, integer, one_of, 
 use crate::envelope::{Answer, NOTHING, NextData, Success};
 use crate::input::{Body, Fields, Json, Pairs, Params, Query};
 use crate::open::categories::Category;
+use crate::pictures::Picture;
 
 /// The query of the live list.
 #[derive(Debug)]
@@ -70,13 +71,14 @@ pub struct Live {
     channel_id: ChannelId,
     /// The channel's name.
     channel_name: String,
-    /// The channel's picture, if it has one.
+    /// The channel's picture; one of the service's own when it has none.
     channel_image_url: Option<String>,
 }
 
 impl Live {
-    fn new(live: LiveListing, profile: Profile) -> Self {
+    fn new(web: &Web, live: LiveListing, profile: Profile) -> Self {
         let category = live.category;
+        let picture = live.channel_image_url.unwrap_or_else(|| web.picture(Picture::Channel));
         Self {
             live_id: live.live_id,
             live_title: live.title,
@@ -90,7 +92,7 @@ impl Live {
             live_category_value: category.map(|category| category.category_value),
             channel_id: live.channel_id,
             channel_name: live.channel_name,
-            channel_image_url: live.channel_image_url,
+            channel_image_url: Some(picture),
         }
     }
 }
@@ -103,7 +105,7 @@ pub async fn list(
 ) -> Answer<NextData<Live>> {
     let client_id = &client.application.client_id;
     let page = web.service().lives(client_id, query.size, query.next.as_deref()).await?;
-    let item = |live| Live::new(live, client.profile);
+    let item = |live| Live::new(&web, live, client.profile);
     Ok(Success(NextData::new(page.lives.into_iter().map(item).collect(), page.next)))
 }
 
@@ -111,7 +113,7 @@ pub async fn list(
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Setting {
-    /// What broadcasts are called.
+    /// What broadcasts are called. The channel's name until it is changed.
     default_live_title: String,
     /// What they are about.
     category: Option<Category>,
@@ -119,11 +121,13 @@ pub struct Setting {
     tags: Vec<String>,
 }
 
-impl From<BroadcastSetting> for Setting {
-    fn from(setting: BroadcastSetting) -> Self {
+impl Setting {
+    fn new(web: &Web, setting: BroadcastSetting) -> Self {
+        // The title of a live that has no other, and one that can be written back.
+        let title = Some(setting.default_live_title).filter(|title| !title.is_empty());
         Self {
-            default_live_title: setting.default_live_title,
-            category: setting.category.as_ref().map(Category::from),
+            default_live_title: title.unwrap_or(setting.channel_name),
+            category: setting.category.as_ref().map(|category| Category::new(web, category)),
             tags: setting.tags,
         }
     }
@@ -131,7 +135,8 @@ impl From<BroadcastSetting> for Setting {
 
 /// `GET /open/v1/lives/setting`, 방송 설정 조회.
 pub async fn setting(user: User<scope::LiveSettingRead>, State(web): State<Web>) -> Answer<Setting> {
-    Ok(Success(web.service().broadcast_setting(user.channel_id()).await?.into()))
+    let setting = web.service().broadcast_setting(user.channel_id()).await?;
+    Ok(Success(Setting::new(&web, setting)))
 }
 
 /// The tags of a broadcast.
@@ -149,7 +154,11 @@ impl Body for PatchSetting {
     fn shape() -> Shape {
         Shape::of([
             optional("defaultLiveTitle", chars(1, LIVE_TITLE_CHARS_MAX)),
-            optional("categoryType", one_of(CategoryType::NAMES).about("Goes with `categoryId`.")),
+            optional(
+                "categoryType",
+                one_of(CategoryType::NAMES)
+                    .about("The type of the category: the one in `categoryId`, or the current one."),
+            ),
             optional("categoryId", text().about("Empty: no category any more.")),
             optional("tags", tags()),
         ])

@@ -1,9 +1,10 @@
 //! Chat messages, donations and paid subscriptions, as the platform reports them.
 
 use axum::extract::State;
-use domain::chat::{DonationType, Emojis, MessageText};
+use domain::chat::{Badge, DonationType, Emojis, MessageText};
 use domain::limits::{
-    CHAT_MESSAGE_CHARS_MAX, DONATION_TEXT_CHARS_MAX, EMOJIS_MAX, NAME_CHARS_MAX, PAY_AMOUNT_DIGITS_MAX,
+    BADGES_MAX, CHAT_MESSAGE_CHARS_MAX, DONATION_TEXT_CHARS_MAX, EMOJIS_MAX, NAME_CHARS_MAX,
+    PAY_AMOUNT_DIGITS_MAX,
 };
 use domain::{ChannelId, Invalid, MessageId};
 use schemars::JsonSchema;
@@ -14,7 +15,7 @@ use service::happenings::{Donation, MONTHS_MAX, PaidSubscription, TIERS};
 use crate::Web;
 use crate::caller::Operator;
 use crate::contract::shape::{
-    Kind, Shape, chars, id, integer, map, one_of, optional, required, text, web_address,
+    Kind, Shape, chars, id, integer, list, map, object, one_of, optional, required, text, web_address,
 };
 use crate::envelope::{Answer, NOTHING, Success};
 use crate::input::{Body, Fields, JsonText};
@@ -26,6 +27,7 @@ pub struct PostChat {
     sender: ChannelId,
     message: MessageText,
     emojis: Emojis,
+    badges: Option<Vec<Badge>>,
 }
 
 /// Emoji identifiers, each with the address of its picture.
@@ -34,27 +36,45 @@ fn emojis() -> Kind {
         .about("Emoji identifiers in the text, each with the address of its picture.")
 }
 
+/// The badges of the author of a message.
+fn badges() -> Kind {
+    let badge = Shape::of([required("imageUrl", web_address())]);
+    list(object(&badge), 0, BADGES_MAX).about(
+        "The sender's badges, none if the list is empty. Left out: those of the sender's role and subscription, with \
+         pictures of the service's own.",
+    )
+}
+
 impl Body for PostChat {
     fn shape() -> Shape {
         Shape::of([
             required("senderChannelId", id()),
             required("message", chars(1, CHAT_MESSAGE_CHARS_MAX)),
             optional("emojis", emojis()),
+            optional("badges", badges()),
         ])
     }
 
     fn read(fields: &Fields) -> Result<Self, Invalid> {
+        let badge = |fields: &Fields| Ok(Badge { image_url: fields.text("imageUrl").map_err(in_badges)? });
+        let badges = fields.optional_objects("badges")?;
         Ok(Self {
             sender: ChannelId::parse("senderChannelId", fields.str("senderChannelId")?)?,
             message: MessageText::parse(fields.text("message")?)?,
             emojis: fields.text_map("emojis")?,
+            badges: badges.map(|badges| badges.iter().map(badge).collect()).transpose()?,
         })
     }
 }
 
+/// What is wrong within a badge is told of the list.
+fn in_badges(wrong: Invalid) -> Invalid {
+    Invalid::new("badges", wrong.rule)
+}
+
 impl From<PostChat> for ChatMessage {
-    fn from(PostChat { sender, message, emojis }: PostChat) -> Self {
-        Self { sender, text: message, emojis }
+    fn from(PostChat { sender, message, emojis, badges }: PostChat) -> Self {
+        Self { sender, text: message, emojis, badges }
     }
 }
 
@@ -78,8 +98,7 @@ pub async fn chat(
     key: KeyHeader,
     JsonText(body, text): JsonText<PostChat>,
 ) -> Answer<PostedChat> {
-    let PostChat { sender, message, emojis } = body;
-    let posted = web.service().post_chat(&channel, &sender, message, emojis, key.bind(&text)?).await?;
+    let posted = web.service().post_message(&channel, body.into(), key.bind(&text)?).await?;
     Ok(Success(PostedChat {
         message_id: posted.message_id,
         message_time: posted.message_time.as_millis(),

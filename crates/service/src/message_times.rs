@@ -1,0 +1,81 @@
+//! The times that messages in chats count as posted at, so that chat, sender and time name one message.
+//!
+//! A message's id is made of the three, so the database lets one message have a time. What is remembered here is only which
+//! times this node has given lately: without it, each of many messages at once would have to try one time after another.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use domain::chat::message_time;
+use domain::{MessageSeries, Timestamp};
+
+/// Senders in chats whose last time is remembered: 150 KB.
+const SERIES_MAX: usize = 4_096;
+
+/// The last time that each sender in a chat was given, while that is not past.
+#[derive(Default)]
+pub(crate) struct MessageTimes(Mutex<HashMap<MessageSeries, Timestamp>>);
+
+impl MessageTimes {
+    /// A time for the next message of a sender in a chat.
+    pub(crate) fn next(&self, series: MessageSeries, now: Timestamp) -> Timestamp {
+        let mut given = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if given.len() >= SERIES_MAX && !given.contains_key(&series) {
+            given.retain(|_, last| *last >= now);
+            if given.len() >= SERIES_MAX {
+                given.clear();
+            }
+        }
+        let last = given.entry(series).or_insert(now.plus_ms(-1));
+        *last = message_time(now, Some(*last));
+        *last
+    }
+
+    /// Takes note of the last time that the database knows of.
+    pub(crate) fn known(&self, series: MessageSeries, last: Timestamp) {
+        let mut given = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = given.entry(series).or_insert(last);
+        *known = last.max(*known);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::ChannelId;
+
+    use super::*;
+
+    fn series(number: usize) -> MessageSeries {
+        MessageSeries::of(&ChannelId::stored(number.to_string()), &ChannelId::stored("a".into()))
+    }
+
+    #[test]
+    fn times_of_one_sender_in_a_chat_grow_and_those_of_others_do_not_matter() {
+        let (times, at) = (MessageTimes::default(), Timestamp::from_millis);
+        let next = |number, now| times.next(series(number), at(now)).as_millis();
+        assert_eq!(
+            [next(0, 5), next(0, 5), next(0, 6), next(1, 5), next(0, 9), next(0, 3)],
+            [5, 6, 7, 5, 9, 10]
+        );
+        times.known(series(0), at(20));
+        times.known(series(0), at(15));
+        assert_eq!([next(0, 9), next(0, 22)], [21, 22]);
+    }
+
+    #[test]
+    fn what_is_remembered_is_bounded() {
+        let (times, at) = (MessageTimes::default(), Timestamp::from_millis);
+        for number in 0..3 * SERIES_MAX {
+            assert_eq!(times.next(series(number), at(7)), at(7));
+            assert!(times.0.lock().unwrap().len() <= SERIES_MAX);
+        }
+        times.next(series(1), at(1_000));
+        times.next(series(0), at(8));
+        times.next(series(0), at(8));
+        for number in 0..2 * SERIES_MAX {
+            times.next(series(number + 10), at(5));
+        }
+        let held = times.0.lock().unwrap().len();
+        assert!(held <= SERIES_MAX, "{held}");
+    }
+}

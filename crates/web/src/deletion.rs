@@ -1,0 +1,33 @@
+//! The header that tells an application's owner that it goes unused and when it will be deleted (spec 1.1).
+
+use std::sync::{Arc, OnceLock};
+
+use domain::{ClientId, Timestamp};
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+use crate::Web;
+
+/// RFC 3339, UTC. From the first warning on, on every answer to a call that the application or one of its users made.
+pub(crate) const DELETES_AT: HeaderName = HeaderName::from_static("stagedoor-deletes-at");
+
+/// When the application that makes a request will be deleted, if it was warned. `finish` puts it into every request.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Deletion(Arc<OnceLock<Timestamp>>);
+
+impl Deletion {
+    /// Looks the application of a request up.
+    pub(crate) fn note(&self, web: &Web, client_id: &ClientId) {
+        if let Some(at) = web.service().deletes_at(client_id) {
+            // Set once: a request has one application.
+            let _ = self.0.set(at);
+        }
+    }
+
+    /// Writes the header, if there is something to tell.
+    pub(crate) fn describe(&self, headers: &mut HeaderMap) {
+        let value = self.0.get().and_then(|at| HeaderValue::try_from(at.rfc3339()).ok());
+        if let Some(value) = value {
+            headers.insert(DELETES_AT, value);
+        }
+    }
+}
