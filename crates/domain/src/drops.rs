@@ -156,6 +156,8 @@ impl Terms {
 /// Why a reward cannot be claimed now: 403, and the message names the rule and what is left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClaimRefusal {
+    /// The operator has the campaign switched off.
+    Disabled,
     /// The campaign begins later.
     NotBegun {
         /// When it begins.
@@ -177,6 +179,7 @@ impl ClaimRefusal {
     /// The value of `rule` in a reason.
     pub const fn name(self) -> &'static str {
         match self {
+            Self::Disabled => "campaign-disabled",
             Self::NotBegun { .. } => "not-begun",
             Self::Over { .. } => "over",
             Self::Unwatched { .. } => "unwatched",
@@ -186,6 +189,9 @@ impl ClaimRefusal {
     /// The rule and what is left, in Korean and in English.
     pub fn texts(self) -> (String, String) {
         match self {
+            Self::Disabled => {
+                ("사용이 중지된 캠페인입니다.".to_owned(), "The campaign is disabled.".to_owned())
+            }
             Self::NotBegun { start } => (
                 format!("아직 시작하지 않은 캠페인입니다. (시작: {})", start.rfc3339()),
                 format!("The campaign has not begun. (It begins at {}.)", start.rfc3339()),

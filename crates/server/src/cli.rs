@@ -282,6 +282,9 @@ impl DevOptions {
             ),
         };
         let store = self.common.store(folder.path())?;
+        if let StoreSettings::Sqlite { path } = &store {
+            crate::dev::check_folder(folder.path(), path)?;
+        }
         let operator_key = crate::dev::operator_key(folder.path())?;
         let base_url = self.base_url.as_deref().map(|url| check_base("--base-url", url)).transpose()?;
         let hosts = Hosts::of(self.common.listen.ip(), base_url.as_deref(), &self.allow_host)?;

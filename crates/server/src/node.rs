@@ -87,6 +87,7 @@ impl Node {
         let session_base = session_base(&settings, &base_url, address);
         let service = service(&settings, &surroundings, store, bus, node, session_base);
         service.serve_pictures_at(&base_url);
+        check_origin(&service, settings.sandbox).await?;
         let ended = service.join(alone).await.map_err(|error| format!("the store failed: {error}"))?;
         if ended > 0 {
             tracing::info!(ended, "sessions of nodes that died were disconnected");
@@ -233,6 +234,20 @@ fn bind(listen: SocketAddr) -> Result<(TcpListener, SocketAddr), String> {
     let listener = socket.listen(ACCEPT_QUEUE_MAX).map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
     Ok((listener, address))
+}
+
+/// The store was made by the same command, or is new.
+async fn check_origin(service: &Service, sandbox: bool) -> Result<(), String> {
+    let (command, other) = if sandbox { ("dev", "serve") } else { ("serve", "dev") };
+    let made_by = service.claim_store(command).await.map_err(|error| format!("the store failed: {error}"))?;
+    if made_by == command {
+        return Ok(());
+    }
+    service.close().await;
+    Err(format!(
+        "the store was made by `stagedoor {other}`: give `stagedoor {command}` another folder (--data) or database \
+         (--database-url)"
+    ))
 }
 
 /// The store, and whether this process has it to itself.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use bus::Message;
 use domain::channel::UserRole;
 use domain::live::Category;
-use domain::{ChannelId, Invalid, MessageId, Refusal, Timestamp};
+use domain::{ChannelId, MessageId, Refusal, Timestamp};
 use store::Tx;
 use store::queries::chats::is_time_taken;
 
@@ -108,7 +108,7 @@ struct Ready {
 
 #[derive(Clone)]
 enum Deed {
-    Channel(Result<CheckedChannel, Invalid>),
+    Channel(Result<CheckedChannel, Error>),
     Category(Category),
     On(ChannelId, Kind),
 }

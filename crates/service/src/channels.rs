@@ -56,7 +56,8 @@ impl Service {
         Ok(channels)
     }
 
-    /// Makes or replaces a channel; with credentials its owner can sign in.
+    /// Makes or replaces a channel; with credentials its owner can sign in. Another password than before signs every browser
+    /// of theirs out.
     ///
     /// # Errors
     /// `Invalid` for a wrong name, picture, login or password, and for a login that is somebody else's.
@@ -75,7 +76,7 @@ impl Service {
         &self,
         channel: ChannelRecord,
         credentials: Option<Credentials>,
-    ) -> Result<CheckedChannel, Invalid> {
+    ) -> Result<CheckedChannel, Error> {
         invalid::text("channelName", &channel.name, 1, NAME_CHARS_MAX)?;
         if let Some(url) = &channel.image_url {
             check_web_address("channelImageUrl", url)?;
@@ -84,12 +85,30 @@ impl Service {
             Some(Credentials { login, password }) => {
                 check_credential("login", &login)?;
                 check_credential("password", &password)?;
-                let password_hash = self.0.passwords.hash(password).await;
+                let password_hash = self.password_hash(&channel.channel_id, password).await?;
                 Some(HashedCredentials { login, password_hash })
             }
             None => None,
         };
         Ok(CheckedChannel { record: channel, person })
+    }
+
+    /// The hash of a password: the one that is kept, where it is that password's.
+    async fn password_hash(&self, channel: &ChannelId, password: String) -> Result<String, Error> {
+        let channel = channel.clone();
+        let kept =
+            self.read(move |tx| Box::pin(async move { Ok(tx.password_hash(&channel).await?) })).await?;
+        match kept {
+            Some(kept)
+                if matches!(
+                    self.0.passwords.verify(password.clone(), Some(kept.clone()), true).await,
+                    Ok(true)
+                ) =>
+            {
+                Ok(kept)
+            }
+            _ => Ok(self.0.passwords.hash(password).await),
+        }
     }
 
     /// The first `limit` people who can sign in: for the sandbox's sign-in page.
@@ -101,8 +120,14 @@ impl Service {
 /// One channel, inside a transaction.
 pub(crate) async fn put(tx: &mut Tx, channel: &CheckedChannel, now: Timestamp) -> Result<(), Error> {
     let CheckedChannel { record, person } = channel;
-    tx.put_channel(record, now).await?;
+    if !tx.put_channel(record, now).await? {
+        return Err(Invalid::new("channelId", Rule::BeingDeleted).into());
+    }
     if let Some(HashedCredentials { login, password_hash }) = person {
+        // Under the lock of the channel's row, so that no sign-in with the former password comes after it.
+        if tx.password_hash(&record.channel_id).await?.is_some_and(|before| before != *password_hash) {
+            tx.delete_browser_sessions(&record.channel_id).await?;
+        }
         tx.put_person(&record.channel_id, login, password_hash).await.map_err(login_taken)?;
     }
     Ok(())

@@ -42,6 +42,17 @@ impl Service {
         .await
     }
 
+    /// Marks a new store as made by this command, `dev` or `serve`, and says what made the store.
+    pub async fn claim_store(&self, command: &'static str) -> Result<String, Error> {
+        self.write(move |tx| {
+            Box::pin(async move {
+                tx.claim_store(command).await?;
+                Ok(tx.store_made_by().await?.unwrap_or_else(|| command.to_owned()))
+            })
+        })
+        .await
+    }
+
     /// Says that this node lives, strikes off those that were silent for 20 seconds, and ends their sessions. After a
     /// heartbeat that failed nobody is struck off for as long: the others were not heard either.
     pub async fn heartbeat(&self) -> Result<NodeStanding, Error> {
@@ -117,6 +128,7 @@ impl Service {
         }
         swept += self.bury_expired_secrets().await?;
         swept += self.purge_applications().await?;
+        swept += self.sweep_channels().await?;
         Ok(swept)
     }
 }

@@ -2,6 +2,7 @@
 
 use domain::application::Application;
 use domain::limits::{BROWSER_SESSION_LIFETIME_MS, CODE_LIFETIME_MS, CREDENTIAL_BYTES_MAX};
+use domain::refusal::{Resource, TokenFault};
 use domain::secret::{AuthCode, BrowserToken, SecretHash};
 use domain::token::TokenFamily;
 use domain::{ChannelId, ClientId, Refusal};
@@ -83,11 +84,12 @@ impl Service {
             return Ok(None);
         }
         let person = self.person(login).await?;
-        let (channel, stored) = person.map(|p| (p.channel_id, p.password_hash)).unzip();
+        let person = person.map(|person| (person.channel_id, person.password_hash));
+        let stored = person.as_ref().map(|(_, hash)| hash.clone());
         let right = self.0.passwords.verify(password.to_owned(), stored, known).await;
         let right = right.map_err(|Busy| Refusal::Busy { retry_after_s: Busy::RETRY_AFTER_S })?;
-        match (right, channel) {
-            (true, Some(channel)) => Ok(Some(self.open_browser_session(channel).await?)),
+        match (right, person) {
+            (true, Some((channel, hash))) => self.open_browser_session(channel, hash).await,
             _ => Ok(None),
         }
     }
@@ -95,7 +97,7 @@ impl Service {
     /// Signs a browser in as a seeded person, without a password: for the sandbox's list of people only.
     pub async fn sign_in_as(&self, login: &str) -> Result<Option<BrowserToken>, Error> {
         match self.person(login).await? {
-            Some(person) => Ok(Some(self.open_browser_session(person.channel_id).await?)),
+            Some(person) => self.open_browser_session(person.channel_id, person.password_hash).await,
             None => Ok(None),
         }
     }
@@ -109,14 +111,46 @@ impl Service {
         self.read(move |tx| Box::pin(async move { Ok(tx.person_by_login(&login).await?) })).await
     }
 
-    async fn open_browser_session(&self, channel: ChannelId) -> Result<BrowserToken, Error> {
+    /// `None` when the person was barred, or the password changed, since it was looked at.
+    async fn open_browser_session(
+        &self,
+        channel: ChannelId,
+        password_hash: String,
+    ) -> Result<Option<BrowserToken>, Error> {
         let token = BrowserToken::generate(self.random());
         let (hash, expires_at) = (token.hash(), self.now().plus_ms(BROWSER_SESSION_LIFETIME_MS));
+        let opened = self
+            .write(move |tx| {
+                Box::pin(async move {
+                    if !tx.lock_unbarred_channel(&channel).await?
+                        || tx.password_hash(&channel).await?.as_ref() != Some(&password_hash)
+                    {
+                        return Ok(false);
+                    }
+                    tx.insert_browser_session(&hash, &channel, expires_at).await?;
+                    Ok::<_, Error>(true)
+                })
+            })
+            .await?;
+        Ok(opened.then_some(token))
+    }
+
+    /// Signs every browser of a person out.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`] when there is no such channel.
+    pub async fn end_browser_sessions(&self, channel: &ChannelId) -> Result<(), Error> {
+        let channel = channel.clone();
         self.write(move |tx| {
-            Box::pin(async move { Ok(tx.insert_browser_session(&hash, &channel, expires_at).await?) })
+            Box::pin(async move {
+                if !tx.lock_channel(&channel).await? {
+                    return Err(Error::from(Refusal::NotFound(Resource::Channel)));
+                }
+                tx.delete_browser_sessions(&channel).await?;
+                Ok(())
+            })
         })
-        .await?;
-        Ok(token)
+        .await
     }
 
     /// Signs a browser out.
@@ -125,7 +159,11 @@ impl Service {
         self.write(move |tx| Box::pin(async move { Ok(tx.delete_browser_session(&hash).await?) })).await
     }
 
-    /// Records the user's consent to everything that the application asks for now, and issues a code for it.
+    /// Records the user's consent to what the request asked for and the application still asks for, and issues a code for it.
+    ///
+    /// # Errors
+    /// [`Refusal::InvalidToken`] when the user was barred, [`Refusal::NotFound`] when the application went away, since the
+    /// request was looked at.
     pub async fn consent(&self, request: &SignInRequest, user: &ChannelId) -> Result<AuthCode, Error> {
         let code = AuthCode::generate(self.random());
         let family = TokenFamily(AuthCode::generate(self.random()).hash().as_str().to_owned());
@@ -134,7 +172,13 @@ impl Service {
         self.write(move |tx| {
             Box::pin(async move {
                 let client_id = &request.application.client_id;
-                tx.put_consent(client_id, &user, request.application.user_scopes(), now).await?;
+                if !tx.lock_unbarred_channel(&user).await? {
+                    return Err(Error::from(Refusal::InvalidToken(TokenFault::Revoked)));
+                }
+                let chosen = tx.lock_application_scopes(client_id).await?;
+                let chosen = chosen.ok_or(Refusal::NotFound(Resource::Application))?;
+                let scopes = request.application.user_scopes().and(chosen);
+                tx.put_consent(client_id, &user, scopes, now).await?;
                 let expires_at = now.plus_ms(CODE_LIFETIME_MS);
                 let redirect_uri = &request.redirect_uri;
                 let code = NewCode {

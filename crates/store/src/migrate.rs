@@ -50,6 +50,7 @@ pub const MIGRATIONS: &[Migration] = &[
         sql: include_str!("../migrations/0013_session_lists.sql"),
     },
     Migration { version: 14, name: "credentials", sql: include_str!("../migrations/0014_credentials.sql") },
+    Migration { version: 15, name: "taken_back", sql: include_str!("../migrations/0015_taken_back.sql") },
     Migration { version: 18, name: "ended_tokens", sql: include_str!("../migrations/0018_ended_tokens.sql") },
 ];
 

@@ -112,7 +112,15 @@ pub(crate) fn open() -> Routes {
 /// The platform API.
 pub(crate) fn platform() -> Routes {
     Routes::new()
-        .route("/platform/v1/organizations/{organizationId}", put(platform::applications::put_organization))
+        .route(
+            "/platform/v1/organizations/{organizationId}",
+            put(platform::applications::put_organization).delete(platform::organizations::delete),
+        )
+        .route("/platform/v1/organizations", get(platform::organizations::list))
+        .route(
+            "/platform/v1/organizations/{organizationId}/disabled",
+            put(platform::organizations::disable).delete(platform::organizations::enable),
+        )
         .route(
             "/platform/v1/applications/{clientId}",
             put(platform::applications::put)
@@ -165,7 +173,16 @@ pub(crate) fn platform() -> Routes {
             "/platform/v1/sessions/{sessionKey}",
             get(platform::sessions::show).delete(platform::sessions::evict),
         )
-        .route("/platform/v1/channels/{channelId}", put(platform::channels::put))
+        .route(
+            "/platform/v1/channels/{channelId}",
+            put(platform::channels::put).get(platform::channels::show).delete(platform::channels::delete),
+        )
+        .route("/platform/v1/channels", get(platform::channels::list))
+        .route(
+            "/platform/v1/channels/{channelId}/bar",
+            put(platform::channels::bar).delete(platform::channels::unbar),
+        )
+        .route("/platform/v1/channels/{channelId}/browser-sessions", delete(platform::channels::sign_out))
         .route(
             "/platform/v1/channels/{channelId}/managers/{managerChannelId}",
             put(platform::relations::put_manager).delete(platform::relations::delete_manager),
@@ -185,7 +202,14 @@ pub(crate) fn platform() -> Routes {
         .route("/platform/v1/categories/{categoryId}", put(platform::categories::put))
         .route(
             "/platform/v1/drops/campaigns/{campaignId}",
-            put(platform::drops::put_campaign).get(platform::drops::show_campaign),
+            put(platform::drops::put_campaign)
+                .get(platform::drops::show_campaign)
+                .delete(platform::organizations::delete_campaign),
+        )
+        .route("/platform/v1/drops/campaigns", get(platform::organizations::list_campaigns))
+        .route(
+            "/platform/v1/drops/campaigns/{campaignId}/disabled",
+            put(platform::organizations::disable_campaign).delete(platform::organizations::enable_campaign),
         )
         .route(
             "/platform/v1/drops/campaigns/{campaignId}/progress/{channelId}",

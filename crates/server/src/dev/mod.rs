@@ -22,6 +22,20 @@ pub fn operator_key(folder: &Path) -> Result<OperatorKey, String> {
     OperatorKey::presented(&notes.operator_key).ok_or(format!("{} is damaged", notes::path(folder).display()))
 }
 
+/// Sees that a folder with a store is a sandbox's, before anything is written there.
+///
+/// # Errors
+/// A sentence, when `stagedoor serve` made the store.
+pub fn check_folder(folder: &Path, store: &Path) -> Result<(), String> {
+    if store.exists() && !notes::are_in(folder) {
+        return Err(format!(
+            "{} holds a store of `stagedoor serve`: give `stagedoor dev` another folder with --data",
+            folder.display()
+        ));
+    }
+    Ok(())
+}
+
 /// Seeds the world of a node, unless that was done before, and gives everybody fresh tokens.
 ///
 /// # Errors

@@ -38,6 +38,11 @@ pub(super) fn path(folder: &Path) -> PathBuf {
     folder.join("sandbox.json")
 }
 
+/// Whether a sandbox keeps its notes in `folder`.
+pub(super) fn are_in(folder: &Path) -> bool {
+    path(folder).exists()
+}
+
 /// The notes of the world in `folder`; a new world gets new ones.
 pub(super) fn open(folder: &Path) -> Result<Notes, String> {
     let path = path(folder);

@@ -54,6 +54,12 @@ const fn bodiless(method: &'static str, path: &'static str, query: &'static str,
 const MANAGER: &str = "/platform/v1/channels/{channelId}/managers/{managerChannelId}";
 const FOLLOWER: &str = "/platform/v1/channels/{channelId}/followers/{followerChannelId}";
 
+const ORGANIZATION: &str = "/platform/v1/organizations/{organizationId}";
+const DISABLED_ORGANIZATION: &str = "/platform/v1/organizations/{organizationId}/disabled";
+const CHANNEL: &str = "/platform/v1/channels/{channelId}";
+const BAR: &str = "/platform/v1/channels/{channelId}/bar";
+const CAMPAIGN: &str = "/platform/v1/drops/campaigns/{campaignId}";
+const DISABLED_CAMPAIGN: &str = "/platform/v1/drops/campaigns/{campaignId}/disabled";
 const APPLICATION: &str = "/platform/v1/applications/{clientId}";
 const APPLICATION_SECRET: &str = "/platform/v1/applications/{clientId}/secrets/{secretId}";
 const DISABLED_APPLICATION: &str = "/platform/v1/applications/{clientId}/disabled";
@@ -137,6 +143,10 @@ pub const ENDPOINTS: &[Endpoint] = &[
     endpoint("POST", RESTRICT_TEMPORARILY, "", Mode::User(Some(Scope::RestrictionWrite))),
     endpoint("DELETE", RESTRICT_TEMPORARILY, "", Mode::User(Some(Scope::RestrictionWrite))),
     endpoint("PUT", "/platform/v1/organizations/{organizationId}", "", Mode::Operator),
+    bodiless("DELETE", ORGANIZATION, "", Mode::Operator),
+    endpoint("GET", "/platform/v1/organizations", "size=20", Mode::Operator),
+    bodiless("PUT", DISABLED_ORGANIZATION, "", Mode::Operator),
+    bodiless("DELETE", DISABLED_ORGANIZATION, "", Mode::Operator),
     endpoint("PUT", "/platform/v1/applications/{clientId}", "", Mode::Operator),
     endpoint("GET", "/platform/v1/applications/{clientId}", "", Mode::Operator),
     bodiless("DELETE", APPLICATION, "", Mode::Operator),
@@ -180,6 +190,12 @@ pub const ENDPOINTS: &[Endpoint] = &[
     endpoint("GET", SESSION, "", Mode::Operator),
     bodiless("DELETE", SESSION, "", Mode::Operator),
     endpoint("PUT", "/platform/v1/channels/{channelId}", "", Mode::Operator),
+    endpoint("GET", CHANNEL, "", Mode::Operator),
+    bodiless("DELETE", CHANNEL, "", Mode::Operator),
+    endpoint("GET", "/platform/v1/channels", "size=20", Mode::Operator),
+    bodiless("PUT", BAR, "", Mode::Operator),
+    bodiless("DELETE", BAR, "", Mode::Operator),
+    bodiless("DELETE", "/platform/v1/channels/{channelId}/browser-sessions", "", Mode::Operator),
     endpoint("PUT", MANAGER, "", Mode::Operator),
     bodiless("DELETE", MANAGER, "", Mode::Operator),
     // Its body may be left out.
@@ -194,6 +210,10 @@ pub const ENDPOINTS: &[Endpoint] = &[
     endpoint("PUT", "/platform/v1/categories/{categoryId}", "", Mode::Operator),
     endpoint("PUT", "/platform/v1/drops/campaigns/{campaignId}", "", Mode::Operator),
     endpoint("GET", "/platform/v1/drops/campaigns/{campaignId}", "", Mode::Operator),
+    bodiless("DELETE", CAMPAIGN, "", Mode::Operator),
+    endpoint("GET", "/platform/v1/drops/campaigns", "size=20", Mode::Operator),
+    bodiless("PUT", DISABLED_CAMPAIGN, "", Mode::Operator),
+    bodiless("DELETE", DISABLED_CAMPAIGN, "", Mode::Operator),
     endpoint("GET", "/platform/v1/drops/campaigns/{campaignId}/progress/{channelId}", "", Mode::Operator),
     endpoint("POST", "/platform/v1/drops/watching", "", Mode::Operator),
     endpoint("POST", "/platform/v1/drops/claims", "", Mode::Operator),
@@ -224,6 +244,23 @@ impl Endpoint {
             APPLICATION_SECRET => SECRET_OF_BOT,
             _ => SECRET_OF_STAGE,
         };
+        // Nobody of the cast is deleted or barred, and no campaign that others need.
+        let channel = match self.path {
+            CHANNEL if self.method == "DELETE" => "unknown",
+            BAR => "nobody-else",
+            _ => "haneul",
+        };
+        let campaign = match self.path {
+            CAMPAIGN if self.method == "DELETE" => "unknown",
+            DISABLED_CAMPAIGN => "lighthouse",
+            _ if self.reads_body => "another",
+            _ => "voyage",
+        };
+        let organization = match self.path {
+            ORGANIZATION if self.method == "DELETE" => "unknown",
+            DISABLED_ORGANIZATION => "told",
+            _ => "games",
+        };
         self.path
             .replace("{secretId}", secret)
             .replace("{messageId}", MESSAGE_OF_STAGE)
@@ -231,14 +268,14 @@ impl Endpoint {
             .replace("consents/{clientId}/{channelId}", "consents/bot/byeol")
             // Ending a session that is not there is no error, and leaves the test its own.
             .replace("{sessionKey}", "unknown")
-            .replace("{channelId}", "haneul")
+            .replace("{channelId}", channel)
             .replace("{managerChannelId}", "byeol")
             .replace("{followerChannelId}", "byeol")
             // The one that is there is left as it is.
-            .replace("{campaignId}", if self.reads_body { "another" } else { "voyage" })
+            .replace("{campaignId}", campaign)
             .replace("{clientId}", client)
             .replace("{categoryId}", "talk")
-            .replace("{organizationId}", "games")
+            .replace("{organizationId}", organization)
     }
 
     /// Path and query of a good request.
@@ -276,14 +313,14 @@ impl Endpoint {
             }),
             RESTRICT if self.reads_body => json!({ "targetChannelId": "gureum" }),
             RESTRICT_TEMPORARILY => json!({ "targetChannelId": "gureum", "chatChannelId": "chat-haneul" }),
-            "/platform/v1/organizations/{organizationId}" => json!({ "organizationName": "게임즈" }),
+            ORGANIZATION if self.reads_body => json!({ "organizationName": "게임즈" }),
             // Never expires.
             APPLICATION_SECRET if self.reads_body => json!({}),
             APPLICATION if self.reads_body => json!({
                 "name": "bot", "redirectUris": [stage.app.redirect_uri],
                 "scopes": domain::ScopeSet::of_users().iter().map(Scope::name).collect::<Vec<_>>(),
             }),
-            "/platform/v1/channels/{channelId}" => json!({ "channelName": "하늘 🚀" }),
+            CHANNEL if self.reads_body => json!({ "channelName": "하늘 🚀" }),
             MANAGER if self.reads_body => json!({ "userRole": "STREAMING_CHAT_MANAGER" }),
             // A body without a field is a good one: every field of these is optional.
             "/open/v1/lives/setting" | "/platform/v1/channels/{channelId}/live" if self.reads_body => {

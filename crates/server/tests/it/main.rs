@@ -5,6 +5,7 @@
 mod applications;
 mod authorization;
 mod bad_input;
+mod barred;
 mod blind_messages;
 mod broadcast_settings;
 mod bulk;

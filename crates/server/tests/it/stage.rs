@@ -92,7 +92,7 @@ impl Publisher {
 
 impl Stage {
     /// An application `bot` with every user scope, a streamer who has signed in to it, and a viewer who has not; and an
-    /// application `spare` that no test needs.
+    /// application `spare` and a person `nobody-else` that no test needs.
     pub async fn set(world: &World) -> Self {
         let app = world.application("bot").create().await;
         let streamer = world.person("haneul").name("하늘 🚀").create().await;
@@ -101,6 +101,7 @@ impl Stage {
         let publisher = Arc::new(Publisher::set(world).await);
         let told = Arc::new(Told::set(world).await);
         world.application("spare").create().await;
+        world.person("nobody-else").create().await;
         let secrets = world.operator(Request::get("/platform/v1/applications/bot/secrets")).await.content();
         let secret_id = secrets["data"][0]["secretId"].as_str().expect("a text").to_owned();
         Self { app, streamer, viewer, tokens, publisher, told, secret_id }

@@ -39,7 +39,21 @@ const APPLICATION: &str = "
     FROM applications a LEFT JOIN organizations o ON o.organization_id = a.organization_id
     WHERE a.client_id = $1 AND a.deleted_at IS NULL AND a.disabled_at IS NULL";
 
+const LOCK_APPLICATION_SCOPES: &str = "
+    UPDATE applications SET name = name WHERE client_id = $1 AND deleted_at IS NULL AND disabled_at IS NULL
+    RETURNING scopes";
+
 impl Tx {
+    /// Locks an application for the rest of the transaction and gives its scopes; `None` when it is deleted or disabled. A
+    /// consent begins here, so that whoever narrows the application afterwards finds it.
+    pub async fn lock_application_scopes(
+        &mut self,
+        client_id: &ClientId,
+    ) -> Result<Option<ScopeSet>, StoreError> {
+        let row = self.query_opt(LOCK_APPLICATION_SCOPES, params![client_id]).await?;
+        row.map(|row| Ok(ScopeSet::from_stored(row.get(0)?))).transpose()
+    }
+
     /// Makes or replaces an organization.
     pub async fn put_organization(&mut self, organization: &Organization) -> Result<(), StoreError> {
         self.credentials_changed(Ground::Organization(&organization.organization_id));

@@ -13,7 +13,7 @@ const OF_CHANNEL: &str = "
     FROM channels c
     LEFT JOIN broadcast_settings s ON s.channel_id = c.channel_id
     LEFT JOIN categories k ON k.category_id = s.category_id
-    WHERE c.channel_id = $1";
+    WHERE c.channel_id = $1 AND c.deleted_at IS NULL";
 
 const LOCK: &str = "
     INSERT INTO broadcast_settings (channel_id, default_live_title, tags) VALUES ($1, '', '')

@@ -13,6 +13,8 @@ const FIND: &str = "
 
 const DELETE: &str = "DELETE FROM browser_sessions WHERE token_hash = $1";
 
+const DELETE_OF_CHANNEL: &str = "DELETE FROM browser_sessions WHERE channel_id = $1";
+
 /// Who is signed in.
 #[derive(Clone, Debug)]
 pub struct SignedIn {
@@ -43,6 +45,11 @@ impl Tx {
         let row = self.query_opt(FIND, params![token, now]).await?;
         row.map(|row| Ok(SignedIn { channel_id: ChannelId::stored(row.get(0)?), channel_name: row.get(1)? }))
             .transpose()
+    }
+
+    /// Signs every browser of a person out. Gives how many there were.
+    pub async fn delete_browser_sessions(&mut self, channel: &ChannelId) -> Result<u64, StoreError> {
+        self.execute(DELETE_OF_CHANNEL, params![channel]).await
     }
 
     /// Signs a browser out.

@@ -12,13 +12,20 @@ const PUT_CHANNEL: &str = "
     VALUES ($1, $2, $3, $4, $5, $6)
     ON CONFLICT (channel_id) DO UPDATE SET
         channel_name = excluded.channel_name, channel_image_url = excluded.channel_image_url,
-        verified_mark = excluded.verified_mark, real_name_verified = excluded.real_name_verified";
+        verified_mark = excluded.verified_mark, real_name_verified = excluded.real_name_verified
+    WHERE channels.deleted_at IS NULL";
 
 const PUT_PERSON: &str = "
     INSERT INTO people (channel_id, login, password_hash) VALUES ($1, $2, $3)
     ON CONFLICT (channel_id) DO UPDATE SET login = excluded.login, password_hash = excluded.password_hash";
 
 const PERSON_BY_LOGIN: &str = "SELECT channel_id, password_hash FROM people WHERE login = $1";
+
+const PASSWORD_HASH: &str = "SELECT password_hash FROM people WHERE channel_id = $1";
+
+/// The row of a channel is the lock of what its person signs in to.
+const LOCK_UNBARRED: &str = "
+    UPDATE channels SET follower_count = follower_count WHERE channel_id = $1 AND barred_at IS NULL";
 
 const PEOPLE: &str = "
     SELECT p.login, c.channel_id, c.channel_name FROM people p JOIN channels c ON c.channel_id = p.channel_id
@@ -27,18 +34,18 @@ const PEOPLE: &str = "
 /// As many places as [`CHANNEL_IDS_MAX`]; a shorter list repeats its last id.
 const CHANNELS_BY_ID: &str = "
     SELECT channel_id, channel_name, channel_image_url, follower_count, verified_mark FROM channels
-    WHERE channel_id IN ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)";
+    WHERE channel_id IN ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)
+        AND deleted_at IS NULL";
 
 const SPEAKER: &str = "
     SELECT s.channel_name, s.verified_mark, m.user_role
     FROM channels s
-    JOIN channels c ON c.channel_id = $1
+    JOIN channels c ON c.channel_id = $1 AND c.deleted_at IS NULL
     LEFT JOIN managers m ON m.channel_id = c.channel_id AND m.manager_channel_id = s.channel_id
-    WHERE s.channel_id = $2";
+    WHERE s.channel_id = $2 AND s.deleted_at IS NULL";
 
 /// Whoever speaks in their own channel has no role there.
-const STREAMER: &str =
-    "SELECT channel_name, verified_mark, CAST(NULL AS TEXT) FROM channels WHERE channel_id = $1";
+const STREAMER: &str = "SELECT channel_name, verified_mark, CAST(NULL AS TEXT) FROM channels WHERE channel_id = $1 AND deleted_at IS NULL";
 
 /// A person who can sign in.
 pub struct Person {
@@ -86,22 +93,18 @@ pub struct ChannelRecord {
 }
 
 impl Tx {
-    /// Makes or replaces a channel.
-    pub async fn put_channel(&mut self, channel: &ChannelRecord, now: Timestamp) -> Result<(), StoreError> {
+    /// Makes or replaces a channel: `false` when one of that id is being deleted.
+    pub async fn put_channel(&mut self, channel: &ChannelRecord, now: Timestamp) -> Result<bool, StoreError> {
         self.credentials_changed(Ground::Channel(&channel.channel_id));
-        self.execute(
-            PUT_CHANNEL,
-            params![
-                &channel.channel_id,
-                &channel.name,
-                &channel.image_url,
-                channel.verified_mark,
-                channel.real_name_verified,
-                now
-            ],
-        )
-        .await?;
-        Ok(())
+        let values = params![
+            &channel.channel_id,
+            &channel.name,
+            &channel.image_url,
+            channel.verified_mark,
+            channel.real_name_verified,
+            now
+        ];
+        Ok(self.execute(PUT_CHANNEL, values).await? > 0)
     }
 
     /// Lets the owner of a channel sign in. `StoreError::Unique` when the login is somebody else's.
@@ -120,6 +123,18 @@ impl Tx {
         let row = self.query_opt(PERSON_BY_LOGIN, params![login]).await?;
         row.map(|row| Ok(Person { channel_id: ChannelId::stored(row.get(0)?), password_hash: row.get(1)? }))
             .transpose()
+    }
+
+    /// The hash of the password of a channel's person, if that can sign in.
+    pub async fn password_hash(&mut self, channel: &ChannelId) -> Result<Option<String>, StoreError> {
+        let row = self.query_opt(PASSWORD_HASH, params![channel]).await?;
+        row.map(|row| row.get(0)).transpose()
+    }
+
+    /// Locks a channel for the rest of the transaction: `false` when there is none, or it is barred. Whoever signs somebody
+    /// in or takes a consent begins here, and so does whoever bars the channel or changes its password.
+    pub async fn lock_unbarred_channel(&mut self, channel: &ChannelId) -> Result<bool, StoreError> {
+        Ok(self.execute(LOCK_UNBARRED, params![channel]).await? > 0)
     }
 
     /// The first `limit` people who can sign in.

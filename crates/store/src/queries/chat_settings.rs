@@ -55,7 +55,8 @@ static FACTS: LazyLock<Lengths> = LazyLock::new(|| {
     LEFT JOIN managers m ON m.channel_id = c.channel_id AND m.manager_channel_id = s.channel_id
     LEFT JOIN restricted_channels r ON r.channel_id = c.channel_id AND r.restricted_channel_id = s.channel_id
     LEFT JOIN temporary_restrictions t ON t.channel_id = c.channel_id AND t.restricted_channel_id = s.channel_id
-    WHERE s.channel_id = a.speaker_id AND c.channel_id = a.channel_id"
+    WHERE s.channel_id = a.speaker_id AND c.channel_id = a.channel_id
+        AND s.deleted_at IS NULL AND c.deleted_at IS NULL"
         )
     })
 });

@@ -43,10 +43,10 @@ const CLAIM_OBSTACLES: &str = "
     SELECT r.reward_id IS NOT NULL, h.channel_id IS NOT NULL,
         EXISTS (SELECT 1 FROM reward_claims WHERE claim_id = $4),
         EXISTS (SELECT 1 FROM reward_claims WHERE campaign_id = $1 AND reward_id = $2 AND channel_id = $3),
-        c.starts_at, c.ends_at, COALESCE(r.watch_minutes, 0), COALESCE(w.minutes, 0)
+        c.starts_at, c.ends_at, COALESCE(r.watch_minutes, 0), COALESCE(w.minutes, 0), c.disabled_at IS NOT NULL
     FROM drops_campaigns c
     LEFT JOIN drops_rewards r ON r.campaign_id = c.campaign_id AND r.reward_id = $2 AND r.claimable
-    LEFT JOIN channels h ON h.channel_id = $3
+    LEFT JOIN channels h ON h.channel_id = $3 AND h.deleted_at IS NULL
     LEFT JOIN watched_minutes w ON w.campaign_id = c.campaign_id AND w.channel_id = $3
     WHERE c.campaign_id = $1";
 
@@ -60,9 +60,9 @@ const INSERT_CLAIM: &str = "
     SELECT $1, c.organization_id, c.campaign_id, r.reward_id, c.category_id, h.channel_id, $5, $6, $6
     FROM drops_campaigns c
     JOIN drops_rewards r ON r.campaign_id = c.campaign_id AND r.reward_id = $3 AND r.claimable
-    JOIN channels h ON h.channel_id = $4
+    JOIN channels h ON h.channel_id = $4 AND h.deleted_at IS NULL
     LEFT JOIN watched_minutes w ON w.campaign_id = c.campaign_id AND w.channel_id = h.channel_id
-    WHERE c.campaign_id = $2 AND r.watch_minutes <= COALESCE(w.minutes, 0)
+    WHERE c.campaign_id = $2 AND c.disabled_at IS NULL AND r.watch_minutes <= COALESCE(w.minutes, 0)
         AND (c.starts_at IS NULL OR c.starts_at <= $6) AND (c.ends_at IS NULL OR c.ends_at > $6)
     ON CONFLICT DO NOTHING";
 
@@ -319,6 +319,7 @@ impl Tx {
             (_, false, _, _) => Some(ClaimObstacle::NoChannel),
             (_, _, true, _) => Some(ClaimObstacle::IdTaken),
             (_, _, _, true) => Some(ClaimObstacle::Claimed),
+            _ if found.get(8)? => Some(ClaimObstacle::Terms(ClaimRefusal::Disabled)),
             _ => Terms { period, watch_minutes, watched }.refusal(now).map(ClaimObstacle::Terms),
         })
     }

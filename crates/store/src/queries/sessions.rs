@@ -13,6 +13,8 @@ const TAKE_URL: &str = "
     DELETE FROM session_urls WHERE token_hash = $1 AND expires_at > $2 AND EXISTS (
         SELECT 1 FROM applications a
         WHERE a.client_id = session_urls.client_id AND a.deleted_at IS NULL AND a.disabled_at IS NULL)
+    AND (channel_id IS NULL OR EXISTS (
+        SELECT 1 FROM channels u WHERE u.channel_id = session_urls.channel_id AND u.barred_at IS NULL))
     AND (secret_id IS NULL OR EXISTS (
         SELECT 1 FROM application_secrets s
         WHERE s.secret_id = session_urls.secret_id AND (s.expires_at IS NULL OR s.expires_at > $2)))
@@ -145,7 +147,7 @@ impl Tx {
     }
 
     /// Uses an address up and says for whom it was: `Some` for exactly one of any number of callers, and for none while
-    /// the application is deleted or disabled, or once the client secret has expired.
+    /// the application is deleted or disabled, while the user is barred, or once the client secret has expired.
     pub async fn take_session_url(
         &mut self,
         token: &SecretHash,

@@ -33,7 +33,8 @@ const HOLDER: &str = "
     JOIN consents c ON c.client_id = t.client_id AND c.channel_id = t.channel_id
     JOIN applications a ON a.client_id = t.client_id
     JOIN channels u ON u.channel_id = t.channel_id
-    WHERE t.token_hash = $1 AND t.expires_at > $2 AND a.deleted_at IS NULL AND a.disabled_at IS NULL";
+    WHERE t.token_hash = $1 AND t.expires_at > $2 AND a.deleted_at IS NULL AND a.disabled_at IS NULL
+        AND u.barred_at IS NULL";
 
 const FAMILY_LIVES: &str = "
     SELECT 1 FROM access_tokens t JOIN applications a ON a.client_id = t.client_id

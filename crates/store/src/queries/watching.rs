@@ -18,7 +18,7 @@ const DELETE_CAMPAIGN_CHANNELS: &str = "DELETE FROM drops_campaign_channels WHER
 /// Nothing is put where the channel is missing.
 const PUT_CAMPAIGN_CHANNEL: &str = "
     INSERT INTO drops_campaign_channels (campaign_id, channel_id)
-    SELECT $1, channel_id FROM channels WHERE channel_id = $2";
+    SELECT $1, channel_id FROM channels WHERE channel_id = $2 AND deleted_at IS NULL";
 
 /// What a campaign offers, and which of it a viewer has claimed.
 const REWARDS: &str = "
@@ -33,9 +33,9 @@ const REWARDS: &str = "
 const WATCHABLE: &str = concat!(
     "SELECT (SELECT COUNT(*) FROM channels WHERE channel_id IN ",
     hundred_ids!(),
-    "), l.channel_id IS NOT NULL, l.category_id
+    " AND deleted_at IS NULL), l.channel_id IS NOT NULL, l.category_id
     FROM channels h LEFT JOIN lives l ON l.channel_id = h.channel_id
-    WHERE h.channel_id = $101"
+    WHERE h.channel_id = $101 AND h.deleted_at IS NULL"
 );
 
 /// Everything that a minute stands on is looked at by the statement that adds it, and what is there is added to, so that
@@ -47,7 +47,7 @@ const ACCRUE: &str = concat!(
     JOIN drops_campaigns c ON c.category_id = l.category_id
     JOIN channels v ON v.channel_id IN ",
     hundred_ids!(),
-    " WHERE l.channel_id = $101
+    " WHERE l.channel_id = $101 AND v.deleted_at IS NULL AND c.disabled_at IS NULL
         AND (c.starts_at IS NULL OR c.starts_at <= $103) AND (c.ends_at IS NULL OR c.ends_at > $103)
         AND (c.every_channel OR EXISTS (SELECT 1 FROM drops_campaign_channels p
             WHERE p.campaign_id = c.campaign_id AND p.channel_id = l.channel_id))
@@ -58,7 +58,7 @@ const ACCRUE: &str = concat!(
 
 const WATCHED_MINUTES: &str = "
     SELECT COALESCE(w.minutes, 0)
-    FROM drops_campaigns c JOIN channels v ON v.channel_id = $2
+    FROM drops_campaigns c JOIN channels v ON v.channel_id = $2 AND v.deleted_at IS NULL
     LEFT JOIN watched_minutes w ON w.campaign_id = c.campaign_id AND w.channel_id = v.channel_id
     WHERE c.campaign_id = $1";
 

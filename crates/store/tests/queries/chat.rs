@@ -172,7 +172,9 @@ async fn the_facts_about_a_viewer_come_in_one_row() {
 async fn change_facts(tx: &mut Tx, number: usize) -> Result<Option<()>, StoreError> {
     let (a, b) = (channel("a"), channel("b"));
     match number {
-        0 => tx.put_channel(&ChannelRecord { name: "another".into(), ..record("b") }, at(1)).await?,
+        0 => {
+            tx.put_channel(&ChannelRecord { name: "another".into(), ..record("b") }, at(1)).await?;
+        }
         1 => tx.change_chat_settings(&a, changes()[1]).await?,
         2 => assert_eq!(tx.follow(&a, &b, at(5)).await?, Followed::New),
         3 => assert!(tx.move_follow(&a, &b, at(6)).await?),

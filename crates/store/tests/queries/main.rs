@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod application_life;
+mod channel_deletions;
 mod chat;
 mod credential_changes;
 mod credentials;

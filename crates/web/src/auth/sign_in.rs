@@ -11,7 +11,7 @@ use axum::response::{IntoResponse, Response};
 use domain::application::{Organization, origin_of, percent_encode, with_query};
 use domain::limits::{BROWSER_SESSION_LIFETIME_MS, STATE_BYTES_MAX};
 use domain::secret::{BrowserToken, SecretHash};
-use domain::{ChannelId, Invalid, Rule};
+use domain::{ChannelId, Invalid, Refusal, Rule};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use service::sign_in::{BadSignIn, SignInRequest};
 
@@ -30,6 +30,9 @@ use crate::{ClientAddress, RequestId, Web};
 
 const PATH: &str = "/account-interlock";
 const COOKIE: &str = "stagedoor_browser";
+/// Its name under https: a browser keeps it only from this very host, and only over https, so no other host of the domain
+/// can plant one.
+const HOST_COOKIE: &str = "__Host-stagedoor_browser";
 /// The query parameter that asks for the sign-in page although somebody is signed in.
 const SWITCH: &str = "switch";
 /// People that the sandbox's sign-in page lists.
@@ -75,6 +78,7 @@ pub(crate) fn describe(operation: &mut Operation) {
             optional("login", text()),
             optional("password", text()),
             optional("decision", one_of(&["allow", "deny"])),
+            optional("sign_out", text().about("Ends the browser's session; any value.")),
         ]);
         operation.body = Some(("application/x-www-form-urlencoded", form.schema()));
     }
@@ -158,6 +162,9 @@ impl<'a> Visit<'a> {
         if browser.new || !csrf(&browser.token, &asked).matches(&SecretHash::stored(proof.to_owned())) {
             return Err(PageProblem::FormExpired.into());
         }
+        if field("sign_out")?.is_some() {
+            return self.sign_out(&asked, &browser).await;
+        }
         if let Some(decision) = field("decision")? {
             return self.decide(&asked, &browser, decision).await;
         }
@@ -229,7 +236,7 @@ impl<'a> Visit<'a> {
     }
 
     async fn browser(&self) -> Result<Browser, Problem> {
-        match cookie(&self.headers).and_then(BrowserToken::presented) {
+        match self.cookie().and_then(BrowserToken::presented) {
             Some(token) => {
                 let person = self.web.service().signed_in(&token).await?;
                 let person = person.map(|person| (person.channel_id, person.channel_name));
@@ -254,12 +261,19 @@ impl<'a> Visit<'a> {
             let browser = self.browser().await?;
             return self.sign_in_page(asked, &browser, login, Some(SignInError::WrongLoginOrPassword)).await;
         };
-        if let Some(before) = cookie(&self.headers).and_then(BrowserToken::presented) {
+        if let Some(before) = self.cookie().and_then(BrowserToken::presented) {
             self.web.service().sign_out(&before).await?;
         }
         let person = self.web.service().signed_in(&token).await?;
         let person = person.map(|person| (person.channel_id, person.channel_name));
         self.consent_page(asked, &Browser { token, new: true, person })
+    }
+
+    /// Signs the browser out. The page that asks who it is now comes with a token that nobody is signed in with.
+    async fn sign_out(&self, asked: &SignInRequest, browser: &Browser) -> Result<Response, Problem> {
+        self.web.service().sign_out(&browser.token).await?;
+        let token = BrowserToken::generate(self.web.service().entropy().bytes());
+        self.sign_in_page(asked, &Browser { token, new: true, person: None }, "", None).await
     }
 
     async fn decide(
@@ -274,7 +288,16 @@ impl<'a> Visit<'a> {
         let state = asked.state.as_str();
         match decision {
             "allow" => {
-                let code = self.web.service().consent(asked, user).await?;
+                let code = match self.web.service().consent(asked, user).await {
+                    Ok(code) => code,
+                    Err(error) => match error.refusal() {
+                        Refusal::InvalidToken(_) => {
+                            return self.sign_in_page(asked, browser, "", Some(SignInError::Expired)).await;
+                        }
+                        Refusal::NotFound(_) => return Err(PageProblem::UnknownApplication.into()),
+                        _ => return Err(error.into()),
+                    },
+                };
                 Ok(redirect(&with_query(&asked.redirect_uri, &[("code", code.expose()), ("state", state)])))
             }
             "deny" => Ok(redirect(&with_query(
@@ -387,9 +410,21 @@ impl<'a> Visit<'a> {
     }
 
     fn set_cookie(&self, token: &BrowserToken) -> String {
-        let secure = if self.web.config().base_url.starts_with("https://") { "; Secure" } else { "" };
+        // The prefix asks for the whole path.
+        let (name, path, secure) = match self.is_https() {
+            true => (HOST_COOKIE, "/", "; Secure"),
+            false => (COOKIE, PATH, ""),
+        };
         let age = BROWSER_SESSION_LIFETIME_MS / 1_000;
-        format!("{COOKIE}={}; Path={PATH}; Max-Age={age}; HttpOnly; SameSite=Lax{secure}", token.expose())
+        format!("{name}={}; Path={path}; Max-Age={age}; HttpOnly; SameSite=Lax{secure}", token.expose())
+    }
+
+    fn cookie(&self) -> Option<&str> {
+        cookie(&self.headers, if self.is_https() { HOST_COOKIE } else { COOKIE })
+    }
+
+    fn is_https(&self) -> bool {
+        self.web.config().base_url.starts_with("https://")
     }
 
     fn language_href(&self) -> String {
@@ -442,9 +477,9 @@ fn keep_private(headers: &mut HeaderMap) {
     headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
 }
 
-fn cookie(headers: &HeaderMap) -> Option<&str> {
+fn cookie<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
     let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
     cookies
         .flat_map(|line| line.split(';'))
-        .find_map(|pair| pair.trim().strip_prefix(COOKIE)?.strip_prefix('='))
+        .find_map(|pair| pair.trim().strip_prefix(name)?.strip_prefix('='))
 }

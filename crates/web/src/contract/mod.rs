@@ -12,6 +12,7 @@ mod asyncapi;
 mod openapi;
 mod operation;
 mod page;
+mod platform_table;
 pub mod routes;
 mod rows;
 pub mod shape;

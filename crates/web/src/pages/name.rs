@@ -27,7 +27,12 @@ fn shown_up_to(name: &str, max_chars: usize) -> String {
         shown.push('…');
     }
     let shown = shown.trim();
-    if shown.is_empty() { NO_NAME.to_owned() } else { shown.to_owned() }
+    // What joins or shapes other characters is nothing to look at by itself.
+    if shown.chars().all(|c| c.is_whitespace() || is_joiner(c)) {
+        NO_NAME.to_owned()
+    } else {
+        shown.to_owned()
+    }
 }
 
 /// The first character of the name as shown, in upper case, for the tile in place of a picture.
@@ -41,14 +46,24 @@ pub fn is_own_image(address: &str) -> bool {
         || (address.starts_with('/') && !address.starts_with("//") && !address.starts_with("/\\"))
 }
 
-/// Control characters, and characters that are invisible or turn the direction of the text after them.
+/// Holds other characters together or apart, and is needed for that in emoji and some scripts.
+fn is_joiner(c: char) -> bool {
+    matches!(c, '\u{200C}' | '\u{200D}')
+}
+
+/// Control characters, characters that are invisible or turn the direction of the text after them, and marks that belong
+/// before a number and without one run on without a place to break the line.
 fn is_disruptive(c: char) -> bool {
     // White space stays: tabs and line ends become spaces, so that words do not run together.
     (c.is_control() && !c.is_whitespace())
         || matches!(c,
-            '\u{00AD}' | '\u{061C}' | '\u{115F}' | '\u{1160}' | '\u{180E}' | '\u{200B}' | '\u{200E}' | '\u{200F}'
-            | '\u{202A}'..='\u{202E}' | '\u{2060}'..='\u{206F}' | '\u{3164}' | '\u{FEFF}' | '\u{FFA0}'
-            | '\u{FFF9}'..='\u{FFFB}' | '\u{E0000}'..='\u{E001F}')
+            '\u{00AD}' | '\u{034F}' | '\u{061C}' | '\u{115F}' | '\u{1160}' | '\u{17B4}' | '\u{17B5}'
+            | '\u{180B}'..='\u{180F}' | '\u{200B}' | '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}'
+            | '\u{2060}'..='\u{206F}' | '\u{2800}' | '\u{3164}' | '\u{FE00}'..='\u{FE0F}' | '\u{FEFF}'
+            | '\u{FFA0}' | '\u{FFF0}'..='\u{FFFB}' | '\u{1BCA0}'..='\u{1BCA3}' | '\u{1D159}'
+            | '\u{1D173}'..='\u{1D17A}' | '\u{E0000}'..='\u{E0FFF}'
+            | '\u{0600}'..='\u{0605}' | '\u{06DD}' | '\u{070F}' | '\u{0890}' | '\u{0891}' | '\u{08E2}'
+            | '\u{110BD}' | '\u{110CD}')
 }
 
 /// The filters that the templates see.
@@ -86,6 +101,9 @@ mod tests {
             ("abc\u{202E}gpj.exe", "abcgpj.exe"),
             ("\u{2066}a\u{2069}\u{200F}\u{FEFF}b", "ab"),
             ("family 👨\u{200D}👩\u{200D}👧", "family 👨\u{200D}👩\u{200D}👧"),
+            ("a\u{E0041}\u{E007F}\u{FE0F}\u{180B}\u{E0100}\u{2800}b", "ab"),
+            ("\u{0600}\u{0605}12", "12"),
+            ("\u{200D}\u{200C} \u{2800}", "?"),
             ("", "?"),
             (" \u{200B}\u{3164}\0 ", "?"),
             (longest.as_str(), longest.as_str()),

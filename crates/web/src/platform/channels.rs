@@ -1,17 +1,20 @@
-//! Channels, as the platform reports them.
+//! Channels, as the platform reports them, and as the operator sees them.
 
 use axum::extract::State;
 use domain::limits::NAME_CHARS_MAX;
-use domain::{ChannelId, Invalid, Rule};
+use domain::{ChannelId, Invalid, Rule, Timestamp};
+use schemars::JsonSchema;
+use serde::Serialize;
 use service::ChannelRecord;
+use service::channel_admin::{ChannelFilter, ChannelSheet};
 use service::channels::Credentials;
 
 use crate::Web;
 use crate::caller::Operator;
 use crate::contract::shape::{Shape, chars, flag, optional, required, text, web_address};
-use crate::envelope::{Answer, NOTHING};
-use crate::input::{Body, Fields, Json};
-use crate::platform::ChannelPath;
+use crate::envelope::{Answer, NOTHING, NextData, Success};
+use crate::input::{Body, Fields, Json, Pairs, Params, Query};
+use crate::platform::{ChannelPath, ListQuery};
 
 /// What a channel is told to be.
 pub struct PutChannel {
@@ -68,5 +71,136 @@ pub async fn put(
 ) -> Answer<()> {
     let (record, credentials) = body.record(channel_id);
     web.service().put_channel(record, credentials).await?;
+    Ok(NOTHING)
+}
+
+/// A channel as the operator sees it.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ChannelAnswer {
+    /// The channel, which is also its person.
+    channel_id: ChannelId,
+    /// Its name.
+    channel_name: String,
+    /// Its picture.
+    channel_image_url: Option<String>,
+    /// Whether it carries the platform's mark.
+    verified_mark: bool,
+    /// Whether its owner proved a real name.
+    real_name_verified: bool,
+    /// How many follow it.
+    follower_count: i64,
+    /// What its person signs in with; `null` where nobody can.
+    login: Option<String>,
+    /// Since when it is there.
+    created_date: String,
+    /// Since when its person is barred, if so.
+    barred_date: Option<String>,
+}
+
+impl From<ChannelSheet> for ChannelAnswer {
+    fn from(sheet: ChannelSheet) -> Self {
+        Self {
+            channel_id: sheet.channel_id,
+            channel_name: sheet.name,
+            channel_image_url: sheet.image_url,
+            verified_mark: sheet.verified_mark,
+            real_name_verified: sheet.real_name_verified,
+            follower_count: sheet.follower_count,
+            login: sheet.login,
+            created_date: sheet.created_at.rfc3339(),
+            barred_date: sheet.barred_at.map(Timestamp::rfc3339),
+        }
+    }
+}
+
+/// Which channels to list.
+#[derive(Debug)]
+pub struct ChannelsQuery {
+    filter: ChannelFilter,
+    list: ListQuery,
+}
+
+impl Params for ChannelsQuery {
+    fn shape() -> Shape {
+        let alone = "Not together with the other filters.";
+        Shape::of([
+            optional("name", text().about("Those of this very name.")),
+            optional("login", text().about(&format!("The one whose person has this login. {alone}"))),
+            optional("barred", flag().about(&format!("`true`: those that are barred. {alone}"))),
+        ])
+        .and(ListQuery::shape())
+    }
+
+    fn read(pairs: &Pairs) -> Result<Self, Invalid> {
+        let barred = match pairs.optional("barred")? {
+            None | Some("false") => false,
+            Some("true") => true,
+            Some(_) => return Err(Invalid::new("barred", Rule::Boolean)),
+        };
+        let filter = match (pairs.optional("name")?, pairs.optional("login")?, barred) {
+            (None, None, false) => ChannelFilter::All,
+            (Some(name), None, false) => ChannelFilter::Name(filter("name", name)?),
+            (None, Some(login), false) => ChannelFilter::Login(filter("login", login)?),
+            (None, None, true) => ChannelFilter::Barred,
+            (Some(_), Some(_), _) => return Err(Invalid::new("name", Rule::NotTogether("login"))),
+            (Some(_), ..) => return Err(Invalid::new("name", Rule::NotTogether("barred"))),
+            (_, Some(_), _) => return Err(Invalid::new("login", Rule::NotTogether("barred"))),
+        };
+        Ok(Self { filter, list: ListQuery::read(pairs)? })
+    }
+}
+
+/// What can be looked for in the store, which holds no NUL.
+fn filter(field: &'static str, text: &str) -> Result<String, Invalid> {
+    if text.contains('\0') { Err(Invalid::new(field, Rule::Text)) } else { Ok(text.to_owned()) }
+}
+
+/// `GET /platform/v1/channels`: channels by their ids.
+pub async fn list(
+    _: Operator,
+    State(web): State<Web>,
+    Query(query): Query<ChannelsQuery>,
+) -> Answer<NextData<ChannelAnswer>> {
+    let ChannelsQuery { filter, list: ListQuery { size, next } } = query;
+    let page = web.service().channel_sheets(filter, size, next.as_deref()).await?;
+    let items = page.channels.into_iter().map(ChannelAnswer::from).collect();
+    Ok(Success(NextData::new(items, page.next)))
+}
+
+/// `GET /platform/v1/channels/{channelId}`: a channel, with the login of its person.
+pub async fn show(
+    _: Operator,
+    State(web): State<Web>,
+    ChannelPath(channel_id): ChannelPath,
+) -> Answer<ChannelAnswer> {
+    Ok(Success(web.service().channel_sheet(&channel_id).await?.into()))
+}
+
+/// `DELETE /platform/v1/channels/{channelId}`: deletes a channel with what hangs on it. It is hidden at once.
+pub async fn delete(_: Operator, State(web): State<Web>, ChannelPath(channel_id): ChannelPath) -> Answer<()> {
+    web.service().delete_channel(&channel_id).await?;
+    Ok(NOTHING)
+}
+
+/// `PUT /platform/v1/channels/{channelId}/bar`: its person cannot sign in, and tokens, browsers and sessions end.
+pub async fn bar(_: Operator, State(web): State<Web>, ChannelPath(channel_id): ChannelPath) -> Answer<()> {
+    web.service().bar_channel(&channel_id).await?;
+    Ok(NOTHING)
+}
+
+/// `DELETE /platform/v1/channels/{channelId}/bar`: its person can sign in again.
+pub async fn unbar(_: Operator, State(web): State<Web>, ChannelPath(channel_id): ChannelPath) -> Answer<()> {
+    web.service().unbar_channel(&channel_id).await?;
+    Ok(NOTHING)
+}
+
+/// `DELETE /platform/v1/channels/{channelId}/browser-sessions`: signs every browser of its person out.
+pub async fn sign_out(
+    _: Operator,
+    State(web): State<Web>,
+    ChannelPath(channel_id): ChannelPath,
+) -> Answer<()> {
+    web.service().end_browser_sessions(&channel_id).await?;
     Ok(NOTHING)
 }

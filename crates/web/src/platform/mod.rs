@@ -10,6 +10,7 @@ pub mod events;
 pub mod happenings;
 mod lines;
 pub mod lives;
+pub mod organizations;
 pub mod relations;
 pub mod secrets;
 pub mod sessions;

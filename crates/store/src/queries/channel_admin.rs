@@ -1,0 +1,125 @@
+//! Channels as the operator sees them: listed, barred, unbarred.
+
+use domain::{ChannelId, ClientId, Timestamp};
+
+use super::credential_changes::Ground;
+use crate::{Row, StoreError, Tx, Value, params};
+
+macro_rules! sheets_sql {
+    ($condition:literal) => {
+        concat!(
+            "SELECT c.channel_id, c.channel_name, c.channel_image_url, c.verified_mark, c.real_name_verified,
+                 c.follower_count, c.created_at, c.barred_at, p.login
+             FROM channels c LEFT JOIN people p ON p.channel_id = c.channel_id
+             WHERE c.deleted_at IS NULL AND ",
+            $condition
+        )
+    };
+}
+
+const ONE: &str = sheets_sql!("c.channel_id = $1");
+const ALL: &str = sheets_sql!("c.channel_id > $1 ORDER BY c.channel_id LIMIT $2");
+const NAMED: &str = sheets_sql!("c.channel_id > $1 AND c.channel_name = $3 ORDER BY c.channel_id LIMIT $2");
+const WITH_LOGIN: &str = sheets_sql!("c.channel_id > $1 AND p.login = $3 ORDER BY c.channel_id LIMIT $2");
+const BARRED: &str =
+    sheets_sql!("c.channel_id > $1 AND c.barred_at IS NOT NULL ORDER BY c.channel_id LIMIT $2");
+
+const BAR: &str = "
+    UPDATE channels SET barred_at = COALESCE(barred_at, $2) WHERE channel_id = $1 AND deleted_at IS NULL";
+
+const UNBAR: &str = "UPDATE channels SET barred_at = NULL WHERE channel_id = $1 AND deleted_at IS NULL";
+
+const CONSENTED_TO: &str = "SELECT client_id FROM consents WHERE channel_id = $1 ORDER BY client_id";
+
+/// A channel as the operator sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChannelSheet {
+    /// Its id.
+    pub channel_id: ChannelId,
+    /// Its name.
+    pub name: String,
+    /// Its picture.
+    pub image_url: Option<String>,
+    /// Whether it carries the platform's mark.
+    pub verified_mark: bool,
+    /// Whether its owner proved a real name.
+    pub real_name_verified: bool,
+    /// How many follow it.
+    pub follower_count: i64,
+    /// Since when it is there.
+    pub created_at: Timestamp,
+    /// Since when its person is barred.
+    pub barred_at: Option<Timestamp>,
+    /// What its person signs in with.
+    pub login: Option<String>,
+}
+
+/// Which channels a list shows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ChannelFilter {
+    /// Every one.
+    All,
+    /// Those of this very name.
+    Name(String),
+    /// The one whose person has this login.
+    Login(String),
+    /// Those that are barred.
+    Barred,
+}
+
+impl Tx {
+    /// A channel, unless it is being deleted.
+    pub async fn channel_sheet(&mut self, channel: &ChannelId) -> Result<Option<ChannelSheet>, StoreError> {
+        self.query_opt(ONE, params![channel]).await?.as_ref().map(sheet).transpose()
+    }
+
+    /// Up to `size` channels behind `after`, by their ids, but for those that are being deleted.
+    pub async fn channel_sheets(
+        &mut self,
+        filter: &ChannelFilter,
+        after: &str,
+        size: i64,
+    ) -> Result<Vec<ChannelSheet>, StoreError> {
+        let (sql, wanted) = match filter {
+            ChannelFilter::All => (ALL, None),
+            ChannelFilter::Name(name) => (NAMED, Some(name)),
+            ChannelFilter::Login(login) => (WITH_LOGIN, Some(login)),
+            ChannelFilter::Barred => (BARRED, None),
+        };
+        let mut values: Vec<Value<'_>> = vec![after.into(), size.into()];
+        values.extend(wanted.map(Value::from));
+        self.query(sql, &values).await?.iter().map(sheet).collect()
+    }
+
+    /// Bars the person of a channel, and locks it: `false` when there is none.
+    pub async fn bar_channel(&mut self, channel: &ChannelId, now: Timestamp) -> Result<bool, StoreError> {
+        self.credentials_changed(Ground::Channel(channel));
+        Ok(self.execute(BAR, params![channel, now]).await? > 0)
+    }
+
+    /// Lets the person of a channel sign in again: `false` when there is none.
+    pub async fn unbar_channel(&mut self, channel: &ChannelId) -> Result<bool, StoreError> {
+        self.credentials_changed(Ground::Channel(channel));
+        Ok(self.execute(UNBAR, params![channel]).await? > 0)
+    }
+
+    /// The applications that a user has consented to.
+    pub async fn consented_to(&mut self, channel: &ChannelId) -> Result<Vec<ClientId>, StoreError> {
+        let rows = self.query(CONSENTED_TO, params![channel]).await?;
+        rows.iter().map(|row| Ok(ClientId::stored(row.get(0)?))).collect()
+    }
+}
+
+fn sheet(row: &Row) -> Result<ChannelSheet, StoreError> {
+    Ok(ChannelSheet {
+        channel_id: ChannelId::stored(row.get(0)?),
+        name: row.get(1)?,
+        image_url: row.get(2)?,
+        verified_mark: row.get(3)?,
+        real_name_verified: row.get(4)?,
+        follower_count: row.get(5)?,
+        created_at: Timestamp::from_millis(row.get(6)?),
+        barred_at: row.get::<Option<i64>>(7)?.map(Timestamp::from_millis),
+        login: row.get(8)?,
+    })
+}

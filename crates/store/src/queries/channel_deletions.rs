@@ -1,0 +1,250 @@
+//! Channels that are deleted: marked at once, and then taken apart load by load, so that no statement holds others up.
+//!
+//! What stays for others stands under an alias from then on, which nobody can trace back.
+
+use domain::{ChannelId, MessageId, Timestamp};
+
+use super::credential_changes::Ground;
+use crate::{StoreError, Tx, params};
+
+/// Rows of one kind that a load deletes or changes.
+pub const DELETION_ROWS_MAX: i64 = 500;
+/// Messages or donations that a load looks through.
+pub const DELETION_LOOKS_MAX: i64 = 2_000;
+/// Follows and subscriptions of other channels' lists that a load ends: each of them locks its channel.
+const RELATIONS_MAX: i64 = 20;
+
+/// What stands in the place of a name until the row goes.
+const NO_NAME: &str = "(deleted)";
+
+const MARK: &str = "
+    UPDATE channels SET deleted_at = $2, barred_at = COALESCE(barred_at, $2), channel_name = $3,
+        channel_image_url = NULL, verified_mark = FALSE, real_name_verified = FALSE
+    WHERE channel_id = $1 AND deleted_at IS NULL";
+
+const DELETE_PERSON: &str = "DELETE FROM people WHERE channel_id = $1";
+
+const INSERT_DELETION: &str = "
+    INSERT INTO channel_deletions (channel_id, alias, messages_until, created_at) VALUES ($1, $2, $3, $4)";
+
+const DELETIONS: &str = "
+    SELECT channel_id FROM channel_deletions ORDER BY created_at, channel_id LIMIT $1";
+
+/// Two nodes that are at one channel come one after the other.
+const LOCK_DELETION: &str = "
+    UPDATE channel_deletions SET alias = alias WHERE channel_id = $1
+    RETURNING alias, messages_after, messages_until, donations_after, created_at";
+
+/// Rows that hang on the channel and go with it: `$1` is the channel, `$2` the most rows.
+const LOADS: [&str; 12] = [
+    "DELETE FROM followers WHERE channel_id = $1 AND follower_channel_id IN (
+         SELECT follower_channel_id FROM followers WHERE channel_id = $1 LIMIT $2)",
+    "DELETE FROM subscribers WHERE channel_id = $1 AND subscriber_channel_id IN (
+         SELECT subscriber_channel_id FROM subscribers WHERE channel_id = $1 LIMIT $2)",
+    "DELETE FROM list_blocks WHERE channel_id = $1 AND (list, level, first_rank, first_id) IN (
+         SELECT list, level, first_rank, first_id FROM list_blocks WHERE channel_id = $1 LIMIT $2)",
+    "DELETE FROM restricted_channels WHERE channel_id = $1 AND restricted_channel_id IN (
+         SELECT restricted_channel_id FROM restricted_channels WHERE channel_id = $1 LIMIT $2)",
+    "DELETE FROM restricted_channels WHERE restricted_channel_id = $1 AND channel_id IN (
+         SELECT channel_id FROM restricted_channels WHERE restricted_channel_id = $1 LIMIT $2)",
+    "DELETE FROM managers WHERE channel_id = $1 AND manager_channel_id IN (
+         SELECT manager_channel_id FROM managers WHERE channel_id = $1 LIMIT $2)",
+    "DELETE FROM managers WHERE manager_channel_id = $1 AND channel_id IN (
+         SELECT channel_id FROM managers WHERE manager_channel_id = $1 LIMIT $2)",
+    "DELETE FROM drops_campaign_channels WHERE channel_id = $1 AND campaign_id IN (
+         SELECT campaign_id FROM drops_campaign_channels WHERE channel_id = $1 LIMIT $2)",
+    "DELETE FROM watched_minutes WHERE channel_id = $1 AND campaign_id IN (
+         SELECT campaign_id FROM watched_minutes WHERE channel_id = $1 LIMIT $2)",
+    "DELETE FROM consents WHERE channel_id = $1 AND client_id IN (
+         SELECT client_id FROM consents WHERE channel_id = $1 LIMIT $2)",
+    "DELETE FROM browser_sessions WHERE token_hash IN (
+         SELECT token_hash FROM browser_sessions WHERE channel_id = $1 LIMIT $2)",
+    // A session stays until its node has closed the socket, or is dead.
+    "DELETE FROM sessions WHERE session_key IN (
+         SELECT session_key FROM sessions WHERE channel_id = $1
+         AND ((disconnected_at IS NOT NULL AND closing_node IS NULL)
+             OR node_id NOT IN (SELECT node_id FROM nodes))
+         LIMIT $2)",
+];
+
+const FOLLOWED: &str = "
+    SELECT channel_id FROM followers WHERE follower_channel_id = $1 ORDER BY channel_id LIMIT $2";
+
+const SUBSCRIBED_TO: &str = "
+    SELECT channel_id FROM subscribers WHERE subscriber_channel_id = $1 ORDER BY channel_id LIMIT $2";
+
+const HAS_CLAIMS: &str = "SELECT 1 FROM reward_claims WHERE channel_id = $1 LIMIT 1";
+
+/// Stands where a claim needs a channel. It is never shown, and never deleted.
+const INSERT_ALIAS: &str = "
+    INSERT INTO channels
+        (channel_id, channel_name, verified_mark, real_name_verified, created_at, barred_at, deleted_at)
+    VALUES ($1, $2, FALSE, FALSE, $3, $3, $3) ON CONFLICT DO NOTHING";
+
+const RENAME_CLAIMS: &str = "
+    UPDATE reward_claims SET channel_id = $2 WHERE claim_id IN (
+        SELECT claim_id FROM reward_claims WHERE channel_id = $1 LIMIT $3)";
+
+const MESSAGES_END: &str = "
+    SELECT MAX(message_id) FROM (
+        SELECT message_id FROM chat_messages WHERE message_id > $1 AND message_id < $2
+        ORDER BY message_id LIMIT $3) b";
+
+const DELETE_MESSAGES: &str = "
+    DELETE FROM chat_messages WHERE message_id > $1 AND message_id <= $2 AND channel_id = $3";
+
+const RENAME_SENDER: &str = "
+    UPDATE chat_messages SET sender_channel_id = $4
+    WHERE message_id > $1 AND message_id <= $2 AND sender_channel_id = $3";
+
+const MESSAGES_DONE: &str = "UPDATE channel_deletions SET messages_after = $2 WHERE channel_id = $1";
+
+const DONATIONS_END: &str = "
+    SELECT MAX(donation_id) FROM (
+        SELECT donation_id FROM donations WHERE donation_id > $1 AND donation_id < $2
+        ORDER BY donation_id LIMIT $3) b";
+
+const RENAME_DONATIONS: &str = "
+    UPDATE donations SET
+        channel_id = CASE WHEN channel_id = $3 THEN $4 ELSE channel_id END,
+        donator_channel_id = CASE WHEN donator_channel_id = $3 THEN NULL ELSE donator_channel_id END
+    WHERE donation_id > $1 AND donation_id <= $2 AND (channel_id = $3 OR donator_channel_id = $3)";
+
+const DONATIONS_DONE: &str = "UPDATE channel_deletions SET donations_after = $2 WHERE channel_id = $1";
+
+const HAS_SESSIONS: &str = "SELECT 1 FROM sessions WHERE channel_id = $1 LIMIT 1";
+
+const DELETE_CHANNEL: &str = "DELETE FROM channels WHERE channel_id = $1 AND deleted_at IS NOT NULL";
+
+const DELETE_DELETION: &str = "DELETE FROM channel_deletions WHERE channel_id = $1";
+
+/// How far the deletion of a channel has come.
+struct ChannelDeletion {
+    channel_id: ChannelId,
+    alias: ChannelId,
+    created_at: Timestamp,
+    messages_after: String,
+    messages_until: String,
+    donations_after: String,
+}
+
+/// What a load came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeletionLoad {
+    /// There may be more.
+    More,
+    /// What is left has to wait.
+    Waits,
+    /// Nothing is left.
+    Done,
+}
+
+impl Tx {
+    /// Marks a channel as deleted, which hides it, bars its person and frees the login: `false` when there is none.
+    /// What was written in its name has ids below `until`.
+    pub async fn mark_channel_deleted(
+        &mut self,
+        channel: &ChannelId,
+        alias: &ChannelId,
+        until: &MessageId,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        self.credentials_changed(Ground::Channel(channel));
+        if self.execute(MARK, params![channel, now, NO_NAME]).await? == 0 {
+            return Ok(false);
+        }
+        self.execute(DELETE_PERSON, params![channel]).await?;
+        self.execute(INSERT_DELETION, params![channel, alias, until, now]).await?;
+        Ok(true)
+    }
+
+    /// The channels whose deletion is not done, the oldest `limit` of them.
+    pub async fn channels_being_deleted(&mut self, limit: i64) -> Result<Vec<ChannelId>, StoreError> {
+        let rows = self.query(DELETIONS, params![limit]).await?;
+        rows.iter().map(|row| Ok(ChannelId::stored(row.get(0)?))).collect()
+    }
+
+    /// Deletes one load of what hangs on a channel that is being deleted; in the end the channel itself. What it has written is
+    /// looked through when it was marked at `writers_gone` or before, so that nothing more can be written in its name.
+    pub async fn delete_channel_load(
+        &mut self,
+        channel: &ChannelId,
+        writers_gone: Timestamp,
+    ) -> Result<DeletionLoad, StoreError> {
+        let Some(row) = self.query_opt(LOCK_DELETION, params![channel]).await? else {
+            return Ok(DeletionLoad::Done);
+        };
+        self.credentials_changed(Ground::Channel(channel));
+        let deletion = ChannelDeletion {
+            channel_id: channel.clone(),
+            alias: ChannelId::stored(row.get(0)?),
+            messages_after: row.get(1)?,
+            messages_until: row.get(2)?,
+            donations_after: row.get(3)?,
+            created_at: Timestamp::from_millis(row.get(4)?),
+        };
+        for sql in LOADS {
+            if self.execute(sql, params![channel, DELETION_ROWS_MAX]).await? > 0 {
+                return Ok(DeletionLoad::More);
+            }
+        }
+        if self.leave_others(channel).await? || self.rename_claims(&deletion).await? {
+            return Ok(DeletionLoad::More);
+        }
+        if deletion.created_at > writers_gone {
+            return Ok(DeletionLoad::Waits);
+        }
+        self.rename_written(&deletion).await
+    }
+
+    /// Ends some of its follows and subscriptions, in the order of the channels: `false` when there is none left.
+    async fn leave_others(&mut self, channel: &ChannelId) -> Result<bool, StoreError> {
+        let followed = self.query(FOLLOWED, params![channel, RELATIONS_MAX]).await?;
+        for row in &followed {
+            self.unfollow(&ChannelId::stored(row.get(0)?), channel).await?;
+        }
+        if !followed.is_empty() {
+            return Ok(true);
+        }
+        let subscribed = self.query(SUBSCRIBED_TO, params![channel, RELATIONS_MAX]).await?;
+        for row in &subscribed {
+            self.delete_subscriber(&ChannelId::stored(row.get(0)?), channel).await?;
+        }
+        Ok(!subscribed.is_empty())
+    }
+
+    async fn rename_claims(&mut self, deletion: &ChannelDeletion) -> Result<bool, StoreError> {
+        let ChannelDeletion { channel_id, alias, created_at, .. } = deletion;
+        if self.query_opt(HAS_CLAIMS, params![channel_id]).await?.is_none() {
+            return Ok(false);
+        }
+        self.execute(INSERT_ALIAS, params![alias, NO_NAME, *created_at]).await?;
+        self.execute(RENAME_CLAIMS, params![channel_id, alias, DELETION_ROWS_MAX]).await?;
+        Ok(true)
+    }
+
+    /// Looks one load of messages and donations through: messages in its own chat go, the others stay under the alias.
+    async fn rename_written(&mut self, deletion: &ChannelDeletion) -> Result<DeletionLoad, StoreError> {
+        let ChannelDeletion { channel_id, alias, messages_after, messages_until, donations_after, .. } =
+            deletion;
+        let bounds = params![messages_after, messages_until, DELETION_LOOKS_MAX];
+        if let Some(end) = self.query_one(MESSAGES_END, bounds).await?.get::<Option<String>>(0)? {
+            self.execute(DELETE_MESSAGES, params![messages_after, &end, channel_id]).await?;
+            self.execute(RENAME_SENDER, params![messages_after, &end, channel_id, alias]).await?;
+            self.execute(MESSAGES_DONE, params![channel_id, &end]).await?;
+            return Ok(DeletionLoad::More);
+        }
+        let bounds = params![donations_after, messages_until, DELETION_LOOKS_MAX];
+        if let Some(end) = self.query_one(DONATIONS_END, bounds).await?.get::<Option<String>>(0)? {
+            self.execute(RENAME_DONATIONS, params![donations_after, &end, channel_id, alias]).await?;
+            self.execute(DONATIONS_DONE, params![channel_id, &end]).await?;
+            return Ok(DeletionLoad::More);
+        }
+        if self.query_opt(HAS_SESSIONS, params![channel_id]).await?.is_some() {
+            return Ok(DeletionLoad::Waits);
+        }
+        self.execute(DELETE_CHANNEL, params![channel_id]).await?;
+        self.execute(DELETE_DELETION, params![channel_id]).await?;
+        Ok(DeletionLoad::Done)
+    }
+}

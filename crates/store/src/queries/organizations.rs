@@ -1,0 +1,165 @@
+//! Organizations and campaigns as the operator sees them: listed, switched off and on, deleted.
+
+use domain::application::Organization;
+use domain::{CampaignId, OrganizationId, Timestamp};
+
+use super::credential_changes::Ground;
+use crate::{Row, StoreError, Tx, params};
+
+/// Minutes of viewers that one statement deletes.
+pub const CAMPAIGN_ROWS_MAX: i64 = 500;
+
+const ORGANIZATIONS: &str = "
+    SELECT organization_id, organization_name, verified, disabled_at FROM organizations
+    WHERE organization_id > $1 ORDER BY organization_id LIMIT $2";
+
+const DISABLE_ORGANIZATION: &str =
+    "UPDATE organizations SET disabled_at = COALESCE(disabled_at, $2) WHERE organization_id = $1";
+
+const ENABLE_ORGANIZATION: &str = "UPDATE organizations SET disabled_at = NULL WHERE organization_id = $1";
+
+const DELETE_ORGANIZATION: &str = "DELETE FROM organizations WHERE organization_id = $1";
+
+const CAMPAIGNS: &str = "
+    SELECT campaign_id, campaign_name, organization_id, category_id, starts_at, ends_at, disabled_at
+    FROM drops_campaigns
+    WHERE campaign_id > $1 AND (CAST($2 AS TEXT) IS NULL OR organization_id = $2)
+    ORDER BY campaign_id LIMIT $3";
+
+const DISABLE_CAMPAIGN: &str =
+    "UPDATE drops_campaigns SET disabled_at = COALESCE(disabled_at, $2) WHERE campaign_id = $1";
+
+const ENABLE_CAMPAIGN: &str = "UPDATE drops_campaigns SET disabled_at = NULL WHERE campaign_id = $1";
+
+const HAS_CLAIMS: &str = "SELECT 1 FROM reward_claims WHERE campaign_id = $1 LIMIT 1";
+
+const DELETE_MINUTES: &str = "
+    DELETE FROM watched_minutes WHERE campaign_id = $1 AND channel_id IN (
+        SELECT channel_id FROM watched_minutes WHERE campaign_id = $1 LIMIT $2)";
+
+/// What goes with a campaign at the end. Claims do not: they keep it.
+const DELETE_CAMPAIGN: [&str; 3] = [
+    "DELETE FROM drops_campaign_channels WHERE campaign_id = $1",
+    "DELETE FROM drops_rewards WHERE campaign_id = $1",
+    "DELETE FROM drops_campaigns WHERE campaign_id = $1",
+];
+
+/// An organization, and since when it is disabled.
+#[derive(Clone, Debug)]
+pub struct OrganizationSheet {
+    /// The organization.
+    pub organization: Organization,
+    /// Since when it is disabled.
+    pub disabled_at: Option<Timestamp>,
+}
+
+/// A campaign in a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CampaignListing {
+    /// Its id.
+    pub campaign_id: CampaignId,
+    /// Its name.
+    pub name: String,
+    /// Whose it is.
+    pub organization_id: OrganizationId,
+    /// What has to be watched.
+    pub category_id: String,
+    /// When it begins.
+    pub starts_at: Option<Timestamp>,
+    /// When it ends.
+    pub ends_at: Option<Timestamp>,
+    /// Since when it is disabled.
+    pub disabled_at: Option<Timestamp>,
+}
+
+impl Tx {
+    /// Up to `size` organizations behind `after`, by their ids.
+    pub async fn organizations(
+        &mut self,
+        after: &str,
+        size: i64,
+    ) -> Result<Vec<OrganizationSheet>, StoreError> {
+        let sheet = |row: &Row| {
+            let organization_id = OrganizationId::stored(row.get(0)?);
+            let organization = Organization { organization_id, name: row.get(1)?, verified: row.get(2)? };
+            Ok(OrganizationSheet { organization, disabled_at: date(row, 3)? })
+        };
+        self.query(ORGANIZATIONS, params![after, size]).await?.iter().map(sheet).collect()
+    }
+
+    /// Takes from an organization what its verification gives: `false` when there is none.
+    pub async fn disable_organization(
+        &mut self,
+        id: &OrganizationId,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        self.credentials_changed(Ground::Organization(id));
+        Ok(self.execute(DISABLE_ORGANIZATION, params![id, now]).await? > 0)
+    }
+
+    /// Gives it back: `false` when there is no such organization.
+    pub async fn enable_organization(&mut self, id: &OrganizationId) -> Result<bool, StoreError> {
+        self.credentials_changed(Ground::Organization(id));
+        Ok(self.execute(ENABLE_ORGANIZATION, params![id]).await? > 0)
+    }
+
+    /// Deletes an organization. `StoreError::ForeignKey` while it has applications or campaigns.
+    pub async fn delete_organization(&mut self, id: &OrganizationId) -> Result<(), StoreError> {
+        self.credentials_changed(Ground::Organization(id));
+        self.execute(DELETE_ORGANIZATION, params![id]).await?;
+        Ok(())
+    }
+
+    /// Up to `size` campaigns behind `after`, by their ids.
+    pub async fn campaigns(
+        &mut self,
+        organization: Option<&OrganizationId>,
+        after: &str,
+        size: i64,
+    ) -> Result<Vec<CampaignListing>, StoreError> {
+        let listing = |row: &Row| {
+            Ok(CampaignListing {
+                campaign_id: CampaignId::stored(row.get(0)?),
+                name: row.get(1)?,
+                organization_id: OrganizationId::stored(row.get(2)?),
+                category_id: row.get(3)?,
+                starts_at: date(row, 4)?,
+                ends_at: date(row, 5)?,
+                disabled_at: date(row, 6)?,
+            })
+        };
+        self.query(CAMPAIGNS, params![after, organization, size]).await?.iter().map(listing).collect()
+    }
+
+    /// Lets nothing be claimed of a campaign, and no minutes count for it: `false` when there is none.
+    pub async fn disable_campaign(&mut self, id: &CampaignId, now: Timestamp) -> Result<bool, StoreError> {
+        Ok(self.execute(DISABLE_CAMPAIGN, params![id, now]).await? > 0)
+    }
+
+    /// Lets it go on: `false` when there is none.
+    pub async fn enable_campaign(&mut self, id: &CampaignId) -> Result<bool, StoreError> {
+        Ok(self.execute(ENABLE_CAMPAIGN, params![id]).await? > 0)
+    }
+
+    /// Whether anything was claimed of a campaign.
+    pub async fn campaign_has_claims(&mut self, id: &CampaignId) -> Result<bool, StoreError> {
+        Ok(self.query_opt(HAS_CLAIMS, params![id]).await?.is_some())
+    }
+
+    /// Deletes up to [`CAMPAIGN_ROWS_MAX`] viewers' minutes of a campaign. Gives how many.
+    pub async fn delete_campaign_minutes(&mut self, id: &CampaignId) -> Result<u64, StoreError> {
+        self.execute(DELETE_MINUTES, params![id, CAMPAIGN_ROWS_MAX]).await
+    }
+
+    /// Deletes a campaign with its rewards and channels. `StoreError::ForeignKey` while it has claims or minutes.
+    pub async fn delete_campaign(&mut self, id: &CampaignId) -> Result<(), StoreError> {
+        for sql in DELETE_CAMPAIGN {
+            self.execute(sql, params![id]).await?;
+        }
+        Ok(())
+    }
+}
+
+fn date(row: &Row, column: usize) -> Result<Option<Timestamp>, StoreError> {
+    Ok(row.get::<Option<i64>>(column)?.map(Timestamp::from_millis))
+}

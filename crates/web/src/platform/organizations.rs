@@ -1,0 +1,150 @@
+//! Organizations and campaigns as the operator sees them: listed, switched off and on, deleted.
+
+use axum::extract::State;
+use domain::{CampaignId, Invalid, OrganizationId, Timestamp};
+use schemars::JsonSchema;
+use serde::Serialize;
+use service::organizations::{CampaignListing, OrganizationSheet};
+
+use crate::Web;
+use crate::caller::Operator;
+use crate::contract::shape::{Shape, id, optional};
+use crate::envelope::{Answer, NOTHING, NextData, Success};
+use crate::input::{Pairs, Params, Query};
+use crate::platform::{ListQuery, PathId};
+
+/// An organization in a list.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct OrganizationAnswer {
+    /// The organization.
+    organization_id: OrganizationId,
+    /// Its name.
+    organization_name: String,
+    /// Whether it is a verified company. It counts as none while it is disabled.
+    verified: bool,
+    /// Since when it is disabled, if it is.
+    disabled_date: Option<String>,
+}
+
+impl From<OrganizationSheet> for OrganizationAnswer {
+    fn from(OrganizationSheet { organization, disabled_at }: OrganizationSheet) -> Self {
+        Self {
+            organization_id: organization.organization_id,
+            organization_name: organization.name,
+            verified: organization.verified,
+            disabled_date: disabled_at.map(Timestamp::rfc3339),
+        }
+    }
+}
+
+/// `GET /platform/v1/organizations`: organizations by their ids.
+pub async fn list(
+    _: Operator,
+    State(web): State<Web>,
+    Query(ListQuery { size, next }): Query<ListQuery>,
+) -> Answer<NextData<OrganizationAnswer>> {
+    let page = web.service().organizations(size, next.as_deref()).await?;
+    Ok(Success(NextData::new(page.items.into_iter().map(OrganizationAnswer::from).collect(), page.next)))
+}
+
+/// `PUT /platform/v1/organizations/{organizationId}/disabled`: it counts as unverified until it is enabled.
+pub async fn disable(_: Operator, State(web): State<Web>, PathId(id): PathId) -> Answer<()> {
+    web.service().disable_organization(&OrganizationId::parse("organizationId", &id)?).await?;
+    Ok(NOTHING)
+}
+
+/// `DELETE /platform/v1/organizations/{organizationId}/disabled`: it counts as what it was put as.
+pub async fn enable(_: Operator, State(web): State<Web>, PathId(id): PathId) -> Answer<()> {
+    web.service().enable_organization(&OrganizationId::parse("organizationId", &id)?).await?;
+    Ok(NOTHING)
+}
+
+/// `DELETE /platform/v1/organizations/{organizationId}`: deletes one without applications and campaigns.
+pub async fn delete(_: Operator, State(web): State<Web>, PathId(id): PathId) -> Answer<()> {
+    web.service().delete_organization(&OrganizationId::parse("organizationId", &id)?).await?;
+    Ok(NOTHING)
+}
+
+/// Which campaigns to list.
+#[derive(Debug)]
+pub struct CampaignsQuery {
+    organization_id: Option<OrganizationId>,
+    list: ListQuery,
+}
+
+impl Params for CampaignsQuery {
+    fn shape() -> Shape {
+        let organization = id().about("Those of this organization.");
+        Shape::of([optional("organizationId", organization)]).and(ListQuery::shape())
+    }
+
+    fn read(pairs: &Pairs) -> Result<Self, Invalid> {
+        let id = pairs.optional("organizationId")?;
+        let organization_id = id.map(|id| OrganizationId::parse("organizationId", id)).transpose()?;
+        Ok(Self { organization_id, list: ListQuery::read(pairs)? })
+    }
+}
+
+/// A campaign in a list.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct CampaignItem {
+    /// The campaign.
+    campaign_id: CampaignId,
+    /// Its name.
+    campaign_name: String,
+    /// Whose it is.
+    organization_id: OrganizationId,
+    /// What has to be watched.
+    category_id: String,
+    /// When it begins; `null` where that is open.
+    start_date: Option<String>,
+    /// When it ends; `null` where that is open.
+    end_date: Option<String>,
+    /// Since when it is disabled, if it is.
+    disabled_date: Option<String>,
+}
+
+impl From<CampaignListing> for CampaignItem {
+    fn from(listing: CampaignListing) -> Self {
+        Self {
+            campaign_id: listing.campaign_id,
+            campaign_name: listing.name,
+            organization_id: listing.organization_id,
+            category_id: listing.category_id,
+            start_date: listing.starts_at.map(Timestamp::rfc3339),
+            end_date: listing.ends_at.map(Timestamp::rfc3339),
+            disabled_date: listing.disabled_at.map(Timestamp::rfc3339),
+        }
+    }
+}
+
+/// `GET /platform/v1/drops/campaigns`: campaigns by their ids.
+pub async fn list_campaigns(
+    _: Operator,
+    State(web): State<Web>,
+    Query(query): Query<CampaignsQuery>,
+) -> Answer<NextData<CampaignItem>> {
+    let CampaignsQuery { organization_id, list: ListQuery { size, next } } = query;
+    let page = web.service().campaigns(organization_id, size, next.as_deref()).await?;
+    Ok(Success(NextData::new(page.items.into_iter().map(CampaignItem::from).collect(), page.next)))
+}
+
+/// `PUT /platform/v1/drops/campaigns/{campaignId}/disabled`: nothing is claimed and no minutes count until it is enabled.
+pub async fn disable_campaign(_: Operator, State(web): State<Web>, PathId(id): PathId) -> Answer<()> {
+    web.service().disable_campaign(&CampaignId::parse("campaignId", &id)?).await?;
+    Ok(NOTHING)
+}
+
+/// `DELETE /platform/v1/drops/campaigns/{campaignId}/disabled`: the campaign goes on.
+pub async fn enable_campaign(_: Operator, State(web): State<Web>, PathId(id): PathId) -> Answer<()> {
+    web.service().enable_campaign(&CampaignId::parse("campaignId", &id)?).await?;
+    Ok(NOTHING)
+}
+
+/// `DELETE /platform/v1/drops/campaigns/{campaignId}`: deletes one of which nothing was claimed.
+pub async fn delete_campaign(_: Operator, State(web): State<Web>, PathId(id): PathId) -> Answer<()> {
+    web.service().delete_campaign(&CampaignId::parse("campaignId", &id)?).await?;
+    Ok(NOTHING)
+}
