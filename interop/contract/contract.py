@@ -1,6 +1,7 @@
-"""The documents against the official checkers of their formats, then the server against its own OpenAPI document:
-schemathesis makes requests from it, right and wrong ones, and looks for a 500, a status or a content type that is not
-documented, and an answer that its schema forbids.
+"""The documents against the official checkers of their formats and the rules that linters recommend, then the server
+against its own OpenAPI document: schemathesis makes requests from it, right and wrong ones, and looks for a 500, a status
+or a content type that is not documented, an answer that its schema forbids, a request that is taken although its schema
+forbids it, and one that is refused although its schema allows it.
 
     python contract.py            STAGEDOOR_WORLD names the file with the first line of `stagedoor dev --json`
 """
@@ -21,8 +22,11 @@ from openapi_spec_validator import OpenAPIV31SpecValidator, validate  # noqa: E4
 EXAMPLES = 25  # for each operation
 SEED = "20260718"  # so that a failure comes again
 MOST_OUTPUT_LINES = 200
-CHECKS = ("not_a_server_error", "status_code_conformance", "content_type_conformance", "response_schema_conformance")
-SCHEMA_OF_ASYNCAPI = HERE / "node_modules" / "@asyncapi" / "specs" / "schemas" / "3.0.0.json"
+CHECKS = (
+    "not_a_server_error", "status_code_conformance", "content_type_conformance", "response_schema_conformance",
+    "wrong_data_is_refused", "valid_data_is_accepted",
+)  # fmt: skip
+SCHEMA_OF_ASYNCAPI = HERE / "node_modules" / "@asyncapi" / "specs" / "schemas" / "3.1.0.json"
 SCRATCH = "contract-scratch"  # an application that may be changed and revoked at will
 
 # What is generated is held against the server, not against the rules for what a good test suite looks like.
@@ -68,6 +72,17 @@ def _follow_references(whole, part):
     elif isinstance(part, list):
         for value in part:
             _follow_references(whole, value)
+
+
+def no_linter_finds_anything():
+    folder = Path(os.environ["STAGEDOOR_WORLD"]).parent
+    names = ("openapi.json", "asyncapi.json")
+    for name in names:
+        (folder / name).write_text(json.dumps(document(name)), encoding="utf-8")
+    command = ["node", str(HERE / "lint.js"), *(str(folder / name) for name in names)]
+    run = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    print("\n".join(f"  # {line}" for line in (run.stdout + run.stderr).splitlines()), flush=True)
+    assert run.returncode == 0, "a linter finds something"
 
 
 def environment():
@@ -120,13 +135,16 @@ def the_server_keeps_its_contract():
     print("\n".join(f"  # {line}" for line in lines[-MOST_OUTPUT_LINES:]), flush=True)
     answers = json.loads(config.with_name("answers.json").read_text(encoding="utf-8"))
     never = sorted(name for name, statuses in answers.items() if "200" not in statuses)
+    excused = json.loads(config.with_name("excused.json").read_text(encoding="utf-8"))
+    for reason, count in sorted(excused.items()):
+        print(f"  # {count} times refused in accordance with the schema: {reason}")
     print(f"  # {len(answers)} operations were tried; never with success: {', '.join(never) or 'none'}")
     assert run.returncode == 0, f"schemathesis: exit code {run.returncode}"
 
 
 def main():
     suite = Suite()
-    steps = [openapi_is_well_formed, asyncapi_is_well_formed, the_server_keeps_its_contract]
+    steps = [openapi_is_well_formed, asyncapi_is_well_formed, no_linter_finds_anything, the_server_keeps_its_contract]
     try:
         for step in steps:
             with suite.step(step.__name__.replace("_", " ")):

@@ -98,6 +98,13 @@ pub fn percent_encode(value: &str, out: &mut String) {
     }
 }
 
+/// What a redirect address looks like to a program that writes one; that the port and an IPv6 address are such is beyond a
+/// regular expression.
+pub const REDIRECT_URI_PATTERN: &str = concat!(
+    r"^(https://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9][A-Za-z0-9.-]*)|http://(127\.0\.0\.1|localhost|\[::1\]))",
+    r"(:[0-9]{1,5})?([/?][!$-)+-;=?-\[\]-~]*)?$",
+);
+
 fn is_allowed(text: &str) -> bool {
     let plain =
         text.bytes().all(|b| b.is_ascii_graphic() && !matches!(b, b'*' | b'#' | b'\\' | b'"' | b'<' | b'>'));

@@ -83,7 +83,7 @@ impl SubscriberSort {
     }
 }
 
-/// What somebody is in a channel (spec section 2, "Channel manager").
+/// What somebody is in a channel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum UserRole {
@@ -128,7 +128,7 @@ impl UserRole {
     }
 }
 
-/// `userRoleCode` of a CHAT event (spec section 2).
+/// `userRoleCode` of a CHAT event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum UserRoleCode {

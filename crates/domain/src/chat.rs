@@ -48,7 +48,7 @@ pub fn check_emojis(emojis: &Emojis) -> Result<(), Invalid> {
     Ok(())
 }
 
-/// A badge of the author of a chat message (spec section 2).
+/// A badge of the author of a chat message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Badge {
@@ -106,7 +106,7 @@ pub enum Notice {
     Message(MessageId),
 }
 
-/// How a donation is shown (spec section 2).
+/// How a donation is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum DonationType {

@@ -64,7 +64,7 @@ macro_rules! ids {
             }
 
             fn json_schema(_: &mut SchemaGenerator) -> Schema {
-                schemars::json_schema!({ "type": "string", "pattern": ID_PATTERN })
+                schemars::json_schema!({ "type": "string", "pattern": ID_PATTERN, "maxLength": ID_BYTES_MAX })
             }
         }
     )+};
@@ -189,8 +189,9 @@ fn time_ordered_id(now: Timestamp, random: [u8; 10]) -> String {
     uuid::Builder::from_unix_timestamp_millis(unix_ms(now), &random).into_uuid().simple().to_string()
 }
 
-/// What an id looks like to a program that writes one; `.` and `..` are refused besides. 64 is [`ID_BYTES_MAX`].
-pub const ID_PATTERN: &str = "^[A-Za-z0-9._-]{1,64}$";
+/// What an id of at most [`ID_BYTES_MAX`] looks like to a program that writes one: `.` and `..` are none. Without
+/// look-ahead, which half of the languages do not know.
+pub const ID_PATTERN: &str = r"^(\.{0,2}[A-Za-z0-9_-][A-Za-z0-9._-]*|\.{3}[A-Za-z0-9._-]*)$";
 
 /// Which bytes an id may have: ids are checked wherever a call names one, so each byte is one look-up.
 const ID_BYTES: [bool; 256] = {

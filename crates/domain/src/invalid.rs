@@ -33,6 +33,8 @@ pub enum Rule {
     },
     /// It must be a JSON string.
     Text,
+    /// It must not hold a NUL.
+    NoNul,
     /// It must be `true` or `false`.
     Boolean,
     /// It must be a list of strings.
@@ -174,6 +176,7 @@ impl Rule {
             Self::Misspelled { .. } => "misspelled",
             Self::NotAForm { .. } => "not-a-form",
             Self::Text => "text",
+            Self::NoNul => "no-nul",
             Self::Boolean => "boolean",
             Self::TextList => "text-list",
             Self::ObjectList => "object-list",
@@ -233,6 +236,7 @@ impl Rule {
             }
             Self::NotAForm { fields } => format!("폼이 아니라 JSON 객체여야 합니다. 필드: {fields}.").into(),
             Self::Text => "문자열이어야 합니다.".into(),
+            Self::NoNul => "NUL 문자(U+0000)가 있으면 안 됩니다.".into(),
             Self::Boolean => "true 또는 false여야 합니다.".into(),
             Self::TextList => "문자열 목록이어야 합니다.".into(),
             Self::ObjectList => "JSON 객체의 목록이어야 합니다.".into(),
@@ -306,6 +310,7 @@ impl Rule {
                 format!("must be a JSON object, not a form. Its fields: {fields}.").into()
             }
             Self::Text => "must be a string.".into(),
+            Self::NoNul => "must not contain NUL (U+0000).".into(),
             Self::Boolean => "must be true or false.".into(),
             Self::TextList => "must be a list of strings.".into(),
             Self::ObjectList => "must be a list of JSON objects.".into(),

@@ -79,6 +79,10 @@ impl Schemas<'_> {
                     .flatten()
                     .all(|name| fields.contains_key(name.as_str().unwrap_or("")))
             }),
+            "propertyNames" => {
+                let mut names = value.as_object().into_iter().flatten().map(|(name, _)| name);
+                return names.try_for_each(|name| self.at(place, rule, &Value::from(name.as_str())));
+            }
             "properties" => return self.properties(place, rule, value),
             "additionalProperties" => return self.additional(place, schema, rule, value),
             "items" => return self.items(place, rule, value),
@@ -170,7 +174,8 @@ mod tests {
         } });
         let list = json!({ "type": "array", "items": item, "maxItems": 2 });
         let either = json!({ "oneOf": [{ "const": 1 }, { "type": "string", "maxLength": 2, "enum": ["가나", "다"] }] });
-        let map = json!({ "type": "object", "additionalProperties": { "type": "string" } });
+        let map = json!({ "type": "object", "additionalProperties": { "type": "string" },
+            "propertyNames": { "maxLength": 1 } });
         for (schema, value, strict, loose) in [
             (&item, json!({ "id": "a", "size": 5 }), true, true),
             (&item, json!({ "id": "a", "size": null }), true, true),
@@ -188,6 +193,7 @@ mod tests {
             (&either, json!("라"), false, false),
             (&map, json!({ "a": "b" }), true, true),
             (&map, json!({ "a": 1 }), false, false),
+            (&map, json!({ "ab": "b" }), false, false),
         ] {
             for (strict, expected) in [(true, strict), (false, loose)] {
                 let schemas = Schemas { document: &document, strict };

@@ -1,5 +1,7 @@
 //! The envelope around every answer (spec 1.3, 7; decisions 1).
 
+use std::borrow::Cow;
+
 use axum::response::{IntoResponse, Response};
 use domain::{Language, Refusal};
 use http::{HeaderValue, StatusCode, header};
@@ -16,7 +18,7 @@ pub const NOTHING: Success<()> = Success(());
 
 /// `{"data":[…]}`: the content of every list.
 #[derive(Debug, Serialize, JsonSchema)]
-#[schemars(inline)]
+#[schemars(rename = "{T}List")]
 pub struct Data<T> {
     /// The items.
     pub data: Vec<T>,
@@ -24,7 +26,7 @@ pub struct Data<T> {
 
 /// `{"data":[…],"page":{"next":…}}`: the content of a list with a cursor; `null` on its last page.
 #[derive(Debug, Serialize, JsonSchema)]
-#[schemars(inline)]
+#[schemars(rename = "{T}CursorPage")]
 pub struct NextData<T> {
     /// The items.
     data: Vec<T>,
@@ -46,10 +48,10 @@ impl<T> NextData<T> {
     }
 }
 
-/// The content of a page-number list: `data` only as documented; as observed also where the page stands (decisions 2).
+/// The content of a page-number list: `data` only as documented; as observed also where the page stands.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-#[schemars(inline)]
+#[schemars(rename = "{T}Page")]
 pub struct PageData<T> {
     /// The items. An empty list says that there are no more pages.
     data: Vec<T>,
@@ -79,17 +81,36 @@ impl<T> PageData<T> {
     }
 }
 
-#[derive(Serialize, JsonSchema)]
-#[schemars(inline)]
+#[derive(Serialize)]
 pub(crate) struct SuccessBody<T> {
-    #[schemars(schema_with = "code_200")]
     code: u16,
     message: (),
     content: T,
 }
 
-fn code_200(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "type": "integer", "const": 200 })
+/// Each has a name, because programs that are generated from the documents name types after them.
+impl<T: JsonSchema> JsonSchema for SuccessBody<T> {
+    fn schema_name() -> Cow<'static, str> {
+        let content = T::schema_name();
+        let name = if content == "null" { "Empty" } else { &*content };
+        format!("{name}Envelope").into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let mut content = generator.subschema_for::<T>();
+        if T::schema_name() == "null" {
+            content.insert("description".to_owned(), "There is nothing to answer.".into());
+        }
+        json_schema!({
+            "type": "object",
+            "properties": {
+                "code": { "type": "integer", "const": 200, "description": "The HTTP status." },
+                "message": { "type": "null", "description": "A success says nothing." },
+                "content": content,
+            },
+            "required": ["code", "message", "content"],
+        })
+    }
 }
 
 /// What every refusal answers: exactly these two.

@@ -134,14 +134,19 @@ pub struct Pairs(Vec<(String, String)>);
 
 impl Pairs {
     /// # Errors
-    /// `Invalid` naming `query` when it is not percent-encoded UTF-8.
+    /// `Invalid` naming `query` when it is not percent-encoded UTF-8, or holds a NUL.
     pub fn parse(query: &str) -> Result<Self, Invalid> {
         let pair = |pair: &str| {
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
             Some((decode(key)?, decode(value)?))
         };
-        let pairs = query.split('&').filter(|part| !part.is_empty()).map(pair).collect::<Option<_>>();
-        pairs.map(Self).ok_or(Invalid::new("query", Rule::QueryEncoding))
+        let pairs = query.split('&').filter(|part| !part.is_empty()).map(pair);
+        let pairs: Vec<(String, String)> =
+            pairs.collect::<Option<_>>().ok_or(Invalid::new("query", Rule::QueryEncoding))?;
+        if pairs.iter().any(|(key, value)| key.contains('\0') || value.contains('\0')) {
+            return Err(Invalid::new("query", Rule::NoNul));
+        }
+        Ok(Self(pairs))
     }
 
     /// A parameter that may stand once; an empty one counts as there.
@@ -219,7 +224,7 @@ fn within(name: &'static str, text: Option<&str>, min: i64, max: i64, default: i
     number.ok_or(Invalid::new(name, Rule::Integer { min, max }))
 }
 
-/// `None` for a broken escape, for bytes that are not UTF-8, and for a NUL, which no parameter may hold.
+/// `None` for a broken escape, and for bytes that are not UTF-8.
 fn decode(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
@@ -230,7 +235,7 @@ fn decode(text: &str) -> Option<String> {
             byte => byte,
         });
     }
-    String::from_utf8(bytes).ok().filter(|text| !text.contains('\0'))
+    String::from_utf8(bytes).ok()
 }
 
 fn hex(digit: u8) -> Option<u8> {
@@ -321,6 +326,7 @@ mod tests {
         check("a=%zz", false);
         check("a=%4", false);
         check("a=%00", false);
+        assert_eq!(Pairs::parse("%00=a").err(), Some(Invalid::new("query", Rule::NoNul)));
     }
 
     #[test]

@@ -262,7 +262,12 @@ async fn a_query_that_is_no_percent_encoded_utf8_is_refused_by_name() {
             ] {
                 let request = endpoint.proven(&stage, &format!("{target}{joint}{broken}"));
                 let answer = world.send(request).await;
-                let expected = wrong("query", "퍼센트 인코딩된 UTF-8이어야 합니다.");
+                let rule = if broken == "x=%00" {
+                    "NUL 문자(U+0000)가 있으면 안 됩니다."
+                } else {
+                    "퍼센트 인코딩된 UTF-8이어야 합니다."
+                };
+                let expected = wrong("query", rule);
                 assert_eq!((answer.status, answer.message()), (400, expected), "{target} {broken}");
             }
             for odd in ["&&&", "=", "==", "x", "x=1&x=1", "%20=%20", "a+b=c+d", "x[]=1", "x.y=1"] {
@@ -344,6 +349,11 @@ async fn grants_name_what_they_lack() {
                 json!({ "grantType": "authorization_code", "code": 1, "state": "x" }),
                 "code",
                 "문자열이어야 합니다.",
+            ),
+            (
+                json!({ "grantType": "authorization_code", "code": "x", "state": "a\0" }),
+                "state",
+                "NUL 문자(U+0000)가 있으면 안 됩니다.",
             ),
             (json!({ "grantType": "refresh_token" }), "refreshToken", required),
             (json!({ "grantType": "refresh_token", "code": "x", "state": "x" }), "refreshToken", required),

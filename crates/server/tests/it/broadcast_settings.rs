@@ -94,12 +94,13 @@ async fn a_wrong_value_is_named_and_changes_nothing() {
         let types = wrong("categoryType", "GAME, SPORTS, ETC 중 하나여야 합니다.");
         let own = wrong("categoryType", "ETC 중 하나여야 합니다.");
         let text = |field| wrong(field, "문자열이어야 합니다.");
+        let nul = |field| wrong(field, "NUL 문자(U+0000)가 있으면 안 됩니다.");
         let many: Vec<_> = (0..21).map(|n| format!("t{n}")).collect();
         for (body, message) in [
             (json!({ "defaultLiveTitle": "" }), &title),
             (json!({ "defaultLiveTitle": " \t\u{3000}" }), &title),
             (json!({ "defaultLiveTitle": "가".repeat(101) }), &title),
-            (json!({ "defaultLiveTitle": "a\u{0}" }), &text("defaultLiveTitle")),
+            (json!({ "defaultLiveTitle": "a\u{0}" }), &nul("defaultLiveTitle")),
             (json!({ "defaultLiveTitle": 5 }), &text("defaultLiveTitle")),
             (json!({ "tags": ["two words"] }), &tag),
             (json!({ "tags": ["#tag"] }), &tag),
@@ -110,7 +111,7 @@ async fn a_wrong_value_is_named_and_changes_nothing() {
             (json!({ "tags": "하나" }), &list),
             (json!({ "tags": [1] }), &list),
             (json!({ "tags": [null] }), &list),
-            (json!({ "tags": ["a\u{0}"] }), &list),
+            (json!({ "tags": ["a\u{0}"] }), &nul("tags")),
             (json!({ "categoryId": "none" }), &known),
             (json!({ "categoryId": "Talk" }), &known),
             (json!({ "categoryId": "없는 것" }), &known),

@@ -112,6 +112,37 @@ fn every_endpoint_is_described_with_its_mode_and_scope_and_nothing_else_is() {
     assert_eq!(described(), expected);
 }
 
+/// A reader of the documents has neither the specification nor its numbers.
+#[test]
+fn the_documents_name_nothing_that_their_readers_do_not_have() {
+    for (name, document) in documents() {
+        let text = web::contract::text(&document);
+        for reference in ["spec ", "spec section", "decisions ", "section "] {
+            assert!(!text.contains(reference), "{name} mentions {reference:?}");
+        }
+    }
+}
+
+#[test]
+fn every_success_is_an_envelope_with_a_name() {
+    let document = web::contract::openapi();
+    let mut names = Vec::new();
+    for (path, methods) in document["paths"].as_object().expect("paths") {
+        for (method, operation) in methods.as_object().expect("methods") {
+            let Some(content) = operation["responses"]["200"]["content"].get("application/json") else {
+                continue;
+            };
+            let name = content["schema"]["$ref"].as_str().unwrap_or_default();
+            assert!(name.ends_with("Envelope"), "{method} {path}: {content}");
+            assert!(document.pointer(&name[1..]).is_some(), "{name}");
+            names.push(name.to_owned());
+        }
+    }
+    assert!(names.len() > 60, "{}", names.len());
+    let numbered = names.iter().find(|name| name.contains(|c: char| c.is_ascii_digit()));
+    assert_eq!(numbered, None, "two schemas have one name");
+}
+
 #[test]
 fn every_operation_is_whole() {
     let document = web::contract::openapi();
@@ -133,7 +164,7 @@ fn every_operation_is_whole() {
     assert_eq!(names.len(), count, "an operationId stands twice");
     for (name, schema) in document["components"]["schemas"].as_object().expect("schemas") {
         for (field, schema) in schema["properties"].as_object().into_iter().flatten() {
-            let told = schema.get("description").or(schema.get("$ref"));
+            let told = schema.get("description").or(schema.get("$ref")).or(schema.get("anyOf"));
             assert!(told.is_some(), "{name}.{field} has no doc comment");
         }
     }
@@ -161,11 +192,19 @@ fn forbidden(schema: &Value, good: &Value) -> Vec<(String, Value)> {
             with(format!("{field}: {what}"), field, Some(value));
         }
     }
+    let variants = schema["oneOf"].as_array().into_iter().flatten();
+    let there = |name: &Value| !good[name.as_str().expect("a name")].is_null();
+    for variant in
+        variants.filter(|variant| variant["required"].as_array().is_some_and(|all| all.iter().all(there)))
+    {
+        bodies.extend(forbidden(variant, good));
+    }
     bodies
 }
 
 /// Values that a field's schema forbids.
 fn beyond(schema: &Value) -> Vec<(&'static str, Value)> {
+    let schema = schema.get("anyOf").map_or(schema, |either| &either[0]);
     let kind = schema["type"].as_str().or(schema["type"][0].as_str()).expect("a type");
     let mut values = vec![("another type", if kind == "boolean" { json!("true") } else { json!(true) })];
     let number = |key: &str| schema[key].as_i64();
@@ -177,9 +216,14 @@ fn beyond(schema: &Value) -> Vec<(&'static str, Value)> {
     values.extend(number("maximum").map(|max| ("above", json!(max + 1))));
     values.extend(number("minLength").filter(|min| *min > 0).map(|min| ("too short", json!(long(min - 1)))));
     values.extend(number("maxLength").map(|max| ("too long", json!(long(max + 1)))));
-    if schema["pattern"] == "\\S" {
+    if schema.get("format").is_some() {
+        values.push(("no date", json!("yesterday")));
+    }
+    let pattern = schema["pattern"].as_str().unwrap_or_default();
+    values.extend((kind == "string" && schema.get("enum").is_none()).then(|| ("a NUL", json!("a\0"))));
+    if pattern.contains("\\S") {
         values.push(("blank", json!(" \t")));
-    } else if schema.get("pattern").is_some() {
+    } else if !["", r"^[^\x00]*$"].contains(&pattern) {
         values.push(("another form", json!("\u{1}가 /")));
     }
     if kind == "array" {

@@ -395,13 +395,14 @@ async fn an_update_takes_one_to_a_hundred_different_ids_and_a_state() {
         let some = |count: usize| (0..count).map(|n| json!(format!("n{n}"))).collect::<Vec<_>>();
         let items = wrong("claimIds", "1개 이상 100개 이하여야 합니다.");
         let list = wrong("claimIds", "문자열 목록이어야 합니다.");
+        let nul = wrong("claimIds", "NUL 문자(U+0000)가 있으면 안 됩니다.");
         for (ids, message) in [
             (json!([]), &items),
             (json!(some(101)), &items),
             (json!("a"), &list),
             (json!(["a", 1]), &list),
             (json!(["a", null]), &list),
-            (json!(["a\u{0}"]), &list),
+            (json!(["a\u{0}"]), &nul),
         ] {
             let body = json!({ "claimIds": ids, "fulfillmentState": "FULFILLED" });
             world.update_claims(&app, &body).await.assert_refused(400, message);

@@ -87,6 +87,7 @@ fn happenings() -> [(&'static str, Value); 3] {
 /// A wrong value of a field, with the rule that the answer names.
 fn wrong_values() -> Vec<(&'static str, &'static str, Value, &'static str)> {
     let text = "문자열이어야 합니다.";
+    let nul = "NUL 문자(U+0000)가 있으면 안 됩니다.";
     let required = "필수 값입니다.";
     let id = "영문자, 숫자, '-', '_', '.'로 된 1자 이상 64자 이하의 ID여야 합니다.";
     let chars = "1자 이상 100자 이하여야 하며, 공백만 있거나 NUL 문자가 있으면 안 됩니다.";
@@ -102,7 +103,7 @@ fn wrong_values() -> Vec<(&'static str, &'static str, Value, &'static str)> {
         ("chats", "message", Value::Null, required),
         ("chats", "message", json!(7), text),
         ("chats", "message", json!(["x"]), text),
-        ("chats", "message", json!("a\0b"), text),
+        ("chats", "message", json!("a\0b"), nul),
         ("chats", "message", json!(""), chars),
         ("chats", "message", json!(" \n"), chars),
         ("chats", "message", json!("가".repeat(101)), chars),
@@ -126,7 +127,7 @@ fn wrong_values() -> Vec<(&'static str, &'static str, Value, &'static str)> {
         ("donations", "payAmount", json!("１００"), amount),
         ("donations", "payAmount", json!("1000000000000"), amount),
         ("donations", "donationText", json!({}), text),
-        ("donations", "donationText", json!("\0"), text),
+        ("donations", "donationText", json!("\0"), nul),
         (
             "donations",
             "donationText",

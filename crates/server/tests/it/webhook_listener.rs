@@ -249,7 +249,7 @@ async fn what_stands_against_a_listener_is_named_with_what_to_do() {
             ("status", Value::Null, "status", either),
             ("failure", json!("timeout"), "status", either),
             ("durationMs", json!(60_001), "durationMs", "0 이상 60000 이하의 정수여야 합니다."),
-            ("answer", json!("a\u{0}"), "answer", "문자열이어야 합니다."),
+            ("answer", json!("a\u{0}"), "answer", "NUL 문자(U+0000)가 있으면 안 됩니다."),
         ] {
             let mut body = report.clone();
             body[field] = value.clone();

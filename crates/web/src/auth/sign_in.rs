@@ -17,7 +17,7 @@ use service::sign_in::{BadSignIn, SignInRequest};
 
 use crate::auth::guesses::Guess;
 use crate::contract::Operation;
-use crate::contract::shape::{Shape, one_of, optional, required, text};
+use crate::contract::shape::{Shape, one_of, optional, required, some_text, text};
 use crate::envelope::Logged;
 use crate::failures::{self, Failed};
 use crate::input::{Pairs, read_body};
@@ -67,9 +67,15 @@ pub async fn submit(
 /// The address for the documents: its query, and the form that its pages post. Who writes a page's form is the page.
 pub(crate) fn describe(operation: &mut Operation) {
     operation.query.extend([
-        required("clientId", text().about("The application.")),
-        required("redirectUri", text().about("Byte for byte one of those registered for the application.")),
-        required("state", text().about("Comes back in the redirect. At most 1,024 bytes.")),
+        required("clientId", some_text().about("The application.")),
+        required(
+            "redirectUri",
+            some_text().about("Byte for byte one of those registered for the application."),
+        ),
+        required(
+            "state",
+            some_text().max_chars(STATE_BYTES_MAX).about("Comes back in the redirect. At most 1,024 bytes."),
+        ),
         optional("lang", one_of(&Lang::ALL.map(Lang::tag)).about("Left out: as `Accept-Language` says.")),
     ]);
     if operation.method == "POST" {
@@ -80,7 +86,7 @@ pub(crate) fn describe(operation: &mut Operation) {
             optional("decision", one_of(&["allow", "deny"])),
             optional("sign_out", text().about("Ends the browser's session; any value.")),
         ]);
-        operation.body = Some(("application/x-www-form-urlencoded", form.schema()));
+        operation.body = Some((&["application/x-www-form-urlencoded"], form.schema()));
     }
 }
 

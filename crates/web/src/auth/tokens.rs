@@ -113,7 +113,7 @@ impl Body for Revocation {
     }
 }
 
-/// Token response, spec 2.
+/// Token response.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TokenAnswer {
@@ -130,7 +130,7 @@ pub struct TokenAnswer {
     scope: Option<String>,
 }
 
-/// Seconds: a text as documented, a number as observed (decisions 2).
+/// Seconds: a text as documented, a number as observed.
 #[derive(Serialize, JsonSchema)]
 #[serde(untagged)]
 enum ExpiresIn {

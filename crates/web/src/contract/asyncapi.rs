@@ -34,12 +34,17 @@ pub fn document() -> Value {
     }
     messages.insert("dropRewardClaim".to_owned(), webhook_message(json!(notification)));
     json!({
-        "asyncapi": "3.0.0",
+        "asyncapi": "3.1.0",
         "info": {
             "title": "Stagedoor events",
             "version": "1",
             "description": "What the service sends by itself: events on session sockets, and the drops webhook.",
+            "contact": super::CONTACT.clone(),
             "license": { "name": "Apache-2.0" },
+            "tags": [
+                { "name": "Sessions", "description": "Events on the socket of a session." },
+                { "name": "Webhooks", "description": "Messages to an address of a game publisher." },
+            ],
         },
         "defaultContentType": "application/json",
         "servers": {
@@ -73,12 +78,14 @@ pub fn document() -> Value {
             "sendEvents": {
                 "action": "send",
                 "summary": "Events of a session",
+                "description": "What happens to the session, and on the channels that it is subscribed to.",
                 "channel": { "$ref": "#/channels/session" },
                 "messages": targets("session", EVENTS.map(|(_, name, _)| name)),
             },
             "sendDropRewardClaim": {
                 "action": "send",
                 "summary": "A reward was claimed",
+                "description": "One message for each claim and webhook, signed, until it is answered with 2xx.",
                 "channel": { "$ref": "#/channels/dropsWebhook" },
                 "bindings": { "http": { "method": "POST" } },
                 "messages": targets("dropsWebhook", ["dropRewardClaim"]),
@@ -100,7 +107,8 @@ fn session_rules() -> String {
     )
 }
 
-/// The argument of a Socket.IO event is a text, and the text is JSON.
+/// The argument of a Socket.IO event is a text, and the text is JSON. `payload` is what the text says, so that generated
+/// programs have a type for it; `x-argument` is the argument itself.
 fn socket_message(event: &str, summary: &str, schema: Value) -> Value {
     json!({
         "name": event,
@@ -108,11 +116,8 @@ fn socket_message(event: &str, summary: &str, schema: Value) -> Value {
         "summary": summary,
         "contentType": "application/json",
         "description": "The event's one argument is a JSON text: parse it again. `payload` is what is in it.",
-        "payload": {
-            "type": "string",
-            "contentMediaType": "application/json",
-            "contentSchema": schema,
-        },
+        "payload": schema,
+        "x-argument": { "type": "string", "contentMediaType": "application/json", "contentSchema": schema },
         "x-event": event,
     })
 }

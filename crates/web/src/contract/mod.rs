@@ -37,6 +37,15 @@ const CACHE: HeaderValue = HeaderValue::from_static("public, max-age=600");
 static OPENAPI: LazyLock<Bytes> = LazyLock::new(|| text(&openapi()).into());
 static ASYNCAPI: LazyLock<Bytes> = LazyLock::new(|| text(&asyncapi()).into());
 
+/// Whom to ask. Linters want all three, and a document that is the same for every operator cannot know them.
+static CONTACT: LazyLock<Value> = LazyLock::new(|| {
+    serde_json::json!({
+        "name": "Whoever runs this service",
+        "url": "https://stagedoor.example/",
+        "email": "operator@stagedoor.example",
+    })
+});
+
 /// The OpenAPI document.
 pub fn openapi() -> Value {
     openapi::document(crate::router::open().and(crate::router::platform()).into_operations())

@@ -10,7 +10,7 @@ use super::shape::{self, Field};
 use super::table::{Row, SECTIONS, Section};
 use crate::envelope::FailureBody;
 
-/// What each status means when it is a refusal (spec section 7).
+/// What each status means when it is a refusal.
 pub const REFUSALS: [(u16, &str); 7] = [
     (400, "A wrong value: the message names the field and what it may be, or what does not fit."),
     (401, "Who calls is not proven: `UNAUTHORIZED`, `INVALID_CLIENT` or `INVALID_TOKEN`."),
@@ -35,7 +35,8 @@ Checks are made in this order: 401, 429, 403, 400, 404. Why a request was refuse
 An application follows one of two profiles, `documented` (the default) and `observed`. What only the observed profile \
 has is described as optional; programs should ignore fields that they do not know.
 
-In request bodies `null` means absent, unknown fields are ignored, and 64 KiB is the most. Scopes are chosen in the \
+In request bodies `null` means absent, unknown fields are ignored, integers are written without fraction and exponent, and \
+64 KiB is the most. Scopes are chosen in the \
 application's settings; `x-scope` names the one that an operation needs.";
 
 /// The whole document.
@@ -51,7 +52,8 @@ pub fn document(operations: Vec<Operation>) -> Value {
         let path = paths.entry(operation.path).or_insert_with(|| json!({}));
         path[operation.method.to_lowercase()] = described;
     }
-    let tags = SECTIONS.iter().map(|section| json!({ "name": section.tag, "x-name-ko": section.korean }));
+    let tag = |section: &Section| json!({ "name": section.tag, "description": section.about, "x-name-ko": section.korean });
+    let tags = SECTIONS.iter().map(tag);
     let (tags, responses) = (tags.collect::<Value>(), refusals(&mut generator));
     json!({
         "openapi": "3.1.0",
@@ -60,6 +62,7 @@ pub fn document(operations: Vec<Operation>) -> Value {
             "summary": "The open API of a live-streaming platform, and the platform API behind it",
             "description": DESCRIPTION,
             "version": "1",
+            "contact": super::CONTACT.clone(),
             "license": { "name": "Apache-2.0", "identifier": "Apache-2.0" },
         },
         "servers": [{ "url": "/", "description": "Wherever this document is served" }],
@@ -96,8 +99,9 @@ fn describe(operation: &Operation, generator: &mut SchemaGenerator) -> Value {
     if let Some(scope) = operation.scope {
         described["x-scope"] = json!(scope.name());
     }
-    if let Some((media_type, schema)) = &operation.body {
-        let content = json!({ *media_type: { "schema": schema } });
+    if let Some((media_types, schema)) = &operation.body {
+        let content = media_types.iter().map(|name| ((*name).to_owned(), json!({ "schema": schema })));
+        let content: Map<_, _> = content.collect();
         described["requestBody"] = json!({ "required": operation.body_required, "content": content });
     }
     described
@@ -182,13 +186,13 @@ fn responses(operation: &Operation, generator: &mut SchemaGenerator) -> Value {
     responses.into()
 }
 
-/// The refusals, by status; operations refer to them.
+/// The refusals, by status; operations refer to them. No operation answers 405.
 fn refusals(generator: &mut SchemaGenerator) -> Value {
     let schema = generator.subschema_for::<FailureBody<'_>>();
     let content = json!({ "application/json": { "schema": schema } });
     let refusal =
         |(status, text): (u16, &str)| (status.to_string(), refusing(text, status == 429, content.clone()));
-    REFUSALS.into_iter().map(refusal).collect::<Map<_, _>>().into()
+    REFUSALS.into_iter().filter(|(status, _)| *status != 405).map(refusal).collect::<Map<_, _>>().into()
 }
 
 /// A response that says why it is one.

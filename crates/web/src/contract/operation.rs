@@ -25,8 +25,8 @@ pub struct Operation {
     pub query: Vec<Field>,
     /// The headers that it reads.
     pub headers: Vec<Field>,
-    /// The body that it reads: its media type and its schema.
-    pub body: Option<(&'static str, Value)>,
+    /// The body that it reads: its media types and its schema.
+    pub body: Option<(&'static [&'static str], Value)>,
     /// Whether it needs that body.
     pub body_required: bool,
     /// What a success holds.
@@ -82,7 +82,7 @@ impl Operation {
 
     /// It reads a JSON object of this shape.
     pub fn takes_json(&mut self, shape: &Shape) {
-        self.body = Some(("application/json", shape.schema()));
+        self.body = Some((&["application/json"], shape.schema()));
     }
 
     /// Its body may be missing or `null`.
@@ -93,11 +93,13 @@ impl Operation {
         }
     }
 
-    /// It reads JSON objects of this shape, one a line.
+    /// It reads JSON objects of this shape, one a line; of nothing there are none. Generated clients that do not know
+    /// NDJSON send the same bytes as a file.
     pub fn takes_lines(&mut self, shape: &Shape) {
         let text = "NDJSON: one happening a line, each as `x-line` says.";
         let schema = json!({ "type": "string", "description": text, "x-line": shape.schema() });
-        self.body = Some(("application/x-ndjson", schema));
+        self.body = Some((&["application/x-ndjson", "application/octet-stream"], schema));
+        self.body_required = false;
     }
 
     /// More statuses that it may refuse with.

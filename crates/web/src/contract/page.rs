@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 use http::{HeaderValue, header};
 use serde_json::Value;
 
-use super::rows::{FieldRow, plain, rows};
+use super::rows::{FieldRow, plain, resolve, rows};
 use crate::input::Pairs;
 use crate::pages::{Lang, STYLE, docs_security_policy, language_href};
 
@@ -131,6 +131,7 @@ fn view(openapi: &Value, method: &str, path: &str, operation: &Value, lang: Lang
     let texts = if lang == Lang::Ko { &KOREAN } else { &ENGLISH };
     let responses = operation["responses"].as_object().into_iter().flatten();
     let success = &operation["responses"]["200"]["content"]["application/json"]["schema"];
+    let success = resolve(openapi, success);
     let bodies = operation["requestBody"]["content"].as_object().into_iter().flatten();
     let body = bodies.map(|(_, body)| &body["schema"]).next().unwrap_or(&Value::Null);
     OperationView {
@@ -163,7 +164,7 @@ fn events(asyncapi: &Value) -> Vec<EventView> {
             name: text(&message["title"]),
             summary: plain(&text(&message["summary"])),
             headers: rows(asyncapi, &message["headers"]),
-            payload: rows(asyncapi, payload.get("contentSchema").unwrap_or(payload)),
+            payload: rows(asyncapi, payload),
         }
     };
     messages.map(view).collect()

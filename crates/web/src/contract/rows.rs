@@ -59,12 +59,14 @@ impl Walk<'_> {
             let name = if inside.is_empty() { name.clone() } else { format!("{inside}.{name}") };
             self.field(name, field, required, depth);
         }
-        let variants = variants(self.document, &schema);
-        let objects = || variants.iter().filter(|variant| variant["properties"].is_object());
-        let several = objects().nth(1).is_some();
-        for variant in objects() {
+        let mut variants = variants(self.document, &schema);
+        variants.retain(|variant| variant["properties"].is_object());
+        let headings = headings(inside, &variants);
+        let several = variants.len() > 1;
+        for (variant, heading) in variants.iter_mut().zip(headings) {
             if several {
-                self.rows.push(heading(inside, variant));
+                hide_absent(variant);
+                self.rows.push(heading);
             }
             self.fields(inside, variant, depth + 1);
         }
@@ -84,17 +86,33 @@ impl Walk<'_> {
     }
 }
 
-/// The heading of a variant: the field that tells it from the others, with its value.
-fn heading(inside: &str, variant: &Value) -> FieldRow {
-    let mut fields = variant["properties"].as_object().into_iter().flatten();
-    let constant = fields.find_map(|(name, field)| Some((name, only_value(field)?)));
-    let which = constant.map_or_else(
-        || variant["title"].as_str().unwrap_or_default().to_owned(),
-        |(name, value)| format!("{name} = {value}"),
-    );
-    let name = if inside.is_empty() { which } else { format!("{inside}: {which}") };
-    let about = plain(variant["description"].as_str().unwrap_or_default());
-    FieldRow { name, kind: String::new(), required: false, about }
+/// Takes the fields out of a variant that stand in the others.
+fn hide_absent(variant: &mut Value) {
+    if let Some(fields) = variant["properties"].as_object_mut() {
+        fields.retain(|_, field| field["type"] != "null");
+    }
+}
+
+/// The headings of variants: the field that tells a variant from the others with its value, or else what only it requires.
+fn headings(inside: &str, variants: &[Value]) -> Vec<FieldRow> {
+    let everywhere = |name: &str| variants.iter().all(|variant| required(variant).any(|each| each == name));
+    let heading = |variant: &Value| {
+        let mut fields = variant["properties"].as_object().into_iter().flatten();
+        let constant = fields.find_map(|(name, field)| Some((name, only_value(field)?)));
+        let own = || required(variant).filter(|name| !everywhere(name)).collect::<Vec<_>>();
+        let which = constant.map_or_else(
+            || format!("+ {}", if own().is_empty() { "–".to_owned() } else { own().join(", ") }),
+            |(name, value)| format!("{name} = {value}"),
+        );
+        let name = if inside.is_empty() { which } else { format!("{inside}: {which}") };
+        let about = plain(variant["description"].as_str().unwrap_or_default());
+        FieldRow { name, kind: String::new(), required: false, about }
+    };
+    variants.iter().map(heading).collect()
+}
+
+fn required(schema: &Value) -> impl Iterator<Item = &str> {
+    schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str)
 }
 
 /// The text that a field has to be, when there is only one.
@@ -113,7 +131,7 @@ fn variants(document: &Value, schema: &Value) -> Vec<Value> {
 }
 
 /// The schema that a reference leads to, with what stands beside the reference.
-fn resolve(document: &Value, schema: &Value) -> Value {
+pub fn resolve(document: &Value, schema: &Value) -> Value {
     let mut whole = schema.as_object().cloned().unwrap_or_default();
     let inner = whole.remove("allOf").and_then(|all| all.get(0).cloned());
     let reference = inner.as_ref().unwrap_or(schema)["$ref"].as_str();
@@ -232,6 +250,18 @@ mod tests {
     }
 
     #[test]
+    fn a_variant_without_such_a_field_is_named_by_what_only_it_requires() {
+        let text = json!({ "type": "string" });
+        let schema = json!({ "oneOf": [
+            { "properties": { "a": text, "id": text, "b": { "type": "null" } }, "required": ["a", "id"] },
+            { "properties": { "b": text, "id": text, "a": { "type": "null" } }, "required": ["id"] },
+        ] });
+        let expected =
+            [("+ a", ""), ("a", "string"), ("id", "string"), ("+ –", ""), ("b", "string"), ("id", "string")];
+        assert_eq!(shown(&Value::Null, &schema), pairs(&expected));
+    }
+
+    #[test]
     fn every_row_of_the_documents_has_a_name_and_a_type() {
         let documents = [super::super::openapi(), super::super::asyncapi()];
         let mut seen = Vec::new();
@@ -249,9 +279,9 @@ mod tests {
         }
         assert!(seen.len() > 300, "{}", seen.len());
         for FieldRow { name, kind, .. } in seen {
-            let heading = name.contains(" = ");
-            // A restriction has no end.
-            let has_value = kind != "null" || name == "releaseDate";
+            let heading = name.contains(" = ") || name.contains("+ ");
+            // A restriction has no end, and an envelope may hold nothing.
+            let has_value = kind != "null" || ["releaseDate", "message", "content"].contains(&&*name);
             assert!(!name.is_empty() && !name.contains('#') && has_value, "{name}: {kind}");
             assert!(heading || !kind.is_empty(), "{name} has no type");
         }

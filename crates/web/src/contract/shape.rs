@@ -44,6 +44,11 @@ impl Shape {
         ])
     }
 
+    /// Exactly one of these shapes.
+    pub fn one_of<const N: usize>(either: [Self; N]) -> Self {
+        Self { fields: Vec::new(), either: either.into() }
+    }
+
     /// These fields as well.
     pub fn and(mut self, more: Self) -> Self {
         self.fields.extend(more.fields);
@@ -51,8 +56,24 @@ impl Shape {
         self
     }
 
-    /// The JSON schema of an object with these fields. `null` means absent, and unknown fields are ignored.
+    /// The JSON schema of an object with these fields. `null` means absent, and unknown fields are ignored. Each variant is
+    /// whole: generators of clients pass over fields that stand beside `oneOf`.
     pub fn schema(&self) -> Value {
+        match &self.variants()[..] {
+            [only] => only.object(),
+            several => json!({ "oneOf": several.iter().map(Self::object).collect::<Vec<_>>() }),
+        }
+    }
+
+    fn variants(&self) -> Vec<Self> {
+        if self.either.is_empty() {
+            return vec![self.clone()];
+        }
+        let common = Self { fields: self.fields.clone(), either: Vec::new() };
+        self.either.iter().flat_map(|variant| common.clone().and(variant.clone()).variants()).collect()
+    }
+
+    fn object(&self) -> Value {
         let mut properties = Map::new();
         for field in &self.fields {
             properties.insert(field.name.to_owned(), field.kind.clone().or_null(!field.required).schema());
@@ -62,9 +83,6 @@ impl Shape {
         let mut schema = json!({ "type": "object", "properties": properties });
         if !required.is_empty() {
             schema["required"] = json!(required);
-        }
-        if !self.either.is_empty() {
-            schema["oneOf"] = self.either.iter().map(Self::schema).collect();
         }
         schema
     }
@@ -80,15 +98,37 @@ pub fn optional(name: &'static str, kind: Kind) -> Field {
     Field { name, required: false, kind }
 }
 
-/// Any text.
+/// A field that must not be there, because of another one that is.
+pub fn absent(name: &'static str) -> Field {
+    optional(name, Kind::new("null"))
+}
+
+/// No field may hold a NUL.
+const NO_NUL: &str = r"^[^\x00]*$";
+/// Neither blank nor with a NUL.
+const NOT_BLANK: &str = r"^[^\x00]*\S[^\x00]*$";
+/// Neither white space nor a control character behind the scheme.
+const WEB_ADDRESS: &str = r"^https?://[^\s\x00-\x1f\x7f-\x9f]*$";
+
+/// Any text, but for NUL.
 pub fn text() -> Kind {
-    Kind::new("string")
+    Kind::new("string").pattern(NO_NUL)
 }
 
 /// A text of `min` to `max` code points; blank is refused where something is asked for.
 pub fn chars(min: usize, max: usize) -> Kind {
     let kind = text().with("minLength", min).with("maxLength", max);
-    if min > 0 { kind.with("pattern", "\\S") } else { kind }
+    if min > 0 { kind.pattern(NOT_BLANK) } else { kind }
+}
+
+/// A text that is not empty.
+pub fn some_text() -> Kind {
+    text().with("minLength", 1)
+}
+
+/// One item of a list that stands in a query with commas between the items.
+pub fn item() -> Kind {
+    some_text().pattern(r"^[^,\x00]+$")
 }
 
 /// An id that a caller chose.
@@ -98,17 +138,23 @@ pub fn id() -> Kind {
 
 /// An `http` or `https` address.
 pub fn web_address() -> Kind {
-    text().with("pattern", "^https?://").with("maxLength", domain::limits::URL_BYTES_MAX)
+    text().pattern(WEB_ADDRESS).with("maxLength", domain::limits::URL_BYTES_MAX)
 }
 
 /// An RFC 3339 date.
 pub fn date() -> Kind {
-    text().with("format", "date-time")
+    Kind::new("string").with("format", "date-time")
 }
 
 /// A cursor of the page before.
 pub fn cursor() -> Kind {
-    text().about("From the page before; opaque. Left out: the first page.")
+    text().pattern("^[A-Za-z0-9_-]+$").about("From the page before; opaque. Left out: the first page.")
+}
+
+/// A cursor of the page before, or the empty text that the last page gave.
+pub fn cursor_or_empty() -> Kind {
+    let about = "From the page before; opaque. Left out or empty: the first page.";
+    text().pattern("^[A-Za-z0-9_-]*$").about(about)
 }
 
 /// One of these texts.
@@ -137,14 +183,16 @@ pub fn list(items: Kind, min: usize, max: usize) -> Kind {
     if min > 0 { kind.with("minItems", min) } else { kind }
 }
 
-/// A list of any length.
-pub fn texts(items: Kind) -> Kind {
-    Kind::new("array").with("items", items.schema())
+/// A list of any length, but for its least. Where repeated items count once, no schema can say how many there may be.
+pub fn texts(items: Kind, min: usize) -> Kind {
+    let kind = Kind::new("array").with("items", items.schema());
+    if min > 0 { kind.with("minItems", min) } else { kind }
 }
 
-/// A map from text to values of one kind.
-pub fn map(values: Kind, max: usize) -> Kind {
-    Kind::new("object").with("additionalProperties", values.schema()).with("maxProperties", max)
+/// A map from names to values of one kind.
+pub fn map(names: Kind, values: Kind, max: usize) -> Kind {
+    let kind = Kind::new("object").with("additionalProperties", values.schema());
+    kind.with("propertyNames", names.schema()).with("maxProperties", max)
 }
 
 /// An object within an object.
@@ -163,6 +211,16 @@ impl Kind {
     fn with(mut self, key: &str, value: impl Into<Value>) -> Self {
         self.0.insert(key.to_owned(), value.into());
         self
+    }
+
+    /// How many characters it may have.
+    pub fn max_chars(self, max: usize) -> Self {
+        self.with("maxLength", max)
+    }
+
+    /// How few characters it may have.
+    pub fn min_chars(self, min: usize) -> Self {
+        self.with("minLength", min)
     }
 
     /// A regular expression that it matches.
@@ -191,7 +249,14 @@ impl Kind {
     }
 
     fn or_null(mut self, null: bool) -> Self {
-        if null {
+        if null && self.0.contains_key("format") {
+            // Programs look at the format of what can be nothing but a text.
+            let about = self.0.remove("description");
+            let either = json!([self.0, { "type": "null" }]);
+            let kind = Self(Map::new()).with("anyOf", either);
+            return about.into_iter().fold(kind, |kind, about| kind.with("description", about));
+        }
+        if null && self.0.get("type") != Some(&json!("null")) {
             if let Some(name) = self.0.remove("type") {
                 self.0.insert("type".to_owned(), json!([name, "null"]));
             }

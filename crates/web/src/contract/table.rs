@@ -5,6 +5,8 @@
 pub struct Section {
     /// The tag in the document.
     pub tag: &'static str,
+    /// What they are for.
+    pub about: &'static str,
     /// The heading in Korean.
     pub korean: &'static str,
     /// Its operations.
@@ -17,8 +19,9 @@ pub type Row = (&'static str, &'static str, &'static str, &'static str, &'static
 /// All of them.
 pub const SECTIONS: &[Section] = &[
     Section {
-        tag: "4.1 Authorization and tokens",
-        korean: "4.1 인증과 토큰",
+        tag: "Authorization and tokens",
+        about: "The pages of the sign-in, and the tokens that it ends in.",
+        korean: "인증과 토큰",
         rows: &[
             (
                 "GET /account-interlock",
@@ -52,8 +55,9 @@ pub const SECTIONS: &[Section] = &[
         ],
     },
     Section {
-        tag: "4.2 User and channel",
-        korean: "4.2 유저와 채널",
+        tag: "User and channel",
+        about: "The signed-in user, and channels with those who follow, subscribe to and manage them.",
+        korean: "유저와 채널",
         rows: &[
             ("GET /open/v1/users/me", "getMe", "The signed-in user", "로그인한 유저 조회", &[404]),
             ("GET /open/v1/channels", "getChannels", "Channels by their ids", "채널 정보 조회", &[]),
@@ -81,8 +85,9 @@ pub const SECTIONS: &[Section] = &[
         ],
     },
     Section {
-        tag: "4.3 Category and live",
-        korean: "4.3 카테고리와 라이브",
+        tag: "Category and live",
+        about: "Categories, the live list, the broadcast setting and the stream key.",
+        korean: "카테고리와 라이브",
         rows: &[
             (
                 "GET /open/v1/categories/search",
@@ -110,8 +115,9 @@ pub const SECTIONS: &[Section] = &[
         ],
     },
     Section {
-        tag: "4.4 Chat",
-        korean: "4.4 채팅",
+        tag: "Chat",
+        about: "Chat messages, the notice and the settings of the chat.",
+        korean: "채팅",
         rows: &[
             (
                 "POST /open/v1/chats/send",
@@ -151,8 +157,9 @@ pub const SECTIONS: &[Section] = &[
         ],
     },
     Section {
-        tag: "4.5 Sessions",
-        korean: "4.5 세션",
+        tag: "Sessions",
+        about: "Addresses of sockets, sessions, and what they are subscribed to.",
+        korean: "세션",
         rows: &[
             (
                 "GET /open/v1/sessions/auth/client",
@@ -221,8 +228,9 @@ pub const SECTIONS: &[Section] = &[
         ],
     },
     Section {
-        tag: "4.6 Drops",
-        korean: "4.6 드롭스",
+        tag: "Drops",
+        about: "Reward claims, and the listener that fetches webhook messages.",
+        korean: "드롭스",
         rows: &[
             (
                 "GET /open/v1/drops/reward-claims",
@@ -262,8 +270,9 @@ pub const SECTIONS: &[Section] = &[
         ],
     },
     Section {
-        tag: "4.7 Restriction",
-        korean: "4.7 활동제한",
+        tag: "Restriction",
+        about: "Activity restriction and temporary restriction of channels.",
+        korean: "활동제한",
         rows: &[
             (
                 "POST /open/v1/restrict-channels",
@@ -302,5 +311,10 @@ pub const SECTIONS: &[Section] = &[
             ),
         ],
     },
-    Section { tag: "Platform API", korean: "플랫폼 API", rows: super::platform_table::ROWS },
+    Section {
+        tag: "Platform API",
+        about: "What the platform itself reports and decides, with the operator's key.",
+        korean: "플랫폼 API",
+        rows: super::platform_table::ROWS,
+    },
 ];

@@ -90,6 +90,7 @@ impl<'a> Fields<'a> {
         match self.get(field) {
             None => Ok(None),
             Some(Field::Text(text)) if memchr(0, text.as_bytes()).is_none() => Ok(Some(text)),
+            Some(Field::Text(_)) => Err(Invalid::new(field, Rule::NoNul)),
             Some(_) => Err(Invalid::new(field, Rule::Text)),
         }
     }
@@ -110,8 +111,9 @@ impl<'a> Fields<'a> {
     pub fn optional_texts(&self, field: &'static str) -> Result<Option<Vec<String>>, Invalid> {
         let wrong = || Invalid::new(field, Rule::TextList);
         let Some(found) = self.get(field) else { return Ok(None) };
-        let text = |item: &Value| {
-            item.as_str().filter(|text| !text.contains('\0')).map(str::to_owned).ok_or_else(wrong)
+        let text = |item: &Value| match item.as_str() {
+            Some(text) if text.contains('\0') => Err(Invalid::new(field, Rule::NoNul)),
+            text => text.map(str::to_owned).ok_or_else(wrong),
         };
         found.as_array().ok_or_else(wrong)?.iter().map(text).collect::<Result<_, _>>().map(Some)
     }
@@ -342,7 +344,11 @@ mod tests {
 
     #[test]
     fn null_is_absent_and_wrong_types_are_named() {
-        let fields = Fields::parse(r#"{"a":null,"b":5,"c":"x","d":true,"e":1.5}"#).expect("an object");
+        let text = r#"{"a":null,"b":5,"c":"x","d":true,"e":1.5,"f":5.0,"i":"\u0000","j":["\u0000"]}"#;
+        let fields = Fields::parse(text).expect("an object");
+        assert!(fields.integer("f", 0, 9).is_err());
+        assert_eq!(fields.text("i"), Err(Invalid::new("i", Rule::NoNul)));
+        assert_eq!(fields.texts("j"), Err(Invalid::new("j", Rule::NoNul)));
         assert_eq!(fields.optional_text("a"), Ok(None));
         assert_eq!(fields.text("a"), Err(Invalid::new("a", Rule::Required)));
         assert_eq!(fields.text("b"), Err(Invalid::new("b", Rule::Text)));

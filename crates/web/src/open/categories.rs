@@ -37,7 +37,7 @@ impl Params for CategorySearch {
     }
 }
 
-/// Category, spec 2.
+/// Category.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Category {

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::Web;
 use crate::caller::Client;
-use crate::contract::shape::{Shape, list, required, text};
+use crate::contract::shape::{Shape, item, list, required};
 use crate::envelope::{Answer, Data, Success};
 use crate::input::{Pairs, Params, Query};
 use crate::pictures::Picture;
@@ -21,7 +21,7 @@ pub struct ChannelQuery {
 
 impl Params for ChannelQuery {
     fn shape() -> Shape {
-        let ids = list(text(), 1, CHANNEL_IDS_MAX).about("An id with no match is left out of the answer.");
+        let ids = list(item(), 1, CHANNEL_IDS_MAX).about("An id with no match is left out of the answer.");
         Shape::of([required("channelIds", ids)])
     }
 
@@ -39,7 +39,7 @@ impl Params for ChannelQuery {
     }
 }
 
-/// Channel, spec 2.
+/// Channel.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Channel {

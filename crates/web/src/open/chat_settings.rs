@@ -14,7 +14,7 @@ use crate::contract::shape::{Shape, flag, one_of, one_of_numbers, optional};
 use crate::envelope::{Answer, NOTHING, Success};
 use crate::input::{Body, Fields, Json};
 
-/// Chat settings, spec 2.
+/// Chat settings.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ChatSettings {

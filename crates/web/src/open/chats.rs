@@ -10,7 +10,7 @@ use service::chats::MessagePlace;
 
 use crate::Web;
 use crate::caller::{User, scope};
-use crate::contract::shape::{Shape, chars, id, integer, optional, required, text};
+use crate::contract::shape::{Shape, absent, chars, id, integer, required, text};
 use crate::envelope::{Answer, NOTHING, Success};
 use crate::input::{Body, Fields, Json};
 use crate::quota;
@@ -52,11 +52,9 @@ pub async fn send(
 
 impl Body for Notice {
     fn shape() -> Shape {
-        let exactly_one = "Exactly one of `message` and `messageId`.";
-        Shape::of([
-            optional("message", chars(1, CHAT_MESSAGE_CHARS_MAX).about(exactly_one)),
-            optional("messageId", id().about(exactly_one)),
-        ])
+        let message = required("message", chars(1, CHAT_MESSAGE_CHARS_MAX).about("A new notice."));
+        let id = required("messageId", id().about("A message that stands in the chat."));
+        Shape::one_of([Shape::of([message, absent("messageId")]), Shape::of([id, absent("message")])])
     }
 
     fn read(fields: &Fields) -> Result<Self, Invalid> {

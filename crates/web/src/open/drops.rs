@@ -14,7 +14,9 @@ use service::drops::{ClaimFilter, ClaimQuery, ClaimScope};
 
 use crate::Web;
 use crate::caller::DropsClient;
-use crate::contract::shape::{Shape, cursor, integer, list, one_of, optional, required, text, texts};
+use crate::contract::shape::{
+    Shape, cursor_or_empty, integer, item, list, one_of, optional, required, text, texts,
+};
 use crate::envelope::{Answer, Data, Success};
 use crate::input::{Body, Fields, Json, Pairs, Params, Query};
 
@@ -27,9 +29,9 @@ impl Params for ClaimQuery {
         let size = integer(1, CLAIM_PAGE_SIZE_MAX).default(CLAIM_PAGE_SIZE_DEFAULT);
         let not_both = "Not both `campaignId` and `categoryId`.";
         Shape::of([
-            optional(PAGE_FROM.0, cursor()),
+            optional(PAGE_FROM.0, cursor_or_empty()),
             optional(PAGE_SIZE.0, size),
-            optional("claimId", list(text(), 0, CLAIM_ID_FILTER_MAX)),
+            optional("claimId", list(item(), 0, CLAIM_ID_FILTER_MAX)),
             optional("channelId", text()),
             optional("campaignId", text().about(not_both)),
             optional("categoryId", text().about(not_both)),
@@ -59,7 +61,7 @@ impl Params for ClaimQuery {
     }
 }
 
-/// Reward claim, spec 2. Its dates are RFC 3339, UTC, in both profiles.
+/// Reward claim. Its dates are RFC 3339, UTC, in both profiles.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Claim {
@@ -140,7 +142,7 @@ impl Body for UpdateClaims {
         Shape::of([
             required(
                 "claimIds",
-                texts(text()).about(&format!("1 to {CLAIM_UPDATE_IDS_MAX} different ones.")),
+                texts(text(), 1).about(&format!("1 to {CLAIM_UPDATE_IDS_MAX} different ones.")),
             ),
             required("fulfillmentState", one_of(FulfillmentState::NAMES)),
         ])

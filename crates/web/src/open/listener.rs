@@ -19,7 +19,7 @@ use service::listeners::{Followed, Heard, ListenerReport};
 
 use crate::Web;
 use crate::caller::DropsClient;
-use crate::contract::shape::{Shape, chars, integer, one_of, optional, required};
+use crate::contract::shape::{Shape, absent, chars, integer, one_of, optional, required};
 use crate::envelope::{Answer, Data, Success};
 use crate::input::{Body, Fields, Json};
 use crate::platform::PathId;
@@ -129,17 +129,17 @@ pub struct ReportAttempt {
 
 impl Body for ReportAttempt {
     fn shape() -> Shape {
-        let either = "Either `status` or `failure`.";
         let excerpt = chars(0, BODY_BYTES_MAX);
         let excerpt = excerpt.about(&format!("Its first {WEBHOOK_EXCERPT_CHARS_MAX} characters are kept."));
+        let status = required("status", integer(100, 999).about("There was an answer."));
+        let failure = required("failure", one_of(&FAILURES).about("There was none."));
         Shape::of([
             required("number", integer(1, i64::from(u32::MAX))),
-            optional("status", integer(100, 999).about(either)),
-            optional("failure", one_of(&FAILURES).about(either)),
             required("durationMs", integer(0, LISTENER_DURATION_MAX_MS)),
             optional("retryAfter", chars(0, RETRY_AFTER_CHARS_MAX).about("The header of the answer.")),
             optional("answer", excerpt),
         ])
+        .and(Shape::one_of([Shape::of([status, absent("failure")]), Shape::of([failure, absent("status")])]))
     }
 
     fn read(fields: &Fields) -> Result<Self, Invalid> {

@@ -42,7 +42,7 @@ impl Params for LivesQuery {
 const CATEGORY_TYPES_OR_NULL: [Option<&str>; 4] =
     [Some(CategoryType::NAMES[0]), Some(CategoryType::NAMES[1]), Some(CategoryType::NAMES[2]), None];
 
-/// Live (list item), spec 2.
+/// Live (list item).
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Live {
@@ -109,7 +109,7 @@ pub async fn list(
     Ok(Success(NextData::new(page.lives.into_iter().map(item).collect(), page.next)))
 }
 
-/// Broadcast setting, spec 2.
+/// Broadcast setting.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Setting {
@@ -141,9 +141,12 @@ pub async fn setting(user: User<scope::LiveSettingRead>, State(web): State<Web>)
 
 /// The tags of a broadcast.
 pub(crate) fn tags() -> Kind {
-    let tag = chars(1, TAG_CHARS_MAX).about("Letters and digits of any script.");
+    // Classes of letters of all scripts are not spelled alike in all languages.
+    const NO_SPECIAL_ASCII: &str = r"^[^\x00-/:-@\[-`{-\x7f]+$";
+    let tag =
+        chars(1, TAG_CHARS_MAX).pattern(NO_SPECIAL_ASCII).about("Letters, marks and digits of any script.");
     let about = format!("At most {TAGS_MAX} different ones. Empty: no tags any more.");
-    shape::texts(tag).about(&about)
+    shape::texts(tag, 0).about(&about)
 }
 
 /// A change of the broadcast setting: only what is given changes.

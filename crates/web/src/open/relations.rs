@@ -50,7 +50,7 @@ impl Params for SubscriberQuery {
     }
 }
 
-/// Channel manager, spec 2.
+/// Channel manager.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Manager {
@@ -64,7 +64,7 @@ pub struct Manager {
     created_date: String,
 }
 
-/// Follower, spec 2.
+/// Follower.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Follower {
@@ -76,7 +76,7 @@ pub struct Follower {
     created_date: String,
 }
 
-/// Subscriber, spec 2.
+/// Subscriber.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Subscriber {

@@ -62,7 +62,7 @@ impl Params for RestrictedQuery {
     }
 }
 
-/// Restricted channel, spec 2.
+/// Restricted channel.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RestrictedChannel {

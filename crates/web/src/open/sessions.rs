@@ -12,7 +12,7 @@ use service::Page;
 
 use crate::Web;
 use crate::caller::{Client, SubscribeScope, User, scope};
-use crate::contract::shape::{Shape, required, text};
+use crate::contract::shape::{Shape, required, some_text};
 use crate::envelope::{Answer, NOTHING, PageData, Success};
 use crate::input::{Pairs, Params, Query};
 use crate::quota;
@@ -47,7 +47,7 @@ pub struct SessionKeyQuery {
 
 impl Params for SessionKeyQuery {
     fn shape() -> Shape {
-        let key = text().about("From the SYSTEM `connected` message of the session.");
+        let key = some_text().about("From the SYSTEM `connected` message of the session.");
         Shape::of([required("sessionKey", key)])
     }
 
@@ -56,7 +56,7 @@ impl Params for SessionKeyQuery {
     }
 }
 
-/// Session (list item), spec 2.
+/// Session (list item).
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Session {

@@ -8,7 +8,7 @@ use crate::Web;
 use crate::caller::{User, scope};
 use crate::envelope::{Answer, Success};
 
-/// Stream key, spec 2. It grants the right to broadcast, so it stands in this answer and nowhere else.
+/// Stream key. It grants the right to broadcast, so it stands in this answer and nowhere else.
 #[derive(Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StreamKey {

@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::caller::{User, scope};
 use crate::envelope::{Answer, Success};
 
-/// User (me), spec 2.
+/// User (me).
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Me {

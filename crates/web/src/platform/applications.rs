@@ -1,8 +1,8 @@
 //! Organizations and applications, without the developer center.
 
 use axum::extract::State;
-use domain::application::{Organization, RedirectUri};
-use domain::limits::{NAME_CHARS_MAX, REDIRECT_URIS_MAX};
+use domain::application::{Organization, REDIRECT_URI_PATTERN, RedirectUri};
+use domain::limits::{NAME_CHARS_MAX, REDIRECT_URIS_MAX, URL_BYTES_MAX};
 use domain::scope::{Scope, ScopeSet};
 use domain::secret::ClientSecret;
 use domain::{ClientId, Invalid, OrganizationId, Profile, Rule, Timestamp};
@@ -64,13 +64,15 @@ pub struct PutApplication {
 
 impl Body for PutApplication {
     fn shape() -> Shape {
-        let redirect_uri =
-            text().about("https, or http on loopback; no fragment, user information or wildcard.");
+        let redirect_uri = text()
+            .pattern(REDIRECT_URI_PATTERN)
+            .max_chars(URL_BYTES_MAX)
+            .about("https, or http on loopback; no fragment, user information or wildcard.");
         let names: Vec<_> = Scope::ALL.iter().map(|scope| scope.name()).collect();
         Shape::of([
             required("name", chars(1, NAME_CHARS_MAX)),
             optional("redirectUris", list(redirect_uri, 0, REDIRECT_URIS_MAX)),
-            optional("scopes", texts(one_of(&names))),
+            optional("scopes", texts(one_of(&names), 0)),
             optional("organizationId", id()),
             optional("quota", flag().default(true).about("Whether quotas hold for it.")),
             optional("profile", one_of(PROFILES).about("Left out: the service's.")),

@@ -1,7 +1,7 @@
 //! Channels, as the platform reports them, and as the operator sees them.
 
 use axum::extract::State;
-use domain::limits::NAME_CHARS_MAX;
+use domain::limits::{CREDENTIAL_BYTES_MAX, NAME_CHARS_MAX};
 use domain::{ChannelId, Invalid, Rule, Timestamp};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -27,14 +27,17 @@ pub struct PutChannel {
 
 impl Body for PutChannel {
     fn shape() -> Shape {
-        let credential = || text().about("`login` and `password` come together.");
+        let credential = |other: &str| {
+            let about = format!("Comes together with `{other}`. At most {CREDENTIAL_BYTES_MAX} bytes.");
+            chars(1, CREDENTIAL_BYTES_MAX).about(&about)
+        };
         Shape::of([
             required("channelName", chars(1, NAME_CHARS_MAX)),
             optional("channelImageUrl", web_address()),
             optional("verifiedMark", flag().default(false)),
             optional("realNameVerified", flag().default(false)),
-            optional("login", credential()),
-            optional("password", credential()),
+            optional("login", credential("password")),
+            optional("password", credential("login")),
         ])
     }
 

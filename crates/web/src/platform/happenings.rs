@@ -15,7 +15,7 @@ use service::happenings::{Donation, MONTHS_MAX, PaidSubscription, TIERS};
 use crate::Web;
 use crate::caller::Operator;
 use crate::contract::shape::{
-    Kind, Shape, chars, id, integer, list, map, object, one_of, optional, required, text, web_address,
+    Kind, Shape, chars, date, id, integer, list, map, object, one_of, optional, required, text, web_address,
 };
 use crate::envelope::{Answer, NOTHING, Success};
 use crate::input::{Body, Fields, JsonText};
@@ -32,7 +32,7 @@ pub struct PostChat {
 
 /// Emoji identifiers, each with the address of its picture.
 fn emojis() -> Kind {
-    map(web_address(), EMOJIS_MAX)
+    map(chars(1, NAME_CHARS_MAX), web_address(), EMOJIS_MAX)
         .about("Emoji identifiers in the text, each with the address of its picture.")
 }
 
@@ -149,6 +149,7 @@ impl Body for PaidSubscription {
             required("tierNo", integer(TIERS.0, TIERS.1)),
             required("tierName", chars(1, NAME_CHARS_MAX)),
             required("month", integer(0, MONTHS_MAX)),
+            optional("createdDate", date().about("Left out: now.")),
         ])
     }
 

@@ -22,7 +22,7 @@ use domain::limits::{OPERATOR_LIST_SIZE_DEFAULT, OPERATOR_LIST_SIZE_MAX};
 use domain::refusal::Resource;
 use domain::{ChannelId, Invalid, Refusal};
 use http::{HeaderMap, request::Parts};
-use service::idempotency::IdempotencyKey;
+use service::idempotency::{IdempotencyKey, KEY_BYTES_MAX};
 
 use crate::Web;
 use crate::contract::Operation;
@@ -151,7 +151,10 @@ impl FromRequestParts<Web> for KeyHeader {
 
 impl Take for KeyHeader {
     fn describe(operation: &mut Operation) {
-        let key = text().about("A repeated key answers as the first time, with one effect.");
+        let key = text()
+            .pattern("^[!-~]([ -~]*[!-~])?$")
+            .max_chars(KEY_BYTES_MAX)
+            .about("A repeated key answers as the first time, with one effect.");
         operation.headers.push(optional("Idempotency-Key", key));
         operation.may_refuse(&[400]);
     }

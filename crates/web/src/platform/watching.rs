@@ -14,7 +14,7 @@ use crate::Web;
 use crate::caller::Operator;
 use crate::contract::Operation;
 use crate::contract::routes::Take;
-use crate::contract::shape::{Shape, id, integer, list, optional, required};
+use crate::contract::shape::{Shape, absent, id, integer, list, required};
 use crate::envelope::{Answer, Failure, Success};
 use crate::input::{Body, Fields, JsonText};
 use crate::platform::drops::different;
@@ -22,13 +22,17 @@ use crate::platform::{KeyHeader, PathId};
 
 impl Body for WatchingReport {
     fn shape() -> Shape {
-        let either = "Either `viewerChannelId` or `viewerChannelIds`.";
+        let one = required("viewerChannelId", id().about("Who watched."));
+        let many =
+            required("viewerChannelIds", list(id(), 1, WATCHING_VIEWERS_MAX).about("All who watched."));
         Shape::of([
             required("channelId", id().about("Whose live is watched.")),
-            optional("viewerChannelId", id().about(either)),
-            optional("viewerChannelIds", list(id(), 1, WATCHING_VIEWERS_MAX).about(either)),
             required("minutes", integer(1, WATCHING_MINUTES_MAX)),
         ])
+        .and(Shape::one_of([
+            Shape::of([one, absent("viewerChannelIds")]),
+            Shape::of([many, absent("viewerChannelId")]),
+        ]))
     }
 
     fn read(fields: &Fields) -> Result<Self, Invalid> {

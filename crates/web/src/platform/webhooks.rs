@@ -21,7 +21,7 @@ use crate::caller::Operator;
 use crate::contract::Operation;
 use crate::contract::routes::Take;
 use crate::contract::shape::{
-    Shape, cursor, date, flag, integer, one_of, optional, required, text, web_address,
+    Shape, cursor_or_empty, date, flag, integer, one_of, optional, required, text, web_address,
 };
 use crate::envelope::{Answer, Failure, NOTHING, NextData, Success};
 use crate::input::{Body, Fields, Json, OptionalJson, Pairs, Params, Query};
@@ -270,7 +270,7 @@ impl Params for DeliveriesQuery {
             optional("from", date().about("Of claims made from then on.")),
             optional("to", date().about("Of claims made before then.")),
             optional("size", size),
-            optional("cursor", cursor()),
+            optional("cursor", cursor_or_empty()),
         ])
     }
 
