@@ -63,6 +63,16 @@ pub enum Message {
     },
 }
 
+impl Message {
+    /// The channel, when it is an event.
+    pub fn channel(&self) -> Option<&ChannelId> {
+        match self {
+            Self::Event(event) => Some(&event.channel_id),
+            Self::SessionChanged { .. } | Self::SessionEvicted { .. } | Self::NodeStruckOff { .. } => None,
+        }
+    }
+}
+
 /// What a subscriber receives.
 #[derive(Clone, Debug)]
 pub enum Delivery {
@@ -91,6 +101,12 @@ pub trait Bus: Send + Sync {
     /// [`publish_all`](Self::publish_all) of one.
     fn publish(&self, message: Message) -> BoxFuture<'_, Vec<ChannelId>> {
         self.publish_all(vec![message])
+    }
+
+    /// Tells this node's subscribers that events of these channels were lost, where no other node has any. On a shared bus
+    /// gateways find that in the store.
+    fn report_lost(&self, _: Vec<ChannelId>) -> BoxFuture<'_, ()> {
+        Box::pin(async {})
     }
 
     /// Everything from now on that this node has an interest in.

@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 
 use crate::{Bus, Delivery, Interest, Message, QUEUE_MAX, Subscriber, Taker};
 
-/// The bus of a single node. It never loses a message, so it never reports one lost; every interest is ready at once.
+/// The bus of a single node. It never loses a message; what was lost before it came here is [reported](Bus::report_lost); every interest is ready at once.
 #[derive(Default)]
 pub struct LocalBus(Mutex<Vec<Queue>>);
 
@@ -45,9 +45,9 @@ impl Queue {
         self.unfinished.load(Acquire) == 0 && taker.upgrade().is_some_and(|taker| taker.take_now(messages))
     }
 
-    fn put(&self, place: mpsc::Permit<'_, Delivery>, message: Message) {
+    fn put(&self, place: mpsc::Permit<'_, Delivery>, delivery: Delivery) {
         self.unfinished.fetch_add(1, Relaxed);
-        place.send(Delivery::Message(message));
+        place.send(delivery);
     }
 }
 
@@ -72,7 +72,7 @@ impl Bus for LocalBus {
         let messages = std::mem::take(messages);
         for (subscriber, places) in subscribers.iter().zip(places) {
             for (place, message) in places.zip(&messages) {
-                subscriber.put(place, message.clone());
+                subscriber.put(place, Delivery::Message(message.clone()));
             }
         }
     }
@@ -84,11 +84,24 @@ impl Bus for LocalBus {
                 for subscriber in &subscribers {
                     // A subscriber that has gone in the meantime misses nothing.
                     if let Ok(place) = subscriber.sender.reserve().await {
-                        subscriber.put(place, message.clone());
+                        subscriber.put(place, Delivery::Message(message.clone()));
                     }
                 }
             }
             Vec::new()
+        })
+    }
+
+    fn report_lost(&self, channels: Vec<ChannelId>) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            let subscribers = self.subscribers().clone();
+            for channel in channels {
+                for subscriber in &subscribers {
+                    if let Ok(place) = subscriber.sender.reserve().await {
+                        subscriber.put(place, Delivery::Lost(channel.clone()));
+                    }
+                }
+            }
         })
     }
 
@@ -236,6 +249,20 @@ mod tests {
         drop(taker);
         bus.publish_now(&mut vec![change(3)]);
         assert_eq!(version(one.next().await), Some(3));
+    }
+
+    #[tokio::test]
+    async fn what_was_lost_is_told_before_what_comes_later() {
+        let (bus, taker) = (LocalBus::default(), Arc::new(Willing::default()));
+        taker.is_willing.store(true, Relaxed);
+        let weak: Weak<dyn Taker> = Arc::<Willing>::downgrade(&taker);
+        let mut subscriber = bus.subscribe_taking(weak);
+        let channel = ChannelId::stored("c".into());
+        bus.report_lost(vec![channel.clone()]).await;
+        bus.publish_now(&mut vec![change(1)]);
+        assert!(matches!(subscriber.next().await, Some(Delivery::Lost(lost)) if lost == channel));
+        assert_eq!(version(subscriber.next().await), Some(1));
+        assert!(taker.took.lock().unwrap().is_empty());
     }
 
     #[tokio::test]

@@ -97,6 +97,8 @@ ids! {
     WebhookId,
     /// A secret of a webhook.
     WebhookSecretId,
+    /// A batch of events: those of one transaction, until their publication is confirmed.
+    BatchId,
     /// A message to a webhook, the same in each of its attempts: a UUID in lower case with hyphens, so that it is
     /// always 36 characters wide.
     DeliveryId,
@@ -114,6 +116,7 @@ macro_rules! time_ordered {
 }
 time_ordered!(
     ApplicationSecretId,
+    BatchId,
     ChannelId,
     ClaimId,
     ClientId,
@@ -153,6 +156,13 @@ impl MessageSeries {
     /// The id of the message of that time.
     pub fn id_at(self, time: Timestamp) -> MessageId {
         MessageId::generate(time, self.0)
+    }
+}
+
+impl BatchId {
+    /// The bound below every id of that millisecond and above every one before it. No batch has it.
+    pub fn bound_at(at: Timestamp) -> Self {
+        Self(format!("{:012x}", unix_ms(at)).into())
     }
 }
 

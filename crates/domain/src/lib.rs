@@ -45,8 +45,8 @@ pub mod webhook;
 pub mod webhook_secrets;
 
 pub use ids::{
-    ApplicationSecretId, CampaignId, CategoryId, ChannelId, ClaimId, ClientId, DeliveryId, MessageId,
-    MessageSeries, NodeId, OrganizationId, RewardId, SessionKey, WebhookId, WebhookSecretId,
+    ApplicationSecretId, BatchId, CampaignId, CategoryId, ChannelId, ClaimId, ClientId, DeliveryId,
+    MessageId, MessageSeries, NodeId, OrganizationId, RewardId, SessionKey, WebhookId, WebhookSecretId,
 };
 pub use invalid::{Invalid, Rule};
 pub use profile::{Language, Profile};

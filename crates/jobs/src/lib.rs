@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use domain::limits::NODE_HEARTBEAT_MS;
 use service::credentials::WATCH_EVERY;
+use service::event_outbox::{OVERDUE_MAX, SETTLE_EVERY, TAKE_OVER_EVERY};
 use service::housekeeping::{NodeStanding, SWEEP_LOAD};
 use service::{Job, Service};
 use tokio::sync::mpsc;
@@ -77,6 +78,34 @@ pub async fn sweep(service: Service) {
             }
         };
         service.clock().sleep(if backlog { SWEEP_BACKLOG_PAUSE } else { SWEEP_EVERY }).await;
+    }
+}
+
+/// Deletes behind the calls what this node has in the outbox of events and was heard.
+pub async fn settle_events(service: Service) {
+    loop {
+        service.has_events_to_settle().await;
+        service.clock().sleep(SETTLE_EVERY).await;
+        let settled = service.settle_events().await;
+        service.note_job(Job::OutboxSettle, settled.is_ok());
+        if let Err(error) = settled {
+            tracing::warn!(%error, "the outbox of events was not settled: it is tried again");
+            service.clock().sleep(TAKE_OVER_EVERY).await;
+        }
+    }
+}
+
+/// Takes over events that were committed and never published, as of a node that died.
+pub async fn take_over_events(service: Service) {
+    loop {
+        let found = service.take_over_overdue_events().await;
+        service.note_job(Job::OutboxSweep, found.is_ok());
+        if let Err(error) = &found {
+            tracing::warn!(%error, "unpublished events were not looked for");
+        }
+        if found.is_ok_and(|found| found < OVERDUE_MAX) {
+            service.clock().sleep(TAKE_OVER_EVERY).await;
+        }
     }
 }
 

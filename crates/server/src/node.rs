@@ -214,6 +214,9 @@ impl Node {
             if let Err(error) = self.service.flush_all_uses().await {
                 tracing::warn!(%error, "the last uses of applications were not written");
             }
+            if let Err(error) = self.service.settle_events().await {
+                tracing::warn!(%error, "the outbox of events was not settled: another node takes it over");
+            }
             if let Err(error) = self.service.leave().await {
                 tracing::warn!(%error, "this node could not take its leave");
             }
@@ -328,7 +331,7 @@ fn web_config(settings: &Settings, base_url: &str) -> web::Config {
 }
 
 fn spawn_jobs(background: &mut JoinSet<()>, service: &Service, gateway: Option<&Gateway>) {
-    let Roles { web, jobs, .. } = service.roles();
+    let Roles { web, gateway: sockets, jobs } = service.roles();
     let (struck_off, mut notices) = mpsc::channel(1);
     background.spawn(jobs::heartbeat(service.clone(), struck_off));
     if jobs {
@@ -339,6 +342,12 @@ fn spawn_jobs(background: &mut JoinSet<()>, service: &Service, gateway: Option<&
         background.spawn(jobs::warm_up(service.clone()));
         background.spawn(jobs::flush_uses(service.clone()));
         background.spawn(jobs::watch_credentials(service.clone()));
+    }
+    if service.has_event_outbox() {
+        background.spawn(jobs::settle_events(service.clone()));
+        if jobs || sockets {
+            background.spawn(jobs::take_over_events(service.clone()));
+        }
     }
     if let Some(gateway) = gateway.cloned() {
         background.spawn(gateway.clone().run());

@@ -152,7 +152,7 @@ fn over_before(sweep: Sweep, now: Timestamp) -> Timestamp {
         Sweep::Sessions => now.plus_ms(-DISCONNECTED_SESSION_VISIBLE_MS),
         Sweep::IdempotencyKeys => now.plus_ms(-KEY_LIFETIME_MS),
         Sweep::ChatSpeakers => now.plus_ms(-SLOW_MODE_MAX_MS),
-        Sweep::LostEvents => now.plus_ms(-LOST_EVENTS_KEPT_MS),
+        Sweep::LostEvents | Sweep::EventOutbox => now.plus_ms(-LOST_EVENTS_KEPT_MS),
         Sweep::LiveSpans => now.plus_ms(-LIVE_WALK_MS - LIVE_WALK_GRACE_MS),
     }
 }

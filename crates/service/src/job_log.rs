@@ -40,6 +40,10 @@ jobs! {
     CredentialWatch, "credential_watch";
     /// Asks what became of this node's sessions: every second.
     SessionWatch, "session_watch";
+    /// Deletes the batches of events that were heard: when there are any.
+    OutboxSettle, "outbox_settle";
+    /// Takes over batches of events that nobody settles: every second.
+    OutboxSweep, "outbox_sweep";
     /// Looks for webhooks with something to send: every half second, and when a claim was written.
     WebhookLook, "webhook_look";
 }

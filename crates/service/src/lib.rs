@@ -24,6 +24,7 @@ pub mod deliveries;
 pub mod drops;
 mod entropy;
 mod error;
+pub mod event_outbox;
 pub mod happenings;
 pub mod housekeeping;
 pub mod idempotency;
@@ -76,6 +77,7 @@ use category_index::CategoryIndex;
 use credential_cache::Committed;
 use credentials::Credentials;
 use deliveries::Outbox;
+use event_outbox::{Entry, EventOutbox, OwnBatch, Recorded};
 use job_log::JobLog;
 use losses::Losses;
 use message_times::MessageTimes;
@@ -145,6 +147,15 @@ struct Inner {
     warned: WarnedApplications,
     /// The base URL of the service's own pictures.
     pictures: OnceLock<Box<str>>,
+    event_outbox: EventOutbox,
+}
+
+/// What a transaction gave, and what is still to be done with it.
+struct Written<T> {
+    value: T,
+    /// Messages that the bus has not taken yet.
+    untold: Vec<Message>,
+    recorded: Recorded,
 }
 
 impl std::fmt::Debug for Service {
@@ -200,6 +211,7 @@ impl Service {
             message_times: Arc::default(),
             warned: WarnedApplications::default(),
             pictures: OnceLock::new(),
+            event_outbox: EventOutbox::default(),
         }))
     }
 
@@ -271,18 +283,58 @@ impl Service {
         F: for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<(T, Vec<Message>), Error>> + Send + 'static,
         T: Send + 'static,
     {
-        let (service, bus) = (self.clone(), self.0.bus.clone());
-        let tell = move |((_, messages), forgotten): &mut ((T, Vec<Message>), Committed)| {
-            forgotten.happen();
-            bus.publish_now(messages);
-        };
+        let (service, batch) = (self.clone(), self.begin_event_batch());
         self.see_through(async move {
-            let work = service.noting_changes(work);
-            let ((value, untold), _) = service.0.store.write_and_tell(work, tell).await?;
-            service.publish(untold).await;
+            let entry = batch.as_ref().map(OwnBatch::entry);
+            let written = match service.write_and_tell(work, entry).await {
+                Ok(written) => written,
+                Err(error) => {
+                    if let (Some(batch), Error::Store(StoreError::CommitUnknown)) = (batch, &error) {
+                        batch.doubt();
+                    }
+                    return Err(error);
+                }
+            };
+            let Written { value, untold, recorded } = written;
+            let is_sure = service.publish(untold).await;
+            if let Some(batch) = batch.filter(|_| recorded.has_row) {
+                if is_sure { batch.settle() } else { batch.doubt() }
+            }
+            if let Err(error) = service.await_heard(recorded.earlier).await {
+                tracing::warn!(%error, "whether the events of an earlier request were heard is not known");
+                // What this one wrote is committed: nobody may take it for undone.
+                return Err(StoreError::CommitUnknown.into());
+            }
             Ok(value)
         })
         .await
+    }
+
+    /// One transaction. What the bus takes at once is told on its commit; the rest is given. With an entry the events are
+    /// in the outbox.
+    async fn write_and_tell<T, F>(&self, work: F, entry: Option<Entry>) -> Result<Written<T>, Error>
+    where
+        F: for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<(T, Vec<Message>), Error>> + Send + 'static,
+        T: Send + 'static,
+    {
+        let bus = self.0.bus.clone();
+        let tell = move |(written, forgotten): &mut (Written<T>, Committed)| {
+            forgotten.happen();
+            bus.publish_now(&mut written.untold);
+        };
+        let work = self.noting_changes(move |tx| {
+            Box::pin(async move {
+                entry.iter().for_each(|entry| entry.begin(tx));
+                let (value, untold) = work(&mut *tx).await?;
+                let recorded = match entry {
+                    Some(entry) => entry.record(tx, &untold).await?,
+                    None => Recorded::default(),
+                };
+                Ok(Written { value, untold, recorded })
+            })
+        });
+        let (written, _) = self.0.store.write_and_tell(work, tell).await?;
+        Ok(written)
     }
 
     /// The work, and with what it gives the credentials that it changed.

@@ -7,7 +7,7 @@
 //! misses this event.
 
 use std::collections::{BTreeSet, HashSet};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use bus::Message;
@@ -22,9 +22,14 @@ pub(crate) const LOST_EVENTS_KEPT_MS: i64 = DAY_MS / 24;
 /// How far back losses are looked for each time: rows become visible up to 2.5 s after their time; the rest is for clocks
 /// that differ.
 const LOOK_BACK_MS: i64 = 10_000;
-/// An event is stamped before its commit, which takes 2.5 s at the most, and published for 2 s at the most after that;
-/// the rest is for clocks that differ.
-const STAMPED_BEFORE_MS: i64 = 8_000;
+/// A transaction takes no longer, in milliseconds: the deadline of the store.
+const COMMITTED_WITHIN_MS: i64 = 2_500;
+/// A publication is confirmed or given up after that, in milliseconds.
+const PUBLISHED_WITHIN_MS: i64 = 3_000;
+/// The clocks of two nodes differ by no more, in milliseconds.
+const CLOCKS_DIFFER_MS: i64 = 2_500;
+/// An event is stamped before its commit, and no longer than this before its publication has ended, by anybody's clock.
+pub(crate) const STAMPED_BEFORE_MS: i64 = COMMITTED_WITHIN_MS + PUBLISHED_WITHIN_MS + CLOCKS_DIFFER_MS;
 /// Losses or channels that are listed; where there are more, everything counts as lost.
 const LISTED_MAX: i64 = 50_000;
 /// Tries to record a loss before the call is answered without.
@@ -51,50 +56,70 @@ pub struct SeenLosses(HashSet<LostEvents>);
 /// Channels whose losses wait to be recorded.
 #[derive(Debug, Default)]
 pub(crate) struct Losses {
-    waiting: Mutex<BTreeSet<ChannelId>>,
+    waiting: Mutex<Round>,
     /// Held by whoever records all that wait.
     turn: tokio::sync::Mutex<()>,
 }
 
+/// Losses that are recorded together.
+#[derive(Debug, Default)]
+struct Round {
+    channels: BTreeSet<ChannelId>,
+    /// Whether they were recorded, once that is known.
+    is_recorded: Arc<OnceLock<bool>>,
+}
+
 impl Losses {
-    fn add(&self, channels: impl IntoIterator<Item = ChannelId>) {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).extend(channels);
+    fn waiting(&self) -> MutexGuard<'_, Round> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn take(&self) -> BTreeSet<ChannelId> {
-        std::mem::take(&mut self.waiting.lock().unwrap_or_else(PoisonError::into_inner))
+    /// Adds to the round that waits, and gives its outcome.
+    fn add(&self, channels: Vec<ChannelId>) -> Arc<OnceLock<bool>> {
+        let mut round = self.waiting();
+        round.channels.extend(channels);
+        round.is_recorded.clone()
     }
 }
 
 impl Service {
-    /// Tells what was committed. Returns when it is sure that nobody misses it unknowingly.
-    pub(crate) async fn publish(&self, messages: Vec<Message>) {
+    /// Tells what was committed. Returns when it is sure that nobody misses it unknowingly; `false` when that could not be
+    /// made sure.
+    pub(crate) async fn publish(&self, messages: Vec<Message>) -> bool {
         if messages.is_empty() {
-            return;
+            return true;
         }
         let unconfirmed = self.0.bus.publish_all(messages).await;
-        if !unconfirmed.is_empty() {
-            tracing::warn!(events = unconfirmed.len(), "the bus did not confirm events in time");
-            self.record_losses(unconfirmed).await;
-            self.clock().sleep(LOSSES_KNOWN_WITHIN).await;
+        if unconfirmed.is_empty() {
+            return true;
         }
+        tracing::warn!(events = unconfirmed.len(), "the bus did not confirm events in time");
+        let is_recorded = self.record_losses(unconfirmed).await;
+        self.clock().sleep(LOSSES_KNOWN_WITHIN).await;
+        is_recorded
     }
 
-    /// One writes for all who wait meanwhile, so that an outage costs one transaction at a time.
-    async fn record_losses(&self, channels: Vec<ChannelId>) {
+    /// One writes for all who wait meanwhile, so that an outage costs one transaction at a time. Whether they are recorded.
+    async fn record_losses(&self, channels: Vec<ChannelId>) -> bool {
         let losses = &self.0.losses;
-        losses.add(channels);
+        let outcome = losses.add(channels);
         let _turn = losses.turn.lock().await;
+        if let Some(is_recorded) = outcome.get() {
+            return *is_recorded;
+        }
+        let round = std::mem::take(&mut *losses.waiting());
+        let is_recorded = self.try_to_write_losses(&round.channels).await;
+        // Nobody but the holder of the turn sets it.
+        let _ = round.is_recorded.set(is_recorded);
+        is_recorded
+    }
+
+    async fn try_to_write_losses(&self, channels: &BTreeSet<ChannelId>) -> bool {
         for tries in 1..=RECORD_TRIES {
-            let channels = losses.take();
-            if channels.is_empty() {
-                return;
-            }
-            match self.write_losses(&channels).await {
-                Ok(()) => return,
+            match self.write_losses(channels).await {
+                Ok(()) => return true,
                 Err(error) if tries < RECORD_TRIES => {
                     tracing::warn!(%error, "lost events were not recorded yet");
-                    losses.add(channels);
                     self.clock().sleep(RECORD_PAUSE).await;
                 }
                 Err(error) => {
@@ -102,6 +127,7 @@ impl Service {
                 }
             }
         }
+        false
     }
 
     async fn write_losses(&self, channels: &BTreeSet<ChannelId>) -> Result<(), Error> {

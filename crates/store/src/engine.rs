@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
+use domain::BatchId;
 use memchr::memchr;
 
 use crate::migrate::{MIGRATIONS, Migration};
@@ -266,6 +267,11 @@ impl Store {
         }
     }
 
+    /// Whether it is a server, which other nodes may use too, and whose answers can be lost on the way.
+    pub fn is_remote(&self) -> bool {
+        matches!(self.0, Engine::Postgres(_))
+    }
+
     /// What the store has done since it was opened.
     pub fn stats(&self) -> Stats {
         match &self.0 {
@@ -294,6 +300,18 @@ pub struct Tx {
     failed: bool,
     /// What the request under way has noted of changed credentials.
     pub(crate) changed: Vec<Slot>,
+    /// The batch that the events of this transaction are recorded under.
+    pub(crate) event_batch: Option<BatchId>,
+    /// The batches of earlier requests whose idempotency keys this transaction was given again.
+    pub(crate) earlier_event_batches: Vec<BatchId>,
+    /// On PostgreSQL, what is sent together with COMMIT.
+    with_commit: Option<LastStatement>,
+}
+
+/// A statement that is run together with COMMIT.
+pub(crate) struct LastStatement {
+    pub(crate) sql: &'static str,
+    pub(crate) params: Vec<Value<'static>>,
 }
 
 /// What a [`Tx`] talks through.
@@ -304,7 +322,19 @@ pub(crate) enum Link {
 
 impl Tx {
     pub(crate) fn new(link: Link) -> Self {
-        Self { link, failed: false, changed: Vec::new() }
+        Self {
+            link,
+            failed: false,
+            changed: Vec::new(),
+            event_batch: None,
+            earlier_event_batches: Vec::new(),
+            with_commit: None,
+        }
+    }
+
+    /// The connection, to end the transaction, and what is to be run together with COMMIT.
+    pub(crate) fn into_parts(self) -> (Link, Option<LastStatement>) {
+        (self.link, self.with_commit)
     }
 
     /// Whether no other transaction writes until this one ends, so that a lock on a row adds nothing.
@@ -358,6 +388,25 @@ impl Tx {
         };
         self.failed = false;
         Ok(changed)
+    }
+
+    /// Runs a statement as the last one of the transaction. PostgreSQL gets it together with COMMIT, so it costs no round
+    /// trip of its own; when it fails, the transaction fails. There is one such statement in a transaction at the most.
+    pub async fn execute_with_commit(
+        &mut self,
+        sql: &'static str,
+        params: Vec<Value<'static>>,
+    ) -> Result<(), StoreError> {
+        if matches!(self.link, Link::Sqlite(_)) {
+            return self.execute(sql, &params).await.map(drop);
+        }
+        self.begin_statement(sql, &params)?;
+        if self.with_commit.is_some() {
+            return Err(StoreError::Misuse("a transaction has one last statement"));
+        }
+        self.with_commit = Some(LastStatement { sql, params });
+        self.failed = false;
+        Ok(())
     }
 
     /// Runs a part of the transaction that may fail alone: when it gives an error, what it wrote is taken back, and the
@@ -440,6 +489,8 @@ impl<T, E, F> Work<T, E> for F where
 pub(crate) async fn run<T, E: From<StoreError>>(work: impl Work<T, E>, tx: &mut Tx) -> Result<T, E> {
     tx.failed = false;
     tx.changed.clear();
+    tx.event_batch = None;
+    tx.earlier_event_batches.clear();
     let outcome = contain_panic(work, tx).await;
     match outcome {
         Ok(_) if tx.failed => Err(StoreError::Aborted.into()),

@@ -51,6 +51,7 @@ pub const MIGRATIONS: &[Migration] = &[
     },
     Migration { version: 14, name: "credentials", sql: include_str!("../migrations/0014_credentials.sql") },
     Migration { version: 15, name: "taken_back", sql: include_str!("../migrations/0015_taken_back.sql") },
+    Migration { version: 16, name: "event_outbox", sql: include_str!("../migrations/0016_event_outbox.sql") },
     Migration { version: 18, name: "ended_tokens", sql: include_str!("../migrations/0018_ended_tokens.sql") },
 ];
 

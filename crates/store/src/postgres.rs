@@ -153,13 +153,16 @@ impl Postgres {
         lease.control(begin).await?;
         let mut tx = Tx::new(Link::Postgres(Connection::Leased(lease)));
         let outcome = run(work, &mut tx).await;
-        let Link::Postgres(Connection::Leased(lease)) = tx.link else {
+        let (link, last) = tx.into_parts();
+        let Link::Postgres(Connection::Leased(lease)) = link else {
             return Err(StoreError::Misuse("a transaction lost its connection").into());
         };
         match outcome {
             Ok(value) => {
-                committing.store(true, Ordering::Relaxed);
-                lease.commit().await?;
+                match last {
+                    Some(last) => lease.commit_with(last, committing).await?,
+                    None => lease.commit(committing).await?,
+                }
                 Ok(value)
             }
             Err(error) => {

@@ -4,6 +4,8 @@ use std::fmt;
 
 use domain::{ChannelId, NodeId};
 
+use crate::Message;
+
 /// The port of a server that names none.
 const PORT: u16 = 4_222;
 /// Servers of one address.
@@ -175,6 +177,16 @@ impl Prefix {
 
     pub(super) fn of_node(&self, node: &NodeId) -> String {
         format!("{}.node.{}", self.0, word(node.as_str()))
+    }
+
+    /// The subject of a message.
+    pub(super) fn of_message(&self, message: &Message) -> String {
+        match message {
+            Message::Event(event) => self.of_channel(&event.channel_id),
+            Message::SessionChanged { node, .. }
+            | Message::SessionEvicted { node, .. }
+            | Message::NodeStruckOff { node } => self.of_node(node),
+        }
     }
 
     /// The channel whose events have this subject.

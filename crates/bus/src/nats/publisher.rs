@@ -56,7 +56,7 @@ pub(super) async fn publish(
         return Vec::new();
     }
     let count_all = messages.len();
-    let channels: Vec<_> = messages.iter().filter_map(channel_of).cloned().collect();
+    let channels: Vec<_> = messages.iter().filter_map(Message::channel).cloned().collect();
     let frames = messages.iter().map(|message| Frame::new(shared, message)).collect();
     let (confirmed, answer) = oneshot::channel();
     let parcel = Parcel { frames, confirmed: Some(confirmed), first: 0, until: 0, ping: None };
@@ -72,25 +72,9 @@ pub(super) async fn publish(
     channels
 }
 
-fn channel_of(message: &Message) -> Option<&ChannelId> {
-    match message {
-        Message::Event(event) => Some(&event.channel_id),
-        Message::SessionChanged { .. } | Message::SessionEvicted { .. } | Message::NodeStruckOff { .. } => {
-            None
-        }
-    }
-}
-
 impl Frame {
     fn new(shared: &Shared, message: &Message) -> Self {
-        let prefix = &shared.options.prefix;
-        let subject = match message {
-            Message::Event(event) => prefix.of_channel(&event.channel_id),
-            Message::SessionChanged { node, .. }
-            | Message::SessionEvicted { node, .. }
-            | Message::NodeStruckOff { node } => prefix.of_node(node),
-        };
-        Self { subject, body: wire::encode(message) }
+        Self { subject: shared.options.prefix.of_message(message), body: wire::encode(message) }
     }
 }
 

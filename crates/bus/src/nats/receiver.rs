@@ -174,6 +174,12 @@ impl Receiver {
     /// What a message says; `None` when it has come before, or says nothing to anybody here.
     fn read(&mut self, subject: &str, payload: &[u8]) -> Option<Delivery> {
         match wire::decode(payload) {
+            // Who may publish under one subject must not speak for another channel or node.
+            Ok((_, message)) if self.shared.options.prefix.of_message(&message) != subject => {
+                count(&self.shared.counters.malformed, 1);
+                tracing::warn!(subject, "a message on the bus belongs to another subject: it was dropped");
+                None
+            }
             Ok((origin, message)) => self.is_new(origin).then_some(Delivery::Message(message)),
             Err(error) => {
                 count(&self.shared.counters.malformed, 1);
@@ -229,6 +235,7 @@ mod tests {
 
     use super::super::{Address, Counters, Interests, Options, Prefix};
     use super::*;
+    use crate::Message;
 
     fn receiver() -> (Receiver, mpsc::Receiver<Delivery>) {
         let options = Options {
@@ -255,6 +262,19 @@ mod tests {
         for (publisher, number, is_new) in cases {
             assert_eq!(receiver.is_new(Origin { publisher, number }), is_new, "{publisher} {number}");
         }
+    }
+
+    #[tokio::test]
+    async fn what_belongs_to_another_subject_is_dropped_and_counted() {
+        let (mut receiver, _deliveries) = receiver();
+        let message = Message::NodeStruckOff { node: NodeId::stored("n".into()) };
+        let payload =
+            |number| [&wire::header(Origin { publisher: 1, number })[..], &wire::encode(&message)].concat();
+        // A number that was forged with it does not count either.
+        assert!(receiver.read("stagedoor.node.other", &payload(9)).is_none());
+        assert!(receiver.read("stagedoor.event.n", &payload(9)).is_none());
+        assert_eq!(receiver.shared.counters.malformed.load(Relaxed), 2);
+        assert!(matches!(receiver.read("stagedoor.node.n", &payload(1)), Some(Delivery::Message(_))));
     }
 
     #[tokio::test]

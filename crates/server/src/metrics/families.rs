@@ -64,6 +64,9 @@ families! {
         Counter BUS_LOST "stagedoor_bus_lost_total" []
             "Events that were given up because nobody confirmed them in time. Their messages are stored."
             "any: sessions were closed with `gap`"
+        Counter EVENTS_TAKEN_OVER "stagedoor_event_batches_taken_over_total" []
+            "Transactions whose events were committed and perhaps never published, found by this node (PostgreSQL only)."
+            "any without a node that died or a database that restarted: sessions were closed with `gap`"
         Counter BUS_RECEIVED "stagedoor_bus_received_total" []
             "Messages received, whether anybody was interested yet or not."
             ""

@@ -43,7 +43,7 @@ impl Around for Inside {
             let mut page = Page::default();
             let sockets = self.gateway.as_ref().map(Gateway::stats).unwrap_or_default();
             sessions(&mut page, &sockets);
-            bus(&mut page, &sockets, &self.service.bus_stats());
+            bus(&mut page, &sockets, &self.service);
             http(&mut page, &traffic);
             store(&mut page, &self.service.store_stats());
             credentials(&mut page, &self.service);
@@ -75,10 +75,12 @@ fn sessions(page: &mut Page, stats: &gateway::Stats) {
     page.single(&QUEUED_BYTES, stats.queued_bytes);
 }
 
-fn bus(page: &mut Page, stats: &gateway::Stats, bus: &bus::Stats) {
+fn bus(page: &mut Page, stats: &gateway::Stats, service: &Service) {
+    let bus = service.bus_stats();
     page.single(&BUS_GAPS, stats.gaps);
     page.single(&BUS_PUBLISHED, bus.published);
     page.single(&BUS_LOST, bus.lost);
+    page.single(&EVENTS_TAKEN_OVER, service.event_batches_taken_over());
     page.single(&BUS_RECEIVED, bus.received);
     page.single(&BUS_INTERESTS, bus.interests);
     page.single(&BUS_CONNECTIONS, bus.connections);

@@ -10,6 +10,7 @@ use tokio_postgres::types::private::BytesMut;
 use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 use tokio_postgres::{Error, Statement};
 
+use crate::engine::LastStatement;
 use crate::{Row, StoreError, Value};
 
 /// What a transaction's statements go through.
@@ -60,14 +61,8 @@ impl Connection {
         }
     }
 
-    /// Prepares once per connection, and checks the parameters against the types that the server inferred.
     async fn prepare(&self, sql: &'static str, params: &[Value<'_>]) -> Result<Statement, StoreError> {
-        let statement = self.client().prepare_cached(sql).await.map_err(|error| {
-            self.note_loss(&error);
-            preparing(&error, sql)
-        })?;
-        check_parameters(statement.params(), params, sql)?;
-        Ok(statement)
+        prepare(self.client(), sql, params, |error| self.note_loss(error)).await
     }
 
     /// An error from running.
@@ -125,8 +120,10 @@ impl Lease {
         self.client().batch_execute(sql).await.map_err(|error| failure(&error, sql))
     }
 
-    /// [`StoreError::CommitUnknown`] unless the server said that it did not commit.
-    pub(super) async fn commit(mut self) -> Result<(), StoreError> {
+    /// [`StoreError::CommitUnknown`] unless the server said that it did not commit. `committing` is set from the moment on
+    /// from which it may have.
+    pub(super) async fn commit(mut self, committing: &AtomicBool) -> Result<(), StoreError> {
+        committing.store(true, Ordering::Relaxed);
         match self.client().batch_execute("COMMIT").await {
             Ok(()) => {
                 self.0.take();
@@ -134,6 +131,32 @@ impl Lease {
             }
             Err(error) if refused_commit(&error) => Err(failure(&error, "COMMIT")),
             Err(_) => Err(StoreError::CommitUnknown),
+        }
+    }
+
+    /// [`commit`](Self::commit) behind a last statement, in the same round trip.
+    pub(super) async fn commit_with(
+        mut self,
+        LastStatement { sql, params }: LastStatement,
+        committing: &AtomicBool,
+    ) -> Result<(), StoreError> {
+        let statement = prepare(self.client(), sql, &params, |_| {}).await?;
+        let bound: Vec<Bound<'_>> = params.iter().map(Bound).collect();
+        let bound: Vec<&(dyn ToSql + Sync)> = bound.iter().map(|value| value as _).collect();
+        committing.store(true, Ordering::Relaxed);
+        // Polled in this order, so sent in this order; neither waits for the other's answer.
+        let client = self.client();
+        let (executed, committed) =
+            tokio::join!(biased; client.execute(&statement, &bound), client.batch_execute("COMMIT"));
+        match (executed, committed) {
+            (Ok(_), Ok(())) => {
+                self.0.take();
+                Ok(())
+            }
+            // A failed statement fails its transaction: the server takes this COMMIT for a ROLLBACK.
+            (Err(error), _) if error.as_db_error().is_some() => Err(failure(&error, sql)),
+            (_, Err(error)) if refused_commit(&error) => Err(failure(&error, "COMMIT")),
+            _ => Err(StoreError::CommitUnknown),
         }
     }
 
@@ -158,6 +181,21 @@ fn refused_commit(error: &Error) -> bool {
     error.code().is_some_and(|code| {
         ["23", "40"].iter().any(|class| code.code().starts_with(class)) || *code == SqlState::QUERY_CANCELED
     })
+}
+
+/// Prepares once per connection, and checks the parameters against the types that the server inferred.
+async fn prepare(
+    client: &ClientWrapper,
+    sql: &'static str,
+    params: &[Value<'_>],
+    on_error: impl Fn(&Error),
+) -> Result<Statement, StoreError> {
+    let statement = client.prepare_cached(sql).await.map_err(|error| {
+        on_error(&error);
+        preparing(&error, sql)
+    })?;
+    check_parameters(statement.params(), params, sql)?;
+    Ok(statement)
 }
 
 fn check_parameters(wanted: &[Type], params: &[Value<'_>], sql: &'static str) -> Result<(), StoreError> {

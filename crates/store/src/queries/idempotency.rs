@@ -1,17 +1,17 @@
 //! Answers that a repeated `Idempotency-Key` gets again.
 
-use domain::Timestamp;
 use domain::secret::SecretHash;
+use domain::{BatchId, Timestamp};
 
 use crate::{StoreError, Tx, params};
 
 const CLAIM: &str = "
-    INSERT INTO idempotency_keys (operation, idempotency_key, request_hash, answer, created_at)
-    VALUES ($1, $2, $3, $4, $5)
+    INSERT INTO idempotency_keys (operation, idempotency_key, request_hash, answer, created_at, batch_id)
+    VALUES ($1, $2, $3, $4, $5, $6)
     ON CONFLICT (operation, idempotency_key) DO NOTHING";
 
 const RECORDED: &str = "
-    SELECT request_hash, answer FROM idempotency_keys WHERE operation = $1 AND idempotency_key = $2";
+    SELECT request_hash, answer, batch_id FROM idempotency_keys WHERE operation = $1 AND idempotency_key = $2";
 
 const ANSWER: &str = "
     UPDATE idempotency_keys SET answer = $3 WHERE operation = $1 AND idempotency_key = $2";
@@ -32,7 +32,8 @@ pub enum Claim {
 
 impl Tx {
     /// Claims a key together with the answer that it will give from now on. Of any number of requests at once, one gets
-    /// [`Claim::Ours`]; the others wait for its transaction.
+    /// [`Claim::Ours`]; the others wait for its transaction. Where this transaction [has a batch of events](Self::begin_event_batch),
+    /// the key refers to it, and the batch of an earlier request is noted.
     pub async fn claim_idempotency_key(
         &mut self,
         operation: &str,
@@ -41,10 +42,14 @@ impl Tx {
         answer: &str,
         now: Timestamp,
     ) -> Result<Claim, StoreError> {
-        if self.execute(CLAIM, params![operation, key, request, answer, now]).await? > 0 {
+        let batch = self.event_batch.clone();
+        if self.execute(CLAIM, params![operation, key, request, answer, now, batch.as_ref()]).await? > 0 {
             return Ok(Claim::Ours);
         }
         let row = self.query_one(RECORDED, params![operation, key]).await?;
+        let earlier = row.get::<Option<String>>(2)?.map(BatchId::stored);
+        // The key may stand twice in one transaction.
+        self.earlier_event_batches.extend(earlier.filter(|earlier| Some(earlier) != batch.as_ref()));
         Ok(Claim::Earlier { request: SecretHash::stored(row.get(0)?), answer: row.get(1)? })
     }
 

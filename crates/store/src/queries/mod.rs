@@ -18,6 +18,7 @@ pub mod consents;
 pub mod credential_changes;
 pub mod deliveries;
 pub mod drops;
+pub mod event_outbox;
 pub mod idempotency;
 mod lengths;
 pub mod lives;
@@ -40,8 +41,8 @@ pub mod webhooks;
 
 use domain::secret::SecretHash;
 use domain::{
-    ApplicationSecretId, CampaignId, CategoryId, ChannelId, ClaimId, ClientId, DeliveryId, MessageId, NodeId,
-    OrganizationId, RewardId, SessionKey, Timestamp, WebhookId, WebhookSecretId,
+    ApplicationSecretId, BatchId, CampaignId, CategoryId, ChannelId, ClaimId, ClientId, DeliveryId,
+    MessageId, NodeId, OrganizationId, RewardId, SessionKey, Timestamp, WebhookId, WebhookSecretId,
 };
 
 use crate::Value;
@@ -57,6 +58,7 @@ macro_rules! text_values {
 }
 text_values!(
     ApplicationSecretId,
+    BatchId,
     CampaignId,
     CategoryId,
     ChannelId,

@@ -56,6 +56,8 @@ const LOST_EVENTS: &str = "
     DELETE FROM lost_events WHERE lost_at <= $1 AND (lost_at, channel_id, node_id) IN (
         SELECT lost_at, channel_id, node_id FROM lost_events WHERE lost_at <= $1 LIMIT $2)";
 
+const EVENT_OUTBOX: &str = sweep_sql!("event_outbox", "batch_id", "created_at");
+
 const WEBHOOK_SECRETS: &str = sweep_sql!("webhook_secrets", "secret_id", "forget_at");
 
 const WEBHOOK_NOTICES: &str = "
@@ -108,6 +110,8 @@ pub enum Sweep {
     LiveSpans,
     /// Events that were lost on the way between nodes, by that time.
     LostEvents,
+    /// Batches of events that were taken over, by their writing.
+    EventOutbox,
     /// Secrets of webhooks that do not sign any more, by their end.
     WebhookSecrets,
     /// What the owners of webhooks were told, by that time.
@@ -136,6 +140,7 @@ impl Sweep {
         Self::ChatSpeakers,
         Self::LiveSpans,
         Self::LostEvents,
+        Self::EventOutbox,
         Self::WebhookSecrets,
         Self::WebhookNotices,
         Self::WebhookDeliveries,
@@ -158,6 +163,7 @@ impl Sweep {
             Self::ChatSpeakers => CHAT_SPEAKERS,
             Self::LiveSpans => LIVE_SPANS,
             Self::LostEvents => LOST_EVENTS,
+            Self::EventOutbox => EVENT_OUTBOX,
             Self::WebhookSecrets => WEBHOOK_SECRETS,
             Self::WebhookNotices => WEBHOOK_NOTICES,
             Self::WebhookDeliveries => WEBHOOK_DELIVERIES,

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
@@ -16,7 +17,14 @@ pub enum Network {
     Down,
     /// Nothing gets through and nobody is told.
     Silent,
+    /// Everything gets through but the server's answer to a COMMIT: its connection ends instead.
+    LosesCommits,
 }
+
+/// How a client asks for a commit, and how the server says that it is done.
+const COMMIT: &[u8] = b"COMMIT\0";
+/// Bytes that are carried at once.
+const CARRIED_BYTES: usize = 16 * 1024;
 
 /// A wire that every connection to [`Wire::url`] goes over.
 #[derive(Debug)]
@@ -74,17 +82,48 @@ impl Wire {
 }
 
 async fn carry(mut client: TcpStream, server: String, mut network: watch::Receiver<Network>) {
+    let is_cut = |network: &Network| matches!(network, Network::Down | Network::Silent);
     let now = *network.borrow_and_update();
-    if now == Network::Up {
+    if !is_cut(&now) {
         // A server that is down ends its connections too.
-        let Ok(mut server) = TcpStream::connect(server).await else { return };
+        let Ok(server) = TcpStream::connect(server).await else { return };
+        let commits = network.clone();
         tokio::select! {
-            _ = tokio::io::copy_bidirectional(&mut client, &mut server) => return,
-            _ = network.changed() => {}
+            _ = relay(&mut client, server, commits) => return,
+            _ = network.wait_for(is_cut) => {}
         }
     }
     if *network.borrow() == Network::Silent {
         // Held open, unread, until the network is back; then it ends, as a stale connection does.
         let _ = network.wait_for(|network| *network == Network::Up).await;
+    }
+}
+
+/// Carries bytes both ways until one side ends, or the answer to a COMMIT is lost.
+async fn relay(
+    client: &mut TcpStream,
+    mut server: TcpStream,
+    network: watch::Receiver<Network>,
+) -> std::io::Result<()> {
+    let (mut up, mut down) = (vec![0; CARRIED_BYTES], vec![0; CARRIED_BYTES]);
+    let says_commit = |bytes: &[u8]| bytes.windows(COMMIT.len()).any(|window| window == COMMIT);
+    let mut loses_answer = false;
+    loop {
+        tokio::select! {
+            read = client.read(&mut up) => match read? {
+                0 => return Ok(()),
+                count => {
+                    loses_answer |= *network.borrow() == Network::LosesCommits && says_commit(&up[..count]);
+                    server.write_all(&up[..count]).await?;
+                }
+            },
+            read = server.read(&mut down) => match read? {
+                0 => return Ok(()),
+                // So that it is certain that the server has committed.
+                count if loses_answer && says_commit(&down[..count]) => return Ok(()),
+                _ if loses_answer => {}
+                count => client.write_all(&down[..count]).await?,
+            },
+        }
     }
 }

@@ -9,6 +9,7 @@ mod credential_changes;
 mod credentials;
 mod deliveries;
 mod drops;
+mod event_outbox;
 mod lists;
 mod lives;
 mod lost_events;

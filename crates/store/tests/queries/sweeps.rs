@@ -51,6 +51,11 @@ async fn insert(tx: &mut Tx, sweep: Sweep, n: i64, ms: i64) -> Result<(), StoreE
             };
             tx.record_lost_events(&lost).await
         }
+        Sweep::EventOutbox => {
+            let insert = "
+                INSERT INTO event_outbox (batch_id, node_id, created_at, channels) VALUES ($1, 'n', $2, 'a')";
+            tx.execute(insert, params![n.to_string(), expires_at]).await.map(drop)
+        }
         Sweep::WebhookSecrets => {
             let webhook = webhook(tx, "secretive").await?;
             let id = WebhookSecretId::stored(n.to_string());
@@ -129,6 +134,7 @@ const fn count(sweep: Sweep) -> &'static str {
         Sweep::EndedTokens => "SELECT COUNT(*) FROM ended_tokens",
         Sweep::LiveSpans => "SELECT COUNT(*) FROM live_spans WHERE closed_at IS NOT NULL",
         Sweep::LostEvents => "SELECT COUNT(*) FROM lost_events",
+        Sweep::EventOutbox => "SELECT COUNT(*) FROM event_outbox",
         Sweep::SessionUrls => "SELECT COUNT(*) FROM session_urls",
         Sweep::BrowserSessions => "SELECT COUNT(*) FROM browser_sessions",
         Sweep::Sessions => "SELECT COUNT(*) FROM sessions",

@@ -1,5 +1,8 @@
 //! Several nodes over one PostgreSQL database and NATS.
 
 mod bus;
+mod crash;
+mod kills;
 mod ledger;
+mod outbox;
 mod promise;

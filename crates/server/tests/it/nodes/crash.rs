@@ -1,0 +1,211 @@
+//! PostgreSQL crashes while nodes publish: what it kept was heard by each session that stayed open.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::time::Duration;
+
+use bus::testing::NatsServer;
+use serde_json::json;
+use server::{BusSettings, Node, Settings, StoreSettings, Surroundings};
+use store::{Store, Target};
+use tempfile::TempDir;
+use testkit::{Api, Connection, Request, World, patiently, settings_on};
+use tokio::process::{Child, Command};
+use tokio::task::JoinSet;
+
+use super::bus::until;
+use super::kills::{listen, name, stored};
+use super::outbox::count;
+
+const CRASHES: usize = 3;
+/// Each with a caller on each node, and a session on each.
+const CHANNELS: usize = 5;
+/// How long nodes publish before the database crashes.
+const LOAD: Duration = Duration::from_millis(700);
+const PASSWORD: &str = "crash";
+
+/// A PostgreSQL server of this test alone.
+struct Postgres {
+    folder: TempDir,
+    port: u16,
+    process: Option<Child>,
+}
+
+impl Postgres {
+    async fn start() -> Self {
+        let folder = TempDir::with_prefix("crash").expect("a folder");
+        let port = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = port.local_addr().expect("an address").port();
+        std::fs::write(folder.path().join("password"), PASSWORD).expect("a file");
+        if is_root() {
+            let owner = ["--recursive", "postgres", folder.path().to_str().expect("a path")];
+            assert!(Command::new("chown").args(owner).status().await.expect("chown").success());
+        }
+        let mut server = Self { folder, port, process: None };
+        let mut initdb = server.program("initdb");
+        initdb.args(["--username", "postgres", "--auth", "scram-sha-256", "--encoding", "UTF8"]);
+        initdb
+            .args(["--locale", "C.UTF-8", "--no-sync", "--pwfile"])
+            .arg(server.folder.path().join("password"));
+        assert!(initdb.status().await.expect("initdb runs").success());
+        server.start_again();
+        server
+    }
+
+    fn start_again(&mut self) {
+        let mut command = self.program("postgres");
+        let port = format!("port={}", self.port);
+        command.args(["-c", "listen_addresses=127.0.0.1", "-c", &port, "-c", "unix_socket_directories="]);
+        self.process = Some(command.args(["-c", "fsync=off"]).kill_on_drop(true).spawn().expect("it starts"));
+    }
+
+    /// Ends it as a crash does: no process writes or says anything any more.
+    async fn crash(&mut self) {
+        let mut stop = self.program("pg_ctl");
+        assert!(stop.args(["stop", "--mode", "immediate"]).status().await.expect("pg_ctl").success());
+        if let Some(mut process) = self.process.take() {
+            process.wait().await.expect("it ends");
+        }
+    }
+
+    fn program(&self, name: &str) -> Command {
+        let path = programs().join(name);
+        let mut command = if is_root() {
+            let mut command = Command::new("runuser");
+            command.args(["-u", "postgres", "--"]).arg(path);
+            command
+        } else {
+            Command::new(path)
+        };
+        command.arg("-D").arg(self.folder.path().join("data")).current_dir("/");
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command
+    }
+
+    fn target(&self) -> Target {
+        Target::Postgres { url: self.url().into() }
+    }
+
+    fn url(&self) -> String {
+        format!("postgres://postgres:{PASSWORD}@127.0.0.1:{}/postgres", self.port)
+    }
+}
+
+fn is_root() -> bool {
+    std::fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0)
+}
+
+/// Where Debian has the newest server's programs.
+fn programs() -> PathBuf {
+    let versions = std::fs::read_dir("/usr/lib/postgresql").expect("PostgreSQL is installed: ./test tools");
+    let bins = versions.filter_map(|version| Some(version.ok()?.path().join("bin")));
+    let mut bins: Vec<_> = bins.filter(|bin| Path::new(&bin.join("postgres")).exists()).collect();
+    bins.sort();
+    bins.pop().expect("a server")
+}
+
+async fn start_node(postgres: &Postgres, nats: &NatsServer) -> (Node, Api) {
+    let settings = Settings {
+        store: StoreSettings::Postgres { url: postgres.url().into() },
+        store_deadline: store::DEADLINE,
+        bus: BusSettings::Nats {
+            address: bus::Address::parse(&nats.url()).expect("an address"),
+            prefix: bus::Prefix::default(),
+        },
+        ..settings_on(&postgres.target())
+    };
+    let node = Node::start(settings, Surroundings::system()).await.expect("a node starts");
+    let api = Api::new(node.base_url(), World::OPERATOR_KEY);
+    (node, api)
+}
+
+/// Posts on a channel, whatever the answers, until it is enough.
+async fn post(node: std::net::SocketAddr, at: usize, channel: usize, is_enough: Arc<AtomicBool>) {
+    let name = name(channel);
+    let mut connection = Connection::open(node).await;
+    for n in 0.. {
+        if is_enough.load(SeqCst) {
+            return;
+        }
+        let body = json!({ "senderChannelId": name, "message": format!("{at}:{n}") });
+        let request = Request::post(format!("/platform/v1/channels/{name}/chats"));
+        let request = request.bearer(World::OPERATOR_KEY).json(&body);
+        if connection.try_send(&request).await.is_none() {
+            connection = Connection::open(node).await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_that_crashes_while_nodes_publish_leaves_no_silent_gap() {
+    let mut postgres = Postgres::start().await;
+    let nats = NatsServer::start().await;
+    let store = patiently("the database answers", async {
+        loop {
+            if let Ok(store) = Store::open(postgres.target(), store::Options::default()).await {
+                return store;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    })
+    .await;
+    let nodes = [start_node(&postgres, &nats).await, start_node(&postgres, &nats).await];
+    let mut listeners = Vec::new();
+    for (at, (_, api)) in nodes.iter().enumerate() {
+        for crash in 0..CRASHES {
+            let app = api.application(&format!("bot-{at}-{crash}")).create().await;
+            for channel in crash * CHANNELS..(crash + 1) * CHANNELS {
+                let person = api.person(&name(channel)).create().await;
+                let tokens = api.sign_in(&app, &person).await;
+                let mut socket = api.open_client_session(&app).await;
+                api.subscribe(&tokens.access, "chat", socket.session_key()).await.content();
+                socket.system("subscribed").await;
+                listeners.push((channel, listen(socket)));
+            }
+        }
+    }
+    for crash in 0..CRASHES {
+        let (is_enough, mut callers) = (Arc::<AtomicBool>::default(), JoinSet::new());
+        for channel in crash * CHANNELS..(crash + 1) * CHANNELS {
+            for (at, (node, _)) in nodes.iter().enumerate() {
+                callers.spawn(post(node.address(), at, channel, is_enough.clone()));
+            }
+        }
+        tokio::time::sleep(LOAD).await;
+        postgres.crash().await;
+        is_enough.store(true, SeqCst);
+        postgres.start_again();
+        while callers.join_next().await.is_some() {}
+    }
+    let sql = "SELECT COUNT(*) FROM event_outbox WHERE taken_over_at IS NULL";
+    until("nothing is left in the outbox", || async { count(&store, sql).await == Some(0) }).await;
+    tokio::time::sleep(service::losses::LOSSES_KNOWN_WITHIN).await;
+    let (mut all, mut unheard, mut closed) = (0, 0, 0);
+    for channel in 0..CRASHES * CHANNELS {
+        patiently("the last word is posted", async {
+            let name = name(channel);
+            while nodes[0].1.say(&name, &name, "end").await.status != 200 {}
+        })
+        .await;
+    }
+    for (channel, listener) in listeners {
+        let mut stored = stored(&store, channel).await;
+        stored.remove("end");
+        let (heard, lived): (BTreeSet<String>, bool) =
+            patiently("the last word", listener).await.expect("a listener goes on");
+        assert!(!lived || heard == stored, "{channel}: heard {heard:?} of {stored:?}");
+        all += stored.len();
+        unheard += stored.difference(&heard).count();
+        closed += usize::from(!lived);
+    }
+    println!("{all} stored, {unheard} of them unheard in {closed} sessions that were closed");
+    assert!(all > 10 * CRASHES, "{all}");
+    for (node, _) in nodes {
+        node.stop().await;
+    }
+    store.close().await;
+    postgres.crash().await;
+}

@@ -1,0 +1,135 @@
+//! Batches of events whose publication is not confirmed yet (the transactional outbox of events).
+
+use std::sync::LazyLock;
+
+use domain::{BatchId, ChannelId, NodeId, Timestamp};
+
+use super::lengths::Lengths;
+use crate::{Row, StoreError, Tx, Value, params};
+
+const RECORD: &str = "
+    INSERT INTO event_outbox (batch_id, node_id, created_at, channels) VALUES ($1, $2, $3, $4)";
+
+const FIND: &str = "
+    SELECT batch_id, node_id, channels, taken_over_at FROM event_outbox WHERE batch_id = $1";
+
+/// A range of the primary key, whose ids grow with time.
+const OVERDUE: &str = "
+    SELECT batch_id, node_id, channels, taken_over_at FROM event_outbox
+    WHERE batch_id < $1 AND taken_over_at IS NULL AND ($2 OR node_id = $3)
+    ORDER BY batch_id LIMIT $4";
+
+const TAKE_OVER: &str = "
+    UPDATE event_outbox SET taken_over_at = $2 WHERE batch_id = $1 AND taken_over_at IS NULL";
+
+static SETTLE: LazyLock<Lengths> = LazyLock::new(|| {
+    Lengths::new(false, 1, |ids| format!("DELETE FROM event_outbox WHERE batch_id IN ({ids})"))
+});
+
+/// What stands between the ids of channels: no id holds it.
+const SEPARATOR: char = ' ';
+
+/// The events of one transaction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EventBatch {
+    /// Its id.
+    pub batch_id: BatchId,
+    /// The node that publishes it.
+    pub node_id: NodeId,
+    /// The channels of its events, each once.
+    pub channels: Vec<ChannelId>,
+    /// Its channels were recorded as lost.
+    pub is_taken_over: bool,
+}
+
+/// Whose batches.
+#[derive(Clone, Copy, Debug)]
+pub enum BatchesOf<'a> {
+    /// Those of every node.
+    All,
+    /// Those of one.
+    Node(&'a NodeId),
+}
+
+impl Tx {
+    /// Names the batch of this transaction's events. Idempotency keys that are claimed from now on refer to it.
+    pub fn begin_event_batch(&mut self, batch: BatchId) {
+        self.event_batch = Some(batch);
+    }
+
+    /// The batches of the requests that had this transaction's idempotency keys before it.
+    pub fn take_earlier_event_batches(&mut self) -> Vec<BatchId> {
+        let mut earlier = std::mem::take(&mut self.earlier_event_batches);
+        earlier.sort_unstable();
+        earlier.dedup();
+        earlier
+    }
+
+    /// Records the events of this transaction, together with its commit.
+    pub async fn record_event_batch(
+        &mut self,
+        batch: &EventBatch,
+        created_at: Timestamp,
+    ) -> Result<(), StoreError> {
+        let EventBatch { batch_id, node_id, channels, .. } = batch;
+        let mut joined = String::new();
+        for channel in channels {
+            if !joined.is_empty() {
+                joined.push(SEPARATOR);
+            }
+            joined.push_str(channel.as_str());
+        }
+        let text = |text: &str| Value::from(text.to_owned());
+        let params = vec![text(batch_id.as_str()), text(node_id.as_str()), created_at.into(), joined.into()];
+        self.execute_with_commit(RECORD, params).await
+    }
+
+    /// Deletes batches whose events were heard.
+    pub async fn settle_event_batches(&mut self, batches: &[BatchId]) -> Result<(), StoreError> {
+        for (sql, part) in SETTLE.cut(batches) {
+            let ids: Vec<_> = part.iter().map(Value::from).collect();
+            self.execute(sql, &ids).await?;
+        }
+        Ok(())
+    }
+
+    /// The batch of this id, as long as it is not settled.
+    pub async fn unsettled_event_batch(&mut self, batch: &BatchId) -> Result<Option<EventBatch>, StoreError> {
+        self.query_opt(FIND, params![batch]).await?.as_ref().map(read).transpose()
+    }
+
+    /// The oldest batches from before a moment that nobody settled or took over.
+    pub async fn overdue_event_batches(
+        &mut self,
+        before: Timestamp,
+        of: BatchesOf<'_>,
+        limit: i64,
+    ) -> Result<Vec<EventBatch>, StoreError> {
+        let (all, node) = match of {
+            BatchesOf::All => (true, ""),
+            BatchesOf::Node(node) => (false, node.as_str()),
+        };
+        let bound = BatchId::bound_at(before);
+        self.query(OVERDUE, params![&bound, all, node, limit]).await?.iter().map(read).collect()
+    }
+
+    /// Marks a batch whose channels are recorded as lost in the same transaction. `false` when it was settled or taken
+    /// over meanwhile.
+    pub async fn take_over_event_batch(
+        &mut self,
+        batch: &BatchId,
+        now: Timestamp,
+    ) -> Result<bool, StoreError> {
+        Ok(self.execute(TAKE_OVER, params![batch, now]).await? > 0)
+    }
+}
+
+fn read(row: &Row) -> Result<EventBatch, StoreError> {
+    let channels: &str = row.get(2)?;
+    Ok(EventBatch {
+        batch_id: BatchId::stored(row.get(0)?),
+        node_id: NodeId::stored(row.get(1)?),
+        channels: channels.split(SEPARATOR).map(|id| ChannelId::stored(id.to_owned())).collect(),
+        is_taken_over: row.get::<Option<i64>>(3)?.is_some(),
+    })
+}
