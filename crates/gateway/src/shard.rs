@@ -24,6 +24,7 @@ use crate::config::{ROUND_MAX, SESSIONS_AT_ONCE, TICK};
 use crate::fanout::{Chunks, Encoded, Gathering, Run, rest};
 use crate::hub::Hub;
 use crate::index::{Index, Slot};
+use crate::left::LeftLately;
 use crate::life;
 use crate::session::Session;
 use crate::stats::add;
@@ -106,6 +107,7 @@ pub(crate) struct Shard {
     enough: Vec<Slot>,
     /// Channels whose run waits for the end of their rest, or did when it began.
     resting: BTreeSet<(Duration, Slot)>,
+    left: LeftLately,
 }
 
 /// A session, as its shard knows it.
@@ -148,6 +150,7 @@ impl Shard {
             begun: Vec::new(),
             enough: Vec::new(),
             resting: BTreeSet::new(),
+            left: LeftLately::default(),
         }
     }
 
@@ -327,7 +330,7 @@ impl Shard {
         }
     }
 
-    /// Sessions that are subscribed to what was lost have a hole in what they received: they end.
+    /// Sessions that are subscribed to what was lost, or were until a moment ago, have a hole in what they received: they end.
     fn on_lost(&self, lost: &Lost) {
         let end = |follower: &Follower| follower.session.end(CloseReason::Gap);
         match lost {
@@ -343,6 +346,8 @@ impl Shard {
                 subscribed.for_each(|(_, follower)| end(follower));
             }
         }
+        let left = self.left.missed(lost).into_iter().filter_map(|key| self.index.find(key));
+        left.filter_map(|slot| self.index.member(slot)).for_each(end);
     }
 
     /// The one place where a subscription begins or ends, on the socket and in the index.
@@ -360,7 +365,10 @@ impl Shard {
         let stalled = session.deliver(frame.websocket(), 1, now);
         match change.kind {
             ChangeKind::Subscribed => self.subscribe(slot, channel, event),
-            ChangeKind::Unsubscribed | ChangeKind::Revoked => self.index.unsubscribe(slot, channel, event),
+            ChangeKind::Unsubscribed | ChangeKind::Revoked => {
+                self.index.unsubscribe(slot, channel, event);
+                self.left.add(&session.key, channel, now);
+            }
         }
         if stalled {
             self.look_at(slot, now);
@@ -474,6 +482,7 @@ impl Shard {
 
     /// Looks at every deadline that is over.
     fn tick(&mut self, now: Millis) {
+        self.left.forget(now);
         while let Some((tick, slots)) = self.wheel.pop_until(now) {
             for slot in slots {
                 match self.index.member_mut(slot) {

@@ -126,7 +126,7 @@ pub enum Sweep {
 
 impl Sweep {
     /// All of them.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::Codes,
         Self::AccessTokens,
         Self::RefreshTokens,

@@ -48,14 +48,20 @@ async fn sessions_that_miss_an_event_whose_commit_had_no_answer_are_closed_by_th
         let cast = Cast::set(one, 2).await;
         let mut here = listening(&cast, one, two, 0).await;
         let mut there = listening(&cast, two, two, 0).await;
+        let mut gone = listening(&cast, two, two, 0).await;
         let mut quiet = listening(&cast, two, two, 1).await;
         one.database_wire.set(Network::LosesCommits);
         assert_eq!(one.send_chat(cast.token(0), "committed").await.status, 500);
+        one.database_wire.set(Network::Down);
+        // It was subscribed when the event happened.
+        two.unsubscribe(cast.token(0), "chat", gone.session_key()).await.content();
+        gone.system("unsubscribed").await;
         one.database_wire.set(Network::Up);
-        ended_unheard(&mut here).await;
-        ended_unheard(&mut there).await;
+        for socket in [&mut here, &mut there, &mut gone] {
+            ended_unheard(socket).await;
+        }
         is_intact(two, &cast, 1, &mut quiet).await;
-        assert_eq!(cluster_closed_for_gaps(&cluster).await, 2);
+        assert_eq!(cluster_closed_for_gaps(&cluster).await, 3);
     })
     .await;
 }
@@ -184,6 +190,22 @@ async fn a_single_node_closes_its_sessions_for_a_commit_without_an_answer() {
             quiet.close().await;
         }
         assert_eq!(world.sockets().await.closed("gap"), 2);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_subscription_whose_commit_had_no_answer_is_told_of_and_in_force() {
+    nodes(2, Setup::hurried(), |cluster: Arc<Cluster>| async move {
+        let (one, two) = (&cluster.nodes[0], &cluster.nodes[1]);
+        let cast = Cast::set(one, 1).await;
+        let mut socket = two.open_client_session(&cast.app).await;
+        one.database_wire.set(Network::LosesCommits);
+        let answer = one.subscribe(cast.token(0), "chat", socket.session_key()).await;
+        assert_eq!(answer.status, 500);
+        one.database_wire.set(Network::Up);
+        socket.system("subscribed").await;
+        is_intact(two, &cast, 0, &mut socket).await;
     })
     .await;
 }

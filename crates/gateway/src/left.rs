@@ -1,0 +1,81 @@
+//! Subscriptions that ended lately. That an event was lost is known some seconds later; whoever was subscribed when it
+//! happened has missed it, also when the subscription has ended since.
+
+use std::collections::{HashSet, VecDeque};
+
+use domain::{ChannelId, SessionKey};
+use service::losses::Lost;
+use socketio::Millis;
+
+use crate::config::{LEFT_MAX, LEFT_REMEMBERED_MS};
+
+/// See the module. Oldest first.
+#[derive(Default)]
+pub(crate) struct LeftLately(VecDeque<Left>);
+
+struct Left {
+    at: Millis,
+    session: SessionKey,
+    channel: ChannelId,
+}
+
+impl LeftLately {
+    /// A subscription ended.
+    pub(crate) fn add(&mut self, session: &SessionKey, channel: &ChannelId, now: Millis) {
+        if self.0.len() >= LEFT_MAX {
+            self.0.pop_front();
+        }
+        self.0.push_back(Left { at: now, session: session.clone(), channel: channel.clone() });
+    }
+
+    /// Forgets those that ended long ago.
+    pub(crate) fn forget(&mut self, now: Millis) {
+        while self.0.front().is_some_and(|left| left.at + LEFT_REMEMBERED_MS < now) {
+            self.0.pop_front();
+        }
+        if self.0.is_empty() {
+            self.0.shrink_to_fit();
+        }
+    }
+
+    /// The sessions that may have missed what was lost.
+    pub(crate) fn missed(&self, lost: &Lost) -> HashSet<&SessionKey> {
+        let channels = match lost {
+            _ if self.0.is_empty() => return HashSet::new(),
+            Lost::Everything => None,
+            Lost::Channels(channels) => Some(channels.iter().collect::<HashSet<_>>()),
+        };
+        let is_lost = |left: &&Left| channels.as_ref().is_none_or(|all| all.contains(&left.channel));
+        self.0.iter().filter(is_lost).map(|left| &left.session).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_left_a_channel_lately_missed_what_was_lost_on_it() {
+        let (session, channel) =
+            (|name: &str| SessionKey::stored(name.into()), |name: &str| ChannelId::stored(name.into()));
+        let mut left = LeftLately::default();
+        left.add(&session("one"), &channel("a"), 0);
+        left.add(&session("two"), &channel("b"), 1);
+        let check = |left: &LeftLately, lost: &Lost, expected: &[&str]| {
+            let mut names: Vec<_> = left.missed(lost).into_iter().map(SessionKey::as_str).collect();
+            names.sort_unstable();
+            assert_eq!(names, expected);
+        };
+        check(&left, &Lost::Everything, &["one", "two"]);
+        check(&left, &Lost::Channels(vec![channel("b"), channel("c")]), &["two"]);
+        left.forget(LEFT_REMEMBERED_MS);
+        check(&left, &Lost::Everything, &["one", "two"]);
+        left.forget(LEFT_REMEMBERED_MS + 1);
+        check(&left, &Lost::Everything, &["two"]);
+        for _ in 0..LEFT_MAX {
+            left.add(&session("many"), &channel("d"), 2);
+        }
+        assert_eq!(left.0.len(), LEFT_MAX);
+        check(&left, &Lost::Everything, &["many"]);
+    }
+}
