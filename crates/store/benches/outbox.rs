@@ -140,11 +140,17 @@ async fn post(run: Arc<Run>, until: Instant) -> Vec<Duration> {
                         user_role_code: UserRoleCode::Streamer,
                         chat_channel_id: "chat-streamer".to_owned(),
                         content: "안녕하세요, 오늘도 방송 재미있게 보고 있어요!".to_owned(),
+                        badges: Default::default(),
                         emojis: Emojis::new(),
                         message_time: now(),
                     };
-                    let message =
-                        NewMessage { id: &id, channel: &channel, chat: &chat, emojis: "{}".to_owned() };
+                    let message = NewMessage {
+                        id: &id,
+                        channel: &channel,
+                        chat: &chat,
+                        badges: Default::default(),
+                        emojis: "{}".to_owned(),
+                    };
                     tx.insert_chat_messages(&[message]).await?;
                     match batch {
                         Some(batch) => tx.record_event_batch(&batch, now()).await,

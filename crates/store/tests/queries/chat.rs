@@ -409,3 +409,22 @@ async fn a_notice_stands_above_a_chat_that_exists() {
     })
     .await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_last_message_is_that_of_one_sender_in_one_chat() {
+    in_seeded(|tx| {
+        Box::pin(async move {
+            for (of, sender, ms, n) in
+                [("a", "b", 5, 1), ("a", "b", 7, 2), ("a", "c", 9, 3), ("b", "b", 11, 4)]
+            {
+                say(tx, of, sender, ms, n).await?;
+            }
+            let (a, b) = (channel("a"), channel("b"));
+            for (from, expected) in [(1, Some(at(7))), (7, Some(at(7))), (8, None)] {
+                assert_eq!(tx.last_message(&a, &b, at(from)).await?, expected, "{from}");
+            }
+            Ok(())
+        })
+    })
+    .await;
+}
