@@ -144,13 +144,8 @@ async fn post(run: Arc<Run>, until: Instant) -> Vec<Duration> {
                         emojis: Emojis::new(),
                         message_time: now(),
                     };
-                    let message = NewMessage {
-                        id: &id,
-                        channel: &channel,
-                        chat: &chat,
-                        badges: Default::default(),
-                        emojis: "{}".to_owned(),
-                    };
+                    let message =
+                        NewMessage { id: &id, channel: &channel, chat: &chat, emojis: "{}".to_owned() };
                     tx.insert_chat_messages(&[message]).await?;
                     match batch {
                         Some(batch) => tx.record_event_batch(&batch, now()).await,
