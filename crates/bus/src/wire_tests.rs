@@ -156,7 +156,7 @@ fn other_versions_and_kinds_are_not_read() {
         session_key: SessionKey::stored("s".into()),
         change: SessionChange { version: 1, kind: ChangeKind::Revoked, subscription },
     });
-    for (at, values) in [(0, [0, 2, 255]), (HEADER_BYTES, [0, 3, 255])] {
+    for (at, values) in [(0, [0, 1, 255]), (HEADER_BYTES, [0, 3, 255])] {
         for value in values {
             let mut bytes = bytes.clone();
             bytes[at] = value;

@@ -255,6 +255,7 @@ pub const VOLATILE: &[&str] = &[
     "claimId",
     "clientSecret",
     "cursor",
+    "lastCharacters",
     "messageId",
     "next",
     "nodeId",
