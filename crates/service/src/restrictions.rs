@@ -97,7 +97,7 @@ impl Service {
     /// before.
     ///
     /// # Errors
-    /// [`Refusal::Forbidden`] for another's chat; [`RestrictionRefusal`], also while it is restricted already.
+    /// [`Refusal::NotYourChat`] for another's chat; [`RestrictionRefusal`], also while it is restricted already.
     pub async fn restrict_temporarily(&self, channel: &ChannelId, about: ChatTarget) -> Result<(), Error> {
         let (channel, now) = (channel.clone(), self.now());
         self.write(move |tx| {
@@ -120,7 +120,7 @@ impl Service {
     /// Lets `target` speak again before the minute is over.
     ///
     /// # Errors
-    /// [`Refusal::Forbidden`] for another's chat; [`RestrictionRefusal`], also when no temporary restriction runs.
+    /// [`Refusal::NotYourChat`] for another's chat; [`RestrictionRefusal`], also when no temporary restriction runs.
     pub async fn release_temporarily(&self, channel: &ChannelId, about: ChatTarget) -> Result<(), Error> {
         let (channel, now) = (channel.clone(), self.now());
         self.write(move |tx| {
