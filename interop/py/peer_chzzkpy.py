@@ -5,6 +5,7 @@
 """
 
 import asyncio
+import contextlib
 
 import aiohttp
 from chzzkpy.enums import SocketPacketType
@@ -82,7 +83,9 @@ async def main():
         elif ask == "transport":
             tell(case, transport=gateways[case].current_transport, revision="3")
         elif ask == "say":
-            await gateways[case].websocket.send_str(rest["packet"])
+            # The server may have closed before the last of many packets.
+            with contextlib.suppress(ConnectionResetError):
+                await gateways[case].websocket.send_str(rest["packet"])
         elif ask == "alive":
             tell(case, state="alive")
         elif ask == "leave":
