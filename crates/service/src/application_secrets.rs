@@ -3,6 +3,7 @@
 use domain::refusal::Resource;
 use domain::secret::ClientSecret;
 use domain::{ApplicationSecretId, ClientId, Refusal, Timestamp};
+use store::Tx;
 use store::queries::application_secrets::NewSecret;
 pub use store::queries::application_secrets::StoredSecret;
 use store::queries::session_ends::AdmittedBy;
@@ -78,9 +79,7 @@ impl Service {
         let (client_id, now) = (client_id.clone(), self.now());
         self.read(move |tx| {
             Box::pin(async move {
-                tx.application_life(&client_id, gone_since(now))
-                    .await?
-                    .ok_or(Refusal::NotFound(Resource::Application))?;
+                require_application(tx, &client_id, now).await?;
                 Ok(tx.application_secrets(&client_id, now).await?)
             })
         })
@@ -102,9 +101,7 @@ impl Service {
         let (client, secret) = (client_id.clone(), secret_id.clone());
         self.write(move |tx| {
             Box::pin(async move {
-                tx.application_life(&client, gone_since(now))
-                    .await?
-                    .ok_or(Refusal::NotFound(Resource::Application))?;
+                require_application(tx, &client, now).await?;
                 if tx.time_application_secret(&client, &secret, expires_at, now).await? {
                     Ok(())
                 } else {
@@ -133,9 +130,7 @@ impl Service {
         let (client, secret) = (client_id.clone(), secret_id.clone());
         self.write(move |tx| {
             Box::pin(async move {
-                tx.application_life(&client, gone_since(now))
-                    .await?
-                    .ok_or(Refusal::NotFound(Resource::Application))?;
+                require_application(tx, &client, now).await?;
                 tx.time_application_secret(&client, &secret, Some(now), now).await?;
                 Ok::<_, Error>(())
             })
@@ -190,4 +185,11 @@ impl Service {
         self.0.secret_uses.forget_idle(now);
         Ok(uses.len().try_into().unwrap_or(u64::MAX))
     }
+}
+
+/// # Errors
+/// [`Refusal::NotFound`] when there is no such application.
+async fn require_application(tx: &mut Tx, client_id: &ClientId, now: Timestamp) -> Result<(), Error> {
+    let found = tx.application_life(client_id, gone_since(now)).await?;
+    found.map(drop).ok_or(Refusal::NotFound(Resource::Application).into())
 }

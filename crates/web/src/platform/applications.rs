@@ -15,8 +15,8 @@ use crate::Web;
 use crate::caller::Operator;
 use crate::contract::shape::{Shape, chars, flag, id, list, one_of, optional, required, text, texts};
 use crate::envelope::{Answer, NOTHING, NextData, Success};
-use crate::input::{Body, Fields, Json, Pairs, Params, Query};
-use crate::platform::{ListQuery, PathId};
+use crate::input::{Body, Fields, Json, Query};
+use crate::platform::{ListQuery, OrganizationListQuery, PathId};
 
 const PROFILES: &[&str] = &["documented", "observed"];
 
@@ -217,26 +217,6 @@ pub async fn restore(_: Operator, State(web): State<Web>, PathId(id): PathId) ->
     Ok(NOTHING)
 }
 
-/// Which applications to list.
-#[derive(Debug)]
-pub struct ApplicationsQuery {
-    organization_id: Option<OrganizationId>,
-    list: ListQuery,
-}
-
-impl Params for ApplicationsQuery {
-    fn shape() -> Shape {
-        let organization = id().about("Those of this organization.");
-        Shape::of([optional("organizationId", organization)]).and(ListQuery::shape())
-    }
-
-    fn read(pairs: &Pairs) -> Result<Self, Invalid> {
-        let id = pairs.optional("organizationId")?;
-        let organization_id = id.map(|id| OrganizationId::parse("organizationId", id)).transpose()?;
-        Ok(Self { organization_id, list: ListQuery::read(pairs)? })
-    }
-}
-
 /// An application in a list.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -279,9 +259,9 @@ impl From<ApplicationLife> for ApplicationListing {
 pub async fn list_all(
     _: Operator,
     State(web): State<Web>,
-    Query(query): Query<ApplicationsQuery>,
+    Query(query): Query<OrganizationListQuery>,
 ) -> Answer<NextData<ApplicationListing>> {
-    let ApplicationsQuery { organization_id, list: ListQuery { size, next } } = query;
+    let OrganizationListQuery { organization_id, list: ListQuery { size, next } } = query;
     let page = web.service().applications(organization_id, size, next.as_deref()).await?;
     let items = page.applications.into_iter().map(ApplicationListing::from).collect();
     Ok(Success(NextData::new(items, page.next)))

@@ -20,14 +20,14 @@ pub mod webhooks;
 use axum::extract::{FromRequestParts, RawPathParams};
 use domain::limits::{OPERATOR_LIST_SIZE_DEFAULT, OPERATOR_LIST_SIZE_MAX};
 use domain::refusal::Resource;
-use domain::{ChannelId, Invalid, Refusal};
+use domain::{ChannelId, Invalid, OrganizationId, Refusal};
 use http::{HeaderMap, request::Parts};
 use service::idempotency::{IdempotencyKey, KEY_BYTES_MAX};
 
 use crate::Web;
 use crate::contract::Operation;
 use crate::contract::routes::Take;
-use crate::contract::shape::{Shape, cursor, integer, optional, text};
+use crate::contract::shape::{Shape, cursor, id, integer, optional, text};
 use crate::envelope::Failure;
 use crate::input::{Pairs, Params};
 
@@ -83,6 +83,28 @@ impl Params for ListQuery {
             size: pairs.integer("size", 1, OPERATOR_LIST_SIZE_MAX, OPERATOR_LIST_SIZE_DEFAULT)?,
             next: pairs.optional("next")?.map(str::to_owned),
         })
+    }
+}
+
+/// The query of a list that can be narrowed to one organization.
+#[derive(Debug)]
+pub struct OrganizationListQuery {
+    /// Items of this organization alone.
+    pub organization_id: Option<OrganizationId>,
+    /// Size and cursor.
+    pub list: ListQuery,
+}
+
+impl Params for OrganizationListQuery {
+    fn shape() -> Shape {
+        let organization = id().about("Those of this organization.");
+        Shape::of([optional("organizationId", organization)]).and(ListQuery::shape())
+    }
+
+    fn read(pairs: &Pairs) -> Result<Self, Invalid> {
+        let id = pairs.optional("organizationId")?;
+        let organization_id = id.map(|id| OrganizationId::parse("organizationId", id)).transpose()?;
+        Ok(Self { organization_id, list: ListQuery::read(pairs)? })
     }
 }
 

@@ -1,17 +1,16 @@
 //! Organizations and campaigns as the operator sees them: listed, switched off and on, deleted.
 
 use axum::extract::State;
-use domain::{CampaignId, Invalid, OrganizationId, Timestamp};
+use domain::{CampaignId, OrganizationId, Timestamp};
 use schemars::JsonSchema;
 use serde::Serialize;
 use service::organizations::{CampaignListing, OrganizationSheet};
 
 use crate::Web;
 use crate::caller::Operator;
-use crate::contract::shape::{Shape, id, optional};
 use crate::envelope::{Answer, NOTHING, NextData, Success};
-use crate::input::{Pairs, Params, Query};
-use crate::platform::{ListQuery, PathId};
+use crate::input::Query;
+use crate::platform::{ListQuery, OrganizationListQuery, PathId};
 
 /// An organization in a list.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -66,26 +65,6 @@ pub async fn delete(_: Operator, State(web): State<Web>, PathId(id): PathId) -> 
     Ok(NOTHING)
 }
 
-/// Which campaigns to list.
-#[derive(Debug)]
-pub struct CampaignsQuery {
-    organization_id: Option<OrganizationId>,
-    list: ListQuery,
-}
-
-impl Params for CampaignsQuery {
-    fn shape() -> Shape {
-        let organization = id().about("Those of this organization.");
-        Shape::of([optional("organizationId", organization)]).and(ListQuery::shape())
-    }
-
-    fn read(pairs: &Pairs) -> Result<Self, Invalid> {
-        let id = pairs.optional("organizationId")?;
-        let organization_id = id.map(|id| OrganizationId::parse("organizationId", id)).transpose()?;
-        Ok(Self { organization_id, list: ListQuery::read(pairs)? })
-    }
-}
-
 /// A campaign in a list.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -124,9 +103,9 @@ impl From<CampaignListing> for CampaignItem {
 pub async fn list_campaigns(
     _: Operator,
     State(web): State<Web>,
-    Query(query): Query<CampaignsQuery>,
+    Query(query): Query<OrganizationListQuery>,
 ) -> Answer<NextData<CampaignItem>> {
-    let CampaignsQuery { organization_id, list: ListQuery { size, next } } = query;
+    let OrganizationListQuery { organization_id, list: ListQuery { size, next } } = query;
     let page = web.service().campaigns(organization_id, size, next.as_deref()).await?;
     Ok(Success(NextData::new(page.items.into_iter().map(CampaignItem::from).collect(), page.next)))
 }
