@@ -84,9 +84,9 @@ pub(crate) const GAP_WITHIN: Duration = Duration::from_secs(5);
 pub(crate) const LOOK_FOR_LOSSES: Duration = Duration::from_millis(400);
 /// How long a shard remembers that a subscription ended, in milliseconds: a loss is known by then. An event is
 /// stamped 8 s before it counts as lost at the most; finding it, recording it and reading the record take some seconds more.
-pub(crate) const LEFT_REMEMBERED_MS: u64 = 15_000;
+pub(crate) const UNSUBSCRIBED_REMEMBERED_MS: u64 = 15_000;
 /// Ended subscriptions that a shard remembers at the most.
-pub(crate) const LEFT_MAX: usize = 65_536;
+pub(crate) const UNSUBSCRIBED_MAX: usize = 65_536;
 /// Websocket pings and pongs that a websocket may send before it has taken its session over. Clients send none.
 pub(crate) const PROBE_CONTROLS_MAX: u32 = 16;
 /// How long a websocket that is to be closed may take for the rest of a frame and the goodbye. Peers that did not read fast

@@ -17,7 +17,7 @@
 //! | `shard` | one thread that looks after a part of the sessions: changes in order, events to subscribers, deadlines |
 //! | `vigil` | asks the store what became of the sessions, whatever the bus did |
 //! | `look` | what this node alone knows of a single session |
-//! | `left` | who was subscribed to what until a moment ago |
+//! | `recently_unsubscribed` | which sessions unsubscribed from which channel in the last 15 s |
 //! | `index`, `fanout` | who is subscribed to what; events encoded once and gathered |
 //!
 //! # Who owns what
@@ -51,11 +51,11 @@ mod fanout;
 mod http;
 mod hub;
 mod index;
-mod left;
 mod life;
 mod look;
 mod poll;
 mod queue;
+mod recently_unsubscribed;
 mod session;
 mod shard;
 mod sid;

@@ -24,8 +24,8 @@ use crate::config::{ROUND_MAX, SESSIONS_AT_ONCE, TICK};
 use crate::fanout::{Chunks, Encoded, Gathering, Run, rest};
 use crate::hub::Hub;
 use crate::index::{Index, Slot};
-use crate::left::LeftLately;
 use crate::life;
+use crate::recently_unsubscribed::RecentlyUnsubscribed;
 use crate::session::Session;
 use crate::stats::add;
 
@@ -107,7 +107,7 @@ pub(crate) struct Shard {
     enough: Vec<Slot>,
     /// Channels whose run waits for the end of their rest, or did when it began.
     resting: BTreeSet<(Duration, Slot)>,
-    left: LeftLately,
+    unsubscribed: RecentlyUnsubscribed,
 }
 
 /// A session, as its shard knows it.
@@ -150,7 +150,7 @@ impl Shard {
             begun: Vec::new(),
             enough: Vec::new(),
             resting: BTreeSet::new(),
-            left: LeftLately::default(),
+            unsubscribed: RecentlyUnsubscribed::default(),
         }
     }
 
@@ -346,8 +346,8 @@ impl Shard {
                 subscribed.for_each(|(_, follower)| end(follower));
             }
         }
-        let left = self.left.missed(lost).into_iter().filter_map(|key| self.index.find(key));
-        left.filter_map(|slot| self.index.member(slot)).for_each(end);
+        let missed = self.unsubscribed.missed(lost).into_iter().filter_map(|key| self.index.find(key));
+        missed.filter_map(|slot| self.index.member(slot)).for_each(end);
     }
 
     /// The one place where a subscription begins or ends, on the socket and in the index.
@@ -367,7 +367,7 @@ impl Shard {
             ChangeKind::Subscribed => self.subscribe(slot, channel, event),
             ChangeKind::Unsubscribed | ChangeKind::Revoked => {
                 self.index.unsubscribe(slot, channel, event);
-                self.left.add(&session.key, channel, now);
+                self.unsubscribed.add(&session.key, channel, now);
             }
         }
         if stalled {
@@ -482,7 +482,7 @@ impl Shard {
 
     /// Looks at every deadline that is over.
     fn tick(&mut self, now: Millis) {
-        self.left.forget(now);
+        self.unsubscribed.forget(now);
         while let Some((tick, slots)) = self.wheel.pop_until(now) {
             for slot in slots {
                 match self.index.member_mut(slot) {

@@ -1,5 +1,5 @@
-//! Subscriptions that ended lately. That an event was lost is known some seconds later; whoever was subscribed when it
-//! happened has missed it, also when the subscription has ended since.
+//! Subscriptions that ended in the last seconds. The loss of an event is found some seconds after the event. A session that was
+//! subscribed to the event's channel has missed the event, even if the session has unsubscribed since.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -7,30 +7,30 @@ use domain::{ChannelId, SessionKey};
 use service::losses::Lost;
 use socketio::Millis;
 
-use crate::config::{LEFT_MAX, LEFT_REMEMBERED_MS};
+use crate::config::{UNSUBSCRIBED_MAX, UNSUBSCRIBED_REMEMBERED_MS};
 
 /// See the module. Oldest first.
 #[derive(Default)]
-pub(crate) struct LeftLately(VecDeque<Left>);
+pub(crate) struct RecentlyUnsubscribed(VecDeque<Unsubscribed>);
 
-struct Left {
+struct Unsubscribed {
     at: Millis,
     session: SessionKey,
     channel: ChannelId,
 }
 
-impl LeftLately {
+impl RecentlyUnsubscribed {
     /// A subscription ended.
     pub(crate) fn add(&mut self, session: &SessionKey, channel: &ChannelId, now: Millis) {
-        if self.0.len() >= LEFT_MAX {
+        if self.0.len() >= UNSUBSCRIBED_MAX {
             self.0.pop_front();
         }
-        self.0.push_back(Left { at: now, session: session.clone(), channel: channel.clone() });
+        self.0.push_back(Unsubscribed { at: now, session: session.clone(), channel: channel.clone() });
     }
 
     /// Forgets those that ended long ago.
     pub(crate) fn forget(&mut self, now: Millis) {
-        while self.0.front().is_some_and(|left| left.at + LEFT_REMEMBERED_MS < now) {
+        while self.0.front().is_some_and(|left| left.at + UNSUBSCRIBED_REMEMBERED_MS < now) {
             self.0.pop_front();
         }
         if self.0.is_empty() {
@@ -45,7 +45,7 @@ impl LeftLately {
             Lost::Everything => None,
             Lost::Channels(channels) => Some(channels.iter().collect::<HashSet<_>>()),
         };
-        let is_lost = |left: &&Left| channels.as_ref().is_none_or(|all| all.contains(&left.channel));
+        let is_lost = |left: &&Unsubscribed| channels.as_ref().is_none_or(|all| all.contains(&left.channel));
         self.0.iter().filter(is_lost).map(|left| &left.session).collect()
     }
 }
@@ -55,27 +55,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_left_a_channel_lately_missed_what_was_lost_on_it() {
+    fn a_session_that_unsubscribed_lately_missed_what_was_lost() {
         let (session, channel) =
             (|name: &str| SessionKey::stored(name.into()), |name: &str| ChannelId::stored(name.into()));
-        let mut left = LeftLately::default();
+        let mut left = RecentlyUnsubscribed::default();
         left.add(&session("one"), &channel("a"), 0);
         left.add(&session("two"), &channel("b"), 1);
-        let check = |left: &LeftLately, lost: &Lost, expected: &[&str]| {
+        let check = |left: &RecentlyUnsubscribed, lost: &Lost, expected: &[&str]| {
             let mut names: Vec<_> = left.missed(lost).into_iter().map(SessionKey::as_str).collect();
             names.sort_unstable();
             assert_eq!(names, expected);
         };
         check(&left, &Lost::Everything, &["one", "two"]);
         check(&left, &Lost::Channels(vec![channel("b"), channel("c")]), &["two"]);
-        left.forget(LEFT_REMEMBERED_MS);
+        left.forget(UNSUBSCRIBED_REMEMBERED_MS);
         check(&left, &Lost::Everything, &["one", "two"]);
-        left.forget(LEFT_REMEMBERED_MS + 1);
+        left.forget(UNSUBSCRIBED_REMEMBERED_MS + 1);
         check(&left, &Lost::Everything, &["two"]);
-        for _ in 0..LEFT_MAX {
+        for _ in 0..UNSUBSCRIBED_MAX {
             left.add(&session("many"), &channel("d"), 2);
         }
-        assert_eq!(left.0.len(), LEFT_MAX);
+        assert_eq!(left.0.len(), UNSUBSCRIBED_MAX);
         check(&left, &Lost::Everything, &["many"]);
     }
 }
