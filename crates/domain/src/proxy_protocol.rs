@@ -30,7 +30,7 @@ pub enum Named {
     /// The client.
     Client(IpAddr),
     /// The proxy speaks for itself, as in its health checks, or cannot say for whom.
-    Nobody,
+    Proxy,
 }
 
 impl Prefix {
@@ -55,7 +55,7 @@ pub fn parse_text(line: &[u8]) -> Option<Named> {
     let line = std::str::from_utf8(line).ok()?.strip_suffix("\r\n")?;
     let words: Vec<&str> = line.split(' ').collect();
     match words[..] {
-        ["PROXY", "UNKNOWN", ..] => Some(Named::Nobody),
+        ["PROXY", "UNKNOWN", ..] => Some(Named::Proxy),
         ["PROXY", family, source, target, source_port, target_port] => {
             for port in [source_port, target_port] {
                 port.parse::<u16>().ok()?;
@@ -80,7 +80,7 @@ pub fn parse_binary(header: &[u8]) -> Option<Named> {
     }
     match (head[12], head[13]) {
         // LOCAL, whatever follows.
-        (0x20, _) => Some(Named::Nobody),
+        (0x20, _) => Some(Named::Proxy),
         (0x21, 0x11) => {
             let (source, _ports) = rest.split_at_checked(12)?.0.split_first_chunk::<4>()?;
             Some(Named::Client(Ipv4Addr::from(*source).into()))
@@ -90,7 +90,7 @@ pub fn parse_binary(header: &[u8]) -> Option<Named> {
             Some(Named::Client(IpAddr::from(Ipv6Addr::from(*source)).to_canonical()))
         }
         // Unspecified, datagrams, sockets of the proxy's own machine: families and protocols of version 2.
-        (0x21, kind) if kind >> 4 <= 3 && kind & 0x0f <= 2 => Some(Named::Nobody),
+        (0x21, kind) if kind >> 4 <= 3 && kind & 0x0f <= 2 => Some(Named::Proxy),
         _ => None,
     }
 }
@@ -114,8 +114,8 @@ mod tests {
             ("PROXY TCP4 203.0.113.7 10.0.0.1 4711 8080\r\n", client("203.0.113.7")),
             ("PROXY TCP6 2001:db8::7 fd00::1 4711 8080\r\n", client("2001:db8::7")),
             ("PROXY TCP6 ::ffff:203.0.113.7 ::ffff:10.0.0.1 4711 8080\r\n", client("203.0.113.7")),
-            ("PROXY UNKNOWN\r\n", Some(Named::Nobody)),
-            ("PROXY UNKNOWN ffff::1 ffff::2 1 2\r\n", Some(Named::Nobody)),
+            ("PROXY UNKNOWN\r\n", Some(Named::Proxy)),
+            ("PROXY UNKNOWN ffff::1 ffff::2 1 2\r\n", Some(Named::Proxy)),
             ("PROXY TCP4 203.0.113.7 10.0.0.1 4711 8080\n", None),
             ("PROXY TCP4 2001:db8::7 fd00::1 4711 8080\r\n", None),
             ("PROXY TCP4 203.0.113.7 10.0.0.1 4711 65536\r\n", None),
@@ -139,10 +139,10 @@ mod tests {
             (binary(0x21, 0x11, &v4), client("203.0.113.7")),
             (binary(0x21, 0x11, &with_more), client("203.0.113.7")),
             (binary(0x21, 0x21, &v6), client("2001:db8::7")),
-            (binary(0x20, 0x00, &[]), Some(Named::Nobody)),
-            (binary(0x20, 0x11, &v4), Some(Named::Nobody)),
-            (binary(0x21, 0x00, &[]), Some(Named::Nobody)),
-            (binary(0x21, 0x31, &[0; 216]), Some(Named::Nobody)),
+            (binary(0x20, 0x00, &[]), Some(Named::Proxy)),
+            (binary(0x20, 0x11, &v4), Some(Named::Proxy)),
+            (binary(0x21, 0x00, &[]), Some(Named::Proxy)),
+            (binary(0x21, 0x31, &[0; 216]), Some(Named::Proxy)),
             (binary(0x21, 0x11, &v4[..11]), None),
             (binary(0x21, 0x21, &v6[..35]), None),
             (binary(0x22, 0x11, &v4), None),

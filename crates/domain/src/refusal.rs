@@ -54,7 +54,7 @@ pub enum Refusal {
         /// Seconds until a request may be let through.
         retry_after_s: u32,
     },
-    /// The service cannot take more of this now, whoever asks.
+    /// The service cannot take more of this now, from any caller.
     Busy {
         /// Seconds after which it is worth another try.
         retry_after_s: u32,

@@ -53,7 +53,7 @@ impl Proxies {
         let named = tokio::time::timeout(HEADER_DEADLINE, read_header(stream)).await;
         match named.unwrap_or_else(|_| late()) {
             Ok(Named::Client(client)) => Ok(client),
-            Ok(Named::Nobody) => Ok(peer),
+            Ok(Named::Proxy) => Ok(peer),
             Err(error) => {
                 if let Some(times) = self.malformed.due(self.clock.monotonic()) {
                     tracing::warn!(proxy = %peer, %error, times, "no header of the PROXY protocol from a trusted proxy");
