@@ -254,7 +254,7 @@ async fn url_fault(tx: &mut Tx, url: &SecretHash, now: Timestamp) -> Result<Cred
     let expired = tx.session_url(url).await?.filter(|(_, expires_at)| *expires_at <= now);
     let Some((owner, expires_at)) = expired else { return Ok(CredentialFault::SessionUrlUnknown) };
     tracing::info!(client_id = %owner.client_id(), channel_id = ?owner.channel_id(),
-        expired_at = %expires_at.rfc3339(), "a session URL is refused that nobody used");
+        expired_at = %expires_at.rfc3339(), "session URL refused: it expired unused");
     Ok(CredentialFault::SessionUrlExpired)
 }
 
