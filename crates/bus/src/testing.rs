@@ -1,7 +1,7 @@
 //! A NATS server of its own for each test (feature `testing`).
 
 use std::net::{SocketAddr, TcpListener};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
@@ -10,6 +10,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
 
+/// Names the program, where another version is tested than the one that is installed.
+const PROGRAM: &str = "STAGEDOOR_TEST_NATS_SERVER";
 /// How long a server may take to start.
 const STARTS_WITHIN: Duration = Duration::from_secs(60);
 /// Tries to find a port that nobody else takes meanwhile.
@@ -52,7 +54,7 @@ impl NatsServer {
                 return server;
             }
         }
-        panic!("no NATS server started: is nats-server installed? ./test tools installs it");
+        panic!("no NATS server started");
     }
 
     /// Its URL, without anybody who signs in.
@@ -124,6 +126,14 @@ impl NatsServer {
         self.ask("/varz").await["out_msgs"].as_u64().expect("a number")
     }
 
+    /// Its version, such as `2.9.10`.
+    ///
+    /// # Panics
+    /// When the server does not answer.
+    pub async fn version(&self) -> String {
+        self.ask("/varz").await["version"].as_str().expect("a version").to_owned()
+    }
+
     async fn ask(&self, path: &str) -> serde_json::Value {
         let mut stream = TcpStream::connect(self.monitor).await.expect("the monitor answers");
         let request = format!("GET {path} HTTP/1.0\r\n\r\n");
@@ -135,15 +145,25 @@ impl NatsServer {
     }
 }
 
-fn spawn(file: &Path) -> Child {
+/// The program that is started: the one that `STAGEDOOR_TEST_NATS_SERVER` names, or the one that is installed.
+///
+/// # Panics
+/// When there is none.
+pub fn program() -> PathBuf {
+    if let Some(named) = std::env::var_os(PROGRAM) {
+        return named.into();
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
     // Debian installs it where not every PATH looks.
-    let places = ["nats-server", "/usr/sbin/nats-server", "/usr/local/bin/nats-server"];
-    let spawned = places.iter().find_map(|program| {
-        let mut command = Command::new(program);
-        command.arg("--config").arg(file).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        command.kill_on_drop(true).spawn().ok()
-    });
-    spawned.expect("nats-server is not installed: ./test tools installs it")
+    let folders = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/usr/local/bin".into()]);
+    let mut programs = folders.map(|folder| folder.join("nats-server"));
+    programs.find(|program| program.is_file()).expect("nats-server is not installed: ./test brings its own")
+}
+
+fn spawn(file: &Path) -> Child {
+    let mut command = Command::new(program());
+    command.arg("--config").arg(file).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.kill_on_drop(true).spawn().expect("nats-server starts")
 }
 
 fn free_address() -> SocketAddr {

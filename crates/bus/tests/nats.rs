@@ -13,6 +13,8 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
 const PATIENCE: Duration = Duration::from_secs(60);
+/// Names the release that the tests are to run on, such as `2.9`.
+const VERSION: &str = "STAGEDOOR_TEST_NATS_VERSION";
 
 #[allow(clippy::disallowed_methods, reason = "a test's own clock")]
 fn now() -> Timestamp {
@@ -86,6 +88,15 @@ async fn ready(interest: &bus::Interest) {
 /// Waits until the connection that receives is made: from then on nothing is a gap.
 async fn is_up(bus: &NatsBus) {
     ready(&bus.interest(&channel("probe"))).await;
+}
+
+#[tokio::test]
+async fn the_nats_server_is_of_the_release_that_is_to_be_tested() {
+    let version = NatsServer::start().await.version().await;
+    println!("engine: NATS {version}");
+    if let Ok(release) = std::env::var(VERSION) {
+        assert!(version.starts_with(&format!("{release}.")), "{version} instead of {release}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

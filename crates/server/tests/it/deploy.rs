@@ -267,9 +267,28 @@ fn nats_lets_nobody_in_without_a_password_that_stands_in_a_file() {
     std::fs::write(secrets.join("nats-authorization"), form.replace("\\n", "\n")).expect("it can be written");
     let configuration = etc.join("nats.conf");
     std::fs::write(&configuration, &nats).expect("it can be written");
-    // Not every machine that runs the tests has NATS.
-    if let Ok(said) = Command::new("nats-server").arg("-t").arg("-c").arg(&configuration).output() {
-        assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+    let check = Command::new(bus::testing::program()).arg("-t").arg("-c").arg(&configuration).output();
+    let said = check.expect("nats-server runs");
+    assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+}
+
+/// The value of a constant of the test command.
+fn tested(constant: &str) -> String {
+    let script = text("test");
+    let (_, behind) = script.split_once(&format!("{constant}=")).expect("the test command names it");
+    behind.split_whitespace().next().expect("a value").to_owned()
+}
+
+#[test]
+fn the_releases_that_are_promised_are_those_that_are_tested() {
+    let postgres = format!("PostgreSQL {} to {}", tested("POSTGRES_OLDEST"), tested("POSTGRES_NEWEST"));
+    let nats = format!("NATS {} to {}", tested("NATS_OLDEST"), tested("NATS_NEWEST"));
+    for path in ["README.md", "docs/operating.md"] {
+        let text = text(path);
+        assert!(
+            text.contains(&postgres) && text.contains(&nats),
+            "{path} does not promise {postgres}, {nats}"
+        );
     }
 }
 

@@ -6,6 +6,22 @@ use store::{Options, Store, StoreError, Target};
 
 use crate::{insert, options};
 
+/// Names the major version of PostgreSQL that the tests are to run on, such as `15`.
+const POSTGRES_VERSION: &str = "STAGEDOOR_TEST_POSTGRES_VERSION";
+
+#[tokio::test]
+async fn the_postgresql_server_is_of_the_release_that_is_to_be_tested() {
+    let (client, connection) =
+        tokio_postgres::connect(&store::testing::database_url(), tokio_postgres::NoTls).await.unwrap();
+    tokio::spawn(connection);
+    let row = client.query_one("SHOW server_version", &[]).await.unwrap();
+    let version: String = row.get(0);
+    println!("engine: PostgreSQL {version}");
+    if let Ok(release) = std::env::var(POSTGRES_VERSION) {
+        assert!(version.starts_with(&format!("{release}.")), "{version} instead of {release}");
+    }
+}
+
 async fn refusal(target: Target) -> String {
     match Store::open(target, Options::default()).await {
         Err(StoreError::Open(why)) => why,

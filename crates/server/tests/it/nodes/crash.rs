@@ -28,6 +28,10 @@ const LOAD: Duration = Duration::from_millis(600);
 /// How long before the crash nothing comes back of what it commits: the answers that a crash takes along.
 const UNANSWERED: Duration = Duration::from_millis(50);
 const PASSWORD: &str = "crash";
+/// Names the folder of PostgreSQL's programs, where another version is tested than the one that is installed.
+const PROGRAMS: &str = "STAGEDOOR_TEST_POSTGRES_BIN";
+/// Runs PostgreSQL where root runs the tests: PostgreSQL refuses root.
+const UNPRIVILEGED: &str = "nobody";
 
 /// A PostgreSQL server of this test alone.
 struct Postgres {
@@ -43,7 +47,7 @@ impl Postgres {
         let port = port.local_addr().expect("an address").port();
         std::fs::write(folder.path().join("password"), PASSWORD).expect("a file");
         if is_root() {
-            let owner = ["--recursive", "postgres", folder.path().to_str().expect("a path")];
+            let owner = ["--recursive", UNPRIVILEGED, folder.path().to_str().expect("a path")];
             assert!(Command::new("chown").args(owner).status().await.expect("chown").success());
         }
         let mut server = Self { folder, port, process: None };
@@ -77,7 +81,7 @@ impl Postgres {
         let path = programs().join(name);
         let mut command = if is_root() {
             let mut command = Command::new("runuser");
-            command.args(["-u", "postgres", "--"]).arg(path);
+            command.args(["-u", UNPRIVILEGED, "--"]).arg(path);
             command
         } else {
             Command::new(path)
@@ -100,9 +104,12 @@ fn is_root() -> bool {
     std::fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0)
 }
 
-/// Where Debian has the newest server's programs.
+/// Where PostgreSQL's programs are: where [`PROGRAMS`] says, or where Debian has the newest.
 fn programs() -> PathBuf {
-    let versions = std::fs::read_dir("/usr/lib/postgresql").expect("PostgreSQL is installed: ./test tools");
+    if let Some(named) = std::env::var_os(PROGRAMS) {
+        return named.into();
+    }
+    let versions = std::fs::read_dir("/usr/lib/postgresql").expect("PostgreSQL is installed");
     let bins = versions.filter_map(|version| Some(version.ok()?.path().join("bin")));
     let mut bins: Vec<_> = bins.filter(|bin| Path::new(&bin.join("postgres")).exists()).collect();
     bins.sort();
