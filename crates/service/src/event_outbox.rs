@@ -289,7 +289,10 @@ impl Service {
             })
             .await?;
         let count = found.len();
-        let lost = found.into_iter().filter(|batch| !self.0.event_outbox.knows(&batch.batch_id)).collect();
+        let unknown = found.into_iter().map(|batch| batch.batch_id);
+        let unknown = unknown.filter(|batch| !self.0.event_outbox.knows(batch)).collect();
+        // Read again, for this node may have settled some of them meanwhile, and forgotten them.
+        let lost = self.unsettled(unknown).await?;
         self.take_over(lost).await?;
         Ok(count)
     }

@@ -241,10 +241,10 @@ impl Service {
         .await
     }
 
-    /// Deletes a secret that does not sign. Nothing happens when it is not there.
+    /// Deletes a secret that does not sign.
     ///
     /// # Errors
-    /// `Invalid` for the one that signs; [`Refusal::NotFound`] when the application has no webhook.
+    /// `Invalid` for the one that signs; [`Refusal::NotFound`] when there is no such webhook or secret.
     pub async fn delete_webhook_secret(
         &self,
         client_id: &ClientId,
@@ -255,7 +255,7 @@ impl Service {
             Box::pin(async move {
                 let (_, secrets) = locked_secrets(tx, &client_id, now).await?;
                 let chosen = secrets.iter().find(|secret| secret.secret_id == secret_id);
-                let Some(chosen) = chosen else { return Ok(()) };
+                let chosen = chosen.ok_or(Refusal::NotFound(Resource::WebhookSecret))?;
                 if chosen.state == SecretState::Signing {
                     return Err(Invalid::new("secretId", Rule::NotTheSigningSecret).into());
                 }

@@ -65,11 +65,13 @@ const APPLICATION_SECRET: &str = "/platform/v1/applications/{clientId}/secrets/{
 const DISABLED_APPLICATION: &str = "/platform/v1/applications/{clientId}/disabled";
 const WEBHOOK: &str = "/platform/v1/applications/{clientId}/webhook";
 const WEBHOOK_SECRETS: &str = "/platform/v1/applications/{clientId}/webhook/secrets";
+const WEBHOOK_SECRET: &str = "/platform/v1/applications/{clientId}/webhook/secrets/{secretId}";
 const WEBHOOK_RESEND: &str = "/platform/v1/applications/{clientId}/webhook/resend";
 /// Stand in paths for what a stage has, until it is known.
 const SECRET_OF_STAGE: &str = "secret-of-the-stage";
 const MESSAGE_OF_STAGE: &str = "message-of-the-stage";
 const SECRET_OF_BOT: &str = "secret-of-the-bot";
+const PENDING_SECRET: &str = "pending-secret";
 
 const SESSION: &str = "/platform/v1/sessions/{sessionKey}";
 const LISTENER: &str = "/open/v1/drops/webhook/listener";
@@ -164,7 +166,7 @@ pub const ENDPOINTS: &[Endpoint] = &[
     // Its body may be left out.
     bodiless("POST", WEBHOOK_SECRETS, "", Mode::Operator),
     endpoint("GET", WEBHOOK_SECRETS, "", Mode::Operator),
-    bodiless("DELETE", "/platform/v1/applications/{clientId}/webhook/secrets/{secretId}", "", Mode::Operator),
+    bodiless("DELETE", WEBHOOK_SECRET, "", Mode::Operator),
     bodiless(
         "POST",
         "/platform/v1/applications/{clientId}/webhook/secrets/{secretId}/activate",
@@ -240,6 +242,7 @@ impl Endpoint {
             _ => "bot",
         };
         let secret = match self.path {
+            WEBHOOK_SECRET => PENDING_SECRET,
             _ if self.method == "DELETE" => "unknown",
             APPLICATION_SECRET => SECRET_OF_BOT,
             _ => SECRET_OF_STAGE,
@@ -374,8 +377,13 @@ impl Endpoint {
             world.send(begin.client(&app.client_id, &app.client_secret)).await.content();
             return;
         }
-        if (self.method, self.path) == ("POST", WEBHOOK_SECRETS) {
-            return forget_pending_secrets(world).await;
+        match (self.method, self.path) {
+            ("POST", WEBHOOK_SECRETS) => return forget_pending_secrets(world).await,
+            ("DELETE", WEBHOOK_SECRET) => {
+                forget_pending_secrets(world).await;
+                return stage.told.add_pending_secret(world).await;
+            }
+            _ => {}
         }
         let undo = match (self.method, self.path) {
             (_, "/open/v1/chats/blind-message") => None,
@@ -399,6 +407,7 @@ impl Endpoint {
     pub fn proven(&self, stage: &Stage, target: &str) -> Request {
         let target = target.replace(SECRET_OF_STAGE, &stage.told.secret_id);
         let target = target.replace(SECRET_OF_BOT, &stage.secret_id);
+        let target = target.replace(PENDING_SECRET, &stage.told.pending_secret());
         let request = Request::new(self.method, target.replace(MESSAGE_OF_STAGE, &stage.told.message_id));
         match self.mode {
             Mode::Client => request.client(&stage.app.client_id, &stage.app.client_secret),

@@ -1,7 +1,7 @@
 //! What most tests need before they begin: an application, a streamer, a viewer, and the streamer's tokens.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use domain::Scope;
 use serde_json::json;
@@ -26,6 +26,8 @@ pub struct Told {
     pub secret_id: String,
     /// The message.
     pub message_id: String,
+    /// The secret that was added last.
+    pending_secret: Arc<Mutex<String>>,
 }
 
 impl Told {
@@ -51,7 +53,24 @@ impl Told {
             id.as_str().expect("a text").to_owned()
         };
         let secret_id = first("secrets", "secretId").await;
-        Self { secret_id, message_id: first("deliveries", "messageId").await }
+        let message_id = first("deliveries", "messageId").await;
+        Self { secret_id, message_id, pending_secret: Arc::default() }
+    }
+
+    /// Adds a secret that does not sign yet. There must not be one already.
+    pub async fn add_pending_secret(&self, world: &World) {
+        let added = Request::post(format!("{}/secrets", Self::WEBHOOK));
+        let added = world.operator(added).await.content();
+        let id = added["secretId"].as_str().expect("a text").to_owned();
+        *self.pending_secret.lock().expect("no test panicked") = id;
+    }
+
+    /// The id of the secret that was added last.
+    pub fn pending_secret(&self) -> String {
+        match self.pending_secret.lock().expect("no test panicked").as_str() {
+            "" => "unknown".to_owned(),
+            id => id.to_owned(),
+        }
     }
 }
 

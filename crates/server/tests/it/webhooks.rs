@@ -156,7 +156,7 @@ async fn a_secret_is_rotated_without_a_message_that_nobody_can_verify() {
         assert_eq!(delete(&world, &format!("/secrets/{old}")).await.content(), Value::Null);
         assert_eq!(states(&get(&world, "/secrets").await.content()), ["SIGNING"]);
         post(&world, "/secrets/unknown/activate").await.assert_refused(404, "NOT_FOUND");
-        delete(&world, "/secrets/unknown").await.content();
+        delete(&world, "/secrets/unknown").await.assert_refused(404, "NOT_FOUND");
     })
     .await;
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
 
-use bus::{Bus, Interest, LocalBus, Message, Subscriber};
+use bus::{Bus, Delivery, Interest, LocalBus, Message, Subscriber};
 use domain::ChannelId;
 use domain::chat::{DonationType, Emojis, MessageText};
 use service::happenings::{Donation, PaidSubscription};
@@ -165,6 +165,44 @@ async fn channels_with_events_of_any_kind_are_found_after_a_gap() {
         for (ms, expected) in [(0, &all[..]), (20_000, &all[..]), (28_000, &all[..]), (28_001, &[])] {
             assert_eq!(since(ms).await, expected, "{ms}");
         }
+    })
+    .await;
+}
+
+/// Reports nothing as lost that was heard: a batch may be settled in the moment in which overdue ones are looked for.
+#[tokio::test(flavor = "multi_thread")]
+async fn batches_that_are_settled_while_overdue_ones_are_sought_are_not_lost() {
+    const ROUNDS: usize = 200;
+    store::testing::both(|store| async move {
+        let bus = Arc::new(LocalBus::default());
+        let world = World::new(store, bus.clone());
+        let channel = world.user("a").await;
+        let mut subscriber = bus.subscribe();
+        let heard = tokio::spawn(async move {
+            for _ in 0..ROUNDS {
+                match subscriber.next().await {
+                    Some(Delivery::Message(_)) => {}
+                    other => panic!("everything was heard: {other:?}"),
+                }
+            }
+        });
+        let settling = tokio::spawn({
+            let world = world.clone();
+            async move {
+                loop {
+                    world.service.has_events_to_settle().await;
+                    world.service.settle_events().await.unwrap();
+                }
+            }
+        });
+        for _ in 0..ROUNDS {
+            say(&world, &channel).await;
+            world.advance_ms(60_000);
+            world.service.take_over_overdue_events().await.unwrap();
+        }
+        heard.await.unwrap();
+        settling.abort();
+        assert_eq!(world.service.event_batches_taken_over(), 0);
     })
     .await;
 }

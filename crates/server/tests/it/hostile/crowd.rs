@@ -154,7 +154,9 @@ async fn listen(
             pings.mark_unchanged();
             socket.send("2").await;
         }
-        let packet = socket.next_packet().await.expect("the session of a well-behaved peer goes on");
+        let Some(packet) = socket.next_packet().await else {
+            panic!("the session of a well-behaved peer was closed: {:?}", socket.closed().await);
+        };
         if packet == "3" {
             pongs.fetch_add(1, SeqCst);
             continue;
