@@ -1,4 +1,4 @@
-//! Applications and their redirect addresses (spec section 3, 5; decisions 3).
+//! Applications and their redirect addresses (`docs/spec/authorization.md#applications`).
 
 use crate::limits::URL_BYTES_MAX;
 use crate::scope::{Scope, ScopeSet};
@@ -17,7 +17,7 @@ pub struct Application {
     pub scopes: ScopeSet,
     /// Its own profile, when it has one.
     pub profile: Option<Profile>,
-    /// Whether quotas hold for it (decisions 1).
+    /// Whether quotas hold for it (`docs/spec/limits.md#quotas`).
     pub quota: bool,
 }
 
@@ -38,7 +38,7 @@ impl Application {
         self.scopes.and(ScopeSet::of_users())
     }
 
-    /// Spec 5.5: 드롭스 is granted to applications of verified organizations only.
+    /// 드롭스 is granted to applications of verified organizations only (`docs/spec/drops.md#access`).
     pub fn may_use_drops(&self) -> bool {
         self.scopes.contains(Scope::Drops) && self.organization.as_ref().is_some_and(|o| o.verified)
     }
@@ -49,7 +49,8 @@ impl Application {
 pub struct RedirectUri(String);
 
 impl RedirectUri {
-    /// Reads one: https, or http on loopback; no fragment, user information or wildcard (decisions 3).
+    /// Reads one: https, or http on loopback; no fragment, user information or wildcard
+    /// (`docs/spec/authorization.md#applications`).
     ///
     /// # Errors
     /// `Invalid` naming `redirectUris`.

@@ -1,4 +1,4 @@
-//! Channels and the roles that people have in them (spec section 2).
+//! Channels and the roles that people have in them (`docs/spec/channels.md`).
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -20,7 +20,7 @@ pub struct Channel {
     pub verified_mark: bool,
 }
 
-/// Somebody with a role in a channel (spec section 2, "Channel manager").
+/// Somebody with a role in a channel (`docs/spec/channels.md#managers`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Manager {
     /// Who.
@@ -33,7 +33,7 @@ pub struct Manager {
     pub created_at: Timestamp,
 }
 
-/// A follower of a channel (spec section 2).
+/// A follower of a channel (`docs/spec/channels.md#followers`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Follower {
     /// Who.
@@ -44,7 +44,7 @@ pub struct Follower {
     pub created_at: Timestamp,
 }
 
-/// A paying subscriber of a channel (spec section 2).
+/// A paying subscriber of a channel (`docs/spec/channels.md#subscribers`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subscriber {
     /// Who.
@@ -59,7 +59,7 @@ pub struct Subscriber {
     pub created_at: Timestamp,
 }
 
-/// How subscribers are ordered (spec 4.2).
+/// How subscribers are ordered (`docs/spec/channels.md#subscribers`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SubscriberSort {
     /// The newest subscription first.

@@ -1,4 +1,4 @@
-//! Chat messages, donations and their parts (spec sections 2 and 4.4).
+//! Chat messages, donations and their parts (`docs/spec/chat.md`, `docs/spec/realtime.md#events`).
 
 use std::collections::BTreeMap;
 
@@ -97,7 +97,7 @@ pub fn message_time(now: Timestamp, last: Option<Timestamp>) -> Timestamp {
     last.map_or(now, |last| now.max(last.plus_ms(1)))
 }
 
-/// What is pinned above a chat: a new text, or a message that stands in it (spec 4.4).
+/// What is pinned above a chat: a new text, or a message that stands in it (`docs/spec/chat.md#notice`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
     /// A text of its own.

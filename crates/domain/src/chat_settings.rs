@@ -1,4 +1,4 @@
-//! Chat settings, and who may say what under them (spec section 2, "Chat settings"; decisions 5).
+//! Chat settings, and who may say what under them (`docs/spec/chat.md#settings`, `docs/spec/chat.md#viewers`).
 
 use crate::chat::Emojis;
 use crate::limits::{MINUTE_MS, SECOND_MS};

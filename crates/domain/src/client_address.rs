@@ -1,4 +1,4 @@
-//! Whose address a request counts for (decisions 6, "Client addresses"; `docs/operating.md`, "Client addresses").
+//! Whose address a request counts for (`docs/operating.md#client-addresses`).
 //!
 //! The client is the TCP peer. Where the peer is a trusted proxy, it is the right-most address of `X-Forwarded-For` or of
 //! `Forwarded` (RFC 7239) that is not a trusted proxy's: everything to the left of it was written by the client itself.

@@ -1,5 +1,5 @@
 //! Cursors: opaque to callers, and good only for the list, the caller and the filters that they were made for
-//! (spec section 1, "Pagination styles"; decisions 1).
+//! (`docs/spec/rest.md#lists`).
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

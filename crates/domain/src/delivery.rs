@@ -1,4 +1,5 @@
-//! Messages to webhooks: how one is signed, when it is tried again, when it is given up (spec section 6; decisions 5).
+//! Messages to webhooks: how one is signed, when it is tried again, when it is given up
+//! (`docs/spec/drops.md#webhook`).
 //!
 //! A message is tried until it is answered with a 2xx status, at the most once more than [`WEBHOOK_RETRY_MS`] has
 //! numbers. Time and randomness come in as values.

@@ -1,4 +1,4 @@
-//! Reward claims of drops (spec sections 2, 3 and 4.6; decisions 5).
+//! Reward claims of drops (`docs/spec/drops.md`).
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -217,7 +217,7 @@ pub struct RewardProgress {
     pub claim_id: Option<ClaimId>,
 }
 
-/// A claimed reward (spec 2, "Reward claim").
+/// A claimed reward (`docs/spec/drops.md#claims`).
 #[derive(Clone, Debug)]
 pub struct RewardClaim {
     /// Its id.
@@ -278,7 +278,7 @@ impl UpdateStatus {
 }
 
 /// Groups the ids of an update by what became of them: the groups in the order of [`UpdateStatus`], the ids of each in
-/// the order of the request (spec 4.6).
+/// the order of the request (`docs/spec/drops.md#update`).
 pub fn grouped(
     ids: Vec<String>,
     status: impl Fn(&ClaimId) -> UpdateStatus,

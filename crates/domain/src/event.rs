@@ -1,4 +1,4 @@
-//! What sessions receive: the payloads of the socket's events, as JSON (spec section 2, "Session messages").
+//! What sessions receive: the payloads of the socket's events, as JSON (`docs/spec/realtime.md#events`).
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;

@@ -1,4 +1,4 @@
-//! A wrong value: which field, and what it may be (spec section 7, status 400; decisions 1).
+//! A wrong value: which field, and what it may be (`docs/spec/errors.md#messages`).
 
 use std::borrow::Cow;
 
@@ -158,7 +158,7 @@ impl Invalid {
         Self { field, rule }
     }
 
-    /// The message of the answer: the spec's sentence first, then the field and what it may be.
+    /// The message of the answer: the sentence of every wrong value first, then the field and what it may be.
     pub fn message(&self, language: Language) -> String {
         let rule = self.rule.text(language);
         match language {
@@ -387,7 +387,7 @@ fn joined(numbers: &[i64]) -> String {
     numbers.iter().map(i64::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// Checks a text of `min` to `max` code points that is not blank and holds no NUL (decisions 1, "Characters").
+/// Checks a text of `min` to `max` code points that is not blank and holds no NUL (`docs/spec/rest.md#text`).
 ///
 /// # Errors
 /// `Invalid` naming `field`.

@@ -3,17 +3,22 @@
 //! Everything here is a value or a pure function. Rules take `now` as a [`Timestamp`] and randomness as bytes, so a test
 //! states its whole situation in one line. A "no" is a [`Refusal`]; the edges turn it into an answer.
 //!
-//! | Module | Spec section |
+//! | Module | Specification |
 //! |---|---|
-//! | [`limits`] | 8, every number with its unit |
-//! | [`scope`], [`token`], [`application`] | 3, 4.1, 5 |
-//! | [`chat`], [`chat_settings`], [`event`], [`session`] | 2, 3, 4.4, 4.5, 6 |
-//! | [`live`], [`drops`], [`restriction`] | 2, 4.3, 4.6, 4.7 |
-//! | [`webhook`], [`webhook_secrets`], [`delivery`], [`outbound`] | 6 |
-//! | [`cursor`], [`seal`] | 1 (pagination), 2 (stream key) |
-//! | [`quota`], [`client_address`], [`proxy_protocol`] | 8 |
-//! | [`refusal`], [`reason`], [`invalid`] | 7 |
-//! | [`ids`], [`secret`], [`time`], [`profile`] | 1, 2 |
+//! | [`limits`] | `docs/spec/limits.md`, every number with its unit |
+//! | [`scope`], [`token`], [`application`] | `docs/spec/authorization.md` |
+//! | [`channel`] | `docs/spec/channels.md` |
+//! | [`chat`], [`chat_settings`] | `docs/spec/chat.md` |
+//! | [`event`], [`session`] | `docs/spec/realtime.md` |
+//! | [`live`] | `docs/spec/lives.md` |
+//! | [`restriction`] | `docs/spec/restriction.md` |
+//! | [`drops`], [`webhook`], [`webhook_secrets`], [`delivery`], [`outbound`] | `docs/spec/drops.md` |
+//! | [`cursor`] | `docs/spec/rest.md#lists` |
+//! | [`secret`], [`seal`] | `docs/spec/authorization.md#at-rest` |
+//! | [`quota`] | `docs/spec/limits.md#quotas` |
+//! | [`client_address`], [`proxy_protocol`] | `docs/operating.md#client-addresses` |
+//! | [`refusal`], [`reason`], [`invalid`] | `docs/spec/errors.md` |
+//! | [`ids`], [`time`], [`profile`] | `docs/spec/rest.md` |
 
 pub mod application;
 pub mod channel;

@@ -1,6 +1,6 @@
-//! Every limit of the service, with its unit and the row of the spec that it comes from (section 8 unless said otherwise).
+//! Every limit of the service, with its unit. Limits that callers meet are listed in `docs/spec/limits.md`.
 //!
-//! Rows of the decisions page ("decisions N") are what the spec leaves open.
+//! "(ours)" marks a number that the documentation of the modelled platform does not have.
 
 use std::time::Duration;
 
@@ -19,13 +19,14 @@ pub const DAY_MS: i64 = 24 * HOUR_MS;
 pub const ACCESS_TOKEN_LIFETIME_MS: i64 = DAY_MS;
 /// How long a refresh token lives, in milliseconds: 30 days. It works once.
 pub const REFRESH_TOKEN_LIFETIME_MS: i64 = 30 * DAY_MS;
-/// How long an authorization code can be exchanged, in milliseconds: 10 minutes (decisions 3).
+/// How long an authorization code can be exchanged, in milliseconds: 10 minutes
+/// (`docs/spec/authorization.md#codes`).
 pub const CODE_LIFETIME_MS: i64 = 10 * MINUTE_MS;
 /// How long an expired or revoked token is remembered after its expiry, in milliseconds (ours): 7 days. A refusal says for so
 /// long what became of it.
 pub const ENDED_TOKENS_KEPT_MS: i64 = 7 * DAY_MS;
 /// A used code or refresh token that comes back within this many milliseconds is a retry of an honest client, not theft
-/// (decisions 3).
+/// (`docs/spec/authorization.md#tokens`).
 pub const REUSE_GRACE_MS: i64 = 10 * SECOND_MS;
 /// How long a person stays signed in on the consent pages, in milliseconds: 12 hours.
 pub const BROWSER_SESSION_LIFETIME_MS: i64 = DAY_MS / 2;
@@ -36,7 +37,7 @@ pub const CLIENT_SESSIONS_MAX: i64 = 10;
 pub const USER_SESSIONS_MAX: i64 = 3;
 /// Event subscriptions of one session.
 pub const SUBSCRIPTIONS_PER_SESSION_MAX: i64 = 30;
-/// How long a session URL can be used to connect, in milliseconds (decisions 4).
+/// How long a session URL can be used to connect, in milliseconds (`docs/spec/realtime.md#session-url`).
 pub const SESSION_URL_LIFETIME_MS: i64 = 30 * SECOND_MS;
 /// How long a session URL that nobody used is remembered after its expiry, in milliseconds (ours): 1 hour.
 pub const SESSION_URLS_KEPT_MS: i64 = 60 * MINUTE_MS;
@@ -54,7 +55,7 @@ pub const CHANNEL_IDS_MAX: usize = 20;
 pub const SESSION_LIST_SIZE_DEFAULT: i64 = 20;
 /// Items of one page of the session lists: most.
 pub const SESSION_LIST_SIZE_MAX: i64 = 50;
-/// The largest `page` of the page-number lists (decisions 1).
+/// The largest `page` of the page-number lists (`docs/spec/rest.md#lists`).
 pub const PAGE_MAX: i64 = i32::MAX as i64;
 
 /// Items of one page of followers and subscribers: default.
@@ -67,7 +68,7 @@ pub const MANAGERS_MAX: i64 = 1_000;
 pub const CATEGORY_SEARCH_SIZE_DEFAULT: i64 = 20;
 /// Items of a category search: most.
 pub const CATEGORY_SEARCH_SIZE_MAX: i64 = 50;
-/// Unicode code points of the `query` of a category search (ours; the spec names none).
+/// Unicode code points of the `query` of a category search (ours).
 pub const CATEGORY_QUERY_CHARS_MAX: usize = 100;
 /// Items of one page of the live list: default and most.
 pub const LIVE_LIST_SIZE_MAX: i64 = 20;
@@ -84,11 +85,11 @@ pub const RESTRICTION_LIST_SIZE_MAX: i64 = 30;
 pub const CLAIM_ID_FILTER_MAX: usize = 100;
 /// Items of one page of reward claims: default.
 pub const CLAIM_PAGE_SIZE_DEFAULT: i64 = 20;
-/// Items of one page of reward claims: most (decisions 5).
+/// Items of one page of reward claims: most (`docs/spec/drops.md#query`).
 pub const CLAIM_PAGE_SIZE_MAX: i64 = 1_000;
-/// Ids of one update of reward claims (decisions 5).
+/// Ids of one update of reward claims (`docs/spec/drops.md#update`).
 pub const CLAIM_UPDATE_IDS_MAX: usize = 100;
-/// Rewards of one drops campaign (ours; the spec names none).
+/// Rewards of one drops campaign (ours).
 pub const CAMPAIGN_REWARDS_MAX: usize = 100;
 /// Channels that a drops campaign may name as those that take part (ours).
 pub const CAMPAIGN_CHANNELS_MAX: usize = 500;
@@ -98,13 +99,13 @@ pub const REWARD_WATCH_MINUTES_MAX: i64 = 365 * 24 * 60;
 pub const WATCHING_MINUTES_MAX: i64 = 24 * 60;
 /// Viewers of one report of watching (ours).
 pub const WATCHING_VIEWERS_MAX: usize = 100;
-/// How long after a failed attempt the next one of a message to a webhook comes, in milliseconds (decisions 5). The last
-/// attempt has none behind it.
+/// How long after a failed attempt the next one of a message to a webhook comes, in milliseconds
+/// (`docs/spec/drops.md#webhook`). The last attempt has none behind it.
 pub const WEBHOOK_RETRY_MS: [i64; 7] =
     [5 * SECOND_MS, 5 * MINUTE_MS, 30 * MINUTE_MS, 2 * HOUR_MS, 5 * HOUR_MS, 10 * HOUR_MS, 10 * HOUR_MS];
 /// The furthest that a receiver's `Retry-After` moves the next attempt, in milliseconds (ours): 1 day.
 pub const WEBHOOK_RETRY_AFTER_MAX_MS: i64 = DAY_MS;
-/// A webhook that only failed for so many milliseconds is disabled: 5 days (decisions 5).
+/// A webhook that only failed for so many milliseconds is disabled: 5 days (`docs/spec/drops.md#webhook`).
 pub const WEBHOOK_FAILING_MAX_MS: i64 = 5 * DAY_MS;
 /// How long a node that took a message has it to itself, in milliseconds (ours): three times as long as an attempt may
 /// take, so that clocks may differ a little and no message is sent by two nodes at once.
@@ -130,12 +131,14 @@ pub const WEBHOOK_EXCERPT_CHARS_MAX: usize = 256;
 pub const DELIVERY_PAGE_SIZE_DEFAULT: i64 = 20;
 /// Messages to a webhook on one page of their list: most (ours).
 pub const DELIVERY_PAGE_SIZE_MAX: i64 = 100;
-/// How long a temporary restriction lasts, in milliseconds (decisions 5).
+/// How long a temporary restriction lasts, in milliseconds
+/// (`docs/spec/restriction.md#temporary-restriction`).
 pub const TEMPORARY_RESTRICTION_MS: i64 = MINUTE_MS;
-/// A temporary restriction hides the target's messages of the last so many milliseconds (decisions 5).
+/// A temporary restriction hides the target's messages of the last so many milliseconds
+/// (`docs/spec/restriction.md#temporary-restriction`).
 pub const TEMPORARY_RESTRICTION_HIDES_MS: i64 = MINUTE_MS;
 /// The longest time between two messages of one viewer in slow mode, in milliseconds: the largest `chatSlowModeSec`
-/// (section 2).
+/// (`docs/spec/chat.md#settings`).
 pub const SLOW_MODE_MAX_MS: i64 = 300 * SECOND_MS;
 /// An application whose scopes were not used for so many milliseconds is deleted: 90 days.
 pub const UNUSED_APPLICATION_MS: i64 = 90 * DAY_MS;
@@ -148,26 +151,28 @@ pub const OPERATOR_LIST_SIZE_DEFAULT: i64 = 20;
 pub const OPERATOR_LIST_SIZE_MAX: i64 = 100;
 /// Characters of a client secret that its operator is shown again (ours).
 pub const SECRET_CHARS_SHOWN: usize = 4;
-/// How long a deleted application can be restored, in milliseconds (decisions 5).
+/// How long a deleted application can be restored, in milliseconds
+/// (`docs/spec/authorization.md#unused-applications`).
 pub const APPLICATION_RESTORABLE_MS: i64 = 30 * DAY_MS;
-/// Days without use at which an application's owner is warned (decisions 5).
+/// Days without use at which an application's owner is warned
+/// (`docs/spec/authorization.md#unused-applications`).
 pub const UNUSED_WARNING_DAYS: [i64; 3] = [60, 80, 89];
-/// Unicode code points of a broadcast's title (ours; the spec names none).
+/// Unicode code points of a broadcast's title (ours).
 pub const LIVE_TITLE_CHARS_MAX: usize = 100;
-/// Tags of one broadcast (decisions 1).
+/// Tags of one broadcast (`docs/spec/lives.md#broadcast-setting`).
 pub const TAGS_MAX: usize = 20;
-/// Unicode code points of one tag (decisions 1).
+/// Unicode code points of one tag (`docs/spec/lives.md#broadcast-setting`).
 pub const TAG_CHARS_MAX: usize = 20;
 
 /// Unicode code points of one chat message, after JSON decoding, untrimmed.
 pub const CHAT_MESSAGE_CHARS_MAX: usize = 100;
-/// Entries of the `emojis` map of one chat message or donation (ours; the spec names none).
+/// Entries of the `emojis` map of one chat message or donation (ours).
 pub const EMOJIS_MAX: usize = 100;
-/// Badges of the author of one chat message (ours; the spec names none).
+/// Badges of the author of one chat message (ours).
 pub const BADGES_MAX: usize = 10;
-/// Unicode code points of a donation text (ours; the spec names none).
+/// Unicode code points of a donation text (ours).
 pub const DONATION_TEXT_CHARS_MAX: usize = 500;
-/// Digits of `payAmount`, an amount in won (ours; the spec names none).
+/// Digits of `payAmount`, an amount in won (ours).
 pub const PAY_AMOUNT_DIGITS_MAX: usize = 12;
 
 /// Unicode code points of a name (channel, application, organization, tier).
@@ -182,7 +187,7 @@ pub const STATE_BYTES_MAX: usize = 1_024;
 pub const CREDENTIAL_BYTES_MAX: usize = 512;
 /// Redirect addresses of one application.
 pub const REDIRECT_URIS_MAX: usize = 20;
-/// Bytes of a JSON request body (decisions 1).
+/// Bytes of a JSON request body (`docs/spec/rest.md#bodies`).
 pub const BODY_BYTES_MAX: usize = 64 * 1024;
 
 /// Client mode: requests of one application.

@@ -1,4 +1,4 @@
-//! Categories, lives and broadcast settings (spec sections 2 and 4.3).
+//! Categories, lives and broadcast settings (`docs/spec/lives.md`).
 
 use crate::chat::check_web_address;
 use crate::limits::{LIVE_TITLE_CHARS_MAX, NAME_CHARS_MAX, TAG_CHARS_MAX, TAGS_MAX};
@@ -56,7 +56,7 @@ impl CategoryType {
     }
 }
 
-/// A category of lives (spec 2, "Category").
+/// A category of lives (`docs/spec/lives.md#categories`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Category {
     /// Its id.
@@ -108,8 +108,8 @@ impl CategoryChoice {
 }
 
 /// Checks `categoryType` against the category that a broadcast setting would have: it only says again what the category's
-/// own type is, so it must agree. The refusal names that type, or asks for a category where there is none (spec 4.3; ours where
-/// the spec is silent).
+/// own type is, so it must agree. The refusal names that type, or asks for a category where there is none
+/// (`docs/spec/lives.md#broadcast-setting`).
 ///
 /// # Errors
 /// `Invalid` naming `categoryType`.
@@ -138,7 +138,8 @@ pub fn check_title(field: &'static str, title: &str) -> Result<(), Invalid> {
 }
 
 /// The distinct ones of the given tags, in their order: at most 20 of at most 20 characters, each made of letters, marks
-/// and digits of any script; spaces and special characters are not allowed (spec 4.3; decisions 1).
+/// and digits of any script; spaces and special characters are not allowed
+/// (`docs/spec/lives.md#broadcast-setting`).
 ///
 /// # Errors
 /// `Invalid` naming `tags`.

@@ -1,5 +1,5 @@
-//! Where webhooks may go: the addresses that may be registered, and those that may be connected to (decisions 5, "Webhook
-//! targets"; `docs/decisions/0015-where-webhooks-may-go.md`).
+//! Where webhooks may go: the addresses that may be registered, and those that may be connected to
+//! (`docs/spec/drops.md#targets`, `docs/adr/0015-where-webhooks-may-go.md`).
 //!
 //! A publisher chooses the address, and this service, which stands inside the operator's network, calls it. So an address is
 //! read strictly, in one spelling only, and the same [`Zone`] judges it twice: when it is registered, and again for the very

@@ -1,4 +1,5 @@
-//! The two ways that answers are spelled, and the language of messages (decisions 1 and 2).
+//! The two ways that answers are spelled, and the language of messages (`docs/spec/rest.md#profiles`,
+//! `docs/spec/rest.md#language`).
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! Request quotas as token buckets (spec section 8 leaves the numbers open; decisions 1 names them).
+//! Request quotas as token buckets (`docs/spec/limits.md#quotas`).
 //!
 //! A bucket is one number: the moment at which it will be full again (the generic cell rate algorithm). It costs eight
 //! bytes, needs no timer, and a bucket whose moment has passed can be forgotten.

@@ -1,4 +1,5 @@
-//! Every "no" of the service, and the status and message that each one becomes (spec section 7).
+//! Every "no" of the service, and the status and message that each one becomes
+//! (`docs/spec/errors.md#messages`).
 //!
 //! The two `match`es are exhaustive on purpose: a new refusal does not compile until someone has chosen its status and
 //! its message. Both edges, REST and the socket handshake, answer from here. [`Refusal::reason`] says more than the status
@@ -31,7 +32,7 @@ pub enum Refusal {
     DropsScope,
     /// The application has the drops scope, but its organization is not verified.
     OrganizationNotVerified,
-    /// Only the streamer may do this, and the caller is not (spec 4.4, blind-message).
+    /// Only the streamer may do this, and the caller is not (`docs/spec/chat.md#hiding`).
     NotTheStreamer,
     /// Authentication is missing, or is not of the kind that is wanted here.
     Unauthorized(CredentialFault),

@@ -1,4 +1,4 @@
-//! Restriction of channels: for good until released (활동제한), or for a minute (spec section 4.7; decisions 5).
+//! Restriction of channels: for good until released (활동제한), or for a minute (`docs/spec/restriction.md`).
 
 use crate::channel::UserRole;
 use crate::{ChannelId, Timestamp};

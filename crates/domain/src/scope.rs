@@ -1,4 +1,4 @@
-//! The seventeen scopes (spec section 5.4) and sets of them.
+//! The seventeen scopes (`docs/spec/authorization.md#scopes`) and sets of them.
 
 /// What an application may do for a user, under the name that the service gives it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -41,7 +41,8 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// Every scope, in the order of spec section 5, which is also the order of the `scope` field of a token answer.
+    /// Every scope, in the order of `docs/spec/authorization.md#scopes`, which is also that of the `scope`
+    /// field of a token answer.
     pub const ALL: [Self; 17] = [
         Self::UserRead,
         Self::ManagerRead,
@@ -62,7 +63,7 @@ impl Scope {
         Self::Drops,
     ];
 
-    /// The service's own name, as in spec section 5.
+    /// The service's own name, as in `docs/spec/authorization.md#scopes`.
     pub const fn name(self) -> &'static str {
         match self {
             Self::UserRead => "유저 정보 조회",
@@ -151,12 +152,13 @@ impl ScopeSet {
         Self(self.0 & !other.0)
     }
 
-    /// The members, in the order of spec section 5.
+    /// The members, in the order of [`Scope::ALL`].
     pub fn iter(self) -> impl Iterator<Item = Scope> {
         Scope::ALL.into_iter().filter(move |scope| self.contains(*scope))
     }
 
-    /// The `scope` field of a token answer: names in the order of spec section 5, joined by one space (decisions 3).
+    /// The `scope` field of a token answer: names in the order of [`Scope::ALL`], joined by one space
+    /// (`docs/spec/authorization.md#tokens`).
     pub fn joined(self) -> String {
         self.iter().map(Scope::name).collect::<Vec<_>>().join(" ")
     }

@@ -1,5 +1,5 @@
 //! Secrets that must be shown again (stream keys, webhook secrets) are sealed with a key from the configuration, so that a
-//! copy of the database shows none of them (decisions 3, "At rest").
+//! copy of the database shows none of them (`docs/spec/authorization.md#at-rest`).
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

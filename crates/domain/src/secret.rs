@@ -1,8 +1,8 @@
 //! Secrets as types: they cannot be printed or serialized by accident, and what is stored is another type.
 //!
 //! Every secret that Stagedoor makes is 256 random bits in base64url. The store holds its SHA-256 only, so a copy of the
-//! database opens nothing (decisions 3, "At rest"). [`expose`](AccessToken::expose) is the one way to the text; a test
-//! lists the files that may call it.
+//! database opens nothing (`docs/spec/authorization.md#at-rest`). [`expose`](AccessToken::expose) is the one
+//! way to the text; a test lists the files that may call it.
 
 use std::fmt;
 

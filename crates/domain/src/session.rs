@@ -1,4 +1,4 @@
-//! Realtime sessions: who owns them, what they are subscribed to, how that changes (spec sections 3, 4.5 and 6).
+//! Realtime sessions: who owns them, what they are subscribed to, how that changes (`docs/spec/realtime.md`).
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -56,7 +56,7 @@ pub enum SessionOwner {
         /// The application.
         client_id: ClientId,
     },
-    /// Made with a user token: takes events of that user only (spec 5.6).
+    /// Made with a user token: takes events of that user only (`docs/spec/realtime.md#session-url`).
     User {
         /// The application whose token it was.
         client_id: ClientId,
@@ -103,7 +103,7 @@ impl SessionOwner {
     }
 
     /// Whether a user token may subscribe on this session: on the user's own session of the same application, or on a
-    /// client session of the same application (decisions 4).
+    /// client session of the same application (`docs/spec/realtime.md#subscriptions`).
     pub fn admits(&self, caller: &Caller) -> bool {
         match self {
             Self::Client { client_id } => *client_id == caller.client_id,
@@ -164,7 +164,7 @@ pub struct SessionChange {
     pub subscription: Subscription,
 }
 
-/// A session as the lists show it (spec section 2, "Session").
+/// A session as the lists show it (`docs/spec/realtime.md#session-lists`).
 #[derive(Clone, Debug)]
 pub struct SessionListing {
     /// Its key.

@@ -1,4 +1,4 @@
-//! Points in time: UTC milliseconds inside, two spellings on the wire (decisions 1 and 2).
+//! Points in time: UTC milliseconds inside, two spellings on the wire (`docs/spec/rest.md#dates`).
 
 use std::fmt;
 
@@ -44,7 +44,8 @@ impl Timestamp {
         self.at(UtcOffset::UTC).format(RFC3339_MS).unwrap_or_default()
     }
 
-    /// The spelling that a profile's clients expect of dates other than those of drops (decisions 2).
+    /// The spelling that a profile's clients expect of dates other than those of drops
+    /// (`docs/spec/rest.md#profiles`).
     pub fn for_profile(self, profile: Profile) -> String {
         match profile {
             Profile::Documented => self.rfc3339(),

@@ -1,5 +1,5 @@
-//! The life of a sign-in: code, tokens, refresh, and what a second use of a used-up one means (spec section 3 and 5;
-//! decisions 3).
+//! The life of a sign-in: code, tokens, refresh, and what a second use of a used-up one means
+//! (`docs/spec/authorization.md#codes`, `docs/spec/authorization.md#tokens`).
 
 use crate::limits::{ACCESS_TOKEN_LIFETIME_MS, REUSE_GRACE_MS};
 use crate::scope::{Scope, ScopeSet};
@@ -21,14 +21,14 @@ pub struct Caller {
     pub scopes: ScopeSet,
     /// The profile that the application chose for itself, if any.
     pub profile: Option<crate::Profile>,
-    /// Whether quotas hold for the application (decisions 1).
+    /// Whether quotas hold for the application (`docs/spec/limits.md#quotas`).
     pub quota: bool,
     /// The tokens that grew out of one sign-in.
     pub family: TokenFamily,
 }
 
 impl Caller {
-    /// Spec 5.4: an endpoint needs the scope named in its row.
+    /// An endpoint of mode user needs one scope (`docs/spec/authorization.md#scopes`).
     ///
     /// # Errors
     /// [`Refusal::ScopeMissing`] without it.

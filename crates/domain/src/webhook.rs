@@ -1,4 +1,5 @@
-//! The webhook that tells a game publisher of a claimed reward: its headers and its body (spec section 6; decisions 5).
+//! The webhook that tells a game publisher of a claimed reward: its headers and its body
+//! (`docs/spec/drops.md#webhook`).
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;

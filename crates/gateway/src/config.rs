@@ -5,11 +5,11 @@ use std::time::Duration;
 use domain::Language;
 use socketio::{Timing, engine, payload, upgrade, websocket};
 
-/// Messages that may wait for one session before it is closed (decisions 4).
+/// Messages that may wait for one session before it is closed (`docs/spec/realtime.md#delivery`).
 pub const QUEUE_MESSAGES_MAX: usize = 512;
-/// Bytes that may wait for one session before it is closed (decisions 4): 512 KiB.
+/// Bytes that may wait for one session before it is closed (`docs/spec/realtime.md#delivery`): 512 KiB.
 pub const QUEUE_BYTES_MAX: usize = 512 * 1024;
-/// How long a websocket may take no byte while some wait (decisions 4).
+/// How long a websocket may take no byte while some wait (`docs/spec/realtime.md#delivery`).
 pub const WRITE_DEADLINE: Duration = Duration::from_secs(10);
 /// How long a connection may take from the `101` to the upgraded stream, and a probe from there to its `5`.
 pub const UPGRADE_DEADLINE: Duration = Duration::from_millis(upgrade::UPGRADE_TIMEOUT_MS);

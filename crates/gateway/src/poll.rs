@@ -1,4 +1,4 @@
-//! Long polling: a GET waits for packets, a POST brings some (spec 4.5; decisions 4).
+//! Long polling: a GET waits for packets, a POST brings some (`docs/spec/realtime.md#transports`).
 
 use std::future::poll_fn;
 use std::pin::pin;

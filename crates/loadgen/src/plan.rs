@@ -1,6 +1,6 @@
 //! Who connects for whom, within the limits of the service: ten sessions of one application.
 
-/// Connected sessions of one application (spec section 8).
+/// Connected sessions of one application (`docs/spec/realtime.md#caps`).
 pub(crate) const SESSIONS_PER_APPLICATION: u32 = 10;
 /// Sessions of one source address. The system hands out some 28,000 ports towards one destination.
 pub(crate) const SESSIONS_PER_SOURCE: u32 = 20_000;

@@ -393,7 +393,7 @@ impl Inner {
     }
 }
 
-/// Whether the payload is a CHAT of spec section 2, on that channel and with that text.
+/// Whether the payload is a CHAT (`docs/spec/realtime.md#chat-event`) on that channel and with that text.
 pub(crate) fn is_chat(payload: &Value, channel_id: &str, text: &str) -> bool {
     let roles = ["streamer", "common_user", "streaming_channel_manager", "streaming_chat_manager"];
     let field = |name| payload.get(name).unwrap_or(&Value::Null);

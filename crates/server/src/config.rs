@@ -42,8 +42,9 @@ impl StoreSettings {
     /// The threads of the runtime, which answer requests, on a machine with so many cores.
     ///
     /// With SQLite one for two cores: its writer, its readers and the shards have threads of their own, and a thread of
-    /// the runtime too many is woken again and again to find nothing to do (docs/decisions/0020). With PostgreSQL the
-    /// runtime does the store's part too, and has all of them.
+    /// the runtime too many is woken again and again to find nothing to do
+    /// (`docs/adr/0020-few-threads-answer-on-sqlite.md`). With PostgreSQL the runtime does the store's part
+    /// too, and has all of them.
     pub fn runtime_threads(&self, cores: usize) -> usize {
         match self {
             Self::Sqlite { .. } => (cores / 2).max(1),

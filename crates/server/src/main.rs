@@ -11,7 +11,8 @@ use tikv_jemallocator::Jemalloc;
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// The system's allocator keeps what many closed sessions leave behind (docs/decisions/0011).
+/// The system's allocator keeps what many closed sessions leave behind
+/// (`docs/adr/0011-memory-is-given-back.md`).
 #[global_allocator]
 static ALLOCATOR: Jemalloc = Jemalloc;
 

@@ -1,5 +1,5 @@
 //! The life of applications: one whose scopes were not used for 90 days is deleted, after three warnings, and can be
-//! restored for 30 days more (spec 1.1, 8; decisions 5).
+//! restored for 30 days more (`docs/spec/authorization.md#unused-applications`).
 
 use bus::Message;
 use domain::limits::{APPLICATION_RESTORABLE_MS, DAY_MS, UNUSED_APPLICATION_MS, UNUSED_WARNING_DAYS};

@@ -1,4 +1,5 @@
-//! What a streamer broadcasts with: the broadcast setting and the stream key (spec 4.3).
+//! What a streamer broadcasts with: the broadcast setting and the stream key
+//! (`docs/spec/lives.md#broadcast-setting`).
 
 use domain::live::{CategoryChoice, CategoryType, check_category_type, check_title, distinct_tags};
 use domain::refusal::Resource;

@@ -1,4 +1,4 @@
-//! Categories and the search in them (spec 4.3; the platform API's categories).
+//! Categories and the search in them (`docs/spec/lives.md#categories`).
 
 use std::sync::Arc;
 

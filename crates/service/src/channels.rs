@@ -1,4 +1,4 @@
-//! Channels and their people (spec 4.2; the platform API's channels).
+//! Channels and their people (`docs/spec/channels.md`).
 
 use domain::channel::Channel;
 use domain::chat::check_web_address;
@@ -47,7 +47,8 @@ impl Service {
         self.channels(vec![id.clone()]).await?.pop().ok_or(Refusal::NotFound(Resource::Channel).into())
     }
 
-    /// The channels of up to 20 ids, in the order asked for; an id with no match is left out (spec 2, "Channel").
+    /// The channels of up to 20 ids, in the order asked for; an id with no match is left out
+    /// (`docs/spec/channels.md#channels`).
     pub async fn channels(&self, ids: Vec<ChannelId>) -> Result<Vec<Channel>, Error> {
         let wanted = ids.clone();
         let mut channels =

@@ -1,4 +1,5 @@
-//! Chat settings (spec 4.4). They are enforced where messages are posted, in [`chats`](crate::chats).
+//! Chat settings (`docs/spec/chat.md#settings`). They are enforced where messages are posted, in
+//! [`chats`](crate::chats).
 
 use domain::ChannelId;
 use domain::chat_settings::{ChatSettings, ChatSettingsChange};

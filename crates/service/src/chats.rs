@@ -1,4 +1,4 @@
-//! Chat messages: posted by streamers and viewers, hidden by streamers (spec 4.4; the platform API's chats).
+//! Chat messages: posted by streamers and viewers, hidden by streamers (`docs/spec/chat.md`).
 
 use std::sync::Arc;
 
@@ -302,7 +302,8 @@ fn chat_happening(post: &Post<'_>, author: Author, message_time: Timestamp) -> C
     }
 }
 
-/// Who speaks, once it is sure that they may. The streamer and managers are exempt from every rule (decisions 5).
+/// Who speaks, once it is sure that they may. The streamer and managers are exempt from every rule
+/// (`docs/spec/chat.md#viewers`).
 async fn admitted(
     tx: &mut Tx,
     post: &Post<'_>,

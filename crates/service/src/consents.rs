@@ -1,4 +1,4 @@
-//! Consents taken back (spec 3, "consent withdrawn").
+//! Consents taken back (`docs/spec/authorization.md#consent`).
 
 use domain::refusal::Resource;
 use domain::{ChannelId, ClientId, Refusal};

@@ -1,4 +1,4 @@
-//! Who a credential belongs to, without asking the store each time (decision record 0007).
+//! Who a credential belongs to, without asking the store each time (`docs/adr/0007-credentials-are-cached.md`).
 //!
 //! What this node changes is forgotten before the change is answered. What other nodes change is forgotten when
 //! [`Service::watch_credentials`] finds it; when that has not looked for [`TRUST`], nothing that is kept is believed.
@@ -127,7 +127,7 @@ fn micros(time: Duration) -> u64 {
 }
 
 impl Service {
-    /// Who holds an access token (spec 5, user mode).
+    /// Who holds an access token (mode user of `docs/spec/rest.md#modes`).
     ///
     /// # Errors
     /// [`Refusal::InvalidToken`] when it is unknown, expired or revoked.
@@ -161,7 +161,7 @@ impl Service {
         Ok(holder)
     }
 
-    /// The application that a client id and secret prove (spec 5, client mode).
+    /// The application that a client id and secret prove (mode client of `docs/spec/rest.md#modes`).
     ///
     /// # Errors
     /// [`Refusal::InvalidClient`], the same and in the same time whether the id or the secret is wrong.

@@ -1,5 +1,5 @@
-//! Messages to webhooks: written with their claim, taken under a lease, recorded, shown, sent anew (spec section 6;
-//! `docs/decisions/0014-webhooks-leave-from-an-outbox.md`).
+//! Messages to webhooks: written with their claim, taken under a lease, recorded, shown, sent anew
+//! (`docs/spec/drops.md#webhook`, `docs/adr/0014-webhooks-leave-from-an-outbox.md`).
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

@@ -1,4 +1,4 @@
-//! Drops: campaigns, and the rewards that were claimed (spec 4.6; the platform API's drops).
+//! Drops: campaigns, and the rewards that were claimed (`docs/spec/drops.md`).
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -114,8 +114,8 @@ impl Service {
         Ok(claimed)
     }
 
-    /// The claims of a publisher's organization, newest first (spec 4.6). A walk from cursor to cursor gives each claim
-    /// that there was at its beginning once, whatever is claimed meanwhile.
+    /// The claims of a publisher's organization, newest first (`docs/spec/drops.md#query`). A walk from
+    /// cursor to cursor gives each claim that there was at its beginning once, whatever is claimed meanwhile.
     ///
     /// # Errors
     /// `Invalid` for more than 100 ids, and for a cursor that is not of this list, publisher and filters.
@@ -150,9 +150,9 @@ impl Service {
         Ok(ClaimPage { claims, cursor })
     }
 
-    /// Puts claims of a publisher's organization into a state, and says of each id what became of it (spec 4.6). Every
-    /// real change is noted with the application that made it. When the store fails, nothing has changed or nobody
-    /// knows: the update can be repeated.
+    /// Puts claims of a publisher's organization into a state, and says of each id what became of it
+    /// (`docs/spec/drops.md#update`). Every real change is noted with the application that made it. When the
+    /// store fails, nothing has changed or nobody knows: the update can be repeated.
     ///
     /// # Errors
     /// `Invalid` for no id, or more than 100 different ones.

@@ -1,5 +1,5 @@
 //! The transactional outbox of events: what is committed on PostgreSQL is heard, or the sessions that may have missed it
-//! are closed, whatever dies between the commit and the publication (decision record 0024).
+//! are closed, whatever dies between the commit and the publication (`docs/adr/0024-events-have-an-outbox.md`).
 //!
 //! A transaction with events writes one row for all of them, its batch, together with its COMMIT. The row is deleted
 //! when the bus has confirmed the events. A row that stays belongs to a commit whose answer was lost, or to a node that died:

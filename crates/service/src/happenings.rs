@@ -1,5 +1,5 @@
 //! What happens on channels besides chat: donations, paid subscriptions. Each is written, and only then told to the
-//! sessions that subscribed to it (spec 6; the platform API's happenings).
+//! sessions that subscribed to it (`docs/spec/realtime.md#events`).
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::channels::not_found;
 use crate::idempotency::{self, IdempotencyKey};
 use crate::{Error, Service};
 
-/// The smallest and the largest `tierNo` (spec 2, "Subscriber").
+/// The smallest and the largest `tierNo` (`docs/spec/channels.md#subscribers`).
 pub const TIERS: (i64, i64) = (1, 2);
 /// The largest `month` (ours; a hundred years).
 pub const MONTHS_MAX: i64 = 1_200;

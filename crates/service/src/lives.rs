@@ -1,4 +1,4 @@
-//! Lives: on air, off air, and the list of them (spec 4.3; the platform API's lives).
+//! Lives: on air, off air, and the list of them (`docs/spec/lives.md#lives`).
 
 use domain::chat::check_web_address;
 use domain::limits::{CONCURRENT_USERS_MAX, LIVE_WALK_MS};

@@ -1,5 +1,5 @@
 //! Events that may not have reached every node: recorded by who published them, looked up by who has the sockets
-//! (decisions 4: no silent gap).
+//! (`docs/spec/realtime.md#delivery`).
 //!
 //! An event that the bus did not confirm is committed all the same, so its call is answered. Before that its channel is
 //! written where every gateway looks, so that no death of a node can make the loss a silent one; and the call waits until

@@ -1,5 +1,5 @@
 //! What a node is among the others: what it does, where its sockets are reached, and whether it is ready for more
-//! (decision record 0010).
+//! (`docs/adr/0010-nodes-hear-from-the-store.md`).
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The notice above a chat (spec 4.4). A chat has one; the next takes its place.
+//! The notice above a chat (`docs/spec/chat.md#notice`). A chat has one; the next takes its place.
 
 use domain::chat::Notice;
 use domain::refusal::Resource;

@@ -1,4 +1,4 @@
-//! Who follows, subscribes to and helps to run a channel (spec 4.2; the platform API's managers and followers).
+//! Who follows, subscribes to and helps to run a channel (`docs/spec/channels.md`).
 
 use domain::channel::{Follower, Manager, Subscriber, SubscriberSort, UserRole};
 use domain::limits::MANAGERS_MAX;

@@ -1,4 +1,4 @@
-//! Restricted channels (spec 4.7): for good until released, or for a minute.
+//! Restricted channels (`docs/spec/restriction.md`): for good until released, or for a minute.
 
 use domain::chat::{channel_of_chat, chat_channel_id};
 use domain::limits::{TEMPORARY_RESTRICTION_HIDES_MS, TEMPORARY_RESTRICTION_MS};

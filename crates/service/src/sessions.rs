@@ -1,4 +1,4 @@
-//! Sessions: their addresses, their handshake, their end, their lists (spec 4.5, 8; decisions 4).
+//! Sessions: their addresses, their handshake, their end, their lists (`docs/spec/realtime.md`).
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -228,8 +228,8 @@ impl Service {
             .await
     }
 
-    /// One page of the caller's own sessions, newest first; disconnected ones for 90 days (spec 2, "Session"). `counted`
-    /// asks for the number of all of them too.
+    /// One page of the caller's own sessions, newest first; disconnected ones for 90 days
+    /// (`docs/spec/realtime.md#session-lists`). `counted` asks for the number of all of them too.
     pub async fn sessions(
         &self,
         owner: SessionOwner,

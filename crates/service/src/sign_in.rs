@@ -1,4 +1,4 @@
-//! Signing in on the consent pages, and the code that comes out of it (spec 3, 4.1; decisions 3).
+//! Signing in on the consent pages, and the code that comes out of it (`docs/spec/authorization.md#sign-in`).
 
 use domain::application::Application;
 use domain::limits::{BROWSER_SESSION_LIFETIME_MS, CODE_LIFETIME_MS, CREDENTIAL_BYTES_MAX};

@@ -1,5 +1,6 @@
 //! Event subscriptions: made, ended, revoked. Each change is a numbered row in its session's log, written in the
-//! transaction of the change; the session's node turns each row into one SYSTEM message (spec 3, 4.5; decisions 4).
+//! transaction of the change; the session's node turns each row into one SYSTEM message
+//! (`docs/spec/realtime.md#subscriptions`).
 
 use bus::Message;
 use domain::limits::SUBSCRIPTIONS_PER_SESSION_MAX;

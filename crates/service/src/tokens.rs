@@ -1,4 +1,4 @@
-//! Tokens: buying, refreshing, revoking (spec 3, 4.1, 5; decisions 3).
+//! Tokens: buying, refreshing, revoking (`docs/spec/authorization.md#tokens`).
 
 use bus::Message;
 use domain::application::Application;

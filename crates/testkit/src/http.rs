@@ -168,7 +168,7 @@ impl Response {
         serde_json::from_slice(&self.body).unwrap_or_else(|_| panic!("no JSON: {self:?}"))
     }
 
-    /// `content` of a success, after a look at the whole envelope (spec 1.3).
+    /// `content` of a success, after a look at the whole envelope (`docs/spec/rest.md#envelope`).
     ///
     /// # Panics
     /// When it is not a success in its envelope.

@@ -6,7 +6,8 @@ use sha2::Sha256;
 use crate::Received;
 
 impl Received {
-    /// Whether the signature is that of id, timestamp and raw body under this secret (spec section 6).
+    /// Whether the signature is that of id, timestamp and raw body under this secret
+    /// (`docs/webhooks.md#the-signature`).
     ///
     /// # Panics
     /// When one of the headers is missing.

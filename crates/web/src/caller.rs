@@ -1,6 +1,6 @@
-//! Who is calling, and whether they may: the only way for a handler to learn it (spec 5; decisions 1, order of checks).
+//! Who is calling, and whether they may: the only way for a handler to learn it (`docs/spec/rest.md#checks`).
 //!
-//! Each extractor makes the checks of the decisions in their order: 401, then 429, then 403. What comes after it in a
+//! Each extractor makes the checks in that order: 401, then 429, then 403. What comes after it in a
 //! handler's arguments is only looked at once they hold.
 
 use std::fmt;
@@ -176,7 +176,8 @@ impl<Q: Extra> FromRequestParts<Web> for Client<Q> {
     }
 }
 
-/// An application that may use drops: it has the scope, and its organization is verified (spec 5.5).
+/// An application that may use drops: it has the scope, and its organization is verified
+/// (`docs/spec/drops.md#access`).
 #[derive(Debug)]
 pub struct DropsClient(pub Publisher);
 

@@ -1,4 +1,5 @@
-//! The header that tells an application's owner that it goes unused and when it will be deleted (spec 1.1).
+//! The header that tells an application's owner that it goes unused and when it will be deleted
+//! (`docs/spec/authorization.md#unused-applications`).
 
 use std::sync::{Arc, OnceLock};
 

@@ -1,4 +1,4 @@
-//! The envelope around every answer (spec 1.3, 7; decisions 1).
+//! The envelope around every answer (`docs/spec/rest.md#envelope`).
 
 use std::borrow::Cow;
 
@@ -175,7 +175,8 @@ impl IntoResponse for Failure {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Logged;
 
-/// Exactly `code` and `message`, nothing else (decisions 1). Headers say the rest: why, and when to come back.
+/// Exactly `code` and `message`, nothing else (`docs/spec/rest.md#envelope`). Headers say the rest: why, and
+/// when to come back.
 pub(crate) fn refused(refusal: &Refusal, language: Language) -> Response {
     let body = FailureBody { code: refusal.status(), message: &refusal.message(language) };
     // A number and a text: there is nothing in it that JSON cannot say.

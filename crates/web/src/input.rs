@@ -1,4 +1,5 @@
-//! Requests, read field by field, so that every refusal names its field and what it may be (decisions 1).
+//! Requests, read field by field, so that every refusal names its field and what it may be
+//! (`docs/spec/rest.md#bodies`, `docs/spec/rest.md#parameters`).
 //!
 //! A body or query is a plain struct with a `read` function; [`Json`] and [`Query`] are the extractors around them.
 

@@ -1,5 +1,5 @@
 //! The HTML pages of the sign-in: asking who somebody is, asking for consent, and saying what went wrong
-//! (spec section 4.1, the rules for the pages are in section 3 of the decisions).
+//! (`docs/spec/authorization.md#sign-in`).
 //!
 //! Every page is plain data that renders itself: nothing here reads a clock, a request or a database, so a test
 //! can render each of them from samples. There is no script and nothing is loaded from elsewhere. The one style
@@ -93,7 +93,7 @@ pub struct ConsentPage<'a> {
     /// The picture of whoever is signed in: a path on this origin or a `data:image/` address. Anything else would
     /// be stopped by the page's own policy, so the first letter of the name is shown instead.
     pub person_image: Option<&'a str>,
-    /// What is asked for, in the order of spec section 5; the page groups it.
+    /// What is asked for, in the order of `docs/spec/authorization.md#scopes`; the page groups it.
     pub scopes: &'a [ScopeLine<'a>],
     /// Host (and port, if any) of the validated redirect address.
     pub redirect_host: &'a str,

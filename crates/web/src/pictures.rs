@@ -1,5 +1,5 @@
-//! The pictures that stand in where nobody gave one (spec 2: these fields are never null). Drawn for Stagedoor, and served on
-//! every listener but the bare one, at addresses that do not change.
+//! The pictures that stand in where nobody gave one (`docs/spec/channels.md#pictures`). Drawn for Stagedoor,
+//! and served on every listener but the bare one, at addresses that do not change.
 
 use axum::Router;
 use axum::routing::get;

@@ -1,4 +1,4 @@
-//! Which quota a call is charged to, and the headers that say so (decisions 1, "Quotas").
+//! Which quota a call is charged to, and the headers that say so (`docs/spec/limits.md#quotas`).
 
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,4 +1,4 @@
-//! Every endpoint, in the order of spec section 4. Each handler's own line says which scope and quota it takes.
+//! Every endpoint, in the order of the pages of `docs/spec/`. Each handler's own line says which scope and quota it takes.
 
 use axum::Router;
 
@@ -49,28 +49,28 @@ pub(crate) fn served() -> impl Iterator<Item = (&'static str, &'static str)> {
 /// The open API and the sign-in. Each endpoint describes itself in the documents of [`contract`].
 pub(crate) fn open() -> Routes {
     Routes::new()
-        // 4.1 Authorization and tokens
+        // Authorization and tokens: `docs/spec/authorization.md`
         .route("/account-interlock", get(sign_in::show).post(sign_in::submit))
         .route("/auth/v1/token", post(tokens::issue))
         .route("/auth/v1/token/revoke", post(tokens::revoke))
         .route("/auth/v1/revoke", post(tokens::revoke))
-        // 4.2 User and channel
+        // User and channel: `docs/spec/channels.md`
         .route("/open/v1/users/me", get(users::me))
         .route("/open/v1/channels", get(channels::query))
         .route("/open/v1/channels/streaming-roles", get(relations::streaming_roles))
         .route("/open/v1/channels/followers", get(relations::followers))
         .route("/open/v1/channels/subscribers", get(relations::subscribers))
-        // 4.3 Category and live
+        // Category and live: `docs/spec/lives.md`
         .route("/open/v1/categories/search", get(categories::search))
         .route("/open/v1/lives", get(lives::list))
         .route("/open/v1/streams/key", get(streams::key))
         .route("/open/v1/lives/setting", get(lives::setting).patch(lives::change_setting))
-        // 4.4 Chat
+        // Chat: `docs/spec/chat.md`
         .route("/open/v1/chats/send", post(chats::send))
         .route("/open/v1/chats/notice", post(chats::notice))
         .route("/open/v1/chats/settings", get(chat_settings::get).put(chat_settings::put))
         .route("/open/v1/chats/blind-message", post(chats::blind))
-        // 4.5 Sessions
+        // Sessions: `docs/spec/realtime.md`
         .route("/open/v1/sessions/auth/client", get(sessions::client_url))
         .route("/open/v1/sessions/auth", get(sessions::user_url))
         .route("/open/v1/sessions/client", get(sessions::client_list))
@@ -93,12 +93,12 @@ pub(crate) fn open() -> Routes {
             "/open/v1/sessions/events/unsubscribe/subscription",
             post(sessions::unsubscribe::<scope::SubscriptionRead>),
         )
-        // 4.6 Drops
+        // Drops: `docs/spec/drops.md`
         .route("/open/v1/drops/reward-claims", get(drops::query).put(drops::update))
         .route("/open/v1/drops/webhook/listener", post(listener::begin))
         .route("/open/v1/drops/webhook/listener/attempts", post(listener::fetch))
         .route("/open/v1/drops/webhook/listener/attempts/{messageId}", post(listener::report))
-        // 4.7 Restriction
+        // Restriction: `docs/spec/restriction.md`
         .route(
             "/open/v1/restrict-channels",
             post(restrictions::restrict).delete(restrictions::release).get(restrictions::list),

@@ -20,7 +20,8 @@ use tokio_rustls::TlsConnector;
 use super::connect::{Connection, Connector, Lookups, Resolver, failure_of, system_resolver};
 use super::kept::Kept;
 
-/// How long one attempt may take: look-up, connection, TLS, request and the whole answer (decisions 5).
+/// How long one attempt may take: look-up, connection, TLS, request and the whole answer
+/// (`docs/spec/drops.md#webhook`).
 pub const ATTEMPT_MAX: Duration = Duration::from_secs(5);
 /// Bytes of an answer's body that are read. What follows is not waited for.
 pub const ANSWER_BYTES_MAX: usize = 64 * 1024;

@@ -1,4 +1,5 @@
-//! Applications over the platform API, and their life while nobody uses them (spec 1.1, 8; decisions 5).
+//! Applications over the platform API, and their life while nobody uses them
+//! (`docs/spec/authorization.md#unused-applications`).
 
 use std::time::Duration;
 

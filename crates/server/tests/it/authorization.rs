@@ -1,5 +1,5 @@
-//! Tokens: buying, refreshing, revoking (spec 4.1, 5; decisions 3). Their lifetimes are in `token_lifetimes`, races for
-//! them in `single_use`, the pages before them in `sign_in`.
+//! Tokens: buying, refreshing, revoking (`docs/spec/authorization.md#tokens`). Their lifetimes are in
+//! `token_lifetimes`, races for them in `single_use`, the pages before them in `sign_in`.
 
 use domain::Scope;
 use serde_json::{Value, json};

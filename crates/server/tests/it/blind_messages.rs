@@ -1,4 +1,4 @@
-//! Hiding messages (spec 4.4, `blind-message`).
+//! Hiding messages (`docs/spec/chat.md#hiding`).
 
 use std::collections::HashSet;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Broadcast settings (spec 2 and 4.3): only what is given changes.
+//! Broadcast settings (`docs/spec/lives.md#broadcast-setting`): only what is given changes.
 
 use serde_json::{Value, json};
 use testkit::{Request, Setup, World, both};

@@ -1,4 +1,4 @@
-//! Categories and the search in them (spec 4.3; decisions 1).
+//! Categories and the search in them (`docs/spec/lives.md#categories`).
 
 use serde_json::{Value, json};
 use testkit::{Application, Request, Setup, World, both, encode};

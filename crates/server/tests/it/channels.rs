@@ -1,4 +1,4 @@
-//! The channel query (spec 4.2; decisions 1, `channelIds`).
+//! The channel query (`docs/spec/channels.md#channels`, `docs/spec/rest.md#parameters`).
 
 use serde_json::{Value, json};
 use testkit::{Request, Setup, World, both};

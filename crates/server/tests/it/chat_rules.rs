@@ -1,5 +1,6 @@
-//! What keeps a viewer's message out of a chat, as the platform's call is told (decisions 5). The rules at each of their
-//! boundaries are in the service's own tests; here is the road from the setting to the answer and to the sockets.
+//! What keeps a viewer's message out of a chat, as the platform's call is told (`docs/spec/chat.md#viewers`).
+//! The rules at each of their boundaries are in the service's own tests; here is the road from the setting to
+//! the answer and to the sockets.
 
 use std::time::Duration;
 

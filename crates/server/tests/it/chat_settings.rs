@@ -1,4 +1,4 @@
-//! Chat settings (spec 2 and 4.4).
+//! Chat settings (`docs/spec/chat.md#settings`).
 
 use serde_json::{Value, json};
 use testkit::{Setup, both};

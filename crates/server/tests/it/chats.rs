@@ -1,4 +1,4 @@
-//! Chat (spec 4.4; decisions 1, "Characters", and 5).
+//! Chat (`docs/spec/chat.md#messages`, `docs/spec/rest.md#text`).
 
 use std::collections::HashSet;
 

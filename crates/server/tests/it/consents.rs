@@ -1,4 +1,5 @@
-//! Consents that are withdrawn over the platform API: what stood on them ends at once, on the socket too (spec 3, 6).
+//! Consents that are withdrawn over the platform API: what stood on them ends at once, on the socket too
+//! (`docs/spec/authorization.md#consent`).
 
 use serde_json::json;
 use testkit::{Request, Response, Setup, World, both};

@@ -112,12 +112,12 @@ fn every_endpoint_is_described_with_its_mode_and_scope_and_nothing_else_is() {
     assert_eq!(described(), expected);
 }
 
-/// A reader of the documents has neither the specification nor its numbers.
+/// A reader of the documents does not have the repository.
 #[test]
 fn the_documents_name_nothing_that_their_readers_do_not_have() {
     for (name, document) in documents() {
         let text = web::contract::text(&document);
-        for reference in ["spec ", "spec section", "decisions ", "section "] {
+        for reference in ["spec ", "docs/spec", "docs/adr", "section "] {
             assert!(!text.contains(reference), "{name} mentions {reference:?}");
         }
     }

@@ -1,5 +1,5 @@
-//! What holds for every endpoint (spec 1, 5, 7; decisions 1): the envelope, who may call, the order of checks, methods,
-//! request ids.
+//! What holds for every endpoint (`docs/spec/rest.md`): the envelope, who may call, the order of checks,
+//! methods, request ids.
 
 use domain::{Language, Scope};
 use testkit::{Connection, Request, Response, Setup, World, both};

@@ -1,4 +1,4 @@
-//! The query and the update of reward claims (spec 4.6, 5.5; decisions 5).
+//! The query and the update of reward claims (`docs/spec/drops.md#query`, `docs/spec/drops.md#update`).
 
 use std::time::Duration;
 

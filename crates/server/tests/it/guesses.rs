@@ -1,5 +1,5 @@
-//! Passwords and operator keys that are guessed (decisions 6, "Failures"): guesses are limited, and nobody is kept out by
-//! those of others.
+//! Passwords and operator keys that are guessed (`docs/spec/authorization.md#guessing`): guesses are limited,
+//! and nobody is kept out by those of others.
 
 use std::time::Duration;
 

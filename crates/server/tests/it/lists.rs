@@ -1,5 +1,5 @@
-//! Followers, subscribers and roles of the caller's channel (spec 2, 4.2; decisions 1 and 2), and how the platform API
-//! brings them about.
+//! Followers, subscribers and roles of the caller's channel (`docs/spec/channels.md`,
+//! `docs/spec/rest.md#lists`), and how the platform API brings them about.
 
 use domain::Profile;
 use serde_json::{Value, json};

@@ -1,4 +1,5 @@
-//! Lives and the list of them (spec 2 and 4.3): most viewers first, and a cursor that loses and repeats no live.
+//! Lives and the list of them (`docs/spec/lives.md#lives`): most viewers first, and a cursor that loses and
+//! repeats no live.
 
 use std::collections::HashSet;
 use std::time::Duration;

@@ -1,6 +1,6 @@
-//! The whole service through its public surface, on both engines. Files mirror section 4 of the specification; what holds
+//! The whole service through its public surface, on both engines. Files mirror the pages of `docs/spec/`; what holds
 //! everywhere is in `conventions`, `bad_input` and `quotas`; what the program promises is in `command_line`, `shutdown`
-//! and `durability`; what the source promises is in `tidy`.
+//! and `durability`; what the source promises is in `tidy` and `citations`.
 
 mod applications;
 mod authorization;
@@ -14,6 +14,7 @@ mod channels;
 mod chat_rules;
 mod chat_settings;
 mod chats;
+mod citations;
 mod client_addresses;
 mod command_line;
 mod consents;

@@ -1,4 +1,4 @@
-//! Notices (spec 4.4; decisions 5).
+//! Notices (`docs/spec/chat.md#notice`).
 
 use serde_json::{Value, json};
 use testkit::{Setup, both};

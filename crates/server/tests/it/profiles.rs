@@ -1,5 +1,5 @@
-//! The two profiles (decisions 2), field by field. What a profile spells differently is spelled so for the whole service
-//! or for one application.
+//! The two profiles (`docs/spec/rest.md#profiles`), field by field. What a profile spells differently is
+//! spelled so for the whole service or for one application.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Quotas at their boundaries (decisions 1, "Quotas"), on a clock that stands still until it is moved.
+//! Quotas at their boundaries (`docs/spec/limits.md#quotas`), on a clock that stands still until it is moved.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Restriction of channels (spec 4.7; decisions 5).
+//! Restriction of channels (`docs/spec/restriction.md`).
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! The seventeen scopes (spec 5.4): their names, who needs which, and what becomes of one that an application loses.
+//! The seventeen scopes (`docs/spec/authorization.md#scopes`): their names, who needs which, and what becomes
+//! of one that an application loses.
 
 use domain::{Scope, ScopeSet};
 use serde_json::json;

@@ -1,5 +1,5 @@
-//! Realtime sessions: their addresses, subscriptions, limits and lists (spec 4.5, 8; decisions 4). How sockets behave on the
-//! wire is tested beside the gateway.
+//! Realtime sessions: their addresses, subscriptions, limits and lists (`docs/spec/realtime.md`). How sockets
+//! behave on the wire is tested beside the gateway.
 
 use std::time::Duration;
 

@@ -1,4 +1,5 @@
-//! The pages of the sign-in (spec 4.1; decisions 3): what they are protected by, and where they lead.
+//! The pages of the sign-in (`docs/spec/authorization.md#sign-in`): what they are protected by, and where
+//! they lead.
 
 use domain::Scope;
 use serde_json::json;

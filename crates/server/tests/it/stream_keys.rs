@@ -1,4 +1,4 @@
-//! The stream key (spec 4.3): the streamer's secret.
+//! The stream key (`docs/spec/lives.md#stream-key`): the streamer's secret.
 
 use serde_json::Value;
 use testkit::{Request, Response, Setup, World, both};

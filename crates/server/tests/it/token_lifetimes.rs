@@ -1,4 +1,4 @@
-//! How long codes, tokens and browser sessions live, to the millisecond (spec 8; decisions 3).
+//! How long codes, tokens and browser sessions live, to the millisecond (`docs/spec/limits.md#lifetimes`).
 
 use std::time::Duration;
 

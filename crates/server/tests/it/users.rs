@@ -1,4 +1,4 @@
-//! The signed-in user (spec 4.2).
+//! The signed-in user (`docs/spec/channels.md#user`).
 
 use testkit::{Setup, both};
 

@@ -1,5 +1,5 @@
 //! A claim on its way to the publisher's webhook: what arrives, what follows from each answer, and who waits for whom
-//! (spec section 6; decisions 5).
+//! (`docs/spec/drops.md#webhook`).
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
 //! Webhooks while something dies: the process, the database, another node. A message is delivered at least once, under one
-//! id, and never by two nodes at once (spec section 6; decisions 5).
+//! id, and never by two nodes at once (`docs/spec/drops.md#webhook`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Applications that go unused, and come back or do not (spec 1.1, 8; decisions 5).
+//! Applications that go unused, and come back or do not (`docs/spec/authorization.md#unused-applications`).
 
 use domain::limits::{APPLICATION_RESTORABLE_MS, DAY_MS, UNUSED_APPLICATION_MS, USE_WRITTEN_EVERY_MS};
 use domain::refusal::{CredentialFault, Resource};

@@ -1,5 +1,6 @@
-//! The life of applications: used, warned for want of use, deleted, restored, gone (spec 1.1, 8; decisions 5). Each step
-//! is one statement that says its own condition, so that any number of nodes may take it at once.
+//! The life of applications: used, warned for want of use, deleted, restored, gone
+//! (`docs/spec/authorization.md#unused-applications`). Each step is one statement that says its own
+//! condition, so that any number of nodes may take it at once.
 
 use domain::application::Application;
 use domain::{ClientId, Timestamp};

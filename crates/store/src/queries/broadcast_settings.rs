@@ -22,7 +22,8 @@ const LOCK: &str = "
 const CHANGE: &str = "
     UPDATE broadcast_settings SET default_live_title = $2, category_id = $3, tags = $4 WHERE channel_id = $1";
 
-/// Broadcast setting, spec 2. A channel that never set anything has an empty title, no category, no tags.
+/// Broadcast setting (`docs/spec/lives.md#broadcast-setting`). A channel that never set anything has an empty
+/// title, no category, no tags.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BroadcastSetting {
     /// The channel's name, which is the title of a live that has no other.

@@ -209,7 +209,7 @@ pub struct ClaimFilter {
     pub state: Option<FulfillmentState>,
 }
 
-/// A campaign or a category: one excludes the other (spec 4.6).
+/// A campaign or a category: one excludes the other (`docs/spec/drops.md#query`).
 #[derive(Clone, Debug)]
 pub enum ClaimScope {
     /// The id of a campaign.

@@ -1,4 +1,4 @@
-//! Who follows, subscribes to and helps to run a channel (spec 2, 4.2).
+//! Who follows, subscribes to and helps to run a channel (`docs/spec/channels.md`).
 //!
 //! What changes a list locks the channel's row first, so that rows, counts and blocks of the list change together and one
 //! after the other.

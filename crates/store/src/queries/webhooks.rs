@@ -14,8 +14,8 @@ const INSERT_WEBHOOK: &str = "
     INSERT INTO webhooks (webhook_id, client_id, url, enabled, disabled_reason, disabled_at, created_at, changed_at)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $7)";
 
-/// The condition under which an application `a` of an organization `o` is told of claims (spec 5.5); `$1` is the bit of
-/// its scope.
+/// The condition under which an application `a` of an organization `o` is told of claims
+/// (`docs/spec/drops.md#access`); `$1` is the bit of its scope.
 macro_rules! may_receive {
     () => {
         "a.deleted_at IS NULL AND a.purging = FALSE AND a.disabled_at IS NULL AND o.verified

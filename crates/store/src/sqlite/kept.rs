@@ -1,5 +1,6 @@
 //! What decides whether somebody may speak, kept from one message of theirs to the next. Only the writer of a file keeps it:
-//! nobody else changes what it is read from, so it is forgotten when the writer does (docs/decisions/0019).
+//! nobody else changes what it is read from, so it is forgotten when the writer does
+//! (`docs/adr/0019-the-writer-remembers-who-may-speak.md`).
 
 use std::collections::HashMap;
 

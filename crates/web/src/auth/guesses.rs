@@ -1,4 +1,4 @@
-//! How many passwords may be tried (decisions 6, "Failures").
+//! How many passwords may be tried (`docs/spec/authorization.md#guessing`).
 //!
 //! A try is charged before its password is looked at, and given back when the password is right: of tries made at once no
 //! more are looked at than of tries made one by one. There are two limits:

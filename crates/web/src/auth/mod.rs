@@ -1,4 +1,4 @@
-//! Signing in: the consent pages and the token endpoint (spec 4.1).
+//! Signing in: the consent pages and the token endpoint (`docs/spec/authorization.md`).
 
 mod guesses;
 mod places;

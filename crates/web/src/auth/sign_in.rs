@@ -1,4 +1,5 @@
-//! The authorization address: sign in, consent, and the redirect with the code (spec 3, 4.1; decisions 3).
+//! The authorization address: sign in, consent, and the redirect with the code
+//! (`docs/spec/authorization.md#sign-in`).
 //!
 //! One address, `/account-interlock`, whose query is the application's request and stays the same throughout. `GET` shows
 //! the page that comes next; `POST` takes a form and answers with the page after it, or with the redirect. Plain forms:

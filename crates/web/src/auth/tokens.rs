@@ -1,5 +1,5 @@
-//! Tokens (spec 4.1). The caller proves itself in the body, so the checks that extractors make elsewhere are made here,
-//! in the same order: 401, 429, then 400.
+//! Tokens (`docs/spec/authorization.md#tokens`). The caller proves itself in the body, so the checks that
+//! extractors make elsewhere are made here, in the same order: 401, 429, then 400.
 
 use std::marker::PhantomData;
 use std::sync::Arc;

@@ -35,7 +35,7 @@ pub struct Operation {
     pub refusals: BTreeSet<u16>,
 }
 
-/// How a caller proves who it is (spec section 5).
+/// How a caller proves who it is (`docs/spec/rest.md#modes`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Security {
     /// No headers; where anything is to be proven, the body does it.

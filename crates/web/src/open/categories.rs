@@ -1,4 +1,4 @@
-//! Categories (spec 4.3).
+//! Categories (`docs/spec/lives.md#categories`).
 
 use axum::extract::State;
 use domain::limits::{CATEGORY_QUERY_CHARS_MAX, CATEGORY_SEARCH_SIZE_DEFAULT, CATEGORY_SEARCH_SIZE_MAX};

@@ -1,4 +1,4 @@
-//! Channels (spec 4.2).
+//! Channels (`docs/spec/channels.md#channels`).
 
 use axum::extract::State;
 use domain::limits::CHANNEL_IDS_MAX;

@@ -1,4 +1,4 @@
-//! Chat settings (spec 4.4).
+//! Chat settings (`docs/spec/chat.md#settings`).
 
 use axum::extract::State;
 use domain::Invalid;

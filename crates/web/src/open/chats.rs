@@ -1,4 +1,4 @@
-//! Chat (spec 4.4).
+//! Chat (`docs/spec/chat.md`).
 
 use axum::extract::State;
 use domain::chat::{Emojis, MessageText, Notice};

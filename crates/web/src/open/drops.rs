@@ -1,4 +1,4 @@
-//! Reward claims of drops (spec 4.6).
+//! Reward claims of drops (`docs/spec/drops.md`).
 
 use std::collections::HashSet;
 
@@ -20,7 +20,7 @@ use crate::contract::shape::{
 use crate::envelope::{Answer, Data, Success};
 use crate::input::{Body, Fields, Json, Pairs, Params, Query};
 
-/// Both spellings of the nested parameters (decisions 5).
+/// Both spellings of the nested parameters (`docs/spec/drops.md#query`).
 const PAGE_FROM: (&str, &str) = ("page.from", "page[from]");
 const PAGE_SIZE: (&str, &str) = ("page.size", "page[size]");
 

@@ -1,4 +1,4 @@
-//! Lives and broadcast settings (spec 4.3).
+//! Lives and broadcast settings (`docs/spec/lives.md`).
 
 use axum::extract::State;
 use domain::limits::{LIVE_LIST_SIZE_MAX, LIVE_TITLE_CHARS_MAX, TAG_CHARS_MAX, TAGS_MAX};

@@ -1,4 +1,4 @@
-//! The open API, `/open/v1` (spec 4.2 to 4.7).
+//! The open API, `/open/v1` (`docs/spec/rest.md`).
 
 pub mod categories;
 pub mod channels;

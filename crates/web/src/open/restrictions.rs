@@ -1,4 +1,4 @@
-//! Restriction of channels (spec 4.7).
+//! Restriction of channels (`docs/spec/restriction.md`).
 
 use axum::extract::State;
 use domain::limits::RESTRICTION_LIST_SIZE_MAX;

@@ -1,4 +1,4 @@
-//! Realtime sessions (spec 4.5).
+//! Realtime sessions (`docs/spec/realtime.md`).
 
 use axum::extract::State;
 use domain::limits::{SESSION_LIST_SIZE_DEFAULT, SESSION_LIST_SIZE_MAX};
@@ -72,7 +72,8 @@ pub struct Session {
     subscribed_events: Vec<Subscription>,
 }
 
-/// When a session ended. One that has not is `null`, or left out in the observed profile (decisions 2).
+/// When a session ended. One that has not is `null`, or left out in the observed profile
+/// (`docs/spec/rest.md#profiles`).
 #[derive(Debug)]
 enum Ended {
     At(String),

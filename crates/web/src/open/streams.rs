@@ -1,4 +1,4 @@
-//! The stream key (spec 4.3).
+//! The stream key (`docs/spec/lives.md#stream-key`).
 
 use axum::extract::State;
 use schemars::JsonSchema;

@@ -82,8 +82,8 @@ impl SignInError {
     }
 }
 
-/// What went wrong when there is no form to go back to. Parameter names are those of the request, from spec
-/// section 4.1; nothing that a stranger sent is repeated on the page.
+/// What went wrong when there is no form to go back to. Parameter names are those of the request
+/// (`docs/spec/authorization.md#sign-in`); nothing that a stranger sent is repeated on the page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PageProblem {
     /// No application has this `clientId`.

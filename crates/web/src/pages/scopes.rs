@@ -1,11 +1,12 @@
-//! The scopes of spec section 5 in plain words. The key is the scope's name, which is Korean.
+//! The scopes of `docs/spec/authorization.md#scopes` in plain words. The key is the scope's name, which is
+//! Korean.
 
 use super::Lang;
 
 /// One scope as the consent page lists it.
 #[derive(Debug, Clone, Copy)]
 pub struct ScopeLine<'a> {
-    /// The scope's name as in spec section 5.
+    /// The scope's name, as [`domain::Scope::name`] gives it.
     pub name: &'a str,
     /// What it lets the application do, in the language of the page.
     pub description: &'a str,
@@ -44,7 +45,7 @@ const fn acts(name: &'static str, ko: &'static str, en: &'static str) -> Scope {
 
 const STREAM_KEY: &str = "방송 스트림키 조회";
 
-/// In the order of spec section 5.
+/// In the order of [`domain::Scope::ALL`].
 const SCOPES: [Scope; 17] = [
     reads("유저 정보 조회", "내 채널 이름과 채널 ID를 확인합니다.", "See your channel name and channel ID."),
     reads(

@@ -1,4 +1,4 @@
-//! Organizations and applications, without the developer center.
+//! Organizations and applications (`docs/spec/authorization.md#applications`).
 
 use axum::extract::State;
 use domain::application::{Organization, REDIRECT_URI_PATTERN, RedirectUri};

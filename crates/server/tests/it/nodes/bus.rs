@@ -1,4 +1,5 @@
-//! Events and changes across nodes, and what becomes of sessions when the way between them is cut (decisions 4).
+//! Events and changes across nodes, and what becomes of sessions when the way between them is cut
+//! (`docs/delivery.md`).
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,5 +1,6 @@
-//! What the delivery promise (decisions 4) says of what producers wrote down and of what each session saw: nothing twice,
-//! nothing out of order, no hole in a session's life, and everything of a subscription between its SYSTEM messages.
+//! What the delivery promise (`docs/spec/realtime.md#delivery`) says of what producers wrote down and of what
+//! each session saw: nothing twice, nothing out of order, no hole in a session's life, and everything of a
+//! subscription between its SYSTEM messages.
 
 use std::collections::{HashMap, HashSet};
 
