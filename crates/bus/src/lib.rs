@@ -89,13 +89,12 @@ pub enum Delivery {
 
 /// A way for messages to reach every subscriber, on this node or on all of them.
 pub trait Bus: Send + Sync {
-    /// Hands messages over, in order, and returns when that is sure: a publisher that dies then takes nothing with it.
-    /// Gives the channels of the events of which it is not, one for each event; changes of sessions are not among them,
-    /// because gateways find those in the store.
+    /// Publishes in order and waits for confirmation. Returns the channels of unconfirmed events, one for each event.
+    /// Changes of sessions are not reported, because gateways read those from the store.
     fn publish_all(&self, messages: Vec<Message>) -> BoxFuture<'_, Vec<ChannelId>>;
 
-    /// Hands over what nobody has to wait for, from any thread, and takes it out of the list: the rest is for
-    /// [`publish_all`](Self::publish_all).
+    /// Publishes without waiting, from any thread, and removes from the list what was published. The caller passes the
+    /// rest to [`publish_all`](Self::publish_all).
     fn publish_now(&self, _: &mut Vec<Message>) {}
 
     /// [`publish_all`](Self::publish_all) of one.

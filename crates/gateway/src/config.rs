@@ -19,10 +19,11 @@ pub const POLL_HOLD: Duration = Duration::from_secs(30);
 pub const POST_BYTES_MAX: usize = payload::DEFAULT_MAX_BODY_BYTES;
 /// How long the body of a post may take to arrive.
 pub const POST_DEADLINE: Duration = Duration::from_secs(10);
-/// Most shards that are made unasked: one for two cores up to here. The other half is for publishers, REST and the store;
-/// a shard too many costs every event a wakeup and takes the cores from those that the event goes to.
+/// Default maximum number of shards: one for two cores up to this. The other cores serve publishers, REST and the store. Each
+/// further shard costs every event a wake-up.
 pub const SHARDS_MAX: usize = 16;
-/// Fewest that are made unasked, where there are as many cores: with one of two, the other only watches it write.
+/// Default minimum number of shards, where there are as many cores. With one shard on two cores, one core idles while the
+/// other writes.
 pub(crate) const SHARDS_MIN: usize = 2;
 
 /// Bytes of an Engine.IO session id's randomness. Base64url makes 20 characters of them.

@@ -196,7 +196,7 @@ async fn register(
     if !hub.join(Join { session: session.clone(), strays, is_introduced }) {
         session.end(CloseReason::InternalError);
     }
-    // A drain, or the death of this node, that took its list of sessions before this one was on it.
+    // This session joined after the drain, or the declaration that the node is dead, took its snapshot: close it here.
     if hub.draining.load(SeqCst) {
         session.end(CloseReason::ServerShutdown);
     } else if hub.struck_off.load(SeqCst) != struck_off {

@@ -38,11 +38,11 @@ pub(crate) struct Join {
     pub(crate) is_introduced: bool,
 }
 
-/// Sessions that have joined since their shard's last round. A shard is not woken for them, which would cost more than all else
-/// that it does for a connect: it lets them in before it obeys a command, and a tick later at the latest. Whatever is told
-/// about a session is told after its join, so the shard always knows it by then.
+/// Sessions that have joined since their shard's last round. A join does not wake the shard, because that would cost more than
+/// the rest of a connect. Joins are processed before the next command, or within one tick. Every command about a session is sent
+/// after its join, so the shard knows the session by then.
 ///
-/// `None` once the shard is gone: it belongs to the hub, so a session left here would keep itself alive.
+/// `None` once the shard has stopped: the hub owns this, so a session left here would keep itself alive.
 pub(crate) struct Doorway(Mutex<Option<Vec<Join>>>);
 
 impl Default for Doorway {

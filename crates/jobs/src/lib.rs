@@ -26,9 +26,9 @@ pub const LOOK_EVERY: Duration = Duration::from_secs(60 * 60);
 /// soon learns that it was.
 const HEARTBEAT_RETRY: Duration = Duration::from_secs(1);
 
-/// Says every 5 seconds that this node lives, and ends the sessions of nodes that do not. When the others took this node
-/// for dead, or must be expected to because it reaches nobody, it says so on `struck_off`: its sessions have ended on paper, so
-/// their sockets must follow.
+/// Writes this node's heartbeat every 5 seconds, and ends the sessions of dead nodes. Sends on `struck_off` when the other nodes
+/// have declared this node dead, or must be expected to because it cannot reach the store. Its sessions are then recorded as ended,
+/// so their sockets must close too.
 pub async fn heartbeat(service: Service, struck_off: mpsc::Sender<()>) {
     let every = Duration::from_millis(NODE_HEARTBEAT_MS.unsigned_abs());
     let mut pause = every;

@@ -1,10 +1,9 @@
-//! Events that may not have reached every node: recorded by who published them, looked up by who has the sockets
+//! Events that may not have reached every node. The publisher records their channels, and every gateway reads them
 //! (`docs/spec/realtime.md#delivery`).
 //!
-//! An event that the bus did not confirm is committed all the same, so its call is answered. Before that its channel is
-//! written where every gateway looks, so that no death of a node can make the loss a silent one; and the call waits until
-//! every gateway has looked or holds events back, so that nothing that is begun after the answer comes to a session that
-//! misses this event.
+//! An event that the bus did not confirm is committed, so its call is answered. Before answering, the publisher
+//! records the channel in `lost_events` and waits one polling interval. By then every gateway has closed the
+//! affected sessions or is holding deliveries. So no session receives a newer event after a missing one.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};

@@ -214,11 +214,11 @@ impl Store {
         self.write_and_tell(work, |_| {}).await
     }
 
-    /// [`Store::write`], with something to do as soon as what the work gave is committed: others can read it, and a crash of
-    /// this process does not undo it. One of the machine may, until the answer; what is done must be no harm then.
+    /// Like [`Store::write`], and calls `on_commit` after the commit but before the sync. A power failure can still undo
+    /// the commit, so `on_commit` must be safe to have run.
     ///
-    /// On SQLite `on_commit` is called by the thread that writes, before it syncs: it takes microseconds and waits for
-    /// nothing. On PostgreSQL a commit is synced when it is told. A panic in it takes back nothing.
+    /// On SQLite the writer thread calls `on_commit`, so it must not block. On PostgreSQL a commit is synced before it is
+    /// reported. A panic in `on_commit` does not undo the commit.
     pub async fn write_and_tell<T, E, F, C>(&self, work: F, on_commit: C) -> Result<T, E>
     where
         F: for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<T, E>> + Send + 'static,

@@ -51,7 +51,7 @@ impl Checkpoints {
             !matches!(self.passed.try_recv(), Err(TryRecvError::Empty))
         } else if pages >= self.next_at {
             self.is_passing = self.ask.try_send(()).is_ok();
-            // Nobody takes it who has not panicked: then the writer does all of it, and others wait.
+            // The channel is only closed if the checkpoint thread panicked; then the writer checkpoints itself.
             !self.is_passing
         } else {
             if pages < PASS_PAGES {
