@@ -18,7 +18,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("service", &["domain", "store", "bus"]),
     ("web", &["domain", "service"]),
     ("gateway", &["domain", "service", "bus", "socketio"]),
-    ("jobs", &["domain", "service", "store"]),
+    ("jobs", &["domain", "service"]),
     ("server", &["domain", "store", "bus", "service", "web", "gateway", "jobs"]),
     ("testkit", &["domain", "store", "bus", "service", "socketio", "web", "gateway", "jobs", "server"]),
     // A client of the service from outside.
