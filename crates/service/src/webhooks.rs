@@ -1,4 +1,4 @@
-//! Webhooks of applications and their secrets (spec section 6; the platform API's webhooks). What is sent to them is in
+//! Webhooks of applications and their secrets (`docs/webhooks.md#registering`). What is sent to them is in
 //! `deliveries.rs`.
 
 use domain::delivery::DisabledReason;

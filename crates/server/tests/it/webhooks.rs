@@ -1,5 +1,5 @@
-//! Webhooks as the operator registers them, rotates their secrets and looks at their messages (spec section 6; the platform
-//! API). What is sent, and when, is in the tests of the sender.
+//! Webhooks as the operator registers them, rotates their secrets and looks at their messages
+//! (`docs/webhooks.md`). What is sent, and when, is in the tests of the sender.
 
 use std::time::Duration;
 
