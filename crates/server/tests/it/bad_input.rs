@@ -291,8 +291,8 @@ async fn a_query_where_none_is_read_does_no_harm() {
         for endpoint in ENDPOINTS.iter().filter(|endpoint| !takes_query(endpoint)) {
             for query in ["%ff", "x=%zz", "message=x", "clientId=x&clientId=y"] {
                 if endpoint.path != "/auth/v1/token" {
-                    let request = endpoint.proven(&stage, &format!("{}?{query}", endpoint.target(&key)));
                     endpoint.prepare(&world, &stage).await;
+                    let request = endpoint.proven(&stage, &format!("{}?{query}", endpoint.target(&key)));
                     world.send(endpoint.with_body(&stage, request)).await.content();
                 }
             }

@@ -116,22 +116,19 @@ async fn with_both_modes_headers_the_endpoints_own_mode_decides() {
         let stage = Stage::set(&world).await;
         let (_socket, key) = session_key(&world, &stage).await;
         for endpoint in ENDPOINTS {
-            let with_garbage = match endpoint.mode {
-                mode if mode.is_client() => endpoint.good(&stage, &key).bearer(UNKNOWN_TOKEN),
-                _ => endpoint.good(&stage, &key).client("nobody", UNKNOWN_TOKEN),
-            };
-            let with_good = match endpoint.mode {
-                mode if mode.is_client() => endpoint.good(&stage, &key).bearer(&stage.tokens.access),
-                _ => endpoint.good(&stage, &key).client(&stage.app.client_id, &stage.app.client_secret),
-            };
-            // The refresh token of the cast works once only.
-            let tries = if endpoint.path == "/auth/v1/token" {
-                vec![with_garbage]
-            } else {
-                vec![with_garbage, with_good]
-            };
-            for request in tries {
+            for is_good in [false, true] {
+                // The refresh token of the cast works once only.
+                if is_good && endpoint.path == "/auth/v1/token" {
+                    continue;
+                }
                 endpoint.prepare(&world, &stage).await;
+                let request = endpoint.good(&stage, &key);
+                let request = match (endpoint.mode.is_client(), is_good) {
+                    (true, false) => request.bearer(UNKNOWN_TOKEN),
+                    (true, true) => request.bearer(&stage.tokens.access),
+                    (false, false) => request.client("nobody", UNKNOWN_TOKEN),
+                    (false, true) => request.client(&stage.app.client_id, &stage.app.client_secret),
+                };
                 world.send(request).await.content();
             }
         }
