@@ -1,16 +1,18 @@
-//! What the parts of the service tell each other after a commit, on one node ([`LocalBus`]) or on many ([`NatsBus`]).
+//! Messages between the parts of the service after a commit, on one node ([`LocalBus`]) or on many ([`NatsBus`]).
 //!
-//! The store is the truth; the bus only says "look", or carries an event to whoever is connected right now. Its contract:
+//! The store is the truth. The bus only tells a node to read the store, or carries an event to connected sessions. Its
+//! contract:
 //!
-//! - **At most once.** A message may be lost; it never comes twice.
-//! - **In order** for one publisher and one channel or session; and what was confirmed before something else was
+//! - **At most once.** A message may be lost. It never comes twice.
+//! - **In order** for one publisher and one channel or session. A message that was confirmed before another one was
 //!   published comes before it.
-//! - **By interest.** Events of a channel come for as long as somebody holds an [`Interest`] in it, and surely when that
-//!   is ready; changes of sessions come to the node that has the session.
+//! - **By interest.** A node receives the events of a channel while an [`Interest`] in it is held, and every event once
+//!   the interest is ready. Changes of a session come to the node that has the session.
 //! - **No silent loss.** A publisher learns which events were not confirmed, and records them. A subscriber that may have
-//!   missed something receives [`Delivery::Lost`] or [`Delivery::Gap`] before anything that came later, and ends the
-//!   sessions concerned.
-//! - **Bounded.** A full subscriber slows publishers down on one node; on many it is cut off in the end, which is a gap.
+//!   missed an event receives [`Delivery::Lost`] or [`Delivery::Gap`] before any later message, and closes the affected
+//!   sessions.
+//! - **Bounded.** On one node a full subscriber slows publishers down (backpressure). On many nodes the bus disconnects
+//!   it in the end, which is a gap.
 
 mod local;
 mod nats;

@@ -1,7 +1,7 @@
-//! The sockets of one node: handshakes, long polling, websockets, and the way of an event from the bus to all of them.
+//! The sockets of one node: handshakes, long polling, websockets, and the fan-out of events from the bus.
 //!
-//! The protocol itself is the `socketio` crate's, the rules are the `service` crate's. What is here are sockets, queues
-//! and deadlines.
+//! The `socketio` crate has the protocol, and the `service` crate has the rules. This crate has sockets, queues and
+//! deadlines.
 //!
 //! # Map
 //!
@@ -9,41 +9,40 @@
 //! |---|---|
 //! | `http` | the shape of requests: query, websocket handshake, refusals, origins |
 //! | `socket` | the stream of an HTTP connection until a session takes it over |
-//! | `life` | one task a session: opens it, runs it, records its end |
-//! | `session` | what the session's lock guards: protocol state, link, queue |
-//! | `queue` | what waits for one session, within its limits; writes it gathered |
+//! | `life` | one task for each session: opens it, runs it, records its end |
+//! | `session` | the state under the session's lock: protocol, link, queue |
+//! | `queue` | the bounded send queue of one session; writes its messages together |
 //! | `poll`, `upgrade` | the requests of a polling session; its move to a websocket |
-//! | `hub` | what all sessions share; takes deliveries off the bus and hands them to the shards |
-//! | `shard` | one thread that looks after a part of the sessions: changes in order, events to subscribers, deadlines |
-//! | `vigil` | asks the store what became of the sessions, whatever the bus did |
-//! | `look` | what this node alone knows of a single session |
+//! | `hub` | the state that all sessions share; takes deliveries from the bus and passes them to the shards |
+//! | `shard` | one thread that owns a part of the sessions: changes in order, events to subscribers, deadlines |
+//! | `vigil` | reconciles the sessions with the store, whatever the bus delivered |
+//! | `look` | what only this node knows of a single session |
 //! | `recently_unsubscribed` | which sessions unsubscribed from which channel in the last 15 s |
-//! | `index`, `fanout` | who is subscribed to what; events encoded once and gathered |
+//! | `index`, `fanout` | the subscriptions; events encoded once and batched |
 //!
 //! # Who owns what
 //!
-//! A session is one `Arc` with three holders: its task, its shard, and, while it polls, the table of sids. Everything
-//! that changes sits behind the session's one lock, which is never held across an await. A socket is written to by
-//! whoever has something to say: the shard's event goes straight to the kernel when nothing waits; what the kernel does
-//! not take goes to the queue, and the session's task writes it when the socket has room. An idle session has no buffer,
-//! no timer and no queue: its task waits for readability and reads into a buffer that the thread's sessions share, and
-//! its shard looks at its deadlines once in a ping interval.
+//! A session is one `Arc` with three holders: its task, its shard, and, while it polls, the table of sids. The session's
+//! one lock guards all mutable state and is never held across an await. The shard writes an event to the socket directly
+//! when the queue is empty. Bytes that the kernel does not take go to the queue, and the session's task writes them when
+//! the socket has room. An idle session has no buffer, no timer and no queue: its task waits for readability and reads
+//! into a buffer that the sessions of a thread share, and its shard checks its deadlines once in a ping interval.
 //!
-//! Subscriptions belong to the shard alone, so the way of an event takes no lock but that of each session. A shard works
-//! in rounds: what came while it was writing is done in the next one, so the busier it is, the more events go into one
-//! write. A channel whose write is costly rests for a moment behind it, with the same effect.
+//! Only the shard owns subscriptions, so the path of an event takes no lock but that of each session. A shard works in
+//! rounds: commands that arrive while it writes belong to the next round. So the busier it is, the more events go into
+//! one write. A channel with a costly write pauses after it, with the same effect.
 //!
 //! # The life of a session
 //!
-//! 1. **Handshake.** The query is checked, then a task is spawned that uses the URL's token up in the service. Nothing
-//!    was kept for the peer before, and from here on the task outlives the request, so a peer that vanishes costs no slot.
-//! 2. **Joined.** The session waits at its shard's doorway, and the shard knows it before anything is said about it. The peer gets
-//!    `0…` and `40`: over the websocket together with the `101`, in one write, or as the first poll.
-//! 3. **Introduced.** SYSTEM `connected` is queued (in revision 4 when the client has sent its `40`). From here on the
-//!    shard applies changes, each one exactly once and in order; what came before is read from the store.
-//! 4. **Upgraded**, perhaps: the websocket becomes the link between two packets; the queue stays what it is.
-//! 5. **Over.** Somebody says why, and the first reason counts: [`socketio::CloseReason`]. The task notices, lets the
-//!    peer go, leaves the shard, counts the reason and records the end until the store has it.
+//! 1. **Handshake.** The query is checked. Then a spawned task consumes the URL's token in the service. No state exists
+//!    for the peer before that. The task outlives the request, so a peer that vanishes does not leak its place.
+//! 2. **Joined.** The session waits in the join list of its shard, so the shard knows it before any command about it. The
+//!    peer gets `0…` and `40`: over the websocket together with the `101`, in one write, or as the first poll.
+//! 3. **Introduced.** SYSTEM `connected` is queued (in revision 4 when the client has sent its `40`). From now on the
+//!    shard applies changes, each exactly once and in order. It reads earlier changes from the store.
+//! 4. **Upgraded**, perhaps: between two packets the websocket becomes the link. The queue stays.
+//! 5. **Over.** The first close reason counts: [`socketio::CloseReason`]. The task closes the connection, leaves the
+//!    shard, counts the reason and retries until the store has recorded the end.
 
 mod config;
 mod departures;

@@ -1,5 +1,5 @@
-//! Work that nobody waits for. Each job but [`warm_up`] is a loop on the service's clock that never ends by itself; the server
-//! stops it by dropping it between two steps.
+//! Background jobs. Each job but [`warm_up`] is a loop on the service's clock that never ends by itself. The server stops it
+//! by dropping it between two steps.
 
 pub mod webhooks;
 

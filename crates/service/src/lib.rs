@@ -1,7 +1,8 @@
-//! One function per thing that can happen. Each loads the facts, asks the rule, writes, commits, and only then publishes.
+//! One function for each operation of the service. Each loads the facts, applies the rule, writes, commits, and only then
+//! publishes.
 //!
-//! The edges (`web`, `gateway`, `jobs`) hold a [`Service`] and call these functions; they never see the store. One file a
-//! noun, as the list of modules below says.
+//! The edges (`web`, `gateway`, `jobs`) hold a [`Service`] and call these functions. They send no query to the store. Each
+//! noun has its file, as the list of modules below says.
 
 pub mod application_life;
 pub mod application_secrets;

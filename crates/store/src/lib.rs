@@ -12,8 +12,9 @@
 //! - text is ordered and compared by its bytes: SQLite does so by itself, and on PostgreSQL every text column gets the
 //!   collation `C` behind each migration.
 //!
-//! A write is one closure over a [`Tx`]: all or nothing, answered after the sync. The closure awaits nothing but its
-//! `Tx`, because on SQLite it runs whole on the writer's thread and shares its commit with everyone waiting.
+//! A write is one closure over a [`Tx`]: all or nothing, answered after the sync. The closure awaits only its `Tx`,
+//! because on SQLite it runs to completion on the writer's thread and shares its commit with all waiting writes
+//! (group commit).
 
 mod engine;
 mod error;

@@ -1,9 +1,9 @@
 //! HTTP shapes: which path is which function of the service, who may call it, and how answers look.
 //!
 //! [`router()`] is the index of every endpoint. A handler is thin: extractors prove the caller (`caller.rs`), the quota
-//! (`quota.rs`) and the request (`input.rs`), in the order in which the decisions say that checks are made; the service
-//! does the work; `envelope.rs` spells the answer. There is no other way to learn who the caller is,
-//! so no handler can forget a scope.
+//! (`quota.rs`) and the request (`input.rs`), in the order of `docs/spec/rest.md#checks`. The service does the
+//! work, and `envelope.rs` writes the answer. There is no other way to learn who the caller is, so no handler can
+//! forget a scope.
 
 mod auth;
 mod caller;
