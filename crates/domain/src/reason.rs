@@ -94,6 +94,8 @@ words! {
     Busy = "busy",
     /// 429: as many as there may be of `name`. Waiting does not help.
     Cap = "cap",
+    /// 503: the disk of the database is full; nothing was written. `Retry-After` says when to come back.
+    DiskFull = "disk-full",
     /// 500: the service failed; its log has the cause under the `X-Request-Id`.
     Internal = "internal",
     /// 400: the request is not well-formed HTTP/1.1.

@@ -15,6 +15,9 @@ use crate::reason::{Reason, Word};
 use crate::restriction::RestrictionRefusal;
 use crate::{Invalid, Language, Scope};
 
+/// When a write that found the disk full is worth another try, in seconds.
+pub const DISK_FULL_RETRY_S: u32 = 10;
+
 /// Why a request was refused. A refused request changed nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refusal {
@@ -62,6 +65,8 @@ pub enum Refusal {
     },
     /// There are as many as there may be. Only an end of one of them helps.
     Cap(Cap),
+    /// The disk of the database is full: what only reads is answered.
+    DiskFull,
     /// The service itself failed; the log has the reason under the request's id.
     Internal,
 }
@@ -249,7 +254,7 @@ impl Cap {
 
 impl Refusal {
     /// Every [`kind`](Self::kind).
-    pub const KINDS: [&'static str; 17] = [
+    pub const KINDS: [&'static str; 18] = [
         "invalid",
         "bad_code",
         "restriction",
@@ -266,6 +271,7 @@ impl Refusal {
         "too_many_requests",
         "too_many_sessions",
         "too_many_subscriptions",
+        "disk_full",
         "internal",
     ];
 
@@ -288,6 +294,7 @@ impl Refusal {
             Self::TooManyRequests { .. } | Self::Busy { .. } => "too_many_requests",
             Self::Cap(Cap::UserSessions | Cap::ApplicationSessions) => "too_many_sessions",
             Self::Cap(Cap::Subscriptions) => "too_many_subscriptions",
+            Self::DiskFull => "disk_full",
             Self::Internal => "internal",
         }
     }
@@ -303,6 +310,7 @@ impl Refusal {
             Self::MethodNotAllowed => 405,
             Self::TooManyRequests { .. } | Self::Busy { .. } | Self::Cap(_) => 429,
             Self::Internal => 500,
+            Self::DiskFull => 503,
         }
     }
 
@@ -347,15 +355,17 @@ impl Refusal {
             Self::MethodNotAllowed => "METHOD_NOT_ALLOWED".into(),
             Self::TooManyRequests { .. } | Self::Busy { .. } | Self::Cap(_) => "TOO_MANY_REQUESTS".into(),
             Self::Internal => "INTERNAL_SERVER_ERROR".into(),
+            Self::DiskFull => "SERVICE_UNAVAILABLE".into(),
         }
     }
 
-    /// `Retry-After` in seconds: of every 429 but a [`Cap`], where waiting does not help.
+    /// `Retry-After` in seconds: of every 503, and of every 429 but a [`Cap`], where waiting does not help.
     pub const fn retry_after_s(&self) -> Option<u32> {
         match self {
             Self::TooManyRequests { retry_after_s, .. } | Self::Busy { retry_after_s } => {
                 Some(*retry_after_s)
             }
+            Self::DiskFull => Some(DISK_FULL_RETRY_S),
             _ => None,
         }
     }
@@ -390,6 +400,7 @@ impl Refusal {
             Self::TooManyRequests { quota, .. } => word(Word::Quota).with("name", quota.name()),
             Self::Busy { .. } => word(Word::Busy),
             Self::Cap(cap) => word(Word::Cap).with("name", cap.name()).with("limit", cap.limit().to_string()),
+            Self::DiskFull => word(Word::DiskFull),
             Self::Internal => word(Word::Internal),
         }
     }

@@ -60,12 +60,10 @@ async fn write(hub: &Hub, ended: &[(SessionKey, &'static str)]) {
         match hub.service.disconnect_sessions(ended.to_vec()).await {
             Ok(()) => return,
             Err(error) if tries + 1 < DISCONNECT_TRIES => {
-                tracing::warn!(sessions = ended.len(), %error, "ends of sessions are not recorded yet");
+                hub.service.log_failure("ends of sessions are not recorded yet", &error);
                 hub.service.clock().sleep(backoff(tries)).await;
             }
-            Err(error) => {
-                tracing::error!(sessions = ended.len(), %error, "ends of sessions could not be recorded");
-            }
+            Err(error) => hub.service.log_failure("ends of sessions could not be recorded", &error),
         }
     }
 }

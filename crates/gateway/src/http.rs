@@ -99,8 +99,8 @@ impl Params {
 #[derive(Clone, Debug)]
 pub(crate) enum Denied {
     Refused(Refusal),
-    /// The service failed: the cause, for the log.
-    Failed(String),
+    /// The service failed.
+    Failed(service::Error),
     /// No polling session has this sid, or its client has another token.
     UnknownSid,
     /// A second poll, or post, while one was under way: the session is over.
@@ -135,7 +135,7 @@ impl Denied {
     pub(crate) fn status(&self) -> u16 {
         match self {
             Self::Refused(refusal) => refusal.status(),
-            Self::Failed(_) => Refusal::Internal.status(),
+            Self::Failed(error) => error.refusal().status(),
             Self::TooBig => 413,
             Self::Draining | Self::Full => 503,
             Self::UnknownSid
@@ -150,7 +150,7 @@ impl Denied {
     fn message(&self, language: Language) -> Cow<'static, str> {
         let (korean, english) = match self {
             Self::Refused(refusal) => return refusal.message(language),
-            Self::Failed(_) => return Refusal::Internal.message(language),
+            Self::Failed(error) => return error.refusal().message(language),
             Self::Draining | Self::Full => return "SERVICE_UNAVAILABLE".into(),
             Self::UnknownSid => ("sid: 알 수 없는 세션입니다.", "sid: there is no such session."),
             Self::Overlap => (
@@ -178,7 +178,7 @@ impl Denied {
     pub(crate) fn reason(&self) -> Reason {
         match self {
             Self::Refused(refusal) => return refusal.reason(),
-            Self::Failed(_) => Word::Internal,
+            Self::Failed(error) => return error.refusal().reason(),
             Self::UnknownSid => Word::SidUnknown,
             Self::Overlap | Self::UpgradeUnderWay => Word::SidBusy,
             Self::NotWebsocket => Word::NotWebsocket,
@@ -194,6 +194,7 @@ impl Denied {
     fn retry_after_s(&self) -> Option<u32> {
         match self {
             Self::Refused(refusal) => refusal.retry_after_s(),
+            Self::Failed(error) => error.refusal().retry_after_s(),
             Self::Draining => Some(DRAINING_RETRY_AFTER_S),
             Self::Full => Some(FULL_RETRY_AFTER_S),
             _ => None,

@@ -335,7 +335,7 @@ impl Hub {
                     self.close_subscribed_to(lost).await;
                     self.looked.send_replace(began);
                 }
-                Err(error) => tracing::warn!(%error, "lost events could not be looked for"),
+                Err(error) => self.service.log_failure("lost events could not be looked for", &error),
             }
             self.service.clock().sleep(LOOK_FOR_LOSSES).await;
         }

@@ -97,7 +97,8 @@ use crate::http::{Denied, Params, Reply};
 use crate::hub::{Ends, Hub};
 use crate::session::Session;
 
-const TASK_ENDED: &str = "the session's task ended before its handshake was answered";
+const TASK_ENDED: service::Error =
+    service::Error::Internal("the session's task ended before its handshake was answered");
 /// The `auth` of a polling session's request is not the one that it was opened with.
 const WRONG_AUTH: Refusal = Refusal::Unauthorized(CredentialFault::WrongKind(Credential::SessionUrl));
 
@@ -156,7 +157,7 @@ impl Gateway {
         let mut reply = match self.answer(request).await {
             Ok(reply) => reply,
             Err(denied) => {
-                Self::log(&denied);
+                self.log(&denied);
                 let accepted = accepted.and_then(|accepted| Language::preferred(accepted.to_str().ok()?));
                 denied.reply(accepted.unwrap_or(self.hub.config.language))
             }
@@ -166,10 +167,10 @@ impl Gateway {
     }
 
     /// One line a refusal. The request's span has its id, method and path.
-    fn log(denied: &Denied) {
+    fn log(&self, denied: &Denied) {
         let (status, reason) = (denied.status(), denied.reason());
         match denied {
-            Denied::Failed(error) => tracing::error!(status, %error, "a socket request failed"),
+            Denied::Failed(error) => self.hub.service.log_failure("a socket request failed", error),
             _ => tracing::info!(status, %reason, "socket request refused"),
         }
     }
@@ -213,7 +214,7 @@ impl Gateway {
                 let (reply, answer) = oneshot::channel();
                 let hold = request.extensions().get::<Hold>().cloned();
                 life::open_websocket(hub, auth, revision, hyper::upgrade::on(request), reply);
-                answer.await.unwrap_or_else(|_| Err(Denied::Failed(TASK_ENDED.into())))?;
+                answer.await.unwrap_or(Err(Denied::Failed(TASK_ENDED)))?;
                 hold.iter().for_each(Hold::begin);
                 Ok(http::switching_protocols(accept))
             }
@@ -221,7 +222,7 @@ impl Gateway {
                 let framing = Framing::of_answer(revision, base64);
                 let (reply, answer) = oneshot::channel();
                 life::open_polling(hub, auth, revision, framing, reply);
-                let body = answer.await.unwrap_or_else(|_| Err(Denied::Failed(TASK_ENDED.into())))?;
+                let body = answer.await.unwrap_or(Err(Denied::Failed(TASK_ENDED)))?;
                 Ok(poll::answer(framing, body))
             }
         }

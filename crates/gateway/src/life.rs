@@ -183,7 +183,7 @@ async fn register(
     let (strays, struck_off) = (hub.strays.load(SeqCst), hub.struck_off.load(SeqCst));
     let connected = hub.service.connect_session(&auth.0).await.map_err(|error| match error {
         service::Error::Refused(refusal) => Denied::Refused(refusal),
-        error => Denied::Failed(error.to_string()),
+        error => Denied::Failed(error),
     })?;
     let ConnectedSession { session_key, owner, profile } = &connected;
     tracing::debug!(%session_key, client_id = %owner.client_id(), ?profile, ?revision, polls, "session opened");
@@ -281,7 +281,7 @@ pub(crate) async fn catch_up(session: Arc<Session>, after: i64) {
                 return wait_for_interests(session, changes, interests).await;
             }
             Err(error) => {
-                tracing::warn!(session_key = %session.key, %error, "the changes of a session could not be read");
+                hub.service.log_failure("the changes of a session could not be read", &error);
                 hub.service.clock().sleep(backoff(tries)).await;
             }
         }

@@ -45,7 +45,7 @@ pub async fn heartbeat(service: Service, struck_off: mpsc::Sender<()>) {
                 let _ = struck_off.try_send(());
             }
             Err(error) => {
-                tracing::warn!(%error, "the heartbeat was not written");
+                service.log_failure("the heartbeat was not written", &error);
                 if service.is_cut_off() {
                     // Those that are left, if any: nobody can connect without the store.
                     let _ = struck_off.try_send(());
@@ -73,7 +73,7 @@ pub async fn sweep(service: Service) {
                 swept >= SWEEP_LOAD.unsigned_abs()
             }
             Err(error) => {
-                tracing::warn!(%error, "a sweep failed");
+                service.log_failure("a sweep failed", &error);
                 false
             }
         };
@@ -89,7 +89,7 @@ pub async fn settle_events(service: Service) {
         let settled = service.settle_events().await;
         service.note_job(Job::OutboxSettle, settled.is_ok());
         if let Err(error) = settled {
-            tracing::warn!(%error, "the outbox of events was not settled: it is tried again");
+            service.log_failure("the outbox of events was not settled: it is tried again", &error);
             service.clock().sleep(TAKE_OVER_EVERY).await;
         }
     }
@@ -101,7 +101,7 @@ pub async fn take_over_events(service: Service) {
         let found = service.take_over_overdue_events().await;
         service.note_job(Job::OutboxSweep, found.is_ok());
         if let Err(error) = &found {
-            tracing::warn!(%error, "unpublished events were not looked for");
+            service.log_failure("unpublished events were not looked for", error);
         }
         if found.is_ok_and(|found| found < OVERDUE_MAX) {
             service.clock().sleep(TAKE_OVER_EVERY).await;
@@ -116,7 +116,10 @@ pub async fn flush_uses(service: Service) {
         let flushed = service.flush_uses().await;
         service.note_job(Job::UsesFlush, flushed.is_ok());
         if let Err(error) = flushed {
-            tracing::warn!(%error, "the uses of applications were not written: they are kept for the next time");
+            service.log_failure(
+                "the uses of applications were not written: they are kept for the next time",
+                &error,
+            );
         }
     }
 }
@@ -129,7 +132,7 @@ pub async fn look_at_unused_applications(service: Service) {
         let looked = look(&service).await;
         service.note_job(Job::UnusedApplications, looked.is_ok());
         if let Err(error) = looked {
-            tracing::warn!(%error, "the look at unused applications failed");
+            service.log_failure("the look at unused applications failed", &error);
         }
     }
 }

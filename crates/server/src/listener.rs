@@ -17,7 +17,7 @@ use hyper::body::{Body as _, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use service::Entropy;
+use service::{Clock, Entropy, LogLimit};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -75,6 +75,10 @@ pub struct Edges {
     pub proxies: Arc<Proxies>,
     /// The names that are answered; all of them, if not given.
     pub hosts: Option<Arc<Hosts>>,
+    /// Requests for other names.
+    pub foreign_hosts: Arc<LogLimit>,
+    /// Time.
+    pub clock: Clock,
     /// The language of what is refused before it is a request.
     pub language: Language,
 }
@@ -280,7 +284,7 @@ impl Exchange {
 
     /// Every answer, also that of a refused handshake, carries the id under which the log knows its request.
     async fn handle(&self, id: RequestId, mut request: Request<Inbound>) -> Response<Body> {
-        let Edges { gateway, web, proxies, hosts, language, .. } = &self.edges;
+        let Edges { gateway, web, proxies, hosts, foreign_hosts, clock, language, .. } = &self.edges;
         let client = proxies.client(self.peer, request.headers());
         let (method, path) = (request.method(), request.uri().path());
         // Never the query: it may carry a secret.
@@ -290,6 +294,12 @@ impl Exchange {
         let sockets = gateway.as_ref().filter(|_| is_socket(request.uri().path()));
         let mut response = async {
             if hosts.as_ref().is_some_and(|hosts| !hosts.answer(request.uri(), request.headers())) {
+                if let Some(times) = foreign_hosts.due(clock.monotonic()) {
+                    tracing::warn!(
+                        times,
+                        "requests for a foreign host are refused: --allow-host names further ones"
+                    );
+                }
                 return foreign_host(request.headers(), *language);
             }
             if let Some(gateway) = sockets {
@@ -313,7 +323,6 @@ impl Exchange {
 
 /// The answer to a request for a name that a sandbox does not answer.
 fn foreign_host(headers: &HeaderMap, default: Language) -> Response<Body> {
-    tracing::warn!("a request for a foreign host was refused: --allow-host names further ones");
     let accepted = headers.get(ACCEPT_LANGUAGE).and_then(|accepted| accepted.to_str().ok());
     let language = accepted.and_then(Language::preferred).unwrap_or(default);
     let message = language.pick(

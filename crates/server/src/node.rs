@@ -8,8 +8,8 @@ use bus::{Bus, LocalBus, NatsBus};
 use domain::NodeId;
 use gateway::Gateway;
 use service::nodes::{Membership, Roles};
-use service::{Clock, Entropy, Parts, Service};
-use store::{Options, Store, Target};
+use service::{Clock, Entropy, LogLimit, Parts, Service};
+use store::{Options, Store, StoreError, Target};
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
@@ -88,10 +88,7 @@ impl Node {
         let service = service(&settings, &surroundings, store, bus, node, session_base);
         service.serve_pictures_at(&base_url);
         check_origin(&service, settings.sandbox).await?;
-        let ended = service.join(alone).await.map_err(|error| format!("the store failed: {error}"))?;
-        if ended > 0 {
-            tracing::info!(ended, "sessions of nodes that died were disconnected");
-        }
+        join(&service, alone).await?;
 
         let gateway = settings.roles.gateway.then(|| {
             let sessions_max = room.sessions_max;
@@ -119,6 +116,7 @@ impl Node {
             (true, None) => Served::All,
         };
         let hosts = settings.hosts.clone().map(Arc::new);
+        let foreign_hosts: Arc<LogLimit> = Arc::default();
         let edges = |gateway, served, proxy_protocol| Edges {
             gateway,
             web: web::router(web.clone(), served),
@@ -129,6 +127,8 @@ impl Node {
                 surroundings.clock.clone(),
             )),
             hosts: hosts.clone(),
+            foreign_hosts: foreign_hosts.clone(),
+            clock: surroundings.clock.clone(),
             language: settings.language,
         };
         let connections = Connections::new(gateway.clone(), surroundings.clock.clone(), room.sockets_max);
@@ -237,6 +237,22 @@ fn bind(listen: SocketAddr) -> Result<(TcpListener, SocketAddr), String> {
     let listener = socket.listen(ACCEPT_QUEUE_MAX).map_err(failed)?;
     let address = listener.local_addr().map_err(failed)?;
     Ok((listener, address))
+}
+
+/// Puts the node on the list of those that live. On a full disk it serves reads, and joins when there is room.
+async fn join(service: &Service, alone: bool) -> Result<(), String> {
+    match service.join(alone).await {
+        Ok(0) => {}
+        Ok(ended) => tracing::info!(ended, "sessions of nodes that died were disconnected"),
+        Err(service::Error::Store(StoreError::DiskFull)) => {
+            tracing::error!(
+                "the disk of the database is full: reads are answered, writes are refused until there is room"
+            );
+            service.join_later(alone);
+        }
+        Err(error) => return Err(format!("the store failed: {error}")),
+    }
+    Ok(())
 }
 
 /// The store was made by the same command, or is new.

@@ -19,7 +19,7 @@ use store::queries::webhooks::Disabled;
 use tokio::sync::watch;
 
 use crate::webhooks::webhook_of;
-use crate::{Error, Service};
+use crate::{Error, LogLimit, Service};
 
 /// Results that are recorded in one transaction.
 pub const RECORDS_AT_ONCE: usize = 128;
@@ -35,6 +35,8 @@ pub(crate) struct Outbox {
     written: watch::Sender<()>,
     /// Webhooks that this node disabled.
     disabled: AtomicU64,
+    /// Secrets that another service key sealed.
+    sealed_otherwise: LogLimit,
 }
 
 /// One attempt to send a message, signed and ready. Its lease ends 15 seconds after it was taken: by then the answer must be
@@ -153,7 +155,10 @@ impl Service {
         let Some((target, sealed, taken)) = taken else { return Ok(Vec::new()) };
         let Some(secret) = self.open_webhook_secret(webhook_id, &sealed) else {
             // They come back when the lease ends, and go out once the key is the right one.
-            tracing::error!(client_id = %target.client_id, "a webhook's secret was sealed with another service key");
+            if let Some(times) = self.0.outbox.sealed_otherwise.due(self.clock().monotonic()) {
+                let client_id = &target.client_id;
+                tracing::error!(%client_id, times, "a webhook's secret was sealed with another service key");
+            }
             return Ok(Vec::new());
         };
         let prefix = &self.webhook_settings().header_prefix;

@@ -170,7 +170,7 @@ impl Service {
         let owners = self
             .write(move |tx| Box::pin(async move { update(tx, &acting, &known, state, now).await }))
             .await;
-        let owners = owners.inspect_err(|error| tracing::error!(%error, "reward claims were not updated"));
+        let owners = owners.inspect_err(|error| self.log_failure("reward claims were not updated", error));
         Ok(grouped(ids, |id| match &owners {
             Ok(owners) => UpdateStatus::of(owners.get(id), &publisher.organization_id),
             Err(_) => UpdateStatus::UpdateFailed,

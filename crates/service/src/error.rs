@@ -22,6 +22,7 @@ impl Error {
     pub fn refusal(&self) -> Refusal {
         match self {
             Self::Refused(refusal) => refusal.clone(),
+            Self::Store(StoreError::DiskFull) => Refusal::DiskFull,
             Self::Store(_) | Self::Internal(_) => Refusal::Internal,
         }
     }

@@ -42,6 +42,11 @@ impl Service {
         .await
     }
 
+    /// Says that [`join`](Self::join) failed: the next heartbeat does it.
+    pub fn join_later(&self, alone: bool) {
+        self.standing().set_joins_later(Some(alone));
+    }
+
     /// Marks a new store as made by this command, `dev` or `serve`, and says what made the store.
     pub async fn claim_store(&self, command: &'static str) -> Result<String, Error> {
         self.write(move |tx| {
@@ -66,6 +71,11 @@ impl Service {
     }
 
     async fn beat(&self) -> Result<NodeStanding, Error> {
+        if let Some(alone) = self.standing().joins_later() {
+            self.join(alone).await?;
+            self.standing().set_joins_later(None);
+            return Ok(NodeStanding::Alive);
+        }
         let (node, record, now) = (self.node().clone(), self.node_record(), self.now());
         let standing = self
             .write(move |tx| {

@@ -26,6 +26,7 @@ pub mod drops;
 mod entropy;
 mod error;
 pub mod event_outbox;
+mod failure_log;
 pub mod happenings;
 pub mod housekeeping;
 pub mod idempotency;
@@ -66,6 +67,7 @@ use store::{BoxFuture, Store, StoreError, Tx};
 pub use clock::{Clock, ManualClock};
 pub use entropy::Entropy;
 pub use error::Error;
+pub use failure_log::FailureLog;
 pub use job_log::{Job, JobRuns};
 pub use log_limit::LogLimit;
 pub use password::PasswordCost;
@@ -149,6 +151,9 @@ struct Inner {
     /// The base URL of the service's own pictures.
     pictures: OnceLock<Box<str>>,
     event_outbox: EventOutbox,
+    failures: FailureLog,
+    /// Used-up codes and refresh tokens that came back.
+    reused_credentials: LogLimit,
 }
 
 /// What a transaction gave, and what is still to be done with it.
@@ -213,6 +218,8 @@ impl Service {
             warned: WarnedApplications::default(),
             pictures: OnceLock::new(),
             event_outbox: EventOutbox::default(),
+            failures: FailureLog::default(),
+            reused_credentials: LogLimit::default(),
         }))
     }
 
@@ -249,6 +256,11 @@ impl Service {
     /// What the store has done so far: for metrics and load reports.
     pub fn store_stats(&self) -> store::Stats {
         self.0.store.stats()
+    }
+
+    /// Whether the disk of the store has room, as far as writes have shown.
+    pub fn store_disk(&self) -> store::Disk {
+        self.0.store.disk()
     }
 
     /// The profile that answers to an application follow: its own, else the service's.
@@ -302,7 +314,8 @@ impl Service {
                 if is_sure { batch.settle() } else { batch.doubt() }
             }
             if let Err(error) = service.await_heard(recorded.earlier).await {
-                tracing::warn!(%error, "whether the events of an earlier request were heard is not known");
+                service
+                    .log_failure("whether the events of an earlier request were heard is not known", &error);
                 // What this one wrote is committed: nobody may take it for undone.
                 return Err(StoreError::CommitUnknown.into());
             }

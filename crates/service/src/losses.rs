@@ -14,7 +14,7 @@ use domain::limits::DAY_MS;
 use domain::{ChannelId, Timestamp};
 use store::queries::lost_events::LostEvents;
 
-use crate::{Error, Service};
+use crate::{Error, LogLimit, Service};
 
 /// How long the record of a loss is kept: a node that was away for longer has no sessions left.
 pub(crate) const LOST_EVENTS_KEPT_MS: i64 = DAY_MS / 24;
@@ -56,6 +56,8 @@ pub struct SeenLosses(HashSet<LostEvents>);
 #[derive(Debug, Default)]
 pub(crate) struct Losses {
     waiting: Mutex<Round>,
+    /// Calls whose events were not confirmed.
+    log: LogLimit,
     /// Held by whoever records all that wait.
     turn: tokio::sync::Mutex<()>,
 }
@@ -92,7 +94,9 @@ impl Service {
         if unconfirmed.is_empty() {
             return true;
         }
-        tracing::warn!(events = unconfirmed.len(), "the bus did not confirm events in time");
+        if let Some(times) = self.0.losses.log.due(self.clock().monotonic()) {
+            tracing::warn!(events = unconfirmed.len(), times, "the bus did not confirm events in time");
+        }
         let is_recorded = self.record_losses(unconfirmed).await;
         self.clock().sleep(LOSSES_KNOWN_WITHIN).await;
         is_recorded
@@ -118,7 +122,7 @@ impl Service {
             match self.write_losses(channels).await {
                 Ok(()) => return true,
                 Err(error) if tries < RECORD_TRIES => {
-                    tracing::warn!(%error, "lost events were not recorded yet");
+                    self.log_failure("lost events were not recorded yet", &error);
                     self.clock().sleep(RECORD_PAUSE).await;
                 }
                 Err(error) => {

@@ -2,10 +2,12 @@
 //! (`docs/adr/0010-nodes-hear-from-the-store.md`).
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use domain::limits::{NODE_DEAD_AFTER_MS, NODE_HEARTBEAT_MS};
 use domain::{Refusal, Timestamp};
+use store::Disk;
 use store::queries::nodes::NodeRecord;
 
 use crate::{Clock, Error, Service};
@@ -19,6 +21,9 @@ pub const STORE_SILENT_MS: i64 = NODE_HEARTBEAT_MS + 2_500;
 /// How long after the store's last answer a node that the bus does not reach either ends its sessions, in milliseconds: before
 /// the others give their places away, also when a heartbeat is only just being given up.
 const CUT_OFF_AFTER_MS: i64 = NODE_DEAD_AFTER_MS - 4_000;
+/// How long a node is not ready after a write found the disk full, in milliseconds. On a disk that is nearly full small writes
+/// succeed between those that fail.
+pub const DISK_FULL_HOLD_MS: i64 = 10_000;
 /// When to ask again for a session's address while no node takes sessions, in seconds: one that starts is known then.
 const NO_NODE_RETRY_S: u32 = 5;
 
@@ -62,6 +67,8 @@ pub enum Readiness {
     Draining,
     /// The store has not answered for [`STORE_SILENT_MS`].
     StoreAway,
+    /// The disk of the database is full: reads are answered, writes are refused.
+    DiskFull,
 }
 
 /// What this node knows about itself.
@@ -74,6 +81,18 @@ pub(crate) struct Standing {
     store_answered: AtomicU64,
     /// When a heartbeat failed last, in the same; [`NEVER`] before the first time.
     heartbeat_failed: AtomicU64,
+    disk_full: Mutex<DiskFullSeen>,
+    /// The node could not join the others when it started: whether it has the store to itself.
+    joins_later: Mutex<Option<bool>>,
+}
+
+/// When a write last found the disk full.
+#[derive(Debug, Default)]
+struct DiskFullSeen {
+    /// How often one had by then.
+    times: u64,
+    /// In milliseconds of the monotonic clock.
+    at: Option<u64>,
 }
 
 const NEVER: u64 = u64::MAX;
@@ -86,6 +105,8 @@ impl Standing {
             retired: AtomicBool::new(false),
             store_answered: AtomicU64::new(ms(clock.monotonic())),
             heartbeat_failed: AtomicU64::new(NEVER),
+            disk_full: Mutex::default(),
+            joins_later: Mutex::default(),
         }
     }
 
@@ -102,6 +123,24 @@ impl Standing {
 
     pub fn heartbeat_failed(&self, now: Duration) {
         self.heartbeat_failed.store(ms(now), Ordering::SeqCst);
+    }
+
+    /// Whether the disk is full, or was within [`DISK_FULL_HOLD_MS`].
+    fn disk_is_full(&self, disk: Disk, now: Duration) -> bool {
+        let mut seen = self.disk_full.lock().unwrap_or_else(PoisonError::into_inner);
+        if disk.is_full || disk.times_full > seen.times {
+            *seen = DiskFullSeen { times: disk.times_full, at: Some(ms(now)) };
+        }
+        seen.at.is_some_and(|at| ms(now).saturating_sub(at) < DISK_FULL_HOLD_MS.unsigned_abs())
+    }
+
+    /// Whether the node has yet to join the others, and then whether it has the store to itself.
+    pub fn joins_later(&self) -> Option<bool> {
+        *self.joins_later.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn set_joins_later(&self, alone: Option<bool>) {
+        *self.joins_later.lock().unwrap_or_else(PoisonError::into_inner) = alone;
     }
 
     /// The store answered a question that was asked at `asked`.
@@ -128,6 +167,9 @@ impl Service {
     pub fn readiness(&self) -> Readiness {
         if self.0.standing.retired() {
             Readiness::Draining
+        } else if self.0.standing.disk_is_full(self.0.store.disk(), self.clock().monotonic()) {
+            // Before the silence: heartbeats are writes, and fail.
+            Readiness::DiskFull
         } else if self.store_silent_ms() > STORE_SILENT_MS.unsigned_abs() {
             Readiness::StoreAway
         } else {
@@ -188,6 +230,21 @@ impl Service {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_node_is_ready_ten_seconds_after_the_disk_was_last_full() {
+        let membership = Membership { roles: Roles::ALL, session_base: None };
+        let standing = Standing::new(membership, &Clock::manual(Timestamp::default()).0);
+        let full = |is_full, times_full, s| {
+            standing.disk_is_full(Disk { is_full, times_full }, Duration::from_secs(s))
+        };
+        assert!(!full(false, 0, 100));
+        assert!(full(true, 1, 101));
+        assert!(full(true, 1, 150), "nothing was written since");
+        assert!(full(false, 2, 151), "a small write succeeded after one that failed");
+        assert!(full(false, 2, 160));
+        assert!(!full(false, 2, 161));
+    }
 
     #[test]
     fn whoever_could_not_speak_takes_nobody_for_dead_until_all_could_be_heard_again() {

@@ -73,7 +73,7 @@ impl Drop for Unclaimed {
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
                 if let Err(error) = service.disconnect_session(&session.session_key, ABANDONED).await {
-                    tracing::warn!(%error, "an abandoned session stays on paper until its node ends");
+                    service.log_failure("an abandoned session stays on paper until its node ends", &error);
                 }
             });
         }

@@ -86,7 +86,7 @@ impl Service {
                 })
             })
             .await?;
-        conclude(outcome, pair)
+        self.conclude(outcome, pair)
     }
 
     /// Exchanges a refresh token for the next pair of tokens.
@@ -130,7 +130,7 @@ impl Service {
                 })
             })
             .await?;
-        conclude(outcome, pair)
+        self.conclude(outcome, pair)
     }
 
     /// Revokes every token of the client and user that a token of either kind belongs to. A token that is unknown, or
@@ -153,6 +153,24 @@ impl Service {
         .await
     }
 
+    fn conclude(&self, outcome: Outcome, pair: Pair) -> Result<IssuedTokens, Error> {
+        match outcome {
+            Outcome::Issued(scopes) => {
+                Ok(IssuedTokens { access: pair.access, refresh: pair.refresh, scopes })
+            }
+            Outcome::Refused(refusal) => Err(refusal.into()),
+            Outcome::Stolen(refusal) => {
+                if let Some(times) = self.0.reused_credentials.due(self.clock().monotonic()) {
+                    tracing::warn!(
+                        times,
+                        "a used-up credential came back: the tokens that grew out of it were revoked"
+                    );
+                }
+                Err(refusal.into())
+            }
+        }
+    }
+
     fn new_pair(&self) -> Pair {
         Pair { access: AccessToken::generate(self.random()), refresh: RefreshToken::generate(self.random()) }
     }
@@ -166,17 +184,6 @@ async fn fault_of(tx: &mut Tx, token: &SecretHash, client_id: &ClientId) -> Resu
         Some((_, Trace::Access, _)) => TokenFault::WrongKind(Credential::RefreshToken),
         Some((_, Trace::Revoked, _)) => TokenFault::Revoked,
     })
-}
-
-fn conclude(outcome: Outcome, pair: Pair) -> Result<IssuedTokens, Error> {
-    match outcome {
-        Outcome::Issued(scopes) => Ok(IssuedTokens { access: pair.access, refresh: pair.refresh, scopes }),
-        Outcome::Refused(refusal) => Err(refusal.into()),
-        Outcome::Stolen(refusal) => {
-            tracing::warn!("a used-up credential came back: the tokens that grew out of it were revoked");
-            Err(refusal.into())
-        }
-    }
 }
 
 struct Pair {

@@ -13,6 +13,7 @@ use std::time::Duration;
 use domain::BatchId;
 use memchr::memchr;
 
+use crate::disk::{Disk, DiskWatch};
 use crate::migrate::{MIGRATIONS, Migration};
 use crate::postgres::{self, Postgres};
 use crate::queries::credential_changes::Slot;
@@ -132,6 +133,7 @@ pub(crate) struct Counters {
     pub syncs: AtomicU64,
     pub largest_batch: AtomicU64,
     pub busy: AtomicU64,
+    pub disk: DiskWatch,
 }
 
 impl Counters {
@@ -280,6 +282,14 @@ impl Store {
         }
     }
 
+    /// Whether the disk has room, as far as writes have shown.
+    pub fn disk(&self) -> Disk {
+        match &self.0 {
+            Engine::Sqlite(engine) => engine.disk(),
+            Engine::Postgres(engine) => engine.disk(),
+        }
+    }
+
     /// Finishes what was accepted, refuses the rest with [`StoreError::Unavailable`], folds SQLite's log into its
     /// file and lets the file go. Later calls do nothing.
     pub async fn close(&self) {
@@ -298,6 +308,10 @@ pub struct Tx {
     pub(crate) link: Link,
     /// Set while a statement runs and for good if it fails, or if its future was dropped half way.
     failed: bool,
+    /// A statement found the disk full.
+    pub(crate) found_disk_full: bool,
+    /// A statement changed rows.
+    pub(crate) has_written: bool,
     /// What the request under way has noted of changed credentials.
     pub(crate) changed: Vec<Slot>,
     /// The batch that the events of this transaction are recorded under.
@@ -325,6 +339,8 @@ impl Tx {
         Self {
             link,
             failed: false,
+            found_disk_full: false,
+            has_written: false,
             changed: Vec::new(),
             event_batch: None,
             earlier_event_batches: Vec::new(),
@@ -354,11 +370,11 @@ impl Tx {
     pub async fn query(&mut self, sql: &'static str, params: &[Value<'_>]) -> Result<Vec<Row>, StoreError> {
         self.begin_statement(sql, params)?;
         let rows = match &mut self.link {
-            Link::Sqlite(connection) => connection.query(sql, params)?,
-            Link::Postgres(connection) => connection.query(sql, params).await?,
+            Link::Sqlite(connection) => connection.query(sql, params),
+            Link::Postgres(connection) => connection.query(sql, params).await,
         };
-        self.failed = false;
-        Ok(rows)
+        self.end_statement(&rows);
+        rows
     }
 
     /// Runs a statement that gives one row or none; more is [`StoreError::Misuse`].
@@ -383,11 +399,12 @@ impl Tx {
     pub async fn execute(&mut self, sql: &'static str, params: &[Value<'_>]) -> Result<u64, StoreError> {
         self.begin_statement(sql, params)?;
         let changed = match &mut self.link {
-            Link::Sqlite(connection) => connection.execute(sql, params)?,
-            Link::Postgres(connection) => connection.execute(sql, params).await?,
+            Link::Sqlite(connection) => connection.execute(sql, params),
+            Link::Postgres(connection) => connection.execute(sql, params).await,
         };
-        self.failed = false;
-        Ok(changed)
+        self.end_statement(&changed);
+        self.has_written |= changed.as_ref().is_ok_and(|changed| *changed > 0);
+        changed
     }
 
     /// Runs a statement as the last one of the transaction. PostgreSQL gets it together with COMMIT, so it costs no round
@@ -444,6 +461,12 @@ impl Tx {
         }
         self.failed = false;
         Ok(())
+    }
+
+    /// Notes how a statement ended.
+    fn end_statement<T>(&mut self, outcome: &Result<T, StoreError>) {
+        self.failed = outcome.is_err();
+        self.found_disk_full |= matches!(outcome, Err(StoreError::DiskFull));
     }
 
     /// What both engines must refuse alike.

@@ -71,8 +71,10 @@ pub enum StoreError {
     /// Too much is waiting, or a lock was not to be had in time. Nothing was written; trying again later may work.
     #[error("the store is busy: {0}")]
     Busy(&'static str),
-    /// The engine cannot be reached, does not answer in time, is out of space, or the store is closed. Nothing was
-    /// written.
+    /// The disk that holds the rows has no room left. Nothing was written; reads go on.
+    #[error("the disk of the database is full")]
+    DiskFull,
+    /// The engine cannot be reached, does not answer in time, or the store is closed. Nothing was written.
     #[error("the store is unavailable: {0}")]
     Unavailable(String),
     /// The commit was under way when the engine stopped answering: the write may or may not have happened.
@@ -90,7 +92,10 @@ impl StoreError {
     /// Whether the store, not the request, is to blame and a later try may work (answer 503 and `Retry-After`).
     /// After [`StoreError::CommitUnknown`] only an idempotent write may be tried again.
     pub fn is_outage(&self) -> bool {
-        matches!(self, Self::Busy(_) | Self::Unavailable(_) | Self::CommitUnknown | Self::Corrupt(_))
+        matches!(
+            self,
+            Self::Busy(_) | Self::DiskFull | Self::Unavailable(_) | Self::CommitUnknown | Self::Corrupt(_)
+        )
     }
 
     /// Whether the transaction and another waited for each other, and this one was ended for it. Nothing was written;

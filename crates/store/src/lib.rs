@@ -16,6 +16,7 @@
 //! because on SQLite it runs to completion on the writer's thread and shares its commit with all waiting writes
 //! (group commit).
 
+mod disk;
 mod engine;
 mod error;
 pub mod migrate;
@@ -26,6 +27,7 @@ mod sqlite;
 pub mod testing;
 mod value;
 
+pub use disk::Disk;
 pub use engine::{BoxFuture, DEADLINE, DatabaseUrl, Options, Stats, Store, Target, Tx};
 pub use error::StoreError;
 pub use migrate::Migration;

@@ -14,6 +14,7 @@ use tokio::sync::{Semaphore, SemaphorePermit, TryAcquireError};
 
 pub(crate) use connection::Connection;
 
+use crate::disk::Disk;
 use crate::engine::{Counters, DatabaseUrl, Link, Tx, Work, run};
 use crate::{Options, Stats, StoreError};
 use connection::Lease;
@@ -153,19 +154,24 @@ impl Postgres {
         lease.control(begin).await?;
         let mut tx = Tx::new(Link::Postgres(Connection::Leased(lease)));
         let outcome = run(work, &mut tx).await;
+        let (found_disk_full, has_written) = (tx.found_disk_full, tx.has_written);
         let (link, last) = tx.into_parts();
         let Link::Postgres(Connection::Leased(lease)) = link else {
             return Err(StoreError::Misuse("a transaction lost its connection").into());
         };
         match outcome {
             Ok(value) => {
-                match last {
-                    Some(last) => lease.commit_with(last, committing).await?,
-                    None => lease.commit(committing).await?,
-                }
+                let committed = match last {
+                    Some(last) => lease.commit_with(last, committing).await,
+                    None => lease.commit(committing).await,
+                };
+                let was_full = found_disk_full || committed == Err(StoreError::DiskFull);
+                self.counters.disk.note(was_full, has_written && committed.is_ok());
+                committed?;
                 Ok(value)
             }
             Err(error) => {
+                self.counters.disk.note(found_disk_full, false);
                 lease.roll_back().await;
                 Err(error)
             }
@@ -188,6 +194,10 @@ impl Postgres {
 
     pub fn stats(&self) -> Stats {
         self.counters.stats(self.pool.status().waiting)
+    }
+
+    pub fn disk(&self) -> Disk {
+        self.counters.disk.state()
     }
 
     pub async fn close(&self) {

@@ -21,6 +21,7 @@ use std::time::Duration;
 pub(crate) use connection::Connection;
 pub(crate) use kept::KeptFacts;
 
+use crate::disk::Disk;
 use crate::engine::{Counters, Work};
 use crate::{Options, Stats, StoreError};
 use log::Log;
@@ -147,6 +148,10 @@ impl Sqlite {
 
     pub fn stats(&self) -> Stats {
         self.counters.stats(self.waiting.load(Ordering::Relaxed))
+    }
+
+    pub fn disk(&self) -> Disk {
+        self.counters.disk.state()
     }
 
     /// Readers end first: the writer's last checkpoint needs the file to itself.

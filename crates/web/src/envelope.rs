@@ -162,18 +162,17 @@ impl IntoResponse for Failure {
     fn into_response(self) -> Response {
         let refusal = self.refusal();
         let mut response = status(&refusal).into_response();
-        if refusal == Refusal::Internal {
-            tracing::error!(error = %self.0, "a request failed");
-            response.extensions_mut().insert(Logged);
+        if matches!(refusal, Refusal::Internal | Refusal::DiskFull) {
+            response.extensions_mut().insert(Cause(self.0));
         }
         response.extensions_mut().insert(refusal);
         response
     }
 }
 
-/// In the extensions of a response: its failure stands in the log.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Logged;
+/// In the extensions of a response: why the request failed, for the log.
+#[derive(Clone, Debug)]
+pub(crate) struct Cause(pub service::Error);
 
 /// Exactly `code` and `message`, nothing else (`docs/spec/rest.md#envelope`). Headers say the rest: why, and
 /// when to come back.

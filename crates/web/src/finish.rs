@@ -15,7 +15,7 @@ use domain::{Language, Reason, Refusal};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 
 use crate::deletion::Deletion;
-use crate::envelope::{Failure, Logged, refused};
+use crate::envelope::{Cause, Failure, refused};
 use crate::quota::Charged;
 use crate::{ClientAddress, Web, language};
 
@@ -41,7 +41,9 @@ async fn finish(State(web): State<Web>, mut request: Request, next: Next) -> Res
     request.extensions_mut().insert(deletion.clone());
 
     let mut response = run(next, request).await;
-    report_failure(&response);
+    if let Some(cause) = cause(&mut response) {
+        web.service().log_failure("a request failed", &cause);
+    }
     let refusal = response.extensions_mut().remove::<Refusal>();
     let reason = refusal.as_ref().map(Refusal::reason).or_else(|| response.extensions_mut().remove());
     if let Some(refusal) = &refusal {
@@ -61,12 +63,11 @@ async fn finish(State(web): State<Web>, mut request: Request, next: Next) -> Res
     response
 }
 
-/// Every failure of ours leaves one line in the log, also one whose handler wrote none.
-fn report_failure(response: &Response) {
-    let status = response.status();
-    if status == StatusCode::INTERNAL_SERVER_ERROR && response.extensions().get::<Logged>().is_none() {
-        tracing::error!("a request failed without a cause in the log");
-    }
+/// Why a request failed, for the log; also when its handler did not say.
+fn cause(response: &mut Response) -> Option<service::Error> {
+    let unknown = || service::Error::Internal("its handler gave no cause");
+    let failed = response.status() == StatusCode::INTERNAL_SERVER_ERROR;
+    response.extensions_mut().remove().map(|Cause(error)| error).or_else(|| failed.then(unknown))
 }
 
 /// The refusal's answer. Of the response that brought it only `Allow` is kept.
@@ -101,13 +102,8 @@ fn log(web: &Web, status: StatusCode, reason: Option<&Reason>) {
 async fn run(next: Next, request: Request) -> Response {
     let mut work = pin!(AssertUnwindSafe(next.run(request)));
     let unharmed = std::future::poll_fn(|context| catch(work.as_mut(), context)).await;
-    unharmed.unwrap_or_else(|()| {
-        tracing::error!("a handler panicked");
-        let mut response = StatusCode::INTERNAL_SERVER_ERROR.into_response();
-        response.extensions_mut().insert(Logged);
-        response.extensions_mut().insert(Refusal::Internal);
-        response
-    })
+    unharmed
+        .unwrap_or_else(|()| Failure::from(service::Error::Internal("a handler panicked")).into_response())
 }
 
 fn catch<F: Future>(
@@ -123,45 +119,22 @@ fn catch<F: Future>(
 
 #[cfg(test)]
 mod tests {
-    use std::io;
-    use std::sync::{Arc, Mutex};
+    use service::Error;
 
     use super::*;
 
-    #[derive(Clone, Default)]
-    struct Log(Arc<Mutex<Vec<u8>>>);
-
-    impl io::Write for Log {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().expect("not poisoned").write(bytes)
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
-
-    /// The lines of the log that a response leaves on its way out.
-    fn logged(response: impl FnOnce() -> Response) -> Vec<String> {
-        let log = Log::default();
-        let writer = log.clone();
-        let subscriber =
-            tracing_subscriber::fmt().with_ansi(false).with_writer(move || writer.clone()).finish();
-        tracing::subscriber::with_default(subscriber, || report_failure(&response()));
-        let log = log.0.lock().expect("not poisoned");
-        String::from_utf8_lossy(&log).lines().map(str::to_owned).collect()
-    }
-
     #[test]
-    fn every_failure_leaves_one_error_line_and_no_refusal_does() {
-        let lines = logged(|| StatusCode::INTERNAL_SERVER_ERROR.into_response());
-        assert!(lines.len() == 1 && lines[0].contains("ERROR"), "a handler that said nothing: {lines:?}");
-        let cause = "a stream key was sealed with another service key";
-        let lines = logged(|| Failure::from(service::Error::Internal(cause)).into_response());
-        assert!(lines.len() == 1 && lines[0].contains(cause), "{lines:?}");
-        let lines = logged(|| Failure::from(Refusal::Internal).into_response());
-        assert_eq!(lines.len(), 1, "{lines:?}");
-        assert!(logged(|| Failure::from(Refusal::MethodNotAllowed).into_response()).is_empty());
-        assert!(logged(|| StatusCode::OK.into_response()).is_empty());
+    fn every_failure_has_a_cause_for_the_log_and_no_refusal_has() {
+        let cause = |mut response: Response| cause(&mut response);
+        assert!(
+            cause(StatusCode::INTERNAL_SERVER_ERROR.into_response()).is_some(),
+            "a handler that said nothing"
+        );
+        let sealed = Error::Internal("a stream key was sealed with another service key");
+        assert_eq!(cause(Failure::from(sealed.clone()).into_response()), Some(sealed.clone()));
+        assert!(cause(Failure::from(Refusal::Internal).into_response()).is_some());
+        assert!(cause(Failure::from(Refusal::DiskFull).into_response()).is_some());
+        assert_eq!(cause(Failure::from(Refusal::MethodNotAllowed).into_response()), None);
+        assert_eq!(cause(StatusCode::OK.into_response()), None);
     }
 }

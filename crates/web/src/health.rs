@@ -13,7 +13,7 @@ use crate::envelope::NOTHING;
 
 /// `GET /health/live`: 200 for as long as the process answers. One that does not is to be restarted.
 ///
-/// `GET /health/ready`: 200, or 503 while the node drains or the store is away. New connections then go elsewhere.
+/// `GET /health/ready`: 200, or 503 while the node drains, the store is away or its disk is full. New connections then go elsewhere.
 pub(crate) const PATHS: [(&str, &str); 2] = [("/health/live", "GET"), ("/health/ready", "GET")];
 
 /// Their routes.
@@ -25,6 +25,7 @@ async fn ready(State(web): State<Web>) -> Response {
     match web.service().readiness() {
         Readiness::Ready => NOTHING.into_response(),
         Readiness::Draining => unavailable(r#"{"code":503,"message":"DRAINING"}"#),
+        Readiness::DiskFull => unavailable(r#"{"code":503,"message":"STORE_DISK_FULL"}"#),
         Readiness::StoreAway => unavailable(r#"{"code":503,"message":"STORE_UNAVAILABLE"}"#),
     }
 }

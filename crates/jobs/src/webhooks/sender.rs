@@ -3,12 +3,11 @@
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use domain::WebhookId;
 use futures_util::FutureExt;
-use service::{Job, Service};
+use service::{Job, LogLimit, Service};
 use tokio::sync::{Notify, Semaphore, watch};
 use tokio::task::JoinSet;
 
@@ -40,8 +39,8 @@ pub(super) struct Parts {
     pub figures: Arc<Figures>,
     /// `true` from when on nothing more is taken.
     pub stopping: watch::Receiver<bool>,
-    /// Whether the store failed when it was last asked, so that the log says so once.
-    pub failing: Arc<AtomicBool>,
+    /// Results of attempts that were not written in time.
+    pub late_results: Arc<LogLimit>,
 }
 
 #[derive(Default)]
@@ -61,7 +60,7 @@ impl Sender {
         stopping: watch::Receiver<bool>,
     ) -> Self {
         let places = Arc::new(Semaphore::new(attempts_at_once));
-        let parts = Parts { service, client, places, figures, stopping, failing: Arc::default() };
+        let parts = Parts { service, client, places, figures, stopping, late_results: Arc::default() };
         Self { parts, crew: Crew::default(), after: None }
     }
 
@@ -112,11 +111,13 @@ impl Sender {
 }
 
 impl Parts {
-    /// The value, or `None` after a word in the log when the store begins to fail.
+    /// The value, or `None` after a line in the log.
     pub fn checked<T>(&self, outcome: Result<T, service::Error>) -> Option<T> {
-        let failing = outcome.is_err();
-        if let (Err(error), false) = (&outcome, self.failing.swap(failing, Relaxed)) {
-            tracing::warn!(%error, "the outbox of webhooks cannot be worked off for now: nothing in it is lost");
+        if let Err(error) = &outcome {
+            self.service.log_failure(
+                "the outbox of webhooks cannot be worked off for now: nothing in it is lost",
+                error,
+            );
         }
         outcome.ok()
     }

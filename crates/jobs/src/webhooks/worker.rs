@@ -113,7 +113,10 @@ impl Worker {
             }
             service.clock().sleep(RECORD_RETRY).await;
         }
-        tracing::warn!(webhook_id = %self.webhook, "results of attempts were not written in time: their messages are sent again");
+        if let Some(times) = self.parts.late_results.due(service.clock().monotonic()) {
+            let webhook_id = &self.webhook;
+            tracing::warn!(%webhook_id, times, "results of attempts were not written in time: their messages are sent again");
+        }
     }
 }
 

@@ -92,7 +92,7 @@ families! {
             "the 99th percentile above 0.5 s for 5 minutes"
         Counter REFUSALS "stagedoor_refusals_total" ["kind"]
             "Requests refused, by kind. All that carry the same status count apart here."
-            "`internal`: any; `too_many_requests` or `invalid_token` far above the usual rate"
+            "`internal`, `disk_full`: any; `too_many_requests` or `invalid_token` far above the usual rate"
     }
     "Store" {
         Counter STORE_COMMITTED "stagedoor_store_writes_committed_total" []
@@ -113,6 +113,9 @@ families! {
         Counter STORE_BUSY "stagedoor_store_busy_total" []
             "Requests, reads included, refused or given up because the store was busy. Each was answered with a 500."
             "any"
+        Counter STORE_DISK_FULL "stagedoor_store_disk_full_total" []
+            "Transactions that a full disk ended. Their requests were answered with a 503."
+            "any: make room, writes come back by themselves"
     }
     "Credentials" {
         Counter CREDENTIAL_HITS "stagedoor_credential_cache_hits_total" ["cache"]

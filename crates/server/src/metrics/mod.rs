@@ -45,7 +45,7 @@ impl Around for Inside {
             sessions(&mut page, &sockets);
             bus(&mut page, &sockets, &self.service);
             http(&mut page, &traffic);
-            store(&mut page, &self.service.store_stats());
+            store(&mut page, &self.service.store_stats(), self.service.store_disk());
             credentials(&mut page, &self.service);
             failures(&mut page, &traffic.failures);
             webhooks(&mut page, &self.service, self.webhooks.as_deref().unwrap_or(&Figures::default()));
@@ -107,13 +107,14 @@ fn http(page: &mut Page, traffic: &TrafficFigures) {
     }
 }
 
-fn store(page: &mut Page, stats: &store::Stats) {
+fn store(page: &mut Page, stats: &store::Stats, disk: store::Disk) {
     page.single(&STORE_COMMITTED, stats.committed);
     page.single(&STORE_ROLLED_BACK, stats.rolled_back);
     page.single(&STORE_COMMITS, stats.syncs);
     page.single(&STORE_LARGEST_BATCH, stats.largest_batch);
     page.single(&STORE_WAITING, stats.waiting);
     page.single(&STORE_BUSY, stats.busy);
+    page.single(&STORE_DISK_FULL, disk.times_full);
 }
 
 fn credentials(page: &mut Page, service: &Service) {

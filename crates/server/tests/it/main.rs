@@ -30,6 +30,7 @@ mod drops_claims;
 mod durability;
 mod early_answers;
 mod endpoints;
+mod full_disk;
 mod guesses;
 mod hostile;
 mod lists;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use deadpool_postgres::{ClientWrapper, Object};
-use tokio_postgres::error::SqlState;
+use tokio_postgres::error::{DbError, Severity, SqlState};
 use tokio_postgres::types::private::BytesMut;
 use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 use tokio_postgres::{Error, Statement};
@@ -176,11 +176,19 @@ impl Drop for Lease {
     }
 }
 
-/// A violated constraint, a lost race or a cancelled statement: the server has rolled back.
+/// A violated constraint, a lost race, a cancelled statement or a full disk: the server has rolled back.
 fn refused_commit(error: &Error) -> bool {
-    error.code().is_some_and(|code| {
-        ["23", "40"].iter().any(|class| code.code().starts_with(class)) || *code == SqlState::QUERY_CANCELED
+    error.as_db_error().is_some_and(|error| {
+        let code = error.code();
+        ["23", "40"].iter().any(|class| code.code().starts_with(class))
+            || *code == SqlState::QUERY_CANCELED
+            || (*code == SqlState::DISK_FULL && rolled_back(error))
     })
+}
+
+/// Whether the server goes on after the error. One that panics for want of room for its log may have written the commit before.
+fn rolled_back(error: &DbError) -> bool {
+    error.parsed_severity() == Some(Severity::Error)
 }
 
 /// Prepares once per connection, and checks the parameters against the types that the server inferred.
@@ -314,6 +322,7 @@ pub(super) fn failure(error: &Error, sql: &'static str) -> StoreError {
         SqlState::T_R_SERIALIZATION_FAILURE => StoreError::Busy("lost a race against another transaction"),
         SqlState::LOCK_NOT_AVAILABLE => StoreError::Busy("a lock was not to be had in time"),
         SqlState::QUERY_CANCELED => StoreError::Unavailable("a statement took too long".to_owned()),
+        SqlState::DISK_FULL => StoreError::DiskFull,
         SqlState::DATA_CORRUPTED | SqlState::INDEX_CORRUPTED => {
             StoreError::Corrupt(format!("SQLSTATE {}", code.code()))
         }

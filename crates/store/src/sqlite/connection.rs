@@ -117,19 +117,19 @@ impl Connection {
         match open() {
             Ok((connection, mode)) if mode.eq_ignore_ascii_case("wal") => Ok(connection),
             Ok(_) => Err(refuse(path, &"its file system does not support the write-ahead log")),
-            Err(error) => Err(refuse(path, &error)),
+            Err(error) => Err(unopened(path, error)),
         }
     }
 
     pub(super) fn open_for_reading(path: &Path) -> Result<Self, StoreError> {
-        let connection = open(path).map_err(|error| refuse(path, &error))?;
-        connection.execute_batch(SETUP_READER).map_err(|error| refuse(path, &error))?;
+        let connection = open(path).map_err(|error| unopened(path, error))?;
+        connection.execute_batch(SETUP_READER).map_err(|error| unopened(path, error))?;
         Ok(Self::new(connection))
     }
 
     pub(super) fn open_for_checkpoints(path: &Path) -> Result<Self, StoreError> {
-        let connection = open(path).map_err(|error| refuse(path, &error))?;
-        connection.execute_batch(SETUP_CHECKPOINTS).map_err(|error| refuse(path, &error))?;
+        let connection = open(path).map_err(|error| unopened(path, error))?;
+        connection.execute_batch(SETUP_CHECKPOINTS).map_err(|error| unopened(path, error))?;
         Ok(Self::new(connection))
     }
 
@@ -319,6 +319,15 @@ fn refuse(path: &Path, error: &dyn std::fmt::Display) -> StoreError {
     StoreError::Open(format!("cannot open {}: {error}", path.display()))
 }
 
+/// What kept SQLite from opening the file.
+fn unopened(path: &Path, error: rusqlite::Error) -> StoreError {
+    let words = error.to_string();
+    match running(error, "") {
+        StoreError::DiskFull => refuse(path, &"the disk is full: SQLite needs room for its log beside it"),
+        _ => refuse(path, &words),
+    }
+}
+
 /// An error from preparing: no parameter has been seen yet, so SQLite's own words are safe to keep.
 fn preparing(error: rusqlite::Error, sql: &'static str) -> StoreError {
     let message = match &error {
@@ -351,11 +360,13 @@ fn running(error: rusqlite::Error, sql: &'static str) -> StoreError {
         ffi::SQLITE_CONSTRAINT_CHECK => StoreError::Check,
         ffi::SQLITE_CONSTRAINT_NOTNULL => StoreError::NotNull,
         ffi::SQLITE_READONLY => StoreError::ReadOnly,
+        // The index of the log, a file too, cannot grow.
+        ffi::SQLITE_IOERR_SHMSIZE => StoreError::DiskFull,
         _ => match code & 0xff {
             ffi::SQLITE_READONLY => unavailable("the file is read-only"),
             ffi::SQLITE_BUSY | ffi::SQLITE_LOCKED => StoreError::Busy("another process holds the data file"),
             ffi::SQLITE_INTERRUPT => unavailable("the read took too long"),
-            ffi::SQLITE_FULL => unavailable("the disk is full"),
+            ffi::SQLITE_FULL => StoreError::DiskFull,
             ffi::SQLITE_IOERR => unavailable("the disk failed"),
             ffi::SQLITE_CANTOPEN => unavailable("the file cannot be opened"),
             ffi::SQLITE_NOMEM => unavailable("out of memory"),

@@ -25,6 +25,8 @@ pub(super) struct Writer {
     log: Log,
     checkpoints: Checkpoints,
     gathering: Gathering,
+    /// The last commit failed, and the log says so.
+    is_failing: bool,
 }
 
 impl Writer {
@@ -37,7 +39,7 @@ impl Writer {
         checkpoints: Checkpoints,
     ) -> Self {
         let (tx, gathering) = (Tx::new(Link::Sqlite(connection)), Gathering::default());
-        Self { tx, queue, waiting, counters, log, checkpoints, gathering }
+        Self { tx, queue, waiting, counters, log, checkpoints, gathering, is_failing: false }
     }
 
     /// Runs until the queue is closed and empty, ends the thread that folds the log into the data file, and folds the rest.
@@ -64,7 +66,9 @@ impl Writer {
     /// One transaction for `first` and whoever is waiting by the time it has run. Where many write, the next ones are waited
     /// for too.
     fn commit_together(&mut self, first: Box<dyn Request>) {
+        (self.tx.found_disk_full, self.tx.has_written) = (false, false);
         if let Err(error) = self.begin() {
+            self.counters.disk.note(error == StoreError::DiskFull, false);
             Counters::add(&self.counters.rolled_back, 1);
             return first.refuse(self.counters.refused(error));
         }
@@ -80,6 +84,8 @@ impl Writer {
                 tracing::error!(%error, "a failed write transaction would not roll back");
             }
         }
+        let was_full = self.tx.found_disk_full || outcome == Err(StoreError::DiskFull);
+        self.counters.disk.note(was_full, self.tx.has_written && outcome.is_ok());
         self.count(&batch, outcome.is_ok());
         for settled in batch {
             settled.answer(outcome.clone());
@@ -111,14 +117,19 @@ impl Writer {
             }
         }
         self.gathering.committed(batch.len());
-        control(&mut self.tx, "COMMIT").map_err(|error| match error {
-            // The log may hold the commit though not all of it was written: a crash now could bring it back.
+        let committed = control(&mut self.tx, "COMMIT").map_err(|error| match error {
+            // The log may hold the commit though not all of it was written: a crash now could bring it back. On a full disk
+            // the end of the commit is missing, and without it there is none.
             StoreError::Unavailable(why) => {
-                tracing::error!(why, "a commit failed");
+                if !self.is_failing {
+                    tracing::error!(why, "commits fail");
+                }
                 StoreError::CommitUnknown
             }
             error => error,
-        })
+        });
+        self.is_failing = committed == Err(StoreError::CommitUnknown);
+        committed
     }
 
     fn next_waiting(&mut self) -> Option<Box<dyn Request>> {
@@ -170,6 +181,8 @@ impl Writer {
         // A full disk and the like make SQLite end the transaction by itself, with everyone's writes.
         if in_transaction(&self.tx) {
             Ok(keep)
+        } else if self.tx.found_disk_full {
+            Err(StoreError::DiskFull)
         } else {
             Err(StoreError::Unavailable("the engine gave up the transaction".to_owned()))
         }

@@ -8,6 +8,7 @@ mod checkpoints;
 mod concurrency;
 mod constraints;
 mod durability;
+mod full_disk;
 mod migrations;
 mod opening;
 mod outages;

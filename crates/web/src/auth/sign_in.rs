@@ -19,7 +19,7 @@ use service::sign_in::{BadSignIn, SignInRequest};
 use crate::auth::guesses::Guess;
 use crate::contract::Operation;
 use crate::contract::shape::{Shape, one_of, optional, required, some_text, text};
-use crate::envelope::Logged;
+use crate::envelope::Cause;
 use crate::failures::{self, Failed};
 use crate::input::{Pairs, read_body};
 use crate::pages::{
@@ -42,7 +42,7 @@ const PEOPLE_LISTED: i64 = 20;
 /// `GET /account-interlock`: the sign-in page, or the consent page for whoever is signed in.
 pub async fn show(State(web): State<Web>, Extension(id): Extension<RequestId>, request: Request) -> Response {
     let visit = Visit::new(&web, &id, &request, None);
-    visit.show().await.unwrap_or_else(|problem| visit.problem_page(&problem))
+    visit.show().await.unwrap_or_else(|problem| visit.problem_page(problem))
 }
 
 /// `POST /account-interlock`: a sign-in or a decision.
@@ -62,7 +62,7 @@ pub async fn submit(
         }
         Err(_) => Err(PageProblem::InvalidParameter("form").into()),
     };
-    answer.unwrap_or_else(|problem| visit.problem_page(&problem))
+    answer.unwrap_or_else(|problem| visit.problem_page(problem))
 }
 
 /// The address for the documents: its query, and the form that its pages post. Who writes a page's form is the page.
@@ -101,26 +101,28 @@ struct Visit<'a> {
     lang: Lang,
 }
 
-/// Why there is no page to show but that of a problem.
-struct Problem(PageProblem);
+/// Why there is no page to show but that of a problem, and the cause of one of ours.
+struct Problem(PageProblem, Option<service::Error>);
 
 impl From<PageProblem> for Problem {
     fn from(problem: PageProblem) -> Self {
-        Self(problem)
+        Self(problem, None)
     }
 }
 
 impl From<service::Error> for Problem {
     fn from(error: service::Error) -> Self {
-        tracing::error!(%error, "a sign-in page failed");
-        Self(PageProblem::ServerError)
+        let problem = match error.refusal() {
+            Refusal::DiskFull => PageProblem::DiskFull,
+            _ => PageProblem::ServerError,
+        };
+        Self(problem, Some(error))
     }
 }
 
 impl From<askama::Error> for Problem {
-    fn from(error: askama::Error) -> Self {
-        tracing::error!(%error, "a sign-in page could not be rendered");
-        Self(PageProblem::ServerError)
+    fn from(_: askama::Error) -> Self {
+        service::Error::Internal("a sign-in page could not be rendered").into()
     }
 }
 
@@ -162,7 +164,8 @@ impl<'a> Visit<'a> {
 
     async fn submit(&self, form: &Pairs, charged: &Charged) -> Result<Response, Problem> {
         let asked = self.asked().await?;
-        let field = |name| form.optional(name).map_err(|_| Problem(PageProblem::RepeatedParameter(name)));
+        let field =
+            |name| form.optional(name).map_err(|_| Problem::from(PageProblem::RepeatedParameter(name)));
         let browser = self.browser().await?;
         let proof = field("csrf")?.unwrap_or("");
         // A form of another site, of another request, or of a browser that kept no cookie: nothing is done with it.
@@ -377,11 +380,11 @@ impl<'a> Visit<'a> {
         Ok(self.page(page.render()?, Some(asked), Some(browser)))
     }
 
-    fn problem_page(&self, Problem(problem): &Problem) -> Response {
+    fn problem_page(&self, Problem(problem, cause): Problem) -> Response {
         let page = ErrorPage {
             lang: self.lang,
             language_href: None,
-            problem: *problem,
+            problem,
             retry_href: None,
             request_id: &self.id.to_string(),
         };
@@ -389,9 +392,11 @@ impl<'a> Visit<'a> {
         *response.status_mut() =
             StatusCode::from_u16(problem.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         response.extensions_mut().insert(problem.reason());
-        if *problem == PageProblem::ServerError {
-            // Where it was made.
-            response.extensions_mut().insert(Logged);
+        if let Some(seconds) = problem.retry_after_seconds() {
+            response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
+        }
+        if let Some(cause) = cause {
+            response.extensions_mut().insert(Cause(cause));
         }
         response
     }
@@ -470,8 +475,8 @@ fn redirect(location: &str) -> Response {
     match HeaderValue::from_str(location) {
         Ok(location) => drop(response.headers_mut().insert(header::LOCATION, location)),
         Err(_) => {
-            tracing::error!("a registered redirect address does not fit into a header");
-            response.extensions_mut().insert(Logged);
+            let cause = service::Error::Internal("a registered redirect address does not fit into a header");
+            response.extensions_mut().insert(Cause(cause));
             *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
         }
     }

@@ -11,7 +11,7 @@ use super::table::{Row, SECTIONS, Section};
 use crate::envelope::FailureBody;
 
 /// What each status means when it is a refusal.
-pub const REFUSALS: [(u16, &str); 7] = [
+pub const REFUSALS: [(u16, &str); 8] = [
     (400, "A wrong value: the message names the field and what it may be, or what does not fit."),
     (401, "Who calls is not proven: `UNAUTHORIZED`, `INVALID_CLIENT` or `INVALID_TOKEN`."),
     (403, "The caller may not: the scope is missing, or a rule of the channel is against it."),
@@ -23,6 +23,10 @@ pub const REFUSALS: [(u16, &str); 7] = [
          does not help: `TOO_MANY_REQUESTS`.",
     ),
     (500, "Our fault: `INTERNAL_SERVER_ERROR`."),
+    (
+        503,
+        "The service cannot write now, and nothing was written: `SERVICE_UNAVAILABLE`. `Retry-After` says when to come back.",
+    ),
 ];
 
 const DESCRIPTION: &str = "\
@@ -180,7 +184,9 @@ fn responses(operation: &Operation, generator: &mut SchemaGenerator) -> Value {
                 responses
                     .insert("429".into(), refusing("The page once more, for later.", true, page.clone()));
             }
-            responses.insert("500".into(), refusing("A page that says it is our fault.", false, page));
+            let fault = |retry| refusing("A page that says it is our fault.", retry, page.clone());
+            responses.insert("500".into(), fault(false));
+            responses.insert("503".into(), fault(true));
         }
     }
     responses.into()
@@ -190,8 +196,9 @@ fn responses(operation: &Operation, generator: &mut SchemaGenerator) -> Value {
 fn refusals(generator: &mut SchemaGenerator) -> Value {
     let schema = generator.subschema_for::<FailureBody<'_>>();
     let content = json!({ "application/json": { "schema": schema } });
-    let refusal =
-        |(status, text): (u16, &str)| (status.to_string(), refusing(text, status == 429, content.clone()));
+    let refusal = |(status, text): (u16, &str)| {
+        (status.to_string(), refusing(text, matches!(status, 429 | 503), content.clone()))
+    };
     REFUSALS.into_iter().filter(|(status, _)| *status != 405).map(refusal).collect::<Map<_, _>>().into()
 }
 

@@ -71,7 +71,7 @@ impl Operation {
             body: None,
             body_required: true,
             output,
-            refusals: [500].into(),
+            refusals: [500, 503].into(),
         }
     }
 

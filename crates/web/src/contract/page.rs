@@ -191,7 +191,7 @@ struct Texts {
     headers: &'static str,
     payload: &'static str,
     errors_heading: &'static str,
-    refusals: [(u16, &'static str); 7],
+    refusals: [(u16, &'static str); 8],
     proofs: [&'static str; 4],
 }
 
@@ -260,6 +260,10 @@ const KOREAN: Texts = Texts {
         (405, "허용되지 않는 메서드: METHOD_NOT_ALLOWED. Allow 헤더를 확인하세요."),
         (429, "할당량 또는 한도 초과: TOO_MANY_REQUESTS. Retry-After 초 뒤에 다시 시도하세요."),
         (500, "서버 오류: INTERNAL_SERVER_ERROR."),
+        (
+            503,
+            "지금은 저장할 수 없음: SERVICE_UNAVAILABLE. 아무것도 바뀌지 않았습니다. Retry-After 초 뒤에 다시 시도하세요.",
+        ),
     ],
     proofs: ["인증 없음", "Access Token 인증", "Client 인증", "운영자 키"],
 };

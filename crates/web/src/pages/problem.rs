@@ -1,6 +1,7 @@
 //! What can go wrong on the pages, and how each of it is told.
 
 use domain::quota::QuotaName;
+use domain::refusal::DISK_FULL_RETRY_S;
 use domain::{Invalid, Reason, Refusal, Rule, Word};
 
 use super::Lang;
@@ -98,6 +99,8 @@ pub enum PageProblem {
     InvalidParameter(&'static str),
     /// A form came back too late or with a CSRF token that does not fit.
     FormExpired,
+    /// The disk of the database is full.
+    DiskFull,
     /// The fault is ours.
     ServerError,
 }
@@ -113,6 +116,15 @@ impl PageProblem {
             | Self::InvalidParameter(_)
             | Self::FormExpired => 400,
             Self::ServerError => 500,
+            Self::DiskFull => 503,
+        }
+    }
+
+    /// How long to wait before the next try, where that helps.
+    pub const fn retry_after_seconds(self) -> Option<u32> {
+        match self {
+            Self::DiskFull => Some(DISK_FULL_RETRY_S),
+            _ => None,
         }
     }
 
@@ -126,6 +138,7 @@ impl PageProblem {
             Self::RepeatedParameter(name) => invalid(name, Rule::Once),
             Self::InvalidParameter(name) => Reason::new(Word::Invalid).with("field", name),
             Self::FormExpired => Word::FormExpired.into(),
+            Self::DiskFull => Word::DiskFull.into(),
             Self::ServerError => Word::Internal.into(),
         }
     }
@@ -140,7 +153,9 @@ impl PageProblem {
                 ("로그인 요청이 올바르지 않습니다", "This sign-in request is not valid")
             }
             Self::FormExpired => ("화면이 만료되었습니다", "This page has expired"),
-            Self::ServerError => ("서버에 문제가 생겼습니다", "Something went wrong on our side"),
+            Self::DiskFull | Self::ServerError => {
+                ("서버에 문제가 생겼습니다", "Something went wrong on our side")
+            }
         };
         pick(lang, ko, en).into()
     }
@@ -164,7 +179,7 @@ impl PageProblem {
                 "화면이 오래 열려 있었거나 다른 탭에서 다시 시작되었습니다. 아무것도 허용되지 않았습니다.",
                 "It was open for too long, or you started again in another tab. Nothing has been allowed.",
             ),
-            Self::ServerError => (
+            Self::DiskFull | Self::ServerError => (
                 "요청을 처리하지 못했습니다. 회원님의 잘못이 아닙니다.",
                 "We could not handle the request. It is not your fault.",
             ),
@@ -187,7 +202,7 @@ impl PageProblem {
                 "앱으로 돌아가 로그인을 다시 시작해 주세요.",
                 "Go back to the app and start the sign-in again.",
             ),
-            Self::ServerError => (
+            Self::DiskFull | Self::ServerError => (
                 "잠시 뒤에 다시 시도해 주세요. 계속되면 아래 요청 번호와 함께 알려 주세요.",
                 "Please try again in a moment. If this keeps happening, report it with the request ID below.",
             ),
@@ -216,7 +231,7 @@ impl PageProblem {
             (Self::RepeatedParameter(name), Lang::En) => format!("{name} is there more than once. Send it once."),
             (Self::InvalidParameter(name), Lang::Ko) => format!("{name} 값을 사용할 수 없습니다."),
             (Self::InvalidParameter(name), Lang::En) => format!("The value of {name} cannot be used."),
-            (Self::FormExpired | Self::ServerError, _) => return None,
+            (Self::FormExpired | Self::DiskFull | Self::ServerError, _) => return None,
         })
     }
 }

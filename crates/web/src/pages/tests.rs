@@ -15,13 +15,14 @@ const SCOPE_NAMES: [&str; 4] = ["유저 정보 조회", "방송 스트림키 조
 /// A name that tries everything at once.
 const HOSTILE: &str = "\u{202E}</title></style><script>alert('1')</script>\" onload=\"x\" & <img src=x>";
 
-const PROBLEMS: [PageProblem; 7] = [
+const PROBLEMS: [PageProblem; 8] = [
     PageProblem::UnknownApplication,
     PageProblem::RedirectNotRegistered,
     PageProblem::MissingParameter("state"),
     PageProblem::RepeatedParameter("redirectUri"),
     PageProblem::InvalidParameter("clientId"),
     PageProblem::FormExpired,
+    PageProblem::DiskFull,
     PageProblem::ServerError,
 ];
 

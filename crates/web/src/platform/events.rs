@@ -129,8 +129,8 @@ impl Take for Upload {
 }
 
 /// `POST /platform/v1/events`: NDJSON, one happening a line; blank lines are passed over. Lines take effect in their
-/// order, and a refused one keeps no other from it. When the store fails, the lines from there on are refused with 500;
-/// when it does so before any was accepted, so is the request.
+/// order, and a refused one keeps no other from it. When the store fails, the lines from there on are refused with 500, or
+/// with 503 when its disk is full; when it does so before any was accepted, so is the request.
 pub async fn report(
     _: Operator,
     State(web): State<Web>,
@@ -141,10 +141,10 @@ pub async fn report(
     let mut waiting: VecDeque<Numbered> = VecDeque::with_capacity(LINES_USUAL);
     let mut running: Option<Running> = None;
     let mut tally = Tally::default();
-    let mut store_lost = false;
+    let mut lost_to: Option<Refusal> = None;
     loop {
-        if store_lost {
-            tally.add(waiting.drain(..).map(lost), language);
+        if let Some(refusal) = &lost_to {
+            tally.add(waiting.drain(..).map(|line| lost(line, refusal)), language);
         } else if running.is_none() && !waiting.is_empty() {
             let batch = waiting.drain(..waiting.len().min(BATCH_MAX)).collect();
             running = Some(Box::pin(run(web.service().clone(), batch)));
@@ -157,8 +157,8 @@ pub async fn report(
                     if tally.accepted == 0 {
                         return Err(error.into());
                     }
-                    tracing::error!(%error, "the store failed in the middle of many happenings");
-                    store_lost = true;
+                    web.service().log_failure("the store failed in the middle of many happenings", &error);
+                    lost_to = Some(error.refusal());
                 }
                 tally.add(outcomes, language);
             }
@@ -193,15 +193,15 @@ async fn run(service: Service, batch: Vec<Numbered>) -> Ran {
     let count = reported.len();
     let (outcomes, error) = match service.report(reported).await {
         Ok(outcomes) => (outcomes, None),
-        Err(error) => (vec![Some(Refusal::Internal); count], Some(error)),
+        Err(error) => (vec![Some(error.refusal()); count], Some(error)),
     };
     let open = settled.iter_mut().filter(|(_, outcome)| outcome.is_none());
     open.zip(outcomes).for_each(|((_, settled), outcome)| *settled = outcome);
     (settled, error)
 }
 
-fn lost((number, line): Numbered) -> (u64, Outcome) {
-    (number, Some(line.err().unwrap_or(Refusal::Internal)))
+fn lost((number, line): Numbered, refusal: &Refusal) -> (u64, Outcome) {
+    (number, Some(line.err().unwrap_or_else(|| refusal.clone())))
 }
 
 impl Tally {
