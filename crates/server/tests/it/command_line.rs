@@ -1,4 +1,4 @@
-//! What the program promises to whoever starts it: `dev --json`, `check-config`, `--help` (issue: "One command").
+//! What the program promises to whoever starts it: `dev --json`, `check-config`, `--help`.
 
 use std::time::{Duration, Instant};
 

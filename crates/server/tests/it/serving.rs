@@ -5,7 +5,7 @@ use std::process::Stdio;
 use testkit::{Api, Browser, Request, Tokens, encode, patiently, query_value};
 use tokio::process::{Child, Command};
 
-use crate::process::stagedoor;
+use crate::process::{Sandbox, run, stagedoor};
 
 const KEY: &str = "an-operator-key-of-more-than-32-characters";
 
@@ -83,4 +83,32 @@ async fn it_begins_with_nobody_and_keeps_what_it_is_told() {
     let next = Tokens::of(&api.refresh(&app, &tokens.refresh).await.content());
     api.me(&next.access).await.content();
     stop(child).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn neither_dev_nor_serve_takes_the_folder_of_the_other() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (child, _) = serve(command(&folder), &folder).await;
+    stop(child).await;
+    let served = folder.path().join("data");
+    let files = || {
+        let entries = std::fs::read_dir(&served).expect("the folder");
+        entries.map(|entry| entry.expect("a file").file_name()).collect::<std::collections::BTreeSet<_>>()
+    };
+    let before = files();
+    let data = served.to_str().expect("a path");
+    let said = run(stagedoor(&["dev", "--listen", "127.0.0.1:0", "--data", data])).await;
+    assert_eq!(said.status.code(), Some(1), "{}", said.stderr);
+    assert!(said.stderr.contains("holds a store of `stagedoor serve`"), "{}", said.stderr);
+    assert!(said.stderr.contains("--data"), "{}", said.stderr);
+    assert_eq!(files(), before, "nothing was written");
+
+    let seeded = folder.path().join("sandbox");
+    let data = seeded.to_str().expect("a path");
+    let sandbox = Sandbox::start(folder.path(), &["--data", data]).await;
+    sandbox.signal("TERM").await;
+    sandbox.end().await;
+    let said = run(stagedoor(&["serve", "--listen", "127.0.0.1:0", "--data", data])).await;
+    assert_eq!(said.status.code(), Some(1), "{}", said.stderr);
+    assert!(said.stderr.contains("the store was made by `stagedoor dev`"), "{}", said.stderr);
 }

@@ -1,9 +1,11 @@
 //! Consents that are taken back, and what must not outlive them.
 
 use domain::session::{ChangeKind, EventType};
-use domain::{ChannelId, ClientId};
+use domain::{ChannelId, ClientId, Scope};
 
-use crate::world::{World, at_once, both, changes_among, client_owner, heard, refused, user_owner};
+use crate::world::{
+    World, all_scopes_but, at_once, both, changes_among, client_owner, heard, refused, user_owner,
+};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_withdrawn_consent_takes_tokens_codes_and_subscriptions_along() {
@@ -150,6 +152,24 @@ async fn nothing_outlives_a_withdrawal_that_raced_with_it() {
         ] {
             assert_eq!(world.count(sql).await, 0, "{sql}");
         }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_consent_has_no_scope_that_the_application_lost_after_its_page_was_shown() {
+    both(|world| async move {
+        let (shown, user) = (world.application("app").await, world.user("user").await);
+        let narrowed = world.application_with("app", all_scopes_but(Scope::ChatWrite)).await;
+        let tokens = world.tokens(&shown, &user).await;
+        // The scope comes back to the application, and not to the consent.
+        world.application_with("app", shown.scopes).await;
+        let caller = world.service.authenticate_user(tokens.access.expose()).await.unwrap();
+        assert_eq!(caller.caller.scopes, narrowed.user_scopes());
+        // Nor has a consent what its page did not show.
+        world.code(&narrowed, &user).await;
+        let caller = world.service.authenticate_user(tokens.access.expose()).await.unwrap();
+        assert_eq!(caller.caller.scopes, narrowed.user_scopes());
     })
     .await;
 }
