@@ -2,8 +2,12 @@
 //!
 //! A batch costs one sync, and what is refused of it leaves nothing behind. Most batches hold nothing that is refused,
 //! so a batch is first run straight through, its messages in chats by few statements for many; only when that fails does
-//! each happening get a part of the transaction of its own, and only when two batches wait for each other a transaction of
-//! its own. The work grows with the number of happenings and no faster.
+//! each happening get a part of the transaction of its own. The work grows with the number of happenings and no faster.
+//!
+//! A batch locks what it shares with others before its first line, so that batches and single calls wait for each other but
+//! not in a circle. Should the database end one for another all the same, the whole of it is run again.
+
+mod locks;
 
 use std::sync::Arc;
 
@@ -25,9 +29,14 @@ use crate::relations;
 use crate::watching::{self, WatchingReport};
 use crate::{ChannelRecord, Error, Service};
 
+pub(crate) use locks::NodeLocks;
+
 /// Happenings of one batch. Beyond this a shared sync costs each hardly less, while what the batch has locked stays
 /// locked for longer; and it is far below the messages that a session may have waiting, should all be of one channel.
 pub const BATCH_MAX: usize = 128;
+
+/// How often a batch is run that others are in the way of.
+const TRIES_MAX: u32 = 5;
 
 /// Something that the platform reports among other things.
 #[derive(Clone, Debug)]
@@ -138,7 +147,8 @@ impl Service {
     /// Lets up to [`BATCH_MAX`] things happen, in their order, and says of each what became of it.
     ///
     /// # Errors
-    /// The store's: then none of them happened, or, when it did not confirm the commit, perhaps all.
+    /// [`Refusal::Busy`] when others are in the way for too long: then none of them happened. The store's: then none of them
+    /// happened, or, when it did not confirm the commit, perhaps all.
     pub async fn report(&self, reported: Vec<Reported>) -> Result<Vec<Outcome>, Error> {
         if reported.is_empty() {
             return Ok(Vec::new());
@@ -148,14 +158,29 @@ impl Service {
             batch.push(self.ready(reported).await);
         }
         let batch: Arc<[Ready]> = batch.into();
-        let mut done = self.run(batch.clone(), Way::StraightThrough).await;
+        let mut done = self.run_until_uncontended(&batch, Way::StraightThrough).await;
         if done.as_ref().is_err_and(|error| !is_outage(error)) {
-            done = self.run(batch.clone(), Way::OneByOne).await;
+            done = self.run_until_uncontended(&batch, Way::OneByOne).await;
         }
         match done {
-            Err(Error::Store(error)) if error.is_deadlock() => Ok(self.separately(&batch).await),
+            Err(error) if is_contention(&error) => {
+                self.log_failure("other transactions were in the way of a bulk batch for too long", &error);
+                Err(locks::CONTENDED.into())
+            }
             done => done,
         }
+    }
+
+    /// Runs it again as long as others are in its way, up to [`TRIES_MAX`] times: nothing of it was written then.
+    async fn run_until_uncontended(&self, batch: &Arc<[Ready]>, way: Way) -> Result<Vec<Outcome>, Error> {
+        let mut done = self.run(batch.clone(), way, false).await;
+        for _ in 1..TRIES_MAX {
+            if !done.as_ref().is_err_and(is_contention) {
+                break;
+            }
+            done = self.run(batch.clone(), way, true).await;
+        }
+        done
     }
 
     async fn ready(&self, Reported { what, key }: Reported) -> Ready {
@@ -169,28 +194,14 @@ impl Service {
         Ready { deed, key, random: self.random(), posting: self.posting() }
     }
 
-    /// Each in a transaction of its own, which holds nothing while it waits: what the batch waited for, and what waited
-    /// for it, comes to its end meanwhile. Dear, but this is rare.
-    async fn separately(&self, batch: &[Ready]) -> Vec<Outcome> {
-        let mut outcomes = Vec::with_capacity(batch.len());
-        let mut lost = false;
-        for ready in batch {
-            outcomes.push(if lost {
-                Some(Refusal::Internal)
-            } else {
-                let done = self.run([ready.clone()].into(), Way::StraightThrough).await;
-                lost = done.as_ref().is_err_and(is_outage);
-                done.err().map(|error| error.refusal())
-            });
-        }
-        outcomes
-    }
-
-    async fn run(&self, batch: Arc<[Ready]>, way: Way) -> Result<Vec<Outcome>, Error> {
+    async fn run(&self, batch: Arc<[Ready]>, way: Way, again: bool) -> Result<Vec<Outcome>, Error> {
+        let shared = self.locks_of(&batch, again);
+        let _held = self.lock_in_node(&shared).await?;
         let now = self.now();
         let claims = batch.iter().any(|ready| matches!(ready.deed, Deed::On(_, Kind::Claim(_))));
         let run = self.write_then_publish(move |tx| {
             Box::pin(async move {
+                tx.lock_in_order(&shared).await?;
                 let (mut outcomes, mut messages) = (vec![None; batch.len()], Vec::new());
                 match way {
                     Way::StraightThrough => {
@@ -210,7 +221,11 @@ impl Service {
                 Ok((outcomes, messages))
             })
         });
-        let outcomes = run.await?;
+        let outcomes = run.await.inspect_err(|error| {
+            if is_outage(error) && !is_contention(error) {
+                self.0.node_locks.store_failed();
+            }
+        })?;
         if claims {
             self.wake_senders();
         }
@@ -267,7 +282,15 @@ async fn attempt(tx: &mut Tx, ready: Ready, now: Timestamp) -> Result<Result<Vec
 
 /// Whether nothing else would fare better now.
 fn is_outage(error: &Error) -> bool {
-    matches!(error, Error::Store(error) if error.is_outage())
+    match error {
+        Error::Store(error) => error.is_outage(),
+        error => *error == locks::CONTENDED.into(),
+    }
+}
+
+/// Whether other transactions were in the way.
+fn is_contention(error: &Error) -> bool {
+    matches!(error, Error::Store(error) if error.is_contention())
 }
 
 /// The effect of the single call, inside a transaction.

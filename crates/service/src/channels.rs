@@ -31,6 +31,12 @@ pub(crate) struct CheckedChannel {
     person: Option<HashedCredentials>,
 }
 
+impl CheckedChannel {
+    pub(crate) fn id(&self) -> &ChannelId {
+        &self.record.channel_id
+    }
+}
+
 /// What a person signs in with, as it is kept.
 #[derive(Clone)]
 struct HashedCredentials {

@@ -76,6 +76,7 @@ pub use store::queries::session_sheets::SheetFilter;
 pub use store::queries::sessions::Page;
 pub use store::queries::tokens::Holder;
 
+use bulk::NodeLocks;
 use category_index::CategoryIndex;
 use credential_cache::Committed;
 use credentials::Credentials;
@@ -151,6 +152,7 @@ struct Inner {
     /// The base URL of the service's own pictures.
     pictures: OnceLock<Box<str>>,
     event_outbox: EventOutbox,
+    node_locks: NodeLocks,
     failures: FailureLog,
     /// Used-up codes and refresh tokens that came back.
     reused_credentials: LogLimit,
@@ -218,6 +220,7 @@ impl Service {
             warned: WarnedApplications::default(),
             pictures: OnceLock::new(),
             event_outbox: EventOutbox::default(),
+            node_locks: NodeLocks::default(),
             failures: FailureLog::default(),
             reused_credentials: LogLimit::default(),
         }))

@@ -144,9 +144,9 @@ pub(crate) async fn put(
     if tx.live_on_air(channel).await?.is_some_and(|live| live.show == show) {
         return Ok(());
     }
-    // Under the two locks everything is read again.
-    tx.lock_broadcast_setting(channel).await?;
+    // Under the two locks everything is read again. A batch has the first one before it comes to the settings of its lines.
     let version = tx.next_live_version().await?;
+    tx.lock_broadcast_setting(channel).await?;
     let show = report.over(&setting_of(tx, channel).await?);
     match tx.live_on_air(channel).await? {
         None => begin(tx, channel, show, version, now).await,
@@ -188,8 +188,9 @@ async fn change(
 pub(crate) async fn end(tx: &mut Tx, channel: &ChannelId) -> Result<(), Error> {
     setting_of(tx, channel).await?;
     if tx.live_on_air(channel).await?.is_some() {
-        // Whoever changes this live at the same time comes before or after.
+        // Whoever changes this live at the same time, or the setting that it shows, comes before or after.
         tx.next_live_version().await?;
+        tx.lock_broadcast_setting(channel).await?;
         tx.end_live(channel).await?;
     }
     Ok(())

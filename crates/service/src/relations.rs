@@ -137,6 +137,7 @@ pub(crate) async fn delete_manager(
     channel: &ChannelId,
     manager: &ChannelId,
 ) -> Result<(), Error> {
+    tx.lock_channel(channel).await?;
     both_exist(tx, channel, manager).await?;
     tx.delete_manager(channel, manager).await?;
     Ok(())

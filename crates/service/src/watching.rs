@@ -7,12 +7,13 @@ use domain::limits::{WATCHING_MINUTES_MAX, WATCHING_VIEWERS_MAX};
 use domain::refusal::Resource;
 use domain::{CampaignId, CategoryId, ChannelId, Invalid, Refusal, Rule, Timestamp};
 use store::Tx;
+use store::queries::locks::Shared;
 pub use store::queries::watching::Watched;
 
 use crate::idempotency::{self, IdempotencyKey, UNREADABLE_ANSWER};
 use crate::{Error, Service};
 
-/// How often a report is tried that waits for a batch in a circle: the batch then gives way to it line by line.
+/// How often a report is tried that the database ended for another transaction.
 const REPORT_TRIES: u32 = 3;
 
 /// Watching as the platform reports it. That as many minutes have passed is the platform's word: several reports may
@@ -76,7 +77,7 @@ impl Service {
                 .write(move |tx| Box::pin(async move { watch_once(tx, &report, key.as_ref(), now).await }))
                 .await;
             match told {
-                // Reports take their rows in one order, but a batch takes them line by line.
+                // A node of an earlier version takes the minutes of a batch line by line, and locks nothing before.
                 Err(Error::Store(error)) if error.is_deadlock() && tries.next().is_some() => {}
                 told => return told,
             }
@@ -110,7 +111,7 @@ impl Service {
 }
 
 impl Viewers {
-    fn ids(&self) -> &[ChannelId] {
+    pub(crate) fn ids(&self) -> &[ChannelId] {
         match self {
             Self::One(id) => slice::from_ref(id),
             Self::Many(ids) => ids,
@@ -145,6 +146,8 @@ async fn watch_once(
     key: Option<&IdempotencyKey>,
     now: Timestamp,
 ) -> Result<Watching, Error> {
+    // Reports add to their rows in one order, but a batch adds to those of one line after the other.
+    tx.share_lock(Shared::WatchedMinutes).await?;
     if let Some(earlier) = idempotency::claim(tx, key, "", now).await? {
         return Watching::parse(&earlier);
     }

@@ -104,6 +104,18 @@ impl StoreError {
         *self == Self::DEADLOCK
     }
 
+    /// Whether other transactions were in the way: a deadlock, a lost race, a lock that was not to be had in time. Nothing
+    /// was written, and the same work may succeed when it is done again.
+    pub fn is_contention(&self) -> bool {
+        [Self::DEADLOCK, Self::LOST_RACE, Self::LOCK_TIMEOUT].contains(self)
+    }
+
+    /// The error of a transaction that lost a race.
+    pub(crate) const LOST_RACE: Self = Self::Busy("lost a race against another transaction");
+
+    /// The error of a transaction that waited too long for a lock.
+    pub(crate) const LOCK_TIMEOUT: Self = Self::Busy("a lock was not to be had in time");
+
     /// The error of the transaction that a deadlock ended.
     pub(crate) const DEADLOCK: Self = Self::Busy("deadlock");
 

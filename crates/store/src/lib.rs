@@ -4,7 +4,7 @@
 //!
 //! - columns are `TEXT`, `BIGINT` (epoch milliseconds, counts) and `BOOLEAN`; parameters are `$1..$n`;
 //! - `ON CONFLICT … DO UPDATE`, `RETURNING` and partial unique indexes work on both; `FOR UPDATE` does not: lock by
-//!   updating the parent row first; single use is one `UPDATE … WHERE used_at IS NULL RETURNING …`;
+//!   updating the parent row first (`queries/locks.rs` has the only statements that run on one engine); single use is one `UPDATE … WHERE used_at IS NULL RETURNING …`;
 //! - `SUM` over BIGINT is NUMERIC on PostgreSQL: write `CAST(SUM(x) AS BIGINT)`; a parameter that no column gives a
 //!   type is written `CAST($1 AS BIGINT)`;
 //! - constraints are never deferred (one request's violation would fail the whole batch it shares a commit with), and

@@ -392,9 +392,6 @@ async fn of_many_reports_at_once_none_is_lost() {
                 }
                 tokio::spawn(async move {
                     if n % 3 == 0 {
-                        // Where lines of several requests at once are about the same viewers, one order spares them
-                        // waiting for each other in a circle.
-                        viewers.sort();
                         let lines = viewers.iter().map(|viewer| {
                             json!({ "kind": "watching", "channelId": "haneul", "viewerChannelId": viewer,
                                 "minutes": 1 })

@@ -9,6 +9,7 @@ mod barred;
 mod blind_messages;
 mod broadcast_settings;
 mod bulk;
+mod bulk_side_by_side;
 mod categories;
 mod channels;
 mod chat_rules;

@@ -319,8 +319,8 @@ pub(super) fn failure(error: &Error, sql: &'static str) -> StoreError {
         SqlState::NOT_NULL_VIOLATION => StoreError::NotNull,
         SqlState::READ_ONLY_SQL_TRANSACTION => StoreError::ReadOnly,
         SqlState::T_R_DEADLOCK_DETECTED => StoreError::DEADLOCK,
-        SqlState::T_R_SERIALIZATION_FAILURE => StoreError::Busy("lost a race against another transaction"),
-        SqlState::LOCK_NOT_AVAILABLE => StoreError::Busy("a lock was not to be had in time"),
+        SqlState::T_R_SERIALIZATION_FAILURE => StoreError::LOST_RACE,
+        SqlState::LOCK_NOT_AVAILABLE => StoreError::LOCK_TIMEOUT,
         SqlState::QUERY_CANCELED => StoreError::Unavailable("a statement took too long".to_owned()),
         SqlState::DISK_FULL => StoreError::DiskFull,
         SqlState::DATA_CORRUPTED | SqlState::INDEX_CORRUPTED => {

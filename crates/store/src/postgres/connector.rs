@@ -21,16 +21,24 @@ pub(super) struct Deadlines {
     pub connect: Duration,
     /// The longest a transaction waits for a free connection.
     pub acquire: Duration,
-    /// The longest the server works on one statement, or waits for a lock in it.
+    /// The longest a statement waits for a lock. Shorter than its whole time, so that the server says which of them it was.
+    pub lock: Duration,
+    /// The longest the server works on one statement.
     pub statement: Duration,
     /// The longest the server keeps a transaction whose client has fallen silent, and with it the rows it locked.
     pub idle: Duration,
 }
 
 impl Deadlines {
-    /// Those of a caller who waits so long. Of [`DEADLINE`](crate::DEADLINE): 1.5, 2, 2 and 5 s.
+    /// Those of a caller who waits so long. Of [`DEADLINE`](crate::DEADLINE): 1.5, 2, 1.75, 2 and 5 s.
     pub fn within(whole: Duration) -> Self {
-        Self { connect: whole * 3 / 5, acquire: whole * 4 / 5, statement: whole * 4 / 5, idle: whole * 2 }
+        Self {
+            connect: whole * 3 / 5,
+            acquire: whole * 4 / 5,
+            lock: whole * 7 / 10,
+            statement: whole * 4 / 5,
+            idle: whole * 2,
+        }
     }
 }
 
@@ -86,11 +94,12 @@ impl Connector {
         // A server told to confirm before its sync would break our promise; a stricter one keeps its setting.
         Self {
             session: format!(
-                "SET statement_timeout = {statement}; SET lock_timeout = {statement};
+                "SET statement_timeout = {statement}; SET lock_timeout = {lock};
                  SET idle_in_transaction_session_timeout = {idle};
                  SELECT set_config('synchronous_commit', 'on', false)
                  WHERE current_setting('synchronous_commit') = 'off'",
                 statement = deadlines.statement.as_millis(),
+                lock = deadlines.lock.as_millis(),
                 idle = deadlines.idle.as_millis(),
             ),
         }

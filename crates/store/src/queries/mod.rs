@@ -22,6 +22,7 @@ pub mod event_outbox;
 pub mod idempotency;
 mod lengths;
 pub mod lives;
+pub mod locks;
 pub mod lost_events;
 pub mod nodes;
 pub mod organizations;

@@ -12,6 +12,7 @@ mod drops;
 mod event_outbox;
 mod lists;
 mod lives;
+mod locks;
 mod lost_events;
 mod nouns;
 mod restrictions;

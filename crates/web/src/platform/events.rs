@@ -130,7 +130,8 @@ impl Take for Upload {
 
 /// `POST /platform/v1/events`: NDJSON, one happening a line; blank lines are passed over. Lines take effect in their
 /// order, and a refused one keeps no other from it. When the store fails, the lines from there on are refused with 500, or
-/// with 503 when its disk is full; when it does so before any was accepted, so is the request.
+/// with 503 when its disk is full, and with 429 when other transactions are in the way for too long; when that comes before any
+/// was accepted, so is the request.
 pub async fn report(
     _: Operator,
     State(web): State<Web>,
@@ -146,7 +147,9 @@ pub async fn report(
         if let Some(refusal) = &lost_to {
             tally.add(waiting.drain(..).map(|line| lost(line, refusal)), language);
         } else if running.is_none() && !waiting.is_empty() {
-            let batch = waiting.drain(..waiting.len().min(BATCH_MAX)).collect();
+            let next = waiting.iter().map(|(_, line)| line.as_ref().ok());
+            let length = web.service().batch_length(next);
+            let batch = waiting.drain(..length).collect();
             running = Some(Box::pin(run(web.service().clone(), batch)));
         }
         tokio::select! {
@@ -157,7 +160,9 @@ pub async fn report(
                     if tally.accepted == 0 {
                         return Err(error.into());
                     }
-                    web.service().log_failure("the store failed in the middle of many happenings", &error);
+                    if !matches!(error, service::Error::Refused(_)) {
+                        web.service().log_failure("the store failed in the middle of many happenings", &error);
+                    }
                     lost_to = Some(error.refusal());
                 }
                 tally.add(outcomes, language);

@@ -1,0 +1,224 @@
+//! What a batch locks before its first line (`docs/adr/0025-locks-are-taken-in-one-order.md`).
+//!
+//! Lines take effect in the order of the body, and so lock their rows in it. Batches that share rows would wait for each
+//! other in a circle if they had not locked all that they share before, in one order: first among the batches of this node,
+//! where waiting costs no connection and none of the store's time, then in the database.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use domain::Refusal;
+use store::queries::locks::{Locks, Shared};
+use tokio::sync::{Mutex as Turn, Notify, OwnedMutexGuard};
+
+use super::{BATCH_MAX, Deed, Kind, Ready, Reported, What};
+use crate::idempotency::IdempotencyKey;
+use crate::{Error, Service};
+
+/// Lines of a batch that lock something, where others write at the same time: what they lock is soon free for those who wait.
+/// PostgreSQL has room for 64 locks of each connection (`max_locks_per_transaction`).
+const LOCKING_LINES_MAX: usize = 64;
+
+/// Viewers whose minutes take as long as a line of another kind.
+const VIEWERS_OF_A_LINE: usize = 16;
+
+/// The longest a batch waits for the others of its node.
+const WAIT_MAX: Duration = Duration::from_secs(30);
+
+/// When a batch that others were in the way of is worth another try, in seconds.
+const RETRY_AFTER_S: u32 = 1;
+
+/// Locks that nobody has and that are still remembered.
+const IDLE_LOCKS_MAX: usize = 1_024;
+
+/// Nothing of the batch was written, because others were in its way for too long.
+pub(super) const CONTENDED: Refusal = Refusal::Busy { retry_after_s: RETRY_AFTER_S };
+
+/// The locks of this node's batches: whoever waits longest for one has it next.
+#[derive(Debug, Default)]
+pub(crate) struct NodeLocks {
+    turns: Mutex<HashMap<i64, Arc<Turn<()>>>>,
+    store_failed: Notify,
+}
+
+impl NodeLocks {
+    fn turns(&self, locks: &Locks) -> Vec<Arc<Turn<()>>> {
+        let mut known = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() > IDLE_LOCKS_MAX {
+            known.retain(|_, turn| Arc::strong_count(turn) > 1);
+        }
+        locks.numbers().map(|number| known.entry(number).or_default().clone()).collect()
+    }
+
+    async fn lock(&self, locks: &Locks) -> Vec<OwnedMutexGuard<()>> {
+        let mut held = Vec::new();
+        for turn in self.turns(locks) {
+            held.push(turn.lock_owned().await);
+        }
+        held
+    }
+
+    /// Waits no longer than until the store fails. The database then decides alone.
+    async fn lock_while_the_store_works(&self, locks: &Locks) -> Vec<OwnedMutexGuard<()>> {
+        let store_failed = self.store_failed.notified();
+        tokio::select! {
+            held = self.lock(locks) => held,
+            () = store_failed => Vec::new(),
+        }
+    }
+
+    /// Ends the waiting of all batches, so that each gets its own answer of a store that fails within its deadline, and not
+    /// one after the other.
+    pub fn store_failed(&self) {
+        self.store_failed.notify_waiters();
+    }
+}
+
+impl Service {
+    /// How many of those that wait belong into the next batch: at least one. A line that is refused already takes no part.
+    pub fn batch_length<'w>(&self, waiting: impl Iterator<Item = Option<&'w Reported>>) -> usize {
+        let mut locking = 0;
+        let fits = |reported: &Option<&Reported>| {
+            locking += reported.map_or(0, weight);
+            locking <= LOCKING_LINES_MAX || !self.0.store.is_remote()
+        };
+        waiting.take(BATCH_MAX).take_while(fits).count().max(1)
+    }
+
+    /// What a batch locks. With `everything` also what is seldom shared: the turns of viewers in slow mode. SQLite has one
+    /// writer, so nothing is locked there.
+    pub(super) fn locks_of(&self, batch: &[Ready], everything: bool) -> Locks {
+        let mut locks = Locks::default();
+        // A message alone locks its key and nothing else that batches share.
+        let is_message_alone = batch.len() == 1 && batch.iter().all(is_message);
+        if self.0.store.is_remote() && !is_message_alone {
+            batch.iter().for_each(|ready| add(&mut locks, ready, everything));
+        }
+        locks
+    }
+
+    /// Locks that among the batches of this node.
+    pub(super) async fn lock_in_node(&self, locks: &Locks) -> Result<Vec<OwnedMutexGuard<()>>, Error> {
+        if locks.is_empty() {
+            return Ok(Vec::new());
+        }
+        tokio::select! {
+            held = self.0.node_locks.lock_while_the_store_works(locks) => Ok(held),
+            () = self.0.clock.sleep(WAIT_MAX) => Err(CONTENDED.into()),
+        }
+    }
+}
+
+fn add(locks: &mut Locks, ready: &Ready, everything: bool) {
+    match &ready.deed {
+        Deed::Channel(Ok(channel)) => locks.add(Shared::Channel(channel.id())),
+        Deed::Channel(Err(_)) => add_key(locks, ready),
+        Deed::Category(_) => locks.add(Shared::Categories),
+        Deed::On(channel, kind) => match kind {
+            Kind::Chat(message) => {
+                add_key(locks, ready);
+                if everything && message.sender != *channel {
+                    locks.add(Shared::Channel(channel));
+                }
+            }
+            Kind::Donation(_) => add_key(locks, ready),
+            Kind::Watching(_) => {
+                add_key(locks, ready);
+                locks.add(Shared::WatchedMinutes);
+            }
+            // Keys of these refer to the channel, so they are locked with it.
+            Kind::Subscription(_)
+            | Kind::Follow { .. }
+            | Kind::Unfollow { .. }
+            | Kind::Manager { .. }
+            | Kind::Unmanager { .. }
+            | Kind::Claim(_) => locks.add(Shared::Channel(channel)),
+            Kind::Live(_) | Kind::LiveEnd => {
+                locks.add(Shared::Lives);
+                locks.add(Shared::Channel(channel));
+            }
+        },
+    }
+}
+
+fn add_key(locks: &mut Locks, ready: &Ready) {
+    if let Some(IdempotencyKey { operation, key, .. }) = &ready.key {
+        locks.add(Shared::Key { operation, key });
+    }
+}
+
+fn is_message(ready: &Ready) -> bool {
+    matches!(ready.deed, Deed::On(_, Kind::Chat(_) | Kind::Donation(_)))
+}
+
+/// How long a line keeps others waiting, in lines of the usual kind.
+fn weight(reported: &Reported) -> usize {
+    match &reported.what {
+        What::On(_, Kind::Chat(_) | Kind::Donation(_)) => reported.key.iter().len(),
+        What::On(_, Kind::Watching(report)) => report.viewers.ids().len().div_ceil(VIEWERS_OF_A_LINE),
+        _ => 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::ChannelId;
+
+    use super::*;
+
+    fn channels(ids: &[usize]) -> Locks {
+        let mut locks = Locks::default();
+        for id in ids {
+            locks.add(Shared::Channel(&ChannelId::stored(id.to_string())));
+        }
+        locks
+    }
+
+    #[tokio::test]
+    async fn those_who_share_a_lock_wait_and_others_do_not() {
+        let locks = Arc::new(NodeLocks::default());
+        let first = locks.lock(&channels(&[1, 2])).await;
+        let _other = locks.lock(&channels(&[3])).await;
+        let waiting = tokio::spawn({
+            let locks = locks.clone();
+            async move { locks.lock(&channels(&[4, 2])).await.len() }
+        });
+        tokio::task::yield_now().await;
+        assert!(!waiting.is_finished());
+        drop(first);
+        assert_eq!(waiting.await.unwrap(), 2);
+    }
+
+    #[tokio::test]
+    async fn when_the_store_fails_nobody_waits_longer() {
+        let locks = Arc::new(NodeLocks::default());
+        let _held = locks.lock(&channels(&[1])).await;
+        let waiting = tokio::spawn({
+            let locks = locks.clone();
+            async move { locks.lock_while_the_store_works(&channels(&[0, 1])).await.len() }
+        });
+        tokio::task::yield_now().await;
+        assert!(!waiting.is_finished());
+        locks.store_failed();
+        assert_eq!(waiting.await.unwrap(), 0);
+    }
+
+    #[tokio::test]
+    async fn what_is_remembered_is_bounded() {
+        let locks = Arc::new(NodeLocks::default());
+        let held = locks.lock(&channels(&[0])).await;
+        for id in 1..3 * IDLE_LOCKS_MAX {
+            locks.lock(&channels(&[id])).await;
+        }
+        assert!(locks.turns.lock().unwrap().len() <= IDLE_LOCKS_MAX + 1);
+        let waiting = tokio::spawn({
+            let locks = locks.clone();
+            async move { locks.lock(&channels(&[0])).await.len() }
+        });
+        tokio::task::yield_now().await;
+        assert!(!waiting.is_finished(), "a lock that somebody has is not forgotten");
+        drop(held);
+        assert_eq!(waiting.await.unwrap(), 1);
+    }
+}
