@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Command as Blocking, Stdio};
+use std::process::Command as Blocking;
 use std::time::Duration;
 
 use serde_json::json;
@@ -103,6 +103,12 @@ impl Server {
         Self { child, api: Api::new(&format!("http://{address}"), OPERATOR_KEY) }
     }
 
+    async fn stop(mut self) {
+        let id = self.child.id().expect("it runs").to_string();
+        assert!(Blocking::new("kill").args(["-TERM", &id]).status().expect("kill is there").success());
+        assert!(patiently("it stops", self.child.wait()).await.expect("a status").success());
+    }
+
     async fn kill(mut self) {
         self.child.kill().await.expect("it ends");
     }
@@ -182,6 +188,7 @@ async fn on_a_full_disk_reads_go_on_and_writes_come_back_with_the_room() {
     let tokens = api.sign_in(&app, &streamer).await;
     let session_url = api.user_session_url(&tokens.access).await.content();
     let (_, auth) = session_url["url"].as_str().and_then(|url| url.split_once('?')).expect("an address");
+    let _socket = api.open_user_session(&tokens.access).await;
     until_ready(&api).await;
 
     disk.fill();
@@ -219,6 +226,9 @@ async fn on_a_full_disk_reads_go_on_and_writes_come_back_with_the_room() {
     })
     .await;
     until_ready(&api).await;
+    let sessions = api.user_sessions(&tokens.access, "").await.content();
+    let ended = &sessions["data"][0]["disconnectedDate"];
+    assert!(ended.is_string(), "the session of the process that died: {sessions}");
     for n in 0..WRITES {
         let found = api.channels(&app, &format!("channelIds={}", channel(n))).await.content();
         let count = found["data"].as_array().expect("a list").len();
@@ -234,19 +244,23 @@ async fn on_a_full_disk_reads_go_on_and_writes_come_back_with_the_room() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_start_that_a_full_disk_forbids_says_so_in_a_sentence() {
-    let disk = Disk::mount();
+    let (disk, logs) = (Disk::mount(), tempfile::tempdir().expect("a temporary folder"));
+    // No database yet.
+    start_is_refused(&disk).await;
+    disk.make_room();
+    Server::start(&disk, &logs.path().join("log")).await.stop().await;
+    // A database that was closed.
+    start_is_refused(&disk).await;
+}
+
+async fn start_is_refused(disk: &Disk) {
     disk.fill();
-    let mut command = serve(&disk);
-    command.stderr(Stdio::piped());
-    let said = run(command).await;
+    let said = run(serve(disk)).await;
     assert!(!said.status.success());
     let last = said.stderr.lines().last().unwrap_or_default();
     let path = disk.path().to_str().expect("a path");
-    assert!(
-        last.starts_with("stagedoor: ") && last.contains("disk is full") && last.contains(path),
-        "{}",
-        said.stderr
-    );
+    assert!(last.starts_with("stagedoor: "), "{}", said.stderr);
+    assert!(last.contains("disk is full") && last.contains(path), "{}", said.stderr);
 }
 
 /// PostgreSQL says it with SQLSTATE 53100; here triggers do.
