@@ -303,7 +303,8 @@ async fn a_claim_outside_the_dates_is_refused_and_the_message_says_when() {
         let early = format!("아직 시작하지 않은 캠페인입니다. (시작: {SECOND_LATER})");
         claim(&world, "sword").await.assert_refused(403, &early);
         let line = json!({ "kind": "claim", "campaignId": "new", "rewardId": "sword", "channelId": "byeol" });
-        let refused = json!([{ "line": 1, "code": 403, "message": early }]);
+        let refused =
+            json!([{ "line": 1, "code": 403, "message": early, "reason": "claim-rule; rule=not-begun" }]);
         assert_eq!(bulk(&world, std::slice::from_ref(&line)).await["refused"], refused);
         world.advance(Duration::from_secs(1));
         claim(&world, "sword").await.content();

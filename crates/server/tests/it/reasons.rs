@@ -231,6 +231,7 @@ async fn messages_are_in_the_language_that_the_caller_asks_for() {
         assert!(message(0).contains("kind: must be one of channel, category, chat,"), "{}", message(0));
         assert_eq!(message(1), "A wrong value was entered. kind: is required.");
         assert_eq!(message(2), "A wrong value was entered. channelId: is required.");
+        assert_eq!(refused[2]["reason"], "invalid; field=channelId; rule=required");
     })
     .await;
 }

@@ -83,6 +83,8 @@ pub struct RefusedLine {
     code: u16,
     /// The message of its single call.
     message: String,
+    /// The `Stagedoor-Reason` of its single call.
+    reason: String,
 }
 
 /// A body that is read while it arrives, for as long as it takes. Whoever sends it has proved to be the operator by then,
@@ -219,8 +221,8 @@ impl Tally {
             self.refused_count += 1;
             if self.refused.len() < REFUSED_LISTED_MAX {
                 let refusal = of_line(refusal);
-                let message = refusal.message(language).into_owned();
-                self.refused.push(RefusedLine { line, code: refusal.status(), message });
+                let (code, message) = (refusal.status(), refusal.message(language).into_owned());
+                self.refused.push(RefusedLine { line, code, message, reason: refusal.reason().to_string() });
             }
         }
     }
