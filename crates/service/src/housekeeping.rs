@@ -63,6 +63,7 @@ impl Service {
     pub async fn heartbeat(&self) -> Result<NodeStanding, Error> {
         let asked = self.clock().monotonic();
         let standing = self.beat().await;
+        self.disk_is_full();
         match standing {
             Ok(_) => self.standing().store_answered(asked),
             Err(_) => self.standing().heartbeat_failed(self.clock().monotonic()),

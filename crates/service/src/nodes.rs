@@ -163,11 +163,17 @@ impl Service {
         ms(self.clock().monotonic()).saturating_sub(self.0.standing.store_answered.load(Ordering::SeqCst))
     }
 
+    /// Whether the disk is full, or was a moment ago: the failures since the last call count as failures of now. So each heartbeat
+    /// calls it too.
+    pub(crate) fn disk_is_full(&self) -> bool {
+        self.0.standing.disk_is_full(self.0.store.disk(), self.clock().monotonic())
+    }
+
     /// Whether this node is ready for work. Asks nobody: the loops that look into the store anyway say whether it answers.
     pub fn readiness(&self) -> Readiness {
         if self.0.standing.retired() {
             Readiness::Draining
-        } else if self.0.standing.disk_is_full(self.0.store.disk(), self.clock().monotonic()) {
+        } else if self.disk_is_full() {
             // Before the silence: heartbeats are writes, and fail.
             Readiness::DiskFull
         } else if self.store_silent_ms() > STORE_SILENT_MS.unsigned_abs() {
