@@ -304,7 +304,8 @@ impl Exchange {
             }
             if let Some(gateway) = sockets {
                 request.extensions_mut().insert(self.hold.clone());
-                return gateway.handle(request).await.map(Body::new);
+                // In a box: every request would hold the room for it.
+                return Box::pin(gateway.handle(request)).await.map(Body::new);
             }
             let Ok(response) = web.clone().oneshot(request).await;
             response

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use deadpool_postgres::{Manager, ManagerConfig, Pool, PoolError, RecyclingMethod, Runtime, TimeoutType};
 use tokio::sync::{Semaphore, SemaphorePermit, TryAcquireError};
+use tokio::time::Timeout;
 
 pub(crate) use connection::Connection;
 
@@ -116,11 +117,12 @@ impl Postgres {
     {
         let _permit = self.permit(&self.lookups)?;
         let turn = self.lanes.least_loaded();
-        let answer = self.within_deadline(async {
+        self.within_deadline(async {
             let client = turn.client().await?;
             run(work, &mut Tx::new(Link::Postgres(Connection::Shared(client)))).await
-        });
-        answer.await.unwrap_or_else(|| {
+        })
+        .await
+        .unwrap_or_else(|_| {
             turn.discard();
             Err(StoreError::Unavailable("the read took too long".to_owned()).into())
         })
@@ -132,7 +134,7 @@ impl Postgres {
         work: impl Work<T, E>,
     ) -> Result<T, E> {
         let committing = AtomicBool::new(false);
-        self.within_deadline(self.attempt(begin, work, &committing)).await.unwrap_or_else(|| {
+        self.within_deadline(self.attempt(begin, work, &committing)).await.unwrap_or_else(|_| {
             Err(if committing.load(Ordering::Relaxed) {
                 StoreError::CommitUnknown
             } else {
@@ -187,9 +189,9 @@ impl Postgres {
         })
     }
 
-    /// `None` if the deadline passed first.
-    async fn within_deadline<T>(&self, work: impl Future<Output = T>) -> Option<T> {
-        tokio::time::timeout(self.deadline, work).await.ok()
+    /// Not an async fn: its future would hold the work twice.
+    fn within_deadline<F: Future>(&self, work: F) -> Timeout<F> {
+        tokio::time::timeout(self.deadline, work)
     }
 
     pub fn stats(&self) -> Stats {

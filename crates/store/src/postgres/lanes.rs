@@ -63,7 +63,8 @@ impl Turn<'_> {
             return Ok(client.clone());
         }
         let Lanes { config, connector, deadlines, .. } = self.lanes;
-        let (client, task) = tokio::time::timeout(deadlines.connect, connector.open(config))
+        // In a box: every look-up would hold the room for it.
+        let (client, task) = tokio::time::timeout(deadlines.connect, Box::pin(connector.open(config)))
             .await
             .map_err(|_| StoreError::Unavailable("the server does not answer".to_owned()))?
             .map_err(|error| failure(&error, ""))?;

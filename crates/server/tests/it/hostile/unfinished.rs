@@ -1,4 +1,4 @@
-//! Peers that begin a body and do not finish it hold no place that another needs.
+//! Peers that begin a head or a body and do not finish it hold no place that another needs, and little memory.
 
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
@@ -18,14 +18,33 @@ const P50_MAX: Duration = Duration::from_millis(300);
 /// And the slowest call, which comes behind those that had a second for their bodies.
 const LONGEST: Duration = Duration::from_secs(8);
 
+/// Peers whose memory is measured: so many that the rest of the process does not matter.
+const MEASURED: usize = 1_500;
+/// Room for them.
+const MEASURED_LIMIT: usize = 4_096;
+/// Bytes of memory that an unfinished request may cost beside what was sent of it: 16 KiB and a tenth.
+const MEMORY_MAX: usize = 16 * 1024 * 11 / 10;
+/// After which what was freed has been given back to the system: docs/adr/0011.
+const GIVEN_BACK_AFTER: Duration = Duration::from_secs(3);
+
 const UNFINISHED: &[u8] = b"POST /auth/v1/token HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{";
 
 /// Peers with unfinished bodies, from these addresses in turn.
 async fn attack(sandbox: &Sandbox, peers: usize, from: impl Fn(usize) -> Ipv4Addr) -> Vec<Peer> {
+    attack_with(UNFINISHED, sandbox, peers, from).await
+}
+
+/// Peers that send this and no more.
+async fn attack_with(
+    bytes: &[u8],
+    sandbox: &Sandbox,
+    peers: usize,
+    from: impl Fn(usize) -> Ipv4Addr,
+) -> Vec<Peer> {
     let mut attackers = Vec::new();
     for number in 0..peers {
         let mut peer = Peer::connect_from(from(number), sandbox.api.address()).await;
-        peer.write(UNFINISHED).await;
+        peer.write(bytes).await;
         attackers.push(peer);
     }
     attackers
@@ -79,6 +98,36 @@ async fn unfinished_bodies_delay_nobody_else() {
     }
     sandbox.signal("TERM").await;
     assert_eq!(sandbox.end().await.0.code(), Some(0));
+}
+
+/// The memory that each of many peers costs that send this and no more.
+async fn memory_of(bytes: &[u8]) -> usize {
+    let folder = tempfile::tempdir().expect("a folder");
+    let sandbox = limited(&folder, MEASURED_LIMIT).await;
+    calls(&sandbox).await;
+    tokio::time::sleep(GIVEN_BACK_AFTER).await;
+    let memory = sandbox.memory();
+    let peers = attack_with(bytes, &sandbox, MEASURED, from_many).await;
+    calls(&sandbox).await;
+    tokio::time::sleep(GIVEN_BACK_AFTER).await;
+    let each = (sandbox.memory().saturating_sub(memory) / MEASURED as u64) as usize;
+    assert!(sandbox.descriptors() > MEASURED, "not all of them are there");
+    drop(peers);
+    sandbox.signal("TERM").await;
+    assert_eq!(sandbox.end().await.0.code(), Some(0));
+    each
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_unfinished_request_costs_little_memory() {
+    let head = b"GET /open/v1/users/me HTTP/1.1\r\nHost: localhost\r\nA: ".to_vec();
+    let long = [&head[..], &[b'a'; 15_000]].concat();
+    for (name, bytes) in [("a head", &head[..]), ("a long head", &long), ("a body", UNFINISHED)] {
+        let each = memory_of(bytes).await;
+        println!("{name} of which {} bytes have come costs {each} bytes", bytes.len());
+        assert!(each > 1_024, "{name}: {each} bytes: the peers were not measured");
+        assert!(each <= bytes.len() + MEMORY_MAX, "{name}: {each} bytes");
+    }
 }
 
 /// The operator has proved who it is: its body may take its time, whoever else needs places.
