@@ -173,12 +173,12 @@ impl Service {
 
     /// Runs it again as long as others are in its way, up to [`TRIES_MAX`] times: nothing of it was written then.
     async fn run_until_uncontended(&self, batch: &Arc<[Ready]>, way: Way) -> Result<Vec<Outcome>, Error> {
-        let mut done = self.run(batch.clone(), way, false).await;
+        let mut done = self.run(batch.clone(), way).await;
         for _ in 1..TRIES_MAX {
             if !done.as_ref().is_err_and(is_contention) {
                 break;
             }
-            done = self.run(batch.clone(), way, true).await;
+            done = self.run(batch.clone(), way).await;
         }
         done
     }
@@ -194,8 +194,8 @@ impl Service {
         Ready { deed, key, random: self.random(), posting: self.posting() }
     }
 
-    async fn run(&self, batch: Arc<[Ready]>, way: Way, again: bool) -> Result<Vec<Outcome>, Error> {
-        let shared = self.locks_of(&batch, again);
+    async fn run(&self, batch: Arc<[Ready]>, way: Way) -> Result<Vec<Outcome>, Error> {
+        let shared = self.locks_of(&batch);
         let _held = self.lock_in_node(&shared).await?;
         let now = self.now();
         let claims = batch.iter().any(|ready| matches!(ready.deed, Deed::On(_, Kind::Claim(_))));

@@ -18,7 +18,8 @@ use crate::badges::default_badges;
 use crate::happenings::{event, json, unknown_channel};
 use crate::idempotency::{self, IdempotencyKey, UNREADABLE_ANSWER};
 use crate::message_times::MessageTimes;
-use crate::{Error, Service};
+use crate::slow_chats::SlowChats;
+use crate::{Error, Inner, Service};
 
 /// Times that are tried for one message. A time is taken when other nodes post for the same sender in the same millisecond,
 /// and each try is behind all that were posted before it.
@@ -122,7 +123,12 @@ impl Service {
 
     /// What this node knows for every message.
     pub(crate) fn posting(&self) -> Posting {
-        Posting { times: self.0.message_times.clone(), pictures: self.0.pictures.get().cloned() }
+        let Inner { message_times, pictures, slow_chats, .. } = &*self.0;
+        Posting {
+            times: message_times.clone(),
+            pictures: pictures.get().cloned(),
+            slow_chats: slow_chats.clone(),
+        }
     }
 
     /// Looks up which times of a sender's messages are taken.
@@ -163,6 +169,8 @@ pub(crate) struct Posting {
     pub times: Arc<MessageTimes>,
     /// The base URL of the service's own pictures.
     pictures: Option<Box<str>>,
+    /// Where viewers take turns.
+    slow_chats: Arc<SlowChats>,
 }
 
 /// A message about to be posted, alone or among others.
@@ -322,7 +330,7 @@ async fn admitted(
     if !is_streamer && facts.speaker.role.is_none() {
         let text = message.text.as_str();
         may_speak(&facts.settings, &facts.viewer, text, &message.emojis, now).map_err(Refusal::from)?;
-        wait_for_turn(tx, channel, &message.sender, &facts.settings, now).await?;
+        wait_for_turn(tx, post, &facts.settings, now).await?;
     }
     // Whoever speaks in their own chat subscribes to nothing there.
     Ok(Author { speaker: facts.speaker, subscriber: facts.viewer.subscriber && !is_streamer })
@@ -331,15 +339,15 @@ async fn admitted(
 /// Slow mode. It comes last, so that only a message that is let through counts.
 async fn wait_for_turn(
     tx: &mut Tx,
-    channel: &ChannelId,
-    sender: &ChannelId,
+    post: &Post<'_>,
     settings: &ChatSettings,
     now: Timestamp,
 ) -> Result<(), Error> {
     if settings.slow_mode_sec == 0 {
         return Ok(());
     }
-    match tx.take_turn(channel, sender, settings.slow_mode_sec, now).await? {
+    post.posting.slow_chats.note(post.channel);
+    match tx.take_turn(post.channel, &post.message.sender, settings.slow_mode_sec, now).await? {
         Turn::Taken => Ok(()),
         Turn::TooSoon { last } => Err(Refusal::from(slow_mode_left(settings, last, now)).into()),
     }

@@ -48,6 +48,7 @@ mod session_ends;
 pub mod session_sheets;
 pub mod sessions;
 pub mod sign_in;
+mod slow_chats;
 pub mod subscriptions;
 pub mod tokens;
 mod used_urls;
@@ -90,6 +91,7 @@ use password::Passwords;
 use quotas::Quotas;
 use see_through::SeeThrough;
 use sessions::Taken;
+use slow_chats::SlowChats;
 use used_urls::UsedUrls;
 use uses::Uses;
 use warned_applications::WarnedApplications;
@@ -153,6 +155,7 @@ struct Inner {
     pictures: OnceLock<Box<str>>,
     event_outbox: EventOutbox,
     node_locks: NodeLocks,
+    slow_chats: Arc<SlowChats>,
     failures: FailureLog,
     /// Used-up codes and refresh tokens that came back.
     reused_credentials: LogLimit,
@@ -221,6 +224,7 @@ impl Service {
             pictures: OnceLock::new(),
             event_outbox: EventOutbox::default(),
             node_locks: NodeLocks::default(),
+            slow_chats: Arc::default(),
             failures: FailureLog::default(),
             reused_credentials: LogLimit::default(),
         }))

@@ -104,10 +104,13 @@ impl StoreError {
         *self == Self::DEADLOCK
     }
 
-    /// Whether other transactions were in the way: a deadlock, a lost race, a lock that was not to be had in time. Nothing
-    /// was written, and the same work may succeed when it is done again.
+    /// Whether other transactions were in the way: a deadlock, a lost race, a lock that was not to be had in time, or several
+    /// locks that a statement waited for. Nothing was written, and the same work may succeed when it is done again.
     pub fn is_contention(&self) -> bool {
-        [Self::DEADLOCK, Self::LOST_RACE, Self::LOCK_TIMEOUT].contains(self)
+        match self {
+            Self::Unavailable(why) => why == Self::STATEMENT_TIMEOUT,
+            error => [Self::DEADLOCK, Self::LOST_RACE, Self::LOCK_TIMEOUT].contains(error),
+        }
     }
 
     /// The error of a transaction that lost a race.
@@ -115,6 +118,9 @@ impl StoreError {
 
     /// The error of a transaction that waited too long for a lock.
     pub(crate) const LOCK_TIMEOUT: Self = Self::Busy("a lock was not to be had in time");
+
+    /// What the server says of a statement that it stopped.
+    pub(crate) const STATEMENT_TIMEOUT: &str = "a statement took too long";
 
     /// The error of the transaction that a deadlock ended.
     pub(crate) const DEADLOCK: Self = Self::Busy("deadlock");

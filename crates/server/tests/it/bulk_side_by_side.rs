@@ -279,7 +279,7 @@ async fn refused_lines_among_them_leave_nothing_and_give_their_keys_back() {
     .await;
 }
 
-/// Nothing is locked ahead for turns in slow mode: batches that take them in a circle are run again.
+/// The first batches do not know that the chat is in slow mode. Those that wait in a circle are run again.
 #[tokio::test(flavor = "multi_thread")]
 async fn of_a_viewer_who_speaks_in_slow_mode_in_six_bodies_one_message_stands() {
     both(Setup::default(), |world| async move {

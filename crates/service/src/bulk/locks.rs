@@ -14,6 +14,7 @@ use tokio::sync::{Mutex as Turn, Notify, OwnedMutexGuard};
 
 use super::{BATCH_MAX, Deed, Kind, Ready, Reported, What};
 use crate::idempotency::IdempotencyKey;
+use crate::slow_chats::SlowChats;
 use crate::{Error, Service};
 
 /// Lines of a batch that lock something, where others write at the same time: what they lock is soon free for those who wait.
@@ -86,14 +87,13 @@ impl Service {
         waiting.take(BATCH_MAX).take_while(fits).count().max(1)
     }
 
-    /// What a batch locks. With `everything` also what is seldom shared: the turns of viewers in slow mode. SQLite has one
-    /// writer, so nothing is locked there.
-    pub(super) fn locks_of(&self, batch: &[Ready], everything: bool) -> Locks {
+    /// What a batch locks. SQLite has one writer, so nothing is locked there.
+    pub(super) fn locks_of(&self, batch: &[Ready]) -> Locks {
         let mut locks = Locks::default();
         // A message alone locks its key and nothing else that batches share.
         let is_message_alone = batch.len() == 1 && batch.iter().all(is_message);
         if self.0.store.is_remote() && !is_message_alone {
-            batch.iter().for_each(|ready| add(&mut locks, ready, everything));
+            batch.iter().for_each(|ready| add(&mut locks, ready, &self.0.slow_chats));
         }
         locks
     }
@@ -110,7 +110,7 @@ impl Service {
     }
 }
 
-fn add(locks: &mut Locks, ready: &Ready, everything: bool) {
+fn add(locks: &mut Locks, ready: &Ready, slow_chats: &SlowChats) {
     match &ready.deed {
         Deed::Channel(Ok(channel)) => locks.add(Shared::Channel(channel.id())),
         Deed::Channel(Err(_)) => add_key(locks, ready),
@@ -118,7 +118,7 @@ fn add(locks: &mut Locks, ready: &Ready, everything: bool) {
         Deed::On(channel, kind) => match kind {
             Kind::Chat(message) => {
                 add_key(locks, ready);
-                if everything && message.sender != *channel {
+                if message.sender != *channel && slow_chats.contains(channel) {
                     locks.add(Shared::Channel(channel));
                 }
             }

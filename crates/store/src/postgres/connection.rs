@@ -321,7 +321,7 @@ pub(super) fn failure(error: &Error, sql: &'static str) -> StoreError {
         SqlState::T_R_DEADLOCK_DETECTED => StoreError::DEADLOCK,
         SqlState::T_R_SERIALIZATION_FAILURE => StoreError::LOST_RACE,
         SqlState::LOCK_NOT_AVAILABLE => StoreError::LOCK_TIMEOUT,
-        SqlState::QUERY_CANCELED => StoreError::Unavailable("a statement took too long".to_owned()),
+        SqlState::QUERY_CANCELED => StoreError::Unavailable(StoreError::STATEMENT_TIMEOUT.to_owned()),
         SqlState::DISK_FULL => StoreError::DiskFull,
         SqlState::DATA_CORRUPTED | SqlState::INDEX_CORRUPTED => {
             StoreError::Corrupt(format!("SQLSTATE {}", code.code()))
