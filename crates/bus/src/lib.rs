@@ -1,18 +1,19 @@
-//! Messages between the parts of the service after a commit, on one node ([`LocalBus`]) or on many ([`NatsBus`]).
+//! Messages between the parts of the service after a commit, on one node ([`LocalBus`]) or on many
+//! ([`NatsBus`]).
 //!
-//! The store is the truth. The bus only tells a node to read the store, or carries an event to connected sessions. Its
-//! contract:
+//! The store is the truth. A message only makes a node read the store, or carries an event to connected
+//! sessions. The contract of the bus:
 //!
 //! - **At most once.** A message may be lost. It never comes twice.
-//! - **In order** for one publisher and one channel or session. A message that was confirmed before another one was
-//!   published comes before it.
-//! - **By interest.** A node receives the events of a channel while an [`Interest`] in it is held, and every event once
-//!   the interest is ready. Changes of a session come to the node that has the session.
-//! - **No silent loss.** A publisher learns which events were not confirmed, and records them. A subscriber that may have
-//!   missed an event receives [`Delivery::Lost`] or [`Delivery::Gap`] before any later message, and closes the affected
-//!   sessions.
-//! - **Bounded.** On one node a full subscriber slows publishers down (backpressure). On many nodes the bus disconnects
-//!   it in the end, which is a gap.
+//! - **In order** for one publisher and one channel or session. A message that was confirmed before another
+//!   one was published comes before it.
+//! - **By interest.** A node receives the events of a channel while an [`Interest`] in it is held, and every
+//!   event once the interest is ready. Changes of a session come to the node that has the session.
+//! - **No silent loss.** A publisher learns which events were not confirmed, and records them. A subscriber
+//!   that may have missed an event receives [`Delivery::Lost`] or [`Delivery::Gap`] before any later message,
+//!   and closes the affected sessions.
+//! - **Bounded.** On one node a full subscriber slows publishers down (backpressure). On many nodes the bus
+//!   disconnects it in the end, which is a gap.
 
 mod local;
 mod nats;
@@ -35,13 +36,13 @@ pub use nats::{Address, BadAddress, NatsBus, Options, Prefix, Unreachable};
 /// Messages that wait for one subscriber before publishers wait too.
 pub const QUEUE_MAX: usize = 16_384;
 
-/// Something that was committed.
+/// A committed fact.
 #[derive(Clone, Debug)]
 pub enum Message {
     /// Something happened on a channel.
     Event(Arc<Event>),
-    /// A session's subscriptions changed. The change itself is a courtesy that spares a look into the store; a session
-    /// that has not applied the version before it looks there.
+    /// A session's subscriptions changed. The message carries the change, so that the node need not read the
+    /// store. A session that misses the version before it reads the store.
     SessionChanged {
         /// The node that has the session's socket.
         node: NodeId,
@@ -50,16 +51,17 @@ pub enum Message {
         /// The change.
         change: SessionChange,
     },
-    /// The operator wants a session ended. Its node would find that in the store by itself; this is sooner.
+    /// The operator ended a session. Its node would read that in the store later.
     SessionEvicted {
         /// The node that has the session's socket.
         node: NodeId,
         /// The session.
         session_key: SessionKey,
     },
-    /// A node was silent for so long that the others ended its sessions in the store. It would learn that with its next
-    /// heartbeat that arrives; this is sooner, when it is only the store that it does not reach.
-    NodeStruckOff {
+    /// The other nodes declared a node dead, because its heartbeat was missing, and ended its sessions in the
+    /// store. The node would learn that with its next heartbeat. It learns it sooner from this message, if it
+    /// is only the store that it cannot reach.
+    NodeDeclaredDead {
         /// The node.
         node: NodeId,
     },
@@ -70,148 +72,151 @@ impl Message {
     pub fn channel(&self) -> Option<&ChannelId> {
         match self {
             Self::Event(event) => Some(&event.channel_id),
-            Self::SessionChanged { .. } | Self::SessionEvicted { .. } | Self::NodeStruckOff { .. } => None,
+            Self::SessionChanged { .. } | Self::SessionEvicted { .. } | Self::NodeDeclaredDead { .. } => None,
         }
     }
 }
 
-/// What a subscriber receives.
+/// A delivery to a subscriber.
 #[derive(Clone, Debug)]
 pub enum Delivery {
     /// A message.
     Message(Message),
-    /// Events of this channel came that could not be read.
+    /// Events of this channel arrived and could not be decoded.
     Lost(ChannelId),
-    /// Messages of any kind may have been lost from then on until now.
+    /// Messages of any kind may have been lost since then.
     Gap {
-        /// When everything was well for the last time, by this node's clock.
+        /// The last time up to which every message is known to have arrived, by this node's clock.
         since: Timestamp,
     },
 }
 
-/// A way for messages to reach every subscriber, on this node or on all of them.
+/// Delivers messages to every subscriber, on this node or on all nodes.
 pub trait Bus: Send + Sync {
-    /// Publishes in order and waits for confirmation. Returns the channels of unconfirmed events, one for each event.
-    /// Changes of sessions are not reported, because gateways read those from the store.
+    /// Publishes in order and waits for confirmation. Returns the channels of unconfirmed events, one for
+    /// each event. Changes of sessions are not reported, because gateways read those from the store.
     fn publish_all(&self, messages: Vec<Message>) -> BoxFuture<'_, Vec<ChannelId>>;
 
-    /// Publishes without waiting, from any thread, and removes from the list what was published. The caller passes the
-    /// rest to [`publish_all`](Self::publish_all).
-    fn publish_now(&self, _: &mut Vec<Message>) {}
+    /// Publishes without waiting, from any thread, and removes from the list what was published. The caller
+    /// passes the rest to [`publish_all`](Self::publish_all).
+    fn try_publish(&self, _: &mut Vec<Message>) {}
 
     /// [`publish_all`](Self::publish_all) of one.
     fn publish(&self, message: Message) -> BoxFuture<'_, Vec<ChannelId>> {
         self.publish_all(vec![message])
     }
 
-    /// Tells this node's subscribers that events of these channels were lost, where no other node has any. On a shared bus
-    /// gateways find that in the store.
+    /// Reports lost events of these channels to this node's subscribers, where no other node has subscribers.
+    /// On a shared bus gateways read lost events from the store.
     fn report_lost(&self, _: Vec<ChannelId>) -> BoxFuture<'_, ()> {
         Box::pin(async {})
     }
 
-    /// Everything from now on that this node has an interest in.
+    /// Subscribes to every later message that this node has an interest in.
     fn subscribe(&self) -> Subscriber;
 
-    /// [`subscribe`](Self::subscribe) for a subscriber that need not be woken for what it takes at once, on the thread of
-    /// the publisher. What it does not take comes to the [`Subscriber`], and nothing overtakes that.
-    fn subscribe_taking(&self, _: Weak<dyn Taker>) -> Subscriber {
+    /// Like [`subscribe`](Self::subscribe), and passes messages to a sink on the publisher's thread when that
+    /// can be done at once. The [`Subscriber`] receives the messages that the sink did not take, and no later
+    /// message overtakes them.
+    fn subscribe_with_sink(&self, _: Weak<dyn DirectSink>) -> Subscriber {
         self.subscribe()
     }
 
-    /// Makes this node receive the events of a channel for as long as the guard is held.
+    /// Makes this node receive the events of a channel while the guard is held.
     fn interest(&self, channel: &ChannelId) -> Interest;
 
-    /// Whether other nodes are on it, so that something can be lost on the way to them.
+    /// Whether other nodes use this bus, so that messages between nodes can be lost.
     fn is_shared(&self) -> bool {
         false
     }
 
-    /// Whether what others publish comes in.
-    fn is_heard(&self) -> bool {
+    /// Whether this node receives what other nodes publish.
+    fn is_receiving(&self) -> bool {
         true
     }
 
-    /// A moment's figures.
+    /// A snapshot of the counters.
     fn stats(&self) -> Stats {
         Stats::default()
     }
 }
 
-/// What a bus has done so far.
+/// The counters of a bus.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Messages that were confirmed.
     pub published: u64,
-    /// Events that were given up because nobody confirmed them in time.
+    /// Events that were given up because no confirmation arrived in time.
     pub lost: u64,
-    /// Messages received, whether anybody was interested yet or not.
+    /// Messages received, whether or not there was a subscriber.
     pub received: u64,
     /// Channels that this node is subscribed to now.
     pub interests: u64,
-    /// Connections that stand now. When all is well that is one to publish and, with a subscriber, one to receive; none on
-    /// one node.
+    /// Open connections. Normally one to publish and, with a subscriber, one to receive; none on a single
+    /// node.
     pub connections: u64,
     /// Connections that ended, of both kinds.
     pub disconnects: u64,
-    /// Messages that could not be read.
+    /// Messages that could not be decoded.
     pub malformed: u64,
 }
 
-/// A subscriber that takes messages on the thread of their publisher.
-pub trait Taker: Send + Sync {
-    /// Takes all of them, in order and without waiting for anything; or none, and gives `false`.
-    fn take_now(&self, messages: &[Message]) -> bool;
+/// Takes messages on the thread of their publisher.
+pub trait DirectSink: Send + Sync {
+    /// Takes all messages, in order and without waiting, or none, and returns `false`.
+    fn try_deliver(&self, messages: &[Message]) -> bool;
 }
 
-/// One subscriber's end of the bus.
+/// The receiving end of one subscriber.
 #[derive(Debug)]
 pub struct Subscriber {
     queue: mpsc::Receiver<Delivery>,
-    /// Deliveries that are queued or at work, where the bus counts them.
+    /// Number of deliveries that are queued or being processed, if the bus counts them.
     unfinished: Option<Arc<AtomicUsize>>,
-    /// Whether the last delivery is at work: it is until the next is asked for.
-    is_at_work: bool,
+    /// Whether the last delivery is still being processed: it is until the next one is requested.
+    is_processing: bool,
 }
 
 impl Subscriber {
-    /// `unfinished` is counted up before a delivery is queued, by a bus that counts.
+    /// A bus that counts raises `unfinished` before it queues a delivery.
     fn new(queue: mpsc::Receiver<Delivery>, unfinished: Option<Arc<AtomicUsize>>) -> Self {
-        Self { queue, unfinished, is_at_work: false }
+        Self { queue, unfinished, is_processing: false }
     }
 
-    /// The next delivery; `None` when the bus is gone. Asking for it says that the one before is done with.
+    /// The next delivery; `None` when the bus is gone. The call also marks the previous delivery as
+    /// processed.
     pub async fn next(&mut self) -> Option<Delivery> {
-        let was_at_work = std::mem::take(&mut self.is_at_work);
-        if let Some(unfinished) = self.unfinished.as_ref().filter(|_| was_at_work) {
+        let was_processing = std::mem::take(&mut self.is_processing);
+        if let Some(unfinished) = self.unfinished.as_ref().filter(|_| was_processing) {
             unfinished.fetch_sub(1, Release);
         }
         let delivery = self.queue.recv().await?;
-        self.is_at_work = true;
+        self.is_processing = true;
         Some(delivery)
     }
 }
 
-/// Keeps the events of a channel coming. Dropping it ends that, unless somebody else on this node holds one too.
+/// Keeps this node subscribed to the events of a channel. The subscription ends with the last interest of the
+/// node.
 #[derive(Debug, Default)]
 pub struct Interest(Option<Box<dyn Guard>>);
 
-/// What an [`Interest`] that has to be confirmed by somebody is made of.
+/// The guard behind an [`Interest`] that has to be confirmed.
 pub trait Guard: Send + Sync + std::fmt::Debug {
-    /// Whether it is confirmed.
+    /// Whether the interest is confirmed.
     fn is_ready(&self) -> bool;
 
-    /// Returns when it is.
+    /// Returns when the interest is confirmed.
     fn ready(&self) -> BoxFuture<'_, ()>;
 }
 
 impl Interest {
-    /// An interest that somebody has to confirm.
-    pub fn guarded(guard: impl Guard + 'static) -> Self {
+    /// An interest that has to be confirmed.
+    pub fn with_guard(guard: impl Guard + 'static) -> Self {
         Self(Some(Box::new(guard)))
     }
 
-    /// Whether every event that is published from now on comes, or a gap is told.
+    /// Whether every later event arrives, or a gap is reported.
     pub fn is_ready(&self) -> bool {
         self.0.as_ref().is_none_or(|guard| guard.is_ready())
     }

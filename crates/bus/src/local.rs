@@ -7,47 +7,48 @@ use domain::ChannelId;
 use futures_util::future::BoxFuture;
 use tokio::sync::mpsc;
 
-use crate::{Bus, Delivery, Interest, Message, QUEUE_MAX, Subscriber, Taker};
+use crate::{Bus, Delivery, DirectSink, Interest, Message, QUEUE_MAX, Subscriber};
 
-/// The bus of a single node. It never loses a message; what was lost before it came here is [reported](Bus::report_lost); every interest is ready at once.
+/// The bus of a single node. It never loses a message. Events that were lost before they were published are
+/// [reported](Bus::report_lost). Every interest is ready at once.
 #[derive(Default)]
 pub struct LocalBus(Mutex<Vec<Queue>>);
 
-/// The way to one subscriber.
+/// The queue of one subscriber.
 #[derive(Clone)]
 struct Queue {
     sender: mpsc::Sender<Delivery>,
-    /// Deliveries that the subscriber has not done with. Counted up before one is queued.
+    /// Number of deliveries that the subscriber has not processed. Raised before a delivery is queued.
     unfinished: Arc<AtomicUsize>,
-    taker: Option<Weak<dyn Taker>>,
+    sink: Option<Weak<dyn DirectSink>>,
 }
 
 impl LocalBus {
-    /// Those that have not gone.
+    /// The subscribers that are still there.
     fn subscribers(&self) -> MutexGuard<'_, Vec<Queue>> {
         let mut subscribers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         subscribers.retain(|subscriber| !subscriber.sender.is_closed());
         subscribers
     }
 
-    fn add(&self, taker: Option<Weak<dyn Taker>>) -> Subscriber {
+    fn add(&self, sink: Option<Weak<dyn DirectSink>>) -> Subscriber {
         let (sender, receiver) = mpsc::channel(QUEUE_MAX);
         let unfinished = Arc::<AtomicUsize>::default();
-        self.subscribers().push(Queue { sender, unfinished: unfinished.clone(), taker });
+        self.subscribers().push(Queue { sender, unfinished: unfinished.clone(), sink });
         Subscriber::new(receiver, Some(unfinished))
     }
 }
 
 impl Queue {
-    /// Hands everything to the taker, if there is one and nothing is on its way that this would overtake.
-    fn is_taken_now(&self, messages: &[Message]) -> bool {
-        let Some(taker) = &self.taker else { return false };
-        self.unfinished.load(Acquire) == 0 && taker.upgrade().is_some_and(|taker| taker.take_now(messages))
+    /// Passes everything to the sink, if there is one and no earlier delivery is unfinished.
+    fn is_delivered_directly(&self, messages: &[Message]) -> bool {
+        let Some(sink) = &self.sink else { return false };
+        self.unfinished.load(Acquire) == 0 && sink.upgrade().is_some_and(|sink| sink.try_deliver(messages))
     }
 
-    fn put(&self, place: mpsc::Permit<'_, Delivery>, delivery: Delivery) {
+    fn put(&self, permit: mpsc::Permit<'_, Delivery>, delivery: Delivery) {
         self.unfinished.fetch_add(1, Relaxed);
-        place.send(delivery);
+        permit.send(delivery);
     }
 }
 
@@ -58,21 +59,21 @@ impl std::fmt::Debug for LocalBus {
 }
 
 impl Bus for LocalBus {
-    /// All of it, or nothing where a subscriber has no room for all.
-    fn publish_now(&self, messages: &mut Vec<Message>) {
+    /// Publishes all messages, or none if a subscriber has no room for all of them.
+    fn try_publish(&self, messages: &mut Vec<Message>) {
         let subscribers = self.subscribers();
-        // With several, some might take what others have no room for.
+        // With several subscribers, one might take messages that another has no room for.
         if let [only] = &subscribers[..]
-            && only.is_taken_now(messages)
+            && only.is_delivered_directly(messages)
         {
             return messages.clear();
         }
-        let places = subscribers.iter().map(|subscriber| subscriber.sender.try_reserve_many(messages.len()));
-        let Ok(places) = places.collect::<Result<Vec<_>, _>>() else { return };
+        let permits = subscribers.iter().map(|subscriber| subscriber.sender.try_reserve_many(messages.len()));
+        let Ok(permits) = permits.collect::<Result<Vec<_>, _>>() else { return };
         let messages = std::mem::take(messages);
-        for (subscriber, places) in subscribers.iter().zip(places) {
-            for (place, message) in places.zip(&messages) {
-                subscriber.put(place, Delivery::Message(message.clone()));
+        for (subscriber, permits) in subscribers.iter().zip(permits) {
+            for (permit, message) in permits.zip(&messages) {
+                subscriber.put(permit, Delivery::Message(message.clone()));
             }
         }
     }
@@ -82,9 +83,9 @@ impl Bus for LocalBus {
             let subscribers = self.subscribers().clone();
             for message in messages {
                 for subscriber in &subscribers {
-                    // A subscriber that has gone in the meantime misses nothing.
-                    if let Ok(place) = subscriber.sender.reserve().await {
-                        subscriber.put(place, Delivery::Message(message.clone()));
+                    // A subscriber that has gone misses nothing.
+                    if let Ok(permit) = subscriber.sender.reserve().await {
+                        subscriber.put(permit, Delivery::Message(message.clone()));
                     }
                 }
             }
@@ -97,8 +98,8 @@ impl Bus for LocalBus {
             let subscribers = self.subscribers().clone();
             for channel in channels {
                 for subscriber in &subscribers {
-                    if let Ok(place) = subscriber.sender.reserve().await {
-                        subscriber.put(place, Delivery::Lost(channel.clone()));
+                    if let Ok(permit) = subscriber.sender.reserve().await {
+                        subscriber.put(permit, Delivery::Lost(channel.clone()));
                     }
                 }
             }
@@ -109,8 +110,8 @@ impl Bus for LocalBus {
         self.add(None)
     }
 
-    fn subscribe_taking(&self, taker: Weak<dyn Taker>) -> Subscriber {
-        self.add(Some(taker))
+    fn subscribe_with_sink(&self, sink: Weak<dyn DirectSink>) -> Subscriber {
+        self.add(Some(sink))
     }
 
     fn interest(&self, _: &ChannelId) -> Interest {
@@ -157,37 +158,37 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_published_now_comes_to_all_in_order_or_stays_where_it_is() {
+    async fn try_publish_delivers_to_all_in_order_or_leaves_the_messages() {
         let bus = LocalBus::default();
         let (mut one, mut two) = (bus.subscribe(), bus.subscribe());
         let mut messages = vec![change(1), change(2)];
-        bus.publish_now(&mut messages);
+        bus.try_publish(&mut messages);
         assert!(messages.is_empty());
         for v in 1..=2 {
             assert_eq!((version(one.next().await), version(two.next().await)), (Some(v), Some(v)));
         }
         for _ in 1..QUEUE_MAX {
-            bus.publish_now(&mut vec![change(3)]);
+            bus.try_publish(&mut vec![change(3)]);
         }
         assert!(one.next().await.is_some());
-        // There is room for two at the one, and for one at the other.
+        // The first subscriber has room for two, the second for one.
         messages.extend([change(4), change(5)]);
-        bus.publish_now(&mut messages);
+        bus.try_publish(&mut messages);
         assert_eq!(messages.len(), 2);
         drop(two);
-        bus.publish_now(&mut messages);
+        bus.try_publish(&mut messages);
         assert!(messages.is_empty());
     }
 
-    /// Takes what it is willing to, and remembers the versions.
+    /// Takes messages while it is willing, and records their versions.
     #[derive(Default)]
-    struct Willing {
+    struct TestSink {
         is_willing: AtomicBool,
         took: Mutex<Vec<i64>>,
     }
 
-    impl Taker for Willing {
-        fn take_now(&self, messages: &[Message]) -> bool {
+    impl DirectSink for TestSink {
+        fn try_deliver(&self, messages: &[Message]) -> bool {
             let is_willing = self.is_willing.load(Relaxed);
             if is_willing {
                 let versions = messages.iter().map(|one| version(Some(Delivery::Message(one.clone()))));
@@ -198,18 +199,18 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_a_subscriber_takes_at_once_overtakes_nothing() {
-        let (bus, taker) = (LocalBus::default(), Arc::new(Willing::default()));
-        let weak: Weak<dyn Taker> = Arc::<Willing>::downgrade(&taker);
-        let mut subscriber = bus.subscribe_taking(weak);
+    async fn direct_delivery_overtakes_no_queued_message() {
+        let (bus, sink) = (LocalBus::default(), Arc::new(TestSink::default()));
+        let weak: Weak<dyn DirectSink> = Arc::<TestSink>::downgrade(&sink);
+        let mut subscriber = bus.subscribe_with_sink(weak);
         let publish = |version| {
             let mut messages = vec![change(version)];
-            bus.publish_now(&mut messages);
+            bus.try_publish(&mut messages);
             assert!(messages.is_empty());
         };
-        let took = |versions: &[i64]| assert_eq!(*taker.took.lock().unwrap(), versions);
+        let took = |versions: &[i64]| assert_eq!(*sink.took.lock().unwrap(), versions);
         publish(1);
-        taker.is_willing.store(true, Relaxed);
+        sink.is_willing.store(true, Relaxed);
         publish(2);
         took(&[]);
         assert_eq!(version(subscriber.next().await), Some(1));
@@ -217,12 +218,12 @@ mod tests {
         took(&[]);
         assert_eq!(version(subscriber.next().await), Some(2));
         assert_eq!(version(subscriber.next().await), Some(3));
-        // The third may still be at work.
+        // The third may still be in progress.
         publish(4);
         took(&[]);
         assert_eq!(version(subscriber.next().await), Some(4));
         let idle = tokio::time::timeout(Duration::ZERO, subscriber.next()).await;
-        assert!(idle.is_err(), "the fourth is done, and there is no other");
+        assert!(idle.is_err(), "the fourth is processed, and there is no other");
         publish(5);
         bus.publish(change(6)).await;
         publish(7);
@@ -233,36 +234,36 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nobody_takes_at_once_what_others_have_no_room_for() {
-        let (bus, taker) = (LocalBus::default(), Arc::new(Willing::default()));
-        taker.is_willing.store(true, Relaxed);
-        let weak: Weak<dyn Taker> = Arc::<Willing>::downgrade(&taker);
-        let (mut one, other) = (bus.subscribe_taking(weak), bus.subscribe());
-        bus.publish_now(&mut vec![change(1)]);
-        assert_eq!((version(one.next().await), taker.took.lock().unwrap().len()), (Some(1), 0));
+    async fn direct_delivery_needs_a_single_subscriber() {
+        let (bus, sink) = (LocalBus::default(), Arc::new(TestSink::default()));
+        sink.is_willing.store(true, Relaxed);
+        let weak: Weak<dyn DirectSink> = Arc::<TestSink>::downgrade(&sink);
+        let (mut one, other) = (bus.subscribe_with_sink(weak), bus.subscribe());
+        bus.try_publish(&mut vec![change(1)]);
+        assert_eq!((version(one.next().await), sink.took.lock().unwrap().len()), (Some(1), 0));
         drop(other);
-        // It asks for the next one, so the first is done with.
+        // The request for the next delivery marks the first as processed.
         assert!(tokio::time::timeout(Duration::ZERO, one.next()).await.is_err());
-        bus.publish_now(&mut vec![change(2)]);
-        assert_eq!(*taker.took.lock().unwrap(), [2]);
-        // One that is gone gets what it would have taken by its queue, to the end.
-        drop(taker);
-        bus.publish_now(&mut vec![change(3)]);
+        bus.try_publish(&mut vec![change(2)]);
+        assert_eq!(*sink.took.lock().unwrap(), [2]);
+        // Without its sink, a subscriber receives everything from its queue.
+        drop(sink);
+        bus.try_publish(&mut vec![change(3)]);
         assert_eq!(version(one.next().await), Some(3));
     }
 
     #[tokio::test]
-    async fn what_was_lost_is_told_before_what_comes_later() {
-        let (bus, taker) = (LocalBus::default(), Arc::new(Willing::default()));
-        taker.is_willing.store(true, Relaxed);
-        let weak: Weak<dyn Taker> = Arc::<Willing>::downgrade(&taker);
-        let mut subscriber = bus.subscribe_taking(weak);
+    async fn a_loss_is_reported_before_later_messages() {
+        let (bus, sink) = (LocalBus::default(), Arc::new(TestSink::default()));
+        sink.is_willing.store(true, Relaxed);
+        let weak: Weak<dyn DirectSink> = Arc::<TestSink>::downgrade(&sink);
+        let mut subscriber = bus.subscribe_with_sink(weak);
         let channel = ChannelId::stored("c".into());
         bus.report_lost(vec![channel.clone()]).await;
-        bus.publish_now(&mut vec![change(1)]);
+        bus.try_publish(&mut vec![change(1)]);
         assert!(matches!(subscriber.next().await, Some(Delivery::Lost(lost)) if lost == channel));
         assert_eq!(version(subscriber.next().await), Some(1));
-        assert!(taker.took.lock().unwrap().is_empty());
+        assert!(sink.took.lock().unwrap().is_empty());
     }
 
     #[tokio::test]

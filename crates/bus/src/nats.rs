@@ -1,15 +1,15 @@
-//! The bus of many nodes, over NATS: what is published leaves by one connection, what is received comes by another, so
-//! that a node that is slow to take what comes does not hold up what it says itself.
+//! The bus of many nodes, over NATS. A node publishes on one connection and receives on another, so that a
+//! slow subscriber does not delay what the node publishes.
 //!
 //! | Module | What it does |
 //! |---|---|
 //! | `address` | where NATS is, the subjects |
 //! | `protocol`, `link` | NATS's protocol, one connection |
-//! | `publisher` | sends in order, learns what was confirmed, gives up what was not |
-//! | `interests`, `receiver` | what this node wants to hear, and tells of what it may have missed |
+//! | `publisher` | sends in order, waits for confirmations, gives up unconfirmed messages |
+//! | `interests`, `receiver` | the channels that this node subscribes to; delivers messages and reports gaps |
 //!
-//! A `PING` behind something is the marker that it was understood: a server does what it is told in order, and answers
-//! `PONG` when it has done everything before.
+//! A `PING` after some operations confirms them: a server processes operations in order and answers `PONG`
+//! after all earlier ones.
 
 mod address;
 mod interests;
@@ -29,34 +29,34 @@ use tokio::task::JoinSet;
 
 use crate::{Bus, Delivery, Interest, Message, QUEUE_MAX, Stats, Subscriber};
 use interests::Interests;
-use link::{Broken, Link};
-use publisher::{Parcel, Publisher};
+use link::{Link, LinkError};
+use publisher::{Batch, Publisher};
 use receiver::Receiver;
 
 pub use address::{Address, BadAddress, Prefix};
 
-/// How long the first connection may take.
-const FIRST_CONNECTION_WITHIN: Duration = Duration::from_secs(10);
-/// How often both connections look at their deadlines.
+/// Deadline of the first connection.
+const FIRST_CONNECTION_TIMEOUT: Duration = Duration::from_secs(10);
+/// How often both connections check their deadlines.
 const TICK: Duration = Duration::from_millis(250);
 /// Ticks between two pings: a second.
 const PING_TICKS: u64 = 4;
-/// Ticks without a word from a server that is asked something all the while: three seconds.
+/// Ticks without any byte from a server that is pinged every second: three seconds.
 const SILENT_TICKS: u64 = 12;
-/// First pause before connecting again; doubled each time...
+/// First pause before a new connection attempt. It doubles each time...
 const BACKOFF_FIRST: Duration = Duration::from_millis(50);
-/// ... up to this: what is published when the bus is back must find it before it is given up.
+/// ... up to this. A short maximum, because messages are given up after two seconds.
 const BACKOFF_LONGEST: Duration = Duration::from_secs(1);
 
-/// What a [`NatsBus`] is made of.
+/// The options of a [`NatsBus`].
 pub struct Options {
-    /// Where NATS is.
+    /// The address of NATS.
     pub address: Address,
-    /// What its subjects begin with.
+    /// The prefix of its subjects.
     pub prefix: Prefix,
     /// This node.
     pub node: NodeId,
-    /// What time it is.
+    /// The current time.
     pub now: Box<dyn Fn() -> Timestamp + Send + Sync>,
     /// Random numbers.
     pub random: Box<dyn Fn() -> u64 + Send + Sync>,
@@ -64,19 +64,19 @@ pub struct Options {
 
 /// NATS was not reached.
 #[derive(Debug, thiserror::Error)]
-#[error("the bus at {address} was not reached within {} s: {reason}", FIRST_CONNECTION_WITHIN.as_secs())]
+#[error("the bus at {address} was not reached within {} s: {reason}", FIRST_CONNECTION_TIMEOUT.as_secs())]
 pub struct Unreachable {
     address: Address,
     reason: String,
 }
 
-/// What both connections share.
+/// The state that both connections share.
 struct Shared {
     options: Options,
     interests: Arc<Interests>,
     counters: Counters,
-    /// The connection that receives stands, and nothing that comes is dropped.
-    is_heard: AtomicBool,
+    /// The receiving connection is up and its messages are delivered.
+    is_receiving: AtomicBool,
 }
 
 #[derive(Default)]
@@ -96,8 +96,8 @@ fn count(counter: &AtomicU64, by: usize) {
 /// The bus of many nodes. Its connections live as long as it does.
 pub struct NatsBus {
     shared: Arc<Shared>,
-    publisher: mpsc::Sender<Parcel>,
-    /// One task for each connection; they end by being dropped.
+    publisher: mpsc::Sender<Batch>,
+    /// One task for each connection. Dropping the set ends them.
     tasks: Mutex<JoinSet<()>>,
 }
 
@@ -108,32 +108,32 @@ impl std::fmt::Debug for NatsBus {
 }
 
 impl NatsBus {
-    /// Connects, and from then on as often as it takes.
+    /// Connects, and reconnects whenever a connection ends.
     ///
     /// # Errors
-    /// When NATS cannot be reached within 10 s: a node that nobody hears should not start.
+    /// When NATS is not reached within 10 s. A node without a bus must not start.
     pub async fn connect(options: Options) -> Result<Self, Unreachable> {
         let shared = Arc::new(Shared {
             options,
             interests: Arc::new(Interests::new()),
             counters: Counters::default(),
-            is_heard: AtomicBool::new(false),
+            is_receiving: AtomicBool::new(false),
         });
         let mut reason = None;
-        let first = tokio::time::timeout(FIRST_CONNECTION_WITHIN, shared.connect("first", &mut reason));
+        let first = tokio::time::timeout(FIRST_CONNECTION_TIMEOUT, shared.connect("first", &mut reason));
         let link = first.await.map_err(|_| Unreachable {
             address: shared.options.address.clone(),
-            reason: reason.unwrap_or_else(|| "it is silent".to_owned()),
+            reason: reason.unwrap_or_else(|| "no answer".to_owned()),
         })?;
-        let (publisher, parcels) = mpsc::channel(publisher::WAITING_MAX);
+        let (publisher, batches) = mpsc::channel(publisher::BATCHES_WAITING_MAX);
         let mut tasks = JoinSet::new();
-        tasks.spawn(Publisher::new(shared.clone(), parcels).run(link));
+        tasks.spawn(Publisher::new(shared.clone(), batches).run(link));
         Ok(Self { shared, publisher, tasks: Mutex::new(tasks) })
     }
 }
 
 impl Shared {
-    /// Connects, however long it takes. What went wrong last is left in `reason`.
+    /// Connects, with retries and without a deadline. Leaves the last error in `reason`.
     async fn connect(&self, which: &str, reason: &mut Option<String>) -> Link {
         let Options { address, node, random, .. } = &self.options;
         let mut tries = 0_u32;
@@ -145,22 +145,22 @@ impl Shared {
                     return link;
                 }
                 Err(error) => {
-                    tracing::debug!(%address, which, tries, %error, "the bus was not reached");
+                    tracing::debug!(%address, which, tries, %error, "failed to connect to the bus");
                     *reason = Some(error.to_string());
                 }
             }
             let pause = BACKOFF_FIRST.saturating_mul(2_u32.saturating_pow(tries)).min(BACKOFF_LONGEST);
-            // Between half and all of it, so that nodes do not keep step.
+            // Between half and all of the pause, so that nodes do not act in lockstep.
             let jitter = pause.mul_f64((random() % 1_000) as f64 / 2_000.0);
             tokio::time::sleep(pause / 2 + jitter).await;
             tries = tries.saturating_add(1);
         }
     }
 
-    fn disconnected(&self, which: &str, error: &Broken) {
+    fn disconnected(&self, which: &str, error: &LinkError) {
         count(&self.counters.disconnects, 1);
         self.counters.connections.fetch_sub(1, Relaxed);
-        tracing::warn!(address = %self.options.address, which, %error, "the connection to the bus ended");
+        tracing::warn!(address = %self.options.address, which, %error, "connection to the bus lost");
     }
 
     fn now(&self) -> Timestamp {
@@ -173,8 +173,8 @@ impl Bus for NatsBus {
         Box::pin(publisher::publish(&self.shared, &self.publisher, messages))
     }
 
-    /// Makes the connection that receives; so it must be called on a runtime, and by one subscriber only: a second one
-    /// finds the bus gone.
+    /// Opens the receiving connection. So it must be called on a runtime, and by one subscriber only: a
+    /// second one finds the bus gone.
     fn subscribe(&self) -> Subscriber {
         let (sender, receiver) = mpsc::channel::<Delivery>(QUEUE_MAX);
         let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
@@ -185,15 +185,15 @@ impl Bus for NatsBus {
     }
 
     fn interest(&self, channel: &ChannelId) -> Interest {
-        Interest::guarded(self.shared.interests.hold(channel, self.shared.now()))
+        Interest::with_guard(self.shared.interests.hold(channel, self.shared.now()))
     }
 
     fn is_shared(&self) -> bool {
         true
     }
 
-    fn is_heard(&self) -> bool {
-        self.shared.is_heard.load(Relaxed)
+    fn is_receiving(&self) -> bool {
+        self.shared.is_receiving.load(Relaxed)
     }
 
     fn stats(&self) -> Stats {

@@ -10,14 +10,14 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
 
-/// Names the program, where another version is tested than the one that is installed.
+/// Names the program, to test another version than the installed one.
 const PROGRAM: &str = "STAGEDOOR_TEST_NATS_SERVER";
-/// How long a server may take to start.
+/// Deadline of the start of a server.
 const STARTS_WITHIN: Duration = Duration::from_secs(60);
-/// Tries to find a port that nobody else takes meanwhile.
+/// Attempts to find a free port.
 const PORT_TRIES: usize = 20;
 
-/// A NATS server on loopback that is killed when it is dropped.
+/// A NATS server on loopback. Dropping it kills the server.
 #[derive(Debug)]
 pub struct NatsServer {
     address: SocketAddr,
@@ -29,7 +29,7 @@ pub struct NatsServer {
 }
 
 impl NatsServer {
-    /// A server that lets everybody in.
+    /// A server without authentication.
     ///
     /// # Panics
     /// When `nats-server` is not installed, or does not start.
@@ -57,7 +57,7 @@ impl NatsServer {
         panic!("no NATS server started");
     }
 
-    /// Its URL, without anybody who signs in.
+    /// Its URL, without a login.
     pub fn url(&self) -> String {
         format!("nats://{}", self.address)
     }
@@ -96,7 +96,7 @@ impl NatsServer {
                 }
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
-            // Somebody else's server may be the one that answers.
+            // Another process may be the one that answers.
             process.try_wait().expect("a process that can be waited for").is_none()
         };
         let up = tokio::time::timeout(STARTS_WITHIN, answers).await.unwrap_or(false);
@@ -104,7 +104,7 @@ impl NatsServer {
         up
     }
 
-    /// The subjects that somebody is subscribed to, sorted.
+    /// The subjects with a subscriber, sorted.
     ///
     /// # Panics
     /// When the server does not answer.
@@ -118,7 +118,7 @@ impl NatsServer {
         subjects
     }
 
-    /// Messages that it has delivered so far.
+    /// Number of messages that it has delivered.
     ///
     /// # Panics
     /// When the server does not answer.
@@ -145,16 +145,16 @@ impl NatsServer {
     }
 }
 
-/// The program that is started: the one that `STAGEDOOR_TEST_NATS_SERVER` names, or the one that is installed.
+/// The program to start: the one that `STAGEDOOR_TEST_NATS_SERVER` names, or the installed one.
 ///
 /// # Panics
-/// When there is none.
+/// When there is no program.
 pub fn program() -> PathBuf {
     if let Some(named) = std::env::var_os(PROGRAM) {
         return named.into();
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
-    // Debian installs it where not every PATH looks.
+    // Debian installs it outside of some PATHs.
     let folders = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/usr/local/bin".into()]);
     let mut programs = folders.map(|folder| folder.join("nats-server"));
     programs.find(|program| program.is_file()).expect("nats-server is not installed: ./test brings its own")

@@ -1,8 +1,8 @@
-//! Messages as bytes, between nodes of one service. Nodes of different versions meet while a service is rolled over: a
-//! message of a version that is not known is not read, and what it may have said counts as lost.
+//! The encoding of messages between nodes. Nodes of different versions meet during a rolling update. A
+//! message of an unknown version is not decoded, and its events count as lost.
 //!
-//! `version(1) publisher(8) number(8) kind(1)`, then the parts: numbers of 8 bytes, big-endian; texts with their length
-//! before them, in groups of 7 bits.
+//! `version(1) publisher(8) number(8) kind(1)`, then the parts: numbers of 8 bytes, big-endian; texts with
+//! their length before them, in groups of 7 bits.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub(crate) const HEADER_BYTES: usize = 17;
 const KIND_EVENT: u8 = 1;
 const KIND_SESSION_CHANGED: u8 = 2;
 const KIND_SESSION_EVICTED: u8 = 3;
-const KIND_NODE_STRUCK_OFF: u8 = 4;
+const KIND_NODE_DECLARED_DEAD: u8 = 4;
 
 const CHAT: u8 = 1;
 const DONATION: u8 = 2;
@@ -37,15 +37,16 @@ const ROLES: [UserRoleCode; 4] = [
 const DONATION_TYPES: [DonationType; 2] = [DonationType::Chat, DonationType::Video];
 const CHANGES: [ChangeKind; 3] = [ChangeKind::Subscribed, ChangeKind::Unsubscribed, ChangeKind::Revoked];
 
-/// Who published something, and as what number: they only grow, so what is not above the last one came before.
+/// The publisher and the number of a message. Numbers of a publisher only grow, so a number up to the last
+/// one is a duplicate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Origin {
-    /// One life of one node.
+    /// Identifies one start of one node.
     pub(crate) publisher: u64,
     pub(crate) number: u64,
 }
 
-/// These bytes are no message of a known version.
+/// The bytes are not a message of a known version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a message that this version cannot read")]
 pub(crate) struct Malformed;
@@ -57,7 +58,7 @@ pub(crate) fn header(origin: Origin) -> [u8; HEADER_BYTES] {
     header
 }
 
-/// Everything behind the header.
+/// Everything after the header.
 pub(crate) fn encode(message: &Message) -> Vec<u8> {
     match message {
         Message::Event(event) => Writer::begin(KIND_EVENT).event(event).0,
@@ -73,7 +74,7 @@ pub(crate) fn encode(message: &Message) -> Vec<u8> {
         Message::SessionEvicted { node, session_key } => {
             Writer::begin(KIND_SESSION_EVICTED).text(node.as_str()).text(session_key.as_str()).0
         }
-        Message::NodeStruckOff { node } => Writer::begin(KIND_NODE_STRUCK_OFF).text(node.as_str()).0,
+        Message::NodeDeclaredDead { node } => Writer::begin(KIND_NODE_DECLARED_DEAD).text(node.as_str()).0,
     }
 }
 
@@ -90,7 +91,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<(Origin, Message), Malformed> {
             node: NodeId::stored(reader.text()?),
             session_key: SessionKey::stored(reader.text()?),
         },
-        KIND_NODE_STRUCK_OFF => Message::NodeStruckOff { node: NodeId::stored(reader.text()?) },
+        KIND_NODE_DECLARED_DEAD => Message::NodeDeclaredDead { node: NodeId::stored(reader.text()?) },
         _ => return Err(Malformed),
     };
     if reader.0.is_empty() { Ok((origin, message)) } else { Err(Malformed) }
@@ -176,7 +177,7 @@ impl Writer {
     }
 }
 
-/// What is left to read. Nothing is set aside for a length that the bytes do not bear out.
+/// The unread bytes. No memory is reserved for a length that the bytes do not contain.
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
@@ -215,7 +216,7 @@ impl<'a> Reader<'a> {
         all.get(usize::from(self.byte()?)).copied().ok_or(Malformed)
     }
 
-    /// At most 28 bits, far more than a message holds.
+    /// A length of at most 28 bits, far more than a message has.
     fn length(&mut self) -> Result<usize, Malformed> {
         let mut length = 0;
         for shift in [0, 7, 14, 21] {
@@ -315,7 +316,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-// What is written as its place in an enumeration is read as its place in a list.
+// A value is written as its discriminant and read as an index of a list: both have to agree.
 const _: () = {
     assert!(ROLES[0] as u8 == 0 && ROLES[1] as u8 == 1 && ROLES[2] as u8 == 2 && ROLES[3] as u8 == 3);
     assert!(DONATION_TYPES[0] as u8 == 0 && DONATION_TYPES[1] as u8 == 1);

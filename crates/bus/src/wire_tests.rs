@@ -109,12 +109,12 @@ fn session_evicted() -> impl Strategy<Value = Message> {
     })
 }
 
-fn node_struck_off() -> impl Strategy<Value = Message> {
-    text().prop_map(|node| Message::NodeStruckOff { node: NodeId::stored(node) })
+fn node_declared_dead() -> impl Strategy<Value = Message> {
+    text().prop_map(|node| Message::NodeDeclaredDead { node: NodeId::stored(node) })
 }
 
 fn message() -> impl Strategy<Value = Message> {
-    prop_oneof![event(), session_changed(), session_evicted(), node_struck_off()]
+    prop_oneof![event(), session_changed(), session_evicted(), node_declared_dead()]
 }
 
 proptest! {
@@ -236,7 +236,7 @@ fn fuzz_messages() {
             node: NodeId::stored("node".to_owned()),
             session_key: SessionKey::stored("key".to_owned()),
         },
-        Message::NodeStruckOff { node: NodeId::stored("node".to_owned()) },
+        Message::NodeDeclaredDead { node: NodeId::stored("node".to_owned()) },
     ];
     fuzz::Fuzz::new("messages between nodes")
         .seeds(messages.iter().map(bytes))

@@ -13,7 +13,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Names the release that the tests are to run on, such as `2.9`.
+/// Names the release to test, such as `2.9`.
 const VERSION: &str = "STAGEDOOR_TEST_NATS_VERSION";
 
 #[allow(clippy::disallowed_methods, reason = "a test's own clock")]
@@ -75,7 +75,7 @@ async fn next(subscriber: &mut Subscriber) -> String {
         Delivery::Message(Message::SessionEvicted { node, session_key }) => {
             format!("{node} {session_key} evicted")
         }
-        Delivery::Message(Message::NodeStruckOff { node }) => format!("{node} struck off"),
+        Delivery::Message(Message::NodeDeclaredDead { node }) => format!("{node} declared dead"),
         Delivery::Lost(channel) => format!("lost {channel}"),
         Delivery::Gap { .. } => "gap".to_owned(),
     }
@@ -85,13 +85,13 @@ async fn ready(interest: &bus::Interest) {
     tokio::time::timeout(PATIENCE, interest.ready()).await.expect("it is confirmed");
 }
 
-/// Waits until the connection that receives is made: from then on nothing is a gap.
+/// Waits until the receiving connection is up. Before that a loss is not a gap.
 async fn is_up(bus: &NatsBus) {
     ready(&bus.interest(&channel("probe"))).await;
 }
 
 #[tokio::test]
-async fn the_nats_server_is_of_the_release_that_is_to_be_tested() {
+async fn the_nats_server_has_the_release_to_test() {
     let version = NatsServer::start().await.version().await;
     println!("engine: NATS {version}");
     if let Ok(release) = std::env::var(VERSION) {
@@ -100,7 +100,7 @@ async fn the_nats_server_is_of_the_release_that_is_to_be_tested() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn messages_come_in_order_to_those_who_are_interested() {
+async fn messages_arrive_in_order_at_interested_nodes() {
     let server = NatsServer::start().await;
     let (one, two) = (connect(&server, "one").await, connect(&server, "two").await);
     let (mut at_one, mut at_two) = (one.subscribe(), two.subscribe());
@@ -109,8 +109,11 @@ async fn messages_come_in_order_to_those_who_are_interested() {
     ready(&a).await;
     ready(&b).await;
     for n in 0..100 {
-        let messages =
-            vec![donation("a.1", &n.to_string()), donation("nobody", "x"), donation("b", &n.to_string())];
+        let messages = vec![
+            donation("a.1", &n.to_string()),
+            donation("no-subscriber", "x"),
+            donation("b", &n.to_string()),
+        ];
         assert!(one.publish_all(messages).await.is_empty());
     }
     one.publish(changed("two", 7)).await;
@@ -132,7 +135,7 @@ async fn messages_come_in_order_to_those_who_are_interested() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn many_publishers_at_once_are_all_confirmed_and_each_keeps_its_order() {
+async fn concurrent_publishers_are_confirmed_and_keep_their_order() {
     let server = NatsServer::start().await;
     let one = Arc::new(connect(&server, "one").await);
     let mut subscriber = one.subscribe();
@@ -150,9 +153,9 @@ async fn many_publishers_at_once_are_all_confirmed_and_each_keeps_its_order() {
         .collect();
     let mut last = [None; 20];
     for _ in 0..2_000 {
-        let said = next(&mut subscriber).await;
+        let delivery = next(&mut subscriber).await;
         let (publisher, n) =
-            said.strip_prefix("c ").and_then(|text| text.split_once(':')).expect("two numbers");
+            delivery.strip_prefix("c ").and_then(|text| text.split_once(':')).expect("two numbers");
         let (publisher, n): (usize, usize) = (publisher.parse().expect("one"), n.parse().expect("one"));
         assert_eq!(last[publisher].map_or(0, |last| last + 1), n);
         last[publisher] = Some(n);
@@ -163,7 +166,7 @@ async fn many_publishers_at_once_are_all_confirmed_and_each_keeps_its_order() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_restart_is_a_gap_and_after_it_interests_are_there_again() {
+async fn a_restart_is_a_gap_and_restores_interests() {
     let mut server = NatsServer::start().await;
     let one = Arc::new(connect(&server, "one").await);
     let mut subscriber = one.subscribe();
@@ -171,16 +174,16 @@ async fn a_restart_is_a_gap_and_after_it_interests_are_there_again() {
     ready(&interest).await;
     let before = now();
     server.stop().await;
-    // Given up after 2 s, whereas an interest waits.
+    // The event is given up after 2 s; the interest keeps waiting.
     assert_eq!(one.publish_all(vec![donation("c", "lost"), changed("one", 1)]).await, [channel("c")]);
     let late = one.interest(&channel("late"));
     assert!(!late.is_ready());
     server.start_again().await;
-    let gap = tokio::time::timeout(PATIENCE, subscriber.next()).await.expect("it is told");
+    let gap = tokio::time::timeout(PATIENCE, subscriber.next()).await.expect("the gap is reported");
     let Some(Delivery::Gap { since }) = gap else { panic!("{gap:?}") };
     assert!(since <= before.plus_ms(1_000), "{since:?} {before:?}");
     ready(&late).await;
-    // The publisher may be back later than the receiver.
+    // The publisher may reconnect later than the receiver.
     let back = async {
         while one.stats().connections < 2 {
             tokio::time::sleep(Duration::from_millis(10)).await;
@@ -195,36 +198,36 @@ async fn a_restart_is_a_gap_and_after_it_interests_are_there_again() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_subscriber_that_is_too_slow_is_told_of_the_gap_behind_what_it_received() {
+async fn a_slow_subscriber_receives_the_gap_after_its_last_message() {
     let small = "max_payload: 65536\nmax_pending: 131072\nwrite_deadline: \"500ms\"";
     let server = NatsServer::configured(small).await;
     let (one, two) = (connect(&server, "one").await, connect(&server, "two").await);
     let mut slow = two.subscribe();
     let interest = two.interest(&channel("c"));
     ready(&interest).await;
-    // More than its queue and the buffers on the way hold: the server drops the rest, and the connection.
-    let (padding, said) = ("x".repeat(1_000), 60_000);
-    for begin in (0..said).step_by(100) {
+    // More than its queue and the socket buffers hold: the server drops the rest, and the connection.
+    let (padding, sent) = ("x".repeat(1_000), 60_000);
+    for begin in (0..sent).step_by(100) {
         let batch = (begin..begin + 100).map(|n| donation("c", &format!("{n} {padding}"))).collect();
         assert!(one.publish_all(batch).await.is_empty(), "publishers are not held up");
     }
     let mut expected = 0;
     loop {
-        let said = next(&mut slow).await;
-        if said == "gap" {
+        let delivery = next(&mut slow).await;
+        if delivery == "gap" {
             break;
         }
-        let number = said.strip_prefix("c ").and_then(|text| text.split(' ').next()).expect("a number");
+        let number = delivery.strip_prefix("c ").and_then(|text| text.split(' ').next()).expect("a number");
         assert_eq!(number.parse::<usize>().expect("a number"), expected);
         expected += 1;
     }
-    assert!(expected < said, "something was dropped");
+    assert!(expected < sent, "something was dropped");
     one.publish(donation("c", "after")).await;
     assert_eq!(next(&mut slow).await, "c after");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_read_counts_as_lost() {
+async fn undecodable_messages_count_as_lost() {
     let server = NatsServer::start().await;
     let one = connect(&server, "one").await;
     let mut subscriber = one.subscribe();
@@ -240,24 +243,24 @@ async fn what_cannot_be_read_counts_as_lost() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_signs_in_is_let_in() {
+async fn a_login_is_checked() {
     let server =
         NatsServer::configured("authorization { user: me, password: \"s@cret:\", timeout: 1 }").await;
     let url = |login: &str| server.url().replace("nats://", &format!("nats://{login}@"));
     let good = NatsBus::connect(options(&url("me:s%40cret%3A"), "one")).await.expect("it is let in");
     assert!(good.publish(donation("c", "x")).await.is_empty());
     let refused = NatsBus::connect(options(&url("me:guess"), "one")).await.expect_err("it is refused");
-    let said = refused.to_string();
-    assert!(said.contains("Authorization Violation") && said.contains("10 s"), "{said}");
-    assert!(!said.contains("guess"), "{said}");
+    let error = refused.to_string();
+    assert!(error.contains("Authorization Violation") && error.contains("10 s"), "{error}");
+    assert!(!error.contains("guess"), "{error}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_without_a_bus_does_not_start() {
     let mut server = NatsServer::start().await;
     server.stop().await;
-    let refused = NatsBus::connect(options(&server.url(), "one")).await.expect_err("nobody is there");
-    let said = refused.to_string();
+    let refused = NatsBus::connect(options(&server.url(), "one")).await.expect_err("no server is there");
+    let error = refused.to_string();
     let begin = format!("the bus at {} was not reached within 10 s: ", server.url());
-    assert!(said.starts_with(&begin) && said.to_lowercase().contains("refused"), "{said}");
+    assert!(error.starts_with(&begin) && error.to_lowercase().contains("refused"), "{error}");
 }

@@ -1,7 +1,7 @@
-//! What an event costs on its way to many sessions, over real loopback sockets: `cargo bench -p gateway`.
+//! Measures the cost of an event for many sessions, over real loopback sockets: `cargo bench -p gateway`.
 //!
-//! The clients are a process of their own. Beside the gateway a floor is measured in the same run: the same bytes written
-//! in a bare loop, one write a session. Figures vary with the machine, their ratio holds.
+//! The clients run in a separate process. The same run measures a floor: the same bytes written in a plain
+//! loop, one write for each session. Figures vary with the machine, their ratio does not.
 //!
 //! `-- SESSIONS` sets the number of sessions of the idle measurement (default 5,000; two descriptors each).
 
@@ -21,7 +21,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use service::applications::ApplicationRecord;
 use service::nodes::{Membership, Roles};
-use service::{Clock, Entropy, Parts, PasswordCost, Service};
+use service::{Clock, Entropy, PasswordCost, Service, ServiceDeps};
 use store::{Options, Store, Target};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -49,7 +49,7 @@ fn main() {
 }
 
 async fn measure(idle: usize) {
-    // First, while the process has no memory to use again.
+    // First, before the process has freed memory to reuse.
     println!("{idle} idle sessions with 3 subscriptions each");
     World::new(idle).await.idle().await;
     println!("one event to {SESSIONS} sessions of one channel; CPU of the serving process");
@@ -81,7 +81,7 @@ impl World {
         let target = Target::Sqlite { path: folder.path().join("world.db") };
         let store = Store::open(target, Options::default()).await.expect("the store opens");
         let (bus, clock) = (Arc::new(LocalBus::default()), Clock::system());
-        let service = Service::new(Parts {
+        let service = Service::new(ServiceDeps {
             store,
             bus: bus.clone(),
             clock: clock.clone(),
@@ -113,7 +113,7 @@ impl World {
         Self { bus, gateway, clock, keys, rss_before, client, _folder: folder }
     }
 
-    /// Subscribes a session, as the service tells it after the commit.
+    /// Subscribes a session, as the service does after the commit.
     async fn subscribe(&self, at: usize, version: i64, channel: &str, event_type: EventType) {
         let subscription = Subscription { event_type, channel_id: ChannelId::stored(channel.to_owned()) };
         let change = SessionChange { version, kind: ChangeKind::Subscribed, subscription };
@@ -126,7 +126,7 @@ impl World {
             .await;
     }
 
-    /// Publishes at a rate for some seconds, over a number of channels, and reports what a delivery cost.
+    /// Publishes at a rate for some seconds, over a number of channels, and reports the cost of a delivery.
     async fn publish(&self, what: &str, rate: u32, channels: usize) {
         tokio::time::sleep(Duration::from_millis(500)).await;
         let events = rate * 4;
@@ -160,7 +160,7 @@ impl World {
         self.end();
     }
 
-    /// As many as go through without a queue that grows.
+    /// Publishes as many events as possible without a growing queue.
     async fn flat_out(self) {
         for at in 0..self.keys.len() {
             self.subscribe(at, 1, "c0", EventType::Chat).await;
@@ -210,7 +210,7 @@ fn report(what: &str, deliveries: u64, took: Duration, cpu_ms: u64) {
     );
 }
 
-/// The same bytes, one write a session, nothing else.
+/// The floor: the same bytes, one write for each session.
 async fn floor(rate: u32, channels: usize) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let client = Client::start(listener.local_addr().expect("bound"));
@@ -289,7 +289,7 @@ async fn listen(gateway: Gateway) -> SocketAddr {
     address
 }
 
-/// The process that reads.
+/// The process of the clients.
 struct Client(Child);
 
 impl Client {
@@ -300,7 +300,7 @@ impl Client {
         Self(command.spawn().expect("it starts"))
     }
 
-    /// Opens a session for each URL; gives their keys.
+    /// Opens a session for each URL and returns their keys.
     async fn open(mut self, urls: Vec<String>) -> (Self, Vec<String>) {
         let opening = tokio::task::spawn_blocking(move || {
             let mut input = self.0.stdin.take().expect("a pipe");

@@ -1,4 +1,4 @@
-//! Events on their way to many sessions: encoded once, gathered while their channel is busy.
+//! Events for many sessions: encoded once, and batched while their channel is busy (pacing).
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -9,7 +9,9 @@ use domain::event::Event;
 use domain::session::EventType;
 use socketio::{Frame, packet};
 
-use crate::config::{REST_EVENTS_MAX, REST_FACTOR, REST_MAX, REST_MIN, RUN_BYTES_MAX, RUN_EVENTS_MAX};
+use crate::config::{
+    BATCH_BYTES_MAX, BATCH_EVENTS_MAX, COOLDOWN_EVENTS_MAX, COOLDOWN_FACTOR, COOLDOWN_MAX, COOLDOWN_MIN,
+};
 use crate::stats::{Counters, add};
 
 /// An event, encoded at most once for each profile, whatever the number of shards.
@@ -36,68 +38,70 @@ impl Encoded {
     }
 }
 
-/// Events of one kind and channel that go to the same sessions in one write each.
-pub(crate) struct Run {
+/// Events of one kind and channel, which go to the same sessions in one write each.
+pub(crate) struct Batch {
     pub(crate) event_type: EventType,
     events: Vec<Arc<Encoded>>,
 }
 
-/// What a run writes to sessions of one profile: whole frames, and how many.
-pub(crate) type Chunks = Vec<(Bytes, usize)>;
+/// The writes of a batch to sessions of one profile: whole frames, and their number.
+pub(crate) type Writes = Vec<(Bytes, usize)>;
 
-impl Run {
+impl Batch {
     pub(crate) fn new(event: Arc<Encoded>) -> Self {
         Self { event_type: event.event.event_type(), events: vec![event] }
     }
 
     pub(crate) fn is_full(&self) -> bool {
-        self.events.len() >= RUN_EVENTS_MAX
+        self.events.len() >= BATCH_EVENTS_MAX
     }
 
-    /// `true` when just enough have gathered to end a rest.
+    /// `true` when the batch has just become large enough to end the cooldown.
     pub(crate) fn push(&mut self, event: Arc<Encoded>) -> bool {
         self.events.push(event);
-        self.events.len() == REST_EVENTS_MAX
+        self.events.len() == COOLDOWN_EVENTS_MAX
     }
 
     pub(crate) fn len(&self) -> usize {
         self.events.len()
     }
 
-    /// The bytes for a profile: a single event's own, or several copied together once for all sessions.
-    pub(crate) fn chunks(&self, profile: Profile, counters: &Counters) -> Chunks {
+    /// The bytes for a profile: those of a single event, or those of several events copied together once for
+    /// all sessions.
+    pub(crate) fn writes(&self, profile: Profile, counters: &Counters) -> Writes {
         if let [event] = &self.events[..] {
             return vec![(event.frame(profile, counters).websocket().clone(), 1)];
         }
-        let (mut chunks, mut joined, mut count) = (Chunks::new(), Vec::new(), 0);
+        let (mut writes, mut joined, mut count) = (Writes::new(), Vec::new(), 0);
         for event in &self.events {
             let frame = event.frame(profile, counters).websocket();
-            if count > 0 && joined.len() + frame.len() > RUN_BYTES_MAX {
-                chunks.push((std::mem::take(&mut joined).into(), std::mem::take(&mut count)));
+            if count > 0 && joined.len() + frame.len() > BATCH_BYTES_MAX {
+                writes.push((std::mem::take(&mut joined).into(), std::mem::take(&mut count)));
             }
             joined.extend_from_slice(frame);
             count += 1;
         }
-        chunks.push((joined.into(), count));
-        chunks
+        writes.push((joined.into(), count));
+        writes
     }
 }
 
-/// What a channel gathers. It writes at once after a rest; the rest is the longer, the more its last write cost, so a
-/// quiet channel is never slowed down and a hot one writes several events at a time. When many come, they end the rest:
-/// what a channel can do a second is not for the rest to say.
+/// The pacing of a channel. After a write the channel cools down, for longer the more the write cost. Outside
+/// the cooldown it writes at once. So a quiet channel is never delayed, and a hot one writes several events
+/// at a time. Enough events end the cooldown early, because it must not limit the events per second of a
+/// channel.
 #[derive(Default)]
-pub(crate) struct Gathering {
-    /// Keeps the channel's events coming, for as long as it has a subscriber here.
+pub(crate) struct Pacing {
+    /// The interest in the channel, held while the channel has a subscriber here.
     pub(crate) interest: bus::Interest,
-    pub(crate) run: Option<Run>,
-    pub(crate) rests_until: Duration,
+    pub(crate) batch: Option<Batch>,
+    pub(crate) cooldown_until: Duration,
 }
 
-/// How long a channel rests after a write that took so long.
-pub(crate) fn rest(write_took: Duration) -> Duration {
-    let rest = (write_took * REST_FACTOR).min(REST_MAX);
-    if rest < REST_MIN { Duration::ZERO } else { rest }
+/// The cooldown of a channel after a write that took so long.
+pub(crate) fn cooldown(write_took: Duration) -> Duration {
+    let cooldown = (write_took * COOLDOWN_FACTOR).min(COOLDOWN_MAX);
+    if cooldown < COOLDOWN_MIN { Duration::ZERO } else { cooldown }
 }
 
 #[cfg(test)]
@@ -130,42 +134,43 @@ mod tests {
     fn a_run_is_encoded_once_for_each_profile_and_keeps_its_order() {
         let counters = Counters::default();
         let events: Vec<_> = (0..3).map(|at| event(at.to_string())).collect();
-        let mut run = Run::new(events[0].clone());
-        events[1..].iter().for_each(|event| _ = run.push(event.clone()));
-        let chunks = run.chunks(Profile::Observed, &counters);
-        assert_eq!(run.chunks(Profile::Observed, &counters), chunks);
+        let mut batch = Batch::new(events[0].clone());
+        events[1..].iter().for_each(|event| _ = batch.push(event.clone()));
+        let writes = batch.writes(Profile::Observed, &counters);
+        assert_eq!(batch.writes(Profile::Observed, &counters), writes);
         assert_eq!(counters.stats().events_encoded, 3);
         let frames: Vec<u8> =
             events.iter().flat_map(|e| e.frame(Profile::Observed, &counters).websocket().clone()).collect();
-        assert_eq!(chunks, [(Bytes::from(frames), 3)]);
-        run.chunks(Profile::Documented, &counters);
+        assert_eq!(writes, [(Bytes::from(frames), 3)]);
+        batch.writes(Profile::Documented, &counters);
         assert_eq!(counters.stats().events_encoded, 6);
     }
 
     #[test]
     fn a_run_of_large_events_is_cut_into_several_writes() {
         let counters = Counters::default();
-        let mut run = Run::new(event("x".repeat(40_000)));
-        run.push(event("y".repeat(40_000)));
-        run.push(event("z".repeat(100_000)));
+        let mut batch = Batch::new(event("x".repeat(40_000)));
+        batch.push(event("y".repeat(40_000)));
+        batch.push(event("z".repeat(100_000)));
         let counts: Vec<_> =
-            run.chunks(Profile::Documented, &counters).iter().map(|(_, count)| *count).collect();
+            batch.writes(Profile::Documented, &counters).iter().map(|(_, count)| *count).collect();
         assert_eq!(counts, [1, 1, 1]);
     }
 
     #[test]
     fn a_rest_is_ended_once_by_what_has_gathered() {
-        let mut run = Run::new(event("x".into()));
-        let lengths: Vec<_> =
-            (2..=RUN_EVENTS_MAX).filter_map(|_| run.push(event("x".into())).then_some(run.len())).collect();
-        assert_eq!((lengths, run.is_full()), (vec![REST_EVENTS_MAX], true));
+        let mut batch = Batch::new(event("x".into()));
+        let lengths: Vec<_> = (2..=BATCH_EVENTS_MAX)
+            .filter_map(|_| batch.push(event("x".into())).then_some(batch.len()))
+            .collect();
+        assert_eq!((lengths, batch.is_full()), (vec![COOLDOWN_EVENTS_MAX], true));
     }
 
     #[test]
     fn only_costly_writes_are_followed_by_a_rest() {
-        for (took_us, rest_us) in [(0, 0), (100, 0), (500, 3_000), (1_000, 6_000), (50_000, 8_000)] {
+        for (took_us, cooldown_us) in [(0, 0), (100, 0), (500, 3_000), (1_000, 6_000), (50_000, 8_000)] {
             let took = Duration::from_micros(took_us);
-            assert_eq!(rest(took), Duration::from_micros(rest_us), "{took_us}");
+            assert_eq!(cooldown(took), Duration::from_micros(cooldown_us), "{took_us}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The HTTP shape of the socket's path: its query, its websocket handshake, its refusals.
+//! The HTTP side of the socket's path: its query, its websocket handshake, its refusals.
 
 use std::borrow::Cow;
 
@@ -21,7 +21,7 @@ const DRAINING_RETRY_AFTER_S: u32 = 1;
 /// What a full node asks its clients to wait, in seconds.
 const FULL_RETRY_AFTER_S: u32 = 5;
 
-/// The transports, by their names in the query.
+/// The transports, with their names in the query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
     /// Long polling.
@@ -45,15 +45,15 @@ impl Transport {
 pub(crate) struct Params {
     pub(crate) revision: Revision,
     pub(crate) transport: Transport,
-    /// The session URL's token. Not to be logged.
+    /// The session URL's token. It must not be logged.
     pub(crate) auth: Auth,
     /// `None` at a handshake.
     pub(crate) sid: Option<Option<Sid>>,
-    /// The client cannot take binary bodies.
+    /// The client cannot read binary bodies.
     pub(crate) base64: bool,
 }
 
-/// A presented URL token, which does not print.
+/// A presented URL token. It is not printed.
 pub(crate) struct Auth(pub(crate) String);
 
 impl std::fmt::Debug for Auth {
@@ -69,7 +69,7 @@ impl std::fmt::Debug for Sid {
 }
 
 impl Params {
-    /// Reads a query. Of a repeated key the first counts; unknown keys, `t` among them, are clients' own business.
+    /// Parses a query. The first value of a repeated key counts. Unknown keys, such as `t`, are ignored.
     pub(crate) fn parse(query: &str) -> Result<Self, Denied> {
         if query.len() > QUERY_BYTES_MAX {
             return Err(invalid("query", Rule::Bytes { max: QUERY_BYTES_MAX }));
@@ -95,29 +95,29 @@ impl Params {
     }
 }
 
-/// Why a request got no session, or nothing of one.
+/// Why a request was refused.
 #[derive(Clone, Debug)]
 pub(crate) enum Denied {
     Refused(Refusal),
     /// The service failed.
     Failed(service::Error),
-    /// No polling session has this sid, or its client has another token.
+    /// No polling session has this sid, or the session has another token.
     UnknownSid,
-    /// A second poll, or post, while one was under way: the session is over.
+    /// A second poll or post while one was in flight, which ended the session.
     Overlap,
-    /// The websocket handshake lacks something.
+    /// The websocket handshake is incomplete.
     NotWebsocket,
-    /// Another websocket is taking the session over already.
+    /// Another websocket is already taking the session over.
     UpgradeUnderWay,
-    /// JSONP is not spoken.
+    /// JSONP is not supported.
     Jsonp,
     /// A post was too big, which ended the session.
     TooBig,
-    /// A post did not hold together, which ended the session.
+    /// A post was malformed, which ended the session.
     BadBody,
-    /// This node takes no new sessions.
+    /// This node is draining.
     Draining,
-    /// This node has as many sessions as it can hold.
+    /// This node has its maximum number of sessions.
     Full,
 }
 
@@ -174,7 +174,7 @@ impl Denied {
         .into()
     }
 
-    /// Why, in the header `Stagedoor-Reason`.
+    /// The reason for the header `Stagedoor-Reason`.
     pub(crate) fn reason(&self) -> Reason {
         match self {
             Self::Refused(refusal) => return refusal.reason(),
@@ -210,7 +210,7 @@ impl Denied {
         let headers = reply.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json; charset=utf-8"));
         headers.insert(header::VARY, HeaderValue::from_static("Accept-Language"));
-        // Words and details are ASCII.
+        // Reasons are ASCII.
         if let Ok(reason) = HeaderValue::try_from(self.reason().to_string()) {
             headers.insert(REASON, reason);
         }
@@ -226,17 +226,17 @@ impl Denied {
 }
 
 const REASON: HeaderName = HeaderName::from_static(REASON_HEADER);
-/// What a page of another origin may read besides the headers that it always may.
+/// The headers that a page of another origin may read, besides those that it always may.
 const EXPOSED: HeaderValue = HeaderValue::from_static("Stagedoor-Reason, Retry-After, X-Request-Id");
 const WEBSOCKET_VERSION: HeaderValue = HeaderValue::from_static("13");
 
-/// Keeps an answer out of every cache: it may hold a key, or somebody's chat.
+/// Keeps an answer out of every cache, because it may hold a key or chat messages.
 pub(crate) fn no_store(reply: &mut Reply) {
     reply.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
 }
 
-/// Checks a websocket handshake (RFC 6455 section 4.2.1), which HTTP/1.0 cannot ask for, and gives the answer to its key. Extensions and subprotocols
-/// that it offers are not taken up.
+/// Checks a websocket handshake (RFC 6455 section 4.2.1) and returns the answer to its key. HTTP/1.0 cannot
+/// upgrade. Offered extensions and subprotocols are not accepted.
 pub(crate) fn websocket_accept(
     method: &Method,
     version: Version,
@@ -270,7 +270,7 @@ pub(crate) fn switching_protocols(accept: HeaderValue) -> Reply {
     reply
 }
 
-/// The answer to a browser that asks whether it may post.
+/// The answer to a CORS preflight request.
 pub(crate) fn preflight() -> Reply {
     let mut reply = Response::new(Full::default());
     let headers = reply.headers_mut();
@@ -280,8 +280,9 @@ pub(crate) fn preflight() -> Reply {
     reply
 }
 
-/// Lets pages of every origin read the answer: overlays run anywhere, and the token in the URL is all the authority
-/// there is. No cookie is read or set, but clients ask with credentials on, so the answer has to allow them.
+/// Allows pages of every origin to read the answer: overlays run anywhere, and the token in the URL is the
+/// only authority. No cookie is read or set, but clients send requests with credentials, so the answer has to
+/// allow them.
 pub(crate) fn allow_origin(origin: Option<HeaderValue>, reply: &mut Reply) {
     let headers = reply.headers_mut();
     headers.append(header::VARY, HeaderValue::from_static("Origin"));

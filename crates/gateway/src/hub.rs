@@ -1,4 +1,4 @@
-//! What all sessions of this node share, and the road from the bus to the shards.
+//! The state that all sessions of a node share, and the dispatch of messages from the bus to the shards.
 
 use std::collections::HashMap;
 use std::ffi::CString;
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use bus::{Delivery, Message, Subscriber, Taker};
+use bus::{Delivery, DirectSink, Message, Subscriber};
 use domain::{SessionKey, Timestamp};
 use service::Service;
 use service::losses::{LOSSES_KNOWN_WITHIN, Lost, SeenLosses};
@@ -16,81 +16,83 @@ use tokio::runtime::Handle;
 use tokio::sync::{Notify, Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
 
-use crate::config::{CATCH_UPS_MAX, Config, GAP_WITHIN, INBOX_MAX, LOOK_FOR_LOSSES};
-use crate::departures::Departures;
+use crate::config::{CATCH_UPS_MAX, Config, GAP_LOOKUP_TIMEOUT, INBOX_MAX, LOST_EVENTS_POLL_EVERY};
+use crate::disconnects::Disconnects;
 use crate::fanout::Encoded;
 use crate::http::Denied;
 use crate::queue::Limits;
 use crate::session::Session;
-use crate::shard::{Command, Doorway, Join, Shard};
+use crate::shard::{Command, Join, PendingJoins, Shard};
 use crate::sid::Sid;
 use crate::stats::{Counters, add};
 
-/// Locks that the sids of polling sessions are spread over.
+/// Number of locks over which the sids of polling sessions are spread.
 const SID_LOCKS: usize = 16;
 
-/// What all sessions of this node share.
+/// The state that all sessions of a node share.
 pub(crate) struct Hub {
     pub(crate) service: Service,
     pub(crate) config: Config,
     pub(crate) counters: Counters,
     shards: Box<[Inbox]>,
-    /// Sessions that requests may ask for: those that came by polling, until they are upgraded or over.
+    /// Sessions by sid, for requests. A session that was opened by polling is listed until its upgrade or its
+    /// end.
     sids: [Mutex<HashMap<Sid, Arc<Session>>>; SID_LOCKS],
-    /// Changes of sessions that no shard had. A session that joins while this moves on may have missed one.
-    pub(crate) strays: AtomicU64,
-    /// Times that the other nodes took this one for dead.
-    pub(crate) struck_off: AtomicU64,
+    /// Number of changes whose session no shard knew. A session that joins while this number rises may have
+    /// missed a change.
+    pub(crate) unmatched_changes: AtomicU64,
+    /// Number of times that the other nodes declared this node dead.
+    pub(crate) declared_dead: AtomicU64,
     pub(crate) draining: AtomicBool,
-    /// When the last look for losses began that is done, on the monotonic clock.
-    looked: watch::Sender<Duration>,
-    /// Sessions whose end is not recorded yet.
+    /// Start of the last completed read of lost events, on the monotonic clock.
+    losses_read_at: watch::Sender<Duration>,
+    /// Number of sessions whose end is not recorded in the store yet.
     pub(crate) live: watch::Sender<usize>,
-    /// Handshakes that are being answered.
-    opening: AtomicUsize,
+    /// Number of handshakes that are being answered.
+    handshakes: AtomicUsize,
     pub(crate) catch_ups: Semaphore,
-    pub(crate) departures: Departures,
-    /// Wakes the vigil, for somebody who has reason to ask the store at once.
-    pub(crate) look_now: Notify,
+    pub(crate) disconnects: Disconnects,
+    /// Wakes the reconciliation, so that it reads the store at once.
+    pub(crate) reconcile_now: Notify,
 }
 
-/// The ways into one shard.
+/// The inputs of one shard.
 struct Inbox {
-    doorway: Arc<Doorway>,
+    pending_joins: Arc<PendingJoins>,
     commands: mpsc::Sender<Command>,
 }
 
-/// Whom a message concerns.
-enum Told {
+/// The receivers of a message.
+enum Route {
     /// Every shard.
     All(Arc<Encoded>),
-    /// The shard of that number.
+    /// The shard with this number.
     One(usize, Command),
-    /// The node as a whole.
+    /// The hub itself.
     Hub,
 }
 
-/// A place that is kept for a session.
-pub(crate) struct HandshakePlace<'a>(&'a AtomicUsize);
+/// Reserves room for the session of one handshake.
+pub(crate) struct HandshakePermit<'a>(&'a AtomicUsize);
 
-impl Drop for HandshakePlace<'_> {
+impl Drop for HandshakePermit<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, SeqCst);
     }
 }
 
-/// The receiving ends, which [`Hub::run`] consumes.
-pub(crate) struct Ends {
+/// The receiving ends of the bus and of the inboxes. [`Hub::run`] consumes them.
+pub(crate) struct Receivers {
     bus: Subscriber,
-    /// Those of the shards, in their order.
+    /// The inboxes of the shards, in the order of the shards.
     inboxes: Vec<mpsc::Receiver<Command>>,
 }
 
 impl Hub {
-    pub(crate) fn new(service: Service, config: Config) -> (Arc<Self>, Ends) {
+    pub(crate) fn new(service: Service, config: Config) -> (Arc<Self>, Receivers) {
         let inbox = |_| {
             let (commands, inbox) = mpsc::channel(INBOX_MAX);
-            (Inbox { doorway: Arc::default(), commands }, inbox)
+            (Inbox { pending_joins: Arc::default(), commands }, inbox)
         };
         let (shards, inboxes): (Vec<_>, Vec<_>) = (0..config.shards.max(1)).map(inbox).unzip();
         let hub = Arc::new(Self {
@@ -99,23 +101,23 @@ impl Hub {
             counters: Counters::default(),
             shards: shards.into(),
             sids: std::array::from_fn(|_| Mutex::default()),
-            strays: AtomicU64::new(0),
-            struck_off: AtomicU64::new(0),
+            unmatched_changes: AtomicU64::new(0),
+            declared_dead: AtomicU64::new(0),
             draining: AtomicBool::new(false),
-            looked: watch::Sender::new(Duration::ZERO),
+            losses_read_at: watch::Sender::new(Duration::ZERO),
             live: watch::Sender::new(0),
-            opening: AtomicUsize::new(0),
+            handshakes: AtomicUsize::new(0),
             catch_ups: Semaphore::new(CATCH_UPS_MAX),
-            departures: Departures::default(),
-            look_now: Notify::new(),
+            disconnects: Disconnects::default(),
+            reconcile_now: Notify::new(),
         });
-        // No strong one: the hub has the service, and that has the bus.
+        // A weak reference, because the hub owns the service and the service owns the bus.
         let weak = Arc::downgrade(&hub);
-        let ends = Ends { bus: hub.service.subscribe_to_bus_taking(weak), inboxes };
-        (hub, ends)
+        let receivers = Receivers { bus: hub.service.subscribe_to_bus_with_sink(weak), inboxes };
+        (hub, receivers)
     }
 
-    /// The monotonic time that the protocol counts in.
+    /// The monotonic time in milliseconds, as the protocol counts it.
     pub(crate) fn now_ms(&self) -> Millis {
         u64::try_from(self.service.clock().monotonic().as_millis()).unwrap_or(u64::MAX)
     }
@@ -128,26 +130,27 @@ impl Hub {
         }
     }
 
-    /// The shard that looks after a session.
+    /// The shard that owns a session.
     fn shard_of(&self, key: &SessionKey) -> &Inbox {
-        &self.shards[self.number_of_shard(key)]
+        &self.shards[self.shard_number(key)]
     }
 
-    /// Smaller than the number of shards, of which there is at least one.
-    fn number_of_shard(&self, key: &SessionKey) -> usize {
+    /// The number of a session's shard. There is at least one shard.
+    fn shard_number(&self, key: &SessionKey) -> usize {
         let mut hash = DefaultHasher::new();
         key.hash(&mut hash);
         (hash.finish() % self.shards.len() as u64) as usize
     }
 
-    /// Tells a session's shard something. `false` when there is nobody to tell, because [`Hub::run`] has ended.
-    pub(crate) async fn tell(&self, key: &SessionKey, command: Command) -> bool {
+    /// Sends a command to a session's shard. `false` when the shard has stopped, because [`Hub::run`] has
+    /// ended.
+    pub(crate) async fn send(&self, key: &SessionKey, command: Command) -> bool {
         self.shard_of(key).commands.send(command).await.is_ok()
     }
 
-    /// Hands a session to its shard. `false` as for [`tell`](Self::tell).
+    /// Hands a session to its shard. `false` as for [`send`](Self::send).
     pub(crate) fn join(&self, join: Join) -> bool {
-        self.shard_of(&join.session.key).doorway.enter(join)
+        self.shard_of(&join.session.key).pending_joins.push(join)
     }
 
     /// Every session of this node that has joined its shard.
@@ -169,11 +172,11 @@ impl Hub {
         lock.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn remember_sid(&self, session: &Arc<Session>) {
+    pub(crate) fn register_sid(&self, session: &Arc<Session>) {
         self.sids(&session.sid).insert(session.sid, session.clone());
     }
 
-    pub(crate) fn forget_sid(&self, sid: &Sid) {
+    pub(crate) fn unregister_sid(&self, sid: &Sid) {
         self.sids(sid).remove(sid);
     }
 
@@ -181,26 +184,27 @@ impl Hub {
         self.sids(sid).get(sid).cloned()
     }
 
-    /// Keeps a place for the session of one handshake, for as long as the handshake takes.
+    /// Reserves room for the session of one handshake, until the guard is dropped.
     ///
     /// # Errors
-    /// [`Denied::Full`] when there is none.
-    pub(crate) fn place_for_one(&self) -> Result<HandshakePlace<'_>, Denied> {
-        let opening = self.opening.fetch_add(1, SeqCst);
-        let place = HandshakePlace(&self.opening);
-        let taken = opening.saturating_add(*self.live.borrow());
-        if taken < self.config.sessions_max { Ok(place) } else { Err(Denied::Full) }
+    /// [`Denied::Full`] when the node has as many sessions as it may hold.
+    pub(crate) fn reserve_handshake(&self) -> Result<HandshakePermit<'_>, Denied> {
+        let handshakes = self.handshakes.fetch_add(1, SeqCst);
+        let permit = HandshakePermit(&self.handshakes);
+        let taken = handshakes.saturating_add(*self.live.borrow());
+        if taken < self.config.sessions_max { Ok(permit) } else { Err(Denied::Full) }
     }
 
-    /// Hands everything to the shards that the bus brings and they did not [take at once](Taker), until the bus ends.
-    pub(crate) async fn run(self: Arc<Self>, ends: Ends) {
-        let Ends { mut bus, inboxes } = ends;
-        // Ends with this future, whatever ends it: a thread cannot be aborted as a task can.
+    /// Dispatches deliveries of the bus to the shards until the bus ends. Messages that [`DirectSink`]
+    /// delivered do not come here.
+    pub(crate) async fn run(self: Arc<Self>, receivers: Receivers) {
+        let Receivers { mut bus, inboxes } = receivers;
+        // The shards stop when this future is dropped. A thread cannot be aborted as a task can.
         let (_running, stopped) = watch::channel(());
         let mut shards: JoinSet<()> = JoinSet::new();
         for (number, inbox) in inboxes.into_iter().enumerate() {
-            let doorway = self.shards[number].doorway.clone();
-            let (shard, mut stopped) = (Shard::new(self.clone(), doorway, inbox), stopped.clone());
+            let pending_joins = self.shards[number].pending_joins.clone();
+            let (shard, mut stopped) = (Shard::new(self.clone(), pending_joins, inbox), stopped.clone());
             let runtime = Handle::current();
             shards.spawn_blocking(move || {
                 name_thread(number);
@@ -214,7 +218,7 @@ impl Hub {
             });
         }
         if self.service.shares_bus() {
-            shards.spawn(self.clone().watch_losses());
+            shards.spawn(self.clone().poll_lost_events());
         }
         loop {
             tokio::select! {
@@ -223,7 +227,7 @@ impl Hub {
                     None => return,
                 },
                 ended = shards.join_next() => {
-                    // A shard ends with this very future only, or by a panic, which must not go unnoticed.
+                    // A shard ends only with this future or by a panic. The panic is passed on.
                     if let Some(Err(error)) = ended && let Ok(panic) = error.try_into_panic() {
                         std::panic::resume_unwind(panic);
                     }
@@ -235,62 +239,66 @@ impl Hub {
 
     pub(crate) async fn dispatch(&self, delivery: Delivery) {
         match delivery {
-            Delivery::Message(message) => match self.told(&message) {
-                Told::All(event) => {
-                    self.know_losses().await;
-                    self.tell_all(|| Command::Event(event.clone())).await;
+            Delivery::Message(message) => match self.route(&message) {
+                Route::All(event) => {
+                    self.wait_for_known_losses().await;
+                    self.send_to_all(|| Command::Event(event.clone())).await;
                 }
-                Told::One(shard, command) => _ = self.shards[shard].commands.send(command).await,
-                Told::Hub => self.struck_off().await,
+                Route::One(shard, command) => _ = self.shards[shard].commands.send(command).await,
+                Route::Hub => self.on_declared_dead().await,
             },
             Delivery::Lost(channel) => self.close_subscribed_to(Lost::Channels(vec![channel])).await,
             Delivery::Gap { since } => self.on_gap(since).await,
         }
     }
 
-    /// Who is told what of a message.
-    fn told(&self, message: &Message) -> Told {
+    /// Which receivers a message has, and the command for them.
+    fn route(&self, message: &Message) -> Route {
         match message {
-            Message::Event(event) => Told::All(Arc::new(Encoded::new(event.clone()))),
+            Message::Event(event) => Route::All(Arc::new(Encoded::new(event.clone()))),
             Message::SessionChanged { session_key, change, .. } => {
                 let change = Box::new((session_key.clone(), change.clone()));
-                Told::One(self.number_of_shard(session_key), Command::Change(change))
+                Route::One(self.shard_number(session_key), Command::Change(change))
             }
-            // One that has not joined its shard yet is found by the vigil.
+            // A session that has not joined its shard yet is found by the reconciliation.
             Message::SessionEvicted { session_key, .. } => {
                 let end = Command::End(session_key.clone(), CloseReason::Evicted);
-                Told::One(self.number_of_shard(session_key), end)
+                Route::One(self.shard_number(session_key), end)
             }
-            Message::NodeStruckOff { .. } => Told::Hub,
+            Message::NodeDeclaredDead { .. } => Route::Hub,
         }
     }
 
-    /// The other nodes took this one for dead and ended its sessions in the store: they end here too.
-    pub(crate) async fn struck_off(&self) {
-        self.struck_off.fetch_add(1, SeqCst);
+    /// Closes every session, because the other nodes declared this node dead and ended its sessions in the
+    /// store.
+    pub(crate) async fn on_declared_dead(&self) {
+        self.declared_dead.fetch_add(1, SeqCst);
         for session in self.sessions().await {
             session.end(CloseReason::NodeDead);
         }
     }
 
-    /// Ends the sessions that may have missed an event, before anything that came later is delivered, and has the store
-    /// asked at once for changes that were not heard of.
+    /// Closes the sessions that may have missed an event, before any later event is delivered. Then it wakes
+    /// the reconciliation, for changes that may have been lost.
     async fn on_gap(&self, since: Timestamp) {
-        tracing::warn!(since_ms = since.as_millis(), "messages may have been lost on the bus");
+        tracing::warn!(
+            since_ms = since.as_millis(),
+            "messages may have been lost on the bus: closing the affected sessions"
+        );
         let lost = tokio::select! {
             events = self.service.events_since(since) => events.unwrap_or_else(|error| {
-                tracing::warn!(%error, "which events were missed is not known");
+                tracing::warn!(%error, "failed to read the missed events: closing every session with a subscription");
                 Lost::Everything
             }),
-            () = self.service.clock().sleep(GAP_WITHIN) => Lost::Everything,
+            () = self.service.clock().sleep(GAP_LOOKUP_TIMEOUT) => Lost::Everything,
         };
-        // Only now: what happens after this is counted is no part of the gap.
+        // Counted after the lookup: an event after this moment is not part of the gap.
         add(&self.counters.gaps, 1);
         self.close_subscribed_to(lost).await;
-        self.look_now.notify_one();
+        self.reconcile_now.notify_one();
     }
 
-    /// Ends the sessions that are subscribed to channels whose events were lost.
+    /// Closes the sessions that are subscribed to channels whose events were lost.
     async fn close_subscribed_to(&self, lost: Lost) {
         let count = match &lost {
             Lost::Channels(channels) if channels.is_empty() => return,
@@ -299,88 +307,88 @@ impl Hub {
         };
         tracing::warn!(
             channels = count,
-            "events were lost: sessions subscribed to their channels are closed"
+            "events were lost: closing the sessions subscribed to their channels"
         );
         let lost = Arc::new(lost);
-        self.tell_all(|| Command::Lost(lost.clone())).await;
+        self.send_to_all(|| Command::Lost(lost.clone())).await;
     }
 
-    /// Waits until every loss is known whose call may have been answered before the next event was begun.
-    async fn know_losses(&self) {
+    /// Waits until this node has read every loss that was recorded before the next event was published.
+    async fn wait_for_known_losses(&self) {
         let now = self.service.clock().monotonic();
-        let is_known = |looked: &Duration| *looked + LOSSES_KNOWN_WITHIN >= now;
-        if !self.service.shares_bus() || is_known(&self.looked.borrow()) {
+        let is_known = |losses_read_at: &Duration| *losses_read_at + LOSSES_KNOWN_WITHIN >= now;
+        if !self.service.shares_bus() || is_known(&self.losses_read_at.borrow()) {
             return;
         }
-        let mut looked = self.looked.subscribe();
+        let mut losses_read_at = self.losses_read_at.subscribe();
         let known = tokio::select! {
-            // The sender lives in this very hub, so the wait cannot fail.
-            _ = looked.wait_for(is_known) => true,
-            () = self.service.clock().sleep(GAP_WITHIN) => false,
+            // The sender lives in this hub, so the wait cannot fail.
+            _ = losses_read_at.wait_for(is_known) => true,
+            () = self.service.clock().sleep(GAP_LOOKUP_TIMEOUT) => false,
         };
         if !known {
-            // Others write and this node cannot read.
+            // This node cannot read the store, so any event may have been lost.
             self.close_subscribed_to(Lost::Everything).await;
-            self.looked.send_replace(self.service.clock().monotonic());
+            self.losses_read_at.send_replace(self.service.clock().monotonic());
         }
     }
 
-    /// Looks for events that their publishers gave up, for as long as this node runs.
-    async fn watch_losses(self: Arc<Self>) {
+    /// Polls the store for lost events, as long as this node runs.
+    async fn poll_lost_events(self: Arc<Self>) {
         let mut seen = SeenLosses::default();
         loop {
             let began = self.service.clock().monotonic();
             match self.service.new_losses(&mut seen).await {
                 Ok(lost) => {
                     self.close_subscribed_to(lost).await;
-                    self.looked.send_replace(began);
+                    self.losses_read_at.send_replace(began);
                 }
-                Err(error) => self.service.log_failure("lost events could not be looked for", &error),
+                Err(error) => self.service.log_failure("failed to poll for lost events", &error),
             }
-            self.service.clock().sleep(LOOK_FOR_LOSSES).await;
+            self.service.clock().sleep(LOST_EVENTS_POLL_EVERY).await;
         }
     }
 
-    /// Waits for room in each inbox, which slows the bus down rather than growing.
-    async fn tell_all(&self, command: impl Fn() -> Command) {
+    /// Sends a command to every shard. Waits for room in each inbox, which slows the bus down (backpressure).
+    async fn send_to_all(&self, command: impl Fn() -> Command) {
         for shard in &self.shards {
             let _ = shard.commands.send(command()).await;
         }
     }
 }
 
-/// Tells the shards' threads apart from others, for who looks at the process from outside: `top -H`, `stagedoor-load`.
+/// Names the thread of a shard, for tools such as `top -H` and `stagedoor-load`.
 fn name_thread(shard: usize) {
     if let Ok(name) = CString::new(format!("shard-{shard}")) {
-        // Nothing depends on it.
+        // Nothing depends on the name.
         let _ = rustix::thread::set_name(&name);
     }
 }
 
-/// On the thread that publishes, which spares an event the way over a task of the runtime: two wake-ups.
-impl Taker for Hub {
-    fn take_now(&self, messages: &[Message]) -> bool {
-        let told: Vec<_> = messages.iter().map(|message| self.told(message)).collect();
-        // These have to wait: for what a shared bus may have lost, or for the list of the sessions.
-        if self.service.shares_bus() || told.iter().any(|told| matches!(told, Told::Hub)) {
+/// Runs on the thread of the publisher, which saves two wake-ups of runtime tasks for each event.
+impl DirectSink for Hub {
+    fn try_deliver(&self, messages: &[Message]) -> bool {
+        let routes: Vec<_> = messages.iter().map(|message| self.route(message)).collect();
+        // These messages have to wait: for the losses of a shared bus, or for the list of all sessions.
+        if self.service.shares_bus() || routes.iter().any(|route| matches!(route, Route::Hub)) {
             return false;
         }
-        // The places that a shard does not need are given back.
-        let places = self.shards.iter().map(|shard| shard.commands.try_reserve_many(told.len()));
-        let Ok(mut places) = places.collect::<Result<Vec<_>, _>>() else { return false };
-        for told in told {
-            match told {
-                Told::All(event) => {
-                    for place in places.iter_mut().filter_map(Iterator::next) {
-                        place.send(Command::Event(event.clone()));
+        // Permits that a shard does not need are given back.
+        let permits = self.shards.iter().map(|shard| shard.commands.try_reserve_many(routes.len()));
+        let Ok(mut permits) = permits.collect::<Result<Vec<_>, _>>() else { return false };
+        for route in routes {
+            match route {
+                Route::All(event) => {
+                    for permit in permits.iter_mut().filter_map(Iterator::next) {
+                        permit.send(Command::Event(event.clone()));
                     }
                 }
-                Told::One(shard, command) => {
-                    if let Some(place) = places[shard].next() {
-                        place.send(command);
+                Route::One(shard, command) => {
+                    if let Some(permit) = permits[shard].next() {
+                        permit.send(command);
                     }
                 }
-                Told::Hub => {}
+                Route::Hub => {}
             }
         }
         true

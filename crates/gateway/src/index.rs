@@ -1,5 +1,5 @@
-//! Who is subscribed to what, in the memory of one shard: members in slots, channels in slots, and lists of small
-//! numbers between them. Adding, removing and finding cost the same however many there are.
+//! The subscriptions of one shard, in memory. Members and channels are in slots, and lists of slots connect
+//! them. Adding, removing and finding take constant time.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -7,10 +7,10 @@ use std::hash::Hash;
 use domain::ChannelId;
 use domain::session::EventType;
 
-/// Where a member or channel is.
+/// The place of a member or of a channel.
 pub(crate) type Slot = u32;
 
-/// Things in numbered places that are used again.
+/// Values in numbered slots. Free slots are reused.
 struct Slots<T> {
     places: Vec<Option<T>>,
     free: Vec<Slot>,
@@ -29,7 +29,7 @@ impl<T> Slots<T> {
             }
             None => {
                 self.places.push(Some(thing));
-                // There are fewer sessions and channels than 2^32 on any node.
+                // No node has 2^32 sessions or channels.
                 (self.places.len() - 1) as Slot
             }
         }
@@ -50,23 +50,23 @@ impl<T> Slots<T> {
     }
 }
 
-/// Members under their keys, and the channels that they are subscribed to. `M` and `C` are what the owner of the index
-/// keeps with a member and with a channel.
+/// Members by key, and the channels that they are subscribed to. `M` and `C` are the data that the owner of
+/// the index keeps with a member and with a channel.
 pub(crate) struct Index<K, M, C> {
     keys: HashMap<K, Slot>,
-    members: Slots<Member<M>>,
+    members: Slots<Entry<M>>,
     names: HashMap<ChannelId, Slot>,
     channels: Slots<Channel<C>>,
 }
 
-struct Member<M> {
+struct Entry<M> {
     data: M,
-    interests: Vec<Interest>,
+    subscriptions: Vec<SubscriptionRef>,
 }
 
-/// A member's subscription, and its place in the channel's list.
+/// A member's subscription, and its position in the channel's list.
 #[derive(Clone, Copy)]
-struct Interest {
+struct SubscriptionRef {
     channel: Slot,
     event: EventType,
     place: u32,
@@ -84,12 +84,12 @@ impl<K: Eq + Hash, M, C: Default> Index<K, M, C> {
     }
 
     pub(crate) fn insert(&mut self, key: K, data: M) -> Slot {
-        let slot = self.members.insert(Member { data, interests: Vec::new() });
+        let slot = self.members.insert(Entry { data, subscriptions: Vec::new() });
         self.keys.insert(key, slot);
         slot
     }
 
-    /// Where the member of a key is.
+    /// The slot of the member with this key.
     pub(crate) fn find(&self, key: &K) -> Option<Slot> {
         self.keys.get(key).copied()
     }
@@ -107,12 +107,12 @@ impl<K: Eq + Hash, M, C: Default> Index<K, M, C> {
         slots.filter_map(|slot| self.member(slot).map(|member| (slot, member)))
     }
 
-    /// Whether a member is subscribed to anything.
+    /// Whether a member has a subscription.
     pub(crate) fn is_subscribed(&self, slot: Slot) -> bool {
-        self.members.get(slot).is_some_and(|member| !member.interests.is_empty())
+        self.members.get(slot).is_some_and(|member| !member.subscriptions.is_empty())
     }
 
-    /// Where the channel of an id is: `None` when nobody is subscribed to it.
+    /// The slot of the channel with this id; `None` when it has no subscriber.
     pub(crate) fn channel(&self, id: &ChannelId) -> Option<Slot> {
         self.names.get(id).copied()
     }
@@ -125,7 +125,7 @@ impl<K: Eq + Hash, M, C: Default> Index<K, M, C> {
         self.channels.get(channel).map_or(&[], |channel| &channel.subscribers[event as usize])
     }
 
-    /// Subscribes a member, once however often it is repeated.
+    /// Subscribes a member. A repeated subscription counts once.
     pub(crate) fn subscribe(&mut self, slot: Slot, id: &ChannelId, event: EventType) {
         let Some(member) = self.members.get_mut(slot) else { return };
         let channel = match self.names.get(id) {
@@ -139,38 +139,39 @@ impl<K: Eq + Hash, M, C: Default> Index<K, M, C> {
                 channel
             }
         };
-        if member.interests.iter().any(|interest| interest.is(channel, event)) {
+        if member.subscriptions.iter().any(|subscription| subscription.is(channel, event)) {
             return;
         }
         if let Some(Channel { subscribers, .. }) = self.channels.get_mut(channel) {
             let list = &mut subscribers[event as usize];
-            member.interests.push(Interest { channel, event, place: list.len() as u32 });
+            member.subscriptions.push(SubscriptionRef { channel, event, place: list.len() as u32 });
             list.push(slot);
         }
     }
 
-    /// Ends a member's subscription, if it has it.
+    /// Ends a member's subscription, if there is one.
     pub(crate) fn unsubscribe(&mut self, slot: Slot, id: &ChannelId, event: EventType) {
         let (Some(channel), Some(member)) = (self.channel(id), self.members.get_mut(slot)) else { return };
-        if let Some(at) = member.interests.iter().position(|interest| interest.is(channel, event)) {
-            let interest = member.interests.swap_remove(at);
-            self.leave(interest);
+        if let Some(at) = member.subscriptions.iter().position(|subscription| subscription.is(channel, event))
+        {
+            let subscription = member.subscriptions.swap_remove(at);
+            self.leave(subscription);
         }
     }
 
-    /// Removes the member of a key, and its subscriptions.
+    /// Removes the member with this key, and its subscriptions.
     pub(crate) fn remove(&mut self, key: &K) -> Option<M> {
         let slot = self.keys.remove(key)?;
-        let Member { data, interests } = self.members.remove(slot)?;
-        for interest in interests {
-            self.leave(interest);
+        let Entry { data, subscriptions } = self.members.remove(slot)?;
+        for subscription in subscriptions {
+            self.leave(subscription);
         }
         Some(data)
     }
 
-    /// Takes a member out of a channel's list. The last of the list moves to its place.
-    fn leave(&mut self, interest: Interest) {
-        let Interest { channel, event, place } = interest;
+    /// Removes a member from a channel's list. The last entry of the list moves to its position.
+    fn leave(&mut self, subscription: SubscriptionRef) {
+        let SubscriptionRef { channel, event, place } = subscription;
         let Some(Channel { id, subscribers, .. }) = self.channels.get_mut(channel) else { return };
         let list = &mut subscribers[event as usize];
         list.swap_remove(place as usize);
@@ -183,14 +184,14 @@ impl<K: Eq + Hash, M, C: Default> Index<K, M, C> {
             self.channels.remove(channel);
         }
         let moved = moved.and_then(|moved| self.members.get_mut(moved));
-        let of_moved = moved.and_then(|moved| moved.interests.iter_mut().find(|i| i.is(channel, event)));
-        if let Some(interest) = of_moved {
-            interest.place = place;
+        let of_moved = moved.and_then(|moved| moved.subscriptions.iter_mut().find(|i| i.is(channel, event)));
+        if let Some(subscription) = of_moved {
+            subscription.place = place;
         }
     }
 }
 
-impl Interest {
+impl SubscriptionRef {
     fn is(&self, channel: Slot, event: EventType) -> bool {
         self.channel == channel && self.event == event
     }
@@ -230,7 +231,7 @@ mod tests {
         assert!(index.channel(&channel(0)).is_none() && index.find(&1).is_none());
     }
 
-    /// Against the obvious model: a set of triples.
+    /// Compares with a set of triples.
     #[test]
     fn any_sequence_of_changes_leaves_the_same_subscribers_as_a_plain_set() {
         let mut index: Index<usize, usize, ()> = Index::new();

@@ -1,4 +1,4 @@
-//! Long polling: a GET waits for packets, a POST brings some (`docs/spec/realtime.md#transports`).
+//! Long polling: a GET waits for packets, a POST brings packets (`docs/spec/realtime.md#transports`).
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -18,41 +18,41 @@ use crate::config::POST_DEADLINE;
 use crate::http::{Denied, Reply, no_store};
 use crate::session::{Io, Link, Session};
 
-/// What a session holds while its client polls.
+/// The state of a session whose client polls.
 pub(crate) struct Polling {
-    /// Hash of the URL token that the handshake was made with: later requests must show it too.
+    /// Hash of the URL token of the handshake. Later requests must present the same token.
     auth: SecretHash,
-    /// Wakes the poll that waits.
+    /// Wakes the waiting poll.
     waiter: Option<Waker>,
-    is_polled: bool,
-    is_posted: bool,
-    /// A poll was answered with the end of the session: there is nothing more to poll for.
-    is_told: bool,
-    /// The handshake asked for text. Some clients do not say it again.
+    poll_in_flight: bool,
+    post_in_flight: bool,
+    /// A poll was answered with the end of the session. Further polls are refused.
+    end_reported: bool,
+    /// The handshake asked for text. Some clients ask only there.
     pub(crate) reads_text: bool,
-    /// How far a websocket is with taking over.
+    /// The state of an upgrade to a websocket.
     pub(crate) takeover: Takeover,
 }
 
-/// A websocket that wants to take a polling session over.
+/// The state of the websocket that takes a polling session over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Takeover {
     None,
-    /// It is there, and has not been probed.
+    /// The websocket is connected and has not sent its probe.
     Begun,
-    /// It was probed: polls are released at once until it is through.
+    /// The websocket has sent its probe. Polls are answered at once until the upgrade ends.
     Probed,
 }
 
 impl Polling {
     pub(crate) fn new(auth: SecretHash) -> Box<Self> {
-        let (is_polled, is_posted, is_told, reads_text) = (false, false, false, false);
+        let (poll_in_flight, post_in_flight, end_reported, reads_text) = (false, false, false, false);
         Box::new(Self {
             auth,
             waiter: None,
-            is_polled,
-            is_posted,
-            is_told,
+            poll_in_flight,
+            post_in_flight,
+            end_reported,
             reads_text,
             takeover: Takeover::None,
         })
@@ -65,42 +65,42 @@ impl Polling {
     }
 }
 
-/// Which of the two requests that a client may have under way at once.
+/// The kinds of request of which a client may have one in flight each.
 #[derive(Clone, Copy)]
-enum Errand {
+enum RequestKind {
     Poll,
     Post,
 }
 
-/// Marks a request as under way. A second one of its kind ends the session, as the reference server does; so does a
-/// request that is broken off, for what it carried is lost.
-struct UnderWay<'a> {
+/// Marks a request as in flight. A second request of its kind ends the session, as on the reference server.
+/// So does a request that is aborted, because its packets are lost.
+struct InFlight<'a> {
     session: &'a Session,
-    errand: Errand,
+    kind: RequestKind,
     answered: bool,
 }
 
-impl<'a> UnderWay<'a> {
-    fn begin(session: &'a Session, errand: Errand) -> Result<Self, Denied> {
+impl<'a> InFlight<'a> {
+    fn begin(session: &'a Session, kind: RequestKind) -> Result<Self, Denied> {
         let mut state = session.lock();
         let Link::Polling(polling) = &mut state.io.link else { return Err(Denied::UnknownSid) };
-        if polling.is_told && matches!(errand, Errand::Poll) {
+        if polling.end_reported && matches!(kind, RequestKind::Poll) {
             return Err(Denied::UnknownSid);
         }
-        if std::mem::replace(polling.flag(errand), true) {
+        if std::mem::replace(polling.flag(kind), true) {
             state.io.end(CloseReason::PollConflict);
             return Err(Denied::Overlap);
         }
-        Ok(Self { session, errand, answered: false })
+        Ok(Self { session, kind, answered: false })
     }
 }
 
-impl Drop for UnderWay<'_> {
+impl Drop for InFlight<'_> {
     fn drop(&mut self) {
         let mut state = self.session.lock();
         if let Link::Polling(polling) = &mut state.io.link {
-            *polling.flag(self.errand) = false;
-            if let Errand::Poll = self.errand {
+            *polling.flag(self.kind) = false;
+            if let RequestKind::Poll = self.kind {
                 polling.waiter = None;
             }
             if !self.answered {
@@ -111,16 +111,16 @@ impl Drop for UnderWay<'_> {
 }
 
 impl Polling {
-    fn flag(&mut self, errand: Errand) -> &mut bool {
-        match errand {
-            Errand::Poll => &mut self.is_polled,
-            Errand::Post => &mut self.is_posted,
+    fn flag(&mut self, kind: RequestKind) -> &mut bool {
+        match kind {
+            RequestKind::Poll => &mut self.poll_in_flight,
+            RequestKind::Post => &mut self.post_in_flight,
         }
     }
 }
 
-/// Whether the token in a request's query is the one of the handshake. Takes the same time for every wrong one.
-pub(crate) fn is_clients(session: &Session, auth: &str) -> Result<bool, Denied> {
+/// Whether the token of a request is that of the handshake, compared in constant time.
+pub(crate) fn token_matches(session: &Session, auth: &str) -> Result<bool, Denied> {
     match &session.lock().io.link {
         Link::Polling(polling) => Ok(polling.auth.matches(&SecretHash::of(auth))),
         Link::Opening | Link::Websocket(_) | Link::Gone => Err(Denied::UnknownSid),
@@ -128,17 +128,17 @@ pub(crate) fn is_clients(session: &Session, auth: &str) -> Result<bool, Denied> 
 }
 
 /// The framing of an answer: text when this request asks for it, or the handshake did.
-fn agreed(session: &Session, framing: Framing) -> Framing {
+fn agreed_framing(session: &Session, framing: Framing) -> Framing {
     match &session.lock().io.link {
         Link::Polling(polling) if polling.reads_text => Framing::Text,
         _ => framing,
     }
 }
 
-/// Answers a poll: with what waits, or as soon as something does.
+/// Answers a poll with the queued packets, as soon as there are any.
 pub(crate) async fn poll(session: &Arc<Session>, framing: Framing) -> Result<Reply, Denied> {
-    let mut under_way = UnderWay::begin(session, Errand::Poll)?;
-    let framing = agreed(session, framing);
+    let mut in_flight = InFlight::begin(session, RequestKind::Poll)?;
+    let framing = agreed_framing(session, framing);
     let hub = &session.hub;
     let mut held = pin!(hub.service.clock().sleep(hub.config.poll_hold));
     let body = poll_fn(|cx| match session.lock().io.poll_packets(session, framing, cx) {
@@ -146,20 +146,20 @@ pub(crate) async fn poll(session: &Arc<Session>, framing: Framing) -> Result<Rep
         ready => ready,
     })
     .await;
-    under_way.answered = true;
+    in_flight.answered = true;
     Ok(answer(framing, body))
 }
 
 impl Io {
     fn poll_packets(&mut self, session: &Session, framing: Framing, cx: &mut Context<'_>) -> Poll<Vec<u8>> {
         let waiting = match &self.link {
-            // The rest goes over the websocket.
+            // The websocket takes the rest.
             Link::Websocket(_) => return Poll::Ready(packets(framing, &[Frame::NOOP])),
             _ => self.queue.take_packets(framing, &session.hub.counters.queued_bytes),
         };
         if self.ended.is_some() {
             if let Link::Polling(polling) = &mut self.link {
-                polling.is_told = true;
+                polling.end_reported = true;
             }
             let mut body = waiting.unwrap_or_default();
             payload::append(framing, Frame::CLOSE.packet(), &mut body);
@@ -176,13 +176,13 @@ impl Io {
     }
 }
 
-/// Takes what a client posts. Nothing of a body that does not hold together is acted on.
+/// Processes a post. If its body is malformed, none of it has an effect.
 pub(crate) async fn post(
     session: &Arc<Session>,
     framing: Framing,
     body: impl RequestBody,
 ) -> Result<Reply, Denied> {
-    let mut under_way = UnderWay::begin(session, Errand::Post)?;
+    let mut in_flight = InFlight::begin(session, RequestKind::Post)?;
     let hub = &session.hub;
     let max = hub.config.post_bytes_max;
     let read = tokio::select! {
@@ -197,16 +197,15 @@ pub(crate) async fn post(
         }
         Err(_) => return Err(Denied::BadBody),
     };
-    under_way.answered = true;
-    match take(session, framing, &body) {
+    in_flight.answered = true;
+    match process_post(session, framing, &body) {
         Ok(()) | Err(CloseReason::ClientGoodbye) => Ok(accepted()),
         Err(_) => Err(Denied::BadBody),
     }
 }
 
-/// Acts on a whole body; the first packet that ends the session is the last one looked at. What comes after that is
-/// taken and ignored.
-fn take(session: &Session, framing: Framing, body: &[u8]) -> Result<(), CloseReason> {
+/// Processes the packets of a body, up to the first one that ends the session. The rest is ignored.
+fn process_post(session: &Session, framing: Framing, body: &[u8]) -> Result<(), CloseReason> {
     let now = session.hub.now_ms();
     let items = payload::decode(framing, body, session.hub.config.post_bytes_max);
     let mut state = session.lock();
@@ -228,7 +227,7 @@ fn take(session: &Session, framing: Framing, body: &[u8]) -> Result<(), CloseRea
     taken
 }
 
-/// A body of just these packets.
+/// A body with these packets.
 pub(crate) fn packets(framing: Framing, frames: &[Frame]) -> Vec<u8> {
     payload::encode(framing, frames.iter().map(Frame::packet))
 }
@@ -241,7 +240,7 @@ pub(crate) fn answer(framing: Framing, body: Vec<u8>) -> Reply {
     reply
 }
 
-/// The answer to a post. `text/html`, because that is what the reference server says and old clients were tried with.
+/// The answer to a post. The reference server says `text/html`, and old clients were tested with it.
 fn accepted() -> Reply {
     let mut reply = Response::new(Full::new(Bytes::from_static(b"ok")));
     reply.headers_mut().insert(CONTENT_TYPE, http::HeaderValue::from_static("text/html"));

@@ -1,5 +1,5 @@
-//! What waits to be written to one session. It holds whole websocket frames, shared with every other session that gets
-//! them; a poll takes the packets out of the frames again.
+//! The bounded send queue of one session. It holds whole websocket frames, shared with the other sessions
+//! that receive them. A poll takes the packets out of the frames.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
@@ -20,18 +20,18 @@ pub(crate) const POLL_PACKETS_MAX: usize = 16;
 /// First byte of an unfragmented text frame.
 const TEXT_FRAME: u8 = 0x81;
 
-/// How much may wait, and where it is counted.
+/// The limits of a queue, and the gauge of its bytes.
 #[derive(Clone, Copy)]
 pub(crate) struct Limits<'a> {
     pub(crate) messages_max: usize,
     pub(crate) bytes_max: usize,
-    /// The node's gauge of waiting bytes.
+    /// The node's gauge of queued bytes.
     pub(crate) gauge: &'a AtomicU64,
 }
 
-/// The queue of one session. Empty it costs eight bytes.
+/// The queue of one session. An empty one takes eight bytes.
 #[derive(Default)]
-pub(crate) struct Queue(Option<Box<Waiting>>);
+pub(crate) struct SendQueue(Option<Box<Waiting>>);
 
 struct Waiting {
     chunks: VecDeque<Chunk>,
@@ -39,7 +39,7 @@ struct Waiting {
     messages: usize,
     /// When the peer last took a byte.
     progress_at: Millis,
-    /// Part of the first frame is written, so only the rest of it may follow.
+    /// Part of the first frame is written, so the rest of it must follow.
     head_started: bool,
 }
 
@@ -48,22 +48,23 @@ struct Chunk {
     messages: usize,
 }
 
-/// What became of a message.
+/// The outcome of sending a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sent {
-    /// The kernel has all of it.
+    /// The kernel took all of it.
     Written,
-    /// It waits, and it is the first to do so.
+    /// It is queued, as the first.
     FirstInQueue,
-    /// It waits behind others.
+    /// It is queued behind others.
     Queued,
 }
 
-impl Queue {
-    /// Writes at once when nothing waits and there is a stream, and queues what the kernel does not take.
+impl SendQueue {
+    /// Writes at once if there is a stream and the queue is empty, and queues the rest.
     ///
     /// # Errors
-    /// [`CloseReason::SlowConsumer`] when the queue is full, [`CloseReason::TransportClosed`] when the stream is broken.
+    /// [`CloseReason::SlowConsumer`] when the queue is full, [`CloseReason::TransportClosed`] when the stream
+    /// is broken.
     pub(crate) fn send(
         &mut self,
         stream: Option<&TcpStream>,
@@ -73,9 +74,9 @@ impl Queue {
         limits: Limits<'_>,
     ) -> Result<Sent, CloseReason> {
         let written = match (&self.0, stream) {
-            // Straight to the kernel, not by way of what tokio knows of the socket: that would be one more look at memory
-            // far away. The session's task goes by tokio, and finds out there that the socket takes nothing. (A peer that
-            // has gone is an error and no signal, which every program in Rust ignores.)
+            // A direct system call avoids tokio's state of the socket, which is another cache miss. The
+            // session's task uses tokio and learns there that the socket is full. (A peer that has gone is an
+            // error and not a signal, because every Rust program ignores SIGPIPE.)
             (None, Some(stream)) => match rustix::net::send(stream, bytes, SendFlags::empty()) {
                 Ok(written) if written == bytes.len() => return Ok(Sent::Written),
                 Ok(written) => written,
@@ -99,9 +100,9 @@ impl Queue {
         Ok(if first { Sent::FirstInQueue } else { Sent::Queued })
     }
 
-    /// Puts the answer to the handshake before the frames that wait. It counts as begun: nothing but all of it may be
-    /// written now.
-    pub(crate) fn put_first(&mut self, bytes: Bytes, now: Millis, gauge: &AtomicU64) {
+    /// Puts the answer to the handshake in front of the queue. It counts as started, so that all of it is
+    /// written first.
+    pub(crate) fn push_front(&mut self, bytes: Bytes, now: Millis, gauge: &AtomicU64) {
         if bytes.is_empty() {
             return;
         }
@@ -116,9 +117,9 @@ impl Queue {
         self.0.is_none()
     }
 
-    /// The rest of the chunk that was begun to be written: whole frames, but for its beginning. Nothing else may be written
-    /// before it.
-    pub(crate) fn begun(&self) -> Bytes {
+    /// The rest of the chunk that was started: whole frames, except for its beginning. It has to be written
+    /// before anything else.
+    pub(crate) fn unfinished(&self) -> Bytes {
         match &self.0 {
             Some(waiting) if waiting.head_started => {
                 waiting.chunks.front().map(|head| head.bytes.clone()).unwrap_or_default()
@@ -127,22 +128,22 @@ impl Queue {
         }
     }
 
-    /// Since when the peer has taken nothing, if something waits for it.
+    /// When the peer last took a byte, if anything is queued.
     pub(crate) fn stalled_since(&self) -> Option<Millis> {
         self.0.as_ref().map(|waiting| waiting.progress_at)
     }
 
-    /// Restarts the wait for progress: what was queued for polls has a websocket now.
+    /// Restarts the write deadline: what was queued for polls has a websocket now.
     pub(crate) fn restart(&mut self, now: Millis) {
         if let Some(waiting) = &mut self.0 {
             waiting.progress_at = now;
         }
     }
 
-    /// One gathered write of what waits.
+    /// Makes one vectored write from the queue.
     ///
     /// # Errors
-    /// Those of the socket, `WouldBlock` among them.
+    /// The socket's errors, `WouldBlock` among them.
     pub(crate) fn write_to(&mut self, stream: &TcpStream, now: Millis, gauge: &AtomicU64) -> io::Result<()> {
         let Some(waiting) = &mut self.0 else { return Ok(()) };
         let mut slices = [IoSlice::new(&[]); CHUNKS_PER_WRITE];
@@ -164,7 +165,7 @@ impl Queue {
         Ok(())
     }
 
-    /// Takes what fits into the answer to one poll; `None` when nothing waits.
+    /// Takes the packets for the answer to one poll; `None` when the queue is empty.
     pub(crate) fn take_packets(&mut self, framing: Framing, gauge: &AtomicU64) -> Option<Vec<u8>> {
         let waiting = self.0.as_mut()?;
         let (before, mut body) = (waiting.bytes, Vec::new());
@@ -179,7 +180,7 @@ impl Queue {
         (!body.is_empty()).then_some(body)
     }
 
-    /// Forgets what waits.
+    /// Empties the queue.
     pub(crate) fn clear(&mut self, gauge: &AtomicU64) {
         if let Some(waiting) = self.0.take() {
             stats::sub(gauge, waiting.bytes);
@@ -213,7 +214,7 @@ impl Waiting {
         }
     }
 
-    /// Takes the packet out of the next text frame. A chunk holds whole frames as long as nothing was written.
+    /// Takes the packet out of the next text frame. While nothing was written, a chunk holds whole frames.
     fn take_frame(&mut self) -> Option<Bytes> {
         loop {
             let head = self.chunks.front_mut()?;
@@ -234,7 +235,7 @@ impl Waiting {
     }
 }
 
-/// Cuts the first frame off: whether it is text, the length of its header, and its payload.
+/// Splits off the first frame: whether it is text, the length of its header, and its payload.
 fn split_frame(bytes: &mut Bytes) -> Option<(bool, (usize, Bytes))> {
     let is_text = *bytes.first()? == TEXT_FRAME;
     let (header, payload) = match *bytes.get(1)? {
@@ -269,7 +270,7 @@ mod tests {
     #[test]
     fn a_poll_takes_packets_of_every_length_out_of_frames_and_batches() {
         let gauge = AtomicU64::new(0);
-        let mut queue = Queue::default();
+        let mut queue = SendQueue::default();
         let (medium, long) = ("4".repeat(300), "4".repeat(70_000));
         let batch: Bytes = [frame("41"), frame(&medium)].concat().into();
         for (bytes, messages) in [(batch, 2), (websocket::pong(b"x"), 1), (frame(&long), 1)] {
@@ -285,7 +286,7 @@ mod tests {
     #[test]
     fn one_poll_takes_sixteen_packets_and_the_next_one_the_rest() {
         let gauge = AtomicU64::new(0);
-        let mut queue = Queue::default();
+        let mut queue = SendQueue::default();
         let batch: Bytes = (0..18).flat_map(|_| frame("6")).collect::<Vec<_>>().into();
         queue.send(None, &batch, 18, 0, limits(&gauge)).expect("there is room");
         assert_eq!(queue.take_packets(Framing::Text, &gauge), Some(b"1:6".repeat(16)));
@@ -300,7 +301,7 @@ mod tests {
     #[test]
     fn a_full_queue_refuses_by_messages_and_by_bytes() {
         let gauge = AtomicU64::new(0);
-        let mut queue = Queue::default();
+        let mut queue = SendQueue::default();
         for at in 0..20 {
             let expected = if at == 0 { Sent::FirstInQueue } else { Sent::Queued };
             assert_eq!(queue.send(None, &frame("6"), 1, 0, limits(&gauge)), Ok(expected));
@@ -317,19 +318,19 @@ mod tests {
     async fn the_answer_to_the_handshake_is_written_before_all_else() {
         let (stream, mut peer) = pair().await;
         let gauge = AtomicU64::new(0);
-        let mut queue = Queue::default();
-        queue.put_first(Bytes::new(), 0, &gauge);
+        let mut queue = SendQueue::default();
+        queue.push_front(Bytes::new(), 0, &gauge);
         assert!(queue.is_empty());
         queue.send(None, &frame("40"), 1, 0, limits(&gauge)).expect("there is room");
-        assert_eq!(queue.begun(), "");
-        queue.put_first(Bytes::from_static(b"HTTP/1.1 101 x"), 0, &gauge);
-        assert_eq!(queue.begun(), "HTTP/1.1 101 x", "no close frame before it");
+        assert_eq!(queue.unfinished(), "");
+        queue.push_front(Bytes::from_static(b"HTTP/1.1 101 x"), 0, &gauge);
+        assert_eq!(queue.unfinished(), "HTTP/1.1 101 x", "no close frame before it");
         stream.writable().await.expect("the stream writes");
         queue.write_to(&stream, 0, &gauge).expect("there is room");
         let mut received = [0; 18];
         peer.read_exact(&mut received).await.expect("it arrives");
         assert_eq!(&received, b"HTTP/1.1 101 x\x81\x0240");
-        assert!(queue.is_empty() && queue.begun().is_empty() && gauge.load(Relaxed) == 0);
+        assert!(queue.is_empty() && queue.unfinished().is_empty() && gauge.load(Relaxed) == 0);
     }
 
     async fn pair() -> (TcpStream, TcpStream) {
@@ -343,7 +344,7 @@ mod tests {
         let (stream, peer) = pair().await;
         let gauge = AtomicU64::new(0);
         let limits = Limits { messages_max: 10_000, bytes_max: 100_000_000, gauge: &gauge };
-        let (mut queue, mut sent) = (Queue::default(), Vec::new());
+        let (mut queue, mut sent) = (SendQueue::default(), Vec::new());
         for at in 0..400 {
             let bytes = frame(&format!("4{at}").repeat(20_000));
             queue.send(Some(&stream), &bytes, 1, at, limits).expect("there is room");

@@ -1,5 +1,6 @@
-//! Subscriptions that ended in the last seconds. The loss of an event is found some seconds after the event. A session that was
-//! subscribed to the event's channel has missed the event, even if the session has unsubscribed since.
+//! Subscriptions that ended in the last seconds. The loss of an event is found some seconds after the event.
+//! A session that was subscribed to the event's channel has missed the event, even if the session has
+//! unsubscribed since.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -28,7 +29,7 @@ impl RecentlyUnsubscribed {
         self.0.push_back(Unsubscribed { at: now, session: session.clone(), channel: channel.clone() });
     }
 
-    /// Forgets those that ended long ago.
+    /// Forgets subscriptions that ended long ago.
     pub(crate) fn forget(&mut self, now: Millis) {
         while self.0.front().is_some_and(|left| left.at + UNSUBSCRIBED_REMEMBERED_MS < now) {
             self.0.pop_front();
@@ -38,7 +39,7 @@ impl RecentlyUnsubscribed {
         }
     }
 
-    /// The sessions that may have missed what was lost.
+    /// The sessions that may have missed the lost events.
     pub(crate) fn missed(&self, lost: &Lost) -> HashSet<&SessionKey> {
         let channels = match lost {
             _ if self.0.is_empty() => return HashSet::new(),
@@ -55,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_session_that_unsubscribed_lately_missed_what_was_lost() {
+    fn a_session_that_unsubscribed_lately_missed_the_lost_event() {
         let (session, channel) =
             (|name: &str| SessionKey::stored(name.into()), |name: &str| ChannelId::stored(name.into()));
         let mut left = RecentlyUnsubscribed::default();

@@ -1,5 +1,5 @@
-//! One session: its protocol state, its link to the peer, and what waits for it. All under one lock, which is never
-//! held across an await; the dispatcher, the session's own task, polls and posts take turns.
+//! One session: its protocol state, its link to the peer, and its send queue. One lock guards all of it and
+//! is never held across an await. The shard, the session's task, polls and posts share it.
 
 use std::cell::RefCell;
 use std::io;
@@ -15,21 +15,22 @@ use tokio::net::TcpStream;
 
 use crate::config::SCRATCH_BYTES;
 use crate::hub::Hub;
-use crate::life::Bare;
 use crate::poll::Polling;
-use crate::queue::{Queue, Sent};
+use crate::queue::{SendQueue, Sent};
+use crate::session_task::RawStream;
 use crate::sid::Sid;
 use crate::stats::{add, sub};
 
 thread_local! {
-    /// Sessions read into this, so that an idle one holds no buffer.
+    /// The read buffer of all sessions of a thread, so that an idle session holds none.
     static SCRATCH: RefCell<Box<[u8]>> = RefCell::new(vec![0; SCRATCH_BYTES].into_boxed_slice());
 }
 
 /// One session, shared by its task, its shard and, while it polls, the requests of its client.
 ///
-/// A node with many sessions finds none of them in the processor's cache, so what a delivery reads comes first, here and in
-/// what the lock guards, and stays in the order it is written in: two lines of the cache instead of four.
+/// The fields that a delivery reads come first, here and in [`State`], and `repr(C)` keeps that order. So a
+/// delivery touches two cache lines and not four, on a node whose sessions do not fit into the processor's
+/// cache.
 #[repr(C)]
 pub(crate) struct Session {
     pub(crate) profile: Profile,
@@ -37,67 +38,67 @@ pub(crate) struct Session {
     pub(crate) hub: Arc<Hub>,
     pub(crate) key: SessionKey,
     pub(crate) sid: Sid,
-    /// Makes the session's task panic, to see what that takes with it.
+    /// Makes the session's task panic, for a test.
     #[cfg(test)]
-    pub(crate) explode: std::sync::atomic::AtomicBool,
+    pub(crate) panic_for_test: std::sync::atomic::AtomicBool,
 }
 
-/// What the lock guards.
+/// The state that the lock guards.
 #[repr(C)]
 pub(crate) struct State {
     pub(crate) io: Io,
     protocol: socketio::Session,
 }
 
-/// The part of the state that bytes go through.
+/// The input and output of a session.
 #[repr(C)]
 pub(crate) struct Io {
-    /// Why the session is over. Set once; nothing is sent from then on.
+    /// Why the session ended. Set once; nothing is sent afterwards.
     pub(crate) ended: Option<CloseReason>,
-    errands: Errands,
-    pub(crate) queue: Queue,
+    pending: PendingWork,
+    pub(crate) queue: SendQueue,
     pub(crate) link: Link,
     /// Wakes the session's task.
     waker: Option<Waker>,
 }
 
-/// What the session's task has to tell its shard.
+/// Commands that the session's task still has to send to its shard.
 #[derive(Default)]
-struct Errands {
+struct PendingWork {
     introduce: bool,
     watch: bool,
 }
 
-/// How the peer is reached.
+/// The transport to the peer.
 pub(crate) enum Link {
-    /// The websocket is on its way.
+    /// The websocket is being upgraded.
     Opening,
-    Websocket(Wire),
+    Websocket(WebsocketIo),
     Polling(Box<Polling>),
-    /// The session is over and let its peer go.
+    /// The session has ended and released its peer.
     Gone,
 }
 
-/// A bare socket behind the websocket handshake.
-pub(crate) struct Wire {
+/// A TCP stream after the websocket handshake, and its decoder.
+pub(crate) struct WebsocketIo {
     pub(crate) stream: TcpStream,
     pub(crate) decoder: Decoder,
 }
 
-/// Why the session's task wakes up.
+/// The reason why the session's task wakes up.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Turn {
-    /// SYSTEM `connected` is on its way: the shard may apply changes.
+pub(crate) enum Wakeup {
+    /// SYSTEM `connected` is queued: the shard may apply changes.
     Introduce,
     /// The peer takes no bytes: the shard watches the write deadline.
     Watch,
-    /// The session is over.
+    /// The session has ended.
     Over(CloseReason),
 }
 
 impl Session {
-    /// Opens a session and queues its first packets. A websocket session learns its key at once; a polling one once
-    /// the answer to the handshake is made, by [`State::introduce`].
+    /// Opens a session and queues its first packets. A websocket session queues SYSTEM `connected` at once. A
+    /// polling session does so after the answer to its handshake, by [`State::introduce`].
     pub(crate) fn open(
         hub: Arc<Hub>,
         connected: ConnectedSession,
@@ -117,8 +118,13 @@ impl Session {
             add(&hub.counters.polling, 1);
         }
         let link = polling.map_or(Link::Opening, Link::Polling);
-        let mut io =
-            Io { ended: None, errands: Errands::default(), queue: Queue::default(), link, waker: None };
+        let mut io = Io {
+            ended: None,
+            pending: PendingWork::default(),
+            queue: SendQueue::default(),
+            link,
+            waker: None,
+        };
         let protocol = socketio::Session::open(&open, now, |frame| io.answer(&hub, frame.websocket(), now));
         let ConnectedSession { session_key: key, profile, .. } = connected;
         let session = Self {
@@ -128,7 +134,7 @@ impl Session {
             key,
             sid,
             #[cfg(test)]
-            explode: Default::default(),
+            panic_for_test: Default::default(),
         };
         if !is_polling {
             session.lock().introduce(&session, now);
@@ -136,36 +142,38 @@ impl Session {
         Arc::new(session)
     }
 
-    /// A panic of another holder leaves the state as it was between two packets: it can be closed, so it is used.
+    /// Locks the state. After a panic of another holder the state is that between two packets, so the session
+    /// can be closed.
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Hands whole frames to the peer, or queues them. `true` when they are the first that wait for a websocket: the
-    /// caller watches the write deadline then.
+    /// Sends whole frames to the peer, or queues them. `true` when they are the first queued bytes of a
+    /// websocket: then the caller watches the write deadline.
     pub(crate) fn deliver(&self, bytes: &Bytes, messages: usize, now: Millis) -> bool {
         self.lock().io.send(&self.hub, bytes, messages, now)
     }
 
-    /// Ends the session, unless it has ended: the first reason counts.
+    /// Ends the session, unless it has ended. The first reason counts.
     pub(crate) fn end(&self, reason: CloseReason) {
         self.lock().io.end(reason);
     }
 
-    /// Does what time demands, and says when to be asked again; `None` when the session is over.
+    /// Processes expired deadlines and returns the next one; `None` when the session has ended.
     pub(crate) fn on_deadline(&self, now: Millis) -> Option<Millis> {
         let mut state = self.lock();
         let State { protocol, io } = &mut *state;
         if io.ended.is_some() {
             return None;
         }
-        // A ping that has to wait is watched below, like everything else that waits.
+        // A queued ping is covered by the write deadline below.
         let tick = protocol.on_tick(now, |frame| _ = io.send(&self.hub, frame.websocket(), 1, now));
         if let Err(reason) = tick {
             io.end(reason);
             return None;
         }
-        // The heartbeat's deadline may move to an earlier time with any packet, but never to less than an interval.
+        // Any packet may move the heartbeat's deadline to an earlier time, but never to less than an interval
+        // from now.
         let interval = u64::from(self.hub.config.timing().ping_interval_ms);
         let mut next = protocol.deadline().min(now + interval);
         if let Some(deadline) = io.write_deadline(&self.hub) {
@@ -178,51 +186,55 @@ impl Session {
         Some(next)
     }
 
-    /// Gives the session its websocket, and takes what was read from it already.
-    pub(crate) fn attach(&self, Bare { stream, held, read }: Bare) {
+    /// Gives the session its websocket, and processes the bytes that were read already.
+    pub(crate) fn attach(&self, RawStream { stream, held, read }: RawStream) {
         let decoder = Decoder::new(self.hub.config.message_bytes_max);
         let now = self.hub.now_ms();
         let mut state = self.lock();
-        state.io.queue.put_first(held.into(), now, &self.hub.counters.queued_bytes);
-        state.link_websocket(self, Wire { stream, decoder });
+        state.io.queue.push_front(held.into(), now, &self.hub.counters.queued_bytes);
+        state.link_websocket(self, WebsocketIo { stream, decoder });
         state.feed(self, &mut read.to_vec(), now);
     }
 
-    /// Whether SYSTEM `connected` is on its way and the shard was not told so yet.
+    /// Whether SYSTEM `connected` is queued and the shard does not know yet. Resets the mark.
     pub(crate) fn take_introduction(&self) -> bool {
-        std::mem::take(&mut self.lock().io.errands.introduce)
+        std::mem::take(&mut self.lock().io.pending.introduce)
     }
 
-    /// The session's task: reads, writes what waits, and returns when there is something to tell.
-    pub(crate) fn poll(&self, cx: &mut Context<'_>) -> Poll<Turn> {
+    /// Polls the session for its task: reads, writes queued bytes, and is ready when a command for the shard
+    /// is pending.
+    pub(crate) fn poll(&self, cx: &mut Context<'_>) -> Poll<Wakeup> {
         let mut guard = self.lock();
         let state = &mut *guard;
         #[cfg(test)]
-        assert!(!self.explode.load(std::sync::atomic::Ordering::SeqCst), "a test wants it so");
+        assert!(
+            !self.panic_for_test.load(std::sync::atomic::Ordering::SeqCst),
+            "a test asked for this panic"
+        );
         loop {
             if let Some(reason) = state.io.ended {
-                return Poll::Ready(Turn::Over(reason));
+                return Poll::Ready(Wakeup::Over(reason));
             }
-            if std::mem::take(&mut state.io.errands.introduce) {
-                return Poll::Ready(Turn::Introduce);
+            if std::mem::take(&mut state.io.pending.introduce) {
+                return Poll::Ready(Wakeup::Introduce);
             }
-            if std::mem::take(&mut state.io.errands.watch) {
-                return Poll::Ready(Turn::Watch);
+            if std::mem::take(&mut state.io.pending.watch) {
+                return Poll::Ready(Wakeup::Watch);
             }
-            if state.poll_wire(self, cx).is_pending() {
+            if state.poll_websocket(self, cx).is_pending() {
                 state.io.remember(cx);
                 return Poll::Pending;
             }
         }
     }
 
-    /// Ends the session, if a panic has not let it, and lets go of what it held. Gives its websocket, and the rest of what
-    /// was begun to be written to it. A client that polls is answered for a while yet.
-    pub(crate) fn unlink(&self, reason: CloseReason) -> Option<(TcpStream, Bytes)> {
+    /// Ends the session, if it has not ended, and releases what it held. Returns its websocket and the rest
+    /// of a partly written chunk. A polling client is answered for some more seconds.
+    pub(crate) fn detach(&self, reason: CloseReason) -> Option<(TcpStream, Bytes)> {
         let mut state = self.lock();
         let io = &mut state.io;
         io.end(reason);
-        let begun = io.queue.begun();
+        let unfinished = io.queue.unfinished();
         io.queue.clear(&self.hub.counters.queued_bytes);
         if let Link::Polling(polling) = &io.link {
             sub(&self.hub.counters.polling, 1);
@@ -230,32 +242,32 @@ impl Session {
             return None;
         }
         match std::mem::replace(&mut io.link, Link::Gone) {
-            Link::Websocket(wire) => {
+            Link::Websocket(socket) => {
                 sub(&self.hub.counters.websocket, 1);
-                Some((wire.stream, begun))
+                Some((socket.stream, unfinished))
             }
             Link::Polling(_) | Link::Opening | Link::Gone => None,
         }
     }
 
-    /// Whether the client polls, or did when the session ended.
+    /// Whether the client polls, or polled when the session ended.
     pub(crate) fn polls(&self) -> bool {
         matches!(self.lock().io.link, Link::Polling(_))
     }
 }
 
 impl State {
-    /// Queues SYSTEM `connected` and sends the session's task to its shard, if the client is connected.
+    /// Queues SYSTEM `connected` if the client is connected, and marks that for the shard.
     pub(crate) fn introduce(&mut self, session: &Session, now: Millis) {
         if self.protocol.is_connected() {
             let frame = packet::event(SYSTEM, &system_connected(&session.key));
             self.io.answer(&session.hub, frame.websocket(), now);
-            self.io.errands.introduce = true;
+            self.io.pending.introduce = true;
             self.io.wake();
         }
     }
 
-    /// Takes one text packet of the client, over whichever transport it came.
+    /// Processes a text packet of the client, from either transport.
     pub(crate) fn on_packet(
         &mut self,
         session: &Session,
@@ -271,7 +283,7 @@ impl State {
         Ok(())
     }
 
-    /// Takes one binary packet of the client.
+    /// Processes a binary packet of the client.
     pub(crate) fn on_binary(
         &mut self,
         session: &Session,
@@ -283,12 +295,12 @@ impl State {
         protocol.on_binary(now, session.sid.as_str(), data, answer)
     }
 
-    /// Takes a post without a packet in it.
+    /// Processes a post without packets.
     pub(crate) fn on_empty_post(&mut self, now: Millis) -> Result<(), CloseReason> {
         self.protocol.on_empty_post(now)
     }
 
-    /// Takes one websocket message of the client.
+    /// Processes a websocket message of the client.
     pub(crate) fn on_event(
         &mut self,
         session: &Session,
@@ -308,8 +320,8 @@ impl State {
         }
     }
 
-    /// Moves the session to a websocket. What is queued goes there; a waiting poll is released.
-    pub(crate) fn link_websocket(&mut self, session: &Session, wire: Wire) {
+    /// Moves the session to a websocket. Queued messages go there, and a waiting poll is released.
+    pub(crate) fn link_websocket(&mut self, session: &Session, socket: WebsocketIo) {
         let counters = &session.hub.counters;
         if self.io.ended.is_some() && matches!(self.io.link, Link::Gone) {
             return;
@@ -321,47 +333,47 @@ impl State {
         add(&counters.websocket, 1);
         let now = session.hub.now_ms();
         self.io.queue.restart(now);
-        // An error shows again in the session's task, which ends the session.
-        let _ = self.io.queue.write_to(&wire.stream, now, &counters.queued_bytes);
-        self.io.errands.watch |= !self.io.queue.is_empty();
-        self.io.link = Link::Websocket(wire);
+        // The session's task meets the same error and ends the session.
+        let _ = self.io.queue.write_to(&socket.stream, now, &counters.queued_bytes);
+        self.io.pending.watch |= !self.io.queue.is_empty();
+        self.io.link = Link::Websocket(socket);
         self.io.wake();
     }
 
-    /// Decodes what was read from the websocket and acts on it.
+    /// Decodes bytes of the websocket and processes its messages.
     pub(crate) fn feed(&mut self, session: &Session, input: &mut [u8], now: Millis) {
-        let Link::Websocket(wire) = &mut self.io.link else { return };
+        let Link::Websocket(socket) = &mut self.io.link else { return };
         let mut decoder =
-            std::mem::replace(&mut wire.decoder, Decoder::new(session.hub.config.message_bytes_max));
+            std::mem::replace(&mut socket.decoder, Decoder::new(session.hub.config.message_bytes_max));
         let fed = decoder.decode(input, |event| self.on_event(session, now, event));
-        if let Link::Websocket(wire) = &mut self.io.link {
-            wire.decoder = decoder;
+        if let Link::Websocket(socket) = &mut self.io.link {
+            socket.decoder = decoder;
         }
         if let Err(reason) = fed {
             self.io.end(reason);
         }
     }
 
-    /// Writes and reads what the socket takes and has. Ready when something may have changed.
-    fn poll_wire(&mut self, session: &Session, cx: &mut Context<'_>) -> Poll<()> {
-        let Link::Websocket(wire) = &self.io.link else { return Poll::Pending };
+    /// Writes queued bytes and reads. Ready when something may have changed.
+    fn poll_websocket(&mut self, session: &Session, cx: &mut Context<'_>) -> Poll<()> {
+        let Link::Websocket(socket) = &self.io.link else { return Poll::Pending };
         while !self.io.queue.is_empty() {
-            let Poll::Ready(ready) = wire.stream.poll_write_ready(cx) else { break };
+            let Poll::Ready(ready) = socket.stream.poll_write_ready(cx) else { break };
             let gauge = &session.hub.counters.queued_bytes;
             let written =
-                ready.and_then(|()| self.io.queue.write_to(&wire.stream, session.hub.now_ms(), gauge));
+                ready.and_then(|()| self.io.queue.write_to(&socket.stream, session.hub.now_ms(), gauge));
             if written.is_err_and(|error| error.kind() != io::ErrorKind::WouldBlock) {
                 self.io.end(CloseReason::TransportClosed);
                 return Poll::Ready(());
             }
         }
-        if ready!(wire.stream.poll_read_ready(cx)).is_err() {
+        if ready!(socket.stream.poll_read_ready(cx)).is_err() {
             self.io.end(CloseReason::TransportClosed);
             return Poll::Ready(());
         }
         SCRATCH.with_borrow_mut(|scratch| {
-            let Link::Websocket(wire) = &self.io.link else { return };
-            match wire.stream.try_read(scratch) {
+            let Link::Websocket(socket) = &self.io.link else { return };
+            match socket.stream.try_read(scratch) {
                 Ok(0) => self.io.end(CloseReason::TransportClosed),
                 Ok(read) => self.feed(session, &mut scratch[..read], session.hub.now_ms()),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
@@ -379,7 +391,7 @@ impl Io {
             return false;
         }
         let stream = match &self.link {
-            Link::Websocket(wire) => Some(&wire.stream),
+            Link::Websocket(socket) => Some(&socket.stream),
             Link::Opening | Link::Polling(_) | Link::Gone => None,
         };
         match self.queue.send(stream, bytes, messages, now, hub.limits()) {
@@ -392,7 +404,7 @@ impl Io {
         }
     }
 
-    /// Sees to it that somebody takes what was queued.
+    /// Wakes the writer of the queued bytes. `true` as for [`Session::deliver`].
     fn queued(&mut self, sent: Sent) -> bool {
         match &self.link {
             Link::Websocket(_) if sent == Sent::FirstInQueue => {
@@ -407,10 +419,10 @@ impl Io {
         }
     }
 
-    /// Sends from where no shard listens: the session's task tells it.
+    /// Sends outside the shard. The session's task asks the shard to watch the write deadline, if necessary.
     fn answer(&mut self, hub: &Hub, bytes: &Bytes, now: Millis) {
         if self.send(hub, bytes, 1, now) {
-            self.errands.watch = true;
+            self.pending.watch = true;
         }
     }
 
@@ -424,7 +436,7 @@ impl Io {
         }
     }
 
-    /// Until when a websocket that takes nothing is waited for.
+    /// When a websocket that takes no bytes is closed.
     fn write_deadline(&self, hub: &Hub) -> Option<Millis> {
         let Link::Websocket(_) = self.link else { return None };
         let span = u64::try_from(hub.config.write_deadline.as_millis()).unwrap_or(u64::MAX);

@@ -1,12 +1,14 @@
-//! A shard: one thread that looks after a part of the sessions. It owns their subscriptions, so nothing on the way of an
-//! event takes a lock but the session's own. Commands are done one after another, in the order they came.
+//! A shard: one thread that owns a part of the sessions and their subscriptions. So the delivery of an event
+//! takes no lock but that of each session. Commands are processed one after another, in the order of their
+//! arrival.
 //!
-//! A thread and not a task, because most of its time goes into the kernel's part of writing, which is nobody else's turn: as
-//! tasks, two shards may come to share a thread of the runtime, and write one after the other while a core is idle.
+//! A shard is a thread, not a task, because it spends most of its time in system calls that write. As tasks,
+//! two shards may share a runtime thread and write one after the other while a core is idle.
 //!
-//! Changes of a session are applied in the order of their versions, each once: a change is a SYSTEM message and a change
-//! of the index in one step, so no event of a subscription comes before its `subscribed` or after its end. A shard
-//! that misses a version reads the session's log from the store, beside the dispatch, and goes on when it has it.
+//! A shard applies the changes of a session in the order of their versions, each once. A change is a SYSTEM
+//! message and a change of the index in one step. So no event of a subscription comes before its `subscribed`
+//! or after its end. A shard that misses a version reads the session's changes from the store in a separate
+//! task.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::Ordering::SeqCst;
@@ -21,39 +23,39 @@ use socketio::{CloseReason, Millis, packet};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::config::{ROUND_MAX, SESSIONS_AT_ONCE, TICK};
-use crate::fanout::{Chunks, Encoded, Gathering, Run, rest};
+use crate::fanout::{Batch, Encoded, Pacing, Writes, cooldown};
 use crate::hub::Hub;
 use crate::index::{Index, Slot};
-use crate::life;
 use crate::recently_unsubscribed::RecentlyUnsubscribed;
 use crate::session::Session;
+use crate::session_task;
 use crate::stats::add;
 
-/// A session that was registered, on its way to its shard.
+/// A registered session on its way to its shard.
 pub(crate) struct Join {
     pub(crate) session: Arc<Session>,
-    /// The hub's count of strays before it was registered.
-    pub(crate) strays: u64,
-    /// SYSTEM `connected` is queued: changes may follow it.
+    /// The hub's count of unmatched changes before the session was registered.
+    pub(crate) unmatched_changes: u64,
+    /// SYSTEM `connected` is queued, so changes may follow it.
     pub(crate) is_introduced: bool,
 }
 
-/// Sessions that have joined since their shard's last round. A join does not wake the shard, because that would cost more than
-/// the rest of a connect. Joins are processed before the next command, or within one tick. Every command about a session is sent
-/// after its join, so the shard knows the session by then.
+/// Sessions that have joined since their shard's last round. A join does not wake the shard, because that
+/// would cost more than the rest of a connect. Joins are processed before the next command, or within one
+/// tick. Every command about a session is sent after its join, so the shard knows the session by then.
 ///
 /// `None` once the shard has stopped: the hub owns this, so a session left here would keep itself alive.
-pub(crate) struct Doorway(Mutex<Option<Vec<Join>>>);
+pub(crate) struct PendingJoins(Mutex<Option<Vec<Join>>>);
 
-impl Default for Doorway {
+impl Default for PendingJoins {
     fn default() -> Self {
         Self(Mutex::new(Some(Vec::new())))
     }
 }
 
-impl Doorway {
-    /// `false` when there is no shard any more.
-    pub(crate) fn enter(&self, join: Join) -> bool {
+impl PendingJoins {
+    /// `false` when the shard has stopped.
+    pub(crate) fn push(&self, join: Join) -> bool {
         self.joins().as_mut().map(|joins| joins.push(join)).is_some()
     }
 
@@ -62,7 +64,7 @@ impl Doorway {
     }
 
     fn close(&self) {
-        // Let go of only after the lock: a session that goes takes much along.
+        // Dropped after the lock is released, because dropping a session takes long.
         let _left = self.joins().take();
     }
 
@@ -71,63 +73,63 @@ impl Doorway {
     }
 }
 
-/// What a shard is told.
+/// A command to a shard.
 pub(crate) enum Command {
-    /// SYSTEM `connected` is queued: changes may follow it.
+    /// SYSTEM `connected` is queued, so changes may follow it.
     Introduced(Arc<Session>),
-    /// The session's websocket takes no bytes.
+    /// The session's websocket takes no bytes: the shard watches the write deadline.
     Watch(Arc<Session>),
-    /// The session is over.
+    /// The session has ended.
     Leave(Arc<Session>),
     /// Something happened on a channel.
     Event(Arc<Encoded>),
     /// A session's subscriptions changed.
     Change(Box<(SessionKey, SessionChange)>),
-    /// The changes that a session missed, from the store.
+    /// The changes that a session missed, read from the store.
     CaughtUp { session: Arc<Session>, changes: Vec<SessionChange>, interests: Vec<bus::Interest> },
-    /// Somebody else ended a session in the store.
+    /// Another node or a call ended the session in the store.
     End(SessionKey, CloseReason),
     /// Events were lost.
     Lost(Arc<Lost>),
-    /// Is this session here?
+    /// Asks for a session by its key.
     Find(SessionKey, oneshot::Sender<Option<Arc<Session>>>),
-    /// Which sessions are there?
+    /// Asks for every session.
     List(oneshot::Sender<Vec<Arc<Session>>>),
 }
 
 pub(crate) struct Shard {
     hub: Arc<Hub>,
-    doorway: Arc<Doorway>,
+    pending_joins: Arc<PendingJoins>,
     inbox: mpsc::Receiver<Command>,
-    index: Index<SessionKey, Follower, Gathering>,
+    index: Index<SessionKey, Member, Pacing>,
     wheel: Wheel,
-    /// Channels whose run began in this round.
-    begun: Vec<Slot>,
-    /// Channels whose run became long enough in this round not to rest any more.
-    enough: Vec<Slot>,
-    /// Channels whose run waits for the end of their rest, or did when it began.
-    resting: BTreeSet<(Duration, Slot)>,
+    /// Channels whose batch began in this round.
+    new_batches: Vec<Slot>,
+    /// Channels whose batch has enough events to end the cooldown.
+    ready_batches: Vec<Slot>,
+    /// Channels whose batch waits for the end of the cooldown, with that end.
+    cooling_down: BTreeSet<(Duration, Slot)>,
     unsubscribed: RecentlyUnsubscribed,
 }
 
-/// A session, as its shard knows it.
-struct Follower {
+/// A session with the shard's state of it.
+struct Member {
     session: Arc<Session>,
-    /// The last version that is on the socket.
+    /// The last version that was sent.
     applied: i64,
-    /// The last version heard of.
-    heard: i64,
-    /// What was heard of when the store was last asked: at least that much it must know.
-    asked: i64,
-    /// The tick of its next look at deadlines.
-    armed: u64,
+    /// The latest version that the shard has received a change of.
+    latest_known: i64,
+    /// `latest_known` when the store was last read: the read must return at least that version.
+    requested: i64,
+    /// The tick at which its deadlines are checked next.
+    deadline_tick: u64,
     is_introduced: bool,
     is_catching_up: bool,
-    /// Something may have been missed that nothing was heard of.
+    /// A change may have been missed without a later version arriving.
     is_behind: bool,
 }
 
-/// Deadlines, by the tick at which they are over.
+/// Deadlines by the tick at which they expire.
 #[derive(Default)]
 struct Wheel(BTreeMap<u64, Vec<Slot>>);
 
@@ -135,26 +137,30 @@ const NEVER: u64 = u64::MAX;
 
 impl Drop for Shard {
     fn drop(&mut self) {
-        self.doorway.close();
+        self.pending_joins.close();
     }
 }
 
 impl Shard {
-    pub(crate) fn new(hub: Arc<Hub>, doorway: Arc<Doorway>, inbox: mpsc::Receiver<Command>) -> Self {
+    pub(crate) fn new(
+        hub: Arc<Hub>,
+        pending_joins: Arc<PendingJoins>,
+        inbox: mpsc::Receiver<Command>,
+    ) -> Self {
         Self {
             hub,
-            doorway,
+            pending_joins,
             inbox,
             index: Index::new(),
             wheel: Wheel::default(),
-            begun: Vec::new(),
-            enough: Vec::new(),
-            resting: BTreeSet::new(),
+            new_batches: Vec::new(),
+            ready_batches: Vec::new(),
+            cooling_down: BTreeSet::new(),
             unsubscribed: RecentlyUnsubscribed::default(),
         }
     }
 
-    /// Works in rounds: takes what has come, does it, writes what that gave.
+    /// Works in rounds: takes the waiting commands, processes them and writes the resulting batches.
     pub(crate) async fn run(mut self) {
         let hub = self.hub.clone();
         let clock = hub.service.clock();
@@ -173,19 +179,19 @@ impl Shard {
                 }
                 () = &mut alarm => true,
             };
-            for join in self.doorway.take() {
+            for join in self.pending_joins.take() {
                 self.on_join(join);
             }
             for command in round.drain(..) {
-                self.obey(command);
+                self.handle(command);
             }
-            self.write_runs();
+            self.write_batches();
             let now = clock.monotonic();
             if now >= next_tick {
                 self.tick(hub.now_ms());
                 next_tick = now + TICK;
             }
-            let wake_at = self.resting.first().map_or(next_tick, |(until, _)| next_tick.min(*until));
+            let wake_at = self.cooling_down.first().map_or(next_tick, |(until, _)| next_tick.min(*until));
             if rang || wake_at != alarm_at {
                 alarm_at = wake_at;
                 alarm.set(clock.sleep_until(alarm_at));
@@ -193,14 +199,14 @@ impl Shard {
         }
     }
 
-    fn obey(&mut self, command: Command) {
+    fn handle(&mut self, command: Command) {
         match command {
             Command::Event(event) => self.on_event(event),
             Command::Change(change) => self.on_change(change.0, change.1),
             Command::Introduced(session) => self.on_introduced(&session),
             Command::Watch(session) => {
                 if let Some(slot) = self.index.find(&session.key) {
-                    self.look_at(slot, self.hub.now_ms());
+                    self.check_deadlines(slot, self.hub.now_ms());
                 }
             }
             Command::Leave(session) => _ = self.index.remove(&session.key),
@@ -209,41 +215,41 @@ impl Shard {
                 drop(interests);
             }
             Command::End(key, reason) => {
-                if let Some(follower) = self.index.find(&key).and_then(|slot| self.index.member(slot)) {
-                    follower.session.end(reason);
+                if let Some(member) = self.index.find(&key).and_then(|slot| self.index.member(slot)) {
+                    member.session.end(reason);
                 }
             }
             Command::Lost(lost) => self.on_lost(&lost),
             Command::Find(key, reply) => {
-                // Nobody waits for the answer any more: so be it.
+                // The asker may have gone.
                 let _ = reply.send(self.session(&key).cloned());
             }
             Command::List(reply) => {
-                let sessions = self.index.members().map(|(_, follower)| follower.session.clone());
-                // Nobody waits for the answer any more: so be it.
+                let sessions = self.index.members().map(|(_, member)| member.session.clone());
+                // The asker may have gone.
                 let _ = reply.send(sessions.collect());
             }
         }
     }
 
     fn session(&self, key: &SessionKey) -> Option<&Arc<Session>> {
-        let follower = self.index.member(self.index.find(key)?)?;
-        Some(&follower.session)
+        let member = self.index.member(self.index.find(key)?)?;
+        Some(&member.session)
     }
 
-    fn on_join(&mut self, Join { session, strays, is_introduced }: Join) {
-        let follower = Follower {
+    fn on_join(&mut self, Join { session, unmatched_changes, is_introduced }: Join) {
+        let member = Member {
             session: session.clone(),
             applied: 0,
-            heard: 0,
-            asked: 0,
-            armed: NEVER,
+            latest_known: 0,
+            requested: 0,
+            deadline_tick: NEVER,
             is_introduced: false,
             is_catching_up: false,
-            is_behind: self.hub.strays.load(SeqCst) != strays,
+            is_behind: self.hub.unmatched_changes.load(SeqCst) != unmatched_changes,
         };
-        let slot = self.index.insert(session.key.clone(), follower);
-        self.look_at(slot, self.hub.now_ms());
+        let slot = self.index.insert(session.key.clone(), member);
+        self.check_deadlines(slot, self.hub.now_ms());
         if is_introduced {
             self.on_introduced(&session);
         }
@@ -251,26 +257,26 @@ impl Shard {
 
     fn on_introduced(&mut self, session: &Arc<Session>) {
         let Some(slot) = self.index.find(&session.key) else { return };
-        let Some(follower) = self.index.member_mut(slot) else { return };
-        follower.is_introduced = true;
-        if follower.is_behind || follower.heard > follower.applied {
+        let Some(member) = self.index.member_mut(slot) else { return };
+        member.is_introduced = true;
+        if member.is_behind || member.latest_known > member.applied {
             self.catch_up(slot);
         }
     }
 
     fn on_change(&mut self, key: SessionKey, change: SessionChange) {
         let Some(slot) = self.index.find(&key) else {
-            self.hub.strays.fetch_add(1, SeqCst);
+            self.hub.unmatched_changes.fetch_add(1, SeqCst);
             return;
         };
-        let Some(follower) = self.index.member_mut(slot) else { return };
-        follower.heard = follower.heard.max(change.version);
-        if !follower.is_introduced || change.version <= follower.applied {
+        let Some(member) = self.index.member_mut(slot) else { return };
+        member.latest_known = member.latest_known.max(change.version);
+        if !member.is_introduced || change.version <= member.applied {
             return;
         }
-        let (is_next, is_catching_up) = (change.version == follower.applied + 1, follower.is_catching_up);
+        let (is_next, is_catching_up) = (change.version == member.applied + 1, member.is_catching_up);
         if is_next {
-            // Held until the channel has its own.
+            // Held until the channel holds an interest itself.
             let interest = self.interest_needed_for(&change);
             if interest.is_ready() {
                 self.apply(slot, change);
@@ -282,16 +288,17 @@ impl Shard {
         }
     }
 
-    /// Applies a change when the bus has confirmed the interest that it needs: a catch-up with the change in hand.
+    /// Applies a change as soon as the bus has confirmed the interest that it needs, like a catch-up that has
+    /// the change already.
     fn wait_for_interest(&mut self, slot: Slot, change: SessionChange, interest: bus::Interest) {
-        let Some(follower) = self.index.member_mut(slot) else { return };
-        follower.is_catching_up = true;
-        follower.asked = change.version;
-        let session = follower.session.clone();
-        tokio::spawn(life::wait_for_interests(session, vec![change], vec![interest]));
+        let Some(member) = self.index.member_mut(slot) else { return };
+        member.is_catching_up = true;
+        member.requested = change.version;
+        let session = member.session.clone();
+        tokio::spawn(session_task::wait_for_interests(session, vec![change], vec![interest]));
     }
 
-    /// An interest in the channel that a change subscribes to, when nobody here is subscribed to it yet.
+    /// An interest in the channel of a change, if this shard has no subscriber of the channel yet.
     fn interest_needed_for(&self, change: &SessionChange) -> bus::Interest {
         let channel = &change.subscription.channel_id;
         if change.kind == ChangeKind::Subscribed && self.index.channel(channel).is_none() {
@@ -301,38 +308,38 @@ impl Shard {
         }
     }
 
-    /// Reads what a session missed, beside the dispatch. One reading at a time.
+    /// Reads the missed changes of a session in a separate task, one read at a time.
     fn catch_up(&mut self, slot: Slot) {
-        let Some(follower) = self.index.member_mut(slot) else { return };
-        follower.is_catching_up = true;
-        follower.is_behind = false;
-        follower.asked = follower.heard;
-        tokio::spawn(life::catch_up(follower.session.clone(), follower.applied));
+        let Some(member) = self.index.member_mut(slot) else { return };
+        member.is_catching_up = true;
+        member.is_behind = false;
+        member.requested = member.latest_known;
+        tokio::spawn(session_task::catch_up(member.session.clone(), member.applied));
     }
 
     fn on_caught_up(&mut self, session: &Arc<Session>, changes: Vec<SessionChange>) {
         let Some(slot) = self.index.find(&session.key) else { return };
         for change in changes {
-            let applied = self.index.member(slot).map_or(0, |follower| follower.applied);
+            let applied = self.index.member(slot).map_or(0, |member| member.applied);
             if change.version == applied + 1 {
                 self.apply(slot, change);
             } else if change.version > applied {
-                // The log does not reach back to where this session is.
+                // The stored changes do not reach back to the applied version.
                 return session.end(CloseReason::Gap);
             }
         }
-        let Some(follower) = self.index.member_mut(slot) else { return };
-        follower.is_catching_up = false;
-        if follower.applied < follower.asked {
+        let Some(member) = self.index.member_mut(slot) else { return };
+        member.is_catching_up = false;
+        if member.applied < member.requested {
             session.end(CloseReason::Gap);
-        } else if follower.is_behind || follower.heard > follower.applied {
+        } else if member.is_behind || member.latest_known > member.applied {
             self.catch_up(slot);
         }
     }
 
-    /// Sessions that are subscribed to what was lost, or were until a moment ago, have a hole in what they received: they end.
+    /// Closes the sessions that are subscribed to a channel with lost events, or were until a moment ago.
     fn on_lost(&self, lost: &Lost) {
-        let end = |follower: &Follower| follower.session.end(CloseReason::Gap);
+        let end = |member: &Member| member.session.end(CloseReason::Gap);
         match lost {
             Lost::Channels(channels) => {
                 for channel in channels.iter().filter_map(|id| self.index.channel(id)) {
@@ -343,23 +350,23 @@ impl Shard {
             }
             Lost::Everything => {
                 let subscribed = self.index.members().filter(|(slot, _)| self.index.is_subscribed(*slot));
-                subscribed.for_each(|(_, follower)| end(follower));
+                subscribed.for_each(|(_, member)| end(member));
             }
         }
         let missed = self.unsubscribed.missed(lost).into_iter().filter_map(|key| self.index.find(key));
         missed.filter_map(|slot| self.index.member(slot)).for_each(end);
     }
 
-    /// The one place where a subscription begins or ends, on the socket and in the index.
+    /// Begins or ends a subscription, on the socket and in the index. Nothing else does.
     fn apply(&mut self, slot: Slot, change: SessionChange) {
         let subscription = &change.subscription;
         if let Some(channel) = self.index.channel(&subscription.channel_id) {
-            // What happened before the change goes to those who were subscribed before it.
-            self.write_run(channel);
+            // Earlier events go to the sessions that were subscribed before the change.
+            self.write_batch(channel);
         }
-        let Some(follower) = self.index.member_mut(slot) else { return };
-        follower.applied = change.version;
-        let session = follower.session.clone();
+        let Some(member) = self.index.member_mut(slot) else { return };
+        member.applied = change.version;
+        let session = member.session.clone();
         let frame = packet::event(SYSTEM, &system_change(&change));
         let (channel, event, now) = (&subscription.channel_id, subscription.event_type, self.hub.now_ms());
         let stalled = session.deliver(frame.websocket(), 1, now);
@@ -371,16 +378,17 @@ impl Shard {
             }
         }
         if stalled {
-            self.look_at(slot, now);
+            self.check_deadlines(slot, now);
         }
     }
 
-    /// The first subscriber of a channel makes this node interested in it, the last one takes that along.
+    /// Subscribes a session. A channel's first subscriber makes this node interested in the channel. The
+    /// interest ends with the last one.
     fn subscribe(&mut self, slot: Slot, id: &ChannelId, event: EventType) {
         let is_first = self.index.channel(id).is_none();
         self.index.subscribe(slot, id, event);
-        if is_first && let Some(gathering) = self.index.channel(id).and_then(|c| self.index.channel_mut(c)) {
-            gathering.interest = self.hub.service.interest(id);
+        if is_first && let Some(pacing) = self.index.channel(id).and_then(|c| self.index.channel_mut(c)) {
+            pacing.interest = self.hub.service.interest(id);
         }
     }
 
@@ -390,85 +398,86 @@ impl Shard {
         if self.index.subscribers(channel, event_type).is_empty() {
             return;
         }
-        let Some(gathering) = self.index.channel_mut(channel) else { return };
-        match &mut gathering.run {
-            // Events of one kind go together; those of another wait until these are written, to keep their order.
-            Some(run) if run.event_type == event_type && !run.is_full() => {
-                if run.push(event) {
-                    self.enough.push(channel);
+        let Some(pacing) = self.index.channel_mut(channel) else { return };
+        match &mut pacing.batch {
+            // Events of one kind are batched. An event of another kind is written after them, to keep the
+            // order.
+            Some(batch) if batch.event_type == event_type && !batch.is_full() => {
+                if batch.push(event) {
+                    self.ready_batches.push(channel);
                 }
                 return;
             }
-            Some(_) => self.write_run(channel),
+            Some(_) => self.write_batch(channel),
             None => {}
         }
-        if let Some(gathering) = self.index.channel_mut(channel) {
-            gathering.run = Some(Run::new(event));
-            self.begun.push(channel);
+        if let Some(pacing) = self.index.channel_mut(channel) {
+            pacing.batch = Some(Batch::new(event));
+            self.new_batches.push(channel);
         }
     }
 
-    /// Writes the runs of this round and those whose rest is over.
-    fn write_runs(&mut self) {
-        let mut begun = std::mem::take(&mut self.begun);
+    /// Writes the batches of this round, and those whose cooldown is over.
+    fn write_batches(&mut self) {
+        let mut new_batches = std::mem::take(&mut self.new_batches);
         let now = self.hub.service.clock().monotonic();
-        for channel in begun.drain(..) {
-            match self.index.channel_mut(channel).map(|gathering| gathering.rests_until) {
-                Some(until) if until > now => _ = self.resting.insert((until, channel)),
-                Some(_) => self.write_run(channel),
+        for channel in new_batches.drain(..) {
+            match self.index.channel_mut(channel).map(|pacing| pacing.cooldown_until) {
+                Some(until) if until > now => _ = self.cooling_down.insert((until, channel)),
+                Some(_) => self.write_batch(channel),
                 None => {}
             }
         }
-        self.begun = begun;
-        while let Some(channel) = self.enough.pop() {
-            self.write_run(channel);
+        self.new_batches = new_batches;
+        while let Some(channel) = self.ready_batches.pop() {
+            self.write_batch(channel);
         }
-        while let Some(&(until, channel)) = self.resting.first() {
+        while let Some(&(until, channel)) = self.cooling_down.first() {
             if until > self.hub.service.clock().monotonic() {
                 return;
             }
-            self.resting.pop_first();
-            // Another rest has begun since, after events that did not wait for the end of this one.
-            if self.index.channel_mut(channel).is_some_and(|gathering| gathering.rests_until == until) {
-                self.write_run(channel);
+            self.cooling_down.pop_first();
+            // A later cooldown has begun, because enough events ended this one early.
+            if self.index.channel_mut(channel).is_some_and(|pacing| pacing.cooldown_until == until) {
+                self.write_batch(channel);
             }
         }
     }
 
-    /// Writes what a channel gathered to all of its subscribers.
-    fn write_run(&mut self, channel: Slot) {
-        let Some(run) = self.index.channel_mut(channel).and_then(|gathering| gathering.run.take()) else {
+    /// Writes the batch of a channel to all of its subscribers.
+    fn write_batch(&mut self, channel: Slot) {
+        let Some(batch) = self.index.channel_mut(channel).and_then(|pacing| pacing.batch.take()) else {
             return;
         };
         let hub = self.hub.clone();
         let started = hub.service.clock().monotonic();
-        let sessions = self.index.subscribers(channel, run.event_type).len();
-        self.write_to_all(channel, &run, hub.now_ms());
-        add(&hub.counters.deliveries, sessions * run.len());
+        let sessions = self.index.subscribers(channel, batch.event_type).len();
+        self.write_to_all(channel, &batch, hub.now_ms());
+        add(&hub.counters.deliveries, sessions * batch.len());
         let took = hub.service.clock().worked(started);
-        if let Some(gathering) = self.index.channel_mut(channel) {
-            gathering.rests_until = started + took + rest(took);
+        if let Some(pacing) = self.index.channel_mut(channel) {
+            pacing.cooldown_until = started + took + cooldown(took);
         }
     }
 
-    fn write_to_all(&mut self, channel: Slot, run: &Run, now: Millis) {
-        let (mut documented, mut observed) = (None::<Chunks>, None::<Chunks>);
+    fn write_to_all(&mut self, channel: Slot, batch: &Batch, now: Millis) {
+        let (mut documented, mut observed) = (None::<Writes>, None::<Writes>);
         let mut stalled = Vec::new();
-        let subscribers = self.index.subscribers(channel, run.event_type);
+        let subscribers = self.index.subscribers(channel, batch.event_type);
         for slots in subscribers.chunks(SESSIONS_AT_ONCE) {
-            // They lie anywhere in memory: looked up together, the waits for memory are one wait.
+            // The sessions lie anywhere in memory. Looking them up together overlaps the cache misses.
             let mut sessions = [None; SESSIONS_AT_ONCE];
             for (place, &slot) in sessions.iter_mut().zip(slots) {
-                let session = self.index.member(slot).map(|follower| &*follower.session);
+                let session = self.index.member(slot).map(|member| &*member.session);
                 *place = session.map(|session| (slot, session, session.profile));
             }
             for (slot, session, profile) in sessions.into_iter().flatten() {
-                let chunks = match profile {
+                let writes = match profile {
                     Profile::Documented => &mut documented,
                     Profile::Observed => &mut observed,
                 };
-                let chunks = chunks.get_or_insert_with(|| run.chunks(profile, &self.hub.counters));
-                for (bytes, messages) in chunks.iter() {
+                let writes = writes.get_or_insert_with(|| batch.writes(profile, &self.hub.counters));
+                for (bytes, messages) in writes.iter() {
                     if session.deliver(bytes, *messages, now) {
                         stalled.push(slot);
                     }
@@ -476,39 +485,39 @@ impl Shard {
             }
         }
         for slot in stalled {
-            self.look_at(slot, now);
+            self.check_deadlines(slot, now);
         }
     }
 
-    /// Looks at every deadline that is over.
+    /// Checks every deadline that has expired.
     fn tick(&mut self, now: Millis) {
         self.unsubscribed.forget(now);
         while let Some((tick, slots)) = self.wheel.pop_until(now) {
             for slot in slots {
                 match self.index.member_mut(slot) {
-                    Some(follower) if follower.armed == tick => follower.armed = NEVER,
-                    // The session left, or was looked at since.
+                    Some(member) if member.deadline_tick == tick => member.deadline_tick = NEVER,
+                    // The session left, or was checked since.
                     _ => continue,
                 }
-                self.look_at(slot, now);
+                self.check_deadlines(slot, now);
             }
         }
     }
 
-    /// Does what is due for a session, and comes back to it at its next deadline.
-    fn look_at(&mut self, slot: Slot, now: Millis) {
-        let Some(follower) = self.index.member_mut(slot) else { return };
-        let Some(next) = follower.session.on_deadline(now) else { return };
+    /// Does what is due for a session and schedules its next check.
+    fn check_deadlines(&mut self, slot: Slot, now: Millis) {
+        let Some(member) = self.index.member_mut(slot) else { return };
+        let Some(next) = member.session.on_deadline(now) else { return };
         let tick = next.max(now + 1).div_ceil(TICK.as_millis() as Millis);
-        if tick < follower.armed {
-            follower.armed = tick;
+        if tick < member.deadline_tick {
+            member.deadline_tick = tick;
             self.wheel.0.entry(tick).or_default().push(slot);
         }
     }
 }
 
 impl Wheel {
-    /// The first tick that is over, and the slots that wait for it.
+    /// The first expired tick, and its slots.
     fn pop_until(&mut self, now: Millis) -> Option<(u64, Vec<Slot>)> {
         let entry = self.0.first_entry()?;
         let is_over = *entry.key() * TICK.as_millis() as Millis <= now;
@@ -516,5 +525,5 @@ impl Wheel {
     }
 }
 
-// One index entry for each of them in each channel.
-const _: () = assert!(EventType::ALL.len() == 3 && size_of::<Follower>() <= 48);
+// The index has one list for each event type of a channel.
+const _: () = assert!(EventType::ALL.len() == 3 && size_of::<Member>() <= 48);

@@ -1,4 +1,4 @@
-//! Engine.IO session ids: what the requests of a polling client have in common.
+//! Engine.IO session ids. All requests of a polling client carry the same one.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -9,19 +9,20 @@ use crate::config::SID_BYTES;
 /// Characters of a session id: base64url of its bytes.
 const SID_CHARS: usize = SID_BYTES / 3 * 4;
 
-/// 120 random bits. It finds a session; the URL token beside it in the query proves that the client may have it.
+/// 120 random bits. The id finds a session; the URL token beside it in the query proves that the client may
+/// use it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Sid([u8; SID_CHARS]);
 
 impl Sid {
     pub(crate) fn generate(entropy: &Entropy) -> Self {
         let mut text = [b'A'; SID_CHARS];
-        // The array has just the length of the text, so the encoding cannot fail.
+        // The array has the length of the text, so the encoding cannot fail.
         let _ = URL_SAFE_NO_PAD.encode_slice(entropy.bytes::<SID_BYTES>(), &mut text);
         Self(text)
     }
 
-    /// What a client presented; `None` when it cannot be one of ours.
+    /// The id that a client presented; `None` when it cannot be an id of this server.
     pub(crate) fn presented(text: &str) -> Option<Self> {
         let is_base64url = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
         let bytes: [u8; SID_CHARS] = text.as_bytes().try_into().ok()?;
@@ -29,7 +30,7 @@ impl Sid {
     }
 
     pub(crate) fn as_str(&self) -> &str {
-        // Base64url is ASCII, and nothing else is ever taken.
+        // The bytes are base64url, which is ASCII.
         std::str::from_utf8(&self.0).unwrap_or_default()
     }
 }

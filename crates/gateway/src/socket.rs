@@ -1,4 +1,4 @@
-//! The socket of one HTTP connection, which may become that of a session.
+//! The socket of one HTTP connection, which may become the socket of a session.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -9,54 +9,54 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-/// What a listener serves HTTP over: a bare TCP stream that keeps the `101` of a websocket back until the session has it, so
-/// that the answer and the session's first packets are one write and, to the peer, one packet.
+/// A TCP stream that a listener serves HTTP over. It holds the `101` of a websocket back until the session
+/// has the stream. So the answer and the session's first packets are one write and, to the peer, one packet.
 ///
-/// And one that keeps back what the HTTP library answers by itself to a request that it cannot read, which is a status and
-/// nothing else: the listener has a better answer, and gives it on the [bare stream](Self::into_stream).
+/// It also withholds the bare status that the HTTP library answers to an unreadable request. The listener
+/// sends a better answer on the [bare stream](Self::into_stream).
 ///
-/// Small events must not wait for the acknowledgement of the one before: the stream, or the listener that it comes from, needs
-/// `TCP_NODELAY`.
+/// The stream needs `TCP_NODELAY`, from the listener or by itself, so that small events do not wait for
+/// acknowledgements.
 #[derive(Debug)]
 pub struct Socket {
     stream: TcpStream,
     hold: Hold,
-    /// The end of what HTTP has written: an answer without a body, and before it at the most what HTTP itself would have kept
-    /// in its own buffer.
+    /// The bytes that are held back: an answer without a body, and before it at most what HTTP would have
+    /// buffered itself.
     held: Vec<u8>,
-    /// HTTP wanted to refuse a request by itself.
+    /// The HTTP library refused a request by itself.
     withheld: bool,
 }
 
-/// Tells a [`Socket`] to keep back what is written to it from now on. Each request of its connection carries one, as an
+/// Makes a [`Socket`] hold back what is written from now on. Each request of the connection carries one as an
 /// extension.
 #[derive(Clone, Debug, Default)]
 pub struct Hold(Arc<AtomicBool>);
 
 impl Socket {
-    /// The socket of a connection that was accepted.
+    /// The socket of an accepted connection.
     pub fn new(stream: TcpStream) -> Self {
         Self { stream, hold: Hold::default(), held: Vec::new(), withheld: false }
     }
 
-    /// For the extensions of the connection's requests. Where it is missing nothing is kept back.
+    /// For the extensions of the connection's requests. A request without it is never held back.
     pub fn hold(&self) -> Hold {
         self.hold.clone()
     }
 
-    /// The bare stream, once HTTP has let go of it.
+    /// The bare stream, after HTTP has released it.
     pub fn into_stream(self) -> TcpStream {
         self.stream
     }
 
-    /// The bare stream, and what has to be written to it before anything else.
+    /// The bare stream, and the bytes that have to be written first.
     pub(crate) fn into_parts(self) -> (TcpStream, Vec<u8>) {
         (self.stream, self.held)
     }
 }
 
 impl Hold {
-    /// The request's handler says so right before it answers `101`, after which HTTP has nothing more to write.
+    /// Called by the handler right before it answers `101`, after which HTTP writes nothing more.
     pub(crate) fn begin(&self) {
         self.0.store(true, Relaxed);
     }
@@ -112,11 +112,12 @@ impl AsyncWrite for Socket {
     }
 }
 
-/// Bytes of the longest answer that the HTTP library gives by itself: it has a date, and no body.
+/// Maximum length of an answer that the HTTP library gives by itself: it has a date and no body.
 const AUTOMATIC_BYTES_MAX: usize = 256;
 
-/// Whether this is an answer of status 4xx that the HTTP library gives by itself: a head without a body and without the
-/// request id that every other answer has. An answer before it is written by then, so it stands alone.
+/// Whether this is an answer of status 4xx that the HTTP library gives by itself: a head without a body, and
+/// without the request id that every other answer has. An earlier answer has been written by then, so this
+/// head stands alone.
 fn is_automatic(slices: &[IoSlice<'_>]) -> bool {
     let [head] = slices else { return false };
     let has = |needle: &[u8]| head.windows(needle.len()).any(|window| window == needle);

@@ -1,10 +1,10 @@
-//! What a gateway counts.
+//! The counters of a gateway.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use socketio::CloseReason;
 
-/// A moment's figures.
+/// A snapshot of the counters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Sessions on a websocket now.
@@ -19,9 +19,9 @@ pub struct Stats {
     pub events_encoded: u64,
     /// Events handed to sessions so far.
     pub deliveries: u64,
-    /// Bytes that wait for slow websockets and for the next polls now.
+    /// Bytes queued for slow websockets and for the next polls now.
     pub queued_bytes: u64,
-    /// Times that messages may have been lost on the bus.
+    /// Number of times that messages may have been lost on the bus.
     pub gaps: u64,
     /// Sessions closed so far, by reason; reasons that never happened are left out.
     pub closes: Vec<(CloseReason, u64)>,
@@ -44,7 +44,7 @@ impl Stats {
 pub(crate) struct Counters {
     pub(crate) websocket: AtomicU64,
     pub(crate) polling: AtomicU64,
-    /// Sockets that are not a session's yet, or no more.
+    /// Sockets before their session has them, or after its end.
     pub(crate) sockets_beside: AtomicU64,
     pub(crate) opened: AtomicU64,
     pub(crate) refused: AtomicU64,
@@ -60,12 +60,12 @@ pub(crate) fn add(counter: &AtomicU64, count: usize) {
     counter.fetch_add(count as u64, Relaxed);
 }
 
-/// Takes from a gauge.
+/// Subtracts from a gauge.
 pub(crate) fn sub(gauge: &AtomicU64, count: usize) {
     gauge.fetch_sub(count as u64, Relaxed);
 }
 
-/// One that is counted in a gauge for as long as this lives.
+/// Counts one in a gauge until it is dropped.
 pub(crate) struct Counted<'a>(&'a AtomicU64);
 
 impl<'a> Counted<'a> {

@@ -1,5 +1,5 @@
-//! A websocket takes a polling session over: `2probe`, `3probe`, `5`. Until the `5` the session is as it was, so a
-//! failed probe costs it nothing.
+//! Upgrades a polling session to a websocket: `2probe`, `3probe`, `5`. Until the `5` the session is
+//! unchanged, so a failed probe has no effect on it.
 
 use std::sync::Arc;
 
@@ -11,9 +11,9 @@ use tokio::net::TcpStream;
 
 use crate::config::{PROBE_BYTES, PROBE_CONTROLS_MAX};
 use crate::http::Denied;
-use crate::life::{Bare, bare_stream, guarded};
 use crate::poll::Takeover;
-use crate::session::{Link, Session, State, Wire};
+use crate::session::{Link, Session, State, WebsocketIo};
+use crate::session_task::{RawStream, catch_panic, raw_stream};
 use crate::stats::Counted;
 
 /// Claims the session for one websocket.
@@ -32,20 +32,20 @@ pub(crate) fn begin(session: &Session) -> Result<(), Denied> {
     }
 }
 
-/// Leads the websocket through its probe, on a task of its own.
+/// Runs the probe of the websocket, in its own task.
 pub(crate) async fn take_over(session: Arc<Session>, upgrade: OnUpgrade) {
     let hub = session.hub.clone();
     let _socket = Counted::in_gauge(&hub.counters.sockets_beside);
     let failed = tokio::select! {
-        outcome = guarded(probe(&session, upgrade)) => {
+        outcome = catch_panic(probe(&session, upgrade)) => {
             outcome.unwrap_or(Err(CloseReason::InternalError)).err()
         }
         () = hub.service.clock().sleep(hub.config.upgrade_deadline) => Some(CloseReason::UpgradeFailed),
     };
     match failed {
-        None => hub.forget_sid(&session.sid),
+        None => hub.unregister_sid(&session.sid),
         Some(reason) => {
-            tracing::debug!(session_key = %session.key, %reason, "upgrade failed: the session polls on");
+            tracing::debug!(session_key = %session.key, %reason, "failed to upgrade a session to a websocket: it continues with polling");
             set_takeover(&mut session.lock(), Takeover::None);
         }
     }
@@ -58,7 +58,7 @@ fn set_takeover(state: &mut State, takeover: Takeover) {
     }
 }
 
-/// A websocket before its session is its own.
+/// A websocket during its probe.
 struct Candidate {
     stream: Option<TcpStream>,
     decoder: Decoder,
@@ -68,8 +68,8 @@ struct Candidate {
 }
 
 async fn probe(session: &Arc<Session>, upgrade: OnUpgrade) -> Result<(), CloseReason> {
-    // Its `101` was not held back: the session has nothing to say here yet.
-    let Bare { stream, held: _, read } = bare_stream(&session.hub, upgrade).await?;
+    // The `101` of an upgrade is not held back, because the session sends nothing here yet.
+    let RawStream { stream, held: _, read } = raw_stream(&session.hub, upgrade).await?;
     let decoder = Decoder::new(session.hub.config.message_bytes_max);
     let mut candidate = Candidate { stream: Some(stream), decoder, upgrade: Upgrade::default(), controls: 0 };
     let mut input = read.to_vec();
@@ -92,13 +92,13 @@ async fn probe(session: &Arc<Session>, upgrade: OnUpgrade) -> Result<(), CloseRe
 }
 
 impl Candidate {
-    /// Takes what was read, up to the `5` for the hand-over and from there for the session, under one lock.
+    /// Processes bytes under one lock: up to the `5` for the probe, and from there for the session.
     fn feed(&mut self, session: &Session, input: &mut [u8]) -> Result<(), CloseReason> {
         let (Self { stream, decoder, upgrade, controls }, now) = (self, session.hub.now_ms());
         let mut guard = session.lock();
         let state = &mut *guard;
         let fed = decoder.decode(input, |event| match event {
-            // Without its stream the candidate has become the session's link.
+            // Without its stream, the candidate has become the link of the session.
             event if stream.is_none() => state.on_event(session, now, event),
             Event::Text(text) => match upgrade.on_packet(text)? {
                 Step::Probed => {
@@ -107,7 +107,7 @@ impl Candidate {
                 }
                 Step::Upgraded => state.take_over(session, stream),
             },
-            // Without a limit, a peer that is faster than this loop would keep the thread to itself.
+            // Without a limit, a peer that is faster than this loop would occupy the thread.
             Event::Ping(_) | Event::Pong if *controls == PROBE_CONTROLS_MAX => Err(CloseReason::PacketFlood),
             Event::Ping(payload) => {
                 *controls += 1;
@@ -123,10 +123,10 @@ impl Candidate {
         if stream.is_some() {
             return fed;
         }
-        // From the `5` on a mistake is the session's.
+        // After the `5`, an error ends the session.
         match (fed, &mut state.io.link) {
             (Err(reason), _) => state.io.end(reason),
-            (Ok(()), Link::Websocket(wire)) => wire.decoder = std::mem::replace(decoder, Decoder::new(0)),
+            (Ok(()), Link::Websocket(socket)) => socket.decoder = std::mem::replace(decoder, Decoder::new(0)),
             (Ok(()), _) => {}
         }
         Ok(())
@@ -135,14 +135,14 @@ impl Candidate {
     async fn close(mut self, reason: CloseReason) {
         if let Some(stream) = &mut self.stream {
             let frame = websocket::close(reason.close_code(), reason.as_str());
-            // The peer may be gone; the deadline of the upgrade bounds the wait.
+            // The peer may be gone; the upgrade's deadline bounds the wait.
             let _ = stream.write_all(&frame).await;
             let _ = stream.shutdown().await;
         }
     }
 }
 
-/// The candidate's own answers are a few bytes each on an empty socket: if they do not fit, the peer does not read.
+/// Writes an answer of a few bytes to an empty socket. If it does not fit, the peer does not read.
 fn write(stream: &Option<TcpStream>, bytes: &[u8]) -> Result<(), CloseReason> {
     let written = stream.as_ref().and_then(|stream| stream.try_write(bytes).ok());
     if written == Some(bytes.len()) { Ok(()) } else { Err(CloseReason::UpgradeFailed) }
@@ -155,7 +155,7 @@ impl State {
         }
         let Some(stream) = stream.take() else { return Err(CloseReason::UpgradeFailed) };
         let decoder = Decoder::new(session.hub.config.message_bytes_max);
-        self.link_websocket(session, Wire { stream, decoder });
+        self.link_websocket(session, WebsocketIo { stream, decoder });
         Ok(())
     }
 }

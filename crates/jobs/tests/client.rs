@@ -1,4 +1,4 @@
-//! One attempt at a webhook: where it may go, how long it may take, how much of an answer is read.
+//! Attempts at webhooks: allowed addresses, deadlines, and limits of the answer.
 
 use std::io;
 use std::net::IpAddr;
@@ -9,7 +9,7 @@ use std::time::Duration;
 use domain::Timestamp;
 use domain::outbound::{Reach, SendFailure, WebhookUrl};
 use http::{HeaderMap, HeaderName, HeaderValue};
-use jobs::webhooks::{ANSWER_BYTES_MAX, ATTEMPT_MAX, Answer, Client, Outgoing, Resolver, Surroundings};
+use jobs::webhooks::{ANSWER_BYTES_MAX, ATTEMPT_MAX, Answer, Client, ClientConfig, Outgoing, Resolver};
 use rustls::RootCertStore;
 use service::{Clock, ManualClock};
 use testkit::{Authority, Receiver, Reply, patiently};
@@ -17,7 +17,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 const LOOPBACK: Reach = Reach { loopback: true, private: false };
 
-/// A client on a clock that stands still.
+/// A client on a manual clock.
 struct Sender {
     client: Client,
     hand: ManualClock,
@@ -28,11 +28,11 @@ impl Sender {
     fn new(reach: Reach, resolver: Resolver, roots: RootCertStore) -> Self {
         let (clock, hand) = Clock::manual(Timestamp::from_millis(0));
         let client =
-            Client::new(Surroundings { reach, clock, resolver, roots, kept_max: 8 }).expect("a client");
+            Client::new(ClientConfig { reach, clock, resolver, roots, idle_max: 8 }).expect("a client");
         Self { client, hand, reach }
     }
 
-    /// With the system's resolver, and nobody to vouch for anybody.
+    /// With the system's resolver and without certificate authorities.
     fn plain(reach: Reach) -> Self {
         Self::new(reach, jobs::webhooks::system_resolver(), RootCertStore::empty())
     }
@@ -52,7 +52,7 @@ impl Sender {
     }
 }
 
-/// A resolver that leads every name to these.
+/// A resolver that resolves every name to these addresses.
 fn leads_to(addresses: &[&str]) -> Resolver {
     let addresses: Vec<IpAddr> = addresses.iter().map(|text| text.parse().expect(text)).collect();
     Arc::new(move |_| {
@@ -62,7 +62,7 @@ fn leads_to(addresses: &[&str]) -> Resolver {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_leaves_is_what_was_given_and_what_comes_back_is_told() {
+async fn an_attempt_sends_the_given_bytes_and_returns_the_answer() {
     let (sender, receiver) = (Sender::plain(LOOPBACK), Receiver::start().await);
     let body = b"thank\0you \xff ".to_vec();
     receiver.reply([Reply::Whole(429, vec!["Retry-After: 120".into()], body)]);
@@ -79,7 +79,7 @@ async fn what_leaves_is_what_was_given_and_what_comes_back_is_told() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn redirects_and_other_statuses_are_answers_and_nobody_follows_them() {
+async fn redirects_are_answers_and_are_not_followed() {
     let (sender, receiver) = (Sender::plain(LOOPBACK), Receiver::start().await);
     for status in [200, 201, 204, 301, 302, 303, 307, 308, 400, 410, 500, 599] {
         receiver.reply([Reply::Whole(status, vec![format!("Location: {}", receiver.url("/there"))], vec![])]);
@@ -89,7 +89,7 @@ async fn redirects_and_other_statuses_are_answers_and_nobody_follows_them() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_no_answer_has_a_name() {
+async fn failures_have_names() {
     let (sender, receiver) = (Sender::plain(LOOPBACK), Receiver::start().await);
     let raw = |text: &str| Reply::Raw(text.as_bytes().to_vec());
     let long = format!("HTTP/1.1 200 OK\r\nX: {}\r\n\r\n", "a".repeat(20_000));
@@ -107,9 +107,9 @@ async fn what_is_no_answer_has_a_name() {
     check(raw(&long), SendFailure::Protocol).await;
     check(raw(&many), SendFailure::Protocol).await;
 
-    let nobody = receiver.url("/");
+    let refused = receiver.url("/");
     drop(receiver);
-    assert_eq!(sender.status(&nobody).await, Err(SendFailure::Connect));
+    assert_eq!(sender.status(&refused).await, Err(SendFailure::Connect));
     let lost: Resolver = Arc::new(|_| Box::pin(async { Err(io::Error::other("no such name")) }));
     for resolver in [lost, leads_to(&[])] {
         let sender = Sender::new(LOOPBACK, resolver, RootCertStore::empty());
@@ -118,7 +118,7 @@ async fn what_is_no_answer_has_a_name() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_attempt_is_over_after_five_seconds_wherever_it_is() {
+async fn an_attempt_times_out_after_five_seconds_in_every_phase() {
     let (sender, receiver) = (Sender::plain(LOOPBACK), Receiver::start().await);
     let drip = Duration::from_millis(1);
     for reply in [Reply::Hang, Reply::Drip(drip), Reply::After(Duration::from_secs(3_600))] {
@@ -130,7 +130,7 @@ async fn an_attempt_is_over_after_five_seconds_wherever_it_is() {
         });
         assert_eq!(sent, Err(SendFailure::Timeout));
     }
-    // Neither the look-up nor the handshake has a limit of its own.
+    // Neither the lookup nor the handshake has a deadline of its own.
     let (asked, was_asked) = (Arc::new(tokio::sync::Notify::new()), Arc::new(AtomicUsize::new(0)));
     let resolver: Resolver = Arc::new({
         let (asked, was_asked) = (asked.clone(), was_asked.clone());
@@ -164,14 +164,14 @@ async fn an_attempt_is_over_after_five_seconds_wherever_it_is() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_an_answer_that_does_not_end_64_kib_are_read_and_the_status_decides() {
+async fn of_an_endless_answer_64_kib_are_read_and_the_status_decides() {
     let (sender, receiver) = (Sender::plain(LOOPBACK), Receiver::start().await);
     for status in [200, 500] {
         receiver.reply([Reply::Endless(status)]);
         let answer = sender.send(&receiver.url("/")).await.expect("an answer");
         assert_eq!((answer.status, answer.beginning.len()), (status, 1_024));
     }
-    // The rest is what the system holds between two sockets.
+    // The rest is in socket buffers.
     assert!(receiver.poured() < 16 * 1024 * 1024, "{} bytes were taken", receiver.poured());
     let largest = vec![b'x'; ANSWER_BYTES_MAX];
     receiver.reply([
@@ -190,7 +190,7 @@ async fn of_an_answer_that_does_not_end_64_kib_are_read_and_the_status_decides()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_address_that_is_connected_to_was_judged_whatever_its_name_had_led_to_before() {
+async fn every_resolved_address_is_judged_before_it_is_connected_to() {
     let receiver = Receiver::start().await;
     let port = receiver.address().port();
     let addresses =
@@ -200,19 +200,19 @@ async fn the_address_that_is_connected_to_was_judged_whatever_its_name_had_led_t
         let sent = sender.status(&format!("https://hook.example:{port}/")).await;
         assert_eq!(sent, Err(SendFailure::Address), "{address}");
     }
-    // A name for loopback that leads out does not carry anything there without TLS.
+    // A name for loopback that resolves to another address is not called without TLS.
     let sender = Sender::new(LOOPBACK, leads_to(&["8.8.8.8"]), RootCertStore::empty());
     assert_eq!(sender.status(&format!("http://localhost:{port}/")).await, Err(SendFailure::Address));
-    assert_eq!(receiver.connections(), 0, "nobody was connected to");
+    assert_eq!(receiver.connections(), 0, "no connection was made");
 
-    // What is forbidden among others is passed over; an address where nobody listens does not stop the next.
+    // Forbidden addresses are skipped. An address without a listener does not stop the next one.
     let addresses = ["10.0.0.1", "169.254.169.254", "::1", "127.0.0.1"];
     let sender = Sender::new(LOOPBACK, leads_to(&addresses), RootCertStore::empty());
     assert_eq!(sender.status(&format!("http://localhost:{port}/")).await, Ok(200));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_receiver_proves_its_name() {
+async fn a_receiver_needs_a_valid_certificate() {
     let (authority, stranger) = (Authority::new(), Authority::new());
     let sender = Sender::new(LOOPBACK, leads_to(&["127.0.0.1"]), authority.roots());
     let check = async |authority: &Authority, certificate: &str, reached_as: &str, expected| {
@@ -239,9 +239,9 @@ async fn a_receiver_proves_its_name() {
     assert_eq!(sent, tls);
 }
 
-/// The clock stands still, so what ends here does not end for want of time.
+/// The clock does not advance, so no attempt ends by its deadline.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_answer_that_never_ends_is_too_much_whatever_it_is_made_of() {
+async fn an_endless_answer_of_any_kind_exceeds_the_byte_budget() {
     let authority = Authority::new();
     let sender = Sender::new(LOOPBACK, leads_to(&["127.0.0.1"]), authority.roots());
     let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
@@ -280,7 +280,7 @@ async fn an_answer_that_never_ends_is_too_much_whatever_it_is_made_of() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_one_exchange_may_bring_each_exchange_of_a_connection_may() {
+async fn each_exchange_of_a_connection_has_its_own_byte_budget() {
     let (sender, receiver) = (Sender::plain(LOOPBACK), Receiver::start().await);
     let long = vec![b'x'; ANSWER_BYTES_MAX];
     for _ in 0..8 {
@@ -291,7 +291,7 @@ async fn what_one_exchange_may_bring_each_exchange_of_a_connection_may() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_connection_is_kept_for_a_while_and_one_that_ended_costs_nothing() {
+async fn an_idle_connection_is_reused_and_a_closed_one_is_replaced() {
     let authority = Authority::new();
     let sender = Sender::new(LOOPBACK, leads_to(&["127.0.0.1"]), authority.roots());
     let receiver = Receiver::start_tls(&authority, "hook.example", "hook.example").await;
@@ -315,7 +315,7 @@ async fn a_connection_is_kept_for_a_while_and_one_that_ended_costs_nothing() {
     receiver.reply([Reply::Raw(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n".to_vec())]);
     let before = receiver.count();
     send().await;
-    // What is sent while the end is on its way may be lost, and is not sent twice.
+    // A message that is sent while the connection closes may be lost, and is not sent twice.
     receiver.let_go(1).await;
     send().await;
     send().await;
@@ -327,7 +327,7 @@ async fn a_connection_is_kept_for_a_while_and_one_that_ended_costs_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_kept_connection_is_closed_when_nobody_uses_it() {
+async fn an_unused_connection_is_closed() {
     let sender = Sender::plain(LOOPBACK);
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let url = format!("http://127.0.0.1:{}/", listener.local_addr().expect("an address").port());
@@ -339,6 +339,6 @@ async fn a_kept_connection_is_closed_when_nobody_uses_it() {
     });
     assert_eq!(sent, Ok(204));
     sender.hand.advance(Duration::from_secs(4));
-    sender.client.tidy();
+    sender.client.close_idle();
     patiently("the end of the connection", peer.read_to_end(&mut Vec::new())).await.expect("an end");
 }

@@ -20,5 +20,5 @@ mod telemetry;
 mod webhooks;
 
 pub use config::{BusSettings, Settings, StoreSettings};
-pub use node::{Node, Surroundings};
+pub use node::{Environment, Node};
 pub use telemetry::init as init_telemetry;

@@ -8,7 +8,7 @@ use domain::limits::LISTENER_WAIT_MAX_S;
 use domain::outbound::{Reach, SendFailure, WebhookUrl};
 use domain::{Language, Timestamp};
 use http::{HeaderMap, HeaderValue, Method};
-use jobs::webhooks::{Answer, Client, Outgoing, Surroundings};
+use jobs::webhooks::{Answer, Client, ClientConfig, Outgoing};
 use serde_json::{Value, json};
 use service::Clock;
 use tokio::task::JoinSet;
@@ -114,7 +114,7 @@ impl Listener {
         credentials.insert("client-id", header("--client-id", client_id)?);
         credentials.insert("client-secret", secret);
         let clock = Clock::system();
-        let client = Client::new(Surroundings::system(reach, clock.clone(), 0));
+        let client = Client::new(ClientConfig::system(reach, clock.clone(), 0));
         let client = client.map_err(|error| format!("there is no TLS: {error}"))?;
         Ok(Self { server: Server::parse(server)?, credentials, target, client, clock, json: *json })
     }

@@ -6,7 +6,7 @@ use clap::Parser;
 use rustix::process::{Resource, Rlimit, setrlimit};
 use server::cli::{Cli, Command, CommonOptions, DevOptions};
 use server::listen::WebhookCommand;
-use server::{Node, Settings, Surroundings, dev, hosts};
+use server::{Environment, Node, Settings, dev, hosts};
 use tikv_jemallocator::Jemalloc;
 use tokio::runtime::{Builder, Runtime};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -76,7 +76,7 @@ fn threads(options: &CommonOptions) -> Result<usize, String> {
 
 async fn serve(settings: Settings) -> Result<(), String> {
     let mut stop = Signals::listen()?;
-    let Some(node) = unless_stopped(&mut stop, Node::start(settings, Surroundings::system())).await? else {
+    let Some(node) = unless_stopped(&mut stop, Node::start(settings, Environment::system())).await? else {
         return Ok(());
     };
     if node.settings().platform_listen.is_some() {
@@ -92,7 +92,7 @@ async fn sandbox(options: &DevOptions) -> Result<(), String> {
     // Before there is a folder that has to be removed.
     let mut stop = Signals::listen()?;
     let (settings, folder) = options.settings()?;
-    let Some(node) = unless_stopped(&mut stop, Node::start(settings, Surroundings::system())).await? else {
+    let Some(node) = unless_stopped(&mut stop, Node::start(settings, Environment::system())).await? else {
         return Ok(());
     };
     if let Some(exposure) = hosts::exposure(node.address()) {

@@ -8,7 +8,7 @@ use bus::{Bus, LocalBus, NatsBus};
 use domain::NodeId;
 use gateway::Gateway;
 use service::nodes::{Membership, Roles};
-use service::{Clock, Entropy, LogLimit, Parts, Service};
+use service::{Clock, Entropy, LogLimit, Service, ServiceDeps};
 use store::{Options, Store, StoreError, Target};
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::{mpsc, watch};
@@ -19,7 +19,7 @@ use crate::config::{BusSettings, Settings, StoreSettings};
 use crate::connections::Connections;
 use crate::descriptors::Room;
 use crate::listener::{self, Edges, Phase};
-use crate::metrics::Inside;
+use crate::metrics::NodeMetrics;
 use crate::proxies::Proxies;
 use crate::webhooks::Webhooks;
 
@@ -35,14 +35,14 @@ const CLOSE_WITHIN: Duration = Duration::from_millis(1_500);
 
 /// Where time and randomness come from.
 #[derive(Clone, Debug)]
-pub struct Surroundings {
+pub struct Environment {
     /// Time.
     pub clock: Clock,
     /// Randomness.
     pub entropy: Entropy,
 }
 
-impl Surroundings {
+impl Environment {
     /// The system's own.
     pub fn system() -> Self {
         Self { clock: Clock::system(), entropy: Entropy::system() }
@@ -72,7 +72,7 @@ impl Node {
     ///
     /// # Errors
     /// A sentence for the operator: the address is taken, the store cannot be opened.
-    pub async fn start(settings: Settings, surroundings: Surroundings) -> Result<Self, String> {
+    pub async fn start(settings: Settings, environment: Environment) -> Result<Self, String> {
         let room = Room::claim();
         let (store, alone) = open_store(&settings).await?;
         let (listener, address) = bind(settings.listen)?;
@@ -82,10 +82,10 @@ impl Node {
         };
         let platform_address = platform.as_ref().map(|(_, address)| *address);
         let base_url = settings.base_url.clone().unwrap_or_else(|| format!("http://{address}"));
-        let node = NodeId::generate(surroundings.clock.now(), surroundings.entropy.bytes());
-        let bus = open_bus(&settings.bus, &node, &surroundings).await?;
+        let node = NodeId::generate(environment.clock.now(), environment.entropy.bytes());
+        let bus = open_bus(&settings.bus, &node, &environment).await?;
         let session_base = session_base(&settings, &base_url, address);
-        let service = service(&settings, &surroundings, store, bus, node, session_base);
+        let service = service(&settings, &environment, store, bus, node, session_base);
         service.serve_pictures_at(&base_url);
         check_origin(&service, settings.sandbox).await?;
         join(&service, alone).await?;
@@ -99,14 +99,14 @@ impl Node {
             true => Some(Webhooks::start(&service, room.webhooks_max)?),
             false => None,
         };
-        let inside = Inside {
+        let node_metrics = NodeMetrics {
             gateway: gateway.clone(),
             webhooks: webhooks.as_ref().map(Webhooks::figures),
             service: service.clone(),
             store: settings.store.name(),
-            started_at: surroundings.clock.now(),
+            started_at: environment.clock.now(),
         };
-        let web = Web::new(service.clone(), web_config(&settings, &base_url), Arc::new(inside));
+        let web = Web::new(service.clone(), web_config(&settings, &base_url), Arc::new(node_metrics));
         let mut background = JoinSet::new();
         spawn_jobs(&mut background, &service, gateway.as_ref());
         let (phase, phases) = watch::channel(Phase::Serving);
@@ -120,18 +120,18 @@ impl Node {
         let edges = |gateway, served, proxy_protocol| Edges {
             gateway,
             web: web::router(web.clone(), served),
-            entropy: surroundings.entropy.clone(),
+            entropy: environment.entropy.clone(),
             proxies: Arc::new(Proxies::new(
                 settings.trusted_proxies.clone(),
                 proxy_protocol,
-                surroundings.clock.clone(),
+                environment.clock.clone(),
             )),
             hosts: hosts.clone(),
             foreign_hosts: foreign_hosts.clone(),
-            clock: surroundings.clock.clone(),
+            clock: environment.clock.clone(),
             language: settings.language,
         };
-        let connections = Connections::new(gateway.clone(), surroundings.clock.clone(), room.sockets_max);
+        let connections = Connections::new(gateway.clone(), environment.clock.clone(), room.sockets_max);
         let mut listeners = JoinSet::new();
         let open = edges(gateway.clone(), served, settings.proxy_protocol);
         let serve = |listener, edges| {
@@ -288,12 +288,12 @@ async fn open_store(settings: &Settings) -> Result<(Store, bool), String> {
 async fn open_bus(
     settings: &BusSettings,
     node: &NodeId,
-    surroundings: &Surroundings,
+    environment: &Environment,
 ) -> Result<Arc<dyn Bus>, String> {
     let BusSettings::Nats { address, prefix } = settings else {
         return Ok(Arc::new(LocalBus::default()));
     };
-    let Surroundings { clock, entropy } = surroundings.clone();
+    let Environment { clock, entropy } = environment.clone();
     let options = bus::Options {
         address: address.clone(),
         prefix: prefix.clone(),
@@ -315,14 +315,14 @@ fn session_base(settings: &Settings, base_url: &str, address: SocketAddr) -> Opt
 
 fn service(
     settings: &Settings,
-    surroundings: &Surroundings,
+    environment: &Environment,
     store: Store,
     bus: Arc<dyn Bus>,
     node: NodeId,
     session_base: Option<String>,
 ) -> Service {
-    let Surroundings { clock, entropy } = surroundings.clone();
-    Service::new(Parts {
+    let Environment { clock, entropy } = environment.clone();
+    Service::new(ServiceDeps {
         store,
         bus,
         node,
@@ -348,11 +348,11 @@ fn web_config(settings: &Settings, base_url: &str) -> web::Config {
 
 fn spawn_jobs(background: &mut JoinSet<()>, service: &Service, gateway: Option<&Gateway>) {
     let Roles { web, gateway: sockets, jobs } = service.roles();
-    let (struck_off, mut notices) = mpsc::channel(1);
-    background.spawn(jobs::heartbeat(service.clone(), struck_off));
+    let (declared_dead, mut notices) = mpsc::channel(1);
+    background.spawn(jobs::heartbeat(service.clone(), declared_dead));
     if jobs {
         background.spawn(jobs::sweep(service.clone()));
-        background.spawn(jobs::look_at_unused_applications(service.clone()));
+        background.spawn(jobs::retire_unused_applications(service.clone()));
     }
     if web {
         background.spawn(jobs::warm_up(service.clone()));
@@ -369,7 +369,7 @@ fn spawn_jobs(background: &mut JoinSet<()>, service: &Service, gateway: Option<&
         background.spawn(gateway.clone().run());
         background.spawn(async move {
             while notices.recv().await.is_some() {
-                gateway.struck_off().await;
+                gateway.on_declared_dead().await;
             }
         });
     }

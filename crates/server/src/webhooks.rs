@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use jobs::webhooks::{Client, Figures, Sender, Surroundings};
+use jobs::webhooks::{Client, ClientConfig, Sender, WebhookMetrics};
 use service::Service;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 /// A sender that runs. Dropped, it ends in the middle of its attempts.
 pub(crate) struct Webhooks {
-    figures: Arc<Figures>,
+    figures: Arc<WebhookMetrics>,
     stop: watch::Sender<bool>,
     running: JoinSet<()>,
 }
@@ -22,9 +22,9 @@ impl Webhooks {
     /// A sentence for the operator: there is no TLS.
     pub fn start(service: &Service, attempts_at_once: usize) -> Result<Self, String> {
         let reach = service.webhook_settings().reach;
-        let client = Client::new(Surroundings::system(reach, service.clock().clone(), attempts_at_once));
+        let client = Client::new(ClientConfig::system(reach, service.clock().clone(), attempts_at_once));
         let client = client.map_err(|error| format!("webhooks cannot be sent: {error}"))?;
-        let figures = Arc::new(Figures::default());
+        let figures = Arc::new(WebhookMetrics::default());
         let (stop, stopping) = watch::channel(false);
         let sender = Sender::new(service.clone(), client, attempts_at_once, figures.clone(), stopping);
         let mut running = JoinSet::new();
@@ -33,7 +33,7 @@ impl Webhooks {
     }
 
     /// What it has done so far.
-    pub fn figures(&self) -> Arc<Figures> {
+    pub fn figures(&self) -> Arc<WebhookMetrics> {
         self.figures.clone()
     }
 

@@ -13,7 +13,7 @@ use bus::LocalBus;
 use domain::live::{Category, CategoryType};
 use domain::seal::ServiceKey;
 use domain::{CategoryId, NodeId, Profile};
-use service::{Clock, Entropy, Parts, PasswordCost, Service};
+use service::{Clock, Entropy, PasswordCost, Service, ServiceDeps};
 use store::testing::{self, Fresh};
 use store::{Options, Store, StoreError};
 
@@ -66,7 +66,7 @@ async fn measure(engine: Fresh) {
 }
 
 fn service(store: &Store) -> Service {
-    Service::new(Parts {
+    Service::new(ServiceDeps {
         store: store.clone(),
         bus: Arc::new(LocalBus::default()),
         clock: Clock::system(),

@@ -15,11 +15,11 @@ use crate::{Error, Service};
 
 /// Whether the others still count this node among the living.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NodeStanding {
+pub enum NodeStatus {
     /// They do.
     Alive,
     /// It was silent for so long that they ended its sessions. It is back on the list now, without any.
-    WasStruckOff,
+    WasDeclaredDead,
 }
 
 impl Service {
@@ -58,9 +58,9 @@ impl Service {
         .await
     }
 
-    /// Says that this node lives, strikes off those that were silent for 20 seconds, and ends their sessions. After a
-    /// heartbeat that failed nobody is struck off for as long: the others were not heard either.
-    pub async fn heartbeat(&self) -> Result<NodeStanding, Error> {
+    /// Says that this node lives, declares nodes dead that were silent for 20 seconds, and ends their sessions. After a
+    /// heartbeat that failed no node is declared dead for as long, because the heartbeats of the others failed too.
+    pub async fn heartbeat(&self) -> Result<NodeStatus, Error> {
         let asked = self.clock().monotonic();
         let standing = self.beat().await;
         self.disk_is_full();
@@ -71,23 +71,23 @@ impl Service {
         standing
     }
 
-    async fn beat(&self) -> Result<NodeStanding, Error> {
+    async fn beat(&self) -> Result<NodeStatus, Error> {
         if let Some(alone) = self.standing().joins_later() {
             self.join(alone).await?;
             self.standing().set_joins_later(None);
-            return Ok(NodeStanding::Alive);
+            return Ok(NodeStatus::Alive);
         }
         let (node, record, now) = (self.node().clone(), self.node_record(), self.now());
         let standing = self
             .write(move |tx| {
                 Box::pin(async move {
                     if tx.node_heartbeat(&node, now).await? {
-                        return Ok(NodeStanding::Alive);
+                        return Ok(NodeStatus::Alive);
                     }
                     // Sessions that connected before this node heard of its end go too.
                     tx.disconnect_sessions_of_dead_nodes(now).await?;
                     tx.register_node(&record, now).await?;
-                    Ok(NodeStanding::WasStruckOff)
+                    Ok(NodeStatus::WasDeclaredDead)
                 })
             })
             .await?;
@@ -108,7 +108,7 @@ impl Service {
                     tracing::warn!(dead = dead.len(), ended, "nodes died: their sessions were disconnected");
                 }
                 // One of them may only have lost the store, and still have sockets.
-                let told = dead.into_iter().map(|node| Message::NodeStruckOff { node }).collect();
+                let told = dead.into_iter().map(|node| Message::NodeDeclaredDead { node }).collect();
                 Ok(((), told))
             })
         })

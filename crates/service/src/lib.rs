@@ -30,7 +30,7 @@ mod failure_log;
 pub mod happenings;
 pub mod housekeeping;
 pub mod idempotency;
-mod job_log;
+mod job_metrics;
 pub mod listeners;
 pub mod lives;
 mod log_limit;
@@ -69,7 +69,7 @@ pub use clock::{Clock, ManualClock};
 pub use entropy::Entropy;
 pub use error::Error;
 pub use failure_log::FailureLog;
-pub use job_log::{Job, JobRuns};
+pub use job_metrics::{Job, JobRuns};
 pub use log_limit::LogLimit;
 pub use password::PasswordCost;
 pub use store::queries::channels::{ChannelRecord, PersonListing};
@@ -83,7 +83,7 @@ use credential_cache::Committed;
 use credentials::Credentials;
 use deliveries::Outbox;
 use event_outbox::{Entry, EventOutbox, OwnBatch, Recorded};
-use job_log::JobLog;
+use job_metrics::JobMetrics;
 use losses::Losses;
 use message_times::MessageTimes;
 use nodes::{Membership, Standing};
@@ -98,7 +98,7 @@ use warned_applications::WarnedApplications;
 use webhooks::WebhookSettings;
 
 /// What a service is made of.
-pub struct Parts {
+pub struct ServiceDeps {
     /// Where everything is written.
     pub store: Store,
     /// How the rest of the service learns of it.
@@ -146,7 +146,7 @@ struct Inner {
     standing: Standing,
     taken: Arc<Taken>,
     used_urls: UsedUrls,
-    jobs: JobLog,
+    jobs: JobMetrics,
     webhooks: WebhookSettings,
     outbox: Outbox,
     message_times: Arc<MessageTimes>,
@@ -177,8 +177,8 @@ impl std::fmt::Debug for Service {
 
 impl Service {
     /// Puts a service together.
-    pub fn new(parts: Parts) -> Self {
-        let Parts {
+    pub fn new(deps: ServiceDeps) -> Self {
+        let ServiceDeps {
             store,
             bus,
             clock,
@@ -190,7 +190,7 @@ impl Service {
             membership,
             webhooks,
             password_cost,
-        } = parts;
+        } = deps;
         let quotas = Quotas::new(quotas);
         let passwords = Passwords::new(entropy.clone(), clock.clone(), password_cost);
         let cursors = key.cursors();
@@ -216,7 +216,7 @@ impl Service {
             standing,
             taken: Arc::default(),
             used_urls: UsedUrls::default(),
-            jobs: JobLog::default(),
+            jobs: JobMetrics::default(),
             webhooks,
             outbox: Outbox::default(),
             message_times: Arc::default(),
@@ -256,8 +256,8 @@ impl Service {
     }
 
     /// The same, for somebody who takes what they can on the thread that publishes it.
-    pub fn subscribe_to_bus_taking(&self, taker: Weak<dyn bus::Taker>) -> bus::Subscriber {
-        self.0.bus.subscribe_taking(taker)
+    pub fn subscribe_to_bus_with_sink(&self, sink: Weak<dyn bus::DirectSink>) -> bus::Subscriber {
+        self.0.bus.subscribe_with_sink(sink)
     }
 
     /// What the store has done so far: for metrics and load reports.
@@ -341,7 +341,7 @@ impl Service {
         let bus = self.0.bus.clone();
         let tell = move |(written, forgotten): &mut (Written<T>, Committed)| {
             forgotten.happen();
-            bus.publish_now(&mut written.untold);
+            bus.try_publish(&mut written.untold);
         };
         let work = self.noting_changes(move |tx| {
             Box::pin(async move {

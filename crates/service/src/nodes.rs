@@ -186,7 +186,7 @@ impl Service {
     /// Whether the others must be expected to have taken this node for dead, and cannot tell it so: it has had neither store
     /// nor bus for nearly as long as a node may be silent.
     pub fn is_cut_off(&self) -> bool {
-        !self.0.bus.is_heard() && self.store_silent_ms() >= CUT_OFF_AFTER_MS.unsigned_abs()
+        !self.0.bus.is_receiving() && self.store_silent_ms() >= CUT_OFF_AFTER_MS.unsigned_abs()
     }
 
     /// Says that this node is about to stop: it is not ready from now on, and addresses of new sessions name other nodes,

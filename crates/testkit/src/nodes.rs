@@ -5,7 +5,7 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use bus::testing::NatsServer;
-use server::{BusSettings, Node, Settings, StoreSettings, Surroundings};
+use server::{BusSettings, Environment, Node, Settings, StoreSettings};
 use store::testing::{Fresh, Network, Wire, postgres};
 use tokio::sync::Mutex;
 
@@ -71,7 +71,7 @@ impl ClusterNode {
             address: bus::Address::parse(&bus_wire.url()).expect("a good address"),
             prefix: bus::Prefix::default(),
         };
-        let node = Node::start(settings.clone(), Surroundings::system()).await.expect("a node starts");
+        let node = Node::start(settings.clone(), Environment::system()).await.expect("a node starts");
         // So that it comes back at the same place after a restart.
         settings.listen = node.address();
         let api = Api::new(&format!("http://{}", node.address()), World::OPERATOR_KEY);
@@ -97,7 +97,7 @@ impl ClusterNode {
     pub async fn start_again(&self) {
         let mut node = self.node.lock().await;
         assert!(node.is_none(), "the node still runs");
-        let started = Node::start(self.settings.clone(), Surroundings::system()).await;
+        let started = Node::start(self.settings.clone(), Environment::system()).await;
         *node = Some(started.expect("the node starts again"));
     }
 

@@ -11,7 +11,7 @@ use domain::seal::ServiceKey;
 use domain::secret::OperatorKey;
 use domain::{Language, Profile, Timestamp};
 use serde_json::json;
-use server::{BusSettings, Node, Settings, StoreSettings, Surroundings};
+use server::{BusSettings, Environment, Node, Settings, StoreSettings};
 use service::nodes::Roles;
 use service::webhooks::WebhookSettings;
 use service::{Clock, Entropy, ManualClock, PasswordCost};
@@ -93,7 +93,7 @@ struct Inner {
     engine: Engine,
     target: Target,
     settings: Settings,
-    surroundings: Surroundings,
+    environment: Environment,
     hand: Option<ManualClock>,
     node: Mutex<Option<Node>>,
     api: Api,
@@ -199,14 +199,14 @@ impl World {
             let (clock, hand) = Clock::manual(Timestamp::from_millis(Self::START_MS));
             (clock, Some(hand))
         };
-        let surroundings = Surroundings { clock, entropy: Entropy::system() };
+        let environment = Environment { clock, entropy: Entropy::system() };
         let mut settings = settings(setup, &target);
-        let node = Node::start(settings.clone(), surroundings.clone()).await.expect("the server starts");
+        let node = Node::start(settings.clone(), environment.clone()).await.expect("the server starts");
         // So that it comes back at the same place after a restart.
         settings.listen = node.address();
         let api = Api::new(&format!("http://{}", node.address()), Self::OPERATOR_KEY);
         let node = Mutex::new(Some(node));
-        Self(Arc::new(Inner { engine, target, settings, surroundings, hand, node, api }))
+        Self(Arc::new(Inner { engine, target, settings, environment, hand, node, api }))
     }
 
     /// Which database it is on.
@@ -240,7 +240,7 @@ impl World {
 
     /// The time in this world, in milliseconds.
     pub fn now_ms(&self) -> i64 {
-        self.0.surroundings.clock.now().as_millis()
+        self.0.environment.clock.now().as_millis()
     }
 
     /// Makes a category.
@@ -290,7 +290,7 @@ impl World {
     pub async fn start_again(&self) {
         let mut node = self.0.node.lock().await;
         assert!(node.is_none(), "the server still runs");
-        let started = Node::start(self.0.settings.clone(), self.0.surroundings.clone()).await;
+        let started = Node::start(self.0.settings.clone(), self.0.environment.clone()).await;
         *node = Some(started.expect("the server starts again"));
     }
 
@@ -318,7 +318,7 @@ impl World {
         let listen = SocketAddr::from(([127, 0, 0, 1], 0));
         let mut settings = Settings { listen, ..self.0.settings.clone() };
         change(&mut settings);
-        let node = Node::start(settings, self.0.surroundings.clone()).await.expect("another node starts");
+        let node = Node::start(settings, self.0.environment.clone()).await.expect("another node starts");
         let api = Api::new(&format!("http://{}", node.address()), Self::OPERATOR_KEY);
         (node, api)
     }

@@ -63,7 +63,7 @@ pub struct Config {
 }
 
 /// What the HTTP side asks of the node around it, for the operator.
-pub trait Around: Send + Sync {
+pub trait NodeInfo: Send + Sync {
     /// Everything that the node counts, in the text format of Prometheus. `traffic` are this side's own figures.
     fn metrics(&self, traffic: TrafficFigures) -> BoxFuture<'_, String>;
 
@@ -71,7 +71,7 @@ pub trait Around: Send + Sync {
     fn transport<'a>(&'a self, session: &'a SessionKey) -> BoxFuture<'a, Option<&'static str>>;
 }
 
-/// A boxed future: what [`Around`] gives.
+/// A boxed future: what [`NodeInfo`] gives.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// What every handler is given. Cheap to clone.
@@ -81,7 +81,7 @@ pub struct Web(Arc<Inner>);
 struct Inner {
     service: Service,
     config: Config,
-    around: Arc<dyn Around>,
+    node: Arc<dyn NodeInfo>,
     traffic: Traffic,
     places: Places,
     /// Turns of addresses that failed too often.
@@ -96,10 +96,10 @@ impl std::fmt::Debug for Web {
 
 impl Web {
     /// The HTTP side of a service.
-    pub fn new(service: Service, config: Config, around: Arc<dyn Around>) -> Self {
+    pub fn new(service: Service, config: Config, node: Arc<dyn NodeInfo>) -> Self {
         let traffic = Traffic::of(router::served());
         let (places, failed) = (Places::default(), Semaphore::new(FAILED_AT_ONCE));
-        Self(Arc::new(Inner { service, config, around, traffic, places, failed }))
+        Self(Arc::new(Inner { service, config, node, traffic, places, failed }))
     }
 
     /// The service behind.
@@ -113,8 +113,8 @@ impl Web {
     }
 
     /// The node around this side.
-    pub(crate) fn around(&self) -> &dyn Around {
-        &*self.0.around
+    pub(crate) fn node(&self) -> &dyn NodeInfo {
+        &*self.0.node
     }
 
     /// What this side counts.

@@ -22,5 +22,5 @@ pub(crate) fn paths() -> Router<Web> {
 
 /// `GET /metrics`, the operator's key: everything that this node counts.
 async fn metrics(_: Operator, State(web): State<Web>) -> Response {
-    ([(header::CONTENT_TYPE, TEXT)], web.around().metrics(web.traffic().figures()).await).into_response()
+    ([(header::CONTENT_TYPE, TEXT)], web.node().metrics(web.traffic().figures()).await).into_response()
 }

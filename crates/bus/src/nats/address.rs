@@ -1,4 +1,4 @@
-//! Where NATS is, and under which subjects this service speaks there.
+//! The address of NATS, and the subjects of this service.
 
 use std::fmt;
 
@@ -6,15 +6,15 @@ use domain::{ChannelId, NodeId};
 
 use crate::Message;
 
-/// The port of a server that names none.
+/// The default port.
 const PORT: u16 = 4_222;
-/// Servers of one address.
+/// Maximum number of servers of an address.
 const SERVERS_MAX: usize = 16;
-/// Bytes of a prefix.
+/// Maximum length of a prefix, in bytes.
 const PREFIX_BYTES_MAX: usize = 64;
 
-/// Where NATS is: `nats://user:password@host:port`, or a token before the `@`, and further servers of the same cluster
-/// behind commas. `Debug` and `Display` hide who signs in.
+/// The address of NATS: `nats://user:password@host:port`, or a token before the `@`, and further servers of
+/// the same cluster after commas. `Debug` and `Display` hide the login.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Address {
     pub(super) servers: Vec<Server>,
@@ -27,10 +27,10 @@ pub(super) struct Server {
     pub(super) port: u16,
 }
 
-/// How this node shows who it is.
+/// How this node signs in.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) enum Login {
-    Nobody,
+    Anonymous,
     Token(String),
     User { user: String, password: String },
 }
@@ -41,7 +41,7 @@ pub enum BadAddress {
     /// Not `nats://`.
     #[error("must begin with nats://")]
     Scheme,
-    /// TLS is not spoken.
+    /// TLS is not supported.
     #[error(
         "must begin with nats://: TLS is not spoken here, so let a private network or a tunnel carry the bus"
     )]
@@ -58,10 +58,10 @@ pub enum BadAddress {
 }
 
 impl Address {
-    /// Reads an address.
+    /// Parses an address.
     ///
     /// # Errors
-    /// What is wrong with it, without a word of it.
+    /// What is wrong with the address, without its text.
     pub fn parse(text: &str) -> Result<Self, BadAddress> {
         if text.starts_with("tls://") {
             return Err(BadAddress::Tls);
@@ -69,7 +69,7 @@ impl Address {
         let rest = text.strip_prefix("nats://").ok_or(BadAddress::Scheme)?;
         let (login, hosts) = match rest.rsplit_once('@') {
             Some((login, hosts)) => (Login::parse(login)?, hosts),
-            None => (Login::Nobody, rest),
+            None => (Login::Anonymous, rest),
         };
         let hosts = hosts.strip_suffix('/').unwrap_or(hosts);
         let servers: Vec<_> = hosts.split(',').map(Server::parse).collect::<Result<_, _>>()?;
@@ -80,7 +80,7 @@ impl Address {
 impl Server {
     fn parse(text: &str) -> Result<Self, BadAddress> {
         let text = text.strip_prefix("nats://").unwrap_or(text);
-        // An address of IPv6 stands in brackets, because it has colons of its own.
+        // An IPv6 address is in brackets, because it contains colons.
         let (host, port) = match text.strip_prefix('[') {
             Some(rest) => rest.split_once(']').ok_or(BadAddress::Servers)?,
             None => text.split_at(text.find(':').unwrap_or(text.len())),
@@ -125,7 +125,7 @@ fn unescape(text: &str) -> Result<String, BadAddress> {
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("nats://")?;
-        if self.login != Login::Nobody {
+        if self.login != Login::Anonymous {
             f.write_str("…@")?;
         }
         for (at, Server { host, port }) in self.servers.iter().enumerate() {
@@ -142,7 +142,7 @@ impl fmt::Debug for Address {
     }
 }
 
-/// What every subject of this service begins with, so that several share one NATS.
+/// The prefix of every subject of this service, so that several services can share one NATS.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Prefix(String);
 
@@ -153,7 +153,7 @@ impl Default for Prefix {
 }
 
 impl Prefix {
-    /// Reads a prefix.
+    /// Parses a prefix.
     ///
     /// # Errors
     /// [`BadAddress::Prefix`].
@@ -185,11 +185,11 @@ impl Prefix {
             Message::Event(event) => self.of_channel(&event.channel_id),
             Message::SessionChanged { node, .. }
             | Message::SessionEvicted { node, .. }
-            | Message::NodeStruckOff { node } => self.of_node(node),
+            | Message::NodeDeclaredDead { node } => self.of_node(node),
         }
     }
 
-    /// The channel whose events have this subject.
+    /// The channel of a subject of events.
     pub(super) fn channel_of(&self, subject: &str) -> Option<ChannelId> {
         let word = subject.strip_prefix(self.0.as_str())?.strip_prefix(".event.")?;
         Some(ChannelId::stored(unescape(&word.replace('~', "%")).ok()?))
@@ -200,7 +200,7 @@ fn is_plain(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_')
 }
 
-/// An id as one word of a subject: dots separate words, and some bytes are wildcards, so they are escaped.
+/// An id as one token of a subject. Dots separate tokens and some bytes are wildcards, so they are escaped.
 fn word(id: &str) -> String {
     let mut word = String::with_capacity(id.len());
     for byte in id.bytes() {
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn who_signs_in_is_read_and_never_shown() {
+    fn logins_are_parsed_and_never_shown() {
         let address = Address::parse("nats://me:s%40cr%3Aet@a").expect("good");
         assert!(address.login == Login::User { user: "me".into(), password: "s@cr:et".into() });
         assert!(Address::parse("nats://s3cret@a").expect("good").login == Login::Token("s3cret".into()));

@@ -1,4 +1,5 @@
-//! The channels that this node wants events of, between those who hold guards and the task that speaks to the server.
+//! The channels that this node subscribes to, shared by the holders of guards and the task of the receiving
+//! connection.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,32 +10,33 @@ use tokio::sync::{Notify, watch};
 
 use crate::Guard;
 
-/// Subscriptions are numbered from here; smaller numbers are the receiver's own.
+/// Subscriptions are numbered from here. Smaller numbers are the receiver's own.
 const FIRST_SID: u64 = 16;
 
 #[derive(Debug)]
 pub(super) struct Interests {
     table: Mutex<Table>,
-    /// There is something for the receiver to tell the server.
+    /// Wakes the receiver to send changes to the server.
     pub(super) changed: Notify,
-    /// The last subscription that the server has confirmed, with all before it.
+    /// The last subscription that the server has confirmed. All earlier ones are confirmed too.
     confirmed: watch::Sender<u64>,
 }
 
 #[derive(Debug)]
 struct Table {
-    held: HashMap<ChannelId, Held>,
+    held: HashMap<ChannelId, HeldChannel>,
     next_sid: u64,
-    /// What the server is yet to be told; nothing while there is no connection, because a new one is told everything.
+    /// Changes that the server does not know yet. Empty without a connection, because a new connection sends
+    /// every subscription.
     changes: Vec<Change>,
     is_connected: bool,
-    /// When the first subscription was asked for that the server has not been told of.
+    /// The time of the first subscription that the server does not know yet.
     waiting_since: Option<Timestamp>,
 }
 
-/// A channel that is subscribed to.
+/// A channel with guards.
 #[derive(Debug)]
-struct Held {
+struct HeldChannel {
     sid: u64,
     guards: u32,
 }
@@ -45,7 +47,7 @@ pub(super) enum Change {
     Unsubscribe(u64),
 }
 
-/// What the server is to be told, and what is confirmed when it has understood it.
+/// Changes to send to the server, and the subscription up to which they are confirmed by the ping after them.
 #[derive(Debug)]
 pub(super) struct Changes {
     pub(super) changes: Vec<Change>,
@@ -73,7 +75,7 @@ impl Interests {
         self.table().held.len()
     }
 
-    /// One more guard of a channel.
+    /// Adds a guard of a channel.
     pub(super) fn hold(self: &Arc<Self>, channel: &ChannelId, now: Timestamp) -> ChannelGuard {
         let mut table = self.table();
         let sid = match table.held.get_mut(channel) {
@@ -84,9 +86,9 @@ impl Interests {
             None => {
                 let sid = table.next_sid;
                 table.next_sid += 1;
-                table.held.insert(channel.clone(), Held { sid, guards: 1 });
+                table.held.insert(channel.clone(), HeldChannel { sid, guards: 1 });
                 table.waiting_since.get_or_insert(now);
-                table.tell(Change::Subscribe(channel.clone(), sid));
+                table.push(Change::Subscribe(channel.clone(), sid));
                 self.changed.notify_one();
                 sid
             }
@@ -105,12 +107,12 @@ impl Interests {
                 let kept = table.held.len() * 2;
                 table.held.shrink_to(kept);
             }
-            table.tell(Change::Unsubscribe(sid));
+            table.push(Change::Unsubscribe(sid));
             self.changed.notify_one();
         }
     }
 
-    /// A connection was made: everything that it has to be told.
+    /// Marks the connection as up, and returns every subscription.
     pub(super) fn connected(&self) -> Changes {
         let mut table = self.table();
         table.is_connected = true;
@@ -119,19 +121,19 @@ impl Interests {
         table.take()
     }
 
-    /// What is new since the last call.
+    /// The changes since the last call.
     pub(super) fn changes(&self) -> Changes {
         self.table().take()
     }
 
-    /// There is no connection until [`connected`](Self::connected).
+    /// Marks the connection as down until [`connected`](Self::connected).
     pub(super) fn disconnected(&self) {
         let mut table = self.table();
         table.is_connected = false;
         table.changes = Vec::new();
     }
 
-    /// The server has understood everything up to there.
+    /// Marks every subscription up to this one as confirmed.
     pub(super) fn confirm(&self, up_to: u64) {
         self.confirmed.send_if_modified(|confirmed| {
             let is_new = *confirmed < up_to;
@@ -142,7 +144,7 @@ impl Interests {
 }
 
 impl Table {
-    fn tell(&mut self, change: Change) {
+    fn push(&mut self, change: Change) {
         if self.is_connected {
             self.changes.push(change);
         }
@@ -157,7 +159,7 @@ impl Table {
     }
 }
 
-/// Keeps one channel subscribed to.
+/// Keeps a channel subscribed.
 #[derive(Debug)]
 pub(super) struct ChannelGuard {
     interests: Arc<Interests>,
@@ -198,14 +200,14 @@ mod tests {
     }
 
     #[test]
-    fn a_channel_is_subscribed_to_once_however_many_hold_it() {
+    fn a_channel_with_several_guards_is_subscribed_once() {
         let interests = Arc::new(Interests::new());
         assert!(interests.connected().changes.is_empty());
         let one = interests.hold(&channel("c"), at(1));
         let two = interests.hold(&channel("c"), at(2));
-        let told = interests.changes();
-        assert_eq!(told.changes, [Change::Subscribe(channel("c"), FIRST_SID)]);
-        assert_eq!((told.up_to, told.waiting_since), (FIRST_SID, Some(at(1))));
+        let changes = interests.changes();
+        assert_eq!(changes.changes, [Change::Subscribe(channel("c"), FIRST_SID)]);
+        assert_eq!((changes.up_to, changes.waiting_since), (FIRST_SID, Some(at(1))));
         drop(one);
         assert!(interests.changes().changes.is_empty());
         assert_eq!(interests.len(), 1);
@@ -215,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_channel_that_was_left_is_confirmed_anew() {
+    fn a_channel_that_was_released_is_confirmed_again() {
         let interests = Arc::new(Interests::new());
         drop(interests.hold(&channel("c"), at(1)));
         interests.confirm(interests.connected().up_to);
@@ -226,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_connection_is_told_everything_and_an_old_one_nothing() {
+    fn a_new_connection_sends_every_subscription() {
         let interests = Arc::new(Interests::new());
         interests.connected();
         let _kept = interests.hold(&channel("kept"), at(1));
@@ -234,14 +236,14 @@ mod tests {
         drop(interests.hold(&channel("left"), at(2)));
         let _new = interests.hold(&channel("new"), at(3));
         assert!(interests.changes().changes.is_empty());
-        let mut told = interests.connected().changes;
-        told.sort_by_key(|change| matches!(change, Change::Subscribe(_, sid) if *sid > FIRST_SID));
+        let mut changes = interests.connected().changes;
+        changes.sort_by_key(|change| matches!(change, Change::Subscribe(_, sid) if *sid > FIRST_SID));
         let expected = [("kept", FIRST_SID), ("new", FIRST_SID + 2)];
-        assert_eq!(told, expected.map(|(id, sid)| Change::Subscribe(channel(id), sid)));
+        assert_eq!(changes, expected.map(|(id, sid)| Change::Subscribe(channel(id), sid)));
     }
 
     #[tokio::test]
-    async fn a_guard_is_ready_when_the_server_has_understood() {
+    async fn a_guard_is_ready_when_the_server_has_confirmed() {
         let interests = Arc::new(Interests::new());
         let guard = Arc::new(interests.hold(&channel("c"), at(1)));
         let waiting = tokio::spawn({

@@ -8,101 +8,103 @@ use tokio::io::Interest;
 use tokio::net::TcpStream;
 
 use super::address::{Address, Login, Server};
-use super::protocol::{self, NotNats, Said};
+use super::protocol::{self, NotNats, ServerOp};
 
-/// How long a server has to be reached and to let this node in.
+/// Deadline to connect and sign in to a server.
 const CONNECT_DEADLINE: Duration = Duration::from_secs(2);
-/// Bytes that are read at once, at the least.
+/// Minimum number of bytes that are read at once.
 const READ_BYTES: usize = 16 * 1024;
-/// A buffer that is larger than this is given back when it is empty.
+/// An empty buffer that is larger than this is released.
 const BUFFER_KEPT_BYTES: usize = 64 * 1024;
 
-/// Why a connection ended, or did not come about.
+/// Why a connection ended or failed.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Broken {
+pub(super) enum LinkError {
     #[error(transparent)]
     Io(#[from] io::Error),
     #[error(transparent)]
     NotNats(#[from] NotNats),
-    #[error("it says: {0}")]
+    #[error("the server refused: {0}")]
     Refused(String),
-    #[error("it demands TLS, which is not spoken here")]
+    #[error("the server requires TLS, which is not supported")]
     DemandsTls,
-    #[error("it is silent")]
+    #[error("no answer")]
     Silent,
 }
 
 pub(super) struct Link {
     stream: TcpStream,
     input: BytesMut,
-    /// Bytes at the beginning of `input` that were read already.
+    /// Bytes at the beginning of `input` that were processed.
     read: usize,
-    /// What is yet to be sent. Whoever adds to it sees to its bound.
+    /// Bytes to send. The caller that appends to them bounds them.
     pub(super) out: BytesMut,
-    /// Whether anything came since this was last looked at.
-    heard: bool,
+    /// Whether bytes were received since the flag was last read.
+    received: bool,
 }
 
 impl Link {
-    /// Signs in at one server of the address; `turn` says at which.
-    pub(super) async fn connect(address: &Address, turn: usize, name: &str) -> Result<Self, Broken> {
+    /// Signs in to one server of the address; `attempt` selects the server.
+    pub(super) async fn connect(address: &Address, attempt: usize, name: &str) -> Result<Self, LinkError> {
         // There is at least one server.
-        let server = &address.servers[turn % address.servers.len()];
+        let server = &address.servers[attempt % address.servers.len()];
         let connecting = tokio::time::timeout(CONNECT_DEADLINE, Self::sign_in(server, &address.login, name));
-        connecting.await.unwrap_or(Err(Broken::Silent))
+        connecting.await.unwrap_or(Err(LinkError::Silent))
     }
 
-    async fn sign_in(server: &Server, login: &Login, name: &str) -> Result<Self, Broken> {
+    async fn sign_in(server: &Server, login: &Login, name: &str) -> Result<Self, LinkError> {
         let stream = TcpStream::connect((server.host.as_str(), server.port)).await?;
         stream.set_nodelay(true)?;
         let (input, out) = (BytesMut::new(), BytesMut::new());
-        let mut link = Self { stream, input, read: 0, out, heard: false };
+        let mut link = Self { stream, input, read: 0, out, received: false };
         let mut signed_in = false;
         loop {
-            while let Some(said) = link.next()? {
-                match said {
-                    Said::Info(info) if !signed_in => {
+            while let Some(op) = link.next()? {
+                match op {
+                    ServerOp::Info(info) if !signed_in => {
                         let info: serde_json::Value = serde_json::from_str(info).map_err(|_| NotNats)?;
                         if info["tls_required"] == true {
-                            return Err(Broken::DemandsTls);
+                            return Err(LinkError::DemandsTls);
                         }
                         signed_in = true;
-                        link.out.extend_from_slice(format!("CONNECT {}\r\n", hello(login, name)).as_bytes());
+                        link.out.extend_from_slice(
+                            format!("CONNECT {}\r\n", connect_options(login, name)).as_bytes(),
+                        );
                         protocol::ping(&mut link.out);
                     }
-                    Said::Pong if signed_in => return Ok(link),
-                    Said::Error(error) => return Err(Broken::Refused(error.to_owned())),
-                    Said::Info(_) | Said::Ok => {}
-                    Said::Ping | Said::Pong | Said::Message { .. } => return Err(NotNats.into()),
+                    ServerOp::Pong if signed_in => return Ok(link),
+                    ServerOp::Error(error) => return Err(LinkError::Refused(error.to_owned())),
+                    ServerOp::Info(_) | ServerOp::Ok => {}
+                    ServerOp::Ping | ServerOp::Pong | ServerOp::Message { .. } => return Err(NotNats.into()),
                 }
             }
-            link.turn().await?;
+            link.drive().await?;
         }
     }
 
-    /// The next thing that was said and has arrived. Answers pings by itself.
-    pub(super) fn next(&mut self) -> Result<Option<Said<'_>>, Broken> {
+    /// The next received operation. Answers pings by itself.
+    pub(super) fn next(&mut self) -> Result<Option<ServerOp<'_>>, LinkError> {
         self.input.advance(std::mem::take(&mut self.read));
         if self.input.is_empty() && self.input.capacity() > BUFFER_KEPT_BYTES {
             self.input = BytesMut::new();
         }
-        let Some((said, used)) = protocol::parse(&self.input)? else { return Ok(None) };
+        let Some((op, used)) = protocol::parse(&self.input)? else { return Ok(None) };
         self.read = used;
-        if said == Said::Ping {
+        if op == ServerOp::Ping {
             protocol::pong(&mut self.out);
         }
-        Ok(Some(said))
+        Ok(Some(op))
     }
 
-    /// Waits until something arrived or was sent. May be dropped at any time.
-    pub(super) async fn turn(&mut self) -> Result<(), Broken> {
+    /// Reads or writes once, when the socket is ready. Cancel safe.
+    pub(super) async fn drive(&mut self) -> Result<(), LinkError> {
         let writable = if self.out.is_empty() { Interest::READABLE } else { Interest::WRITABLE };
         let ready = self.stream.ready(Interest::READABLE | writable).await?;
         if ready.is_readable() {
             self.input.reserve(READ_BYTES);
             match self.stream.try_read_buf(&mut self.input) {
                 Ok(0) => return Err(io::Error::from(io::ErrorKind::ConnectionReset).into()),
-                Ok(_) => self.heard = true,
+                Ok(_) => self.received = true,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
                 Err(error) => return Err(error.into()),
             }
@@ -120,25 +122,25 @@ impl Link {
         Ok(())
     }
 
-    /// Whether anything came since the last call.
-    pub(super) fn was_heard(&mut self) -> bool {
-        std::mem::take(&mut self.heard)
+    /// Whether bytes were received since the last call.
+    pub(super) fn has_received(&mut self) -> bool {
+        std::mem::take(&mut self.received)
     }
 }
 
-/// What this node says about itself.
-fn hello(login: &Login, name: &str) -> serde_json::Value {
-    let mut hello = serde_json::json!({
+/// The options of `CONNECT`.
+fn connect_options(login: &Login, name: &str) -> serde_json::Value {
+    let mut options = serde_json::json!({
         "verbose": false, "pedantic": false, "tls_required": false, "echo": true, "headers": false,
         "lang": "rust", "version": env!("CARGO_PKG_VERSION"), "protocol": 1, "name": name,
     });
     match login {
-        Login::Nobody => {}
-        Login::Token(token) => hello["auth_token"] = token.as_str().into(),
+        Login::Anonymous => {}
+        Login::Token(token) => options["auth_token"] = token.as_str().into(),
         Login::User { user, password } => {
-            hello["user"] = user.as_str().into();
-            hello["pass"] = password.as_str().into();
+            options["user"] = user.as_str().into();
+            options["pass"] = password.as_str().into();
         }
     }
-    hello
+    options
 }

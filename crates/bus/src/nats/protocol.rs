@@ -1,19 +1,19 @@
-//! NATS's protocol as bytes: what a server says, and what this client says. Lines end in `\r\n`; only `MSG` and `PUB`
+//! NATS's protocol: the operations of a server and of this client. Lines end in `\r\n`. Only `MSG` and `PUB`
 //! are followed by a payload.
 
 use bytes::{BufMut, BytesMut};
 use memchr::memmem;
 
-/// Bytes of a line but for `INFO`, which lists a cluster's servers.
+/// Maximum length of a line. `INFO` may be longer, because it lists a cluster's servers.
 const LINE_BYTES_MAX: usize = 4 * 1024;
 const INFO_BYTES_MAX: usize = 64 * 1024;
-/// Bytes of a payload: four times the largest event. A server refuses more than 1 MiB unless it is told otherwise.
+/// Maximum length of a payload: four times the largest event. By default a server refuses more than 1 MiB.
 pub(super) const PAYLOAD_BYTES_MAX: usize = 1024 * 1024;
 
-/// What a server says.
+/// An operation of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Said<'a> {
-    /// Who it is, as JSON.
+pub(super) enum ServerOp<'a> {
+    /// Describes the server, as JSON.
     Info(&'a str),
     Message {
         subject: &'a str,
@@ -22,17 +22,17 @@ pub(super) enum Said<'a> {
     Ping,
     Pong,
     Ok,
-    /// Why it is about to hang up, or what this client may not do.
+    /// The reason of a disconnect, or a violated permission.
     Error(&'a str),
 }
 
-/// This is not NATS.
+/// The bytes are not NATS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the server does not speak NATS")]
 pub(super) struct NotNats;
 
-/// The first thing in the bytes and how many it takes; `None` when it is not complete yet.
-pub(super) fn parse(bytes: &[u8]) -> Result<Option<(Said<'_>, usize)>, NotNats> {
+/// The first operation and its length; `None` while it is incomplete.
+pub(super) fn parse(bytes: &[u8]) -> Result<Option<(ServerOp<'_>, usize)>, NotNats> {
     let line_max = if bytes.starts_with(b"INFO") { INFO_BYTES_MAX } else { LINE_BYTES_MAX };
     let Some(length) = memmem::find(&bytes[..bytes.len().min(line_max)], b"\r\n") else {
         return if bytes.len() < line_max { Ok(None) } else { Err(NotNats) };
@@ -40,20 +40,20 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Option<(Said<'_>, usize)>, NotNats> 
     let line = std::str::from_utf8(&bytes[..length]).map_err(|_| NotNats)?;
     let behind = length + 2;
     let (verb, rest) = line.split_once([' ', '\t']).unwrap_or((line, ""));
-    let said = match verb {
-        "MSG" => return message(rest, &bytes[behind..]).map(|m| m.map(|(said, used)| (said, behind + used))),
-        "PING" => Said::Ping,
-        "PONG" => Said::Pong,
-        "+OK" => Said::Ok,
-        "-ERR" => Said::Error(rest.trim().trim_matches('\'')),
-        "INFO" => Said::Info(rest.trim()),
+    let op = match verb {
+        "MSG" => return message(rest, &bytes[behind..]).map(|m| m.map(|(op, used)| (op, behind + used))),
+        "PING" => ServerOp::Ping,
+        "PONG" => ServerOp::Pong,
+        "+OK" => ServerOp::Ok,
+        "-ERR" => ServerOp::Error(rest.trim().trim_matches('\'')),
+        "INFO" => ServerOp::Info(rest.trim()),
         _ => return Err(NotNats),
     };
-    Ok(Some((said, behind)))
+    Ok(Some((op, behind)))
 }
 
-/// `MSG subject sid [reply] size`, without the first word, and what follows the line.
-fn message<'a>(line: &'a str, bytes: &'a [u8]) -> Result<Option<(Said<'a>, usize)>, NotNats> {
+/// `MSG subject sid [reply] size` without the first word, and the bytes after the line.
+fn message<'a>(line: &'a str, bytes: &'a [u8]) -> Result<Option<(ServerOp<'a>, usize)>, NotNats> {
     let mut words = line.split_ascii_whitespace();
     let subject = words.next().ok_or(NotNats)?;
     let (_sid, size) = match (words.next(), words.next(), words.next(), words.next()) {
@@ -66,7 +66,7 @@ fn message<'a>(line: &'a str, bytes: &'a [u8]) -> Result<Option<(Said<'a>, usize
     }
     let Some((payload, rest)) = bytes.split_at_checked(size) else { return Ok(None) };
     match rest {
-        [b'\r', b'\n', ..] => Ok(Some((Said::Message { subject, payload }, size + 2))),
+        [b'\r', b'\n', ..] => Ok(Some((ServerOp::Message { subject, payload }, size + 2))),
         [] | [b'\r'] => Ok(None),
         _ => Err(NotNats),
     }
@@ -107,30 +107,30 @@ pub(super) fn pong(out: &mut BytesMut) {
 mod tests {
     use super::*;
 
-    fn said(bytes: &str) -> Result<Option<(Said<'_>, usize)>, NotNats> {
+    fn op(bytes: &str) -> Result<Option<(ServerOp<'_>, usize)>, NotNats> {
         parse(bytes.as_bytes())
     }
 
     #[test]
-    fn what_a_server_says() {
+    fn server_operations() {
         for (bytes, expected, left) in [
-            ("PING\r\nPONG\r\n", Said::Ping, 6),
-            ("PONG\r\n", Said::Pong, 0),
-            ("+OK\r\n", Said::Ok, 0),
-            ("INFO {\"a\": 1} \r\n", Said::Info("{\"a\": 1}"), 0),
-            ("-ERR 'Authorization Violation'\r\n", Said::Error("Authorization Violation"), 0),
-            ("MSG a.b 7 5\r\nhel\r\n\r\nPI", Said::Message { subject: "a.b", payload: b"hel\r\n" }, 2),
-            ("MSG a 7 _INBOX.x 0\r\n\r\n", Said::Message { subject: "a", payload: b"" }, 0),
+            ("PING\r\nPONG\r\n", ServerOp::Ping, 6),
+            ("PONG\r\n", ServerOp::Pong, 0),
+            ("+OK\r\n", ServerOp::Ok, 0),
+            ("INFO {\"a\": 1} \r\n", ServerOp::Info("{\"a\": 1}"), 0),
+            ("-ERR 'Authorization Violation'\r\n", ServerOp::Error("Authorization Violation"), 0),
+            ("MSG a.b 7 5\r\nhel\r\n\r\nPI", ServerOp::Message { subject: "a.b", payload: b"hel\r\n" }, 2),
+            ("MSG a 7 _INBOX.x 0\r\n\r\n", ServerOp::Message { subject: "a", payload: b"" }, 0),
         ] {
-            assert_eq!(said(bytes), Ok(Some((expected, bytes.len() - left))), "{bytes:?}");
+            assert_eq!(op(bytes), Ok(Some((expected, bytes.len() - left))), "{bytes:?}");
             for cut in 0..bytes.len() - left {
-                assert_eq!(said(&bytes[..cut]), Ok(None), "{:?}", &bytes[..cut]);
+                assert_eq!(op(&bytes[..cut]), Ok(None), "{:?}", &bytes[..cut]);
             }
         }
     }
 
     #[test]
-    fn what_no_server_says() {
+    fn invalid_server_operations() {
         for bytes in [
             "HTTP/1.1 400 Bad Request\r\n",
             "MSG\r\n",
@@ -143,22 +143,22 @@ mod tests {
             "MSG a 1 1\r\nxyz",
             "\r\n",
         ] {
-            assert_eq!(said(bytes), Err(NotNats), "{bytes:?}");
+            assert_eq!(op(bytes), Err(NotNats), "{bytes:?}");
         }
         assert_eq!(parse(b"PI\xffNG\r\n"), Err(NotNats));
     }
 
     #[test]
-    fn lines_have_an_end() {
-        assert_eq!(said(&"x".repeat(LINE_BYTES_MAX - 1)), Ok(None));
-        assert_eq!(said(&"x".repeat(LINE_BYTES_MAX)), Err(NotNats));
+    fn lines_have_a_maximum_length() {
+        assert_eq!(op(&"x".repeat(LINE_BYTES_MAX - 1)), Ok(None));
+        assert_eq!(op(&"x".repeat(LINE_BYTES_MAX)), Err(NotNats));
         let info = |bytes: usize| format!("INFO{}", " ".repeat(bytes - 4));
-        assert_eq!(said(&info(INFO_BYTES_MAX - 1)), Ok(None));
-        assert_eq!(said(&info(INFO_BYTES_MAX)), Err(NotNats));
+        assert_eq!(op(&info(INFO_BYTES_MAX - 1)), Ok(None));
+        assert_eq!(op(&info(INFO_BYTES_MAX)), Err(NotNats));
     }
 
     #[test]
-    fn what_this_client_says() {
+    fn client_operations() {
         let mut out = BytesMut::new();
         publish(&mut out, "a.b", b"he", b"llo");
         subscribe(&mut out, "a.b", 12);
@@ -178,15 +178,15 @@ mod tests {
         fuzz::Fuzz::new("NATS").seeds(seeds).tokens(tokens).bytes_max(400).run(|input| {
             let (mut rest, mut read) = (input, Vec::new());
             loop {
-                let (said, used) = match parse(rest) {
+                let (op, used) = match parse(rest) {
                     Ok(Some(found)) => found,
                     end => return (read, end.is_ok()),
                 };
                 assert!(used > 0 && used <= rest.len());
-                // What is read does not depend on what has come behind it, and nothing is read before it is whole.
-                assert_eq!(parse(&rest[..used]), Ok(Some((said, used))));
-                assert!((0..used).all(|cut| parse(&rest[..cut]) == Ok(None)), "{said:?}");
-                read.push(format!("{said:?}").split([' ', '(']).next().map(str::to_owned));
+                // An operation does not depend on later bytes, and an incomplete one is not returned.
+                assert_eq!(parse(&rest[..used]), Ok(Some((op, used))));
+                assert!((0..used).all(|cut| parse(&rest[..cut]) == Ok(None)), "{op:?}");
+                read.push(format!("{op:?}").split([' ', '(']).next().map(str::to_owned));
                 rest = &rest[used..];
             }
         });

@@ -1,8 +1,9 @@
-//! What this node says. One task numbers the messages, sends them in order, and answers those who wait for them when
-//! the server has confirmed them.
+//! Publishes the messages of this node. One task numbers them, sends them in order, and answers their callers
+//! when the server has confirmed them.
 //!
-//! What was under way when a connection ends is sent again by the next one, under the same numbers, by which receivers
-//! know what they have already. What is not confirmed in time is given up, and its channels are told to the caller.
+//! Messages that were in flight when a connection ended are sent again on the next one, under the same
+//! numbers. Receivers recognize duplicates by these numbers. Messages that are not confirmed in time are
+//! given up, and the caller receives their channels.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,31 +14,32 @@ use domain::ChannelId;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Interval, MissedTickBehavior};
 
-use super::{Broken, Link, PING_TICKS, SILENT_TICKS, Shared, TICK, count, protocol};
+use super::{Link, LinkError, PING_TICKS, SILENT_TICKS, Shared, TICK, count, protocol};
 use crate::Message;
 use crate::wire::{self, Origin};
 
-/// Ticks that a message has to be confirmed within: two seconds.
-const CONFIRMED_WITHIN_TICKS: u64 = 8;
-/// Parcels that wait for the task before those who bring more wait too.
-pub(super) const WAITING_MAX: usize = 1_024;
-/// Parcels taken at once.
-const TAKEN_MAX: usize = 256;
-/// Bytes under way before no more parcels are taken.
-const UNDER_WAY_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// How long a caller waits for its messages to be taken.
-const TAKEN_WITHIN: Duration = Duration::from_secs(1);
+/// Ticks within which a message has to be confirmed: two seconds.
+const CONFIRM_TIMEOUT_TICKS: u64 = 8;
+/// Capacity of the queue of batches. Callers wait while it is full.
+pub(super) const BATCHES_WAITING_MAX: usize = 1_024;
+/// Maximum number of batches that are taken at once.
+const BATCHES_TAKEN_MAX: usize = 256;
+/// Bytes in flight above which no more batches are taken.
+const IN_FLIGHT_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// How long a caller waits for room in the queue.
+const ENQUEUE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Messages of one caller, as bytes.
-pub(super) struct Parcel {
+/// The encoded messages of one caller.
+pub(super) struct Batch {
     frames: Vec<Frame>,
-    /// Dropped unanswered when the parcel is given up.
+    /// Dropped without an answer when the batch is given up.
     confirmed: Option<oneshot::Sender<()>>,
-    /// The number of the first message; the others follow.
+    /// The number of the first message. The others follow it.
     first: u64,
-    /// The tick at which it is given up.
+    /// The tick at which the batch is given up.
     until: u64,
-    /// The ping on this connection that confirms it; `None` when it is yet to be sent there.
+    /// The ping of this connection that confirms the batch; `None` before the batch is sent on this
+    /// connection.
     ping: Option<u64>,
 }
 
@@ -46,10 +48,10 @@ struct Frame {
     body: Vec<u8>,
 }
 
-/// Sends, and waits for the answer. Gives the channels of the events that were given up.
+/// Publishes and waits for the confirmation. Returns the channels of the events that were given up.
 pub(super) async fn publish(
     shared: &Shared,
-    publisher: &mpsc::Sender<Parcel>,
+    publisher: &mpsc::Sender<Batch>,
     messages: Vec<Message>,
 ) -> Vec<ChannelId> {
     if messages.is_empty() {
@@ -59,8 +61,8 @@ pub(super) async fn publish(
     let channels: Vec<_> = messages.iter().filter_map(Message::channel).cloned().collect();
     let frames = messages.iter().map(|message| Frame::new(shared, message)).collect();
     let (confirmed, answer) = oneshot::channel();
-    let parcel = Parcel { frames, confirmed: Some(confirmed), first: 0, until: 0, ping: None };
-    let confirmed = match tokio::time::timeout(TAKEN_WITHIN, publisher.send(parcel)).await {
+    let batch = Batch { frames, confirmed: Some(confirmed), first: 0, until: 0, ping: None };
+    let confirmed = match tokio::time::timeout(ENQUEUE_TIMEOUT, publisher.send(batch)).await {
         Ok(Ok(())) => answer.await.is_ok(),
         Ok(Err(_)) | Err(_) => false,
     };
@@ -78,12 +80,12 @@ impl Frame {
     }
 }
 
-impl Parcel {
+impl Batch {
     fn bytes(&self) -> usize {
         self.frames.iter().map(|frame| frame.subject.len() + frame.body.len()).sum()
     }
 
-    /// Nobody waits for it any more.
+    /// No caller waits for the batch any more.
     fn is_given_up(&self) -> bool {
         self.confirmed.is_none()
     }
@@ -91,16 +93,16 @@ impl Parcel {
 
 pub(super) struct Publisher {
     shared: Arc<Shared>,
-    parcels: mpsc::Receiver<Parcel>,
-    /// One life of this node's bus.
+    batches: mpsc::Receiver<Batch>,
+    /// Identifies this instance of the node's bus.
     id: u64,
     next_number: u64,
-    under_way: VecDeque<Parcel>,
-    under_way_bytes: usize,
+    in_flight: VecDeque<Batch>,
+    in_flight_bytes: usize,
     /// Ticks so far.
     tick: u64,
     ticking: Interval,
-    /// What is said on this connection.
+    /// The pings of this connection.
     pings: Pings,
 }
 
@@ -113,16 +115,16 @@ struct Pings {
 }
 
 impl Publisher {
-    pub(super) fn new(shared: Arc<Shared>, parcels: mpsc::Receiver<Parcel>) -> Self {
+    pub(super) fn new(shared: Arc<Shared>, batches: mpsc::Receiver<Batch>) -> Self {
         let mut ticking = tokio::time::interval(TICK);
         ticking.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Self {
             id: (shared.options.random)(),
             shared,
-            parcels,
+            batches,
             next_number: 1,
-            under_way: VecDeque::new(),
-            under_way_bytes: 0,
+            in_flight: VecDeque::new(),
+            in_flight_bytes: 0,
             tick: 0,
             ticking,
             pings: Pings::default(),
@@ -132,7 +134,7 @@ impl Publisher {
     /// Runs until the bus is dropped.
     pub(super) async fn run(mut self, mut link: Link) {
         loop {
-            match self.speak(&mut link).await {
+            match self.run_connection(&mut link).await {
                 Ok(()) => return,
                 Err(error) => self.shared.disconnected("publisher", &error),
             }
@@ -143,22 +145,22 @@ impl Publisher {
         }
     }
 
-    /// Speaks by one connection, until it ends (an error) or the bus does.
-    async fn speak(&mut self, link: &mut Link) -> Result<(), Broken> {
-        self.begin(&mut link.out);
+    /// Publishes on one connection until it fails (an error) or the bus is dropped.
+    async fn run_connection(&mut self, link: &mut Link) -> Result<(), LinkError> {
+        self.start_connection(&mut link.out);
         let mut taken = Vec::new();
         loop {
-            let has_room = self.under_way_bytes < UNDER_WAY_BYTES_MAX;
+            let has_room = self.in_flight_bytes < IN_FLIGHT_BYTES_MAX;
             tokio::select! {
-                turned = link.turn() => {
-                    turned?;
-                    self.listen(link)?;
+                driven = link.drive() => {
+                    driven?;
+                    self.read_ops(link)?;
                 }
-                count = self.parcels.recv_many(&mut taken, TAKEN_MAX), if has_room => {
+                count = self.batches.recv_many(&mut taken, BATCHES_TAKEN_MAX), if has_room => {
                     if count == 0 {
                         return Ok(());
                     }
-                    self.take(&mut taken);
+                    self.number(&mut taken);
                     self.send(&mut link.out);
                 }
                 _ = self.ticking.tick() => self.on_tick(link)?,
@@ -166,12 +168,13 @@ impl Publisher {
         }
     }
 
-    /// On a new connection, what was under way is sent again; what was given up is not, whether it arrived or not.
-    fn begin(&mut self, out: &mut BytesMut) {
+    /// Starts a connection. Messages in flight are sent again; those that were given up are not, whether or
+    /// not they arrived.
+    fn start_connection(&mut self, out: &mut BytesMut) {
         self.pings = Pings::default();
-        self.forget_given_up();
-        for parcel in &mut self.under_way {
-            parcel.ping = None;
+        self.drop_given_up();
+        for batch in &mut self.in_flight {
+            batch.ping = None;
         }
         self.send(out);
     }
@@ -182,25 +185,25 @@ impl Publisher {
         self.pings.sent
     }
 
-    /// Numbers what callers brought.
-    fn take(&mut self, taken: &mut Vec<Parcel>) {
-        for mut parcel in taken.drain(..) {
-            parcel.first = self.next_number;
-            parcel.until = self.tick + CONFIRMED_WITHIN_TICKS;
-            self.next_number += parcel.frames.len() as u64;
-            self.under_way_bytes += parcel.bytes();
-            self.under_way.push_back(parcel);
+    /// Numbers the messages of new batches.
+    fn number(&mut self, taken: &mut Vec<Batch>) {
+        for mut batch in taken.drain(..) {
+            batch.first = self.next_number;
+            batch.until = self.tick + CONFIRM_TIMEOUT_TICKS;
+            self.next_number += batch.frames.len() as u64;
+            self.in_flight_bytes += batch.bytes();
+            self.in_flight.push_back(batch);
         }
     }
 
-    /// Sends what was not sent on this connection, and one ping behind all of it.
+    /// Sends the batches that were not sent on this connection, and one ping after them.
     fn send(&mut self, out: &mut BytesMut) {
         let (ping, mut sent) = (self.pings.sent + 1, false);
-        let begin = self.under_way.partition_point(|parcel| parcel.ping.is_some());
-        for parcel in self.under_way.range_mut(begin..) {
-            parcel.ping = Some(ping);
+        let begin = self.in_flight.partition_point(|batch| batch.ping.is_some());
+        for batch in self.in_flight.range_mut(begin..) {
+            batch.ping = Some(ping);
             sent = true;
-            for (frame, number) in parcel.frames.iter().zip(parcel.first..) {
+            for (frame, number) in batch.frames.iter().zip(batch.first..) {
                 let origin = Origin { publisher: self.id, number };
                 protocol::publish(out, &frame.subject, &wire::header(origin), &frame.body);
             }
@@ -210,35 +213,35 @@ impl Publisher {
         }
     }
 
-    /// Reads what the server says.
-    fn listen(&mut self, link: &mut Link) -> Result<(), Broken> {
-        while let Some(said) = link.next()? {
-            match said {
-                protocol::Said::Pong => self.pings.answered += 1,
-                protocol::Said::Error(error) => return Err(Broken::Refused(error.to_owned())),
+    /// Processes received operations, and answers the callers of confirmed batches.
+    fn read_ops(&mut self, link: &mut Link) -> Result<(), LinkError> {
+        while let Some(op) = link.next()? {
+            match op {
+                protocol::ServerOp::Pong => self.pings.answered += 1,
+                protocol::ServerOp::Error(error) => return Err(LinkError::Refused(error.to_owned())),
                 _ => {}
             }
         }
-        while let Some(parcel) = self.under_way.front() {
-            if parcel.ping.is_none_or(|ping| ping > self.pings.answered) {
+        while let Some(batch) = self.in_flight.front() {
+            if batch.ping.is_none_or(|ping| ping > self.pings.answered) {
                 break;
             }
-            let Some(parcel) = self.under_way.pop_front() else { break };
-            self.under_way_bytes -= parcel.bytes();
-            if let Some(confirmed) = parcel.confirmed {
-                // The caller waits no longer: so be it.
+            let Some(batch) = self.in_flight.pop_front() else { break };
+            self.in_flight_bytes -= batch.bytes();
+            if let Some(confirmed) = batch.confirmed {
+                // The caller may have gone.
                 let _ = confirmed.send(());
             }
         }
         Ok(())
     }
 
-    fn on_tick(&mut self, link: &mut Link) -> Result<(), Broken> {
+    fn on_tick(&mut self, link: &mut Link) -> Result<(), LinkError> {
         self.tick += 1;
         self.give_up();
-        self.pings.silent_ticks = if link.was_heard() { 0 } else { self.pings.silent_ticks + 1 };
+        self.pings.silent_ticks = if link.has_received() { 0 } else { self.pings.silent_ticks + 1 };
         if self.pings.silent_ticks >= SILENT_TICKS {
-            return Err(Broken::Silent);
+            return Err(LinkError::Silent);
         }
         if self.tick.is_multiple_of(PING_TICKS) {
             self.ping(&mut link.out);
@@ -246,45 +249,46 @@ impl Publisher {
         Ok(())
     }
 
-    /// Answers those whose time is over. What was sent stays known: it may be confirmed yet.
+    /// Answers the callers whose deadline has passed. A sent batch stays in the list, because it may still be
+    /// confirmed.
     fn give_up(&mut self) {
-        for parcel in &mut self.under_way {
-            if parcel.until > self.tick {
+        for batch in &mut self.in_flight {
+            if batch.until > self.tick {
                 break;
             }
-            parcel.confirmed = None;
+            batch.confirmed = None;
         }
     }
 
-    /// Connects again. Callers bring more meanwhile, and get their answers.
+    /// Reconnects. Batches are accepted and given up meanwhile.
     async fn reconnect(&mut self) -> Option<Link> {
         let shared = self.shared.clone();
         let mut reason = None;
         let mut connecting = std::pin::pin!(shared.connect("publisher", &mut reason));
         let mut taken = Vec::new();
         loop {
-            let has_room = self.under_way_bytes < UNDER_WAY_BYTES_MAX;
+            let has_room = self.in_flight_bytes < IN_FLIGHT_BYTES_MAX;
             tokio::select! {
                 link = &mut connecting => return Some(link),
-                count = self.parcels.recv_many(&mut taken, TAKEN_MAX), if has_room => {
+                count = self.batches.recv_many(&mut taken, BATCHES_TAKEN_MAX), if has_room => {
                     if count == 0 {
                         return None;
                     }
-                    self.take(&mut taken);
+                    self.number(&mut taken);
                 }
                 _ = self.ticking.tick() => {
                     self.tick += 1;
                     self.give_up();
-                    self.forget_given_up();
+                    self.drop_given_up();
                 }
             }
         }
     }
 
-    fn forget_given_up(&mut self) {
-        while self.under_way.front().is_some_and(Parcel::is_given_up) {
-            let Some(parcel) = self.under_way.pop_front() else { return };
-            self.under_way_bytes -= parcel.bytes();
+    fn drop_given_up(&mut self) {
+        while self.in_flight.front().is_some_and(Batch::is_given_up) {
+            let Some(batch) = self.in_flight.pop_front() else { return };
+            self.in_flight_bytes -= batch.bytes();
         }
     }
 }

@@ -1,8 +1,9 @@
-//! What this node hears: the events of the channels that it has an interest in, and the changes of its sessions.
+//! Receives the events of the channels that this node has an interest in, and the changes of its sessions.
 //!
-//! After a connection was lost, the server is told every interest again, and only when it has understood them all is the
-//! gap told, with the time up to which everything is known to have come. What comes in between is dropped: it was
-//! committed before it was published, so whoever looks into the store on hearing of the gap finds it there.
+//! After a connection was lost, every interest is sent to the server again. When the server has confirmed
+//! them all, the gap is reported, with the time up to which every message is known to have arrived. Messages
+//! in between are dropped: they were committed before they were published, so a subscriber that reads the
+//! store after the gap finds them there.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -14,43 +15,44 @@ use tokio::sync::mpsc;
 use tokio::time::{Interval, MissedTickBehavior};
 
 use super::interests::{Change, Changes};
-use super::protocol::{self, Said};
-use super::{Broken, Link, PING_TICKS, SILENT_TICKS, Shared, TICK, count};
+use super::protocol::{self, ServerOp};
+use super::{Link, LinkError, PING_TICKS, SILENT_TICKS, Shared, TICK, count};
 use crate::Delivery;
 use crate::wire::{self, Origin};
 
 /// The subscription to this node's own subject.
 const NODE_SID: u64 = 1;
-/// An interest that took longer to be confirmed is told as a gap: whoever waited for it may have gone on.
-const INTEREST_WITHIN_MS: i64 = 1_500;
-/// Publishers whose last number is remembered: lives of nodes.
+/// An interest that is confirmed later is reported as a gap, because its session may have continued without
+/// it.
+const INTEREST_CONFIRMED_WITHIN_MS: i64 = 1_500;
+/// Maximum number of publishers whose last number is remembered. Each start of a node is a publisher.
 const PUBLISHERS_MAX: usize = 4_096;
-/// Pings without an answer, after which a server is taken for silent whatever else it says.
+/// Maximum number of unanswered pings. With more, the server counts as silent.
 const PINGS_MAX: usize = 65_536;
 
 pub(super) struct Receiver {
     shared: Arc<Shared>,
     subscriber: mpsc::Sender<Delivery>,
-    /// The last number of each publisher: what is not above it has come already.
-    heard: HashMap<u64, u64>,
-    /// Everything that was published before has come.
-    proven: Timestamp,
+    /// The last number of each publisher. A message with a number up to it is a duplicate.
+    last_numbers: HashMap<u64, u64>,
+    /// Every message that was published before has arrived.
+    complete_until: Timestamp,
     ticking: Interval,
     tick: u64,
-    /// The pings of this connection that were not answered yet.
+    /// The unanswered pings of this connection.
     pings: VecDeque<Ping>,
-    /// This connection's server has understood every interest.
+    /// The server of this connection has confirmed every interest.
     is_current: bool,
-    /// Before that, on the very first connection, nothing can have been missed for long.
+    /// No connection was current before, so nothing can have been missed for long.
     is_first: bool,
     silent_ticks: u64,
 }
 
 struct Ping {
     sent_at: Timestamp,
-    /// What the server had been told by then.
+    /// The last subscription that was sent before the ping.
     up_to: u64,
-    /// When somebody began to wait for it.
+    /// When the oldest of these subscriptions was requested.
     waiting_since: Option<Timestamp>,
 }
 
@@ -59,10 +61,10 @@ impl Receiver {
         let mut ticking = tokio::time::interval(TICK);
         ticking.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Self {
-            proven: shared.now(),
+            complete_until: shared.now(),
             shared,
             subscriber,
-            heard: HashMap::new(),
+            last_numbers: HashMap::new(),
             ticking,
             tick: 0,
             pings: VecDeque::new(),
@@ -77,9 +79,9 @@ impl Receiver {
         let shared = self.shared.clone();
         loop {
             let mut link = shared.connect("receiver", &mut None).await;
-            let listened = self.listen(&mut link).await;
-            shared.is_heard.store(false, Relaxed);
-            if let Err(error) = listened {
+            let ended = self.run_connection(&mut link).await;
+            shared.is_receiving.store(false, Relaxed);
+            if let Err(error) = ended {
                 shared.disconnected("receiver", &error);
             }
             shared.interests.disconnected();
@@ -89,19 +91,19 @@ impl Receiver {
         }
     }
 
-    /// Listens on one connection until it ends.
-    async fn listen(&mut self, link: &mut Link) -> Result<(), Broken> {
-        self.begin(&mut link.out);
+    /// Receives on one connection until it ends.
+    async fn run_connection(&mut self, link: &mut Link) -> Result<(), LinkError> {
+        self.start_connection(&mut link.out);
         let shared = self.shared.clone();
         loop {
             tokio::select! {
-                turned = link.turn() => {
-                    turned?;
-                    self.hear(link).await?;
+                driven = link.drive() => {
+                    driven?;
+                    self.read_ops(link).await?;
                 }
                 () = shared.interests.changed.notified() => {
                     let changes = shared.interests.changes();
-                    self.tell(&mut link.out, changes);
+                    self.send_changes(&mut link.out, changes);
                 }
                 _ = self.ticking.tick() => self.on_tick(link)?,
             }
@@ -111,18 +113,18 @@ impl Receiver {
         }
     }
 
-    fn begin(&mut self, out: &mut BytesMut) {
+    fn start_connection(&mut self, out: &mut BytesMut) {
         self.pings.clear();
         self.is_current = false;
         self.silent_ticks = 0;
         let options = &self.shared.options;
         protocol::subscribe(out, &options.prefix.of_node(&options.node), NODE_SID);
         let everything = self.shared.interests.connected();
-        self.tell(out, everything);
+        self.send_changes(out, everything);
     }
 
-    /// Tells the server of interests, and pings behind them.
-    fn tell(&mut self, out: &mut BytesMut, changes: Changes) {
+    /// Sends changes of interests to the server, and a ping after them.
+    fn send_changes(&mut self, out: &mut BytesMut, changes: Changes) {
         let Changes { changes, up_to, waiting_since } = changes;
         for change in changes {
             match change {
@@ -140,11 +142,11 @@ impl Receiver {
         self.pings.push_back(Ping { sent_at: self.shared.now(), up_to, waiting_since });
     }
 
-    fn on_tick(&mut self, link: &mut Link) -> Result<(), Broken> {
+    fn on_tick(&mut self, link: &mut Link) -> Result<(), LinkError> {
         self.tick += 1;
-        self.silent_ticks = if link.was_heard() { 0 } else { self.silent_ticks + 1 };
+        self.silent_ticks = if link.has_received() { 0 } else { self.silent_ticks + 1 };
         if self.silent_ticks >= SILENT_TICKS || self.pings.len() > PINGS_MAX {
-            return Err(Broken::Silent);
+            return Err(LinkError::Silent);
         }
         if self.tick.is_multiple_of(PING_TICKS) {
             self.ping(&mut link.out, 0, None);
@@ -152,10 +154,10 @@ impl Receiver {
         Ok(())
     }
 
-    async fn hear(&mut self, link: &mut Link) -> Result<(), Broken> {
-        while let Some(said) = link.next()? {
-            match said {
-                Said::Message { subject, payload } => {
+    async fn read_ops(&mut self, link: &mut Link) -> Result<(), LinkError> {
+        while let Some(op) = link.next()? {
+            match op {
+                ServerOp::Message { subject, payload } => {
                     count(&self.shared.counters.received, 1);
                     if self.is_current
                         && let Some(delivery) = self.read(subject, payload)
@@ -163,63 +165,66 @@ impl Receiver {
                         self.deliver(delivery).await;
                     }
                 }
-                Said::Pong => self.on_pong().await,
-                Said::Error(error) => return Err(Broken::Refused(error.to_owned())),
-                Said::Info(_) | Said::Ping | Said::Ok => {}
+                ServerOp::Pong => self.on_pong().await,
+                ServerOp::Error(error) => return Err(LinkError::Refused(error.to_owned())),
+                ServerOp::Info(_) | ServerOp::Ping | ServerOp::Ok => {}
             }
         }
         Ok(())
     }
 
-    /// What a message says; `None` when it has come before, or says nothing to anybody here.
+    /// Decodes a message; `None` when it is a duplicate or invalid for this node.
     fn read(&mut self, subject: &str, payload: &[u8]) -> Option<Delivery> {
         match wire::decode(payload) {
-            // Who may publish under one subject must not speak for another channel or node.
+            // A publisher on one subject must not speak for another channel or node.
             Ok((_, message)) if self.shared.options.prefix.of_message(&message) != subject => {
                 count(&self.shared.counters.malformed, 1);
-                tracing::warn!(subject, "a message on the bus belongs to another subject: it was dropped");
+                tracing::warn!(subject, "dropped a bus message that belongs to another subject");
                 None
             }
             Ok((origin, message)) => self.is_new(origin).then_some(Delivery::Message(message)),
             Err(error) => {
                 count(&self.shared.counters.malformed, 1);
-                tracing::warn!(subject, %error, "a message on the bus was not read");
-                // A change of a session that was not read is found in the store.
+                tracing::warn!(subject, %error, "failed to decode a bus message");
+                // An undecodable change of a session is read from the store later.
                 self.shared.options.prefix.channel_of(subject).map(Delivery::Lost)
             }
         }
     }
 
     fn is_new(&mut self, Origin { publisher, number }: Origin) -> bool {
-        if self.heard.len() >= PUBLISHERS_MAX && !self.heard.contains_key(&publisher) {
-            self.heard.clear();
+        if self.last_numbers.len() >= PUBLISHERS_MAX && !self.last_numbers.contains_key(&publisher) {
+            self.last_numbers.clear();
         }
-        let last = self.heard.entry(publisher).or_default();
+        let last = self.last_numbers.entry(publisher).or_default();
         let is_new = number > *last;
         *last = number.max(*last);
         is_new
     }
 
-    /// Everything up to the oldest ping was understood, and what was published before it was sent has come.
+    /// The server has confirmed everything before the oldest ping, and every message that was published
+    /// before the ping has arrived.
     async fn on_pong(&mut self) {
         let Some(Ping { sent_at, up_to, waiting_since }) = self.pings.pop_front() else { return };
-        let is_late =
-            |since: Timestamp| self.shared.now().as_millis() - since.as_millis() > INTEREST_WITHIN_MS;
-        let missed_since = if self.is_current || (self.is_first && !is_late(self.proven)) {
+        let is_late = |since: Timestamp| {
+            self.shared.now().as_millis() - since.as_millis() > INTEREST_CONFIRMED_WITHIN_MS
+        };
+        let missed_since = if self.is_current || (self.is_first && !is_late(self.complete_until)) {
             waiting_since.filter(|since| is_late(*since))
         } else {
-            Some(self.proven)
+            Some(self.complete_until)
         };
         (self.is_current, self.is_first) = (true, false);
-        self.shared.is_heard.store(true, Relaxed);
+        self.shared.is_receiving.store(true, Relaxed);
         if let Some(since) = missed_since {
             self.deliver(Delivery::Gap { since }).await;
         }
-        self.proven = sent_at;
+        self.complete_until = sent_at;
         self.shared.interests.confirm(up_to);
     }
 
-    /// Waits while the subscriber is busy. A server that meanwhile cannot get rid of what it has hangs up in the end.
+    /// Waits while the queue of the subscriber is full. A server that cannot send for too long disconnects in
+    /// the end.
     async fn deliver(&mut self, delivery: Delivery) {
         // A subscriber that has gone misses nothing.
         let _ = self.subscriber.send(delivery).await;
@@ -249,14 +254,14 @@ mod tests {
             options,
             interests: Arc::new(Interests::new()),
             counters: Counters::default(),
-            is_heard: AtomicBool::new(false),
+            is_receiving: AtomicBool::new(false),
         };
         let (sender, deliveries) = mpsc::channel(8);
         (Receiver::new(Arc::new(shared), sender), deliveries)
     }
 
     #[tokio::test]
-    async fn what_came_before_comes_no_more() {
+    async fn duplicates_are_dropped() {
         let (mut receiver, _deliveries) = receiver();
         let cases = [(1, 1, true), (1, 3, true), (1, 2, false), (1, 3, false), (2, 1, true), (1, 4, true)];
         for (publisher, number, is_new) in cases {
@@ -265,12 +270,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_belongs_to_another_subject_is_dropped_and_counted() {
+    async fn messages_of_another_subject_are_dropped_and_counted() {
         let (mut receiver, _deliveries) = receiver();
-        let message = Message::NodeStruckOff { node: NodeId::stored("n".into()) };
+        let message = Message::NodeDeclaredDead { node: NodeId::stored("n".into()) };
         let payload =
             |number| [&wire::header(Origin { publisher: 1, number })[..], &wire::encode(&message)].concat();
-        // A number that was forged with it does not count either.
+        // A forged number in it has no effect.
         assert!(receiver.read("stagedoor.node.other", &payload(9)).is_none());
         assert!(receiver.read("stagedoor.event.n", &payload(9)).is_none());
         assert_eq!(receiver.shared.counters.malformed.load(Relaxed), 2);
@@ -283,6 +288,6 @@ mod tests {
         for publisher in 0..=PUBLISHERS_MAX as u64 {
             assert!(receiver.is_new(Origin { publisher, number: 1 }));
         }
-        assert!(receiver.heard.len() <= PUBLISHERS_MAX);
+        assert!(receiver.last_numbers.len() <= PUBLISHERS_MAX);
     }
 }

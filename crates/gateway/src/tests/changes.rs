@@ -1,4 +1,4 @@
-//! Changes of subscriptions: each one SYSTEM message, in order, whatever the bus loses.
+//! Each change of a subscription is one SYSTEM message, in order, also when the bus loses messages.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
@@ -100,11 +100,11 @@ async fn changes_in_quick_succession_keep_their_order_among_events() {
         assert_eq!(payload("CHAT", &client.text().await)["content"], round.to_string());
         assert_eq!(change(&client.text().await), "unsubscribed CHAT");
     }
-    producer.await.expect("all was said");
+    producer.await.expect("everything was posted");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_gap_ends_sessions_that_missed_an_event_and_repairs_the_others() {
+async fn a_gap_ends_sessions_that_missed_an_event_and_sends_missed_changes() {
     let bus = Arc::new(LossyBus::default());
     let world = World::over(bus.clone(), |_| {}).await;
     let (loud, quiet) = (world.person("loud").await, world.person("quiet").await);
@@ -136,7 +136,7 @@ async fn a_gap_ends_sessions_that_missed_an_event_and_repairs_the_others() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_gap_in_events_that_the_store_cannot_name_ends_every_session_with_a_subscription() {
+async fn a_gap_without_a_store_ends_every_session_with_a_subscription() {
     let world = World::new().await;
     let me = world.person("me").await;
     let (mut subscribed, key) = world.address.session(&world.client_url().await).await;
@@ -150,7 +150,7 @@ async fn a_gap_in_events_that_the_store_cannot_name_ends_every_session_with_a_su
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_publisher_gave_up_ends_the_sessions_of_that_channel() {
+async fn a_lost_event_ends_the_sessions_of_its_channel() {
     let world = World::new().await;
     let (loud, quiet) = (world.person("loud").await, world.person("quiet").await);
     let mut clients = Vec::new();
@@ -170,21 +170,21 @@ async fn what_a_publisher_gave_up_ends_the_sessions_of_that_channel() {
     assert_eq!(payload("CHAT", &stays.text().await)["content"], "after");
 }
 
-/// The narrow case between the commit of a session and its shard's first knowledge of it, played out by hand.
+/// A change between the commit of a session and its join, played out by hand.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_change_that_came_before_its_session_joined_is_read_from_the_store() {
+async fn a_change_before_the_join_is_read_from_the_store() {
     let world = World::new().await;
     let me = world.person("me").await;
     let hub = &world.gateway.hub;
-    let before = hub.strays.load(SeqCst);
+    let before = hub.unmatched_changes.load(SeqCst);
     let query = format!("auth={}&EIO=4&transport=websocket", world.client_url().await);
     let mut client = world.address.websocket(&query).await.ok().expect("it is let in");
     client.text().await;
     let session = hub.sessions().await.pop().expect("it has joined");
-    hub.tell(&session.key, Command::Leave(session.clone())).await;
+    hub.send(&session.key, Command::Leave(session.clone())).await;
     world.subscribe(&me, &session.key, EventType::Chat).await;
-    eventually("the change finds nobody", async || hub.strays.load(SeqCst) > before).await;
-    hub.join(Join { session: session.clone(), strays: before, is_introduced: false });
+    eventually("no shard knows the session", async || hub.unmatched_changes.load(SeqCst) > before).await;
+    hub.join(Join { session: session.clone(), unmatched_changes: before, is_introduced: false });
     client.send("40").await;
     client.text().await;
     assert_eq!(system(&client.text().await)["type"], "connected");

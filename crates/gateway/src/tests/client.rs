@@ -1,4 +1,4 @@
-//! A client as raw as they come: bytes of HTTP and of websocket frames over a TCP socket.
+//! A raw client: bytes of HTTP and of websocket frames over a TCP socket.
 
 use std::net::SocketAddr;
 
@@ -16,7 +16,7 @@ pub const PING: u8 = 0x89;
 pub const PONG: u8 = 0x8a;
 const MASK: [u8; 4] = [0xa1, 0x17, 0x5c, 0x03];
 
-/// Where a gateway listens.
+/// The address of a gateway.
 #[derive(Clone, Copy)]
 pub struct Address(pub SocketAddr);
 
@@ -51,7 +51,7 @@ impl Address {
         read_answer(&mut stream).await
     }
 
-    /// Sends a request and leaves the answer for later.
+    /// Sends a request without reading the answer.
     pub async fn request(self, method: &str, query: &str, headers: &str, body: &[u8]) -> TcpStream {
         let mut stream = self.connect().await;
         let head = format!(
@@ -66,7 +66,7 @@ impl Address {
         self.http("GET", query, "", b"").await
     }
 
-    /// Opens a websocket; gives the refusal when there is one.
+    /// Opens a websocket, or returns the refusal.
     pub async fn websocket(self, query: &str) -> Result<WsClient, Answer> {
         let mut stream = self.connect().await;
         stream.write_all(websocket_request(query).as_bytes()).await.expect("the handshake is sent");
@@ -156,7 +156,7 @@ async fn read_head(stream: &mut TcpStream, read: &mut Vec<u8>) -> String {
 }
 
 async fn read_more(stream: &mut TcpStream, read: &mut Vec<u8>) -> bool {
-    let count = timeout(PATIENCE, stream.read_buf(read)).await.expect("the server says something");
+    let count = timeout(PATIENCE, stream.read_buf(read)).await.expect("the server sends something");
     count.unwrap_or(0) > 0
 }
 
@@ -228,8 +228,8 @@ impl WsClient {
         String::from_utf8(payload).expect("it is UTF-8")
     }
 
-    /// Reads up to the close frame: its code and reason. The server ends the stream behind it, and says Engine.IO `1` right
-    /// before it unless the client said goodbye first, or this was not the session's websocket yet.
+    /// Reads up to the close frame and returns its code and reason. Before it the server sends Engine.IO `1`,
+    /// unless the client said goodbye first or the upgrade was not finished. After it the stream ends.
     pub async fn closed(&mut self) -> (u16, String) {
         let mut last = None;
         loop {
@@ -248,7 +248,7 @@ impl WsClient {
         }
     }
 
-    /// Asserts that nothing comes before the pong of an own ping: what was due before has been seen.
+    /// Asserts that nothing arrives before the pong of a ping that is sent now.
     pub async fn nothing_but_pong(&mut self) {
         self.send("2").await;
         assert_eq!(self.text().await, "3");

@@ -1,8 +1,8 @@
-//! Many events to many sessions, and sessions that do not keep up.
+//! Many events to many sessions, and sessions that cannot keep up.
 
 use std::sync::Arc;
 
-use bus::{Bus, LocalBus, Message, Taker};
+use bus::{Bus, DirectSink, LocalBus, Message};
 use domain::event::{DonationHappening, Happening};
 use domain::session::{ChangeKind, EventType, SessionChange, Subscription};
 use domain::{ChannelId, NodeId, SessionKey};
@@ -12,7 +12,7 @@ use super::client::{self, change, payload};
 use super::world::{World, eventually, put_application, settle};
 use crate::config::INBOX_MAX;
 
-/// Enough to fill what the kernel buffers for a peer that does not read.
+/// Enough events to fill the socket buffers of a peer that does not read.
 const FLOOD: usize = 40_000;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -38,15 +38,15 @@ async fn every_session_gets_every_event_of_its_channels_in_order() {
     };
     let reading = async {
         for (at, client) in clients.iter_mut().enumerate() {
-            let mut heard = [Vec::new(), Vec::new()];
+            let mut received = [Vec::new(), Vec::new()];
             let channels = if at % 3 == 2 { 2 } else { 1 };
             for _ in 0..channels * expected.len() {
                 let chat = payload("CHAT", &client.text().await);
                 let channel = usize::from(chat["channelId"] == "b");
-                heard[channel].push(chat["content"].as_str().unwrap().to_owned());
+                received[channel].push(chat["content"].as_str().unwrap().to_owned());
             }
-            for (channel, heard) in heard.into_iter().enumerate() {
-                assert_eq!(heard, if at % 3 == channel { &[][..] } else { &expected[..] });
+            for (channel, received) in received.into_iter().enumerate() {
+                assert_eq!(received, if at % 3 == channel { &[][..] } else { &expected[..] });
             }
             client.nothing_but_pong().await;
         }
@@ -55,7 +55,7 @@ async fn every_session_gets_every_event_of_its_channels_in_order() {
     assert_eq!(world.stats().events_encoded, 400);
 }
 
-/// Publishes to a peer that does not read, straight to the bus: the store has nothing to do with it.
+/// Publishes events directly to the bus.
 async fn flood(world: &World, bus: &dyn Bus, channel: &ChannelId, events: usize) {
     for at in 0..events {
         if world.stats().sessions() == 0 {
@@ -85,7 +85,7 @@ fn event(channel: &ChannelId, at: usize) -> domain::event::Event {
     }
 }
 
-/// Of an [`event`] that a client received.
+/// The number of an [`event`] that a client received.
 fn number(text: &str) -> usize {
     let chat = payload("CHAT", text);
     let number = chat["content"].as_str().and_then(|content| content.split(' ').next());
@@ -93,7 +93,7 @@ fn number(text: &str) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_that_does_not_read_is_closed_and_nobody_else_notices() {
+async fn a_slow_session_is_closed_and_others_are_not_delayed() {
     let bus = Arc::new(LocalBus::default());
     let world = World::over(bus.clone(), |_| {}).await;
     let me = world.person("me").await;
@@ -109,7 +109,7 @@ async fn a_session_that_does_not_read_is_closed_and_nobody_else_notices() {
                 return at;
             }
             bus.publish(Message::Event(Arc::new(event(&me.channel, at)))).await;
-            // The quick one reads as it comes.
+            // The quick client reads each event.
             let chat = payload("CHAT", &quick.text().await);
             assert!(chat["content"].as_str().unwrap().starts_with(&format!("{at} ")));
         }
@@ -120,7 +120,7 @@ async fn a_session_that_does_not_read_is_closed_and_nobody_else_notices() {
     eventually("its slot is free", async || world.connected().await == 1).await;
     assert_eq!(world.close_reasons().await, ["slow_consumer"]);
     assert_eq!(world.stats().queued_bytes, 0);
-    // What it reads is a beginning without a hole; then the end and its reason.
+    // It reads the first events without a hole, and then the close reason.
     let mut read = 0;
     loop {
         let (kind, frame) = slow.next().await.expect("the close frame comes first");
@@ -149,14 +149,14 @@ async fn a_session_that_takes_no_byte_for_ten_seconds_is_closed() {
     world.subscribe(&me, &key, EventType::Chat).await;
     assert_eq!(change(&client.text().await), "subscribed CHAT");
     let mut sent = 0;
-    // More than the kernel takes when the peer reads a little.
+    // More than the socket buffers take when the peer reads a little.
     while world.stats().queued_bytes < 16_000_000 {
         flood(&world, &*bus, &me.channel, 500).await;
         sent += 500;
         eventually("they are delivered", async || world.stats().deliveries == sent).await;
     }
     world.pass(9).await;
-    // It takes something: the wait begins again, with the last byte that finds room.
+    // A written byte restarts the write deadline.
     let before = world.stats().queued_bytes;
     eventually("the peer reads", async || {
         client.text().await;
@@ -171,13 +171,13 @@ async fn a_session_that_takes_no_byte_for_ten_seconds_is_closed() {
     }
     assert!(seconds >= 9, "closed after {seconds} s");
     world.empty().await;
-    // Whoever reads again soon gets to know why it ends.
+    // A peer that reads again soon receives the reason.
     while client.next().await.expect("the close frame comes first") != (client::TEXT, b"1".to_vec()) {}
     assert_eq!(client.next().await, Some((client::CLOSE, b"\x03\xf5write_timeout".to_vec())));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_peer_that_takes_no_goodbye_is_let_go() {
+async fn a_peer_that_does_not_read_the_close_frame_is_dropped() {
     let bus = Arc::new(LocalBus::default());
     let world = World::over(bus.clone(), |_| {}).await;
     let me = world.person("me").await;
@@ -192,9 +192,9 @@ async fn a_peer_that_takes_no_goodbye_is_let_go() {
     eventually("it is gone", async || world.gateway.sockets() == 0).await;
 }
 
-/// With a clock that runs, a channel rests behind its writes and gathers meanwhile.
+/// On the system clock, a channel cools down after its writes and batches events meanwhile.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hot_channel_gathers_events_and_loses_doubles_or_moves_none() {
+async fn a_hot_channel_batches_events_and_keeps_each_once_in_order() {
     let bus = Arc::new(LocalBus::default());
     let world = World::in_real_time(bus.clone()).await;
     let channel = ChannelId::stored("hot".into());
@@ -209,7 +209,7 @@ async fn a_hot_channel_gathers_events_and_loses_doubles_or_moves_none() {
         put_application(&world.service, &application, None).await;
         for _ in 0..10 {
             let (mut client, key) = world.address.session(&world.client_url_of(&application).await).await;
-            // Its pong comes after its shard was told of it; the store knows nothing of these changes.
+            // The pong comes after the join. The store does not know these changes.
             client.nothing_but_pong().await;
             bus.publish(change(&key, 1, ChangeKind::Subscribed)).await;
             clients.push((client, key));
@@ -223,7 +223,7 @@ async fn a_hot_channel_gathers_events_and_loses_doubles_or_moves_none() {
                     bus.publish(change(key, 2, ChangeKind::Unsubscribed)).await;
                 }
             }
-            // Some come alone, some together.
+            // Some events are published alone, some together.
             if at % 7 == 0 {
                 settle().await;
             }
@@ -284,9 +284,9 @@ async fn kinds_of_events_keep_their_order_within_a_channel_and_reach_their_subsc
     both.nothing_but_pong().await;
 }
 
-/// On the thread that publishes, or by way of the bus's queue when that is not possible.
+/// Events are delivered on the publisher's thread, or through the queue of the bus.
 #[tokio::test(flavor = "multi_thread")]
-async fn events_keep_their_order_whichever_way_they_come_to_the_shards() {
+async fn direct_and_queued_events_keep_their_order() {
     const EVENTS: usize = 3_000;
     let bus = Arc::new(LocalBus::default());
     let world = World::over(bus.clone(), |_| {}).await;
@@ -299,7 +299,7 @@ async fn events_keep_their_order_whichever_way_they_come_to_the_shards() {
         for at in (0..EVENTS).step_by(3) {
             bus.publish(message(at)).await;
             let mut messages = vec![message(at + 1), message(at + 2)];
-            bus.publish_now(&mut messages);
+            bus.try_publish(&mut messages);
             bus.publish_all(messages).await;
         }
     };
@@ -312,7 +312,7 @@ async fn events_keep_their_order_whichever_way_they_come_to_the_shards() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_shard_takes_all_at_once_or_nothing() {
+async fn direct_delivery_takes_all_messages_or_none() {
     let world = World::new().await;
     let me = world.person("me").await;
     let (mut client, key) = world.address.session(&world.client_url().await).await;
@@ -321,11 +321,11 @@ async fn a_shard_takes_all_at_once_or_nothing() {
     let hub = &world.gateway.hub;
     let message = |at| Message::Event(Arc::new(event(&me.channel, at)));
     let too_many: Vec<_> = (0..=INBOX_MAX).map(message).collect();
-    assert!(!hub.take_now(&too_many));
-    // The sessions have to be found first, which takes a while.
-    let struck_off = Message::NodeStruckOff { node: world.service.node().clone() };
-    assert!(!hub.take_now(&[message(1), struck_off]));
-    assert!(hub.take_now(&[message(2), message(3)]));
+    assert!(!hub.try_deliver(&too_many));
+    // The sessions have to be listed first, which takes a while.
+    let declared_dead = Message::NodeDeclaredDead { node: world.service.node().clone() };
+    assert!(!hub.try_deliver(&[message(1), declared_dead]));
+    assert!(hub.try_deliver(&[message(2), message(3)]));
     for at in [2, 3] {
         assert_eq!(number(&client.text().await), at);
     }

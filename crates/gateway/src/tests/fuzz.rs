@@ -1,4 +1,4 @@
-//! The query of the socket's path, and the frames that polls take apart again.
+//! Fuzzes the query of the socket's path, and the frames that polls split.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -8,7 +8,7 @@ use socketio::{Frame, Framing, payload};
 
 use crate::config::QUERY_BYTES_MAX;
 use crate::http::Params;
-use crate::queue::{Limits, Queue};
+use crate::queue::{Limits, SendQueue};
 
 #[test]
 fn fuzz_queries() {
@@ -40,7 +40,8 @@ fn fuzz_queries() {
     });
 }
 
-/// Packets that wait, one a line, are the packets that polls get, in order and counted to the last byte.
+/// Queued packets (one for each line of the input) are the packets that polls return, in order and counted to
+/// the last byte.
 #[test]
 fn fuzz_polls_take_what_was_queued() {
     let long = format!("4{}\n2\n42[\"{}\"]", "x".repeat(130), "가".repeat(60));
@@ -51,7 +52,7 @@ fn fuzz_polls_take_what_was_queued() {
             let text = String::from_utf8_lossy(input);
             let packets: Vec<_> =
                 text.lines().filter(|line| !line.is_empty() && !line.contains('\u{1e}')).collect();
-            let (gauge, mut queue) = (AtomicU64::new(0), Queue::default());
+            let (gauge, mut queue) = (AtomicU64::new(0), SendQueue::default());
             for batch in packets.chunks(3) {
                 let bytes: Bytes =
                     batch.iter().flat_map(|packet| Frame::text(packet).into_websocket()).collect();

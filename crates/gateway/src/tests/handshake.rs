@@ -1,4 +1,4 @@
-//! Who gets in, and what is left of peers that vanish on the way.
+//! Handshakes: who is admitted, and that peers that vanish leave nothing behind.
 
 use std::time::Duration;
 
@@ -12,8 +12,8 @@ use super::world::{World, eventually, settle};
 fn check(answer: &Answer, status: u16, message: &str) {
     let envelope: serde_json::Value = serde_json::from_str(&answer.text()).expect("an envelope");
     assert_eq!((answer.status, envelope["code"].as_u64()), (status, Some(status.into())), "{}", answer.head);
-    let said = envelope["message"].as_str().expect("a message");
-    assert!(said.contains(message), "{said}");
+    let message_text = envelope["message"].as_str().expect("a message");
+    assert!(message_text.contains(message), "{message_text}");
     assert_eq!(answer.header("cache-control"), Some("no-store"));
 }
 
@@ -54,7 +54,7 @@ async fn the_fourth_session_of_a_user_is_refused_however_many_urls_there_are() {
     check(&answer, 429, "TOO_MANY_REQUESTS");
     assert_eq!(answer.header("retry-after"), None);
     assert_eq!(answer.header("stagedoor-reason"), Some("cap; name=user-sessions; limit=3"));
-    // The URL stays good for when a slot is free.
+    // The URL stays valid until a place is free.
     let (mut client, _) = clients.pop().expect("there is one");
     client.send("1").await;
     world.closed(CloseReason::ClientGoodbye, 1).await;
@@ -63,7 +63,7 @@ async fn the_fourth_session_of_a_user_is_refused_however_many_urls_there_are() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn requests_that_are_no_handshake_are_refused() {
+async fn invalid_handshakes_are_refused() {
     let world = World::new().await;
     let auth = world.client_url().await;
     let sid = "AAAAAAAAAAAAAAAAAAAA";
@@ -81,7 +81,7 @@ async fn requests_that_are_no_handshake_are_refused() {
     ] {
         check(&world.address.http(method, &query, "", b"").await, status, message);
     }
-    // None of them used the URL up.
+    // No request consumed the URL.
     world.address.session(&auth).await;
     assert_eq!(world.stats().opened, 1);
 }
@@ -121,7 +121,7 @@ async fn a_url_opens_one_session_in_a_race_of_fifty() {
     assert_eq!((winners.len(), world.connected().await), (1, 1));
 }
 
-/// Cuts the connection after each number of bytes of the handshake, and at each step behind it.
+/// Cuts the connection after some number of bytes of the handshake, and later.
 #[tokio::test(flavor = "multi_thread")]
 async fn peers_that_vanish_during_the_handshake_leave_nothing_behind() {
     let world = World::new().await;
@@ -138,7 +138,7 @@ async fn peers_that_vanish_during_the_handshake_leave_nothing_behind() {
         }
     }
     world.empty().await;
-    // With a polling handshake the server cannot know before the client should have pinged.
+    // After a polling handshake, the server notices only by the missing ping.
     let query = format!("auth={}&EIO=3&transport=polling", world.client_url().await);
     let stream = world.address.request("GET", &query, "", b"").await;
     eventually("the session is open", async || world.stats().polling_sessions == 1).await;
@@ -161,7 +161,7 @@ async fn the_first_packets_come_with_the_answer_to_the_handshake() {
         let mut stream = world.address.connect().await;
         stream.write_all(websocket_request(&query).as_bytes()).await.expect("it is sent");
         let mut bytes = vec![0; 2_048];
-        // What one write of the server's brings is there at once.
+        // One read returns the bytes of one write.
         let read = stream.read(&mut bytes).await.expect("it is answered");
         let text = String::from_utf8_lossy(&bytes[..read]);
         assert!(text.starts_with("HTTP/1.1 101 ") && text.contains(last), "{text}");
@@ -175,7 +175,7 @@ async fn a_change_between_the_handshake_and_the_introduction_is_not_lost() {
     let me = world.person("me").await;
     let query = format!("auth={}&EIO=3&transport=polling", world.client_url().await);
     let stream = world.address.request("GET", &query, "", b"").await;
-    // As soon as the session is in the list, somebody subscribes it.
+    // Another client subscribes the session as soon as it is listed.
     eventually("it is listed", async || world.connected().await == 1).await;
     let key = world.listed_key().await;
     world.subscribe(&me, &key, EventType::Chat).await;
@@ -226,10 +226,10 @@ async fn a_drained_node_closes_its_sessions_in_waves_and_takes_no_new_ones() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_that_was_struck_off_closes_its_sessions_and_goes_on() {
+async fn a_node_that_was_declared_dead_closes_its_sessions_and_continues() {
     let world = World::new().await;
     let (mut client, _) = world.address.session(&world.client_url().await).await;
-    world.gateway.struck_off().await;
+    world.gateway.on_declared_dead().await;
     assert_eq!(client.closed().await, (1001, "node_dead".into()));
     world.empty().await;
     world.address.session(&world.client_url().await).await;

@@ -1,4 +1,4 @@
-//! Subscriptions that wait until the bus has confirmed that their events come.
+//! Subscriptions that wait until the bus has confirmed the interest.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -15,7 +15,7 @@ use super::world::{World, eventually, settle};
 
 type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// A bus that confirms interests when it is told to, and knows which are held.
+/// A bus that confirms interests on demand, and knows which are held.
 struct SlowBus {
     inner: LocalBus,
     confirms: watch::Sender<bool>,
@@ -28,7 +28,7 @@ impl SlowBus {
     }
 
     fn held(&self) -> Vec<ChannelId> {
-        self.held.lock().expect("nobody panicked").keys().cloned().collect()
+        self.held.lock().expect("no panic").keys().cloned().collect()
     }
 }
 
@@ -52,7 +52,7 @@ impl Guard for Held {
 
 impl Drop for Held {
     fn drop(&mut self) {
-        let mut held = self.held.lock().expect("nobody panicked");
+        let mut held = self.held.lock().expect("no panic");
         let count = held.get_mut(&self.channel).expect("it was held");
         *count -= 1;
         if *count == 0 {
@@ -71,14 +71,14 @@ impl Bus for SlowBus {
     }
 
     fn interest(&self, channel: &ChannelId) -> Interest {
-        *self.held.lock().expect("nobody panicked").entry(channel.clone()).or_default() += 1;
+        *self.held.lock().expect("no panic").entry(channel.clone()).or_default() += 1;
         let (channel, confirms, held) = (channel.clone(), self.confirms.subscribe(), self.held.clone());
-        Interest::guarded(Held { channel, confirms, held })
+        Interest::with_guard(Held { channel, confirms, held })
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_subscription_is_told_when_its_interest_is_confirmed_and_changes_keep_their_order() {
+async fn a_subscription_waits_for_its_interest_and_changes_keep_their_order() {
     let bus = Arc::new(SlowBus::new());
     let world = World::over(bus.clone(), |_| {}).await;
     let me = world.person("me").await;
@@ -99,7 +99,7 @@ async fn a_subscription_is_told_when_its_interest_is_confirmed_and_changes_keep_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_subscription_does_not_wait_for_ever() {
+async fn a_subscription_waits_two_seconds_for_its_interest() {
     let bus = Arc::new(SlowBus::new());
     let world = World::over(bus.clone(), |_| {}).await;
     let me = world.person("me").await;

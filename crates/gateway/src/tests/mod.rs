@@ -1,14 +1,15 @@
-//! The gateway as its clients see it: real sockets, a real service on a temporary store, a clock moved by hand.
+//! Tests of the gateway through its sockets: a real service on a temporary store, and a clock that the tests
+//! move.
 
 mod changes;
 mod client;
 mod delivery;
-mod endings;
 mod fuzz;
 mod handshake;
 mod interest;
 mod polling;
+mod reconcile;
+mod session_ends;
 mod upgrade;
-mod vigil;
 mod websocket;
 mod world;

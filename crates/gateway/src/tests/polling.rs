@@ -41,7 +41,8 @@ fn binary_packets(answer: &Answer) -> Vec<String> {
     packets
 }
 
-/// Opens a polling session: the query of its later requests, its key, and what came behind SYSTEM `connected`.
+/// Opens a polling session. Returns the query of its later requests, its key, and the packets after SYSTEM
+/// `connected`.
 pub async fn open(world: &World, auth: &str) -> (String, domain::SessionKey) {
     let query = format!("auth={auth}&EIO=3&transport=polling&b64=1");
     let first = world.address.get(&query).await;
@@ -65,7 +66,7 @@ async fn a_session_in_both_framings_from_handshake_to_goodbye() {
         let query = format!("auth={}&EIO=3&transport=polling{b64}&t=x1", world.client_url().await);
         let first = world.address.get(&query).await;
         let packets = packets_of(&first);
-        // Clients lose everything that stands behind these two.
+        // Some clients lose everything after these two packets.
         assert_eq!(packets.len(), 2);
         assert!(packets[0].contains("\"upgrades\":[\"websocket\"]"));
         assert_eq!(packets[1], "40");
@@ -103,7 +104,7 @@ async fn a_session_in_both_framings_from_handshake_to_goodbye() {
         assert_eq!(packets_of(&read_answer(&mut waiting).await), ["1"]);
         world.empty().await;
         assert_eq!(world.close_reasons().await, ["client_goodbye"]);
-        // The slot is free, but a second goodbye is taken. There is nothing more to poll for.
+        // The place is free, but a second goodbye is answered. Further polls are refused.
         let goodbye: &[u8] = if text { b"1:1" } else { b"\0\x01\xff1" };
         assert_eq!(world.address.http("POST", &query, content_type, goodbye).await.text(), "ok");
         assert_eq!(world.address.get(&query).await.status, 400);
@@ -127,7 +128,7 @@ async fn the_handshake_alone_may_ask_for_text() {
         assert_eq!(text_packets(&first).len(), 2);
         let later = world.address.get(&format!("{query}&sid={}", sid(&first))).await;
         connected_key(&text_packets(&later)[0]);
-        // And the other way round: what a request asks for, it gets.
+        // The other way round: a request gets the framing that it asks for.
         let query = format!("auth={}&EIO={revision}&transport=polling", world.client_url().await);
         let first = world.address.get(&query).await;
         assert_eq!(binary_packets(&first).len(), 2);
@@ -157,7 +158,7 @@ async fn a_session_of_revision_4_is_introduced_when_it_asks_for_its_namespace() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_poll_with_nothing_to_answer_is_released_by_a_noop() {
+async fn a_held_poll_is_answered_with_a_noop() {
     let world = World::new().await;
     let (query, _) = open(&world, &world.client_url().await).await;
     let mut waiting = world.address.request("GET", &query, "", b"").await;
@@ -167,7 +168,7 @@ async fn a_poll_with_nothing_to_answer_is_released_by_a_noop() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_second_poll_beside_one_that_waits_ends_the_session() {
+async fn a_second_poll_in_flight_ends_the_session() {
     let world = World::new().await;
     let (query, _) = open(&world, &world.client_url().await).await;
     let mut waiting = world.address.request("GET", &query, "", b"").await;
@@ -179,7 +180,7 @@ async fn a_second_poll_beside_one_that_waits_ends_the_session() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_poll_that_is_broken_off_ends_the_session() {
+async fn an_aborted_poll_ends_the_session() {
     let world = World::new().await;
     let (query, _) = open(&world, &world.client_url().await).await;
     let waiting = world.address.request("GET", &query, "", b"").await;
@@ -190,7 +191,7 @@ async fn a_poll_that_is_broken_off_ends_the_session() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_that_stops_polling_is_given_up() {
+async fn a_client_that_stops_polling_is_closed() {
     let world = World::new().await;
     open(&world, &world.client_url().await).await;
     world.pass(84).await;
@@ -218,7 +219,7 @@ async fn only_the_token_of_the_handshake_reaches_the_session() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn posts_that_do_not_hold_together_end_the_session() {
+async fn malformed_posts_end_the_session() {
     let world = World::new().await;
     let big = format!("70000:4{}", "x".repeat(69_999));
     for (body, status, reason) in [
@@ -248,7 +249,7 @@ async fn a_client_that_does_not_poll_is_closed_when_its_queue_is_full() {
     }
     world.closed(CloseReason::SlowConsumer, 1).await;
     world.empty().await;
-    // Whoever polls next learns that it is over, once.
+    // The next poll is answered with the end, once.
     assert_eq!(text_packets(&world.address.get(&query).await), ["1"]);
     assert_eq!(world.address.get(&query).await.status, 400);
 }

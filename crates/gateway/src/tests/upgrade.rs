@@ -1,4 +1,4 @@
-//! From polling to websocket.
+//! Upgrades from polling to a websocket.
 
 use std::time::Duration;
 
@@ -28,13 +28,13 @@ async fn messages_in_flight_during_an_upgrade_arrive_once_and_in_order() {
             }
         }
     };
-    let mut said = 0;
+    let mut posted = 0;
     let mut say = async || {
         for _ in 0..3 {
-            world.chat(&me, &format!("#{said}")).await;
-            said += 1;
+            world.chat(&me, &format!("#{posted}")).await;
+            posted += 1;
         }
-        eventually("they are queued", async || world.stats().deliveries == said).await;
+        eventually("they are queued", async || world.stats().deliveries == posted).await;
     };
     say().await;
     take(text_packets(&world.address.get(&query).await));
@@ -47,7 +47,7 @@ async fn messages_in_flight_during_an_upgrade_arrive_once_and_in_order() {
     client.send("2probe").await;
     assert_eq!(client.text().await, "3probe");
     assert_eq!(text_packets(&read_answer(&mut waiting).await), ["6"]);
-    // Between probe and upgrade: some are taken by a last poll, the others wait for the websocket.
+    // Between probe and upgrade, a last poll takes some events. The websocket gets the others.
     say().await;
     take(text_packets(&world.address.get(&query).await));
     assert_eq!(text_packets(&world.address.get(&query).await), ["6"]);
@@ -84,7 +84,7 @@ async fn a_probe_that_fails_leaves_the_polling_session_as_it_was() {
         assert_eq!(client.closed().await, (1002, "upgrade_failed".into()));
         settle().await;
     }
-    // Gone before the probe, after it, and never heard of again.
+    // Websockets that close before the probe, after it, or stay silent.
     drop(world.address.websocket(&websocket).await.ok().expect("it is let in"));
     eventually("the next may try", async || try_probe(&world, &websocket).await).await;
     eventually("the next may try", async || try_probe(&world, &websocket).await).await;

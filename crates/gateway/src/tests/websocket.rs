@@ -31,7 +31,7 @@ async fn a_session_of_revision_3_from_handshake_to_goodbye() {
     assert_eq!(chat["profile"]["nickname"], "me 님");
     world.unsubscribe(&me, &key, EventType::Chat).await;
     assert_eq!(change(&client.text().await), "unsubscribed CHAT");
-    world.chat(&me, "nobody hears this").await;
+    world.chat(&me, "not subscribed any more").await;
     world.service.donate(&me.channel, donation(), None).await.expect("donates");
     assert_eq!(payload("DONATION", &client.text().await)["payAmount"], "1000");
 
@@ -62,7 +62,8 @@ async fn a_session_of_revision_4_is_introduced_when_it_asks_for_its_namespace() 
     let query = format!("auth={}&EIO=4&transport=websocket", world.client_url().await);
     let mut client = world.address.websocket(&query).await.ok().expect("it is let in");
     assert!(client.text().await.contains("\"maxPayload\":65536"));
-    // Subscribed by somebody who found the key in the list, before the client asked for anything.
+    // Another client found the key in the list and subscribes the session before its client asks for
+    // anything.
     let key = world.listed_key().await;
     world.subscribe(&me, &key, EventType::Chat).await;
     settle().await;
@@ -78,7 +79,7 @@ async fn a_session_of_revision_4_is_introduced_when_it_asks_for_its_namespace() 
         client.send("3").await;
         settle().await;
     }
-    // A client of this revision that does not answer is given up.
+    // A client of this revision that does not answer pings is closed.
     world.pass(26).await;
     assert_eq!(client.text().await, "2");
     world.pass(61).await;
@@ -100,7 +101,7 @@ async fn a_client_that_never_asks_for_its_namespace_is_closed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_silent_client_is_given_up_and_its_slot_is_free_again() {
+async fn a_silent_client_is_closed_and_its_place_is_free() {
     let world = World::new().await;
     let me = world.person("me").await;
     let mut clients = Vec::new();
@@ -110,7 +111,7 @@ async fn a_silent_client_is_given_up_and_its_slot_is_free_again() {
     let full = world.service.issue_session_url(owner(&me)).await;
     assert_eq!(full.unwrap_err().refusal(), domain::Refusal::Cap(domain::refusal::Cap::UserSessions));
     world.pass(60).await;
-    // One of them pings, the others have gone silent without closing their sockets.
+    // One client pings. The others are silent without closing their sockets.
     clients[0].nothing_but_pong().await;
     world.pass(27).await;
     world.closed(CloseReason::PingTimeout, 2).await;
@@ -152,7 +153,7 @@ async fn websocket_pings_are_answered_and_frames_may_come_in_pieces() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_breaks_the_protocol_is_told_why() {
+async fn a_protocol_error_closes_with_its_reason() {
     let world = World::new().await;
     let cases: [(Vec<u8>, u16, &str); 6] = [
         (client::frame(client::TEXT, b"x"), 1002, "protocol_error"),
@@ -170,7 +171,7 @@ async fn whoever_breaks_the_protocol_is_told_why() {
     world.empty().await;
 }
 
-/// What the reference server of Socket.IO 2 ignores, and the ping of chzzkpy 2.1.0, which it ignores too.
+/// The reference server of Socket.IO 2 ignores these frames, and the ping of chzzkpy 2.1.0.
 #[tokio::test(flavor = "multi_thread")]
 async fn stray_frames_of_revision_3_are_ignored() {
     let world = World::new().await;

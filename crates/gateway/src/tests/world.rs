@@ -15,7 +15,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use service::applications::ApplicationRecord;
 use service::nodes::{Membership, Roles};
-use service::{ChannelRecord, Clock, Entropy, ManualClock, Parts, PasswordCost, Service};
+use service::{ChannelRecord, Clock, Entropy, ManualClock, PasswordCost, Service, ServiceDeps};
 use socketio::CloseReason;
 use store::{Options, Store, Target};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -26,7 +26,7 @@ use super::client::Address;
 
 /// The redirect address of the test's application.
 const REDIRECT: &str = "http://127.0.0.1:9999/callback";
-/// What a test waits for something that has to happen, in real time.
+/// Deadline of an expected event, in real time.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
 pub struct World {
@@ -69,7 +69,7 @@ impl World {
         Self::start(bus, clock, hand, change).await
     }
 
-    /// A world in which time passes: the hand moves nothing.
+    /// A world on the system clock: the manual clock has no effect.
     pub async fn in_real_time(bus: Arc<dyn Bus>) -> Self {
         let (_, hand) = Clock::manual(Timestamp::from_millis(0));
         Self::start(bus, Clock::system(), hand, |config| config.shards = 1).await
@@ -84,7 +84,7 @@ impl World {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let target = Target::Sqlite { path: folder.path().join("world.db") };
         let store = Store::open(target, Options::default()).await.expect("the store opens");
-        let service = Service::new(Parts {
+        let service = Service::new(ServiceDeps {
             store: store.clone(),
             bus,
             clock,
@@ -112,7 +112,7 @@ impl World {
         self.running.abort();
     }
 
-    /// Makes a user and walks through the sign-in.
+    /// Makes a user who signs in and consents.
     pub async fn person(&self, name: &str) -> Person {
         self.person_of("app", name).await
     }
@@ -162,7 +162,7 @@ impl World {
         self.service.unsubscribe(&person.caller, key, event).await.expect("unsubscribes");
     }
 
-    /// Posts a message in somebody's own chat.
+    /// Posts a message of a person in their own chat.
     pub async fn chat(&self, person: &Person, text: &str) {
         let text = MessageText::parse(text.to_owned()).expect("a good message");
         let posted =
@@ -174,7 +174,7 @@ impl World {
         self.gateway.stats()
     }
 
-    /// Sessions that are connected in the store.
+    /// Number of connected sessions in the store.
     pub async fn connected(&self) -> i64 {
         let read = self.store.read(|tx| {
             Box::pin(async move {
@@ -185,7 +185,7 @@ impl World {
         read.await.expect("the store answers")
     }
 
-    /// Reasons of the sessions that ended, in the store, sorted.
+    /// Close reasons of the ended sessions in the store, sorted.
     pub async fn close_reasons(&self) -> Vec<String> {
         let read = self.store.read(|tx| {
             Box::pin(async move {
@@ -197,7 +197,7 @@ impl World {
         read.await.expect("the store answers")
     }
 
-    /// The key of the only connected session, as a list would show it.
+    /// The key of the only connected session in the store.
     pub async fn listed_key(&self) -> SessionKey {
         let read = self.store.read(|tx| {
             Box::pin(async move {
@@ -208,7 +208,7 @@ impl World {
         SessionKey::stored(read.await.expect("the store answers"))
     }
 
-    /// Moves the clock on in steps of a second, letting everybody do what is due in between.
+    /// Advances the clock in steps of a second, and lets every task do what is due in between.
     pub async fn pass(&self, seconds: u64) {
         for _ in 0..seconds {
             self.hand.advance(Duration::from_secs(1));
@@ -216,7 +216,7 @@ impl World {
         }
     }
 
-    /// Waits until nothing of any session is left: in the hub, in the queues, in the store.
+    /// Waits until no session is left in the hub, the queues and the store.
     pub async fn empty(&self) {
         eventually("every session is gone", async || {
             let stats = self.stats();
@@ -268,11 +268,11 @@ async fn listen(gateway: Gateway) -> (Address, JoinHandle<()>) {
     (address, listening)
 }
 
-/// How often a byte goes there and back while things settle.
+/// Number of round trips of a byte in [`settle`].
 const SETTLING_TRIPS: usize = 40;
 
-/// Lets every task that can run do so, and every socket be heard: a byte goes to another task and back, over sockets of the
-/// same runtime, again and again. On a slow machine that takes as much longer as everything else does.
+/// Lets every ready task run and every socket be read. A byte makes many round trips to another task, over
+/// sockets of the same runtime. On a slow machine that takes as much longer as everything else does.
 pub async fn settle() {
     let (mut here, mut there) = UnixStream::pair().expect("a pair of sockets");
     let echo = tokio::spawn(async move {
@@ -288,7 +288,7 @@ pub async fn settle() {
     echo.await.expect("it ends");
 }
 
-/// Waits for what has to come true.
+/// Waits until a condition holds.
 pub async fn eventually(what: &str, mut holds: impl AsyncFnMut() -> bool) {
     let waiting = async {
         while !holds().await {
@@ -298,7 +298,7 @@ pub async fn eventually(what: &str, mut holds: impl AsyncFnMut() -> bool) {
     assert!(tokio::time::timeout(PATIENCE, waiting).await.is_ok(), "not within {PATIENCE:?}: {what}");
 }
 
-/// A bus that loses what it is told to lose.
+/// A bus that loses messages on demand.
 #[derive(Default)]
 pub struct LossyBus {
     inner: LocalBus,

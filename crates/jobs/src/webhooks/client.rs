@@ -1,7 +1,7 @@
-//! The one HTTP client of the service: a POST to a webhook, and as much of its answer as anybody needs.
+//! The HTTP client for webhooks: a POST, and as much of its answer as is needed.
 //!
-//! It does what it is told and nothing else: no redirect is followed, no proxy is taken from the environment, nothing is
-//! sent twice. One attempt has 5 seconds for everything, from the look-up of the name to the end of the answer.
+//! It follows no redirect, uses no proxy from the environment, and sends nothing twice. One attempt has 5
+//! seconds for everything, from the DNS lookup to the end of the answer.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,49 +18,51 @@ use service::Clock;
 use tokio_rustls::TlsConnector;
 
 use super::connect::{Connection, Connector, Lookups, Resolver, failure_of, system_resolver};
-use super::kept::Kept;
+use super::pool::ConnectionPool;
 
-/// How long one attempt may take: look-up, connection, TLS, request and the whole answer
+/// Deadline of one attempt: lookup, connection, TLS, request and the whole answer
 /// (`docs/spec/drops.md#webhook`).
 pub const ATTEMPT_MAX: Duration = Duration::from_secs(5);
-/// Bytes of an answer's body that are read. What follows is not waited for.
+/// Maximum number of bytes of an answer's body that are read. The rest is not awaited.
 pub const ANSWER_BYTES_MAX: usize = 64 * 1024;
-/// Bytes of an answer's body that are kept: the longest excerpt that is shown.
+/// Maximum number of bytes of an answer's body that are kept: the longest excerpt that is shown.
 pub const BEGINNING_BYTES_MAX: usize = 4 * WEBHOOK_EXCERPT_CHARS_MAX;
 
-/// What a client is made of.
-pub struct Surroundings {
-    /// Which addresses may be called besides public ones.
+/// The configuration of a client.
+pub struct ClientConfig {
+    /// The addresses that may be called besides public ones.
     pub reach: Reach,
-    /// What deadlines run on.
+    /// The clock of deadlines.
     pub clock: Clock,
-    /// How names become addresses.
+    /// Resolves names.
     pub resolver: Resolver,
-    /// Who may vouch for a receiver.
+    /// The certificate authorities that are trusted.
     pub roots: RootCertStore,
-    /// Connections that are kept open between attempts.
-    pub kept_max: usize,
+    /// Maximum number of idle connections.
+    pub idle_max: usize,
 }
 
-impl Surroundings {
-    /// The system's resolver and its certificates, or those of `SSL_CERT_FILE` and `SSL_CERT_DIR`. Reads files.
-    pub fn system(reach: Reach, clock: Clock, kept_max: usize) -> Self {
+impl ClientConfig {
+    /// The system's resolver and certificate authorities, or those of `SSL_CERT_FILE` and `SSL_CERT_DIR`.
+    /// Reads files.
+    pub fn system(reach: Reach, clock: Clock, idle_max: usize) -> Self {
         let roots = system_roots();
         if roots.is_empty() {
-            tracing::warn!("no certificate authorities were found: webhooks to https addresses will fail");
+            tracing::warn!("no certificate authorities found: webhooks to https addresses will fail");
         }
-        Self { reach, clock, resolver: system_resolver(), roots, kept_max }
+        Self { reach, clock, resolver: system_resolver(), roots, idle_max }
     }
 }
 
-/// The authorities that the system trusts, or those of `SSL_CERT_FILE` and `SSL_CERT_DIR`. Reads files.
+/// The certificate authorities that the system trusts, or those of `SSL_CERT_FILE` and `SSL_CERT_DIR`. Reads
+/// files.
 pub fn system_roots() -> RootCertStore {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     roots
 }
 
-/// TLS for HTTP/1.1 with peers for whom one of these authorities vouches.
+/// TLS for HTTP/1.1 to peers with a certificate of one of these authorities.
 ///
 /// # Errors
 /// When the TLS library refuses its own defaults.
@@ -74,10 +76,10 @@ pub fn tls(roots: RootCertStore) -> Result<TlsConnector, rustls::Error> {
     Ok(TlsConnector::from(Arc::new(config)))
 }
 
-/// One attempt, as it leaves.
+/// The request of one attempt.
 #[derive(Clone)]
 pub struct Outgoing {
-    /// Where to.
+    /// The address.
     pub url: WebhookUrl,
     /// Every header but `Host` and `Content-Length`.
     pub headers: HeaderMap,
@@ -86,7 +88,7 @@ pub struct Outgoing {
 }
 
 impl Outgoing {
-    /// An attempt with these headers; `None` when one of them cannot be one.
+    /// A request with these headers; `None` when one of them is invalid.
     pub fn new(url: WebhookUrl, headers: &[(String, String)], body: Vec<u8>) -> Option<Self> {
         let headers = headers.iter().map(|(name, value)| {
             Some((HeaderName::from_bytes(name.as_bytes()).ok()?, HeaderValue::from_str(value).ok()?))
@@ -99,12 +101,12 @@ impl Outgoing {
     }
 }
 
-/// What came back.
+/// The answer of a receiver.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// The status, whatever it is: redirects too.
+    /// The status, which may be a redirect.
     pub status: u16,
-    /// `Retry-After` as it was spelled.
+    /// `Retry-After` as received.
     pub retry_after: Option<String>,
     /// The beginning of the body.
     pub beginning: Vec<u8>,
@@ -116,26 +118,26 @@ pub struct Client(Arc<Inner>);
 
 struct Inner {
     connector: Connector,
-    kept: Kept,
+    pool: ConnectionPool,
 }
 
 impl Client {
-    /// Puts a client together.
+    /// Creates a client.
     ///
     /// # Errors
     /// When the TLS library refuses its own defaults.
-    pub fn new(surroundings: Surroundings) -> Result<Self, rustls::Error> {
-        let Surroundings { reach, clock, resolver, roots, kept_max } = surroundings;
+    pub fn new(config: ClientConfig) -> Result<Self, rustls::Error> {
+        let ClientConfig { reach, clock, resolver, roots, idle_max } = config;
         let tls = tls(roots)?;
-        let kept = Kept::new(clock.clone(), kept_max);
+        let pool = ConnectionPool::new(clock.clone(), idle_max);
         let connector = Connector { reach, clock, tls, lookups: Lookups::new(resolver) };
-        Ok(Self(Arc::new(Inner { connector, kept })))
+        Ok(Self(Arc::new(Inner { connector, pool })))
     }
 
     /// Makes one attempt.
     ///
     /// # Errors
-    /// Why there is no answer. The receiver may have taken the message all the same.
+    /// Why there is no answer. The receiver may have processed the message all the same.
     pub async fn send(&self, outgoing: Outgoing) -> Result<Answer, SendFailure> {
         let in_time = self.0.connector.clock.sleep(ATTEMPT_MAX);
         tokio::select! {
@@ -144,13 +146,13 @@ impl Client {
         }
     }
 
-    /// Closes connections that nobody has used for a while. To be called again and again.
-    pub fn tidy(&self) {
-        self.0.kept.tidy();
+    /// Closes expired connections. To be called regularly.
+    pub fn close_idle(&self) {
+        self.0.pool.close_idle();
     }
 
     async fn attempt(&self, outgoing: Outgoing) -> Result<Answer, SendFailure> {
-        let Inner { connector, kept } = &*self.0;
+        let Inner { connector, pool } = &*self.0;
         let url = outgoing.url.clone();
         let mut request = request(outgoing)?;
         let mut connection = self.connection(&url).await?;
@@ -158,7 +160,7 @@ impl Client {
         let answered = match connection.sender.try_send_request(request).await {
             Ok(answered) => Ok(answered),
             Err(mut failed) => match failed.take_message() {
-                // A connection that was kept has ended before anything was written to it.
+                // An idle connection had ended before anything was written to it.
                 Some(unsent) => {
                     request = unsent;
                     connection = connector.connect(&url).await?;
@@ -171,7 +173,7 @@ impl Client {
         let (head, body) = answered.map_err(|error| failure_of(&error))?.into_parts();
         let (beginning, whole) = read(body).await?;
         if whole && head.status != StatusCode::SWITCHING_PROTOCOLS {
-            kept.put(&url, connection);
+            pool.put(&url, connection);
         }
         let retry_after = head.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok());
         Ok(Answer { status: head.status.as_u16(), retry_after: retry_after.map(str::to_owned), beginning })
@@ -179,10 +181,10 @@ impl Client {
 }
 
 impl Client {
-    /// One that was kept, or a new one.
+    /// An idle connection, or a new one.
     async fn connection(&self, url: &WebhookUrl) -> Result<Connection, SendFailure> {
-        while let Some(mut connection) = self.0.kept.take(url) {
-            // It may still be about to notice that its last exchange is over.
+        while let Some(mut connection) = self.0.pool.take(url) {
+            // It may not have finished its last exchange yet.
             if connection.sender.ready().await.is_ok() {
                 return Ok(connection);
             }
@@ -193,7 +195,7 @@ impl Client {
 
 fn request(outgoing: Outgoing) -> Result<Request<Full<Bytes>>, SendFailure> {
     let Outgoing { url, headers, body } = outgoing;
-    // What `WebhookUrl` lets through, the HTTP library takes as well.
+    // The HTTP library accepts every `WebhookUrl`.
     let mut request =
         Request::post(url.path_and_query()).body(Full::new(body)).map_err(|_| SendFailure::Address)?;
     let host = HeaderValue::from_str(&url.authority()).map_err(|_| SendFailure::Address)?;
@@ -202,7 +204,7 @@ fn request(outgoing: Outgoing) -> Result<Request<Full<Bytes>>, SendFailure> {
     Ok(request)
 }
 
-/// The beginning of a body, and whether its end was seen.
+/// The beginning of a body, and whether the end was reached.
 async fn read(mut body: Incoming) -> Result<(Vec<u8>, bool), SendFailure> {
     let (mut beginning, mut taken) = (Vec::new(), 0);
     while let Some(frame) = body.frame().await {

@@ -1,5 +1,5 @@
-//! From a webhook's address to a connection: the name is looked up once, every address is judged, and one of the very
-//! addresses that were judged is connected to.
+//! Connects to the address of a webhook. The name is resolved once, every IP address is judged, and only a
+//! judged IP address is connected to.
 
 use std::collections::HashMap;
 use std::io;
@@ -22,25 +22,25 @@ use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsConnector;
 
-use super::metered::{Allowance, Metered, UsedUp};
+use super::byte_limit::{BudgetExceeded, ByteBudget, LimitedStream};
 
-/// Addresses of one name that are tried, in the order in which the system gives them.
+/// Maximum number of IP addresses of one name that are tried, in the order of the resolver.
 const ADDRESSES_TRIED_MAX: usize = 4;
-/// How long one address is given while there are others to try.
-const TURN: Duration = Duration::from_millis(1_500);
-/// Bytes of the head of an answer, and of what is read ahead.
+/// Deadline of one IP address while there are others to try.
+const ADDRESS_TIMEOUT: Duration = Duration::from_millis(1_500);
+/// Maximum length of the head of an answer, and of bytes that are read ahead.
 const HEAD_BYTES_MAX: usize = 16 * 1024;
-/// Headers of an answer.
+/// Maximum number of headers of an answer.
 const HEADERS_MAX: usize = 100;
 
-/// Bytes that come in over one connection for one exchange, whatever they are: the shaking of hands for TLS or an answer with
-/// its interim answers and the framing of both. An answer that anybody needs is far below it.
+/// Maximum number of bytes that are received in one exchange, whatever they are: a TLS handshake, or an
+/// answer with interim answers and framing. Any useful answer is far below it.
 const EXCHANGE_BYTES_MAX: usize = 128 * 1024;
 
-/// A future in a box.
+/// A boxed future.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// How names become addresses.
+/// Resolves names.
 pub type Resolver = Arc<dyn Fn(String) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> + Send + Sync>;
 
 /// The system's resolver.
@@ -61,19 +61,19 @@ pub(super) struct Connector {
     pub lookups: Lookups,
 }
 
-/// A connection to a receiver. Dropped, it is closed at once, whether or not the peer reads.
+/// A connection to a receiver. Dropping it closes it at once, whether or not the peer reads.
 pub(super) struct Connection {
     pub sender: SendRequest<Full<Bytes>>,
-    allowance: Allowance,
+    budget: ByteBudget,
     driver: JoinHandle<()>,
-    /// On the clock's monotonic side.
+    /// On the monotonic clock.
     pub opened_at: Duration,
 }
 
 impl Connection {
-    /// To be called before each exchange.
+    /// Resets the byte budget. To be called before each exchange.
     pub fn begin(&self) {
-        self.allowance.renew(EXCHANGE_BYTES_MAX);
+        self.budget.renew(EXCHANGE_BYTES_MAX);
     }
 }
 
@@ -84,51 +84,51 @@ impl Drop for Connection {
 }
 
 impl Connector {
-    /// Connects. Whoever calls sets the limit of time.
+    /// Connects. The caller sets the deadline.
     pub async fn connect(&self, url: &WebhookUrl) -> Result<Connection, SendFailure> {
-        let allowance = Allowance::new(EXCHANGE_BYTES_MAX);
-        let stream = Metered::new(self.open(url).await?, allowance.clone());
+        let budget = ByteBudget::new(EXCHANGE_BYTES_MAX);
+        let stream = LimitedStream::new(self.open(url).await?, budget.clone());
         if !url.is_secure() {
-            return self.speak(stream, allowance).await;
+            return self.handshake(stream, budget).await;
         }
         let name = match url.host() {
             Host::Name(name) => ServerName::try_from(name.clone()).map_err(|_| SendFailure::Tls)?,
             Host::Address(address) => ServerName::IpAddress((*address).into()),
         };
         let stream = self.tls.connect(name, stream).await.map_err(|error| {
-            tracing::debug!(receiver = %url.origin(), %error, "no TLS with a webhook's receiver");
+            tracing::debug!(receiver = %url.origin(), %error, "TLS handshake with a webhook receiver failed");
             SendFailure::Tls
         })?;
-        self.speak(stream, allowance).await
+        self.handshake(stream, budget).await
     }
 
-    async fn speak<S>(&self, stream: S, allowance: Allowance) -> Result<Connection, SendFailure>
+    async fn handshake<S>(&self, stream: S, budget: ByteBudget) -> Result<Connection, SendFailure>
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let mut http = http1::Builder::new();
-        // Names are spelled as the specification spells them.
+        // Header names are capitalized as in the specification.
         http.max_buf_size(HEAD_BYTES_MAX).max_headers(HEADERS_MAX).title_case_headers(true);
-        let shaken = http.handshake(TokioIo::new(stream)).await.map_err(|error| failure_of(&error))?;
-        let (sender, connection) = shaken;
+        let connected = http.handshake(TokioIo::new(stream)).await.map_err(|error| failure_of(&error))?;
+        let (sender, connection) = connected;
         let driver = tokio::spawn(async move {
-            // Whoever waits for the answer hears of it.
+            // The future of the answer reports the error.
             let _ = connection.await;
         });
-        Ok(Connection { sender, allowance, driver, opened_at: self.clock.monotonic() })
+        Ok(Connection { sender, budget, driver, opened_at: self.clock.monotonic() })
     }
 
-    /// A connection to one of the addresses that may be connected to.
+    /// Connects to one of the addresses that may be called.
     async fn open(&self, url: &WebhookUrl) -> Result<TcpStream, SendFailure> {
         let mut addresses = self.addresses(url).await?;
         addresses.retain(|address| url.may_connect(*address, self.reach));
         addresses.truncate(ADDRESSES_TRIED_MAX);
         let Some((last, others)) = addresses.split_last() else { return Err(SendFailure::Address) };
         for address in others {
-            let turn = self.clock.sleep(TURN);
+            let timeout = self.clock.sleep(ADDRESS_TIMEOUT);
             tokio::select! {
                 opened = self.open_one(url, *address) => if opened.is_ok() { return opened },
-                () = turn => {}
+                () = timeout => {}
             }
         }
         self.open_one(url, *last).await
@@ -137,7 +137,7 @@ impl Connector {
     async fn open_one(&self, url: &WebhookUrl, address: IpAddr) -> Result<TcpStream, SendFailure> {
         let opened = TcpStream::connect(SocketAddr::new(address, url.port())).await;
         let stream = opened.map_err(|_| SendFailure::Connect)?;
-        // The system may have been told to lead connections elsewhere; then nothing is sent.
+        // The system may redirect connections. Then nothing is sent.
         let peer = stream.peer_addr().map_err(|_| SendFailure::Connect)?;
         if !url.may_connect(peer.ip(), self.reach) {
             return Err(SendFailure::Address);
@@ -154,21 +154,22 @@ impl Connector {
     }
 }
 
-/// What a failed exchange is called.
+/// The name of a failed exchange.
 pub(super) fn failure_of(error: &hyper::Error) -> SendFailure {
     let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<io::Error>());
     let is_wrong = cause.is_some_and(|cause| {
-        // The first two are what the HTTP library calls chunks that are none.
+        // The HTTP library reports malformed chunks with the first two kinds.
         matches!(cause.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData)
-            || cause.get_ref().is_some_and(|cause| cause.is::<UsedUp>())
+            || cause.get_ref().is_some_and(|cause| cause.is::<BudgetExceeded>())
     });
     if error.is_parse() || is_wrong { SendFailure::Protocol } else { SendFailure::Closed }
 }
 
 type Lookup = Shared<BoxFuture<'static, Option<Vec<IpAddr>>>>;
 
-/// Looks names up: of one name, one at a time. The system's look-up occupies a thread until its name server has answered,
-/// also when nobody waits any more. Without this, a name server that keeps everybody waiting would soon have all of them.
+/// Resolves names, with one lookup for each name at a time. The system's lookup occupies a thread until the
+/// name server answers, even if the caller has gone. Without this limit, a slow name server would soon occupy
+/// every thread.
 pub(super) struct Lookups {
     resolver: Resolver,
     running: Arc<Mutex<HashMap<String, Lookup>>>,
@@ -195,7 +196,7 @@ impl Lookups {
         lookup.await
     }
 
-    /// Starts one that goes on without those who wait for it.
+    /// Starts a lookup that continues without its callers.
     fn start(&self, name: &str) -> Lookup {
         let (resolving, running, name) =
             ((self.resolver)(name.to_owned()), self.running.clone(), name.to_owned());

@@ -1,29 +1,29 @@
-//! Webhooks on their way out: from the outbox, over HTTP, to the addresses that publishers have chosen
+//! Sends webhooks from the outbox over HTTP to the addresses that publishers have registered
 //! (`docs/webhooks.md`).
 //!
 //! | | |
 //! |---|---|
-//! | `sender` | which webhooks have something due |
-//! | `worker` | the messages of one webhook: taken, sent, recorded |
+//! | `sender` | finds the webhooks with due messages and starts their workers |
+//! | `worker` | takes, sends and records the messages of one webhook |
 //! | `client` | one attempt |
-//! | `connect` | where an attempt may go |
-//! | `kept` | connections between attempts |
-//! | `metered` | a bound on what a receiver may send |
-//! | `figures` | counts for the metrics |
+//! | `connect` | connections, only to judged addresses |
+//! | `pool` | idle connections between attempts |
+//! | `byte_limit` | the limit of bytes that a receiver may send |
+//! | `metrics` | counters of attempts |
 
+mod byte_limit;
 mod client;
 mod connect;
-mod figures;
-mod kept;
-mod metered;
+mod metrics;
+mod pool;
 mod sender;
 mod worker;
 
 pub use client::{
-    ANSWER_BYTES_MAX, ATTEMPT_MAX, Answer, BEGINNING_BYTES_MAX, Client, Outgoing, Surroundings, system_roots,
+    ANSWER_BYTES_MAX, ATTEMPT_MAX, Answer, BEGINNING_BYTES_MAX, Client, ClientConfig, Outgoing, system_roots,
     tls,
 };
 pub use connect::{BoxFuture, Resolver, system_resolver};
-pub use figures::{DELAY_BOUNDS_MS, Figures};
-pub use sender::{LOOK_EVERY, Sender};
+pub use metrics::{DELAY_BOUNDS_MS, WebhookMetrics};
+pub use sender::{POLL_EVERY, Sender};
 pub use worker::PER_WEBHOOK_MAX;

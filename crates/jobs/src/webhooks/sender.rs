@@ -1,4 +1,4 @@
-//! Works the outbox off: finds the webhooks that have something due, and gives each a worker for as long as it has.
+//! Polls the outbox for webhooks with due messages, and runs a worker for each of them.
 
 use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
@@ -12,92 +12,95 @@ use tokio::sync::{Notify, Semaphore, watch};
 use tokio::task::JoinSet;
 
 use super::client::Client;
-use super::figures::Figures;
+use super::metrics::WebhookMetrics;
 use super::worker::Worker;
 
-/// How often the outbox is looked at, for retries and for what other nodes wrote. What this node writes is seen at once.
-pub const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// Webhooks that one look asks for at once.
-const LOOK_PAGE: usize = 256;
-/// Webhooks that are worked on at once. Those beyond have their turn when others are done.
+/// How often the outbox is polled, for retries and for messages of other nodes. Messages of this node are
+/// found at once.
+pub const POLL_EVERY: Duration = Duration::from_millis(500);
+/// Maximum number of webhooks that one query returns.
+const POLL_PAGE: usize = 256;
+/// Maximum number of workers. Further webhooks wait for a free one.
 const WORKERS_MAX: usize = 1_024;
-/// Sends what waits in the outbox.
+/// Sends the messages in the outbox.
 pub struct Sender {
-    parts: Parts,
-    crew: Crew,
-    /// Behind which webhook the next look begins: not at the first one, where there were too many for one look.
+    context: WorkerContext,
+    workers: Workers,
+    /// The webhook after which the next poll begins, if the last one found too many; else `None`.
     after: Option<WebhookId>,
 }
 
-/// What every worker has.
+/// The context of every worker.
 #[derive(Clone)]
-pub(super) struct Parts {
+pub(super) struct WorkerContext {
     pub service: Service,
     pub client: Client,
-    /// One for each attempt under way.
-    pub places: Arc<Semaphore>,
-    pub figures: Arc<Figures>,
-    /// `true` from when on nothing more is taken.
+    /// One permit for each attempt in flight.
+    pub permits: Arc<Semaphore>,
+    pub metrics: Arc<WebhookMetrics>,
+    /// `true` when no more messages are to be taken.
     pub stopping: watch::Receiver<bool>,
-    /// Results of attempts that were not written in time.
+    /// Limits the log lines about results that were not recorded in time.
     pub late_results: Arc<LogLimit>,
 }
 
 #[derive(Default)]
-struct Crew {
-    /// How to tell each worker that there is more.
-    pokes: HashMap<WebhookId, Arc<Notify>>,
-    workers: JoinSet<WebhookId>,
+struct Workers {
+    /// Wakes the worker of a webhook when there are more messages.
+    wakers: HashMap<WebhookId, Arc<Notify>>,
+    tasks: JoinSet<WebhookId>,
 }
 
 impl Sender {
-    /// A sender with so many attempts under way at the most, until `stopping` says `true`.
+    /// A sender with at most so many attempts in flight, which runs until `stopping` is `true`.
     pub fn new(
         service: Service,
         client: Client,
         attempts_at_once: usize,
-        figures: Arc<Figures>,
+        metrics: Arc<WebhookMetrics>,
         stopping: watch::Receiver<bool>,
     ) -> Self {
-        let places = Arc::new(Semaphore::new(attempts_at_once));
-        let parts = Parts { service, client, places, figures, stopping, late_results: Arc::default() };
-        Self { parts, crew: Crew::default(), after: None }
+        let permits = Arc::new(Semaphore::new(attempts_at_once));
+        let context =
+            WorkerContext { service, client, permits, metrics, stopping, late_results: Arc::default() };
+        Self { context, workers: Workers::default(), after: None }
     }
 
-    /// Sends until it is told to stop; then finishes the attempts that are under way, which takes 5 seconds and a write.
-    /// Dropped, it leaves them: they are made again, under the same ids, when their leases have ended.
+    /// Sends until `stopping` is `true`, and then finishes the attempts in flight, which takes 5 seconds and
+    /// a write. When it is dropped, the attempts are made again under the same ids, after the end of their
+    /// leases.
     pub async fn run(mut self) {
-        let mut written = self.parts.service.deliveries_written();
-        let mut stopping = self.parts.stopping.clone();
-        let clock = self.parts.service.clock().clone();
+        let mut written = self.context.service.deliveries_written();
+        let mut stopping = self.context.stopping.clone();
+        let clock = self.context.service.clock().clone();
         while !*stopping.borrow() {
             written.borrow_and_update();
             let began = clock.monotonic();
-            self.look().await;
-            self.parts.client.tidy();
-            // A look costs the more the more webhooks wait: then it is not taken again at once.
+            self.poll_outbox().await;
+            self.context.client.close_idle();
+            // A poll with many webhooks takes long. The next one then waits twice as long.
             let took = clock.monotonic() - began;
-            clock.sleep_until(began + (took * 2).min(LOOK_EVERY)).await;
+            clock.sleep_until(began + (took * 2).min(POLL_EVERY)).await;
             tokio::select! {
                 _ = written.changed() => {}
-                () = self.crew.one_is_done() => {}
-                () = clock.sleep_until(began + LOOK_EVERY) => {}
-                () = told(&mut stopping) => {}
+                () = self.workers.worker_done() => {}
+                () = clock.sleep_until(began + POLL_EVERY) => {}
+                () = stop_requested(&mut stopping) => {}
             }
         }
-        while self.crew.workers.join_next().await.is_some() {}
+        while self.workers.tasks.join_next().await.is_some() {}
     }
 
-    /// Sees to it that every webhook with something due is worked on.
-    async fn look(&mut self) {
+    /// Starts or wakes a worker for every webhook with due messages.
+    async fn poll_outbox(&mut self) {
         loop {
-            let limit = i64::try_from(LOOK_PAGE).unwrap_or(i64::MAX);
-            let found = self.parts.service.webhooks_due(self.after.as_ref(), limit).await;
-            self.parts.service.note_job(Job::WebhookLook, found.is_ok());
-            let Some(found) = self.parts.checked(found) else { return };
-            let page_is_full = found.len() == LOOK_PAGE;
-            for webhook in found {
-                if !self.crew.set_to_work(&webhook, &self.parts) {
+            let limit = i64::try_from(POLL_PAGE).unwrap_or(i64::MAX);
+            let due = self.context.service.webhooks_due(self.after.as_ref(), limit).await;
+            self.context.service.record_job_run(Job::WebhookLook, due.is_ok());
+            let Some(due) = self.context.checked(due) else { return };
+            let page_is_full = due.len() == POLL_PAGE;
+            for webhook in due {
+                if !self.workers.start_or_wake(&webhook, &self.context) {
                     return;
                 }
                 self.after = Some(webhook);
@@ -110,60 +113,58 @@ impl Sender {
     }
 }
 
-impl Parts {
+impl WorkerContext {
     /// The value, or `None` after a line in the log.
     pub fn checked<T>(&self, outcome: Result<T, service::Error>) -> Option<T> {
         if let Err(error) = &outcome {
-            self.service.log_failure(
-                "the outbox of webhooks cannot be worked off for now: nothing in it is lost",
-                error,
-            );
+            self.service
+                .log_failure("failed to process the webhook outbox: retrying, no message is lost", error);
         }
         outcome.ok()
     }
 }
 
-impl Crew {
-    /// `false` when there is no room for another worker.
-    fn set_to_work(&mut self, webhook: &WebhookId, parts: &Parts) -> bool {
-        if let Some(poke) = self.pokes.get(webhook) {
-            poke.notify_one();
+impl Workers {
+    /// `false` when the maximum number of workers is running.
+    fn start_or_wake(&mut self, webhook: &WebhookId, context: &WorkerContext) -> bool {
+        if let Some(wake) = self.wakers.get(webhook) {
+            wake.notify_one();
             return true;
         }
-        if self.pokes.len() >= WORKERS_MAX {
+        if self.wakers.len() >= WORKERS_MAX {
             return false;
         }
-        let poke = Arc::new(Notify::new());
-        self.pokes.insert(webhook.clone(), poke.clone());
-        let worker = Worker::new(parts.clone(), webhook.clone(), poke);
+        let wake = Arc::new(Notify::new());
+        self.wakers.insert(webhook.clone(), wake.clone());
+        let worker = Worker::new(context.clone(), webhook.clone(), wake);
         let webhook = webhook.clone();
-        self.workers.spawn(async move {
-            // One that panics is replaced like one that is done, at the next look.
+        self.tasks.spawn(async move {
+            // A worker that panicked is replaced at the next poll, like one that is done.
             let _ = AssertUnwindSafe(worker.run()).catch_unwind().await;
             webhook
         });
         true
     }
 
-    /// Returns when workers have nothing more to do. Something may have come for them in that very moment: look again.
-    async fn one_is_done(&mut self) {
-        let mut done = self.workers.join_next().await;
+    /// Returns when a worker is done. More messages may have come in that moment, so the caller polls again.
+    async fn worker_done(&mut self) {
+        let mut done = self.tasks.join_next().await;
         if done.is_none() {
             std::future::pending::<()>().await;
         }
         while let Some(one) = done {
             if let Ok(webhook) = one {
-                self.pokes.remove(&webhook);
+                self.wakers.remove(&webhook);
             }
-            done = self.workers.try_join_next();
+            done = self.tasks.try_join_next();
         }
     }
 }
 
-/// Returns when the sender is told to stop.
-async fn told(stopping: &mut watch::Receiver<bool>) {
+/// Returns when the sender has to stop.
+async fn stop_requested(stopping: &mut watch::Receiver<bool>) {
     if stopping.wait_for(|stopping| *stopping).await.is_err() {
-        // Nobody can tell it any more; it ends by being dropped.
+        // The sending end is gone. The sender ends by being dropped.
         std::future::pending().await
     }
 }

@@ -1,7 +1,8 @@
-//! Sends what is due to one webhook, some at a time, until nothing is.
+//! Sends the due messages of one webhook, until there are no more.
 //!
-//! It begins with one attempt at a time and doubles that with every answer of status 2xx; after anything else it goes back
-//! to one. So a receiver that hangs holds one place and not eight, and all the others theirs.
+//! A worker begins with one attempt at a time. It doubles the concurrency with every answer of status 2xx,
+//! and goes back to one after anything else. So a receiver that hangs occupies one attempt, and the others
+//! keep theirs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,127 +16,129 @@ use tokio::sync::{Notify, OwnedSemaphorePermit};
 use tokio::task::JoinSet;
 
 use super::client::{ATTEMPT_MAX, Outgoing};
-use super::sender::Parts;
+use super::sender::WorkerContext;
 
-/// Attempts at one webhook under way at once.
+/// Maximum number of attempts of one webhook in flight.
 pub const PER_WEBHOOK_MAX: usize = 8;
-/// The pause between tries to record results while the store is away.
+/// The pause between attempts to record results while the store does not answer.
 const RECORD_RETRY: Duration = Duration::from_millis(500);
-/// How long a message is its taker's alone.
+/// How long a message is leased to the node that took it.
 const LEASE: Duration = Duration::from_millis(WEBHOOK_LEASE_MS.unsigned_abs());
 
 pub(super) struct Worker {
-    parts: Parts,
+    context: WorkerContext,
     webhook: WebhookId,
-    /// Told when something more is due.
-    poke: Arc<Notify>,
-    /// How many attempts may be under way.
-    room: usize,
-    /// Attempts under way, each with the end of its lease on the clock's monotonic side.
-    under_way: JoinSet<Option<(Report, Duration)>>,
+    /// Notified when more messages are due.
+    wake: Arc<Notify>,
+    /// Current maximum of attempts in flight.
+    concurrency: usize,
+    /// Attempts in flight, each with the end of its lease on the monotonic clock.
+    in_flight: JoinSet<Option<(Report, Duration)>>,
 }
 
 impl Worker {
-    pub fn new(parts: Parts, webhook: WebhookId, poke: Arc<Notify>) -> Self {
-        Self { parts, webhook, poke, room: 1, under_way: JoinSet::new() }
+    pub fn new(context: WorkerContext, webhook: WebhookId, wake: Arc<Notify>) -> Self {
+        Self { context, webhook, wake, concurrency: 1, in_flight: JoinSet::new() }
     }
 
     pub async fn run(mut self) {
         let mut more = true;
         loop {
-            if more && self.room > self.under_way.len() && !*self.parts.stopping.borrow() {
-                more = self.take().await;
+            if more && self.concurrency > self.in_flight.len() && !*self.context.stopping.borrow() {
+                more = self.take_due().await;
             }
-            let has_room = self.room > self.under_way.len();
-            if more && has_room && !*self.parts.stopping.borrow() {
+            let has_capacity = self.concurrency > self.in_flight.len();
+            if more && has_capacity && !*self.context.stopping.borrow() {
                 continue;
             }
-            if self.under_way.is_empty() {
+            if self.in_flight.is_empty() {
                 return;
             }
-            let poke = self.poke.clone();
+            let wake = self.wake.clone();
             tokio::select! {
-                Some(first) = self.under_way.join_next() => {
-                    let ended = std::iter::once(first).chain(std::iter::from_fn(|| self.under_way.try_join_next()));
+                Some(first) = self.in_flight.join_next() => {
+                    let ended = std::iter::once(first).chain(std::iter::from_fn(|| self.in_flight.try_join_next()));
                     let ended: Vec<_> = ended.filter_map(Result::ok).flatten().collect();
                     self.record(ended).await;
                 }
-                () = poke.notified(), if !more => more = true,
+                () = wake.notified(), if !more => more = true,
             }
         }
     }
 
-    /// Takes as many messages as there is room for, and begins with them. `false` when there are no more.
-    async fn take(&mut self) -> bool {
-        let Some(places) = self.places().await else { return false };
-        let asked_at = self.parts.service.clock().monotonic();
-        let limit = i64::try_from(places.len()).unwrap_or(i64::MAX);
-        let taken = self.parts.service.take_deliveries(&self.webhook, limit).await;
-        // When the store failed, the next look finds what is left.
-        let Some(attempts) = self.parts.checked(taken) else { return false };
-        let all_places_are_used = attempts.len() == places.len();
-        for (attempt, place) in attempts.into_iter().zip(places) {
-            let parts = self.parts.clone();
-            self.under_way.spawn(async move {
-                let report = send(&parts, attempt, asked_at + LEASE).await;
-                drop(place);
+    /// Takes as many messages as the concurrency allows, and starts their attempts. `false` when there are no
+    /// more.
+    async fn take_due(&mut self) -> bool {
+        let Some(permits) = self.permits().await else { return false };
+        let asked_at = self.context.service.clock().monotonic();
+        let limit = i64::try_from(permits.len()).unwrap_or(i64::MAX);
+        let taken = self.context.service.take_deliveries(&self.webhook, limit).await;
+        // After a failure of the store, the next poll finds the rest.
+        let Some(attempts) = self.context.checked(taken) else { return false };
+        let all_permits_are_used = attempts.len() == permits.len();
+        for (attempt, permit) in attempts.into_iter().zip(permits) {
+            let context = self.context.clone();
+            self.in_flight.spawn(async move {
+                let report = send(&context, attempt, asked_at + LEASE).await;
+                drop(permit);
                 report.map(|report| (report, asked_at + LEASE))
             });
         }
-        all_places_are_used
+        all_permits_are_used
     }
 
-    /// A place for each attempt that may begin: waits for the first, and takes what else there is.
-    async fn places(&self) -> Option<Vec<OwnedSemaphorePermit>> {
-        let all = &self.parts.places;
+    /// A permit for each attempt that may start: waits for the first one, and takes what else is free.
+    async fn permits(&self) -> Option<Vec<OwnedSemaphorePermit>> {
+        let all = &self.context.permits;
         let first = all.clone().acquire_owned().await.ok()?;
         let further = std::iter::from_fn(|| all.clone().try_acquire_owned().ok());
-        let room = self.room - self.under_way.len();
-        Some(std::iter::once(first).chain(further.take(room - 1)).collect())
+        let concurrency = self.concurrency - self.in_flight.len();
+        Some(std::iter::once(first).chain(further.take(concurrency - 1)).collect())
     }
 
-    /// Writes down what came of attempts, for as long as their leases last. After that the messages are somebody else's, and
-    /// are sent again under the same ids.
+    /// Records the results of attempts, as long as their leases last. After that another node sends the
+    /// messages again, under the same ids.
     async fn record(&mut self, ended: Vec<(Report, Duration)>) {
-        let Parts { service, figures, .. } = &self.parts;
+        let WorkerContext { service, metrics, .. } = &self.context;
         for (report, _) in &ended {
-            figures.ended(&report.outcome);
-            self.room = if report.outcome.is_success() { (self.room * 2).min(PER_WEBHOOK_MAX) } else { 1 };
+            metrics.ended(&report.outcome);
+            self.concurrency =
+                if report.outcome.is_success() { (self.concurrency * 2).min(PER_WEBHOOK_MAX) } else { 1 };
         }
         let until = ended.iter().map(|(_, leased_until)| *leased_until).max().unwrap_or_default();
         let reports: Vec<_> = ended.into_iter().map(|(report, _)| report).collect();
         while service.clock().monotonic() < until {
             let recorded = service.record_attempts(reports.clone()).await;
-            if let Some(recorded) = self.parts.checked(recorded) {
+            if let Some(recorded) = self.context.checked(recorded) {
                 let dead = recorded.iter().filter(|(_, next)| matches!(next, Some(Next::Dead | Next::Gone)));
-                figures.given_up(dead.count());
+                metrics.given_up(dead.count());
                 return;
             }
             service.clock().sleep(RECORD_RETRY).await;
         }
-        if let Some(times) = self.parts.late_results.due(service.clock().monotonic()) {
+        if let Some(times) = self.context.late_results.due(service.clock().monotonic()) {
             let webhook_id = &self.webhook;
-            tracing::warn!(%webhook_id, times, "results of attempts were not written in time: their messages are sent again");
+            tracing::warn!(%webhook_id, times, "failed to record webhook attempts before their leases ended: the messages are sent again");
         }
     }
 }
 
-/// Makes one attempt. When too little is left of its lease, it is left alone: the message will be somebody else's before
-/// there is an answer.
-async fn send(parts: &Parts, attempt: Attempt, leased_until: Duration) -> Option<Report> {
-    let clock = parts.service.clock();
+/// Makes one attempt. Skips it when the lease may end before the answer, because another node then takes the
+/// message.
+async fn send(context: &WorkerContext, attempt: Attempt, leased_until: Duration) -> Option<Report> {
+    let clock = context.service.clock();
     let (began_at, began) = (clock.now(), clock.monotonic());
     let Attempt { key, url, headers, body, .. } = attempt;
     if began + ATTEMPT_MAX >= leased_until {
         return None;
     }
-    parts.figures.began();
+    context.metrics.began();
     if key.number == 1 {
         let delay_ms = began_at.as_millis().saturating_sub(key.message_id.written_at().as_millis());
-        parts.figures.began_after(u64::try_from(delay_ms).unwrap_or(0));
+        context.metrics.began_after(u64::try_from(delay_ms).unwrap_or(0));
     }
-    let answered = match outgoing(parts, url.as_deref(), headers, body) {
-        Some(outgoing) => parts.client.send(outgoing).await,
+    let answered = match outgoing(context, url.as_deref(), headers, body) {
+        Some(outgoing) => context.client.send(outgoing).await,
         None => Err(SendFailure::Address),
     };
     let took = clock.monotonic().saturating_sub(began);
@@ -146,19 +149,19 @@ async fn send(parts: &Parts, attempt: Attempt, leased_until: Duration) -> Option
         }
         Err(failure) => (Outcome::Failed(failure), Vec::new()),
     };
-    tracing::debug!(message_id = %key.message_id, number = key.number, ?outcome, "an attempt at a webhook");
+    tracing::debug!(message_id = %key.message_id, number = key.number, ?outcome, "webhook attempt finished");
     let duration_ms = i64::try_from(took.as_millis()).unwrap_or(i64::MAX);
     Some(Report { key, outcome, began_at, duration_ms, answer })
 }
 
-/// The request of an attempt; `None` where its address may not be called. It was judged when it was registered, but maybe
-/// by a configuration that allowed more.
+/// The request of an attempt; `None` when its address may not be called. The address was judged when it was
+/// registered, but the configuration may have allowed more then.
 fn outgoing(
-    parts: &Parts,
+    context: &WorkerContext,
     url: Option<&str>,
     headers: Vec<(String, String)>,
     body: Vec<u8>,
 ) -> Option<Outgoing> {
-    let url = WebhookUrl::parse(url?, parts.service.webhook_settings().reach).ok()?;
+    let url = WebhookUrl::parse(url?, context.service.webhook_settings().reach).ok()?;
     Outgoing::new(url, &headers, body)
 }

@@ -14,9 +14,9 @@ use std::sync::Arc;
 
 use domain::{SessionKey, Timestamp};
 use gateway::{CloseReason, Gateway, Transport};
-use jobs::webhooks::{DELAY_BOUNDS_MS, Figures};
+use jobs::webhooks::{DELAY_BOUNDS_MS, WebhookMetrics};
 use service::Service;
-use web::{Around, BoxFuture, DURATION_BOUNDS_US, FailureFigures, STATUS_CLASSES, TrafficFigures};
+use web::{BoxFuture, DURATION_BOUNDS_US, FailureFigures, NodeInfo, STATUS_CLASSES, TrafficFigures};
 
 use families::*;
 use process::Process;
@@ -24,18 +24,18 @@ use text::Page;
 
 /// What a node knows of itself.
 #[derive(Debug)]
-pub(crate) struct Inside {
+pub(crate) struct NodeMetrics {
     /// Where it has the role.
     pub gateway: Option<Gateway>,
     /// Where the node has the role jobs.
-    pub webhooks: Option<Arc<Figures>>,
+    pub webhooks: Option<Arc<WebhookMetrics>>,
     pub service: Service,
     /// `sqlite` or `postgres`.
     pub store: &'static str,
     pub started_at: Timestamp,
 }
 
-impl Around for Inside {
+impl NodeInfo for NodeMetrics {
     fn metrics(&self, traffic: TrafficFigures) -> BoxFuture<'_, String> {
         Box::pin(async move {
             // The system may have to be waited for.
@@ -48,7 +48,11 @@ impl Around for Inside {
             store(&mut page, &self.service.store_stats(), self.service.store_disk());
             credentials(&mut page, &self.service);
             failures(&mut page, &traffic.failures);
-            webhooks(&mut page, &self.service, self.webhooks.as_deref().unwrap_or(&Figures::default()));
+            webhooks(
+                &mut page,
+                &self.service,
+                self.webhooks.as_deref().unwrap_or(&WebhookMetrics::default()),
+            );
             jobs(&mut page, &self.service);
             self.node(&mut page, &process);
             page.into_text()
@@ -135,10 +139,10 @@ fn failures(page: &mut Page, failures: &FailureFigures) {
     page.single(&OPERATOR_REFUSED, failures.operator_keys);
 }
 
-fn webhooks(page: &mut Page, service: &Service, figures: &Figures) {
+fn webhooks(page: &mut Page, service: &Service, figures: &WebhookMetrics) {
     let mut attempts = page.family(&WEBHOOK_ATTEMPTS);
     figures.outcomes().for_each(|(outcome, count)| _ = attempts.sample([outcome], count));
-    page.single(&WEBHOOK_UNDER_WAY, figures.under_way());
+    page.single(&WEBHOOK_UNDER_WAY, figures.in_flight());
     let bounds = DELAY_BOUNDS_MS.iter().map(|bound| *bound as f64 / 1e3);
     let sum = figures.delay_sum_ms() as f64 / 1e3;
     page.family(&WEBHOOK_DELAY).histogram([], bounds, &figures.delays(), sum);
@@ -157,7 +161,7 @@ fn jobs(page: &mut Page, service: &Service) {
     }
 }
 
-impl Inside {
+impl NodeMetrics {
     fn node(&self, page: &mut Page, process: &Process) {
         page.family(&BUILD_INFO).sample([env!("CARGO_PKG_VERSION")], 1);
         page.family(&NODE_INFO).sample([self.service.node().as_str(), self.store], 1);

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use server::metrics::families::SECTIONS;
 use server::metrics::text::{Family, Kind};
-use server::{Node, Settings, Surroundings};
+use server::{Environment, Node, Settings};
 use testkit::{Api, Request, Setup, World, both, patiently};
 
 use crate::stage::{Stage, UNKNOWN_TOKEN};
@@ -320,7 +320,7 @@ async fn metrics_are_the_operators_and_stand_where_the_platform_api_does() {
             let free = SocketAddr::from(([127, 0, 0, 1], 0));
             let settings =
                 Settings { listen: free, platform_listen: Some(free), ..testkit::settings_on(&target) };
-            let node = Node::start(settings, Surroundings::system()).await.expect("it starts");
+            let node = Node::start(settings, Environment::system()).await.expect("it starts");
             let open = Api::new(node.base_url(), World::OPERATOR_KEY);
             let platform = Api::new(&node.platform_url(), World::OPERATOR_KEY);
             open.operator(Request::get("/metrics")).await.assert_refused(404, "NOT_FOUND");

@@ -129,7 +129,7 @@ async fn what_was_committed_is_heard_once_whatever_became_of_the_answer() {
         }
         enough.store(true, Ordering::Relaxed);
         while callers.join_next().await.is_some() {}
-        // What was not told by then is found by the vigil, which may have to find the database first.
+        // Undelivered changes are found by the reconciliation, which may have to reconnect to the database first.
         tokio::time::sleep(Duration::from_secs(4)).await;
         world.stop().await;
         let heard = listening.await.expect("the socket is read to its end");

@@ -4,7 +4,7 @@ use domain::limits::{
     ACCESS_TOKEN_LIFETIME_MS, DAY_MS, ENDED_TOKENS_KEPT_MS, NODE_DEAD_AFTER_MS, SESSION_URLS_KEPT_MS,
 };
 use domain::session::EventType;
-use service::housekeeping::NodeStanding;
+use service::housekeeping::NodeStatus;
 
 use crate::world::{at_once, both, client_owner, user_owner};
 
@@ -21,32 +21,32 @@ async fn a_node_that_is_silent_for_20_seconds_loses_its_sessions_and_is_told_so(
         there.connect_session(url.expose()).await.unwrap();
 
         world.advance_ms(NODE_DEAD_AFTER_MS as u64 - 1);
-        assert_eq!(here.heartbeat().await, Ok(NodeStanding::Alive));
+        assert_eq!(here.heartbeat().await, Ok(NodeStatus::Alive));
         assert_eq!(world.connected(&owner).await, 2);
         world.advance_ms(1);
-        assert_eq!(here.heartbeat().await, Ok(NodeStanding::Alive));
+        assert_eq!(here.heartbeat().await, Ok(NodeStatus::Alive));
         let left: Vec<_> =
             world.listed(&owner).await.into_iter().filter(|s| s.disconnected_at.is_none()).collect();
         assert_eq!(left.len(), 1);
         assert_eq!(left[0].session_key, own);
 
-        // The struck-off node has not heard yet, and lets one more in: that one is without a home too.
+        // The declared-dead node does not know yet and opens another session, which has no node either.
         for _ in 0..2 {
             let url = there.issue_session_url(owner.clone()).await.unwrap();
             there.connect_session(url.expose()).await.unwrap();
             assert_eq!(world.connected(&owner).await, 2);
             // If it dies before it hears, the others see to it.
-            assert_eq!(here.heartbeat().await, Ok(NodeStanding::Alive));
+            assert_eq!(here.heartbeat().await, Ok(NodeStatus::Alive));
             assert_eq!(world.connected(&owner).await, 1);
         }
         let url = there.issue_session_url(owner.clone()).await.unwrap();
         there.connect_session(url.expose()).await.unwrap();
-        assert_eq!(there.heartbeat().await, Ok(NodeStanding::WasStruckOff));
+        assert_eq!(there.heartbeat().await, Ok(NodeStatus::WasDeclaredDead));
         assert_eq!(world.connected(&owner).await, 1);
-        assert_eq!(there.heartbeat().await, Ok(NodeStanding::Alive));
+        assert_eq!(there.heartbeat().await, Ok(NodeStatus::Alive));
         let url = there.issue_session_url(owner.clone()).await.unwrap();
         there.connect_session(url.expose()).await.unwrap();
-        assert_eq!(here.heartbeat().await, Ok(NodeStanding::Alive));
+        assert_eq!(here.heartbeat().await, Ok(NodeStatus::Alive));
         assert_eq!(world.connected(&owner).await, 2);
     })
     .await;
@@ -66,7 +66,7 @@ async fn a_node_that_joins_has_no_sessions_from_before_and_ends_those_of_the_dea
         assert_eq!(world.connected(&owner).await, 1);
         assert_eq!(world.node("node-c").join(true).await, Ok(1), "alone, so nobody else does");
         assert_eq!(world.connected(&owner).await, 0);
-        assert_eq!(world.service.heartbeat().await, Ok(NodeStanding::WasStruckOff));
+        assert_eq!(world.service.heartbeat().await, Ok(NodeStatus::WasDeclaredDead));
     })
     .await;
 }
@@ -104,7 +104,7 @@ async fn nodes_that_were_all_silent_do_not_stand_in_each_others_way() {
                 let node = node.clone();
                 async move { node.heartbeat().await }
             }));
-            let alive = beats.await.into_iter().filter(|beat| *beat == Ok(NodeStanding::Alive)).count();
+            let alive = beats.await.into_iter().filter(|beat| *beat == Ok(NodeStatus::Alive)).count();
             assert!(alive >= 1, "round {round}");
         }
     })

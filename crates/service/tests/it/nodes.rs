@@ -2,7 +2,7 @@
 
 use domain::Refusal;
 use domain::session::{ChangeKind, EventType};
-use service::housekeeping::NodeStanding;
+use service::housekeeping::NodeStatus;
 use service::nodes::{Membership, Readiness, Roles, STORE_SILENT_MS};
 
 use crate::world::{both, client_owner, refused};
@@ -41,10 +41,10 @@ async fn a_node_without_sockets_names_a_living_node_that_takes_sessions() {
         assert_eq!(b.session_base().await.unwrap(), "http://b", "better here than nowhere");
         a.heartbeat().await.unwrap();
         assert_eq!(b.session_base().await.unwrap(), "http://a");
-        // And does not come back by being struck off.
+        // Declaring the node dead does not bring it back.
         world.advance_ms(20_000);
         a.heartbeat().await.unwrap();
-        assert_eq!(b.heartbeat().await, Ok(NodeStanding::WasStruckOff));
+        assert_eq!(b.heartbeat().await, Ok(NodeStatus::WasDeclaredDead));
         assert_eq!(web.session_base().await.unwrap(), "http://a");
     })
     .await;

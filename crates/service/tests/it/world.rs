@@ -16,7 +16,7 @@ use service::applications::ApplicationRecord;
 use service::nodes::{Membership, Roles};
 use service::sign_in::SignInRequest;
 use service::tokens::IssuedTokens;
-use service::{ChannelRecord, Clock, Entropy, Error, ManualClock, Page, Parts, PasswordCost, Service};
+use service::{ChannelRecord, Clock, Entropy, Error, ManualClock, Page, PasswordCost, Service, ServiceDeps};
 use store::Store;
 
 /// Where every application's sign-ins end.
@@ -180,7 +180,7 @@ fn service_as(
     (node, seed): (&str, u64),
     membership: Membership,
 ) -> Service {
-    Service::new(Parts {
+    Service::new(ServiceDeps {
         store: store.clone(),
         bus: bus.clone(),
         clock: clock.clone(),
@@ -284,7 +284,7 @@ pub fn changes_among(messages: &[Message]) -> Vec<(SessionKey, i64, ChangeKind)>
         Message::SessionChanged { session_key, change, .. } => {
             Some((session_key.clone(), change.version, change.kind))
         }
-        Message::Event(_) | Message::SessionEvicted { .. } | Message::NodeStruckOff { .. } => None,
+        Message::Event(_) | Message::SessionEvicted { .. } | Message::NodeDeclaredDead { .. } => None,
     };
     messages.iter().filter_map(change).collect()
 }

@@ -80,7 +80,7 @@ pub struct SessionAnswer {
 impl SessionAnswer {
     async fn new(web: &Web, sheet: SessionSheet) -> Self {
         let is_here = sheet.disconnected_at.is_none() && sheet.node_id == *web.service().node();
-        let transport = if is_here { web.around().transport(&sheet.session_key).await } else { None };
+        let transport = if is_here { web.node().transport(&sheet.session_key).await } else { None };
         Self {
             client_id: sheet.owner.client_id().clone(),
             channel_id: sheet.owner.channel_id().cloned(),

@@ -285,7 +285,7 @@ async fn changes_come_within_5_s_while_the_bus_is_away_and_events_are_not_missed
 }
 
 /// Longer than a node may be silent and the others take to notice.
-const STRUCK_OFF_WITHIN: Duration = Duration::from_secs(40);
+const DECLARED_DEAD_WITHIN: Duration = Duration::from_secs(40);
 
 /// A user has three sessions on the first node; then the wires of that node change. Gives them when the others have given their
 /// places away.
@@ -301,7 +301,7 @@ async fn given_away(cluster: &Cluster, cast: &Cast, cut: impl FnOnce(&ClusterNod
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
     };
-    while_running(STRUCK_OFF_WITHIN, given_away).await.expect("their places are free");
+    while_running(DECLARED_DEAD_WITHIN, given_away).await.expect("their places are free");
     sockets
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bus::testing::NatsServer;
 use serde_json::json;
-use server::{BusSettings, Node, Settings, StoreSettings, Surroundings};
+use server::{BusSettings, Environment, Node, Settings, StoreSettings};
 use store::{Store, Target};
 use tempfile::TempDir;
 use testkit::{Api, Connection, Network, Request, Wire, World, patiently, settings_on};
@@ -126,7 +126,7 @@ async fn start_node(postgres: &Postgres, wire: &Wire, nats: &NatsServer) -> (Nod
         },
         ..settings_on(&postgres.target())
     };
-    let node = Node::start(settings, Surroundings::system()).await.expect("a node starts");
+    let node = Node::start(settings, Environment::system()).await.expect("a node starts");
     let api = Api::new(node.base_url(), World::OPERATOR_KEY);
     (node, api)
 }

@@ -1,4 +1,4 @@
-//! What becomes of sessions in the store reaches them within a second, whatever the bus does.
+//! Changes and ends of sessions in the store reach the sessions within a second, also when the bus fails.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;

@@ -1,4 +1,4 @@
-//! A session from its handshake to the record of its end. Each session has one task, and that task alone ends it.
+//! The task of a session, from its handshake to the record of its end. Only this task ends the session.
 
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -22,13 +22,13 @@ use tokio::sync::oneshot;
 use tracing::{Instrument, Span};
 
 use crate::config::{
-    CATCH_UP_TRIES, GOODBYE_WITHIN, INTEREST_WITHIN, LINGER, LINGER_BYTES_MAX, POLL_LINGER, RETRY_FIRST,
-    RETRY_LONGEST,
+    CATCH_UP_TRIES, CLOSE_FRAME_TIMEOUT, INTEREST_CONFIRM_TIMEOUT, LINGER, LINGER_BYTES_MAX, POLL_LINGER,
+    RETRY_FIRST, RETRY_LONGEST,
 };
 use crate::http::{Auth, Denied};
 use crate::hub::Hub;
 use crate::poll::{Polling, packets};
-use crate::session::{Link, Session, Turn};
+use crate::session::{Link, Session, Wakeup};
 use crate::shard::{Command, Join};
 use crate::sid::Sid;
 use crate::socket::Socket;
@@ -36,37 +36,37 @@ use crate::stats::{Counted, add};
 
 type Opening = Pin<Box<dyn Future<Output = Option<Arc<Session>>> + Send>>;
 
-/// Where the handler of the handshake's request waits for its answer.
-pub(crate) type Reply<T> = oneshot::Sender<Result<T, Denied>>;
+/// Sends the answer to the handshake's request to its handler.
+pub(crate) type ReplySender<T> = oneshot::Sender<Result<T, Denied>>;
 
-/// The life of a session, on a task of its own from before its URL is used up: a peer that goes away in between takes
-/// the request with it, but not the task that has to give the slot back.
-async fn live(opening: Opening) {
-    // Both ends of a life are boxed, so that an idle session does not carry their size.
+/// Runs a session in a task that starts before the URL is consumed. A peer that goes away drops its request,
+/// but not the task that has to free the place in the store.
+async fn run_session(opening: Opening) {
+    // The opening and the end are boxed, so that an idle session does not carry their size.
     let Some(session) = opening.await else { return };
     let reason = serve(&session).await;
     let ending: Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(finish(session, reason));
     ending.await;
 }
 
-/// Runs the session until it is over. A panic ends this session and no other.
+/// Runs the session until it ends. A panic ends this session only.
 async fn serve(session: &Arc<Session>) -> CloseReason {
     loop {
-        let turn = guarded(poll_fn(|cx| session.poll(cx))).await;
-        let turn = turn.unwrap_or(Turn::Over(CloseReason::InternalError));
-        let command = match turn {
-            Turn::Introduce => Command::Introduced(session.clone()),
-            Turn::Watch => Command::Watch(session.clone()),
-            Turn::Over(reason) => return reason,
+        let wakeup = catch_panic(poll_fn(|cx| session.poll(cx))).await;
+        let wakeup = wakeup.unwrap_or(Wakeup::Over(CloseReason::InternalError));
+        let command = match wakeup {
+            Wakeup::Introduce => Command::Introduced(session.clone()),
+            Wakeup::Watch => Command::Watch(session.clone()),
+            Wakeup::Over(reason) => return reason,
         };
-        let telling: Pin<Box<dyn Future<Output = bool> + Send>> =
-            Box::pin(async { session.hub.tell(&session.key, command).await });
-        telling.await;
+        let sending: Pin<Box<dyn Future<Output = bool> + Send>> =
+            Box::pin(async { session.hub.send(&session.key, command).await });
+        sending.await;
     }
 }
 
-/// Runs a future; `None` when it panicked. The panic itself is reported by the panic hook.
-pub(crate) async fn guarded<T>(work: impl Future<Output = T>) -> Option<T> {
+/// Runs a future. `None` when it panicked; the panic hook has reported the panic.
+pub(crate) async fn catch_panic<T>(work: impl Future<Output = T>) -> Option<T> {
     let mut work = pin!(work);
     poll_fn(|cx| match catch_unwind(AssertUnwindSafe(|| work.as_mut().poll(cx))) {
         Ok(poll) => poll.map(Some),
@@ -75,26 +75,26 @@ pub(crate) async fn guarded<T>(work: impl Future<Output = T>) -> Option<T> {
     .await
 }
 
-/// Opens a session over a websocket. The `101` is answered when `reply` is.
+/// Opens a session over a websocket. The `101` is sent after `reply`.
 pub(crate) fn open_websocket(
     hub: Arc<Hub>,
     auth: Auth,
     revision: Revision,
     upgrade: OnUpgrade,
-    reply: Reply<()>,
+    reply: ReplySender<()>,
 ) {
     let span = Span::current();
     let opening: Opening = Box::pin(async move {
         let session = match register(&hub, &auth, revision, false).instrument(span).await {
             Ok(session) => session,
             Err(denied) => {
-                // The peer has gone: nobody to refuse.
+                // The peer may have gone.
                 let _ = reply.send(Err(denied));
                 return None;
             }
         };
         let attached = match reply.send(Ok(())) {
-            Ok(()) => guarded(attach(&session, upgrade)).await.unwrap_or(Err(CloseReason::InternalError)),
+            Ok(()) => catch_panic(attach(&session, upgrade)).await.unwrap_or(Err(CloseReason::InternalError)),
             Err(_) => Err(CloseReason::TransportClosed),
         };
         if let Err(reason) = attached {
@@ -102,38 +102,39 @@ pub(crate) fn open_websocket(
         }
         Some(session)
     });
-    tokio::spawn(live(opening));
+    tokio::spawn(run_session(opening));
 }
 
 async fn attach(session: &Session, upgrade: OnUpgrade) -> Result<(), CloseReason> {
-    session.attach(bare_stream(&session.hub, upgrade).await?);
+    session.attach(raw_stream(&session.hub, upgrade).await?);
     Ok(())
 }
 
-/// The socket behind an upgraded connection, without the buffers of HTTP.
-pub(crate) struct Bare {
+/// The TCP stream of an upgraded connection, without the buffers of HTTP.
+pub(crate) struct RawStream {
     pub(crate) stream: TcpStream,
-    /// What has to be written to it before anything else.
+    /// Bytes that have to be written first.
     pub(crate) held: Vec<u8>,
-    /// What was read from it already.
+    /// Bytes that were read already.
     pub(crate) read: Bytes,
 }
 
-/// Waits for HTTP to let go of a connection, for as long as an upgrade may take.
+/// Waits until HTTP has released a connection, for at most the upgrade deadline.
 ///
 /// # Errors
-/// [`CloseReason::TransportClosed`] when it does not, [`CloseReason::InternalError`] when the connection is no [`Socket`].
-pub(crate) async fn bare_stream(hub: &Hub, upgrade: OnUpgrade) -> Result<Bare, CloseReason> {
+/// [`CloseReason::TransportClosed`] when the deadline passes, [`CloseReason::InternalError`] when the
+/// connection is not a [`Socket`].
+pub(crate) async fn raw_stream(hub: &Hub, upgrade: OnUpgrade) -> Result<RawStream, CloseReason> {
     let upgraded = tokio::select! {
         upgraded = upgrade => upgraded.map_err(|_| CloseReason::TransportClosed)?,
         () = hub.service.clock().sleep(hub.config.upgrade_deadline) => return Err(CloseReason::TransportClosed),
     };
     let parts = upgraded.downcast::<TokioIo<Socket>>().map_err(|_| {
-        tracing::error!("an upgraded connection is not ours: the listener must serve TokioIo<Socket>");
+        tracing::error!("failed to upgrade: the listener must serve TokioIo<Socket>");
         CloseReason::InternalError
     })?;
     let (stream, held) = parts.io.into_inner().into_parts();
-    Ok(Bare { stream, held, read: parts.read_buf })
+    Ok(RawStream { stream, held, read: parts.read_buf })
 }
 
 /// Opens a session that polls. The reply holds the body of the handshake's answer.
@@ -142,7 +143,7 @@ pub(crate) fn open_polling(
     auth: Auth,
     revision: Revision,
     framing: Framing,
-    reply: Reply<Vec<u8>>,
+    reply: ReplySender<Vec<u8>>,
 ) {
     let span = Span::current();
     let opening: Opening = Box::pin(async move {
@@ -153,16 +154,17 @@ pub(crate) fn open_polling(
                 return None;
             }
         };
-        hub.remember_sid(&session);
+        hub.register_sid(&session);
         if reply.send(Ok(first_poll(&session, framing))).is_err() {
             session.end(CloseReason::TransportClosed);
         }
         Some(session)
     });
-    tokio::spawn(live(opening));
+    tokio::spawn(run_session(opening));
 }
 
-/// The answer to the handshake holds `0…` and `40` only: clients lose SYSTEM `connected` when it is there too.
+/// The answer to the handshake holds `0…` and `40` only. Some clients lose SYSTEM `connected` in the same
+/// answer.
 fn first_poll(session: &Session, framing: Framing) -> Vec<u8> {
     let mut state = session.lock();
     if let Link::Polling(polling) = &mut state.io.link {
@@ -173,14 +175,15 @@ fn first_poll(session: &Session, framing: Framing) -> Vec<u8> {
     body.unwrap_or_else(|| packets(framing, &[]))
 }
 
-/// Uses the session URL up, and makes the session known to this node.
+/// Consumes the session URL and registers the session on this node.
 async fn register(
     hub: &Arc<Hub>,
     auth: &Auth,
     revision: Revision,
     polls: bool,
 ) -> Result<Arc<Session>, Denied> {
-    let (strays, struck_off) = (hub.strays.load(SeqCst), hub.struck_off.load(SeqCst));
+    let (unmatched_changes, declared_dead) =
+        (hub.unmatched_changes.load(SeqCst), hub.declared_dead.load(SeqCst));
     let connected = hub.service.connect_session(&auth.0).await.map_err(|error| match error {
         service::Error::Refused(refusal) => Denied::Refused(refusal),
         error => Denied::Failed(error),
@@ -193,59 +196,61 @@ async fn register(
     let sid = Sid::generate(hub.service.entropy());
     let session = Session::open(hub.clone(), connected, sid, revision, polling);
     let is_introduced = session.take_introduction();
-    if !hub.join(Join { session: session.clone(), strays, is_introduced }) {
+    if !hub.join(Join { session: session.clone(), unmatched_changes, is_introduced }) {
         session.end(CloseReason::InternalError);
     }
-    // This session joined after the drain, or the declaration that the node is dead, took its snapshot: close it here.
+    // This session joined after the drain, or the declaration that the node is dead, took its snapshot: close
+    // it here.
     if hub.draining.load(SeqCst) {
         session.end(CloseReason::ServerShutdown);
-    } else if hub.struck_off.load(SeqCst) != struck_off {
+    } else if hub.declared_dead.load(SeqCst) != declared_dead {
         session.end(CloseReason::NodeDead);
     }
     Ok(session)
 }
 
-/// Gives everything back that a session held: its peer, its places in this node, its slot in the store.
+/// Releases what a session held: its peer, its place on this node, its place in the store.
 async fn finish(session: Arc<Session>, reason: CloseReason) {
     let hub = session.hub.clone();
-    let websocket = session.unlink(reason).filter(|_| reason != CloseReason::TransportClosed);
-    hub.tell(&session.key, Command::Leave(session.clone())).await;
+    let websocket = session.detach(reason).filter(|_| reason != CloseReason::TransportClosed);
+    hub.send(&session.key, Command::Leave(session.clone())).await;
     hub.counters.closed(reason);
     tracing::debug!(session_key = %session.key, %reason, "session closed");
     tokio::join!(
-        hub.departures.record(&hub, &session.key, reason),
-        say_goodbye(&hub, websocket, reason),
+        hub.disconnects.record(&hub, &session.key, reason),
+        send_close_frame(&hub, websocket, reason),
         forget(&hub, &session)
     );
 }
 
-/// Some clients that poll post their goodbyes one by one, and expect each to be taken; others learn of the end with
-/// their next poll. So the sid is known for some seconds yet.
+/// Keeps the sid for some seconds. Some clients post their goodbyes one by one and expect an answer to each;
+/// others learn of the end with their next poll.
 async fn forget(hub: &Hub, session: &Session) {
     if session.polls() {
         hub.service.clock().sleep(POLL_LINGER).await;
     }
-    hub.forget_sid(&session.sid);
+    hub.unregister_sid(&session.sid);
 }
 
-/// Sends what is left of a frame, Engine.IO `1` unless the client said goodbye itself, and the close frame. Without the `1`
-/// some clients do not notice the end: chzzkpy 2 reads the closed websocket again and again.
-async fn say_goodbye(hub: &Hub, websocket: Option<(TcpStream, Bytes)>, reason: CloseReason) {
-    let Some((mut stream, begun)) = websocket else { return };
+/// Sends the rest of a frame, Engine.IO `1` unless the client ended the session, and the close frame. Some
+/// clients do not notice the end without the `1`: chzzkpy 2 reads the closed websocket again and again.
+async fn send_close_frame(hub: &Hub, websocket: Option<(TcpStream, Bytes)>, reason: CloseReason) {
+    let Some((mut stream, unfinished)) = websocket else { return };
     let _socket = Counted::in_gauge(&hub.counters.sockets_beside);
     let packet = if reason.is_clean() { Bytes::new() } else { Frame::CLOSE.into_websocket() };
     let frame = websocket::close(reason.close_code(), reason.as_str());
-    let mut goodbye = begun.chain(packet).chain(frame);
+    let mut bytes = unfinished.chain(packet).chain(frame);
     let written = tokio::select! {
-        written = stream.write_all_buf(&mut goodbye) => written,
-        () = hub.service.clock().sleep(GOODBYE_WITHIN) => return,
+        written = stream.write_all_buf(&mut bytes) => written,
+        () = hub.service.clock().sleep(CLOSE_FRAME_TIMEOUT) => return,
     };
     if written.is_ok() {
         linger(hub, stream).await;
     }
 }
 
-/// A socket that is dropped with unread bytes resets the connection, and the peer may lose the close frame.
+/// Reads on for a moment. A socket that is dropped with unread bytes resets the connection, and the peer may
+/// lose the close frame.
 async fn linger(hub: &Hub, mut stream: TcpStream) {
     let read_on = async {
         if stream.shutdown().await.is_err() {
@@ -265,7 +270,7 @@ async fn linger(hub: &Hub, mut stream: TcpStream) {
     }
 }
 
-/// Reads what a session missed, and tells its shard.
+/// Reads the changes that a session missed, and sends them to its shard.
 pub(crate) async fn catch_up(session: Arc<Session>, after: i64) {
     let hub = session.hub.clone();
     for tries in 0..CATCH_UP_TRIES {
@@ -281,7 +286,7 @@ pub(crate) async fn catch_up(session: Arc<Session>, after: i64) {
                 return wait_for_interests(session, changes, interests).await;
             }
             Err(error) => {
-                hub.service.log_failure("the changes of a session could not be read", &error);
+                hub.service.log_failure("failed to read the changes of a session", &error);
                 hub.service.clock().sleep(backoff(tries)).await;
             }
         }
@@ -289,7 +294,7 @@ pub(crate) async fn catch_up(session: Arc<Session>, after: i64) {
     session.end(CloseReason::InternalError);
 }
 
-/// Waits until events of the channels that are subscribed to come for sure, and tells the shard of the changes.
+/// Waits until the bus has confirmed the interests, and sends the changes to the shard.
 pub(crate) async fn wait_for_interests(
     session: Arc<Session>,
     changes: Vec<SessionChange>,
@@ -303,11 +308,11 @@ pub(crate) async fn wait_for_interests(
     };
     tokio::select! {
         () = ready => {}
-        () = hub.service.clock().sleep(INTEREST_WITHIN) => {}
+        () = hub.service.clock().sleep(INTEREST_CONFIRM_TIMEOUT) => {}
     }
-    // They are held until the shard has its own.
+    // The interests are held until the shard holds its own.
     let key = session.key.clone();
-    hub.tell(&key, Command::CaughtUp { session, changes, interests }).await;
+    hub.send(&key, Command::CaughtUp { session, changes, interests }).await;
 }
 
 pub(crate) fn backoff(tries: u32) -> Duration {
@@ -318,11 +323,11 @@ pub(crate) fn backoff(tries: u32) -> Duration {
 mod tests {
     use super::*;
 
-    /// The issue of a node's memory: each of these is there once for every idle session.
+    /// These values exist once for every idle session, so their size decides the memory of a node.
     #[test]
     fn an_idle_session_is_small() {
         let opening: Opening = Box::pin(async { None });
-        let task = size_of_val(&live(opening));
+        let task = size_of_val(&run_session(opening));
         assert!(task <= 96, "the task's future has {task} bytes");
         let session = size_of::<Session>();
         assert!(session <= 256, "a session has {session} bytes");

@@ -57,9 +57,9 @@ struct Runs {
 
 /// The runs of every job.
 #[derive(Debug)]
-pub(crate) struct JobLog([Runs; Job::ALL.len()]);
+pub(crate) struct JobMetrics([Runs; Job::ALL.len()]);
 
-impl Default for JobLog {
+impl Default for JobMetrics {
     fn default() -> Self {
         Self(std::array::from_fn(|_| Runs::default()))
     }
@@ -80,7 +80,7 @@ pub struct JobRuns {
 
 impl Service {
     /// Notes that a job ran, and whether it did its work.
-    pub fn note_job(&self, job: Job, done: bool) {
+    pub fn record_job_run(&self, job: Job, done: bool) {
         let runs = &self.0.jobs.0[job as usize];
         if done {
             runs.done.fetch_add(1, Relaxed);

@@ -1,4 +1,4 @@
-//! A stream that lets so many bytes in and no more, whatever they are: interim answers, the framing of chunks, records of TLS.
+//! A stream with a limit of received bytes, whatever they are: interim answers, chunk framing, TLS records.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -9,61 +9,61 @@ use std::task::{Context, Poll, ready};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-/// How many bytes may come in yet. Clones are the same allowance.
+/// The number of bytes that may still be received. Clones share it.
 #[derive(Clone, Debug)]
-pub(super) struct Allowance(Arc<AtomicUsize>);
+pub(super) struct ByteBudget(Arc<AtomicUsize>);
 
-/// A stream with an [`Allowance`]. Reading on when it is used up fails with [`UsedUp`].
-pub(super) struct Metered {
+/// A stream with a [`ByteBudget`]. Reading after it is used up fails with [`BudgetExceeded`].
+pub(super) struct LimitedStream {
     stream: TcpStream,
-    allowance: Allowance,
+    budget: ByteBudget,
 }
 
-/// The peer sent more than it may.
+/// The peer sent more than its budget.
 #[derive(Debug)]
-pub(super) struct UsedUp;
+pub(super) struct BudgetExceeded;
 
-impl std::fmt::Display for UsedUp {
+impl std::fmt::Display for BudgetExceeded {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("the answer is too long")
     }
 }
 
-impl std::error::Error for UsedUp {}
+impl std::error::Error for BudgetExceeded {}
 
-impl Allowance {
+impl ByteBudget {
     pub fn new(bytes: usize) -> Self {
         Self(Arc::new(AtomicUsize::new(bytes)))
     }
 
-    /// Allows so many bytes from now on.
+    /// Sets the budget.
     pub fn renew(&self, bytes: usize) {
         self.0.store(bytes, Relaxed);
     }
 }
 
-impl Metered {
-    pub fn new(stream: TcpStream, allowance: Allowance) -> Self {
-        Self { stream, allowance }
+impl LimitedStream {
+    pub fn new(stream: TcpStream, budget: ByteBudget) -> Self {
+        Self { stream, budget }
     }
 }
 
-impl AsyncRead for Metered {
+impl AsyncRead for LimitedStream {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let Self { stream, allowance } = self.get_mut();
-        let left = allowance.0.load(Relaxed);
+        let Self { stream, budget } = self.get_mut();
+        let left = budget.0.load(Relaxed);
         if left == 0 {
-            return Poll::Ready(Err(io::Error::other(UsedUp)));
+            return Poll::Ready(Err(io::Error::other(BudgetExceeded)));
         }
         let before = buf.filled().len();
         ready!(Pin::new(stream).poll_read(cx, buf))?;
         let read = buf.filled().len() - before;
-        allowance.0.store(left.saturating_sub(read), Relaxed);
+        budget.0.store(left.saturating_sub(read), Relaxed);
         Poll::Ready(Ok(()))
     }
 }
 
-impl AsyncWrite for Metered {
+impl AsyncWrite for LimitedStream {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         Pin::new(&mut self.get_mut().stream).poll_write(cx, bytes)
     }

@@ -1,4 +1,4 @@
-//! What only the node that holds a session knows of it.
+//! Details of a session that only its node knows.
 
 use std::sync::Arc;
 
@@ -15,13 +15,13 @@ impl Hub {
     /// A session of this node.
     async fn session(&self, key: &SessionKey) -> Option<Arc<Session>> {
         let (reply, answer) = oneshot::channel();
-        self.tell(key, Command::Find(key.clone(), reply)).await;
+        self.send(key, Command::Find(key.clone(), reply)).await;
         answer.await.ok().flatten()
     }
 }
 
 impl Gateway {
-    /// How a session is connected to this node; `None` when it is not, or not yet.
+    /// The transport of a session; `None` when it is not connected to this node, or not yet.
     pub async fn transport(&self, key: &SessionKey) -> Option<Transport> {
         let session = self.hub.session(key).await?;
         match session.lock().io.link {

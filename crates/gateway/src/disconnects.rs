@@ -1,5 +1,6 @@
-//! Ends of sessions on their way into the store. When a link breaks, thousands end at once: a write for each would fill the
-//! store's queue, and nobody else could write. So only a few are under way, and each takes along who waits meanwhile.
+//! Records the ends of sessions in the store, in batches. When a network link breaks, thousands of sessions
+//! end at once. One write for each would fill the store's queue and block other writers. So few writes run at
+//! a time, and each includes the sessions that wait.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -8,29 +9,31 @@ use domain::SessionKey;
 use socketio::CloseReason;
 use tokio::sync::Semaphore;
 
-use crate::config::{DEPARTURE_WRITES_MAX, DEPARTURES_PER_WRITE, DISCONNECT_TRIES};
+use crate::config::{DISCONNECT_TRIES, DISCONNECT_WRITES_MAX, DISCONNECTS_PER_WRITE};
 use crate::hub::Hub;
-use crate::life::backoff;
+use crate::session_task::backoff;
 
-/// Sessions that are over and whose ends are not recorded yet.
-pub(crate) struct Departures {
+/// Sessions that have ended and whose ends are not recorded yet.
+pub(crate) struct Disconnects {
     waiting: Mutex<VecDeque<(SessionKey, &'static str)>>,
-    turns: Semaphore,
+    permits: Semaphore,
 }
 
-impl Default for Departures {
+impl Default for Disconnects {
     fn default() -> Self {
-        Self { waiting: Mutex::default(), turns: Semaphore::new(DEPARTURE_WRITES_MAX) }
+        Self { waiting: Mutex::default(), permits: Semaphore::new(DISCONNECT_WRITES_MAX) }
     }
 }
 
-impl Departures {
-    /// Records that a session is over, which frees its slot, however long the store is away, within reason. Returns when
-    /// that is done, or left to somebody who does it.
+impl Disconnects {
+    /// Records the end of a session, which frees its place in the store. Retries while the store does not
+    /// answer, a limited number of times. Returns when the end is recorded, or when another task has taken
+    /// it over.
     pub(crate) async fn record(&self, hub: &Hub, key: &SessionKey, reason: CloseReason) {
         self.waiting().push_back((key.clone(), reason.as_str()));
-        // As many turns are waited for as sessions, so each of them is taken by somebody's. It is never closed.
-        let _turn = self.turns.acquire().await;
+        // There are as many waiters as sessions, so each session is taken by one of them. The semaphore is
+        // never closed.
+        let _permit = self.permits.acquire().await;
         let ended = self.take();
         if !ended.is_empty() {
             write(hub, &ended).await;
@@ -40,12 +43,12 @@ impl Departures {
 
     fn take(&self) -> Vec<(SessionKey, &'static str)> {
         let mut waiting = self.waiting();
-        let count = waiting.len().min(DEPARTURES_PER_WRITE);
+        let count = waiting.len().min(DISCONNECTS_PER_WRITE);
         let mut ended: Vec<_> = waiting.drain(..count).collect();
         if waiting.is_empty() {
             waiting.shrink_to_fit();
         }
-        // Rows are locked in the same order by everybody.
+        // Every writer locks the rows in the same order, which avoids deadlocks.
         ended.sort_unstable();
         ended
     }
@@ -60,10 +63,10 @@ async fn write(hub: &Hub, ended: &[(SessionKey, &'static str)]) {
         match hub.service.disconnect_sessions(ended.to_vec()).await {
             Ok(()) => return,
             Err(error) if tries + 1 < DISCONNECT_TRIES => {
-                hub.service.log_failure("ends of sessions are not recorded yet", &error);
+                hub.service.log_failure("failed to record the ends of sessions: retrying", &error);
                 hub.service.clock().sleep(backoff(tries)).await;
             }
-            Err(error) => hub.service.log_failure("ends of sessions could not be recorded", &error),
+            Err(error) => hub.service.log_failure("failed to record the ends of sessions: giving up", &error),
         }
     }
 }

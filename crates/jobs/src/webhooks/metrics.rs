@@ -1,59 +1,59 @@
-//! What became of attempts, for the metrics.
+//! Counters of webhook attempts.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use domain::delivery::Outcome;
 use domain::outbound::SendFailure;
 
-/// Outcomes that are answers, before the failures: a status of 2xx, and any other.
+/// Names of the outcomes with an answer: a status of 2xx, and any other.
 const ANSWERS: [&str; 2] = ["delivered", "refused"];
 
-/// Bounds of the time from a claim to the first attempt to tell of it, in milliseconds.
+/// Bounds of the time from a claim to the first attempt of its message, in milliseconds.
 pub const DELAY_BOUNDS_MS: [u64; 10] = [5, 10, 25, 50, 100, 250, 1_000, 5_000, 60_000, 3_600_000];
 
 /// Counts attempts as they end.
 #[derive(Debug, Default)]
-pub struct Figures {
+pub struct WebhookMetrics {
     outcomes: [AtomicU64; ANSWERS.len() + SendFailure::ALL.len()],
     dead: AtomicU64,
-    under_way: AtomicU64,
+    in_flight: AtomicU64,
     delays: [AtomicU64; DELAY_BOUNDS_MS.len() + 1],
     delay_ms: AtomicU64,
 }
 
-impl Figures {
+impl WebhookMetrics {
     /// Attempts so far, by outcome.
     pub fn outcomes(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
         let names = ANSWERS.into_iter().chain(SendFailure::ALL.into_iter().map(SendFailure::name));
         names.zip(self.outcomes.iter().map(|count| count.load(Relaxed)))
     }
 
-    /// Messages that were given up so far.
+    /// Messages that became dead letters so far.
     pub fn dead(&self) -> u64 {
         self.dead.load(Relaxed)
     }
 
-    /// Attempts under way now.
-    pub fn under_way(&self) -> u64 {
-        self.under_way.load(Relaxed)
+    /// Attempts in flight now.
+    pub fn in_flight(&self) -> u64 {
+        self.in_flight.load(Relaxed)
     }
 
-    /// First attempts by how long after their claims they began: those within each of [`DELAY_BOUNDS_MS`] and above the one
-    /// before, and then the rest.
+    /// First attempts by their delay after the claim: one count for each bound of [`DELAY_BOUNDS_MS`] (above
+    /// the bound before it), and one for the rest.
     pub fn delays(&self) -> [u64; DELAY_BOUNDS_MS.len() + 1] {
         std::array::from_fn(|bucket| self.delays[bucket].load(Relaxed))
     }
 
-    /// How long that was together, in milliseconds.
+    /// The sum of these delays, in milliseconds.
     pub fn delay_sum_ms(&self) -> u64 {
         self.delay_ms.load(Relaxed)
     }
 
     pub(super) fn began(&self) {
-        self.under_way.fetch_add(1, Relaxed);
+        self.in_flight.fetch_add(1, Relaxed);
     }
 
-    /// Notes how long after its claim the first attempt began.
+    /// Records the delay of a first attempt after its claim.
     pub(super) fn began_after(&self, delay_ms: u64) {
         let bucket = DELAY_BOUNDS_MS.partition_point(|bound| *bound < delay_ms);
         self.delays[bucket].fetch_add(1, Relaxed);
@@ -61,7 +61,7 @@ impl Figures {
     }
 
     pub(super) fn ended(&self, outcome: &Outcome) {
-        self.under_way.fetch_sub(1, Relaxed);
+        self.in_flight.fetch_sub(1, Relaxed);
         let index = match outcome {
             Outcome::Failed(failure) => ANSWERS.len() + *failure as usize,
             answered => usize::from(!answered.is_success()),
@@ -80,16 +80,16 @@ mod tests {
 
     #[test]
     fn every_outcome_has_its_own_count() {
-        let figures = Figures::default();
+        let metrics = WebhookMetrics::default();
         let answered = |status| Outcome::Answered { status, retry_after: None };
         let outcomes = [answered(204), answered(302)].into_iter();
         for outcome in outcomes.chain(SendFailure::ALL.map(Outcome::Failed)) {
-            figures.began();
-            figures.ended(&outcome);
+            metrics.began();
+            metrics.ended(&outcome);
         }
         let names =
             ["delivered", "refused", "dns", "address", "connect", "tls", "timeout", "closed", "protocol"];
-        assert!(figures.outcomes().eq(names.map(|name| (name, 1))));
-        assert_eq!(figures.under_way(), 0);
+        assert!(metrics.outcomes().eq(names.map(|name| (name, 1))));
+        assert_eq!(metrics.in_flight(), 0);
     }
 }

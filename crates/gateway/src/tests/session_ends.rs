@@ -1,4 +1,4 @@
-//! The end of a session: recorded once, whatever happens around it.
+//! The end of a session is recorded once, also when the store or a shard fails.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use store::StoreError;
 use tokio::sync::oneshot;
 
 use super::world::{PATIENCE, World, eventually, put_application, settle};
-use crate::config::DEPARTURE_WRITES_MAX;
+use crate::config::DISCONNECT_WRITES_MAX;
 use crate::shard::Command;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -18,7 +18,7 @@ async fn a_panic_in_one_session_ends_that_session_only() {
     let (mut other, _) = world.address.session(&world.client_url().await).await;
     let sessions = world.gateway.hub.sessions().await;
     let session = sessions.iter().find(|session| session.key == one_key).expect("it is there");
-    session.explode.store(true, std::sync::atomic::Ordering::SeqCst);
+    session.panic_for_test.store(true, std::sync::atomic::Ordering::SeqCst);
     one.send("2").await;
     assert_eq!(one.closed().await, (1011, "internal_error".into()));
     world.closed(CloseReason::InternalError, 1).await;
@@ -28,13 +28,13 @@ async fn a_panic_in_one_session_ends_that_session_only() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_that_finds_no_shard_ends() {
+async fn a_session_without_a_shard_ends() {
     let world = World::with(|config| config.shards = 1).await;
     let (_client, _) = world.address.session(&world.client_url().await).await;
     let hub = &world.gateway.hub;
     let session = hub.sessions().await.pop().expect("it has joined");
     world.stop();
-    let watch = || hub.tell(&session.key, Command::Watch(session.clone()));
+    let watch = || hub.send(&session.key, Command::Watch(session.clone()));
     eventually("the shard has ended", async || !watch().await).await;
     let (mut late, _) = world.address.session(&world.client_url().await).await;
     assert_eq!(late.closed().await, (1011, "internal_error".into()));
@@ -42,7 +42,7 @@ async fn a_session_that_finds_no_shard_ends() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_store_that_stays_away_holds_neither_the_peer_nor_a_drain() {
+async fn an_unavailable_store_delays_neither_the_close_nor_the_drain() {
     let world = World::new().await;
     let (mut one, _) = world.address.session(&world.client_url().await).await;
     let (mut other, _) = world.address.session(&world.client_url().await).await;
@@ -59,7 +59,7 @@ async fn a_store_that_stays_away_holds_neither_the_peer_nor_a_drain() {
     assert!(!draining.is_finished(), "it waits for the ends to be recorded");
     world.pass(6).await;
     tokio::time::timeout(PATIENCE, draining).await.expect("it ends").expect("it works");
-    // The tries are bounded.
+    // The attempts are bounded.
     for _ in 0..60 {
         world.hand.advance(Duration::from_secs(10));
         settle().await;
@@ -68,7 +68,7 @@ async fn a_store_that_stays_away_holds_neither_the_peer_nor_a_drain() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sessions_that_end_together_leave_the_store_to_others() {
+async fn ends_of_many_sessions_are_written_in_batches() {
     let world = World::new().await;
     let mut clients = Vec::new();
     for at in 0..6 {
@@ -83,7 +83,7 @@ async fn sessions_that_end_together_leave_the_store_to_others() {
     let holder = tokio::spawn(async move {
         let hold = store.write(|_| {
             Box::pin(async move {
-                // It is over when the test lets go, however that happens.
+                // It ends when the test sends or drops the channel.
                 let _ = held.recv();
                 Ok::<_, StoreError>(())
             })
@@ -97,7 +97,7 @@ async fn sessions_that_end_together_leave_the_store_to_others() {
     world.closed(CloseReason::PingTimeout, 60).await;
     settle().await;
     let waiting = world.store.stats().waiting;
-    assert!(waiting <= DEPARTURE_WRITES_MAX, "{waiting} writes wait");
+    assert!(waiting <= DISCONNECT_WRITES_MAX, "{waiting} writes wait");
     let_go.send(()).expect("it is held");
     holder.await.expect("no panic").expect("it is committed");
     world.empty().await;
@@ -107,7 +107,7 @@ async fn sessions_that_end_together_leave_the_store_to_others() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn changes_that_cannot_be_read_end_the_session_after_some_tries() {
+async fn unreadable_changes_end_the_session_after_some_attempts() {
     let world = World::new().await;
     let (mut client, key) = world.address.session(&world.client_url().await).await;
     world.store.close().await;
@@ -132,17 +132,17 @@ async fn changes_that_cannot_be_read_end_the_session_after_some_tries() {
     assert_eq!(client.closed().await, (1011, "internal_error".into()));
 }
 
-/// They are threads, which nobody can abort.
+/// Shards are threads, which cannot be aborted.
 #[tokio::test(flavor = "multi_thread")]
-async fn shards_end_with_what_hands_them_their_work() {
+async fn shards_end_with_the_gateway_loop() {
     let world = World::new().await;
     let hub = &world.gateway.hub;
     let is_there = async |key: &str| {
         let key = SessionKey::stored(key.to_owned());
         let (reply, answer) = oneshot::channel();
-        hub.tell(&key.clone(), Command::Find(key, reply)).await && answer.await.is_ok()
+        hub.send(&key.clone(), Command::Find(key, reply)).await && answer.await.is_ok()
     };
-    // Enough to come to each of the two, and an answer says that its thread has begun.
+    // These keys cover both shards. An answer means that the thread has started.
     let keys = ["a", "b", "c", "d", "e", "f", "g", "h"];
     for key in keys {
         assert!(is_there(key).await);
@@ -153,11 +153,11 @@ async fn shards_end_with_what_hands_them_their_work() {
     }
 }
 
-/// What `stagedoor-load` takes for delivering is the CPU of the threads whose names begin so.
+/// `stagedoor-load` measures the CPU of delivery by the names of the threads.
 #[tokio::test(flavor = "multi_thread")]
-async fn shards_can_be_told_from_other_threads_by_their_names() {
+async fn shard_threads_are_named() {
     let world = World::new().await;
-    // An answer says that each has begun.
+    // An answer means that each thread has started.
     world.gateway.hub.sessions().await;
     let threads = std::fs::read_dir("/proc/self/task").unwrap().flatten();
     let names: Vec<_> =
