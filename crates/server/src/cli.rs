@@ -21,6 +21,7 @@ use crate::config::{BusSettings, Settings, StoreSettings};
 use crate::drops::DropsCommand;
 use crate::hosts::Hosts;
 use crate::listen::WebhookCommand;
+use crate::secrets::secret;
 
 const ABOUT: &str = "The open API service of a live-streaming platform: REST, sign-in, realtime sessions.
 
@@ -449,20 +450,6 @@ impl CommonOptions {
             Some(_) => return Err("--database-url must begin with postgres://".to_owned()),
             None => StoreSettings::Sqlite { path: folder.join("stagedoor.db") },
         })
-    }
-}
-
-/// A secret that was given, or that stands in the file named by `{variable}_FILE`.
-pub(crate) fn secret(variable: &str, given: Option<&str>) -> Result<Option<String>, String> {
-    let file_variable = format!("{variable}_FILE");
-    let file = std::env::var_os(&file_variable).filter(|path| !path.is_empty());
-    match (given, file) {
-        (Some(_), Some(_)) => Err(format!("give either {variable} or {file_variable}, not both")),
-        (Some(secret), None) => Ok(Some(secret.to_owned())),
-        (None, Some(path)) => std::fs::read_to_string(&path)
-            .map(|secret| Some(secret.trim_end_matches(['\r', '\n']).to_owned()))
-            .map_err(|error| format!("{file_variable}: {}: {error}", Path::new(&path).display())),
-        (None, None) => Ok(None),
     }
 }
 

@@ -9,8 +9,8 @@ use http::header::AUTHORIZATION;
 use http::{HeaderMap, HeaderValue, Method};
 use serde_json::{Value, json};
 
-use crate::cli::secret;
 use crate::client::{Failure, Server};
+use crate::secrets::secret;
 
 /// What `stagedoor drops` can do.
 #[derive(Debug, Subcommand)]

@@ -16,6 +16,7 @@ mod malformed;
 pub mod metrics;
 pub mod node;
 mod proxies;
+mod secrets;
 mod telemetry;
 mod webhooks;
 

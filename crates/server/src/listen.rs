@@ -13,8 +13,8 @@ use serde_json::{Value, json};
 use service::Clock;
 use tokio::task::JoinSet;
 
-use crate::cli::secret;
 use crate::client::{Failure, Server};
+use crate::secrets::secret;
 
 /// What `stagedoor webhook` can do.
 #[derive(Debug, Subcommand)]

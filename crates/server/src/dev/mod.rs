@@ -1,5 +1,6 @@
 //! The sandbox: a small world, seeded once and found again, and what its developer needs to know about it.
 
+mod applications;
 mod notes;
 mod program;
 mod seed;

@@ -10,7 +10,7 @@ use domain::secret::{ClientSecret, OperatorKey};
 use serde::{Deserialize, Serialize};
 use service::Entropy;
 
-use super::seed::APPLICATIONS;
+use super::applications::APPLICATIONS;
 
 /// The secrets of a world.
 #[derive(Serialize, Deserialize)]

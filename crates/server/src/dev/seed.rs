@@ -6,7 +6,6 @@ use domain::application::{Organization, RedirectUri};
 use domain::channel::UserRole;
 use domain::drops::{Campaign, Period, Reward};
 use domain::live::{Category, CategoryChoice, CategoryType};
-use domain::scope::{Scope, ScopeSet};
 use domain::secret::ClientSecret;
 use domain::{CampaignId, CategoryId, ChannelId, ClientId, Invalid, OrganizationId, Refusal, RewardId, Rule};
 use service::applications::ApplicationRecord;
@@ -17,13 +16,12 @@ use service::happenings::PaidSubscription;
 use service::lives::LiveReport;
 use service::{ChannelRecord, Error, Service};
 
+use super::applications::{APPLICATIONS, ORGANIZATION};
 use super::notes::Notes;
 
 /// The password of every seeded person. A sandbox has nothing to protect.
 pub(super) const PASSWORD: &str = "stagedoor";
 
-const ORGANIZATION: &str = "sandbox-games";
-const REDIRECT_URIS: [&str; 2] = ["http://127.0.0.1:9999/callback", "http://localhost:9999/callback"];
 const IMAGES: &str = "https://images.stagedoor.example";
 
 /// A seeded person and channel. The login is the channel id.
@@ -44,28 +42,6 @@ pub(super) const PEOPLE: [Person; 8] = [
     Person { channel_id: "viewer-mina", name: "Mina", verified: false },
     Person { channel_id: "viewer-nuri", name: "누리", verified: false },
 ];
-
-/// A seeded application.
-pub(super) struct SeededApplication {
-    pub client_id: &'static str,
-    pub organization: Option<&'static str>,
-    drops: bool,
-}
-
-pub(super) const APPLICATIONS: [SeededApplication; 2] = [
-    SeededApplication { client_id: "demo", organization: None, drops: false },
-    SeededApplication { client_id: "drops", organization: Some(ORGANIZATION), drops: true },
-];
-
-impl SeededApplication {
-    pub(super) fn redirect_uris(&self) -> &'static [&'static str] {
-        &REDIRECT_URIS
-    }
-
-    pub(super) fn scopes(&self) -> ScopeSet {
-        ScopeSet::of_users().iter().chain(self.drops.then_some(Scope::Drops)).collect()
-    }
-}
 
 /// (channel, follower)
 const FOLLOWS: [(usize, usize); 9] = [(0, 3), (0, 4), (0, 5), (0, 6), (1, 3), (1, 4), (1, 0), (2, 5), (2, 3)];

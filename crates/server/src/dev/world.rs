@@ -9,8 +9,9 @@ use service::sign_in::SignInRequest;
 use service::tokens::IssuedTokens;
 use service::{Error, Service};
 
+use super::applications::{APPLICATIONS, SeededApplication};
 use super::notes::Notes;
-use super::seed::{APPLICATIONS, CAMPAIGN, PASSWORD, PEOPLE, REWARDS, SeededApplication};
+use super::seed::{CAMPAIGN, PASSWORD, PEOPLE, REWARDS};
 use crate::Node;
 use crate::hosts::exposure;
 

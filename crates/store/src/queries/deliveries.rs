@@ -8,7 +8,7 @@ use domain::delivery::DeliveryState;
 use domain::outbound::SendFailure;
 use domain::{ClaimId, ClientId, DeliveryId, Timestamp, WebhookId};
 
-use super::drops::{hundred_ids, padded, with_hundred_ids};
+use super::sql::{hundred_ids, padded, with_hundred_ids};
 use super::webhooks::{drops_bit, may_receive};
 use crate::{Row, StoreError, Tx, params};
 

@@ -1,10 +1,9 @@
 //! Campaigns of drops, and the rewards that were claimed.
 
 use domain::drops::{Campaign, ClaimRefusal, FulfillmentState, Reward, RewardClaim, Terms};
-use domain::limits::CLAIM_UPDATE_IDS_MAX;
 use domain::{CampaignId, ChannelId, ClaimId, ClientId, OrganizationId, RewardId, Timestamp};
 
-use super::watching::period_at;
+use super::sql::{hundred_ids, padded, period_at, with_hundred_ids};
 use crate::{Row, StoreError, Tx, Value, params};
 
 /// Nothing is put where the organization or the category is missing, so that the reason can be looked for in the same
@@ -105,25 +104,6 @@ const CLAIMS_OF_CHANNEL: &str = page_of_claims!(
         AND (CAST($7 AS TEXT) IS NULL OR c.category_id = $7)
         AND (CAST($8 AS TEXT) IS NULL OR c.fulfillment_state = $8)"
 );
-
-/// As many places as [`CLAIM_UPDATE_IDS_MAX`], which is also [`domain::limits::CLAIM_ID_FILTER_MAX`]; a shorter list
-/// repeats its last id.
-macro_rules! hundred_ids {
-    () => {
-        "($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, \
-         $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38, $39, $40, $41, $42, $43, $44, \
-         $45, $46, $47, $48, $49, $50, $51, $52, $53, $54, $55, $56, $57, $58, $59, $60, $61, $62, $63, $64, $65, \
-         $66, $67, $68, $69, $70, $71, $72, $73, $74, $75, $76, $77, $78, $79, $80, $81, $82, $83, $84, $85, $86, \
-         $87, $88, $89, $90, $91, $92, $93, $94, $95, $96, $97, $98, $99, $100)"
-    };
-}
-
-macro_rules! with_hundred_ids {
-    ($before:literal, $after:literal) => {
-        concat!($before, hundred_ids!(), $after)
-    };
-}
-pub(super) use {hundred_ids, with_hundred_ids};
 
 const CLAIM: &str = claims!("c.claim_id = $1");
 
@@ -432,16 +412,6 @@ impl Tx {
         self.execute(INSERT_CLAIM_CHANGES, &values).await?;
         Ok(())
     }
-}
-
-/// The ids in 100 places; `None` when there are none.
-pub(super) fn padded<'a, T>(ids: &'a [T]) -> Option<Vec<Value<'a>>>
-where
-    &'a T: Into<Value<'a>>,
-{
-    let last = ids.last()?;
-    let places = ids.iter().chain(std::iter::repeat(last)).take(CLAIM_UPDATE_IDS_MAX);
-    Some(places.map(Into::into).collect())
 }
 
 fn claim(row: &Row) -> Result<RewardClaim, StoreError> {

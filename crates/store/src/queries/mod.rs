@@ -32,6 +32,7 @@ pub mod restrictions;
 pub mod session_ends;
 pub mod session_sheets;
 pub mod sessions;
+mod sql;
 pub mod store_origin;
 pub mod stream_keys;
 pub mod subscriptions;

@@ -1,9 +1,9 @@
 //! What a campaign of drops asks for, and what its viewers have watched.
 
-use domain::drops::{Campaign, Period, Reward, RewardProgress};
+use domain::drops::{Campaign, Reward, RewardProgress};
 use domain::{CampaignId, CategoryId, ChannelId, ClaimId, OrganizationId, RewardId, Timestamp};
 
-use super::drops::{hundred_ids, padded};
+use super::sql::{hundred_ids, padded, period_at};
 use crate::{Row, StoreError, Tx, params};
 
 const CAMPAIGN: &str = "
@@ -181,13 +181,4 @@ impl Tx {
         };
         self.query(REWARDS, params![campaign, viewer]).await?.iter().map(progress).collect()
     }
-}
-
-/// The time of a campaign, in two columns.
-pub(super) fn period_at(row: &Row, column: usize) -> Result<Period, StoreError> {
-    let date = |column| {
-        let ms: Option<i64> = row.get(column)?;
-        Ok::<_, StoreError>(ms.map(Timestamp::from_millis))
-    };
-    Ok(Period { start: date(column)?, end: date(column + 1)? })
 }

@@ -18,6 +18,7 @@ use service::sign_in::{BadSignIn, SignInRequest};
 
 use crate::auth::guesses::Guess;
 use crate::contract::Operation;
+use crate::contract::routes::Take;
 use crate::contract::shape::{Shape, one_of, optional, required, some_text, text};
 use crate::envelope::Cause;
 use crate::failures::{self, Failed};
@@ -65,29 +66,34 @@ pub async fn submit(
     answer.unwrap_or_else(|problem| visit.problem_page(problem))
 }
 
-/// The address for the documents: its query, and the form that its pages post. Who writes a page's form is the page.
-pub(crate) fn describe(operation: &mut Operation) {
-    operation.query.extend([
-        required("clientId", some_text().about("The application.")),
-        required(
-            "redirectUri",
-            some_text().about("Byte for byte one of those registered for the application."),
-        ),
-        required(
-            "state",
-            some_text().max_chars(STATE_BYTES_MAX).about("Comes back in the redirect. At most 1,024 bytes."),
-        ),
-        optional("lang", one_of(&Lang::ALL.map(Lang::tag)).about("Left out: as `Accept-Language` says.")),
-    ]);
-    if operation.method == "POST" {
-        let form = Shape::of([
-            required("csrf", text().about("From the page.")),
-            optional("login", text()),
-            optional("password", text()),
-            optional("decision", one_of(&["allow", "deny"])),
-            optional("sign_out", text().about("Ends the browser's session; any value.")),
+/// The address for the documents: its query, and the form that its pages post. Only the pages of the sign-in take a request
+/// whole.
+impl Take for Request {
+    fn describe(operation: &mut Operation) {
+        operation.query.extend([
+            required("clientId", some_text().about("The application.")),
+            required(
+                "redirectUri",
+                some_text().about("Byte for byte one of those registered for the application."),
+            ),
+            required(
+                "state",
+                some_text()
+                    .max_chars(STATE_BYTES_MAX)
+                    .about("Comes back in the redirect. At most 1,024 bytes."),
+            ),
+            optional("lang", one_of(&Lang::ALL.map(Lang::tag)).about("Left out: as `Accept-Language` says.")),
         ]);
-        operation.body = Some((&["application/x-www-form-urlencoded"], form.schema()));
+        if operation.method == "POST" {
+            let form = Shape::of([
+                required("csrf", text().about("From the page.")),
+                optional("login", text()),
+                optional("password", text()),
+                optional("decision", one_of(&["allow", "deny"])),
+                optional("sign_out", text().about("Ends the browser's session; any value.")),
+            ]);
+            operation.body = Some((&["application/x-www-form-urlencoded"], form.schema()));
+        }
     }
 }
 

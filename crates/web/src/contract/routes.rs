@@ -2,7 +2,7 @@
 //! cannot differ from what is served.
 
 use axum::Router;
-use axum::extract::{Extension, Request, State};
+use axum::extract::{Extension, State};
 use axum::handler::Handler;
 use axum::response::Response;
 use axum::routing::{self, MethodRouter};
@@ -10,7 +10,6 @@ use domain::Scope;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use super::operation::{Operation, Output, Security};
-use crate::auth::sign_in;
 use crate::caller::{Client, DropsClient, NeedsScope, Operator, User};
 use crate::contract::shape::Shape;
 use crate::envelope::{Answer, SuccessBody};
@@ -214,13 +213,6 @@ impl<T: Params> Take for Query<T> {
         let Shape { fields, .. } = T::shape();
         operation.query.extend(fields);
         operation.may_refuse(&[400]);
-    }
-}
-
-/// Only the pages of the sign-in take a request whole.
-impl Take for Request {
-    fn describe(operation: &mut Operation) {
-        sign_in::describe(operation);
     }
 }
 

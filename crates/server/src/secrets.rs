@@ -1,0 +1,17 @@
+//! Secrets of the command line: given by an option or the environment, or read from a file.
+
+use std::path::Path;
+
+/// A secret that was given, or that stands in the file named by `{variable}_FILE`.
+pub(crate) fn secret(variable: &str, given: Option<&str>) -> Result<Option<String>, String> {
+    let file_variable = format!("{variable}_FILE");
+    let file = std::env::var_os(&file_variable).filter(|path| !path.is_empty());
+    match (given, file) {
+        (Some(_), Some(_)) => Err(format!("give either {variable} or {file_variable}, not both")),
+        (Some(secret), None) => Ok(Some(secret.to_owned())),
+        (None, Some(path)) => std::fs::read_to_string(&path)
+            .map(|secret| Some(secret.trim_end_matches(['\r', '\n']).to_owned()))
+            .map_err(|error| format!("{file_variable}: {}: {error}", Path::new(&path).display())),
+        (None, None) => Ok(None),
+    }
+}
