@@ -16,6 +16,7 @@ async fn changes_that_the_bus_lost_arrive_within_a_second_each_once() {
     let world = World::over(bus.clone(), |_| {}).await;
     let me = world.person("me").await;
     let (mut client, key) = world.address.session(&world.client_url().await).await;
+    world.reconciled().await;
     for losing in [true, false, true] {
         bus.losing.store(losing, SeqCst);
         for event in EventType::ALL {
@@ -31,7 +32,8 @@ async fn changes_that_the_bus_lost_arrive_within_a_second_each_once() {
         {
             assert_eq!(change(&client.text().await), expected);
         }
-        world.pass(3).await;
+        world.pass(2).await;
+        world.reconciled().await;
         client.nothing_but_pong().await;
     }
     bus.losing.store(false, SeqCst);

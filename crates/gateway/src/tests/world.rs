@@ -15,7 +15,7 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use service::applications::ApplicationRecord;
 use service::nodes::{Membership, Roles};
-use service::{ChannelRecord, Clock, Entropy, ManualClock, PasswordCost, Service, ServiceDeps};
+use service::{ChannelRecord, Clock, Entropy, Job, ManualClock, PasswordCost, Service, ServiceDeps};
 use socketio::CloseReason;
 use store::{Options, Store, Target};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -214,6 +214,17 @@ impl World {
             self.hand.advance(Duration::from_secs(1));
             settle().await;
         }
+    }
+
+    /// Advances the clock by a second, and waits until the sessions were reconciled with the store after that.
+    pub async fn reconciled(&self) {
+        let runs = || {
+            let mut runs = self.service.job_runs();
+            runs.find(|run| run.job == Job::SessionWatch).map_or(0, |run| run.done)
+        };
+        let before = runs();
+        self.pass(1).await;
+        eventually("the sessions are reconciled", async || runs() > before).await;
     }
 
     /// Waits until no session is left in the hub, the queues and the store.

@@ -180,7 +180,8 @@ async fn a_secret_that_does_not_sign_can_be_deleted() {
         assert_eq!(states(&world, &client).await, [Retiring, Signing]);
         service.add_webhook_secret(&client, None, None).await.unwrap();
         assert_eq!(states(&world, &client).await, [Signing, Pending], "the retiring one makes room");
-        service.delete_webhook_secret(&client, &old).await.unwrap();
+        let gone = service.delete_webhook_secret(&client, &old).await;
+        assert_eq!(refused(gone), Refusal::NotFound(Resource::WebhookSecret));
         assert_eq!(states(&world, &client).await, [Signing, Pending]);
     })
     .await;

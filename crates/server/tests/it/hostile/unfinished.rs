@@ -24,7 +24,7 @@ const MEASURED: usize = 1_500;
 const MEASURED_LIMIT: usize = 4_096;
 /// Bytes of memory that an unfinished request may cost beside what was sent of it: 16 KiB and a tenth.
 const MEMORY_MAX: usize = 16 * 1024 * 11 / 10;
-/// After which what was freed has been given back to the system: docs/adr/0011.
+/// After which what was freed has been given back to the system: docs/adr/0011-memory-is-given-back.md.
 const GIVEN_BACK_AFTER: Duration = Duration::from_secs(3);
 
 const UNFINISHED: &[u8] = b"POST /auth/v1/token HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{";
