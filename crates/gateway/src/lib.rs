@@ -38,7 +38,7 @@
 //! # The life of a session
 //!
 //! 1. **Handshake.** The query is checked. Then a spawned task consumes the URL's token in the service. No
-//!    state exists for the peer before that. The task outlives the request, so a peer that vanishes does not
+//!    state exists for the peer before that. The task outlives the request, so a peer that disconnects does not
 //!    leak its place.
 //! 2. **Joined.** The session waits in the join list of its shard, so the shard knows it before any command
 //!    about it. The peer gets `0…` and `40`: over the websocket together with the `101`, in one write, or as

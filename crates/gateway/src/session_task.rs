@@ -39,7 +39,7 @@ type Opening = Pin<Box<dyn Future<Output = Option<Arc<Session>>> + Send>>;
 /// Sends the answer to the handshake's request to its handler.
 pub(crate) type ReplySender<T> = oneshot::Sender<Result<T, Denied>>;
 
-/// Runs a session in a task that starts before the URL is consumed. A peer that goes away drops its request,
+/// Runs a session in a task that starts before the URL is consumed. A peer that disconnects drops its request,
 /// but not the task that has to free the place in the store.
 async fn run_session(opening: Opening) {
     // The opening and the end are boxed, so that an idle session does not carry their size.

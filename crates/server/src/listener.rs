@@ -304,7 +304,7 @@ impl Exchange {
             }
             if let Some(gateway) = sockets {
                 request.extensions_mut().insert(self.hold.clone());
-                // In a box: every request would hold the room for it.
+                // Boxed, so that the future of every request does not reserve memory for a handshake.
                 return Box::pin(gateway.handle(request)).await.map(Body::new);
             }
             let Ok(response) = web.clone().oneshot(request).await;

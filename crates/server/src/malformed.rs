@@ -18,7 +18,7 @@ pub(crate) fn answer(
     language: Language,
     id: &RequestId,
 ) -> Option<Vec<u8>> {
-    // Without unread bytes the peer went while its request was answered.
+    // Without unread bytes, the peer closed while its request was answered.
     let is_cut_off = idle && error.is_incomplete_message() && !unread.is_empty();
     if !error.is_parse() && !is_cut_off {
         return None;

@@ -108,8 +108,8 @@ impl Service {
                     tracing::warn!(dead = dead.len(), ended, "nodes died: their sessions were disconnected");
                 }
                 // One of them may only have lost the store, and still have sockets.
-                let told = dead.into_iter().map(|node| Message::NodeDeclaredDead { node }).collect();
-                Ok(((), told))
+                let notices = dead.into_iter().map(|node| Message::NodeDeclaredDead { node }).collect();
+                Ok(((), notices))
             })
         })
         .await

@@ -73,7 +73,10 @@ impl Drop for Unclaimed {
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
                 if let Err(error) = service.disconnect_session(&session.session_key, ABANDONED).await {
-                    service.log_failure("an abandoned session stays on paper until its node ends", &error);
+                    service.log_failure(
+                        "failed to end an abandoned session: it is listed as connected until its node stops",
+                        &error,
+                    );
                 }
             });
         }

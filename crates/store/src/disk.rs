@@ -1,4 +1,4 @@
-//! Whether the disk that holds the rows has room. Nobody measures it: writes show it.
+//! Whether the disk of the database has room. The free space is not measured. Writes that fail or succeed show it.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 

@@ -1,14 +1,16 @@
 //! HTTP shapes: which path is which function of the service, who may call it, and how answers look.
 //!
-//! [`router()`] is the index of every endpoint. A handler is thin: extractors prove the caller (`caller.rs`), the quota
+//! `router.rs` is the index of every endpoint. A handler is thin: extractors prove the caller (`caller.rs`), the quota
 //! (`quota.rs`) and the request (`input.rs`), in the order of `docs/spec/rest.md#checks`. The service does the
 //! work, and `envelope.rs` writes the answer. There is no other way to learn who the caller is, so no handler can
 //! forget a scope.
 
+mod app;
 mod auth;
 mod caller;
-pub mod contract;
+mod contract;
 mod deletion;
+pub mod documents;
 mod envelope;
 mod failures;
 mod finish;
@@ -35,10 +37,10 @@ use http::HeaderValue;
 use service::Service;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
+pub use app::{Served, router};
 pub use axum::Router;
 pub use axum::body::Body;
 pub use failures::FailureFigures;
-pub use router::{Served, router};
 pub use traffic::{DURATION_BOUNDS_US, RouteFigures, STATUS_CLASSES, TrafficFigures};
 
 use auth::Places;
@@ -97,7 +99,7 @@ impl std::fmt::Debug for Web {
 impl Web {
     /// The HTTP side of a service.
     pub fn new(service: Service, config: Config, node: Arc<dyn NodeInfo>) -> Self {
-        let traffic = Traffic::of(router::served());
+        let traffic = Traffic::of(app::served());
         let (places, failed) = (Places::default(), Semaphore::new(FAILED_AT_ONCE));
         Self(Arc::new(Inner { service, config, node, traffic, places, failed }))
     }

@@ -1,4 +1,4 @@
-//! Handshakes: who is admitted, and that peers that vanish leave nothing behind.
+//! Handshakes: who is admitted, and that peers that disconnect leave nothing behind.
 
 use std::time::Duration;
 

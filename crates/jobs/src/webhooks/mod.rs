@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `sender` | finds the webhooks with due messages and starts their workers |
 //! | `worker` | takes, sends and records the messages of one webhook |
+//! | `context` | the context of every worker |
 //! | `client` | one attempt |
 //! | `connect` | connections, only to judged addresses |
 //! | `pool` | idle connections between attempts |
@@ -14,6 +15,7 @@
 mod byte_limit;
 mod client;
 mod connect;
+mod context;
 mod metrics;
 mod pool;
 mod sender;

@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use domain::WebhookId;
 use futures_util::FutureExt;
-use service::{Job, LogLimit, Service};
+use service::{Job, Service};
 use tokio::sync::{Notify, Semaphore, watch};
 use tokio::task::JoinSet;
 
 use super::client::Client;
+use super::context::WorkerContext;
 use super::metrics::WebhookMetrics;
 use super::worker::Worker;
 
@@ -22,26 +23,13 @@ pub const POLL_EVERY: Duration = Duration::from_millis(500);
 const POLL_PAGE: usize = 256;
 /// Maximum number of workers. Further webhooks wait for a free one.
 const WORKERS_MAX: usize = 1_024;
+
 /// Sends the messages in the outbox.
 pub struct Sender {
     context: WorkerContext,
     workers: Workers,
     /// The webhook after which the next poll begins, if the last one found too many; else `None`.
     after: Option<WebhookId>,
-}
-
-/// The context of every worker.
-#[derive(Clone)]
-pub(super) struct WorkerContext {
-    pub service: Service,
-    pub client: Client,
-    /// One permit for each attempt in flight.
-    pub permits: Arc<Semaphore>,
-    pub metrics: Arc<WebhookMetrics>,
-    /// `true` when no more messages are to be taken.
-    pub stopping: watch::Receiver<bool>,
-    /// Limits the log lines about results that were not recorded in time.
-    pub late_results: Arc<LogLimit>,
 }
 
 #[derive(Default)]
@@ -110,17 +98,6 @@ impl Sender {
                 return;
             }
         }
-    }
-}
-
-impl WorkerContext {
-    /// The value, or `None` after a line in the log.
-    pub fn checked<T>(&self, outcome: Result<T, service::Error>) -> Option<T> {
-        if let Err(error) = &outcome {
-            self.service
-                .log_failure("failed to process the webhook outbox: retrying, no message is lost", error);
-        }
-        outcome.ok()
     }
 }
 

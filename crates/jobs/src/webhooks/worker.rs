@@ -16,7 +16,7 @@ use tokio::sync::{Notify, OwnedSemaphorePermit};
 use tokio::task::JoinSet;
 
 use super::client::{ATTEMPT_MAX, Outgoing};
-use super::sender::WorkerContext;
+use super::context::WorkerContext;
 
 /// Maximum number of attempts of one webhook in flight.
 pub const PER_WEBHOOK_MAX: usize = 8;

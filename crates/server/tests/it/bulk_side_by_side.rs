@@ -339,7 +339,7 @@ async fn single_calls_and_bulk_calls_wait_for_each_other() {
     .await;
 }
 
-/// A transaction that has a channel locked until it is told to end.
+/// A transaction that has a channel locked until it is released.
 struct Holder {
     end: Arc<Notify>,
     task: JoinHandle<Result<(), StoreError>>,

@@ -1,4 +1,4 @@
-//! What the program promises to whoever starts it: `dev --json`, `check-config`, `--help`.
+//! The command line: `dev --json`, `check-config`, `--help`.
 
 use std::time::{Duration, Instant};
 

@@ -15,7 +15,7 @@ use crate::stage::Stage;
 const UPDATE: &str = "UPDATE_CONTRACTS";
 
 fn documents() -> [(&'static str, Value); 2] {
-    [("openapi.json", web::contract::openapi()), ("asyncapi.json", web::contract::asyncapi())]
+    [("openapi.json", web::documents::openapi()), ("asyncapi.json", web::documents::asyncapi())]
 }
 
 fn folder() -> PathBuf {
@@ -25,7 +25,7 @@ fn folder() -> PathBuf {
 #[test]
 fn the_documents_that_are_checked_in_are_not_stale() {
     for (name, document) in documents() {
-        let (path, text) = (folder().join(name), web::contract::text(&document));
+        let (path, text) = (folder().join(name), web::documents::text(&document));
         if std::env::var_os(UPDATE).is_some() {
             fs::write(&path, &text).expect("the document is written");
         }
@@ -45,7 +45,7 @@ async fn the_documents_are_served_to_everybody_and_may_be_cached() {
             assert_eq!(answer.status, 200);
             assert_eq!(answer.header("content-type"), Some("application/json"));
             assert_eq!(answer.header("cache-control"), Some("public, max-age=600"));
-            assert_eq!(answer.text(), web::contract::text(&document));
+            assert_eq!(answer.text(), web::documents::text(&document));
         }
         world.send(Request::post("/openapi.json")).await.assert_refused(405, "METHOD_NOT_ALLOWED");
     })
@@ -83,7 +83,7 @@ async fn people_read_the_same_in_korean_and_english_without_a_script() {
 
 /// Method and path, with what proves the caller.
 fn described() -> BTreeMap<String, (Value, Value)> {
-    let document = web::contract::openapi();
+    let document = web::documents::openapi();
     let mut operations = BTreeMap::new();
     for (path, methods) in document["paths"].as_object().expect("paths") {
         for (method, operation) in methods.as_object().expect("methods") {
@@ -116,7 +116,7 @@ fn every_endpoint_is_described_with_its_mode_and_scope_and_nothing_else_is() {
 #[test]
 fn the_documents_name_nothing_that_their_readers_do_not_have() {
     for (name, document) in documents() {
-        let text = web::contract::text(&document);
+        let text = web::documents::text(&document);
         for reference in ["spec ", "docs/spec", "docs/adr", "section "] {
             assert!(!text.contains(reference), "{name} mentions {reference:?}");
         }
@@ -125,7 +125,7 @@ fn the_documents_name_nothing_that_their_readers_do_not_have() {
 
 #[test]
 fn every_success_is_an_envelope_with_a_name() {
-    let document = web::contract::openapi();
+    let document = web::documents::openapi();
     let mut names = Vec::new();
     for (path, methods) in document["paths"].as_object().expect("paths") {
         for (method, operation) in methods.as_object().expect("methods") {
@@ -145,7 +145,7 @@ fn every_success_is_an_envelope_with_a_name() {
 
 #[test]
 fn every_operation_is_whole() {
-    let document = web::contract::openapi();
+    let document = web::documents::openapi();
     let mut names = Vec::new();
     for operation in document["paths"]
         .as_object()
@@ -237,7 +237,7 @@ fn beyond(schema: &Value) -> Vec<(&'static str, Value)> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_the_document_forbids_is_refused() {
-    let document = web::contract::openapi();
+    let document = web::documents::openapi();
     both(Setup::default(), move |world| {
         let document = document.clone();
         async move {

@@ -17,7 +17,7 @@ use crate::idempotency::IdempotencyKey;
 use crate::slow_chats::SlowChats;
 use crate::{Error, Service};
 
-/// Lines of a batch that lock something, where others write at the same time: what they lock is soon free for those who wait.
+/// Maximum number of lines in a batch that lock something, where others write at the same time. So the locks are soon free.
 /// PostgreSQL has room for 64 locks of each connection (`max_locks_per_transaction`).
 const LOCKING_LINES_MAX: usize = 64;
 
@@ -30,13 +30,13 @@ const WAIT_MAX: Duration = Duration::from_secs(30);
 /// When a batch that others were in the way of is worth another try, in seconds.
 const RETRY_AFTER_S: u32 = 1;
 
-/// Locks that nobody has and that are still remembered.
+/// Unlocked locks that are kept in memory.
 const IDLE_LOCKS_MAX: usize = 1_024;
 
 /// Nothing of the batch was written, because others were in its way for too long.
 pub(super) const CONTENDED: Refusal = Refusal::Busy { retry_after_s: RETRY_AFTER_S };
 
-/// The locks of this node's batches: whoever waits longest for one has it next.
+/// The locks of this node's batches. The batch that waits longest for a lock gets it next.
 #[derive(Debug, Default)]
 pub(crate) struct NodeLocks {
     turns: Mutex<HashMap<i64, Arc<Turn<()>>>>,
@@ -60,7 +60,7 @@ impl NodeLocks {
         held
     }
 
-    /// Waits no longer than until the store fails. The database then decides alone.
+    /// Stops waiting when the store fails. Then only the database orders the batches.
     async fn lock_while_the_store_works(&self, locks: &Locks) -> Vec<OwnedMutexGuard<()>> {
         let store_failed = self.store_failed.notified();
         tokio::select! {
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn those_who_share_a_lock_wait_and_others_do_not() {
+    async fn batches_that_share_a_lock_wait_and_others_do_not() {
         let locks = Arc::new(NodeLocks::default());
         let first = locks.lock(&channels(&[1, 2])).await;
         let _other = locks.lock(&channels(&[3])).await;
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn when_the_store_fails_nobody_waits_longer() {
+    async fn when_the_store_fails_no_batch_waits_longer() {
         let locks = Arc::new(NodeLocks::default());
         let _held = locks.lock(&channels(&[1])).await;
         let waiting = tokio::spawn({
@@ -217,7 +217,7 @@ mod tests {
             async move { locks.lock(&channels(&[0])).await.len() }
         });
         tokio::task::yield_now().await;
-        assert!(!waiting.is_finished(), "a lock that somebody has is not forgotten");
+        assert!(!waiting.is_finished(), "a held lock stays in memory");
         drop(held);
         assert_eq!(waiting.await.unwrap(), 1);
     }

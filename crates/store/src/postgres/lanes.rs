@@ -63,7 +63,7 @@ impl Turn<'_> {
             return Ok(client.clone());
         }
         let Lanes { config, connector, deadlines, .. } = self.lanes;
-        // In a box: every look-up would hold the room for it.
+        // Boxed, so that the future of every look-up does not reserve memory for a connect.
         let (client, task) = tokio::time::timeout(deadlines.connect, Box::pin(connector.open(config)))
             .await
             .map_err(|_| StoreError::Unavailable("the server does not answer".to_owned()))?

@@ -5,9 +5,9 @@ use domain::{Scope, Word};
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use serde_json::{Map, Value, json};
 
-use super::operation::{Operation, Output, Security};
+use super::operation::{Operation, Output, Row, Security};
 use super::shape::{self, Field};
-use super::table::{Row, SECTIONS, Section};
+use super::table::{SECTIONS, Section};
 use crate::envelope::FailureBody;
 
 /// What each status means when it is a refusal.

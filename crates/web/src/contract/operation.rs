@@ -9,6 +9,9 @@ use serde_json::{Value, json};
 
 use super::shape::{Field, Shape};
 
+/// A row of the table of operations: method and path, `operationId`, what it does in English and in Korean, further statuses.
+pub type Row = (&'static str, &'static str, &'static str, &'static str, &'static [u16]);
+
 /// One method on one path.
 pub struct Operation {
     /// The method, in capitals.

@@ -1,6 +1,6 @@
 //! The operations of the platform API, as [`table`](super::table) has those of the open API.
 
-use super::table::Row;
+use super::operation::Row;
 
 /// One row for each route, in the order of the router.
 pub const ROWS: &[Row] = &[

@@ -66,6 +66,7 @@ macro_rules! methods {
     ($($name:ident $method:literal),+) => {
         $(
             #[doc = concat!("A path that answers to ", $method, ".")]
+            #[allow(dead_code, reason = "a path may begin with any method")]
             pub fn $name<H, M, A>(handler: H) -> Methods
             where
                 M: 'static,

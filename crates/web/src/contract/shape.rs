@@ -218,11 +218,6 @@ impl Kind {
         self.with("maxLength", max)
     }
 
-    /// How few characters it may have.
-    pub fn min_chars(self, min: usize) -> Self {
-        self.with("minLength", min)
-    }
-
     /// A regular expression that it matches.
     pub fn pattern(self, pattern: &str) -> Self {
         self.with("pattern", pattern)
@@ -236,11 +231,6 @@ impl Kind {
     /// What a schema cannot say.
     pub fn about(self, text: &str) -> Self {
         self.with("description", text)
-    }
-
-    /// An example.
-    pub fn example(self, value: impl Into<Value>) -> Self {
-        self.with("examples", Value::Array(vec![value.into()]))
     }
 
     /// The JSON schema.

@@ -1,6 +1,9 @@
 //! What no type says about an operation: its name and what it is for, in both languages, and the statuses that only its
 //! function of the service refuses with. One row for each route, in the order of the router; a test compares the two.
 
+use super::operation::Row;
+use super::platform_table;
+
 /// Operations that belong together.
 pub struct Section {
     /// The tag in the document.
@@ -12,9 +15,6 @@ pub struct Section {
     /// Its operations.
     pub rows: &'static [Row],
 }
-
-/// One operation: method and path, `operationId`, what it does in English and in Korean, further statuses.
-pub type Row = (&'static str, &'static str, &'static str, &'static str, &'static [u16]);
 
 /// All of them.
 pub const SECTIONS: &[Section] = &[
@@ -315,6 +315,6 @@ pub const SECTIONS: &[Section] = &[
         tag: "Platform API",
         about: "What the platform itself reports and decides, with the operator's key.",
         korean: "플랫폼 API",
-        rows: super::platform_table::ROWS,
+        rows: platform_table::ROWS,
     },
 ];

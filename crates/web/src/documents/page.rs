@@ -11,6 +11,9 @@ use http::{HeaderValue, header};
 use serde_json::Value;
 
 use super::rows::{FieldRow, plain, resolve, rows};
+use crate::contract::Row;
+use crate::contract::openapi::REFUSALS;
+use crate::contract::table::SECTIONS;
 use crate::input::Pairs;
 use crate::pages::{Lang, STYLE, docs_security_policy, language_href};
 
@@ -117,9 +120,9 @@ fn sections(openapi: &Value, lang: Lang) -> Vec<SectionView> {
 
 /// The document has its paths in alphabetical order, the table in that of the specification.
 fn operations(openapi: &Value, tag: &Value, lang: Lang) -> Vec<OperationView> {
-    let section = super::table::SECTIONS.iter().find(|section| *tag == section.tag);
+    let section = SECTIONS.iter().find(|section| *tag == section.tag);
     let rows = section.into_iter().flat_map(|section| section.rows);
-    let view = |row: &super::table::Row| {
+    let view = |row: &Row| {
         let (method, path) = row.0.split_once(' ')?;
         let operation = &openapi["paths"][path][method.to_lowercase()];
         operation.is_object().then(|| view(openapi, method, path, operation, lang))
@@ -228,7 +231,7 @@ const ENGLISH: Texts = Texts {
     headers: "Headers",
     payload: "Payload",
     errors_heading: "Errors",
-    refusals: super::openapi::REFUSALS,
+    refusals: REFUSALS,
     proofs: ["no authentication", "access token", "client authentication", "operator's key"],
 };
 

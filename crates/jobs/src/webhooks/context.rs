@@ -1,0 +1,34 @@
+//! What the sender gives to each of its workers.
+
+use std::sync::Arc;
+
+use service::{LogLimit, Service};
+use tokio::sync::{Semaphore, watch};
+
+use super::client::Client;
+use super::metrics::WebhookMetrics;
+
+/// The context of every worker.
+#[derive(Clone)]
+pub(super) struct WorkerContext {
+    pub service: Service,
+    pub client: Client,
+    /// One permit for each attempt in flight.
+    pub permits: Arc<Semaphore>,
+    pub metrics: Arc<WebhookMetrics>,
+    /// `true` when no more messages are to be taken.
+    pub stopping: watch::Receiver<bool>,
+    /// Limits the log lines about results that were not recorded in time.
+    pub late_results: Arc<LogLimit>,
+}
+
+impl WorkerContext {
+    /// The value, or `None` after a line in the log.
+    pub fn checked<T>(&self, outcome: Result<T, service::Error>) -> Option<T> {
+        if let Err(error) = &outcome {
+            self.service
+                .log_failure("failed to process the webhook outbox: retrying, no message is lost", error);
+        }
+        outcome.ok()
+    }
+}
