@@ -1,4 +1,4 @@
-//! Serves the documents of the [`contract`]: `/openapi.json`, `/asyncapi.json`, and `/docs` for people. They are built once,
+//! Serves the documents of the `contract`: `/openapi.json`, `/asyncapi.json`, and `/docs` for people. They are built once,
 //! from the routes of [`router`].
 
 mod page;
