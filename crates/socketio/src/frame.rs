@@ -6,7 +6,7 @@
 use bytes::{Buf, Bytes};
 use serde::Serialize;
 
-use crate::{json, nested};
+use crate::json;
 
 /// Bytes kept free in front of a packet for the longest websocket header without a mask.
 const HEADER_ROOM: usize = 10;
@@ -105,7 +105,7 @@ impl Builder {
 
     /// Appends a quoted JSON string in ASCII whose content is a value as JSON.
     pub(crate) fn push_nested_json<T: Serialize + ?Sized>(&mut self, value: &T) {
-        nested::push_nested(&mut self.0, value);
+        json::push_nested(&mut self.0, value);
     }
 
     /// Appends a quoted JSON string in ASCII.

@@ -83,7 +83,6 @@ pub mod close;
 pub mod engine;
 pub mod frame;
 mod json;
-mod nested;
 pub mod packet;
 pub mod payload;
 pub mod session;

@@ -180,8 +180,7 @@ fn is_between(data: &str, first: char, last: char) -> bool {
 }
 
 /// Encodes the event `name` with one argument: a JSON **string** whose content is `argument` as JSON. Everything that is
-/// not ASCII is escaped, so `JSON.parse` of the argument gives that JSON. An argument must not hold serde_json's `RawValue`, nor
-/// keys that are no texts.
+/// not ASCII is escaped, so `JSON.parse` of the argument gives that JSON.
 ///
 /// ```
 /// let frame = socketio::packet::event("CHAT", &std::collections::BTreeMap::from([("content", "안녕")]));
