@@ -17,7 +17,7 @@ use crate::disk::{Disk, DiskWatch};
 use crate::migrate::{MIGRATIONS, Migration};
 use crate::postgres::{self, Postgres};
 use crate::queries::credential_changes::Slot;
-use crate::sqlite::{self, KeptFacts, Sqlite};
+use crate::sqlite::{self, Sqlite};
 use crate::{Row, StoreError, Value};
 
 /// The longest any caller waits for the store, queue and commit included, unless [`Options`] say otherwise. Half a second
@@ -356,14 +356,6 @@ impl Tx {
     /// Whether no other transaction writes until this one ends, so that a lock on a row adds nothing.
     pub(crate) fn writes_alone(&self) -> bool {
         matches!(self.link, Link::Sqlite(_))
-    }
-
-    /// What may be kept from one transaction to the next, where nobody else can change it.
-    pub(crate) fn kept(&mut self) -> Option<&mut KeptFacts> {
-        match &mut self.link {
-            Link::Sqlite(connection) => connection.kept(),
-            Link::Postgres(_) => None,
-        }
     }
 
     /// Runs a statement and gives its rows.

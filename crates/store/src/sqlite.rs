@@ -3,8 +3,6 @@
 
 mod checkpoints;
 mod connection;
-mod gathering;
-mod kept;
 mod log;
 mod reader;
 mod request;
@@ -19,7 +17,6 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 pub(crate) use connection::Connection;
-pub(crate) use kept::KeptFacts;
 
 use crate::disk::Disk;
 use crate::engine::{Counters, Work};

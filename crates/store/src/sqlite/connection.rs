@@ -9,7 +9,6 @@ use rusqlite::hooks::Wal;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{CachedStatement, InterruptHandle, OpenFlags, ToSql, ffi};
 
-use super::kept::{Effect, KeptFacts};
 use crate::engine::{Link, Tx};
 use crate::migrate::{self, Applied, Migration};
 use crate::{Row, StoreError, Value};
@@ -77,34 +76,22 @@ pub(super) fn in_transaction(tx: &Tx) -> bool {
     matches!(&tx.link, Link::Sqlite(connection) if !connection.sqlite.is_autocommit())
 }
 
-/// Where the text of a statement stands in memory, which it does for ever: its address and length.
-type Place = (usize, usize);
+/// The address and the length of a statement's text, which is never moved or freed.
+type StatementAddress = (usize, usize);
 
 /// A connection, at home on one thread.
 pub(crate) struct Connection {
     sqlite: rusqlite::Connection,
-    /// What is known of each statement that has run.
-    statements: HashMap<Place, Statement>,
-    /// What the writer keeps of what it read. Nobody else may: the writer's changes pass them by.
-    kept: Option<Box<KeptFacts>>,
+    /// The order of the parameters of each statement that has run.
+    parameter_orders: HashMap<StatementAddress, ParameterOrder>,
 }
 
-/// What is worked out once for a statement.
-struct Statement {
-    /// Which parameter stands at each of SQLite's positions, counted from 0.
-    order: Box<[usize]>,
-    /// What it means to what is kept.
-    effect: Effect,
-}
+/// The index of the parameter at each of SQLite's positions.
+type ParameterOrder = Box<[usize]>;
 
 impl Connection {
     fn new(sqlite: rusqlite::Connection) -> Self {
-        Self { sqlite, statements: HashMap::new(), kept: None }
-    }
-
-    /// What the writer keeps of what it read.
-    pub(crate) fn kept(&mut self) -> Option<&mut KeptFacts> {
-        self.kept.as_deref_mut()
+        Self { sqlite, parameter_orders: HashMap::new() }
     }
 
     pub(super) fn open_for_writing(path: &Path) -> Result<Self, StoreError> {
@@ -112,7 +99,7 @@ impl Connection {
             let connection = open(path)?;
             let mode = connection.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
             connection.execute_batch(SETUP_WRITER)?;
-            Ok((Self { kept: Some(Box::default()), ..Self::new(connection) }, mode))
+            Ok((Self::new(connection), mode))
         };
         match open() {
             Ok((connection, mode)) if mode.eq_ignore_ascii_case("wal") => Ok(connection),
@@ -217,17 +204,11 @@ impl Connection {
             let problem = format!("{} parameters given", params.len());
             return Err(StoreError::Parameter { parameter: count, problem, sql });
         }
-        let known = match self.statements.entry((sql.as_ptr().addr(), sql.len())) {
+        let order = match self.parameter_orders.entry((sql.as_ptr().addr(), sql.len())) {
             Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(new) => new.insert(Statement {
-                order: order_of(&statement, sql)?,
-                effect: Effect::of(sql, statement.readonly()),
-            }),
+            Entry::Vacant(new) => new.insert(parameter_order(&statement, sql)?),
         };
-        if let Some(kept) = &mut self.kept {
-            kept.hear(known.effect);
-        }
-        for (position, parameter) in known.order.iter().enumerate() {
+        for (position, parameter) in order.iter().enumerate() {
             let bound = statement.raw_bind_parameter(position + 1, Bound(&params[*parameter]));
             bound.map_err(|error| running(error, sql))?;
         }
@@ -235,8 +216,8 @@ impl Connection {
     }
 }
 
-/// Which parameter stands at each position of a statement: each below their number.
-fn order_of(statement: &CachedStatement<'_>, sql: &'static str) -> Result<Box<[usize]>, StoreError> {
+/// The index of the parameter at each position of a statement. Every index is below the number of parameters.
+fn parameter_order(statement: &CachedStatement<'_>, sql: &'static str) -> Result<ParameterOrder, StoreError> {
     let count = statement.parameter_count();
     let parameter = |position| {
         let digits = statement.parameter_name(position).and_then(|name| name.strip_prefix('$'));

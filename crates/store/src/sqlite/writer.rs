@@ -8,7 +8,6 @@ use std::thread::JoinHandle;
 
 use super::checkpoints::Checkpoints;
 use super::connection::{Connection, control, in_transaction};
-use super::gathering::{GATHER_FOR, Gathering};
 use super::log::Log;
 use super::request::{Request, Settled};
 use crate::StoreError;
@@ -24,7 +23,6 @@ pub(super) struct Writer {
     counters: Arc<Counters>,
     log: Log,
     checkpoints: Checkpoints,
-    gathering: Gathering,
     /// The last commit failed, and the log says so.
     is_failing: bool,
 }
@@ -38,8 +36,8 @@ impl Writer {
         log: Log,
         checkpoints: Checkpoints,
     ) -> Self {
-        let (tx, gathering) = (Tx::new(Link::Sqlite(connection)), Gathering::default());
-        Self { tx, queue, waiting, counters, log, checkpoints, gathering, is_failing: false }
+        let tx = Tx::new(Link::Sqlite(connection));
+        Self { tx, queue, waiting, counters, log, checkpoints, is_failing: false }
     }
 
     /// Runs until the queue is closed and empty, ends the thread that folds the log into the data file, and folds the rest.
@@ -63,8 +61,7 @@ impl Writer {
         }
     }
 
-    /// One transaction for `first` and whoever is waiting by the time it has run. Where many write, the next ones are waited
-    /// for too.
+    /// Commits `first` and the requests that are waiting by the time it has run, in one transaction.
     fn commit_together(&mut self, first: Box<dyn Request>) {
         (self.tx.found_disk_full, self.tx.has_written) = (false, false);
         if let Err(error) = self.begin() {
@@ -101,7 +98,7 @@ impl Writer {
 
     fn run_batch(&mut self, first: Box<dyn Request>, batch: &mut Vec<Settled>) -> Result<(), StoreError> {
         let mut next = Some(first);
-        let (mut holds_writes, mut has_waited) = (false, false);
+        let mut holds_writes = false;
         while let Some(request) = next {
             if holds_writes {
                 self.run_in_savepoint(request, batch)?;
@@ -109,14 +106,7 @@ impl Writer {
                 holds_writes = self.run_first(request, batch)?;
             }
             next = if batch.len() < BATCH_CAP { self.next_waiting() } else { None };
-            if next.is_none() && !has_waited && self.gathering.is_worth_it(batch.len()) {
-                has_waited = true;
-                std::thread::sleep(GATHER_FOR);
-                next = self.next_waiting();
-                self.gathering.waited(next.is_some());
-            }
         }
-        self.gathering.committed(batch.len());
         let committed = control(&mut self.tx, "COMMIT").map_err(|error| match error {
             // The log may hold the commit though not all of it was written: a crash now could bring it back. On a full disk
             // the end of the commit is missing, and without it there is none.
