@@ -21,8 +21,7 @@ mod nats;
 pub mod testing;
 mod wire;
 
-use std::sync::atomic::{AtomicUsize, Ordering::Release};
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use domain::event::Event;
 use domain::session::SessionChange;
@@ -95,11 +94,10 @@ pub enum Delivery {
 pub trait Bus: Send + Sync {
     /// Publishes in order and waits for confirmation. Returns the channels of unconfirmed events, one for
     /// each event. Changes of sessions are not reported, because gateways read those from the store.
+    ///
+    /// On a bus that [is not shared](Self::is_shared) the first poll needs no runtime and never blocks. It
+    /// publishes what subscribers have room for.
     fn publish_all(&self, messages: Vec<Message>) -> BoxFuture<'_, Vec<ChannelId>>;
-
-    /// Publishes without waiting, from any thread, and removes from the list what was published. The caller
-    /// passes the rest to [`publish_all`](Self::publish_all).
-    fn try_publish(&self, _: &mut Vec<Message>) {}
 
     /// [`publish_all`](Self::publish_all) of one.
     fn publish(&self, message: Message) -> BoxFuture<'_, Vec<ChannelId>> {
@@ -114,13 +112,6 @@ pub trait Bus: Send + Sync {
 
     /// Subscribes to every later message that this node has an interest in.
     fn subscribe(&self) -> Subscriber;
-
-    /// Like [`subscribe`](Self::subscribe), and passes messages to a sink on the publisher's thread when that
-    /// can be done at once. The [`Subscriber`] receives the messages that the sink did not take, and no later
-    /// message overtakes them.
-    fn subscribe_with_sink(&self, _: Weak<dyn DirectSink>) -> Subscriber {
-        self.subscribe()
-    }
 
     /// Makes this node receive the events of a channel while the guard is held.
     fn interest(&self, channel: &ChannelId) -> Interest;
@@ -161,38 +152,14 @@ pub struct Stats {
     pub malformed: u64,
 }
 
-/// Takes messages on the thread of their publisher.
-pub trait DirectSink: Send + Sync {
-    /// Takes all messages, in order and without waiting, or none, and returns `false`.
-    fn try_deliver(&self, messages: &[Message]) -> bool;
-}
-
 /// The receiving end of one subscriber.
 #[derive(Debug)]
-pub struct Subscriber {
-    queue: mpsc::Receiver<Delivery>,
-    /// Number of deliveries that are queued or being processed, if the bus counts them.
-    unfinished: Option<Arc<AtomicUsize>>,
-    /// Whether the last delivery is still being processed: it is until the next one is requested.
-    is_processing: bool,
-}
+pub struct Subscriber(mpsc::Receiver<Delivery>);
 
 impl Subscriber {
-    /// A bus that counts raises `unfinished` before it queues a delivery.
-    fn new(queue: mpsc::Receiver<Delivery>, unfinished: Option<Arc<AtomicUsize>>) -> Self {
-        Self { queue, unfinished, is_processing: false }
-    }
-
-    /// The next delivery; `None` when the bus is gone. The call also marks the previous delivery as
-    /// processed.
+    /// The next delivery; `None` when the bus is gone.
     pub async fn next(&mut self) -> Option<Delivery> {
-        let was_processing = std::mem::take(&mut self.is_processing);
-        if let Some(unfinished) = self.unfinished.as_ref().filter(|_| was_processing) {
-            unfinished.fetch_sub(1, Release);
-        }
-        let delivery = self.queue.recv().await?;
-        self.is_processing = true;
-        Some(delivery)
+        self.0.recv().await
     }
 }
 

@@ -181,7 +181,7 @@ impl Bus for NatsBus {
         if tasks.len() == 1 {
             tasks.spawn(Receiver::new(self.shared.clone(), sender).run());
         }
-        Subscriber::new(receiver, None)
+        Subscriber(receiver)
     }
 
     fn interest(&self, channel: &ChannelId) -> Interest {

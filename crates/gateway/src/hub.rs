@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use bus::{Delivery, DirectSink, Message, Subscriber};
+use bus::{Delivery, Message, Subscriber};
 use domain::{SessionKey, Timestamp};
 use service::Service;
 use service::losses::{LOSSES_KNOWN_WITHIN, Lost, SeenLosses};
@@ -62,16 +62,6 @@ struct Inbox {
     commands: mpsc::Sender<Command>,
 }
 
-/// The receivers of a message.
-enum Route {
-    /// Every shard.
-    All(Arc<Encoded>),
-    /// The shard with this number.
-    One(usize, Command),
-    /// The hub itself.
-    Hub,
-}
-
 /// Reserves room for the session of one handshake.
 pub(crate) struct HandshakePermit<'a>(&'a AtomicUsize);
 
@@ -111,9 +101,7 @@ impl Hub {
             disconnects: Disconnects::default(),
             reconcile_now: Notify::new(),
         });
-        // A weak reference, because the hub owns the service and the service owns the bus.
-        let weak = Arc::downgrade(&hub);
-        let receivers = Receivers { bus: hub.service.subscribe_to_bus_with_sink(weak), inboxes };
+        let receivers = Receivers { bus: hub.service.subscribe_to_bus(), inboxes };
         (hub, receivers)
     }
 
@@ -130,16 +118,11 @@ impl Hub {
         }
     }
 
-    /// The shard that owns a session.
+    /// The shard that owns a session. There is at least one shard.
     fn shard_of(&self, key: &SessionKey) -> &Inbox {
-        &self.shards[self.shard_number(key)]
-    }
-
-    /// The number of a session's shard. There is at least one shard.
-    fn shard_number(&self, key: &SessionKey) -> usize {
         let mut hash = DefaultHasher::new();
         key.hash(&mut hash);
-        (hash.finish() % self.shards.len() as u64) as usize
+        &self.shards[(hash.finish() % self.shards.len() as u64) as usize]
     }
 
     /// Sends a command to a session's shard. `false` when the shard has stopped, because [`Hub::run`] has
@@ -195,8 +178,7 @@ impl Hub {
         if taken < self.config.sessions_max { Ok(permit) } else { Err(Denied::Full) }
     }
 
-    /// Dispatches deliveries of the bus to the shards until the bus ends. Messages that [`DirectSink`]
-    /// delivered do not come here.
+    /// Dispatches deliveries of the bus to the shards until the bus ends.
     pub(crate) async fn run(self: Arc<Self>, receivers: Receivers) {
         let Receivers { mut bus, inboxes } = receivers;
         // The shards stop when this future is dropped. A thread cannot be aborted as a task can.
@@ -239,33 +221,28 @@ impl Hub {
 
     pub(crate) async fn dispatch(&self, delivery: Delivery) {
         match delivery {
-            Delivery::Message(message) => match self.route(&message) {
-                Route::All(event) => {
-                    self.wait_for_known_losses().await;
-                    self.send_to_all(|| Command::Event(event.clone())).await;
-                }
-                Route::One(shard, command) => _ = self.shards[shard].commands.send(command).await,
-                Route::Hub => self.on_declared_dead().await,
-            },
+            Delivery::Message(message) => self.on_message(message).await,
             Delivery::Lost(channel) => self.close_subscribed_to(Lost::Channels(vec![channel])).await,
             Delivery::Gap { since } => self.on_gap(since).await,
         }
     }
 
-    /// Which receivers a message has, and the command for them.
-    fn route(&self, message: &Message) -> Route {
+    async fn on_message(&self, message: Message) {
         match message {
-            Message::Event(event) => Route::All(Arc::new(Encoded::new(event.clone()))),
+            Message::Event(event) => {
+                self.wait_for_known_losses().await;
+                let event = Arc::new(Encoded::new(event));
+                self.send_to_all(|| Command::Event(event.clone())).await;
+            }
             Message::SessionChanged { session_key, change, .. } => {
-                let change = Box::new((session_key.clone(), change.clone()));
-                Route::One(self.shard_number(session_key), Command::Change(change))
+                self.send(&session_key.clone(), Command::Change(Box::new((session_key, change)))).await;
             }
             // A session that has not joined its shard yet is found by the reconciliation.
             Message::SessionEvicted { session_key, .. } => {
                 let end = Command::End(session_key.clone(), CloseReason::Evicted);
-                Route::One(self.shard_number(session_key), end)
+                self.send(&session_key, end).await;
             }
-            Message::NodeDeclaredDead { .. } => Route::Hub,
+            Message::NodeDeclaredDead { .. } => self.on_declared_dead().await,
         }
     }
 
@@ -362,35 +339,5 @@ fn name_thread(shard: usize) {
     if let Ok(name) = CString::new(format!("shard-{shard}")) {
         // Nothing depends on the name.
         let _ = rustix::thread::set_name(&name);
-    }
-}
-
-/// Runs on the thread of the publisher, which saves two wake-ups of runtime tasks for each event.
-impl DirectSink for Hub {
-    fn try_deliver(&self, messages: &[Message]) -> bool {
-        let routes: Vec<_> = messages.iter().map(|message| self.route(message)).collect();
-        // These messages have to wait: for the losses of a shared bus, or for the list of all sessions.
-        if self.service.shares_bus() || routes.iter().any(|route| matches!(route, Route::Hub)) {
-            return false;
-        }
-        // Permits that a shard does not need are given back.
-        let permits = self.shards.iter().map(|shard| shard.commands.try_reserve_many(routes.len()));
-        let Ok(mut permits) = permits.collect::<Result<Vec<_>, _>>() else { return false };
-        for route in routes {
-            match route {
-                Route::All(event) => {
-                    for permit in permits.iter_mut().filter_map(Iterator::next) {
-                        permit.send(Command::Event(event.clone()));
-                    }
-                }
-                Route::One(shard, command) => {
-                    if let Some(permit) = permits[shard].next() {
-                        permit.send(command);
-                    }
-                }
-                Route::Hub => {}
-            }
-        }
-        true
     }
 }

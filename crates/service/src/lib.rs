@@ -40,6 +40,7 @@ pub mod nodes;
 pub mod notices;
 pub mod organizations;
 mod password;
+mod publication;
 pub mod quotas;
 pub mod relations;
 pub mod restrictions;
@@ -57,7 +58,7 @@ mod warned_applications;
 pub mod watching;
 pub mod webhooks;
 
-use std::sync::{Arc, OnceLock, Weak};
+use std::sync::{Arc, OnceLock};
 
 use bus::{Bus, Message};
 use domain::cursor::CursorKey;
@@ -88,6 +89,7 @@ use losses::Losses;
 use message_times::MessageTimes;
 use nodes::{Membership, Standing};
 use password::Passwords;
+use publication::Publication;
 use quotas::Quotas;
 use see_through::SeeThrough;
 use sessions::Taken;
@@ -164,8 +166,7 @@ struct Inner {
 /// What a transaction gave, and what is still to be done with it.
 struct Written<T> {
     value: T,
-    /// Messages that the bus has not taken yet.
-    untold: Vec<Message>,
+    publication: Publication,
     recorded: Recorded,
 }
 
@@ -255,11 +256,6 @@ impl Service {
         self.0.bus.subscribe()
     }
 
-    /// The same, for somebody who takes what they can on the thread that publishes it.
-    pub fn subscribe_to_bus_with_sink(&self, sink: Weak<dyn bus::DirectSink>) -> bus::Subscriber {
-        self.0.bus.subscribe_with_sink(sink)
-    }
-
     /// What the store has done so far: for metrics and load reports.
     pub fn store_stats(&self) -> store::Stats {
         self.0.store.stats()
@@ -315,8 +311,8 @@ impl Service {
                     return Err(error);
                 }
             };
-            let Written { value, untold, recorded } = written;
-            let is_sure = service.publish(untold).await;
+            let Written { value, publication, recorded } = written;
+            let is_sure = service.publish(publication).await;
             if let Some(batch) = batch.filter(|_| recorded.has_row) {
                 if is_sure { batch.settle() } else { batch.doubt() }
             }
@@ -331,17 +327,20 @@ impl Service {
         .await
     }
 
-    /// One transaction. What the bus takes at once is told on its commit; the rest is given. With an entry the events are
-    /// in the outbox.
+    /// One transaction. The messages that the bus takes without waiting are published on its commit. With an
+    /// entry the events are in the outbox.
     async fn write_and_tell<T, F>(&self, work: F, entry: Option<Entry>) -> Result<Written<T>, Error>
     where
         F: for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<(T, Vec<Message>), Error>> + Send + 'static,
         T: Send + 'static,
     {
-        let bus = self.0.bus.clone();
+        let (bus, is_shared) = (self.0.bus.clone(), self.0.bus.is_shared());
         let tell = move |(written, forgotten): &mut (Written<T>, Committed)| {
             forgotten.happen();
-            bus.try_publish(&mut written.untold);
+            // No message leaves the node before the sync.
+            if !is_shared {
+                written.publication.begin();
+            }
         };
         let work = self.noting_changes(move |tx| {
             Box::pin(async move {
@@ -351,7 +350,7 @@ impl Service {
                     Some(entry) => entry.record(tx, &untold).await?,
                     None => Recorded::default(),
                 };
-                Ok(Written { value, untold, recorded })
+                Ok(Written { value, publication: Publication::new(bus, untold), recorded })
             })
         });
         let (written, _) = self.0.store.write_and_tell(work, tell).await?;

@@ -9,11 +9,11 @@ use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use bus::Message;
 use domain::limits::DAY_MS;
 use domain::{ChannelId, Timestamp};
 use store::queries::lost_events::LostEvents;
 
+use crate::publication::Publication;
 use crate::{Error, LogLimit, Service};
 
 /// How long the record of a loss is kept: a node that was away for longer has no sessions left.
@@ -84,13 +84,10 @@ impl Losses {
 }
 
 impl Service {
-    /// Tells what was committed. Returns when it is sure that nobody misses it unknowingly; `false` when that could not be
-    /// made sure.
-    pub(crate) async fn publish(&self, messages: Vec<Message>) -> bool {
-        if messages.is_empty() {
-            return true;
-        }
-        let unconfirmed = self.0.bus.publish_all(messages).await;
+    /// Finishes a publication, and records the events that the bus did not confirm. `false` when they could
+    /// not be recorded.
+    pub(crate) async fn publish(&self, publication: Publication) -> bool {
+        let unconfirmed = publication.finish().await;
         if unconfirmed.is_empty() {
             return true;
         }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use bus::{Bus, DirectSink, LocalBus, Message};
+use bus::{Bus, LocalBus, Message};
 use domain::event::{DonationHappening, Happening};
 use domain::session::{ChangeKind, EventType, SessionChange, Subscription};
 use domain::{ChannelId, NodeId, SessionKey};
@@ -10,7 +10,6 @@ use socketio::CloseReason;
 
 use super::client::{self, change, payload};
 use super::world::{World, eventually, put_application, settle};
-use crate::config::INBOX_MAX;
 
 /// Enough events to fill the socket buffers of a peer that does not read.
 const FLOOD: usize = 40_000;
@@ -83,13 +82,6 @@ fn event(channel: &ChannelId, at: usize) -> domain::event::Event {
         sent_at: now,
         happening: domain::event::Happening::Chat(chat),
     }
-}
-
-/// The number of an [`event`] that a client received.
-fn number(text: &str) -> usize {
-    let chat = payload("CHAT", text);
-    let number = chat["content"].as_str().and_then(|content| content.split(' ').next());
-    number.and_then(|number| number.parse().ok()).expect("a number")
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -282,52 +274,4 @@ async fn kinds_of_events_keep_their_order_within_a_channel_and_reach_their_subsc
     }
     chats.nothing_but_pong().await;
     both.nothing_but_pong().await;
-}
-
-/// Events are delivered on the publisher's thread, or through the queue of the bus.
-#[tokio::test(flavor = "multi_thread")]
-async fn direct_and_queued_events_keep_their_order() {
-    const EVENTS: usize = 3_000;
-    let bus = Arc::new(LocalBus::default());
-    let world = World::over(bus.clone(), |_| {}).await;
-    let me = world.person("me").await;
-    let (mut client, key) = world.address.session(&world.client_url().await).await;
-    world.subscribe(&me, &key, EventType::Chat).await;
-    assert_eq!(change(&client.text().await), "subscribed CHAT");
-    let message = |at| Message::Event(Arc::new(event(&me.channel, at)));
-    let publishing = async {
-        for at in (0..EVENTS).step_by(3) {
-            bus.publish(message(at)).await;
-            let mut messages = vec![message(at + 1), message(at + 2)];
-            bus.try_publish(&mut messages);
-            bus.publish_all(messages).await;
-        }
-    };
-    let reading = async {
-        for at in 0..EVENTS {
-            assert_eq!(number(&client.text().await), at);
-        }
-    };
-    tokio::join!(publishing, reading);
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn direct_delivery_takes_all_messages_or_none() {
-    let world = World::new().await;
-    let me = world.person("me").await;
-    let (mut client, key) = world.address.session(&world.client_url().await).await;
-    world.subscribe(&me, &key, EventType::Chat).await;
-    assert_eq!(change(&client.text().await), "subscribed CHAT");
-    let hub = &world.gateway.hub;
-    let message = |at| Message::Event(Arc::new(event(&me.channel, at)));
-    let too_many: Vec<_> = (0..=INBOX_MAX).map(message).collect();
-    assert!(!hub.try_deliver(&too_many));
-    // The sessions have to be listed first, which takes a while.
-    let declared_dead = Message::NodeDeclaredDead { node: world.service.node().clone() };
-    assert!(!hub.try_deliver(&[message(1), declared_dead]));
-    assert!(hub.try_deliver(&[message(2), message(3)]));
-    for at in [2, 3] {
-        assert_eq!(number(&client.text().await), at);
-    }
-    client.nothing_but_pong().await;
 }

@@ -13,6 +13,7 @@ use service::happenings::{Donation, PaidSubscription};
 use service::idempotency::IdempotencyKey;
 use service::{ChannelRecord, Error};
 use store::{BoxFuture, Store};
+use tokio::runtime::Handle;
 
 use crate::world::{World, at_once, both, events_among, heard, refused};
 
@@ -268,16 +269,19 @@ async fn a_key_counts_for_its_operation_only_and_a_refused_request_does_not_spen
 struct WitnessBus {
     bus: LocalBus,
     store: Store,
+    /// Publications begin on a thread without a runtime.
+    runtime: Handle,
     seen: Arc<Mutex<Vec<i64>>>,
 }
 
 impl Bus for WitnessBus {
     fn publish_all(&self, messages: Vec<Message>) -> BoxFuture<'_, Vec<ChannelId>> {
         Box::pin(async move {
-            let committed: Result<i64, store::StoreError> = self
-                .store
-                .read(|tx| Box::pin(async move { tx.query_one(MESSAGES, &[]).await?.get(0) }))
-                .await;
+            let store = self.store.clone();
+            let read = self.runtime.spawn(async move {
+                store.read(|tx| Box::pin(async move { tx.query_one(MESSAGES, &[]).await?.get(0) })).await
+            });
+            let committed: Result<i64, store::StoreError> = read.await.unwrap();
             self.seen.lock().unwrap().push(committed.unwrap());
             self.bus.publish_all(messages).await
         })
@@ -296,7 +300,8 @@ impl Bus for WitnessBus {
 async fn events_are_published_after_their_commit_and_in_the_order_of_their_producer() {
     store::testing::both(|store| async move {
         let seen = Arc::new(Mutex::new(Vec::new()));
-        let bus = WitnessBus { bus: LocalBus::default(), store: store.clone(), seen: seen.clone() };
+        let (bus, runtime) = (LocalBus::default(), Handle::current());
+        let bus = WitnessBus { bus, store: store.clone(), runtime, seen: seen.clone() };
         let world = World::new(store, Arc::new(bus));
         let channel = world.user("channel").await;
         let mut bus = world.service.subscribe_to_bus();

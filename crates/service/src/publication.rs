@@ -1,0 +1,39 @@
+//! The publication of a transaction's messages. On a single node it begins between the commit and the sync.
+
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use bus::{Bus, Message};
+use domain::ChannelId;
+use store::BoxFuture;
+
+/// The messages of one transaction on their way to the bus.
+pub(crate) struct Publication {
+    publishing: BoxFuture<'static, Vec<ChannelId>>,
+    /// The result, if the bus took every message at the commit.
+    unconfirmed: Option<Vec<ChannelId>>,
+}
+
+impl Publication {
+    /// Publishes nothing yet.
+    pub(crate) fn new(bus: Arc<dyn Bus>, messages: Vec<Message>) -> Self {
+        Self { publishing: Box::pin(async move { bus.publish_all(messages).await }), unconfirmed: None }
+    }
+
+    /// Publishes what the bus takes without waiting. For a bus that [is not shared](Bus::is_shared): SQLite's
+    /// writer thread calls this between a commit and its sync, so it has no runtime and must not block.
+    pub(crate) fn begin(&mut self) {
+        let mut context = Context::from_waker(Waker::noop());
+        if let Poll::Ready(unconfirmed) = self.publishing.as_mut().poll(&mut context) {
+            self.unconfirmed = Some(unconfirmed);
+        }
+    }
+
+    /// Publishes the rest. Returns the channels of unconfirmed events, one for each event.
+    pub(crate) async fn finish(self) -> Vec<ChannelId> {
+        match self.unconfirmed {
+            Some(unconfirmed) => unconfirmed,
+            None => self.publishing.await,
+        }
+    }
+}
