@@ -47,8 +47,6 @@ pub(crate) const ROUND_MAX: usize = 256;
 pub(crate) const BATCH_EVENTS_MAX: usize = 64;
 /// Maximum number of bytes of one write, except for a single larger event.
 pub(crate) const BATCH_BYTES_MAX: usize = 64 * 1024;
-/// Sessions that are looked up together before they are written to.
-pub(crate) const SESSIONS_AT_ONCE: usize = 16;
 /// The cooldown of a channel is so many times the duration of its last write to all sessions...
 pub(crate) const COOLDOWN_FACTOR: u32 = 6;
 /// ... but at most so long, because it adds to the latency of a hot channel...

@@ -6,8 +6,6 @@ use std::io::{self, IoSlice};
 use std::sync::atomic::AtomicU64;
 
 use bytes::{Buf, Bytes};
-use rustix::io::Errno;
-use rustix::net::SendFlags;
 use socketio::{CloseReason, Framing, Millis, payload};
 use tokio::net::TcpStream;
 
@@ -74,13 +72,10 @@ impl SendQueue {
         limits: Limits<'_>,
     ) -> Result<Sent, CloseReason> {
         let written = match (&self.0, stream) {
-            // A direct system call avoids tokio's state of the socket, which is another cache miss. The
-            // session's task uses tokio and learns there that the socket is full. (A peer that has gone is an
-            // error and not a signal, because every Rust program ignores SIGPIPE.)
-            (None, Some(stream)) => match rustix::net::send(stream, bytes, SendFlags::empty()) {
+            (None, Some(stream)) => match stream.try_write(bytes) {
                 Ok(written) if written == bytes.len() => return Ok(Sent::Written),
                 Ok(written) => written,
-                Err(Errno::AGAIN | Errno::INTR) => 0,
+                Err(error) if is_temporary(&error) => 0,
                 Err(_) => return Err(CloseReason::TransportClosed),
             },
             _ => 0,
@@ -233,6 +228,10 @@ impl Waiting {
             }
         }
     }
+}
+
+fn is_temporary(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }
 
 /// Splits off the first frame: whether it is text, the length of its header, and its payload.

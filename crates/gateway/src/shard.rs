@@ -22,7 +22,7 @@ use service::losses::Lost;
 use socketio::{CloseReason, Millis, packet};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::config::{ROUND_MAX, SESSIONS_AT_ONCE, TICK};
+use crate::config::{ROUND_MAX, TICK};
 use crate::fanout::{Batch, Encoded, Pacing, Writes, cooldown};
 use crate::hub::Hub;
 use crate::index::{Index, Slot};
@@ -463,24 +463,17 @@ impl Shard {
     fn write_to_all(&mut self, channel: Slot, batch: &Batch, now: Millis) {
         let (mut documented, mut observed) = (None::<Writes>, None::<Writes>);
         let mut stalled = Vec::new();
-        let subscribers = self.index.subscribers(channel, batch.event_type);
-        for slots in subscribers.chunks(SESSIONS_AT_ONCE) {
-            // The sessions lie anywhere in memory. Looking them up together overlaps the cache misses.
-            let mut sessions = [None; SESSIONS_AT_ONCE];
-            for (place, &slot) in sessions.iter_mut().zip(slots) {
-                let session = self.index.member(slot).map(|member| &*member.session);
-                *place = session.map(|session| (slot, session, session.profile));
-            }
-            for (slot, session, profile) in sessions.into_iter().flatten() {
-                let writes = match profile {
-                    Profile::Documented => &mut documented,
-                    Profile::Observed => &mut observed,
-                };
-                let writes = writes.get_or_insert_with(|| batch.writes(profile, &self.hub.counters));
-                for (bytes, messages) in writes.iter() {
-                    if session.deliver(bytes, *messages, now) {
-                        stalled.push(slot);
-                    }
+        for &slot in self.index.subscribers(channel, batch.event_type) {
+            let Some(member) = self.index.member(slot) else { continue };
+            let profile = member.session.profile;
+            let writes = match profile {
+                Profile::Documented => &mut documented,
+                Profile::Observed => &mut observed,
+            };
+            let writes = writes.get_or_insert_with(|| batch.writes(profile, &self.hub.counters));
+            for (bytes, messages) in writes.iter() {
+                if member.session.deliver(bytes, *messages, now) {
+                    stalled.push(slot);
                 }
             }
         }
