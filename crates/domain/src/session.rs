@@ -179,7 +179,7 @@ pub struct SessionListing {
 
 /// A session as the operator sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SessionSheet {
+pub struct SessionDetails {
     /// Its key.
     pub session_key: SessionKey,
     /// Whose it is.

@@ -2,7 +2,7 @@
 
 use domain::refusal::Resource;
 use domain::{ChannelId, ClientId, MessageId, Refusal};
-pub use store::queries::channel_admin::{ChannelFilter, ChannelSheet};
+pub use store::queries::channel_admin::{ChannelDetails, ChannelFilter};
 use store::queries::channel_deletions::DeletionLoad;
 use store::queries::session_ends::AdmittedBy;
 
@@ -24,7 +24,7 @@ const DELETIONS_AT_ONCE: i64 = 100;
 #[derive(Clone, Debug)]
 pub struct ChannelPage {
     /// By their ids.
-    pub channels: Vec<ChannelSheet>,
+    pub channels: Vec<ChannelDetails>,
     /// The cursor of the next page; `None` on the last one.
     pub next: Option<String>,
 }
@@ -34,10 +34,10 @@ impl Service {
     ///
     /// # Errors
     /// [`Refusal::NotFound`] when there is none.
-    pub async fn channel_sheet(&self, channel: &ChannelId) -> Result<ChannelSheet, Error> {
+    pub async fn channel_sheet(&self, channel: &ChannelId) -> Result<ChannelDetails, Error> {
         let channel = channel.clone();
         let sheet =
-            self.read(move |tx| Box::pin(async move { Ok(tx.channel_sheet(&channel).await?) })).await?;
+            self.read(move |tx| Box::pin(async move { Ok(tx.channel_details(&channel).await?) })).await?;
         Ok(sheet.ok_or(Refusal::NotFound(Resource::Channel))?)
     }
 
@@ -57,7 +57,7 @@ impl Service {
         let mut channels = self
             .read(move |tx| {
                 // One more than the page shows whether there is a next one.
-                Box::pin(async move { Ok(tx.channel_sheets(&filter, &after, size + 1).await?) })
+                Box::pin(async move { Ok(tx.list_channel_details(&filter, &after, size + 1).await?) })
             })
             .await?;
         let more = channels.len() > usize::try_from(size).unwrap_or(usize::MAX);
@@ -113,7 +113,7 @@ impl Service {
         let deleted = self
             .write(move |tx| {
                 Box::pin(async move {
-                    if tx.channel_sheet(&id).await?.is_none() {
+                    if tx.channel_details(&id).await?.is_none() {
                         return Ok(false);
                     }
                     lives::end(tx, &id).await?;

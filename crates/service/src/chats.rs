@@ -11,7 +11,7 @@ use domain::refusal::Resource;
 use domain::{ChannelId, MessageId, MessageSeries, Refusal, Timestamp};
 use store::Tx;
 use store::queries::channels::Speaker;
-use store::queries::chat_settings::{ChatFacts, Turn};
+use store::queries::chat_settings::{ChatFacts, SlowModeTurn};
 use store::queries::chats::{NewMessage, is_time_taken};
 
 use crate::badges::default_badges;
@@ -347,9 +347,9 @@ async fn wait_for_turn(
         return Ok(());
     }
     post.posting.slow_chats.note(post.channel);
-    match tx.take_turn(post.channel, &post.message.sender, settings.slow_mode_sec, now).await? {
-        Turn::Taken => Ok(()),
-        Turn::TooSoon { last } => Err(Refusal::from(slow_mode_left(settings, last, now)).into()),
+    match tx.take_slow_mode_turn(post.channel, &post.message.sender, settings.slow_mode_sec, now).await? {
+        SlowModeTurn::Granted => Ok(()),
+        SlowModeTurn::TooSoon { last } => Err(Refusal::from(slow_mode_left(settings, last, now)).into()),
     }
 }
 

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use domain::secret::SecretHash;
-use store::queries::credential_changes::{SLOTS, Slot};
+use store::queries::credential_changes::{ChangeSlot, SLOTS};
 
 const SHARDS: usize = 64;
 
@@ -39,18 +39,18 @@ impl Changes {
     }
 
     /// To be called after the change can be read in the store: whoever asks from here on reads it.
-    pub fn happened(&self, slot: Slot) {
+    pub fn happened(&self, slot: ChangeSlot) {
         let moment = self.latest.fetch_add(1, Ordering::SeqCst) + 1;
         self.slots[slot.index()].fetch_max(moment, Ordering::SeqCst);
     }
 
-    fn none_since(&self, moment: Moment, slots: &[Slot]) -> bool {
+    fn none_since(&self, moment: Moment, slots: &[ChangeSlot]) -> bool {
         slots.iter().all(|slot| self.slots[slot.index()].load(Ordering::SeqCst) <= moment.0)
     }
 
     /// Changes that a transaction made. They happen when this is dropped: it rides with the transaction's result, which
     /// the store lets go of after the commit, whether or not anybody still waits for it.
-    pub fn when_dropped(self: Arc<Self>, slots: Vec<Slot>) -> Committed {
+    pub fn when_dropped(self: Arc<Self>, slots: Vec<ChangeSlot>) -> Committed {
         Committed { changes: self, slots }
     }
 }
@@ -58,7 +58,7 @@ impl Changes {
 /// See [`Changes::when_dropped`].
 pub(crate) struct Committed {
     changes: Arc<Changes>,
-    slots: Vec<Slot>,
+    slots: Vec<ChangeSlot>,
 }
 
 impl Committed {
@@ -92,7 +92,7 @@ struct Shard<V> {
 struct Kept<V> {
     answer: Arc<V>,
     asked: Moment,
-    slots: Vec<Slot>,
+    slots: Vec<ChangeSlot>,
 }
 
 impl<V> Cache<V> {
@@ -131,7 +131,7 @@ impl<V> Cache<V> {
     }
 
     /// Keeps an answer that the store gave to a question asked at that moment or later.
-    pub fn put(&self, credential: SecretHash, answer: Arc<V>, asked: Moment, slots: Vec<Slot>) {
+    pub fn put(&self, credential: SecretHash, answer: Arc<V>, asked: Moment, slots: Vec<ChangeSlot>) {
         let mut shard = self.shard(&credential);
         let gone = shard.insert(credential, Kept { answer, asked, slots }, self.half);
         drop(shard);
@@ -159,7 +159,7 @@ impl<V> Shard<V> {
 #[cfg(test)]
 mod tests {
     use domain::{ChannelId, ClientId};
-    use store::queries::credential_changes::Ground;
+    use store::queries::credential_changes::Dependency;
 
     use super::*;
 
@@ -167,14 +167,14 @@ mod tests {
         SecretHash::of(&n.to_string())
     }
 
-    fn slot(channel: &str) -> Slot {
-        Slot::from(Ground::Channel(&ChannelId::stored(channel.to_owned())))
+    fn slot(channel: &str) -> ChangeSlot {
+        ChangeSlot::from(Dependency::Channel(&ChannelId::stored(channel.to_owned())))
     }
 
     #[test]
     fn an_answer_is_good_until_something_that_it_rests_on_changes() {
         let (cache, changes) = (Cache::new(1_000), Changes::default());
-        let application = Slot::from(Ground::Application(&ClientId::stored("app".to_owned())));
+        let application = ChangeSlot::from(Dependency::Application(&ClientId::stored("app".to_owned())));
         cache.put(token(1), Arc::new(1), changes.moment(), vec![slot("a"), application]);
         cache.put(token(2), Arc::new(2), changes.moment(), vec![slot("b")]);
         assert_eq!(cache.get(&token(1), &changes).as_deref(), Some(&1));

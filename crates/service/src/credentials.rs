@@ -14,7 +14,7 @@ use domain::secret::{AccessToken, ClientSecret, SecretHash};
 use domain::{ApplicationSecretId, ClientId, Refusal, Timestamp};
 use store::Tx;
 use store::queries::application_secrets::StoredSecret;
-use store::queries::credential_changes::{Ground, SLOTS, Slot};
+use store::queries::credential_changes::{ChangeSlot, Dependency, SLOTS};
 use store::queries::tokens::{Holder, Trace};
 
 use crate::credential_cache::{Cache, Changes};
@@ -107,7 +107,7 @@ impl Default for Credentials {
 
 impl Credentials {
     /// Takes in what a look found that began at `began`.
-    fn found(&self, began: Duration, versions: &[(Slot, i64)]) {
+    fn found(&self, began: Duration, versions: &[(ChangeSlot, i64)]) {
         let mut known = self.versions.lock().unwrap_or_else(PoisonError::into_inner);
         for (slot, version) in versions {
             if std::mem::replace(&mut known[slot.index()], *version) != *version {
@@ -253,8 +253,9 @@ fn proving(presented: &SecretHash, secrets: Vec<StoredSecret>) -> Option<StoredS
     )
 }
 
-fn slots(application: &Application) -> Vec<Slot> {
+fn slots(application: &Application) -> Vec<ChangeSlot> {
     let organization = application.organization.as_ref().map(|owner| &owner.organization_id);
-    let grounds = [Some(Ground::Application(&application.client_id)), organization.map(Ground::Organization)];
-    grounds.into_iter().flatten().map(Slot::from).collect()
+    let dependencies =
+        [Some(Dependency::Application(&application.client_id)), organization.map(Dependency::Organization)];
+    dependencies.into_iter().flatten().map(ChangeSlot::from).collect()
 }

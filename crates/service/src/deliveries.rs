@@ -14,7 +14,9 @@ use domain::webhook;
 use domain::{ClientId, DeliveryId, Refusal, Timestamp, WebhookId};
 use store::Tx;
 pub use store::queries::deliveries::{AttemptRecord, Delivery};
-use store::queries::deliveries::{DeliverySpan, MESSAGES_AT_ONCE, NewDelivery, Recorded, Taken, TakenKey};
+use store::queries::deliveries::{
+    DeliverySpan, LeaseKey, LeasedDelivery, MESSAGES_AT_ONCE, NewDelivery, Recorded,
+};
 use store::queries::webhooks::Disabled;
 use tokio::sync::watch;
 
@@ -147,7 +149,7 @@ impl Service {
                     tx.lock_webhook(&id).await?;
                     let Some(target) = tx.delivery_target(&id).await? else { return Ok::<_, Error>(None) };
                     let leased_until = now.plus_ms(WEBHOOK_LEASE_MS);
-                    let taken = tx.take_deliveries(&id, now, leased_until, limit).await?;
+                    let taken = tx.lease_deliveries(&id, now, leased_until, limit).await?;
                     Ok(tx.signing_secret(&id, now).await?.map(|sealed| (target, sealed, taken)))
                 })
             })
@@ -162,7 +164,7 @@ impl Service {
             return Ok(Vec::new());
         };
         let prefix = &self.webhook_settings().header_prefix;
-        let attempt = |Taken { message_id, number, failures, data }: Taken| {
+        let attempt = |LeasedDelivery { message_id, number, failures, data }: LeasedDelivery| {
             let body = webhook::body(&message_id, now, &data)?.into_bytes();
             let signature = signature(&secret, &message_id, now, &body);
             Some(Attempt {
@@ -402,7 +404,7 @@ async fn record_one(
     now: Timestamp,
 ) -> Result<Option<Next>, Error> {
     let AttemptKey { webhook_id, message_id, number, failures } = report.key.clone();
-    let key = TakenKey { webhook_id, message_id, number };
+    let key = LeaseKey { webhook_id, message_id, number };
     let mut failures = Some(failures);
     while let Some(before) = failures {
         let next = next(&report.outcome, before, now, random);

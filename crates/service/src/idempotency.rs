@@ -4,7 +4,7 @@
 use domain::secret::SecretHash;
 use domain::{Invalid, Rule, Timestamp};
 use store::Tx;
-use store::queries::idempotency::Claim;
+use store::queries::idempotency::KeyClaim;
 
 use crate::Error;
 
@@ -61,8 +61,8 @@ pub(crate) async fn claim(
 ) -> Result<Option<String>, Error> {
     let Some(IdempotencyKey { operation, key, request }) = key else { return Ok(None) };
     match tx.claim_idempotency_key(operation, key, request, answer, now).await? {
-        Claim::Ours => Ok(None),
-        Claim::Earlier { request: first, answer } if first.matches(request) => Ok(Some(answer)),
-        Claim::Earlier { .. } => Err(Invalid::new("Idempotency-Key", Rule::Taken).into()),
+        KeyClaim::Ours => Ok(None),
+        KeyClaim::Earlier { request: first, answer } if first.matches(request) => Ok(Some(answer)),
+        KeyClaim::Earlier { .. } => Err(Invalid::new("Idempotency-Key", Rule::Taken).into()),
     }
 }

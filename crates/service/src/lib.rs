@@ -74,7 +74,7 @@ pub use job_metrics::{Job, JobRuns};
 pub use log_limit::LogLimit;
 pub use password::PasswordCost;
 pub use store::queries::channels::{ChannelRecord, PersonListing};
-pub use store::queries::session_sheets::SheetFilter;
+pub use store::queries::session_details::SessionFilter;
 pub use store::queries::sessions::Page;
 pub use store::queries::tokens::Holder;
 
@@ -353,7 +353,7 @@ impl Service {
                 Ok(Written { value, publication: Publication::new(bus, untold), recorded })
             })
         });
-        let (written, _) = self.0.store.write_and_tell(work, tell).await?;
+        let (written, _) = self.0.store.write_with_commit_hook(work, tell).await?;
         Ok(written)
     }
 

@@ -3,7 +3,7 @@
 use domain::refusal::Resource;
 use domain::{CampaignId, Invalid, OrganizationId, Refusal, Rule};
 use store::StoreError;
-pub use store::queries::organizations::{CampaignListing, OrganizationSheet};
+pub use store::queries::organizations::{CampaignListing, OrganizationDetails};
 
 use crate::{Error, Service};
 
@@ -25,7 +25,7 @@ impl Service {
         &self,
         size: i64,
         next: Option<&str>,
-    ) -> Result<ListPage<OrganizationSheet>, Error> {
+    ) -> Result<ListPage<OrganizationDetails>, Error> {
         const CONTEXT: &str = "organizations";
         let after = next.map(|cursor| self.cursors().open("next", CONTEXT, cursor)).transpose()?;
         let after = after.unwrap_or_default();

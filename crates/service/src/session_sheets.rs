@@ -2,9 +2,9 @@
 
 use bus::Message;
 use domain::refusal::Resource;
-use domain::session::SessionSheet;
+use domain::session::SessionDetails;
 use domain::{Refusal, SessionKey};
-use store::queries::session_sheets::SheetFilter;
+use store::queries::session_details::SessionFilter;
 
 use crate::{Error, Service};
 
@@ -15,7 +15,7 @@ const EVICTED: &str = "evicted";
 #[derive(Clone, Debug)]
 pub struct SheetPage {
     /// Newest first.
-    pub sessions: Vec<SessionSheet>,
+    pub sessions: Vec<SessionDetails>,
     /// The cursor of the next page; `None` on the last one.
     pub next: Option<String>,
 }
@@ -25,9 +25,9 @@ impl Service {
     ///
     /// # Errors
     /// [`Refusal::NotFound`] when there is none of that key.
-    pub async fn session_sheet(&self, key: &SessionKey) -> Result<SessionSheet, Error> {
+    pub async fn session_sheet(&self, key: &SessionKey) -> Result<SessionDetails, Error> {
         let key = key.clone();
-        let sheet = self.read(move |tx| Box::pin(async move { Ok(tx.session_sheet(&key).await?) })).await?;
+        let sheet = self.read(move |tx| Box::pin(async move { Ok(tx.session_details(&key).await?) })).await?;
         Ok(sheet.ok_or(Refusal::NotFound(Resource::Session))?)
     }
 
@@ -38,7 +38,7 @@ impl Service {
     /// `Invalid` naming `next` for a cursor that is not of this list and filter.
     pub async fn session_sheets(
         &self,
-        filter: SheetFilter,
+        filter: SessionFilter,
         size: i64,
         next: Option<&str>,
     ) -> Result<SheetPage, Error> {
@@ -48,7 +48,7 @@ impl Service {
         let mut sessions = self
             .read(move |tx| {
                 // One more than the page shows whether there is a next one.
-                Box::pin(async move { Ok(tx.session_sheets(&filter, after.as_ref(), size + 1).await?) })
+                Box::pin(async move { Ok(tx.list_session_details(&filter, after.as_ref(), size + 1).await?) })
             })
             .await?;
         let more = sessions.len() > usize::try_from(size).unwrap_or(usize::MAX);
@@ -75,8 +75,8 @@ impl Service {
 }
 
 /// What a cursor is bound to: the list and every filter, but not the size of a page.
-fn context(filter: &SheetFilter) -> String {
-    let SheetFilter { client_id, channel_id, connected } = filter;
+fn context(filter: &SessionFilter) -> String {
+    let SessionFilter { client_id, channel_id, connected } = filter;
     serde_json::json!([
         "platform-sessions",
         client_id.as_ref().map(|id| id.as_str()),

@@ -16,7 +16,7 @@ use memchr::memchr;
 use crate::disk::{Disk, DiskWatch};
 use crate::migrate::{MIGRATIONS, Migration};
 use crate::postgres::{self, Postgres};
-use crate::queries::credential_changes::Slot;
+use crate::queries::credential_changes::ChangeSlot;
 use crate::sqlite::{self, Sqlite};
 use crate::{Row, StoreError, Value};
 
@@ -213,7 +213,7 @@ impl Store {
         T: Send + 'static,
         E: From<StoreError> + Send + 'static,
     {
-        self.write_and_tell(work, |_| {}).await
+        self.write_with_commit_hook(work, |_| {}).await
     }
 
     /// Like [`Store::write`], and calls `on_commit` after the commit but before the sync. A power failure can still undo
@@ -221,7 +221,7 @@ impl Store {
     ///
     /// On SQLite the writer thread calls `on_commit`, so it must not block. On PostgreSQL a commit is synced before it is
     /// reported. A panic in `on_commit` does not undo the commit.
-    pub async fn write_and_tell<T, E, F, C>(&self, work: F, on_commit: C) -> Result<T, E>
+    pub async fn write_with_commit_hook<T, E, F, C>(&self, work: F, on_commit: C) -> Result<T, E>
     where
         F: for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<T, E>> + Send + 'static,
         T: Send + 'static,
@@ -230,7 +230,7 @@ impl Store {
     {
         let on_commit = |value: &mut T| {
             if catch_unwind(AssertUnwindSafe(|| on_commit(value))).is_err() {
-                tracing::error!("what was to be done after a commit panicked");
+                tracing::error!("a commit hook panicked");
             }
         };
         match &self.0 {
@@ -290,8 +290,8 @@ impl Store {
         }
     }
 
-    /// Finishes what was accepted, refuses the rest with [`StoreError::Unavailable`], folds SQLite's log into its
-    /// file and lets the file go. Later calls do nothing.
+    /// Finishes what was accepted, refuses the rest with [`StoreError::Unavailable`], checkpoints
+    /// SQLite's log and releases the file. Later calls do nothing.
     pub async fn close(&self) {
         match &self.0 {
             Engine::Sqlite(engine) => engine.close().await,
@@ -313,7 +313,7 @@ pub struct Tx {
     /// A statement changed rows.
     pub(crate) has_written: bool,
     /// What the request under way has noted of changed credentials.
-    pub(crate) changed: Vec<Slot>,
+    pub(crate) changed: Vec<ChangeSlot>,
     /// The batch that the events of this transaction are recorded under.
     pub(crate) event_batch: Option<BatchId>,
     /// The batches of earlier requests whose idempotency keys this transaction was given again.

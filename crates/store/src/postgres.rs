@@ -1,8 +1,8 @@
-//! PostgreSQL: a pool of connections for transactions, and a few shared ones for single look-ups.
+//! PostgreSQL: a pool of connections for transactions, and a pool of shared connections for single look-ups.
 
 mod connection;
 mod connector;
-mod lanes;
+mod read_pool;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::engine::{Counters, DatabaseUrl, Link, Tx, Work, run};
 use crate::{Options, Stats, StoreError};
 use connection::Lease;
 use connector::{Connector, Deadlines};
-use lanes::Lanes;
+use read_pool::ReadPool;
 
 /// The longest [`Postgres::close`] waits for accepted work.
 const CLOSE_DEADLINE: Duration = Duration::from_secs(10);
@@ -31,7 +31,7 @@ const BEGIN_SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 /// An open PostgreSQL database.
 pub(crate) struct Postgres {
     pool: Pool,
-    lanes: Lanes,
+    read_pool: ReadPool,
     /// One for each transaction that waits or runs.
     transactions: Semaphore,
     /// One for each look-up under way.
@@ -62,7 +62,7 @@ impl Postgres {
             u32::try_from(options.queue_cap).unwrap_or(u32::MAX).min(Semaphore::MAX_PERMITS as u32);
         Ok(Self {
             pool,
-            lanes: Lanes::new(config, options.postgres_read_connections.max(1), deadlines),
+            read_pool: ReadPool::new(config, options.postgres_read_connections.max(1), deadlines),
             transactions: Semaphore::new(queue_cap as usize),
             lookups: Semaphore::new(queue_cap as usize),
             queue_cap,
@@ -116,14 +116,14 @@ impl Postgres {
         E: From<StoreError>,
     {
         let _permit = self.permit(&self.lookups)?;
-        let turn = self.lanes.least_loaded();
+        let lease = self.read_pool.least_loaded();
         self.within_deadline(async {
-            let client = turn.client().await?;
+            let client = lease.client().await?;
             run(work, &mut Tx::new(Link::Postgres(Connection::Shared(client)))).await
         })
         .await
         .unwrap_or_else(|_| {
-            turn.discard();
+            lease.discard();
             Err(StoreError::Unavailable("the read took too long".to_owned()).into())
         })
     }
@@ -217,7 +217,7 @@ impl Postgres {
         self.transactions.close();
         self.lookups.close();
         self.pool.close();
-        self.lanes.close().await;
+        self.read_pool.close().await;
     }
 }
 

@@ -1,11 +1,11 @@
-//! SQLite: one file, one writer thread that commits many waiting requests with one sync, a few reader threads, and one that
-//! folds the log into the file.
+//! SQLite: one file, a writer thread that commits many waiting requests with one sync, a few reader threads, and a thread that
+//! makes checkpoints.
 
-mod checkpoints;
+mod checkpointer;
 mod connection;
-mod log;
 mod reader;
 mod request;
+mod wal;
 mod writer;
 
 use std::fs::{File, OpenOptions, TryLockError};
@@ -21,8 +21,8 @@ pub(crate) use connection::Connection;
 use crate::disk::Disk;
 use crate::engine::{Counters, Work};
 use crate::{Options, Stats, StoreError};
-use log::Log;
 use request::{Request, Ticket};
+use wal::Wal;
 
 /// The longest [`Sqlite::close`] waits for accepted work.
 const CLOSE_DEADLINE: Duration = Duration::from_secs(10);
@@ -79,18 +79,18 @@ impl Sqlite {
             })?;
             store.readers.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
         }
-        let log = Log::open(&path, &mut connection)?;
-        let (checkpoints, passes) = checkpoints::watch(&log);
-        let (beside, its_lock) = (Connection::open_for_checkpoints(&path)?, lock.clone());
-        let folder = spawn("store-folder", move || {
-            passes.run(&beside);
-            drop(beside);
+        let wal = Wal::open(&path, &mut connection)?;
+        let (checkpoints, checkpointer) = checkpointer::pair(&wal);
+        let (second, its_lock) = (Connection::open_for_checkpoints(&path)?, lock.clone());
+        let checkpointer = spawn("checkpointer", move || {
+            checkpointer.run(&second);
+            drop(second);
             drop(its_lock);
         })?;
         let (waiting, counters) = (store.waiting.clone(), store.counters.clone());
         let thread = spawn("store-writer", move || {
-            let writer = writer::Writer::new(connection, jobs, waiting, counters, log, checkpoints);
-            writer.run(folder);
+            let writer = writer::Writer::new(connection, jobs, waiting, counters, wal, checkpoints);
+            writer.run(checkpointer);
             drop(lock);
         })?;
         store.writer.lock().unwrap_or_else(PoisonError::into_inner).push(thread);
@@ -128,7 +128,7 @@ impl Sqlite {
     /// `unfinished` is the error for a request that had begun when the deadline passed.
     async fn await_answer<T, E: From<StoreError>>(
         &self,
-        mut answer: request::Answer<T, E>,
+        mut answer: request::AnswerReceiver<T, E>,
         ticket: Ticket,
         unfinished: StoreError,
     ) -> Result<T, E> {
@@ -199,20 +199,20 @@ fn whole_path(path: &Path) -> Result<PathBuf, StoreError> {
     Ok(folder.canonicalize().map_err(|error| cannot("no folder", folder, &error))?.join(name))
 }
 
-/// The right to a data file.
-struct Lock(File);
+/// The exclusive lock on a data file.
+struct FileLock(File);
 
-impl Drop for Lock {
-    /// To close the file is not enough: a process that was forked from this one a moment ago holds it open until it has
-    /// become another program.
+impl Drop for FileLock {
+    /// Unlocks, because closing the file is not enough: a process that this one has just forked keeps the file open until it
+    /// executes another program.
     fn drop(&mut self) {
         // If this fails, closing does it.
         let _ = self.0.unlock();
     }
 }
 
-/// Two writers that each believe to be alone would answer from stale caches: one process per file.
-fn lock(path: &Path) -> Result<Lock, StoreError> {
+/// Locks a data file for this process. Two processes would answer from stale caches.
+fn lock(path: &Path) -> Result<FileLock, StoreError> {
     let mut name = path.as_os_str().to_owned();
     name.push(".lock");
     let file = OpenOptions::new()
@@ -222,7 +222,7 @@ fn lock(path: &Path) -> Result<Lock, StoreError> {
         .open(&name)
         .map_err(|error| cannot("cannot make the lock file of", path, &error))?;
     match file.try_lock() {
-        Ok(()) => Ok(Lock(file)),
+        Ok(()) => Ok(FileLock(file)),
         Err(TryLockError::WouldBlock) => {
             Err(cannot("the data file is in use:", path, &"another process has it open"))
         }

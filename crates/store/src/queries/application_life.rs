@@ -6,7 +6,7 @@ use domain::application::Application;
 use domain::{ClientId, Timestamp};
 
 use super::applications::application;
-use super::credential_changes::Ground;
+use super::credential_changes::Dependency;
 use crate::{Row, StoreError, Tx, params};
 
 /// Applications that one statement here may concern, so that it shares a commit with the work that users wait for.
@@ -215,7 +215,7 @@ impl Tx {
             return Ok(None);
         };
         let client_id = ClientId::stored(row.get(0)?);
-        self.credentials_changed(Ground::Application(&client_id));
+        self.credentials_changed(Dependency::Application(&client_id));
         Ok(Some(client_id))
     }
 
@@ -237,7 +237,7 @@ impl Tx {
         client_id: &ClientId,
         gone_since: Timestamp,
     ) -> Result<bool, StoreError> {
-        self.credentials_changed(Ground::Application(client_id));
+        self.credentials_changed(Dependency::Application(client_id));
         Ok(self.execute(FORGET_GONE, params![client_id, gone_since]).await? > 0)
     }
 

@@ -4,7 +4,7 @@
 use domain::secret::SecretHash;
 use domain::{ApplicationSecretId, ClientId, Timestamp};
 
-use super::credential_changes::Ground;
+use super::credential_changes::Dependency;
 use crate::{Row, StoreError, Tx, params};
 
 /// Expired secrets that one transaction deletes.
@@ -91,7 +91,7 @@ impl Tx {
         expires_at: Option<Timestamp>,
         now: Timestamp,
     ) -> Result<bool, StoreError> {
-        self.credentials_changed(Ground::Application(client_id));
+        self.credentials_changed(Dependency::Application(client_id));
         Ok(self.execute(TIME_SECRET, params![client_id, secret_id, expires_at, now]).await? > 0)
     }
 
@@ -122,7 +122,7 @@ impl Tx {
         secret_id: &ApplicationSecretId,
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        self.credentials_changed(Ground::Application(client_id));
+        self.credentials_changed(Dependency::Application(client_id));
         self.execute(DELETE_EXPIRED, params![secret_id, now]).await?;
         Ok(())
     }

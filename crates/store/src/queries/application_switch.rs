@@ -3,7 +3,7 @@
 use domain::{ClientId, OrganizationId, Timestamp};
 
 use super::application_life::{ApplicationLife, life};
-use super::credential_changes::Ground;
+use super::credential_changes::Dependency;
 use crate::{StoreError, Tx, params};
 
 const DISABLE: &str = "
@@ -40,7 +40,7 @@ impl Tx {
         now: Timestamp,
         gone_since: Timestamp,
     ) -> Result<bool, StoreError> {
-        self.credentials_changed(Ground::Application(client_id));
+        self.credentials_changed(Dependency::Application(client_id));
         Ok(self.execute(DISABLE, params![client_id, now, gone_since]).await? > 0)
     }
 
@@ -50,7 +50,7 @@ impl Tx {
         client_id: &ClientId,
         gone_since: Timestamp,
     ) -> Result<bool, StoreError> {
-        self.credentials_changed(Ground::Application(client_id));
+        self.credentials_changed(Dependency::Application(client_id));
         Ok(self.execute(ENABLE, params![client_id, gone_since]).await? > 0)
     }
 
@@ -61,7 +61,7 @@ impl Tx {
         client_id: &ClientId,
         now: Timestamp,
     ) -> Result<bool, StoreError> {
-        self.credentials_changed(Ground::Application(client_id));
+        self.credentials_changed(Dependency::Application(client_id));
         Ok(self.execute(CONDEMN_ONE, params![client_id, now]).await? > 0)
     }
 

@@ -3,7 +3,7 @@
 use domain::application::{Application, Organization, RedirectUri};
 use domain::{ClientId, OrganizationId, Profile, ScopeSet, Timestamp};
 
-use super::credential_changes::Ground;
+use super::credential_changes::Dependency;
 use crate::{Row, StoreError, Tx, params};
 
 const PUT_ORGANIZATION: &str = "
@@ -56,7 +56,7 @@ impl Tx {
 
     /// Makes or replaces an organization.
     pub async fn put_organization(&mut self, organization: &Organization) -> Result<(), StoreError> {
-        self.credentials_changed(Ground::Organization(&organization.organization_id));
+        self.credentials_changed(Dependency::Organization(&organization.organization_id));
         self.execute(
             PUT_ORGANIZATION,
             params![&organization.organization_id, &organization.name, organization.verified],
@@ -72,7 +72,7 @@ impl Tx {
         application: &Application,
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        self.credentials_changed(Ground::Application(&application.client_id));
+        self.credentials_changed(Dependency::Application(&application.client_id));
         self.execute(
             PUT_APPLICATION,
             params![

@@ -2,10 +2,10 @@
 
 use domain::{ChannelId, ClientId, Timestamp};
 
-use super::credential_changes::Ground;
+use super::credential_changes::Dependency;
 use crate::{Row, StoreError, Tx, Value, params};
 
-macro_rules! sheets_sql {
+macro_rules! details_sql {
     ($condition:literal) => {
         concat!(
             "SELECT c.channel_id, c.channel_name, c.channel_image_url, c.verified_mark, c.real_name_verified,
@@ -17,12 +17,12 @@ macro_rules! sheets_sql {
     };
 }
 
-const ONE: &str = sheets_sql!("c.channel_id = $1");
-const ALL: &str = sheets_sql!("c.channel_id > $1 ORDER BY c.channel_id LIMIT $2");
-const NAMED: &str = sheets_sql!("c.channel_id > $1 AND c.channel_name = $3 ORDER BY c.channel_id LIMIT $2");
-const WITH_LOGIN: &str = sheets_sql!("c.channel_id > $1 AND p.login = $3 ORDER BY c.channel_id LIMIT $2");
+const ONE: &str = details_sql!("c.channel_id = $1");
+const ALL: &str = details_sql!("c.channel_id > $1 ORDER BY c.channel_id LIMIT $2");
+const NAMED: &str = details_sql!("c.channel_id > $1 AND c.channel_name = $3 ORDER BY c.channel_id LIMIT $2");
+const WITH_LOGIN: &str = details_sql!("c.channel_id > $1 AND p.login = $3 ORDER BY c.channel_id LIMIT $2");
 const BARRED: &str =
-    sheets_sql!("c.channel_id > $1 AND c.barred_at IS NOT NULL ORDER BY c.channel_id LIMIT $2");
+    details_sql!("c.channel_id > $1 AND c.barred_at IS NOT NULL ORDER BY c.channel_id LIMIT $2");
 
 const BAR: &str = "
     UPDATE channels SET barred_at = COALESCE(barred_at, $2) WHERE channel_id = $1 AND deleted_at IS NULL";
@@ -33,7 +33,7 @@ const CONSENTED_TO: &str = "SELECT client_id FROM consents WHERE channel_id = $1
 
 /// A channel as the operator sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ChannelSheet {
+pub struct ChannelDetails {
     /// Its id.
     pub channel_id: ChannelId,
     /// Its name.
@@ -69,17 +69,20 @@ pub enum ChannelFilter {
 
 impl Tx {
     /// A channel, unless it is being deleted.
-    pub async fn channel_sheet(&mut self, channel: &ChannelId) -> Result<Option<ChannelSheet>, StoreError> {
-        self.query_opt(ONE, params![channel]).await?.as_ref().map(sheet).transpose()
+    pub async fn channel_details(
+        &mut self,
+        channel: &ChannelId,
+    ) -> Result<Option<ChannelDetails>, StoreError> {
+        self.query_opt(ONE, params![channel]).await?.as_ref().map(details).transpose()
     }
 
     /// Up to `size` channels behind `after`, by their ids, but for those that are being deleted.
-    pub async fn channel_sheets(
+    pub async fn list_channel_details(
         &mut self,
         filter: &ChannelFilter,
         after: &str,
         size: i64,
-    ) -> Result<Vec<ChannelSheet>, StoreError> {
+    ) -> Result<Vec<ChannelDetails>, StoreError> {
         let (sql, wanted) = match filter {
             ChannelFilter::All => (ALL, None),
             ChannelFilter::Name(name) => (NAMED, Some(name)),
@@ -88,18 +91,18 @@ impl Tx {
         };
         let mut values: Vec<Value<'_>> = vec![after.into(), size.into()];
         values.extend(wanted.map(Value::from));
-        self.query(sql, &values).await?.iter().map(sheet).collect()
+        self.query(sql, &values).await?.iter().map(details).collect()
     }
 
     /// Bars the person of a channel, and locks it: `false` when there is none.
     pub async fn bar_channel(&mut self, channel: &ChannelId, now: Timestamp) -> Result<bool, StoreError> {
-        self.credentials_changed(Ground::Channel(channel));
+        self.credentials_changed(Dependency::Channel(channel));
         Ok(self.execute(BAR, params![channel, now]).await? > 0)
     }
 
     /// Lets the person of a channel sign in again: `false` when there is none.
     pub async fn unbar_channel(&mut self, channel: &ChannelId) -> Result<bool, StoreError> {
-        self.credentials_changed(Ground::Channel(channel));
+        self.credentials_changed(Dependency::Channel(channel));
         Ok(self.execute(UNBAR, params![channel]).await? > 0)
     }
 
@@ -110,8 +113,8 @@ impl Tx {
     }
 }
 
-fn sheet(row: &Row) -> Result<ChannelSheet, StoreError> {
-    Ok(ChannelSheet {
+fn details(row: &Row) -> Result<ChannelDetails, StoreError> {
+    Ok(ChannelDetails {
         channel_id: ChannelId::stored(row.get(0)?),
         name: row.get(1)?,
         image_url: row.get(2)?,

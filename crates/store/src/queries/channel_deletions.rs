@@ -4,7 +4,7 @@
 
 use domain::{ChannelId, MessageId, Timestamp};
 
-use super::credential_changes::Ground;
+use super::credential_changes::Dependency;
 use crate::{StoreError, Tx, params};
 
 /// Rows of one kind that a load deletes or changes.
@@ -149,7 +149,7 @@ impl Tx {
         until: &MessageId,
         now: Timestamp,
     ) -> Result<bool, StoreError> {
-        self.credentials_changed(Ground::Channel(channel));
+        self.credentials_changed(Dependency::Channel(channel));
         if self.execute(MARK, params![channel, now, NO_NAME]).await? == 0 {
             return Ok(false);
         }
@@ -174,7 +174,7 @@ impl Tx {
         let Some(row) = self.query_opt(LOCK_DELETION, params![channel]).await? else {
             return Ok(DeletionLoad::Done);
         };
-        self.credentials_changed(Ground::Channel(channel));
+        self.credentials_changed(Dependency::Channel(channel));
         let deletion = ChannelDeletion {
             channel_id: channel.clone(),
             alias: ChannelId::stored(row.get(0)?),

@@ -4,7 +4,7 @@ use domain::channel::{Channel, UserRole};
 use domain::limits::CHANNEL_IDS_MAX;
 use domain::{ChannelId, Timestamp};
 
-use super::credential_changes::Ground;
+use super::credential_changes::Dependency;
 use crate::{Row, StoreError, Tx, Value, params};
 
 const PUT_CHANNEL: &str = "
@@ -95,7 +95,7 @@ pub struct ChannelRecord {
 impl Tx {
     /// Makes or replaces a channel: `false` when one of that id is being deleted.
     pub async fn put_channel(&mut self, channel: &ChannelRecord, now: Timestamp) -> Result<bool, StoreError> {
-        self.credentials_changed(Ground::Channel(&channel.channel_id));
+        self.credentials_changed(Dependency::Channel(&channel.channel_id));
         let values = params![
             &channel.channel_id,
             &channel.name,

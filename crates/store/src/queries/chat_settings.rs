@@ -8,8 +8,8 @@ use domain::limits::SECOND_MS;
 use domain::restriction::Standing;
 use domain::{ChannelId, Timestamp};
 
+use super::batched::BatchedStatement;
 use super::channels::Speaker;
-use super::lengths::Lengths;
 use crate::{Row, StoreError, Tx, Value, params};
 
 const CHAT_SETTINGS: &str = "
@@ -34,8 +34,8 @@ const CHANGE_CHAT_SETTINGS: &str = "
         chat_emoji_mode = COALESCE(CAST($13 AS BOOLEAN), chat_settings.chat_emoji_mode)";
 
 /// Of a list of channels and speakers. Whether somebody follows is looked up only where the chat asks for it.
-static FACTS: LazyLock<Lengths> = LazyLock::new(|| {
-    Lengths::new(true, 2, |rows| {
+static FACTS: LazyLock<BatchedStatement> = LazyLock::new(|| {
+    BatchedStatement::new(true, 2, |rows| {
         format!(
             "
     WITH asked (place, channel_id, speaker_id) AS (VALUES {rows})
@@ -61,7 +61,7 @@ static FACTS: LazyLock<Lengths> = LazyLock::new(|| {
     })
 });
 
-const TAKE_TURN: &str = "
+const TAKE_SLOW_MODE_TURN: &str = "
     INSERT INTO chat_speakers (channel_id, sender_channel_id, last_message_at) VALUES ($1, $2, $3)
     ON CONFLICT (channel_id, sender_channel_id) DO UPDATE SET last_message_at = excluded.last_message_at
     WHERE chat_speakers.last_message_at + CAST($4 AS BIGINT) <= excluded.last_message_at";
@@ -80,14 +80,14 @@ pub struct ChatFacts {
     pub settings: ChatSettings,
 }
 
-/// Whether a viewer may speak in slow mode.
+/// Whether a viewer may post in slow mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Turn {
-    /// They may, and have spoken now.
-    Taken,
-    /// They spoke too lately.
+pub enum SlowModeTurn {
+    /// The viewer may, and the time of the message is recorded.
+    Granted,
+    /// The viewer's last message is too recent.
     TooSoon {
-        /// When they spoke last.
+        /// The time of that message.
         last: Timestamp,
     },
 }
@@ -134,15 +134,15 @@ impl Tx {
         asked: &[(&ChannelId, &ChannelId)],
     ) -> Result<Vec<Option<ChatFacts>>, StoreError> {
         let mut found = Vec::with_capacity(asked.len());
-        for (sql, part) in FACTS.cut(asked) {
+        for (sql, batch) in FACTS.batches(asked) {
             let first = found.len();
-            found.resize(first + part.len(), None);
-            let ids = part.iter().flat_map(|(channel, sender)| [(*channel).into(), (*sender).into()]);
+            found.resize(first + batch.len(), None);
+            let ids = batch.iter().flat_map(|(channel, sender)| [(*channel).into(), (*sender).into()]);
             let ids: Vec<Value<'_>> = ids.collect();
             for row in self.query(sql, &ids).await? {
                 let place = usize::try_from(row.get::<i64>(0)?).unwrap_or(usize::MAX);
-                let part_found = &mut found[first..];
-                let found = part_found
+                let batch_found = &mut found[first..];
+                let found = batch_found
                     .get_mut(place)
                     .ok_or(StoreError::Misuse("a row's place is not in its list"))?;
                 *found = Some(facts(&row)?);
@@ -151,21 +151,21 @@ impl Tx {
         Ok(found)
     }
 
-    /// Lets a viewer speak in slow mode, when the last time was `slow_mode_sec` seconds ago or longer. Of any number of
-    /// messages at once one gets its turn; the others wait for its transaction.
-    pub async fn take_turn(
+    /// Records a viewer's message in slow mode, if the last one was `slow_mode_sec` seconds ago or longer. Of concurrent
+    /// messages one is granted. The others wait for its transaction.
+    pub async fn take_slow_mode_turn(
         &mut self,
         channel: &ChannelId,
         sender: &ChannelId,
         slow_mode_sec: i64,
         now: Timestamp,
-    ) -> Result<Turn, StoreError> {
+    ) -> Result<SlowModeTurn, StoreError> {
         let params = params![channel, sender, now, slow_mode_sec * SECOND_MS];
-        if self.execute(TAKE_TURN, params).await? > 0 {
-            return Ok(Turn::Taken);
+        if self.execute(TAKE_SLOW_MODE_TURN, params).await? > 0 {
+            return Ok(SlowModeTurn::Granted);
         }
         let last = self.query_one(LAST_TURN, params![channel, sender]).await?.get(0)?;
-        Ok(Turn::TooSoon { last: Timestamp::from_millis(last) })
+        Ok(SlowModeTurn::TooSoon { last: Timestamp::from_millis(last) })
     }
 }
 

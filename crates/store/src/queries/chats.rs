@@ -7,14 +7,14 @@ use domain::chat::MessageText;
 use domain::event::{ChatHappening, DonationHappening};
 use domain::{ChannelId, MessageId, Timestamp};
 
-use super::lengths::Lengths;
+use super::batched::BatchedStatement;
 use crate::{StoreError, Tx, Value, params};
 
 /// Columns of a message's row that are written with it.
 const MESSAGE_COLUMNS: usize = 6;
 
-static INSERT_MESSAGES: LazyLock<Lengths> = LazyLock::new(|| {
-    Lengths::new(false, MESSAGE_COLUMNS, |rows| {
+static INSERT_MESSAGES: LazyLock<BatchedStatement> = LazyLock::new(|| {
+    BatchedStatement::new(false, MESSAGE_COLUMNS, |rows| {
         format!(
             "
     INSERT INTO chat_messages (message_id, channel_id, sender_channel_id, content, emojis, message_time)
@@ -86,9 +86,9 @@ impl NewMessage<'_> {
 impl Tx {
     /// Records chat messages. [`is_time_taken`] tells the error of a second message of one chat, sender and time.
     pub async fn insert_chat_messages(&mut self, messages: &[NewMessage<'_>]) -> Result<(), StoreError> {
-        for (sql, part) in INSERT_MESSAGES.cut(messages) {
-            let mut rows = Vec::with_capacity(part.len() * MESSAGE_COLUMNS);
-            part.iter().for_each(|message| rows.extend(message.row()));
+        for (sql, batch) in INSERT_MESSAGES.batches(messages) {
+            let mut rows = Vec::with_capacity(batch.len() * MESSAGE_COLUMNS);
+            batch.iter().for_each(|message| rows.extend(message.row()));
             self.execute(sql, &rows).await?;
         }
         Ok(())

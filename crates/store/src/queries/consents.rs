@@ -2,7 +2,7 @@
 
 use domain::{ChannelId, ClientId, ScopeSet, Timestamp};
 
-use super::credential_changes::Ground;
+use super::credential_changes::Dependency;
 use crate::{StoreError, Tx, params};
 
 const PUT: &str = "
@@ -31,7 +31,7 @@ impl Tx {
         scopes: ScopeSet,
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        self.credentials_changed(Ground::Consent(client_id, channel_id));
+        self.credentials_changed(Dependency::Consent(client_id, channel_id));
         self.execute(PUT, params![client_id, channel_id, scopes.to_stored(), now]).await?;
         Ok(())
     }
@@ -59,7 +59,7 @@ impl Tx {
         client_id: &ClientId,
         channel_id: &ChannelId,
     ) -> Result<bool, StoreError> {
-        self.credentials_changed(Ground::Consent(client_id, channel_id));
+        self.credentials_changed(Dependency::Consent(client_id, channel_id));
         Ok(self.execute(DELETE, params![client_id, channel_id]).await? > 0)
     }
 
@@ -70,7 +70,7 @@ impl Tx {
         client_id: &ClientId,
         scopes: ScopeSet,
     ) -> Result<u64, StoreError> {
-        self.credentials_changed(Ground::Application(client_id));
+        self.credentials_changed(Dependency::Application(client_id));
         self.execute(NARROW, params![client_id, scopes.to_stored()]).await
     }
 }

@@ -1,8 +1,8 @@
-//! Messages to webhooks: the outbox that claims write, the leases under which it is worked off, and what came of it.
+//! Messages to webhooks: the outbox that claims write, the leases of its messages, and the results of attempts
+//! (`docs/adr/0014-webhooks-leave-from-an-outbox.md`).
 //!
-//! Who takes a message pushes `due_at` to the end of the lease and raises `attempts`; a result counts only while that number
-//! still is the last one and nothing else was recorded for it. So a message is in one pair of hands at a time, and goes to
-//! the next when the first died.
+//! A lease moves `due_at` of a message to the end of the lease and raises `attempts`. A result counts only for the latest
+//! lease, once. So one node at a time sends a message, and another node sends the message if the first one died.
 
 use domain::delivery::DeliveryState;
 use domain::outbound::SendFailure;
@@ -45,7 +45,7 @@ const DUE_DELIVERIES: &str = "
     SELECT message_id, attempts, in_flight, due_at FROM webhook_deliveries
     WHERE webhook_id = $1 AND state = 'WAITING' AND due_at <= $2 ORDER BY due_at, message_id LIMIT $3";
 
-/// Of those who take messages of one webhook at once, each waits here for the one before.
+/// Transactions that lease messages of the same webhook wait here for each other.
 const LOCK_WEBHOOK: &str = "UPDATE webhooks SET enabled = enabled WHERE webhook_id = $1";
 
 const TARGET: &str = concat!(
@@ -60,9 +60,9 @@ const DUE: &str = "
     SELECT message_id FROM webhook_deliveries WHERE webhook_id = $1 AND state = 'WAITING' AND due_at <= $2
     ORDER BY due_at, message_id LIMIT $3";
 
-/// CASE, so that no engine takes the way over everything that is due. Two statements for the same reason: what an engine
-/// makes of a subquery with LIMIT depends on what it believes of the table.
-const TAKE: &str = with_hundred_ids!(
+/// CASE, so that no engine reads everything that is due. For the same reason the ids come from a statement of their own: the
+/// plan of a subquery with LIMIT depends on the engine's statistics.
+const LEASE: &str = with_hundred_ids!(
     "
     UPDATE webhook_deliveries SET due_at = $103, attempts = attempts + 1, in_flight = TRUE
     WHERE webhook_id = $101 AND CASE WHEN state = 'WAITING' THEN due_at <= $102 ELSE FALSE END AND message_id IN ",
@@ -107,8 +107,8 @@ const ATTEMPTS: &str = "
     SELECT number, began_at, duration_ms, status, failure, excerpt FROM webhook_attempts
     WHERE webhook_id = $1 AND message_id = $2 ORDER BY number DESC LIMIT $3";
 
-/// What is in somebody's hands stays there until the lease ends, so that it is not sent twice at the same time. The same
-/// message may stand there a hundred times.
+/// A leased message stays leased until the lease ends, so that no message is sent twice at the same time. The list of ids may
+/// repeat an id.
 const SEND_ANEW: &str = with_hundred_ids!(
     "
     UPDATE webhook_deliveries SET state = 'WAITING', failures = 0, changed_at = $102,
@@ -124,7 +124,7 @@ const WINDOW: &str = "
     WHERE webhook_id = $1 AND (state, message_id) >= ($2, $3) AND (state, message_id) < ($2, $4)
     ORDER BY state, message_id LIMIT $5";
 
-/// Messages that one statement takes or sends anew: as many as it has places.
+/// The most messages that one statement leases or resends: the number of its id parameters.
 pub const MESSAGES_AT_ONCE: i64 = 100;
 
 /// A message about to be written.
@@ -151,44 +151,44 @@ pub struct DeliveryTarget {
     pub url: Option<String>,
 }
 
-/// A message that was taken, to be sent before its lease ends.
+/// A leased message, to be sent before the lease ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Taken {
+pub struct LeasedDelivery {
     /// Its id.
     pub message_id: DeliveryId,
-    /// Which taking this is, from 1 on.
+    /// The number of this lease of the message, from 1 on.
     pub number: i64,
-    /// Failed attempts since it was last to be sent anew.
+    /// Failed attempts since the message was written or last resent.
     pub failures: i64,
     /// What it tells, as JSON.
     pub data: String,
 }
 
-/// A message that waits to be taken.
+/// A message that is due.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DueDelivery {
     /// Its id.
     pub message_id: DeliveryId,
-    /// How often it was taken.
+    /// How often the message was leased.
     pub number: i64,
-    /// Whether it was taken and nothing was heard of it until its lease ended.
+    /// Whether the latest lease ended without a result.
     pub in_flight: bool,
     /// Since when it is due.
     pub due_at: Timestamp,
 }
 
-/// Which taking of which message.
+/// A lease of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TakenKey {
+pub struct LeaseKey {
     /// Where it goes.
     pub webhook_id: WebhookId,
     /// The message.
     pub message_id: DeliveryId,
-    /// Which taking.
+    /// The number of the lease.
     pub number: i64,
 }
 
-/// What became of a message that was taken.
+/// The result of a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recorded {
     /// Where it stands now.
@@ -204,7 +204,7 @@ pub struct Recorded {
 /// What came of one attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttemptRecord {
-    /// Which taking of the message.
+    /// The number of the lease in which it was made.
     pub number: i64,
     /// When it began.
     pub began_at: Timestamp,
@@ -233,7 +233,7 @@ pub struct Delivery {
     pub due_at: Timestamp,
     /// Whether it is being sent.
     pub in_flight: bool,
-    /// How often it was taken.
+    /// How often the message was leased.
     pub attempts: i64,
     /// When it was written.
     pub created_at: Timestamp,
@@ -298,7 +298,7 @@ impl Tx {
         self.query(DUE_DELIVERIES, params![webhook_id, now, limit]).await?.iter().map(due).collect()
     }
 
-    /// Makes this the only transaction that takes messages of a webhook until it ends.
+    /// Locks the leasing of a webhook's messages for the rest of the transaction.
     pub async fn lock_webhook(&mut self, webhook_id: &WebhookId) -> Result<(), StoreError> {
         if !self.writes_alone() {
             self.execute(LOCK_WEBHOOK, params![webhook_id]).await?;
@@ -317,16 +317,16 @@ impl Tx {
         self.query_opt(TARGET, params![drops_bit(), webhook_id]).await?.map(target).transpose()
     }
 
-    /// Takes up to `limit` messages that are due, at the most 100, until the lease ends; the longest due first.
-    pub async fn take_deliveries(
+    /// Leases up to `limit` messages that are due, at most [`MESSAGES_AT_ONCE`], in the order of their due times.
+    pub async fn lease_deliveries(
         &mut self,
         webhook_id: &WebhookId,
         now: Timestamp,
         leased_until: Timestamp,
         limit: i64,
-    ) -> Result<Vec<Taken>, StoreError> {
-        let taken = |row: &Row| {
-            Ok(Taken {
+    ) -> Result<Vec<LeasedDelivery>, StoreError> {
+        let leased = |row: &Row| {
+            Ok(LeasedDelivery {
                 message_id: DeliveryId::stored(row.get(0)?),
                 number: row.get(1)?,
                 failures: row.get(2)?,
@@ -337,28 +337,28 @@ impl Tx {
         let due = message_ids(&due)?;
         let Some(mut values) = padded(&due) else { return Ok(Vec::new()) };
         values.extend([webhook_id.into(), now.into(), leased_until.into()]);
-        self.query(TAKE, &values).await?.iter().map(taken).collect()
+        self.query(LEASE, &values).await?.iter().map(leased).collect()
     }
 
-    /// Records what became of a message, once: `false` when its taking is not the last one any more, its result was recorded,
-    /// or it was to be sent anew meanwhile.
+    /// Records the result of a lease, once: `false` if a later lease exists, a result was recorded, or the message was resent
+    /// meanwhile.
     pub async fn record_delivery(
         &mut self,
-        key: &TakenKey,
+        key: &LeaseKey,
         recorded: Recorded,
         now: Timestamp,
     ) -> Result<bool, StoreError> {
-        let TakenKey { webhook_id, message_id, number } = key;
+        let LeaseKey { webhook_id, message_id, number } = key;
         let Recorded { state, due_at, failures, failed } = recorded;
         let values =
             params![webhook_id, message_id, *number, failures, state.name(), due_at, i64::from(failed), now];
         Ok(self.execute(RECORD, values).await? > 0)
     }
 
-    /// How many attempts of a message failed since it was last to be sent anew; `None` unless this taking is the last one and
-    /// its result is open.
-    pub async fn failures_in_flight(&mut self, key: &TakenKey) -> Result<Option<i64>, StoreError> {
-        let TakenKey { webhook_id, message_id, number } = key;
+    /// Failed attempts of a message since it was written or last resent: `None` unless this lease is the latest and has no
+    /// result.
+    pub async fn failures_in_flight(&mut self, key: &LeaseKey) -> Result<Option<i64>, StoreError> {
+        let LeaseKey { webhook_id, message_id, number } = key;
         let row = self.query_opt(FAILURES_IN_FLIGHT, params![webhook_id, message_id, *number]).await?;
         row.map(|row| row.get(0)).transpose()
     }

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use domain::{BatchId, ChannelId, NodeId, Timestamp};
 
-use super::lengths::Lengths;
+use super::batched::BatchedStatement;
 use crate::{Row, StoreError, Tx, Value, params};
 
 const RECORD: &str = "
@@ -22,8 +22,8 @@ const OVERDUE: &str = "
 const TAKE_OVER: &str = "
     UPDATE event_outbox SET taken_over_at = $2 WHERE batch_id = $1 AND taken_over_at IS NULL";
 
-static SETTLE: LazyLock<Lengths> = LazyLock::new(|| {
-    Lengths::new(false, 1, |ids| format!("DELETE FROM event_outbox WHERE batch_id IN ({ids})"))
+static SETTLE: LazyLock<BatchedStatement> = LazyLock::new(|| {
+    BatchedStatement::new(false, 1, |ids| format!("DELETE FROM event_outbox WHERE batch_id IN ({ids})"))
 });
 
 /// What stands between the ids of channels: no id holds it.
@@ -86,7 +86,7 @@ impl Tx {
 
     /// Deletes batches whose events were heard.
     pub async fn settle_event_batches(&mut self, batches: &[BatchId]) -> Result<(), StoreError> {
-        for (sql, part) in SETTLE.cut(batches) {
+        for (sql, part) in SETTLE.batches(batches) {
             let ids: Vec<_> = part.iter().map(Value::from).collect();
             self.execute(sql, &ids).await?;
         }

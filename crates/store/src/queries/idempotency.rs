@@ -18,7 +18,7 @@ const ANSWER: &str = "
 
 /// Whether a key was free.
 #[derive(Clone, Debug)]
-pub enum Claim {
+pub enum KeyClaim {
     /// It was, and belongs to this transaction now: its effect may happen.
     Ours,
     /// It was not: this is what the first request was and got.
@@ -32,7 +32,7 @@ pub enum Claim {
 
 impl Tx {
     /// Claims a key together with the answer that it will give from now on. Of any number of requests at once, one gets
-    /// [`Claim::Ours`]; the others wait for its transaction. Where this transaction [has a batch of events](Self::begin_event_batch),
+    /// [`KeyClaim::Ours`]; the others wait for its transaction. Where this transaction [has a batch of events](Self::begin_event_batch),
     /// the key refers to it, and the batch of an earlier request is noted.
     pub async fn claim_idempotency_key(
         &mut self,
@@ -41,16 +41,16 @@ impl Tx {
         request: &SecretHash,
         answer: &str,
         now: Timestamp,
-    ) -> Result<Claim, StoreError> {
+    ) -> Result<KeyClaim, StoreError> {
         let batch = self.event_batch.clone();
         if self.execute(CLAIM, params![operation, key, request, answer, now, batch.as_ref()]).await? > 0 {
-            return Ok(Claim::Ours);
+            return Ok(KeyClaim::Ours);
         }
         let row = self.query_one(RECORDED, params![operation, key]).await?;
         let earlier = row.get::<Option<String>>(2)?.map(BatchId::stored);
         // The key may stand twice in one transaction.
         self.earlier_event_batches.extend(earlier.filter(|earlier| Some(earlier) != batch.as_ref()));
-        Ok(Claim::Earlier { request: SecretHash::stored(row.get(0)?), answer: row.get(1)? })
+        Ok(KeyClaim::Earlier { request: SecretHash::stored(row.get(0)?), answer: row.get(1)? })
     }
 
     /// Gives a key that was claimed in this transaction the answer that only its effect could tell.

@@ -3,7 +3,7 @@
 use domain::application::Organization;
 use domain::{CampaignId, OrganizationId, Timestamp};
 
-use super::credential_changes::Ground;
+use super::credential_changes::Dependency;
 use crate::{Row, StoreError, Tx, params};
 
 /// Minutes of viewers that one statement deletes.
@@ -46,7 +46,7 @@ const DELETE_CAMPAIGN: [&str; 3] = [
 
 /// An organization, and since when it is disabled.
 #[derive(Clone, Debug)]
-pub struct OrganizationSheet {
+pub struct OrganizationDetails {
     /// The organization.
     pub organization: Organization,
     /// Since when it is disabled.
@@ -78,13 +78,13 @@ impl Tx {
         &mut self,
         after: &str,
         size: i64,
-    ) -> Result<Vec<OrganizationSheet>, StoreError> {
-        let sheet = |row: &Row| {
+    ) -> Result<Vec<OrganizationDetails>, StoreError> {
+        let details = |row: &Row| {
             let organization_id = OrganizationId::stored(row.get(0)?);
             let organization = Organization { organization_id, name: row.get(1)?, verified: row.get(2)? };
-            Ok(OrganizationSheet { organization, disabled_at: date(row, 3)? })
+            Ok(OrganizationDetails { organization, disabled_at: date(row, 3)? })
         };
-        self.query(ORGANIZATIONS, params![after, size]).await?.iter().map(sheet).collect()
+        self.query(ORGANIZATIONS, params![after, size]).await?.iter().map(details).collect()
     }
 
     /// Takes from an organization what its verification gives: `false` when there is none.
@@ -93,19 +93,19 @@ impl Tx {
         id: &OrganizationId,
         now: Timestamp,
     ) -> Result<bool, StoreError> {
-        self.credentials_changed(Ground::Organization(id));
+        self.credentials_changed(Dependency::Organization(id));
         Ok(self.execute(DISABLE_ORGANIZATION, params![id, now]).await? > 0)
     }
 
     /// Gives it back: `false` when there is no such organization.
     pub async fn enable_organization(&mut self, id: &OrganizationId) -> Result<bool, StoreError> {
-        self.credentials_changed(Ground::Organization(id));
+        self.credentials_changed(Dependency::Organization(id));
         Ok(self.execute(ENABLE_ORGANIZATION, params![id]).await? > 0)
     }
 
     /// Deletes an organization. `StoreError::ForeignKey` while it has applications or campaigns.
     pub async fn delete_organization(&mut self, id: &OrganizationId) -> Result<(), StoreError> {
-        self.credentials_changed(Ground::Organization(id));
+        self.credentials_changed(Dependency::Organization(id));
         self.execute(DELETE_ORGANIZATION, params![id]).await?;
         Ok(())
     }

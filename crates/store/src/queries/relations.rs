@@ -7,7 +7,7 @@ use domain::channel::{Follower, Manager, Subscriber, SubscriberSort, UserRole};
 use domain::event::SubscriptionHappening;
 use domain::{ChannelId, Timestamp};
 
-use crate::queries::ranks::{List, page_sql};
+use super::list_blocks::{List, page_sql};
 use crate::queries::sessions::Page;
 use crate::{Row, StoreError, Tx, params};
 

@@ -6,7 +6,7 @@ use domain::secret::SecretHash;
 use domain::token::{Caller, SingleUse, TokenFamily};
 use domain::{ChannelId, ClientId, Profile, ScopeSet, Timestamp};
 
-use super::credential_changes::{Ground, Slot};
+use super::credential_changes::{ChangeSlot, Dependency};
 use crate::{Row, StoreError, Tx, params};
 
 const INSERT_CODE: &str = "
@@ -146,14 +146,14 @@ impl Deref for Holder {
 
 impl Holder {
     /// Where changes of this answer are counted.
-    pub fn slots(&self) -> Vec<Slot> {
+    pub fn slots(&self) -> Vec<ChangeSlot> {
         let Caller { client_id, channel_id, .. } = &self.caller;
-        let grounds = [
-            Ground::Consent(client_id, channel_id),
-            Ground::Application(client_id),
-            Ground::Channel(channel_id),
+        let dependencies = [
+            Dependency::Consent(client_id, channel_id),
+            Dependency::Application(client_id),
+            Dependency::Channel(channel_id),
         ];
-        grounds.map(Slot::from).into()
+        dependencies.map(ChangeSlot::from).into()
     }
 }
 
@@ -302,7 +302,7 @@ impl Tx {
         channel_id: &ChannelId,
         family: Option<&TokenFamily>,
     ) -> Result<(), StoreError> {
-        self.credentials_changed(Ground::Consent(client_id, channel_id));
+        self.credentials_changed(Dependency::Consent(client_id, channel_id));
         let family = family.map(|family| family.0.as_str());
         for statement in
             [REMEMBER_ACCESS_TOKENS, REMEMBER_REFRESH_TOKENS, DELETE_ACCESS_TOKENS, DELETE_REFRESH_TOKENS]

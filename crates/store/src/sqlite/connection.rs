@@ -5,7 +5,7 @@ use std::collections::hash_map::Entry;
 use std::ffi::c_int;
 use std::path::Path;
 
-use rusqlite::hooks::Wal;
+use rusqlite::hooks;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{CachedStatement, InterruptHandle, OpenFlags, ToSql, ffi};
 
@@ -28,11 +28,11 @@ const SETUP: &str = "
     PRAGMA temp_store = MEMORY;
 ";
 
-/// The writer: 2 MiB of cache, a log file of at most 64 MiB once it begins anew. Commits are synced and checkpoints made
-/// elsewhere (`log.rs`, `checkpoints.rs`).
+/// The writer: 2 MiB of cache, and a log file of at most 64 MiB after a restart of the log. `wal.rs` syncs the commits, and
+/// `checkpointer.rs` makes the checkpoints.
 ///
-/// The caches are small, and nothing is mapped, because the system keeps the file's pages anyway: another copy in this
-/// process would spare a microsecond a page, and take the memory of thousands of sessions.
+/// The caches are small and the file is not mapped, because the system caches the file's pages anyway. A second copy in this
+/// process would save a microsecond a page, and take the memory of thousands of sessions.
 const SETUP_WRITER: &str = "
     PRAGMA synchronous = NORMAL;
     PRAGMA cache_size = -2048;
@@ -40,8 +40,7 @@ const SETUP_WRITER: &str = "
     PRAGMA journal_size_limit = 67108864;
 ";
 
-/// Who folds the log into the data file: the copies are synced before the log counts as folded, and nothing is read, so
-/// nothing needs a cache.
+/// The checkpointer: it syncs the data file before the log may restart. It runs no queries, so it needs no cache.
 const SETUP_CHECKPOINTS: &str = "
     PRAGMA synchronous = FULL;
     PRAGMA wal_autocheckpoint = 0;
@@ -120,37 +119,37 @@ impl Connection {
         Ok(Self::new(connection))
     }
 
-    /// Has every commit say how many pages the log holds after it.
-    pub(super) fn watch_log(
+    /// Calls `on_commit` after every commit, with the number of pages in the write-ahead log.
+    pub(super) fn watch_wal(
         &mut self,
         mut on_commit: impl FnMut(u32) + Send + 'static,
     ) -> Result<(), StoreError> {
-        let hook = move |_: &mut Wal, pages: c_int| {
+        let hook = move |_: &mut hooks::Wal, pages: c_int| {
             on_commit(pages.unsigned_abs());
             Ok(())
         };
         let hooked = self.sqlite.wal_hook(Some(hook));
-        hooked.map_err(|error| StoreError::Open(format!("no hook on its log: {error}")))
+        hooked.map_err(|error| StoreError::Open(format!("cannot watch its write-ahead log: {error}")))
     }
 
     pub(super) fn interrupt_handle(&self) -> InterruptHandle {
         self.sqlite.get_interrupt_handle()
     }
 
-    /// Folds all of the log into the data file, and leaves it empty.
-    pub(super) fn fold_whole_log(&self) -> Result<(), StoreError> {
-        self.checkpoint("PRAGMA wal_checkpoint(TRUNCATE)")
+    /// Checkpoints the whole log, and empties it.
+    pub(super) fn checkpoint_and_truncate(&self) -> Result<(), StoreError> {
+        self.run_checkpoint("PRAGMA wal_checkpoint(TRUNCATE)")
     }
 
-    /// Folds as much of the log into the data file as can be done beside readers and a writer.
-    pub(super) fn fold_log(&self) -> Result<(), StoreError> {
-        self.checkpoint("PRAGMA wal_checkpoint(PASSIVE)")
+    /// Checkpoints as much of the log as readers and a writer allow.
+    pub(super) fn checkpoint(&self) -> Result<(), StoreError> {
+        self.run_checkpoint("PRAGMA wal_checkpoint(PASSIVE)")
     }
 
-    fn checkpoint(&self, sql: &'static str) -> Result<(), StoreError> {
+    fn run_checkpoint(&self, sql: &'static str) -> Result<(), StoreError> {
         let blocked: i64 =
             self.sqlite.query_row(sql, [], |row| row.get(0)).map_err(|error| running(error, sql))?;
-        if blocked == 0 { Ok(()) } else { Err(StoreError::Busy("somebody holds the log")) }
+        if blocked == 0 { Ok(()) } else { Err(StoreError::Busy("another connection uses the log")) }
     }
 
     /// Brings the schema up to date, each migration in its own transaction.

@@ -1,4 +1,4 @@
-//! A reader thread: each request in one deferred transaction, so that all its statements see the same moment.
+//! A reader thread. It runs each request in a transaction of its own, so that all statements of a request see the same data.
 
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,12 +20,12 @@ pub(super) fn run(connection: Connection, queue: &Mutex<Receiver<Box<dyn Request
         match control(&mut tx, "BEGIN") {
             Err(error) => request.refuse(error),
             Ok(()) => {
-                let settled = request.run(&mut tx);
-                // Nothing was written, so how the transaction ends decides nothing; but it must end.
+                let executed = request.run(&mut tx);
+                // A read wrote nothing, so both ends are right.
                 let ended = control(&mut tx, "COMMIT").or_else(|_| control(&mut tx, "ROLLBACK"));
-                settled.answer(Ok(()));
+                executed.answer(Ok(()));
                 if let Err(error) = ended {
-                    tracing::error!(%error, "a read transaction would not end");
+                    tracing::error!(%error, "failed to end a read transaction");
                 }
             }
         }

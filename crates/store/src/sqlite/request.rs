@@ -1,4 +1,4 @@
-//! A request on its way to a thread and its answer on the way back.
+//! A request on its way to a thread, and its answer on the way back.
 
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,22 +10,22 @@ use tokio::sync::oneshot;
 use crate::engine::{Tx, Work, run};
 use crate::{BoxFuture, StoreError};
 
-type Caller<T, E> = oneshot::Sender<Result<T, E>>;
+type AnswerSender<T, E> = oneshot::Sender<Result<T, E>>;
 
-/// Where the caller waits for what its work gave, or why it counts for nothing.
-pub(super) type Answer<T, E> = oneshot::Receiver<Result<T, E>>;
+/// Receives the value of the closure, or the error.
+pub(super) type AnswerReceiver<T, E> = oneshot::Receiver<Result<T, E>>;
 
-/// How far a request has come.
+/// The progress of a request.
 enum Phase {
     Waiting,
-    /// With the handle that stops it, for a read.
+    /// A read has the handle that interrupts it.
     Running(Option<Arc<InterruptHandle>>),
     Done,
     Abandoned,
 }
 
-/// The caller's and the thread's shared view of how far the request has come, so that "nothing was done" is never
-/// said of a request that then runs.
+/// The progress of a request, shared by the caller and the thread. A request whose caller was told that nothing happened
+/// never runs.
 #[derive(Clone)]
 pub(super) struct Ticket(Arc<Mutex<Phase>>);
 
@@ -34,7 +34,7 @@ impl Ticket {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Claims the request for a thread; false if the caller has given it up.
+    /// Starts the request: `false` if the caller has abandoned it.
     fn start(&self, interrupt: Option<Arc<InterruptHandle>>) -> bool {
         let mut phase = self.phase();
         let waiting = matches!(*phase, Phase::Waiting);
@@ -48,8 +48,8 @@ impl Ticket {
         *self.phase() = Phase::Done;
     }
 
-    /// Gives the request up: true if it will never run. A read that runs is stopped, under the lock, so that the
-    /// thread cannot meanwhile have gone on to somebody else's.
+    /// Abandons the request: `true` if it will never run. Interrupts a read that runs, under the lock: the thread cannot
+    /// start another request meanwhile.
     pub fn abandon(&self) -> bool {
         let mut phase = self.phase();
         match &*phase {
@@ -67,71 +67,73 @@ impl Ticket {
     }
 }
 
-/// A request without its types, for the queue.
+/// A request in the queue, without its types.
 pub(super) trait Request: Send {
-    /// Claims the request; a thread must not run one that this refuses.
+    /// Starts the request: `false` if its caller has abandoned it. A thread must not run it then.
     fn start(&self, interrupt: Option<Arc<InterruptHandle>>) -> bool;
-    /// Runs it.
-    fn run(self: Box<Self>, tx: &mut Tx) -> Settled;
-    /// Answers it without running it.
+    /// Runs the closure.
+    fn run(self: Box<Self>, tx: &mut Tx) -> Executed;
+    /// Answers the caller without running the closure.
     fn refuse(self: Box<Self>, error: StoreError);
 }
 
-/// A request that has run and whose caller still waits to hear whether it counts.
-pub(super) struct Settled {
-    /// Whether its writes are to stay.
-    pub keep: bool,
-    telling: Box<dyn Audience>,
+/// A request whose closure has run, and whose caller is not answered yet.
+pub(super) struct Executed {
+    /// Whether the closure succeeded, so that its writes are committed.
+    pub succeeded: bool,
+    responder: Box<dyn Respond>,
 }
 
-impl Settled {
-    /// Its transaction is committed, and not synced yet.
+impl Executed {
+    /// Calls the commit hook, once, if the closure succeeded.
     pub fn committed(&mut self) {
-        self.telling.committed();
+        self.responder.committed();
     }
 
-    /// Answers the caller: with what its closure gave if the transaction ended well, otherwise with the error. Even a
-    /// refusal by the closure may rest on rows that a failed commit took back.
+    /// Answers the caller with the closure's result if the transaction was committed, otherwise with the error of the
+    /// transaction. Even a refusal by the closure may depend on rows of a commit that failed.
     pub fn answer(self, transaction: Result<(), StoreError>) {
-        self.telling.answer(transaction);
+        self.responder.answer(transaction);
     }
 }
 
-/// A caller without its types.
-trait Audience {
+/// A [`Responder`] without its types.
+trait Respond {
     fn committed(&mut self);
     fn answer(self: Box<Self>, transaction: Result<(), StoreError>);
 }
 
-/// What one caller is to hear. One that has gone is no concern: its work is done whole or not at all.
-struct Telling<T, E, C> {
+/// The result of a closure, and its caller. The caller may have gone.
+struct Responder<T, E, C> {
     ticket: Ticket,
-    outcome: Result<T, E>,
+    result: Result<T, E>,
     on_commit: Option<C>,
-    caller: Caller<T, E>,
+    caller: AnswerSender<T, E>,
 }
 
-impl<T, E: From<StoreError>, C: FnOnce(&mut T)> Audience for Telling<T, E, C> {
+impl<T, E: From<StoreError>, C: FnOnce(&mut T)> Respond for Responder<T, E, C> {
     fn committed(&mut self) {
-        if let (Ok(value), Some(on_commit)) = (&mut self.outcome, self.on_commit.take()) {
+        if let (Ok(value), Some(on_commit)) = (&mut self.result, self.on_commit.take()) {
             on_commit(value);
         }
     }
 
     fn answer(self: Box<Self>, transaction: Result<(), StoreError>) {
         self.ticket.finish();
-        let _ = self.caller.send(transaction.map_err(E::from).and(self.outcome));
+        let _ = self.caller.send(transaction.map_err(E::from).and(self.result));
     }
 }
 
+/// A request whose closure has not run.
 struct Pending<F, T, E, C> {
     work: F,
     ticket: Ticket,
     on_commit: C,
-    caller: Caller<T, E>,
+    caller: AnswerSender<T, E>,
 }
 
-pub(super) fn new<T, E, F, C>(work: F, on_commit: C) -> (Box<dyn Request>, Ticket, Answer<T, E>)
+/// A request, its progress, and where its answer arrives.
+pub(super) fn new<T, E, F, C>(work: F, on_commit: C) -> (Box<dyn Request>, Ticket, AnswerReceiver<T, E>)
 where
     F: Work<T, E>,
     T: Send + 'static,
@@ -154,12 +156,12 @@ where
         self.ticket.start(interrupt)
     }
 
-    fn run(self: Box<Self>, tx: &mut Tx) -> Settled {
+    fn run(self: Box<Self>, tx: &mut Tx) -> Executed {
         let Self { work, ticket, on_commit, caller } = *self;
-        let outcome = poll_once(Box::pin(run(work, tx)));
-        let keep = outcome.is_ok();
-        let telling = Telling { ticket, outcome, on_commit: Some(on_commit), caller };
-        Settled { keep, telling: Box::new(telling) }
+        let result = poll_once(Box::pin(run(work, tx)));
+        let succeeded = result.is_ok();
+        let responder = Responder { ticket, result, on_commit: Some(on_commit), caller };
+        Executed { succeeded, responder: Box::new(responder) }
     }
 
     fn refuse(self: Box<Self>, error: StoreError) {
@@ -168,10 +170,11 @@ where
     }
 }
 
-/// On SQLite a statement's future is ready at once, so a closure that awaits only its `Tx` is done after one poll.
+/// Polls a closure's future once. On SQLite the future of a statement is ready at once, so one poll completes a closure that
+/// awaits only its `Tx`.
 fn poll_once<T, E: From<StoreError>>(future: BoxFuture<'_, Result<T, E>>) -> Result<T, E> {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
-        Poll::Ready(outcome) => outcome,
+        Poll::Ready(result) => result,
         Poll::Pending => Err(StoreError::Misuse("the closure awaited something other than its Tx").into()),
     }
 }
@@ -184,37 +187,37 @@ mod tests {
 
     const UNKNOWN: StoreError = StoreError::CommitUnknown;
 
-    /// A request that has run, and where its caller waits.
-    fn run_one(
-        outcome: Result<u8, StoreError>,
+    /// Runs a closure with this result.
+    fn execute(
+        result: Result<u8, StoreError>,
         on_commit: impl FnOnce(&mut u8) + Send + 'static,
-    ) -> (Settled, Answer<u8, StoreError>) {
+    ) -> (Executed, AnswerReceiver<u8, StoreError>) {
         let folder = tempfile::tempdir().unwrap();
         let connection = Connection::open_for_writing(&folder.path().join("a.db")).unwrap();
-        let (request, _, answer) = new(move |_| Box::pin(async move { outcome }), on_commit);
+        let (request, _, answer) = new(move |_| Box::pin(async move { result }), on_commit);
         assert!(request.start(None));
         (request.run(&mut Tx::new(Link::Sqlite(connection))), answer)
     }
 
     #[test]
-    fn what_is_done_after_the_commit_is_done_once_and_before_the_answer() {
-        let (mut settled, mut answer) = run_one(Ok(1), |value| *value += 1);
-        settled.committed();
-        settled.committed();
+    fn the_commit_hook_is_called_once_and_before_the_answer() {
+        let (mut executed, mut answer) = execute(Ok(1), |value| *value += 1);
+        executed.committed();
+        executed.committed();
         assert!(answer.try_recv().is_err(), "nothing is synced yet");
-        settled.answer(Ok(()));
+        executed.answer(Ok(()));
         assert_eq!(answer.try_recv(), Ok(Ok(2)));
     }
 
     #[test]
     fn answers_and_refusals_wait_for_the_sync() {
-        for outcome in [Ok(1), Err(StoreError::NoRow)] {
-            let is_refusal = outcome.is_err();
-            let (mut settled, mut answer) =
-                run_one(outcome, move |_| assert!(!is_refusal, "there is nothing to tell"));
-            settled.committed();
+        for result in [Ok(1), Err(StoreError::NoRow)] {
+            let is_refusal = result.is_err();
+            let (mut executed, mut answer) =
+                execute(result, move |_| assert!(!is_refusal, "nothing was committed"));
+            executed.committed();
             assert!(answer.try_recv().is_err(), "nothing is synced yet");
-            settled.answer(Err(UNKNOWN));
+            executed.answer(Err(UNKNOWN));
             assert_eq!(answer.try_recv(), Ok(Err(UNKNOWN)));
         }
     }

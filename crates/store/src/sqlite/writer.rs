@@ -1,29 +1,31 @@
-//! The writer thread: takes what is waiting, runs each request so that it can be taken back alone, commits them together,
-//! syncs the log once, and only then answers them. Who asked to hear of the commit hears of it before the sync.
+//! The writer thread (group commit). It takes the requests that are waiting, runs each in a savepoint, commits them together,
+//! calls their commit hooks, syncs the log once, and then answers their callers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::Receiver;
 use std::thread::JoinHandle;
 
-use super::checkpoints::Checkpoints;
+use super::checkpointer::CheckpointScheduler;
 use super::connection::{Connection, control, in_transaction};
-use super::log::Log;
-use super::request::{Request, Settled};
+use super::request::{Executed, Request};
+use super::wal::Wal;
 use crate::StoreError;
 use crate::engine::{Counters, Link, Tx};
 
-/// Most requests in one commit. Beyond this a shared sync costs each hardly less, and the first waits ever longer.
+/// The most requests in one commit. A larger batch saves hardly any cost of the sync, and its first caller waits longer.
 const BATCH_CAP: usize = 512;
 
+/// The writer of a SQLite file.
 pub(super) struct Writer {
     tx: Tx,
     queue: Receiver<Box<dyn Request>>,
+    /// Requests in the queue.
     waiting: Arc<AtomicUsize>,
     counters: Arc<Counters>,
-    log: Log,
-    checkpoints: Checkpoints,
-    /// The last commit failed, and the log says so.
+    wal: Wal,
+    checkpoints: CheckpointScheduler,
+    /// The last commit failed, and was logged.
     is_failing: bool,
 }
 
@@ -33,15 +35,15 @@ impl Writer {
         queue: Receiver<Box<dyn Request>>,
         waiting: Arc<AtomicUsize>,
         counters: Arc<Counters>,
-        log: Log,
-        checkpoints: Checkpoints,
+        wal: Wal,
+        checkpoints: CheckpointScheduler,
     ) -> Self {
         let tx = Tx::new(Link::Sqlite(connection));
-        Self { tx, queue, waiting, counters, log, checkpoints, is_failing: false }
+        Self { tx, queue, waiting, counters, wal, checkpoints, is_failing: false }
     }
 
-    /// Runs until the queue is closed and empty, ends the thread that folds the log into the data file, and folds the rest.
-    pub fn run(mut self, folder: JoinHandle<()>) {
+    /// Runs until the queue is closed and empty. Then ends the checkpoint thread, and checkpoints the rest of the log.
+    pub fn run(mut self, checkpointer: JoinHandle<()>) {
         while let Ok(first) = self.queue.recv() {
             self.waiting.fetch_sub(1, Ordering::Relaxed);
             if first.start(None) {
@@ -52,12 +54,12 @@ impl Writer {
             }
         }
         drop(self.checkpoints);
-        // Had it panicked, its part is done here.
-        let _ = folder.join();
+        // The last checkpoint includes what the thread left out if it panicked.
+        let _ = checkpointer.join();
         if let Link::Sqlite(connection) = &self.tx.link
-            && let Err(error) = connection.fold_whole_log()
+            && let Err(error) = connection.checkpoint_and_truncate()
         {
-            tracing::warn!(%error, "the log stays beside the data file until the next start");
+            tracing::warn!(%error, "failed to checkpoint the log at the end: it stays until the next start");
         }
     }
 
@@ -70,33 +72,33 @@ impl Writer {
             return first.refuse(self.counters.refused(error));
         }
         let mut batch = Vec::new();
-        let mut outcome = self.run_batch(first, &mut batch);
-        if outcome.is_ok() {
-            batch.iter_mut().for_each(Settled::committed);
-            outcome = self.log.sync();
+        let mut committed = self.run_batch(first, &mut batch);
+        if committed.is_ok() {
+            batch.iter_mut().for_each(Executed::committed);
+            committed = self.wal.sync();
         }
-        if outcome.is_err() && in_transaction(&self.tx) {
-            // Left open it would fail the next batch's BEGIN, and so on for ever.
+        if committed.is_err() && in_transaction(&self.tx) {
+            // An open transaction would fail every later BEGIN.
             if let Err(error) = control(&mut self.tx, "ROLLBACK") {
-                tracing::error!(%error, "a failed write transaction would not roll back");
+                tracing::error!(%error, "failed to roll back a write transaction");
             }
         }
-        let was_full = self.tx.found_disk_full || outcome == Err(StoreError::DiskFull);
-        self.counters.disk.note(was_full, self.tx.has_written && outcome.is_ok());
-        self.count(&batch, outcome.is_ok());
-        for settled in batch {
-            settled.answer(outcome.clone());
+        let was_full = self.tx.found_disk_full || committed == Err(StoreError::DiskFull);
+        self.counters.disk.note(was_full, self.tx.has_written && committed.is_ok());
+        self.count(&batch, committed.is_ok());
+        for executed in batch {
+            executed.answer(committed.clone());
         }
     }
 
     fn begin(&mut self) -> Result<(), StoreError> {
         if let Link::Sqlite(connection) = &self.tx.link {
-            self.log.mend(connection)?;
+            self.wal.repair(connection)?;
         }
         control(&mut self.tx, "BEGIN IMMEDIATE")
     }
 
-    fn run_batch(&mut self, first: Box<dyn Request>, batch: &mut Vec<Settled>) -> Result<(), StoreError> {
+    fn run_batch(&mut self, first: Box<dyn Request>, batch: &mut Vec<Executed>) -> Result<(), StoreError> {
         let mut next = Some(first);
         let mut holds_writes = false;
         while let Some(request) = next {
@@ -108,11 +110,11 @@ impl Writer {
             next = if batch.len() < BATCH_CAP { self.next_waiting() } else { None };
         }
         let committed = control(&mut self.tx, "COMMIT").map_err(|error| match error {
-            // The log may hold the commit though not all of it was written: a crash now could bring it back. On a full disk
-            // the end of the commit is missing, and without it there is none.
+            // The log may contain the commit, so a crash now could restore it. On a full disk the end of the commit is
+            // missing, so SQLite ignores it.
             StoreError::Unavailable(why) => {
                 if !self.is_failing {
-                    tracing::error!(why, "commits fail");
+                    tracing::error!(why, "a commit failed");
                 }
                 StoreError::CommitUnknown
             }
@@ -132,22 +134,26 @@ impl Writer {
         }
     }
 
-    /// Runs a request in a transaction that holds no writes yet, and says whether it does now. To take it back is to roll
-    /// back, so it needs no savepoint, for which SQLite would copy each page before it is written to.
-    fn run_first(&mut self, request: Box<dyn Request>, batch: &mut Vec<Settled>) -> Result<bool, StoreError> {
-        let keep = self.run_request(request, batch)?;
-        if !keep {
+    /// Runs a request in a transaction without writes, and gives whether it has writes now. A failed request is undone by a
+    /// rollback of the transaction. So it needs no savepoint, for which SQLite would copy each page before a write.
+    fn run_first(
+        &mut self,
+        request: Box<dyn Request>,
+        batch: &mut Vec<Executed>,
+    ) -> Result<bool, StoreError> {
+        let succeeded = self.run_request(request, batch)?;
+        if !succeeded {
             control(&mut self.tx, "ROLLBACK")?;
             control(&mut self.tx, "BEGIN IMMEDIATE")?;
         }
-        Ok(keep)
+        Ok(succeeded)
     }
 
-    /// An error is the whole batch's: its transaction is lost.
+    /// Runs a request in a savepoint. After an error the transaction of the whole batch is lost.
     fn run_in_savepoint(
         &mut self,
         request: Box<dyn Request>,
-        batch: &mut Vec<Settled>,
+        batch: &mut Vec<Executed>,
     ) -> Result<(), StoreError> {
         if let Err(error) = control(&mut self.tx, "SAVEPOINT request") {
             request.refuse(error.clone());
@@ -159,32 +165,32 @@ impl Writer {
         control(&mut self.tx, "RELEASE request")
     }
 
-    /// Gives whether the request's writes are to stay.
+    /// Runs a request, and gives whether it succeeded.
     fn run_request(
         &mut self,
         request: Box<dyn Request>,
-        batch: &mut Vec<Settled>,
+        batch: &mut Vec<Executed>,
     ) -> Result<bool, StoreError> {
-        let settled = request.run(&mut self.tx);
-        let keep = settled.keep;
-        batch.push(settled);
-        // A full disk and the like make SQLite end the transaction by itself, with everyone's writes.
+        let executed = request.run(&mut self.tx);
+        let succeeded = executed.succeeded;
+        batch.push(executed);
+        // After some errors, such as a full disk, SQLite rolls back the whole transaction.
         if in_transaction(&self.tx) {
-            Ok(keep)
+            Ok(succeeded)
         } else if self.tx.found_disk_full {
             Err(StoreError::DiskFull)
         } else {
-            Err(StoreError::Unavailable("the engine gave up the transaction".to_owned()))
+            Err(StoreError::Unavailable("SQLite rolled back the transaction".to_owned()))
         }
     }
 
-    fn count(&self, batch: &[Settled], committed: bool) {
-        let kept = batch.iter().filter(|settled| settled.keep && committed).count() as u64;
-        Counters::add(&self.counters.committed, kept);
-        Counters::add(&self.counters.rolled_back, batch.len() as u64 - kept);
-        if kept > 0 {
+    fn count(&self, batch: &[Executed], committed: bool) {
+        let written = batch.iter().filter(|executed| executed.succeeded && committed).count() as u64;
+        Counters::add(&self.counters.committed, written);
+        Counters::add(&self.counters.rolled_back, batch.len() as u64 - written);
+        if written > 0 {
             Counters::add(&self.counters.syncs, 1);
-            self.counters.largest_batch.fetch_max(kept, Ordering::Relaxed);
+            self.counters.largest_batch.fetch_max(written, Ordering::Relaxed);
         }
     }
 }

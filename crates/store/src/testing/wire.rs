@@ -1,4 +1,4 @@
-//! A wire to a server of the tests, PostgreSQL or another, that can be cut and mended.
+//! A wire to a server of the tests, PostgreSQL or another, that can be cut and repaired.
 
 use std::net::SocketAddr;
 
@@ -75,7 +75,7 @@ impl Wire {
         self.past.clone()
     }
 
-    /// Cuts or mends it.
+    /// Cuts or repairs the wire.
     pub fn set(&self, network: Network) {
         self.network.send_replace(network);
     }

@@ -54,12 +54,12 @@ async fn nobody_in_a_batch_is_answered_before_its_commit() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_told_after_a_commit_can_be_read_by_then() {
+async fn a_commit_hook_is_called_when_the_commit_can_be_read() {
     both(|store| async move {
         let sql = "INSERT INTO notes (id, body) VALUES ($1, $2)";
         for id in 1..=20_i64 {
             let (tell, told) = tokio::sync::oneshot::channel();
-            let write = store.write_and_tell(
+            let write = store.write_with_commit_hook(
                 move |tx| Box::pin(async move { tx.execute(sql, params![id, "committed"]).await }),
                 move |rows| tell.send(*rows).unwrap(),
             );
@@ -67,7 +67,7 @@ async fn what_is_told_after_a_commit_can_be_read_by_then() {
             let (written, (told, read)) = tokio::join!(write, read);
             assert_eq!((written, told, read.last()), (Ok::<_, StoreError>(1), Ok(1), Some(&id)));
         }
-        let again = store.write_and_tell(
+        let again = store.write_with_commit_hook(
             move |tx| Box::pin(async move { tx.execute(sql, params![1, "again"]).await }),
             |_| panic!("nothing was committed"),
         );
@@ -79,9 +79,9 @@ async fn what_is_told_after_a_commit_can_be_read_by_then() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_panic_after_a_commit_takes_nothing_back() {
+async fn a_panic_of_a_commit_hook_undoes_nothing() {
     both(|store| async move {
-        let written = store.write_and_tell(
+        let written = store.write_with_commit_hook(
             |tx| Box::pin(tx.execute("INSERT INTO notes (id) VALUES (1)", &[])),
             |_| panic!("on purpose"),
         );
@@ -94,13 +94,13 @@ async fn a_panic_after_a_commit_takes_nothing_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_commit_is_told_though_its_caller_has_given_up_waiting() {
+async fn a_commit_hook_is_called_though_its_caller_has_given_up_waiting() {
     let fresh = store::testing::sqlite();
     let deadline = std::time::Duration::from_millis(50);
     let store = Store::open(fresh.target(), Options { deadline, ..options() }).await.unwrap();
     let (release, released) = mpsc::channel::<()>();
     let (tell, told) = tokio::sync::oneshot::channel();
-    let write = store.write_and_tell(
+    let write = store.write_with_commit_hook(
         move |tx| {
             Box::pin(async move {
                 tx.execute("INSERT INTO notes (id) VALUES (1)", &[]).await?;

@@ -1,4 +1,4 @@
-//! The log is folded into the data file beside the writes, and begins anew.
+//! Checkpoints are made in parallel with writes, and the log restarts.
 
 use std::path::Path;
 
@@ -40,9 +40,9 @@ async fn the_log_stays_short_however_much_is_written_without_a_pause() {
         fill(&store, from..from + 500).await;
         longest = longest.max(size(&path, "-wal"));
     }
-    let (written, folded) = (COMMITS as u64 * BODY_BYTES as u64, size(&path, ""));
+    let (written, copied) = (COMMITS as u64 * BODY_BYTES as u64, size(&path, ""));
     assert!(longest < 64 * MIB && longest < written / 2, "{longest} of {written} bytes");
-    assert!(folded > written / 2, "{folded} of {written} bytes are in the data file before the end");
+    assert!(copied > written / 2, "{copied} of {written} bytes are in the data file before the end");
     store.close().await;
     assert_eq!(size(&path, "-wal"), 0);
     assert!(size(&path, "") > written);

@@ -5,7 +5,7 @@ use domain::drops::FulfillmentState;
 use domain::{CampaignId, ChannelId, ClaimId, MessageId, RewardId};
 use store::queries::channel_admin::ChannelFilter;
 use store::queries::channel_deletions::DeletionLoad;
-use store::queries::credential_changes::{Ground, Slot};
+use store::queries::credential_changes::{ChangeSlot, Dependency};
 use store::queries::drops::{ClaimFilter, NewClaim};
 use store::{StoreError, Tx};
 
@@ -21,8 +21,8 @@ async fn channels_are_found_by_id_name_login_and_bar() {
         Box::pin(async move {
             tx.put_person(&channel("b"), "login-b", "hash").await?;
             let ids = async |tx: &mut Tx, filter: ChannelFilter, after: &str, size| {
-                let sheets = tx.channel_sheets(&filter, after, size).await?;
-                Ok::<_, StoreError>(sheets.into_iter().map(|s| s.channel_id.to_string()).collect::<Vec<_>>())
+                let found = tx.list_channel_details(&filter, after, size).await?;
+                Ok::<_, StoreError>(found.into_iter().map(|s| s.channel_id.to_string()).collect::<Vec<_>>())
             };
             assert_eq!(ids(tx, ChannelFilter::All, "", 10).await?, ["a", "b", "c"]);
             assert_eq!(ids(tx, ChannelFilter::All, "a", 1).await?, ["b"]);
@@ -34,8 +34,8 @@ async fn channels_are_found_by_id_name_login_and_bar() {
                 assert!(tx.bar_channel(&channel("b"), at(now)).await?);
             }
             assert_eq!(ids(tx, ChannelFilter::Barred, "", 10).await?, ["b"]);
-            let sheet = tx.channel_sheet(&channel("b")).await?.unwrap();
-            assert_eq!((sheet.barred_at, sheet.login.as_deref()), (Some(at(5)), Some("login-b")));
+            let details = tx.channel_details(&channel("b")).await?.unwrap();
+            assert_eq!((details.barred_at, details.login.as_deref()), (Some(at(5)), Some("login-b")));
             assert!(!tx.lock_unbarred_channel(&channel("b")).await?);
             assert!(tx.unbar_channel(&channel("b")).await?);
             assert!(!tx.unbar_channel(&channel("nobody")).await?);
@@ -165,7 +165,7 @@ async fn a_deleted_channel_is_hidden_at_once_and_taken_apart() {
             let until = MessageId::stored("900".to_owned());
             assert!(tx.mark_channel_deleted(&a, &alias, &until, at(10)).await?);
             assert!(!tx.mark_channel_deleted(&a, &alias, &until, at(11)).await?);
-            assert!(tx.channel_sheet(&a).await?.is_none());
+            assert!(tx.channel_details(&a).await?.is_none());
             assert!(tx.channels_by_id(std::slice::from_ref(&a)).await?.is_empty());
             assert!(tx.speaker(&a, &a).await?.is_none() && tx.speaker(&channel("b"), &a).await?.is_none());
             assert!(tx.person_by_login("login-a").await?.is_none());
@@ -201,7 +201,7 @@ async fn a_deleted_channel_is_hidden_at_once_and_taken_apart() {
             assert!(tx.channels_being_deleted(10).await?.is_empty());
             assert!(tx.put_channel(&record("a"), at(20)).await?, "its id can be had again");
             // The alias is nobody.
-            assert!(tx.channel_sheet(&alias).await?.is_none());
+            assert!(tx.channel_details(&alias).await?.is_none());
             Ok(())
         })
     })
@@ -216,7 +216,10 @@ async fn organizations_and_campaigns_are_switched_off_and_deleted() {
             let games = organization("games", true).organization_id;
             tx.record_credential_changes().await?;
             assert!(tx.disable_organization(&games, at(5)).await?);
-            assert_eq!(tx.record_credential_changes().await?, [Slot::from(Ground::Organization(&games))]);
+            assert_eq!(
+                tx.record_credential_changes().await?,
+                [ChangeSlot::from(Dependency::Organization(&games))]
+            );
             assert_eq!(tx.organizations("", 10).await?[0].disabled_at, Some(at(5)));
             assert!(tx.enable_organization(&games).await?);
             assert!(tx.organizations("games", 10).await?.is_empty());

@@ -7,7 +7,7 @@ use domain::event::{ChatHappening, SubscriptionHappening};
 use domain::restriction::Standing;
 use domain::{ChannelId, MessageId, Timestamp};
 use store::queries::channels::ChannelRecord;
-use store::queries::chat_settings::{ChatFacts, Turn};
+use store::queries::chat_settings::{ChatFacts, SlowModeTurn};
 use store::queries::chats::NewMessage;
 use store::queries::relations::Followed;
 use store::{StoreError, Tx};
@@ -265,14 +265,29 @@ async fn a_turn_comes_again_when_the_wait_is_over_to_the_millisecond() {
     in_seeded(|tx| {
         Box::pin(async move {
             let (a, b, c) = (channel("a"), channel("b"), channel("c"));
-            assert_eq!(tx.take_turn(&a, &b, 3, at(1_000)).await?, Turn::Taken);
-            assert_eq!(tx.take_turn(&a, &c, 3, at(1_000)).await?, Turn::Taken, "another viewer");
-            assert_eq!(tx.take_turn(&c, &b, 3, at(1_000)).await?, Turn::Taken, "another chat");
-            let too_soon = Turn::TooSoon { last: at(1_000) };
-            assert_eq!(tx.take_turn(&a, &b, 3, at(3_999)).await?, too_soon);
-            assert_eq!(tx.take_turn(&a, &b, 300, at(4_000)).await?, too_soon, "by the wait that holds now");
-            assert_eq!(tx.take_turn(&a, &b, 3, at(4_000)).await?, Turn::Taken);
-            assert_eq!(tx.take_turn(&a, &b, 3, at(6_999)).await?, Turn::TooSoon { last: at(4_000) });
+            assert_eq!(tx.take_slow_mode_turn(&a, &b, 3, at(1_000)).await?, SlowModeTurn::Granted);
+            assert_eq!(
+                tx.take_slow_mode_turn(&a, &c, 3, at(1_000)).await?,
+                SlowModeTurn::Granted,
+                "another viewer"
+            );
+            assert_eq!(
+                tx.take_slow_mode_turn(&c, &b, 3, at(1_000)).await?,
+                SlowModeTurn::Granted,
+                "another chat"
+            );
+            let too_soon = SlowModeTurn::TooSoon { last: at(1_000) };
+            assert_eq!(tx.take_slow_mode_turn(&a, &b, 3, at(3_999)).await?, too_soon);
+            assert_eq!(
+                tx.take_slow_mode_turn(&a, &b, 300, at(4_000)).await?,
+                too_soon,
+                "by the wait that holds now"
+            );
+            assert_eq!(tx.take_slow_mode_turn(&a, &b, 3, at(4_000)).await?, SlowModeTurn::Granted);
+            assert_eq!(
+                tx.take_slow_mode_turn(&a, &b, 3, at(6_999)).await?,
+                SlowModeTurn::TooSoon { last: at(4_000) }
+            );
             Ok(())
         })
     })
@@ -280,25 +295,25 @@ async fn a_turn_comes_again_when_the_wait_is_over_to_the_millisecond() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn of_50_turns_at_once_one_is_taken_first_and_later() {
+async fn of_50_messages_at_once_one_is_granted_first_and_later() {
     both(|store| async move {
         for now in [1_000, 4_000, 7_000] {
             let tasks: Vec<_> = (0..50)
                 .map(|_| {
                     let store = store.clone();
                     tokio::spawn(async move {
-                        tx!(store, tx => { tx.take_turn(&channel("a"), &channel("b"), 3, at(now)).await })
+                        tx!(store, tx => { tx.take_slow_mode_turn(&channel("a"), &channel("b"), 3, at(now)).await })
                     })
                 })
                 .collect();
-            let mut taken = 0;
+            let mut granted = 0;
             for task in tasks {
                 match task.await.unwrap().unwrap() {
-                    Turn::Taken => taken += 1,
-                    Turn::TooSoon { last } => assert_eq!(last, at(now)),
+                    SlowModeTurn::Granted => granted += 1,
+                    SlowModeTurn::TooSoon { last } => assert_eq!(last, at(now)),
                 }
             }
-            assert_eq!(taken, 1, "at {now}");
+            assert_eq!(granted, 1, "at {now}");
         }
     })
     .await;

@@ -1,7 +1,7 @@
 //! What nodes learn of credentials that changed.
 
 use domain::ScopeSet;
-use store::queries::credential_changes::{Ground, SLOTS, Slot};
+use store::queries::credential_changes::{ChangeSlot, Dependency, SLOTS};
 use store::queries::tokens::NewToken;
 use store::{StoreError, Tx};
 
@@ -10,7 +10,7 @@ use crate::{
 };
 
 /// What the transaction under way has noted.
-async fn noted(tx: &mut Tx) -> Result<Vec<Slot>, StoreError> {
+async fn noted(tx: &mut Tx) -> Result<Vec<ChangeSlot>, StoreError> {
     tx.record_credential_changes().await
 }
 
@@ -20,27 +20,30 @@ async fn whatever_changes_an_answer_notes_what_the_answer_rests_on() {
         Box::pin(async move {
             let (app, user) = (client("app"), channel("a"));
             assert_eq!(noted(tx).await?, []);
-            let consent = Slot::from(Ground::Consent(&app, &user));
+            let consent = ChangeSlot::from(Dependency::Consent(&app, &user));
             tx.put_consent(&app, &user, ScopeSet::default(), at(2)).await?;
             assert_eq!(noted(tx).await?, [consent]);
             tx.delete_tokens(&app, &user, None).await?;
             tx.delete_tokens(&app, &user, Some(&family("f"))).await?;
             assert_eq!(noted(tx).await?, [consent], "each once");
-            let applications = Slot::from(Ground::Application(&app));
+            let applications = ChangeSlot::from(Dependency::Application(&app));
             tx.narrow_consents(&app, ScopeSet::default()).await?;
             assert_eq!(noted(tx).await?, [applications]);
             tx.put_application(&application("app"), at(2)).await?;
             assert_eq!(noted(tx).await?, [applications]);
             let owner = organization("o", true);
             tx.put_organization(&owner).await?;
-            assert_eq!(noted(tx).await?, [Slot::from(Ground::Organization(&owner.organization_id))]);
+            assert_eq!(
+                noted(tx).await?,
+                [ChangeSlot::from(Dependency::Organization(&owner.organization_id))]
+            );
             tx.put_channel(&record("a"), at(2)).await?;
-            assert_eq!(noted(tx).await?, [Slot::from(Ground::Channel(&user))]);
+            assert_eq!(noted(tx).await?, [ChangeSlot::from(Dependency::Channel(&user))]);
             tx.delete_consent(&app, &user).await?;
             assert_eq!(noted(tx).await?, [consent]);
             let mut deleted = Vec::new();
             while let Some(client_id) = tx.delete_unused_application(at(3), at(2)).await? {
-                deleted.push(Slot::from(Ground::Application(&client_id)));
+                deleted.push(ChangeSlot::from(Dependency::Application(&client_id)));
             }
             deleted.sort();
             assert_eq!(deleted.len(), 2);
@@ -61,8 +64,9 @@ async fn an_answer_rests_on_the_consent_the_application_and_the_channel() {
                 NewToken { hash: &hash, family: &family, client_id: &app, channel_id: &user, expires_at };
             tx.insert_access_token(token).await?;
             let slots = tx.holder(&hash, at(1)).await?.unwrap().slots();
-            let grounds = [Ground::Consent(&app, &user), Ground::Application(&app), Ground::Channel(&user)];
-            assert_eq!(slots, grounds.map(Slot::from));
+            let dependencies =
+                [Dependency::Consent(&app, &user), Dependency::Application(&app), Dependency::Channel(&user)];
+            assert_eq!(slots, dependencies.map(ChangeSlot::from));
             Ok(())
         })
     })
@@ -73,7 +77,7 @@ async fn an_answer_rests_on_the_consent_the_application_and_the_channel() {
 async fn a_recorded_change_is_counted_in_its_slot_and_a_change_that_was_taken_back_is_not() {
     both(|store| async move {
         let versions = async || tx!(store, tx => { tx.credential_versions().await }).unwrap();
-        let slot = Slot::from(Ground::Consent(&client("app"), &channel("a")));
+        let slot = ChangeSlot::from(Dependency::Consent(&client("app"), &channel("a")));
         assert_eq!(versions().await, []);
         for version in 1..=2 {
             tx!(store, tx => {

@@ -3,7 +3,7 @@
 use domain::limits::REUSE_GRACE_MS;
 use domain::token::Caller;
 use domain::{Scope, ScopeSet};
-use store::queries::idempotency::Claim;
+use store::queries::idempotency::KeyClaim;
 use store::queries::tokens::{NewCode, NewToken, Trace};
 use store::{StoreError, Tx};
 
@@ -270,8 +270,8 @@ async fn an_idempotency_key_belongs_to_the_first_request_of_its_operation() {
                 let now = at(REUSE_GRACE_MS);
                 let claim = tx.claim_idempotency_key(operation, key, &hash(request), answer, now).await?;
                 let found = match &claim {
-                    Claim::Ours => None,
-                    Claim::Earlier { request, answer } => Some((request.clone(), answer.as_str())),
+                    KeyClaim::Ours => None,
+                    KeyClaim::Earlier { request, answer } => Some((request.clone(), answer.as_str())),
                 };
                 assert_eq!(
                     found,
@@ -282,7 +282,10 @@ async fn an_idempotency_key_belongs_to_the_first_request_of_its_operation() {
             tx.answer_idempotency_key("POST /a", "key", "late").await?;
             for (operation, expected) in [("POST /a", "late"), ("POST /b", "")] {
                 let claim = tx.claim_idempotency_key(operation, "key", &hash("x"), "x", at(1)).await?;
-                assert!(matches!(claim, Claim::Earlier { answer, .. } if answer == expected), "{operation}");
+                assert!(
+                    matches!(claim, KeyClaim::Earlier { answer, .. } if answer == expected),
+                    "{operation}"
+                );
             }
             Ok(())
         })

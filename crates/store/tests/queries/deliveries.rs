@@ -7,8 +7,8 @@ use domain::delivery::{DeliveryState, DisabledReason};
 use domain::outbound::SendFailure;
 use domain::{ClaimId, DeliveryId, Timestamp, WebhookId};
 use store::queries::deliveries::{
-    AttemptRecord, Delivery, DeliverySpan, DeliveryTarget, DueDelivery, NewDelivery, Recorded, Taken,
-    TakenKey,
+    AttemptRecord, Delivery, DeliverySpan, DeliveryTarget, DueDelivery, LeaseKey, LeasedDelivery,
+    NewDelivery, Recorded,
 };
 use store::queries::sweeps::Sweep;
 use store::queries::webhooks::Disabled;
@@ -40,8 +40,8 @@ pub async fn put(
     Ok(message_id)
 }
 
-fn key(webhook: &WebhookId, taken: &Taken) -> TakenKey {
-    TakenKey { webhook_id: webhook.clone(), message_id: taken.message_id.clone(), number: taken.number }
+fn key(webhook: &WebhookId, taken: &LeasedDelivery) -> LeaseKey {
+    LeaseKey { webhook_id: webhook.clone(), message_id: taken.message_id.clone(), number: taken.number }
 }
 
 fn result(state: DeliveryState, due: i64, failures: i64) -> Recorded {
@@ -61,14 +61,14 @@ async fn a_message_is_taken_once_until_its_lease_ends_and_only_the_last_result_c
             let webhook = plant(tx, "drops").await?;
             let id = insert(tx, &webhook, "c", 100).await?;
             tx.lock_webhook(&webhook).await?;
-            assert_eq!(tx.take_deliveries(&webhook, at(99), at(114), 9).await?, [], "it is not due");
-            let first = tx.take_deliveries(&webhook, at(100), at(115), 9).await?.remove(0);
+            assert_eq!(tx.lease_deliveries(&webhook, at(99), at(114), 9).await?, [], "it is not due");
+            let first = tx.lease_deliveries(&webhook, at(100), at(115), 9).await?.remove(0);
             let data = "{\"claimId\":\"c\"}".to_owned();
-            assert_eq!(first, Taken { message_id: id.clone(), number: 1, failures: 0, data });
-            assert_eq!(tx.take_deliveries(&webhook, at(114), at(129), 9).await?, [], "its lease holds");
+            assert_eq!(first, LeasedDelivery { message_id: id.clone(), number: 1, failures: 0, data });
+            assert_eq!(tx.lease_deliveries(&webhook, at(114), at(129), 9).await?, [], "its lease holds");
             assert_eq!(tx.failures_in_flight(&key(&webhook, &first)).await?, Some(0));
 
-            let second = tx.take_deliveries(&webhook, at(115), at(130), 9).await?.remove(0);
+            let second = tx.lease_deliveries(&webhook, at(115), at(130), 9).await?.remove(0);
             assert_eq!((second.number, second.failures), (2, 0), "a lost attempt is none that failed");
             let late = key(&webhook, &first);
             assert_eq!(tx.failures_in_flight(&late).await?, None);
@@ -83,13 +83,13 @@ async fn a_message_is_taken_once_until_its_lease_ends_and_only_the_last_result_c
             assert_eq!((shown.state, shown.due_at, shown.in_flight), (Waiting, at(200), false));
             assert_eq!((shown.attempts, shown.created_at, shown.changed_at), (2, at(100), at(100)));
 
-            let third = tx.take_deliveries(&webhook, at(200), at(215), 9).await?.remove(0);
+            let third = tx.lease_deliveries(&webhook, at(200), at(215), 9).await?.remove(0);
             assert_eq!((third.number, third.failures), (3, 1));
             let third = crate::deliveries::key(&webhook, &third);
             assert!(tx.record_delivery(&third, result(Delivered, 0, 1), at(201)).await?);
             let shown = show(tx, &webhook, &id).await?;
             assert_eq!((shown.state, shown.changed_at), (Delivered, at(201)));
-            assert_eq!(tx.take_deliveries(&webhook, at(9_999), at(9_999), 9).await?, []);
+            assert_eq!(tx.lease_deliveries(&webhook, at(9_999), at(9_999), 9).await?, []);
             Ok(())
         })
     })
@@ -102,7 +102,7 @@ async fn what_is_due_is_told_with_whether_its_lease_ended_without_a_word() {
         Box::pin(async move {
             let webhook = plant(tx, "drops").await?;
             let left = insert(tx, &webhook, "left", 100).await?;
-            tx.take_deliveries(&webhook, at(100), at(115), 9).await?;
+            tx.lease_deliveries(&webhook, at(100), at(115), 9).await?;
             let fresh = insert(tx, &webhook, "fresh", 110).await?;
             let due = |message_id: &DeliveryId, number, in_flight, due| DueDelivery {
                 message_id: message_id.clone(),
@@ -128,7 +128,7 @@ async fn a_late_result_counts_while_nobody_else_has_taken_the_message() {
         Box::pin(async move {
             let webhook = plant(tx, "drops").await?;
             insert(tx, &webhook, "c", 100).await?;
-            let taken = tx.take_deliveries(&webhook, at(100), at(115), 9).await?.remove(0);
+            let taken = tx.lease_deliveries(&webhook, at(100), at(115), 9).await?.remove(0);
             assert!(tx.record_delivery(&key(&webhook, &taken), result(Delivered, 0, 0), at(500)).await?);
             Ok(())
         })
@@ -145,9 +145,9 @@ async fn what_is_sent_anew_has_the_whole_schedule_before_it_and_is_not_sent_twic
             let unknown = DeliveryId::bound_at(at(1));
             assert!(!tx.send_anew(&webhook, &unknown, at(100)).await?);
 
-            let taken = tx.take_deliveries(&webhook, at(100), at(115), 9).await?.remove(0);
+            let taken = tx.lease_deliveries(&webhook, at(100), at(115), 9).await?.remove(0);
             assert!(tx.send_anew(&webhook, &id, at(110)).await?);
-            assert_eq!(tx.take_deliveries(&webhook, at(114), at(129), 9).await?, [], "it is in flight");
+            assert_eq!(tx.lease_deliveries(&webhook, at(114), at(129), 9).await?, [], "it is in flight");
             let first = key(&webhook, &taken);
             assert!(tx.record_delivery(&first, result(Dead, 0, 0), at(114)).await?);
             assert_eq!(show(tx, &webhook, &id).await?.state, Dead);
@@ -155,7 +155,7 @@ async fn what_is_sent_anew_has_the_whole_schedule_before_it_and_is_not_sent_twic
             assert!(tx.send_anew(&webhook, &id, at(200)).await?);
             let shown = show(tx, &webhook, &id).await?;
             assert_eq!((shown.state, shown.due_at, shown.changed_at), (Waiting, at(200), at(200)));
-            let taken = tx.take_deliveries(&webhook, at(200), at(215), 9).await?.remove(0);
+            let taken = tx.lease_deliveries(&webhook, at(200), at(215), 9).await?.remove(0);
             assert_eq!((taken.number, taken.failures), (2, 0));
             // A failure that was counted meanwhile is not forgotten, and one that was forgotten is not counted.
             let counted = result(Waiting, 300, 5);
@@ -164,7 +164,7 @@ async fn what_is_sent_anew_has_the_whole_schedule_before_it_and_is_not_sent_twic
             assert!(tx.send_anew(&webhook, &id, at(215)).await?, "its lease is over");
             assert_eq!(tx.failures_in_flight(&key(&webhook, &taken)).await?, None);
             assert!(!tx.record_delivery(&key(&webhook, &taken), result(Delivered, 0, 0), at(216)).await?);
-            assert_eq!(tx.take_deliveries(&webhook, at(216), at(231), 9).await?.len(), 1);
+            assert_eq!(tx.lease_deliveries(&webhook, at(216), at(231), 9).await?.len(), 1);
             Ok(())
         })
     })
@@ -188,8 +188,8 @@ async fn a_window_of_messages_is_sent_anew_load_by_load() {
             let left = tx.deliveries(&webhook, Some(Dead), &DeliverySpan::of(EVER, EVER), 9).await?;
             let left: Vec<_> = left.iter().map(|delivery| delivery.claim_id.as_str()).collect();
             assert_eq!(left, ["e", "a"]);
-            assert_eq!(tx.take_deliveries(&webhook, at(300), at(315), 9).await?.len(), 4);
-            assert_eq!(tx.take_deliveries(&other, at(300), at(315), 9).await?, []);
+            assert_eq!(tx.lease_deliveries(&webhook, at(300), at(315), 9).await?.len(), 4);
+            assert_eq!(tx.lease_deliveries(&other, at(300), at(315), 9).await?, []);
             Ok(())
         })
     })
@@ -300,11 +300,11 @@ async fn only_webhooks_that_may_be_sent_something_now_are_due() {
 }
 
 /// Takes one load of a webhook, as a node does.
-async fn take(store: &Store, webhook: &WebhookId, now: i64, limit: i64) -> Vec<Taken> {
+async fn take(store: &Store, webhook: &WebhookId, now: i64, limit: i64) -> Vec<LeasedDelivery> {
     let webhook = webhook.clone();
     tx!(store, tx => {
         tx.lock_webhook(&webhook).await?;
-        tx.take_deliveries(&webhook, at(now), at(now + 15), limit).await
+        tx.lease_deliveries(&webhook, at(now), at(now + 15), limit).await
     })
     .unwrap()
 }
@@ -353,7 +353,7 @@ async fn of_many_results_of_one_taking_one_counts() {
         let (webhook, taken) = tx!(store, tx => {
             let webhook = plant(tx, "drops").await?;
             insert(tx, &webhook, "c", 1).await?;
-            let taken = tx.take_deliveries(&webhook, at(1), at(16), 1).await?.remove(0);
+            let taken = tx.lease_deliveries(&webhook, at(1), at(16), 1).await?.remove(0);
             Ok((webhook, taken))
         })
         .unwrap();

@@ -16,7 +16,7 @@ mod locks;
 mod lost_events;
 mod nouns;
 mod restrictions;
-mod session_sheets;
+mod session_details;
 mod sessions;
 mod subscriptions;
 mod sweeps;

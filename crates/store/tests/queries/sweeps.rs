@@ -81,7 +81,7 @@ async fn insert(tx: &mut Tx, sweep: Sweep, n: i64, ms: i64) -> Result<(), StoreE
             tx.restrict_temporarily(channel_id, &channel(&n.to_string()), expires_at, at(0)).await.map(drop)
         }
         Sweep::ChatSpeakers => {
-            tx.take_turn(channel_id, &channel(&n.to_string()), 0, expires_at).await.map(drop)
+            tx.take_slow_mode_turn(channel_id, &channel(&n.to_string()), 0, expires_at).await.map(drop)
         }
     }
 }

@@ -6,7 +6,7 @@ use domain::{ChannelId, Invalid, Rule, Timestamp};
 use schemars::JsonSchema;
 use serde::Serialize;
 use service::ChannelRecord;
-use service::channel_admin::{ChannelFilter, ChannelSheet};
+use service::channel_admin::{ChannelDetails, ChannelFilter};
 use service::channels::Credentials;
 
 use crate::Web;
@@ -101,8 +101,8 @@ pub struct ChannelAnswer {
     barred_date: Option<String>,
 }
 
-impl From<ChannelSheet> for ChannelAnswer {
-    fn from(sheet: ChannelSheet) -> Self {
+impl From<ChannelDetails> for ChannelAnswer {
+    fn from(sheet: ChannelDetails) -> Self {
         Self {
             channel_id: sheet.channel_id,
             channel_name: sheet.name,

@@ -4,7 +4,7 @@ use axum::extract::State;
 use domain::{CampaignId, OrganizationId, Timestamp};
 use schemars::JsonSchema;
 use serde::Serialize;
-use service::organizations::{CampaignListing, OrganizationSheet};
+use service::organizations::{CampaignListing, OrganizationDetails};
 
 use crate::Web;
 use crate::caller::Operator;
@@ -26,8 +26,8 @@ pub struct OrganizationAnswer {
     disabled_date: Option<String>,
 }
 
-impl From<OrganizationSheet> for OrganizationAnswer {
-    fn from(OrganizationSheet { organization, disabled_at }: OrganizationSheet) -> Self {
+impl From<OrganizationDetails> for OrganizationAnswer {
+    fn from(OrganizationDetails { organization, disabled_at }: OrganizationDetails) -> Self {
         Self {
             organization_id: organization.organization_id,
             organization_name: organization.name,

@@ -2,11 +2,11 @@
 
 use axum::extract::State;
 use domain::limits::{SESSION_LIST_SIZE_DEFAULT, SESSION_LIST_SIZE_MAX};
-use domain::session::{SessionSheet, Subscription};
+use domain::session::{SessionDetails, Subscription};
 use domain::{ChannelId, ClientId, Invalid, NodeId, Rule, SessionKey, Timestamp};
 use schemars::JsonSchema;
 use serde::Serialize;
-use service::SheetFilter;
+use service::SessionFilter;
 
 use crate::Web;
 use crate::caller::Operator;
@@ -18,7 +18,7 @@ use crate::platform::PathId;
 /// Which sessions to list.
 #[derive(Debug)]
 pub struct SessionsQuery {
-    filter: SheetFilter,
+    filter: SessionFilter,
     size: i64,
     next: Option<String>,
 }
@@ -46,7 +46,7 @@ impl Params for SessionsQuery {
             Some(_) => return Err(Invalid::new("connected", Rule::Boolean)),
         };
         Ok(Self {
-            filter: SheetFilter { client_id, channel_id, connected },
+            filter: SessionFilter { client_id, channel_id, connected },
             size: pairs.integer("size", 1, SESSION_LIST_SIZE_MAX, SESSION_LIST_SIZE_DEFAULT)?,
             next: pairs.optional("next")?.map(str::to_owned),
         })
@@ -78,7 +78,7 @@ pub struct SessionAnswer {
 }
 
 impl SessionAnswer {
-    async fn new(web: &Web, sheet: SessionSheet) -> Self {
+    async fn new(web: &Web, sheet: SessionDetails) -> Self {
         let is_here = sheet.disconnected_at.is_none() && sheet.node_id == *web.service().node();
         let transport = if is_here { web.node().transport(&sheet.session_key).await } else { None };
         Self {

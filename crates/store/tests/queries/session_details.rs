@@ -1,9 +1,9 @@
 //! Sessions as the operator looks at them, and ends them.
 
 use domain::SessionKey;
-use domain::session::{EventType, SessionOwner, SessionSheet};
+use domain::session::{EventType, SessionDetails, SessionOwner};
 use domain::token::Caller;
-use store::queries::session_sheets::SheetFilter;
+use store::queries::session_details::SessionFilter;
 use store::{StoreError, Tx};
 
 use crate::{at, channel, client, family, in_seeded, node, of_client, of_user, scopes, session};
@@ -26,8 +26,8 @@ async fn fill(tx: &mut Tx) -> Result<(), StoreError> {
     Ok(())
 }
 
-fn keys(sheets: &[SessionSheet]) -> Vec<&str> {
-    sheets.iter().map(|sheet| sheet.session_key.as_str()).collect()
+fn keys(sessions: &[SessionDetails]) -> Vec<&str> {
+    sessions.iter().map(|details| details.session_key.as_str()).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -52,12 +52,12 @@ async fn a_list_holds_what_fits_every_filter_newest_first_and_goes_on_behind_a_k
                 (None, Some("c"), None, &[]),
             ] {
                 let filter =
-                    SheetFilter { client_id: app.map(client), channel_id: user.map(channel), connected };
-                assert_eq!(keys(&tx.session_sheets(&filter, None, 50).await?), expected, "{filter:?}");
+                    SessionFilter { client_id: app.map(client), channel_id: user.map(channel), connected };
+                assert_eq!(keys(&tx.list_session_details(&filter, None, 50).await?), expected, "{filter:?}");
                 // The same in pages of two.
                 let (mut walked, mut after) = (Vec::new(), None::<SessionKey>);
                 loop {
-                    let page = tx.session_sheets(&filter, after.as_ref(), 2).await?;
+                    let page = tx.list_session_details(&filter, after.as_ref(), 2).await?;
                     assert!(page.len() <= 2);
                     let Some(last) = page.last() else { break };
                     after = Some(last.session_key.clone());
@@ -72,7 +72,7 @@ async fn a_list_holds_what_fits_every_filter_newest_first_and_goes_on_behind_a_k
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_sheet_says_whose_a_session_is_where_since_when_and_why_it_ended() {
+async fn details_have_owner_node_times_and_close_reason() {
     in_seeded(|tx| {
         Box::pin(async move {
             fill(tx).await?;
@@ -89,7 +89,7 @@ async fn a_sheet_says_whose_a_session_is_where_since_when_and_why_it_ended() {
                 };
                 tx.put_subscription(&session("s1"), event, &caller, at(made)).await?;
             }
-            let one = tx.session_sheet(&session("s1")).await?.expect("it is there");
+            let one = tx.session_details(&session("s1")).await?.expect("it is there");
             let owner: SessionOwner = of_client("app");
             assert_eq!((one.owner, one.node_id, one.connected_at), (owner, node("n1"), at(10)));
             assert_eq!((one.disconnected_at, one.close_reason), (None, None));
@@ -103,15 +103,15 @@ async fn a_sheet_says_whose_a_session_is_where_since_when_and_why_it_ended() {
                 [(EventType::Donation, "a"), (EventType::Chat, "a"), (EventType::Chat, "b")],
                 "in the order they were made"
             );
-            let ended = tx.session_sheet(&session("s2")).await?.expect("it is there");
+            let ended = tx.session_details(&session("s2")).await?.expect("it is there");
             assert_eq!(ended.owner, of_user("app", "a"));
             assert_eq!(
                 (ended.disconnected_at, ended.close_reason.as_deref()),
                 (Some(at(20)), Some("ping_timeout"))
             );
-            assert_eq!(tx.session_sheet(&session("s7")).await?, None);
+            assert_eq!(tx.session_details(&session("s7")).await?, None);
             // Subscriptions do not count as rows of a page.
-            let page = tx.session_sheets(&SheetFilter::default(), Some(&session("s3")), 2).await?;
+            let page = tx.list_session_details(&SessionFilter::default(), Some(&session("s3")), 2).await?;
             assert_eq!(keys(&page), ["s2", "s1"]);
             assert_eq!(page[1].subscribed_events.len(), 3);
             Ok(())
@@ -136,7 +136,7 @@ async fn a_session_that_the_operator_ended_is_its_nodes_to_close_until_it_has_cl
             ] {
                 assert_eq!(tx.end_session(&session(key), at(40), "evicted").await?, home.map(node), "{key}");
             }
-            let ended = tx.session_sheet(&session("s6")).await?.expect("it is there");
+            let ended = tx.session_details(&session("s6")).await?.expect("it is there");
             assert_eq!(
                 (ended.disconnected_at, ended.close_reason.as_deref()),
                 (Some(at(40)), Some("evicted"))

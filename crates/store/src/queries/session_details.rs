@@ -1,6 +1,6 @@
-//! Sessions as the operator looks at them, and ends them.
+//! Sessions as the operator sees and ends them.
 
-use domain::session::{EventType, SessionOwner, SessionSheet, Subscription};
+use domain::session::{EventType, SessionDetails, SessionOwner, Subscription};
 use domain::{ChannelId, ClientId, NodeId, SessionKey, Timestamp};
 
 use super::sessions::is_users_sql;
@@ -21,7 +21,7 @@ macro_rules! sessions_sql {
 }
 
 /// Such sessions, each with its subscriptions, newest first: a key begins with its time.
-macro_rules! sheets_sql {
+macro_rules! details_sql {
     ($($sessions:expr),+) => {
         concat!(
             "SELECT p.session_key, p.client_id, p.channel_id, p.node_id, p.connected_at, p.disconnected_at, p.close_reason,
@@ -45,7 +45,7 @@ macro_rules! newest_sql {
 /// A page of an application's sessions: its own and those of its users, which its index keeps apart.
 macro_rules! of_client_sql {
     ($state:literal) => {
-        sheets_sql!(
+        details_sql!(
             "SELECT * FROM (",
             newest_sql!("client_id = $3 AND ", is_users_sql!(), " = 0 AND ", $state),
             ") o UNION ALL SELECT * FROM (",
@@ -59,14 +59,14 @@ macro_rules! of_client_sql {
 macro_rules! pages_sql {
     ($whose:literal) => {
         [
-            sheets_sql!(newest_sql!($whose)),
-            sheets_sql!(newest_sql!($whose, " disconnected_at IS NULL AND")),
-            sheets_sql!(newest_sql!($whose, " disconnected_at IS NOT NULL AND")),
+            details_sql!(newest_sql!($whose)),
+            details_sql!(newest_sql!($whose, " disconnected_at IS NULL AND")),
+            details_sql!(newest_sql!($whose, " disconnected_at IS NOT NULL AND")),
         ]
     };
 }
 
-const ONE: &str = sheets_sql!(sessions_sql!("session_key = $1"));
+const ONE: &str = details_sql!(sessions_sql!("session_key = $1"));
 const OF_ALL: [&str; 3] = pages_sql!("");
 const OF_CLIENT: [&str; 3] = [
     of_client_sql!(""),
@@ -83,7 +83,7 @@ const END: &str = "
 
 /// Which sessions a list shows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct SheetFilter {
+pub struct SessionFilter {
     /// Those of this application.
     pub client_id: Option<ClientId>,
     /// Those of this user.
@@ -92,7 +92,7 @@ pub struct SheetFilter {
     pub connected: Option<bool>,
 }
 
-impl SheetFilter {
+impl SessionFilter {
     /// The statement, and its parameters from `$3` on.
     fn statement(&self) -> (&'static str, Vec<Value<'_>>) {
         let (pages, ids) = match (&self.client_id, &self.channel_id) {
@@ -112,19 +112,19 @@ impl SheetFilter {
 }
 
 impl Tx {
-    /// A session, whosever it is.
-    pub async fn session_sheet(&mut self, key: &SessionKey) -> Result<Option<SessionSheet>, StoreError> {
+    /// A session of any owner.
+    pub async fn session_details(&mut self, key: &SessionKey) -> Result<Option<SessionDetails>, StoreError> {
         let rows = self.query(ONE, params![key]).await?;
         Ok(rows.iter().try_fold(Vec::new(), collect)?.pop())
     }
 
     /// Up to `size` sessions, newest first, from the one before `after` on. Any page costs the same.
-    pub async fn session_sheets(
+    pub async fn list_session_details(
         &mut self,
-        filter: &SheetFilter,
+        filter: &SessionFilter,
         after: Option<&SessionKey>,
         size: i64,
-    ) -> Result<Vec<SessionSheet>, StoreError> {
+    ) -> Result<Vec<SessionDetails>, StoreError> {
         let (sql, ids) = filter.statement();
         let mut params = vec![after.map_or(BEHIND_ALL, SessionKey::as_str).into(), size.into()];
         params.extend(ids);
@@ -145,11 +145,11 @@ impl Tx {
 }
 
 /// Rows of one session follow each other, one for each subscription (or one without any).
-fn collect(mut sheets: Vec<SessionSheet>, row: &Row) -> Result<Vec<SessionSheet>, StoreError> {
+fn collect(mut sessions: Vec<SessionDetails>, row: &Row) -> Result<Vec<SessionDetails>, StoreError> {
     let key = row.get::<&str>(0)?;
-    if sheets.last().is_none_or(|last| last.session_key.as_str() != key) {
+    if sessions.last().is_none_or(|last| last.session_key.as_str() != key) {
         let client_id = ClientId::stored(row.get(1)?);
-        sheets.push(SessionSheet {
+        sessions.push(SessionDetails {
             session_key: SessionKey::stored(key.to_owned()),
             owner: match row.get::<Option<String>>(2)? {
                 Some(channel) => SessionOwner::User { client_id, channel_id: ChannelId::stored(channel) },
@@ -163,11 +163,11 @@ fn collect(mut sheets: Vec<SessionSheet>, row: &Row) -> Result<Vec<SessionSheet>
         });
     }
     let event_type = row.get::<Option<&str>>(7)?.and_then(EventType::from_name);
-    if let (Some(sheet), Some(event_type)) = (sheets.last_mut(), event_type) {
+    if let (Some(details), Some(event_type)) = (sessions.last_mut(), event_type) {
         let channel_id = ChannelId::stored(row.get(8)?);
-        sheet.subscribed_events.push(Subscription { event_type, channel_id });
+        details.subscribed_events.push(Subscription { event_type, channel_id });
     }
-    Ok(sheets)
+    Ok(sessions)
 }
 
 #[cfg(test)]
