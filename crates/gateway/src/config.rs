@@ -160,3 +160,19 @@ impl Config {
         Timing { ping_interval_ms: ms(self.ping_interval), ping_timeout_ms: ms(self.ping_timeout) }
     }
 }
+
+/// The pause after a failed attempt, by the number of attempts before it.
+pub(crate) fn backoff(tries: u32) -> Duration {
+    RETRY_FIRST.saturating_mul(2_u32.saturating_pow(tries)).min(RETRY_LONGEST)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_between_tries_double_up_to_a_limit() {
+        let waits: Vec<_> = [0, 1, 5, 7, 60].map(|tries| backoff(tries).as_millis()).into();
+        assert_eq!(waits, [100, 200, 3_200, 10_000, 10_000]);
+    }
+}

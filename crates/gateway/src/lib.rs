@@ -5,26 +5,24 @@
 //!
 //! # Map
 //!
+//! A module uses only modules above it.
+//!
 //! | Module | What it does |
 //! |---|---|
-//! | `http` | the shape of requests: query, websocket handshake, refusals, origins |
-//! | `socket` | the stream of an HTTP connection until a session takes it over |
+//! | `config`, `metrics` | every limit, with its unit; counters |
+//! | `context`, `panics` | service, configuration and counters for all; contained panics |
+//! | `session` | the state under the session's lock: protocol, link, bounded send queue |
+//! | `fanout` | the shards: subscriptions, changes in order, events encoded once and batched (pacing) |
+//! | `node` | the registry; the dispatcher of the bus; lost events, reconciliation, ends of sessions, drain |
+//! | `http` | requests: query, websocket handshake, long polling, upgrade, refusals |
 //! | `session_task` | one task for each session: opens it, runs it, records its end |
-//! | `session` | the state under the session's lock: protocol, link, send queue |
-//! | `queue` | the bounded send queue of one session; writes its messages together |
-//! | `poll`, `upgrade` | the requests of a polling session; its move to a websocket |
-//! | `hub` | the state that all sessions share; dispatches deliveries of the bus to the shards |
-//! | `shard` | one thread that owns a part of the sessions: changes, events, deadlines |
-//! | `reconcile` | reconciles the sessions with the store, whatever the bus delivered |
-//! | `inspect` | details of a session that only its node knows |
-//! | `recently_unsubscribed` | which sessions unsubscribed from which channel in the last 15 s |
-//! | `disconnects` | records the ends of sessions in batches |
-//! | `index`, `fanout` | the subscriptions; events encoded once and batched (pacing) |
-//! | `config`, `stats` | every limit, with its unit; counters |
+//!
+//! `fanout/shard.rs` is a state machine without I/O: it takes commands and the time, and returns effects.
+//! `fanout/shard_thread.rs` does the effects.
 //!
 //! # Who owns what
 //!
-//! A session is one `Arc` with three holders: its task, its shard, and, while it polls, the table of sids.
+//! A session is one `Arc` with three holders: its task, its shard, and, while it polls, the registry.
 //! The session's one lock guards all mutable state and is never held across an await. The shard writes an
 //! event to the socket directly when the queue is empty. Bytes that the kernel does not take go to the queue,
 //! and the session's task writes them when the socket has room. An idle session has no buffer, no timer and
@@ -51,80 +49,73 @@
 //!    leaves the shard, counts the reason and retries until the store has recorded the end.
 
 mod config;
-mod disconnects;
+mod context;
 mod fanout;
 mod http;
-mod hub;
-mod index;
-mod inspect;
-mod poll;
-mod queue;
-mod recently_unsubscribed;
-mod reconcile;
+mod metrics;
+mod node;
+mod panics;
 mod session;
 mod session_task;
-mod shard;
-mod sid;
-mod socket;
-mod stats;
 #[cfg(test)]
 mod tests;
-mod upgrade;
 
 #[cfg(test)]
 extern crate self as gateway;
 
-use std::sync::atomic::Ordering::{Relaxed, SeqCst};
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use ::http::{HeaderValue, Method, Request, Response, header};
 use bytes::Bytes;
 use domain::refusal::{Credential, CredentialFault, Resource};
-use domain::{Language, Refusal};
+use domain::{Language, Refusal, SessionKey};
 use http_body_util::Full;
-use hyper::body::Body;
 use service::Service;
 use socketio::Framing;
 use tokio::sync::oneshot;
 
-pub use crate::http::Transport;
+pub use crate::http::{Hold, RequestBody, Socket};
 pub use config::Config;
 pub use config::{
     POLL_HOLD, POST_BYTES_MAX, POST_DEADLINE, QUEUE_BYTES_MAX, QUEUE_MESSAGES_MAX, SHARDS_MAX,
     UPGRADE_DEADLINE, WRITE_DEADLINE,
 };
-pub use socket::{Hold, Socket};
+pub use metrics::Stats;
+pub use session::Transport;
 pub use socketio::CloseReason;
-pub use stats::Stats;
 
-use crate::config::DRAIN_WAVES;
 use crate::http::{Denied, Params, Reply};
-use crate::hub::{Hub, Receivers};
-use crate::session::Session;
+use context::Context;
+use fanout::Shards;
+use node::{Dispatcher, Receivers, Registry};
+use session::Session;
+use session_task::SessionTasks;
 
 const TASK_ENDED: service::Error =
     service::Error::Internal("the session's task ended before its handshake was answered");
 /// The `auth` of a polling session's request differs from that of its handshake.
 const WRONG_AUTH: Refusal = Refusal::Unauthorized(CredentialFault::WrongKind(Credential::SessionUrl));
 
-/// The body of a request, as a listener passes it on.
-pub trait RequestBody: Body<Data = Bytes, Error: Into<BodyError>> + Send + 'static {}
-
-impl<B: Body<Data = Bytes, Error: Into<BodyError>> + Send + 'static> RequestBody for B {}
-
-type BodyError = Box<dyn std::error::Error + Send + Sync>;
-
 /// The sockets of one node. Cheap to clone.
 #[derive(Clone)]
-pub struct Gateway {
-    hub: Arc<Hub>,
-    receivers: Arc<Mutex<Option<Receivers>>>,
+pub struct Gateway(Arc<Parts>);
+
+/// The parts of a gateway.
+struct Parts {
+    context: Arc<Context>,
+    shards: Arc<Shards>,
+    registry: Arc<Registry>,
+    dispatcher: Dispatcher,
+    tasks: Arc<SessionTasks>,
+    /// Taken by [`Gateway::run`].
+    receivers: Mutex<Option<Receivers>>,
 }
 
 impl std::fmt::Debug for Gateway {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Gateway").field("node", self.hub.service.node()).finish_non_exhaustive()
+        f.debug_struct("Gateway").field("node", self.0.context.service.node()).finish_non_exhaustive()
     }
 }
 
@@ -135,8 +126,14 @@ impl Gateway {
     /// A gateway that is subscribed to the bus from now on. [`run`](Self::run) has to be called, because an
     /// unread subscription slows publishers down.
     pub fn new(service: Service, config: Config) -> Self {
-        let (hub, receivers) = Hub::new(service, config);
-        Self { hub, receivers: Arc::new(Mutex::new(Some(receivers))) }
+        let (shards, inboxes) = Shards::new(config.shards);
+        let registry = Registry::new(config.sessions_max);
+        let context = Context::new(service, config);
+        let receivers = Receivers { bus: context.service.subscribe_to_bus(), inboxes };
+        let dispatcher = Dispatcher::new(context.clone(), shards.clone(), registry.clone());
+        let tasks = SessionTasks::new(context.clone(), shards.clone(), registry.clone());
+        let receivers = Mutex::new(Some(receivers));
+        Self(Arc::new(Parts { context, shards, registry, dispatcher, tasks, receivers }))
     }
 
     /// Delivers events and changes to the sessions until the bus ends. A second call returns at once. A
@@ -145,12 +142,9 @@ impl Gateway {
     /// # Panics
     /// When a shard panics: that is a bug, and no session can continue.
     pub async fn run(self) {
-        let receivers = self.receivers.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let receivers = self.0.receivers.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(receivers) = receivers {
-            tokio::select! {
-                () = self.hub.clone().run(receivers) => {}
-                () = reconcile::run(self.hub) => {}
-            }
+            self.0.dispatcher.run(receivers).await;
         }
     }
 
@@ -165,7 +159,7 @@ impl Gateway {
             Err(denied) => {
                 self.log(&denied);
                 let accepted = accepted.and_then(|accepted| Language::preferred(accepted.to_str().ok()?));
-                denied.reply(accepted.unwrap_or(self.hub.config.language))
+                denied.reply(accepted.unwrap_or(self.0.context.config.language))
             }
         };
         http::allow_origin(origin, &mut reply);
@@ -176,7 +170,9 @@ impl Gateway {
     fn log(&self, denied: &Denied) {
         let (status, reason) = (denied.status(), denied.reason());
         match denied {
-            Denied::Failed(error) => self.hub.service.log_failure("failed to answer a socket request", error),
+            Denied::Failed(error) => {
+                self.0.context.service.log_failure("failed to answer a socket request", error);
+            }
             _ => tracing::info!(status, %reason, "socket request refused"),
         }
     }
@@ -191,14 +187,14 @@ impl Gateway {
         let params = Params::parse(request.uri().query().unwrap_or_default())?;
         match params.sid {
             None => self.open(request, params).await.inspect_err(|_| {
-                stats::add(&self.hub.counters.refused, 1);
+                metrics::add(&self.0.context.counters.refused, 1);
             }),
             Some(sid) => {
-                let session = sid.and_then(|sid| self.hub.find(&sid)).ok_or(Denied::UnknownSid)?;
-                if !poll::token_matches(&session, &params.auth.0)? {
+                let session = sid.and_then(|sid| self.0.registry.find(&sid)).ok_or(Denied::UnknownSid)?;
+                if !session.token_matches(&params.auth.0).ok_or(Denied::UnknownSid)? {
                     return Err(WRONG_AUTH.into());
                 }
-                continue_session(session, request, params).await
+                self.continue_session(session, request, params).await
             }
         }
     }
@@ -207,20 +203,20 @@ impl Gateway {
     /// accepted.
     async fn open<B: RequestBody>(&self, request: Request<B>, params: Params) -> Result<Reply, Denied> {
         let Params { revision, transport, auth, base64, .. } = params;
-        if self.hub.draining.load(SeqCst) {
+        if self.0.registry.is_draining() {
             return Err(Denied::Draining);
         }
         if *request.method() != Method::GET {
             return Err(Refusal::MethodNotAllowed.into());
         }
-        let _permit = self.hub.reserve_handshake()?;
-        let hub = self.hub.clone();
+        let _permit = self.0.registry.reserve_handshake().ok_or(Denied::Full)?;
+        let tasks = self.0.tasks.clone();
         match transport {
             Transport::Websocket => {
                 let accept = http::websocket_accept(request.method(), request.version(), request.headers())?;
                 let (reply, answer) = oneshot::channel();
                 let hold = request.extensions().get::<Hold>().cloned();
-                session_task::open_websocket(hub, auth, revision, hyper::upgrade::on(request), reply);
+                tasks.open_websocket(auth, revision, hyper::upgrade::on(request), reply);
                 answer.await.unwrap_or(Err(Denied::Failed(TASK_ENDED)))?;
                 hold.iter().for_each(Hold::begin);
                 Ok(http::switching_protocols(accept))
@@ -228,89 +224,73 @@ impl Gateway {
             Transport::Polling => {
                 let framing = Framing::of_answer(revision, base64);
                 let (reply, answer) = oneshot::channel();
-                session_task::open_polling(hub, auth, revision, framing, reply);
+                tasks.open_polling(auth, revision, framing, reply);
                 let body = answer.await.unwrap_or(Err(Denied::Failed(TASK_ENDED)))?;
-                Ok(poll::answer(framing, body))
+                Ok(http::poll_answer(framing, body))
             }
+        }
+    }
+
+    /// Answers a request of a polling session.
+    async fn continue_session<B: RequestBody>(
+        &self,
+        session: Arc<Session>,
+        request: Request<B>,
+        params: Params,
+    ) -> Result<Reply, Denied> {
+        let (Params { revision, transport, base64, .. }, context) = (params, &self.0.context);
+        match (request.method(), transport) {
+            (&Method::GET, Transport::Polling) => {
+                http::poll(context, &session, Framing::of_answer(revision, base64)).await
+            }
+            (&Method::POST, Transport::Polling) => {
+                let content_type = request.headers().get(header::CONTENT_TYPE).map(HeaderValue::to_str);
+                let framing =
+                    Framing::of_request(revision, content_type.and_then(Result::ok).unwrap_or_default());
+                http::post(context, &session, framing, request.into_body()).await
+            }
+            (&Method::GET, Transport::Websocket) => {
+                let accept = http::websocket_accept(request.method(), request.version(), request.headers())?;
+                session.begin_upgrade()?;
+                let (context, registry) = (context.clone(), self.0.registry.clone());
+                let upgrade = hyper::upgrade::on(request);
+                tokio::spawn(async move {
+                    if http::take_over(&context, &session, upgrade).await {
+                        registry.remove_sid(session.sid());
+                    }
+                });
+                Ok(http::switching_protocols(accept))
+            }
+            _ => Err(Refusal::MethodNotAllowed.into()),
         }
     }
 
     /// Closes every session, in jittered waves over half of `within`, and waits until their ends are
     /// recorded, for at most the other half. New handshakes are refused from now on.
     pub async fn drain(&self, within: Duration) {
-        let clock = self.hub.service.clock();
-        self.hub.draining.store(true, SeqCst);
-        let deadline = clock.monotonic() + within;
-        tokio::select! {
-            () = self.close_in_waves(within / 2) => {}
-            () = clock.sleep_until(deadline) => {
-                tracing::warn!(sessions = *self.hub.live.borrow(), "failed to close every session before the drain deadline");
-            }
-        }
-    }
-
-    async fn close_in_waves(&self, span: Duration) {
-        let (hub, clock) = (&self.hub, self.hub.service.clock());
-        let mut sessions = hub.sessions().await;
-        let wave = sessions.len().div_ceil(DRAIN_WAVES as usize).max(1);
-        let pause = span / DRAIN_WAVES;
-        while !sessions.is_empty() {
-            for session in sessions.drain(sessions.len().saturating_sub(wave)..) {
-                session.end(CloseReason::ServerShutdown);
-            }
-            if !sessions.is_empty() {
-                // Between half and one and a half of the pause, so that nodes that drain together do not act
-                // in lockstep.
-                let [jitter] = hub.service.entropy().bytes::<1>();
-                clock.sleep(pause / 2 + pause * u32::from(jitter) / 255).await;
-            }
-        }
-        // The sender lives in the hub, so the wait cannot fail.
-        let _ = hub.live.subscribe().wait_for(|live| *live == 0).await;
+        node::drain(&self.0.context, &self.0.shards, &self.0.registry, within).await;
     }
 
     /// Closes every session, because the other nodes declared this node dead and ended its sessions in the
     /// store, or must be expected to.
     pub async fn on_declared_dead(&self) {
-        self.hub.on_declared_dead().await;
+        self.0.dispatcher.on_declared_dead().await;
+    }
+
+    /// The transport of a session; `None` when it is not connected to this node, or not yet.
+    pub async fn transport(&self, key: &SessionKey) -> Option<Transport> {
+        self.0.shards.session(key).await?.transport()
     }
 
     /// Number of sockets that the gateway holds: those of sessions, and those before or after a session.
     pub fn sockets(&self) -> usize {
-        let counters = &self.hub.counters;
+        let counters = &self.0.context.counters;
         let sockets = counters.websocket.load(Relaxed) + counters.sockets_beside.load(Relaxed);
         usize::try_from(sockets).unwrap_or(usize::MAX)
     }
 
     /// A snapshot of the counters.
     pub fn stats(&self) -> Stats {
-        self.hub.counters.stats()
-    }
-}
-
-/// Answers a request of a polling session.
-async fn continue_session<B: RequestBody>(
-    session: Arc<Session>,
-    request: Request<B>,
-    params: Params,
-) -> Result<Reply, Denied> {
-    let Params { revision, transport, base64, .. } = params;
-    match (request.method(), transport) {
-        (&Method::GET, Transport::Polling) => {
-            poll::poll(&session, Framing::of_answer(revision, base64)).await
-        }
-        (&Method::POST, Transport::Polling) => {
-            let content_type = request.headers().get(header::CONTENT_TYPE).map(HeaderValue::to_str);
-            let framing =
-                Framing::of_request(revision, content_type.and_then(Result::ok).unwrap_or_default());
-            poll::post(&session, framing, request.into_body()).await
-        }
-        (&Method::GET, Transport::Websocket) => {
-            let accept = http::websocket_accept(request.method(), request.version(), request.headers())?;
-            upgrade::begin(&session)?;
-            tokio::spawn(upgrade::take_over(session, hyper::upgrade::on(request)));
-            Ok(http::switching_protocols(accept))
-        }
-        _ => Err(Refusal::MethodNotAllowed.into()),
+        self.0.context.counters.stats()
     }
 }

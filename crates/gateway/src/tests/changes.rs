@@ -10,7 +10,7 @@ use socketio::CloseReason;
 
 use super::client::{change, payload, system};
 use super::world::{LossyBus, World, eventually, settle};
-use crate::shard::{Command, Join};
+use crate::fanout::{Command, Join};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn repeated_changes_are_one_message_each_and_one_delivery() {
@@ -123,7 +123,7 @@ async fn a_gap_ends_sessions_that_missed_an_event_and_sends_missed_changes() {
     world.subscribe(&other, &key, EventType::Donation).await;
     world.chat(&loud, "lost").await;
     bus.losing.store(false, SeqCst);
-    world.gateway.hub.dispatch(Delivery::Gap { since }).await;
+    world.gateway.0.dispatcher.dispatch(Delivery::Gap { since }).await;
     assert_eq!(missed_event.closed().await, (1013, "gap".into()));
     assert_eq!(change(&missed_change.text().await), "subscribed DONATION");
     idle.nothing_but_pong().await;
@@ -144,7 +144,7 @@ async fn a_gap_without_a_store_ends_every_session_with_a_subscription() {
     assert_eq!(change(&subscribed.text().await), "subscribed CHAT");
     let (mut idle, _) = world.address.session(&world.client_url().await).await;
     world.store.close().await;
-    world.gateway.hub.dispatch(Delivery::Gap { since: world.service.clock().now() }).await;
+    world.gateway.0.dispatcher.dispatch(Delivery::Gap { since: world.service.clock().now() }).await;
     assert_eq!(subscribed.closed().await, (1013, "gap".into()));
     idle.nothing_but_pong().await;
 }
@@ -161,7 +161,7 @@ async fn a_lost_event_ends_the_sessions_of_its_channel() {
         assert!(change(&client.text().await).starts_with("subscribed"));
         clients.push(client);
     }
-    world.gateway.hub.dispatch(Delivery::Lost(loud.channel.clone())).await;
+    world.gateway.0.dispatcher.dispatch(Delivery::Lost(loud.channel.clone())).await;
     let mut stays = clients.pop().expect("three");
     for mut client in clients {
         assert_eq!(client.closed().await, (1013, "gap".into()));
@@ -175,16 +175,17 @@ async fn a_lost_event_ends_the_sessions_of_its_channel() {
 async fn a_change_before_the_join_is_read_from_the_store() {
     let world = World::new().await;
     let me = world.person("me").await;
-    let hub = &world.gateway.hub;
-    let before = hub.unmatched_changes.load(SeqCst);
+    let shards = &world.gateway.0.shards;
+    let before = shards.unmatched_changes();
     let query = format!("auth={}&EIO=4&transport=websocket", world.client_url().await);
     let mut client = world.address.websocket(&query).await.ok().expect("it is let in");
     client.text().await;
-    let session = hub.sessions().await.pop().expect("it has joined");
-    hub.send(&session.key, Command::Leave(session.clone())).await;
-    world.subscribe(&me, &session.key, EventType::Chat).await;
-    eventually("no shard knows the session", async || hub.unmatched_changes.load(SeqCst) > before).await;
-    hub.join(Join { session: session.clone(), unmatched_changes: before, is_introduced: false });
+    let session = shards.sessions().await.pop().expect("it has joined");
+    let key = session.key().clone();
+    shards.send(&key, Command::Leave(key.clone())).await;
+    world.subscribe(&me, &key, EventType::Chat).await;
+    eventually("no shard knows the session", async || shards.unmatched_changes() > before).await;
+    shards.join(Join { key, session, unmatched_changes: before, is_introduced: false });
     client.send("40").await;
     client.text().await;
     assert_eq!(system(&client.text().await)["type"], "connected");

@@ -8,7 +8,7 @@ use socketio::{Frame, Framing, payload};
 
 use crate::config::QUERY_BYTES_MAX;
 use crate::http::Params;
-use crate::queue::{Limits, SendQueue};
+use crate::session::{Limits, SendQueue};
 
 #[test]
 fn fuzz_queries() {

@@ -9,15 +9,15 @@ use tokio::sync::oneshot;
 
 use super::world::{PATIENCE, World, eventually, put_application, settle};
 use crate::config::DISCONNECT_WRITES_MAX;
-use crate::shard::Command;
+use crate::fanout::Command;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_panic_in_one_session_ends_that_session_only() {
     let world = World::new().await;
     let (mut one, one_key) = world.address.session(&world.client_url().await).await;
     let (mut other, _) = world.address.session(&world.client_url().await).await;
-    let sessions = world.gateway.hub.sessions().await;
-    let session = sessions.iter().find(|session| session.key == one_key).expect("it is there");
+    let sessions = world.gateway.0.shards.sessions().await;
+    let session = sessions.iter().find(|session| *session.key() == one_key).expect("it is there");
     session.panic_for_test.store(true, std::sync::atomic::Ordering::SeqCst);
     one.send("2").await;
     assert_eq!(one.closed().await, (1011, "internal_error".into()));
@@ -31,10 +31,10 @@ async fn a_panic_in_one_session_ends_that_session_only() {
 async fn a_session_without_a_shard_ends() {
     let world = World::with(|config| config.shards = 1).await;
     let (_client, _) = world.address.session(&world.client_url().await).await;
-    let hub = &world.gateway.hub;
-    let session = hub.sessions().await.pop().expect("it has joined");
+    let shards = &world.gateway.0.shards;
+    let session = shards.sessions().await.pop().expect("it has joined");
     world.stop();
-    let watch = || hub.send(&session.key, Command::Watch(session.clone()));
+    let watch = || shards.send(session.key(), Command::Watch(session.key().clone()));
     eventually("the shard has ended", async || !watch().await).await;
     let (mut late, _) = world.address.session(&world.client_url().await).await;
     assert_eq!(late.closed().await, (1011, "internal_error".into()));
@@ -54,7 +54,7 @@ async fn an_unavailable_store_delays_neither_the_close_nor_the_drain() {
         async move { gateway.drain(Duration::from_secs(5)).await }
     });
     assert_eq!(other.closed().await, (1001, "server_shutdown".into()));
-    eventually("the hub is empty", async || world.stats().sessions() == 0).await;
+    eventually("no session is left", async || world.stats().sessions() == 0).await;
     settle().await;
     assert!(!draining.is_finished(), "it waits for the ends to be recorded");
     world.pass(6).await;
@@ -64,7 +64,7 @@ async fn an_unavailable_store_delays_neither_the_close_nor_the_drain() {
         world.hand.advance(Duration::from_secs(10));
         settle().await;
     }
-    eventually("they are given up", async || *world.gateway.hub.live.borrow() == 0).await;
+    eventually("they are given up", async || world.gateway.0.registry.live() == 0).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -91,7 +91,7 @@ async fn ends_of_many_sessions_are_written_in_batches() {
         hold.await
     });
     let before = world.store.stats().committed;
-    for session in world.gateway.hub.sessions().await {
+    for session in world.gateway.0.shards.sessions().await {
         session.end(CloseReason::PingTimeout);
     }
     world.closed(CloseReason::PingTimeout, 60).await;
@@ -103,7 +103,7 @@ async fn ends_of_many_sessions_are_written_in_batches() {
     world.empty().await;
     let writes = world.store.stats().committed - before;
     assert!(writes < 30, "{writes} writes for 60 sessions");
-    eventually("all of them are over", async || *world.gateway.hub.live.borrow() == 0).await;
+    eventually("all of them are over", async || world.gateway.0.registry.live() == 0).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -119,7 +119,7 @@ async fn unreadable_changes_end_the_session_after_some_attempts() {
     let change = domain::session::SessionChange { version: 2, kind, subscription };
     let message =
         bus::Message::SessionChanged { node: world.service.node().clone(), session_key: key, change };
-    world.gateway.hub.dispatch(bus::Delivery::Message(message)).await;
+    world.gateway.0.dispatcher.dispatch(bus::Delivery::Message(message)).await;
     settle().await;
     client.nothing_but_pong().await;
     let mut tries = 0;
@@ -136,11 +136,11 @@ async fn unreadable_changes_end_the_session_after_some_attempts() {
 #[tokio::test(flavor = "multi_thread")]
 async fn shards_end_with_the_gateway_loop() {
     let world = World::new().await;
-    let hub = &world.gateway.hub;
+    let shards = &world.gateway.0.shards;
     let is_there = async |key: &str| {
         let key = SessionKey::stored(key.to_owned());
         let (reply, answer) = oneshot::channel();
-        hub.send(&key.clone(), Command::Find(key, reply)).await && answer.await.is_ok()
+        shards.send(&key.clone(), Command::Find(key, reply)).await && answer.await.is_ok()
     };
     // These keys cover both shards. An answer means that the thread has started.
     let keys = ["a", "b", "c", "d", "e", "f", "g", "h"];
@@ -158,7 +158,7 @@ async fn shards_end_with_the_gateway_loop() {
 async fn shard_threads_are_named() {
     let world = World::new().await;
     // An answer means that each thread has started.
-    world.gateway.hub.sessions().await;
+    world.gateway.0.shards.sessions().await;
     let threads = std::fs::read_dir("/proc/self/task").unwrap().flatten();
     let names: Vec<_> =
         threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("comm")).ok()).collect();

@@ -227,7 +227,7 @@ impl World {
         eventually("the sessions are reconciled", async || runs() > before).await;
     }
 
-    /// Waits until no session is left in the hub, the queues and the store.
+    /// Waits until no session is left in the gateway, the queues and the store.
     pub async fn empty(&self) {
         eventually("every session is gone", async || {
             let stats = self.stats();

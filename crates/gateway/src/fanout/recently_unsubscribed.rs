@@ -12,7 +12,7 @@ use crate::config::{UNSUBSCRIBED_MAX, UNSUBSCRIBED_REMEMBERED_MS};
 
 /// See the module. Oldest first.
 #[derive(Default)]
-pub(crate) struct RecentlyUnsubscribed(VecDeque<Unsubscribed>);
+pub(super) struct RecentlyUnsubscribed(VecDeque<Unsubscribed>);
 
 struct Unsubscribed {
     at: Millis,
@@ -22,7 +22,7 @@ struct Unsubscribed {
 
 impl RecentlyUnsubscribed {
     /// A subscription ended.
-    pub(crate) fn add(&mut self, session: &SessionKey, channel: &ChannelId, now: Millis) {
+    pub(super) fn add(&mut self, session: &SessionKey, channel: &ChannelId, now: Millis) {
         if self.0.len() >= UNSUBSCRIBED_MAX {
             self.0.pop_front();
         }
@@ -30,7 +30,7 @@ impl RecentlyUnsubscribed {
     }
 
     /// Forgets subscriptions that ended long ago.
-    pub(crate) fn forget(&mut self, now: Millis) {
+    pub(super) fn forget(&mut self, now: Millis) {
         while self.0.front().is_some_and(|left| left.at + UNSUBSCRIBED_REMEMBERED_MS < now) {
             self.0.pop_front();
         }
@@ -40,7 +40,7 @@ impl RecentlyUnsubscribed {
     }
 
     /// The sessions that may have missed the lost events.
-    pub(crate) fn missed(&self, lost: &Lost) -> HashSet<&SessionKey> {
+    pub(super) fn missed(&self, lost: &Lost) -> HashSet<&SessionKey> {
         let channels = match lost {
             _ if self.0.is_empty() => return HashSet::new(),
             Lost::Everything => None,

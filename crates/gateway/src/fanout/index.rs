@@ -8,7 +8,7 @@ use domain::ChannelId;
 use domain::session::EventType;
 
 /// The place of a member or of a channel.
-pub(crate) type Slot = u32;
+pub(super) type Slot = u32;
 
 /// Values in numbered slots. Free slots are reused.
 struct Slots<T> {
@@ -52,7 +52,7 @@ impl<T> Slots<T> {
 
 /// Members by key, and the channels that they are subscribed to. `M` and `C` are the data that the owner of
 /// the index keeps with a member and with a channel.
-pub(crate) struct Index<K, M, C> {
+pub(super) struct Index<K, M, C> {
     keys: HashMap<K, Slot>,
     members: Slots<Entry<M>>,
     names: HashMap<ChannelId, Slot>,
@@ -79,54 +79,54 @@ struct Channel<C> {
 }
 
 impl<K: Eq + Hash, M, C: Default> Index<K, M, C> {
-    pub(crate) fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self { keys: HashMap::new(), members: Slots::new(), names: HashMap::new(), channels: Slots::new() }
     }
 
-    pub(crate) fn insert(&mut self, key: K, data: M) -> Slot {
+    pub(super) fn insert(&mut self, key: K, data: M) -> Slot {
         let slot = self.members.insert(Entry { data, subscriptions: Vec::new() });
         self.keys.insert(key, slot);
         slot
     }
 
     /// The slot of the member with this key.
-    pub(crate) fn find(&self, key: &K) -> Option<Slot> {
+    pub(super) fn find(&self, key: &K) -> Option<Slot> {
         self.keys.get(key).copied()
     }
 
-    pub(crate) fn member(&self, slot: Slot) -> Option<&M> {
+    pub(super) fn member(&self, slot: Slot) -> Option<&M> {
         self.members.get(slot).map(|member| &member.data)
     }
 
-    pub(crate) fn member_mut(&mut self, slot: Slot) -> Option<&mut M> {
+    pub(super) fn member_mut(&mut self, slot: Slot) -> Option<&mut M> {
         self.members.get_mut(slot).map(|member| &mut member.data)
     }
 
-    pub(crate) fn members(&self) -> impl Iterator<Item = (Slot, &M)> {
+    pub(super) fn members(&self) -> impl Iterator<Item = (Slot, &M)> {
         let slots = 0..self.members.places.len() as Slot;
         slots.filter_map(|slot| self.member(slot).map(|member| (slot, member)))
     }
 
     /// Whether a member has a subscription.
-    pub(crate) fn is_subscribed(&self, slot: Slot) -> bool {
+    pub(super) fn is_subscribed(&self, slot: Slot) -> bool {
         self.members.get(slot).is_some_and(|member| !member.subscriptions.is_empty())
     }
 
     /// The slot of the channel with this id; `None` when it has no subscriber.
-    pub(crate) fn channel(&self, id: &ChannelId) -> Option<Slot> {
+    pub(super) fn channel(&self, id: &ChannelId) -> Option<Slot> {
         self.names.get(id).copied()
     }
 
-    pub(crate) fn channel_mut(&mut self, slot: Slot) -> Option<&mut C> {
+    pub(super) fn channel_mut(&mut self, slot: Slot) -> Option<&mut C> {
         self.channels.get_mut(slot).map(|channel| &mut channel.data)
     }
 
-    pub(crate) fn subscribers(&self, channel: Slot, event: EventType) -> &[Slot] {
+    pub(super) fn subscribers(&self, channel: Slot, event: EventType) -> &[Slot] {
         self.channels.get(channel).map_or(&[], |channel| &channel.subscribers[event as usize])
     }
 
     /// Subscribes a member. A repeated subscription counts once.
-    pub(crate) fn subscribe(&mut self, slot: Slot, id: &ChannelId, event: EventType) {
+    pub(super) fn subscribe(&mut self, slot: Slot, id: &ChannelId, event: EventType) {
         let Some(member) = self.members.get_mut(slot) else { return };
         let channel = match self.names.get(id) {
             Some(&channel) => channel,
@@ -150,7 +150,7 @@ impl<K: Eq + Hash, M, C: Default> Index<K, M, C> {
     }
 
     /// Ends a member's subscription, if there is one.
-    pub(crate) fn unsubscribe(&mut self, slot: Slot, id: &ChannelId, event: EventType) {
+    pub(super) fn unsubscribe(&mut self, slot: Slot, id: &ChannelId, event: EventType) {
         let (Some(channel), Some(member)) = (self.channel(id), self.members.get_mut(slot)) else { return };
         if let Some(at) = member.subscriptions.iter().position(|subscription| subscription.is(channel, event))
         {
@@ -160,7 +160,7 @@ impl<K: Eq + Hash, M, C: Default> Index<K, M, C> {
     }
 
     /// Removes the member with this key, and its subscriptions.
-    pub(crate) fn remove(&mut self, key: &K) -> Option<M> {
+    pub(super) fn remove(&mut self, key: &K) -> Option<M> {
         let slot = self.keys.remove(key)?;
         let Entry { data, subscriptions } = self.members.remove(slot)?;
         for subscription in subscriptions {

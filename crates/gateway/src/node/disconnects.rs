@@ -9,9 +9,9 @@ use domain::SessionKey;
 use socketio::CloseReason;
 use tokio::sync::Semaphore;
 
-use crate::config::{DISCONNECT_TRIES, DISCONNECT_WRITES_MAX, DISCONNECTS_PER_WRITE};
-use crate::hub::Hub;
-use crate::session_task::backoff;
+use super::registry::Registry;
+use crate::config::{DISCONNECT_TRIES, DISCONNECT_WRITES_MAX, DISCONNECTS_PER_WRITE, backoff};
+use crate::context::Context;
 
 /// Sessions that have ended and whose ends are not recorded yet.
 pub(crate) struct Disconnects {
@@ -29,15 +29,21 @@ impl Disconnects {
     /// Records the end of a session, which frees its place in the store. Retries while the store does not
     /// answer, a limited number of times. Returns when the end is recorded, or when another task has taken
     /// it over.
-    pub(crate) async fn record(&self, hub: &Hub, key: &SessionKey, reason: CloseReason) {
+    pub(crate) async fn record(
+        &self,
+        context: &Context,
+        registry: &Registry,
+        key: &SessionKey,
+        reason: CloseReason,
+    ) {
         self.waiting().push_back((key.clone(), reason.as_str()));
         // There are as many waiters as sessions, so each session is taken by one of them. The semaphore is
         // never closed.
         let _permit = self.permits.acquire().await;
         let ended = self.take();
         if !ended.is_empty() {
-            write(hub, &ended).await;
-            hub.live.send_modify(|live| *live -= ended.len());
+            write(context, &ended).await;
+            registry.recorded(ended.len());
         }
     }
 
@@ -58,15 +64,17 @@ impl Disconnects {
     }
 }
 
-async fn write(hub: &Hub, ended: &[(SessionKey, &'static str)]) {
+async fn write(context: &Context, ended: &[(SessionKey, &'static str)]) {
     for tries in 0..DISCONNECT_TRIES {
-        match hub.service.disconnect_sessions(ended.to_vec()).await {
+        match context.service.disconnect_sessions(ended.to_vec()).await {
             Ok(()) => return,
             Err(error) if tries + 1 < DISCONNECT_TRIES => {
-                hub.service.log_failure("failed to record the ends of sessions: retrying", &error);
-                hub.service.clock().sleep(backoff(tries)).await;
+                context.service.log_failure("failed to record the ends of sessions: retrying", &error);
+                context.clock().sleep(backoff(tries)).await;
             }
-            Err(error) => hub.service.log_failure("failed to record the ends of sessions: giving up", &error),
+            Err(error) => {
+                context.service.log_failure("failed to record the ends of sessions: giving up", &error)
+            }
         }
     }
 }

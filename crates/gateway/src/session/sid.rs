@@ -35,6 +35,12 @@ impl Sid {
     }
 }
 
+impl std::fmt::Debug for Sid {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Sid")
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

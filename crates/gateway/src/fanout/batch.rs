@@ -12,7 +12,7 @@ use socketio::{Frame, packet};
 use crate::config::{
     BATCH_BYTES_MAX, BATCH_EVENTS_MAX, COOLDOWN_EVENTS_MAX, COOLDOWN_FACTOR, COOLDOWN_MAX, COOLDOWN_MIN,
 };
-use crate::stats::{Counters, add};
+use crate::metrics::{Counters, add};
 
 /// An event, encoded at most once for each profile, whatever the number of shards.
 pub(crate) struct Encoded {
@@ -39,13 +39,13 @@ impl Encoded {
 }
 
 /// Events of one kind and channel, which go to the same sessions in one write each.
-pub(crate) struct Batch {
+pub(super) struct Batch {
     pub(crate) event_type: EventType,
     events: Vec<Arc<Encoded>>,
 }
 
 /// The writes of a batch to sessions of one profile: whole frames, and their number.
-pub(crate) type Writes = Vec<(Bytes, usize)>;
+pub(super) type Writes = Vec<(Bytes, usize)>;
 
 impl Batch {
     pub(crate) fn new(event: Arc<Encoded>) -> Self {
@@ -91,7 +91,7 @@ impl Batch {
 /// at a time. Enough events end the cooldown early, because it must not limit the events per second of a
 /// channel.
 #[derive(Default)]
-pub(crate) struct Pacing {
+pub(super) struct Pacing {
     /// The interest in the channel, held while the channel has a subscriber here.
     pub(crate) interest: bus::Interest,
     pub(crate) batch: Option<Batch>,
@@ -99,7 +99,7 @@ pub(crate) struct Pacing {
 }
 
 /// The cooldown of a channel after a write that took so long.
-pub(crate) fn cooldown(write_took: Duration) -> Duration {
+pub(super) fn cooldown(write_took: Duration) -> Duration {
     let cooldown = (write_took * COOLDOWN_FACTOR).min(COOLDOWN_MAX);
     if cooldown < COOLDOWN_MIN { Duration::ZERO } else { cooldown }
 }
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_is_encoded_once_for_each_profile_and_keeps_its_order() {
+    fn a_batch_is_encoded_once_for_each_profile_and_keeps_its_order() {
         let counters = Counters::default();
         let events: Vec<_> = (0..3).map(|at| event(at.to_string())).collect();
         let mut batch = Batch::new(events[0].clone());
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_of_large_events_is_cut_into_several_writes() {
+    fn a_batch_of_large_events_is_cut_into_several_writes() {
         let counters = Counters::default();
         let mut batch = Batch::new(event("x".repeat(40_000)));
         batch.push(event("y".repeat(40_000)));
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rest_is_ended_once_by_what_has_gathered() {
+    fn a_full_batch_ends_the_cooldown_once() {
         let mut batch = Batch::new(event("x".into()));
         let lengths: Vec<_> = (2..=BATCH_EVENTS_MAX)
             .filter_map(|_| batch.push(event("x".into())).then_some(batch.len()))
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn only_costly_writes_are_followed_by_a_rest() {
+    fn only_costly_writes_are_followed_by_a_cooldown() {
         for (took_us, cooldown_us) in [(0, 0), (100, 0), (500, 3_000), (1_000, 6_000), (50_000, 8_000)] {
             let took = Duration::from_micros(took_us);
             assert_eq!(cooldown(took), Duration::from_micros(cooldown_us), "{took_us}");

@@ -10,10 +10,11 @@ use socketio::{CloseReason, Framing, Millis, payload};
 use tokio::net::TcpStream;
 
 use crate::config::CHUNKS_PER_WRITE;
-use crate::stats;
+use crate::context::Context;
+use crate::metrics;
 
-/// Packets in the answer to one poll. Python clients refuse more than 16.
-pub(crate) const POLL_PACKETS_MAX: usize = 16;
+/// Maximum number of packets in the answer to one poll. Python clients refuse more than 16.
+const POLL_PACKETS_MAX: usize = 16;
 
 /// First byte of an unfragmented text frame.
 const TEXT_FRAME: u8 = 0x81;
@@ -25,6 +26,17 @@ pub(crate) struct Limits<'a> {
     pub(crate) bytes_max: usize,
     /// The node's gauge of queued bytes.
     pub(crate) gauge: &'a AtomicU64,
+}
+
+impl<'a> Limits<'a> {
+    /// The limits of every session of a node.
+    pub(super) fn of(context: &'a Context) -> Self {
+        Self {
+            messages_max: context.config.queue_messages_max,
+            bytes_max: context.config.queue_bytes_max,
+            gauge: &context.counters.queued_bytes,
+        }
+    }
 }
 
 /// The queue of one session. An empty one takes eight bytes.
@@ -87,7 +99,7 @@ impl SendQueue {
         {
             return Err(CloseReason::SlowConsumer);
         }
-        stats::add(limits.gauge, rest.len());
+        metrics::add(limits.gauge, rest.len());
         waiting.head_started |= written > 0;
         waiting.bytes += rest.len();
         waiting.messages += messages;
@@ -102,7 +114,7 @@ impl SendQueue {
             return;
         }
         let waiting = self.0.get_or_insert_with(|| Waiting::new(now));
-        stats::add(gauge, bytes.len());
+        metrics::add(gauge, bytes.len());
         waiting.head_started = true;
         waiting.bytes += bytes.len();
         waiting.chunks.push_front(Chunk { bytes, messages: 0 });
@@ -151,7 +163,7 @@ impl SendQueue {
         if written == 0 {
             return Err(io::ErrorKind::WriteZero.into());
         }
-        stats::sub(gauge, written);
+        metrics::sub(gauge, written);
         waiting.advance(written);
         waiting.progress_at = now;
         if waiting.chunks.is_empty() {
@@ -168,7 +180,7 @@ impl SendQueue {
             let Some(frame) = waiting.take_frame() else { break };
             payload::append(framing, &frame, &mut body);
         }
-        stats::sub(gauge, before - waiting.bytes);
+        metrics::sub(gauge, before - waiting.bytes);
         if waiting.chunks.is_empty() {
             self.0 = None;
         }
@@ -178,7 +190,7 @@ impl SendQueue {
     /// Empties the queue.
     pub(crate) fn clear(&mut self, gauge: &AtomicU64) {
         if let Some(waiting) = self.0.take() {
-            stats::sub(gauge, waiting.bytes);
+            metrics::sub(gauge, waiting.bytes);
         }
     }
 }

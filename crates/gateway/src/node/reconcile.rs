@@ -5,45 +5,44 @@
 //! The store marks a change when it is taken. By then the change is in the memory of this node, and its shard
 //! knows at least that it has to read. If the process dies, the session has ended with it.
 
-use std::sync::Arc;
-
 use domain::SessionKey;
 use service::{Error, Job};
 use socketio::CloseReason;
+use tokio::sync::Notify;
 
 use crate::config::RECONCILE_EVERY;
-use crate::hub::Hub;
-use crate::shard::Command;
+use crate::context::Context;
+use crate::fanout::{Command, Shards};
 
 /// Reconciles every second, and at once after a notification.
-pub(crate) async fn run(hub: Arc<Hub>) {
+pub(super) async fn run(context: &Context, shards: &Shards, now: &Notify) {
     let mut failing = false;
     loop {
-        let result = reconcile(&hub).await;
+        let result = reconcile(context, shards).await;
         if let (Err(error), false) = (&result, failing) {
             tracing::warn!(%error, "failed to reconcile the sessions of this node with the store");
         }
         failing = result.is_err();
-        hub.service.record_job_run(Job::SessionWatch, !failing);
+        context.service.record_job_run(Job::SessionWatch, !failing);
         tokio::select! {
-            () = hub.service.clock().sleep(RECONCILE_EVERY) => {}
-            () = hub.reconcile_now.notified() => {}
+            () = context.clock().sleep(RECONCILE_EVERY) => {}
+            () = now.notified() => {}
         }
     }
 }
 
-async fn reconcile(hub: &Hub) -> Result<(), Error> {
-    send_changes(hub).await?;
-    close_ended(hub).await
+async fn reconcile(context: &Context, shards: &Shards) -> Result<(), Error> {
+    send_changes(context, shards).await?;
+    close_ended(context, shards).await
 }
 
 /// Sends undelivered changes of subscriptions to the shards.
-async fn send_changes(hub: &Hub) -> Result<(), Error> {
+async fn send_changes(context: &Context, shards: &Shards) -> Result<(), Error> {
     loop {
-        let (changes, taken) = hub.service.take_untold_changes().await;
+        let (changes, taken) = context.service.take_untold_changes().await;
         let found_any = !changes.is_empty();
         for (key, change) in changes {
-            hub.send(&key.clone(), Command::Change(Box::new((key, change)))).await;
+            shards.send(&key.clone(), Command::Change(Box::new((key, change)))).await;
         }
         taken?;
         if !found_any {
@@ -54,16 +53,16 @@ async fn send_changes(hub: &Hub) -> Result<(), Error> {
 
 /// Closes sessions that were ended in the store. The store lists such a session until its own task has
 /// recorded the end, so a session that has not joined its shard yet is found again.
-async fn close_ended(hub: &Hub) -> Result<(), Error> {
+async fn close_ended(context: &Context, shards: &Shards) -> Result<(), Error> {
     let mut after = SessionKey::stored(String::new());
     loop {
-        let page = hub.service.sessions_closing(&after).await?;
+        let page = context.service.sessions_closing(&after).await?;
         let Some((last, _)) = page.last() else { return Ok(()) };
         after = last.clone();
         for (key, reason) in page {
             // A newer node may write a reason that is unknown here. The session has ended all the same.
             let reason = CloseReason::from_name(&reason).unwrap_or(CloseReason::Revoked);
-            hub.send(&key.clone(), Command::End(key, reason)).await;
+            shards.send(&key.clone(), Command::End(key, reason)).await;
         }
     }
 }

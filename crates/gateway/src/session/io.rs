@@ -1,0 +1,325 @@
+//! The input and output of a session: its link, its send queue, and the waker of its task.
+
+use std::io;
+use std::task::{Context as TaskContext, Poll, Waker};
+
+use bytes::Bytes;
+use socketio::{CloseReason, Decoder, Frame, Framing, Millis, payload};
+use tokio::net::TcpStream;
+
+use super::link::{Link, WebsocketIo};
+use super::polling::{Rejected, RequestKind, Takeover, packets};
+use super::send_queue::{Limits, SendQueue, Sent};
+use crate::context::Context;
+use crate::metrics::{add, sub};
+
+/// The input and output of a session.
+pub(super) struct Io {
+    /// Why the session ended. Set once; nothing is sent afterwards.
+    ended: Option<CloseReason>,
+    pending: PendingCommands,
+    queue: SendQueue,
+    link: Link,
+    /// Wakes the session's task.
+    waker: Option<Waker>,
+}
+
+/// Commands that the session's task still has to send to its shard.
+#[derive(Default)]
+struct PendingCommands {
+    introduce: bool,
+    watch: bool,
+}
+
+/// The reason why the session's task wakes up.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Wakeup {
+    /// SYSTEM `connected` is queued: the shard may apply changes.
+    Introduce,
+    /// The peer takes no bytes: the shard watches the write deadline.
+    Watch,
+    /// The session has ended.
+    Over(CloseReason),
+}
+
+impl Io {
+    pub(super) fn new(link: Link) -> Self {
+        Self {
+            ended: None,
+            pending: PendingCommands::default(),
+            queue: SendQueue::default(),
+            link,
+            waker: None,
+        }
+    }
+
+    pub(super) fn link(&mut self) -> &mut Link {
+        &mut self.link
+    }
+
+    pub(super) fn is_over(&self) -> bool {
+        self.ended.is_some()
+    }
+
+    pub(super) fn end(&mut self, reason: CloseReason) {
+        if self.ended.is_none() {
+            self.ended = Some(reason);
+            self.wake_all();
+        }
+    }
+
+    /// Sends whole frames to the peer, or queues them. `true` when they are the first queued bytes of a
+    /// websocket: then the caller watches the write deadline.
+    pub(super) fn send(&mut self, context: &Context, bytes: &Bytes, messages: usize, now: Millis) -> bool {
+        if self.ended.is_some() {
+            return false;
+        }
+        match self.queue.send(self.link.stream(), bytes, messages, now, Limits::of(context)) {
+            Ok(Sent::Written) => false,
+            Ok(sent) => self.on_queued(sent),
+            Err(reason) => {
+                self.end(reason);
+                false
+            }
+        }
+    }
+
+    /// Wakes the writer of the queued bytes. `true` as for [`send`](Self::send).
+    fn on_queued(&mut self, sent: Sent) -> bool {
+        match &self.link {
+            Link::Websocket(_) if sent == Sent::FirstInQueue => {
+                self.wake();
+                true
+            }
+            Link::Polling(polling) => {
+                polling.wake();
+                false
+            }
+            Link::Websocket(_) | Link::Opening | Link::Gone => false,
+        }
+    }
+
+    /// Sends outside the shard. The session's task asks the shard to watch the write deadline, if necessary.
+    pub(super) fn answer(&mut self, context: &Context, bytes: &Bytes, now: Millis) {
+        if self.send(context, bytes, 1, now) {
+            self.pending.watch = true;
+        }
+    }
+
+    /// SYSTEM `connected` is queued. The session's task tells the shard.
+    pub(super) fn introduced(&mut self) {
+        self.pending.introduce = true;
+        self.wake();
+    }
+
+    /// Whether the shard has not been told of SYSTEM `connected`. Resets the mark.
+    pub(super) fn take_introduction(&mut self) -> bool {
+        std::mem::take(&mut self.pending.introduce)
+    }
+
+    /// What the session's task has to do, if anything.
+    pub(super) fn take_wakeup(&mut self) -> Option<Wakeup> {
+        if let Some(reason) = self.ended {
+            Some(Wakeup::Over(reason))
+        } else if self.take_introduction() {
+            Some(Wakeup::Introduce)
+        } else if std::mem::take(&mut self.pending.watch) {
+            Some(Wakeup::Watch)
+        } else {
+            None
+        }
+    }
+
+    /// When a websocket that takes no bytes is closed.
+    pub(super) fn write_deadline(&self, context: &Context) -> Option<Millis> {
+        self.link.stream()?;
+        let span = u64::try_from(context.config.write_deadline.as_millis()).unwrap_or(u64::MAX);
+        self.queue.stalled_since().map(|since| since.saturating_add(span))
+    }
+
+    /// Puts the answer to the handshake in front of the queue.
+    pub(super) fn push_front(&mut self, context: &Context, bytes: Vec<u8>, now: Millis) {
+        self.queue.push_front(bytes.into(), now, &context.counters.queued_bytes);
+    }
+
+    /// Moves the session to a websocket. Queued messages go there, and a waiting poll is released.
+    pub(super) fn link_websocket(&mut self, context: &Context, stream: TcpStream, now: Millis) {
+        if self.ended.is_some() && matches!(self.link, Link::Gone) {
+            return;
+        }
+        if let Link::Polling(polling) = &self.link {
+            sub(&context.counters.polling, 1);
+            polling.wake();
+        }
+        add(&context.counters.websocket, 1);
+        self.queue.restart(now);
+        // The session's task meets the same error and ends the session.
+        let _ = self.queue.write_to(&stream, now, &context.counters.queued_bytes);
+        self.pending.watch |= !self.queue.is_empty();
+        let decoder = Decoder::new(context.config.message_bytes_max);
+        self.link = Link::Websocket(WebsocketIo { stream, decoder });
+        self.wake();
+    }
+
+    /// Ends the session, if it has not ended, and releases its link. Returns its websocket and the rest of a
+    /// partly written chunk. A polling client is answered for some more seconds.
+    pub(super) fn detach(&mut self, context: &Context, reason: CloseReason) -> Option<(TcpStream, Bytes)> {
+        self.end(reason);
+        let unfinished = self.queue.unfinished();
+        self.queue.clear(&context.counters.queued_bytes);
+        if let Link::Polling(polling) = &self.link {
+            sub(&context.counters.polling, 1);
+            polling.wake();
+            return None;
+        }
+        match std::mem::replace(&mut self.link, Link::Gone) {
+            Link::Websocket(socket) => {
+                sub(&context.counters.websocket, 1);
+                Some((socket.stream, unfinished))
+            }
+            Link::Polling(_) | Link::Opening | Link::Gone => None,
+        }
+    }
+
+    /// Writes queued bytes until the queue is empty or the socket is full.
+    ///
+    /// # Errors
+    /// When the stream is broken.
+    pub(super) fn poll_write(
+        &mut self,
+        context: &Context,
+        now: Millis,
+        cx: &mut TaskContext<'_>,
+    ) -> Result<(), CloseReason> {
+        let Some(stream) = self.link.stream() else { return Ok(()) };
+        while !self.queue.is_empty() {
+            let Poll::Ready(ready) = stream.poll_write_ready(cx) else { break };
+            let written =
+                ready.and_then(|()| self.queue.write_to(stream, now, &context.counters.queued_bytes));
+            if written.is_err_and(|error| error.kind() != io::ErrorKind::WouldBlock) {
+                return Err(CloseReason::TransportClosed);
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits until the websocket has bytes, and reads them: their number, which may be 0.
+    pub(super) fn poll_read(
+        &self,
+        cx: &mut TaskContext<'_>,
+        scratch: &mut [u8],
+    ) -> Poll<Result<usize, CloseReason>> {
+        let Some(stream) = self.link.stream() else { return Poll::Pending };
+        let read = std::task::ready!(stream.poll_read_ready(cx)).and_then(|()| stream.try_read(scratch));
+        Poll::Ready(match read {
+            Ok(0) => Err(CloseReason::TransportClosed),
+            Ok(read) => Ok(read),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(0),
+            Err(_) => Err(CloseReason::TransportClosed),
+        })
+    }
+
+    /// The packets of a poll, as soon as there are any, or the end of the session.
+    pub(super) fn poll_packets(
+        &mut self,
+        context: &Context,
+        framing: Framing,
+        cx: &TaskContext<'_>,
+    ) -> Poll<Vec<u8>> {
+        let waiting = match &self.link {
+            // The websocket takes the rest.
+            Link::Websocket(_) => return Poll::Ready(packets(framing, &[Frame::NOOP])),
+            _ => self.take_packets(context, framing),
+        };
+        if self.ended.is_some() {
+            if let Some(polling) = self.link.polling() {
+                polling.end_reported = true;
+            }
+            let mut body = waiting.unwrap_or_default();
+            payload::append(framing, Frame::CLOSE.packet(), &mut body);
+            return Poll::Ready(body);
+        }
+        match (waiting, &mut self.link) {
+            (Some(body), _) => Poll::Ready(body),
+            (None, Link::Polling(polling)) if polling.takeover != Takeover::Probed => {
+                polling.waiter = Some(cx.waker().clone());
+                Poll::Pending
+            }
+            (None, _) => Poll::Ready(packets(framing, &[Frame::NOOP])),
+        }
+    }
+
+    /// Takes the packets for the answer to one poll; `None` when the queue is empty.
+    pub(super) fn take_packets(&mut self, context: &Context, framing: Framing) -> Option<Vec<u8>> {
+        self.queue.take_packets(framing, &context.counters.queued_bytes)
+    }
+
+    /// Marks a request as in flight. A second request of its kind ends the session, as on the reference
+    /// server.
+    pub(super) fn begin_request(&mut self, kind: RequestKind) -> Result<(), Rejected> {
+        let Some(polling) = self.link.polling() else { return Err(Rejected::NotPolling) };
+        if polling.end_reported && kind == RequestKind::Poll {
+            return Err(Rejected::NotPolling);
+        }
+        if std::mem::replace(polling.in_flight(kind), true) {
+            self.end(CloseReason::PollConflict);
+            return Err(Rejected::Overlap);
+        }
+        Ok(())
+    }
+
+    /// A request is no longer in flight. An aborted request ends the session, because its packets are lost.
+    pub(super) fn end_request(&mut self, kind: RequestKind, is_answered: bool) {
+        let Some(polling) = self.link.polling() else { return };
+        *polling.in_flight(kind) = false;
+        if kind == RequestKind::Poll {
+            polling.waiter = None;
+        }
+        if !is_answered {
+            self.end(CloseReason::TransportClosed);
+        }
+    }
+
+    /// Claims the session for one websocket.
+    pub(super) fn begin_upgrade(&mut self) -> Result<(), Rejected> {
+        match self.link.polling() {
+            Some(polling) if self.ended.is_none() => match polling.takeover {
+                Takeover::None => {
+                    polling.takeover = Takeover::Begun;
+                    Ok(())
+                }
+                Takeover::Begun | Takeover::Probed => Err(Rejected::UpgradeUnderWay),
+            },
+            _ => Err(Rejected::NotPolling),
+        }
+    }
+
+    pub(super) fn set_takeover(&mut self, takeover: Takeover) {
+        if let Some(polling) = self.link.polling() {
+            polling.takeover = takeover;
+            polling.wake();
+        }
+    }
+
+    /// Remembers the waker of the session's task.
+    pub(super) fn remember(&mut self, cx: &TaskContext<'_>) {
+        match &mut self.waker {
+            Some(waker) => waker.clone_from(cx.waker()),
+            None => self.waker = Some(cx.waker().clone()),
+        }
+    }
+
+    fn wake(&self) {
+        if let Some(waker) = &self.waker {
+            waker.wake_by_ref();
+        }
+    }
+
+    /// Wakes the session's task, and the poll that waits.
+    fn wake_all(&self) {
+        self.wake();
+        if let Link::Polling(polling) = &self.link {
+            polling.wake();
+        }
+    }
+}

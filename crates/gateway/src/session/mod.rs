@@ -1,0 +1,210 @@
+//! One session: its protocol state, its link to the peer, and its send queue. One lock guards all of it and
+//! is never held across an await. The shard, the session's task, polls and posts share the session. They
+//! change it only through its methods.
+
+mod io;
+mod link;
+mod polling;
+mod probe;
+mod send_queue;
+mod sid;
+mod state;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context as TaskContext, Poll};
+
+use bytes::Bytes;
+use domain::secret::SecretHash;
+use domain::{Profile, SessionKey};
+use service::sessions::ConnectedSession;
+use socketio::{CloseReason, Framing, Millis, Revision};
+use tokio::net::TcpStream;
+
+pub(crate) use io::Wakeup;
+pub(crate) use link::RawStream;
+pub use link::Transport;
+pub(crate) use polling::{Rejected, RequestKind, packets};
+pub(crate) use probe::Probe;
+#[cfg(test)]
+pub(crate) use send_queue::{Limits, SendQueue};
+pub(crate) use sid::Sid;
+
+use crate::context::Context;
+use crate::metrics::add;
+use link::Link;
+use polling::{Polling, Takeover};
+use state::{Call, Identity, State};
+
+/// One session, shared by its task, its shard and, while it polls, the requests of its client.
+pub(crate) struct Session {
+    context: Arc<Context>,
+    identity: Identity,
+    state: Mutex<State>,
+    /// Makes the session's task panic, for a test.
+    #[cfg(test)]
+    pub(crate) panic_for_test: std::sync::atomic::AtomicBool,
+}
+
+impl Session {
+    /// Opens a session and queues its first packets. A websocket session queues SYSTEM `connected` at once. A
+    /// polling session has the hash of its URL's token. It queues SYSTEM `connected` after the answer to its
+    /// handshake, by [`first_poll`](Self::first_poll).
+    pub(crate) fn open(
+        context: Arc<Context>,
+        connected: ConnectedSession,
+        sid: Sid,
+        revision: Revision,
+        polling: Option<SecretHash>,
+    ) -> Arc<Self> {
+        let ConnectedSession { session_key: key, profile, .. } = connected;
+        let identity = Identity { key, sid, profile };
+        let call = Call { context: &context, identity: &identity, now: context.now_ms() };
+        let is_polling = polling.is_some();
+        let mut state = State::open(call, revision, polling.map(Polling::new));
+        if is_polling {
+            add(&context.counters.polling, 1);
+        } else {
+            state.introduce(call);
+        }
+        Arc::new(Self {
+            context,
+            identity,
+            state: Mutex::new(state),
+            #[cfg(test)]
+            panic_for_test: Default::default(),
+        })
+    }
+
+    pub(crate) fn key(&self) -> &SessionKey {
+        &self.identity.key
+    }
+
+    pub(crate) fn sid(&self) -> &Sid {
+        &self.identity.sid
+    }
+
+    pub(crate) fn profile(&self) -> Profile {
+        self.identity.profile
+    }
+
+    /// Locks the state. After a panic of another holder the state is that between two packets, so the session
+    /// can be closed.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn call(&self, now: Millis) -> Call<'_> {
+        Call { context: &self.context, identity: &self.identity, now }
+    }
+
+    fn call_now(&self) -> Call<'_> {
+        self.call(self.context.now_ms())
+    }
+
+    /// Sends whole frames to the peer, or queues them. `true` when they are the first queued bytes of a
+    /// websocket: then the caller watches the write deadline.
+    pub(crate) fn deliver(&self, bytes: &Bytes, messages: usize, now: Millis) -> bool {
+        self.lock().io.send(&self.context, bytes, messages, now)
+    }
+
+    /// Ends the session, unless it has ended. The first reason counts.
+    pub(crate) fn end(&self, reason: CloseReason) {
+        self.lock().io.end(reason);
+    }
+
+    /// Processes expired deadlines and returns the next one; `None` when the session has ended.
+    pub(crate) fn on_deadline(&self, now: Millis) -> Option<Millis> {
+        self.lock().on_deadline(self.call(now))
+    }
+
+    /// Gives the session its websocket, and processes the bytes that were read already.
+    pub(crate) fn attach(&self, stream: RawStream) {
+        self.lock().attach(self.call_now(), stream);
+    }
+
+    /// Whether SYSTEM `connected` is queued and the shard does not know yet. Resets the mark.
+    pub(crate) fn take_introduction(&self) -> bool {
+        self.lock().io.take_introduction()
+    }
+
+    /// Polls the session for its task: reads, writes queued bytes, and is ready when a command for the shard
+    /// is pending.
+    pub(crate) fn poll(&self, cx: &mut TaskContext<'_>) -> Poll<Wakeup> {
+        let mut state = self.lock();
+        #[cfg(test)]
+        assert!(
+            !self.panic_for_test.load(std::sync::atomic::Ordering::SeqCst),
+            "a test asked for this panic"
+        );
+        state.poll(self.call_now(), cx)
+    }
+
+    /// Ends the session, if it has not ended, and releases what it held. Returns its websocket and the rest
+    /// of a partly written chunk. A polling client is answered for some more seconds.
+    pub(crate) fn detach(&self, reason: CloseReason) -> Option<(TcpStream, Bytes)> {
+        self.lock().io.detach(&self.context, reason)
+    }
+
+    /// The transport of the session; `None` before its websocket is there, and after its end. A session that
+    /// polled when it ended keeps that transport.
+    pub(crate) fn transport(&self) -> Option<Transport> {
+        self.lock().io.link().transport()
+    }
+}
+
+/// What the requests of a polling client do.
+impl Session {
+    /// Whether the token of a request is that of the handshake; `None` when the session does not poll.
+    pub(crate) fn token_matches(&self, token: &str) -> Option<bool> {
+        self.lock().io.link().polling().map(|polling| polling.token_matches(token))
+    }
+
+    /// Marks a request as in flight. A second request of its kind ends the session, as on the reference
+    /// server.
+    pub(crate) fn begin_request(&self, kind: RequestKind) -> Result<(), Rejected> {
+        self.lock().io.begin_request(kind)
+    }
+
+    /// A request is no longer in flight. An aborted request ends the session, because its packets are lost.
+    pub(crate) fn end_request(&self, kind: RequestKind, is_answered: bool) {
+        self.lock().io.end_request(kind, is_answered);
+    }
+
+    /// The framing of an answer: text when this request asks for it, or the handshake did.
+    pub(crate) fn agreed_framing(&self, framing: Framing) -> Framing {
+        match self.lock().io.link() {
+            Link::Polling(polling) if polling.reads_text => Framing::Text,
+            _ => framing,
+        }
+    }
+
+    /// The answer to the handshake. SYSTEM `connected` is queued for the first poll.
+    pub(crate) fn first_poll(&self, framing: Framing) -> Vec<u8> {
+        self.lock().first_poll(self.call_now(), framing)
+    }
+
+    /// The packets of a poll, as soon as there are any.
+    pub(crate) fn poll_packets(&self, framing: Framing, cx: &TaskContext<'_>) -> Poll<Vec<u8>> {
+        self.lock().io.poll_packets(&self.context, framing, cx)
+    }
+
+    /// Processes the body of a post.
+    pub(crate) fn on_post(&self, framing: Framing, body: &[u8]) -> Result<(), CloseReason> {
+        self.lock().on_post(self.call_now(), framing, body)
+    }
+
+    /// Claims the session for one websocket.
+    pub(crate) fn begin_upgrade(&self) -> Result<(), Rejected> {
+        self.lock().io.begin_upgrade()
+    }
+
+    /// Processes bytes of a websocket that takes the session over, under one lock.
+    pub(crate) fn feed_probe(&self, probe: &mut Probe, input: &mut [u8]) -> Result<(), CloseReason> {
+        probe.feed(&mut self.lock(), self.call_now(), input)
+    }
+
+    /// The upgrade has failed: the session continues with polling.
+    pub(crate) fn abort_upgrade(&self) {
+        self.lock().io.set_takeover(Takeover::None);
+    }
+}
