@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use domain::channel::UserRoleCode;
 use domain::chat::{Badge, DonationType, Emojis};
-use domain::event::{ChatHappening, DonationHappening, Event, Happening, SubscriptionHappening};
+use domain::event::{ChatEvent, DonationEvent, Event, EventKind, SubscriptionEvent};
 use domain::session::{ChangeKind, EventType, SessionChange, Subscription};
 use domain::{ChannelId, NodeId, SessionKey, Timestamp};
 
@@ -140,14 +140,14 @@ impl Writer {
 
     fn event(self, event: &Event) -> Self {
         let writer = self.text(event.channel_id.as_str()).number(event.sent_at.as_millis());
-        match &event.happening {
-            Happening::Chat(chat) => writer.byte(CHAT).chat(chat),
-            Happening::Donation(donation) => writer.byte(DONATION).donation(donation),
-            Happening::Subscription(paid) => writer.byte(SUBSCRIPTION).subscription(paid),
+        match &event.kind {
+            EventKind::Chat(chat) => writer.byte(CHAT).chat(chat),
+            EventKind::Donation(donation) => writer.byte(DONATION).donation(donation),
+            EventKind::Subscription(paid) => writer.byte(SUBSCRIPTION).subscription(paid),
         }
     }
 
-    fn chat(self, chat: &ChatHappening) -> Self {
+    fn chat(self, chat: &ChatEvent) -> Self {
         self.text(chat.sender_channel_id.as_str())
             .text(&chat.nickname)
             .badges(&chat.badges)
@@ -159,7 +159,7 @@ impl Writer {
             .number(chat.message_time.as_millis())
     }
 
-    fn donation(self, donation: &DonationHappening) -> Self {
+    fn donation(self, donation: &DonationEvent) -> Self {
         let writer = self.byte(donation.donation_type as u8);
         let writer = match &donation.donator {
             Some((id, name)) => writer.byte(1).text(id.as_str()).text(name),
@@ -168,7 +168,7 @@ impl Writer {
         writer.text(&donation.pay_amount).text(&donation.donation_text).emojis(&donation.emojis)
     }
 
-    fn subscription(self, paid: &SubscriptionHappening) -> Self {
+    fn subscription(self, paid: &SubscriptionEvent) -> Self {
         self.text(paid.subscriber_channel_id.as_str())
             .text(&paid.subscriber_nickname)
             .number(paid.tier_no)
@@ -272,17 +272,17 @@ impl<'a> Reader<'a> {
 
     fn event(&mut self) -> Result<Event, Malformed> {
         let (channel_id, sent_at) = (self.channel()?, self.time()?);
-        let happening = match self.byte()? {
-            CHAT => Happening::Chat(self.chat()?),
-            DONATION => Happening::Donation(self.donation()?),
-            SUBSCRIPTION => Happening::Subscription(self.subscription()?),
+        let kind = match self.byte()? {
+            CHAT => EventKind::Chat(self.chat()?),
+            DONATION => EventKind::Donation(self.donation()?),
+            SUBSCRIPTION => EventKind::Subscription(self.subscription()?),
             _ => return Err(Malformed),
         };
-        Ok(Event { channel_id, sent_at, happening })
+        Ok(Event { channel_id, sent_at, kind })
     }
 
-    fn chat(&mut self) -> Result<ChatHappening, Malformed> {
-        Ok(ChatHappening {
+    fn chat(&mut self) -> Result<ChatEvent, Malformed> {
+        Ok(ChatEvent {
             sender_channel_id: self.channel()?,
             nickname: self.text()?,
             badges: self.badges()?,
@@ -295,8 +295,8 @@ impl<'a> Reader<'a> {
         })
     }
 
-    fn donation(&mut self) -> Result<DonationHappening, Malformed> {
-        Ok(DonationHappening {
+    fn donation(&mut self) -> Result<DonationEvent, Malformed> {
+        Ok(DonationEvent {
             donation_type: self.one_of(&DONATION_TYPES)?,
             donator: if self.flag()? { Some((self.channel()?, self.text()?)) } else { None },
             pay_amount: self.text()?,
@@ -305,8 +305,8 @@ impl<'a> Reader<'a> {
         })
     }
 
-    fn subscription(&mut self) -> Result<SubscriptionHappening, Malformed> {
-        Ok(SubscriptionHappening {
+    fn subscription(&mut self) -> Result<SubscriptionEvent, Malformed> {
+        Ok(SubscriptionEvent {
             subscriber_channel_id: self.channel()?,
             subscriber_nickname: self.text()?,
             tier_no: self.number()?,

@@ -34,13 +34,13 @@ fn one_of<T: Copy + std::fmt::Debug + 'static>(all: &'static [T]) -> impl Strate
     prop::sample::select(all)
 }
 
-fn chat() -> impl Strategy<Value = Happening> {
+fn chat() -> impl Strategy<Value = EventKind> {
     let badges = prop::collection::vec(text().prop_map(|image_url| Badge { image_url }), 0..4);
     let who = (channel(), text(), badges, any::<bool>(), one_of(&ROLES));
     (who, text(), text(), emojis(), time()).prop_map(
         |(who, chat_channel_id, content, emojis, message_time)| {
             let (sender_channel_id, nickname, badges, verified_mark, user_role_code) = who;
-            Happening::Chat(ChatHappening {
+            EventKind::Chat(ChatEvent {
                 sender_channel_id,
                 nickname,
                 badges,
@@ -55,25 +55,19 @@ fn chat() -> impl Strategy<Value = Happening> {
     )
 }
 
-fn donation() -> impl Strategy<Value = Happening> {
+fn donation() -> impl Strategy<Value = EventKind> {
     let donator = prop::option::of((channel(), text()));
     (one_of(&DONATION_TYPES), donator, text(), text(), emojis()).prop_map(
         |(donation_type, donator, pay_amount, donation_text, emojis)| {
-            Happening::Donation(DonationHappening {
-                donation_type,
-                donator,
-                pay_amount,
-                donation_text,
-                emojis,
-            })
+            EventKind::Donation(DonationEvent { donation_type, donator, pay_amount, donation_text, emojis })
         },
     )
 }
 
-fn paid() -> impl Strategy<Value = Happening> {
+fn paid() -> impl Strategy<Value = EventKind> {
     (channel(), text(), any::<i64>(), text(), any::<i64>()).prop_map(
         |(subscriber_channel_id, subscriber_nickname, tier_no, tier_name, month)| {
-            Happening::Subscription(SubscriptionHappening {
+            EventKind::Subscription(SubscriptionEvent {
                 subscriber_channel_id,
                 subscriber_nickname,
                 tier_no,
@@ -85,10 +79,9 @@ fn paid() -> impl Strategy<Value = Happening> {
 }
 
 fn event() -> impl Strategy<Value = Message> {
-    let happening = prop_oneof![chat(), donation(), paid()];
-    (channel(), time(), happening).prop_map(|(channel_id, sent_at, happening)| {
-        Message::Event(Arc::new(Event { channel_id, sent_at, happening }))
-    })
+    let kind = prop_oneof![chat(), donation(), paid()];
+    (channel(), time(), kind)
+        .prop_map(|(channel_id, sent_at, kind)| Message::Event(Arc::new(Event { channel_id, sent_at, kind })))
 }
 
 fn session_changed() -> impl Strategy<Value = Message> {
@@ -169,7 +162,7 @@ fn other_versions_and_kinds_are_not_read() {
 /// A chat message of Korean text, as most of them are.
 #[test]
 fn a_chat_message_is_small() {
-    let chat = ChatHappening {
+    let chat = ChatEvent {
         sender_channel_id: ChannelId::stored("0".repeat(32)),
         nickname: "시청자".into(),
         badges: Vec::new(),
@@ -183,7 +176,7 @@ fn a_chat_message_is_small() {
     let event = Event {
         channel_id: ChannelId::stored("0".repeat(32)),
         sent_at: Timestamp::from_millis(1_784_385_132_345),
-        happening: Happening::Chat(chat),
+        kind: EventKind::Chat(chat),
     };
     let size = bytes(&Message::Event(Arc::new(event))).len();
     assert!(size <= 180, "{size} bytes");
@@ -192,13 +185,13 @@ fn a_chat_message_is_small() {
 #[test]
 fn fuzz_messages() {
     let channel = ChannelId::stored("haneul".to_owned());
-    let event = |happening| {
+    let event = |kind| {
         let sent_at = Timestamp::from_millis(1_784_385_132_345);
-        Message::Event(Arc::new(Event { channel_id: channel.clone(), sent_at, happening }))
+        Message::Event(Arc::new(Event { channel_id: channel.clone(), sent_at, kind }))
     };
     let emojis = Emojis::from([("웃음".to_owned(), "https://e.example/".to_owned())]);
     let messages = [
-        event(Happening::Chat(ChatHappening {
+        event(EventKind::Chat(ChatEvent {
             sender_channel_id: channel.clone(),
             nickname: "별이".to_owned(),
             badges: vec![Badge { image_url: "https://e/b.png".to_owned() }],
@@ -209,14 +202,14 @@ fn fuzz_messages() {
             emojis: emojis.clone(),
             message_time: Timestamp::from_millis(-1),
         })),
-        event(Happening::Donation(DonationHappening {
+        event(EventKind::Donation(DonationEvent {
             donation_type: DONATION_TYPES[0],
             donator: Some((channel.clone(), "별이".to_owned())),
             pay_amount: "1000".to_owned(),
             donation_text: String::new(),
             emojis,
         })),
-        event(Happening::Subscription(SubscriptionHappening {
+        event(EventKind::Subscription(SubscriptionEvent {
             subscriber_channel_id: channel.clone(),
             subscriber_nickname: "별이".to_owned(),
             tier_no: 2,

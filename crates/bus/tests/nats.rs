@@ -6,7 +6,7 @@ use std::time::Duration;
 use bus::testing::NatsServer;
 use bus::{Address, Bus, Delivery, Message, NatsBus, Options, Prefix, Subscriber};
 use domain::chat::Emojis;
-use domain::event::{DonationHappening, Event, Happening};
+use domain::event::{DonationEvent, Event, EventKind};
 use domain::session::{ChangeKind, EventType, SessionChange, Subscription};
 use domain::{ChannelId, NodeId, SessionKey, Timestamp};
 use tokio::io::AsyncWriteExt;
@@ -42,15 +42,15 @@ fn channel(id: &str) -> ChannelId {
 }
 
 fn donation(channel_id: &str, text: &str) -> Message {
-    let donation = DonationHappening {
+    let donation = DonationEvent {
         donation_type: domain::chat::DonationType::Chat,
         donator: None,
         pay_amount: "1".into(),
         donation_text: text.into(),
         emojis: Emojis::new(),
     };
-    let happening = Happening::Donation(donation);
-    Message::Event(Arc::new(Event { channel_id: channel(channel_id), sent_at: now(), happening }))
+    let kind = EventKind::Donation(donation);
+    Message::Event(Arc::new(Event { channel_id: channel(channel_id), sent_at: now(), kind }))
 }
 
 fn changed(node: &str, version: i64) -> Message {
@@ -65,8 +65,8 @@ fn changed(node: &str, version: i64) -> Message {
 async fn next(subscriber: &mut Subscriber) -> String {
     let next = tokio::time::timeout(PATIENCE, subscriber.next()).await.expect("something comes");
     match next.expect("the bus is there") {
-        Delivery::Message(Message::Event(event)) => match &event.happening {
-            Happening::Donation(donation) => format!("{} {}", event.channel_id, donation.donation_text),
+        Delivery::Message(Message::Event(event)) => match &event.kind {
+            EventKind::Donation(donation) => format!("{} {}", event.channel_id, donation.donation_text),
             other => panic!("{other:?}"),
         },
         Delivery::Message(Message::SessionChanged { node, change, .. }) => {

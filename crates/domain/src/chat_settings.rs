@@ -2,7 +2,7 @@
 
 use crate::chat::Emojis;
 use crate::limits::{MINUTE_MS, SECOND_MS};
-use crate::restriction::Standing;
+use crate::restriction::RestrictionStatus;
 use crate::{Invalid, Rule, Timestamp};
 
 /// The values of `minFollowerMinute`.
@@ -139,7 +139,7 @@ pub struct Viewer {
     /// Whether the viewer subscribes to the channel.
     pub subscriber: bool,
     /// What restrictions say.
-    pub standing: Standing,
+    pub restriction: RestrictionStatus,
 }
 
 /// Why a viewer may not speak: 403, and the message names the rule and the seconds left.
@@ -238,10 +238,10 @@ pub fn may_speak(
     emojis: &Emojis,
     now: Timestamp,
 ) -> Result<(), ChatRefusal> {
-    if viewer.standing.restricted {
+    if viewer.restriction.restricted {
         return Err(ChatRefusal::Restricted);
     }
-    if let Some(until) = viewer.standing.until.filter(|until| *until > now) {
+    if let Some(until) = viewer.restriction.until.filter(|until| *until > now) {
         return Err(ChatRefusal::TemporarilyRestricted { left_s: seconds_between(now, until) });
     }
     if settings.condition == Condition::RealName && !viewer.real_name_verified {
@@ -377,26 +377,26 @@ mod tests {
 
     #[test]
     fn restrictions_come_before_settings_and_end_on_time() {
-        let standing = |restricted, until: Option<i64>| Viewer {
-            standing: Standing { restricted, until: until.map(|ms| now().plus_ms(ms)) },
+        let restricted = |restricted, until: Option<i64>| Viewer {
+            restriction: RestrictionStatus { restricted, until: until.map(|ms| now().plus_ms(ms)) },
             ..Default::default()
         };
         let managers = ChatSettings { group: Group::Manager, ..Default::default() };
-        check(managers, standing(true, None), "hi", Err(ChatRefusal::Restricted));
+        check(managers, restricted(true, None), "hi", Err(ChatRefusal::Restricted));
         let settings = ChatSettings::default();
         check(
             settings,
-            standing(false, Some(1)),
+            restricted(false, Some(1)),
             "hi",
             Err(ChatRefusal::TemporarilyRestricted { left_s: 1 }),
         );
         check(
             settings,
-            standing(false, Some(60_000)),
+            restricted(false, Some(60_000)),
             "hi",
             Err(ChatRefusal::TemporarilyRestricted { left_s: 60 }),
         );
-        check(settings, standing(false, Some(0)), "hi", Ok(()));
+        check(settings, restricted(false, Some(0)), "hi", Ok(()));
     }
 
     #[test]

@@ -16,23 +16,23 @@ pub struct Event {
     /// When it was sent on, for clients of the observed profile.
     pub sent_at: Timestamp,
     /// What happened.
-    pub happening: Happening,
+    pub kind: EventKind,
 }
 
-/// The kinds of happenings.
+/// What happened, with its content.
 #[derive(Clone, Debug)]
-pub enum Happening {
+pub enum EventKind {
     /// A chat message.
-    Chat(ChatHappening),
+    Chat(ChatEvent),
     /// A donation.
-    Donation(DonationHappening),
+    Donation(DonationEvent),
     /// A paid subscription.
-    Subscription(SubscriptionHappening),
+    Subscription(SubscriptionEvent),
 }
 
 /// A chat message that was posted.
 #[derive(Clone, Debug)]
-pub struct ChatHappening {
+pub struct ChatEvent {
     /// Its author.
     pub sender_channel_id: ChannelId,
     /// The author's name.
@@ -55,7 +55,7 @@ pub struct ChatHappening {
 
 /// A donation that was made.
 #[derive(Clone, Debug)]
-pub struct DonationHappening {
+pub struct DonationEvent {
     /// How it is shown.
     pub donation_type: DonationType,
     /// Who gave; `None` for an anonymous donor.
@@ -70,7 +70,7 @@ pub struct DonationHappening {
 
 /// A paid subscription that began or went on.
 #[derive(Clone, Debug)]
-pub struct SubscriptionHappening {
+pub struct SubscriptionEvent {
     /// Who subscribed.
     pub subscriber_channel_id: ChannelId,
     /// The subscriber's name.
@@ -89,10 +89,10 @@ pub const ANONYMOUS_DONATOR: &str = "익명의 후원자";
 impl Event {
     /// The kind of subscription that receives it; its name is the event's name on the socket.
     pub fn event_type(&self) -> EventType {
-        match self.happening {
-            Happening::Chat(_) => EventType::Chat,
-            Happening::Donation(_) => EventType::Donation,
-            Happening::Subscription(_) => EventType::Subscription,
+        match self.kind {
+            EventKind::Chat(_) => EventType::Chat,
+            EventKind::Donation(_) => EventType::Donation,
+            EventKind::Subscription(_) => EventType::Subscription,
         }
     }
 
@@ -101,8 +101,8 @@ impl Event {
         let observed = profile == Profile::Observed;
         let event_sent_at = observed.then(|| self.sent_at.for_profile(profile));
         let channel_id = &self.channel_id;
-        match &self.happening {
-            Happening::Chat(chat) => Payload::Chat(ChatPayload {
+        match &self.kind {
+            EventKind::Chat(chat) => Payload::Chat(ChatPayload {
                 channel_id,
                 sender_channel_id: &chat.sender_channel_id,
                 chat_channel_id: &chat.chat_channel_id,
@@ -118,7 +118,7 @@ impl Event {
                 message_time: chat.message_time.as_millis(),
                 event_sent_at,
             }),
-            Happening::Donation(donation) => Payload::Donation(DonationPayload {
+            EventKind::Donation(donation) => Payload::Donation(DonationPayload {
                 donation_type: donation.donation_type,
                 channel_id,
                 donator_channel_id: donation.donator.as_ref().map_or("", |(id, _)| id.as_str()),
@@ -128,7 +128,7 @@ impl Event {
                 emojis: &donation.emojis,
                 event_sent_at,
             }),
-            Happening::Subscription(subscription) => Payload::Subscription(SubscriptionPayload {
+            EventKind::Subscription(subscription) => Payload::Subscription(SubscriptionPayload {
                 channel_id,
                 subscriber_channel_id: &subscription.subscriber_channel_id,
                 subscriber_nickname: &subscription.subscriber_nickname,
@@ -185,7 +185,7 @@ enum SystemPayload<'a> {
     Revoked(&'a Subscription),
 }
 
-/// What is told of a happening.
+/// The JSON of an event.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Payload<'a> {
@@ -291,13 +291,13 @@ mod tests {
         serde_json::to_string(&payload).unwrap()
     }
 
-    fn event(happening: Happening) -> Event {
-        Event { channel_id: channel("c"), sent_at: Timestamp::from_millis(1_784_385_132_345), happening }
+    fn event(kind: EventKind) -> Event {
+        Event { channel_id: channel("c"), sent_at: Timestamp::from_millis(1_784_385_132_345), kind }
     }
 
     #[test]
     fn chat_in_both_profiles() {
-        let chat = event(Happening::Chat(ChatHappening {
+        let chat = event(EventKind::Chat(ChatEvent {
             sender_channel_id: channel("s"),
             nickname: "별".into(),
             badges: Vec::new(),
@@ -321,7 +321,7 @@ mod tests {
     #[test]
     fn donation_with_and_without_a_donor() {
         let donation = |donator| {
-            let event = event(Happening::Donation(DonationHappening {
+            let event = event(EventKind::Donation(DonationEvent {
                 donation_type: DonationType::Video,
                 donator,
                 pay_amount: "1000".into(),

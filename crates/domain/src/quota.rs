@@ -12,9 +12,9 @@ pub struct Quota {
     pub period_s: u32,
 }
 
-/// Where a caller stands after a request: what the `RateLimit-*` headers say.
+/// How much of a quota is left to a caller after a request: what the `RateLimit-*` headers say.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Standing {
+pub struct QuotaStatus {
     /// `RateLimit-Limit`: requests a period.
     pub limit: u32,
     /// `RateLimit-Remaining`: requests that would be let through right now.
@@ -82,21 +82,21 @@ impl Quota {
     }
 
     /// Where a caller stands that has taken nothing.
-    pub const fn untouched(self) -> Standing {
-        Standing { limit: self.limit, remaining: self.limit, reset_s: 0, retry_after_s: None }
+    pub const fn untouched(self) -> QuotaStatus {
+        QuotaStatus { limit: self.limit, remaining: self.limit, reset_s: 0, retry_after_s: None }
     }
 
     /// Takes one request out of the bucket, if there is one. `full_at_us` is the bucket; both times are microseconds of
     /// one monotonic clock.
-    pub fn take(self, full_at_us: &mut u64, now_us: u64) -> Standing {
+    pub fn take(self, full_at_us: &mut u64, now_us: u64) -> QuotaStatus {
         let (step, burst) = self.step_and_burst();
         let after = (*full_at_us).max(now_us) + step;
         let ahead = after - now_us;
         if ahead > burst {
-            return self.standing(ahead - step, Some(ahead - burst));
+            return self.status(ahead - step, Some(ahead - burst));
         }
         *full_at_us = after;
-        self.standing(ahead, None)
+        self.status(ahead, None)
     }
 
     /// Gives one request back that was taken.
@@ -113,10 +113,10 @@ impl Quota {
     }
 
     /// Where the caller stands, taking nothing.
-    pub fn peek(self, full_at_us: u64, now_us: u64) -> Standing {
+    pub fn peek(self, full_at_us: u64, now_us: u64) -> QuotaStatus {
         let (step, burst) = self.step_and_burst();
         let ahead = full_at_us.saturating_sub(now_us);
-        self.standing(ahead, (ahead + step > burst).then(|| ahead + step - burst))
+        self.status(ahead, (ahead + step > burst).then(|| ahead + step - burst))
     }
 
     /// Microseconds that one request costs, and that a full bucket holds.
@@ -125,10 +125,10 @@ impl Quota {
         (step, step * u64::from(self.limit))
     }
 
-    fn standing(self, ahead_us: u64, over_us: Option<u64>) -> Standing {
+    fn status(self, ahead_us: u64, over_us: Option<u64>) -> QuotaStatus {
         let (step, burst) = self.step_and_burst();
         let seconds_up = |us: u64| u32::try_from(us.div_ceil(1_000_000)).unwrap_or(u32::MAX);
-        Standing {
+        QuotaStatus {
             limit: self.limit,
             remaining: u32::try_from(burst.saturating_sub(ahead_us) / step).unwrap_or(self.limit),
             reset_s: seconds_up(ahead_us),
@@ -149,11 +149,11 @@ mod tests {
         let mut bucket = 0;
         let now = 100 * SECOND;
         for taken in 1..=20 {
-            let standing = quota.take(&mut bucket, now);
-            assert_eq!((standing.remaining, standing.retry_after_s), (20 - taken, None));
+            let status = quota.take(&mut bucket, now);
+            assert_eq!((status.remaining, status.retry_after_s), (20 - taken, None));
         }
         let refused = quota.take(&mut bucket, now);
-        assert_eq!(refused, Standing { limit: 20, remaining: 0, reset_s: 30, retry_after_s: Some(2) });
+        assert_eq!(refused, QuotaStatus { limit: 20, remaining: 0, reset_s: 30, retry_after_s: Some(2) });
         assert_eq!(quota.take(&mut bucket, now + SECOND).retry_after_s, Some(1));
         assert_eq!(quota.take(&mut bucket, now + 3 * SECOND / 2).retry_after_s, None);
         assert_eq!(quota.take(&mut bucket, now + 600 * SECOND).remaining, 19);

@@ -121,7 +121,7 @@ pub fn may_release(
 
 /// What keeps somebody from speaking in a chat, whatever its settings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Standing {
+pub struct RestrictionStatus {
     /// Under an activity restriction.
     pub restricted: bool,
     /// Temporarily restricted until then.

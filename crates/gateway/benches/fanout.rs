@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use bus::{Bus, LocalBus, Message};
 use domain::channel::UserRoleCode;
-use domain::event::{ChatHappening, Event, Happening};
+use domain::event::{ChatEvent, Event, EventKind};
 use domain::session::{ChangeKind, EventType, SessionChange, SessionOwner, Subscription};
 use domain::{ChannelId, ClientId, NodeId, Profile, ScopeSet, SessionKey, Timestamp};
 use gateway::{Config, Gateway, Socket};
@@ -239,7 +239,7 @@ async fn floor(rate: u32, channels: usize) {
 
 fn event(channel: usize) -> Event {
     let channel_id = ChannelId::stored(format!("c{channel}"));
-    let chat = ChatHappening {
+    let chat = ChatEvent {
         sender_channel_id: channel_id.clone(),
         nickname: "별빛".into(),
         badges: Vec::new(),
@@ -250,7 +250,7 @@ fn event(channel: usize) -> Event {
         emojis: Default::default(),
         message_time: Timestamp::from_millis(0),
     };
-    Event { channel_id, sent_at: Timestamp::from_millis(0), happening: Happening::Chat(chat) }
+    Event { channel_id, sent_at: Timestamp::from_millis(0), kind: EventKind::Chat(chat) }
 }
 
 async fn put_application(service: &Service, client_id: &ClientId) {

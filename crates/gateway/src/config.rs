@@ -81,9 +81,9 @@ pub(crate) const DISCONNECT_TRIES: u32 = 30;
 pub(crate) const INTEREST_CONFIRM_TIMEOUT: Duration = Duration::from_secs(2);
 /// How long the lookup of missed events may take. After that all events count as missed.
 pub(crate) const GAP_LOOKUP_TIMEOUT: Duration = Duration::from_secs(5);
-/// How often this node polls the store for lost events: well within [`LOSSES_KNOWN_WITHIN`].
+/// How often this node polls the store for lost events: well within [`LOST_EVENTS_KNOWN_WITHIN`].
 ///
-/// [`LOSSES_KNOWN_WITHIN`]: service::losses::LOSSES_KNOWN_WITHIN
+/// [`LOST_EVENTS_KNOWN_WITHIN`]: service::lost_events::LOST_EVENTS_KNOWN_WITHIN
 pub(crate) const LOST_EVENTS_POLL_EVERY: Duration = Duration::from_millis(400);
 /// How long a shard remembers that a subscription ended, in milliseconds. A loss is known by then: an event
 /// counts as lost at most 8 s after its time, and finding and recording it takes some seconds more.

@@ -26,7 +26,7 @@ pub struct Look {
 
 /// An application with what is registered for it.
 #[derive(Clone, Debug)]
-pub struct ApplicationSheet {
+pub struct ApplicationDetails {
     /// Itself, with its times and notices.
     pub life: ApplicationLife,
     /// Where its sign-ins may end.
@@ -36,7 +36,7 @@ pub struct ApplicationSheet {
 impl Service {
     /// Notes that a call used a scope of an application. Costs no write: see [`flush_uses`](Self::flush_uses).
     pub fn note_scope_use(&self, client_id: &ClientId) {
-        self.0.uses.note(client_id, self.now());
+        self.0.applications_last_used.note(client_id, self.now());
     }
 
     /// Writes down what uses are due: the first one of an application soon, further ones once an hour. Gives how many.
@@ -55,7 +55,7 @@ impl Service {
 
     async fn write_application_uses(&self, every: bool) -> Result<u64, Error> {
         let now = self.now();
-        let uses = self.0.uses.to_write(now, every);
+        let uses = self.0.applications_last_used.to_write(now, every);
         for some in uses.chunks(USES_AT_ONCE) {
             let batch = some.to_vec();
             self.write(move |tx| {
@@ -67,9 +67,9 @@ impl Service {
                 })
             })
             .await?;
-            self.0.uses.written(some);
+            self.0.applications_last_used.written(some);
         }
-        self.0.uses.forget_idle(now);
+        self.0.applications_last_used.forget_idle(now);
         Ok(uses.len().try_into().unwrap_or(u64::MAX))
     }
 
@@ -177,7 +177,7 @@ impl Service {
     ///
     /// # Errors
     /// [`Refusal::NotFound`] when there is none, or it is gone for good.
-    pub async fn application_sheet(&self, client_id: &ClientId) -> Result<ApplicationSheet, Error> {
+    pub async fn application_details(&self, client_id: &ClientId) -> Result<ApplicationDetails, Error> {
         let (client_id, now) = (client_id.clone(), self.now());
         self.read(move |tx| {
             Box::pin(async move {
@@ -185,7 +185,7 @@ impl Service {
                     .application_life(&client_id, gone_since(now))
                     .await?
                     .ok_or(Refusal::NotFound(Resource::Application))?;
-                Ok(ApplicationSheet { life, redirect_uris: tx.redirect_uris(&client_id).await? })
+                Ok(ApplicationDetails { life, redirect_uris: tx.redirect_uris(&client_id).await? })
             })
         })
         .await

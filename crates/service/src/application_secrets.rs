@@ -168,7 +168,7 @@ impl Service {
 
     pub(crate) async fn write_secret_uses(&self, every: bool) -> Result<u64, Error> {
         let now = self.now();
-        let uses = self.0.secret_uses.to_write(now, every);
+        let uses = self.0.secrets_last_used.to_write(now, every);
         for some in uses.chunks(USES_AT_ONCE) {
             let batch = some.to_vec();
             self.write(move |tx| {
@@ -180,9 +180,9 @@ impl Service {
                 })
             })
             .await?;
-            self.0.secret_uses.written(some);
+            self.0.secrets_last_used.written(some);
         }
-        self.0.secret_uses.forget_idle(now);
+        self.0.secrets_last_used.forget_idle(now);
         Ok(uses.len().try_into().unwrap_or(u64::MAX))
     }
 }

@@ -1,11 +1,12 @@
-//! Happenings in bulk: many in one transaction, each with the effect of its single call (the platform API's events).
+//! Many changes in one transaction, each with the effect of its single call (`POST /platform/v1/events`).
 //!
-//! A batch costs one sync, and what is refused of it leaves nothing behind. Most batches hold nothing that is refused,
-//! so a batch is first run straight through, its messages in chats by few statements for many; only when that fails does
-//! each happening get a part of the transaction of its own. The work grows with the number of happenings and no faster.
+//! A batch costs one sync. A refused entry leaves nothing behind. Most batches have no refused entry, so a batch is
+//! first run as a whole, with few statements for all its chat messages. If that fails, each entry gets a savepoint.
+//! The work is linear in the number of entries.
 //!
-//! A batch locks what it shares with others before its first line, so that batches and single calls wait for each other but
-//! not in a circle. Should the database end one for another all the same, the whole of it is run again.
+//! A batch locks what its entries share with other batches before its first entry, so that transactions never wait
+//! for each other in a circle. If the database ends a batch for another transaction nevertheless, the batch is run
+//! again.
 
 mod locks;
 
@@ -19,10 +20,10 @@ use store::Tx;
 use store::queries::chats::is_time_taken;
 
 use crate::categories;
-use crate::channels::{self, CheckedChannel, Credentials};
+use crate::channel_events::{self, Donation, PaidSubscription};
+use crate::channels::{self, CheckedChannel, LoginCredentials};
 use crate::chats::{self, ChatMessage, Post, Posting};
 use crate::drops::{self, RewardRequest};
-use crate::happenings::{self, Donation, PaidSubscription};
 use crate::idempotency::{self, IdempotencyKey};
 use crate::lives::{self, LiveReport};
 use crate::relations;
@@ -31,36 +32,36 @@ use crate::{ChannelRecord, Error, Service};
 
 pub(crate) use locks::NodeLocks;
 
-/// Happenings of one batch. Beyond this a shared sync costs each hardly less, while what the batch has locked stays
-/// locked for longer; and it is far below the messages that a session may have waiting, should all be of one channel.
+/// Maximum number of entries in a batch. In a larger batch the sync would cost an entry hardly less, and the locks
+/// would be held for longer. The send queue of a session has room for more events than this.
 pub const BATCH_MAX: usize = 128;
 
-/// How often a batch is run that others are in the way of.
+/// Maximum number of runs of a batch that conflicts with other transactions.
 const TRIES_MAX: u32 = 5;
 
-/// Something that the platform reports among other things.
+/// An entry and its idempotency key.
 #[derive(Clone, Debug)]
-pub struct Reported {
-    /// What it is.
-    pub what: What,
-    /// With a key it happens once, however often it is reported.
+pub struct KeyedEntry {
+    /// The entry.
+    pub entry: Entry,
+    /// An entry with a key takes effect once, however often it is reported.
     pub key: Option<IdempotencyKey>,
 }
 
-/// What can be reported in bulk.
+/// One change of a batch.
 #[derive(Clone, Debug)]
-pub enum What {
+pub enum Entry {
     /// A channel, made or replaced; with credentials its owner can sign in.
-    Channel(ChannelRecord, Option<Credentials>),
+    Channel(ChannelRecord, Option<LoginCredentials>),
     /// A category, made or replaced.
     Category(Category),
     /// What happened on a channel.
-    On(ChannelId, Kind),
+    Event(ChannelId, ChannelEvent),
 }
 
 /// What happens on a channel.
 #[derive(Clone, Debug)]
-pub enum Kind {
+pub enum ChannelEvent {
     /// A chat message.
     Chat(ChatMessage),
     /// A donation.
@@ -101,66 +102,66 @@ pub enum Kind {
     Watching(WatchingReport),
 }
 
-/// What became of a happening: `None` when it happened, else why not.
-pub type Outcome = Option<Refusal>;
+/// The outcome of an entry: `None` for one that took effect, else the reason.
+pub type EntryOutcome = Option<Refusal>;
 
-/// Something reported, when all is done that needs no transaction.
+/// An entry after the work that needs no transaction.
 #[derive(Clone)]
-struct Ready {
-    deed: Deed,
+struct Prepared {
+    entry: PreparedEntry,
     key: Option<IdempotencyKey>,
-    /// For an id that it may need.
+    /// For the id of what the entry makes.
     random: [u8; 10],
-    /// For a message.
+    /// For a chat message.
     posting: Posting,
 }
 
 #[derive(Clone)]
-enum Deed {
+enum PreparedEntry {
     Channel(Result<CheckedChannel, Error>),
     Category(Category),
-    On(ChannelId, Kind),
+    Event(ChannelId, ChannelEvent),
 }
 
-impl Ready {
+impl Prepared {
     fn is_chat(&self) -> bool {
-        matches!(self.deed, Deed::On(_, Kind::Chat(_)))
+        matches!(self.entry, PreparedEntry::Event(_, ChannelEvent::Chat(_)))
     }
 
-    /// What is to be posted, if it is a message in a chat.
+    /// The chat message, if the entry is one.
     fn post(&self) -> Option<Post<'_>> {
-        let Deed::On(channel, Kind::Chat(message)) = &self.deed else { return None };
+        let PreparedEntry::Event(channel, ChannelEvent::Chat(message)) = &self.entry else { return None };
         Some(Post { channel, message, posting: &self.posting, key: self.key.as_ref() })
     }
 }
 
 /// How a batch is run.
 #[derive(Clone, Copy)]
-enum Way {
-    /// All together: the first that is refused ends it.
-    StraightThrough,
-    /// Each in a part of the transaction that can be taken back alone.
+enum BatchMode {
+    /// All entries together. The first refusal ends the run.
+    Together,
+    /// Each entry in a savepoint.
     OneByOne,
 }
 
 impl Service {
-    /// Lets up to [`BATCH_MAX`] things happen, in their order, and says of each what became of it.
+    /// Applies up to [`BATCH_MAX`] entries in their order and returns the outcome of each.
     ///
     /// # Errors
-    /// [`Refusal::Busy`] when others are in the way for too long: then none of them happened. The store's: then none of them
-    /// happened, or, when it did not confirm the commit, perhaps all.
-    pub async fn report(&self, reported: Vec<Reported>) -> Result<Vec<Outcome>, Error> {
-        if reported.is_empty() {
+    /// [`Refusal::Busy`] when other transactions are in the way for too long. The store's error when it fails. In both
+    /// cases no entry took effect, except that after an unconfirmed commit perhaps all did.
+    pub async fn report(&self, entries: Vec<KeyedEntry>) -> Result<Vec<EntryOutcome>, Error> {
+        if entries.is_empty() {
             return Ok(Vec::new());
         }
-        let mut batch = Vec::with_capacity(reported.len());
-        for reported in reported {
-            batch.push(self.ready(reported).await);
+        let mut batch = Vec::with_capacity(entries.len());
+        for entry in entries {
+            batch.push(self.prepare(entry).await);
         }
-        let batch: Arc<[Ready]> = batch.into();
-        let mut done = self.run_until_uncontended(&batch, Way::StraightThrough).await;
+        let batch: Arc<[Prepared]> = batch.into();
+        let mut done = self.run_until_uncontended(&batch, BatchMode::Together).await;
         if done.as_ref().is_err_and(|error| !is_outage(error)) {
-            done = self.run_until_uncontended(&batch, Way::OneByOne).await;
+            done = self.run_until_uncontended(&batch, BatchMode::OneByOne).await;
         }
         match done {
             Err(error) if is_contention(&error) => {
@@ -171,48 +172,55 @@ impl Service {
         }
     }
 
-    /// Runs it again as long as others are in its way, up to [`TRIES_MAX`] times: nothing of it was written then.
-    async fn run_until_uncontended(&self, batch: &Arc<[Ready]>, way: Way) -> Result<Vec<Outcome>, Error> {
-        let mut done = self.run(batch.clone(), way).await;
+    /// Runs a batch up to [`TRIES_MAX`] times while it conflicts with other transactions. A run with a conflict wrote
+    /// nothing.
+    async fn run_until_uncontended(
+        &self,
+        batch: &Arc<[Prepared]>,
+        mode: BatchMode,
+    ) -> Result<Vec<EntryOutcome>, Error> {
+        let mut done = self.run(batch.clone(), mode).await;
         for _ in 1..TRIES_MAX {
             if !done.as_ref().is_err_and(is_contention) {
                 break;
             }
-            done = self.run(batch.clone(), way).await;
+            done = self.run(batch.clone(), mode).await;
         }
         done
     }
 
-    async fn ready(&self, Reported { what, key }: Reported) -> Ready {
-        let deed = match what {
-            What::Channel(record, credentials) => {
-                Deed::Channel(self.checked_channel(record, credentials).await)
+    async fn prepare(&self, KeyedEntry { entry, key }: KeyedEntry) -> Prepared {
+        let entry = match entry {
+            Entry::Channel(record, credentials) => {
+                PreparedEntry::Channel(self.checked_channel(record, credentials).await)
             }
-            What::Category(category) => Deed::Category(category),
-            What::On(channel, kind) => Deed::On(channel, kind),
+            Entry::Category(category) => PreparedEntry::Category(category),
+            Entry::Event(channel, event) => PreparedEntry::Event(channel, event),
         };
-        Ready { deed, key, random: self.random(), posting: self.posting() }
+        Prepared { entry, key, random: self.random(), posting: self.posting() }
     }
 
-    async fn run(&self, batch: Arc<[Ready]>, way: Way) -> Result<Vec<Outcome>, Error> {
+    async fn run(&self, batch: Arc<[Prepared]>, mode: BatchMode) -> Result<Vec<EntryOutcome>, Error> {
         let shared = self.locks_of(&batch);
         let _held = self.lock_in_node(&shared).await?;
         let now = self.now();
-        let claims = batch.iter().any(|ready| matches!(ready.deed, Deed::On(_, Kind::Claim(_))));
+        let has_claims = batch
+            .iter()
+            .any(|prepared| matches!(prepared.entry, PreparedEntry::Event(_, ChannelEvent::Claim(_))));
         let run = self.write_then_publish(move |tx| {
             Box::pin(async move {
                 tx.lock_in_order(&shared).await?;
                 let (mut outcomes, mut messages) = (vec![None; batch.len()], Vec::new());
-                match way {
-                    Way::StraightThrough => {
+                match mode {
+                    BatchMode::Together => {
                         for part in batch.chunk_by(|one, next| one.is_chat() && next.is_chat()) {
-                            messages.extend(happen_together(tx, part, now).await?);
+                            messages.extend(apply_together(tx, part, now).await?);
                         }
                     }
-                    Way::OneByOne => {
-                        for (ready, outcome) in batch.iter().zip(&mut outcomes) {
-                            match happen_alone(tx, ready.clone(), now).await? {
-                                Ok(told) => messages.extend(told),
+                    BatchMode::OneByOne => {
+                        for (prepared, outcome) in batch.iter().zip(&mut outcomes) {
+                            match apply_alone(tx, prepared.clone(), now).await? {
+                                Ok(events) => messages.extend(events),
                                 Err(refusal) => *outcome = Some(refusal),
                             }
                         }
@@ -226,51 +234,55 @@ impl Service {
                 self.0.node_locks.store_failed();
             }
         })?;
-        if claims {
+        if has_claims {
             self.wake_senders();
         }
         Ok(outcomes)
     }
 }
 
-/// Lets one thing happen, or several messages in chats.
-async fn happen_together(tx: &mut Tx, part: &[Ready], now: Timestamp) -> Result<Vec<Message>, Error> {
+/// Applies one entry, or several chat messages.
+async fn apply_together(tx: &mut Tx, part: &[Prepared], now: Timestamp) -> Result<Vec<Message>, Error> {
     match part {
-        [ready] => happen(tx, ready.clone(), now).await,
+        [prepared] => apply(tx, prepared.clone(), now).await,
         part => {
-            let posts: Vec<_> = part.iter().filter_map(Ready::post).collect();
+            let posts: Vec<_> = part.iter().filter_map(Prepared::post).collect();
             chats::post_all(tx, &posts, now).await
         }
     }
 }
 
-/// Lets one thing happen, or leaves nothing of it behind.
+/// Applies one entry completely or not at all.
 ///
 /// # Errors
-/// The store's, when the whole batch is lost.
-async fn happen_alone(
+/// The store's error, when the whole batch is lost.
+async fn apply_alone(
     tx: &mut Tx,
-    ready: Ready,
+    prepared: Prepared,
     now: Timestamp,
 ) -> Result<Result<Vec<Message>, Refusal>, Error> {
-    match attempt(tx, ready, now).await? {
-        Ok(told) => Ok(Ok(told)),
+    match attempt(tx, prepared, now).await? {
+        Ok(events) => Ok(Ok(events)),
         Err(error) if is_outage(&error) => Err(error),
         Err(error) => {
             if let Error::Store(error) = &error {
-                tracing::error!(%error, "the store failed at one of many happenings");
+                tracing::error!(%error, "the store failed at one entry of a batch");
             }
             Ok(Err(error.refusal()))
         }
     }
 }
 
-/// Tries it in a part of the transaction; a message whose time is taken, again with a later one.
-async fn attempt(tx: &mut Tx, ready: Ready, now: Timestamp) -> Result<Result<Vec<Message>, Error>, Error> {
+/// Applies an entry in a savepoint. A chat message whose time is taken is tried again with a later time.
+async fn attempt(
+    tx: &mut Tx,
+    prepared: Prepared,
+    now: Timestamp,
+) -> Result<Result<Vec<Message>, Error>, Error> {
     for _ in 0..chats::TIMES_TRIED_MAX {
-        let one = ready.clone();
-        let done = tx.attempt(move |tx| Box::pin(happen(tx, one, now))).await?;
-        match (&done, ready.post()) {
+        let entry = prepared.clone();
+        let done = tx.attempt(move |tx| Box::pin(apply(tx, entry, now))).await?;
+        match (&done, prepared.post()) {
             (Err(Error::Store(error)), Some(post)) if is_time_taken(error) => {
                 chats::learn_time(tx, &post.posting.times, post.channel, &post.message.sender, now).await?;
             }
@@ -280,7 +292,7 @@ async fn attempt(tx: &mut Tx, ready: Ready, now: Timestamp) -> Result<Result<Vec
     Ok(Err(Error::Internal(chats::NO_TIME)))
 }
 
-/// Whether nothing else would fare better now.
+/// Whether every other entry would fail too.
 fn is_outage(error: &Error) -> bool {
     match error {
         Error::Store(error) => error.is_outage(),
@@ -288,24 +300,26 @@ fn is_outage(error: &Error) -> bool {
     }
 }
 
-/// Whether other transactions were in the way.
+/// Whether the batch conflicted with other transactions.
 fn is_contention(error: &Error) -> bool {
     matches!(error, Error::Store(error) if error.is_contention())
 }
 
-/// The effect of the single call, inside a transaction.
-async fn happen(tx: &mut Tx, ready: Ready, now: Timestamp) -> Result<Vec<Message>, Error> {
-    if let Some(post) = ready.post() {
+/// Has the effect of the single call, inside a transaction.
+async fn apply(tx: &mut Tx, prepared: Prepared, now: Timestamp) -> Result<Vec<Message>, Error> {
+    if let Some(post) = prepared.post() {
         return Ok(chats::post(tx, &post, now).await?.1);
     }
-    let Ready { deed, key, random, .. } = ready;
+    let Prepared { entry, key, random, .. } = prepared;
     let key = key.as_ref();
-    match deed {
-        Deed::On(channel, kind) => return happen_on(tx, channel, kind, key, random, now).await,
-        // The single calls of these may be repeated as they are. Among others, they may not.
+    match entry {
+        PreparedEntry::Event(channel, event) => {
+            return apply_event(tx, channel, event, key, random, now).await;
+        }
+        // Repeating the single calls of these changes nothing. Repeating them after other entries may.
         _ if idempotency::claim(tx, key, "", now).await?.is_some() => {}
-        Deed::Channel(channel) => channels::put(tx, &channel?, now).await?,
-        Deed::Category(category) => {
+        PreparedEntry::Channel(channel) => channels::put(tx, &channel?, now).await?,
+        PreparedEntry::Category(category) => {
             category.check()?;
             categories::put(tx, &category).await?;
         }
@@ -313,36 +327,40 @@ async fn happen(tx: &mut Tx, ready: Ready, now: Timestamp) -> Result<Vec<Message
     Ok(Vec::new())
 }
 
-async fn happen_on(
+async fn apply_event(
     tx: &mut Tx,
     channel: ChannelId,
-    kind: Kind,
+    event: ChannelEvent,
     key: Option<&IdempotencyKey>,
     random: [u8; 10],
     now: Timestamp,
 ) -> Result<Vec<Message>, Error> {
-    match kind {
-        Kind::Donation(donation) => {
+    match event {
+        ChannelEvent::Donation(donation) => {
             let id = MessageId::generate(now, random);
-            return happenings::donate(tx, channel, donation, id, key, now).await;
+            return channel_events::donate(tx, channel, donation, id, key, now).await;
         }
-        Kind::Subscription(paid) => return happenings::subscribe_paid(tx, channel, paid, key, now).await,
-        Kind::Claim(request) => {
+        ChannelEvent::Subscription(paid) => {
+            return channel_events::subscribe_paid(tx, channel, paid, key, now).await;
+        }
+        ChannelEvent::Claim(request) => {
             let claim = request.into_claim(now, random);
             drops::claim(tx, &claim, key, now).await?;
         }
-        // As above. Messages have been posted there.
-        Kind::Chat(_) => {}
+        // `apply` has posted it.
+        ChannelEvent::Chat(_) => {}
         _ if idempotency::claim(tx, key, "", now).await?.is_some() => {}
-        Kind::Follow { follower, created } => {
+        ChannelEvent::Follow { follower, created } => {
             relations::follow(tx, &channel, &follower, created, now).await?;
         }
-        Kind::Unfollow { follower } => relations::unfollow(tx, &channel, &follower).await?,
-        Kind::Manager { manager, role } => relations::put_manager(tx, &channel, &manager, role, now).await?,
-        Kind::Unmanager { manager } => relations::delete_manager(tx, &channel, &manager).await?,
-        Kind::Live(report) => lives::put(tx, &channel, &report.checked()?, now).await?,
-        Kind::LiveEnd => lives::end(tx, &channel).await?,
-        Kind::Watching(report) => {
+        ChannelEvent::Unfollow { follower } => relations::unfollow(tx, &channel, &follower).await?,
+        ChannelEvent::Manager { manager, role } => {
+            relations::put_manager(tx, &channel, &manager, role, now).await?
+        }
+        ChannelEvent::Unmanager { manager } => relations::delete_manager(tx, &channel, &manager).await?,
+        ChannelEvent::Live(report) => lives::put(tx, &channel, &report.checked()?, now).await?,
+        ChannelEvent::LiveEnd => lives::end(tx, &channel).await?,
+        ChannelEvent::Watching(report) => {
             watching::watch(tx, &report, now).await?;
         }
     }

@@ -38,9 +38,9 @@ pub(crate) struct CategoryIndex {
 struct Reading {
     mark: CategoryMark,
     /// What searches see.
-    entries: HashMap<CategoryId, Arc<Entry>>,
+    entries: HashMap<CategoryId, Arc<CategoryEntry>>,
     /// What was read since.
-    pending: HashMap<CategoryId, Arc<Entry>>,
+    pending: HashMap<CategoryId, Arc<CategoryEntry>>,
 }
 
 /// All categories as they were after a write.
@@ -51,12 +51,12 @@ pub(crate) struct Snapshot {
 }
 
 /// A category with its name as it is compared.
-struct Entry {
+struct CategoryEntry {
     category: Arc<Category>,
     folded: String,
 }
 
-impl Entry {
+impl CategoryEntry {
     /// What entries are ordered by: the name by code points, ties by id.
     fn key(&self) -> (&str, &CategoryId) {
         (&self.category.category_value, &self.category.category_id)
@@ -65,7 +65,7 @@ impl Entry {
 
 /// Neighbours in the order of names.
 struct Chunk {
-    entries: Vec<Arc<Entry>>,
+    entries: Vec<Arc<CategoryEntry>>,
     /// Every folded name, with a separator before each.
     text: Vec<u8>,
     /// Where each name begins in the text; one more for the end.
@@ -127,7 +127,7 @@ impl Reader<'_> {
         for (category, mark) in rows {
             let folded = fold(&category.category_value);
             let id = category.category_id.clone();
-            self.reading.pending.insert(id, Arc::new(Entry { category: Arc::new(category), folded }));
+            self.reading.pending.insert(id, Arc::new(CategoryEntry { category: Arc::new(category), folded }));
             self.reading.mark = mark;
         }
     }
@@ -154,16 +154,20 @@ impl Reader<'_> {
 }
 
 /// The chunks without `gone` and with `new`. Chunks that neither touches stay as they are.
-fn merge(chunks: &[Arc<Chunk>], gone: Vec<Arc<Entry>>, mut new: Vec<Arc<Entry>>) -> Vec<Arc<Chunk>> {
+fn merge(
+    chunks: &[Arc<Chunk>],
+    gone: Vec<Arc<CategoryEntry>>,
+    mut new: Vec<Arc<CategoryEntry>>,
+) -> Vec<Arc<Chunk>> {
     new.sort_unstable_by(|a, b| a.key().cmp(&b.key()));
-    let mut gone_from: HashMap<usize, Vec<Arc<Entry>>> = HashMap::new();
+    let mut gone_from: HashMap<usize, Vec<Arc<CategoryEntry>>> = HashMap::new();
     for entry in gone {
         gone_from.entry(place(chunks, &entry)).or_default().push(entry);
     }
     let mut new = new.into_iter().peekable();
     let mut merged = Vec::with_capacity(chunks.len() + 1);
     for (index, chunk) in chunks.iter().enumerate() {
-        let mut entries: Vec<Arc<Entry>> = Vec::new();
+        let mut entries: Vec<Arc<CategoryEntry>> = Vec::new();
         while let Some(entry) = new.next_if(|entry| place(chunks, entry) == index) {
             entries.push(entry);
         }
@@ -171,7 +175,7 @@ fn merge(chunks: &[Arc<Chunk>], gone: Vec<Arc<Entry>>, mut new: Vec<Arc<Entry>>)
         if entries.is_empty() && gone.is_empty() {
             merged.push(chunk.clone());
         } else {
-            let stays = |entry: &&Arc<Entry>| !gone.iter().any(|gone| Arc::ptr_eq(gone, entry));
+            let stays = |entry: &&Arc<CategoryEntry>| !gone.iter().any(|gone| Arc::ptr_eq(gone, entry));
             entries.extend(chunk.entries.iter().filter(stays).cloned());
             entries.sort_unstable_by(|a, b| a.key().cmp(&b.key()));
             cut(&entries, &mut merged);
@@ -182,21 +186,21 @@ fn merge(chunks: &[Arc<Chunk>], gone: Vec<Arc<Entry>>, mut new: Vec<Arc<Entry>>)
 }
 
 /// The chunk that an entry is in, or belongs into: the last that begins no later; the first for what comes before all.
-fn place(chunks: &[Arc<Chunk>], entry: &Entry) -> usize {
+fn place(chunks: &[Arc<Chunk>], entry: &CategoryEntry) -> usize {
     let begins_later =
         |chunk: &Arc<Chunk>| chunk.entries.first().is_none_or(|first| first.key() <= entry.key());
     chunks.partition_point(begins_later).saturating_sub(1)
 }
 
 /// Makes chunks of about the same size.
-fn cut(entries: &[Arc<Entry>], into: &mut Vec<Arc<Chunk>>) {
+fn cut(entries: &[Arc<CategoryEntry>], into: &mut Vec<Arc<Chunk>>) {
     let pieces = entries.len().div_ceil(CHUNK_ENTRIES_MAX).max(1);
     let size = entries.len().div_ceil(pieces).max(1);
     into.extend(entries.chunks(size).map(|piece| Arc::new(Chunk::new(piece.to_vec()))));
 }
 
 impl Chunk {
-    fn new(entries: Vec<Arc<Entry>>) -> Self {
+    fn new(entries: Vec<Arc<CategoryEntry>>) -> Self {
         let mut text = Vec::new();
         let mut starts = Vec::with_capacity(entries.len() + 1);
         for entry in &entries {

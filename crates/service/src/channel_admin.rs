@@ -34,18 +34,18 @@ impl Service {
     ///
     /// # Errors
     /// [`Refusal::NotFound`] when there is none.
-    pub async fn channel_sheet(&self, channel: &ChannelId) -> Result<ChannelDetails, Error> {
+    pub async fn channel_details(&self, channel: &ChannelId) -> Result<ChannelDetails, Error> {
         let channel = channel.clone();
-        let sheet =
+        let details =
             self.read(move |tx| Box::pin(async move { Ok(tx.channel_details(&channel).await?) })).await?;
-        Ok(sheet.ok_or(Refusal::NotFound(Resource::Channel))?)
+        Ok(details.ok_or(Refusal::NotFound(Resource::Channel))?)
     }
 
     /// Channels under a filter, by their ids.
     ///
     /// # Errors
     /// `Invalid` naming `next` for a cursor that is not of this list and filter.
-    pub async fn channel_sheets(
+    pub async fn list_channels(
         &self,
         filter: ChannelFilter,
         size: i64,

@@ -11,16 +11,16 @@ use crate::{ChannelRecord, Error, PersonListing, Service};
 
 /// What a person signs in with.
 #[derive(Clone)]
-pub struct Credentials {
+pub struct LoginCredentials {
     /// The login.
     pub login: String,
     /// The password.
     pub password: String,
 }
 
-impl std::fmt::Debug for Credentials {
+impl std::fmt::Debug for LoginCredentials {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Credentials")
+        f.write_str("LoginCredentials")
     }
 }
 
@@ -28,7 +28,7 @@ impl std::fmt::Debug for Credentials {
 #[derive(Clone)]
 pub(crate) struct CheckedChannel {
     record: ChannelRecord,
-    person: Option<HashedCredentials>,
+    person: Option<HashedLogin>,
 }
 
 impl CheckedChannel {
@@ -39,7 +39,7 @@ impl CheckedChannel {
 
 /// What a person signs in with, as it is kept.
 #[derive(Clone)]
-struct HashedCredentials {
+struct HashedLogin {
     login: String,
     password_hash: String,
 }
@@ -71,7 +71,7 @@ impl Service {
     pub async fn put_channel(
         &self,
         channel: ChannelRecord,
-        credentials: Option<Credentials>,
+        credentials: Option<LoginCredentials>,
     ) -> Result<(), Error> {
         let channel = self.checked_channel(channel, credentials).await?;
         let now = self.now();
@@ -82,18 +82,18 @@ impl Service {
     pub(crate) async fn checked_channel(
         &self,
         channel: ChannelRecord,
-        credentials: Option<Credentials>,
+        credentials: Option<LoginCredentials>,
     ) -> Result<CheckedChannel, Error> {
         invalid::text("channelName", &channel.name, 1, NAME_CHARS_MAX)?;
         if let Some(url) = &channel.image_url {
             check_web_address("channelImageUrl", url)?;
         }
         let person = match credentials {
-            Some(Credentials { login, password }) => {
+            Some(LoginCredentials { login, password }) => {
                 check_credential("login", &login)?;
                 check_credential("password", &password)?;
                 let password_hash = self.password_hash(&channel.channel_id, password).await?;
-                Some(HashedCredentials { login, password_hash })
+                Some(HashedLogin { login, password_hash })
             }
             None => None,
         };
@@ -130,7 +130,7 @@ pub(crate) async fn put(tx: &mut Tx, channel: &CheckedChannel, now: Timestamp) -
     if !tx.put_channel(record, now).await? {
         return Err(Invalid::new("channelId", Rule::BeingDeleted).into());
     }
-    if let Some(HashedCredentials { login, password_hash }) = person {
+    if let Some(HashedLogin { login, password_hash }) = person {
         // Under the lock of the channel's row, so that no sign-in with the former password comes after it.
         if tx.password_hash(&record.channel_id).await?.is_some_and(|before| before != *password_hash) {
             tx.delete_browser_sessions(&record.channel_id).await?;

@@ -6,7 +6,7 @@ use bus::Message;
 use domain::channel::UserRoleCode;
 use domain::chat::{Badge, Emojis, MessageText, chat_channel_id, check_badges, check_emojis};
 use domain::chat_settings::{ChatSettings, may_speak, slow_mode_left};
-use domain::event::{ChatHappening, Happening};
+use domain::event::{ChatEvent, EventKind};
 use domain::refusal::Resource;
 use domain::{ChannelId, MessageId, MessageSeries, Refusal, Timestamp};
 use store::Tx;
@@ -15,7 +15,7 @@ use store::queries::chat_settings::{ChatFacts, SlowModeTurn};
 use store::queries::chats::{NewMessage, is_time_taken};
 
 use crate::badges::default_badges;
-use crate::happenings::{event, json, unknown_channel};
+use crate::channel_events::{event, json, unknown_channel};
 use crate::idempotency::{self, IdempotencyKey, UNREADABLE_ANSWER};
 use crate::message_times::MessageTimes;
 use crate::slow_chats::SlowChats;
@@ -236,10 +236,10 @@ pub(crate) async fn post(
         let facts = tx.chat_facts(&[(channel, &message.sender)]).await?.pop().flatten();
         admitted(tx, post, facts, now).await?
     };
-    let chats = [(post, place.id, chat_happening(post, author, place.time))];
+    let chats = [(post, place.id, chat_event(post, author, place.time))];
     record(tx, &chats).await?;
     let [(_, message_id, chat)] = chats;
-    let told = event(channel.clone(), now, Happening::Chat(chat));
+    let told = event(channel.clone(), now, EventKind::Chat(chat));
     Ok((PostedMessage { message_id, message_time: place.time, chat_channel_id }, told))
 }
 
@@ -260,10 +260,10 @@ pub(crate) async fn post_all(tx: &mut Tx, posts: &[Post<'_>], now: Timestamp) ->
     let mut chats = Vec::with_capacity(new.len());
     for ((post, place), facts) in new.into_iter().zip(facts) {
         let author = admitted(tx, post, facts, now).await?;
-        chats.push((post, place.id, chat_happening(post, author, place.time)));
+        chats.push((post, place.id, chat_event(post, author, place.time)));
     }
     record(tx, &chats).await?;
-    let told = |(post, _, chat): (&Post<'_>, _, _)| event(post.channel.clone(), now, Happening::Chat(chat));
+    let told = |(post, _, chat): (&Post<'_>, _, _)| event(post.channel.clone(), now, EventKind::Chat(chat));
     Ok(chats.into_iter().flat_map(told).collect())
 }
 
@@ -278,7 +278,7 @@ async fn claim(tx: &mut Tx, post: &Post<'_>, place: &Place, now: Timestamp) -> R
     idempotency::claim(tx, post.key, &answer, now).await
 }
 
-async fn record(tx: &mut Tx, chats: &[(&Post<'_>, MessageId, ChatHappening)]) -> Result<(), Error> {
+async fn record(tx: &mut Tx, chats: &[(&Post<'_>, MessageId, ChatEvent)]) -> Result<(), Error> {
     let mut rows = Vec::with_capacity(chats.len());
     for (post, id, chat) in chats {
         rows.push(NewMessage { id, channel: post.channel, chat, emojis: json(&chat.emojis) });
@@ -292,12 +292,12 @@ struct Author {
     subscriber: bool,
 }
 
-fn chat_happening(post: &Post<'_>, author: Author, message_time: Timestamp) -> ChatHappening {
+fn chat_event(post: &Post<'_>, author: Author, message_time: Timestamp) -> ChatEvent {
     let ChatMessage { sender, text, emojis, badges } = post.message;
     let Author { speaker, subscriber } = author;
     let user_role_code = UserRoleCode::of(post.channel, sender, speaker.role);
     let default = || default_badges(post.posting.pictures.as_deref(), user_role_code, subscriber);
-    ChatHappening {
+    ChatEvent {
         user_role_code,
         sender_channel_id: sender.clone(),
         nickname: speaker.name,

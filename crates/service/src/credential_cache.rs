@@ -1,8 +1,8 @@
-//! Answers about credentials, kept in memory for as long as nothing that they rest on has changed.
+//! Answers about credentials, cached until something that they depend on changes.
 //!
-//! An answer carries the [`Moment`] at which it was asked for; each slot carries the moment of its last change. An answer is
-//! good while no slot of its is younger. So ending any number of tokens is one store per slot, and an answer that was
-//! read while a revocation committed is stale before it is kept.
+//! An answer has the [`Epoch`] of its question. A slot has the epoch of its last change. An answer is valid while none
+//! of its slots has a later epoch. So revoking any number of tokens costs one atomic store per slot, and an answer that
+//! was read while a revocation committed is stale before it is cached.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -14,65 +14,65 @@ use store::queries::credential_changes::{ChangeSlot, SLOTS};
 
 const SHARDS: usize = 64;
 
-/// A point in the order of changes.
+/// A point in the sequence of changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Moment(u64);
+pub(crate) struct Epoch(u64);
 
-/// When each slot changed last, as far as this node knows.
+/// The epoch of each slot's last change that this node knows.
 #[derive(Debug)]
-pub(crate) struct Changes {
+pub(crate) struct CredentialChanges {
     latest: AtomicU64,
     slots: Box<[AtomicU64]>,
 }
 
-impl Default for Changes {
+impl Default for CredentialChanges {
     fn default() -> Self {
         let slots = std::iter::repeat_with(AtomicU64::default).take(SLOTS).collect();
         Self { latest: AtomicU64::default(), slots }
     }
 }
 
-impl Changes {
-    /// Now. To be taken before the store is asked.
-    pub fn moment(&self) -> Moment {
-        Moment(self.latest.load(Ordering::SeqCst))
+impl CredentialChanges {
+    /// The present epoch. A caller takes it before it asks the store.
+    pub fn epoch(&self) -> Epoch {
+        Epoch(self.latest.load(Ordering::SeqCst))
     }
 
-    /// To be called after the change can be read in the store: whoever asks from here on reads it.
-    pub fn happened(&self, slot: ChangeSlot) {
-        let moment = self.latest.fetch_add(1, Ordering::SeqCst) + 1;
-        self.slots[slot.index()].fetch_max(moment, Ordering::SeqCst);
+    /// Marks a slot as changed. Called once the change is visible in the store.
+    pub fn changed(&self, slot: ChangeSlot) {
+        let epoch = self.latest.fetch_add(1, Ordering::SeqCst) + 1;
+        self.slots[slot.index()].fetch_max(epoch, Ordering::SeqCst);
     }
 
-    fn none_since(&self, moment: Moment, slots: &[ChangeSlot]) -> bool {
-        slots.iter().all(|slot| self.slots[slot.index()].load(Ordering::SeqCst) <= moment.0)
+    fn none_since(&self, epoch: Epoch, slots: &[ChangeSlot]) -> bool {
+        slots.iter().all(|slot| self.slots[slot.index()].load(Ordering::SeqCst) <= epoch.0)
     }
 
-    /// Changes that a transaction made. They happen when this is dropped: it rides with the transaction's result, which
-    /// the store lets go of after the commit, whether or not anybody still waits for it.
-    pub fn when_dropped(self: Arc<Self>, slots: Vec<ChangeSlot>) -> Committed {
-        Committed { changes: self, slots }
+    /// The changes of a transaction. They are applied when this is dropped, which is after the commit: it is a part of
+    /// the transaction's result, which the store drops if nobody waits for it any more.
+    pub fn when_dropped(self: Arc<Self>, slots: Vec<ChangeSlot>) -> CommittedChanges {
+        CommittedChanges { changes: self, slots }
     }
 }
 
-/// See [`Changes::when_dropped`].
-pub(crate) struct Committed {
-    changes: Arc<Changes>,
+/// See [`CredentialChanges::when_dropped`].
+pub(crate) struct CommittedChanges {
+    changes: Arc<CredentialChanges>,
     slots: Vec<ChangeSlot>,
 }
 
-impl Committed {
-    /// Lets them happen now.
-    pub fn happen(&mut self) {
+impl CommittedChanges {
+    /// Applies the changes now.
+    pub fn apply(&mut self) {
         for slot in self.slots.drain(..) {
-            self.changes.happened(slot);
+            self.changes.changed(slot);
         }
     }
 }
 
-impl Drop for Committed {
+impl Drop for CommittedChanges {
     fn drop(&mut self) {
-        self.happen();
+        self.apply();
     }
 }
 
@@ -80,31 +80,31 @@ impl Drop for Committed {
 /// the older half goes; an answer that is asked for moves to the younger one. So the least used go first, without a list.
 pub(crate) struct Cache<V> {
     hasher: RandomState,
-    shards: Box<[Mutex<Shard<V>>]>,
+    shards: Box<[Mutex<CacheShard<V>>]>,
     half: usize,
 }
 
-struct Shard<V> {
-    younger: HashMap<SecretHash, Kept<V>>,
-    older: HashMap<SecretHash, Kept<V>>,
+struct CacheShard<V> {
+    younger: HashMap<SecretHash, CachedAnswer<V>>,
+    older: HashMap<SecretHash, CachedAnswer<V>>,
 }
 
-struct Kept<V> {
+struct CachedAnswer<V> {
     answer: Arc<V>,
-    asked: Moment,
+    asked: Epoch,
     slots: Vec<ChangeSlot>,
 }
 
 impl<V> Cache<V> {
     /// Keeps up to `answers_max` answers.
     pub fn new(answers_max: usize) -> Self {
-        let shard = || Mutex::new(Shard { younger: HashMap::new(), older: HashMap::new() });
+        let shard = || Mutex::new(CacheShard { younger: HashMap::new(), older: HashMap::new() });
         let shards = std::iter::repeat_with(shard).take(SHARDS).collect();
         Self { hasher: RandomState::new(), shards, half: (answers_max / SHARDS / 2).max(1) }
     }
 
     /// The answer, if it is kept and still good.
-    pub fn get(&self, credential: &SecretHash, changes: &Changes) -> Option<Arc<V>> {
+    pub fn get(&self, credential: &SecretHash, changes: &CredentialChanges) -> Option<Arc<V>> {
         let mut shard = self.shard(credential);
         if let Some(kept) = shard.younger.get(credential) {
             if changes.none_since(kept.asked, &kept.slots) {
@@ -123,30 +123,35 @@ impl<V> Cache<V> {
 
     /// How many answers are kept, good or not.
     pub fn len(&self) -> usize {
-        let len = |shard: &Mutex<Shard<V>>| {
+        let len = |shard: &Mutex<CacheShard<V>>| {
             let shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
             shard.younger.len() + shard.older.len()
         };
         self.shards.iter().map(len).sum()
     }
 
-    /// Keeps an answer that the store gave to a question asked at that moment or later.
-    pub fn put(&self, credential: SecretHash, answer: Arc<V>, asked: Moment, slots: Vec<ChangeSlot>) {
+    /// Keeps an answer that the store gave to a question asked at that epoch or later.
+    pub fn put(&self, credential: SecretHash, answer: Arc<V>, asked: Epoch, slots: Vec<ChangeSlot>) {
         let mut shard = self.shard(&credential);
-        let gone = shard.insert(credential, Kept { answer, asked, slots }, self.half);
+        let gone = shard.insert(credential, CachedAnswer { answer, asked, slots }, self.half);
         drop(shard);
         drop(gone);
     }
 
-    fn shard(&self, credential: &SecretHash) -> MutexGuard<'_, Shard<V>> {
+    fn shard(&self, credential: &SecretHash) -> MutexGuard<'_, CacheShard<V>> {
         let shard = self.hasher.hash_one(credential) % SHARDS as u64;
         self.shards[usize::try_from(shard).unwrap_or(0)].lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl<V> Shard<V> {
+impl<V> CacheShard<V> {
     /// Gives what had to go, so that it is taken apart outside the lock.
-    fn insert(&mut self, credential: SecretHash, kept: Kept<V>, half: usize) -> HashMap<SecretHash, Kept<V>> {
+    fn insert(
+        &mut self,
+        credential: SecretHash,
+        kept: CachedAnswer<V>,
+        half: usize,
+    ) -> HashMap<SecretHash, CachedAnswer<V>> {
         let mut gone = HashMap::new();
         if self.younger.len() >= half {
             gone = std::mem::replace(&mut self.older, std::mem::take(&mut self.younger));
@@ -173,47 +178,47 @@ mod tests {
 
     #[test]
     fn an_answer_is_good_until_something_that_it_rests_on_changes() {
-        let (cache, changes) = (Cache::new(1_000), Changes::default());
+        let (cache, changes) = (Cache::new(1_000), CredentialChanges::default());
         let application = ChangeSlot::from(Dependency::Application(&ClientId::stored("app".to_owned())));
-        cache.put(token(1), Arc::new(1), changes.moment(), vec![slot("a"), application]);
-        cache.put(token(2), Arc::new(2), changes.moment(), vec![slot("b")]);
+        cache.put(token(1), Arc::new(1), changes.epoch(), vec![slot("a"), application]);
+        cache.put(token(2), Arc::new(2), changes.epoch(), vec![slot("b")]);
         assert_eq!(cache.get(&token(1), &changes).as_deref(), Some(&1));
-        changes.happened(application);
+        changes.changed(application);
         assert_eq!(cache.get(&token(1), &changes), None);
         assert_eq!(cache.get(&token(2), &changes).as_deref(), Some(&2));
         // Asked for again, it is good again.
-        cache.put(token(1), Arc::new(1), changes.moment(), vec![slot("a"), application]);
+        cache.put(token(1), Arc::new(1), changes.epoch(), vec![slot("a"), application]);
         assert_eq!(cache.get(&token(1), &changes).as_deref(), Some(&1));
     }
 
     #[test]
     fn an_answer_that_was_read_before_a_change_is_not_good_after_it() {
-        let (cache, changes) = (Cache::new(1_000), Changes::default());
-        let asked = changes.moment();
-        drop(Arc::new(Changes::default()).when_dropped(vec![slot("a")]));
-        changes.happened(slot("a"));
+        let (cache, changes) = (Cache::new(1_000), CredentialChanges::default());
+        let asked = changes.epoch();
+        drop(Arc::new(CredentialChanges::default()).when_dropped(vec![slot("a")]));
+        changes.changed(slot("a"));
         cache.put(token(1), Arc::new(1), asked, vec![slot("a")]);
         assert_eq!(cache.get(&token(1), &changes), None);
     }
 
     #[test]
-    fn what_a_transaction_changed_happens_when_its_result_is_let_go() {
-        let changes = Arc::new(Changes::default());
+    fn the_changes_of_a_transaction_are_applied_when_its_result_is_dropped() {
+        let changes = Arc::new(CredentialChanges::default());
         let committed = changes.clone().when_dropped(vec![slot("a"), slot("b")]);
-        let before = changes.moment();
+        let before = changes.epoch();
         assert!(changes.none_since(before, &[slot("a"), slot("b")]));
         drop(committed);
         assert!(!changes.none_since(before, &[slot("a")]));
         assert!(!changes.none_since(before, &[slot("b")]));
-        assert!(changes.none_since(changes.moment(), &[slot("a"), slot("b")]));
+        assert!(changes.none_since(changes.epoch(), &[slot("a"), slot("b")]));
     }
 
     #[test]
     fn the_cache_is_bounded_and_keeps_what_is_asked_for() {
         const MAX: usize = 64 * 20;
-        let (cache, changes) = (Cache::new(MAX), Changes::default());
+        let (cache, changes) = (Cache::new(MAX), CredentialChanges::default());
         for n in 0..MAX * 10 {
-            cache.put(token(n), Arc::new(n), changes.moment(), Vec::new());
+            cache.put(token(n), Arc::new(n), changes.epoch(), Vec::new());
             assert!(cache.get(&token(0), &changes).is_some(), "asked for all the time, at {n}");
         }
         assert!(cache.len() <= MAX, "{}", cache.len());

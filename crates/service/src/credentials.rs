@@ -17,7 +17,7 @@ use store::queries::application_secrets::StoredSecret;
 use store::queries::credential_changes::{ChangeSlot, Dependency, SLOTS};
 use store::queries::tokens::{Holder, Trace};
 
-use crate::credential_cache::{Cache, Changes};
+use crate::credential_cache::{Cache, CredentialChanges};
 use crate::{Error, Service};
 
 /// Access tokens whose holders are kept. Each takes about half a KiB.
@@ -33,8 +33,8 @@ pub const TRUST: Duration = Duration::from_millis(1_500);
 const MALFORMED: Refusal = Refusal::InvalidToken(TokenFault::Malformed(Credential::AccessToken));
 
 /// What this node keeps about credentials.
-pub(crate) struct Credentials {
-    pub changes: Arc<Changes>,
+pub(crate) struct CachedCredentials {
+    pub changes: Arc<CredentialChanges>,
     holders: Cache<Holder>,
     applications: Cache<ProvenApplication>,
     token_looks: Looks,
@@ -72,9 +72,9 @@ struct Looks {
 }
 
 impl Looks {
-    fn figures<V>(&self, cache: &'static str, kept: &Cache<V>) -> CacheFigures {
+    fn figures<V>(&self, name: &'static str, cache: &Cache<V>) -> CacheFigures {
         let (hits, misses) = (self.hits.load(Ordering::Relaxed), self.misses.load(Ordering::Relaxed));
-        CacheFigures { cache, hits, misses, entries: kept.len() }
+        CacheFigures { cache: name, hits, misses, entries: cache.len() }
     }
 }
 
@@ -91,7 +91,7 @@ pub struct CacheFigures {
     pub entries: usize,
 }
 
-impl Default for Credentials {
+impl Default for CachedCredentials {
     fn default() -> Self {
         Self {
             changes: Arc::default(),
@@ -105,13 +105,13 @@ impl Default for Credentials {
     }
 }
 
-impl Credentials {
+impl CachedCredentials {
     /// Takes in what a look found that began at `began`.
     fn found(&self, began: Duration, versions: &[(ChangeSlot, i64)]) {
         let mut known = self.versions.lock().unwrap_or_else(PoisonError::into_inner);
         for (slot, version) in versions {
             if std::mem::replace(&mut known[slot.index()], *version) != *version {
-                self.changes.happened(*slot);
+                self.changes.changed(*slot);
             }
         }
         self.trusted_until.fetch_max(micros(began + TRUST), Ordering::SeqCst);
@@ -145,7 +145,7 @@ impl Service {
             };
         }
         kept.token_looks.misses.fetch_add(1, Ordering::Relaxed);
-        let (asked, hash) = (kept.changes.moment(), token.clone());
+        let (asked, hash) = (kept.changes.epoch(), token.clone());
         let holder = self
             .read(move |tx| {
                 Box::pin(async move {
@@ -175,7 +175,7 @@ impl Service {
         if proven.expires_at.is_some_and(|expires_at| expires_at <= now) {
             return Err(Refusal::InvalidClient.into());
         }
-        self.0.secret_uses.note(&proven.secret_id, now);
+        self.0.secrets_last_used.note(&proven.secret_id, now);
         Ok(proven)
     }
 
@@ -195,7 +195,7 @@ impl Service {
             return Ok(application);
         }
         kept.client_looks.misses.fetch_add(1, Ordering::Relaxed);
-        let (asked, now) = (kept.changes.moment(), self.now());
+        let (asked, now) = (kept.changes.epoch(), self.now());
         let (application, secrets) = self
             .read(move |tx| {
                 Box::pin(async move {
@@ -226,7 +226,7 @@ impl Service {
         let began = self.0.clock.monotonic();
         let versions = self.read(|tx| Box::pin(async move { Ok(tx.credential_versions().await?) })).await?;
         self.0.credentials.found(began, &versions);
-        self.0.standing.store_answered(began);
+        self.0.node_state.store_answered(began);
         self.refresh_warned_applications().await
     }
 }

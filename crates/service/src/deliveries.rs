@@ -30,10 +30,10 @@ pub const SENT_ANEW_MAX: u64 = 10_000;
 /// Attempts that are shown of one message.
 const ATTEMPTS_SHOWN: i64 = 100;
 
-/// What this node knows of the outbox.
+/// What this node knows of the messages to webhooks.
 #[derive(Debug, Default)]
-pub(crate) struct Outbox {
-    /// Told after each commit that may have written something for senders to take.
+pub(crate) struct DeliveryQueue {
+    /// Signals each commit that may have written messages for the senders.
     written: watch::Sender<()>,
     /// Webhooks that this node disabled.
     disabled: AtomicU64,
@@ -94,7 +94,7 @@ pub struct Report {
 
 /// A message with its attempts.
 #[derive(Clone, Debug)]
-pub struct DeliverySheet {
+pub struct DeliveryDetails {
     /// Itself.
     pub delivery: Delivery,
     /// Newest first.
@@ -157,7 +157,7 @@ impl Service {
         let Some((target, sealed, taken)) = taken else { return Ok(Vec::new()) };
         let Some(secret) = self.open_webhook_secret(webhook_id, &sealed) else {
             // They come back when the lease ends, and go out once the key is the right one.
-            if let Some(times) = self.0.outbox.sealed_otherwise.due(self.clock().monotonic()) {
+            if let Some(times) = self.0.delivery_queue.sealed_otherwise.due(self.clock().monotonic()) {
                 let client_id = &target.client_id;
                 tracing::error!(%client_id, times, "a webhook's secret was sealed with another service key");
             }
@@ -195,7 +195,7 @@ impl Service {
             let (nexts, disabled) =
                 self.write(move |tx| Box::pin(async move { record(tx, &batch, now).await })).await?;
             for (webhook_id, reason) in disabled {
-                self.0.outbox.disabled.fetch_add(1, Relaxed);
+                self.0.delivery_queue.disabled.fetch_add(1, Relaxed);
                 tracing::warn!(%webhook_id, reason = reason.name(), "a webhook was disabled: its messages are on hold");
             }
             recorded.extend(nexts);
@@ -205,17 +205,17 @@ impl Service {
 
     /// Tells after each commit on this node that may have written something to send. Others' commits are found by looking.
     pub fn deliveries_written(&self) -> watch::Receiver<()> {
-        self.0.outbox.written.subscribe()
+        self.0.delivery_queue.written.subscribe()
     }
 
     /// Webhooks that this node disabled since it started.
     pub fn webhooks_disabled(&self) -> u64 {
-        self.0.outbox.disabled.load(Relaxed)
+        self.0.delivery_queue.disabled.load(Relaxed)
     }
 
     /// Wakes whoever sends messages on this node.
     pub(crate) fn wake_senders(&self) {
-        self.0.outbox.written.send_replace(());
+        self.0.delivery_queue.written.send_replace(());
     }
 
     /// Messages of an application's webhook, newest first. A walk from cursor to cursor gives each that was there at its
@@ -263,12 +263,12 @@ impl Service {
         &self,
         client_id: &ClientId,
         message_id: &DeliveryId,
-    ) -> Result<DeliverySheet, Error> {
+    ) -> Result<DeliveryDetails, Error> {
         let (client_id, message_id) = (client_id.clone(), message_id.clone());
         self.read(move |tx| {
             Box::pin(async move {
                 let webhook_id = webhook_of(tx, &client_id).await?.webhook_id;
-                sheet(tx, &webhook_id, &message_id).await
+                details(tx, &webhook_id, &message_id).await
             })
         })
         .await
@@ -283,21 +283,21 @@ impl Service {
         &self,
         client_id: &ClientId,
         message_id: &DeliveryId,
-    ) -> Result<DeliverySheet, Error> {
+    ) -> Result<DeliveryDetails, Error> {
         let (client_id, message_id, now) = (client_id.clone(), message_id.clone(), self.now());
-        let sheet = self
+        let details = self
             .write(move |tx| {
                 Box::pin(async move {
                     let webhook_id = webhook_of(tx, &client_id).await?.webhook_id;
                     if !tx.send_anew(&webhook_id, &message_id, now).await? {
                         return Err(Refusal::NotFound(Resource::Delivery).into());
                     }
-                    sheet(tx, &webhook_id, &message_id).await
+                    details(tx, &webhook_id, &message_id).await
                 })
             })
             .await?;
         self.wake_senders();
-        Ok(sheet)
+        Ok(details)
     }
 
     /// Has the messages of a window sent anew that are in a state, oldest first: up to 10,000 of them.
@@ -443,10 +443,14 @@ fn attempt_record(report: &Report) -> AttemptRecord {
     }
 }
 
-async fn sheet(tx: &mut Tx, webhook_id: &WebhookId, message_id: &DeliveryId) -> Result<DeliverySheet, Error> {
+async fn details(
+    tx: &mut Tx,
+    webhook_id: &WebhookId,
+    message_id: &DeliveryId,
+) -> Result<DeliveryDetails, Error> {
     let delivery = tx.delivery(webhook_id, message_id).await?.ok_or(Refusal::NotFound(Resource::Delivery))?;
     let attempts = tx.attempts(webhook_id, message_id, ATTEMPTS_SHOWN).await?;
-    Ok(DeliverySheet { delivery, attempts })
+    Ok(DeliveryDetails { delivery, attempts })
 }
 
 /// What a cursor is bound to: the list and every filter, but not the size of a page.

@@ -19,7 +19,7 @@ use store::queries::lost_events::LostEvents;
 use store::{StoreError, Tx};
 use tokio::sync::Notify;
 
-use crate::losses::{LOSSES_KNOWN_WITHIN, STAMPED_BEFORE_MS};
+use crate::lost_events::{LOST_EVENTS_KNOWN_WITHIN, STAMPED_BEFORE_MS};
 use crate::{Error, Service};
 
 /// How long a node gathers batches whose events were heard before it deletes them together.
@@ -340,7 +340,7 @@ impl Service {
             }
         }
         if were_lost && self.shares_bus() {
-            self.clock().sleep(LOSSES_KNOWN_WITHIN).await;
+            self.clock().sleep(LOST_EVENTS_KNOWN_WITHIN).await;
         }
         Ok(())
     }

@@ -10,7 +10,7 @@ use domain::limits::{
 use store::queries::sweeps::{SWEEP_ROWS_MAX, Sweep};
 
 use crate::idempotency::KEY_LIFETIME_MS;
-use crate::losses::LOST_EVENTS_KEPT_MS;
+use crate::lost_events::LOST_EVENTS_KEPT_MS;
 use crate::{Error, Service};
 
 /// Whether the others still count this node among the living.
@@ -44,7 +44,7 @@ impl Service {
 
     /// Says that [`join`](Self::join) failed: the next heartbeat does it.
     pub fn join_later(&self, alone: bool) {
-        self.standing().set_joins_later(Some(alone));
+        self.node_state().set_joins_later(Some(alone));
     }
 
     /// Marks a new store as made by this command, `dev` or `serve`, and says what made the store.
@@ -65,16 +65,16 @@ impl Service {
         let standing = self.beat().await;
         self.disk_is_full();
         match standing {
-            Ok(_) => self.standing().store_answered(asked),
-            Err(_) => self.standing().heartbeat_failed(self.clock().monotonic()),
+            Ok(_) => self.node_state().store_answered(asked),
+            Err(_) => self.node_state().heartbeat_failed(self.clock().monotonic()),
         }
         standing
     }
 
     async fn beat(&self) -> Result<NodeStatus, Error> {
-        if let Some(alone) = self.standing().joins_later() {
+        if let Some(alone) = self.node_state().joins_later() {
             self.join(alone).await?;
-            self.standing().set_joins_later(None);
+            self.node_state().set_joins_later(None);
             return Ok(NodeStatus::Alive);
         }
         let (node, record, now) = (self.node().clone(), self.node_record(), self.now());
@@ -91,7 +91,7 @@ impl Service {
                 })
             })
             .await?;
-        if self.standing().has_listened(self.clock().monotonic()) {
+        if self.node_state().has_listened(self.clock().monotonic()) {
             // In a transaction of its own: two nodes that each held their own row here would wait for each other's.
             self.strike_off_silent_nodes(now).await?;
         }

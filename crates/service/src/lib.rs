@@ -9,11 +9,12 @@ pub mod application_secrets;
 pub mod application_switch;
 pub mod applications;
 pub mod badges;
-pub mod broadcast;
+pub mod broadcast_settings;
 pub mod bulk;
 pub mod categories;
 mod category_index;
 pub mod channel_admin;
+pub mod channel_events;
 pub mod channels;
 pub mod chat_settings;
 pub mod chats;
@@ -27,14 +28,14 @@ mod entropy;
 mod error;
 pub mod event_outbox;
 mod failure_log;
-pub mod happenings;
 pub mod housekeeping;
 pub mod idempotency;
 mod job_metrics;
+mod last_used;
 pub mod listeners;
 pub mod lives;
 mod log_limit;
-pub mod losses;
+pub mod lost_events;
 mod message_times;
 pub mod nodes;
 pub mod notices;
@@ -44,16 +45,15 @@ mod publication;
 pub mod quotas;
 pub mod relations;
 pub mod restrictions;
-mod see_through;
+mod run_to_completion;
+pub mod session_details;
 mod session_ends;
-pub mod session_sheets;
 pub mod sessions;
 pub mod sign_in;
 mod slow_chats;
 pub mod subscriptions;
 pub mod tokens;
 mod used_urls;
-mod uses;
 mod warned_applications;
 pub mod watching;
 pub mod webhooks;
@@ -80,22 +80,22 @@ pub use store::queries::tokens::Holder;
 
 use bulk::NodeLocks;
 use category_index::CategoryIndex;
-use credential_cache::Committed;
-use credentials::Credentials;
-use deliveries::Outbox;
+use credential_cache::CommittedChanges;
+use credentials::CachedCredentials;
+use deliveries::DeliveryQueue;
 use event_outbox::{Entry, EventOutbox, OwnBatch, Recorded};
 use job_metrics::JobMetrics;
-use losses::Losses;
+use last_used::LastUsed;
+use lost_events::LostEventRecorder;
 use message_times::MessageTimes;
-use nodes::{Membership, Standing};
+use nodes::{Membership, NodeState};
 use password::Passwords;
 use publication::Publication;
 use quotas::Quotas;
-use see_through::SeeThrough;
-use sessions::Taken;
+use run_to_completion::RunToCompletion;
+use sessions::UndeliveredChanges;
 use slow_chats::SlowChats;
 use used_urls::UsedUrls;
-use uses::Uses;
 use warned_applications::WarnedApplications;
 use webhooks::WebhookSettings;
 
@@ -138,19 +138,19 @@ struct Inner {
     profile: Profile,
     quotas: Quotas,
     passwords: Passwords,
-    uses: Uses<ClientId>,
-    secret_uses: Uses<ApplicationSecretId>,
-    credentials: Credentials,
-    losses: Losses,
+    applications_last_used: LastUsed<ClientId>,
+    secrets_last_used: LastUsed<ApplicationSecretId>,
+    credentials: CachedCredentials,
+    lost_events: LostEventRecorder,
     key: ServiceKey,
     cursors: CursorKey,
     categories: CategoryIndex,
-    standing: Standing,
-    taken: Arc<Taken>,
+    node_state: NodeState,
+    undelivered_changes: Arc<UndeliveredChanges>,
     used_urls: UsedUrls,
     jobs: JobMetrics,
     webhooks: WebhookSettings,
-    outbox: Outbox,
+    delivery_queue: DeliveryQueue,
     message_times: Arc<MessageTimes>,
     warned: WarnedApplications,
     /// The base URL of the service's own pictures.
@@ -196,8 +196,8 @@ impl Service {
         let passwords = Passwords::new(entropy.clone(), clock.clone(), password_cost);
         let cursors = key.cursors();
         let categories = CategoryIndex::new();
-        let credentials = Credentials::default();
-        let standing = Standing::new(membership, &clock);
+        let credentials = CachedCredentials::default();
+        let node_state = NodeState::new(membership, &clock);
         Self(Arc::new(Inner {
             store,
             bus,
@@ -207,19 +207,19 @@ impl Service {
             profile,
             quotas,
             passwords,
-            uses: Uses::default(),
-            secret_uses: Uses::default(),
+            applications_last_used: LastUsed::default(),
+            secrets_last_used: LastUsed::default(),
             credentials,
-            losses: Losses::default(),
+            lost_events: LostEventRecorder::default(),
             key,
             cursors,
             categories,
-            standing,
-            taken: Arc::default(),
+            node_state,
+            undelivered_changes: Arc::default(),
             used_urls: UsedUrls::default(),
             jobs: JobMetrics::default(),
             webhooks,
-            outbox: Outbox::default(),
+            delivery_queue: DeliveryQueue::default(),
             message_times: Arc::default(),
             warned: WarnedApplications::default(),
             pictures: OnceLock::new(),
@@ -300,7 +300,7 @@ impl Service {
         T: Send + 'static,
     {
         let (service, batch) = (self.clone(), self.begin_event_batch());
-        self.see_through(async move {
+        self.run_to_completion(async move {
             let entry = batch.as_ref().map(OwnBatch::entry);
             let written = match service.write_and_tell(work, entry).await {
                 Ok(written) => written,
@@ -335,8 +335,8 @@ impl Service {
         T: Send + 'static,
     {
         let (bus, is_shared) = (self.0.bus.clone(), self.0.bus.is_shared());
-        let tell = move |(written, forgotten): &mut (Written<T>, Committed)| {
-            forgotten.happen();
+        let tell = move |(written, forgotten): &mut (Written<T>, CommittedChanges)| {
+            forgotten.apply();
             // No message leaves the node before the sync.
             if !is_shared {
                 written.publication.begin();
@@ -361,7 +361,7 @@ impl Service {
     fn noting_changes<T, F>(
         &self,
         work: F,
-    ) -> impl for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<(T, Committed), Error>> + Send + 'static
+    ) -> impl for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<(T, CommittedChanges), Error>> + Send + 'static
     where
         F: for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<T, Error>> + Send + 'static,
         T: Send + 'static,
@@ -377,11 +377,11 @@ impl Service {
     }
 
     /// Runs work to its end whether or not the caller waits for it.
-    async fn see_through<T: Send + 'static>(
+    async fn run_to_completion<T: Send + 'static>(
         &self,
         work: impl Future<Output = Result<T, Error>> + Send + 'static,
     ) -> Result<T, Error> {
-        SeeThrough::new(work).await.unwrap_or(Err(StoreError::Panicked.into()))
+        RunToCompletion::new(work).await.unwrap_or(Err(StoreError::Panicked.into()))
     }
 
     /// Reads.

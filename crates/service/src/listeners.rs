@@ -12,7 +12,7 @@ use store::queries::deliveries::DueDelivery;
 
 use crate::deliveries::{Attempt, AttemptKey, Report};
 use crate::nodes::Readiness;
-use crate::webhooks::{Webhook, WebhookSheet, sheet_of};
+use crate::webhooks::{Webhook, WebhookDetails, details_of};
 use crate::{Error, Service};
 
 /// How often a listener's messages are looked for while it waits. What this node writes is seen at once.
@@ -63,7 +63,7 @@ impl Service {
     pub async fn begin_listening(
         &self,
         client_id: &ClientId,
-    ) -> Result<(WebhookSheet, Option<WebhookSecret>), Error> {
+    ) -> Result<(WebhookDetails, Option<WebhookSecret>), Error> {
         let altered = |before: Webhook, now| {
             check_address(&before)?;
             match &before.disabled {
@@ -115,7 +115,7 @@ impl Service {
         client_id: &ClientId,
         report: ListenerReport,
     ) -> Result<Option<Followed>, Error> {
-        let webhook = self.webhook_sheet(client_id).await?.webhook;
+        let webhook = self.webhook_details(client_id).await?.webhook;
         check_address(&webhook)?;
         let now = self.now();
         let ListenerReport { message_id, number, heard, duration_ms, answer } = report;
@@ -137,7 +137,7 @@ impl Service {
             let (webhook, due) = self
                 .read(move |tx| {
                     Box::pin(async move {
-                        let webhook = sheet_of(tx, &client).await?.webhook;
+                        let webhook = details_of(tx, &client).await?.webhook;
                         let due = tx.due_deliveries(&webhook.webhook_id, now, SETTLED_AT_ONCE).await?;
                         Ok::<_, Error>((webhook, due))
                     })

@@ -71,9 +71,9 @@ pub enum Readiness {
     DiskFull,
 }
 
-/// What this node knows about itself.
+/// The state of this node, as it knows it.
 #[derive(Debug)]
-pub(crate) struct Standing {
+pub(crate) struct NodeState {
     membership: Membership,
     started_at: Timestamp,
     retired: AtomicBool,
@@ -97,7 +97,7 @@ struct DiskFullSeen {
 
 const NEVER: u64 = u64::MAX;
 
-impl Standing {
+impl NodeState {
     pub fn new(membership: Membership, clock: &Clock) -> Self {
         Self {
             membership,
@@ -156,22 +156,22 @@ fn ms(time: Duration) -> u64 {
 impl Service {
     /// What this node does.
     pub fn roles(&self) -> Roles {
-        self.0.standing.membership.roles
+        self.0.node_state.membership.roles
     }
 
     fn store_silent_ms(&self) -> u64 {
-        ms(self.clock().monotonic()).saturating_sub(self.0.standing.store_answered.load(Ordering::SeqCst))
+        ms(self.clock().monotonic()).saturating_sub(self.0.node_state.store_answered.load(Ordering::SeqCst))
     }
 
     /// Whether the disk is full, or was a moment ago: the failures since the last call count as failures of now. So each heartbeat
     /// calls it too.
     pub(crate) fn disk_is_full(&self) -> bool {
-        self.0.standing.disk_is_full(self.0.store.disk(), self.clock().monotonic())
+        self.0.node_state.disk_is_full(self.0.store.disk(), self.clock().monotonic())
     }
 
     /// Whether this node is ready for work. Asks nobody: the loops that look into the store anyway say whether it answers.
     pub fn readiness(&self) -> Readiness {
-        if self.0.standing.retired() {
+        if self.0.node_state.retired() {
             Readiness::Draining
         } else if self.disk_is_full() {
             // Before the silence: heartbeats are writes, and fail.
@@ -193,7 +193,7 @@ impl Service {
     /// as long as there are any. What comes all the same is served.
     /// What is given tells the others; it need not be waited for.
     pub fn retire(&self) -> impl Future<Output = Result<(), Error>> + use<> {
-        self.0.standing.retired.store(true, Ordering::SeqCst);
+        self.0.node_state.retired.store(true, Ordering::SeqCst);
         let (service, node) = (self.clone(), self.node().clone());
         async move { service.write(move |tx| Box::pin(async move { Ok(tx.retire_node(&node).await?) })).await }
     }
@@ -203,8 +203,8 @@ impl Service {
     /// # Errors
     /// [`Refusal::Busy`] while no node takes sessions.
     pub async fn session_base(&self) -> Result<String, Error> {
-        let own = self.0.standing.membership.session_base.as_ref();
-        if let (Some(own), false) = (own, self.0.standing.retired()) {
+        let own = self.0.node_state.membership.session_base.as_ref();
+        if let (Some(own), false) = (own, self.0.node_state.retired()) {
             return Ok(own.clone());
         }
         let (node, seen_after) = (self.node().clone(), self.now().plus_ms(-TAKES_SESSIONS_MS));
@@ -219,17 +219,17 @@ impl Service {
     }
 
     pub(crate) fn node_record(&self) -> NodeRecord {
-        let Standing { membership, started_at, .. } = &self.0.standing;
+        let NodeState { membership, started_at, .. } = &self.0.node_state;
         NodeRecord {
             node_id: self.node().clone(),
             roles: membership.roles.names(),
-            session_base: membership.session_base.clone().filter(|_| !self.0.standing.retired()),
+            session_base: membership.session_base.clone().filter(|_| !self.0.node_state.retired()),
             started_at: *started_at,
         }
     }
 
-    pub(crate) fn standing(&self) -> &Standing {
-        &self.0.standing
+    pub(crate) fn node_state(&self) -> &NodeState {
+        &self.0.node_state
     }
 }
 
@@ -240,10 +240,9 @@ mod tests {
     #[test]
     fn a_node_is_ready_ten_seconds_after_the_disk_was_last_full() {
         let membership = Membership { roles: Roles::ALL, session_base: None };
-        let standing = Standing::new(membership, &Clock::manual(Timestamp::default()).0);
-        let full = |is_full, times_full, s| {
-            standing.disk_is_full(Disk { is_full, times_full }, Duration::from_secs(s))
-        };
+        let state = NodeState::new(membership, &Clock::manual(Timestamp::default()).0);
+        let full =
+            |is_full, times_full, s| state.disk_is_full(Disk { is_full, times_full }, Duration::from_secs(s));
         assert!(!full(false, 0, 100));
         assert!(full(true, 1, 101));
         assert!(full(true, 1, 150), "nothing was written since");
@@ -255,12 +254,12 @@ mod tests {
     #[test]
     fn whoever_could_not_speak_takes_nobody_for_dead_until_all_could_be_heard_again() {
         let membership = Membership { roles: Roles::ALL, session_base: None };
-        let standing = Standing::new(membership, &Clock::manual(Timestamp::default()).0);
+        let state = NodeState::new(membership, &Clock::manual(Timestamp::default()).0);
         let at = Duration::from_secs;
-        assert!(standing.has_listened(at(0)), "a new node goes by what it finds");
-        standing.heartbeat_failed(at(100));
+        assert!(state.has_listened(at(0)), "a new node goes by what it finds");
+        state.heartbeat_failed(at(100));
         for (now, listened) in [(100, false), (119, false), (120, true), (200, true)] {
-            assert_eq!(standing.has_listened(at(now)), listened, "{now}");
+            assert_eq!(state.has_listened(at(now)), listened, "{now}");
         }
     }
 

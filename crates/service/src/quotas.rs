@@ -6,7 +6,7 @@ use std::hash::{BuildHasher, Hash, RandomState};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use domain::quota::{Quota, QuotaName, Standing};
+use domain::quota::{Quota, QuotaName, QuotaStatus};
 
 /// Buckets kept at once, over all shards: 16 MiB at the most. Half of them are for callers that proved who they are, so that
 /// strangers, of whom there can be any number, never take their places.
@@ -91,19 +91,19 @@ impl Counted {
 pub struct Quotas {
     enforced: bool,
     hasher: RandomState,
-    proven: [Mutex<Shard>; SHARDS],
-    strangers: [Mutex<Shard>; SHARDS],
+    proven: [Mutex<QuotaShard>; SHARDS],
+    strangers: [Mutex<QuotaShard>; SHARDS],
 }
 
 #[derive(Debug, Default)]
-struct Shard {
+struct QuotaShard {
     /// By caller, the moment at which the bucket is full again.
     buckets: HashMap<u64, u64>,
     /// When full buckets may be forgotten next.
     forget_at: u64,
 }
 
-impl Shard {
+impl QuotaShard {
     fn has_room_for(&mut self, key: u64, now: u64) -> bool {
         let full = |buckets: &HashMap<u64, u64>| buckets.len() >= SHARD_BUCKETS_MAX;
         if full(&self.buckets) && !self.buckets.contains_key(&key) && now >= self.forget_at {
@@ -122,10 +122,16 @@ impl Quotas {
 
     /// Takes one request of `caller` out of its bucket. `None` where quotas are off. A new caller for whom there is no
     /// bucket left is refused.
-    pub fn take(&self, counted: Counted, caller: impl Hash, quota: Quota, now: Duration) -> Option<Standing> {
+    pub fn take(
+        &self,
+        counted: Counted,
+        caller: impl Hash,
+        quota: Quota,
+        now: Duration,
+    ) -> Option<QuotaStatus> {
         self.with(counted, caller, now, |bucket, now| match bucket {
             Some(full_at) => quota.take(full_at, now),
-            None => Standing { remaining: 0, retry_after_s: Some(FORGET_PAUSE_S), ..quota.untouched() },
+            None => QuotaStatus { remaining: 0, retry_after_s: Some(FORGET_PAUSE_S), ..quota.untouched() },
         })
     }
 
@@ -151,7 +157,13 @@ impl Quotas {
     }
 
     /// Where `caller` stands, taking nothing. `None` where quotas are off.
-    pub fn peek(&self, counted: Counted, caller: impl Hash, quota: Quota, now: Duration) -> Option<Standing> {
+    pub fn peek(
+        &self,
+        counted: Counted,
+        caller: impl Hash,
+        quota: Quota,
+        now: Duration,
+    ) -> Option<QuotaStatus> {
         self.with(counted, caller, now, |bucket, now| match bucket {
             Some(full_at) => quota.peek(*full_at, now),
             None => quota.untouched(),
@@ -159,7 +171,7 @@ impl Quotas {
     }
 
     /// Where a caller stands for whom the quota does not hold: all of it is left. `None` where quotas are off.
-    pub fn untouched(&self, quota: Quota) -> Option<Standing> {
+    pub fn untouched(&self, quota: Quota) -> Option<QuotaStatus> {
         self.enforced.then(|| quota.untouched())
     }
 
@@ -229,7 +241,7 @@ mod tests {
         assert!(!refused(Counted::Client, "new", begin));
         quotas.give_back(Counted::SignIns, 0_usize, ONE, begin);
         let first = quotas.take(Counted::SignIns, 0_usize, ONE, begin);
-        assert_eq!(first.and_then(|standing| standing.retry_after_s), None);
+        assert_eq!(first.and_then(|status| status.retry_after_s), None);
         // Two minutes on they are all full again, and make room.
         let later = Duration::from_secs(121);
         for caller in 0..SHARDS * 20 {

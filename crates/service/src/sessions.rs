@@ -40,15 +40,15 @@ pub struct SessionPage {
 }
 
 /// Changes of this node's sessions, each with the session's key.
-pub type Changes = Vec<(SessionKey, SessionChange)>;
+pub type SessionChanges = Vec<(SessionKey, SessionChange)>;
 
-/// Changes that were taken from the store and are still to be told. They outlive the call that took them: it may give up
-/// on a commit that happens all the same.
+/// Changes that were taken from the store and are not delivered to the gateway yet. They outlive the call that took them,
+/// because a commit can succeed after its caller gave up.
 #[derive(Debug, Default)]
-pub(crate) struct Taken(Mutex<Changes>);
+pub(crate) struct UndeliveredChanges(Mutex<SessionChanges>);
 
-impl Taken {
-    fn changes(&self) -> MutexGuard<'_, Changes> {
+impl UndeliveredChanges {
+    fn changes(&self) -> MutexGuard<'_, SessionChanges> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -133,7 +133,7 @@ impl Service {
     /// A caller that stops waiting leaves no session behind; one that has it must end it.
     pub async fn connect_session(&self, token: &str) -> Result<ConnectedSession, Error> {
         let (service, token) = (self.clone(), token.to_owned());
-        let unclaimed = self.see_through(async move {
+        let unclaimed = self.run_to_completion(async move {
             let session = Some(service.register_session(&token).await?);
             Ok(Unclaimed { service, session })
         });
@@ -199,12 +199,12 @@ impl Service {
     /// Takes changes of this node's sessions that it has not taken before, those of a session in order, whether or not the
     /// bus brought them: to be called again while there are any, and about once a second. What comes beside an error has
     /// to be told too, and may come again.
-    pub async fn take_untold_changes(&self) -> (Changes, Result<(), Error>) {
-        let result = self.read_untold_changes().await;
-        (std::mem::take(&mut *self.0.taken.changes()), result)
+    pub async fn take_undelivered_changes(&self) -> (SessionChanges, Result<(), Error>) {
+        let result = self.read_undelivered_changes().await;
+        (std::mem::take(&mut *self.0.undelivered_changes.changes()), result)
     }
 
-    async fn read_untold_changes(&self) -> Result<(), Error> {
+    async fn read_undelivered_changes(&self) -> Result<(), Error> {
         let node = self.node().clone();
         let asked = node.clone();
         let any =
@@ -212,7 +212,7 @@ impl Service {
         if !any {
             return Ok(());
         }
-        let taken = self.0.taken.clone();
+        let taken = self.0.undelivered_changes.clone();
         self.write(move |tx| {
             Box::pin(async move {
                 let changes = tx.take_untold_changes(&node, NEWS_MAX).await?;

@@ -26,18 +26,18 @@ pub struct IssuedTokens {
 }
 
 /// What became of a presented code or refresh token, once the transaction is over.
-enum Outcome {
+enum TokenOutcome {
     Issued(ScopeSet),
     Refused(Refusal),
     /// It was used long ago: what it bought is gone.
     Stolen(Refusal),
 }
 
-/// The transaction's result: what became of it, and what listeners are to be told.
-type Concluded = (Outcome, Vec<Message>);
+/// The result of the transaction, and the messages to publish.
+type Concluded = (TokenOutcome, Vec<Message>);
 
 fn refused(refusal: Refusal) -> Concluded {
-    (Outcome::Refused(refusal), Vec::new())
+    (TokenOutcome::Refused(refusal), Vec::new())
 }
 
 impl Service {
@@ -74,13 +74,13 @@ impl Service {
                     match found.single_use.presented(now) {
                         Presented::Fresh if tx.use_code(&code, now).await? => {
                             insert_pair(tx, &found, &hashes, now).await?;
-                            Ok((Outcome::Issued(consented.and(application.scopes)), Vec::new()))
+                            Ok((TokenOutcome::Issued(consented.and(application.scopes)), Vec::new()))
                         }
                         Presented::Fresh | Presented::Used => Ok(fault(CodeFault::Used)),
                         Presented::Expired => Ok(fault(CodeFault::Expired)),
                         Presented::Stolen => {
                             let ended = end_tokens(tx, client_id, channel_id, Some(&found.family)).await?;
-                            Ok((Outcome::Stolen(Refusal::BadCode(CodeFault::Reused)), ended))
+                            Ok((TokenOutcome::Stolen(Refusal::BadCode(CodeFault::Reused)), ended))
                         }
                     }
                 })
@@ -118,13 +118,13 @@ impl Service {
                     match found.single_use.presented(now) {
                         Presented::Fresh if tx.use_refresh_token(&token, now).await? => {
                             insert_pair(tx, &found, &hashes, now).await?;
-                            Ok((Outcome::Issued(consented.and(application.scopes)), Vec::new()))
+                            Ok((TokenOutcome::Issued(consented.and(application.scopes)), Vec::new()))
                         }
                         Presented::Fresh | Presented::Used => Ok(fault(TokenFault::Used)),
                         Presented::Expired => Ok(fault(TokenFault::Expired)),
                         Presented::Stolen => {
                             let ended = end_tokens(tx, client_id, channel_id, None).await?;
-                            Ok((Outcome::Stolen(Refusal::InvalidToken(TokenFault::Reused)), ended))
+                            Ok((TokenOutcome::Stolen(Refusal::InvalidToken(TokenFault::Reused)), ended))
                         }
                     }
                 })
@@ -153,13 +153,13 @@ impl Service {
         .await
     }
 
-    fn conclude(&self, outcome: Outcome, pair: Pair) -> Result<IssuedTokens, Error> {
+    fn conclude(&self, outcome: TokenOutcome, pair: Pair) -> Result<IssuedTokens, Error> {
         match outcome {
-            Outcome::Issued(scopes) => {
+            TokenOutcome::Issued(scopes) => {
                 Ok(IssuedTokens { access: pair.access, refresh: pair.refresh, scopes })
             }
-            Outcome::Refused(refusal) => Err(refusal.into()),
-            Outcome::Stolen(refusal) => {
+            TokenOutcome::Refused(refusal) => Err(refusal.into()),
+            TokenOutcome::Stolen(refusal) => {
                 if let Some(times) = self.0.reused_credentials.due(self.clock().monotonic()) {
                     tracing::warn!(
                         times,

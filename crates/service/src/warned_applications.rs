@@ -39,7 +39,8 @@ impl Service {
     /// When an application is going to be deleted unless one of its calls uses a scope. `None` before its first warning.
     pub fn deletes_at(&self, client_id: &ClientId) -> Option<Timestamp> {
         let last_use = self.0.warned.last_use(client_id)?;
-        (!self.0.uses.used_since(client_id, last_use)).then(|| last_use.plus_ms(UNUSED_APPLICATION_MS))
+        (!self.0.applications_last_used.used_since(client_id, last_use))
+            .then(|| last_use.plus_ms(UNUSED_APPLICATION_MS))
     }
 
     /// Reads which applications were warned, if that was not done within the last minute.

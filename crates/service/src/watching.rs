@@ -181,20 +181,20 @@ async fn campaign(tx: &mut Tx, id: &CampaignId) -> Result<Campaign, Error> {
     Ok(campaign)
 }
 
-/// As it is kept for a key that is repeated.
-type Kept = (bool, Option<String>, Vec<(String, String, i64)>);
+/// The text form of [`Watching`] that an idempotency key stores.
+type StoredWatching = (bool, Option<String>, Vec<(String, String, i64)>);
 
 impl Watching {
     fn text(&self) -> String {
         let watched = |each: &Watched| (each.campaign_id.to_string(), each.viewer.to_string(), each.minutes);
         let category = self.category_id.as_ref().map(CategoryId::to_string);
-        let kept: Kept = (self.on_air, category, self.watched.iter().map(watched).collect());
+        let kept: StoredWatching = (self.on_air, category, self.watched.iter().map(watched).collect());
         // Texts and numbers: there is nothing in them that JSON cannot say.
         serde_json::to_string(&kept).unwrap_or_default()
     }
 
     fn parse(text: &str) -> Result<Self, Error> {
-        let (on_air, category, watched): Kept =
+        let (on_air, category, watched): StoredWatching =
             serde_json::from_str(text).map_err(|_| Error::Internal(UNREADABLE_ANSWER))?;
         let watched = watched.into_iter().map(|(campaign, viewer, minutes)| Watched {
             campaign_id: CampaignId::stored(campaign),

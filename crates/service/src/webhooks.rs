@@ -36,7 +36,7 @@ impl Default for WebhookSettings {
 
 /// A webhook with what its owner was told of it.
 #[derive(Clone, Debug)]
-pub struct WebhookSheet {
+pub struct WebhookDetails {
     /// Itself.
     pub webhook: Webhook,
     /// Newest first.
@@ -45,7 +45,7 @@ pub struct WebhookSheet {
 
 /// A secret of a webhook, without itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SecretSheet {
+pub struct WebhookSecretDetails {
     /// Its id.
     pub secret_id: WebhookSecretId,
     /// Where it stands.
@@ -74,7 +74,7 @@ impl Service {
         client_id: &ClientId,
         url: Option<&str>,
         enabled: Option<bool>,
-    ) -> Result<(WebhookSheet, Option<WebhookSecret>), Error> {
+    ) -> Result<(WebhookDetails, Option<WebhookSecret>), Error> {
         let url = url.map(|url| WebhookUrl::parse(url, self.0.webhooks.reach)).transpose()?;
         let url = url.map(|url| url.as_str().to_owned());
         let disabled = (enabled == Some(false)).then_some(by_operator(self.now()));
@@ -93,12 +93,12 @@ impl Service {
         client_id: &ClientId,
         as_new: (Option<String>, Option<Disabled>),
         alter: impl FnOnce(Webhook, Timestamp) -> Result<Option<Webhook>, Error> + Send + 'static,
-    ) -> Result<(WebhookSheet, Option<WebhookSecret>), Error> {
+    ) -> Result<(WebhookDetails, Option<WebhookSecret>), Error> {
         let (client_id, now) = (client_id.clone(), self.now());
         let made_id = WebhookId::generate(now, self.random());
         let (secret, sealed) = self.sealed_webhook_secret(&made_id, None);
         let secret_id = WebhookSecretId::generate(now, self.random());
-        let (sheet, made) = self
+        let (details, made) = self
             .write(move |tx| {
                 Box::pin(async move {
                     lock(tx, &client_id).await?;
@@ -116,20 +116,20 @@ impl Service {
                             }
                         }
                     }
-                    Ok::<_, Error>((sheet_of(tx, &client_id).await?, made))
+                    Ok::<_, Error>((details_of(tx, &client_id).await?, made))
                 })
             })
             .await?;
-        Ok((sheet, made.then_some(secret)))
+        Ok((details, made.then_some(secret)))
     }
 
     /// The webhook of an application.
     ///
     /// # Errors
     /// [`Refusal::NotFound`] when it has none.
-    pub async fn webhook_sheet(&self, client_id: &ClientId) -> Result<WebhookSheet, Error> {
+    pub async fn webhook_details(&self, client_id: &ClientId) -> Result<WebhookDetails, Error> {
         let client_id = client_id.clone();
-        self.read(move |tx| Box::pin(async move { sheet_of(tx, &client_id).await })).await
+        self.read(move |tx| Box::pin(async move { details_of(tx, &client_id).await })).await
     }
 
     /// Deletes the webhook of an application with its secrets and messages. Nothing happens when it has none.
@@ -158,13 +158,13 @@ impl Service {
         client_id: &ClientId,
         given: Option<WebhookSecret>,
         key: Option<IdempotencyKey>,
-    ) -> Result<(SecretSheet, WebhookSecret), Error> {
-        let webhook_id = self.webhook_sheet(client_id).await?.webhook.webhook_id;
+    ) -> Result<(WebhookSecretDetails, WebhookSecret), Error> {
+        let webhook_id = self.webhook_details(client_id).await?.webhook.webhook_id;
         let (secret, sealed) = self.sealed_webhook_secret(&webhook_id, given);
         let (client_id, now) = (client_id.clone(), self.now());
         let (id, secret_id) = (webhook_id.clone(), WebhookSecretId::generate(now, self.random()));
         let answer = format!("{secret_id} {sealed}");
-        let (sheet, earlier) = self
+        let (details, earlier) = self
             .write(move |tx| {
                 Box::pin(async move {
                     lock(tx, &client_id).await?;
@@ -180,19 +180,19 @@ impl Service {
                     if earlier.is_none() {
                         add_secret(tx, &id, &secret_id, &sealed, now).await?;
                     }
-                    let sheets = secrets_of(tx, &id, now).await?;
-                    let sheet = sheets.into_iter().find(|sheet| sheet.secret_id == secret_id);
-                    Ok::<_, Error>((sheet.ok_or(Refusal::NotFound(Resource::WebhookSecret))?, earlier))
+                    let secrets = secrets_of(tx, &id, now).await?;
+                    let details = secrets.into_iter().find(|details| details.secret_id == secret_id);
+                    Ok::<_, Error>((details.ok_or(Refusal::NotFound(Resource::WebhookSecret))?, earlier))
                 })
             })
             .await?;
         match earlier.as_deref().and_then(|earlier| earlier.split_once(' ')) {
-            None => Ok((sheet, secret)),
+            None => Ok((details, secret)),
             Some((_, sealed)) => {
                 let secret = self.open_webhook_secret(&webhook_id, sealed);
                 let secret = secret
                     .ok_or(Error::Internal("a webhook's secret was sealed with another service key"))?;
-                Ok((sheet, secret))
+                Ok((details, secret))
             }
         }
     }
@@ -201,7 +201,7 @@ impl Service {
     ///
     /// # Errors
     /// [`Refusal::NotFound`] when the application has no webhook.
-    pub async fn webhook_secrets(&self, client_id: &ClientId) -> Result<Vec<SecretSheet>, Error> {
+    pub async fn webhook_secrets(&self, client_id: &ClientId) -> Result<Vec<WebhookSecretDetails>, Error> {
         let (client_id, now) = (client_id.clone(), self.now());
         self.read(move |tx| {
             Box::pin(async move {
@@ -220,7 +220,7 @@ impl Service {
         &self,
         client_id: &ClientId,
         secret_id: &WebhookSecretId,
-    ) -> Result<Vec<SecretSheet>, Error> {
+    ) -> Result<Vec<WebhookSecretDetails>, Error> {
         let (client_id, secret_id, now) = (client_id.clone(), secret_id.clone(), self.now());
         self.write(move |tx| {
             Box::pin(async move {
@@ -323,20 +323,24 @@ pub(crate) async fn webhook_of(tx: &mut Tx, client_id: &ClientId) -> Result<Webh
     Ok(tx.webhook(client_id).await?.ok_or(Refusal::NotFound(Resource::Webhook))?)
 }
 
-pub(crate) async fn sheet_of(tx: &mut Tx, client_id: &ClientId) -> Result<WebhookSheet, Error> {
+pub(crate) async fn details_of(tx: &mut Tx, client_id: &ClientId) -> Result<WebhookDetails, Error> {
     let webhook = webhook_of(tx, client_id).await?;
     let notices = tx.webhook_notices(&webhook.webhook_id, NOTICES_SHOWN).await?;
-    Ok(WebhookSheet { webhook, notices })
+    Ok(WebhookDetails { webhook, notices })
 }
 
-async fn secrets_of(tx: &mut Tx, webhook_id: &WebhookId, now: Timestamp) -> Result<Vec<SecretSheet>, Error> {
+async fn secrets_of(
+    tx: &mut Tx,
+    webhook_id: &WebhookId,
+    now: Timestamp,
+) -> Result<Vec<WebhookSecretDetails>, Error> {
     let secrets = tx.webhook_secrets(webhook_id, now).await?;
     let signs_from: Vec<_> = secrets.iter().map(|secret| secret.signs_from).collect();
-    let sheet = |(secret, state): (StoredWebhookSecret, SecretState)| {
+    let details = |(secret, state): (StoredWebhookSecret, SecretState)| {
         let StoredWebhookSecret { secret_id, signs_from, forget_at, created_at } = secret;
-        SecretSheet { secret_id, state, signs_from, forget_at, created_at }
+        WebhookSecretDetails { secret_id, state, signs_from, forget_at, created_at }
     };
-    Ok(secrets.into_iter().zip(states(&signs_from, now)).map(sheet).collect())
+    Ok(secrets.into_iter().zip(states(&signs_from, now)).map(details).collect())
 }
 
 /// The secrets of an application's webhook, which nobody else changes until this transaction ends.
@@ -344,7 +348,7 @@ async fn locked_secrets(
     tx: &mut Tx,
     client_id: &ClientId,
     now: Timestamp,
-) -> Result<(WebhookId, Vec<SecretSheet>), Error> {
+) -> Result<(WebhookId, Vec<WebhookSecretDetails>), Error> {
     lock(tx, client_id).await?;
     let webhook_id = webhook_of(tx, client_id).await?.webhook_id;
     let secrets = secrets_of(tx, &webhook_id, now).await?;

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use domain::channel::UserRoleCode;
 use domain::chat::Emojis;
-use domain::event::ChatHappening;
+use domain::event::ChatEvent;
 use domain::{BatchId, ChannelId, MessageId, NodeId, Timestamp};
 use store::queries::channels::ChannelRecord;
 use store::queries::chats::NewMessage;
@@ -133,7 +133,7 @@ async fn post(run: Arc<Run>, until: Instant) -> Vec<Duration> {
                 Box::pin(async move {
                     let channel = channel();
                     let speaker = tx.speaker(&channel, &channel).await?.ok_or(StoreError::NoRow)?;
-                    let chat = ChatHappening {
+                    let chat = ChatEvent {
                         sender_channel_id: channel.clone(),
                         nickname: speaker.name,
                         verified_mark: speaker.verified_mark,

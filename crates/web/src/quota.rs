@@ -10,7 +10,7 @@ use domain::client_address::AddressBlock;
 use domain::limits::{
     CHAT_SEND_QUOTA, CLIENT_QUOTA, FAILURE_QUOTA, SESSION_URL_QUOTA, TOKEN_QUOTA, USER_QUOTA,
 };
-use domain::quota::{Quota, Standing};
+use domain::quota::{Quota, QuotaStatus};
 use domain::token::Caller;
 use http::{HeaderMap, HeaderName};
 use service::quotas::Counted;
@@ -49,7 +49,7 @@ extras! {
 
 /// What a request was charged, for the headers of its answer: the tightest of its quotas.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Charged(Arc<Mutex<Option<Standing>>>);
+pub(crate) struct Charged(Arc<Mutex<Option<QuotaStatus>>>);
 
 impl Charged {
     /// Takes one request out of a bucket.
@@ -84,14 +84,13 @@ impl Charged {
         self.note(counted, web.service().quotas().untouched(quota))
     }
 
-    fn note(&self, counted: Counted, standing: Option<Standing>) -> Result<(), Refusal> {
-        let Some(standing) = standing else { return Ok(()) };
+    fn note(&self, counted: Counted, status: Option<QuotaStatus>) -> Result<(), Refusal> {
+        let Some(status) = status else { return Ok(()) };
         let mut noted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if noted.is_none_or(|noted| standing.remaining < noted.remaining || standing.retry_after_s.is_some())
-        {
-            *noted = Some(standing);
+        if noted.is_none_or(|noted| status.remaining < noted.remaining || status.retry_after_s.is_some()) {
+            *noted = Some(status);
         }
-        match standing.retry_after_s {
+        match status.retry_after_s {
             Some(retry_after_s) => Err(Refusal::TooManyRequests { quota: counted.name(), retry_after_s }),
             None => Ok(()),
         }
@@ -100,13 +99,13 @@ impl Charged {
     /// Writes the headers. A caller that never said who it is stands by its network address.
     pub(crate) fn describe(&self, web: &Web, client: Option<ClientAddress>, headers: &mut HeaderMap) {
         let noted = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let standing = noted.or_else(|| {
+        let status = noted.or_else(|| {
             web.service().quotas().take(Counted::Unknown, block(client), CLIENT_QUOTA, monotonic(web))
         });
-        if let Some(standing) = standing {
-            headers.insert(LIMIT, standing.limit.into());
-            headers.insert(REMAINING, standing.remaining.into());
-            headers.insert(RESET, standing.reset_s.into());
+        if let Some(status) = status {
+            headers.insert(LIMIT, status.limit.into());
+            headers.insert(REMAINING, status.remaining.into());
+            headers.insert(RESET, status.reset_s.into());
         }
     }
 }
@@ -161,8 +160,8 @@ pub(crate) fn failed(
 
 /// Whether an address has used up what it may fail at.
 pub(crate) fn has_failed_often(web: &Web, counted: Counted, client: Option<ClientAddress>) -> bool {
-    let standing = web.service().quotas().peek(counted, block(client), FAILURE_QUOTA, monotonic(web));
-    standing.is_some_and(|standing| standing.retry_after_s.is_some())
+    let status = web.service().quotas().peek(counted, block(client), FAILURE_QUOTA, monotonic(web));
+    status.is_some_and(|status| status.retry_after_s.is_some())
 }
 
 /// Counts a bad code of an application that proved itself: a stranger may have made it up, so it counts for nobody else.

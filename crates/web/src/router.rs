@@ -154,9 +154,12 @@ pub(crate) fn platform() -> Routes {
             "/platform/v1/channels/{channelId}/followers/{followerChannelId}",
             put(platform::relations::put_follower).delete(platform::relations::delete_follower),
         )
-        .route("/platform/v1/channels/{channelId}/chats", post(platform::happenings::chat))
-        .route("/platform/v1/channels/{channelId}/donations", post(platform::happenings::donation))
-        .route("/platform/v1/channels/{channelId}/subscriptions", post(platform::happenings::subscription))
+        .route("/platform/v1/channels/{channelId}/chats", post(platform::channel_events::chat))
+        .route("/platform/v1/channels/{channelId}/donations", post(platform::channel_events::donation))
+        .route(
+            "/platform/v1/channels/{channelId}/subscriptions",
+            post(platform::channel_events::subscription),
+        )
         .route(
             "/platform/v1/channels/{channelId}/live",
             put(platform::lives::put).delete(platform::lives::end),

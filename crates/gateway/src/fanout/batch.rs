@@ -107,14 +107,14 @@ pub(super) fn cooldown(write_took: Duration) -> Duration {
 #[cfg(test)]
 mod tests {
     use domain::channel::UserRoleCode;
-    use domain::event::{ChatHappening, Happening};
+    use domain::event::{ChatEvent, EventKind};
     use domain::{ChannelId, Timestamp};
 
     use super::*;
 
     fn event(content: String) -> Arc<Encoded> {
         let channel = ChannelId::stored("c".into());
-        let chat = ChatHappening {
+        let chat = ChatEvent {
             sender_channel_id: channel.clone(),
             nickname: "n".into(),
             badges: Vec::new(),
@@ -125,8 +125,8 @@ mod tests {
             emojis: Default::default(),
             message_time: Timestamp::from_millis(0),
         };
-        let happening = Happening::Chat(chat);
-        let event = Event { channel_id: channel, sent_at: Timestamp::from_millis(0), happening };
+        let kind = EventKind::Chat(chat);
+        let event = Event { channel_id: channel, sent_at: Timestamp::from_millis(0), kind };
         Arc::new(Encoded::new(Arc::new(event)))
     }
 

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use domain::SessionKey;
 use domain::session::SessionChange;
-use service::losses::Lost;
+use service::lost_events::Lost;
 use socketio::CloseReason;
 use tokio::sync::oneshot;
 

@@ -5,7 +5,7 @@
 use std::collections::{HashSet, VecDeque};
 
 use domain::{ChannelId, SessionKey};
-use service::losses::Lost;
+use service::lost_events::Lost;
 use socketio::Millis;
 
 use crate::config::{UNSUBSCRIBED_MAX, UNSUBSCRIBED_REMEMBERED_MS};

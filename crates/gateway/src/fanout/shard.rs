@@ -14,7 +14,7 @@ use bus::Interest;
 use domain::event::{SYSTEM, system_change};
 use domain::session::{ChangeKind, EventType, SessionChange};
 use domain::{ChannelId, SessionKey};
-use service::losses::Lost;
+use service::lost_events::Lost;
 use socketio::{CloseReason, Frame, Millis, packet};
 
 use super::batch::{Batch, Encoded, Pacing, cooldown};

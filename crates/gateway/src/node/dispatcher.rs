@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bus::{Delivery, Message, Subscriber};
 use domain::Timestamp;
-use service::losses::Lost;
+use service::lost_events::Lost;
 use socketio::CloseReason;
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, watch};

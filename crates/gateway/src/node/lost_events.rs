@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use service::losses::{LOSSES_KNOWN_WITHIN, Lost, SeenLosses};
+use service::lost_events::{LOST_EVENTS_KNOWN_WITHIN, Lost, SeenLostEvents};
 use tokio::sync::watch;
 
 use crate::config::{GAP_LOOKUP_TIMEOUT, LOST_EVENTS_POLL_EVERY};
@@ -43,7 +43,7 @@ impl LostEvents {
     pub(super) async fn wait_until_known(&self) {
         let clock = self.context.clock();
         let now = clock.monotonic();
-        let is_known = |read_at: &Duration| *read_at + LOSSES_KNOWN_WITHIN >= now;
+        let is_known = |read_at: &Duration| *read_at + LOST_EVENTS_KNOWN_WITHIN >= now;
         if !self.context.service.shares_bus() || is_known(&self.read_at.borrow()) {
             return;
         }
@@ -66,10 +66,10 @@ impl LostEvents {
         if !service.shares_bus() {
             return std::future::pending().await;
         }
-        let mut seen = SeenLosses::default();
+        let mut seen = SeenLostEvents::default();
         loop {
             let began = clock.monotonic();
-            match service.new_losses(&mut seen).await {
+            match service.new_lost_events(&mut seen).await {
                 Ok(lost) => {
                     self.close_subscribed_to(lost).await;
                     self.read_at.send_replace(began);

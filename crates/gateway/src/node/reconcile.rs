@@ -39,7 +39,7 @@ async fn reconcile(context: &Context, shards: &Shards) -> Result<(), Error> {
 /// Sends undelivered changes of subscriptions to the shards.
 async fn send_changes(context: &Context, shards: &Shards) -> Result<(), Error> {
     loop {
-        let (changes, taken) = context.service.take_untold_changes().await;
+        let (changes, taken) = context.service.take_undelivered_changes().await;
         let found_any = !changes.is_empty();
         for (key, change) in changes {
             shards.send(&key.clone(), Command::Change(Box::new((key, change)))).await;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bus::{Bus, LocalBus, Message};
-use domain::event::{DonationHappening, Happening};
+use domain::event::{DonationEvent, EventKind};
 use domain::session::{ChangeKind, EventType, SessionChange, Subscription};
 use domain::{ChannelId, NodeId, SessionKey};
 use socketio::CloseReason;
@@ -66,7 +66,7 @@ async fn flood(world: &World, bus: &dyn Bus, channel: &ChannelId, events: usize)
 
 fn event(channel: &ChannelId, at: usize) -> domain::event::Event {
     let now = domain::Timestamp::from_millis(0);
-    let chat = domain::event::ChatHappening {
+    let chat = domain::event::ChatEvent {
         sender_channel_id: channel.clone(),
         nickname: "n".repeat(100),
         badges: Vec::new(),
@@ -80,7 +80,7 @@ fn event(channel: &ChannelId, at: usize) -> domain::event::Event {
     domain::event::Event {
         channel_id: channel.clone(),
         sent_at: now,
-        happening: domain::event::Happening::Chat(chat),
+        kind: domain::event::EventKind::Chat(chat),
     }
 }
 
@@ -251,7 +251,7 @@ async fn kinds_of_events_keep_their_order_within_a_channel_and_reach_their_subsc
     for at in 0..300 {
         let mut event = event(&me.channel, at);
         if at % 3 == 0 {
-            event.happening = Happening::Donation(DonationHappening {
+            event.kind = EventKind::Donation(DonationEvent {
                 donation_type: domain::chat::DonationType::Chat,
                 donator: None,
                 pay_amount: at.to_string(),

@@ -45,8 +45,8 @@ async fn a_session_of_revision_3_from_handshake_to_goodbye() {
     assert_eq!((stats.opened, stats.events_encoded, stats.deliveries), (1, 2, 2));
 }
 
-fn donation() -> service::happenings::Donation {
-    service::happenings::Donation {
+fn donation() -> service::channel_events::Donation {
+    service::channel_events::Donation {
         donation_type: domain::chat::DonationType::Chat,
         donator: None,
         pay_amount: "1000".into(),

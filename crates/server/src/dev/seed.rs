@@ -9,10 +9,10 @@ use domain::live::{Category, CategoryChoice, CategoryType};
 use domain::secret::ClientSecret;
 use domain::{CampaignId, CategoryId, ChannelId, ClientId, Invalid, OrganizationId, Refusal, RewardId, Rule};
 use service::applications::ApplicationRecord;
-use service::broadcast::SettingChange;
-use service::channels::Credentials;
+use service::broadcast_settings::SettingChange;
+use service::channel_events::PaidSubscription;
+use service::channels::LoginCredentials;
 use service::drops::RewardRequest;
-use service::happenings::PaidSubscription;
 use service::lives::LiveReport;
 use service::{ChannelRecord, Error, Service};
 
@@ -100,7 +100,8 @@ async fn plant_people(service: &Service) -> Result<(), Error> {
             verified_mark: person.verified,
             real_name_verified: true,
         };
-        let credentials = Credentials { login: person.channel_id.to_owned(), password: PASSWORD.to_owned() };
+        let credentials =
+            LoginCredentials { login: person.channel_id.to_owned(), password: PASSWORD.to_owned() };
         service.put_channel(record, Some(credentials)).await?;
     }
     Ok(())

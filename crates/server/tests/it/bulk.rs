@@ -1,4 +1,4 @@
-//! Happenings in bulk (`POST /platform/v1/events`).
+//! Events in bulk (`POST /platform/v1/events`).
 
 use serde_json::{Value, json};
 use testkit::{Browser, Connection, Person, Request, Response, Setup, Socket, World, both};
@@ -60,14 +60,14 @@ async fn each_line_has_the_effect_of_its_single_call() {
     both(Setup::default(), |world| async move {
         let stage = Stage::set(&world).await;
         let mut socket = listen(&world, &stage, &["chat", "donation", "subscription"]).await;
-        let happenings = [
+        let entries = [
             ("chat", "chats", json!({ "senderChannelId": "byeol", "message": "안녕", "emojis": { "a": "https://e.example/" } })),
             ("donation", "donations", json!({ "donatorChannelId": "byeol", "donationType": "VIDEO", "payAmount": "1000", "donationText": "힘" })),
             ("subscription", "subscriptions", json!({ "subscriberChannelId": "byeol", "tierNo": 2, "tierName": "팬", "month": 3 })),
         ];
         let mut lines = Vec::new();
         let mut expected = Vec::new();
-        for (kind, path, body) in happenings {
+        for (kind, path, body) in entries {
             world.happen("haneul", path, &body).await.content();
             expected.push(socket.next_event().await.expect("an event"));
             let mut line = body;
@@ -384,7 +384,7 @@ fn wrong_lines() -> Vec<(Vec<u8>, u64, String)> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_wrong_line_is_refused_by_its_number_and_keeps_no_other_from_happening() {
+async fn a_wrong_line_is_refused_by_its_number_and_keeps_no_other_line_back() {
     both(Setup::default(), |world| async move {
         let stage = Stage::set(&world).await;
         let mut socket = listen(&world, &stage, &["chat"]).await;

@@ -52,7 +52,7 @@ mod sandbox_hosts;
 mod scopes;
 mod secrets;
 mod serving;
-mod session_sheets;
+mod session_details;
 mod sessions;
 mod shared_store;
 mod shutdown;

@@ -1,4 +1,4 @@
-//! The platform API: how happenings get in (`/platform/v1`).
+//! The platform API: how events get in (`/platform/v1`).
 
 use serde_json::{Value, json};
 use testkit::{Request, Response, Setup, World, both};
@@ -66,8 +66,8 @@ async fn an_anonymous_donor_has_no_channel() {
     .await;
 }
 
-/// One happening of each kind, in a spelling that is accepted.
-fn happenings() -> [(&'static str, Value); 3] {
+/// One event of each kind, in a spelling that is accepted.
+fn events() -> [(&'static str, Value); 3] {
     [
         ("chats", json!({ "senderChannelId": "byeol", "message": "안녕", "emojis": {} })),
         (
@@ -172,7 +172,7 @@ async fn a_wrong_value_is_named_with_what_it_may_be() {
     both(Setup::default(), |world| async move {
         Stage::set(&world).await;
         for (kind, field, value, rule) in wrong_values() {
-            let (_, mut body) = happenings().into_iter().find(|(name, _)| *name == kind).expect("a kind");
+            let (_, mut body) = events().into_iter().find(|(name, _)| *name == kind).expect("a kind");
             body[field] = value.clone();
             let answer = world.happen("haneul", kind, &body).await;
             assert_eq!(
@@ -185,7 +185,7 @@ async fn a_wrong_value_is_named_with_what_it_may_be() {
                 world.happen("haneul", kind, &body).await.assert_refused(400, &wrong(field, rule));
             }
         }
-        for (kind, body) in happenings() {
+        for (kind, body) in events() {
             world.happen("haneul", kind, &body).await.content();
         }
     })
@@ -196,7 +196,7 @@ async fn a_wrong_value_is_named_with_what_it_may_be() {
 async fn a_channel_that_does_not_exist_is_not_found_after_the_body_was_checked() {
     both(Setup::default(), |world| async move {
         Stage::set(&world).await;
-        for (kind, body) in happenings() {
+        for (kind, body) in events() {
             world.happen("nobody", kind, &body).await.assert_refused(404, "NOT_FOUND");
             assert_eq!(world.happen("nobody", kind, &json!({})).await.status, 400);
             assert_eq!(world.happen("%ED%95%9C", kind, &body).await.status, 400);
@@ -217,7 +217,7 @@ async fn a_repeated_key_answers_as_the_first_time_and_happens_once() {
     both(Setup::default(), |world| async move {
         let Stage { tokens, .. } = Stage::set(&world).await;
         let mut socket = world.open_user_session(&tokens.access).await;
-        for (event, (kind, body)) in ["chat", "donation", "subscription"].into_iter().zip(happenings()) {
+        for (event, (kind, body)) in ["chat", "donation", "subscription"].into_iter().zip(events()) {
             world.subscribe(&tokens.access, event, socket.session_key()).await.content();
             socket.system("subscribed").await;
             let first = keyed(&world, kind, "key", &body).await;
@@ -261,7 +261,7 @@ async fn a_repeated_key_gives_the_same_secret_again_and_only_one_is_made() {
 async fn a_key_that_cannot_be_one_is_a_wrong_value() {
     both(Setup::default(), |world| async move {
         Stage::set(&world).await;
-        let (kind, body) = happenings()[0].clone();
+        let (kind, body) = events()[0].clone();
         for key in ["".to_owned(), "x".repeat(256), "한글".to_owned()] {
             assert_eq!(keyed(&world, kind, &key, &body).await.status, 400, "{key}");
         }
@@ -276,9 +276,7 @@ async fn of_many_repetitions_at_once_one_happens_and_all_answer_alike() {
         Stage::set(&world).await;
         let calls = (0..20).map(|_| {
             let world = world.clone();
-            tokio::spawn(
-                async move { keyed(&world, "chats", "key", &happenings()[0].1).await.text().to_owned() },
-            )
+            tokio::spawn(async move { keyed(&world, "chats", "key", &events()[0].1).await.text().to_owned() })
         });
         let mut answers = Vec::new();
         for call in calls.collect::<Vec<_>>() {

@@ -9,7 +9,7 @@ use crate::stage::{Stage, Told, UNKNOWN_TOKEN};
 
 const ME: &str = "/open/v1/users/me";
 const CHANNELS: &str = "/open/v1/channels?channelIds=haneul";
-const SHEET: &str = "/platform/v1/applications/bot";
+const APPLICATION: &str = "/platform/v1/applications/bot";
 
 fn reason(answer: &Response) -> &str {
     answer
@@ -45,10 +45,10 @@ async fn credentials_say_what_is_wrong_with_them() {
             ),
             (Request::get(CHANNELS).client(id, "wrong"), "secret-wrong"),
             (Request::get(CHANNELS).client("nobody", secret), "secret-wrong"),
-            (Request::get(SHEET), "credential-missing; want=operator-key"),
-            (Request::get(SHEET).bearer("wrong"), "operator-key-wrong"),
-            (Request::get(SHEET).bearer(access), "credential-wrong-kind; want=operator-key"),
-            (Request::get(SHEET).client(id, secret), "credential-wrong-kind; want=operator-key"),
+            (Request::get(APPLICATION), "credential-missing; want=operator-key"),
+            (Request::get(APPLICATION).bearer("wrong"), "operator-key-wrong"),
+            (Request::get(APPLICATION).bearer(access), "credential-wrong-kind; want=operator-key"),
+            (Request::get(APPLICATION).client(id, secret), "credential-wrong-kind; want=operator-key"),
         ] {
             check(&world, request, 401, expected).await;
         }
@@ -111,7 +111,7 @@ async fn what_is_not_there_and_what_is_not_allowed_is_named() {
                 404,
                 "not-found; what=channel",
             ),
-            (operator(Request::get(format!("{SHEET}/webhook"))), 404, "not-found; what=webhook"),
+            (operator(Request::get(format!("{APPLICATION}/webhook"))), 404, "not-found; what=webhook"),
             (
                 operator(Request::post(format!("{}/secrets/none/activate", Told::WEBHOOK))),
                 404,

@@ -40,7 +40,7 @@ const EXPOSE: &[&str] = &[
     "server/src/dev/notes.rs",
     "server/src/dev/world.rs",
     "service/src/application_secrets.rs",
-    "service/src/broadcast.rs",
+    "service/src/broadcast_settings.rs",
     "service/src/webhooks.rs",
     "store/src/postgres/connector.rs",
     "web/src/auth/sign_in.rs",

@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use domain::Refusal;
 use store::queries::locks::{Locks, Shared};
-use tokio::sync::{Mutex as Turn, Notify, OwnedMutexGuard};
+use tokio::sync::{Mutex as AsyncMutex, Notify, OwnedMutexGuard};
 
-use super::{BATCH_MAX, Deed, Kind, Ready, Reported, What};
+use super::{BATCH_MAX, ChannelEvent, Entry, KeyedEntry, Prepared, PreparedEntry};
 use crate::idempotency::IdempotencyKey;
 use crate::slow_chats::SlowChats;
 use crate::{Error, Service};
@@ -39,23 +39,23 @@ pub(super) const CONTENDED: Refusal = Refusal::Busy { retry_after_s: RETRY_AFTER
 /// The locks of this node's batches. The batch that waits longest for a lock gets it next.
 #[derive(Debug, Default)]
 pub(crate) struct NodeLocks {
-    turns: Mutex<HashMap<i64, Arc<Turn<()>>>>,
+    mutexes: Mutex<HashMap<i64, Arc<AsyncMutex<()>>>>,
     store_failed: Notify,
 }
 
 impl NodeLocks {
-    fn turns(&self, locks: &Locks) -> Vec<Arc<Turn<()>>> {
-        let mut known = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+    fn mutexes(&self, locks: &Locks) -> Vec<Arc<AsyncMutex<()>>> {
+        let mut known = self.mutexes.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() > IDLE_LOCKS_MAX {
-            known.retain(|_, turn| Arc::strong_count(turn) > 1);
+            known.retain(|_, mutex| Arc::strong_count(mutex) > 1);
         }
         locks.numbers().map(|number| known.entry(number).or_default().clone()).collect()
     }
 
     async fn lock(&self, locks: &Locks) -> Vec<OwnedMutexGuard<()>> {
         let mut held = Vec::new();
-        for turn in self.turns(locks) {
-            held.push(turn.lock_owned().await);
+        for mutex in self.mutexes(locks) {
+            held.push(mutex.lock_owned().await);
         }
         held
     }
@@ -78,22 +78,22 @@ impl NodeLocks {
 
 impl Service {
     /// How many of those that wait belong into the next batch: at least one. A line that is refused already takes no part.
-    pub fn batch_length<'w>(&self, waiting: impl Iterator<Item = Option<&'w Reported>>) -> usize {
+    pub fn batch_length<'w>(&self, waiting: impl Iterator<Item = Option<&'w KeyedEntry>>) -> usize {
         let mut locking = 0;
-        let fits = |reported: &Option<&Reported>| {
-            locking += reported.map_or(0, weight);
+        let fits = |entry: &Option<&KeyedEntry>| {
+            locking += entry.map_or(0, weight);
             locking <= LOCKING_LINES_MAX || !self.0.store.is_remote()
         };
         waiting.take(BATCH_MAX).take_while(fits).count().max(1)
     }
 
     /// What a batch locks. SQLite has one writer, so nothing is locked there.
-    pub(super) fn locks_of(&self, batch: &[Ready]) -> Locks {
+    pub(super) fn locks_of(&self, batch: &[Prepared]) -> Locks {
         let mut locks = Locks::default();
         // A message alone locks its key and nothing else that batches share.
         let is_message_alone = batch.len() == 1 && batch.iter().all(is_message);
         if self.0.store.is_remote() && !is_message_alone {
-            batch.iter().for_each(|ready| add(&mut locks, ready, &self.0.slow_chats));
+            batch.iter().for_each(|prepared| add(&mut locks, prepared, &self.0.slow_chats));
         }
         locks
     }
@@ -110,31 +110,31 @@ impl Service {
     }
 }
 
-fn add(locks: &mut Locks, ready: &Ready, slow_chats: &SlowChats) {
-    match &ready.deed {
-        Deed::Channel(Ok(channel)) => locks.add(Shared::Channel(channel.id())),
-        Deed::Channel(Err(_)) => add_key(locks, ready),
-        Deed::Category(_) => locks.add(Shared::Categories),
-        Deed::On(channel, kind) => match kind {
-            Kind::Chat(message) => {
-                add_key(locks, ready);
+fn add(locks: &mut Locks, prepared: &Prepared, slow_chats: &SlowChats) {
+    match &prepared.entry {
+        PreparedEntry::Channel(Ok(channel)) => locks.add(Shared::Channel(channel.id())),
+        PreparedEntry::Channel(Err(_)) => add_key(locks, prepared),
+        PreparedEntry::Category(_) => locks.add(Shared::Categories),
+        PreparedEntry::Event(channel, event) => match event {
+            ChannelEvent::Chat(message) => {
+                add_key(locks, prepared);
                 if message.sender != *channel && slow_chats.contains(channel) {
                     locks.add(Shared::Channel(channel));
                 }
             }
-            Kind::Donation(_) => add_key(locks, ready),
-            Kind::Watching(_) => {
-                add_key(locks, ready);
+            ChannelEvent::Donation(_) => add_key(locks, prepared),
+            ChannelEvent::Watching(_) => {
+                add_key(locks, prepared);
                 locks.add(Shared::WatchedMinutes);
             }
             // Keys of these refer to the channel, so they are locked with it.
-            Kind::Subscription(_)
-            | Kind::Follow { .. }
-            | Kind::Unfollow { .. }
-            | Kind::Manager { .. }
-            | Kind::Unmanager { .. }
-            | Kind::Claim(_) => locks.add(Shared::Channel(channel)),
-            Kind::Live(_) | Kind::LiveEnd => {
+            ChannelEvent::Subscription(_)
+            | ChannelEvent::Follow { .. }
+            | ChannelEvent::Unfollow { .. }
+            | ChannelEvent::Manager { .. }
+            | ChannelEvent::Unmanager { .. }
+            | ChannelEvent::Claim(_) => locks.add(Shared::Channel(channel)),
+            ChannelEvent::Live(_) | ChannelEvent::LiveEnd => {
                 locks.add(Shared::Lives);
                 locks.add(Shared::Channel(channel));
             }
@@ -142,21 +142,23 @@ fn add(locks: &mut Locks, ready: &Ready, slow_chats: &SlowChats) {
     }
 }
 
-fn add_key(locks: &mut Locks, ready: &Ready) {
-    if let Some(IdempotencyKey { operation, key, .. }) = &ready.key {
+fn add_key(locks: &mut Locks, prepared: &Prepared) {
+    if let Some(IdempotencyKey { operation, key, .. }) = &prepared.key {
         locks.add(Shared::Key { operation, key });
     }
 }
 
-fn is_message(ready: &Ready) -> bool {
-    matches!(ready.deed, Deed::On(_, Kind::Chat(_) | Kind::Donation(_)))
+fn is_message(prepared: &Prepared) -> bool {
+    matches!(prepared.entry, PreparedEntry::Event(_, ChannelEvent::Chat(_) | ChannelEvent::Donation(_)))
 }
 
 /// How long a line keeps others waiting, in lines of the usual kind.
-fn weight(reported: &Reported) -> usize {
-    match &reported.what {
-        What::On(_, Kind::Chat(_) | Kind::Donation(_)) => reported.key.iter().len(),
-        What::On(_, Kind::Watching(report)) => report.viewers.ids().len().div_ceil(VIEWERS_OF_A_LINE),
+fn weight(keyed: &KeyedEntry) -> usize {
+    match &keyed.entry {
+        Entry::Event(_, ChannelEvent::Chat(_) | ChannelEvent::Donation(_)) => keyed.key.iter().len(),
+        Entry::Event(_, ChannelEvent::Watching(report)) => {
+            report.viewers.ids().len().div_ceil(VIEWERS_OF_A_LINE)
+        }
         _ => 1,
     }
 }
@@ -211,7 +213,7 @@ mod tests {
         for id in 1..3 * IDLE_LOCKS_MAX {
             locks.lock(&channels(&[id])).await;
         }
-        assert!(locks.turns.lock().unwrap().len() <= IDLE_LOCKS_MAX + 1);
+        assert!(locks.mutexes.lock().unwrap().len() <= IDLE_LOCKS_MAX + 1);
         let waiting = tokio::spawn({
             let locks = locks.clone();
             async move { locks.lock(&channels(&[0])).await.len() }

@@ -22,13 +22,13 @@ async fn look(world: &World) -> Look {
 }
 
 async fn kinds(world: &World, id: &str) -> Vec<String> {
-    let sheet = world.service.application_sheet(&client(id)).await.unwrap();
-    sheet.life.notices.into_iter().map(|notice| notice.kind).collect()
+    let details = world.service.application_details(&client(id)).await.unwrap();
+    details.life.notices.into_iter().map(|notice| notice.kind).collect()
 }
 
 /// Milliseconds after the beginning.
 async fn last_used(world: &World, id: &str) -> i64 {
-    world.service.application_sheet(&client(id)).await.unwrap().life.last_used_at.as_millis() - BEGINNING
+    world.service.application_details(&client(id)).await.unwrap().life.last_used_at.as_millis() - BEGINNING
 }
 
 async fn purge(service: &Service) -> u64 {
@@ -79,13 +79,13 @@ async fn an_unused_application_is_warned_three_times_deleted_and_after_120_days_
             }
             if day == 119 {
                 assert_eq!(purge(&world.service).await, 0);
-                assert!(world.service.application_sheet(&client("app")).await.is_ok());
+                assert!(world.service.application_details(&client("app")).await.is_ok());
             }
         }
         let restored = world.service.restore_application(&client("app")).await;
         assert_eq!(refused(restored), Refusal::NotFound(Resource::Application));
         assert_eq!(
-            refused(world.service.application_sheet(&client("app")).await),
+            refused(world.service.application_details(&client("app")).await),
             Refusal::NotFound(Resource::Application)
         );
         assert!(purge(&world.service).await >= 2, "the consent and the application");

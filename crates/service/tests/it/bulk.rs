@@ -1,13 +1,13 @@
-//! Happenings in bulk.
+//! Events in bulk.
 
 use bus::Message;
 use domain::chat::{DonationType, Emojis, MessageText};
-use domain::event::Happening;
+use domain::event::EventKind;
 use domain::refusal::Resource;
 use domain::{ChannelId, Invalid, Refusal, Rule};
-use service::bulk::{BATCH_MAX, Kind, Reported, What};
+use service::bulk::{BATCH_MAX, ChannelEvent, Entry, KeyedEntry};
+use service::channel_events::{Donation, PaidSubscription};
 use service::chats::ChatMessage;
-use service::happenings::{Donation, PaidSubscription};
 use service::idempotency::IdempotencyKey;
 
 use crate::world::{World, both, events_among, heard};
@@ -19,13 +19,14 @@ fn id(id: &str) -> ChannelId {
     ChannelId::stored(id.to_owned())
 }
 
-fn chat(channel: &str, sender: &str, text: impl Into<String>) -> Reported {
+fn chat(channel: &str, sender: &str, text: impl Into<String>) -> KeyedEntry {
     let text = MessageText::parse(text.into()).unwrap();
-    let kind = Kind::Chat(ChatMessage { sender: id(sender), text, emojis: Emojis::new(), badges: None });
-    Reported { what: What::On(id(channel), kind), key: None }
+    let kind =
+        ChannelEvent::Chat(ChatMessage { sender: id(sender), text, emojis: Emojis::new(), badges: None });
+    KeyedEntry { entry: Entry::Event(id(channel), kind), key: None }
 }
 
-fn paid(channel: &str, subscriber: &str) -> Reported {
+fn paid(channel: &str, subscriber: &str) -> KeyedEntry {
     let paid = PaidSubscription {
         subscriber: id(subscriber),
         tier_no: 1,
@@ -33,10 +34,10 @@ fn paid(channel: &str, subscriber: &str) -> Reported {
         month: 1,
         created: None,
     };
-    Reported { what: What::On(id(channel), Kind::Subscription(paid)), key: None }
+    KeyedEntry { entry: Entry::Event(id(channel), ChannelEvent::Subscription(paid)), key: None }
 }
 
-fn donation(channel: &str, pay_amount: &str) -> Reported {
+fn donation(channel: &str, pay_amount: &str) -> KeyedEntry {
     let donation = Donation {
         donation_type: DonationType::Chat,
         donator: None,
@@ -44,12 +45,12 @@ fn donation(channel: &str, pay_amount: &str) -> Reported {
         donation_text: String::new(),
         emojis: Emojis::new(),
     };
-    Reported { what: What::On(id(channel), Kind::Donation(donation)), key: None }
+    KeyedEntry { entry: Entry::Event(id(channel), ChannelEvent::Donation(donation)), key: None }
 }
 
-fn keyed(reported: Reported, key: &str) -> Reported {
+fn keyed(reported: KeyedEntry, key: &str) -> KeyedEntry {
     let body = format!("{reported:?}");
-    Reported { key: Some(IdempotencyKey::parse("event".to_owned(), key, &body).unwrap()), ..reported }
+    KeyedEntry { key: Some(IdempotencyKey::parse("event".to_owned(), key, &body).unwrap()), ..reported }
 }
 
 fn unknown(field: &'static str) -> Option<Refusal> {
@@ -58,10 +59,10 @@ fn unknown(field: &'static str) -> Option<Refusal> {
 
 /// What was told, in a word each.
 fn told(messages: &[Message]) -> Vec<String> {
-    let word = |event: &std::sync::Arc<domain::event::Event>| match &event.happening {
-        Happening::Chat(chat) => chat.content.clone(),
-        Happening::Donation(donation) => donation.pay_amount.clone(),
-        Happening::Subscription(subscription) => subscription.subscriber_channel_id.to_string(),
+    let word = |event: &std::sync::Arc<domain::event::Event>| match &event.kind {
+        EventKind::Chat(chat) => chat.content.clone(),
+        EventKind::Donation(donation) => donation.pay_amount.clone(),
+        EventKind::Subscription(subscription) => subscription.subscriber_channel_id.to_string(),
     };
     events_among(messages).iter().map(word).collect()
 }
@@ -84,7 +85,7 @@ async fn a_batch_costs_one_commit_and_is_told_in_its_order() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_refused_leaves_nothing_behind_and_keeps_no_other_from_happening() {
+async fn what_is_refused_leaves_nothing_behind_and_keeps_no_other_back() {
     both(|world| async move {
         for user in ["channel", "viewer"] {
             world.user(user).await;
@@ -153,7 +154,7 @@ async fn batches_that_wait_for_each_other_all_happen() {
         }
         let forth: Vec<_> = fans.iter().map(|fan| paid("channel", fan)).collect();
         let back: Vec<_> = forth.iter().rev().cloned().collect();
-        let report = |batch: Vec<Reported>| {
+        let report = |batch: Vec<KeyedEntry>| {
             let service = world.service.clone();
             tokio::spawn(async move { service.report(batch).await })
         };

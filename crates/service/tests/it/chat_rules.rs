@@ -9,8 +9,8 @@ use domain::chat_settings::{
 };
 use domain::limits::MINUTE_MS;
 use domain::{ChannelId, Refusal};
+use service::channel_events::PaidSubscription;
 use service::chats::PostedMessage;
-use service::happenings::PaidSubscription;
 use service::idempotency::IdempotencyKey;
 use service::restrictions::ChatTarget;
 use service::{Error, Service};

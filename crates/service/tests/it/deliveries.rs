@@ -10,8 +10,8 @@ use domain::{
     CampaignId, CategoryId, ClaimId, ClientId, DeliveryId, OrganizationId, Refusal, RewardId, Timestamp,
 };
 use service::Service;
-use service::bulk::{Kind, Reported, What};
-use service::deliveries::{Attempt, Delivery, DeliveryQuery, DeliverySheet, Report, SENT_ANEW_MAX};
+use service::bulk::{ChannelEvent, Entry, KeyedEntry};
+use service::deliveries::{Attempt, Delivery, DeliveryDetails, DeliveryQuery, Report, SENT_ANEW_MAX};
 use service::drops::RewardRequest;
 use store::params;
 
@@ -95,13 +95,13 @@ async fn listed(world: &World, client: &ClientId) -> Vec<Delivery> {
     world.service.webhook_deliveries(client, query, 100, None).await.unwrap().deliveries
 }
 
-async fn only(world: &World, client: &ClientId) -> DeliverySheet {
+async fn only(world: &World, client: &ClientId) -> DeliveryDetails {
     let [delivery] = &listed(world, client).await[..] else { panic!("one message") };
     world.service.webhook_delivery(client, &delivery.message_id).await.unwrap()
 }
 
 async fn disabled(world: &World, client: &ClientId) -> Option<DisabledReason> {
-    world.service.webhook_sheet(client).await.unwrap().webhook.disabled.map(|disabled| disabled.reason)
+    world.service.webhook_details(client).await.unwrap().webhook.disabled.map(|disabled| disabled.reason)
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -137,9 +137,9 @@ async fn a_claim_is_told_once_signed_as_the_specification_says() {
         assert_eq!(take(&world.service).await.len(), 0, "it is in flight");
         let done = world.service.record_attempts(vec![report(&world, attempt, FINE)]).await.unwrap();
         assert_eq!(done, [(attempt.key.clone(), Some(Next::Done))]);
-        let sheet = only(&world, &client).await;
-        assert_eq!((sheet.delivery.state, sheet.attempts.len()), (DeliveryState::Delivered, 1));
-        assert_eq!((sheet.attempts[0].status, sheet.attempts[0].excerpt.as_str()), (Some(204), "answer"));
+        let details = only(&world, &client).await;
+        assert_eq!((details.delivery.state, details.attempts.len()), (DeliveryState::Delivered, 1));
+        assert_eq!((details.attempts[0].status, details.attempts[0].excerpt.as_str()), (Some(204), "answer"));
         assert!(refused(world.service.claim_reward(request("byeol"), None).await) != Refusal::Internal);
         assert_eq!(listed(&world, &client).await.len(), 1, "a refused claim is not told");
     })
@@ -186,8 +186,8 @@ async fn a_failing_message_is_tried_eight_times_with_the_same_data_and_then_give
             assert_eq!(take(&world.service).await.len(), 0);
             world.advance_ms(1);
         }
-        let sheet = only(&world, &client).await;
-        assert_eq!((sheet.delivery.state, sheet.attempts.len()), (DeliveryState::Dead, 8));
+        let details = only(&world, &client).await;
+        assert_eq!((details.delivery.state, details.attempts.len()), (DeliveryState::Dead, 8));
         assert_eq!(disabled(&world, &client).await, None, "a day of failure is not five");
         world.advance_ms(DAY_MS as u64);
         assert_eq!(take(&world.service).await.len(), 0);
@@ -215,9 +215,9 @@ async fn what_a_dead_node_took_goes_to_another_and_its_late_result_is_not_believ
         assert_eq!(done[0].1, Some(Next::Done));
         let repeated = world.service.record_attempts(vec![report(&world, &again, BUSY)]).await.unwrap();
         assert_eq!(repeated[0].1, None);
-        let sheet = only(&world, &client).await;
-        assert_eq!(sheet.delivery.state, DeliveryState::Delivered);
-        let numbers: Vec<_> = sheet.attempts.iter().map(|attempt| attempt.number).collect();
+        let details = only(&world, &client).await;
+        assert_eq!(details.delivery.state, DeliveryState::Delivered);
+        let numbers: Vec<_> = details.attempts.iter().map(|attempt| attempt.number).collect();
         assert_eq!(numbers, [2]);
     })
     .await;
@@ -271,10 +271,13 @@ async fn an_answer_410_disables_at_once_and_what_comes_then_can_be_sent_later() 
         let first = world.service.take_deliveries(&due, 1).await.unwrap().remove(0);
         let nexts = world.service.record_attempts(vec![report(&world, &first, GONE)]).await.unwrap();
         assert_eq!(nexts[0].1, Some(Next::Gone));
-        let sheet = world.service.webhook_sheet(&client).await.unwrap();
-        assert_eq!(sheet.webhook.disabled.map(|disabled| disabled.reason), Some(DisabledReason::Gone));
-        assert_eq!(sheet.notices.len(), 1);
-        assert_eq!((sheet.notices[0].kind.as_str(), world.service.webhooks_disabled()), ("DISABLED_GONE", 1));
+        let details = world.service.webhook_details(&client).await.unwrap();
+        assert_eq!(details.webhook.disabled.map(|disabled| disabled.reason), Some(DisabledReason::Gone));
+        assert_eq!(details.notices.len(), 1);
+        assert_eq!(
+            (details.notices[0].kind.as_str(), world.service.webhooks_disabled()),
+            ("DISABLED_GONE", 1)
+        );
 
         claim(&world, "three").await;
         let states: Vec<_> = listed(&world, &client).await.iter().map(|delivery| delivery.state).collect();
@@ -325,8 +328,8 @@ async fn five_days_of_failure_only_disable_and_one_success_in_between_saves() {
         assert_eq!(days("a", &[BUSY, BUSY, BUSY, FINE, BUSY, BUSY, BUSY, BUSY, BUSY]).await, None);
         assert_eq!(days("b", &[FINE, BUSY, BUSY, BUSY, BUSY, BUSY]).await, None, "four days and a bit");
         assert_eq!(days("c", &[BUSY]).await, Some(DisabledReason::Failing));
-        let sheet = world.service.webhook_sheet(&client).await.unwrap();
-        assert_eq!(sheet.notices[0].kind, "DISABLED_FAILING");
+        let details = world.service.webhook_details(&client).await.unwrap();
+        assert_eq!(details.notices[0].kind, "DISABLED_FAILING");
 
         world.service.put_webhook(&client, Some(URL), Some(true)).await.unwrap();
         assert_eq!(days("d", &[BUSY]).await, None, "it begins anew");
@@ -347,8 +350,8 @@ async fn a_message_is_sent_anew_on_demand_but_never_twice_at_once() {
         );
         let attempt = take(&world.service).await.remove(0);
         let id = &attempt.key.message_id;
-        let sheet = world.service.resend_delivery(&client, id).await.unwrap();
-        assert!(sheet.delivery.in_flight);
+        let details = world.service.resend_delivery(&client, id).await.unwrap();
+        assert!(details.delivery.in_flight);
         assert_eq!(take(&world.service).await.len(), 0, "it is being sent");
         world.service.record_attempts(vec![report(&world, &attempt, FINE)]).await.unwrap();
 
@@ -365,8 +368,8 @@ async fn a_message_is_sent_anew_on_demand_but_never_twice_at_once() {
         let again = taken.remove(0);
         assert_eq!((again.key.number, again.key.failures), (2, 0));
         world.service.record_attempts(vec![report(&world, &again, BUSY)]).await.unwrap();
-        let sheet = only(&world, &client).await;
-        assert_eq!((sheet.delivery.state, sheet.attempts.len()), (DeliveryState::Waiting, 2));
+        let details = only(&world, &client).await;
+        assert_eq!((details.delivery.state, details.attempts.len()), (DeliveryState::Waiting, 2));
     })
     .await;
 }
@@ -399,11 +402,11 @@ async fn claims_in_bulk_are_told_like_single_ones() {
         webhook(&world, &client).await;
         let mut written = world.service.deliveries_written();
         let claims = |names: &[&str]| -> Vec<_> {
-            let what = |by: &&str| {
+            let entry = |by: &&str| {
                 let request = request(by);
-                What::On(request.channel_id.clone(), Kind::Claim(request))
+                Entry::Event(request.channel_id.clone(), ChannelEvent::Claim(request))
             };
-            names.iter().map(|by| Reported { what: what(by), key: None }).collect()
+            names.iter().map(|by| KeyedEntry { entry: entry(by), key: None }).collect()
         };
         for by in ["a", "b"] {
             world.user(by).await;

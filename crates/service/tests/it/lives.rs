@@ -6,7 +6,7 @@ use domain::limits::{LIVE_WALK_GRACE_MS, LIVE_WALK_MS};
 use domain::live::{Category, CategoryChoice, CategoryType};
 use domain::{CategoryId, ClientId, Refusal};
 use service::Service;
-use service::broadcast::SettingChange;
+use service::broadcast_settings::SettingChange;
 use service::lives::LiveReport;
 
 use crate::world::{World, both, refusal};

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use domain::ChannelId;
 use domain::chat::{Emojis, MessageText, chat_channel_id};
-use domain::event::Happening;
+use domain::event::EventKind;
 use service::Service;
-use service::bulk::{Kind, Reported, What};
+use service::bulk::{ChannelEvent, Entry, KeyedEntry};
 use service::chats::{ChatMessage, MessagePlace};
 
 use crate::world::{BEGINNING, World, both, events_among, heard};
@@ -24,10 +24,10 @@ async fn post(service: &Service, channel: &ChannelId, sender: &ChannelId) -> i64
     posted.message_time.as_millis()
 }
 
-fn batch(channel: &ChannelId, sender: &ChannelId, size: usize) -> Vec<Reported> {
+fn batch(channel: &ChannelId, sender: &ChannelId, size: usize) -> Vec<KeyedEntry> {
     let message = ChatMessage { sender: sender.clone(), text: text(), emojis: Emojis::new(), badges: None };
-    let reported = Reported { what: What::On(channel.clone(), Kind::Chat(message)), key: None };
-    vec![reported; size]
+    let entry = KeyedEntry { entry: Entry::Event(channel.clone(), ChannelEvent::Chat(message)), key: None };
+    vec![entry; size]
 }
 
 /// Hides the messages of some times; each of them has to be one message.
@@ -96,8 +96,8 @@ async fn batches_on_two_nodes_share_no_time() {
             assert_eq!(reported.await.expect("no panic"), Ok(vec![None; EACH]));
         }
         let messages = heard(&mut bus).await;
-        let time = |event: &std::sync::Arc<domain::event::Event>| match &event.happening {
-            Happening::Chat(chat) => chat.message_time.as_millis(),
+        let time = |event: &std::sync::Arc<domain::event::Event>| match &event.kind {
+            EventKind::Chat(chat) => chat.message_time.as_millis(),
             _ => panic!("only messages were posted"),
         };
         let times: BTreeSet<_> = events_among(&messages).iter().map(time).collect();

@@ -67,12 +67,12 @@ async fn a_node_takes_every_change_of_its_sessions_from_the_store_once() {
         }
         there.unsubscribe(&caller, &here, EventType::Chat).await.unwrap();
 
-        let (changes, taken) = world.service.take_untold_changes().await;
+        let (changes, taken) = world.service.take_undelivered_changes().await;
         taken.unwrap();
         let found: Vec<_> = changes.iter().map(|(key, change)| (key, change.version, change.kind)).collect();
         assert_eq!(found, [(&here, 1, ChangeKind::Subscribed), (&here, 2, ChangeKind::Unsubscribed)]);
-        assert_eq!(world.service.take_untold_changes().await, (Vec::new(), Ok(())));
-        let (changes, _) = own.take_untold_changes().await;
+        assert_eq!(world.service.take_undelivered_changes().await, (Vec::new(), Ok(())));
+        let (changes, _) = own.take_undelivered_changes().await;
         assert_eq!(changes.len(), 1, "the other node's are still there for it");
         assert_eq!(changes[0].0, elsewhere);
     })
@@ -92,7 +92,7 @@ async fn more_changes_than_are_read_at_once_all_come() {
         }
         let mut versions = Vec::new();
         for expected in [500, 100, 0] {
-            let (changes, taken) = world.service.take_untold_changes().await;
+            let (changes, taken) = world.service.take_undelivered_changes().await;
             taken.unwrap();
             assert_eq!(changes.len(), expected);
             versions.extend(changes.into_iter().map(|(_, change)| change.version));

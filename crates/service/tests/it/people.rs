@@ -4,7 +4,7 @@ use domain::limits::BROWSER_SESSION_LIFETIME_MS;
 use domain::secret::BrowserToken;
 use domain::{ChannelId, Invalid, Refusal, Rule};
 use service::ChannelRecord;
-use service::channels::Credentials;
+use service::channels::LoginCredentials;
 
 use crate::world::{World, both, refused};
 
@@ -17,7 +17,7 @@ async fn person(world: &World, id: &str, login: &str, password: &str) -> Result<
         verified_mark: false,
         real_name_verified: false,
     };
-    let credentials = Credentials { login: login.to_owned(), password: password.to_owned() };
+    let credentials = LoginCredentials { login: login.to_owned(), password: password.to_owned() };
     world.service.put_channel(record, Some(credentials)).await?;
     Ok(channel_id)
 }

@@ -9,7 +9,7 @@ use domain::webhook_secrets::SecretState::{self, Pending, Retiring, Signing};
 use domain::{ClientId, Invalid, OrganizationId, Refusal, Rule, Scope, WebhookSecretId};
 use service::applications::ApplicationRecord;
 use service::idempotency::IdempotencyKey;
-use service::webhooks::WebhookSheet;
+use service::webhooks::WebhookDetails;
 
 use crate::world::{World, at_once, both, record, refused, winners};
 
@@ -28,9 +28,9 @@ pub async fn publisher(world: &World, id: &str) -> ClientId {
 }
 
 /// A webhook of it, with its secret.
-pub async fn webhook(world: &World, client: &ClientId) -> (WebhookSheet, WebhookSecret) {
-    let (sheet, secret) = world.service.put_webhook(client, Some(URL), None).await.unwrap();
-    (sheet, secret.unwrap())
+pub async fn webhook(world: &World, client: &ClientId) -> (WebhookDetails, WebhookSecret) {
+    let (details, secret) = world.service.put_webhook(client, Some(URL), None).await.unwrap();
+    (details, secret.unwrap())
 }
 
 async fn states(world: &World, client: &ClientId) -> Vec<SecretState> {
@@ -48,13 +48,13 @@ async fn a_webhook_keeps_its_secret_until_it_is_deleted() {
             Refusal::NotFound(Resource::Application)
         );
         let client = publisher(&world, "drops").await;
-        assert_eq!(refused(service.webhook_sheet(&client).await), Refusal::NotFound(Resource::Webhook));
+        assert_eq!(refused(service.webhook_details(&client).await), Refusal::NotFound(Resource::Webhook));
         for bad in ["http://games.example/", "https://10.0.0.1/", "https://127.0.0.1/", "nonsense"] {
             let refused = refused(service.put_webhook(&client, Some(bad), None).await);
             assert!(matches!(refused, Refusal::Invalid(Invalid { field: "url", .. })), "{bad}: {refused:?}");
         }
         assert_eq!(
-            refused(service.webhook_sheet(&client).await),
+            refused(service.webhook_details(&client).await),
             Refusal::NotFound(Resource::Webhook),
             "nothing was made"
         );
@@ -74,7 +74,7 @@ async fn a_webhook_keeps_its_secret_until_it_is_deleted() {
 
         service.delete_webhook(&client).await.unwrap();
         service.delete_webhook(&client).await.unwrap();
-        assert_eq!(refused(service.webhook_sheet(&client).await), Refusal::NotFound(Resource::Webhook));
+        assert_eq!(refused(service.webhook_details(&client).await), Refusal::NotFound(Resource::Webhook));
         assert_eq!(refused(service.webhook_secrets(&client).await), Refusal::NotFound(Resource::Webhook));
         let (next, _) = webhook(&world, &client).await;
         assert_ne!(next.webhook.webhook_id, made.webhook.webhook_id);
@@ -214,8 +214,8 @@ async fn of_many_new_secrets_at_once_one_is_pending_and_a_repeated_key_gets_the_
         });
         let same = winners(at_once(adds).await, &Refusal::NotFound(Resource::Webhook));
         assert_eq!(same.len(), 10);
-        for (sheet, secret) in &same {
-            assert_eq!((sheet, secret.expose()), (&same[0].0, same[0].1.expose()));
+        for (details, secret) in &same {
+            assert_eq!((details, secret.expose()), (&same[0].0, same[0].1.expose()));
         }
     })
     .await;

@@ -289,7 +289,7 @@ pub fn changes_among(messages: &[Message]) -> Vec<(SessionKey, i64, ChangeKind)>
     messages.iter().filter_map(change).collect()
 }
 
-/// The happenings among messages.
+/// The channel events among messages.
 pub fn events_among(messages: &[Message]) -> Vec<Arc<Event>> {
     let event = |message: &Message| match message {
         Message::Event(event) => Some(event.clone()),

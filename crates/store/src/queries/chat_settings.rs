@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use domain::channel::UserRole;
 use domain::chat_settings::{ChatSettings, ChatSettingsChange, Condition, Group, Viewer};
 use domain::limits::SECOND_MS;
-use domain::restriction::Standing;
+use domain::restriction::RestrictionStatus;
 use domain::{ChannelId, Timestamp};
 
 use super::batched::BatchedStatement;
@@ -182,7 +182,7 @@ fn facts(row: &Row) -> Result<ChatFacts, StoreError> {
             real_name_verified: row.get(10)?,
             following_since: row.get::<Option<i64>>(13)?.map(Timestamp::from_millis),
             subscriber: row.get(14)?,
-            standing: Standing {
+            restriction: RestrictionStatus {
                 restricted: row.get(11)?,
                 until: row.get::<Option<i64>>(12)?.map(Timestamp::from_millis),
             },

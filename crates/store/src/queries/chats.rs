@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::LazyLock;
 
 use domain::chat::MessageText;
-use domain::event::{ChatHappening, DonationHappening};
+use domain::event::{ChatEvent, DonationEvent};
 use domain::{ChannelId, MessageId, Timestamp};
 
 use super::batched::BatchedStatement;
@@ -63,7 +63,7 @@ pub struct NewMessage<'a> {
     /// The channel in whose chat it stands.
     pub channel: &'a ChannelId,
     /// What is told of it.
-    pub chat: &'a ChatHappening,
+    pub chat: &'a ChatEvent,
     /// The map of its emojis, as JSON.
     pub emojis: String,
 }
@@ -144,7 +144,7 @@ impl Tx {
         &mut self,
         id: &MessageId,
         channel: &ChannelId,
-        donation: &DonationHappening,
+        donation: &DonationEvent,
         emojis: &str,
         now: Timestamp,
     ) -> Result<(), StoreError> {

@@ -4,7 +4,7 @@
 //! after the other.
 
 use domain::channel::{Follower, Manager, Subscriber, SubscriberSort, UserRole};
-use domain::event::SubscriptionHappening;
+use domain::event::SubscriptionEvent;
 use domain::{ChannelId, Timestamp};
 
 use super::list_blocks::{List, page_sql};
@@ -205,10 +205,10 @@ impl Tx {
     pub async fn put_subscriber(
         &mut self,
         channel: &ChannelId,
-        subscription: &SubscriptionHappening,
+        subscription: &SubscriptionEvent,
         at: Timestamp,
     ) -> Result<(), StoreError> {
-        let SubscriptionHappening { subscriber_channel_id: id, tier_no, tier_name, month, .. } = subscription;
+        let SubscriptionEvent { subscriber_channel_id: id, tier_no, tier_name, month, .. } = subscription;
         self.lock_channel(channel).await?;
         if let Some(row) = self.query_opt(SUBSCRIPTION_OF, params![channel, id]).await? {
             let row_values = params![channel, id, *tier_no, tier_name, *month];

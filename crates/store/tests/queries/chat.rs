@@ -3,8 +3,8 @@
 use domain::channel::{UserRole, UserRoleCode};
 use domain::chat::MessageText;
 use domain::chat_settings::{ChatSettings, ChatSettingsChange, Condition, Group};
-use domain::event::{ChatHappening, SubscriptionHappening};
-use domain::restriction::Standing;
+use domain::event::{ChatEvent, SubscriptionEvent};
+use domain::restriction::RestrictionStatus;
 use domain::{ChannelId, MessageId, Timestamp};
 use store::queries::channels::ChannelRecord;
 use store::queries::chat_settings::{ChatFacts, SlowModeTurn};
@@ -106,8 +106,8 @@ async fn changes_of_different_fields_at_once_are_all_there_afterwards() {
     .await;
 }
 
-fn subscription(by: &str) -> SubscriptionHappening {
-    SubscriptionHappening {
+fn subscription(by: &str) -> SubscriptionEvent {
+    SubscriptionEvent {
         subscriber_channel_id: channel(by),
         subscriber_nickname: by.to_owned(),
         tier_no: 1,
@@ -130,8 +130,8 @@ async fn the_facts_about_a_viewer_come_in_one_row() {
             assert_eq!(plain.settings, ChatSettings::default());
             assert_eq!((plain.viewer.following_since, plain.viewer.subscriber), (None, false));
             assert_eq!(
-                (plain.viewer.real_name_verified, plain.viewer.standing),
-                (false, Standing::default())
+                (plain.viewer.real_name_verified, plain.viewer.restriction),
+                (false, RestrictionStatus::default())
             );
 
             let real = ChannelRecord { real_name_verified: true, verified_mark: true, ..record("b") };
@@ -149,13 +149,13 @@ async fn the_facts_about_a_viewer_come_in_one_row() {
             assert_eq!(full.speaker.role, Some(UserRole::StreamingSettlementManager));
             assert!(full.speaker.verified_mark && full.viewer.real_name_verified && full.viewer.subscriber);
             assert_eq!(full.viewer.following_since, Some(at(5)));
-            assert_eq!(full.viewer.standing, Standing { restricted: true, until: Some(at(99)) });
+            assert_eq!(full.viewer.restriction, RestrictionStatus { restricted: true, until: Some(at(99)) });
 
             // What a channel says of a viewer holds nowhere else, and not the other way round.
             for (of, who) in [("a", "c"), ("b", "a"), ("c", "b")] {
                 let other = facts(tx, &channel(of), &channel(who)).await?.unwrap();
                 assert_eq!((other.speaker.role, other.viewer.following_since), (None, None), "{of} {who}");
-                assert_eq!(other.viewer.standing, Standing::default(), "{of} {who}");
+                assert_eq!(other.viewer.restriction, RestrictionStatus::default(), "{of} {who}");
                 assert!(!other.viewer.subscriber);
                 assert_eq!(other.settings == FULL, of == "a", "{of} {who}");
             }
@@ -250,7 +250,7 @@ async fn facts_come_in_the_order_in_which_they_were_asked_for_however_many() {
                     assert_eq!(facts.is_some(), exist);
                     if let Some(facts) = facts {
                         assert_eq!(facts.speaker.name, format!("channel {}", who.as_str()));
-                        assert_eq!(facts.viewer.standing.restricted, (of, who) == (&a, &b));
+                        assert_eq!(facts.viewer.restriction.restricted, (of, who) == (&a, &b));
                     }
                 }
             }
@@ -322,7 +322,7 @@ async fn of_50_messages_at_once_one_is_granted_first_and_later() {
 /// A message of `sender` in the chat of `of`, as it is recorded.
 async fn say(tx: &mut Tx, of: &str, sender: &str, ms: i64, n: u8) -> Result<MessageId, StoreError> {
     let id = MessageId::generate(at(ms), [n; 10]);
-    let chat = ChatHappening {
+    let chat = ChatEvent {
         sender_channel_id: channel(sender),
         nickname: sender.into(),
         badges: Vec::new(),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use domain::channel::{SubscriberSort, UserRole};
-use domain::event::SubscriptionHappening;
+use domain::event::SubscriptionEvent;
 use store::migrate::MIGRATIONS;
 use store::queries::relations::Followed;
 use store::queries::sessions::Page;
@@ -29,8 +29,8 @@ fn page(page: i64, size: i64) -> Page {
     Page { size, page }
 }
 
-fn subscription(by: &str, month: i64) -> SubscriptionHappening {
-    SubscriptionHappening {
+fn subscription(by: &str, month: i64) -> SubscriptionEvent {
+    SubscriptionEvent {
         subscriber_channel_id: channel(by),
         subscriber_nickname: by.to_owned(),
         tier_no: 1,

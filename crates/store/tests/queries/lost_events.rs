@@ -3,7 +3,7 @@
 use domain::MessageId;
 use domain::channel::UserRoleCode;
 use domain::chat::{DonationType, Emojis};
-use domain::event::{ChatHappening, DonationHappening, SubscriptionHappening};
+use domain::event::{ChatEvent, DonationEvent, SubscriptionEvent};
 use store::queries::chats::NewMessage;
 use store::queries::lost_events::LostEvents;
 use store::{StoreError, Tx};
@@ -36,7 +36,7 @@ async fn losses_are_found_by_their_time() {
 }
 
 async fn say(tx: &mut Tx, id: &str, ms: i64) -> Result<(), StoreError> {
-    let chat = ChatHappening {
+    let chat = ChatEvent {
         sender_channel_id: channel(id),
         nickname: "n".into(),
         badges: Vec::new(),
@@ -53,7 +53,7 @@ async fn say(tx: &mut Tx, id: &str, ms: i64) -> Result<(), StoreError> {
 }
 
 async fn give(tx: &mut Tx, id: &str, ms: i64) -> Result<(), StoreError> {
-    let donation = DonationHappening {
+    let donation = DonationEvent {
         donation_type: DonationType::Chat,
         donator: None,
         pay_amount: "1".into(),
@@ -64,7 +64,7 @@ async fn give(tx: &mut Tx, id: &str, ms: i64) -> Result<(), StoreError> {
 }
 
 async fn pay(tx: &mut Tx, id: &str, ms: i64) -> Result<(), StoreError> {
-    let paid = SubscriptionHappening {
+    let paid = SubscriptionEvent {
         subscriber_channel_id: channel("b"),
         subscriber_nickname: "b".into(),
         tier_no: 1,

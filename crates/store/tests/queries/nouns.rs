@@ -3,7 +3,7 @@
 use domain::application::RedirectUri;
 use domain::channel::UserRole;
 use domain::chat::DonationType;
-use domain::event::{ChatHappening, DonationHappening, SubscriptionHappening};
+use domain::event::{ChatEvent, DonationEvent, SubscriptionEvent};
 use domain::limits::CHANNEL_IDS_MAX;
 use domain::{MessageId, Scope, ScopeSet};
 use store::queries::channels::ChannelRecord;
@@ -237,8 +237,8 @@ async fn a_follow_counts_once() {
     .await;
 }
 
-fn subscription(by: &str, month: i64) -> SubscriptionHappening {
-    SubscriptionHappening {
+fn subscription(by: &str, month: i64) -> SubscriptionEvent {
+    SubscriptionEvent {
         subscriber_channel_id: channel(by),
         subscriber_nickname: by.to_owned(),
         tier_no: 2,
@@ -267,7 +267,7 @@ async fn a_subscriber_stays_one_row_with_its_first_day() {
 async fn messages_and_donations_are_recorded_as_they_were() {
     in_seeded(|tx| {
         Box::pin(async move {
-            let chat = ChatHappening {
+            let chat = ChatEvent {
                 sender_channel_id: channel("b"),
                 nickname: "b".into(),
                 badges: Vec::new(),
@@ -286,7 +286,7 @@ async fn messages_and_donations_are_recorded_as_they_were() {
             assert_eq!((row.get::<&str>(0)?, row.get::<i64>(1)?), (chat.content.as_str(), 77));
 
             for (id, donator) in [("d1", Some((channel("b"), "b".to_owned()))), ("d2", None)] {
-                let donation = DonationHappening {
+                let donation = DonationEvent {
                     donation_type: DonationType::Video,
                     donator,
                     pay_amount: "1000".into(),

@@ -50,9 +50,9 @@ pub struct Listening {
 /// `POST /open/v1/drops/webhook/listener`, client mode with the drops scope: makes a webhook without address when the
 /// application has none.
 pub async fn begin(DropsClient(publisher): DropsClient, State(web): State<Web>) -> Answer<Listening> {
-    let (sheet, secret) = web.service().begin_listening(&publisher.client_id).await?;
+    let (details, secret) = web.service().begin_listening(&publisher.client_id).await?;
     let secret = secret.map(|secret| secret.expose().to_owned());
-    Ok(Success(Listening { secret, created_date: sheet.webhook.created_at.rfc3339() }))
+    Ok(Success(Listening { secret, created_date: details.webhook.created_at.rfc3339() }))
 }
 
 /// How many messages a listener wants, and how long it waits for the first.

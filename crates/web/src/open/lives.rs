@@ -6,7 +6,7 @@ use domain::live::{CategoryChoice, CategoryType};
 use domain::{CategoryId, ChannelId, Invalid, Profile};
 use schemars::JsonSchema;
 use serde::Serialize;
-use service::broadcast::{BroadcastSetting, SettingChange};
+use service::broadcast_settings::{BroadcastSetting, SettingChange};
 use service::lives::LiveListing;
 
 use crate::Web;

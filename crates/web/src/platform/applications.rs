@@ -8,7 +8,7 @@ use domain::secret::ClientSecret;
 use domain::{ClientId, Invalid, OrganizationId, Profile, Rule, Timestamp};
 use schemars::JsonSchema;
 use serde::Serialize;
-use service::application_life::{ApplicationLife, ApplicationSheet, Notice};
+use service::application_life::{ApplicationDetails, ApplicationLife, Notice};
 use service::applications::ApplicationRecord;
 
 use crate::Web;
@@ -181,8 +181,8 @@ pub struct NoticeAnswer {
     created_date: String,
 }
 
-impl From<ApplicationSheet> for ApplicationAnswer {
-    fn from(ApplicationSheet { life, redirect_uris }: ApplicationSheet) -> Self {
+impl From<ApplicationDetails> for ApplicationAnswer {
+    fn from(ApplicationDetails { life, redirect_uris }: ApplicationDetails) -> Self {
         let notice =
             |Notice { kind, given_at }: Notice| NoticeAnswer { kind, created_date: given_at.rfc3339() };
         let application = life.application;
@@ -207,7 +207,7 @@ impl From<ApplicationSheet> for ApplicationAnswer {
 /// can be restored.
 pub async fn show(_: Operator, State(web): State<Web>, PathId(id): PathId) -> Answer<ApplicationAnswer> {
     let client_id = ClientId::parse("clientId", &id)?;
-    Ok(Success(web.service().application_sheet(&client_id).await?.into()))
+    Ok(Success(web.service().application_details(&client_id).await?.into()))
 }
 
 /// `POST /platform/v1/applications/{clientId}/restore`: brings back one that was deleted for want of use.

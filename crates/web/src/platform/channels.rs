@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use service::ChannelRecord;
 use service::channel_admin::{ChannelDetails, ChannelFilter};
-use service::channels::Credentials;
+use service::channels::LoginCredentials;
 
 use crate::Web;
 use crate::caller::Operator;
@@ -22,7 +22,7 @@ pub struct PutChannel {
     image_url: Option<String>,
     verified_mark: bool,
     real_name_verified: bool,
-    credentials: Option<Credentials>,
+    credentials: Option<LoginCredentials>,
 }
 
 impl Body for PutChannel {
@@ -43,7 +43,7 @@ impl Body for PutChannel {
 
     fn read(fields: &Fields) -> Result<Self, Invalid> {
         let credentials = match (fields.optional_text("login")?, fields.optional_text("password")?) {
-            (Some(login), Some(password)) => Some(Credentials { login, password }),
+            (Some(login), Some(password)) => Some(LoginCredentials { login, password }),
             (None, None) => None,
             (Some(_), None) => return Err(Invalid::new("login", Rule::Together("password"))),
             (None, Some(_)) => return Err(Invalid::new("password", Rule::Together("login"))),
@@ -59,7 +59,7 @@ impl Body for PutChannel {
 }
 
 impl PutChannel {
-    pub(super) fn record(self, channel_id: ChannelId) -> (ChannelRecord, Option<Credentials>) {
+    pub(super) fn record(self, channel_id: ChannelId) -> (ChannelRecord, Option<LoginCredentials>) {
         let Self { name, image_url, verified_mark, real_name_verified, credentials } = self;
         (ChannelRecord { channel_id, name, image_url, verified_mark, real_name_verified }, credentials)
     }
@@ -102,17 +102,17 @@ pub struct ChannelAnswer {
 }
 
 impl From<ChannelDetails> for ChannelAnswer {
-    fn from(sheet: ChannelDetails) -> Self {
+    fn from(details: ChannelDetails) -> Self {
         Self {
-            channel_id: sheet.channel_id,
-            channel_name: sheet.name,
-            channel_image_url: sheet.image_url,
-            verified_mark: sheet.verified_mark,
-            real_name_verified: sheet.real_name_verified,
-            follower_count: sheet.follower_count,
-            login: sheet.login,
-            created_date: sheet.created_at.rfc3339(),
-            barred_date: sheet.barred_at.map(Timestamp::rfc3339),
+            channel_id: details.channel_id,
+            channel_name: details.name,
+            channel_image_url: details.image_url,
+            verified_mark: details.verified_mark,
+            real_name_verified: details.real_name_verified,
+            follower_count: details.follower_count,
+            login: details.login,
+            created_date: details.created_at.rfc3339(),
+            barred_date: details.barred_at.map(Timestamp::rfc3339),
         }
     }
 }
@@ -166,7 +166,7 @@ pub async fn list(
     Query(query): Query<ChannelsQuery>,
 ) -> Answer<NextData<ChannelAnswer>> {
     let ChannelsQuery { filter, list: ListQuery { size, next } } = query;
-    let page = web.service().channel_sheets(filter, size, next.as_deref()).await?;
+    let page = web.service().list_channels(filter, size, next.as_deref()).await?;
     let items = page.channels.into_iter().map(ChannelAnswer::from).collect();
     Ok(Success(NextData::new(items, page.next)))
 }
@@ -177,7 +177,7 @@ pub async fn show(
     State(web): State<Web>,
     ChannelPath(channel_id): ChannelPath,
 ) -> Answer<ChannelAnswer> {
-    Ok(Success(web.service().channel_sheet(&channel_id).await?.into()))
+    Ok(Success(web.service().channel_details(&channel_id).await?.into()))
 }
 
 /// `DELETE /platform/v1/channels/{channelId}`: deletes a channel with what hangs on it. It is hidden at once.

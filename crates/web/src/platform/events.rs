@@ -1,4 +1,4 @@
-//! Happenings in bulk: one a line, each with the effect of its single call.
+//! Events in bulk: one a line, each with the effect of its single call.
 //!
 //! The body is read while it arrives. One batch of lines is under way in the service; meanwhile the next is gathered,
 //! up to the size of a batch, and no further: then the peer waits. So a body may be of any size, and whatever has come
@@ -15,9 +15,9 @@ use domain::{CategoryId, ChannelId, Invalid, Language, Refusal, Rule};
 use schemars::JsonSchema;
 use serde::Serialize;
 use service::Service;
-use service::bulk::{BATCH_MAX, Kind, Outcome, Reported, What};
+use service::bulk::{BATCH_MAX, ChannelEvent, Entry, EntryOutcome, KeyedEntry};
+use service::channel_events::{Donation, PaidSubscription};
 use service::drops::RewardRequest;
-use service::happenings::{Donation, PaidSubscription};
 use service::idempotency::IdempotencyKey;
 use service::lives::LiveReport;
 use service::watching::WatchingReport;
@@ -30,8 +30,8 @@ use crate::envelope::{Answer, Success};
 use crate::input::{Body, Fields};
 use crate::language::Spoken;
 use crate::platform::categories::PutCategory;
+use crate::platform::channel_events::PostChat;
 use crate::platform::channels::PutChannel;
-use crate::platform::happenings::PostChat;
 use crate::platform::lines::{Line, Lines};
 use crate::platform::relations::{PutFollower, PutManager};
 use crate::{KeepPlace, Web};
@@ -130,7 +130,7 @@ impl Take for Upload {
     }
 }
 
-/// `POST /platform/v1/events`: NDJSON, one happening a line; blank lines are passed over. Lines take effect in their
+/// `POST /platform/v1/events`: NDJSON, one entry a line; blank lines are passed over. Lines take effect in their
 /// order, and a refused one keeps no other from it. When the store fails, the lines from there on are refused with 500, or
 /// with 503 when its disk is full, and with 429 when other transactions are in the way for too long; when that comes before any
 /// was accepted, so is the request.
@@ -163,7 +163,7 @@ pub async fn report(
                         return Err(error.into());
                     }
                     if !matches!(error, service::Error::Refused(_)) {
-                        web.service().log_failure("the store failed in the middle of many happenings", &error);
+                        web.service().log_failure("the store failed in the middle of a bulk request", &error);
                     }
                     lost_to = Some(error.refusal());
                 }
@@ -177,10 +177,10 @@ pub async fn report(
 }
 
 /// A line's number, and what it reports or why it is refused.
-type Numbered = (u64, Result<Reported, Refusal>);
+type Numbered = (u64, Result<KeyedEntry, Refusal>);
 
 /// What became of each line of a batch, and what went wrong with the store.
-type Ran = (Vec<(u64, Outcome)>, Option<service::Error>);
+type Ran = (Vec<(u64, EntryOutcome)>, Option<service::Error>);
 
 type Running = Pin<Box<dyn Future<Output = Ran> + Send>>;
 
@@ -207,12 +207,12 @@ async fn run(service: Service, batch: Vec<Numbered>) -> Ran {
     (settled, error)
 }
 
-fn lost((number, line): Numbered, refusal: &Refusal) -> (u64, Outcome) {
+fn lost((number, line): Numbered, refusal: &Refusal) -> (u64, EntryOutcome) {
     (number, Some(line.err().unwrap_or_else(|| refusal.clone())))
 }
 
 impl Tally {
-    fn add(&mut self, outcomes: impl IntoIterator<Item = (u64, Outcome)>, language: Language) {
+    fn add(&mut self, outcomes: impl IntoIterator<Item = (u64, EntryOutcome)>, language: Language) {
         for (line, outcome) in outcomes {
             let Some(refusal) = outcome else {
                 self.accepted += 1;
@@ -242,58 +242,58 @@ fn numbered(Line { number, text }: Line) -> Numbered {
     (number, text.and_then(|text| read(&text)).map_err(Refusal::from))
 }
 
-fn read(text: &str) -> Result<Reported, Invalid> {
+fn read(text: &str) -> Result<KeyedEntry, Invalid> {
     let fields = Fields::parse(text)?;
     let name = fields.str("kind")?;
-    let (id, what) = what(name, &fields)?;
+    let (id, entry) = entry(name, &fields)?;
     let key = match fields.optional_str("idempotencyKey")? {
         None => fields.optional_str("key")?,
         key => key,
     };
     // What a key stands for is kept as a quick hash, from which a password could be guessed.
-    let request = match &what {
-        What::Channel(_, Some(_)) => Cow::Owned(fields.without("password")),
+    let request = match &entry {
+        Entry::Channel(_, Some(_)) => Cow::Owned(fields.without("password")),
         _ => Cow::Borrowed(text),
     };
     let operation = || format!("event {name} {id}");
     let key = key.map(|key| IdempotencyKey::parse(operation(), key, &request)).transpose()?;
-    Ok(Reported { what, key })
+    Ok(KeyedEntry { entry, key })
 }
 
 /// What a line of this kind reports, and the id of what it is about.
-fn what(name: &str, fields: &Fields) -> Result<(String, What), Invalid> {
+fn entry(name: &str, fields: &Fields) -> Result<(String, Entry), Invalid> {
     if name == "category" {
         let id = CategoryId::parse("categoryId", &fields.text("categoryId")?)?;
-        return Ok((id.to_string(), What::Category(PutCategory::read(fields)?.category(id))));
+        return Ok((id.to_string(), Entry::Category(PutCategory::read(fields)?.category(id))));
     }
     let channel = id(fields, "channelId").map_err(|wrong| unknown_kind(name).unwrap_or(wrong))?;
     let id = channel.to_string();
     if name == "channel" {
         let (record, credentials) = PutChannel::read(fields)?.record(channel);
-        return Ok((id, What::Channel(record, credentials)));
+        return Ok((id, Entry::Channel(record, credentials)));
     }
-    Ok((id, What::On(channel, kind(name, fields)?)))
+    Ok((id, Entry::Event(channel, channel_event(name, fields)?)))
 }
 
-fn kind(name: &str, fields: &Fields) -> Result<Kind, Invalid> {
+fn channel_event(name: &str, fields: &Fields) -> Result<ChannelEvent, Invalid> {
     Ok(match name {
-        "chat" => Kind::Chat(PostChat::read(fields)?.into()),
-        "donation" => Kind::Donation(Donation::read(fields)?),
-        "subscription" => Kind::Subscription(PaidSubscription::read(fields)?),
-        "follow" => Kind::Follow {
+        "chat" => ChannelEvent::Chat(PostChat::read(fields)?.into()),
+        "donation" => ChannelEvent::Donation(Donation::read(fields)?),
+        "subscription" => ChannelEvent::Subscription(PaidSubscription::read(fields)?),
+        "follow" => ChannelEvent::Follow {
             follower: id(fields, "followerChannelId")?,
             created: PutFollower::read(fields)?.created,
         },
-        "unfollow" => Kind::Unfollow { follower: id(fields, "followerChannelId")? },
-        "manager" => Kind::Manager {
+        "unfollow" => ChannelEvent::Unfollow { follower: id(fields, "followerChannelId")? },
+        "manager" => ChannelEvent::Manager {
             manager: id(fields, "managerChannelId")?,
             role: PutManager::read(fields)?.user_role,
         },
-        "unmanager" => Kind::Unmanager { manager: id(fields, "managerChannelId")? },
-        "live" => Kind::Live(LiveReport::read(fields)?),
-        "liveEnd" => Kind::LiveEnd,
-        "claim" => Kind::Claim(RewardRequest::read(fields)?),
-        "watching" => Kind::Watching(WatchingReport::read(fields)?),
+        "unmanager" => ChannelEvent::Unmanager { manager: id(fields, "managerChannelId")? },
+        "live" => ChannelEvent::Live(LiveReport::read(fields)?),
+        "liveEnd" => ChannelEvent::LiveEnd,
+        "claim" => ChannelEvent::Claim(RewardRequest::read(fields)?),
+        "watching" => ChannelEvent::Watching(WatchingReport::read(fields)?),
         _ => return Err(Invalid::new("kind", KNOWN_KIND)),
     })
 }

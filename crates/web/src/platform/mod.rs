@@ -1,13 +1,13 @@
-//! The platform API, `/platform/v1`: how the platform's happenings get in. The operator's key opens it; no application's
+//! The platform API, `/platform/v1`: how the platform reports what happens. The operator's key opens it; no application's
 //! credentials do.
 
 pub mod applications;
 pub mod categories;
+pub mod channel_events;
 pub mod channels;
 pub mod consents;
 pub mod drops;
 pub mod events;
-pub mod happenings;
 mod lines;
 pub mod lives;
 pub mod organizations;

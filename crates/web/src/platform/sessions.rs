@@ -78,19 +78,19 @@ pub struct SessionAnswer {
 }
 
 impl SessionAnswer {
-    async fn new(web: &Web, sheet: SessionDetails) -> Self {
-        let is_here = sheet.disconnected_at.is_none() && sheet.node_id == *web.service().node();
-        let transport = if is_here { web.node().transport(&sheet.session_key).await } else { None };
+    async fn new(web: &Web, details: SessionDetails) -> Self {
+        let is_here = details.disconnected_at.is_none() && details.node_id == *web.service().node();
+        let transport = if is_here { web.node().transport(&details.session_key).await } else { None };
         Self {
-            client_id: sheet.owner.client_id().clone(),
-            channel_id: sheet.owner.channel_id().cloned(),
-            session_key: sheet.session_key,
-            node_id: sheet.node_id,
+            client_id: details.owner.client_id().clone(),
+            channel_id: details.owner.channel_id().cloned(),
+            session_key: details.session_key,
+            node_id: details.node_id,
             transport,
-            connected_date: sheet.connected_at.rfc3339(),
-            disconnected_date: sheet.disconnected_at.map(Timestamp::rfc3339),
-            close_reason: sheet.close_reason,
-            subscribed_events: sheet.subscribed_events,
+            connected_date: details.connected_at.rfc3339(),
+            disconnected_date: details.disconnected_at.map(Timestamp::rfc3339),
+            close_reason: details.close_reason,
+            subscribed_events: details.subscribed_events,
         }
     }
 }
@@ -102,10 +102,10 @@ pub async fn list(
     Query(query): Query<SessionsQuery>,
 ) -> Answer<NextData<SessionAnswer>> {
     let SessionsQuery { filter, size, next } = query;
-    let page = web.service().session_sheets(filter, size, next.as_deref()).await?;
+    let page = web.service().list_sessions(filter, size, next.as_deref()).await?;
     let mut sessions = Vec::with_capacity(page.sessions.len());
-    for sheet in page.sessions {
-        sessions.push(SessionAnswer::new(&web, sheet).await);
+    for details in page.sessions {
+        sessions.push(SessionAnswer::new(&web, details).await);
     }
     Ok(Success(NextData::new(sessions, page.next)))
 }
@@ -113,8 +113,8 @@ pub async fn list(
 /// `GET /platform/v1/sessions/{sessionKey}`: one session, with why it ended.
 pub async fn show(_: Operator, State(web): State<Web>, PathId(id): PathId) -> Answer<SessionAnswer> {
     let key = SessionKey::parse("sessionKey", &id)?;
-    let sheet = web.service().session_sheet(&key).await?;
-    Ok(Success(SessionAnswer::new(&web, sheet).await))
+    let details = web.service().session_details(&key).await?;
+    Ok(Success(SessionAnswer::new(&web, details).await))
 }
 
 /// `DELETE /platform/v1/sessions/{sessionKey}`: its node ends it, with the reason `evicted`. Done when the node was told:

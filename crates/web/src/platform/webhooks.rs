@@ -13,8 +13,8 @@ use domain::{ClaimId, ClientId, DeliveryId, Invalid, Rule, Timestamp, WebhookSec
 use http::request::Parts;
 use schemars::JsonSchema;
 use serde::Serialize;
-use service::deliveries::{AttemptRecord, Delivery, DeliveryQuery, DeliverySheet};
-use service::webhooks::{SecretSheet, WebhookSheet};
+use service::deliveries::{AttemptRecord, Delivery, DeliveryDetails, DeliveryQuery};
+use service::webhooks::{WebhookDetails, WebhookSecretDetails};
 
 use crate::Web;
 use crate::caller::Operator;
@@ -97,7 +97,7 @@ pub struct MadeWebhook {
 }
 
 impl WebhookAnswer {
-    fn new(client_id: ClientId, WebhookSheet { webhook, notices }: WebhookSheet) -> Self {
+    fn new(client_id: ClientId, WebhookDetails { webhook, notices }: WebhookDetails) -> Self {
         let notice = |notice: service::webhooks::WebhookNotice| WebhookNoticeAnswer {
             kind: notice.kind,
             created_date: notice.given_at.rfc3339(),
@@ -131,16 +131,16 @@ pub async fn put(
     Json(body): Json<PutWebhook>,
 ) -> Answer<MadeWebhook> {
     let client_id = ClientId::parse("clientId", &id)?;
-    let (sheet, secret) = web.service().put_webhook(&client_id, body.url.as_deref(), body.enabled).await?;
+    let (details, secret) = web.service().put_webhook(&client_id, body.url.as_deref(), body.enabled).await?;
     let secret = secret.map(|secret| secret.expose().to_owned());
-    Ok(Success(MadeWebhook { webhook: WebhookAnswer::new(client_id, sheet), secret }))
+    Ok(Success(MadeWebhook { webhook: WebhookAnswer::new(client_id, details), secret }))
 }
 
 /// `GET /platform/v1/applications/{clientId}/webhook`: the webhook, and what its owner was told of it.
 pub async fn show(_: Operator, State(web): State<Web>, PathId(id): PathId) -> Answer<WebhookAnswer> {
     let client_id = ClientId::parse("clientId", &id)?;
-    let sheet = web.service().webhook_sheet(&client_id).await?;
-    Ok(Success(WebhookAnswer::new(client_id, sheet)))
+    let details = web.service().webhook_details(&client_id).await?;
+    Ok(Success(WebhookAnswer::new(client_id, details)))
 }
 
 /// `DELETE /platform/v1/applications/{clientId}/webhook`: the webhook goes, with its secrets and its messages.
@@ -183,14 +183,14 @@ pub struct SecretAnswer {
     created_date: String,
 }
 
-impl From<SecretSheet> for SecretAnswer {
-    fn from(sheet: SecretSheet) -> Self {
+impl From<WebhookSecretDetails> for SecretAnswer {
+    fn from(details: WebhookSecretDetails) -> Self {
         Self {
-            secret_id: sheet.secret_id,
-            state: sheet.state.name(),
-            signs_from: sheet.signs_from.rfc3339(),
-            ends_date: sheet.forget_at.map(Timestamp::rfc3339),
-            created_date: sheet.created_at.rfc3339(),
+            secret_id: details.secret_id,
+            state: details.state.name(),
+            signs_from: details.signs_from.rfc3339(),
+            ends_date: details.forget_at.map(Timestamp::rfc3339),
+            created_date: details.created_at.rfc3339(),
         }
     }
 }
@@ -199,7 +199,7 @@ impl From<SecretSheet> for SecretAnswer {
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct MadeWebhookSecret {
     #[serde(flatten)]
-    sheet: SecretAnswer,
+    details: SecretAnswer,
     /// The secret itself, this once.
     secret: String,
 }
@@ -211,9 +211,9 @@ pub struct Secrets {
     data: Vec<SecretAnswer>,
 }
 
-impl From<Vec<SecretSheet>> for Secrets {
-    fn from(sheets: Vec<SecretSheet>) -> Self {
-        Self { data: sheets.into_iter().map(SecretAnswer::from).collect() }
+impl From<Vec<WebhookSecretDetails>> for Secrets {
+    fn from(details: Vec<WebhookSecretDetails>) -> Self {
+        Self { data: details.into_iter().map(SecretAnswer::from).collect() }
     }
 }
 
@@ -230,8 +230,8 @@ pub async fn add_secret(
     // A key stands for the same secret brought along, however the body was spelled.
     let hash = given.as_ref().map(WebhookSecret::hash);
     let key = key.bind(hash.as_ref().map_or("", SecretHash::as_str))?;
-    let (sheet, secret) = web.service().add_webhook_secret(&client_id, given, key).await?;
-    Ok(Success(MadeWebhookSecret { sheet: sheet.into(), secret: secret.expose().to_owned() }))
+    let (details, secret) = web.service().add_webhook_secret(&client_id, given, key).await?;
+    Ok(Success(MadeWebhookSecret { details: details.into(), secret: secret.expose().to_owned() }))
 }
 
 /// `GET /platform/v1/applications/{clientId}/webhook/secrets`: which secrets there are, without themselves.
@@ -376,8 +376,8 @@ impl From<AttemptRecord> for AttemptAnswer {
     }
 }
 
-impl From<DeliverySheet> for DeliverySheetAnswer {
-    fn from(DeliverySheet { delivery, attempts }: DeliverySheet) -> Self {
+impl From<DeliveryDetails> for DeliverySheetAnswer {
+    fn from(DeliveryDetails { delivery, attempts }: DeliveryDetails) -> Self {
         Self { delivery: delivery.into(), attempts: attempts.into_iter().map(AttemptAnswer::from).collect() }
     }
 }

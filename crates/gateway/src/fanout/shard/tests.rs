@@ -3,7 +3,7 @@
 use bus::Guard;
 use domain::Timestamp;
 use domain::channel::UserRoleCode;
-use domain::event::{ChatHappening, DonationHappening, Event, Happening};
+use domain::event::{ChatEvent, DonationEvent, Event, EventKind};
 use domain::session::Subscription;
 use store::BoxFuture;
 
@@ -104,13 +104,13 @@ fn change(version: i64, kind: ChangeKind, event_type: EventType) -> SessionChang
     SessionChange { version, kind, subscription: Subscription { event_type, channel_id: channel() } }
 }
 
-fn event(happening: Happening) -> Command<Name> {
-    let event = Event { channel_id: channel(), sent_at: Timestamp::from_millis(0), happening };
+fn event(kind: EventKind) -> Command<Name> {
+    let event = Event { channel_id: channel(), sent_at: Timestamp::from_millis(0), kind };
     Command::Event(Arc::new(Encoded::new(Arc::new(event))))
 }
 
 fn chat() -> Command<Name> {
-    event(Happening::Chat(ChatHappening {
+    event(EventKind::Chat(ChatEvent {
         sender_channel_id: channel(),
         nickname: "n".into(),
         badges: Vec::new(),
@@ -124,7 +124,7 @@ fn chat() -> Command<Name> {
 }
 
 fn donation() -> Command<Name> {
-    event(Happening::Donation(DonationHappening {
+    event(EventKind::Donation(DonationEvent {
         donation_type: domain::chat::DonationType::Chat,
         donator: None,
         pay_amount: "1".into(),

@@ -132,7 +132,7 @@ async fn an_unfinished_request_costs_little_memory() {
 
 /// The operator has proved who it is: its body may take its time, whoever else needs places.
 #[tokio::test(flavor = "multi_thread")]
-async fn many_happenings_that_trickle_keep_their_place() {
+async fn many_events_that_trickle_keep_their_place() {
     let folder = tempfile::tempdir().expect("a folder");
     let sandbox = limited(&folder, 200).await;
     let channel = sandbox.user(0, "demo").0.channel_id;

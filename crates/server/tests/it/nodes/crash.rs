@@ -195,7 +195,7 @@ async fn a_database_that_crashes_while_nodes_publish_leaves_no_silent_gap() {
     }
     let sql = "SELECT COUNT(*) FROM event_outbox WHERE taken_over_at IS NULL";
     until("nothing is left in the outbox", || async { count(&store, sql).await == Some(0) }).await;
-    tokio::time::sleep(service::losses::LOSSES_KNOWN_WITHIN).await;
+    tokio::time::sleep(service::lost_events::LOST_EVENTS_KNOWN_WITHIN).await;
     let (mut all, mut unheard, mut closed) = (0, 0, 0);
     for channel in 0..CRASHES * CHANNELS {
         patiently("the last word is posted", async {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use service::losses::LOSSES_KNOWN_WITHIN;
+use service::lost_events::LOST_EVENTS_KNOWN_WITHIN;
 use store::{Store, StoreError, params};
 use tempfile::TempDir;
 use testkit::{Cluster, Connection, Network, Request, Setup, Socket, Wire, World, nodes, patiently};
@@ -172,7 +172,7 @@ async fn nodes_that_are_killed_while_they_publish_leave_no_silent_gap() {
             count(&store, "SELECT COUNT(*) FROM event_outbox WHERE taken_over_at IS NULL").await == Some(0)
         })
         .await;
-        tokio::time::sleep(LOSSES_KNOWN_WITHIN).await;
+        tokio::time::sleep(LOST_EVENTS_KNOWN_WITHIN).await;
         let (mut closed, mut unheard, mut all) = (0, 0, 0);
         for (channel, listener) in listeners.into_iter().enumerate() {
             let stored = stored(&store, channel).await;

@@ -1,4 +1,4 @@
-//! Sessions as the operator looks at them, and ends them.
+//! The operator's view of sessions.
 
 use bus::Message;
 use domain::refusal::Resource;
@@ -13,7 +13,7 @@ const EVICTED: &str = "evicted";
 
 /// One page of a list of sessions.
 #[derive(Clone, Debug)]
-pub struct SheetPage {
+pub struct SessionDetailsPage {
     /// Newest first.
     pub sessions: Vec<SessionDetails>,
     /// The cursor of the next page; `None` on the last one.
@@ -25,10 +25,11 @@ impl Service {
     ///
     /// # Errors
     /// [`Refusal::NotFound`] when there is none of that key.
-    pub async fn session_sheet(&self, key: &SessionKey) -> Result<SessionDetails, Error> {
+    pub async fn session_details(&self, key: &SessionKey) -> Result<SessionDetails, Error> {
         let key = key.clone();
-        let sheet = self.read(move |tx| Box::pin(async move { Ok(tx.session_details(&key).await?) })).await?;
-        Ok(sheet.ok_or(Refusal::NotFound(Resource::Session))?)
+        let details =
+            self.read(move |tx| Box::pin(async move { Ok(tx.session_details(&key).await?) })).await?;
+        Ok(details.ok_or(Refusal::NotFound(Resource::Session))?)
     }
 
     /// Sessions under a filter, newest first. A walk from cursor to cursor gives each session that there was at its
@@ -36,12 +37,12 @@ impl Service {
     ///
     /// # Errors
     /// `Invalid` naming `next` for a cursor that is not of this list and filter.
-    pub async fn session_sheets(
+    pub async fn list_sessions(
         &self,
         filter: SessionFilter,
         size: i64,
         next: Option<&str>,
-    ) -> Result<SheetPage, Error> {
+    ) -> Result<SessionDetailsPage, Error> {
         let context = context(&filter);
         let after = next.map(|cursor| self.cursors().open("next", &context, cursor)).transpose()?;
         let after = after.map(SessionKey::stored);
@@ -57,7 +58,7 @@ impl Service {
         }
         let last = sessions.last().filter(|_| more);
         let next = last.map(|session| self.cursors().seal(&context, session.session_key.as_str()));
-        Ok(SheetPage { sessions, next })
+        Ok(SessionDetailsPage { sessions, next })
     }
 
     /// Ends a session, on whatever node it is. Nothing happens when it is not there or has ended.

@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex};
 use bus::{Bus, Interest, LocalBus, Message, Subscriber};
 use domain::channel::{UserRole, UserRoleCode};
 use domain::chat::{DonationType, Emojis, MessageText};
-use domain::event::{ChatHappening, Happening};
+use domain::event::{ChatEvent, EventKind};
 use domain::refusal::Resource;
 use domain::{ChannelId, Invalid, Refusal, Rule};
+use service::channel_events::{Donation, PaidSubscription};
 use service::chats::PostedMessage;
-use service::happenings::{Donation, PaidSubscription};
 use service::idempotency::IdempotencyKey;
 use service::{ChannelRecord, Error};
 use store::{BoxFuture, Store};
@@ -60,9 +60,9 @@ async fn post(
     world.service.post_chat(channel, sender, text(said), Emojis::new(), None).await
 }
 
-fn chats(messages: &[Message]) -> Vec<ChatHappening> {
-    let chat = |event: Arc<domain::event::Event>| match &event.happening {
-        Happening::Chat(chat) => Some(chat.clone()),
+fn chats(messages: &[Message]) -> Vec<ChatEvent> {
+    let chat = |event: Arc<domain::event::Event>| match &event.kind {
+        EventKind::Chat(chat) => Some(chat.clone()),
         _ => None,
     };
     events_among(messages).into_iter().filter_map(chat).collect()

@@ -16,66 +16,65 @@ use store::queries::lost_events::LostEvents;
 use crate::publication::Publication;
 use crate::{Error, LogLimit, Service};
 
-/// How long the record of a loss is kept: a node that was away for longer has no sessions left.
+/// How long a row of `lost_events` is kept. A node that was away for longer has no sessions left.
 pub(crate) const LOST_EVENTS_KEPT_MS: i64 = DAY_MS / 24;
-/// How far back losses are looked for each time: rows become visible up to 2.5 s after their time; the rest is for clocks
-/// that differ.
+/// How far back each poll reads. Rows become visible up to 2.5 s after their time. The rest is for clocks that differ.
 const LOOK_BACK_MS: i64 = 10_000;
-/// A transaction takes no longer, in milliseconds: the deadline of the store.
+/// Maximum duration of a transaction, in milliseconds. This is the deadline of the store.
 const COMMITTED_WITHIN_MS: i64 = 2_500;
-/// A publication is confirmed or given up after that, in milliseconds.
+/// Maximum time until a publication is confirmed or given up, in milliseconds.
 const PUBLISHED_WITHIN_MS: i64 = 3_000;
-/// The clocks of two nodes differ by no more, in milliseconds.
+/// Maximum difference between the clocks of two nodes, in milliseconds.
 const CLOCKS_DIFFER_MS: i64 = 2_500;
-/// An event is stamped before its commit, and no longer than this before its publication has ended, by anybody's clock.
+/// Maximum time from an event's timestamp to the end of its publication, by the clock of any node.
 pub(crate) const STAMPED_BEFORE_MS: i64 = COMMITTED_WITHIN_MS + PUBLISHED_WITHIN_MS + CLOCKS_DIFFER_MS;
-/// Losses or channels that are listed; where there are more, everything counts as lost.
+/// Maximum number of rows that a poll reads. When there are more, every channel counts as lost.
 const LISTED_MAX: i64 = 50_000;
-/// Tries to record a loss before the call is answered without.
+/// Tries to record lost events before the call is answered without the record.
 const RECORD_TRIES: u32 = 3;
-/// Pause between them.
+/// Pause between two tries.
 const RECORD_PAUSE: Duration = Duration::from_millis(100);
 
-/// Which channels' events may be missing.
+/// The channels whose events may be missing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Lost {
-    /// Those.
+    /// These channels.
     Channels(Vec<ChannelId>),
-    /// So many that they are not worth telling apart.
+    /// Too many channels to list.
     Everything,
 }
 
-/// A gateway delivers an event only when its last look for losses began no longer ago than this.
-pub const LOSSES_KNOWN_WITHIN: Duration = Duration::from_secs(1);
+/// A gateway delivers an event only if its last poll of `lost_events` began within this time.
+pub const LOST_EVENTS_KNOWN_WITHIN: Duration = Duration::from_secs(1);
 
-/// Losses that were already seen, by a node that looks for them.
+/// The rows of `lost_events` that a node has handled already.
 #[derive(Debug, Default)]
-pub struct SeenLosses(HashSet<LostEvents>);
+pub struct SeenLostEvents(HashSet<LostEvents>);
 
-/// Channels whose losses wait to be recorded.
+/// Channels that wait to be written to `lost_events`.
 #[derive(Debug, Default)]
-pub(crate) struct Losses {
+pub(crate) struct LostEventRecorder {
     waiting: Mutex<Round>,
     /// Calls whose events were not confirmed.
     log: LogLimit,
-    /// Held by whoever records all that wait.
+    /// Held by the call that writes for all waiting calls.
     turn: tokio::sync::Mutex<()>,
 }
 
-/// Losses that are recorded together.
+/// Channels that are written in one transaction.
 #[derive(Debug, Default)]
 struct Round {
     channels: BTreeSet<ChannelId>,
-    /// Whether they were recorded, once that is known.
+    /// The outcome, once it is known.
     is_recorded: Arc<OnceLock<bool>>,
 }
 
-impl Losses {
+impl LostEventRecorder {
     fn waiting(&self) -> MutexGuard<'_, Round> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds to the round that waits, and gives its outcome.
+    /// Adds channels to the waiting round and gives its outcome.
     fn add(&self, channels: Vec<ChannelId>) -> Arc<OnceLock<bool>> {
         let mut round = self.waiting();
         round.channels.extend(channels);
@@ -91,32 +90,32 @@ impl Service {
         if unconfirmed.is_empty() {
             return true;
         }
-        if let Some(times) = self.0.losses.log.due(self.clock().monotonic()) {
+        if let Some(times) = self.0.lost_events.log.due(self.clock().monotonic()) {
             tracing::warn!(events = unconfirmed.len(), times, "the bus did not confirm events in time");
         }
-        let is_recorded = self.record_losses(unconfirmed).await;
-        self.clock().sleep(LOSSES_KNOWN_WITHIN).await;
+        let is_recorded = self.record_lost_events(unconfirmed).await;
+        self.clock().sleep(LOST_EVENTS_KNOWN_WITHIN).await;
         is_recorded
     }
 
-    /// One writes for all who wait meanwhile, so that an outage costs one transaction at a time. Whether they are recorded.
-    async fn record_losses(&self, channels: Vec<ChannelId>) -> bool {
-        let losses = &self.0.losses;
-        let outcome = losses.add(channels);
-        let _turn = losses.turn.lock().await;
+    /// Records channels as lost. One call writes for all that wait, so an outage costs one transaction at a time.
+    async fn record_lost_events(&self, channels: Vec<ChannelId>) -> bool {
+        let recorder = &self.0.lost_events;
+        let outcome = recorder.add(channels);
+        let _turn = recorder.turn.lock().await;
         if let Some(is_recorded) = outcome.get() {
             return *is_recorded;
         }
-        let round = std::mem::take(&mut *losses.waiting());
-        let is_recorded = self.try_to_write_losses(&round.channels).await;
-        // Nobody but the holder of the turn sets it.
+        let round = std::mem::take(&mut *recorder.waiting());
+        let is_recorded = self.try_to_write_lost_events(&round.channels).await;
+        // Only the holder of the turn sets it.
         let _ = round.is_recorded.set(is_recorded);
         is_recorded
     }
 
-    async fn try_to_write_losses(&self, channels: &BTreeSet<ChannelId>) -> bool {
+    async fn try_to_write_lost_events(&self, channels: &BTreeSet<ChannelId>) -> bool {
         for tries in 1..=RECORD_TRIES {
-            match self.write_losses(channels).await {
+            match self.write_lost_events(channels).await {
                 Ok(()) => return true,
                 Err(error) if tries < RECORD_TRIES => {
                     self.log_failure("lost events were not recorded yet", &error);
@@ -130,7 +129,7 @@ impl Service {
         false
     }
 
-    async fn write_losses(&self, channels: &BTreeSet<ChannelId>) -> Result<(), Error> {
+    async fn write_lost_events(&self, channels: &BTreeSet<ChannelId>) -> Result<(), Error> {
         let (channels, lost_at, node_id) = (channels.clone(), self.now(), self.node().clone());
         self.write(move |tx| {
             Box::pin(async move {
@@ -144,18 +143,18 @@ impl Service {
         .await
     }
 
-    /// The channels of losses that were recorded since the last call with this memory.
+    /// The channels that were recorded as lost since the last call with the same `seen`.
     ///
     /// # Errors
-    /// When the store does not answer: look again.
-    pub async fn new_losses(&self, seen: &mut SeenLosses) -> Result<Lost, Error> {
+    /// When the store does not answer. The next call finds the same channels.
+    pub async fn new_lost_events(&self, seen: &mut SeenLostEvents) -> Result<Lost, Error> {
         let since = self.now().plus_ms(-LOOK_BACK_MS);
         let found = self
             .read(move |tx| Box::pin(async move { Ok(tx.lost_events_since(since, LISTED_MAX).await?) }))
             .await?;
         let is_complete = (found.len() as i64) < LISTED_MAX;
         let found: HashSet<_> = found.into_iter().collect();
-        // The newest come first, so none that is new is beyond the limit unless the listed ones are.
+        // The newest rows come first. So if no listed row is new, none beyond the limit is.
         let new: BTreeSet<_> = found.difference(&seen.0).map(|lost| lost.channel_id.clone()).collect();
         seen.0 = found;
         Ok(if is_complete || new.is_empty() {
@@ -165,7 +164,7 @@ impl Service {
         })
     }
 
-    /// The channels of which a node that heard nothing since then may have missed events.
+    /// The channels whose events a node may have missed that received nothing since then.
     ///
     /// # Errors
     /// When the store does not answer.
@@ -180,7 +179,7 @@ impl Service {
         Ok(if is_complete { Lost::Channels(channels) } else { Lost::Everything })
     }
 
-    /// Makes this node receive the events of a channel for as long as the guard is held.
+    /// Subscribes this node to the events of a channel until the guard is dropped.
     pub fn interest(&self, channel: &ChannelId) -> bus::Interest {
         self.0.bus.interest(channel)
     }
@@ -190,7 +189,7 @@ impl Service {
         self.0.bus.is_shared()
     }
 
-    /// What the bus has done so far.
+    /// The counters of the bus.
     pub fn bus_stats(&self) -> bus::Stats {
         self.0.bus.stats()
     }

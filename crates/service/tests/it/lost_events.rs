@@ -7,8 +7,8 @@ use std::time::Duration;
 use bus::{Bus, Delivery, Interest, LocalBus, Message, Subscriber};
 use domain::ChannelId;
 use domain::chat::{DonationType, Emojis, MessageText};
-use service::happenings::{Donation, PaidSubscription};
-use service::losses::{Lost, SeenLosses};
+use service::channel_events::{Donation, PaidSubscription};
+use service::lost_events::{Lost, SeenLostEvents};
 use store::BoxFuture;
 
 use crate::world::World;
@@ -82,21 +82,21 @@ async fn what_the_bus_did_not_confirm_is_recorded_and_found_once_by_each_node() 
         let world = World::new(store, bus.clone());
         let (a, b) = (world.user("a").await, world.user("b").await);
         let other = world.node("other");
-        let (mut here, mut there) = (SeenLosses::default(), SeenLosses::default());
+        let (mut here, mut there) = (SeenLostEvents::default(), SeenLostEvents::default());
         say(&world, &a).await;
-        assert_eq!(channels(other.new_losses(&mut there).await.unwrap()), []);
+        assert_eq!(channels(other.new_lost_events(&mut there).await.unwrap()), []);
         bus.is_down.store(true, SeqCst);
         say_in_vain(&world, &a).await;
-        assert_eq!(channels(other.new_losses(&mut there).await.unwrap()), std::slice::from_ref(&a));
-        assert_eq!(channels(other.new_losses(&mut there).await.unwrap()), []);
+        assert_eq!(channels(other.new_lost_events(&mut there).await.unwrap()), std::slice::from_ref(&a));
+        assert_eq!(channels(other.new_lost_events(&mut there).await.unwrap()), []);
         say_in_vain(&world, &b).await;
         say_in_vain(&world, &a).await;
-        assert_eq!(channels(other.new_losses(&mut there).await.unwrap()), [a.clone(), b.clone()]);
-        assert_eq!(channels(world.service.new_losses(&mut here).await.unwrap()), [a, b]);
+        assert_eq!(channels(other.new_lost_events(&mut there).await.unwrap()), [a.clone(), b.clone()]);
+        assert_eq!(channels(world.service.new_lost_events(&mut here).await.unwrap()), [a, b]);
         // They are looked for ten seconds back, for clocks that differ.
         world.advance_ms(10_001);
-        let mut late = SeenLosses::default();
-        assert_eq!(channels(other.new_losses(&mut late).await.unwrap()), []);
+        let mut late = SeenLostEvents::default();
+        assert_eq!(channels(other.new_lost_events(&mut late).await.unwrap()), []);
         assert_eq!(world.count("SELECT COUNT(*) FROM lost_events").await, 3);
         world.advance_ms(3_600_000);
         world.service.sweep().await.unwrap();
@@ -121,12 +121,12 @@ async fn many_losses_at_once_are_all_recorded() {
                 tokio::spawn(async move { say(&world, &channel).await })
             })
             .collect();
-        let mut seen = SeenLosses::default();
+        let mut seen = SeenLostEvents::default();
         let mut found = std::collections::BTreeSet::new();
         while !calls.iter().all(|call| call.is_finished()) {
             world.advance_ms(20);
             tokio::time::sleep(Duration::from_millis(5)).await;
-            found.extend(channels(world.service.new_losses(&mut seen).await.unwrap()));
+            found.extend(channels(world.service.new_lost_events(&mut seen).await.unwrap()));
         }
         assert_eq!(found.into_iter().collect::<Vec<_>>(), people);
     })

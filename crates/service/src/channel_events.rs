@@ -1,11 +1,11 @@
-//! What happens on channels besides chat: donations, paid subscriptions. Each is written, and only then told to the
-//! sessions that subscribed to it (`docs/spec/realtime.md#events`).
+//! Donations and paid subscriptions. Each is written and then published to the subscribed sessions
+//! (`docs/spec/realtime.md#events`). Chat messages are in [`crate::chats`].
 
 use std::sync::Arc;
 
 use bus::Message;
 use domain::chat::{DonationType, Emojis, check_donation_text, check_emojis, check_pay_amount};
-use domain::event::{DonationHappening, Event, Happening, SubscriptionHappening};
+use domain::event::{DonationEvent, Event, EventKind, SubscriptionEvent};
 use domain::limits::NAME_CHARS_MAX;
 use domain::refusal::Resource;
 use domain::{ChannelId, Invalid, MessageId, Refusal, Rule, Timestamp, invalid};
@@ -108,9 +108,9 @@ pub(crate) async fn donate(
     if idempotency::claim(tx, key, "", now).await?.is_some() {
         return Ok(Vec::new());
     }
-    let donation = donation_happening(tx, &channel, donation).await?;
+    let donation = donation_event(tx, &channel, donation).await?;
     tx.insert_donation(&id, &channel, &donation, &json(&donation.emojis), now).await?;
-    Ok(event(channel, now, Happening::Donation(donation)))
+    Ok(event(channel, now, EventKind::Donation(donation)))
 }
 
 /// One paid subscription, inside a transaction.
@@ -126,7 +126,7 @@ pub(crate) async fn subscribe_paid(
         return Ok(Vec::new());
     }
     let nickname = name_of(tx, &channel, &paid.subscriber, "subscriberChannelId").await?;
-    let subscription = SubscriptionHappening {
+    let subscription = SubscriptionEvent {
         subscriber_channel_id: paid.subscriber,
         subscriber_nickname: nickname,
         tier_no: paid.tier_no,
@@ -137,19 +137,19 @@ pub(crate) async fn subscribe_paid(
         .await
         .map_err(not_found(Resource::Channel))?;
     tx.tell_of_subscriber(&channel, &subscription.subscriber_channel_id, now).await?;
-    Ok(event(channel, now, Happening::Subscription(subscription)))
+    Ok(event(channel, now, EventKind::Subscription(subscription)))
 }
 
-/// What the sessions that subscribed to `channel_id` are to be told.
-pub(crate) fn event(channel_id: ChannelId, sent_at: Timestamp, happening: Happening) -> Vec<Message> {
-    vec![Message::Event(Arc::new(Event { channel_id, sent_at, happening }))]
+/// The message that carries an event to the subscribed sessions.
+pub(crate) fn event(channel_id: ChannelId, sent_at: Timestamp, kind: EventKind) -> Vec<Message> {
+    vec![Message::Event(Arc::new(Event { channel_id, sent_at, kind }))]
 }
 
-async fn donation_happening(
+async fn donation_event(
     tx: &mut Tx,
     channel: &ChannelId,
     donation: Donation,
-) -> Result<DonationHappening, Error> {
+) -> Result<DonationEvent, Error> {
     let donator = match donation.donator {
         Some(id) => {
             let name = name_of(tx, channel, &id, "donatorChannelId").await?;
@@ -162,7 +162,7 @@ async fn donation_happening(
         }
     };
     let Donation { donation_type, pay_amount, donation_text, emojis, .. } = donation;
-    Ok(DonationHappening { donation_type, donator, pay_amount, donation_text, emojis })
+    Ok(DonationEvent { donation_type, donator, pay_amount, donation_text, emojis })
 }
 
 async fn name_of(

@@ -10,7 +10,7 @@ use crate::stage::{Stage, wrong};
 /// As often as a node asks what became of its sessions.
 const LOOK: Duration = Duration::from_secs(1);
 
-async fn sheet(world: &World, key: &str) -> Value {
+async fn details(world: &World, key: &str) -> Value {
     world.operator(Request::get(format!("/platform/v1/sessions/{key}"))).await.content()
 }
 
@@ -31,7 +31,7 @@ async fn a_session_is_shown_while_it_is_connected_and_after_it_ended() {
         let key = socket.session_key().to_owned();
         world.subscribe(&tokens.access, "chat", &key).await.content();
         socket.system("subscribed").await;
-        let shown = sheet(&world, &key).await;
+        let shown = details(&world, &key).await;
         let node = shown["nodeId"].as_str().expect("a text").to_owned();
         let mut expected = json!({
             "sessionKey": key, "clientId": app.client_id, "channelId": "haneul", "nodeId": node,
@@ -40,13 +40,13 @@ async fn a_session_is_shown_while_it_is_connected_and_after_it_ended() {
         });
         assert_eq!(shown, expected);
         let of_client = world.open_client_session(&app).await;
-        assert_eq!(sheet(&world, of_client.session_key()).await["channelId"], Value::Null);
+        assert_eq!(details(&world, of_client.session_key()).await["channelId"], Value::Null);
 
         world.advance(Duration::from_millis(655));
         socket.close().await;
         let ended = patiently("the end is recorded", async {
             loop {
-                let shown = sheet(&world, &key).await;
+                let shown = details(&world, &key).await;
                 if shown["disconnectedDate"].is_string() {
                     break shown;
                 }
@@ -151,13 +151,13 @@ async fn an_evicted_session_ends_at_once_and_says_why() {
         assert_eq!(world.operator(Request::delete(path.clone())).await.content(), Value::Null);
         assert_eq!(socket.closed().await, (1008, "evicted".to_owned()));
         patiently("its end is recorded", async {
-            while sheet(&world, &key).await["closeReason"] != "evicted" {
+            while details(&world, &key).await["closeReason"] != "evicted" {
                 tokio::task::yield_now().await;
             }
         })
         .await;
         assert_eq!(world.operator(Request::delete(path)).await.content(), Value::Null, "again");
-        assert_eq!(sheet(&world, other.session_key()).await["disconnectedDate"], Value::Null);
+        assert_eq!(details(&world, other.session_key()).await["disconnectedDate"], Value::Null);
         world.subscribe(&tokens.access, "chat", &key).await.assert_refused(404, "NOT_FOUND");
     })
     .await;

@@ -9,8 +9,8 @@ use domain::limits::{
 use domain::{ChannelId, Invalid, MessageId};
 use schemars::JsonSchema;
 use serde::Serialize;
+use service::channel_events::{Donation, MONTHS_MAX, PaidSubscription, TIERS};
 use service::chats::ChatMessage;
-use service::happenings::{Donation, MONTHS_MAX, PaidSubscription, TIERS};
 
 use crate::Web;
 use crate::caller::Operator;

@@ -1,4 +1,4 @@
-//! When applications and their secrets were last used, counted where it costs nothing: in memory, and written down behind the calls.
+//! When applications and their secrets were last used. A call notes the use in memory; a job writes it to the store.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -8,15 +8,15 @@ use std::sync::{PoisonError, RwLock};
 use domain::Timestamp;
 use domain::limits::USE_WRITTEN_EVERY_MS;
 
-/// Ids whose use is remembered at once, over the last hour: some 20 MiB. Further ones are counted when there
-/// is room again, which for 90 days is soon enough.
+/// Maximum number of ids in memory, all used within the last hour: about 20 MiB. The uses of further ids are not noted
+/// while the map is full, which for a limit of 90 days does not matter.
 const IDS_MAX: usize = 100_000;
 
-/// What this node knows of the use of what has an id of type `K`. Those that were used within the last hour are in it.
+/// The last use of each id that this node saw within the last hour.
 #[derive(Debug)]
-pub(crate) struct Uses<K>(RwLock<HashMap<K, LastUse>>);
+pub(crate) struct LastUsed<K>(RwLock<HashMap<K, LastUse>>);
 
-impl<K> Default for Uses<K> {
+impl<K> Default for LastUsed<K> {
     fn default() -> Self {
         Self(RwLock::default())
     }
@@ -25,7 +25,7 @@ impl<K> Default for Uses<K> {
 #[derive(Debug)]
 struct LastUse {
     at: AtomicI64,
-    /// The use that was written down last, if one was.
+    /// The last use that is in the store.
     written: Option<i64>,
 }
 
@@ -34,7 +34,7 @@ impl LastUse {
         self.at.load(Ordering::Relaxed)
     }
 
-    /// The first use is written down soon, those that follow once an hour; the very last one too, an hour on.
+    /// The first use is written soon, later uses once an hour. So the very last use is written within an hour.
     fn is_due(&self, now: i64) -> bool {
         match self.written {
             None => true,
@@ -47,8 +47,8 @@ impl LastUse {
     }
 }
 
-impl<K: Clone + Eq + Hash + Ord> Uses<K> {
-    /// Remembers a use. After the first one of an hour this is a shared lock and one store.
+impl<K: Clone + Eq + Hash + Ord> LastUsed<K> {
+    /// Notes a use. After the first use this takes a shared lock and one atomic store.
     pub(crate) fn note(&self, id: &K, now: Timestamp) {
         let now = now.as_millis();
         if let Some(last) = self.0.read().unwrap_or_else(PoisonError::into_inner).get(id) {
@@ -68,7 +68,7 @@ impl<K: Clone + Eq + Hash + Ord> Uses<K> {
         uses.get(id).is_some_and(|last| last.at() > then.as_millis())
     }
 
-    /// What is to be written down at `now`, in the order of the ids: every use that is not, or only what is due.
+    /// The uses to write at `now`, ordered by id: all unwritten ones if `every`, else those that are due.
     pub(crate) fn to_write(&self, now: Timestamp, every: bool) -> Vec<(K, Timestamp)> {
         let uses = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let mut found: Vec<_> = uses
@@ -80,7 +80,7 @@ impl<K: Clone + Eq + Hash + Ord> Uses<K> {
         found
     }
 
-    /// Notes that these were written down.
+    /// Notes that these uses are in the store.
     pub(crate) fn written(&self, uses: &[(K, Timestamp)]) {
         let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
         for (id, at) in uses {
@@ -90,7 +90,7 @@ impl<K: Clone + Eq + Hash + Ord> Uses<K> {
         }
     }
 
-    /// Forgets those that were not used within the last hour and are written down.
+    /// Forgets ids that were not used within the last hour and whose last use is in the store.
     pub(crate) fn forget_idle(&self, now: Timestamp) {
         let idle_since = now.as_millis() - USE_WRITTEN_EVERY_MS;
         let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
@@ -114,7 +114,7 @@ mod tests {
 
     #[test]
     fn the_first_use_is_due_at_once_and_the_last_one_an_hour_later() {
-        let uses = Uses::default();
+        let uses = LastUsed::default();
         let due =
             |now| uses.to_write(at(now), false).into_iter().map(|(_, at)| at.as_millis()).collect::<Vec<_>>();
         uses.note(&client("a"), at(0));
@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn only_what_is_idle_and_written_is_forgotten() {
-        let uses = Uses::default();
+        let uses = LastUsed::default();
         for id in ["pending", "written"] {
             uses.note(&client(id), at(0));
         }
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn made_up_applications_cannot_grow_the_map() {
-        let uses = Uses::default();
+        let uses = LastUsed::default();
         for n in 0..IDS_MAX + 10 {
             uses.note(&client(&n.to_string()), at(0));
         }

@@ -1,4 +1,4 @@
-//! What a streamer broadcasts with: the broadcast setting and the stream key
+//! Broadcast settings and stream keys
 //! (`docs/spec/lives.md#broadcast-setting`).
 
 use domain::live::{CategoryChoice, CategoryType, check_category_type, check_title, distinct_tags};

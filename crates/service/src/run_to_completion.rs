@@ -1,0 +1,42 @@
+//! Work that runs to its end whether or not its caller waits for it.
+
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use tracing::Instrument;
+
+/// Runs in the task of the caller, which costs no task and no wakeup. If the caller drops it before its end, it goes
+/// on in a task of its own. Gives `None` when the work panicked. The panic hook has reported the panic then.
+pub(crate) struct RunToCompletion<T: Send + 'static>(Option<BoxFuture<'static, Option<T>>>);
+
+impl<T: Send + 'static> RunToCompletion<T> {
+    pub fn new(work: impl Future<Output = T> + Send + 'static) -> Self {
+        // Nothing looks at the state of the work after a panic.
+        Self(Some(AssertUnwindSafe(work).catch_unwind().map(Result::ok).boxed()))
+    }
+}
+
+impl<T: Send + 'static> Future for RunToCompletion<T> {
+    type Output = Option<T>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<T>> {
+        let Some(work) = &mut self.0 else { return Poll::Ready(None) };
+        let result = ready!(work.as_mut().poll(context));
+        self.0 = None;
+        Poll::Ready(result)
+    }
+}
+
+impl<T: Send + 'static> Drop for RunToCompletion<T> {
+    fn drop(&mut self) {
+        let Some(work) = self.0.take() else { return };
+        // Without a runtime the process is about to end.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(work.in_current_span());
+        }
+    }
+}
