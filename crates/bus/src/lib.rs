@@ -96,7 +96,7 @@ pub trait Bus: Send + Sync {
     /// each event. Changes of sessions are not reported, because gateways read those from the store.
     ///
     /// On a bus that [is not shared](Self::is_shared) the first poll needs no runtime and never blocks. It
-    /// publishes what subscribers have room for.
+    /// publishes as many messages as the subscribers have room for.
     fn publish_all(&self, messages: Vec<Message>) -> BoxFuture<'_, Vec<ChannelId>>;
 
     /// [`publish_all`](Self::publish_all) of one.
@@ -121,7 +121,7 @@ pub trait Bus: Send + Sync {
         false
     }
 
-    /// Whether this node receives what other nodes publish.
+    /// Whether this node receives the messages of other nodes.
     fn is_receiving(&self) -> bool {
         true
     }

@@ -1,4 +1,4 @@
-//! What every other module may use: the service, the configuration and the counters of this node.
+//! The service, the configuration and the counters of a node, for every other module.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use socketio::Millis;
 use crate::config::Config;
 use crate::metrics::Counters;
 
-/// The surroundings of every session and shard of a node.
+/// The service, the configuration and the counters of a node.
 pub(crate) struct Context {
     pub(crate) service: Service,
     pub(crate) config: Config,

@@ -20,7 +20,7 @@
 //! `fanout/shard.rs` is a state machine without I/O: it takes commands and the time, and returns effects.
 //! `fanout/shard_thread.rs` does the effects.
 //!
-//! # Who owns what
+//! # Ownership
 //!
 //! A session is one `Arc` with three holders: its task, its shard, and, while it polls, the registry.
 //! The session's one lock guards all mutable state and is never held across an await. The shard writes an
@@ -36,8 +36,8 @@
 //! # The life of a session
 //!
 //! 1. **Handshake.** The query is checked. Then a spawned task consumes the URL's token in the service. No
-//!    state exists for the peer before that. The task outlives the request, so a peer that disconnects does not
-//!    leak its place.
+//!    state exists for the peer before that. The task outlives the request, so a peer that disconnects does
+//!    not leak its place.
 //! 2. **Joined.** The session waits in the join list of its shard, so the shard knows it before any command
 //!    about it. The peer gets `0…` and `40`: over the websocket together with the `101`, in one write, or as
 //!    the first poll.
@@ -51,17 +51,16 @@
 mod config;
 mod context;
 mod fanout;
+#[cfg(test)]
+mod fuzz;
 mod http;
 mod metrics;
 mod node;
 mod panics;
 mod session;
 mod session_task;
-#[cfg(test)]
-mod tests;
-
-#[cfg(test)]
-extern crate self as gateway;
+#[cfg(feature = "testing")]
+mod testing;
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -31,7 +31,7 @@ pub(crate) struct SessionTasks {
     disconnects: Disconnects,
 }
 
-/// An open session, with what its task needs.
+/// An open session, and the parts of the node that its task uses.
 struct OpenSession {
     session: Arc<Session>,
     tasks: Arc<SessionTasks>,
@@ -169,7 +169,7 @@ async fn attach(context: &Context, session: &Session, upgrade: OnUpgrade) -> Res
     Ok(())
 }
 
-/// Releases what a session held: its peer, its place on this node, its place in the store.
+/// Releases a session's peer, its place on this node, and its place in the store.
 async fn finish(open: OpenSession, reason: CloseReason) {
     let OpenSession { session, tasks } = open;
     let SessionTasks { context, shards, registry, disconnects } = &*tasks;

@@ -1,4 +1,5 @@
-//! Tasks of a shard that wait: for the store, or for the bus. They answer with [`Command::CaughtUp`].
+//! Waits of a shard in separate tasks: for changes from the store, and for confirmed interests. Each wait
+//! ends with [`Command::CaughtUp`].
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What is sent to a shard.
+//! The messages to a shard: commands, and sessions that join.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 

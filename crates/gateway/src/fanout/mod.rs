@@ -1,4 +1,4 @@
-//! The fan-out of events to sessions: shards, and what is inside them.
+//! The fan-out of events to sessions: the shards and their parts.
 
 mod batch;
 mod catch_up;

@@ -27,8 +27,8 @@ use crate::context::millis;
 /// Makes this node receive the events of a channel.
 pub(super) type InterestOf = Box<dyn Fn(&ChannelId) -> Interest + Send>;
 
-/// What a shard wants done, in this order. The slots are those of members. They are valid until the next
-/// command.
+/// An action that a shard returns and its thread runs. Effects run in order, before the next command. So
+/// their slots are valid.
 pub(super) enum Effect {
     /// Write a batch to the subscribers of its channel, and report how long that took.
     Write { channel: Slot, members: Vec<Slot>, batch: Batch },
@@ -98,7 +98,7 @@ impl<S: Clone> Shard<S> {
         self.index.member(member).map(|member| &member.session)
     }
 
-    /// When the shard has to be asked for [batches](Self::end_round) again, if no command comes before.
+    /// When the next cooldown ends. [`end_round`](Self::end_round) has to be called by then.
     pub(super) fn cooldown_end(&self) -> Option<Duration> {
         self.cooling_down.first().map(|(until, _)| *until)
     }

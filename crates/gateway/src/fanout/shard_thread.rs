@@ -1,5 +1,5 @@
-//! The thread of a shard. It takes the commands, and does what the shard wants done. So the delivery of an
-//! event takes no lock but that of each session.
+//! The thread of a shard. It passes commands to the shard and runs the effects. The delivery of an event
+//! takes no lock except that of each session.
 //!
 //! A shard is a thread, not a task, because it spends most of its time in system calls that write. As tasks,
 //! two shards may share a runtime thread and write one after the other while a core is idle.
@@ -171,7 +171,7 @@ impl ShardThread {
         stalled
     }
 
-    /// Does what is due for a session, and schedules its next check.
+    /// Processes the expired deadlines of a session, and schedules its next check.
     fn check_deadlines(&mut self, member: Slot) {
         let now = self.context.now_ms();
         let next = self.shard.session(member).and_then(|session| session.on_deadline(now));

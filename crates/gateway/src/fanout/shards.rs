@@ -1,4 +1,4 @@
-//! The shards of a node, from outside: who has which session, and how to send to it.
+//! The sending side of a node's shards. The key of a session decides which shard owns it.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;

@@ -21,14 +21,14 @@ use tokio::net::TcpStream;
 pub struct Socket {
     stream: TcpStream,
     hold: Hold,
-    /// The bytes that are held back: an answer without a body, and before it at most what HTTP would have
+    /// The bytes that are held back: an answer without a body, after at most the bytes that HTTP would have
     /// buffered itself.
     held: Vec<u8>,
     /// The HTTP library refused a request by itself.
     withheld: bool,
 }
 
-/// Makes a [`Socket`] hold back what is written from now on. Each request of the connection carries one as an
+/// Makes a [`Socket`] hold back all later writes. Each request of the connection carries one as an
 /// extension.
 #[derive(Clone, Debug, Default)]
 pub struct Hold(Arc<AtomicBool>);

@@ -1,5 +1,5 @@
-//! What a node does about lost events: it closes the sessions that may have missed one. On a shared bus it
-//! polls the store for losses, and holds deliveries while it cannot.
+//! Lost events: a node closes the sessions that may have missed one. On a shared bus it polls the store for
+//! lost events, and holds deliveries while it cannot poll.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::config::{GAP_LOOKUP_TIMEOUT, LOST_EVENTS_POLL_EVERY};
 use crate::context::Context;
 use crate::fanout::{Command, Shards};
 
-/// What a node knows about lost events.
+/// The work of a node on lost events.
 pub(super) struct LostEvents {
     context: Arc<Context>,
     shards: Arc<Shards>,

@@ -1,5 +1,5 @@
-//! What exists once on a node: the list of its sessions, the dispatcher of the bus, and what the node does
-//! about lost events, changes that it missed, ended sessions and its own end.
+//! The parts of the gateway that exist once on a node: the registry of its sessions, the dispatcher of the
+//! bus, and the work on lost events, missed changes, ended sessions and the drain.
 
 mod disconnects;
 mod dispatcher;

@@ -1,4 +1,4 @@
-//! Which sessions a node has, and whether it takes more.
+//! The registry of a node: its polling sessions, the number of its sessions, and whether it accepts more.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -12,7 +12,7 @@ use crate::session::{Session, Sid};
 /// Number of locks over which the sids of polling sessions are spread.
 const SID_LOCKS: usize = 16;
 
-/// The sessions of a node.
+/// The registry of a node.
 pub(crate) struct Registry {
     sessions_max: usize,
     /// Sessions by sid, for requests. A session that was opened by polling is listed until its upgrade or its

@@ -117,7 +117,7 @@ impl Io {
         std::mem::take(&mut self.pending.introduce)
     }
 
-    /// What the session's task has to do, if anything.
+    /// The next reason to wake the session's task, if there is one.
     pub(super) fn take_wakeup(&mut self) -> Option<Wakeup> {
         if let Some(reason) = self.ended {
             Some(Wakeup::Over(reason))

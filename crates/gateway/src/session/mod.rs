@@ -41,8 +41,8 @@ pub(crate) struct Session {
     identity: Identity,
     state: Mutex<State>,
     /// Makes the session's task panic, for a test.
-    #[cfg(test)]
-    pub(crate) panic_for_test: std::sync::atomic::AtomicBool,
+    #[cfg(feature = "testing")]
+    panics: std::sync::atomic::AtomicBool,
 }
 
 impl Session {
@@ -70,8 +70,8 @@ impl Session {
             context,
             identity,
             state: Mutex::new(state),
-            #[cfg(test)]
-            panic_for_test: Default::default(),
+            #[cfg(feature = "testing")]
+            panics: Default::default(),
         })
     }
 
@@ -131,16 +131,13 @@ impl Session {
     /// is pending.
     pub(crate) fn poll(&self, cx: &mut TaskContext<'_>) -> Poll<Wakeup> {
         let mut state = self.lock();
-        #[cfg(test)]
-        assert!(
-            !self.panic_for_test.load(std::sync::atomic::Ordering::SeqCst),
-            "a test asked for this panic"
-        );
+        #[cfg(feature = "testing")]
+        assert!(!self.panics.load(std::sync::atomic::Ordering::SeqCst), "a test asked for this panic");
         state.poll(self.call_now(), cx)
     }
 
-    /// Ends the session, if it has not ended, and releases what it held. Returns its websocket and the rest
-    /// of a partly written chunk. A polling client is answered for some more seconds.
+    /// Ends the session, if it has not ended, and releases its link and its queue. Returns its websocket and
+    /// the rest of a partly written chunk. A polling client is answered for some more seconds.
     pub(crate) fn detach(&self, reason: CloseReason) -> Option<(TcpStream, Bytes)> {
         self.lock().io.detach(&self.context, reason)
     }
@@ -152,7 +149,15 @@ impl Session {
     }
 }
 
-/// What the requests of a polling client do.
+#[cfg(feature = "testing")]
+impl Session {
+    /// Makes the session's task panic when it is polled next.
+    pub(crate) fn panic_for_test(&self) {
+        self.panics.store(true, std::sync::atomic::Ordering::SeqCst);
+    }
+}
+
+/// The requests of a polling client.
 impl Session {
     /// Whether the token of a request is that of the handshake; `None` when the session does not poll.
     pub(crate) fn token_matches(&self, token: &str) -> Option<bool> {

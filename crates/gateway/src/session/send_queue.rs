@@ -140,7 +140,7 @@ impl SendQueue {
         self.0.as_ref().map(|waiting| waiting.progress_at)
     }
 
-    /// Restarts the write deadline: what was queued for polls has a websocket now.
+    /// Restarts the write deadline, because messages that were queued for polls now go to a websocket.
     pub(crate) fn restart(&mut self, now: Millis) {
         if let Some(waiting) = &mut self.0 {
             waiting.progress_at = now;

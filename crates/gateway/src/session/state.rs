@@ -22,14 +22,14 @@ thread_local! {
     static SCRATCH: RefCell<Box<[u8]>> = RefCell::new(vec![0; SCRATCH_BYTES].into_boxed_slice());
 }
 
-/// What never changes about a session.
+/// The constant properties of a session.
 pub(super) struct Identity {
     pub(super) key: SessionKey,
     pub(super) sid: Sid,
     pub(super) profile: Profile,
 }
 
-/// What a method of [`State`] needs besides the state.
+/// The common arguments of the methods of [`State`].
 #[derive(Clone, Copy)]
 pub(super) struct Call<'a> {
     pub(super) context: &'a Context,

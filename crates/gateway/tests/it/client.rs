@@ -124,7 +124,11 @@ pub fn payload(name: &str, packet: &str) -> serde_json::Value {
 /// `type eventType` of a SYSTEM packet about a subscription.
 pub fn change(packet: &str) -> String {
     let system = system(packet);
-    format!("{} {}", system["type"].as_str().unwrap(), system["data"]["eventType"].as_str().unwrap())
+    format!(
+        "{} {}",
+        system["type"].as_str().expect("a type"),
+        system["data"]["eventType"].as_str().expect("an event type")
+    )
 }
 
 pub async fn read_answer(stream: &mut TcpStream) -> Answer {
@@ -209,8 +213,8 @@ impl WsClient {
         let (&first, &short) = (self.read.first()?, self.read.get(1)?);
         assert_eq!(short & 0x80, 0, "servers do not mask");
         let (start, length) = match short {
-            126 => (4, usize::from(u16::from_be_bytes(self.read.get(2..4)?.try_into().unwrap()))),
-            127 => (10, u64::from_be_bytes(self.read.get(2..10)?.try_into().unwrap()) as usize),
+            126 => (4, usize::from(u16::from_be_bytes(self.read.get(2..4)?.try_into().expect("the length")))),
+            127 => (10, u64::from_be_bytes(self.read.get(2..10)?.try_into().expect("the length")) as usize),
             short => (2, usize::from(short)),
         };
         if self.read.len() < start + length {
@@ -237,7 +241,7 @@ impl WsClient {
                 (CLOSE, payload) => {
                     assert!(self.next().await.is_none(), "nothing follows a close frame");
                     let code = u16::from_be_bytes([payload[0], payload[1]]);
-                    let reason = String::from_utf8(payload[2..].to_vec()).unwrap();
+                    let reason = String::from_utf8(payload[2..].to_vec()).expect("it is UTF-8");
                     let says_close = last == Some((TEXT, b"1".to_vec()));
                     let is_due = reason != "client_goodbye" && reason != "upgrade_failed";
                     assert_eq!(says_close, is_due, "{reason}: {last:?}");

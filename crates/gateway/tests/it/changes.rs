@@ -8,9 +8,8 @@ use bus::Delivery;
 use domain::session::EventType;
 use socketio::CloseReason;
 
-use super::client::{change, payload, system};
+use super::client::{change, payload};
 use super::world::{LossyBus, World, eventually, settle};
-use crate::fanout::{Command, Join};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn repeated_changes_are_one_message_each_and_one_delivery() {
@@ -118,12 +117,12 @@ async fn a_gap_ends_sessions_that_missed_an_event_and_sends_missed_changes() {
     let (mut idle, _) = world.address.session(&world.client_url().await).await;
     let (mut missed_change, key) = world.address.session(&world.client_url().await).await;
     let since = world.service.clock().now();
-    world.hand.advance(Duration::from_secs(1));
+    world.manual_clock.advance(Duration::from_secs(1));
     bus.losing.store(true, SeqCst);
     world.subscribe(&other, &key, EventType::Donation).await;
     world.chat(&loud, "lost").await;
     bus.losing.store(false, SeqCst);
-    world.gateway.0.dispatcher.dispatch(Delivery::Gap { since }).await;
+    world.gateway.dispatch(Delivery::Gap { since }).await;
     assert_eq!(missed_event.closed().await, (1013, "gap".into()));
     assert_eq!(change(&missed_change.text().await), "subscribed DONATION");
     idle.nothing_but_pong().await;
@@ -144,7 +143,7 @@ async fn a_gap_without_a_store_ends_every_session_with_a_subscription() {
     assert_eq!(change(&subscribed.text().await), "subscribed CHAT");
     let (mut idle, _) = world.address.session(&world.client_url().await).await;
     world.store.close().await;
-    world.gateway.0.dispatcher.dispatch(Delivery::Gap { since: world.service.clock().now() }).await;
+    world.gateway.dispatch(Delivery::Gap { since: world.service.clock().now() }).await;
     assert_eq!(subscribed.closed().await, (1013, "gap".into()));
     idle.nothing_but_pong().await;
 }
@@ -161,33 +160,11 @@ async fn a_lost_event_ends_the_sessions_of_its_channel() {
         assert!(change(&client.text().await).starts_with("subscribed"));
         clients.push(client);
     }
-    world.gateway.0.dispatcher.dispatch(Delivery::Lost(loud.channel.clone())).await;
+    world.gateway.dispatch(Delivery::Lost(loud.channel.clone())).await;
     let mut stays = clients.pop().expect("three");
     for mut client in clients {
         assert_eq!(client.closed().await, (1013, "gap".into()));
     }
     world.chat(&quiet, "after").await;
     assert_eq!(payload("CHAT", &stays.text().await)["content"], "after");
-}
-
-/// A change between the commit of a session and its join, played out by hand.
-#[tokio::test(flavor = "multi_thread")]
-async fn a_change_before_the_join_is_read_from_the_store() {
-    let world = World::new().await;
-    let me = world.person("me").await;
-    let shards = &world.gateway.0.shards;
-    let before = shards.unmatched_changes();
-    let query = format!("auth={}&EIO=4&transport=websocket", world.client_url().await);
-    let mut client = world.address.websocket(&query).await.ok().expect("it is let in");
-    client.text().await;
-    let session = shards.sessions().await.pop().expect("it has joined");
-    let key = session.key().clone();
-    shards.send(&key, Command::Leave(key.clone())).await;
-    world.subscribe(&me, &key, EventType::Chat).await;
-    eventually("no shard knows the session", async || shards.unmatched_changes() > before).await;
-    shards.join(Join { key, session, unmatched_changes: before, is_introduced: false });
-    client.send("40").await;
-    client.text().await;
-    assert_eq!(system(&client.text().await)["type"], "connected");
-    assert_eq!(change(&client.text().await), "subscribed CHAT");
 }

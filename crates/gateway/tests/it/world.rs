@@ -32,7 +32,7 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 pub struct World {
     pub service: Service,
     pub gateway: Gateway,
-    pub hand: ManualClock,
+    pub manual_clock: ManualClock,
     pub address: Address,
     pub running: AbortHandle,
     pub store: Store,
@@ -65,20 +65,20 @@ impl World {
 
     /// A world over a bus of the test's own.
     pub async fn over(bus: Arc<dyn Bus>, change: impl FnOnce(&mut Config)) -> Self {
-        let (clock, hand) = Clock::manual(Timestamp::from_millis(1_800_000_000_000));
-        Self::start(bus, clock, hand, change).await
+        let (clock, manual_clock) = Clock::manual(Timestamp::from_millis(1_800_000_000_000));
+        Self::start(bus, clock, manual_clock, change).await
     }
 
     /// A world on the system clock: the manual clock has no effect.
     pub async fn in_real_time(bus: Arc<dyn Bus>) -> Self {
-        let (_, hand) = Clock::manual(Timestamp::from_millis(0));
-        Self::start(bus, Clock::system(), hand, |config| config.shards = 1).await
+        let (_, manual_clock) = Clock::manual(Timestamp::from_millis(0));
+        Self::start(bus, Clock::system(), manual_clock, |config| config.shards = 1).await
     }
 
     async fn start(
         bus: Arc<dyn Bus>,
         clock: Clock,
-        hand: ManualClock,
+        manual_clock: ManualClock,
         change: impl FnOnce(&mut Config),
     ) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder");
@@ -104,7 +104,7 @@ impl World {
         let gateway = Gateway::new(service.clone(), config);
         let running = tokio::spawn(gateway.clone().run()).abort_handle();
         let (address, listening) = listen(gateway.clone()).await;
-        Self { service, gateway, hand, address, running, store, _folder: folder, listening }
+        Self { service, gateway, manual_clock, address, running, store, _folder: folder, listening }
     }
 
     /// Stops the gateway's loop and its shards, while its sockets are still served.
@@ -211,12 +211,13 @@ impl World {
     /// Advances the clock in steps of a second, and lets every task do what is due in between.
     pub async fn pass(&self, seconds: u64) {
         for _ in 0..seconds {
-            self.hand.advance(Duration::from_secs(1));
+            self.manual_clock.advance(Duration::from_secs(1));
             settle().await;
         }
     }
 
-    /// Advances the clock by a second, and waits until the sessions were reconciled with the store after that.
+    /// Advances the clock by a second, and waits until the sessions were reconciled with the store after
+    /// that.
     pub async fn reconciled(&self) {
         let runs = || {
             let mut runs = self.service.job_runs();

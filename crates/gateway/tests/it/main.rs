@@ -4,7 +4,6 @@
 mod changes;
 mod client;
 mod delivery;
-mod fuzz;
 mod handshake;
 mod interest;
 mod polling;

@@ -106,7 +106,7 @@ async fn a_subscription_waits_two_seconds_for_its_interest() {
     let (mut client, key) = world.address.session(&world.client_url().await).await;
     world.subscribe(&me, &key, EventType::Chat).await;
     for _ in 0..19 {
-        world.hand.advance(Duration::from_millis(100));
+        world.manual_clock.advance(Duration::from_millis(100));
         settle().await;
     }
     client.nothing_but_pong().await;

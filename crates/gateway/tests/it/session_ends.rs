@@ -2,23 +2,20 @@
 
 use std::time::Duration;
 
-use domain::SessionKey;
 use socketio::CloseReason;
 use store::StoreError;
-use tokio::sync::oneshot;
 
 use super::world::{PATIENCE, World, eventually, put_application, settle};
-use crate::config::DISCONNECT_WRITES_MAX;
-use crate::fanout::Command;
+
+/// Maximum number of transactions that record ends of sessions at the same time.
+const DISCONNECT_WRITES_MAX: usize = 4;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_panic_in_one_session_ends_that_session_only() {
     let world = World::new().await;
     let (mut one, one_key) = world.address.session(&world.client_url().await).await;
     let (mut other, _) = world.address.session(&world.client_url().await).await;
-    let sessions = world.gateway.0.shards.sessions().await;
-    let session = sessions.iter().find(|session| *session.key() == one_key).expect("it is there");
-    session.panic_for_test.store(true, std::sync::atomic::Ordering::SeqCst);
+    world.gateway.panic_session(&one_key).await;
     one.send("2").await;
     assert_eq!(one.closed().await, (1011, "internal_error".into()));
     world.closed(CloseReason::InternalError, 1).await;
@@ -30,12 +27,10 @@ async fn a_panic_in_one_session_ends_that_session_only() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_without_a_shard_ends() {
     let world = World::with(|config| config.shards = 1).await;
-    let (_client, _) = world.address.session(&world.client_url().await).await;
-    let shards = &world.gateway.0.shards;
-    let session = shards.sessions().await.pop().expect("it has joined");
+    let (_client, key) = world.address.session(&world.client_url().await).await;
+    assert!(world.gateway.transport(&key).await.is_some());
     world.stop();
-    let watch = || shards.send(session.key(), Command::Watch(session.key().clone()));
-    eventually("the shard has ended", async || !watch().await).await;
+    eventually("the shard has ended", async || world.gateway.transport(&key).await.is_none()).await;
     let (mut late, _) = world.address.session(&world.client_url().await).await;
     assert_eq!(late.closed().await, (1011, "internal_error".into()));
     eventually("its slot is free", async || world.connected().await == 1).await;
@@ -61,10 +56,10 @@ async fn an_unavailable_store_delays_neither_the_close_nor_the_drain() {
     tokio::time::timeout(PATIENCE, draining).await.expect("it ends").expect("it works");
     // The attempts are bounded.
     for _ in 0..60 {
-        world.hand.advance(Duration::from_secs(10));
+        world.manual_clock.advance(Duration::from_secs(10));
         settle().await;
     }
-    eventually("they are given up", async || world.gateway.0.registry.live() == 0).await;
+    eventually("they are given up", async || world.gateway.live_sessions() == 0).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -91,9 +86,7 @@ async fn ends_of_many_sessions_are_written_in_batches() {
         hold.await
     });
     let before = world.store.stats().committed;
-    for session in world.gateway.0.shards.sessions().await {
-        session.end(CloseReason::PingTimeout);
-    }
+    world.gateway.end_sessions(CloseReason::PingTimeout).await;
     world.closed(CloseReason::PingTimeout, 60).await;
     settle().await;
     let waiting = world.store.stats().waiting;
@@ -103,7 +96,7 @@ async fn ends_of_many_sessions_are_written_in_batches() {
     world.empty().await;
     let writes = world.store.stats().committed - before;
     assert!(writes < 30, "{writes} writes for 60 sessions");
-    eventually("all of them are over", async || world.gateway.0.registry.live() == 0).await;
+    eventually("all of them are over", async || world.gateway.live_sessions() == 0).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -119,13 +112,13 @@ async fn unreadable_changes_end_the_session_after_some_attempts() {
     let change = domain::session::SessionChange { version: 2, kind, subscription };
     let message =
         bus::Message::SessionChanged { node: world.service.node().clone(), session_key: key, change };
-    world.gateway.0.dispatcher.dispatch(bus::Delivery::Message(message)).await;
+    world.gateway.dispatch(bus::Delivery::Message(message)).await;
     settle().await;
     client.nothing_but_pong().await;
     let mut tries = 0;
     while world.stats().closed(CloseReason::InternalError) == 0 {
         assert!(tries < 100, "it is never given up");
-        world.hand.advance(Duration::from_secs(1));
+        world.manual_clock.advance(Duration::from_secs(1));
         settle().await;
         tries += 1;
     }
@@ -136,20 +129,17 @@ async fn unreadable_changes_end_the_session_after_some_attempts() {
 #[tokio::test(flavor = "multi_thread")]
 async fn shards_end_with_the_gateway_loop() {
     let world = World::new().await;
-    let shards = &world.gateway.0.shards;
-    let is_there = async |key: &str| {
-        let key = SessionKey::stored(key.to_owned());
-        let (reply, answer) = oneshot::channel();
-        shards.send(&key.clone(), Command::Find(key, reply)).await && answer.await.is_ok()
-    };
-    // These keys cover both shards. An answer means that the thread has started.
-    let keys = ["a", "b", "c", "d", "e", "f", "g", "h"];
-    for key in keys {
-        assert!(is_there(key).await);
+    // Enough sessions that both shards have some.
+    let mut sessions = Vec::new();
+    for _ in 0..8 {
+        sessions.push(world.address.session(&world.client_url().await).await);
+    }
+    for (_, key) in &sessions {
+        assert!(world.gateway.transport(key).await.is_some());
     }
     world.running.abort();
-    for key in keys {
-        eventually("its shard is gone", async || !is_there(key).await).await;
+    for (_, key) in &sessions {
+        eventually("its shard is gone", async || world.gateway.transport(key).await.is_none()).await;
     }
 }
 
@@ -157,12 +147,13 @@ async fn shards_end_with_the_gateway_loop() {
 #[tokio::test(flavor = "multi_thread")]
 async fn shard_threads_are_named() {
     let world = World::new().await;
-    // An answer means that each thread has started.
-    world.gateway.0.shards.sessions().await;
-    let threads = std::fs::read_dir("/proc/self/task").unwrap().flatten();
-    let names: Vec<_> =
-        threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("comm")).ok()).collect();
+    let names = || {
+        let threads = std::fs::read_dir("/proc/self/task").unwrap().flatten();
+        let name = |thread: std::fs::DirEntry| std::fs::read_to_string(thread.path().join("comm")).ok();
+        threads.filter_map(name).collect::<Vec<_>>()
+    };
     for shard in ["shard-0\n", "shard-1\n"] {
-        assert!(names.iter().any(|name| name == shard), "{shard}: {names:?}");
+        eventually(shard, async || names().iter().any(|name| name == shard)).await;
     }
+    drop(world);
 }

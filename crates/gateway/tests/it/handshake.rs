@@ -1,4 +1,4 @@
-//! Handshakes: who is admitted, and that peers that disconnect leave nothing behind.
+//! Handshakes: which are admitted, and that peers that disconnect leave nothing behind.
 
 use std::time::Duration;
 
@@ -214,7 +214,7 @@ async fn a_drained_node_closes_its_sessions_in_waves_and_takes_no_new_ones() {
     let answer = world.address.websocket(&query).await.err().expect("refused");
     check(&answer, 503, "SERVICE_UNAVAILABLE");
     for _ in 0..100 {
-        world.hand.advance(Duration::from_millis(100));
+        world.manual_clock.advance(Duration::from_millis(100));
         settle().await;
     }
     tokio::time::timeout(super::world::PATIENCE, draining).await.expect("it ends").expect("it works");

@@ -127,6 +127,6 @@ async fn a_session_that_ends_while_it_is_upgraded_takes_the_websocket_with_it() 
     world.closed(CloseReason::ClientGoodbye, 1).await;
     client.send("5").await;
     assert_eq!(client.closed().await.1, "upgrade_failed");
-    world.hand.advance(Duration::from_secs(20));
+    world.manual_clock.advance(Duration::from_secs(20));
     world.empty().await;
 }
