@@ -434,14 +434,6 @@ impl CommonOptions {
         Ok(trusted)
     }
 
-    /// The threads of the runtime on a machine with so many cores: [`StoreSettings::runtime_threads`].
-    ///
-    /// # Errors
-    /// A sentence for the operator that names the option.
-    pub fn runtime_threads(&self, cores: usize) -> Result<usize, String> {
-        Ok(self.store(Path::new(""))?.runtime_threads(cores))
-    }
-
     fn store(&self, folder: &Path) -> Result<StoreSettings, String> {
         Ok(match secret("STAGEDOOR_DATABASE_URL", self.database_url.as_deref())? {
             Some(url) if url.starts_with("postgres://") || url.starts_with("postgresql://") => {

@@ -38,19 +38,6 @@ impl StoreSettings {
             Self::Postgres { .. } => "postgres",
         }
     }
-
-    /// The threads of the runtime, which answer requests, on a machine with so many cores.
-    ///
-    /// With SQLite one for two cores: its writer, its readers and the shards have threads of their own, and a thread of
-    /// the runtime too many is woken again and again to find nothing to do
-    /// (`docs/adr/0020-few-threads-answer-on-sqlite.md`). With PostgreSQL the runtime does the store's part
-    /// too, and has all of them.
-    pub fn runtime_threads(&self, cores: usize) -> usize {
-        match self {
-            Self::Sqlite { .. } => (cores / 2).max(1),
-            Self::Postgres { .. } => cores,
-        }
-    }
 }
 
 /// What nodes tell each other over.
@@ -111,17 +98,4 @@ pub struct Settings {
     pub webhooks: WebhookSettings,
     /// What the passwords of people cost to guess, and to check.
     pub password_cost: PasswordCost,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn threads_answer_where_the_stores_own_leave_cores() {
-        let sqlite = StoreSettings::Sqlite { path: "stagedoor.db".into() };
-        assert_eq!([1, 2, 3, 4, 16].map(|cores| sqlite.runtime_threads(cores)), [1, 1, 1, 2, 8]);
-        let postgres = StoreSettings::Postgres { url: "postgres://h/d".to_owned().into() };
-        assert_eq!([1, 2, 16].map(|cores| postgres.runtime_threads(cores)), [1, 2, 16]);
-    }
 }

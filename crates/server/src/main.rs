@@ -4,11 +4,11 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use rustix::process::{Resource, Rlimit, setrlimit};
-use server::cli::{Cli, Command, CommonOptions, DevOptions};
+use server::cli::{Cli, Command, DevOptions};
 use server::listen::WebhookCommand;
 use server::{Environment, Node, Settings, dev, hosts};
 use tikv_jemallocator::Jemalloc;
-use tokio::runtime::{Builder, Runtime};
+use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// The system's allocator keeps what many closed sessions leave behind
@@ -35,10 +35,10 @@ fn run(cli: Cli) -> Result<(), String> {
             Ok(())
         }
         Command::Drops(command) => {
-            print!("{}", runtime(1)?.block_on(server::drops::run(&command))?);
+            print!("{}", runtime()?.block_on(server::drops::run(&command))?);
             Ok(())
         }
-        Command::Webhook(WebhookCommand::Listen(options)) => runtime(1)?.block_on(async {
+        Command::Webhook(WebhookCommand::Listen(options)) => runtime()?.block_on(async {
             let mut stop = Signals::listen()?;
             server::listen::run(&options, stop.next()).await
         }),
@@ -46,21 +46,18 @@ fn run(cli: Cli) -> Result<(), String> {
             server::init_telemetry(&options.common.log)?;
             let settings = options.settings()?;
             forbid_core_dumps();
-            runtime(threads(&options.common)?)?.block_on(serve(settings))
+            runtime()?.block_on(serve(settings))
         }
         Command::Dev(options) => {
             server::init_telemetry(&options.common.log)?;
-            runtime(threads(&options.common)?)?.block_on(sandbox(&options))
+            runtime()?.block_on(sandbox(&options))
         }
     }
 }
 
-fn runtime(threads: usize) -> Result<Runtime, String> {
-    Builder::new_multi_thread()
-        .worker_threads(threads)
-        .enable_all()
-        .build()
-        .map_err(|error| format!("the runtime did not start: {error}"))
+/// The runtime, with tokio's default number of threads: one for each core.
+fn runtime() -> Result<Runtime, String> {
+    Runtime::new().map_err(|error| format!("the runtime did not start: {error}"))
 }
 
 /// A core of this process would hold its keys.
@@ -68,10 +65,6 @@ fn forbid_core_dumps() {
     if let Err(error) = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) }) {
         tracing::warn!(%error, "a crash may leave a core, which holds the keys");
     }
-}
-
-fn threads(options: &CommonOptions) -> Result<usize, String> {
-    options.runtime_threads(std::thread::available_parallelism().map_or(1, usize::from))
 }
 
 async fn serve(settings: Settings) -> Result<(), String> {
