@@ -27,6 +27,7 @@ use domain::event::Event;
 use domain::session::SessionChange;
 use domain::{ChannelId, NodeId, SessionKey, Timestamp};
 use futures_util::future::BoxFuture;
+use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
 pub use local::LocalBus;
@@ -35,8 +36,8 @@ pub use nats::{Address, BadAddress, NatsBus, Options, Prefix, Unreachable};
 /// Messages that wait for one subscriber before publishers wait too.
 pub const QUEUE_MAX: usize = 16_384;
 
-/// A committed fact.
-#[derive(Clone, Debug)]
+/// A committed fact. Between nodes it travels in the encoding of `wire.rs`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Message {
     /// Something happened on a channel.
     Event(Arc<Event>),

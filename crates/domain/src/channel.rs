@@ -1,7 +1,7 @@
 //! Channels and the roles that people have in them (`docs/spec/channels.md`).
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::{ChannelId, Invalid, Rule, Timestamp};
 
@@ -129,7 +129,7 @@ impl UserRole {
 }
 
 /// `userRoleCode` of a CHAT event.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum UserRoleCode {
     /// The channel's owner.

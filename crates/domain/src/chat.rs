@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::limits::{
     BADGES_MAX, CHAT_MESSAGE_CHARS_MAX, DONATION_TEXT_CHARS_MAX, EMOJIS_MAX, NAME_CHARS_MAX,
@@ -49,7 +49,7 @@ pub fn check_emojis(emojis: &Emojis) -> Result<(), Invalid> {
 }
 
 /// A badge of the author of a chat message.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Badge {
     /// The address of its picture.
@@ -107,7 +107,7 @@ pub enum Notice {
 }
 
 /// How a donation is shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum DonationType {
     /// With a chat line.

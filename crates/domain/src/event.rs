@@ -1,26 +1,28 @@
 //! What sessions receive: the payloads of the socket's events, as JSON (`docs/spec/realtime.md#events`).
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::channel::UserRoleCode;
 use crate::chat::{Badge, DonationType, Emojis};
 use crate::session::{ChangeKind, EventType, SessionChange, Subscription};
 use crate::{ChannelId, Profile, SessionKey, Timestamp};
 
-/// Something that happened on a channel, for every session subscribed to it.
-#[derive(Clone, Debug)]
+/// Something that happened on a channel, for every session subscribed to it. Nodes exchange it in the encoding of the
+/// bus; sessions receive its [`payload`](Event::payload).
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Event {
     /// The channel.
     pub channel_id: ChannelId,
     /// When it was sent on, for clients of the observed profile.
+    #[serde(with = "crate::time::millis")]
     pub sent_at: Timestamp,
     /// What happened.
     pub kind: EventKind,
 }
 
 /// What happened, with its content.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum EventKind {
     /// A chat message.
     Chat(ChatEvent),
@@ -31,7 +33,7 @@ pub enum EventKind {
 }
 
 /// A chat message that was posted.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ChatEvent {
     /// Its author.
     pub sender_channel_id: ChannelId,
@@ -50,11 +52,12 @@ pub struct ChatEvent {
     /// Emojis in the text.
     pub emojis: Emojis,
     /// When it was posted.
+    #[serde(with = "crate::time::millis")]
     pub message_time: Timestamp,
 }
 
 /// A donation that was made.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct DonationEvent {
     /// How it is shown.
     pub donation_type: DonationType,
@@ -69,7 +72,7 @@ pub struct DonationEvent {
 }
 
 /// A paid subscription that began or went on.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SubscriptionEvent {
     /// Who subscribed.
     pub subscriber_channel_id: ChannelId,

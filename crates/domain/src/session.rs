@@ -1,7 +1,7 @@
 //! Realtime sessions: who owns them, what they are subscribed to, how that changes (`docs/spec/realtime.md`).
 
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::refusal::Cap;
 use crate::scope::Scope;
@@ -9,7 +9,7 @@ use crate::token::Caller;
 use crate::{ChannelId, ClientId, NodeId, SessionKey, Timestamp};
 
 /// A kind of event that a session can subscribe to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum EventType {
     /// Chat messages.
@@ -115,7 +115,7 @@ impl SessionOwner {
 }
 
 /// One event subscription: a kind of event on a channel.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Subscription {
     /// The kind of event.
@@ -125,7 +125,7 @@ pub struct Subscription {
 }
 
 /// What happened to a subscription.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum ChangeKind {
     /// A subscribe call.
@@ -154,7 +154,7 @@ impl ChangeKind {
 
 /// One change of a session's subscriptions. Changes of a session are numbered from 1 without a gap, and each becomes
 /// exactly one SYSTEM message, in that order.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionChange {
     /// Its number.
     pub version: i64,

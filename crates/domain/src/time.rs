@@ -68,6 +68,22 @@ impl Timestamp {
     }
 }
 
+/// A [`Timestamp`] as its milliseconds, between nodes. [`Timestamp`] itself is not serialized, because its form in JSON
+/// depends on the profile.
+pub(crate) mod millis {
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    use super::Timestamp;
+
+    pub(crate) fn serialize<S: Serializer>(at: &Timestamp, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_i64(at.as_millis())
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Timestamp, D::Error> {
+        i64::deserialize(deserializer).map(Timestamp::from_millis)
+    }
+}
+
 impl fmt::Debug for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.rfc3339())

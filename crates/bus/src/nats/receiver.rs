@@ -274,7 +274,7 @@ mod tests {
         let (mut receiver, _deliveries) = receiver();
         let message = Message::NodeDeclaredDead { node: NodeId::stored("n".into()) };
         let payload =
-            |number| [&wire::header(Origin { publisher: 1, number })[..], &wire::encode(&message)].concat();
+            |number| [wire::header(Origin { publisher: 1, number }), wire::encode(&message)].concat();
         // A forged number in it has no effect.
         assert!(receiver.read("stagedoor.node.other", &payload(9)).is_none());
         assert!(receiver.read("stagedoor.event.n", &payload(9)).is_none());
