@@ -16,7 +16,7 @@
 //!   disconnects it in the end, which is a gap.
 
 mod local;
-mod nats;
+mod nats_bus;
 #[cfg(feature = "testing")]
 pub mod testing;
 mod wire;
@@ -31,7 +31,8 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 
 pub use local::LocalBus;
-pub use nats::{Address, BadAddress, NatsBus, Options, Prefix, Unreachable};
+pub use nats::{Address, BadAddress};
+pub use nats_bus::{BadPrefix, NatsBus, Options, Prefix, Unreachable};
 
 /// Messages that wait for one subscriber before publishers wait too.
 pub const QUEUE_MAX: usize = 16_384;

@@ -19,6 +19,7 @@
 //! | [`client_address`], [`proxy_protocol`] | `docs/operating.md#client-addresses` |
 //! | [`refusal`], [`reason`], [`invalid`] | `docs/spec/errors.md` |
 //! | [`ids`], [`time`], [`profile`] | `docs/spec/rest.md` |
+//! | [`log_interval`] | – |
 
 pub mod application;
 pub mod channel;
@@ -33,6 +34,7 @@ pub mod ids;
 pub mod invalid;
 pub mod limits;
 pub mod live;
+pub mod log_interval;
 pub mod outbound;
 pub mod profile;
 pub mod proxy_protocol;
@@ -54,6 +56,7 @@ pub use ids::{
     MessageId, MessageSeries, NodeId, OrganizationId, RewardId, SessionKey, WebhookId, WebhookSecretId,
 };
 pub use invalid::{Invalid, Rule};
+pub use log_interval::LogInterval;
 pub use profile::{Language, Profile};
 pub use reason::{Reason, Word};
 pub use refusal::Refusal;

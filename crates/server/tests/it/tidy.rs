@@ -14,7 +14,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("socketio", &[]),
     ("fuzz", &[]),
     ("store", &["domain"]),
-    ("bus", &["domain"]),
+    ("nats", &[]),
+    ("bus", &["domain", "nats"]),
     ("service", &["domain", "store", "bus"]),
     ("web", &["domain", "service"]),
     ("gateway", &["domain", "service", "bus", "socketio"]),
@@ -29,6 +30,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
 const ALONE_KNOWS: &[(&str, &[&str])] = &[
     ("store", &["rusqlite", "tokio-postgres", "deadpool-postgres"]),
     ("web", &["axum", "askama"]),
+    ("bus", &["postcard"]),
     ("service", &["getrandom", "argon2"]),
     ("server", &["clap", "tracing-subscriber"]),
     ("socketio", &["sha1"]),

@@ -3,20 +3,18 @@
 //!
 //! | Module | What it does |
 //! |---|---|
-//! | `address` | where NATS is, the subjects |
-//! | `protocol`, `link` | NATS's protocol, one connection |
+//! | `subjects` | the subjects of channels and nodes |
 //! | `publisher` | sends in order, waits for confirmations, gives up unconfirmed messages |
 //! | `interests`, `receiver` | the channels that this node subscribes to; delivers messages and reports gaps |
 //!
 //! A `PING` after some operations confirms them: a server processes operations in order and answers `PONG`
-//! after all earlier ones.
+//! after all earlier ones. The crate `nats` has the protocol. The largest event is a quarter of the payload
+//! that `nats` accepts.
 
-mod address;
 mod interests;
-mod link;
-mod protocol;
 mod publisher;
 mod receiver;
+mod subjects;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,16 +22,16 @@ use std::time::Duration;
 
 use domain::{ChannelId, NodeId, Timestamp};
 use futures_util::future::BoxFuture;
+use nats::{Address, Connection, ConnectionError};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use crate::{Bus, Delivery, Interest, Message, QUEUE_MAX, Stats, Subscriber};
 use interests::Interests;
-use link::{Link, LinkError};
 use publisher::{Batch, Publisher};
 use receiver::Receiver;
 
-pub use address::{Address, BadAddress, Prefix};
+pub use subjects::{BadPrefix, Prefix};
 
 /// Deadline of the first connection.
 const FIRST_CONNECTION_TIMEOUT: Duration = Duration::from_secs(10);
@@ -121,28 +119,28 @@ impl NatsBus {
         });
         let mut reason = None;
         let first = tokio::time::timeout(FIRST_CONNECTION_TIMEOUT, shared.connect("first", &mut reason));
-        let link = first.await.map_err(|_| Unreachable {
+        let connection = first.await.map_err(|_| Unreachable {
             address: shared.options.address.clone(),
             reason: reason.unwrap_or_else(|| "no answer".to_owned()),
         })?;
         let (publisher, batches) = mpsc::channel(publisher::BATCHES_WAITING_MAX);
         let mut tasks = JoinSet::new();
-        tasks.spawn(Publisher::new(shared.clone(), batches).run(link));
+        tasks.spawn(Publisher::new(shared.clone(), batches).run(connection));
         Ok(Self { shared, publisher, tasks: Mutex::new(tasks) })
     }
 }
 
 impl Shared {
     /// Connects, with retries and without a deadline. Leaves the last error in `reason`.
-    async fn connect(&self, which: &str, reason: &mut Option<String>) -> Link {
+    async fn connect(&self, which: &str, reason: &mut Option<String>) -> Connection {
         let Options { address, node, random, .. } = &self.options;
         let mut tries = 0_u32;
         loop {
-            match Link::connect(address, tries as usize, node.as_str()).await {
-                Ok(link) => {
+            match Connection::connect(address, tries as usize, node.as_str()).await {
+                Ok(connection) => {
                     self.counters.connections.fetch_add(1, Relaxed);
                     tracing::info!(%address, which, tries, "connected to the bus");
-                    return link;
+                    return connection;
                 }
                 Err(error) => {
                     tracing::debug!(%address, which, tries, %error, "failed to connect to the bus");
@@ -157,7 +155,7 @@ impl Shared {
         }
     }
 
-    fn disconnected(&self, which: &str, error: &LinkError) {
+    fn disconnected(&self, which: &str, error: &ConnectionError) {
         count(&self.counters.disconnects, 1);
         self.counters.connections.fetch_sub(1, Relaxed);
         tracing::warn!(address = %self.options.address, which, %error, "connection to the bus lost");

@@ -7,20 +7,26 @@ use memchr::memmem;
 /// Maximum length of a line. `INFO` may be longer, because it lists a cluster's servers.
 const LINE_BYTES_MAX: usize = 4 * 1024;
 const INFO_BYTES_MAX: usize = 64 * 1024;
-/// Maximum length of a payload: four times the largest event. By default a server refuses more than 1 MiB.
-pub(super) const PAYLOAD_BYTES_MAX: usize = 1024 * 1024;
+/// Maximum length of a payload, in bytes. By default a server refuses a longer one, too.
+pub const PAYLOAD_BYTES_MAX: usize = 1024 * 1024;
 
 /// An operation of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ServerOp<'a> {
+pub enum ServerOp<'a> {
     /// Describes the server, as JSON.
     Info(&'a str),
+    /// A message of a subscription.
     Message {
+        /// Its subject.
         subject: &'a str,
+        /// Its bytes.
         payload: &'a [u8],
     },
+    /// Asks for a `PONG`.
     Ping,
+    /// Confirms the oldest unanswered `PING`, and every operation before it.
     Pong,
+    /// Confirms one operation. Only sent to clients that ask for it.
     Ok,
     /// The reason of a disconnect, or a violated permission.
     Error(&'a str),
@@ -29,10 +35,10 @@ pub(super) enum ServerOp<'a> {
 /// The bytes are not NATS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the server does not speak NATS")]
-pub(super) struct NotNats;
+pub struct NotNats;
 
 /// The first operation and its length; `None` while it is incomplete.
-pub(super) fn parse(bytes: &[u8]) -> Result<Option<(ServerOp<'_>, usize)>, NotNats> {
+pub(crate) fn parse(bytes: &[u8]) -> Result<Option<(ServerOp<'_>, usize)>, NotNats> {
     let line_max = if bytes.starts_with(b"INFO") { INFO_BYTES_MAX } else { LINE_BYTES_MAX };
     let Some(length) = memmem::find(&bytes[..bytes.len().min(line_max)], b"\r\n") else {
         return if bytes.len() < line_max { Ok(None) } else { Err(NotNats) };
@@ -72,7 +78,8 @@ fn message<'a>(line: &'a str, bytes: &'a [u8]) -> Result<Option<(ServerOp<'a>, u
     }
 }
 
-pub(super) fn publish(out: &mut BytesMut, subject: &str, header: &[u8], body: &[u8]) {
+/// Publishes the concatenation of two parts.
+pub(crate) fn publish(out: &mut BytesMut, subject: &str, header: &[u8], body: &[u8]) {
     let size = header.len() + body.len();
     out.reserve(subject.len() + size + 32);
     for part in ["PUB ", subject, " ", &size.to_string(), "\r\n"] {
@@ -83,23 +90,23 @@ pub(super) fn publish(out: &mut BytesMut, subject: &str, header: &[u8], body: &[
     }
 }
 
-pub(super) fn subscribe(out: &mut BytesMut, subject: &str, sid: u64) {
+pub(crate) fn subscribe(out: &mut BytesMut, subject: &str, sid: u64) {
     for part in ["SUB ", subject, " ", &sid.to_string(), "\r\n"] {
         out.put_slice(part.as_bytes());
     }
 }
 
-pub(super) fn unsubscribe(out: &mut BytesMut, sid: u64) {
+pub(crate) fn unsubscribe(out: &mut BytesMut, sid: u64) {
     for part in ["UNSUB ", &sid.to_string(), "\r\n"] {
         out.put_slice(part.as_bytes());
     }
 }
 
-pub(super) fn ping(out: &mut BytesMut) {
+pub(crate) fn ping(out: &mut BytesMut) {
     out.put_slice(b"PING\r\n");
 }
 
-pub(super) fn pong(out: &mut BytesMut) {
+pub(crate) fn pong(out: &mut BytesMut) {
     out.put_slice(b"PONG\r\n");
 }
 
@@ -190,26 +197,5 @@ mod tests {
                 rest = &rest[used..];
             }
         });
-    }
-
-    #[test]
-    fn fuzz_addresses() {
-        use crate::nats::address::{Address, Prefix};
-
-        let seeds =
-            ["nats://user:p%40ss@a:1,[::1]:2,nats://c/", "nats://token@host", "tls://x", "stagedoor.eu-1"];
-        fuzz::Fuzz::new("addresses of NATS").seeds(seeds).tokens(["nats://", "@", ":", "%", ",", "["]).run(
-            |input| {
-                let text = String::from_utf8_lossy(input);
-                let address = Address::parse(&text);
-                if let Ok(address) = &address {
-                    let shown = address.to_string();
-                    assert!(Address::parse(&shown.replace("…", "x:y")).is_ok(), "{shown}");
-                }
-                let prefix = Prefix::parse(&text);
-                assert!(prefix.as_ref().is_ok_and(|prefix| prefix.as_str() == text) || prefix.is_err());
-                (address.err().map(|error| error.to_string()), prefix.is_ok())
-            },
-        );
     }
 }

@@ -7,8 +7,8 @@ use bytes::{Buf, BytesMut};
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 
-use super::address::{Address, Login, Server};
-use super::protocol::{self, NotNats, ServerOp};
+use crate::address::{Address, Login, Server};
+use crate::protocol::{self, NotNats, ServerOp};
 
 /// Deadline to connect and sign in to a server.
 const CONNECT_DEADLINE: Duration = Duration::from_secs(2);
@@ -19,71 +19,105 @@ const BUFFER_KEPT_BYTES: usize = 64 * 1024;
 
 /// Why a connection ended or failed.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum LinkError {
+pub enum ConnectionError {
+    /// The socket failed, or the server closed it.
     #[error(transparent)]
     Io(#[from] io::Error),
+    /// The bytes of the server are not NATS.
     #[error(transparent)]
     NotNats(#[from] NotNats),
+    /// The server sent `-ERR`.
     #[error("the server refused: {0}")]
     Refused(String),
+    /// TLS is not supported.
     #[error("the server requires TLS, which is not supported")]
     DemandsTls,
+    /// A deadline passed.
     #[error("no answer")]
     Silent,
 }
 
-pub(super) struct Link {
+/// A connection that has signed in. Operations are appended to a buffer without bound, which the caller bounds;
+/// [`drive`](Self::drive) sends them. Dropping the connection closes it. It has no `Debug`, because the buffer holds
+/// the login at first.
+pub struct Connection {
     stream: TcpStream,
     input: BytesMut,
     /// Bytes at the beginning of `input` that were processed.
     read: usize,
-    /// Bytes to send. The caller that appends to them bounds them.
-    pub(super) out: BytesMut,
+    /// Bytes to send.
+    out: BytesMut,
     /// Whether bytes were received since the flag was last read.
     received: bool,
 }
 
-impl Link {
-    /// Signs in to one server of the address; `attempt` selects the server.
-    pub(super) async fn connect(address: &Address, attempt: usize, name: &str) -> Result<Self, LinkError> {
+impl Connection {
+    /// Signs in to one server of the address under a name; `attempt` selects the server.
+    ///
+    /// # Errors
+    /// Why there is no connection within 2 s.
+    pub async fn connect(address: &Address, attempt: usize, name: &str) -> Result<Self, ConnectionError> {
         // There is at least one server.
         let server = &address.servers[attempt % address.servers.len()];
         let connecting = tokio::time::timeout(CONNECT_DEADLINE, Self::sign_in(server, &address.login, name));
-        connecting.await.unwrap_or(Err(LinkError::Silent))
+        connecting.await.unwrap_or(Err(ConnectionError::Silent))
     }
 
-    async fn sign_in(server: &Server, login: &Login, name: &str) -> Result<Self, LinkError> {
+    async fn sign_in(server: &Server, login: &Login, name: &str) -> Result<Self, ConnectionError> {
         let stream = TcpStream::connect((server.host.as_str(), server.port)).await?;
         stream.set_nodelay(true)?;
         let (input, out) = (BytesMut::new(), BytesMut::new());
-        let mut link = Self { stream, input, read: 0, out, received: false };
+        let mut connection = Self { stream, input, read: 0, out, received: false };
         let mut signed_in = false;
         loop {
-            while let Some(op) = link.next()? {
+            while let Some(op) = connection.next_op()? {
                 match op {
                     ServerOp::Info(info) if !signed_in => {
                         let info: serde_json::Value = serde_json::from_str(info).map_err(|_| NotNats)?;
                         if info["tls_required"] == true {
-                            return Err(LinkError::DemandsTls);
+                            return Err(ConnectionError::DemandsTls);
                         }
                         signed_in = true;
-                        link.out.extend_from_slice(
+                        connection.out.extend_from_slice(
                             format!("CONNECT {}\r\n", connect_options(login, name)).as_bytes(),
                         );
-                        protocol::ping(&mut link.out);
+                        protocol::ping(&mut connection.out);
                     }
-                    ServerOp::Pong if signed_in => return Ok(link),
-                    ServerOp::Error(error) => return Err(LinkError::Refused(error.to_owned())),
+                    ServerOp::Pong if signed_in => return Ok(connection),
+                    ServerOp::Error(error) => return Err(ConnectionError::Refused(error.to_owned())),
                     ServerOp::Info(_) | ServerOp::Ok => {}
                     ServerOp::Ping | ServerOp::Pong | ServerOp::Message { .. } => return Err(NotNats.into()),
                 }
             }
-            link.drive().await?;
+            connection.drive().await?;
         }
     }
 
-    /// The next received operation. Answers pings by itself.
-    pub(super) fn next(&mut self) -> Result<Option<ServerOp<'_>>, LinkError> {
+    /// Publishes a message: the concatenation of a header and a body.
+    pub fn publish(&mut self, subject: &str, header: &[u8], body: &[u8]) {
+        protocol::publish(&mut self.out, subject, header, body);
+    }
+
+    /// Subscribes to a subject, under a number of the caller's.
+    pub fn subscribe(&mut self, subject: &str, sid: u64) {
+        protocol::subscribe(&mut self.out, subject, sid);
+    }
+
+    /// Ends the subscription of that number.
+    pub fn unsubscribe(&mut self, sid: u64) {
+        protocol::unsubscribe(&mut self.out, sid);
+    }
+
+    /// Asks for a `PONG`.
+    pub fn ping(&mut self) {
+        protocol::ping(&mut self.out);
+    }
+
+    /// The next received operation; `None` while it is incomplete. Answers pings by itself.
+    ///
+    /// # Errors
+    /// When the bytes are not NATS.
+    pub fn next_op(&mut self) -> Result<Option<ServerOp<'_>>, ConnectionError> {
         self.input.advance(std::mem::take(&mut self.read));
         if self.input.is_empty() && self.input.capacity() > BUFFER_KEPT_BYTES {
             self.input = BytesMut::new();
@@ -97,7 +131,10 @@ impl Link {
     }
 
     /// Reads or writes once, when the socket is ready. Cancel safe.
-    pub(super) async fn drive(&mut self) -> Result<(), LinkError> {
+    ///
+    /// # Errors
+    /// When the socket fails, or the server has closed it.
+    pub async fn drive(&mut self) -> Result<(), ConnectionError> {
         let writable = if self.out.is_empty() { Interest::READABLE } else { Interest::WRITABLE };
         let ready = self.stream.ready(Interest::READABLE | writable).await?;
         if ready.is_readable() {
@@ -123,7 +160,7 @@ impl Link {
     }
 
     /// Whether bytes were received since the last call.
-    pub(super) fn has_received(&mut self) -> bool {
+    pub fn has_received(&mut self) -> bool {
         std::mem::take(&mut self.received)
     }
 }

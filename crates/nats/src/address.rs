@@ -1,41 +1,38 @@
-//! The address of NATS, and the subjects of this service.
+//! The address of NATS: servers and login.
 
+use std::borrow::Cow;
 use std::fmt;
 
-use domain::{ChannelId, NodeId};
-
-use crate::Message;
+use percent_encoding::percent_decode_str;
 
 /// The default port.
 const PORT: u16 = 4_222;
 /// Maximum number of servers of an address.
 const SERVERS_MAX: usize = 16;
-/// Maximum length of a prefix, in bytes.
-const PREFIX_BYTES_MAX: usize = 64;
 
 /// The address of NATS: `nats://user:password@host:port`, or a token before the `@`, and further servers of
 /// the same cluster after commas. `Debug` and `Display` hide the login.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Address {
-    pub(super) servers: Vec<Server>,
-    pub(super) login: Login,
+    pub(crate) servers: Vec<Server>,
+    pub(crate) login: Login,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Server {
-    pub(super) host: String,
-    pub(super) port: u16,
+pub(crate) struct Server {
+    pub(crate) host: String,
+    pub(crate) port: u16,
 }
 
-/// How this node signs in.
+/// How the client signs in.
 #[derive(Clone, PartialEq, Eq)]
-pub(super) enum Login {
+pub(crate) enum Login {
     Anonymous,
     Token(String),
     User { user: String, password: String },
 }
 
-/// What is wrong with an address or a prefix.
+/// What is wrong with an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadAddress {
     /// Not `nats://`.
@@ -52,9 +49,6 @@ pub enum BadAddress {
     /// `%` without two hexadecimal digits behind it, or no UTF-8.
     #[error("has a wrong %-escape in front of its @")]
     Login,
-    /// Not a subject prefix.
-    #[error("must be words of ASCII letters, digits, - and _, separated by dots, 64 bytes in all")]
-    Prefix,
 }
 
 impl Address {
@@ -101,25 +95,19 @@ impl Server {
 impl Login {
     fn parse(text: &str) -> Result<Self, BadAddress> {
         Ok(match text.split_once(':') {
-            Some((user, password)) => Self::User { user: unescape(user)?, password: unescape(password)? },
-            None => Self::Token(unescape(text)?),
+            Some((user, password)) => Self::User { user: percent_decode(user)?, password: percent_decode(password)? },
+            None => Self::Token(percent_decode(text)?),
         })
     }
 }
 
-fn unescape(text: &str) -> Result<String, BadAddress> {
-    let mut bytes = text.bytes();
-    let mut plain = Vec::with_capacity(text.len());
-    while let Some(byte) = bytes.next() {
-        let byte = if byte == b'%' {
-            let mut digit = || bytes.next().and_then(|b| char::from(b).to_digit(16)).ok_or(BadAddress::Login);
-            (digit()? * 16 + digit()?) as u8
-        } else {
-            byte
-        };
-        plain.push(byte);
+/// Decodes `%XX`. A `%` without two hexadecimal digits is refused.
+fn percent_decode(text: &str) -> Result<String, BadAddress> {
+    let is_escape = |rest: &str| rest.len() >= 2 && rest.bytes().take(2).all(|byte| byte.is_ascii_hexdigit());
+    if !text.split('%').skip(1).all(is_escape) {
+        return Err(BadAddress::Login);
     }
-    String::from_utf8(plain).map_err(|_| BadAddress::Login)
+    percent_decode_str(text).decode_utf8().map(Cow::into_owned).map_err(|_| BadAddress::Login)
 }
 
 impl fmt::Display for Address {
@@ -140,73 +128,6 @@ impl fmt::Debug for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
     }
-}
-
-/// The prefix of every subject of this service, so that several services can share one NATS.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Prefix(String);
-
-impl Default for Prefix {
-    fn default() -> Self {
-        Self("stagedoor".to_owned())
-    }
-}
-
-impl Prefix {
-    /// Parses a prefix.
-    ///
-    /// # Errors
-    /// [`BadAddress::Prefix`].
-    pub fn parse(text: &str) -> Result<Self, BadAddress> {
-        let is_word = |word: &str| !word.is_empty() && word.bytes().all(is_plain);
-        if text.len() <= PREFIX_BYTES_MAX && text.split('.').all(is_word) {
-            Ok(Self(text.to_owned()))
-        } else {
-            Err(BadAddress::Prefix)
-        }
-    }
-
-    /// The prefix as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
-    pub(super) fn of_channel(&self, channel: &ChannelId) -> String {
-        format!("{}.event.{}", self.0, word(channel.as_str()))
-    }
-
-    pub(super) fn of_node(&self, node: &NodeId) -> String {
-        format!("{}.node.{}", self.0, word(node.as_str()))
-    }
-
-    /// The subject of a message.
-    pub(super) fn of_message(&self, message: &Message) -> String {
-        match message {
-            Message::Event(event) => self.of_channel(&event.channel_id),
-            Message::SessionChanged { node, .. }
-            | Message::SessionEvicted { node, .. }
-            | Message::NodeDeclaredDead { node } => self.of_node(node),
-        }
-    }
-
-    /// The channel of a subject of events.
-    pub(super) fn channel_of(&self, subject: &str) -> Option<ChannelId> {
-        let word = subject.strip_prefix(self.0.as_str())?.strip_prefix(".event.")?;
-        Some(ChannelId::stored(unescape(&word.replace('~', "%")).ok()?))
-    }
-}
-
-fn is_plain(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_')
-}
-
-/// An id as one token of a subject. Dots separate tokens and some bytes are wildcards, so they are escaped.
-fn word(id: &str) -> String {
-    let mut word = String::with_capacity(id.len());
-    for byte in id.bytes() {
-        if is_plain(byte) { word.push(byte.into()) } else { word.push_str(&format!("~{byte:02X}")) }
-    }
-    word
 }
 
 #[cfg(test)]
@@ -246,29 +167,16 @@ mod tests {
     }
 
     #[test]
-    fn prefixes_are_words() {
-        for (text, ok) in [("a", true), ("a.b-c_D9", true), (&"p".repeat(64), true), (&"p".repeat(65), false)]
-        {
-            assert_eq!(Prefix::parse(text).is_ok(), ok, "{text}");
-        }
-        for text in ["", ".", "a.", ".a", "a..b", "a b", "a.*", "a.>", "한", "a\r\n"] {
-            assert_eq!(Prefix::parse(text), Err(BadAddress::Prefix), "{text}");
-        }
-    }
-
-    #[test]
-    fn every_id_is_one_word_and_comes_back() {
-        let prefix = Prefix::default();
-        for id in ["haneul", "a.b", "..a", "A-b_9", "~2E", "%2E", "한 > *", "."] {
-            let channel = ChannelId::stored(id.into());
-            let subject = prefix.of_channel(&channel);
-            assert_eq!(subject.split('.').count(), 3, "{subject}");
-            assert!(subject.bytes().all(|b| b.is_ascii_graphic() && !matches!(b, b'*' | b'>')), "{subject}");
-            assert_eq!(prefix.channel_of(&subject), Some(channel));
-        }
-        assert_eq!(prefix.of_channel(&ChannelId::stored("a.b".into())), "stagedoor.event.a~2Eb");
-        assert_eq!(prefix.of_node(&NodeId::stored("n".into())), "stagedoor.node.n");
-        assert_eq!(prefix.channel_of("stagedoor.node.n"), None);
-        assert_eq!(prefix.channel_of("other.event.n"), None);
+    fn fuzz_addresses() {
+        let seeds = ["nats://user:p%40ss@a:1,[::1]:2,nats://c/", "nats://token@host", "tls://x"];
+        let tokens = ["nats://", "@", ":", "%", ",", "["];
+        fuzz::Fuzz::new("addresses of NATS").seeds(seeds).tokens(tokens).run(|input| {
+            let address = Address::parse(&String::from_utf8_lossy(input));
+            if let Ok(address) = &address {
+                let shown = address.to_string();
+                assert!(Address::parse(&shown.replace("…", "x:y")).is_ok(), "{shown}");
+            }
+            address.err().map(|error| error.to_string())
+        });
     }
 }

@@ -9,14 +9,13 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
-use bytes::BytesMut;
-use domain::Timestamp;
+use domain::{LogInterval, Timestamp};
+use nats::{Connection, ConnectionError, ServerOp};
 use tokio::sync::mpsc;
 use tokio::time::{Interval, MissedTickBehavior};
 
 use super::interests::{Change, Changes};
-use super::protocol::{self, ServerOp};
-use super::{Link, LinkError, PING_TICKS, SILENT_TICKS, Shared, TICK, count};
+use super::{PING_TICKS, SILENT_TICKS, Shared, TICK, count};
 use crate::Delivery;
 use crate::wire::{self, Origin};
 
@@ -38,7 +37,9 @@ pub(super) struct Receiver {
     /// Every message that was published before has arrived.
     complete_until: Timestamp,
     ticking: Interval,
-    tick: u64,
+    /// Ticks so far.
+    tick: u32,
+    malformed_log: LogInterval,
     /// The unanswered pings of this connection.
     pings: VecDeque<Ping>,
     /// The server of this connection has confirmed every interest.
@@ -67,6 +68,7 @@ impl Receiver {
             last_numbers: HashMap::new(),
             ticking,
             tick: 0,
+            malformed_log: LogInterval::default(),
             pings: VecDeque::new(),
             is_current: false,
             is_first: true,
@@ -78,8 +80,8 @@ impl Receiver {
     pub(super) async fn run(mut self) {
         let shared = self.shared.clone();
         loop {
-            let mut link = shared.connect("receiver", &mut None).await;
-            let ended = self.run_connection(&mut link).await;
+            let mut connection = shared.connect("receiver", &mut None).await;
+            let ended = self.run_connection(&mut connection).await;
             shared.is_receiving.store(false, Relaxed);
             if let Err(error) = ended {
                 shared.disconnected("receiver", &error);
@@ -92,20 +94,20 @@ impl Receiver {
     }
 
     /// Receives on one connection until it ends.
-    async fn run_connection(&mut self, link: &mut Link) -> Result<(), LinkError> {
-        self.start_connection(&mut link.out);
+    async fn run_connection(&mut self, connection: &mut Connection) -> Result<(), ConnectionError> {
+        self.start_connection(connection);
         let shared = self.shared.clone();
         loop {
             tokio::select! {
-                driven = link.drive() => {
+                driven = connection.drive() => {
                     driven?;
-                    self.read_ops(link).await?;
+                    self.read_ops(connection).await?;
                 }
                 () = shared.interests.changed.notified() => {
                     let changes = shared.interests.changes();
-                    self.send_changes(&mut link.out, changes);
+                    self.send_changes(connection, changes);
                 }
-                _ = self.ticking.tick() => self.on_tick(link)?,
+                _ = self.ticking.tick() => self.on_tick(connection)?,
             }
             if self.subscriber.is_closed() {
                 return Ok(());
@@ -113,49 +115,49 @@ impl Receiver {
         }
     }
 
-    fn start_connection(&mut self, out: &mut BytesMut) {
+    fn start_connection(&mut self, connection: &mut Connection) {
         self.pings.clear();
         self.is_current = false;
         self.silent_ticks = 0;
         let options = &self.shared.options;
-        protocol::subscribe(out, &options.prefix.of_node(&options.node), NODE_SID);
+        connection.subscribe(&options.prefix.of_node(&options.node), NODE_SID);
         let everything = self.shared.interests.connected();
-        self.send_changes(out, everything);
+        self.send_changes(connection, everything);
     }
 
     /// Sends changes of interests to the server, and a ping after them.
-    fn send_changes(&mut self, out: &mut BytesMut, changes: Changes) {
+    fn send_changes(&mut self, connection: &mut Connection, changes: Changes) {
         let Changes { changes, up_to, waiting_since } = changes;
         for change in changes {
             match change {
                 Change::Subscribe(channel, sid) => {
-                    protocol::subscribe(out, &self.shared.options.prefix.of_channel(&channel), sid);
+                    connection.subscribe(&self.shared.options.prefix.of_channel(&channel), sid);
                 }
-                Change::Unsubscribe(sid) => protocol::unsubscribe(out, sid),
+                Change::Unsubscribe(sid) => connection.unsubscribe(sid),
             }
         }
-        self.ping(out, up_to, waiting_since);
+        self.ping(connection, up_to, waiting_since);
     }
 
-    fn ping(&mut self, out: &mut BytesMut, up_to: u64, waiting_since: Option<Timestamp>) {
-        protocol::ping(out);
+    fn ping(&mut self, connection: &mut Connection, up_to: u64, waiting_since: Option<Timestamp>) {
+        connection.ping();
         self.pings.push_back(Ping { sent_at: self.shared.now(), up_to, waiting_since });
     }
 
-    fn on_tick(&mut self, link: &mut Link) -> Result<(), LinkError> {
-        self.tick += 1;
-        self.silent_ticks = if link.has_received() { 0 } else { self.silent_ticks + 1 };
+    fn on_tick(&mut self, connection: &mut Connection) -> Result<(), ConnectionError> {
+        self.tick = self.tick.saturating_add(1);
+        self.silent_ticks = if connection.has_received() { 0 } else { self.silent_ticks + 1 };
         if self.silent_ticks >= SILENT_TICKS || self.pings.len() > PINGS_MAX {
-            return Err(LinkError::Silent);
+            return Err(ConnectionError::Silent);
         }
-        if self.tick.is_multiple_of(PING_TICKS) {
-            self.ping(&mut link.out, 0, None);
+        if u64::from(self.tick).is_multiple_of(PING_TICKS) {
+            self.ping(connection, 0, None);
         }
         Ok(())
     }
 
-    async fn read_ops(&mut self, link: &mut Link) -> Result<(), LinkError> {
-        while let Some(op) = link.next()? {
+    async fn read_ops(&mut self, connection: &mut Connection) -> Result<(), ConnectionError> {
+        while let Some(op) = connection.next_op()? {
             match op {
                 ServerOp::Message { subject, payload } => {
                     count(&self.shared.counters.received, 1);
@@ -166,7 +168,7 @@ impl Receiver {
                     }
                 }
                 ServerOp::Pong => self.on_pong().await,
-                ServerOp::Error(error) => return Err(LinkError::Refused(error.to_owned())),
+                ServerOp::Error(error) => return Err(ConnectionError::Refused(error.to_owned())),
                 ServerOp::Info(_) | ServerOp::Ping | ServerOp::Ok => {}
             }
         }
@@ -178,17 +180,22 @@ impl Receiver {
         match wire::decode(payload) {
             // A publisher on one subject must not speak for another channel or node.
             Ok((_, message)) if self.shared.options.prefix.of_message(&message) != subject => {
-                count(&self.shared.counters.malformed, 1);
-                tracing::warn!(subject, "dropped a bus message that belongs to another subject");
+                self.on_malformed(subject, "the message belongs to another subject");
                 None
             }
             Ok((origin, message)) => self.is_new(origin).then_some(Delivery::Message(message)),
             Err(error) => {
-                count(&self.shared.counters.malformed, 1);
-                tracing::warn!(subject, %error, "failed to decode a bus message");
+                self.on_malformed(subject, &error.to_string());
                 // An undecodable change of a session is read from the store later.
                 self.shared.options.prefix.channel_of(subject).map(Delivery::Lost)
             }
+        }
+    }
+
+    fn on_malformed(&mut self, subject: &str, error: &str) {
+        count(&self.shared.counters.malformed, 1);
+        if let Some(times) = self.malformed_log.due(TICK * self.tick) {
+            tracing::warn!(subject, error, times, "dropped a malformed bus message");
         }
     }
 
@@ -237,8 +244,9 @@ mod tests {
     use std::sync::atomic::AtomicBool;
 
     use domain::NodeId;
+    use nats::Address;
 
-    use super::super::{Address, Counters, Interests, Options, Prefix};
+    use super::super::{Counters, Interests, Options, Prefix};
     use super::*;
     use crate::Message;
 

@@ -9,12 +9,12 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::BytesMut;
 use domain::ChannelId;
+use nats::{Connection, ConnectionError, ServerOp};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Interval, MissedTickBehavior};
 
-use super::{Link, LinkError, PING_TICKS, SILENT_TICKS, Shared, TICK, count, protocol};
+use super::{PING_TICKS, SILENT_TICKS, Shared, TICK, count};
 use crate::Message;
 use crate::wire::{self, Origin};
 
@@ -132,55 +132,55 @@ impl Publisher {
     }
 
     /// Runs until the bus is dropped.
-    pub(super) async fn run(mut self, mut link: Link) {
+    pub(super) async fn run(mut self, mut connection: Connection) {
         loop {
-            match self.run_connection(&mut link).await {
+            match self.run_connection(&mut connection).await {
                 Ok(()) => return,
                 Err(error) => self.shared.disconnected("publisher", &error),
             }
             match self.reconnect().await {
-                Some(new) => link = new,
+                Some(new) => connection = new,
                 None => return,
             }
         }
     }
 
     /// Publishes on one connection until it fails (an error) or the bus is dropped.
-    async fn run_connection(&mut self, link: &mut Link) -> Result<(), LinkError> {
-        self.start_connection(&mut link.out);
+    async fn run_connection(&mut self, connection: &mut Connection) -> Result<(), ConnectionError> {
+        self.start_connection(connection);
         let mut taken = Vec::new();
         loop {
             let has_room = self.in_flight_bytes < IN_FLIGHT_BYTES_MAX;
             tokio::select! {
-                driven = link.drive() => {
+                driven = connection.drive() => {
                     driven?;
-                    self.read_ops(link)?;
+                    self.read_ops(connection)?;
                 }
                 count = self.batches.recv_many(&mut taken, BATCHES_TAKEN_MAX), if has_room => {
                     if count == 0 {
                         return Ok(());
                     }
                     self.number(&mut taken);
-                    self.send(&mut link.out);
+                    self.send(connection);
                 }
-                _ = self.ticking.tick() => self.on_tick(link)?,
+                _ = self.ticking.tick() => self.on_tick(connection)?,
             }
         }
     }
 
     /// Starts a connection. Messages in flight are sent again; those that were given up are not, whether or
     /// not they arrived.
-    fn start_connection(&mut self, out: &mut BytesMut) {
+    fn start_connection(&mut self, connection: &mut Connection) {
         self.pings = Pings::default();
         self.drop_given_up();
         for batch in &mut self.in_flight {
             batch.ping = None;
         }
-        self.send(out);
+        self.send(connection);
     }
 
-    fn ping(&mut self, out: &mut BytesMut) -> u64 {
-        protocol::ping(out);
+    fn ping(&mut self, connection: &mut Connection) -> u64 {
+        connection.ping();
         self.pings.sent += 1;
         self.pings.sent
     }
@@ -197,7 +197,7 @@ impl Publisher {
     }
 
     /// Sends the batches that were not sent on this connection, and one ping after them.
-    fn send(&mut self, out: &mut BytesMut) {
+    fn send(&mut self, connection: &mut Connection) {
         let (ping, mut sent) = (self.pings.sent + 1, false);
         let begin = self.in_flight.partition_point(|batch| batch.ping.is_some());
         for batch in self.in_flight.range_mut(begin..) {
@@ -205,20 +205,20 @@ impl Publisher {
             sent = true;
             for (frame, number) in batch.frames.iter().zip(batch.first..) {
                 let origin = Origin { publisher: self.id, number };
-                protocol::publish(out, &frame.subject, &wire::header(origin), &frame.body);
+                connection.publish(&frame.subject, &wire::header(origin), &frame.body);
             }
         }
         if sent {
-            self.ping(out);
+            self.ping(connection);
         }
     }
 
     /// Processes received operations, and answers the callers of confirmed batches.
-    fn read_ops(&mut self, link: &mut Link) -> Result<(), LinkError> {
-        while let Some(op) = link.next()? {
+    fn read_ops(&mut self, connection: &mut Connection) -> Result<(), ConnectionError> {
+        while let Some(op) = connection.next_op()? {
             match op {
-                protocol::ServerOp::Pong => self.pings.answered += 1,
-                protocol::ServerOp::Error(error) => return Err(LinkError::Refused(error.to_owned())),
+                ServerOp::Pong => self.pings.answered += 1,
+                ServerOp::Error(error) => return Err(ConnectionError::Refused(error.to_owned())),
                 _ => {}
             }
         }
@@ -236,15 +236,15 @@ impl Publisher {
         Ok(())
     }
 
-    fn on_tick(&mut self, link: &mut Link) -> Result<(), LinkError> {
+    fn on_tick(&mut self, connection: &mut Connection) -> Result<(), ConnectionError> {
         self.tick += 1;
         self.give_up();
-        self.pings.silent_ticks = if link.has_received() { 0 } else { self.pings.silent_ticks + 1 };
+        self.pings.silent_ticks = if connection.has_received() { 0 } else { self.pings.silent_ticks + 1 };
         if self.pings.silent_ticks >= SILENT_TICKS {
-            return Err(LinkError::Silent);
+            return Err(ConnectionError::Silent);
         }
         if self.tick.is_multiple_of(PING_TICKS) {
-            self.ping(&mut link.out);
+            self.ping(connection);
         }
         Ok(())
     }
@@ -261,7 +261,7 @@ impl Publisher {
     }
 
     /// Reconnects. Batches are accepted and given up meanwhile.
-    async fn reconnect(&mut self) -> Option<Link> {
+    async fn reconnect(&mut self) -> Option<Connection> {
         let shared = self.shared.clone();
         let mut reason = None;
         let mut connecting = std::pin::pin!(shared.connect("publisher", &mut reason));
@@ -269,7 +269,7 @@ impl Publisher {
         loop {
             let has_room = self.in_flight_bytes < IN_FLIGHT_BYTES_MAX;
             tokio::select! {
-                link = &mut connecting => return Some(link),
+                connection = &mut connecting => return Some(connection),
                 count = self.batches.recv_many(&mut taken, BATCHES_TAKEN_MAX), if has_room => {
                     if count == 0 {
                         return None;

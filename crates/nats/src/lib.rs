@@ -1,0 +1,19 @@
+//! A client of NATS core, without knowledge of what the messages mean
+//! (`docs/adr/0009-the-bus.md` says why there is one of our own).
+//!
+//! | Module | What it does |
+//! |---|---|
+//! | `address` | which servers, and the login |
+//! | `protocol` | the operations as bytes |
+//! | `connection` | one connection to one server |
+//!
+//! A server processes operations in order, so its `PONG` confirms every operation before the `PING`. A lost
+//! connection is an error; the caller connects again, and sends its subscriptions again.
+
+mod address;
+mod connection;
+mod protocol;
+
+pub use address::{Address, BadAddress};
+pub use connection::{Connection, ConnectionError};
+pub use protocol::{NotNats, PAYLOAD_BYTES_MAX, ServerOp};
