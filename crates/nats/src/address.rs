@@ -95,7 +95,9 @@ impl Server {
 impl Login {
     fn parse(text: &str) -> Result<Self, BadAddress> {
         Ok(match text.split_once(':') {
-            Some((user, password)) => Self::User { user: percent_decode(user)?, password: percent_decode(password)? },
+            Some((user, password)) => {
+                Self::User { user: percent_decode(user)?, password: percent_decode(password)? }
+            }
             None => Self::Token(percent_decode(text)?),
         })
     }

@@ -1,4 +1,4 @@
-//! The commands' way to a service that runs somewhere: HTTP/1.1, one connection a call, every wait and answer bounded.
+//! The HTTP client of the commands: HTTP/1.1, one connection for each call, every wait and answer bounded.
 
 use std::fmt;
 use std::time::Duration;
@@ -15,9 +15,9 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
 
-/// How long a call may take, the connecting included.
+/// Deadline of a call, including the connection.
 const CALL_DEADLINE: Duration = Duration::from_secs(15);
-/// Bytes of an answer that are read.
+/// Maximum length of an answer, in bytes.
 const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// A service, by its base URL.
@@ -29,19 +29,19 @@ pub struct Server {
     tls: Option<TlsConnector>,
 }
 
-/// Why a call came to nothing.
+/// Why a call failed.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// The service refused it.
+    /// The service refused the call.
     Refused {
         /// The status.
         status: u16,
-        /// Its message, as the service worded it.
+        /// The message of the service.
         message: String,
-        /// After how many seconds it may be tried again.
+        /// Seconds until the call may be repeated.
         retry_after_s: Option<u64>,
     },
-    /// There was no answer, or none of a service like this one.
+    /// There was no answer, or the answer was not Stagedoor's.
     Unreachable(String),
 }
 
@@ -55,7 +55,7 @@ impl fmt::Display for Failure {
 }
 
 impl Server {
-    /// Reads a base URL, as in `http://127.0.0.1:8080`.
+    /// Parses a base URL, as in `http://127.0.0.1:8080`.
     ///
     /// # Errors
     /// A sentence that names the option.
@@ -73,12 +73,13 @@ impl Server {
         Ok(Self { base, address: (host, uri.port_u16().unwrap_or(port)), tls })
     }
 
-    /// Its base URL, without a slash at the end.
+    /// The base URL without a slash at the end.
     pub fn base(&self) -> &str {
         &self.base
     }
 
-    /// Calls an operation, and gives the content of its answer. `patience` is how long it may take beyond 15 seconds.
+    /// Calls an operation and returns the content of its answer. `patience` extends the deadline of 15
+    /// seconds.
     ///
     /// # Errors
     /// [`Failure`].
@@ -131,7 +132,8 @@ impl Server {
         request.headers_mut().insert(HOST, host);
         let agent = concat!("stagedoor/", env!("CARGO_PKG_VERSION"));
         request.headers_mut().insert(USER_AGENT, HeaderValue::from_static(agent));
-        // It ends with the answer, and with whoever gives up waiting for it: the service then learns of that.
+        // The connection ends with the answer, or when the caller stops waiting, so that the service learns
+        // of that.
         let driver = AbortOnDrop(tokio::spawn(connection));
         let answer = async {
             let answer =
@@ -146,7 +148,7 @@ impl Server {
         answer
     }
 
-    /// What an answer's envelope holds.
+    /// The content of an answer's envelope.
     fn read(&self, answer: &Response<Bytes>) -> Result<Value, Failure> {
         let status = answer.status().as_u16();
         let envelope: Option<Value> = serde_json::from_slice(answer.body()).ok();

@@ -1,4 +1,4 @@
-//! What a node is told to be, once the command line and the environment have been read.
+//! The settings of a node, after the command line and the environment were read.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -15,15 +15,15 @@ use store::DatabaseUrl;
 
 use crate::hosts::Hosts;
 
-/// Where everything is kept.
+/// The store.
 #[derive(Clone, Debug)]
 pub enum StoreSettings {
-    /// In one file, by this process alone.
+    /// One file, which this process alone uses.
     Sqlite {
         /// The file.
         path: PathBuf,
     },
-    /// In a PostgreSQL database, which other nodes may share.
+    /// A PostgreSQL database, which nodes may share.
     Postgres {
         /// Its address. Its `Debug` hides it.
         url: DatabaseUrl,
@@ -40,16 +40,16 @@ impl StoreSettings {
     }
 }
 
-/// What nodes tell each other over.
+/// The bus between nodes.
 #[derive(Clone, Debug)]
 pub enum BusSettings {
-    /// There is one node, which tells itself.
+    /// No bus: there is one node.
     Local,
-    /// Over NATS.
+    /// NATS.
     Nats {
         /// Where it is. Its `Debug` hides who signs in.
         address: bus::Address,
-        /// What its subjects begin with.
+        /// The prefix of its subjects.
         prefix: bus::Prefix,
     },
 }
@@ -59,43 +59,43 @@ pub enum BusSettings {
 pub struct Settings {
     /// Where to listen.
     pub listen: SocketAddr,
-    /// Where to listen for the platform API, which is then nowhere else; beside everything else, if not given.
+    /// Where to listen for the platform API alone; if not given, `listen` serves it too.
     pub platform_listen: Option<SocketAddr>,
-    /// The proxies that are believed when they name their clients.
+    /// The proxies that may name their clients.
     pub trusted_proxies: TrustedProxies,
     /// Whether these proxies speak the PROXY protocol to `listen`.
     pub proxy_protocol: bool,
-    /// Where everything is kept.
+    /// The store.
     pub store: StoreSettings,
-    /// The longest a request waits for the store.
+    /// Deadline of the store for a request.
     pub store_deadline: Duration,
-    /// What nodes tell each other over.
+    /// The bus between nodes.
     pub bus: BusSettings,
-    /// Where clients reach the service; the address that it listens on, if not given.
+    /// The URL of the service for clients; if not given, the address that it listens on.
     pub base_url: Option<String>,
-    /// Where clients reach this node's sockets; if not given, the base URL where it serves that too, else the address that
-    /// it listens on.
+    /// The URL of this node's sockets for clients; if not given, the base URL where the node has the role
+    /// web, else the address that it listens on.
     pub session_base: Option<String>,
-    /// The names that are answered; all of them, if not given.
+    /// The host names that are answered; if not given, all of them.
     pub hosts: Option<Hosts>,
-    /// What this node does.
+    /// The roles of this node.
     pub roles: Roles,
-    /// How long it goes on serving after it has said that it is about to stop.
+    /// How long the node serves after `/health/ready` began to fail.
     pub drain_delay: Duration,
-    /// The key of the platform API; without it that API is off.
+    /// The key of the platform API; without it the platform API is off.
     pub operator_key: Option<OperatorKey>,
-    /// What cursors are proved and stream keys and webhook secrets sealed with; the same on every node.
+    /// Authenticates cursors, and seals stream keys and webhook secrets. The same on every node.
     pub service_key: ServiceKey,
     /// Whether this is a sandbox, whose sign-in page lists people to pick from.
     pub sandbox: bool,
-    /// The profile of applications that chose none.
+    /// The profile of applications without one of their own.
     pub profile: Profile,
     /// The language of messages.
     pub language: Language,
     /// Whether quotas are enforced.
     pub quotas: bool,
-    /// How webhooks are called; the same on every node.
+    /// The settings of webhooks. The same on every node.
     pub webhooks: WebhookSettings,
-    /// What the passwords of people cost to guess, and to check.
+    /// The cost of checking a password.
     pub password_cost: PasswordCost,
 }

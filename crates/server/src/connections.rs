@@ -1,4 +1,4 @@
-//! The HTTP connections that are open, and who has to go when there is no room for the next one.
+//! The open HTTP connections, and the eviction of one of them when there is no room for the next.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -10,83 +10,84 @@ use gateway::Gateway;
 use service::Clock;
 use tokio::sync::Notify;
 
-/// HTTP connections at once. Sockets that were upgraded count no more: the gateway holds them, under its own limits.
+/// Maximum number of HTTP connections. An upgraded socket does not count: the gateway holds it, under its own
+/// limits.
 const CONNECTIONS_MAX: usize = 16_384;
-/// The part of all places that one address, or the /64 of an IPv6 address, may have for connections that wait for it.
+/// One address, or the /64 of an IPv6 address, may have this part of all places for waiting connections...
 const PER_BLOCK_DIVISOR: usize = 4;
-/// But at least this many.
+/// ... but at least this many.
 const PER_BLOCK_MIN: usize = 16;
-/// How long is waited for room before looking for it again: the gateway does not say when it lets a socket go.
+/// Pause between two checks for room. The gateway does not notify when it closes a socket.
 const ROOM_PAUSE: Duration = Duration::from_millis(50);
 
-/// How long a connection may not be sent away: a peer that asks at once must be answered, however many do not ask.
+/// A connection is not evicted for this long, so that a peer that sends its request at once is answered.
 const HEAD_GRACE: Duration = Duration::from_secs(1);
-/// The same for a request whose body is still arriving, from its head on.
+/// The same for a request whose body is still arriving, counted from its head.
 const BODY_GRACE: Duration = Duration::from_secs(1);
 
 /// The connections of all listeners of a node.
 pub(crate) struct Connections {
-    /// Where there are sockets.
+    /// On a node with the role gateway.
     gateway: Option<Gateway>,
     clock: Clock,
-    /// Connections and the gateway's sockets, together.
+    /// Maximum number of connections and sockets of the gateway together.
     sockets_max: usize,
     open: Mutex<Open>,
-    /// Told whenever a connection ends.
+    /// Notified when a connection ends.
     ended: Notify,
 }
 
 #[derive(Default)]
 struct Open {
     accepted: u64,
-    /// The oldest first.
+    /// By number, so the oldest comes first.
     connections: BTreeMap<u64, Arc<Connection>>,
     blocks: HashMap<AddressBlock, Peers>,
 }
 
-/// The connections of one block.
+/// The connections of one block of addresses.
 #[derive(Default)]
 struct Peers {
-    /// Those of them on which no request runs.
+    /// Number of connections without a running request.
     waiting: Arc<AtomicUsize>,
     numbers: BTreeSet<u64>,
 }
 
-/// What its listener and its own task know of a connection.
+/// The state of a connection, shared by its listener and its task.
 pub(crate) struct Connection {
     block: Option<AddressBlock>,
     /// On the monotonic clock.
     accepted_at: Duration,
     /// A [`Stage`].
     stage: AtomicU8,
-    /// When the head of the present request was there, in milliseconds of the monotonic clock.
+    /// When the head of the current request had arrived, in milliseconds of the monotonic clock.
     asked_at_ms: AtomicU64,
-    /// Of the connection's block.
+    /// The counter of the connection's block.
     waiting: Arc<AtomicUsize>,
     clock: Clock,
-    /// Another needs the place.
+    /// Notified when another connection takes the place.
     evicted: Notify,
 }
 
-/// What a connection is doing. HTTP/1 has one request at a time.
+/// The stage of a connection. HTTP/1 has one request at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// Nothing was asked.
+    /// No request.
     Idle = 0,
-    /// The body of a request is still arriving: for anybody can begin one, it does not keep the place.
+    /// The body of a request is still arriving. Anybody can begin a request, so it does not keep the place.
     Receiving = 1,
-    /// The whole request is there, and is being answered.
+    /// The whole request has arrived and is being answered.
     Running = 2,
 }
 
-/// The place of one connection. It is free again when this is dropped.
+/// The place of one connection. Dropping it frees the place.
 pub(crate) struct Place {
     connections: Arc<Connections>,
     number: u64,
     pub(crate) connection: Arc<Connection>,
 }
 
-/// One request of a connection, from its head to its answer.
+/// One request of a connection, from its head to its answer. Dropping it ends the request.
 pub(crate) struct Asked(Arc<Connection>);
 
 impl Connections {
@@ -98,8 +99,8 @@ impl Connections {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns when there is room for one more. When there is none, the connection that has been open for the longest
-    /// without asking for anything has to go: peers that never ask must not keep out those that do.
+    /// Returns when there is room for one more connection. Without room, the oldest connection without a
+    /// request is evicted, so that peers that never send a request do not keep out those that do.
     pub(crate) async fn room(&self) {
         loop {
             let ended = self.ended.notified();
@@ -116,24 +117,24 @@ impl Connections {
         }
     }
 
-    /// Whether there is room for one more, without anybody having to go.
+    /// Whether there is room for one more connection without an eviction.
     pub(crate) fn has_room(&self) -> bool {
         self.open().connections.len() < self.max()
     }
 
-    /// How many connections there may be now.
+    /// The current maximum number of connections.
     fn max(&self) -> usize {
         let sockets = self.gateway.as_ref().map_or(0, Gateway::sockets);
         CONNECTIONS_MAX.min(self.sockets_max.saturating_sub(sockets))
     }
 
-    /// How many connections of one block may wait for it.
+    /// The maximum number of waiting connections of one block.
     fn per_block_max(&self) -> usize {
         (CONNECTIONS_MAX.min(self.sockets_max) / PER_BLOCK_DIVISOR).max(PER_BLOCK_MIN)
     }
 
-    /// A place for a connection that was accepted. Where its block has as many waiting as it may have, it takes the
-    /// place of the oldest of these. A peer without a block, as a proxy that brings the connections of others, may have
+    /// A place for an accepted connection. If its block has too many waiting connections, the oldest of them
+    /// is evicted. A peer without a block, such as a proxy that carries the connections of others, may have
     /// any number.
     pub(crate) fn enter(self: &Arc<Self>, block: Option<AddressBlock>) -> Place {
         let now = self.clock.monotonic();
@@ -178,7 +179,7 @@ impl Connections {
 }
 
 impl Place {
-    /// The same connection, now that it is known whose it is.
+    /// The same connection, when its block has become known.
     pub(crate) fn given_to(self, block: AddressBlock) -> Self {
         let connections = self.connections.clone();
         drop(self);
@@ -187,7 +188,7 @@ impl Place {
 }
 
 impl Open {
-    /// Sends the oldest connection away that waits for its peer. Its place is free from now on.
+    /// Evicts the oldest waiting connection that has had its time. Its place is free at once.
     fn evict(&mut self, now: Duration) -> bool {
         let mut old = self.connections.iter().take_while(|(_, each)| each.is_older_than(HEAD_GRACE, now));
         let Some(number) = old.find(|(_, each)| each.may_go(now)).map(|(number, _)| *number) else {
@@ -197,7 +198,7 @@ impl Open {
         true
     }
 
-    /// Sends the oldest connection of a block away that waits for its peer: one that had its time, if there is any.
+    /// Evicts the oldest waiting connection of a block, preferably one that has had its time.
     fn evict_of(&mut self, block: AddressBlock, now: Duration) {
         let Some(peers) = self.blocks.get(&block) else { return };
         let each =
@@ -228,24 +229,24 @@ impl Open {
         Some(connection)
     }
 
-    /// How many connections of a block wait for it.
+    /// The number of waiting connections of a block.
     fn waiting(&self, block: AddressBlock) -> usize {
         self.blocks.get(&block).map_or(0, |peers| peers.waiting.load(Relaxed))
     }
 }
 
 impl Connection {
-    /// Whether nothing was asked.
+    /// Whether there is no request.
     pub(crate) fn is_idle(&self) -> bool {
         self.stage.load(Relaxed) == Stage::Idle as u8
     }
 
-    /// Whether its peer has still to say something: to ask, or to finish asking.
+    /// Whether the peer has not yet sent a whole request.
     pub(crate) fn is_waiting(&self) -> bool {
         self.stage.load(Relaxed) != Stage::Running as u8
     }
 
-    /// A request begins, and with its end drops what this gives.
+    /// Begins a request. The caller drops the guard at its end.
     pub(crate) fn asked(self: &Arc<Self>, whole: bool) -> Asked {
         let now_ms = self.clock.monotonic().as_millis();
         self.asked_at_ms.store(u64::try_from(now_ms).unwrap_or(u64::MAX), Relaxed);
@@ -253,12 +254,12 @@ impl Connection {
         Asked(self.clone())
     }
 
-    /// The whole of the present request is there, or it keeps its place without that.
+    /// Marks the current request as arrived, or as one that keeps its place before.
     pub(crate) fn received(&self) {
         self.enter_stage(Stage::Running);
     }
 
-    /// Returns when it has to go.
+    /// Returns when the connection is evicted.
     pub(crate) async fn evicted(&self) {
         self.evicted.notified().await;
     }
@@ -276,7 +277,7 @@ impl Connection {
         now.saturating_sub(self.accepted_at) >= span
     }
 
-    /// Whether it waits for its peer and has had time for it.
+    /// Whether the connection is waiting and has had its time.
     fn may_go(&self, now: Duration) -> bool {
         let asked_at = Duration::from_millis(self.asked_at_ms.load(Relaxed));
         let had_time = self.is_idle() || now.saturating_sub(asked_at) >= BODY_GRACE;
@@ -287,7 +288,7 @@ impl Connection {
 impl Drop for Place {
     fn drop(&mut self) {
         self.connections.open().remove(self.number);
-        // From now on it counts for nothing.
+        // A running request is not counted as waiting.
         if self.connection.is_waiting() {
             self.connection.waiting.fetch_sub(1, Relaxed);
         }
@@ -326,7 +327,7 @@ mod tests {
         let (connections, _) = connections();
         let neighbour = connections.enter(block("192.0.2.9"));
         let mut places: Vec<_> = (0..20).map(|_| connections.enter(block("192.0.2.1"))).collect();
-        // What runs does not wait, and does not go.
+        // A running request does not wait, so it is not evicted.
         let running = places[0].connection.asked(true);
         places.push(connections.enter(block("192.0.2.1")));
         assert!(places.iter().all(is_open));
@@ -364,7 +365,7 @@ mod tests {
         let _begun = places[1].connection.asked(false);
         let _kept = places[2].connection.asked(false);
         places[2].connection.received();
-        // It has some time for its body. The one that asks for nothing had its time.
+        // The begun request has time for its body. The idle connection had its time.
         assert_eq!(evicted(), (true, vec![true, true, true, false]));
         assert_eq!(evicted(), (false, vec![true, true, true, false]));
         hand.advance(BODY_GRACE);

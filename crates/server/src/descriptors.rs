@@ -1,39 +1,40 @@
-//! Descriptors: how many this process may have open, and how they are shared out, so that it never runs out of them.
+//! Divides the file descriptors of this process between sessions, requests and webhooks, so that the process
+//! never runs out of them.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Descriptors kept for everything that is no connection of a peer: the store's files or connections, the bus, the
-/// listeners, the runtime's own.
+/// Descriptors for everything but connections of peers: the store, the bus, the listeners, the runtime.
 const RESERVED: usize = 96;
-/// Of the rest, the part that sessions may not have, so that requests are answered however many sessions there are...
+/// Sessions may not have this part of the rest, so that requests are answered however many sessions there
+/// are...
 const FOR_REQUESTS_DIVISOR: usize = 8;
-/// ... but no fewer connections than this...
+/// ... but at least this many descriptors...
 const FOR_REQUESTS_MIN: usize = 16;
-/// ... and no more.
+/// ... and at most this many.
 const FOR_REQUESTS_MAX: usize = 1_024;
-/// Of those, the part that webhooks on their way may take: connections in use and connections that are kept, half each.
+/// Webhooks may have this part of those: one half for running attempts, the other for idle connections.
 const FOR_WEBHOOKS_DIVISOR: usize = 2;
-/// What is planned with where the system sets no limit.
+/// The assumed limit where the system sets none.
 const UNLIMITED: usize = 1 << 20;
 
-/// How many sockets of peers there may be at once.
+/// The maximum numbers of sockets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Room {
-    /// HTTP connections and the gateway's sockets together.
+    /// HTTP connections and sockets of the gateway together.
     pub(crate) sockets_max: usize,
     /// Sessions.
     pub(crate) sessions_max: usize,
-    /// Webhooks on their way.
+    /// Running webhook attempts.
     pub(crate) webhooks_max: usize,
 }
 
 impl Room {
-    /// Raises the limit of this process as far as it may, and shares out what that gives.
+    /// Raises the limit of this process as far as allowed, and divides it.
     pub(crate) fn claim() -> Self {
         let limit = raise();
         let room = Self::of(limit);
         let Self { sockets_max, sessions_max, webhooks_max } = room;
-        tracing::info!(limit, sockets_max, sessions_max, webhooks_max, "descriptors are shared out");
+        tracing::info!(limit, sockets_max, sessions_max, webhooks_max, "divided the file descriptors");
         room
     }
 
@@ -50,13 +51,13 @@ impl Room {
     }
 }
 
-/// Raises the soft limit to the hard one, and gives the limit that holds.
+/// Raises the soft limit to the hard limit, and returns the limit that applies.
 fn raise() -> usize {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     if current != maximum
         && let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })
     {
-        tracing::warn!(%error, "the limit of descriptors could not be raised");
+        tracing::warn!(%error, "failed to raise the limit of file descriptors");
     }
     let limit = getrlimit(Resource::Nofile).current;
     limit.and_then(|limit| usize::try_from(limit).ok()).unwrap_or(UNLIMITED).min(UNLIMITED)

@@ -1,5 +1,5 @@
-//! `stagedoor drops`: says over the platform API that somebody watched, or claims, and what came of it. In a sandbox
-//! nobody else would.
+//! `stagedoor drops`: reports watched minutes and claims over the platform API, and shows the result. In a
+//! sandbox there is no platform that reports them.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -107,7 +107,7 @@ async fn watch(options: &WatchOptions) -> Result<String, String> {
     Ok(out)
 }
 
-/// Why minutes counted for no campaign, and what would help.
+/// Explains why minutes counted for no campaign, and how to change that.
 fn uncounted(channel: &str, reported: &Value) -> String {
     let next = match (&reported["onAir"], &reported["categoryId"]) {
         (Value::Bool(true), Value::String(category)) => format!(
@@ -155,7 +155,7 @@ async fn claim(options: &ClaimOptions) -> Result<String, String> {
     ))
 }
 
-/// The platform API, with the key that opens it.
+/// The platform API and its key.
 struct Platform {
     server: Server,
     key: HeaderValue,
@@ -181,7 +181,7 @@ impl Platform {
         answer.map_err(|failure| self.explained(&failure))
     }
 
-    /// The failure, and what helps against it.
+    /// The failure and its remedy.
     fn explained(&self, failure: &Failure) -> String {
         let base = self.server.base();
         let next = match failure {

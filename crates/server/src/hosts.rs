@@ -1,25 +1,27 @@
-//! The names under which a sandbox answers.
+//! The host names that a sandbox answers.
 //!
-//! A web page can lead its own name to 127.0.0.1 after it was loaded (DNS rebinding), and may then read what a server there
-//! answers to anybody. The browser says the page's name in `Host`, so a sandbox answers only names that lead to it for sure.
+//! A web page can point its own name at 127.0.0.1 after it was loaded (DNS rebinding), and may then read
+//! every answer of a server there. The browser sends the page's name in `Host`, so a sandbox answers only
+//! names that certainly mean it.
 
 use std::net::{IpAddr, SocketAddr};
 
 use http::uri::Authority;
 use http::{HeaderMap, Uri, header};
+use service::{Clock, LogLimit};
 
-/// The names that are answered besides those of loopback.
+/// The host names that are answered besides those of loopback.
 #[derive(Clone, Debug, Default)]
 pub struct Hosts {
     /// In lower case, without a port.
     names: Vec<String>,
-    /// Whether every IP address is answered: a page's name cannot be one.
+    /// Whether every IP address is answered. The name of a page cannot be one.
     addresses: bool,
 }
 
 impl Hosts {
-    /// What a sandbox that listens at an address answers besides loopback: that address, or every address where it listens
-    /// on all of them, the host of its base URL, and further names.
+    /// The hosts of a sandbox that listens at an address: that address, or every address where it listens on
+    /// all of them, the host of its base URL, and further names.
     ///
     /// # Errors
     /// A sentence that names the option.
@@ -35,15 +37,15 @@ impl Hosts {
         Ok(hosts)
     }
 
-    /// Whether every name that a request gives is answered. One that gives none comes from no browser.
-    pub(crate) fn answer(&self, uri: &Uri, headers: &HeaderMap) -> bool {
+    /// Whether every host that a request names is answered. A request without a host comes from no browser.
+    fn answer(&self, uri: &Uri, headers: &HeaderMap) -> bool {
         let of_target = uri.authority().map(Authority::as_str);
         let mut given =
             headers.get_all(header::HOST).into_iter().map(|value| value.to_str().unwrap_or_default());
         given.all(|host| self.allows(host)) && of_target.is_none_or(|host| self.allows(host))
     }
 
-    /// Whether a name, with or without a port, is answered.
+    /// Whether a host, with or without a port, is answered.
     fn allows(&self, host: &str) -> bool {
         let Some(name) = name_of(host) else { return false };
         let address = name.parse::<IpAddr>().ok();
@@ -55,9 +57,31 @@ impl Hosts {
     }
 }
 
+/// Admits the requests to the configured names, or every request, and logs refused ones once a minute.
+pub(crate) struct HostFilter {
+    allowed: Option<Hosts>,
+    clock: Clock,
+    refused: LogLimit,
+}
+
+impl HostFilter {
+    pub(crate) fn new(allowed: Option<Hosts>, clock: Clock) -> Self {
+        Self { allowed, clock, refused: LogLimit::default() }
+    }
+
+    /// Whether a request is answered.
+    pub(crate) fn admits(&self, uri: &Uri, headers: &HeaderMap) -> bool {
+        let admitted = self.allowed.as_ref().is_none_or(|hosts| hosts.answer(uri, headers));
+        if !admitted && let Some(times) = self.refused.due(self.clock.monotonic()) {
+            tracing::warn!(times, "refused requests for a foreign host: --allow-host adds hosts");
+        }
+        admitted
+    }
+}
+
 /// The name in `name`, `name:port` or `[address]:port`, in lower case.
 fn name_of(host: &str) -> Option<String> {
-    // An address without a port may stand without brackets in an option.
+    // In an option, an address without a port may lack brackets.
     if let Ok(address) = host.parse::<IpAddr>() {
         return Some(address.to_string());
     }
@@ -68,7 +92,7 @@ fn name_of(host: &str) -> Option<String> {
     (!name.is_empty()).then_some(name)
 }
 
-/// Says what it means that a sandbox listens where others reach it; `None` on loopback.
+/// Warns of a sandbox that others can reach; `None` on loopback.
 pub fn exposure(listen: SocketAddr) -> Option<String> {
     (!listen.ip().to_canonical().is_loopback()).then(|| {
         format!(

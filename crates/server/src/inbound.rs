@@ -1,8 +1,8 @@
 //! The body of a request while it arrives.
 //!
-//! A handler may answer without having read the body: an unknown path, a token that is not good, a body that is too large.
-//! The peer may still be sending it then. Closing the connection would cost many clients the answer, so the rest is read and
-//! dropped, within bounds.
+//! A handler may answer without reading the body: for an unknown path, a bad token, a body that is too large.
+//! The peer may still be sending the body then. Closing the connection would cost many clients the answer, so
+//! the rest of the body is read and dropped, within bounds.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -17,23 +17,22 @@ use tokio::sync::oneshot;
 
 use crate::connections::Connection;
 
-/// Bytes of an unread body that are read and dropped before an answer.
+/// Maximum number of bytes of an unread body that are read and dropped before an answer.
 const DRAIN_BYTES_MAX: u64 = 1024 * 1024;
-/// How long reading and dropping them may take.
+/// Deadline of reading and dropping them.
 const DRAIN_WITHIN: Duration = Duration::from_secs(2);
 
-/// The body of a request, on its way to whoever handles the request. What is left of it when it is dropped goes back to the
-/// listener.
+/// The body of a request, for its handler. Dropping it sends the unread rest to the listener.
 pub(crate) struct Inbound {
-    /// Gone when it went back.
+    /// `None` after the rest was sent back.
     body: Option<Incoming>,
-    /// Missing where the request has no body.
+    /// Sends the rest back.
     back: Option<oneshot::Sender<Rest>>,
     connection: Arc<Connection>,
     state: State,
 }
 
-/// What a handler left of a body.
+/// The unread rest of a body.
 pub(crate) struct Rest {
     body: Incoming,
     state: State,
@@ -42,14 +41,14 @@ pub(crate) struct Rest {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
     Good,
-    /// The peer wants to be asked for the body (`Expect: 100-continue`), which the first read does.
+    /// The peer waits for `100 Continue` (`Expect: 100-continue`). The first read sends it.
     Unasked,
-    /// It broke off, or was no HTTP.
+    /// The body ended early or was malformed.
     Broken,
 }
 
 impl Inbound {
-    /// Takes the body of a request. The connection is told when the whole of it is there.
+    /// Wraps the body of a request. The connection is marked when the whole body has arrived.
     pub(crate) fn new(
         parts: &Parts,
         body: Incoming,
@@ -100,17 +99,17 @@ impl Drop for Inbound {
         if let (Some(body), Some(back)) = (self.body.take(), self.back.take())
             && !body.is_end_stream()
         {
-            // When the listener has gone, so has the connection.
+            // Without a listener there is no connection.
             let _ = back.send(Rest { body, state: self.state });
         }
     }
 }
 
 impl Rest {
-    /// Reads the rest of the body and drops it. `false` where that cannot be, or takes too much: then the connection has to
-    /// end with the answer.
+    /// Reads the rest of the body and drops it. Returns `false` when that fails or exceeds the bounds; then
+    /// the connection must end with the answer.
     pub(crate) async fn drained(mut self) -> bool {
-        // Whoever waits to be asked for a body, and is refused, need not send it.
+        // A peer that waits for `100 Continue` and is refused does not send the body.
         if self.state != State::Good || self.body.size_hint().lower() > DRAIN_BYTES_MAX {
             return false;
         }

@@ -1,5 +1,5 @@
-//! `stagedoor webhook listen`: fetches the messages to an application's webhook, forwards each to a program on this machine
-//! and says what came of it. For developers without a public address.
+//! `stagedoor webhook listen`: fetches the messages to an application's webhook, forwards each to a program
+//! on this machine, and reports the outcome. For developers without a public address.
 
 use std::time::Duration;
 
@@ -52,14 +52,14 @@ pub struct ListenOptions {
 }
 
 const LISTENER: &str = "/open/v1/drops/webhook/listener";
-/// The pauses while the service is away: the first, and the longest.
+/// The first and the longest pause while the service is unreachable.
 const AWAY_PAUSES: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(15));
-/// How often a result is sent that does not arrive. After that its lease has ended.
+/// Maximum number of tries to report a result. After them the lease has ended.
 const REPORT_TRIES: u32 = 5;
 /// The pause between these tries.
 const REPORT_PAUSE: Duration = Duration::from_secs(2);
 
-/// Listens until `stop` is ready; then finishes what is under way.
+/// Listens until `stop` is ready, then finishes the running attempts.
 ///
 /// # Errors
 /// A sentence for the person at the keyboard, with what to do next.
@@ -96,7 +96,7 @@ struct Listener {
 impl Listener {
     fn new(options: &ListenOptions) -> Result<Self, String> {
         let ListenOptions { forward_to, server, client_id, client_secret, json } = options;
-        // It is the developer's own machine: every address of it and around it will do.
+        // The command runs on the developer's machine, so every address of it and around it is allowed.
         let reach = Reach { loopback: true, private: true };
         let target = WebhookUrl::parse(forward_to, reach).map_err(|invalid| {
             format!("--forward-to {forward_to}: {}", invalid.message(Language::English))
@@ -137,7 +137,7 @@ impl Listener {
         Ok(())
     }
 
-    /// The next attempts, sooner or later.
+    /// Waits for the next attempts.
     async fn fetch(&self) -> Result<Vec<Value>, String> {
         let path = format!("{LISTENER}/attempts");
         let body = json!({ "waitSeconds": LISTENER_WAIT_MAX_S });
@@ -149,7 +149,7 @@ impl Listener {
         }
     }
 
-    /// Calls until there is an answer, or a refusal that will be the same again.
+    /// Repeats a call until there is an answer, or a refusal that a repetition would not change.
     async fn persistently(&self, path: &str, body: &Value, patience: Duration) -> Result<Value, String> {
         let (mut pause, longest) = AWAY_PAUSES;
         loop {
@@ -174,7 +174,7 @@ impl Listener {
         self.server.call(Method::POST, path, self.credentials.clone(), Some(body), patience).await
     }
 
-    /// The refusal, and what helps against it.
+    /// The refusal and its remedy.
     fn explained(&self, failure: &Failure) -> String {
         let next = match failure {
             Failure::Refused { status: 401, .. } => {
@@ -191,7 +191,7 @@ impl Listener {
         format!("{failure}\n{next}")
     }
 
-    /// Makes one attempt, tells the service and the developer.
+    /// Makes one attempt, and reports it to the service and to the developer.
     async fn make(self, attempt: Value) {
         let (began_at, began) = (self.clock.now(), self.clock.monotonic());
         let answered = match self.outgoing(&attempt) {
@@ -201,13 +201,13 @@ impl Listener {
         let took = self.clock.monotonic().saturating_sub(began);
         let duration_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
         let path = format!("{LISTENER}/attempts/{}", attempt["messageId"].as_str().unwrap_or_default());
-        let report = report(&attempt, &answered, duration_ms);
-        let followed = self.told(&path, &report).await;
-        let told = Told { attempt: &attempt, answered: &answered, began_at, duration_ms, followed };
+        let report = report_body(&attempt, &answered, duration_ms);
+        let recorded = self.report(&path, &report).await;
+        let summary = Summary { attempt: &attempt, answered: &answered, began_at, duration_ms, recorded };
         if self.json {
-            println!("{}", told.json());
+            println!("{}", summary.json());
         } else {
-            println!("{}", told.text());
+            println!("{}", summary.text());
         }
     }
 
@@ -217,14 +217,14 @@ impl Listener {
         Outgoing::new(self.target.clone(), &headers, attempt["body"].as_str()?.as_bytes().to_vec())
     }
 
-    async fn told(&self, path: &str, report: &Value) -> Result<Value, Failure> {
+    async fn report(&self, path: &str, report: &Value) -> Result<Value, Failure> {
         let mut tries = 1..REPORT_TRIES;
         loop {
             let failure = match self.call(path, report, Duration::ZERO).await {
                 Err(failure @ (Failure::Unreachable(_) | Failure::Refused { status: 429 | 500.., .. })) => {
                     failure
                 }
-                told => return told,
+                recorded => return recorded,
             };
             if tries.next().is_none() {
                 return Err(failure);
@@ -234,8 +234,8 @@ impl Listener {
     }
 }
 
-/// What the service is told of an attempt.
-fn report(attempt: &Value, answered: &Result<Answer, SendFailure>, duration_ms: u64) -> Value {
+/// The report of an attempt to the service.
+fn report_body(attempt: &Value, answered: &Result<Answer, SendFailure>, duration_ms: u64) -> Value {
     let mut report = json!({ "number": attempt["number"], "durationMs": duration_ms });
     match answered {
         Ok(answer) => {
@@ -248,46 +248,47 @@ fn report(attempt: &Value, answered: &Result<Answer, SendFailure>, duration_ms: 
     report
 }
 
-/// What the developer is told of an attempt.
-struct Told<'a> {
+/// An attempt as the developer sees it.
+struct Summary<'a> {
     attempt: &'a Value,
     answered: &'a Result<Answer, SendFailure>,
     began_at: Timestamp,
     duration_ms: u64,
-    followed: Result<Value, Failure>,
+    /// The service's answer to the report.
+    recorded: Result<Value, Failure>,
 }
 
-impl Told<'_> {
+impl Summary<'_> {
     fn json(&self) -> Value {
-        let Self { attempt, answered, began_at, duration_ms, followed } = self;
-        let mut told = json!({
+        let Self { attempt, answered, began_at, duration_ms, recorded } = self;
+        let mut summary = json!({
             "date": began_at.rfc3339(), "messageId": attempt["messageId"], "number": attempt["number"],
             "eventType": attempt["eventType"], "status": null, "failure": null, "durationMs": duration_ms,
         });
         match answered {
-            Ok(answer) => told["status"] = json!(answer.status),
-            Err(failure) => told["failure"] = json!(failure.name()),
+            Ok(answer) => summary["status"] = json!(answer.status),
+            Err(failure) => summary["failure"] = json!(failure.name()),
         }
-        match followed {
-            Ok(Value::Object(followed)) => {
-                followed.iter().for_each(|(name, value)| told[name] = value.clone());
+        match recorded {
+            Ok(Value::Object(recorded)) => {
+                recorded.iter().for_each(|(name, value)| summary[name] = value.clone());
             }
             Ok(_) => {}
-            Err(failure) => told["error"] = json!(failure.to_string()),
+            Err(failure) => summary["error"] = json!(failure.to_string()),
         }
-        told
+        summary
     }
 
     fn text(&self) -> String {
-        let Self { attempt, answered, began_at, duration_ms, followed } = self;
+        let Self { attempt, answered, began_at, duration_ms, recorded } = self;
         let text = |name: &str| attempt[name].as_str().unwrap_or_default();
         let answer = match answered {
             Ok(answer) => answer.status.to_string(),
             Err(failure) => format!("no answer ({})", failure.name()),
         };
-        let next = match followed {
+        let next = match recorded {
             Err(failure) => format!("not recorded: {failure}"),
-            Ok(followed) => match (followed["state"].as_str(), followed["nextAttemptDate"].as_str()) {
+            Ok(recorded) => match (recorded["state"].as_str(), recorded["nextAttemptDate"].as_str()) {
                 (Some("DELIVERED"), _) => "delivered".to_owned(),
                 (_, Some(date)) => format!("failed, next attempt at {date}"),
                 (Some("DEAD"), _) => "failed, given up".to_owned(),

@@ -1,4 +1,4 @@
-//! The accept loop: bounded in connections, in the time a peer may take for its headers, and in what it may send in them.
+//! The accept loop. It bounds connections, the time until a request's head has arrived, and the head's size.
 
 use std::convert::Infallible;
 use std::net::{IpAddr, SocketAddr};
@@ -17,7 +17,7 @@ use hyper::body::{Body as _, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use service::{Clock, Entropy, LogLimit};
+use service::Entropy;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -26,64 +26,62 @@ use tracing::Instrument;
 use web::{Body, ClientAddress, KeepPlace, RequestId};
 
 use crate::connections::{Connection, Connections, Place};
-use crate::hosts::Hosts;
+use crate::hosts::HostFilter;
 use crate::inbound::Inbound;
 use crate::malformed::{self, HEAD_BYTES_MAX};
 use crate::proxies::Proxies;
 
-/// How long a peer may take to send the headers of a request, which is also how long an idle connection is kept.
+/// Deadline of a request's headers, and of an idle connection.
 const HEADERS_DEADLINE: Duration = Duration::from_secs(30);
-/// How long a connection without a running request is kept once the listener is closed: for a request that is on its way.
+/// How long a connection without a running request is kept after the listener was closed, for a request that
+/// is on its way.
 const SILENCE_GRACE: Duration = Duration::from_secs(1);
-/// How long a peer may leave what was sent to it untaken. The system then ends the connection, however politely the peer
-/// acknowledges that it has no room.
-const UNTAKEN_DEADLINE: Duration = Duration::from_secs(30);
-/// How long a connection that has ended is read on, so that its peer gets the last answer...
+/// How long a peer may leave sent bytes unacknowledged or unread. Then the system ends the connection, even
+/// if the peer keeps acknowledging that it has no room.
+const UNREAD_DEADLINE: Duration = Duration::from_secs(30);
+/// After a connection has ended, it is read for this long, so that its peer receives the last answer...
 const LINGER_WITHIN: Duration = Duration::from_secs(5);
-/// ... how many bytes of it...
+/// ... up to this many bytes...
 const LINGER_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// ... and how many at once.
+/// ... this many at once.
 const LINGER_BUFFER_BYTES: usize = 16 * 1024;
-/// The pause after the system refused a connection, as when descriptors are used up.
+/// Pause after the system refused a connection, for example for want of descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 const REASON: HeaderName = HeaderName::from_static(REASON_HEADER);
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Where a listener is on the way to its end.
+/// The phase of a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
-    /// At the beginning of it.
+    /// Everything is served.
     Serving,
-    /// Everything is still served, but every connection ends with its next answer, so that none is left in a proxy's pool
-    /// when the listener closes.
+    /// Everything is served, but every connection ends with its next answer, so that no proxy keeps one when
+    /// the listener closes.
     Draining,
-    /// No new connection is taken.
+    /// No new connection is accepted.
     Closing,
 }
 
-/// What answers requests.
+/// The handlers of requests, and what they need.
 #[derive(Clone)]
 pub struct Edges {
-    /// The sockets, where there are any.
+    /// Handles sockets, on a listener that serves them.
     pub gateway: Option<Gateway>,
-    /// Everything else.
+    /// Handles all other requests.
     pub web: web::Router,
-    /// Where request ids come from.
+    /// The source of request ids.
     pub entropy: Entropy,
-    /// The proxies before the listener.
+    /// The proxies in front of the listener.
     pub proxies: Arc<Proxies>,
-    /// The names that are answered; all of them, if not given.
-    pub hosts: Option<Arc<Hosts>>,
-    /// Requests for other names.
-    pub foreign_hosts: Arc<LogLimit>,
-    /// Time.
-    pub clock: Clock,
-    /// The language of what is refused before it is a request.
+    /// Refuses requests for foreign hosts.
+    pub hosts: Arc<HostFilter>,
+    /// The language of refusals before a request is known.
     pub language: Language,
 }
 
-/// Accepts connections until the phase is [`Phase::Closing`], then lets those that are busy finish, for up to `grace`.
+/// Accepts connections until the phase is [`Phase::Closing`], then waits for running requests, for up to
+/// `grace`.
 pub async fn serve(
     listener: TcpListener,
     connections: Arc<Connections>,
@@ -106,7 +104,7 @@ pub async fn serve(
             }
             Err(error) => {
                 if !std::mem::replace(&mut refused_before, true) {
-                    tracing::warn!(%error, "connections are not accepted for the time being");
+                    tracing::warn!(%error, "failed to accept connections");
                 }
                 tokio::time::sleep(ACCEPT_PAUSE).await;
             }
@@ -116,11 +114,11 @@ pub async fn serve(
         tokio::spawn(connection(stream, peer, place, edges.clone(), phases.clone()));
     }
     if tokio::time::timeout(grace, connections.all_ended()).await.is_err() {
-        tracing::warn!("some requests were still running when the time to finish was over");
+        tracing::warn!("failed to finish every request before the deadline");
     }
 }
 
-/// Waits for room before it accepts, so that a peer beyond the limit waits in the system's queue.
+/// Waits for room before it accepts, so that further peers wait in the system's queue.
 async fn accept(
     listener: &TcpListener,
     connections: &Arc<Connections>,
@@ -131,13 +129,13 @@ async fn accept(
     Ok((stream, peer, connections.enter(block(proxies, peer))))
 }
 
-/// Whose connection this is, of those that share the places; behind a proxy there are many.
+/// The block of a connection; `None` for a proxy, which has many clients.
 fn block(proxies: &Proxies, peer: SocketAddr) -> Option<AddressBlock> {
     (!proxies.trusts(peer.ip())).then(|| AddressBlock::from(peer.ip()))
 }
 
-/// Closes a listener, and gives the connections that the system has made for it already: to their peers they are open, and
-/// would be reset.
+/// Closes a listener, and returns the connections that the system has already accepted for it. Their peers
+/// see them as open, and would receive a reset.
 fn last_ones(
     listener: TcpListener,
     connections: &Arc<Connections>,
@@ -146,7 +144,7 @@ fn last_ones(
     let mut last = Vec::new();
     let Ok(listener) = listener.into_std() else { return last };
     while connections.has_room() {
-        // The listener does not block: it fails when nobody waits any more.
+        // The listener does not block. It fails when no connection is left.
         let Ok((stream, peer)) = listener.accept() else { break };
         let taken = stream.set_nonblocking(true).and_then(|()| TcpStream::from_std(stream));
         last.extend(taken.ok().map(|stream| (stream, peer, connections.enter(block(proxies, peer)))));
@@ -154,7 +152,7 @@ fn last_ones(
     last
 }
 
-/// One HTTP connection. When it becomes a websocket it ends here: the gateway takes the bare stream.
+/// One HTTP connection. When it becomes a websocket, it ends here, and the gateway has the stream.
 async fn connection(
     mut stream: TcpStream,
     peer: SocketAddr,
@@ -167,7 +165,7 @@ async fn connection(
         () = place.connection.evicted() => return,
     };
     let Ok(client) = named else { return };
-    // Whom a proxy names has a share of the places of its own, unless it is another proxy.
+    // A client that a proxy names counts by its own block, unless it is another proxy.
     let shared = client == peer.ip() || edges.proxies.trusts(client);
     let place = if shared { place } else { place.given_to(AddressBlock::from(client)) };
     let (open, peer) = (&place.connection, client);
@@ -183,7 +181,7 @@ async fn connection(
     });
     let service = service_fn({
         let exchange = exchange.clone();
-        // In a box of its own, so that a connection without a request does not hold the room for one.
+        // Boxed, so that a connection without a request reserves no memory for one.
         move |request| -> Answering { Box::pin(exchange.clone().answer(request)) }
     });
     let mut connection = http1::Builder::new()
@@ -194,7 +192,7 @@ async fn connection(
         .with_upgrades();
     let ended = tokio::select! {
         ended = &mut connection => ended,
-        // One that still asks ends by itself, with its answer.
+        // A connection with a request ends with its answer.
         () = async { closing(&mut phase).await; silence(open).await } => return,
         () = open.evicted() => {
             Pin::new(&mut connection).graceful_shutdown();
@@ -204,14 +202,14 @@ async fn connection(
             (&mut connection).await
         }
     };
-    // Nothing is left of one that was upgraded.
+    // An upgraded connection has no parts.
     let Some(parts) = connection.into_parts() else { return };
     let stream = parts.io.into_inner().into_stream();
     let last_words = match ended {
         Ok(()) => Vec::new(),
         Err(error) => match exchange.malformed(&error, &parts.read_buf) {
             Some(answer) => answer,
-            None => return tracing::debug!(%error, "a connection broke"),
+            None => return tracing::debug!(%error, "connection ended with an error"),
         },
     };
     tokio::select! {
@@ -221,8 +219,8 @@ async fn connection(
     }
 }
 
-/// Ends a connection in a way that its last answer arrives: closed while bytes of its peer are unread, the system would reset
-/// it, and the peer might lose the answer.
+/// Ends a connection so that its last answer arrives. If the connection were closed while bytes of its peer
+/// are unread, the system would reset it, and the peer might lose the answer.
 async fn part(mut stream: TcpStream, last_words: Vec<u8>) {
     let read_on = async {
         stream.write_all(&last_words).await?;
@@ -234,21 +232,21 @@ async fn part(mut stream: TcpStream, last_words: Vec<u8>) {
         }
         std::io::Result::Ok(())
     };
-    // A peer that goes before that has lost nothing that could be given to it.
+    // A peer that disconnects before has nothing to lose.
     let _ = tokio::time::timeout(LINGER_WITHIN, read_on).await;
 }
 
-/// The answer to one request, while it is made.
+/// The future of one answer.
 type Answering = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
 
-/// What the requests of one connection share.
+/// The state that the requests of one connection share.
 struct Exchange {
     edges: Edges,
     peer: IpAddr,
     hold: Hold,
     open: Arc<Connection>,
     phase: watch::Receiver<Phase>,
-    /// What their ids are made of.
+    /// The random part of request ids.
     random: [u8; 10],
     requests: AtomicU64,
 }
@@ -258,7 +256,7 @@ impl Exchange {
         RequestId::new(self.random, self.requests.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Answers a request, and sees to what is left of its body.
+    /// Answers a request, and drains the rest of its body.
     async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
         let id = self.next_id();
         let (parts, body) = request.into_parts();
@@ -282,24 +280,18 @@ impl Exchange {
         Ok(answer)
     }
 
-    /// Every answer, also that of a refused handshake, carries the id under which the log knows its request.
+    /// Routes a request. Every answer carries the request id of the log, also that of a refused handshake.
     async fn handle(&self, id: RequestId, mut request: Request<Inbound>) -> Response<Body> {
-        let Edges { gateway, web, proxies, hosts, foreign_hosts, clock, language, .. } = &self.edges;
+        let Edges { gateway, web, proxies, hosts, language, .. } = &self.edges;
         let client = proxies.client(self.peer, request.headers());
         let (method, path) = (request.method(), request.uri().path());
-        // Never the query: it may carry a secret.
+        // The query is never logged, because it may contain a secret.
         let span = tracing::info_span!("request", %id, %client, %method, path);
         request.extensions_mut().insert(ClientAddress(client));
         request.extensions_mut().insert(id);
         let sockets = gateway.as_ref().filter(|_| is_socket(request.uri().path()));
         let mut response = async {
-            if hosts.as_ref().is_some_and(|hosts| !hosts.answer(request.uri(), request.headers())) {
-                if let Some(times) = foreign_hosts.due(clock.monotonic()) {
-                    tracing::warn!(
-                        times,
-                        "requests for a foreign host are refused: --allow-host names further ones"
-                    );
-                }
+            if !hosts.admits(request.uri(), request.headers()) {
                 return foreign_host(request.headers(), *language);
             }
             if let Some(gateway) = sockets {
@@ -316,13 +308,13 @@ impl Exchange {
         response
     }
 
-    /// The answer to what the HTTP library could not read.
+    /// The answer to bytes that the HTTP library could not read.
     fn malformed(&self, error: &hyper::Error, unread: &[u8]) -> Option<Vec<u8>> {
         malformed::answer(error, unread, self.open.is_idle(), self.edges.language, &self.next_id())
     }
 }
 
-/// The answer to a request for a name that a sandbox does not answer.
+/// The answer to a request for a foreign host.
 fn foreign_host(headers: &HeaderMap, default: Language) -> Response<Body> {
     let accepted = headers.get(ACCEPT_LANGUAGE).and_then(|accepted| accepted.to_str().ok());
     let language = accepted.and_then(Language::preferred).unwrap_or(default);
@@ -339,7 +331,7 @@ fn foreign_host(headers: &HeaderMap, default: Language) -> Response<Body> {
     response
 }
 
-/// Returns when a connection had its time to ask, and nothing of it runs.
+/// Returns when a connection had its time for a request, and no request runs.
 async fn silence(connection: &Connection) {
     tokio::time::sleep(SILENCE_GRACE).await;
     if !connection.is_idle() {
@@ -347,17 +339,17 @@ async fn silence(connection: &Connection) {
     }
 }
 
-/// Sets on the listener what its connections are to have from their beginning: they inherit it, which costs them nothing.
+/// Sets options of the listener, which its connections inherit without a further call.
 fn prepare(listener: &TcpListener) {
     let socket = socket2::SockRef::from(listener);
-    // Answers and frames are written whole, so waiting to fill a packet would only delay them.
+    // Answers and frames are written whole, so a delay to fill a packet has no use.
     if let Err(error) = socket.set_tcp_nodelay(true) {
-        tracing::warn!(%error, "small packets will wait for acknowledgements");
+        tracing::warn!(%error, "failed to set TCP_NODELAY: small packets wait for acknowledgements");
     }
-    // A peer that reads no answers would otherwise hold its connection for ever: HTTP has no deadline for that.
+    // A peer that reads no answers would keep its connection for ever. HTTP has no deadline for that.
     #[cfg(target_os = "linux")]
-    if let Err(error) = socket.set_tcp_user_timeout(Some(UNTAKEN_DEADLINE)) {
-        tracing::warn!(%error, "there will be no deadline for untaken bytes");
+    if let Err(error) = socket.set_tcp_user_timeout(Some(UNREAD_DEADLINE)) {
+        tracing::warn!(%error, "failed to set TCP_USER_TIMEOUT: unread answers have no deadline");
     }
 }
 
@@ -365,7 +357,7 @@ fn is_socket(path: &str) -> bool {
     path == Gateway::PATH || path == Gateway::PATH.trim_end_matches('/')
 }
 
-/// Returns in the phase of that name, or when nobody is left to begin it.
+/// Returns in [`Phase::Closing`], or when the phase can change no more.
 async fn closing(phase: &mut watch::Receiver<Phase>) {
     let _ = phase.wait_for(|phase| *phase == Phase::Closing).await;
 }
@@ -384,6 +376,6 @@ mod tests {
         let (stream, _) = listener.accept().await.expect("accepts");
         let (socket, other) = (SockRef::from(&stream), SockRef::from(&peer));
         assert!(socket.tcp_nodelay().expect("asked") && !other.tcp_nodelay().expect("asked"));
-        assert_eq!(socket.tcp_user_timeout().expect("asked"), Some(UNTAKEN_DEADLINE));
+        assert_eq!(socket.tcp_user_timeout().expect("asked"), Some(UNREAD_DEADLINE));
     }
 }

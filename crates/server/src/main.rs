@@ -11,8 +11,7 @@ use tikv_jemallocator::Jemalloc;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// The system's allocator keeps what many closed sessions leave behind
-/// (`docs/adr/0011-memory-is-given-back.md`).
+/// The system's allocator keeps the memory of closed sessions (`docs/adr/0011-memory-is-given-back.md`).
 #[global_allocator]
 static ALLOCATOR: Jemalloc = Jemalloc;
 
@@ -60,10 +59,10 @@ fn runtime() -> Result<Runtime, String> {
     Runtime::new().map_err(|error| format!("the runtime did not start: {error}"))
 }
 
-/// A core of this process would hold its keys.
+/// A core dump of this process would contain its keys.
 fn forbid_core_dumps() {
     if let Err(error) = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) }) {
-        tracing::warn!(%error, "a crash may leave a core, which holds the keys");
+        tracing::warn!(%error, "failed to disable core dumps: a core dump would contain the keys");
     }
 }
 
@@ -82,7 +81,7 @@ async fn serve(settings: Settings) -> Result<(), String> {
 }
 
 async fn sandbox(options: &DevOptions) -> Result<(), String> {
-    // Before there is a folder that has to be removed.
+    // Listens before the temporary folder exists, so that a signal does not leave it behind.
     let mut stop = Signals::listen()?;
     let (settings, folder) = options.settings()?;
     let Some(node) = unless_stopped(&mut stop, Node::start(settings, Environment::system())).await? else {
@@ -104,7 +103,7 @@ async fn sandbox(options: &DevOptions) -> Result<(), String> {
     Ok(())
 }
 
-/// What `start` gives; nothing when a signal to stop comes first.
+/// The result of `start`; `None` when a signal to stop comes first.
 async fn unless_stopped<T>(
     stop: &mut Signals,
     start: impl Future<Output = Result<T, String>>,
@@ -124,11 +123,11 @@ struct Signals {
 
 impl Signals {
     fn listen() -> Result<Self, String> {
-        let listen = |kind| signal(kind).map_err(|error| format!("signals cannot be listened to: {error}"));
+        let listen = |kind| signal(kind).map_err(|error| format!("cannot listen for signals: {error}"));
         Ok(Self { terminate: listen(SignalKind::terminate())?, interrupt: listen(SignalKind::interrupt())? })
     }
 
-    /// Waits for one of them, of those that came since the process listens.
+    /// Waits for the next signal since the process began to listen.
     async fn next(&mut self) {
         let signal = tokio::select! {
             _ = self.terminate.recv() => "SIGTERM",

@@ -1,4 +1,5 @@
-//! Requests that the HTTP library cannot read, and their answer: the envelope, with a request id, like every other refusal.
+//! The answer to requests that the HTTP library cannot read: the envelope with a request id, like every other
+//! refusal.
 
 use domain::Language;
 use domain::reason::{REASON_HEADER, Word};
@@ -6,11 +7,11 @@ use http::StatusCode;
 use serde_json::json;
 use web::RequestId;
 
-/// Bytes of a request's head: its line and its headers.
+/// Maximum length of a request's head, in bytes: its line and its headers.
 pub(crate) const HEAD_BYTES_MAX: usize = 16 * 1024;
 
-/// The answer to what a peer sent instead of a request, as bytes; `None` where the connection ended for another reason.
-/// `unread` is what the library has read of the head, and `idle` whether no request runs.
+/// The answer to bytes that are not a request; `None` where the connection ended for another reason. `unread`
+/// is the part of the head that the library has read, and `idle` says whether no request runs.
 pub(crate) fn answer(
     error: &hyper::Error,
     unread: &[u8],
@@ -18,18 +19,18 @@ pub(crate) fn answer(
     language: Language,
     id: &RequestId,
 ) -> Option<Vec<u8>> {
-    // Without unread bytes, the peer closed while its request was answered.
+    // Without unread bytes, the peer closed the connection during an answer.
     let is_cut_off = idle && error.is_incomplete_message() && !unread.is_empty();
     if !error.is_parse() && !is_cut_off {
         return None;
     }
     let status = match error.is_parse_too_large() {
-        // Without its end the line of the request alone is too long.
+        // Without a line end, the line of the request alone is too long.
         true if !unread.contains(&b'\n') => StatusCode::URI_TOO_LONG,
         true => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
         false => StatusCode::BAD_REQUEST,
     };
-    tracing::debug!(%id, status = status.as_u16(), %error, "a malformed request was refused");
+    tracing::debug!(%id, status = status.as_u16(), %error, "refused a malformed request");
     Some(spell(status, &message(status, language), id))
 }
 

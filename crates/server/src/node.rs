@@ -1,4 +1,4 @@
-//! A running node: the store, the bus, the service and its edges, put together and taken apart in order.
+//! A running node: composes the store, the bus, the service and its edges, and stops them in order.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use bus::{Bus, LocalBus, NatsBus};
 use domain::NodeId;
 use gateway::Gateway;
 use service::nodes::{Membership, Roles};
-use service::{Clock, Entropy, LogLimit, Service, ServiceDeps};
+use service::{Clock, Entropy, Service, ServiceDeps};
 use store::{Options, Store, StoreError, Target};
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::{mpsc, watch};
@@ -18,22 +18,24 @@ use web::{Served, Web};
 use crate::config::{BusSettings, Settings, StoreSettings};
 use crate::connections::Connections;
 use crate::descriptors::Room;
+use crate::hosts::HostFilter;
 use crate::listener::{self, Edges, Phase};
 use crate::metrics::NodeMetrics;
 use crate::proxies::Proxies;
 use crate::webhooks::Webhooks;
 
-/// Connections that the system makes ahead of their being accepted. When everybody comes back at once, each one beyond them
-/// waits a second for its next try. Linux takes the lesser of this and `net.core.somaxconn`.
+/// Maximum number of connections that the system accepts in advance. When all clients reconnect at once, each
+/// further connection waits a second for its next try. Linux takes the smaller of this and
+/// `net.core.somaxconn`.
 const ACCEPT_QUEUE_MAX: u32 = 4_096;
-/// How long sockets are given to hear that the node stops. REST goes on meanwhile.
+/// Deadline of closing the sockets. REST continues meanwhile.
 const DRAIN_WITHIN: Duration = Duration::from_secs(3);
-/// How long requests are given to finish: a bit more than the store is given to answer one.
+/// Deadline of running requests: a little longer than the store's deadline for one request.
 const REQUESTS_GRACE: Duration = Duration::from_millis(3_250);
-/// How long the store is given to take leave and close.
+/// Deadline of deregistering the node and closing the store.
 const CLOSE_WITHIN: Duration = Duration::from_millis(1_500);
 
-/// Where time and randomness come from.
+/// The sources of time and randomness.
 #[derive(Clone, Debug)]
 pub struct Environment {
     /// Time.
@@ -43,35 +45,35 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// The system's own.
+    /// The system's clock and randomness.
     pub fn system() -> Self {
         Self { clock: Clock::system(), entropy: Entropy::system() }
     }
 }
 
-/// A node that serves.
+/// A running node.
 pub struct Node {
     address: SocketAddr,
     platform_address: Option<SocketAddr>,
     base_url: String,
     settings: Settings,
     service: Service,
-    /// Where the node has the role.
+    /// On a node with the role gateway.
     gateway: Option<Gateway>,
-    /// Where the node has the role jobs.
+    /// On a node with the role jobs.
     webhooks: Option<Webhooks>,
     phase: watch::Sender<Phase>,
-    /// One, or two where the platform API has its own.
+    /// One listener, or two where the platform API has its own.
     listeners: JoinSet<()>,
-    /// The jobs, the gateway's ear on the bus, and what joins them; all of them end by being dropped.
+    /// The jobs and the gateway's tasks. Dropping the set ends them.
     background: JoinSet<()>,
 }
 
 impl Node {
-    /// Opens the store, listens, and serves. When this returns, requests are answered.
+    /// Opens the store, listens, and serves. Requests are answered when this returns.
     ///
     /// # Errors
-    /// A sentence for the operator: the address is taken, the store cannot be opened.
+    /// A sentence for the operator: for example, the address is in use, or the store cannot be opened.
     pub async fn start(settings: Settings, environment: Environment) -> Result<Self, String> {
         let room = Room::claim();
         let (store, alone) = open_store(&settings).await?;
@@ -101,7 +103,7 @@ impl Node {
         };
         let node_metrics = NodeMetrics {
             gateway: gateway.clone(),
-            webhooks: webhooks.as_ref().map(Webhooks::figures),
+            webhooks: webhooks.as_ref().map(Webhooks::metrics),
             service: service.clone(),
             store: settings.store.name(),
             started_at: environment.clock.now(),
@@ -115,8 +117,7 @@ impl Node {
             (true, Some(_)) => Served::Open,
             (true, None) => Served::All,
         };
-        let hosts = settings.hosts.clone().map(Arc::new);
-        let foreign_hosts: Arc<LogLimit> = Arc::default();
+        let hosts = Arc::new(HostFilter::new(settings.hosts.clone(), environment.clock.clone()));
         let edges = |gateway, served, proxy_protocol| Edges {
             gateway,
             web: web::router(web.clone(), served),
@@ -127,8 +128,6 @@ impl Node {
                 environment.clock.clone(),
             )),
             hosts: hosts.clone(),
-            foreign_hosts: foreign_hosts.clone(),
-            clock: environment.clock.clone(),
             language: settings.language,
         };
         let connections = Connections::new(gateway.clone(), environment.clock.clone(), room.sockets_max);
@@ -155,45 +154,46 @@ impl Node {
         })
     }
 
-    /// The address that it listens on.
+    /// The address that the node listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Where clients reach it.
+    /// The URL of the node for clients.
     pub fn base_url(&self) -> &str {
         &self.base_url
     }
 
-    /// Where the platform API is reached.
+    /// The URL of the platform API.
     pub fn platform_url(&self) -> String {
         self.platform_address.map_or_else(|| self.base_url.clone(), |address| format!("http://{address}"))
     }
 
-    /// What it was told to be.
+    /// The settings of the node.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// The service behind its edges.
+    /// The service of the node.
     pub fn service(&self) -> &Service {
         &self.service
     }
 
-    /// Its sockets, if it has any.
+    /// The gateway, on a node with that role.
     pub fn gateway(&self) -> Option<&Gateway> {
         self.gateway.as_ref()
     }
 
-    /// Stops, in steps: it is not ready any more but goes on for the drain delay; sockets are closed while REST goes on;
-    /// no new connection is taken, and requests and webhooks under way are finished; the store is closed. Takes less than 8 seconds
-    /// beyond the delay, whatever happens.
+    /// Stops in steps. First `/health/ready` fails, and the node serves for the drain delay. Then the sockets
+    /// are closed while REST continues. Then no connection is accepted, and running requests and webhook
+    /// attempts are finished. Last, the store is closed. This takes less than 8 seconds beyond the delay,
+    /// whatever happens.
     pub async fn stop(mut self) {
         let _ = self.phase.send(Phase::Draining);
         let retiring = self.service.retire();
         self.background.spawn(async move {
             if let Err(error) = retiring.await {
-                tracing::warn!(%error, "the other nodes were not told that this one stops");
+                tracing::warn!(%error, "failed to announce that this node stops");
             }
         });
         self.service.clock().sleep(self.settings.drain_delay).await;
@@ -212,18 +212,18 @@ impl Node {
         self.background.shutdown().await;
         let leave = async {
             if let Err(error) = self.service.flush_all_uses().await {
-                tracing::warn!(%error, "the last uses of applications were not written");
+                tracing::warn!(%error, "failed to record the last uses of applications");
             }
             if let Err(error) = self.service.settle_events().await {
-                tracing::warn!(%error, "the outbox of events was not settled: another node takes it over");
+                tracing::warn!(%error, "failed to settle the event outbox: another node takes it over");
             }
             if let Err(error) = self.service.leave().await {
-                tracing::warn!(%error, "this node could not take its leave");
+                tracing::warn!(%error, "failed to deregister the node");
             }
             self.service.close().await;
         };
         if tokio::time::timeout(CLOSE_WITHIN, leave).await.is_err() {
-            tracing::warn!("the store did not close in time; what was acknowledged is safe");
+            tracing::warn!("failed to close the store before the deadline: acknowledged writes are safe");
         }
     }
 }
@@ -231,7 +231,7 @@ impl Node {
 fn bind(listen: SocketAddr) -> Result<(TcpListener, SocketAddr), String> {
     let failed = |error: std::io::Error| format!("cannot listen on {listen}: {error}");
     let socket = if listen.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }.map_err(failed)?;
-    // So that a node that starts again need not wait for the last connections of the one before it.
+    // So that a restarted node need not wait for the last connections of its predecessor.
     socket.set_reuseaddr(true).map_err(failed)?;
     socket.bind(listen).map_err(failed)?;
     let listener = socket.listen(ACCEPT_QUEUE_MAX).map_err(failed)?;
@@ -239,11 +239,11 @@ fn bind(listen: SocketAddr) -> Result<(TcpListener, SocketAddr), String> {
     Ok((listener, address))
 }
 
-/// Puts the node on the list of those that live. On a full disk it serves reads, and joins when there is room.
+/// Registers the node. On a full disk it serves reads, and registers when there is room.
 async fn join(service: &Service, alone: bool) -> Result<(), String> {
     match service.join(alone).await {
         Ok(0) => {}
-        Ok(ended) => tracing::info!(ended, "sessions of nodes that died were disconnected"),
+        Ok(ended) => tracing::info!(ended, "recorded the end of the sessions of dead nodes"),
         Err(service::Error::Store(StoreError::DiskFull)) => {
             tracing::error!(
                 "the disk of the database is full: reads are answered, writes are refused until there is room"
@@ -255,7 +255,7 @@ async fn join(service: &Service, alone: bool) -> Result<(), String> {
     Ok(())
 }
 
-/// The store was made by the same command, or is new.
+/// Refuses a store that the other command has created.
 async fn check_origin(service: &Service, sandbox: bool) -> Result<(), String> {
     let (command, other) = if sandbox { ("dev", "serve") } else { ("serve", "dev") };
     let made_by = service.claim_store(command).await.map_err(|error| format!("the store failed: {error}"))?;
@@ -269,7 +269,7 @@ async fn check_origin(service: &Service, sandbox: bool) -> Result<(), String> {
     ))
 }
 
-/// The store, and whether this process has it to itself.
+/// Opens the store. The flag says whether this process alone uses it.
 async fn open_store(settings: &Settings) -> Result<(Store, bool), String> {
     let (target, alone) = match &settings.store {
         StoreSettings::Sqlite { path } => {
@@ -305,10 +305,10 @@ async fn open_bus(
     Ok(Arc::new(bus))
 }
 
-/// Where clients reach the sockets of this node, if it has any.
+/// The URL of this node's sockets for clients, if it has the role gateway.
 fn session_base(settings: &Settings, base_url: &str, address: SocketAddr) -> Option<String> {
     let Settings { roles, session_base, .. } = settings;
-    // A node without REST is not what the base URL leads to.
+    // The base URL does not lead to a node without REST.
     let default = || if roles.web { base_url.to_owned() } else { format!("http://{address}") };
     roles.gateway.then(|| session_base.clone().unwrap_or_else(default))
 }

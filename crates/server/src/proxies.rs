@@ -1,5 +1,5 @@
-//! What proxies say about the clients behind them: the header of the PROXY protocol before a connection, and the
-//! headers of each request. The rules are in `domain`; here bytes are read.
+//! Reads what proxies say about their clients: the header of the PROXY protocol before a connection, and the
+//! headers of each request. The rules are in `domain`.
 
 use std::io::{self, ErrorKind};
 use std::net::IpAddr;
@@ -15,16 +15,16 @@ use service::{Clock, LogLimit};
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpStream;
 
-/// How long a trusted proxy may take for the header of the PROXY protocol, which it sends before anything else.
+/// Deadline of the header of the PROXY protocol, which a proxy sends first.
 const HEADER_DEADLINE: Duration = Duration::from_secs(5);
 
 const X_FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 
-/// The proxies before a listener.
+/// The proxies in front of a listener.
 #[derive(Debug)]
 pub(crate) struct Proxies {
     trusted: TrustedProxies,
-    /// Whether the trusted ones speak the PROXY protocol.
+    /// Whether trusted proxies speak the PROXY protocol.
     proxy_protocol: bool,
     clock: Clock,
     malformed: LogLimit,
@@ -35,35 +35,36 @@ impl Proxies {
         Self { trusted, proxy_protocol, clock, malformed: LogLimit::default() }
     }
 
-    /// Whether an address is a trusted proxy's, behind which there are many clients.
+    /// Whether an address belongs to a trusted proxy, which has many clients.
     pub(crate) fn trusts(&self, address: IpAddr) -> bool {
         self.trusted.contains(address)
     }
 
-    /// Who is at the other end of a connection: the TCP peer, or whom a trusted one names with the PROXY protocol. Where
-    /// that is spoken, a trusted peer has to: whoever could leave the header out could also write another's.
+    /// The client of a connection: the TCP peer, or the address that a trusted peer names with the PROXY
+    /// protocol. Where the protocol is on, a trusted peer must send its header: a client that could leave out
+    /// the header could also forge one.
     ///
     /// # Errors
-    /// When the header is missing, malformed or late: the connection has to be closed.
+    /// When the header is missing, malformed or late. The connection must be closed.
     pub(crate) async fn peer(&self, stream: &mut TcpStream, peer: IpAddr) -> io::Result<IpAddr> {
         if !self.proxy_protocol || !self.trusts(peer) {
             return Ok(peer);
         }
-        let late = || Err(io::Error::new(ErrorKind::TimedOut, "it came too late"));
+        let late = || Err(io::Error::new(ErrorKind::TimedOut, "the header came too late"));
         let named = tokio::time::timeout(HEADER_DEADLINE, read_header(stream)).await;
         match named.unwrap_or_else(|_| late()) {
             Ok(Named::Client(client)) => Ok(client),
             Ok(Named::Proxy) => Ok(peer),
             Err(error) => {
                 if let Some(times) = self.malformed.due(self.clock.monotonic()) {
-                    tracing::warn!(proxy = %peer, %error, times, "no header of the PROXY protocol from a trusted proxy");
+                    tracing::warn!(proxy = %peer, %error, times, "failed to read the PROXY protocol header of a trusted proxy");
                 }
                 Err(error)
             }
         }
     }
 
-    /// The client of a request on a connection of this peer.
+    /// The client of a request on a connection of a peer.
     pub(crate) fn client(&self, peer: IpAddr, headers: &HeaderMap) -> IpAddr {
         if !self.trusts(peer) {
             return peer.to_canonical();
@@ -75,15 +76,16 @@ impl Proxies {
     }
 }
 
-/// Reads a header and nothing behind it.
+/// Reads a header and nothing after it.
 async fn read_header(stream: &mut TcpStream) -> io::Result<Named> {
     let mut prefix = [0; PREFIX_BYTES];
     stream.read_exact(&mut prefix).await?;
-    let named = match Prefix::of(&prefix).ok_or_else(|| malformed("none begins the connection"))? {
-        Prefix::Text => parse_text(&read_text(stream, prefix.to_vec()).await?),
-        Prefix::Binary => parse_binary(&read_binary(stream, prefix).await?),
-    };
-    named.ok_or_else(|| malformed("it is malformed"))
+    let named =
+        match Prefix::of(&prefix).ok_or_else(|| malformed("the connection does not begin with a header"))? {
+            Prefix::Text => parse_text(&read_text(stream, prefix.to_vec()).await?),
+            Prefix::Binary => parse_binary(&read_binary(stream, prefix).await?),
+        };
+    named.ok_or_else(|| malformed("the header is malformed"))
 }
 
 async fn read_text(stream: &mut TcpStream, mut line: Vec<u8>) -> io::Result<Vec<u8>> {
@@ -91,9 +93,9 @@ async fn read_text(stream: &mut TcpStream, mut line: Vec<u8>) -> io::Result<Vec<
     while !line.ends_with(b"\n") {
         let room = TEXT_BYTES_MAX - line.len();
         if room == 0 {
-            return Err(malformed("its line does not end"));
+            return Err(malformed("the header has no line end"));
         }
-        // A look first: what stands behind the line is the first request's.
+        // Peeks first, because the bytes after the line belong to the first request.
         let seen = stream.peek(&mut ahead[..room]).await?;
         if seen == 0 {
             return Err(ErrorKind::UnexpectedEof.into());
@@ -110,7 +112,7 @@ async fn read_binary(stream: &mut TcpStream, prefix: [u8; PREFIX_BYTES]) -> io::
     let mut head = [0; BINARY_HEAD_BYTES];
     head[..PREFIX_BYTES].copy_from_slice(&prefix);
     stream.read_exact(&mut head[PREFIX_BYTES..]).await?;
-    let mut header = vec![0; binary_length(&head).ok_or_else(|| malformed("it is too long"))?];
+    let mut header = vec![0; binary_length(&head).ok_or_else(|| malformed("the header is too long"))?];
     header[..BINARY_HEAD_BYTES].copy_from_slice(&head);
     stream.read_exact(&mut header[BINARY_HEAD_BYTES..]).await?;
     Ok(header)

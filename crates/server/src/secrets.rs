@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-/// A secret that was given, or that stands in the file named by `{variable}_FILE`.
+/// A secret that was given, or the content of the file that `{variable}_FILE` names.
 pub(crate) fn secret(variable: &str, given: Option<&str>) -> Result<Option<String>, String> {
     let file_variable = format!("{variable}_FILE");
     let file = std::env::var_os(&file_variable).filter(|path| !path.is_empty());

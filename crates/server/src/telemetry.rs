@@ -1,11 +1,11 @@
-//! Logs, to stderr, so that stdout belongs to what a command prints.
+//! Logging to stderr, so that stdout has only the output of a command.
 
 use tracing_subscriber::EnvFilter;
 
-/// Starts logging what `filter` lets through.
+/// Starts logging with a filter.
 ///
 /// # Errors
-/// A sentence, when the filter cannot be read or logging was started before.
+/// A sentence for the operator: the filter is invalid, or logging was started before.
 pub fn init(filter: &str) -> Result<(), String> {
     let filter = EnvFilter::try_new(filter).map_err(|error| format!("--log {filter}: {error}"))?;
     tracing_subscriber::fmt()

@@ -8,15 +8,15 @@ use service::Service;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-/// A sender that runs. Dropped, it ends in the middle of its attempts.
+/// A running sender. Dropping it aborts its attempts.
 pub(crate) struct Webhooks {
-    figures: Arc<WebhookMetrics>,
+    metrics: Arc<WebhookMetrics>,
     stop: watch::Sender<bool>,
     running: JoinSet<()>,
 }
 
 impl Webhooks {
-    /// Begins to send, with so many attempts at once.
+    /// Starts the sender, with a maximum number of concurrent attempts.
     ///
     /// # Errors
     /// A sentence for the operator: there is no TLS.
@@ -24,21 +24,21 @@ impl Webhooks {
         let reach = service.webhook_settings().reach;
         let client = Client::new(ClientConfig::system(reach, service.clock().clone(), attempts_at_once));
         let client = client.map_err(|error| format!("webhooks cannot be sent: {error}"))?;
-        let figures = Arc::new(WebhookMetrics::default());
+        let metrics = Arc::new(WebhookMetrics::default());
         let (stop, stopping) = watch::channel(false);
-        let sender = Sender::new(service.clone(), client, attempts_at_once, figures.clone(), stopping);
+        let sender = Sender::new(service.clone(), client, attempts_at_once, metrics.clone(), stopping);
         let mut running = JoinSet::new();
         running.spawn(sender.run());
-        Ok(Self { figures, stop, running })
+        Ok(Self { metrics, stop, running })
     }
 
-    /// What it has done so far.
-    pub fn figures(&self) -> Arc<WebhookMetrics> {
-        self.figures.clone()
+    /// The counters.
+    pub fn metrics(&self) -> Arc<WebhookMetrics> {
+        self.metrics.clone()
     }
 
-    /// Takes nothing more, and gives what is under way so much time. What is cut off then is sent again, under the same
-    /// ids, when its lease has ended.
+    /// Takes no more messages, and waits up to `grace` for running attempts. An aborted attempt is made again
+    /// under the same ids when its lease has ended.
     pub async fn stop(mut self, grace: Duration) {
         let _ = self.stop.send(true);
         let _ = tokio::time::timeout(grace, self.running.join_next()).await;

@@ -112,13 +112,14 @@ mod tests {
 
     #[test]
     fn fuzz_prefixes() {
-        fuzz::Fuzz::new("prefixes of subjects").seeds(["stagedoor", "stagedoor.eu-1"]).tokens([".", "*"]).run(
-            |input| {
+        fuzz::Fuzz::new("prefixes of subjects")
+            .seeds(["stagedoor", "stagedoor.eu-1"])
+            .tokens([".", "*"])
+            .run(|input| {
                 let text = String::from_utf8_lossy(input);
                 let prefix = Prefix::parse(&text);
                 assert!(prefix.as_ref().is_ok_and(|prefix| prefix.as_str() == text) || prefix.is_err());
                 prefix.is_ok()
-            },
-        );
+            });
     }
 }

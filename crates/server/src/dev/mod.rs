@@ -1,4 +1,4 @@
-//! The sandbox: a small world, seeded once and found again, and what its developer needs to know about it.
+//! The sandbox: a small world that is seeded once, and its description for developers.
 
 mod applications;
 mod notes;
@@ -14,19 +14,19 @@ use crate::Node;
 
 pub use world::World;
 
-/// The operator's key of the world in `folder`: made the first time, found again after that.
+/// The operator's key of the world in `folder`, which is generated the first time.
 ///
 /// # Errors
-/// A sentence, when the notes cannot be read or written.
+/// A sentence for the developer: the notes cannot be read or written.
 pub fn operator_key(folder: &Path) -> Result<OperatorKey, String> {
     let notes = notes::open(folder)?;
     OperatorKey::presented(&notes.operator_key).ok_or(format!("{} is damaged", notes::path(folder).display()))
 }
 
-/// Sees that a folder with a store is a sandbox's, before anything is written there.
+/// Refuses a folder with a store of `stagedoor serve`, before anything is written there.
 ///
 /// # Errors
-/// A sentence, when `stagedoor serve` made the store.
+/// A sentence for the developer: `stagedoor serve` created the store.
 pub fn check_folder(folder: &Path, store: &Path) -> Result<(), String> {
     if store.exists() && !notes::are_in(folder) {
         return Err(format!(
@@ -37,10 +37,10 @@ pub fn check_folder(folder: &Path, store: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Seeds the world of a node, unless that was done before, and gives everybody fresh tokens.
+/// Seeds the world of a node, if it is new, and gives every user new tokens.
 ///
 /// # Errors
-/// A sentence, when the store or the notes fail.
+/// A sentence for the developer: the store or the notes fail.
 pub async fn settle(node: &Node, folder: &Path) -> Result<World, String> {
     let notes = notes::open(folder)?;
     seed::plant(node.service(), &notes)

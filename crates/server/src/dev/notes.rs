@@ -1,5 +1,5 @@
-//! What a sandbox must remember outside the store, which holds only hashes: the secrets that it prints. A world that is
-//! kept keeps its secrets, so a bot's configuration stays good from one day to the next. `serve` has no such file.
+//! The secrets that a sandbox prints. They are kept in a file, because the store has only hashes. A world
+//! that is kept keeps its secrets, so the configuration of a bot stays valid. `serve` has no such file.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -16,7 +16,7 @@ use super::applications::APPLICATIONS;
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Notes {
-    /// Opens the platform API.
+    /// The key of the platform API.
     pub operator_key: String,
     /// The secret of each seeded application.
     pub client_secrets: BTreeMap<String, String>,
@@ -38,12 +38,12 @@ pub(super) fn path(folder: &Path) -> PathBuf {
     folder.join("sandbox.json")
 }
 
-/// Whether a sandbox keeps its notes in `folder`.
+/// Whether `folder` contains the notes of a sandbox.
 pub(super) fn are_in(folder: &Path) -> bool {
     path(folder).exists()
 }
 
-/// The notes of the world in `folder`; a new world gets new ones.
+/// The notes of the world in `folder`. A new world gets new notes.
 pub(super) fn open(folder: &Path) -> Result<Notes, String> {
     let path = path(folder);
     let problem = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
@@ -58,7 +58,7 @@ pub(super) fn open(folder: &Path) -> Result<Notes, String> {
     }
 }
 
-/// Written beside and moved into place, so that a death in between leaves either no notes or whole ones.
+/// Writes a new file and moves it into place, so that a crash leaves either no notes or complete ones.
 fn write(folder: &Path, path: &Path, notes: &Notes) -> std::io::Result<()> {
     let beside = path.with_extension("json.new");
     let mut file =

@@ -1,9 +1,9 @@
-//! How this program is started from a shell: the command that the overview prints.
+//! The command that starts this program from a shell, as the overview prints it.
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// `stagedoor` where the shell's search path leads to this very file, else the path of the file.
+/// `stagedoor` if the shell's search path leads to this file, else the path of the file.
 pub(super) fn command() -> String {
     let Ok(executable) = std::env::current_exe() else { return NAME.to_owned() };
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -27,7 +27,7 @@ fn file_id(path: &Path) -> Option<(u64, u64)> {
     executable.then(|| (file.dev(), file.ino()))
 }
 
-/// A word as a POSIX shell reads it.
+/// A word, quoted for a POSIX shell where necessary.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@%,:=".contains(c);
     if word.chars().all(plain) { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }

@@ -1,6 +1,6 @@
-//! The seeded world: three streamers and five viewers with what binds them, two applications, a live, a campaign of
-//! drops. Every step can be repeated, so a death in the middle of seeding does no harm; what is there already is left as
-//! its developer made it.
+//! The seeded world: three streamers and five viewers with their relations, two applications, a live, a
+//! campaign of drops. Every step can be repeated, so a crash during the seeding does no harm. Existing parts
+//! stay as the developer left them.
 
 use domain::application::{Organization, RedirectUri};
 use domain::channel::UserRole;
@@ -74,10 +74,10 @@ pub(super) const CAMPAIGN: &str = "first-voyage";
 pub(super) const REWARDS: [(&str, &str, i64); 3] =
     [("compass", "별빛 나침반", 0), ("sail", "은하수 돛", 0), ("lighthouse", "새벽 등대", 30)];
 
-/// Plants what is not there yet.
+/// Creates the missing parts.
 pub(super) async fn plant(service: &Service, notes: &Notes) -> Result<(), Error> {
     let last = &PEOPLE[PEOPLE.len() - 1];
-    // Applications come last, so an application that is there says that everything is.
+    // Applications come last, so an existing application says that every part exists.
     let planted =
         service.application(&client(APPLICATIONS[APPLICATIONS.len() - 1].client_id)).await?.is_some();
     if !planted {
@@ -86,7 +86,7 @@ pub(super) async fn plant(service: &Service, notes: &Notes) -> Result<(), Error>
         plant_categories(service).await?;
         plant_drops(service).await?;
         plant_broadcasts(service).await?;
-        tracing::debug!(last = last.channel_id, "the world was seeded");
+        tracing::debug!(last = last.channel_id, "seeded the world");
     }
     plant_applications(service, notes).await
 }
@@ -137,7 +137,7 @@ async fn plant_categories(service: &Service) -> Result<(), Error> {
     Ok(())
 }
 
-/// What every streamer's lives show, and one live.
+/// The broadcast settings of every streamer, and one live.
 async fn plant_broadcasts(service: &Service) -> Result<(), Error> {
     for (of, title, id, tags) in BROADCASTS {
         let change = SettingChange {
@@ -159,7 +159,7 @@ async fn plant_broadcasts(service: &Service) -> Result<(), Error> {
     service.put_live(&person(0), live).await
 }
 
-/// A verified organization with a campaign, of which one reward was claimed.
+/// A verified organization with a campaign, of which one reward is claimed.
 async fn plant_drops(service: &Service) -> Result<(), Error> {
     let organization_id = OrganizationId::stored(ORGANIZATION.to_owned());
     let name = "모래상자 게임즈".to_owned();
@@ -189,7 +189,7 @@ async fn plant_drops(service: &Service) -> Result<(), Error> {
         claim_id: None,
     };
     match service.claim_reward(request, None).await {
-        // By a seeding that died after it.
+        // Claimed by a seeding that was interrupted later.
         Err(Error::Refused(Refusal::Invalid(Invalid { rule: Rule::Claimed, .. }))) => Ok(()),
         outcome => outcome.map(drop),
     }

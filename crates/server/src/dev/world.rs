@@ -1,4 +1,4 @@
-//! What `stagedoor dev` prints: for a person, or as one JSON object for a program.
+//! The output of `stagedoor dev`: text for a developer, or one JSON object for a program.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -15,11 +15,11 @@ use super::seed::{CAMPAIGN, PASSWORD, PEOPLE, REWARDS};
 use crate::Node;
 use crate::hosts::exposure;
 
-/// Where everything is, with every secret: only a sandbox may be described.
+/// The description of a world: its addresses and every secret. Only a sandbox may be described.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct World {
-    /// What its listening address means, where that is not loopback.
+    /// The warning of an address that is not loopback.
     #[serde(skip)]
     exposure: Option<String>,
     base_url: String,
@@ -58,7 +58,7 @@ struct TokenEntry {
 }
 
 impl World {
-    /// Gives every person fresh tokens of every application, and writes it all down.
+    /// Gives every person new tokens of every application, and collects the description.
     pub(super) async fn describe(node: &Node, notes: &Notes) -> Result<Self, Error> {
         let mut users = Vec::new();
         for person in &PEOPLE {
@@ -93,13 +93,13 @@ impl World {
         })
     }
 
-    /// One line of JSON.
+    /// The description as one line of JSON.
     pub fn json(&self) -> String {
-        // Plain structs of texts: there is nothing in them that JSON cannot say.
+        // Structs of texts always have a form in JSON.
         serde_json::to_string(self).unwrap_or_default()
     }
 
-    /// An overview for a person, with five things to try at its end.
+    /// The description as text, with five commands to try at its end.
     pub fn text(&self) -> String {
         let mut out = String::new();
         // Writing into a String cannot fail.
@@ -135,8 +135,8 @@ impl World {
         self.write_what_to_try(out)
     }
 
-    /// Commands that can be typed as they are. Their secrets come from the environment, because others on the machine can
-    /// read the command line of every process.
+    /// Commands that can be pasted into a shell. Their secrets come from the environment, because other users
+    /// of the machine can read the command line of every process.
     fn write_what_to_try(&self, out: &mut String) -> std::fmt::Result {
         let Self { base_url, platform_url, operator_key, users, .. } = self;
         let (streamer, viewer) = (&users[0].channel_id, &users[users.len() - 1].channel_id);
@@ -183,7 +183,7 @@ Five things to try. Type this into another terminal first:
     }
 }
 
-/// The official recipe in one line, for `node -e`; it holds no single quote.
+/// The official recipe in one line, for `node -e`. It contains no single quote.
 fn socket_recipe(base_url: &str) -> String {
     format!(
         "const io=require(\"socket.io-client\"),h={{headers:{{Authorization:\"Bearer \"+process.env.TOKEN}}}},\
@@ -206,7 +206,7 @@ fn entry(application: &SeededApplication, notes: &Notes) -> ApplicationEntry {
     }
 }
 
-/// Walks the whole sign-in but for its pages.
+/// Performs a whole sign-in without its pages.
 async fn sign_in(
     service: &Service,
     application: &SeededApplication,

@@ -1,17 +1,17 @@
-//! Every family of the metrics: one list for the text and for `docs/metrics.md`.
+//! All families of the metrics: one list for the text format and for `docs/metrics.md`.
 
 use super::text::{Family, Kind};
 
-/// Families that belong together.
+/// A group of families.
 #[derive(Debug)]
 pub struct Section {
-    /// The heading of the documentation.
+    /// The heading in the documentation.
     pub title: &'static str,
-    /// Its families, in the order of the text.
+    /// The families, in the order of the text.
     pub families: &'static [&'static Family],
 }
 
-/// Declares families together with the list of all of them, so that none can be forgotten.
+/// Declares families together with the list of all families, so that none is missing from it.
 macro_rules! families {
     ($($title:literal { $($kind:ident $id:ident $name:literal [$($label:literal),*] $help:literal $alert:literal)+ })+) => {
         $($(

@@ -1,10 +1,10 @@
-//! `GET /metrics`: everything that a node counts, for Prometheus and what reads its format.
+//! `GET /metrics`: the figures of a node, for Prometheus and compatible readers.
 //!
-//! The figures are kept where things happen, in atomics: the gateway's, the HTTP side's, the store's, the service's. Here
-//! they are only asked for and spelled. No label holds a secret or the id of an application, user or session.
+//! The gateway, the web crate, the store and the service keep their figures in atomics. Here the figures are
+//! only read and formatted. No label holds a secret or the id of an application, user or session.
 //!
-//! A new figure is a row in `families` and a line in one of the functions below; a source of figures, like the bus, is one
-//! more function. `docs/metrics.md` is made from the rows.
+//! A new figure is a row in `families` and a line in one of the functions below. A new source of figures,
+//! like the bus, is one more function. `docs/metrics.md` is generated from the rows.
 
 pub mod families;
 mod process;
@@ -22,12 +22,12 @@ use families::*;
 use process::Process;
 use text::Page;
 
-/// What a node knows of itself.
+/// The sources of a node's figures.
 #[derive(Debug)]
 pub(crate) struct NodeMetrics {
-    /// Where it has the role.
+    /// On a node with the role gateway.
     pub gateway: Option<Gateway>,
-    /// Where the node has the role jobs.
+    /// On a node with the role jobs.
     pub webhooks: Option<Arc<WebhookMetrics>>,
     pub service: Service,
     /// `sqlite` or `postgres`.
@@ -38,7 +38,7 @@ pub(crate) struct NodeMetrics {
 impl NodeInfo for NodeMetrics {
     fn metrics(&self, traffic: TrafficFigures) -> BoxFuture<'_, String> {
         Box::pin(async move {
-            // The system may have to be waited for.
+            // Reading the figures of the system may block.
             let process = tokio::task::spawn_blocking(Process::now).await.unwrap_or_default();
             let mut page = Page::default();
             let sockets = self.gateway.as_ref().map(Gateway::stats).unwrap_or_default();

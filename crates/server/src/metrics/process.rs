@@ -1,29 +1,30 @@
-//! What the system says about this process. Where it does not say something, as on other systems than Linux, that is
-//! missing from the metrics.
+//! Figures of the system about this process. A figure that the system does not report is missing from the
+//! metrics, for example outside of Linux.
 
 use std::fs;
 use std::path::Path;
 
-/// Ticks of the processor's time in a second, as Linux tells it to programs on every machine that Rust runs on.
+/// Ticks of CPU time per second. Linux reports this number to programs on every platform of Rust.
 const TICKS_PER_SECOND: f64 = 100.0;
 
-/// A moment's figures.
+/// The figures of one moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Process {
-    /// Seconds of the processor's time, in this program and in the system for it.
+    /// CPU time in seconds, of this program and of the system for it.
     pub cpu_seconds: Option<f64>,
-    /// Bytes of memory that are present.
+    /// Resident memory in bytes.
     pub resident_bytes: Option<u64>,
-    /// Descriptors that are open: connections, sockets, files.
+    /// Open file descriptors: connections, sockets, files.
     pub open_fds: Option<u64>,
-    /// How many may be.
+    /// Maximum number of open file descriptors.
     pub max_fds: Option<u64>,
     /// Threads.
     pub threads: Option<u64>,
 }
 
 impl Process {
-    /// Asks the system. Blocks for some microseconds, or milliseconds on a Linux before 6.2 with many descriptors.
+    /// Reads the figures. Blocks for some microseconds, or milliseconds on a Linux before 6.2 with many
+    /// descriptors.
     pub fn now() -> Self {
         let text = |name: &str| fs::read_to_string(Path::new("/proc/self").join(name)).unwrap_or_default();
         let status = text("status");
@@ -37,7 +38,7 @@ impl Process {
     }
 }
 
-/// The program's name, in parentheses, may hold anything; what follows it is plain.
+/// The program's name, in parentheses, may contain any characters. The fields after it are plain.
 fn cpu_seconds(stat: &str) -> Option<f64> {
     let (_, fields) = stat.rsplit_once(')')?;
     let mut fields = fields.split_whitespace().skip(11);
@@ -50,11 +51,12 @@ fn status_line(status: &str, name: &str) -> Option<u64> {
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// A newer Linux says it as the folder's size; an older one has to be counted.
+/// Linux 6.2 and later report the number as the size of the folder. In older ones the entries have to be
+/// counted.
 fn open_fds() -> Option<u64> {
     let folder = Path::new("/proc/self/fd");
     match fs::metadata(folder).ok()?.len() {
-        // The counting itself holds one.
+        // Reading the folder opens one more.
         0 => Some((fs::read_dir(folder).ok()?.count() as u64).saturating_sub(1)),
         count => Some(count),
     }

@@ -1,20 +1,20 @@
-//! The text format of Prometheus, version 0.0.4: families of samples, each with what it means and of what type it is.
+//! The text format of Prometheus, version 0.0.4: families of samples, each with a help text and a type.
 
 use std::fmt::{Display, Write};
 
-/// What a family's samples are.
+/// The type of a family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// It only grows, until the node restarts.
+    /// Only grows, until the node restarts.
     Counter,
-    /// It goes up and down.
+    /// Goes up and down.
     Gauge,
-    /// Counts by how large something was.
+    /// Counts values by size.
     Histogram,
 }
 
 impl Kind {
-    /// Its name in the text.
+    /// The name in the text format.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Counter => "counter",
@@ -24,26 +24,26 @@ impl Kind {
     }
 }
 
-/// Samples of one name.
+/// A family: samples of one name.
 #[derive(Debug)]
 pub struct Family {
-    /// Its name, with its unit at the end.
+    /// The name, which ends with the unit.
     pub name: &'static str,
-    /// What its samples are.
+    /// The type.
     pub kind: Kind,
-    /// The names of its labels.
+    /// The names of the labels.
     pub labels: &'static [&'static str],
-    /// What it means.
+    /// The help text.
     pub help: &'static str,
-    /// What to alert on; empty where it is only to be looked at.
+    /// The condition of an alert; empty if there is none.
     pub alert: &'static str,
 }
 
-/// The text under way.
+/// The text that is being written.
 #[derive(Debug, Default)]
 pub struct Page(String);
 
-/// A family under way: takes its samples.
+/// Writes the samples of one family.
 #[derive(Debug)]
 pub struct Samples<'a> {
     text: &'a mut String,
@@ -51,7 +51,7 @@ pub struct Samples<'a> {
 }
 
 impl Page {
-    /// Begins a family. Each one is begun once.
+    /// Begins a family. Each family may be begun once.
     pub fn family(&mut self, family: &'static Family) -> Samples<'_> {
         let Family { name, kind, help, .. } = family;
         self.line(format_args!("# HELP {name} {}", help.replace('\\', "\\\\").replace('\n', "\\n")));
@@ -70,7 +70,7 @@ impl Page {
     }
 
     fn line(&mut self, line: std::fmt::Arguments<'_>) {
-        // Writing to a text cannot fail.
+        // Writing to a `String` cannot fail.
         let _ = writeln!(self.0, "{line}");
     }
 }
@@ -82,8 +82,8 @@ impl Samples<'_> {
         self
     }
 
-    /// The samples of a histogram: how many were within each bound (in the family's unit) and above the one before, how
-    /// many were above all of them, and their sum.
+    /// The samples of a histogram: the number of values up to each bound (in the family's unit) and above the
+    /// previous bound, the number above all bounds, and the sum.
     pub fn histogram<const N: usize>(
         &mut self,
         labels: [&str; N],

@@ -138,6 +138,6 @@ async fn a_node_that_the_system_gives_no_more_descriptors_waits_for_some() {
         socket.ping().await;
     }
     let log = std::fs::read_to_string(sandbox.log_path()).expect("the log");
-    let told = log.matches("connections are not accepted for the time being").count();
+    let told = log.matches("failed to accept connections").count();
     assert!((1..=12).contains(&told), "it was told {told} times");
 }
