@@ -216,7 +216,8 @@ fn a_length_beyond_the_bytes_is_malformed() {
     };
     let bytes = bytes(&Message::Event(Arc::new(event)));
     assert!(decode(&bytes).is_ok());
-    // The kinds, the channel, the time, the kind of event, the sender and the empty name come before the badges.
+    // The kinds, the channel, the time, the kind of event, the sender and the empty name come before the
+    // badges.
     let badges = HEADER_BYTES + 1 + 2 + 1 + 1 + 2 + 1;
     let claimed = [&bytes[..badges], b"\xff\xff\xff\x7f", &bytes[badges + 1..]].concat();
     assert_eq!(decode(&claimed).err(), Some(Malformed));

@@ -17,7 +17,7 @@ pub struct Application {
     pub scopes: ScopeSet,
     /// Its own profile, when it has one.
     pub profile: Option<Profile>,
-    /// Whether quotas hold for it (`docs/spec/limits.md#quotas`).
+    /// Whether quotas apply to it (`docs/spec/limits.md#quotas`).
     pub quota: bool,
 }
 
@@ -33,7 +33,7 @@ pub struct Organization {
 }
 
 impl Application {
-    /// The scopes that a user of this application is asked for.
+    /// The scopes for which the application asks its users.
     pub fn user_scopes(&self) -> ScopeSet {
         self.scopes.and(ScopeSet::of_users())
     }
@@ -49,7 +49,7 @@ impl Application {
 pub struct RedirectUri(String);
 
 impl RedirectUri {
-    /// Reads one: https, or http on loopback; no fragment, user information or wildcard
+    /// Parses a redirect address: https, or http on loopback; no fragment, user information or wildcard
     /// (`docs/spec/authorization.md#applications`).
     ///
     /// # Errors
@@ -68,14 +68,14 @@ impl RedirectUri {
     }
 }
 
-/// Scheme, host and port of an `http` or `https` address: what a browser calls its origin.
+/// The origin of an `http` or `https` address: scheme, host and port.
 pub fn origin_of(address: &str) -> &str {
     let after_scheme = address.find("://").map_or(0, |at| at + 3);
     let end = address[after_scheme..].find(['/', '?', '#']).map_or(address.len(), |at| after_scheme + at);
     &address[..end]
 }
 
-/// An address to which the answer of a sign-in is added: `?` or `&`, then the pairs, percent-encoded.
+/// Appends the answer of a sign-in to an address: `?` or `&`, then the pairs, percent-encoded.
 pub fn with_query(address: &str, pairs: &[(&str, &str)]) -> String {
     let mut out = address.to_owned();
     for (index, (key, value)) in pairs.iter().enumerate() {
@@ -99,8 +99,7 @@ pub fn percent_encode(value: &str, out: &mut String) {
     }
 }
 
-/// What a redirect address looks like to a program that writes one; that the port and an IPv6 address are such is beyond a
-/// regular expression.
+/// The pattern of a redirect address in a schema. It cannot check the port or an IPv6 address.
 pub const REDIRECT_URI_PATTERN: &str = concat!(
     r"^(https://(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9][A-Za-z0-9.-]*)|http://(127\.0\.0\.1|localhost|\[::1\]))",
     r"(:[0-9]{1,5})?([/?][!$-)+-;=?-\[\]-~]*)?$",
@@ -129,7 +128,7 @@ fn split_port(authority: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// No `@`: user information would stand before the host and read like one.
+/// No `@`, because user information before the host could look like a host.
 fn is_host(host: &str) -> bool {
     let name = !host.is_empty()
         && !host.starts_with(['.', '-'])

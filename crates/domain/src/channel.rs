@@ -20,34 +20,34 @@ pub struct Channel {
     pub verified_mark: bool,
 }
 
-/// Somebody with a role in a channel (`docs/spec/channels.md#managers`).
+/// A person with a role in a channel (`docs/spec/channels.md#managers`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Manager {
-    /// Who.
+    /// The person's channel.
     pub channel_id: ChannelId,
     /// That channel's name.
     pub name: String,
     /// The role.
     pub role: UserRole,
-    /// Since when; the owner's is the channel's own beginning.
+    /// When the role was given; for the owner, when the channel was created.
     pub created_at: Timestamp,
 }
 
 /// A follower of a channel (`docs/spec/channels.md#followers`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Follower {
-    /// Who.
+    /// The person's channel.
     pub channel_id: ChannelId,
     /// That channel's name.
     pub name: String,
-    /// Since when.
+    /// When the person followed.
     pub created_at: Timestamp,
 }
 
 /// A paying subscriber of a channel (`docs/spec/channels.md#subscribers`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subscriber {
-    /// Who.
+    /// The person's channel.
     pub channel_id: ChannelId,
     /// That channel's name.
     pub name: String,
@@ -98,7 +98,7 @@ pub enum UserRole {
 }
 
 impl UserRole {
-    /// The roles that a channel can give away; the owner is implied.
+    /// The roles that a channel can give. The owner's is implied.
     pub const GIVEN: [Self; 3] =
         [Self::StreamingChannelManager, Self::StreamingChatManager, Self::StreamingSettlementManager];
 
@@ -112,12 +112,12 @@ impl UserRole {
         }
     }
 
-    /// The given-away role of that name.
+    /// The role of that name that a channel can give.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::GIVEN.into_iter().find(|role| role.name() == name)
     }
 
-    /// Reads a role that is to be given away.
+    /// Parses a role that a channel gives.
     ///
     /// # Errors
     /// `Invalid` for any other than [`Self::GIVEN`].
@@ -143,7 +143,7 @@ pub enum UserRoleCode {
 }
 
 impl UserRoleCode {
-    /// What `sender` is in the chat of `channel`, given the role that the channel gave them.
+    /// The role of `sender` in the chat of `channel`, given the role from the channel.
     pub fn of(channel: &ChannelId, sender: &ChannelId, role: Option<UserRole>) -> Self {
         match role {
             _ if channel == sender => Self::Streamer,

@@ -11,8 +11,8 @@ use crate::limits::{
 };
 use crate::{ChannelId, Invalid, MessageId, Rule, Timestamp, invalid};
 
-/// A chat message's text: 1 to 100 code points after JSON decoding, untrimmed, not blank, without NUL. From here on the
-/// type proves it.
+/// A chat message's text: 1 to 100 code points after JSON decoding, untrimmed, not blank, without NUL. From
+/// here on the type proves it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MessageText(String);
 
@@ -80,24 +80,24 @@ pub fn check_web_address(field: &'static str, url: &str) -> Result<(), Invalid> 
     }
 }
 
-/// The chat of a channel, used for temporary restriction and message hiding. A channel has one chat, for good, so its
-/// name is derived: `chat-` and the channel id.
+/// The chat of a channel, used for temporary restriction and message hiding. A channel always has one chat,
+/// so its name is derived: `chat-` and the channel id.
 pub fn chat_channel_id(channel: &ChannelId) -> String {
     ["chat-", channel.as_str()].concat()
 }
 
-/// The channel whose chat would have that name; `None` when no channel's would.
+/// The channel of a chat with that name; `None` if no channel can have it.
 pub fn channel_of_chat(chat_channel_id: &str) -> Option<ChannelId> {
     ChannelId::parse("chatChannelId", chat_channel_id.strip_prefix("chat-")?).ok()
 }
 
-/// When a message counts as posted: now, or a millisecond after the sender's last message in the same chat if that has a later
-/// time. So chat, sender and time name one message.
+/// The time of a message: now, or a millisecond after the sender's last message in the same chat if that has
+/// a later time. So chat, sender and time name one message.
 pub fn message_time(now: Timestamp, last: Option<Timestamp>) -> Timestamp {
     last.map_or(now, |last| now.max(last.plus_ms(1)))
 }
 
-/// What is pinned above a chat: a new text, or a message that stands in it (`docs/spec/chat.md#notice`).
+/// The pinned text above a chat: a new text, or a message of the chat (`docs/spec/chat.md#notice`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
     /// A text of its own.

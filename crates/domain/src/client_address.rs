@@ -1,19 +1,20 @@
-//! Whose address a request counts for (`docs/operating.md#client-addresses`).
+//! The address that a request counts for (`docs/operating.md#client-addresses`).
 //!
-//! The client is the TCP peer. Where the peer is a trusted proxy, it is the right-most address of `X-Forwarded-For` or of
-//! `Forwarded` (RFC 7239) that is not a trusted proxy's: everything to the left of it was written by the client itself.
+//! The client is the TCP peer. If the peer is a trusted proxy, the client is the right-most address of
+//! `X-Forwarded-For` or of `Forwarded` (RFC 7239) that is not a trusted proxy's. The client itself may have
+//! written everything to the left of it.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use ipnet::{IpNet, Ipv4Net};
 
-/// Bits of an IPv6 address that are counted as one caller: the smallest network that a subscriber is given.
+/// Prefix length of IPv6 addresses that count as one caller: the smallest network that a subscriber is given.
 const IPV6_BLOCK_BITS: u8 = 64;
-/// Bits of the network in which IPv6 carries IPv4 addresses (::ffff:0:0/96).
+/// Prefix length of the network of IPv4 addresses within IPv6 (::ffff:0:0/96).
 const MAPPED_BITS: u8 = 96;
 
-/// What callers are counted by where only their address is known: an IPv4 address, or the /64 of an IPv6 address.
+/// A block of addresses that counts as one caller: an IPv4 address, or the /64 of an IPv6 address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct AddressBlock(IpAddr);
 
@@ -38,11 +39,11 @@ impl fmt::Display for AddressBlock {
     }
 }
 
-/// The proxies whose word about a client's address is taken: addresses and networks. By default none.
+/// The proxies that may name their clients: addresses and networks. None by default.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TrustedProxies(Vec<IpNet>);
 
-/// The values of a request's headers that name clients, each line for itself, in their order.
+/// The headers of a request that name clients, each line by itself, in their order.
 #[derive(Clone, Copy, Debug)]
 pub struct ForwardingHeaders<X, F> {
     /// The lines of `X-Forwarded-For`.
@@ -52,10 +53,10 @@ pub struct ForwardingHeaders<X, F> {
 }
 
 impl TrustedProxies {
-    /// Reads a list with commas: addresses and networks as in `10.0.0.5,192.168.0.0/16,fd00::/8`.
+    /// Parses a list with commas: addresses and networks as in `10.0.0.5,192.168.0.0/16,fd00::/8`.
     ///
     /// # Errors
-    /// A sentence without its subject, about the item that cannot be used.
+    /// A sentence without its subject, about the first invalid item.
     pub fn parse(list: &str) -> Result<Self, String> {
         list.split(',')
             .map(str::trim)
@@ -70,15 +71,15 @@ impl TrustedProxies {
         self.0.is_empty()
     }
 
-    /// Whether an address is a trusted proxy's.
+    /// Whether an address belongs to a trusted proxy.
     pub fn contains(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
         self.0.iter().any(|network| network.contains(&address))
     }
 
-    /// The client of a request that came from `peer`. Without a trusted peer the headers are not looked at. Where both
-    /// headers are there and name different clients, one of them is the client's own invention, and nothing tells which:
-    /// then it is the peer.
+    /// The client of a request from `peer`. Without a trusted peer the headers are ignored. If both headers
+    /// exist and name different clients, the client itself wrote one of them, and nothing tells which. Then
+    /// the peer counts.
     pub fn client<'h, X, F>(&self, peer: IpAddr, headers: ForwardingHeaders<X, F>) -> IpAddr
     where
         X: DoubleEndedIterator<Item = &'h [u8]>,
@@ -99,9 +100,9 @@ impl TrustedProxies {
         }
     }
 
-    /// The first address that is not a trusted proxy's, of the hops from the right to the left; the left-most one where all
-    /// are trusted. A hop that names no address ends the way there: what stands left of it cannot be checked. `None` where
-    /// there is no hop at all.
+    /// The first address that is not a trusted proxy's, of the hops from the right to the left; the left-most
+    /// one if all are trusted. The search ends at a hop without an address, because the hops to its left
+    /// cannot be checked. `None` without any hop.
     fn outermost(&self, peer: IpAddr, hops: impl Iterator<Item = Option<IpAddr>>) -> Option<IpAddr> {
         let mut client = None;
         for hop in hops {
@@ -134,7 +135,7 @@ fn network(item: &str) -> Result<IpNet, String> {
     Ok(unmapped(network))
 }
 
-/// A network of IPv4 addresses within IPv6, as that of the IPv4 addresses.
+/// Converts a network of IPv4 addresses within IPv6 to a network of IPv4 addresses.
 fn unmapped(network: IpNet) -> IpNet {
     match (network.addr().to_canonical(), network.prefix_len().checked_sub(MAPPED_BITS)) {
         (IpAddr::V4(address), Some(bits)) if network.addr().is_ipv6() => {
@@ -144,21 +145,21 @@ fn unmapped(network: IpNet) -> IpNet {
     }
 }
 
-/// The hops of a line of `X-Forwarded-For`. Empty ones are left out, as in any list of HTTP.
+/// The hops of a line of `X-Forwarded-For`. Empty hops are skipped, as in any list of HTTP.
 fn list_hops(line: &[u8]) -> impl DoubleEndedIterator<Item = Option<IpAddr>> {
     let hops = line.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
     hops.filter(|hop| !hop.is_empty()).map(node_address)
 }
 
-/// The hops of a line of `Forwarded`. A line that is not well-formed is one hop without an address: a quote that a client
-/// left open would otherwise hide what a proxy added behind it.
+/// The hops of a line of `Forwarded`. A malformed line is one hop without an address: otherwise an open quote
+/// of the client could hide what a proxy added after it.
 fn forwarded_hops(line: &[u8]) -> Vec<Option<IpAddr>> {
     let Some(elements) = split_unquoted(line, b',') else { return vec![None] };
     let elements = elements.into_iter().map(<[u8]>::trim_ascii);
     elements.filter(|element| !element.is_empty()).map(|element| element_address(element).flatten()).collect()
 }
 
-/// The address of an element's `for`: the outer `None` where the element is not well-formed.
+/// The address of an element's `for`. The outer `None` means that the element is malformed.
 fn element_address(element: &[u8]) -> Option<Option<IpAddr>> {
     let mut address = None;
     for pair in split_unquoted(element, b';')? {
@@ -170,7 +171,7 @@ fn element_address(element: &[u8]) -> Option<Option<IpAddr>> {
         let (name, value) = (&pair[..equals], &pair[equals + 1..]);
         let value = match value {
             [b'"', value @ .., b'"'] => value,
-            // A quote elsewhere than around the whole value.
+            // The quotes do not enclose the whole value.
             value if value.contains(&b'"') => return None,
             value => value,
         };
@@ -181,7 +182,7 @@ fn element_address(element: &[u8]) -> Option<Option<IpAddr>> {
     address
 }
 
-/// The parts between the separators that stand outside of quotes; `None` when a quote stays open.
+/// The parts between separators outside of quotes; `None` when a quote stays open.
 fn split_unquoted(text: &[u8], separator: u8) -> Option<Vec<&[u8]>> {
     let (mut parts, mut begin, mut quoted, mut escaped) = (Vec::new(), 0, false, false);
     for (at, byte) in text.iter().enumerate() {
@@ -200,7 +201,7 @@ fn split_unquoted(text: &[u8], separator: u8) -> Option<Vec<&[u8]>> {
     (!quoted).then_some(parts)
 }
 
-/// A hop's address: bare, in brackets, with a port. `unknown` and made-up names have none.
+/// The address of a hop: bare, in brackets, with a port. `unknown` and made-up names have none.
 fn node_address(node: &[u8]) -> Option<IpAddr> {
     let node = std::str::from_utf8(node).ok()?;
     let bracketed = || node.strip_prefix('[')?.strip_suffix(']')?.parse::<Ipv6Addr>().ok();

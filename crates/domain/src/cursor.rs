@@ -1,4 +1,4 @@
-//! Cursors: opaque to callers, and good only for the list, the caller and the filters that they were made for
+//! Cursors: opaque to callers, and valid only for the list, the caller and the filters of their page
 //! (`docs/spec/rest.md#lists`).
 
 use base64::Engine;
@@ -8,12 +8,12 @@ use sha2::Sha256;
 
 use crate::{Invalid, Rule};
 
-/// Bytes of the proof at a cursor's beginning.
+/// Length of the authentication code at the beginning of a cursor, in bytes.
 const PROOF_BYTES: usize = 16;
-/// Characters of the longest cursor that is looked at.
+/// Maximum length of a cursor, in characters.
 const CURSOR_CHARS_MAX: usize = 1_024;
 
-/// Makes and checks cursors. Every node of a service has the same key.
+/// Creates and checks cursors. Every node of a service has the same key.
 #[derive(Clone)]
 pub struct CursorKey([u8; 32]);
 
@@ -30,10 +30,10 @@ impl CursorKey {
         URL_SAFE_NO_PAD.encode(bytes)
     }
 
-    /// The position that a cursor stands for.
+    /// The position of a cursor.
     ///
     /// # Errors
-    /// `Invalid` naming `field` for anything that this key did not make for this context.
+    /// `Invalid` naming `field` if this key did not create the cursor for this context.
     pub fn open(&self, field: &'static str, context: &str, cursor: &str) -> Result<String, Invalid> {
         let wrong = || Invalid::new(field, Rule::Cursor);
         if cursor.len() > CURSOR_CHARS_MAX {
@@ -52,7 +52,7 @@ impl CursorKey {
         proof
     }
 
-    /// The context's length goes first, so that nothing can move from the context into the position.
+    /// The length of the context comes first, so that no byte can move from the context into the position.
     fn mac(&self, context: &str, position: &[u8]) -> Hmac<Sha256> {
         let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).expect("HMAC takes keys of any length");
         mac.update(&(context.len() as u64).to_be_bytes());

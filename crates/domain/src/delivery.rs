@@ -1,8 +1,7 @@
-//! Messages to webhooks: how one is signed, when it is tried again, when it is given up
-//! (`docs/spec/drops.md#webhook`).
+//! Messages to webhooks: their signature, their retries and their end (`docs/spec/drops.md#webhook`).
 //!
-//! A message is tried until it is answered with a 2xx status, at the most once more than [`WEBHOOK_RETRY_MS`] has
-//! numbers. Time and randomness come in as values.
+//! A message is attempted until a 2xx status answers it, at most once more than [`WEBHOOK_RETRY_MS`] has
+//! entries. Time and randomness are arguments.
 
 use std::time::UNIX_EPOCH;
 
@@ -13,12 +12,13 @@ use crate::outbound::SendFailure;
 use crate::secret::WebhookSecret;
 use crate::{DeliveryId, Timestamp};
 
-/// What is added to the time until the next attempt: up to a tenth of it, so that what failed together does not come back
-/// together, and nothing comes earlier than the schedule says.
+/// Jitter of the time until the next attempt: up to a tenth of it is added. So messages that failed together
+/// are not retried together, and no attempt is early.
 const JITTER_DIVISOR: i64 = 10;
 
-/// The value of the signature header: `sha256=` and the HMAC of id, timestamp and body. Nothing stands between them, so
-/// id and timestamp must have fixed widths (36 and 24 characters), as [`DeliveryId`] and [`Timestamp::rfc3339`] have.
+/// The value of the signature header: `sha256=` and the HMAC of id, timestamp and body. Nothing separates
+/// them, so id and timestamp must have fixed widths (36 and 24 characters), as [`DeliveryId`] and
+/// [`Timestamp::rfc3339`] have.
 pub fn signature(secret: &WebhookSecret, id: &DeliveryId, timestamp: Timestamp, body: &[u8]) -> String {
     let timestamp = timestamp.rfc3339();
     format!("sha256={}", secret.sign(&[id.as_str().as_bytes(), timestamp.as_bytes(), body]))
@@ -40,7 +40,7 @@ macro_rules! names {
                 match self { $(Self::$variant => $name,)+ }
             }
 
-            /// What has that name.
+            /// The value with that name.
             pub fn from_name(name: &str) -> Option<Self> {
                 match name { $($name => Some(Self::$variant),)+ _ => None }
             }
@@ -49,13 +49,13 @@ macro_rules! names {
 }
 
 names! {
-    /// Where a message stands.
+    /// The state of a message.
     DeliveryState {
-        /// It is tried now, or will be.
+        /// It is being attempted, or will be.
         Waiting = "WAITING",
-        /// It was answered with a 2xx status.
+        /// A 2xx status answered it.
         Delivered = "DELIVERED",
-        /// It was given up, and is not tried again unless somebody asks for it: a dead letter.
+        /// It was given up, and is attempted again only on request: a dead letter.
         Dead = "DEAD",
     }
 }
@@ -63,7 +63,7 @@ names! {
 names! {
     /// Why a webhook is disabled.
     DisabledReason {
-        /// The operator said so.
+        /// The operator disabled it.
         Operator = "OPERATOR",
         /// The receiver answered 410.
         Gone = "GONE",
@@ -72,14 +72,14 @@ names! {
     }
 }
 
-/// What came of an attempt.
+/// The outcome of an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The receiver answered.
     Answered {
         /// With this status. A redirect is an answer like any other: it is not followed.
         status: u16,
-        /// Before then it wants no other attempt; see [`retry_after`].
+        /// The receiver wants no other attempt before this time; see [`retry_after`].
         retry_after: Option<Timestamp>,
     },
     /// There was no answer.
@@ -98,27 +98,27 @@ impl Outcome {
         matches!(self, Self::Answered { status: 200..=299, .. })
     }
 
-    /// Whether the receiver says that nothing is there any more.
+    /// Whether the receiver says that the webhook is gone.
     pub const fn is_gone(&self) -> bool {
         matches!(self, Self::Answered { status: 410, .. })
     }
 }
 
-/// What an outcome means for its message.
+/// The consequence of an outcome for its message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// It has arrived.
+    /// The message was delivered.
     Done,
-    /// It is tried again then.
+    /// The message is attempted again at this time.
     Again(Timestamp),
-    /// It is given up.
+    /// The message is given up.
     Dead,
-    /// It is given up, and so is its webhook: nothing is there any more.
+    /// The message is given up, and the webhook is disabled, because it is gone.
     Gone,
 }
 
-/// What follows an attempt that ended at `now`, behind `failures` others that failed since the message was last to be
-/// sent anew. `random` spreads what comes back.
+/// The consequence of an attempt that ended at `now`, after `failures` failed attempts since the message was
+/// last queued. `random` is the source of the jitter.
 pub fn next(outcome: &Outcome, failures: i64, now: Timestamp, random: u16) -> Next {
     let not_before = match *outcome {
         Outcome::Answered { status: 200..=299, .. } => return Next::Done,
@@ -134,12 +134,12 @@ pub fn next(outcome: &Outcome, failures: i64, now: Timestamp, random: u16) -> Ne
     Next::Again(not_before.map_or(at, |not_before| at.max(not_before)))
 }
 
-/// Reads `Retry-After`, seconds or an HTTP date, at most a day from `now`; `None` for anything else.
+/// Parses `Retry-After`, seconds or an HTTP date, at most a day from `now`; `None` for anything else.
 pub fn retry_after(value: &str, now: Timestamp) -> Option<Timestamp> {
     let value = value.trim();
     let latest = now.plus_ms(WEBHOOK_RETRY_AFTER_MAX_MS);
     if !value.is_empty() && value.bytes().all(|b| b.is_ascii_digit()) {
-        // More digits than a number has are more than a day as well.
+        // A number of too many digits is more than a day, too.
         let ms = value.parse::<i64>().map_or(i64::MAX, |seconds| seconds.saturating_mul(1_000));
         return Some(now.plus_ms(ms).min(latest));
     }
@@ -148,14 +148,15 @@ pub fn retry_after(value: &str, now: Timestamp) -> Option<Timestamp> {
     Some(at.clamp(now, latest))
 }
 
-/// A webhook whose attempts all failed since then or before is given up.
+/// A webhook is disabled if all attempts have failed since this time or earlier.
 pub fn given_up_when_failing_since(now: Timestamp) -> Timestamp {
     now.plus_ms(-WEBHOOK_FAILING_MAX_MS)
 }
 
-/// The beginning of a receiver's answer, as text that can be stored and shown anywhere.
+/// The beginning of a receiver's answer, as text without control characters that a store or a page could
+/// reject.
 pub fn excerpt(answer: &[u8]) -> String {
-    // No code point has more than four bytes, so the rest need not be looked at.
+    // No code point has more than four bytes, so the rest can be ignored.
     let beginning = &answer[..answer.len().min(4 * WEBHOOK_EXCERPT_CHARS_MAX)];
     let shown = |c: char| if c.is_control() { ' ' } else { c };
     String::from_utf8_lossy(beginning).chars().take(WEBHOOK_EXCERPT_CHARS_MAX).map(shown).collect()

@@ -26,7 +26,7 @@ impl FulfillmentState {
         }
     }
 
-    /// The state that a claim was in before it changed to this one: there are two.
+    /// The previous state of a claim that changed to this one: there are two states.
     pub const fn other(self) -> Self {
         match self {
             Self::Claimed => Self::Fulfilled,
@@ -45,31 +45,32 @@ impl FulfillmentState {
     }
 }
 
-/// What a campaign is told to be (the platform API's drops).
+/// The settings of a campaign (the platform API's drops).
 #[derive(Clone, Debug)]
 pub struct Campaign {
     /// Its id.
     pub campaign_id: CampaignId,
     /// Its name.
     pub name: String,
-    /// Whose claims these are to be.
+    /// The organization that owns the claims.
     pub organization_id: OrganizationId,
-    /// What has to be watched.
+    /// The category that has to be watched.
     pub category_id: String,
     /// When minutes count and rewards can be claimed.
     pub period: Period,
-    /// Whose lives count, up to 500 channels; `None` for everybody's.
+    /// The channels whose lives count, up to 500; `None` for all channels.
     pub channels: Option<Vec<ChannelId>>,
-    /// What can be claimed.
+    /// The rewards.
     pub rewards: Vec<Reward>,
 }
 
-/// The time of a campaign: from its start on, until just before its end. What is not given is open.
+/// The period of a campaign, with its start and without its end. A missing start or end leaves that side
+/// open.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Period {
-    /// The first moment of it.
+    /// The first moment of the period.
     pub start: Option<Timestamp>,
-    /// The first moment after it.
+    /// The first moment after the period.
     pub end: Option<Timestamp>,
 }
 
@@ -100,11 +101,12 @@ pub struct Reward {
 }
 
 impl Campaign {
-    /// A campaign has a name, an end after its start, 1 to 100 rewards, each of them once, named, and for a number of
-    /// minutes that can be watched, and names 1 to 500 channels if any.
+    /// Checks a campaign: a name, an end after its start, 1 to 100 distinct rewards with a name and a
+    /// possible number of minutes, and 1 to 500 channels if any.
     ///
     /// # Errors
-    /// `Invalid` naming `campaignName`, `endDate`, `channelIds`, `rewards`, `rewardId`, `rewardName` or `watchMinutes`.
+    /// `Invalid` naming `campaignName`, `endDate`, `channelIds`, `rewards`, `rewardId`, `rewardName` or
+    /// `watchMinutes`.
     pub fn check(&self) -> Result<(), Invalid> {
         invalid::text("campaignName", &self.name, 1, NAME_CHARS_MAX)?;
         self.period.check()?;
@@ -129,19 +131,19 @@ impl Campaign {
     }
 }
 
-/// What a campaign asks of a claim, and how far the viewer has come.
+/// The terms of a campaign for a claim, and the viewer's progress.
 #[derive(Clone, Copy, Debug)]
 pub struct Terms {
     /// When rewards can be claimed.
     pub period: Period,
-    /// Minutes that the reward asks for.
+    /// Minutes that the reward requires.
     pub watch_minutes: i64,
     /// Minutes that the viewer has watched.
     pub watched: i64,
 }
 
 impl Terms {
-    /// What keeps the viewer from claiming at `now`.
+    /// The reason why the viewer cannot claim at `now`, if any.
     pub fn refusal(&self, now: Timestamp) -> Option<ClaimRefusal> {
         let left_minutes = self.watch_minutes - self.watched;
         match self.period {
@@ -153,12 +155,13 @@ impl Terms {
     }
 }
 
-/// Why a reward cannot be claimed now: 403, and the message names the rule and what is left.
+/// Why a reward cannot be claimed now. The answer is 403, and its message names the rule and the remaining
+/// time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClaimRefusal {
-    /// The operator has the campaign switched off.
+    /// The operator has disabled the campaign.
     Disabled,
-    /// The campaign begins later.
+    /// The campaign has not begun.
     NotBegun {
         /// When it begins.
         start: Timestamp,
@@ -186,7 +189,7 @@ impl ClaimRefusal {
         }
     }
 
-    /// The rule and what is left, in Korean and in English.
+    /// The rule and the remaining time, in Korean and in English.
     pub fn texts(self) -> (String, String) {
         match self {
             Self::Disabled => {
@@ -208,7 +211,7 @@ impl ClaimRefusal {
     }
 }
 
-/// How far a viewer has come with a reward.
+/// The progress of a viewer towards a reward.
 #[derive(Clone, Debug)]
 pub struct RewardProgress {
     /// The reward.
@@ -230,9 +233,9 @@ pub struct RewardClaim {
     pub category_id: String,
     /// Its name.
     pub category_name: String,
-    /// Who claimed.
+    /// The viewer.
     pub channel_id: ChannelId,
-    /// Where it stands.
+    /// Its state.
     pub state: FulfillmentState,
     /// When it was claimed.
     pub claimed_at: Timestamp,
@@ -240,16 +243,16 @@ pub struct RewardClaim {
     pub updated_at: Timestamp,
 }
 
-/// What became of one claim id in an update, by which the answer groups them.
+/// The result of one claim id in an update, by which the answer groups the ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum UpdateStatus {
-    /// It is in the wanted state now, or was before.
+    /// The claim is in the wanted state, now or already before.
     Success,
-    /// That is no id.
+    /// The text is not an id.
     InvalidId,
-    /// There is no such claim.
+    /// There is no claim with this id.
     NotFound,
-    /// It is another organization's.
+    /// The claim belongs to another organization.
     Unauthorized,
     /// The store failed.
     UpdateFailed,
@@ -267,7 +270,7 @@ impl UpdateStatus {
         }
     }
 
-    /// What an update of a claim means, given who owns its campaign (`None`: there is no such claim).
+    /// The result of an update of a claim, given the owner of its campaign (`None`: there is no claim).
     pub fn of(owner: Option<&OrganizationId>, caller: &OrganizationId) -> Self {
         match owner {
             None => Self::NotFound,
@@ -277,8 +280,8 @@ impl UpdateStatus {
     }
 }
 
-/// Groups the ids of an update by what became of them: the groups in the order of [`UpdateStatus`], the ids of each in
-/// the order of the request (`docs/spec/drops.md#update`).
+/// Groups the ids of an update by result: the groups in the order of [`UpdateStatus`], the ids of each in the
+/// order of the request (`docs/spec/drops.md#update`).
 pub fn grouped(
     ids: Vec<String>,
     status: impl Fn(&ClaimId) -> UpdateStatus,

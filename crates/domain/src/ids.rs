@@ -18,7 +18,7 @@ macro_rules! ids {
         pub struct $name(Arc<str>);
 
         impl $name {
-            /// Reads an id that a caller chose: 1 to 64 ASCII letters, digits, `-`, `_` or `.`.
+            /// Parses an id that a caller chose: 1 to 64 ASCII letters, digits, `-`, `_` or `.`.
             ///
             /// # Errors
             /// `Invalid` naming `field` for anything else.
@@ -26,7 +26,7 @@ macro_rules! ids {
                 if is_id(text) { Ok(Self(text.into())) } else { Err(Invalid::new(field, Rule::Id)) }
             }
 
-            /// An id that the store gave back.
+            /// An id from the store.
             pub fn stored(text: String) -> Self {
                 Self(text.into())
             }
@@ -88,21 +88,22 @@ ids! {
     ApplicationSecretId,
     /// A node of the service.
     NodeId,
-    /// A webhook, for as long as it is there: the next one of the same application has another id.
+    /// A webhook until its deletion. The next webhook of the same application has another id.
     WebhookId,
     /// A secret of a webhook.
     WebhookSecretId,
     /// A batch of events: those of one transaction, until their publication is confirmed.
     BatchId,
-    /// A message to a webhook, the same in each of its attempts: a UUID in lower case with hyphens, so that it is
-    /// always 36 characters wide.
+    /// A message to a webhook, the same in each of its attempts: a UUID in lower case with hyphens, so it
+    /// always has 36 characters.
     DeliveryId,
 }
 
 macro_rules! time_ordered {
     ($($name:ident),+) => {$(
         impl $name {
-            /// A new id that grows with time (UUID version 7), so that an index over it is written at its end.
+            /// A new id that grows with time (UUID version 7), so that new entries of an index are at its
+            /// end.
             pub fn generate(now: Timestamp, random: [u8; 10]) -> Self {
                 Self(time_ordered_id(now, random).into())
             }
@@ -123,20 +124,20 @@ time_ordered!(
 );
 
 impl MessageId {
-    /// The bound below every generated id of that millisecond and above every one before it, so that a range of times
-    /// is a range of ids. No message has it.
+    /// A bound below every generated id of that millisecond and above every earlier one, so that a range of
+    /// times is a range of ids. No message has this id.
     pub fn bound_at(at: Timestamp) -> Self {
         Self(format!("{:012x}", unix_ms(at)).into())
     }
 }
 
-/// The messages of one sender in one chat. Their ids differ in nothing but the time, so that the primary key of the messages
-/// lets chat, sender and time name one message only.
+/// The messages of one sender in one chat. Their ids differ only in their time, so the primary key of the
+/// messages allows one message for each chat, sender and time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct MessageSeries([u8; 10]);
 
 impl MessageSeries {
-    /// What `sender` says in the chat of `channel`.
+    /// The messages of `sender` in the chat of `channel`.
     pub fn of(channel: &ChannelId, sender: &ChannelId) -> Self {
         // No id holds the space between them.
         let mut hash = Sha256::new_with_prefix(channel.as_str());
@@ -162,7 +163,7 @@ impl BatchId {
 }
 
 impl DeliveryId {
-    /// The id of what tells a webhook of a claim: it grows with time, and is the same whoever works it out.
+    /// The id of the message about a claim. It grows with time, and every node computes the same id.
     pub fn of_claim(now: Timestamp, claim: &ClaimId, webhook: &WebhookId) -> Self {
         // No id holds the space between them.
         let hash = Sha256::digest(format!("{claim} {webhook}"));
@@ -172,7 +173,7 @@ impl DeliveryId {
         Self(uuid.hyphenated().to_string().into())
     }
 
-    /// When the message was written: what its id begins with.
+    /// When the message was written. The id begins with this time.
     pub fn written_at(&self) -> Timestamp {
         let hex = self.as_str().bytes().filter(u8::is_ascii_hexdigit).take(12);
         let digit = |byte: u8| char::from(byte).to_digit(16).map_or(0, i64::from);
@@ -194,11 +195,11 @@ fn time_ordered_id(now: Timestamp, random: [u8; 10]) -> String {
     uuid::Builder::from_unix_timestamp_millis(unix_ms(now), &random).into_uuid().simple().to_string()
 }
 
-/// What an id of at most [`ID_BYTES_MAX`] looks like to a program that writes one: `.` and `..` are none. Without
-/// look-ahead, which half of the languages do not know.
+/// The pattern of an id in a schema. `.` and `..` are no ids. The pattern has no look-ahead, which many
+/// languages lack.
 pub const ID_PATTERN: &str = r"^(\.{0,2}[A-Za-z0-9_-][A-Za-z0-9._-]*|\.{3}[A-Za-z0-9._-]*)$";
 
-/// Which bytes an id may have: ids are checked wherever a call names one, so each byte is one look-up.
+/// The bytes that an id may have, as a table, because every call checks ids.
 const ID_BYTES: [bool; 256] = {
     let mut bytes = [false; 256];
     let mut byte = 0;

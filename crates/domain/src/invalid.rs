@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use crate::Language;
 use crate::outbound::AddressFault;
 
-/// One wrong value in a request. Changes nothing; answered as 400.
+/// One wrong value in a request. It is answered with 400, and changes nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invalid {
     /// The field, spelled as the caller spells it.
@@ -19,7 +19,7 @@ pub struct Invalid {
 pub enum Rule {
     /// It must be there.
     Required,
-    /// It must be there; a field in snake case is, which is nearly its name.
+    /// It must be there. The request has a field of nearly this name, in snake case.
     Misspelled {
         /// Its name.
         wanted: &'static str,
@@ -33,7 +33,7 @@ pub enum Rule {
     },
     /// It must be a JSON string.
     Text,
-    /// It must not hold a NUL.
+    /// It must not contain a NUL.
     NoNul,
     /// It must be `true` or `false`.
     Boolean,
@@ -47,7 +47,7 @@ pub enum Rule {
     Json,
     /// It must be percent-encoded UTF-8.
     QueryEncoding,
-    /// It must stand once only.
+    /// It must occur once only.
     Once,
     /// It must be an integer in this range.
     Integer {
@@ -56,7 +56,7 @@ pub enum Rule {
         /// Largest.
         max: i64,
     },
-    /// It must have this many characters, and not be blank or hold a NUL.
+    /// It must have this many characters, and not be blank or contain a NUL.
     Chars {
         /// Fewest.
         min: usize,
@@ -86,7 +86,7 @@ pub enum Rule {
     OneOf(&'static [&'static str]),
     /// It must be one of these numbers.
     OneOfNumbers(&'static [i64]),
-    /// It must be a cursor that an earlier page of the same list gave.
+    /// It must be a cursor of an earlier page of the same list.
     Cursor,
     /// Tags must be made of letters and digits, without spaces and special characters.
     Tag,
@@ -122,7 +122,7 @@ pub enum Rule {
     KnownScope,
     /// It must name an organization that exists.
     KnownOrganization,
-    /// It is taken by somebody else.
+    /// It is in use.
     Taken,
     /// Only a webhook without address has a listener.
     WithoutAddress,
@@ -136,9 +136,9 @@ pub enum Rule {
     NotTheSigningSecret,
     /// Either it or this other field must be there, and not both.
     EitherOr(&'static str),
-    /// What has this id is being deleted.
+    /// The channel or application with this id is being deleted.
     BeingDeleted,
-    /// It still has these, which have to go first.
+    /// It still has these, which must be deleted first.
     InUse(&'static str),
 }
 
@@ -387,7 +387,8 @@ fn joined(numbers: &[i64]) -> String {
     numbers.iter().map(i64::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// Checks a text of `min` to `max` code points that is not blank and holds no NUL (`docs/spec/rest.md#text`).
+/// Checks a text of `min` to `max` code points that is not blank and contains no NUL
+/// (`docs/spec/rest.md#text`).
 ///
 /// # Errors
 /// `Invalid` naming `field`.

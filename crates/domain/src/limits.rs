@@ -22,11 +22,11 @@ pub const REFRESH_TOKEN_LIFETIME_MS: i64 = 30 * DAY_MS;
 /// How long an authorization code can be exchanged, in milliseconds: 10 minutes
 /// (`docs/spec/authorization.md#codes`).
 pub const CODE_LIFETIME_MS: i64 = 10 * MINUTE_MS;
-/// How long an expired or revoked token is remembered after its expiry, in milliseconds (ours): 7 days. A refusal says for so
-/// long what became of it.
+/// How long an expired or revoked token is kept after its expiry, in milliseconds (ours): 7 days. For this
+/// time a refusal says why the token is invalid.
 pub const ENDED_TOKENS_KEPT_MS: i64 = 7 * DAY_MS;
-/// A used code or refresh token that comes back within this many milliseconds is a retry of an honest client, not theft
-/// (`docs/spec/authorization.md#tokens`).
+/// A used code or refresh token that is presented again within this many milliseconds is a retry of an honest
+/// client, not theft (`docs/spec/authorization.md#tokens`).
 pub const REUSE_GRACE_MS: i64 = 10 * SECOND_MS;
 /// How long a person stays signed in on the consent pages, in milliseconds: 12 hours.
 pub const BROWSER_SESSION_LIFETIME_MS: i64 = DAY_MS / 2;
@@ -39,14 +39,14 @@ pub const USER_SESSIONS_MAX: i64 = 3;
 pub const SUBSCRIPTIONS_PER_SESSION_MAX: i64 = 30;
 /// How long a session URL can be used to connect, in milliseconds (`docs/spec/realtime.md#session-url`).
 pub const SESSION_URL_LIFETIME_MS: i64 = 30 * SECOND_MS;
-/// How long a session URL that nobody used is remembered after its expiry, in milliseconds (ours): 1 hour.
+/// How long an unused session URL is kept after its expiry, in milliseconds (ours): 1 hour.
 pub const SESSION_URLS_KEPT_MS: i64 = 60 * MINUTE_MS;
 /// How long a disconnected session stays in the lists, in milliseconds: 90 days.
 pub const DISCONNECTED_SESSION_VISIBLE_MS: i64 = 90 * DAY_MS;
 
-/// A node that has not said that it lives for this many milliseconds is dead, and its sessions are disconnected.
+/// A node without a heartbeat for this many milliseconds is declared dead, and its sessions end.
 pub const NODE_DEAD_AFTER_MS: i64 = 20 * SECOND_MS;
-/// How often a node says that it lives, in milliseconds.
+/// Interval of a node's heartbeat, in milliseconds.
 pub const NODE_HEARTBEAT_MS: i64 = 5 * SECOND_MS;
 
 /// Distinct channel ids in one channel query.
@@ -72,12 +72,12 @@ pub const CATEGORY_SEARCH_SIZE_MAX: i64 = 50;
 pub const CATEGORY_QUERY_CHARS_MAX: usize = 100;
 /// Items of one page of the live list: default and most.
 pub const LIVE_LIST_SIZE_MAX: i64 = 20;
-/// How long a walk through the live list may take, from its first page, in milliseconds: 15 minutes (ours). The order of
-/// the first page is kept for so long.
+/// How long a walk through the live list may take from its first page, in milliseconds: 15 minutes (ours).
+/// The order of the first page is kept for this time.
 pub const LIVE_WALK_MS: i64 = 15 * MINUTE_MS;
-/// How much longer that order is kept than anybody may ask for it, in milliseconds, because nodes' clocks differ.
+/// How much longer that order is kept, in milliseconds, because the clocks of nodes differ.
 pub const LIVE_WALK_GRACE_MS: i64 = 5 * MINUTE_MS;
-/// The largest `concurrentUserCount` (ours): clients read an Int into 32 bits.
+/// The largest `concurrentUserCount` (ours): clients parse it as a 32-bit integer.
 pub const CONCURRENT_USERS_MAX: i64 = i32::MAX as i64;
 /// Items of one page of the restriction list: default and most.
 pub const RESTRICTION_LIST_SIZE_MAX: i64 = 30;
@@ -91,39 +91,41 @@ pub const CLAIM_PAGE_SIZE_MAX: i64 = 1_000;
 pub const CLAIM_UPDATE_IDS_MAX: usize = 100;
 /// Rewards of one drops campaign (ours).
 pub const CAMPAIGN_REWARDS_MAX: usize = 100;
-/// Channels that a drops campaign may name as those that take part (ours).
+/// Channels that a drops campaign may name (ours).
 pub const CAMPAIGN_CHANNELS_MAX: usize = 500;
-/// The most minutes that a reward may ask to have been watched: a year of them (ours).
+/// Maximum minutes that a reward may require: a year (ours).
 pub const REWARD_WATCH_MINUTES_MAX: i64 = 365 * 24 * 60;
-/// The most minutes that one report may say were watched: a day of them (ours).
+/// Maximum minutes of one report of watching: a day (ours).
 pub const WATCHING_MINUTES_MAX: i64 = 24 * 60;
 /// Viewers of one report of watching (ours).
 pub const WATCHING_VIEWERS_MAX: usize = 100;
-/// How long after a failed attempt the next one of a message to a webhook comes, in milliseconds
-/// (`docs/spec/drops.md#webhook`). The last attempt has none behind it.
+/// Delays between the attempts of a message to a webhook, in milliseconds (`docs/spec/drops.md#webhook`). No
+/// attempt follows the last one.
 pub const WEBHOOK_RETRY_MS: [i64; 7] =
     [5 * SECOND_MS, 5 * MINUTE_MS, 30 * MINUTE_MS, 2 * HOUR_MS, 5 * HOUR_MS, 10 * HOUR_MS, 10 * HOUR_MS];
-/// The furthest that a receiver's `Retry-After` moves the next attempt, in milliseconds (ours): 1 day.
+/// Maximum delay by a receiver's `Retry-After`, in milliseconds (ours): 1 day.
 pub const WEBHOOK_RETRY_AFTER_MAX_MS: i64 = DAY_MS;
-/// A webhook that only failed for so many milliseconds is disabled: 5 days (`docs/spec/drops.md#webhook`).
+/// A webhook whose attempts have all failed for this many milliseconds is disabled: 5 days
+/// (`docs/spec/drops.md#webhook`).
 pub const WEBHOOK_FAILING_MAX_MS: i64 = 5 * DAY_MS;
-/// How long a node that took a message has it to itself, in milliseconds (ours): three times as long as an attempt may
-/// take, so that clocks may differ a little and no message is sent by two nodes at once.
+/// The lease of a node on a webhook message, in milliseconds (ours): three times the deadline of an attempt.
+/// So the clocks of nodes may differ a little, and two nodes never send a message at once.
 pub const WEBHOOK_LEASE_MS: i64 = 15 * SECOND_MS;
 /// Messages that a listener of a webhook fetches at once: default and most (ours).
 pub const LISTENER_ATTEMPTS_MAX: i64 = 8;
 /// How long a listener of a webhook may wait for a message, in seconds (ours).
 pub const LISTENER_WAIT_MAX_S: i64 = 25;
-/// The longest time that a listener may say an attempt took, in milliseconds (ours).
+/// Maximum duration of an attempt in a listener's report, in milliseconds (ours).
 pub const LISTENER_DURATION_MAX_MS: i64 = MINUTE_MS;
-/// How long messages to webhooks are kept after they were delivered or given up, in milliseconds (ours): 30 days.
+/// How long messages to webhooks are kept after they were delivered or given up, in milliseconds (ours): 30
+/// days.
 pub const WEBHOOK_DELIVERIES_KEPT_MS: i64 = 30 * DAY_MS;
-/// How long a webhook's new secret waits before it signs by itself, and the old one is kept after that, in milliseconds
-/// (ours): 1 day.
+/// How long a new secret of a webhook is pending before it signs, and the old one is kept after that, in
+/// milliseconds (ours): 1 day.
 pub const WEBHOOK_SECRET_OVERLAP_MS: i64 = DAY_MS;
-/// Printable characters of a webhook's secret that was brought along: fewest (ours).
+/// Minimum number of printable characters of a webhook's secret from the publisher (ours).
 pub const WEBHOOK_SECRET_CHARS_MIN: usize = 32;
-/// Printable characters of a webhook's secret that was brought along: most (ours).
+/// Maximum number of printable characters of a webhook's secret from the publisher (ours).
 pub const WEBHOOK_SECRET_CHARS_MAX: usize = 256;
 /// Unicode code points that are kept of a receiver's answer (ours).
 pub const WEBHOOK_EXCERPT_CHARS_MAX: usize = 256;
@@ -134,22 +136,22 @@ pub const DELIVERY_PAGE_SIZE_MAX: i64 = 100;
 /// How long a temporary restriction lasts, in milliseconds
 /// (`docs/spec/restriction.md#temporary-restriction`).
 pub const TEMPORARY_RESTRICTION_MS: i64 = MINUTE_MS;
-/// A temporary restriction hides the target's messages of the last so many milliseconds
+/// A temporary restriction hides the target's messages of the last this many milliseconds
 /// (`docs/spec/restriction.md#temporary-restriction`).
 pub const TEMPORARY_RESTRICTION_HIDES_MS: i64 = MINUTE_MS;
-/// The longest time between two messages of one viewer in slow mode, in milliseconds: the largest `chatSlowModeSec`
-/// (`docs/spec/chat.md#settings`).
+/// The longest time between two messages of one viewer in slow mode, in milliseconds: the largest
+/// `chatSlowModeSec` (`docs/spec/chat.md#settings`).
 pub const SLOW_MODE_MAX_MS: i64 = 300 * SECOND_MS;
-/// An application whose scopes were not used for so many milliseconds is deleted: 90 days.
+/// An application whose scopes were not used for this many milliseconds is deleted: 90 days.
 pub const UNUSED_APPLICATION_MS: i64 = 90 * DAY_MS;
-/// How far what is written down of an application's last use may stay behind the truth while it is used, in
-/// milliseconds (ours): this saves a write for every use but one an hour.
+/// How old the recorded last use of an application may be while it is used, in milliseconds (ours). So only
+/// one use an hour costs a write.
 pub const USE_WRITTEN_EVERY_MS: i64 = 60 * MINUTE_MS;
 /// Items of a page of the operator's lists, unless told otherwise (ours).
 pub const OPERATOR_LIST_SIZE_DEFAULT: i64 = 20;
 /// Most items of a page of the operator's lists (ours).
 pub const OPERATOR_LIST_SIZE_MAX: i64 = 100;
-/// Characters of a client secret that its operator is shown again (ours).
+/// Number of characters of a client secret that its operator may see again (ours).
 pub const SECRET_CHARS_SHOWN: usize = 4;
 /// How long a deleted application can be restored, in milliseconds
 /// (`docs/spec/authorization.md#unused-applications`).
@@ -179,11 +181,13 @@ pub const PAY_AMOUNT_DIGITS_MAX: usize = 12;
 pub const NAME_CHARS_MAX: usize = 100;
 /// Bytes of an id that a caller chose.
 pub const ID_BYTES_MAX: usize = 64;
-/// Bytes of a URL that a caller registers or a page hands on.
+/// Maximum length of a URL that a caller registers or a page passes on, in bytes.
 pub const URL_BYTES_MAX: usize = 2_048;
-/// Bytes of the `state` of a sign-in. It comes back in the redirect's query, so it stays far below a header's limit.
+/// Maximum length of the `state` of a sign-in, in bytes. It returns in the query of the redirect, so it stays
+/// far below the limit of a header.
 pub const STATE_BYTES_MAX: usize = 1_024;
-/// Bytes of a presented token, code, secret, login or password. Ours are 43; more is never right.
+/// Maximum length of a presented token, code, secret, login or password, in bytes. Those of this service have
+/// 43.
 pub const CREDENTIAL_BYTES_MAX: usize = 512;
 /// Redirect addresses of one application.
 pub const REDIRECT_URIS_MAX: usize = 20;
@@ -196,14 +200,15 @@ pub const CLIENT_QUOTA: Quota = Quota::per_minute(800);
 pub const USER_QUOTA: Quota = Quota::per_minute(800);
 /// Token endpoint: requests of one application.
 pub const TOKEN_QUOTA: Quota = Quota::per_minute(60);
-/// Failed proofs of identity of one network address, each kind by itself: wrong client secrets at the token endpoint, wrong
-/// passwords, wrong operator keys. Bad codes and refresh tokens of one application.
+/// Failed proofs of identity of one network address, for each kind: wrong client secrets at the token
+/// endpoint, wrong passwords, wrong operator keys. Also bad codes and refresh tokens of one application.
 pub const FAILURE_QUOTA: Quota = Quota::per_minute(10);
-/// Wrong passwords of one account, from addresses from which it was not signed in to before, until tries are slowed down.
+/// Wrong passwords of one account, from addresses without an earlier sign-in, until further tries are
+/// delayed.
 pub const ACCOUNT_QUOTA: Quota = Quota::per_minute(10);
-/// The longest that a try at an account is delayed.
+/// Maximum delay of a sign-in to an account.
 pub const ACCOUNT_DELAY_MAX: Duration = Duration::from_secs(8);
-/// Tries of one network address at one account while that is slowed down.
+/// Sign-ins of one network address to one account while these are delayed.
 pub const SLOWED_QUOTA: Quota = Quota::per_minute(2);
 /// Session URLs of one caller.
 pub const SESSION_URL_QUOTA: Quota = Quota::per_minute(30);

@@ -46,7 +46,7 @@ impl CategoryType {
         Self::parse(name).ok()
     }
 
-    /// The list of this type's name alone, for the refusal that names it.
+    /// The list of this type's name, for a refusal.
     const fn alone(self) -> &'static [&'static str] {
         match self {
             Self::Game => &["GAME"],
@@ -61,7 +61,7 @@ impl CategoryType {
 pub struct Category {
     /// Its id.
     pub category_id: CategoryId,
-    /// What kind it is.
+    /// Its type.
     pub category_type: CategoryType,
     /// Its name.
     pub category_value: String,
@@ -80,19 +80,19 @@ impl Category {
     }
 }
 
-/// What a caller says about the category of a broadcast.
+/// The category of a broadcast in a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CategoryChoice {
-    /// Nothing: it stays as it is.
+    /// No `categoryId`: the category stays.
     Unsaid,
-    /// An empty `categoryId`: it has none.
+    /// An empty `categoryId`: no category.
     None,
-    /// This one.
+    /// A `categoryId`.
     Of(CategoryId),
 }
 
 impl CategoryChoice {
-    /// Reads `categoryId`. What cannot be an id names no category.
+    /// Parses `categoryId`. A text that cannot be an id names no category.
     ///
     /// # Errors
     /// `Invalid` naming `categoryId`.
@@ -107,8 +107,8 @@ impl CategoryChoice {
     }
 }
 
-/// Checks `categoryType` against the category that a broadcast setting would have: it only says again what the category's
-/// own type is, so it must agree. The refusal names that type, or asks for a category where there is none
+/// Checks `categoryType` against the category of a broadcast setting. It repeats the category's own type, so
+/// both must agree. The refusal names that type, or asks for a category if there is none
 /// (`docs/spec/lives.md#broadcast-setting`).
 ///
 /// # Errors
@@ -137,8 +137,8 @@ pub fn check_title(field: &'static str, title: &str) -> Result<(), Invalid> {
     invalid::text(field, title, 1, LIVE_TITLE_CHARS_MAX)
 }
 
-/// The distinct ones of the given tags, in their order: at most 20 of at most 20 characters, each made of letters, marks
-/// and digits of any script; spaces and special characters are not allowed
+/// The distinct tags, in their order: at most 20 of at most 20 characters, each made of letters, marks and
+/// digits of any script. Spaces and special characters are not allowed
 /// (`docs/spec/lives.md#broadcast-setting`).
 ///
 /// # Errors
@@ -164,8 +164,9 @@ fn is_tag(tag: &str) -> bool {
         && tag.chars().all(|c| c.is_alphanumeric() || is_mark(c))
 }
 
-/// Combining marks outside what `char::is_alphanumeric` counts as alphabetic: accents, viramas, tone and vowel signs of
-/// the scripts in living use. Variation selectors and joiners belong to emojis, which are no tags.
+/// Combining marks that `char::is_alphanumeric` does not count as alphabetic: accents, viramas, tone and
+/// vowel signs of the scripts in living use. Variation selectors and joiners belong to emojis, which are no
+/// tags.
 fn is_mark(c: char) -> bool {
     matches!(c,
         '\u{0300}'..='\u{036F}' | '\u{0483}'..='\u{0489}' | '\u{0591}'..='\u{05BD}' | '\u{05BF}'

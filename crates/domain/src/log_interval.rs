@@ -13,8 +13,8 @@ pub struct LogInterval {
 }
 
 impl LogInterval {
-    /// Something happened at `now` of a monotonic clock. When a line about it is due, returns how often it happened since
-    /// the last line.
+    /// Something happened at `now` of a monotonic clock. When a line about it is due, returns how often it
+    /// happened since the last line.
     pub fn due(&mut self, now: Duration) -> Option<u64> {
         self.unlogged += 1;
         if self.logged_at.is_some_and(|logged_at| now < logged_at + PAUSE) {

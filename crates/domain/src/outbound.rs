@@ -1,9 +1,9 @@
-//! Where webhooks may go: the addresses that may be registered, and those that may be connected to
+//! The targets of webhooks: the addresses that may be registered, and those that may be connected to
 //! (`docs/spec/drops.md#targets`, `docs/adr/0015-where-webhooks-may-go.md`).
 //!
-//! A publisher chooses the address, and this service, which stands inside the operator's network, calls it. So an address is
-//! read strictly, in one spelling only, and the same [`Zone`] judges it twice: when it is registered, and again for the very
-//! address that is connected to, because a name may lead elsewhere by then.
+//! A publisher chooses the address, and this service calls it from inside the operator's network. So an
+//! address is parsed strictly, in one spelling only, and [`Zone`] judges it twice: when it is registered, and
+//! again when it is connected to, because a name may lead to another address by then.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -11,25 +11,26 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use crate::limits::URL_BYTES_MAX;
 use crate::{Invalid, Rule};
 
-/// Bytes of a DNS name (RFC 1035, 2.3.4), without the dot at its end.
+/// Maximum length of a DNS name (RFC 1035, 2.3.4) without the final dot, in bytes.
 const NAME_BYTES_MAX: usize = 253;
-/// Bytes of one label of a DNS name.
+/// Maximum length of one label of a DNS name, in bytes.
 const LABEL_BYTES_MAX: usize = 63;
 
-/// Which addresses the configuration allows besides public ones.
+/// The addresses that the configuration allows besides public ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reach {
-    /// This very machine: 127.0.0.0/8, `::1`, `localhost`.
+    /// This machine: 127.0.0.0/8, `::1`, `localhost`.
     pub loopback: bool,
-    /// The operator's own networks: 10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16, fc00::/7, and names that exist only there.
+    /// The operator's own networks: 10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16, fc00::/7, and names that exist
+    /// only there.
     pub private: bool,
 }
 
 impl Reach {
-    /// Public addresses and nothing else.
+    /// Public addresses only.
     pub const PUBLIC: Self = Self { loopback: false, private: false };
 
-    /// Whether something in `zone` may be called at all.
+    /// Whether addresses in `zone` may be called.
     pub const fn allows(self, zone: Zone) -> bool {
         match zone {
             Zone::Public => true,
@@ -40,21 +41,22 @@ impl Reach {
     }
 }
 
-/// What an address or a name leads to.
+/// The zone of an address or a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Zone {
     /// Any host on the internet.
     Public,
-    /// This very machine.
+    /// This machine.
     Loopback,
     /// A network that belongs to the operator.
     Private,
-    /// What no configuration allows: metadata services, link-local, carriers' networks, multicast, addresses that carry
-    /// another address within, documentation, and everything else that is reserved.
+    /// Addresses that no configuration allows: metadata services, link-local, carriers' networks, multicast,
+    /// addresses that contain another address, documentation, and every other reserved address.
     Never,
 }
 
-/// IPv4 networks that are not public, as address, prefix length and zone (IANA's special-purpose registry, RFC 6890).
+/// IPv4 networks that are not public, as address, prefix length and zone (IANA's special-purpose registry,
+/// RFC 6890).
 const V4: [(Ipv4Addr, u32, Zone); 18] = [
     (Ipv4Addr::new(0, 0, 0, 0), 8, Zone::Never), // "this network": Linux takes 0.0.0.0 for loopback
     (Ipv4Addr::new(10, 0, 0, 0), 8, Zone::Private),
@@ -76,8 +78,9 @@ const V4: [(Ipv4Addr, u32, Zone); 18] = [
     (Ipv4Addr::new(224, 0, 0, 0), 3, Zone::Never),     // multicast, reserved, broadcast
 ];
 
-/// IPv6 networks, the narrow ones first. What none of them names is [`Zone::Never`]: mapped and compatible IPv4, NAT64
-/// (64:ff9b::/96, 64:ff9b:1::/48), discard (100::/64), SRv6 (5f00::/16), link-local, site-local, multicast.
+/// IPv6 networks, the narrow ones first. Every other address is [`Zone::Never`]: mapped and compatible IPv4,
+/// NAT64 (64:ff9b::/96, 64:ff9b:1::/48), discard (100::/64), SRv6 (5f00::/16), link-local, site-local,
+/// multicast.
 const V6: [(Ipv6Addr, u32, Zone); 10] = [
     (Ipv6Addr::LOCALHOST, 128, Zone::Loopback),
     (Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0), 32, Zone::Never), // metadata of a cloud, inside the private ones
@@ -99,7 +102,7 @@ impl Zone {
                 .iter()
                 .find(|(network, prefix, _)| shares_prefix_v4(address, *network, *prefix))
                 .map_or(Self::Public, |(_, _, zone)| *zone),
-            // A host of ISATAP is an IPv4 address behind a fixed word, in any network.
+            // A host of ISATAP is an IPv4 address after a fixed word, in any network.
             IpAddr::V6(address) if is_isatap(address) => Self::Never,
             IpAddr::V6(address) => V6
                 .iter()
@@ -108,8 +111,8 @@ impl Zone {
         }
     }
 
-    /// The zone of a DNS name in lower case, as far as the name itself tells. [`Zone::Public`] says only that its addresses
-    /// have to be judged.
+    /// The zone of a DNS name in lower case, as far as the name tells. [`Zone::Public`] means only that its
+    /// addresses have to be judged.
     fn of_name(name: &str) -> Self {
         let ends_with = |words: &[&str]| {
             words.iter().any(|word| {
@@ -126,7 +129,8 @@ impl Zone {
     }
 }
 
-/// Endings of names that exist only in somebody's own network (RFC 6762 with its appendix G, RFC 8375; ICANN 2024).
+/// Suffixes of names that exist only in private networks (RFC 6762 with its appendix G, RFC 8375; ICANN
+/// 2024).
 const PRIVATE_NAMES: [&str; 8] =
     ["local", "internal", "home.arpa", "intranet", "private", "corp", "home", "lan"];
 
@@ -146,13 +150,14 @@ const fn is_isatap(address: Ipv6Addr) -> bool {
 /// What is wrong with the address of a webhook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AddressFault {
-    /// It is not `https://…`. `http://` is for what the configuration allows besides public addresses.
+    /// It is not `https://…`. `http://` is only for addresses that the configuration allows besides public
+    /// ones.
     Scheme,
-    /// It holds a user name or a password.
+    /// It contains a user name or a password.
     UserInformation,
-    /// It holds a fragment.
+    /// It contains a fragment.
     Fragment,
-    /// It holds a character that does not stand in a URL.
+    /// It contains a character that URLs do not have.
     Characters,
     /// Its port is not a number from 1 to 65535.
     Port,
@@ -163,7 +168,7 @@ pub enum AddressFault {
 }
 
 impl AddressFault {
-    /// What to do about it, in Korean.
+    /// The remedy, in Korean.
     pub const fn korean(self) -> &'static str {
         match self {
             Self::Scheme => "https://로 시작하는 주소여야 합니다.",
@@ -182,7 +187,7 @@ impl AddressFault {
         }
     }
 
-    /// What to do about it, in English.
+    /// The remedy, in English.
     pub const fn english(self) -> &'static str {
         match self {
             Self::Scheme => "must begin with https://.",
@@ -202,22 +207,23 @@ impl AddressFault {
     }
 }
 
-/// Why an attempt got no answer. The names stand in answers, in metrics and in the store, so they never change.
+/// Why an attempt got no answer. The names are part of answers, metrics and the store, so they never change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SendFailure {
     /// The name of the host was not found.
     Dns,
     /// The host leads to no address that may be called, or the address may not be called any more.
     Address,
-    /// Nobody took the connection.
+    /// The connection was not accepted.
     Connect,
-    /// No TLS: a certificate that is not trusted, is for another name or is out of date, or a peer that speaks none.
+    /// TLS failed: the certificate is not trusted, is for another name or has expired, or the peer does not
+    /// speak TLS.
     Tls,
-    /// The whole answer was not there in time.
+    /// The whole answer did not arrive before the deadline.
     Timeout,
-    /// The connection ended before the whole answer was there.
+    /// The connection ended before the whole answer had arrived.
     Closed,
-    /// The answer was not HTTP, or its head or all of it together was too large.
+    /// The answer was not HTTP, or its head or the whole answer was too large.
     Protocol,
 }
 
@@ -268,8 +274,8 @@ impl Host {
             let address: Ipv6Addr = inside.strip_suffix(']')?.parse().ok()?;
             return Some(Self::Address(address.into()));
         }
-        // What ends in a number is an IPv4 address to the rest of the world, in whatever spelling. Here it has only one:
-        // `Ipv4Addr` takes neither octal nor hexadecimal nor fewer than four numbers.
+        // To other programs a host that ends in a number is an IPv4 address, in many spellings. Here it has
+        // only one: `Ipv4Addr` accepts neither octal nor hexadecimal numbers, nor fewer than four.
         let last = text.rsplit('.').next().unwrap_or(text);
         if last.starts_with(|first: char| first.is_ascii_digit()) && is_number(last) {
             let address: Ipv4Addr = text.parse().ok()?;
@@ -298,7 +304,7 @@ fn is_number(label: &str) -> bool {
     }
 }
 
-/// Letters, digits and hyphens between single dots. No dot at the end, which would make a second spelling of a name.
+/// Letters, digits and hyphens between single dots. A dot at the end would be a second spelling of a name.
 fn is_name(text: &str) -> bool {
     let is_label = |label: &str| {
         (1..=LABEL_BYTES_MAX).contains(&label.len())
@@ -309,21 +315,21 @@ fn is_name(text: &str) -> bool {
     text.len() <= NAME_BYTES_MAX && text.split('.').all(is_label)
 }
 
-/// The address of a webhook. It keeps its text as it was given; its `Debug` shows no more than [`WebhookUrl::origin`],
-/// because path and query may hold a secret.
+/// The address of a webhook, with its original text. `Debug` shows only [`WebhookUrl::origin`], because path
+/// and query may contain a secret.
 #[derive(Clone, PartialEq, Eq)]
 pub struct WebhookUrl {
     text: String,
     secure: bool,
     host: Host,
     port: u16,
-    /// Where the path begins in the text.
+    /// Index of the path in the text.
     path_at: usize,
 }
 
 impl WebhookUrl {
-    /// Reads one: `https` to what may be public, at most 2,048 bytes, no user information, no fragment. What `reach` allows
-    /// besides may also be `http`.
+    /// Parses an address: `https` for public hosts, at most 2,048 bytes, no user information, no fragment.
+    /// Addresses that `reach` allows may also be `http`.
     ///
     /// # Errors
     /// `Invalid` naming `url`.
@@ -366,14 +372,14 @@ impl WebhookUrl {
         }
     }
 
-    /// Whether a delivery to this address may go to `address`, which its host has led to. Nothing leaves for a public
-    /// address without TLS, whatever its name looked like.
+    /// Whether a delivery to this URL may connect to `address`, to which its host has led. Nothing is sent to
+    /// a public address without TLS, whatever the name looked like.
     pub fn may_connect(&self, address: IpAddr, reach: Reach) -> bool {
         let zone = Zone::of(address);
         reach.allows(zone) && (self.secure || zone != Zone::Public)
     }
 
-    /// The address as it was given. May hold a secret: for whoever registered it, and for the store.
+    /// The original text. It may contain a secret, so it is only for its publisher and the store.
     pub fn as_str(&self) -> &str {
         &self.text
     }
@@ -388,12 +394,12 @@ impl WebhookUrl {
         &self.host
     }
 
-    /// The port, also where the text leaves it out.
+    /// The port, or the scheme's default port.
     pub const fn port(&self) -> u16 {
         self.port
     }
 
-    /// Host, and port where it is not the scheme's own: what the header `Host` holds.
+    /// The value of the header `Host`: the host, and the port if it is not the scheme's default.
     pub fn authority(&self) -> String {
         match (self.secure, self.port) {
             (true, 443) | (false, 80) => self.host.to_string(),
@@ -401,13 +407,13 @@ impl WebhookUrl {
         }
     }
 
-    /// Scheme, host and port: what a log may show.
+    /// Scheme, host and port, which may be logged.
     pub fn origin(&self) -> String {
         let scheme = if self.secure { "https" } else { "http" };
         format!("{scheme}://{}", self.authority())
     }
 
-    /// Path and query as they were given; a path of `/` where there is none. May hold a secret.
+    /// The original path and query; `/` if there is no path. They may contain a secret.
     pub fn path_and_query(&self) -> String {
         let given = &self.text[self.path_at..];
         if given.starts_with('/') { given.to_owned() } else { format!("/{given}") }
@@ -420,7 +426,7 @@ impl fmt::Debug for WebhookUrl {
     }
 }
 
-/// The host, with the brackets of an IPv6 address, and what stands behind its colon.
+/// The host, with the brackets of an IPv6 address, and the text after its colon.
 fn split_port(authority: &str) -> (&str, Option<&str>) {
     let host_ends = authority.rfind(']').map_or(0, |at| at + 1);
     match authority[host_ends..].find(':') {
@@ -429,7 +435,7 @@ fn split_port(authority: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// Digits only: `parse` alone would take `+80`.
+/// Digits only: `parse` alone would accept `+80`.
 fn read_port(digits: &str) -> Option<u16> {
     let port: u16 = digits.bytes().all(|b| b.is_ascii_digit()).then(|| digits.parse().ok())??;
     (port > 0).then_some(port)

@@ -1,16 +1,16 @@
-//! The two ways that answers are spelled, and the language of messages (`docs/spec/rest.md#profiles`,
+//! The two spellings of answers, and the language of messages (`docs/spec/rest.md#profiles`,
 //! `docs/spec/rest.md#language`).
 
 use serde::{Deserialize, Serialize};
 
-/// Whether answers follow the specification to the letter, or what the modelled platform was seen to answer.
+/// How answers are spelled: as the specification says, or as the modelled platform was observed to answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Profile {
     /// The specification to the letter.
     #[default]
     Documented,
-    /// What published clients of the modelled platform were written against.
+    /// The spelling that published clients of the modelled platform expect.
     Observed,
 }
 
@@ -29,10 +29,10 @@ impl Profile {
     }
 }
 
-/// How many ranges of an `Accept-Language` are looked at; the rest is ignored.
+/// Maximum number of ranges of an `Accept-Language` that are read. The rest is ignored.
 const ACCEPT_LANGUAGE_RANGES_MAX: usize = 20;
 
-/// The language of messages that a person reads.
+/// The language of messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Language {
     /// 한국어
@@ -43,15 +43,15 @@ pub enum Language {
 }
 
 impl Language {
-    /// The one that an `Accept-Language` (RFC 9110) prefers; `None` when it names neither. What cannot be read in it is
-    /// passed over.
+    /// The language that an `Accept-Language` (RFC 9110) prefers; `None` when it names neither. Malformed
+    /// ranges are skipped.
     pub fn preferred(accept_language: &str) -> Option<Self> {
         let mut best = None;
         for range in accept_language.split(',').take(ACCEPT_LANGUAGE_RANGES_MAX) {
             let mut parts = range.split(';');
             let Some(language) = parts.next().and_then(Self::from_tag) else { continue };
             let weight = parts.next().map_or(Some(1.0), quality).unwrap_or(0.0);
-            // Strictly more: of two equal wishes the first one wins.
+            // Strictly more, so of two equal weights the first wins.
             if weight > best.map_or(0.0, |(_, most)| most) {
                 best = Some((language, weight));
             }
@@ -77,7 +77,7 @@ impl Language {
     }
 }
 
-/// The number in `q=0.8`, if it is one from 0 to 1.
+/// The number in `q=0.8`, if it is from 0 to 1.
 fn quality(parameter: &str) -> Option<f32> {
     let (key, value) = parameter.split_once('=')?;
     let weight: f32 = value.trim().parse().ok()?;

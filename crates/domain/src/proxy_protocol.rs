@@ -1,40 +1,41 @@
-//! The PROXY protocol, versions 1 and 2 (<https://www.haproxy.org/download/3.2/doc/proxy-protocol.txt>): a header before
-//! the first byte of a connection in which a proxy names the client. The bytes are read in two steps, because nothing
-//! behind the header may be taken: a [`Prefix`] says what the header is, and then how many bytes it has.
+//! The PROXY protocol, versions 1 and 2 (<https://www.haproxy.org/download/3.2/doc/proxy-protocol.txt>): a
+//! header before the first byte of a connection, in which a proxy names the client. The header is read in two
+//! steps, so that no byte after it is taken: [`Prefix`] tells its kind, which tells its length.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Bytes that tell which version follows. No header of either version is shorter.
+/// Length of the prefix that tells the version, in bytes. No header of either version is shorter.
 pub const PREFIX_BYTES: usize = 12;
-/// Bytes of a header of version 1 at the most, its line end included.
+/// Maximum length of a header of version 1, its line end included, in bytes.
 pub const TEXT_BYTES_MAX: usize = 107;
-/// Bytes of a header of version 2 before what it counts itself.
+/// Length of the fixed part of a header of version 2, in bytes.
 pub const BINARY_HEAD_BYTES: usize = 16;
-/// Bytes of a header of version 2 at the most: the addresses, and more extensions than any proxy sends.
+/// Maximum length of a header of version 2, in bytes: the addresses, and more extensions than any proxy
+/// sends.
 pub const BINARY_BYTES_MAX: usize = 2_048;
 
 const SIGNATURE: [u8; PREFIX_BYTES] = *b"\r\n\r\n\0\r\nQUIT\n";
 
-/// What a connection's first bytes begin.
+/// The kind of a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Prefix {
     /// A line of text, up to its line feed: at most [`TEXT_BYTES_MAX`].
     Text,
-    /// [`BINARY_HEAD_BYTES`], and then as many as [`binary_length`] says.
+    /// [`BINARY_HEAD_BYTES`], then as many as [`binary_length`] says.
     Binary,
 }
 
-/// Whom a header names.
+/// The address that a header names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Named {
     /// The client.
     Client(IpAddr),
-    /// The proxy speaks for itself, as in its health checks, or cannot say for whom.
+    /// The connection is the proxy's own, as for health checks, or the proxy does not know the client.
     Proxy,
 }
 
 impl Prefix {
-    /// Reads the first bytes; `None` where no header begins.
+    /// The kind of header that begins with these bytes; `None` if none does.
     pub fn of(bytes: &[u8; PREFIX_BYTES]) -> Option<Self> {
         match bytes {
             bytes if *bytes == SIGNATURE => Some(Self::Binary),
@@ -44,13 +45,13 @@ impl Prefix {
     }
 }
 
-/// Bytes of a whole header of version 2; `None` when it is longer than is taken.
+/// Length of a whole header of version 2, in bytes; `None` when it is too long.
 pub fn binary_length(head: &[u8; BINARY_HEAD_BYTES]) -> Option<usize> {
     let length = BINARY_HEAD_BYTES + usize::from(u16::from_be_bytes([head[14], head[15]]));
     (length <= BINARY_BYTES_MAX).then_some(length)
 }
 
-/// Reads a whole header of version 1, its line end included; `None` when it is malformed.
+/// Parses a whole header of version 1, its line end included; `None` when it is malformed.
 pub fn parse_text(line: &[u8]) -> Option<Named> {
     let line = std::str::from_utf8(line).ok()?.strip_suffix("\r\n")?;
     let words: Vec<&str> = line.split(' ').collect();
@@ -72,14 +73,14 @@ pub fn parse_text(line: &[u8]) -> Option<Named> {
     }
 }
 
-/// Reads a whole header of version 2; `None` when it is malformed.
+/// Parses a whole header of version 2; `None` when it is malformed.
 pub fn parse_binary(header: &[u8]) -> Option<Named> {
     let (head, rest) = header.split_first_chunk::<BINARY_HEAD_BYTES>()?;
     if head[..PREFIX_BYTES] != SIGNATURE || binary_length(head) != Some(header.len()) {
         return None;
     }
     match (head[12], head[13]) {
-        // LOCAL, whatever follows.
+        // LOCAL, whatever comes after it.
         (0x20, _) => Some(Named::Proxy),
         (0x21, 0x11) => {
             let (source, _ports) = rest.split_at_checked(12)?.0.split_first_chunk::<4>()?;

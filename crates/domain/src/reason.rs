@@ -1,7 +1,8 @@
-//! Why a request was refused, for programs and for developers: the value of the header `Stagedoor-Reason`.
+//! The reason of a refusal, for programs and developers: the value of the header `Stagedoor-Reason`.
 //!
-//! A value is one [`Word`] of a closed list and details: `cap; name=user-sessions; limit=3`. `docs/errors.md` explains
-//! every word, and a test compares that page with [`Word::ALL`]. Bodies stay as the specification has them.
+//! A value is one [`Word`] of a closed list and details: `cap; name=user-sessions; limit=3`. `docs/errors.md`
+//! explains every word, and a test compares that page with [`Word::ALL`]. Bodies stay as the specification
+//! has them.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,7 +12,7 @@ pub const REASON_HEADER: &str = "stagedoor-reason";
 
 macro_rules! words {
     ($($(#[$doc:meta])* $name:ident = $word:literal,)+) => {
-        /// What kind of reason it is. The list is closed: programs may rely on it.
+        /// The kind of a reason. The list is closed: programs may rely on it.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum Word {
             $($(#[$doc])* $name,)+
@@ -21,7 +22,7 @@ macro_rules! words {
             /// Every word.
             pub const ALL: &'static [Self] = &[$(Self::$name),+];
 
-            /// As it stands in the header.
+            /// The word in the header.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$name => $word,)+
@@ -92,7 +93,7 @@ words! {
     Quota = "quota",
     /// 429: the service cannot take more of this now; `Retry-After` says when to come back.
     Busy = "busy",
-    /// 429: as many as there may be of `name`. Waiting does not help.
+    /// 429: the limit of `name` is reached. Waiting does not help.
     Cap = "cap",
     /// 503: the disk of the database is full; nothing was written. `Retry-After` says when to come back.
     DiskFull = "disk-full",
@@ -108,7 +109,7 @@ words! {
     HeadersTooLarge = "headers-too-large",
     /// 400, sockets: no polling session has this `sid`.
     SidUnknown = "sid-unknown",
-    /// 400, sockets: a request of this session is under way already.
+    /// 400, sockets: another request of this session is running.
     SidBusy = "sid-busy",
     /// 400, sockets: the request is no websocket handshake.
     NotWebsocket = "not-websocket",
@@ -143,7 +144,7 @@ impl Reason {
         Self { word, details: Vec::new() }
     }
 
-    /// The same with one more detail. Its value is a token: ASCII without spaces, commas and semicolons.
+    /// Adds a detail. Its value is a token: ASCII without spaces, commas and semicolons.
     pub fn with(mut self, key: &'static str, value: impl Into<Cow<'static, str>>) -> Self {
         self.details.push((key, value.into()));
         self

@@ -1,9 +1,8 @@
-//! Every "no" of the service, and the status and message that each one becomes
-//! (`docs/spec/errors.md#messages`).
+//! Every refusal of the service, with its status and message (`docs/spec/errors.md#messages`).
 //!
-//! The two `match`es are exhaustive on purpose: a new refusal does not compile until someone has chosen its status and
-//! its message. Both edges, REST and the socket handshake, answer from here. [`Refusal::reason`] says more than the status
-//! and the message may.
+//! The two `match`es are exhaustive on purpose: a new refusal does not compile until someone has chosen its
+//! status and its message. Both edges, REST and the socket handshake, answer from here. [`Refusal::reason`]
+//! says more than the status and the message may.
 
 use std::borrow::Cow;
 
@@ -15,7 +14,7 @@ use crate::reason::{Reason, Word};
 use crate::restriction::RestrictionRefusal;
 use crate::{Invalid, Language, Scope};
 
-/// When a write that found the disk full is worth another try, in seconds.
+/// After how many seconds a write may be repeated that found the disk full.
 pub const DISK_FULL_RETRY_S: u32 = 10;
 
 /// Why a request was refused. A refused request changed nothing.
@@ -25,9 +24,9 @@ pub enum Refusal {
     Invalid(Invalid),
     /// The code cannot be used, or the `state` is not the one of its sign-in. One message for all of them.
     BadCode(CodeFault),
-    /// A restriction or a release that cannot be.
+    /// A restriction or a release that is not possible.
     Restriction(RestrictionRefusal),
-    /// A viewer's message that the chat's settings or a restriction keep out.
+    /// A viewer's message that the chat's settings or a restriction forbid.
     Chat(ChatRefusal),
     /// A claim that the campaign's terms do not allow now.
     Claim(ClaimRefusal),
@@ -58,14 +57,14 @@ pub enum Refusal {
         /// Seconds until a request may be let through.
         retry_after_s: u32,
     },
-    /// The service cannot take more of this now, from any caller.
+    /// The service cannot accept more of these requests now, from any caller.
     Busy {
-        /// Seconds after which it is worth another try.
+        /// Seconds until another try.
         retry_after_s: u32,
     },
-    /// There are as many as there may be. Only an end of one of them helps.
+    /// The cap is reached. Only the end of a session or subscription helps.
     Cap(Cap),
-    /// The disk of the database is full: what only reads is answered.
+    /// The disk of the database is full. Reads are answered.
     DiskFull,
     /// The service itself failed; the log has the reason under the request's id.
     Internal,
@@ -80,13 +79,13 @@ pub enum CodeFault {
     Expired,
     /// It was used, so recently that this may be a retry.
     Used,
-    /// It was used, and what it bought is revoked now.
+    /// It was used, and its tokens are revoked now.
     Reused,
     /// The `state` is not the one of its sign-in.
     StateDiffers,
 }
 
-/// What proves who calls.
+/// The credential that proves the caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Credential {
     /// `Authorization: Bearer` with an access token.
@@ -114,7 +113,7 @@ impl Credential {
     }
 }
 
-/// What is wrong with a request's credentials, before anybody looks who they belong to.
+/// What is wrong with a request's credentials, apart from their owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CredentialFault {
     /// They are missing.
@@ -131,8 +130,8 @@ pub enum CredentialFault {
     SessionUrlExpired,
 }
 
-/// Why a token cannot be used. At the token endpoint an application learns more than [`TokenFault::Unknown`] only of its own
-/// tokens.
+/// Why a token cannot be used. At the token endpoint an application learns more than [`TokenFault::Unknown`]
+/// only of its own tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TokenFault {
     /// It is unknown, or another application's.
@@ -145,15 +144,15 @@ pub enum TokenFault {
     Used,
     /// The refresh token was used, and every token of its application and user is revoked now.
     Reused,
-    /// It is no token of ours by its form.
+    /// It does not have the form of a token.
     Malformed(Credential),
-    /// It is good for something else than this.
+    /// It is for another purpose.
     WrongKind(Credential),
     /// It is not the operator's key.
     OperatorKey,
 }
 
-/// What a 404 is about.
+/// The resource of a 404.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Resource {
     /// The path itself.
@@ -218,7 +217,7 @@ impl Resource {
     }
 }
 
-/// Of what there are as many as there may be.
+/// A cap: a maximum number at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cap {
     /// Connected sessions of a user, over all applications.
@@ -242,7 +241,7 @@ impl Cap {
         }
     }
 
-    /// How many there may be.
+    /// The maximum number.
     pub const fn limit(self) -> i64 {
         match self {
             Self::UserSessions => USER_SESSIONS_MAX,
@@ -359,7 +358,7 @@ impl Refusal {
         }
     }
 
-    /// `Retry-After` in seconds: of every 503, and of every 429 but a [`Cap`], where waiting does not help.
+    /// `Retry-After` in seconds, for every 503, and for every 429 but a [`Cap`], where waiting does not help.
     pub const fn retry_after_s(&self) -> Option<u32> {
         match self {
             Self::TooManyRequests { retry_after_s, .. } | Self::Busy { retry_after_s } => {
@@ -370,7 +369,7 @@ impl Refusal {
         }
     }
 
-    /// Why, in the header `Stagedoor-Reason`.
+    /// The reason, for the header `Stagedoor-Reason`.
     pub fn reason(&self) -> Reason {
         let word = Reason::new;
         match self {

@@ -1,6 +1,6 @@
 //! The seventeen scopes (`docs/spec/authorization.md#scopes`) and sets of them.
 
-/// What an application may do for a user, under the name that the service gives it.
+/// A permission of an application for a user, under the name that the service uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Scope {
@@ -132,22 +132,22 @@ impl ScopeSet {
         Scope::ALL.into_iter().filter(|scope| *scope != Scope::Drops).collect()
     }
 
-    /// Whether the set holds `scope`.
+    /// Whether the set contains `scope`.
     pub const fn contains(self, scope: Scope) -> bool {
         self.0 & scope.bit() != 0
     }
 
-    /// Whether the set holds nothing.
+    /// Whether the set is empty.
     pub const fn is_empty(self) -> bool {
         self.0 == 0
     }
 
-    /// What stands in both sets.
+    /// The intersection.
     pub const fn and(self, other: Self) -> Self {
         Self(self.0 & other.0)
     }
 
-    /// What stands in this set but not in `other`.
+    /// The scopes of this set that are not in `other`.
     pub const fn without(self, other: Self) -> Self {
         Self(self.0 & !other.0)
     }

@@ -1,5 +1,5 @@
-//! Secrets that must be shown again (stream keys, webhook secrets) are sealed with a key from the configuration, so that a
-//! copy of the database shows none of them (`docs/spec/authorization.md#at-rest`).
+//! Encrypts secrets that must be shown again (stream keys, webhook secrets) with a key from the
+//! configuration, so that a copy of the database reveals none of them (`docs/spec/authorization.md#at-rest`).
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -10,10 +10,10 @@ use sha2::{Digest, Sha256};
 
 use crate::cursor::CursorKey;
 
-/// Bytes of the nonce at a sealed text's beginning.
+/// Length of the nonce at the beginning of a sealed text, in bytes.
 const NONCE_BYTES: usize = 24;
 
-/// The service's one key. Every node has the same; whatever needs a key of its own derives it from here.
+/// The key of the service, the same on every node. Other keys are derived from it here.
 #[derive(Clone)]
 pub struct ServiceKey([u8; 32]);
 
@@ -23,18 +23,19 @@ impl ServiceKey {
         Self(key)
     }
 
-    /// The key that a text of the configuration stands for. The text must be hard to guess: its entropy is the key's.
+    /// Derives the key from a text of the configuration. The text must be hard to guess: its entropy is the
+    /// key's.
     pub fn of_text(text: &str) -> Self {
         Self(Sha256::digest(format!("stagedoor service key {text}")).into())
     }
 
-    /// The key that cursors are made with.
+    /// The key of cursors.
     pub fn cursors(&self) -> CursorKey {
         CursorKey::new(self.derive("cursors"))
     }
 
-    /// Seals a secret. `subject` (what the secret is of) must be the same when it is opened, so that sealed texts cannot
-    /// be exchanged for each other.
+    /// Seals a secret. `subject` names its owner and must be the same when it is opened, so that sealed texts
+    /// cannot be exchanged for each other.
     pub fn seal(&self, subject: &str, secret: &str, nonce: [u8; NONCE_BYTES]) -> String {
         let payload = Payload { msg: secret.as_bytes(), aad: subject.as_bytes() };
         // The cipher fails only for texts of 256 GiB.
@@ -42,7 +43,8 @@ impl ServiceKey {
         URL_SAFE_NO_PAD.encode([nonce.as_slice(), &sealed].concat())
     }
 
-    /// Opens a sealed secret; `None` when it was sealed with another key, for another subject, or was changed.
+    /// Opens a sealed secret; `None` when it was sealed with another key or for another subject, or was
+    /// changed.
     pub fn open(&self, subject: &str, sealed: &str) -> Option<String> {
         let bytes = URL_SAFE_NO_PAD.decode(sealed).ok()?;
         let (nonce, sealed) = bytes.split_at_checked(NONCE_BYTES)?;

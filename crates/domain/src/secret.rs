@@ -1,8 +1,8 @@
-//! Secrets as types: they cannot be printed or serialized by accident, and what is stored is another type.
+//! Secrets as types that cannot be printed or serialized by accident. The store holds another type.
 //!
-//! Every secret that Stagedoor makes is 256 random bits in base64url. The store holds its SHA-256 only, so a copy of the
-//! database opens nothing (`docs/spec/authorization.md#at-rest`). [`expose`](AccessToken::expose) is the one
-//! way to the text; a test lists the files that may call it.
+//! Every secret of Stagedoor has 256 random bits in base64url. The store holds only its SHA-256, so a copy of
+//! the database contains no usable secret (`docs/spec/authorization.md#at-rest`).
+//! [`expose`](AccessToken::expose) is the only way to the text; a test lists the files that may call it.
 
 use std::fmt;
 
@@ -17,17 +17,17 @@ use crate::limits::{
 };
 use crate::{Invalid, Rule};
 
-/// The SHA-256 of a secret, in base64url: what the store holds.
+/// The SHA-256 of a secret in base64url, as the store holds it.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct SecretHash(String);
 
 impl SecretHash {
-    /// The hash of any text that must be recognized but not kept.
+    /// The hash of a text that must be recognized but not kept.
     pub fn of(text: &str) -> Self {
         Self(URL_SAFE_NO_PAD.encode(Sha256::digest(text.as_bytes())))
     }
 
-    /// A hash that the store gave back.
+    /// A hash from the store.
     pub fn stored(text: String) -> Self {
         Self(text)
     }
@@ -61,7 +61,8 @@ macro_rules! secrets {
                 Self(URL_SAFE_NO_PAD.encode(random))
             }
 
-            /// What a caller presented; `None` when it is longer than any secret of ours may be.
+            /// A secret that a caller presented; `None` when it is longer than any secret of this service may
+            /// be.
             pub fn presented(text: &str) -> Option<Self> {
                 (text.len() <= CREDENTIAL_BYTES_MAX).then(|| Self(text.to_owned()))
             }
@@ -71,7 +72,7 @@ macro_rules! secrets {
                 SecretHash::of(&self.0)
             }
 
-            /// The secret itself, for the one answer that hands it out.
+            /// The text of the secret, for the one answer that contains it.
             pub fn expose(&self) -> &str {
                 &self.0
             }
@@ -102,12 +103,12 @@ secrets! {
     OperatorKey,
     /// Grants the right to broadcast on a channel. It is shown again, so the store holds it sealed.
     StreamKey,
-    /// What messages to a webhook are signed with. The receiver has it too, so the store holds it sealed.
+    /// Signs messages to a webhook. The receiver has it too, so the store holds it sealed.
     WebhookSecret,
 }
 
 impl ClientSecret {
-    /// What an operator recognizes a secret by among others: too little to guess the rest from.
+    /// A hint by which an operator recognizes a secret. It is too short to guess the rest.
     pub fn last_characters(&self) -> String {
         let skipped = self.0.chars().count().saturating_sub(SECRET_CHARS_SHOWN);
         self.0.chars().skip(skipped).collect()
@@ -115,7 +116,7 @@ impl ClientSecret {
 }
 
 impl WebhookSecret {
-    /// A secret that a publisher brought along: 32 to 256 printable ASCII characters.
+    /// A secret from the publisher: 32 to 256 printable ASCII characters.
     ///
     /// # Errors
     /// `Invalid` naming `secret`.
@@ -129,7 +130,8 @@ impl WebhookSecret {
         }
     }
 
-    /// The HMAC-SHA256 of the parts, joined in that order, in lower-case hex. The key is the secret's text as it is.
+    /// The HMAC-SHA256 of the parts, joined in that order, in lower-case hex. The key is the secret's text as
+    /// it is.
     pub fn sign(&self, parts: &[&[u8]]) -> String {
         let mut mac =
             Hmac::<Sha256>::new_from_slice(self.0.as_bytes()).expect("HMAC takes keys of any length");

@@ -24,7 +24,8 @@ impl Timestamp {
     /// The last one that can be written: the end of the year 9999.
     pub const LAST: Self = Self(*FOUR_DIGIT_YEARS_MS.end());
 
-    /// From milliseconds since the epoch; clamped to the years 0000 to 9999, so that it can always be written.
+    /// From milliseconds since the epoch, clamped to the years 0000 to 9999, so that it can always be
+    /// written.
     pub fn from_millis(ms: i64) -> Self {
         Self(ms.clamp(*FOUR_DIGIT_YEARS_MS.start(), *FOUR_DIGIT_YEARS_MS.end()))
     }
@@ -68,8 +69,8 @@ impl Timestamp {
     }
 }
 
-/// A [`Timestamp`] as its milliseconds, between nodes. [`Timestamp`] itself is not serialized, because its form in JSON
-/// depends on the profile.
+/// A [`Timestamp`] as its milliseconds, between nodes. [`Timestamp`] itself is not serialized, because its
+/// form in JSON depends on the profile.
 pub(crate) mod millis {
     use serde::{Deserialize, Deserializer, Serializer};
 

@@ -1,4 +1,4 @@
-//! The life of a sign-in: code, tokens, refresh, and what a second use of a used-up one means
+//! The life of a sign-in: code, tokens, refresh, and the meaning of a second use
 //! (`docs/spec/authorization.md#codes`, `docs/spec/authorization.md#tokens`).
 
 use crate::limits::{ACCESS_TOKEN_LIFETIME_MS, REUSE_GRACE_MS};
@@ -10,25 +10,25 @@ pub const TOKEN_TYPE: &str = "Bearer";
 /// `expiresIn` of every token answer, in seconds.
 pub const EXPIRES_IN_SECONDS: i64 = ACCESS_TOKEN_LIFETIME_MS / 1_000;
 
-/// What a caller with an access token is: which application, acting for whom, allowed what.
+/// The caller of an access token: the application, its user, and the scopes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caller {
     /// The application.
     pub client_id: ClientId,
     /// The user, by the user's channel.
     pub channel_id: ChannelId,
-    /// What the user consented to and the application still asks for.
+    /// The scopes to which the user consented and for which the application still asks.
     pub scopes: ScopeSet,
-    /// The profile that the application chose for itself, if any.
+    /// The profile of the application, if it has one of its own.
     pub profile: Option<crate::Profile>,
-    /// Whether quotas hold for the application (`docs/spec/limits.md#quotas`).
+    /// Whether quotas apply to the application (`docs/spec/limits.md#quotas`).
     pub quota: bool,
-    /// The tokens that grew out of one sign-in.
+    /// The tokens of one sign-in.
     pub family: TokenFamily,
 }
 
 impl Caller {
-    /// An endpoint of mode user needs one scope (`docs/spec/authorization.md#scopes`).
+    /// Checks the scope of an endpoint (`docs/spec/authorization.md#scopes`).
     ///
     /// # Errors
     /// [`Refusal::ScopeMissing`] without it.
@@ -37,29 +37,29 @@ impl Caller {
     }
 }
 
-/// Names the tokens that one code bought, through every refresh.
+/// Names the tokens of one code, through every refresh.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TokenFamily(pub String);
 
-/// Where a single-use credential (code or refresh token) stands.
+/// The state of a single-use credential (code or refresh token).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SingleUse {
-    /// When it dies by itself.
+    /// When it expires.
     pub expires_at: Timestamp,
     /// When it was used, if it was.
     pub used_at: Option<Timestamp>,
 }
 
-/// What presenting a single-use credential means.
+/// The meaning of presenting a single-use credential.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presented {
     /// It may be used now.
     Fresh,
     /// It was not used in time.
     Expired,
-    /// It was used, so recently that this may be a retry of an honest client.
+    /// It was used so recently that this may be a retry of an honest client.
     Used,
-    /// It was used a while ago, so somebody else may hold what it bought: that dies as well.
+    /// It was used a while ago, so another party may have its tokens: these are revoked, too.
     Stolen,
 }
 

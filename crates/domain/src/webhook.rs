@@ -1,4 +1,4 @@
-//! The webhook that tells a game publisher of a claimed reward: its headers and its body
+//! The webhook that reports a claimed reward to a game publisher: its headers and its body
 //! (`docs/spec/drops.md#webhook`).
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
@@ -8,18 +8,18 @@ use serde_json::value::RawValue;
 use crate::drops::RewardClaim;
 use crate::{CampaignId, ChannelId, ClaimId, DeliveryId, RewardId, Timestamp};
 
-/// What header names begin with, unless the operator chose something else.
+/// The default prefix of header names.
 pub const HEADER_PREFIX: &str = "Service-Event-Message-";
-/// Bytes of what the operator chose.
+/// Maximum length of the operator's prefix, in bytes.
 pub const HEADER_PREFIX_BYTES_MAX: usize = 64;
 /// The kind of event, in `-Data-Type` and in the body.
 pub const DROP_REWARD_CLAIM: &str = "drop_reward_claim";
-/// What a message is, in `-Type`.
+/// The type of a message, in `-Type`.
 pub const NOTIFICATION: &str = "notification";
-/// The version of the body's frame and of its event.
+/// The version of the body and of its event.
 pub const VERSION: &str = "1";
 
-/// The headers of a delivery: the name after the prefix, and what it holds.
+/// The headers of a delivery: the name after the prefix, and the meaning.
 pub const HEADERS: [(&str, &str); 8] = [
     ("Id", "The message's id, a UUID: the same in every attempt."),
     ("Timestamp", "When this attempt was signed: RFC 3339, UTC, with milliseconds."),
@@ -31,7 +31,7 @@ pub const HEADERS: [(&str, &str); 8] = [
     ("Retry", "Which attempt this is after the first; on those only."),
 ];
 
-/// Whether header names may begin with this. `Content-` would make `Content-Type` mean two things.
+/// Whether a text may be the prefix of header names. `Content-` would give `Content-Type` two meanings.
 pub fn is_header_prefix(text: &str) -> bool {
     text.len() <= HEADER_PREFIX_BYTES_MAX
         && text.starts_with(|first: char| first.is_ascii_alphabetic())
@@ -39,7 +39,7 @@ pub fn is_header_prefix(text: &str) -> bool {
         && !text.eq_ignore_ascii_case("content-")
 }
 
-/// What a delivery tells of a claim, as JSON: it is kept, so that every attempt tells the same.
+/// The data of a claim as JSON. It is stored, so that every attempt sends the same data.
 pub fn data(claim: &RewardClaim) -> String {
     let data = ClaimData {
         claim_id: &claim.claim_id,
@@ -52,11 +52,11 @@ pub fn data(claim: &RewardClaim) -> String {
         claimed_date: claim.claimed_at.rfc3339(),
         updated_date: claim.updated_at.rfc3339(),
     };
-    // A plain struct of texts: there is nothing in it that JSON cannot say.
+    // A struct of texts always has a form in JSON.
     serde_json::to_string(&data).unwrap_or_default()
 }
 
-/// The body of one attempt, as the text that is signed: around what [`data`] gave. `None` when that is no JSON.
+/// The body of one attempt, as the text that is signed, around [`data`]. `None` when that is not JSON.
 pub fn body(message_id: &DeliveryId, timestamp: Timestamp, data: &str) -> Option<String> {
     let data: &RawValue = serde_json::from_str(data).ok()?;
     let event = EventFrame { kind: DROP_REWARD_CLAIM, version: VERSION, data };
@@ -64,7 +64,7 @@ pub fn body(message_id: &DeliveryId, timestamp: Timestamp, data: &str) -> Option
     serde_json::to_string(&notification).ok()
 }
 
-/// The headers of one attempt, which is the `number`th, in the order of [`HEADERS`].
+/// The headers of the attempt of this number, in the order of [`HEADERS`].
 pub fn headers(
     prefix: &str,
     message_id: &DeliveryId,
@@ -91,7 +91,7 @@ pub fn headers(
         .collect()
 }
 
-/// The schema of the body, made from the types that are written.
+/// The schema of the body, generated from the serialized types.
 pub fn schema(generator: &mut SchemaGenerator) -> Schema {
     generator.subschema_for::<Notification<'_, ClaimData<'_>>>()
 }

@@ -1,19 +1,19 @@
-//! Which of a webhook's secrets signs (ours; `docs/webhooks.md`).
+//! Decides which secret of a webhook signs (ours; `docs/webhooks.md`).
 //!
-//! A new secret is pending for a day, so that the receiver can learn it while the old one signs; then, or as soon as it is
-//! activated, it signs, and the old one is kept for another day, so that the change can be taken back. A receiver that
-//! accepts either misses nothing.
+//! A new secret is pending for a day, so that the receiver can learn it while the old one signs. Then, or
+//! when it is activated, it signs, and the old one is kept for another day, so that the change can be undone.
+//! A receiver that accepts both misses nothing.
 
 use crate::Timestamp;
 
-/// Where a secret of a webhook stands.
+/// The state of a webhook's secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SecretState {
     /// It will sign.
     Pending,
     /// It signs.
     Signing,
-    /// It signed before the present one.
+    /// It signed before the current one.
     Retiring,
 }
 
@@ -31,7 +31,8 @@ impl SecretState {
     }
 }
 
-/// Where secrets stand at `now` that sign from these moments on, which grow: the last one whose time has come signs.
+/// The states at `now` of secrets that sign from these times on, which grow. The last secret whose time has
+/// come signs.
 pub fn states(signs_from: &[Timestamp], now: Timestamp) -> Vec<SecretState> {
     let come = signs_from.iter().filter(|from| **from <= now).count();
     let state = |at: usize| match at + 1 {

@@ -1,4 +1,5 @@
-//! What callers give as text, fed with mutations: nothing panics, and what is taken means the same when it comes again.
+//! What callers give as text, fed with mutations: nothing panics, and what is taken means the same when it
+//! comes again.
 
 use std::net::IpAddr;
 

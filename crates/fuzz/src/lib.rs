@@ -13,14 +13,14 @@
 //!     });
 //! ```
 //!
-//! A target is a function of bytes. It asserts what must hold for any of them, and returns what became of them: which
-//! errors, how many events. Inputs with an outcome that was not seen before are kept and mutated further, which leads the
-//! fuzzer into the depths of a decoder without an instrumented compiler.
+//! A target is a function of bytes. It asserts what must hold for any of them, and returns what became of
+//! them: which errors, how many events. Inputs with an outcome that was not seen before are kept and mutated
+//! further, which leads the fuzzer into the depths of a decoder without an instrumented compiler.
 //!
-//! An ordinary run tries the seeds, the inputs that once failed, and [`INPUTS`] mutations of them, always the same ones.
-//! `STAGEDOOR_FUZZ_SECONDS=60` goes on for that long, `STAGEDOOR_FUZZ_SEED=7` takes other mutations. A failing input is
-//! cut down and printed as a byte string: fix the decoder, and add the string to the target's
-//! [`regressions`](Fuzz::regressions).
+//! An ordinary run tries the seeds, the inputs that once failed, and [`INPUTS`] mutations of them, always the
+//! same ones. `STAGEDOOR_FUZZ_SECONDS=60` goes on for that long, `STAGEDOOR_FUZZ_SEED=7` takes other
+//! mutations. A failing input is cut down and printed as a byte string: fix the decoder, and add the string
+//! to the target's [`regressions`](Fuzz::regressions).
 
 mod mutate;
 mod watch;
@@ -85,7 +85,8 @@ impl Fuzz {
     /// Runs the target.
     ///
     /// # Panics
-    /// As the target does, after printing the input, cut down as far as it still fails, and the seed of the run.
+    /// As the target does, after printing the input, cut down as far as it still fails, and the seed of the
+    /// run.
     pub fn run<O: Hash>(self, target: impl Fn(&[u8]) -> O) {
         let seed = setting("STAGEDOOR_FUZZ_SEED").unwrap_or_default();
         let time = setting("STAGEDOOR_FUZZ_SECONDS").map(Duration::from_secs);

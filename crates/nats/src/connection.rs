@@ -37,9 +37,9 @@ pub enum ConnectionError {
     Silent,
 }
 
-/// A connection that has signed in. Operations are appended to a buffer without bound, which the caller bounds;
-/// [`drive`](Self::drive) sends them. Dropping the connection closes it. It has no `Debug`, because the buffer holds
-/// the login at first.
+/// A connection that has signed in. Operations are appended to a buffer without bound, which the caller
+/// bounds; [`drive`](Self::drive) sends them. Dropping the connection closes it. It has no `Debug`, because
+/// the buffer holds the login at first.
 pub struct Connection {
     stream: TcpStream,
     input: BytesMut,

@@ -3,7 +3,8 @@
 use crate::payload::PayloadError;
 use crate::websocket::WsError;
 
-/// Declares [`CloseReason`] together with its names, codes and documentation, so that none of them can be forgotten.
+/// Declares [`CloseReason`] together with its names, codes and documentation, so that none of them can be
+/// forgotten.
 macro_rules! close_reasons {
     ($($variant:ident, $name:literal, $code:literal, $doc:literal;)+) => {
         /// Why a session ended. The name is a metric label; keep it stable.

@@ -1,8 +1,8 @@
 //! Engine.IO packets: the layer below Socket.IO that opens, keeps alive and closes a session.
 //!
-//! A packet is one digit and its data. This module knows the digits, the three protocol revisions that the `EIO`
-//! query value names, and the JSON of the first packet. How packets are put on a wire is [`crate::frame`] (websocket)
-//! and [`crate::payload`] (long polling).
+//! A packet is one digit and its data. This module knows the digits, the three protocol revisions that the
+//! `EIO` query value names, and the JSON of the first packet. How packets are put on a wire is
+//! [`crate::frame`] (websocket) and [`crate::payload`] (long polling).
 
 use crate::frame::{Builder, Frame};
 

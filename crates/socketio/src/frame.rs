@@ -1,7 +1,7 @@
 //! [`Frame`]: a server packet, encoded once and shared by every session that gets it.
 //!
-//! Frames from server to client carry no mask, so the bytes are the same for all receivers and a hub can hand one
-//! allocation to thousands of sessions. Long polling takes the packet out of the frame again.
+//! Frames from server to client carry no mask, so the bytes are the same for all receivers and a hub can hand
+//! one allocation to thousands of sessions. Long polling takes the packet out of the frame again.
 
 use bytes::{Buf, Bytes};
 use serde::Serialize;
@@ -13,7 +13,8 @@ const HEADER_ROOM: usize = 10;
 /// First byte of an unfragmented text frame: FIN and opcode 1.
 const FIN_TEXT: u8 = 0x81;
 
-/// One Engine.IO text packet, ready to be written: a whole unmasked websocket text frame. A clone shares the bytes.
+/// One Engine.IO text packet, ready to be written: a whole unmasked websocket text frame. A clone shares the
+/// bytes.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Frame(Bytes);
 
@@ -88,8 +89,8 @@ impl std::fmt::Debug for Frame {
     }
 }
 
-/// Writes a packet behind room for its header, so that the header can be put in front once the length is known and
-/// nothing has to be moved.
+/// Writes a packet behind room for its header, so that the header can be put in front once the length is
+/// known and nothing has to be moved.
 pub(crate) struct Builder(Vec<u8>);
 
 impl Builder {

@@ -1,7 +1,7 @@
 //! Writes JSON strings in pure ASCII.
 //!
-//! Clients of Socket.IO 1.x and 2.x disagree on the length of a packet that has other characters, and some decode
-//! UTF-8 wrongly. On ASCII all clients agree.
+//! Clients of Socket.IO 1.x and 2.x disagree on the length of a packet that has other characters, and some
+//! decode UTF-8 wrongly. On ASCII all clients agree.
 
 use std::io::{self, Write};
 
@@ -34,8 +34,8 @@ pub(crate) fn push_string(out: &mut Vec<u8>, text: &str) {
     let _ = text.serialize(&mut Serializer::with_formatter(out, Ascii));
 }
 
-/// Appends a quoted JSON string whose content is `value` as JSON. A value without a form in JSON, such as a map with
-/// lists as keys, becomes the empty string.
+/// Appends a quoted JSON string whose content is `value` as JSON. A value without a form in JSON, such as a
+/// map with lists as keys, becomes the empty string.
 pub(crate) fn push_nested<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
     push_string(out, &serde_json::to_string(value).unwrap_or_default());
 }

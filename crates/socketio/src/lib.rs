@@ -1,8 +1,9 @@
 //! Engine.IO and Socket.IO for a server of events: bytes in, bytes out.
 //!
-//! No socket, no timer, no task and no clock lives here. A gateway reads and writes; this crate says what the bytes
-//! mean, what to answer, and when to call again. That makes the protocol testable to the last byte, and lets an idle
-//! session cost 72 bytes: a [`Session`] and a websocket [`Decoder`], neither of which holds a buffer.
+//! No socket, no timer, no task and no clock lives here. A gateway reads and writes; this crate says what the
+//! bytes mean, what to answer, and when to call again. That makes the protocol testable to the last byte, and
+//! lets an idle session cost 72 bytes: a [`Session`] and a websocket [`Decoder`], neither of which holds a
+//! buffer.
 //!
 //! # Map
 //!
@@ -28,10 +29,10 @@
 //! | Poll bodies | binary framing, or text with `b64=1` | packets separated by `1e` |
 //! | Stray packets | ignored and counted | end the session |
 //!
-//! Everything sent is ASCII (see [`packet::event`]), because clients disagree on lengths of anything else. The service
-//! takes no events from clients: they are ignored and counted against the flood limit. Stray packets (a `0{}`, a `5`, binary
-//! packets that nothing announced, events that are not JSON) are treated as the reference server of each revision treats
-//! them.
+//! Everything sent is ASCII (see [`packet::event`]), because clients disagree on lengths of anything else.
+//! The service takes no events from clients: they are ignored and counted against the flood limit. Stray
+//! packets (a `0{}`, a `5`, binary packets that nothing announced, events that are not JSON) are treated as
+//! the reference server of each revision treats them.
 //!
 //! # Walk-through: one websocket session
 //!

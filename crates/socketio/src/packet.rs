@@ -1,7 +1,8 @@
 //! Socket.IO packets: what an Engine.IO message (`4…`) carries.
 //!
-//! Parsing borrows from the client's text and checks the shape only; this service takes no client events, so their
-//! arguments are never read. Encoding covers what a server of events sends: connect, refusal, disconnect and events.
+//! Parsing borrows from the client's text and checks the shape only; this service takes no client events, so
+//! their arguments are never read. Encoding covers what a server of events sends: connect, refusal,
+//! disconnect and events.
 
 use serde::Serialize;
 
@@ -29,7 +30,8 @@ pub enum Kind {
     Event,
     /// `3`: answer to an event that had an id.
     Ack,
-    /// `4`: `ERROR` of the old protocol, `CONNECT_ERROR` of the new: a namespace is refused. Sent by servers only.
+    /// `4`: `ERROR` of the old protocol, `CONNECT_ERROR` of the new: a namespace is refused. Sent by servers
+    /// only.
     Error,
     /// `5`: an event whose binary arguments follow as separate messages.
     BinaryEvent,
@@ -143,8 +145,8 @@ fn split_attachments(kind: Kind, rest: &str) -> Result<(u8, &str), PacketError> 
 
 type Namespace<'a> = (&'a str, Option<&'a str>, &'a str);
 
-/// A namespace starts with a slash and ends at a comma; clients older than 2.0.4 leave the comma out where nothing
-/// follows.
+/// A namespace starts with a slash and ends at a comma; clients older than 2.0.4 leave the comma out where
+/// nothing follows.
 fn split_namespace(rest: &str) -> Result<Namespace<'_>, PacketError> {
     if !rest.starts_with('/') {
         return Ok((ROOT, None, rest));
@@ -179,8 +181,8 @@ fn is_between(data: &str, first: char, last: char) -> bool {
     data.len() >= 2 && data.starts_with(first) && data.ends_with(last)
 }
 
-/// Encodes the event `name` with one argument: a JSON **string** whose content is `argument` as JSON. Everything that is
-/// not ASCII is escaped, so `JSON.parse` of the argument gives that JSON.
+/// Encodes the event `name` with one argument: a JSON **string** whose content is `argument` as JSON.
+/// Everything that is not ASCII is escaped, so `JSON.parse` of the argument gives that JSON.
 ///
 /// ```
 /// let frame = socketio::packet::event("CHAT", &std::collections::BTreeMap::from([("content", "안녕")]));

@@ -6,9 +6,10 @@
 //! | [`Framing::Binary`] | 2, 3 | `00` or `01`, length as bytes 0 to 9, `ff`, packet | `application/octet-stream` |
 //! | [`Framing::Records`] | 4 | packet, separated by `1e` | `text/plain; charset=UTF-8` |
 //!
-//! The server sends ASCII text packets, so every client agrees on their length. Clients do not: JavaScript counts
-//! UTF-16 units, some languages code points, Python bytes; and `engine.io-parser` 1.x encodes text as UTF-8 twice.
-//! [`decode`] takes whichever reading of the lengths makes the whole body consistent. `j=` (JSONP) is not spoken.
+//! The server sends ASCII text packets, so every client agrees on their length. Clients do not: JavaScript
+//! counts UTF-16 units, some languages code points, Python bytes; and `engine.io-parser` 1.x encodes text as
+//! UTF-8 twice. [`decode`] takes whichever reading of the lengths makes the whole body consistent. `j=`
+//! (JSONP) is not spoken.
 
 use std::borrow::Cow;
 
@@ -106,8 +107,8 @@ impl std::error::Error for PayloadError {}
 pub enum Item<'a> {
     /// A text packet with a known type digit. Owned only where a double UTF-8 encoding had to be undone.
     Text(Cow<'a, str>),
-    /// A binary packet. In revisions 2 and 3 its first byte is the packet type, whatever that is, or it is empty; in
-    /// revision 4 it is the data of a message.
+    /// A binary packet. In revisions 2 and 3 its first byte is the packet type, whatever that is, or it is
+    /// empty; in revision 4 it is the data of a message.
     Binary(Cow<'a, [u8]>),
 }
 
@@ -303,9 +304,9 @@ fn known(packet: &str) -> Result<&str, PayloadError> {
     PacketRef::parse(packet).map(|_| packet).map_err(|_| PayloadError::Malformed)
 }
 
-/// `engine.io-parser` 1.x turned a packet into UTF-8, one character per byte, and the request encoded that again. Such
-/// text has no character above U+00FF, and its characters taken as bytes are UTF-8; ordinary text is that only by
-/// intent.
+/// `engine.io-parser` 1.x turned a packet into UTF-8, one character per byte, and the request encoded that
+/// again. Such text has no character above U+00FF, and its characters taken as bytes are UTF-8; ordinary text
+/// is that only by intent.
 fn undo_double_utf8(packet: &str) -> Cow<'_, str> {
     if packet.is_ascii() || packet.chars().any(|ch| ch > '\u{ff}') {
         return packet.into();

@@ -75,8 +75,8 @@ pub struct Session {
 const _: () = assert!(size_of::<Session>() <= 56);
 
 impl Session {
-    /// Opens a session: emits the `0{…}` packet and, in revisions 2 and 3, the `40` that puts the client into the root
-    /// namespace unasked.
+    /// Opens a session: emits the `0{…}` packet and, in revisions 2 and 3, the `40` that puts the client into
+    /// the root namespace unasked.
     pub fn open(open: &Open<'_>, now: Millis, mut out: impl FnMut(Frame)) -> Self {
         let (heartbeat, root) = match open.revision {
             Revision::V2 | Revision::V3 => (Heartbeat::ClientPings { last_packet: now }, Root::Joined),
@@ -113,7 +113,8 @@ impl Session {
         matches!(self.root, Root::Joined)
     }
 
-    /// When [`Session::on_tick`] has to be called next, at the latest. Any packet may move it, in either direction.
+    /// When [`Session::on_tick`] has to be called next, at the latest. Any packet may move it, in either
+    /// direction.
     #[must_use]
     pub fn deadline(&self) -> Millis {
         let heartbeat = match self.heartbeat {
@@ -152,8 +153,8 @@ impl Session {
         }
     }
 
-    /// Takes one text packet of the client and emits what has to be answered. `sid` is the session's id, which the
-    /// state does not keep.
+    /// Takes one text packet of the client and emits what has to be answered. `sid` is the session's id,
+    /// which the state does not keep.
     ///
     /// # Errors
     /// The reason why the session is over; a goodbye is one of them ([`CloseReason::is_clean`]).
@@ -184,9 +185,10 @@ impl Session {
         Ok(Signal::Nothing)
     }
 
-    /// Takes one binary packet of the client. Its content is ignored, with two exceptions in revisions 2 and 3: a binary
-    /// ping is answered, and a polling payload in a websocket message is taken apart, because chzzkpy 2.1 sends its packets
-    /// that way. In revision 4 a binary message has to be announced by a packet.
+    /// Takes one binary packet of the client. Its content is ignored, with two exceptions in revisions 2 and
+    /// 3: a binary ping is answered, and a polling payload in a websocket message is taken apart, because
+    /// chzzkpy 2.1 sends its packets that way. In revision 4 a binary message has to be announced by a
+    /// packet.
     ///
     /// # Errors
     /// As [`Session::on_packet`].
@@ -216,14 +218,14 @@ impl Session {
         Ok(())
     }
 
-    /// Whether packets that make no sense are ignored. The reference servers of revisions 2 and 3 ignore most of them and
-    /// some clients rely on it; those of revision 4 close the session.
+    /// Whether packets that make no sense are ignored. The reference servers of revisions 2 and 3 ignore most
+    /// of them and some clients rely on it; those of revision 4 close the session.
     fn ignores_strays(&self) -> bool {
         self.revision != Revision::V4
     }
 
-    /// Counts a websocket ping or pong of the client against the flood limit. It does not replace Engine.IO's own
-    /// ping.
+    /// Counts a websocket ping or pong of the client against the flood limit. It does not replace Engine.IO's
+    /// own ping.
     ///
     /// # Errors
     /// [`CloseReason::PacketFlood`]: the session is over.
@@ -302,7 +304,8 @@ impl Session {
         Ok(Signal::Nothing)
     }
 
-    /// Clients of revisions 2 and 3 are in already; some say `40` all the same. In revision 4 a second one is an error.
+    /// Clients of revisions 2 and 3 are in already; some say `40` all the same. In revision 4 a second one is
+    /// an error.
     fn join_root(&mut self, sid: &str, out: &mut impl FnMut(Frame)) -> Result<Signal, CloseReason> {
         match (self.root, self.revision) {
             (Root::Joined, Revision::V4) => Err(CloseReason::ProtocolError),
@@ -325,7 +328,8 @@ impl Session {
     }
 }
 
-/// Whether the reference server of Socket.IO 2 ignores a message that is wrong in this way, rather than to close.
+/// Whether the reference server of Socket.IO 2 ignores a message that is wrong in this way, rather than to
+/// close.
 fn is_stray(error: PacketError, data: &str) -> bool {
     match error {
         PacketError::UnknownType => !data.is_empty(),

@@ -1,9 +1,9 @@
 //! The server side of RFC 6455, as far as Engine.IO needs it: no extensions, no subprotocols.
 //!
-//! The gateway reads into one scratch buffer per thread and hands what it read to [`Decoder::decode`]. Whole frames
-//! are unmasked and checked where they lie; nothing is copied and nothing is allocated. Only a frame (or a fragmented
-//! message) that is not complete yet is kept, in a box that is freed as soon as it is, so an idle session costs
-//! 16 bytes here.
+//! The gateway reads into one scratch buffer per thread and hands what it read to [`Decoder::decode`]. Whole
+//! frames are unmasked and checked where they lie; nothing is copied and nothing is allocated. Only a frame
+//! (or a fragmented message) that is not complete yet is kept, in a box that is freed as soon as it is, so an
+//! idle session costs 16 bytes here.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -199,8 +199,8 @@ impl Decoder {
         Self { kept: None, max_message, finished: false }
     }
 
-    /// Takes what was read and reports every message it completes, in order. The input is scrambled afterwards.
-    /// After an error or [`Event::Close`] further input is ignored.
+    /// Takes what was read and reports every message it completes, in order. The input is scrambled
+    /// afterwards. After an error or [`Event::Close`] further input is ignored.
     ///
     /// # Errors
     /// A [`WsError`], or the first error of `on_event`.

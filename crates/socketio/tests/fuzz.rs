@@ -290,7 +290,8 @@ fn fuzz_packets() {
     });
 }
 
-/// One packet a line; `~` advances the time by a second for each, `#` is a binary message, `^` a websocket ping.
+/// One packet a line; `~` advances the time by a second for each, `#` is a binary message, `^` a websocket
+/// ping.
 #[test]
 fn fuzz_sessions() {
     let script = PACKETS.join("\n");

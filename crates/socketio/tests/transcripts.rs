@@ -1,5 +1,6 @@
-//! What published clients send, recorded from them over loopback, and what has to come back. Binary attachments,
-//! namespaces that do not exist and non-ASCII events are in because the clients were made to send them.
+//! What published clients send, recorded from them over loopback, and what has to come back. Binary
+//! attachments, namespaces that do not exist and non-ASCII events are in because the clients were made to
+//! send them.
 
 use socketio::payload::{self, Item};
 use socketio::upgrade::Step;

@@ -1,5 +1,5 @@
-//! The REST interface and the platform API, call by call. A call gives the [`Response`] as it came, so that a test can look
-//! at any of it; what only prepares a test panics when it is refused.
+//! The REST interface and the platform API, call by call. A call gives the [`Response`] as it came, so that a
+//! test can look at any of it; what only prepares a test panics when it is refused.
 
 use std::net::SocketAddr;
 
@@ -45,7 +45,8 @@ impl Api {
     /// Sends a request on a connection of its own.
     pub async fn send(&self, request: Request) -> Response {
         let request = request.elsewhere(self.partial);
-        // Boxed, because a test is one future of a hundred such calls, each of which would have a place in it.
+        // Boxed, because a test is one future of a hundred such calls, each of which would have a place in
+        // it.
         Box::pin(async move { Connection::open(self.address).await.send(&request).await }).await
     }
 
@@ -54,7 +55,7 @@ impl Api {
         self.send(request.bearer(&self.operator_key)).await
     }
 
-    // ---- Preparing -------------------------------------------------------------------------------------------------
+    // ---- Preparing ---------------------------------------------------------------------------------------
 
     /// An application to be registered.
     pub fn application(&self, client_id: &str) -> NewApplication<'_> {
@@ -122,7 +123,7 @@ impl Api {
         Socket::open(&url_of(&self.client_session_url(app).await)).await
     }
 
-    // ---- 4.1 Authorization and tokens --------------------------------------------------------------------------------
+    // ---- 4.1 Authorization and tokens --------------------------------------------------------------------
 
     /// `POST /auth/v1/token` with any body.
     pub async fn token(&self, body: Value) -> Response {
@@ -153,7 +154,7 @@ impl Api {
         self.send(Request::post("/auth/v1/token/revoke").json(&body)).await
     }
 
-    // ---- 4.2 User and channel ----------------------------------------------------------------------------------------
+    // ---- 4.2 User and channel ----------------------------------------------------------------------------
 
     /// `GET /open/v1/users/me`
     pub async fn me(&self, token: &str) -> Response {
@@ -165,7 +166,7 @@ impl Api {
         self.as_client(app, Request::get(format!("/open/v1/channels?{query}"))).await
     }
 
-    // ---- 4.3 Category and live ---------------------------------------------------------------------------------------
+    // ---- 4.3 Category and live ---------------------------------------------------------------------------
 
     /// `GET /open/v1/categories/search` with a raw query.
     pub async fn categories(&self, app: &Application, query: &str) -> Response {
@@ -192,7 +193,7 @@ impl Api {
         self.send(Request::get("/open/v1/streams/key").bearer(token)).await
     }
 
-    // ---- 4.4 Chat ------------------------------------------------------------------------------------------------------
+    // ---- 4.4 Chat ----------------------------------------------------------------------------------------
 
     /// `POST /open/v1/chats/send`
     pub async fn send_chat(&self, token: &str, message: &str) -> Response {
@@ -221,7 +222,7 @@ impl Api {
         self.send(Request::post("/open/v1/chats/blind-message").bearer(token).json(&body)).await
     }
 
-    // ---- 4.5 Sessions --------------------------------------------------------------------------------------------------
+    // ---- 4.5 Sessions ------------------------------------------------------------------------------------
 
     /// `GET /open/v1/sessions/auth`
     pub async fn user_session_url(&self, token: &str) -> Response {
@@ -259,7 +260,7 @@ impl Api {
         self.send(Request::post(target).bearer(token)).await
     }
 
-    // ---- 4.6 Drops -----------------------------------------------------------------------------------------------------
+    // ---- 4.6 Drops ---------------------------------------------------------------------------------------
 
     /// `GET /open/v1/drops/reward-claims` with a raw query.
     pub async fn reward_claims(&self, app: &Application, query: &str) -> Response {
@@ -271,7 +272,7 @@ impl Api {
         self.as_client(app, Request::put("/open/v1/drops/reward-claims").json(body)).await
     }
 
-    // ---- 4.7 Restriction -----------------------------------------------------------------------------------------------
+    // ---- 4.7 Restriction ---------------------------------------------------------------------------------
 
     /// `POST` or `DELETE /open/v1/restrict-channels`
     pub async fn restriction(&self, method: &str, token: &str, target: &str) -> Response {
@@ -297,7 +298,7 @@ impl Api {
             .await
     }
 
-    // ---- The platform API ----------------------------------------------------------------------------------------------
+    // ---- The platform API --------------------------------------------------------------------------------
 
     /// A chat message of somebody in the chat of a channel, as the platform reports it.
     pub async fn say(&self, channel: &str, sender: &str, message: &str) -> Response {

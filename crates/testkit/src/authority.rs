@@ -38,8 +38,8 @@ impl Authority {
         roots
     }
 
-    /// What a server needs that speaks for `name`, a DNS name or an IP address. For `expired.` and more the certificate was
-    /// good until 2001.
+    /// What a server needs that speaks for `name`, a DNS name or an IP address. For `expired.` and more the
+    /// certificate was good until 2001.
     pub(crate) fn server_for(&self, name: &str) -> ServerConfig {
         let mut params = CertificateParams::new([name.to_owned()]).expect("a name");
         if name.starts_with("expired.") {

@@ -16,7 +16,8 @@ pub struct Application {
     pub redirect_uri: String,
 }
 
-/// An application that is about to be registered: with every user scope and one redirect address, unless told otherwise.
+/// An application that is about to be registered: with every user scope and one redirect address, unless told
+/// otherwise.
 #[derive(Debug)]
 pub struct NewApplication<'a> {
     api: &'a Api,

@@ -1,4 +1,5 @@
-//! Holds what the server sends against the documents in `docs/api/`: every answer of every test, and every event.
+//! Holds what the server sends against the documents in `docs/api/`: every answer of every test, and every
+//! event.
 //!
 //! Stricter than the documents themselves: a field that they do not name is a mistake in an answer.
 
@@ -32,7 +33,8 @@ pub(crate) fn check_answer(request: &Request, response: &Response) {
     }
     let Some((template, methods)) = methods_of(path) else { return };
     let mut methods = methods.as_object().into_iter().flatten();
-    // A method in other letters is another method, and one that is not described is refused as the router refuses it.
+    // A method in other letters is another method, and one that is not described is refused as the router
+    // refuses it.
     let operation = methods.find(|(method, _)| method.to_uppercase() == request.method());
     let Some((_, operation)) = operation else { return };
     let name = format!("{} {template}", request.method());
@@ -108,7 +110,8 @@ fn check_body(name: &str, described: &Value, response: &Response) {
     }
 }
 
-/// The path of the document that a request's path stands for. One that is spelled out goes before one with names in it.
+/// The path of the document that a request's path stands for. One that is spelled out goes before one with
+/// names in it.
 fn methods_of(path: &str) -> Option<(&'static str, &'static Value)> {
     let paths = OPENAPI["paths"].as_object()?;
     if let Some((template, methods)) = paths.get_key_value(path) {

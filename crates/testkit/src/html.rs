@@ -1,4 +1,5 @@
-//! The forms of a page, read as a browser would: attributes with their references resolved, hidden fields, buttons.
+//! The forms of a page, read as a browser would: attributes with their references resolved, hidden fields,
+//! buttons.
 
 /// A form and what it would send.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -183,7 +183,8 @@ impl Response {
         envelope.remove("content").expect("content")
     }
 
-    /// `message` of a failure, after a look at the whole envelope: exactly `code`, equal to the status, and `message`.
+    /// `message` of a failure, after a look at the whole envelope: exactly `code`, equal to the status, and
+    /// `message`.
     ///
     /// # Panics
     /// When it is not a failure in its envelope.
@@ -304,8 +305,8 @@ impl Connection {
         self.buffer.drain(..length.unwrap_or(self.buffer.len())).collect()
     }
 
-    /// Whether nothing has come since the last answer, neither bytes nor an end: what a proxy asks before it uses a
-    /// connection again.
+    /// Whether nothing has come since the last answer, neither bytes nor an end: what a proxy asks before it
+    /// uses a connection again.
     pub fn is_idle(&self) -> bool {
         let read = self.stream.try_read(&mut [0]);
         self.buffer.is_empty() && read.is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock)
@@ -318,7 +319,8 @@ impl Connection {
 
     /// `false` at the end. A reset is an end as well.
     pub(crate) async fn fill(&mut self) -> bool {
-        // Straight into the buffer: an array here would be part of every test's future, and those overflow stacks.
+        // Straight into the buffer: an array here would be part of every test's future, and those overflow
+        // stacks.
         matches!(self.stream.read_buf(&mut self.buffer).await, Ok(1..))
     }
 }

@@ -1,4 +1,5 @@
-//! A receiver of webhooks on loopback, which answers as it is told to and keeps what it was sent, to the byte.
+//! A receiver of webhooks on loopback, which answers as it is told to and keeps what it was sent, to the
+//! byte.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -125,7 +126,8 @@ impl Receiver {
         Self::listen(&address.to_string(), None, "http://127.0.0.1").await
     }
 
-    /// One that speaks HTTPS and answers 200, with a certificate for `name`, to be found under `https://{reached_as}`.
+    /// One that speaks HTTPS and answers 200, with a certificate for `name`, to be found under
+    /// `https://{reached_as}`.
     ///
     /// # Panics
     /// When no port is free.

@@ -151,7 +151,8 @@ fn is_type(name: &Value, value: &Value) -> bool {
 }
 
 fn matches(pattern: &str, text: &str) -> bool {
-    // There are few, each of which is asked thousands of times, and to compile one takes far longer than to ask it.
+    // There are few, each of which is asked thousands of times, and to compile one takes far longer than to
+    // ask it.
     static COMPILED: LazyLock<Mutex<HashMap<String, Regex>>> = LazyLock::new(Mutex::default);
     let compile = || Regex::new(pattern).expect("a pattern of the documents is a regular expression");
     let mut compiled = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);

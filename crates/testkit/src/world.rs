@@ -21,8 +21,8 @@ use tokio::sync::Mutex;
 
 use crate::{Api, Browser, patiently};
 
-/// How a world is set up. By default: profile `documented`, Korean, no quotas, no sandbox, a clock that stands still, and
-/// a store that a request waits for as long as [`UNHURRIED`].
+/// How a world is set up. By default: profile `documented`, Korean, no quotas, no sandbox, a clock that
+/// stands still, and a store that a request waits for as long as [`UNHURRIED`].
 #[derive(Clone, Copy, Debug)]
 pub struct Setup {
     /// The service's profile.
@@ -68,8 +68,8 @@ impl Default for Setup {
 }
 
 impl Setup {
-    /// The default, but for a store that a request waits for no longer than in production: for tests of what happens when
-    /// it is gone.
+    /// The default, but for a store that a request waits for no longer than in production: for tests of what
+    /// happens when it is gone.
     pub fn hurried() -> Self {
         Self { store_deadline: store::DEADLINE, ..Self::default() }
     }
@@ -152,8 +152,8 @@ where
     .await;
 }
 
-/// Runs the body on a fresh world on PostgreSQL, whose every connection to the database goes over a wire that the body
-/// can cut.
+/// Runs the body on a fresh world on PostgreSQL, whose every connection to the database goes over a wire that
+/// the body can cut.
 ///
 /// # Panics
 /// When the body panics; when `STAGEDOOR_TEST_DATABASE_URL` is missing.
@@ -172,7 +172,8 @@ where
     assert!(outcome.is_ok(), "failed: see the panic above");
 }
 
-/// Runs the body with an empty database of each engine, which is removed afterwards. The body says whether all went well.
+/// Runs the body with an empty database of each engine, which is removed afterwards. The body says whether
+/// all went well.
 ///
 /// # Panics
 /// When it did not, naming the engine.
@@ -229,8 +230,8 @@ impl World {
         self.0.settings.listen
     }
 
-    /// Moves the clock on. Receive what is under way on sockets before: to the server, a write during which the clock
-    /// moves has taken that long.
+    /// Moves the clock on. Receive what is under way on sockets before: to the server, a write during which
+    /// the clock moves has taken that long.
     ///
     /// # Panics
     /// When the world runs on the system's clock.
@@ -252,8 +253,8 @@ impl World {
         self.put_category(category_id, &body).await.content();
     }
 
-    /// Stops the server as SIGTERM would. Stopping it again does nothing. A clock that stands still is moved meanwhile,
-    /// because sockets are closed over some seconds of it.
+    /// Stops the server as SIGTERM would. Stopping it again does nothing. A clock that stands still is moved
+    /// meanwhile, because sockets are closed over some seconds of it.
     pub async fn stop(&self) {
         let Some(node) = self.0.node.lock().await.take() else { return };
         let mut stopping = Box::pin(node.stop());
