@@ -71,7 +71,7 @@ use bytes::Bytes;
 use domain::refusal::{Credential, CredentialFault, Resource};
 use domain::{Language, Refusal, SessionKey};
 use http_body_util::Full;
-use service::Service;
+use service::{LogLimit, Service};
 use socketio::Framing;
 use tokio::sync::oneshot;
 
@@ -108,6 +108,7 @@ struct Parts {
     registry: Arc<Registry>,
     dispatcher: Dispatcher,
     tasks: Arc<SessionTasks>,
+    refused: LogLimit,
     /// Taken by [`Gateway::run`].
     receivers: Mutex<Option<Receivers>>,
 }
@@ -132,7 +133,8 @@ impl Gateway {
         let dispatcher = Dispatcher::new(context.clone(), shards.clone(), registry.clone());
         let tasks = SessionTasks::new(context.clone(), shards.clone(), registry.clone());
         let receivers = Mutex::new(Some(receivers));
-        Self(Arc::new(Parts { context, shards, registry, dispatcher, tasks, receivers }))
+        let refused = LogLimit::default();
+        Self(Arc::new(Parts { context, shards, registry, dispatcher, tasks, refused, receivers }))
     }
 
     /// Delivers events and changes to the sessions until the bus ends. A second call returns at once. A
@@ -165,14 +167,19 @@ impl Gateway {
         reply
     }
 
-    /// Logs one line for each refusal. The span of the request has its id, method and path.
+    /// Logs one refusal a minute, and each one at debug. The span of the request has its id, method and path.
     fn log(&self, denied: &Denied) {
         let (status, reason) = (denied.status(), denied.reason());
         match denied {
             Denied::Failed(error) => {
                 self.0.context.service.log_failure("failed to answer a socket request", error);
             }
-            _ => tracing::info!(status, %reason, "socket request refused"),
+            _ => {
+                tracing::debug!(status, %reason, "refused a socket request");
+                if let Some(times) = self.0.refused.due(self.0.context.clock().monotonic()) {
+                    tracing::info!(status, %reason, times, "refused socket requests");
+                }
+            }
         }
     }
 
