@@ -1,5 +1,5 @@
-//! The REST interface and the platform API, call by call. A call gives the [`Response`] as it came, so that a
-//! test can look at any of it; what only prepares a test panics when it is refused.
+//! The REST interface and the platform API, call by call. A call returns the [`Response`] unchanged, so that
+//! a test can check every part of it. A call that only prepares a test panics when it is refused.
 
 use std::net::SocketAddr;
 
@@ -10,7 +10,7 @@ use crate::{
     Tokens, encode, query_value,
 };
 
-/// A server's address, and the key of its platform API.
+/// The address of a server, and the key of its platform API.
 #[derive(Clone, Debug)]
 pub struct Api {
     address: SocketAddr,
@@ -22,7 +22,7 @@ impl Api {
     /// The server at `base_url`, as in `http://127.0.0.1:8080`.
     ///
     /// # Panics
-    /// When that is no such address.
+    /// When the URL has another form.
     pub fn new(base_url: &str, operator_key: &str) -> Self {
         let address = base_url.strip_prefix("http://").and_then(|address| address.parse().ok());
         Self {
@@ -32,7 +32,7 @@ impl Api {
         }
     }
 
-    /// The same listener, which serves only a part of all paths: the others may be 404 on it.
+    /// Marks the server as a listener of a part of all paths. The others may be 404 on it.
     pub fn of_a_part(&self) -> Self {
         Self { partial: true, ..self.clone() }
     }
@@ -45,8 +45,7 @@ impl Api {
     /// Sends a request on a connection of its own.
     pub async fn send(&self, request: Request) -> Response {
         let request = request.elsewhere(self.partial);
-        // Boxed, because a test is one future of a hundred such calls, each of which would have a place in
-        // it.
+        // Boxed, because the future of a test contains a hundred such calls.
         Box::pin(async move { Connection::open(self.address).await.send(&request).await }).await
     }
 
@@ -62,24 +61,24 @@ impl Api {
         NewApplication::new(self, client_id)
     }
 
-    /// A channel to be made, whose person can sign in.
+    /// A channel to be created, whose person can sign in.
     pub fn person(&self, channel_id: &str) -> NewPerson<'_> {
         NewPerson::new(self, channel_id)
     }
 
-    /// Walks the pages, from nobody signed in to the redirect with the code, and buys tokens with it.
+    /// Signs in through the pages up to the redirect with the code, and exchanges the code for tokens.
     ///
     /// # Panics
-    /// When any step goes wrong.
+    /// When a step fails.
     pub async fn sign_in(&self, app: &Application, person: &Person) -> Tokens {
         let code = self.consent(app, person, "state").await;
         Tokens::of(&self.exchange(app, &code, "state").await.content())
     }
 
-    /// Walks the pages and gives the code.
+    /// Signs in through the pages, and returns the code.
     ///
     /// # Panics
-    /// When any step goes wrong.
+    /// When a step fails.
     pub async fn consent(&self, app: &Application, person: &Person, state: &str) -> String {
         let mut browser = Browser::new(self.address);
         let consent = self.sign_in_page(&mut browser, app, person, state).await;
@@ -89,10 +88,10 @@ impl Api {
         query_value(location, "code").expect("a code")
     }
 
-    /// Walks the pages up to the one that asks for consent.
+    /// Signs in through the pages up to the consent page.
     ///
     /// # Panics
-    /// When any step goes wrong.
+    /// When a step fails.
     pub async fn sign_in_page(
         &self,
         browser: &mut Browser,

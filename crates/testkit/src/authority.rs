@@ -1,4 +1,4 @@
-//! A certificate authority that nobody knows but who is told, for receivers that speak TLS.
+//! A certificate authority that only configured clients trust, for receivers over TLS.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, 
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::{RootCertStore, ServerConfig};
 
-/// An authority with a key of its own.
+/// A certificate authority with its own key.
 pub struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 impl Default for Authority {
@@ -16,7 +16,7 @@ impl Default for Authority {
 }
 
 impl Authority {
-    /// A new one.
+    /// A new authority.
     ///
     /// # Panics
     /// When there is no randomness.
@@ -28,18 +28,18 @@ impl Authority {
         Self(CertifiedIssuer::self_signed(params, key).expect("a certificate"))
     }
 
-    /// Its certificate, as the one that is trusted.
+    /// Its certificate, as the only trusted one.
     ///
     /// # Panics
-    /// When the certificate is none.
+    /// When the certificate is invalid.
     pub fn roots(&self) -> RootCertStore {
         let mut roots = RootCertStore::empty();
         roots.add(self.0.der().clone()).expect("a certificate of an authority");
         roots
     }
 
-    /// What a server needs that speaks for `name`, a DNS name or an IP address. For `expired.` and more the
-    /// certificate was good until 2001.
+    /// The TLS configuration of a server with a certificate for `name`, a DNS name or an IP address. If the
+    /// name begins with `expired.`, the certificate expired in 2001.
     pub(crate) fn server_for(&self, name: &str) -> ServerConfig {
         let mut params = CertificateParams::new([name.to_owned()]).expect("a name");
         if name.starts_with("expired.") {

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use crate::html::{attribute, forms};
 use crate::{Connection, Form, Request, Response};
 
-/// What is remembered from one page to the next.
+/// The state of a browser between pages.
 #[derive(Clone, Debug)]
 pub struct Browser {
     address: SocketAddr,
@@ -21,7 +21,7 @@ struct Cookie {
     path: String,
 }
 
-/// A page that was shown.
+/// A page.
 #[derive(Clone, Debug)]
 pub struct Page {
     /// The whole answer.
@@ -52,7 +52,7 @@ impl Page {
         tag.unwrap_or_else(|| panic!("no link {text}: {page}"))
     }
 
-    /// Where the answer redirects to.
+    /// The target of the redirect.
     ///
     /// # Panics
     /// When it is no redirect.
@@ -73,7 +73,7 @@ impl Browser {
         self.cookies.iter().find(|cookie| cookie.name == name).map(|cookie| cookie.value.as_str())
     }
 
-    /// Plants a cookie, as an attacker might.
+    /// Sets a cookie, as an attacker might.
     pub fn plant(&mut self, name: &str, value: &str) {
         self.cookies.retain(|cookie| cookie.name != name);
         self.cookies.push(Cookie { name: name.to_owned(), value: value.to_owned(), path: "/".to_owned() });

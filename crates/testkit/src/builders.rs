@@ -16,8 +16,7 @@ pub struct Application {
     pub redirect_uri: String,
 }
 
-/// An application that is about to be registered: with every user scope and one redirect address, unless told
-/// otherwise.
+/// An application to be registered. By default it has every user scope and one redirect address.
 #[derive(Debug)]
 pub struct NewApplication<'a> {
     api: &'a Api,
@@ -59,7 +58,7 @@ impl<'a> NewApplication<'a> {
     /// Registers it.
     ///
     /// # Panics
-    /// When it is refused, or was there before: then no secret comes back.
+    /// When it is refused, or existed before: then there is no secret in the answer.
     pub async fn create(self) -> Application {
         let content = self.put().await;
         Application {
@@ -69,7 +68,7 @@ impl<'a> NewApplication<'a> {
         }
     }
 
-    /// Changes an application that is there.
+    /// Changes an existing application.
     ///
     /// # Panics
     /// When it is refused.
@@ -102,7 +101,7 @@ pub struct Person {
     pub password: String,
 }
 
-/// A channel that is about to be made, whose person can sign in.
+/// A channel to be created, whose person can sign in.
 #[derive(Debug)]
 pub struct NewPerson<'a> {
     api: &'a Api,
@@ -121,7 +120,7 @@ impl<'a> NewPerson<'a> {
         Self { api, person, more: Vec::new() }
     }
 
-    /// The channel's name; its id, unless told otherwise.
+    /// Sets the channel's name, which is its id by default.
     pub fn name(mut self, name: &str) -> Self {
         name.clone_into(&mut self.person.name);
         self
@@ -133,7 +132,7 @@ impl<'a> NewPerson<'a> {
         self
     }
 
-    /// Makes the channel.
+    /// Creates the channel.
     ///
     /// # Panics
     /// When it is refused.
@@ -149,7 +148,7 @@ impl<'a> NewPerson<'a> {
     }
 }
 
-/// What a sign-in gave.
+/// The tokens of a sign-in.
 #[derive(Clone, Debug)]
 pub struct Tokens {
     /// For `Authorization: Bearer`.
@@ -159,7 +158,7 @@ pub struct Tokens {
 }
 
 impl Tokens {
-    /// Out of a token answer's content.
+    /// Reads the tokens of a token answer's content.
     ///
     /// # Panics
     /// When it has no tokens.

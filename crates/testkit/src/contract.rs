@@ -1,7 +1,6 @@
-//! Holds what the server sends against the documents in `docs/api/`: every answer of every test, and every
-//! event.
+//! Checks every answer and every event of every test against the documents in `docs/api/`.
 //!
-//! Stricter than the documents themselves: a field that they do not name is a mistake in an answer.
+//! The check is stricter than the documents: a field of an answer that they do not name is an error.
 
 use std::sync::LazyLock;
 
@@ -19,13 +18,13 @@ static ASYNCAPI: LazyLock<Value> = LazyLock::new(|| {
 
 const RENEW: &str = "if the documents are stale: UPDATE_CONTRACTS=1 cargo test -p server --test it contract";
 
-/// Checks an answer, and the body that was accepted, if it was.
+/// Checks an answer, and the body of an accepted request.
 ///
 /// # Panics
-/// When the documents do not allow it, naming the operation, the place and the value.
+/// When the documents do not allow it. The message names the operation, the place and the value.
 pub(crate) fn check_answer(request: &Request, response: &Response) {
     let path = request.target().split('?').next().unwrap_or_default();
-    // What was no HTTP to the server never was a call of an operation.
+    // A malformed request is not a call of an operation.
     let unread = response.status == 400 && response.header("x-request-id").is_none();
     let elsewhere = request.is_elsewhere() && response.status == 404;
     if (unread && response.body.is_empty()) || elsewhere {
@@ -33,8 +32,7 @@ pub(crate) fn check_answer(request: &Request, response: &Response) {
     }
     let Some((template, methods)) = methods_of(path) else { return };
     let mut methods = methods.as_object().into_iter().flatten();
-    // A method in other letters is another method, and one that is not described is refused as the router
-    // refuses it.
+    // Methods are case-sensitive. An undescribed method is refused as the router refuses it.
     let operation = methods.find(|(method, _)| method.to_uppercase() == request.method());
     let Some((_, operation)) = operation else { return };
     let name = format!("{} {template}", request.method());
@@ -110,8 +108,8 @@ fn check_body(name: &str, described: &Value, response: &Response) {
     }
 }
 
-/// The path of the document that a request's path stands for. One that is spelled out goes before one with
-/// names in it.
+/// The path of the document that matches a request's path. A literal path is preferred to one with
+/// parameters.
 fn methods_of(path: &str) -> Option<(&'static str, &'static Value)> {
     let paths = OPENAPI["paths"].as_object()?;
     if let Some((template, methods)) = paths.get_key_value(path) {

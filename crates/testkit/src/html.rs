@@ -1,16 +1,16 @@
 //! The forms of a page, read as a browser would: attributes with their references resolved, hidden fields,
 //! buttons.
 
-/// A form and what it would send.
+/// A form and its values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Form {
-    /// Where it goes.
+    /// Its target.
     pub action: String,
-    /// How it goes, in lower case.
+    /// Its method, in lower case.
     pub method: String,
     /// Its fields, in order, with their values.
     pub fields: Vec<(String, String)>,
-    /// Its buttons: one of them goes along.
+    /// Its buttons, of which one is sent.
     pub buttons: Vec<(String, String)>,
 }
 
@@ -41,13 +41,13 @@ impl Form {
         self
     }
 
-    /// Takes a field out, as nobody's browser would.
+    /// Removes a field, as no browser would.
     pub fn without(mut self, name: &str) -> Self {
         self.fields.retain(|(key, _)| key != name);
         self
     }
 
-    /// The body that is sent.
+    /// The body of the request.
     pub fn body(&self) -> String {
         let pair =
             |(name, value): &(String, String)| format!("{}={}", crate::encode(name), crate::encode(value));

@@ -1,4 +1,4 @@
-//! HTTP/1.1, as little of it as the tests need, and no check that would keep a test from sending nonsense.
+//! A minimal HTTP/1.1 client, without checks that would prevent a test from sending malformed requests.
 
 use std::net::SocketAddr;
 
@@ -8,7 +8,7 @@ use tokio::net::TcpStream;
 
 use crate::{contract, patiently};
 
-/// A request. What it is made of is sent as it is.
+/// A request. Its parts are sent unchanged.
 #[derive(Clone, Debug)]
 pub struct Request {
     method: String,
@@ -82,7 +82,7 @@ impl Request {
         self
     }
 
-    /// Goes to a listener that need not serve it.
+    /// Marks a request to a listener that may not serve it.
     pub(crate) fn elsewhere(self, elsewhere: bool) -> Self {
         Self { elsewhere, ..self }
     }
@@ -101,7 +101,7 @@ impl Request {
         &self.target
     }
 
-    /// The body as JSON, if it is that.
+    /// The body as JSON, if it is JSON.
     pub(crate) fn sent_json(&self) -> Option<Value> {
         serde_json::from_slice(&self.body).ok()
     }
@@ -132,10 +132,10 @@ pub struct Response {
 }
 
 impl Response {
-    /// The value of a header that stands at most once.
+    /// The value of a header that occurs at most once.
     ///
     /// # Panics
-    /// When it stands more often.
+    /// When it occurs more often.
     pub fn header(&self, name: &str) -> Option<&str> {
         let mut values = self.headers.iter().filter(|(key, _)| key == name).map(|(_, value)| value.as_str());
         let value = values.next();
@@ -168,7 +168,7 @@ impl Response {
         serde_json::from_slice(&self.body).unwrap_or_else(|_| panic!("no JSON: {self:?}"))
     }
 
-    /// `content` of a success, after a look at the whole envelope (`docs/spec/rest.md#envelope`).
+    /// `content` of a success, after a check of the whole envelope (`docs/spec/rest.md#envelope`).
     ///
     /// # Panics
     /// When it is not a success in its envelope.
@@ -183,7 +183,7 @@ impl Response {
         envelope.remove("content").expect("content")
     }
 
-    /// `message` of a failure, after a look at the whole envelope: exactly `code`, equal to the status, and
+    /// `message` of a failure, after a check of the whole envelope: exactly `code`, equal to the status, and
     /// `message`.
     ///
     /// # Panics
@@ -200,7 +200,7 @@ impl Response {
         envelope["message"].as_str().expect("message is a text").to_owned()
     }
 
-    /// Checks that this is a failure with just this status and message.
+    /// Checks that this is a failure with this status and message.
     ///
     /// # Panics
     /// When it is not.
@@ -210,7 +210,7 @@ impl Response {
     }
 }
 
-/// One connection, for requests that need more than one answer or are no requests at all.
+/// One connection, for requests that need more than one answer or are malformed.
 #[derive(Debug)]
 pub struct Connection {
     address: SocketAddr,
@@ -250,12 +250,12 @@ impl Connection {
         Some(response)
     }
 
-    /// Sends bytes. A peer that has stopped reading is no failure: it may have answered already.
+    /// Sends bytes. A peer that has stopped reading is not an error: it may have answered already.
     pub async fn write(&mut self, bytes: &[u8]) {
         let _ = patiently("the peer takes bytes", self.stream.write_all(bytes)).await;
     }
 
-    /// Sends bytes. Fails where the peer has closed.
+    /// Sends bytes. Fails when the peer has closed the connection.
     ///
     /// # Errors
     /// That of the system.
@@ -263,7 +263,7 @@ impl Connection {
         patiently("the peer takes bytes", self.stream.write_all(bytes)).await
     }
 
-    /// Tells the peer that nothing more will come.
+    /// Closes the sending side of the connection.
     pub async fn finish_writing(&mut self) {
         let _ = self.stream.shutdown().await;
     }
@@ -305,8 +305,8 @@ impl Connection {
         self.buffer.drain(..length.unwrap_or(self.buffer.len())).collect()
     }
 
-    /// Whether nothing has come since the last answer, neither bytes nor an end: what a proxy asks before it
-    /// uses a connection again.
+    /// Whether neither bytes nor an end have arrived since the last answer. A proxy checks this before it
+    /// reuses a connection.
     pub fn is_idle(&self) -> bool {
         let read = self.stream.try_read(&mut [0]);
         self.buffer.is_empty() && read.is_err_and(|error| error.kind() == std::io::ErrorKind::WouldBlock)
@@ -319,7 +319,7 @@ impl Connection {
 
     /// `false` at the end. A reset is an end as well.
     pub(crate) async fn fill(&mut self) -> bool {
-        // Straight into the buffer: an array here would be part of every test's future, and those overflow
+        // Reads into the buffer: an array here would be part of every test's future, which would overflow
         // stacks.
         matches!(self.stream.read_buf(&mut self.buffer).await, Ok(1..))
     }

@@ -21,9 +21,9 @@
 //! - [`Receiver`]: takes webhooks, over TLS with a certificate of an [`Authority`] if need be.
 //! - [`Connection`]: raw bytes, for requests that no client would send.
 //!
-//! Nothing here shares code with the server's wire formats: a mistake there must not cancel itself out here.
-//! Whatever does not come within [`PATIENCE`] fails the test. So does an answer or an event that is not as
-//! the documents in `docs/api/` say, whichever test it came in.
+//! Nothing here shares code with the server's wire formats, so that a bug there cannot hide itself here. A
+//! test fails when a wait exceeds [`PATIENCE`], or when any answer or event does not match the documents in
+//! `docs/api/`.
 
 mod api;
 mod authority;
@@ -55,14 +55,13 @@ pub use store::testing::{Network, Wire, while_running};
 pub use url::{decode, encode, query_value};
 pub use world::{Engine, Setup, Sockets, World, both, engines, over_a_wire, settings_on};
 
-/// How long a test waits for anything before it fails. Long, because it is only ever waited out by a failing
-/// test.
+/// How long a test waits before it fails. Long, because only a failing test waits that long.
 pub const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Waits for something that must come within [`PATIENCE`].
+/// Waits for an event that must happen within [`PATIENCE`].
 ///
 /// # Panics
-/// When it does not, naming it.
+/// When it does not. The message names it.
 pub async fn patiently<T>(what: &str, future: impl Future<Output = T>) -> T {
     match tokio::time::timeout(PATIENCE, future).await {
         Ok(output) => output,

@@ -1,4 +1,4 @@
-//! Several nodes over one PostgreSQL database and one NATS server, with wires in between that can be cut.
+//! Several nodes on one PostgreSQL database and one NATS server, over wires that a test can cut.
 
 use std::net::SocketAddr;
 use std::ops::Deref;
@@ -16,11 +16,11 @@ use crate::{Api, Setup, World, patiently};
 pub struct Cluster {
     /// The nodes.
     pub nodes: Vec<ClusterNode>,
-    /// What they tell each other over.
+    /// The bus between the nodes.
     pub nats: Mutex<NatsServer>,
 }
 
-/// One node of a [`Cluster`]: what it answers, and its own wires.
+/// One node of a [`Cluster`], and its own wires.
 pub struct ClusterNode {
     /// To NATS.
     pub bus_wire: Wire,
@@ -31,7 +31,7 @@ pub struct ClusterNode {
     api: Api,
 }
 
-/// Runs the body with so many nodes.
+/// Runs the body with this many nodes.
 ///
 /// # Panics
 /// When the body panics; when `STAGEDOOR_TEST_DATABASE_URL` or `nats-server` is missing.
@@ -47,7 +47,7 @@ where
         nodes.push(ClusterNode::start(setup, &fresh, &nats).await);
     }
     let cluster = Arc::new(Cluster { nodes, nats: Mutex::new(nats) });
-    // In a task, so that all is taken down behind a test that fails.
+    // In a task, so that everything is stopped after a failed test.
     let outcome = tokio::spawn(Box::pin(body(cluster.clone()))).await;
     for node in &cluster.nodes {
         node.bus_wire.set(Network::Up);
@@ -72,7 +72,7 @@ impl ClusterNode {
             prefix: bus::Prefix::default(),
         };
         let node = Node::start(settings.clone(), Environment::system()).await.expect("a node starts");
-        // So that it comes back at the same place after a restart.
+        // So that it has the same address after a restart.
         settings.listen = node.address();
         let api = Api::new(&format!("http://{}", node.address()), World::OPERATOR_KEY);
         Self { bus_wire, database_wire, settings, node: Mutex::new(Some(node)), api }
@@ -101,7 +101,7 @@ impl ClusterNode {
         *node = Some(started.expect("the node starts again"));
     }
 
-    /// What its bus has done so far.
+    /// The counters of its bus.
     ///
     /// # Panics
     /// When it does not run.
@@ -109,7 +109,7 @@ impl ClusterNode {
         self.node.lock().await.as_ref().expect("a running node").service().bus_stats()
     }
 
-    /// What its sockets have done so far.
+    /// The counters of its sockets.
     ///
     /// # Panics
     /// When it does not run.
@@ -118,7 +118,7 @@ impl ClusterNode {
     }
 }
 
-/// A node answers whatever its server answers.
+/// A node can be called like its server.
 impl Deref for ClusterNode {
     type Target = Api;
 

@@ -1,5 +1,4 @@
-//! A receiver of webhooks on loopback, which answers as it is told to and keeps what it was sent, to the
-//! byte.
+//! A receiver of webhooks on loopback, which answers as configured and records every request.
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
@@ -16,10 +15,10 @@ use crate::authority::Authority;
 use crate::http::find;
 use crate::patiently;
 
-/// Bytes of an endless answer that are sent at once.
+/// Number of bytes of an endless answer that are sent at once.
 const POURED_AT_ONCE: usize = 4_096;
 
-/// What a receiver does with a request.
+/// The reaction of a receiver to a request.
 #[derive(Clone, Debug)]
 pub enum Reply {
     /// Answers at once, without a body.
@@ -38,11 +37,11 @@ pub enum Reply {
     Drip(Duration),
     /// Answers with a status and a body that never ends.
     Endless(u16),
-    /// Sends the first bytes, and then the second ones again and again.
+    /// Sends the first bytes, then the second bytes repeatedly.
     Flood(Vec<u8>, Vec<u8>),
 }
 
-/// A request, as it came.
+/// A received request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Received {
     /// The request line.
@@ -51,12 +50,12 @@ pub struct Received {
     pub headers: Vec<(String, String)>,
     /// The raw body.
     pub body: Vec<u8>,
-    /// Which of the receiver's connections it came over, from 0.
+    /// The number of the receiver's connection, from 0.
     pub connection: usize,
 }
 
 impl Received {
-    /// The value of a header that must stand exactly once.
+    /// The value of a header that must occur exactly once.
     ///
     /// # Panics
     /// When it does not.
@@ -65,10 +64,10 @@ impl Received {
         value.unwrap_or_else(|| panic!("{name} is missing: {:?}", self.headers))
     }
 
-    /// The value of a header that may stand once.
+    /// The value of a header that may occur once.
     ///
     /// # Panics
-    /// When it stands more often.
+    /// When it occurs more often.
     pub fn find(&self, name: &str) -> Option<&str> {
         let mut values = self.headers.iter().filter(|(key, _)| key.eq_ignore_ascii_case(name));
         let value = values.next().map(|(_, value)| value.as_str());
@@ -77,7 +76,7 @@ impl Received {
     }
 }
 
-/// A receiver that listens. It ends when it is dropped, with every connection.
+/// A listening receiver. Dropping it closes every connection.
 pub struct Receiver {
     address: SocketAddr,
     base: String,
@@ -94,23 +93,23 @@ struct State {
 #[derive(Default)]
 struct Book {
     received: Vec<Received>,
-    /// How many of them were handed out by [`Receiver::next`].
+    /// Number of requests that [`Receiver::next`] has returned.
     seen: usize,
     connections: usize,
-    /// For the next requests, in order.
+    /// The replies to the next requests, in order.
     script: VecDeque<Reply>,
-    /// For every request without one of its own.
+    /// The reply to all other requests.
     usual: Option<Reply>,
     running: usize,
     running_most: usize,
     /// Bytes that went into endless answers.
     poured: usize,
-    /// Connections that ended with [`Reply::Raw`] and that the client has ended too.
+    /// Number of connections that ended with [`Reply::Raw`] and that the client has ended, too.
     let_go: usize,
 }
 
 impl Receiver {
-    /// One that speaks HTTP and answers 200.
+    /// A receiver over HTTP that answers 200.
     ///
     /// # Panics
     /// When no port is free.
@@ -118,15 +117,15 @@ impl Receiver {
         Self::listen("127.0.0.1:0", None, "http://127.0.0.1").await
     }
 
-    /// As [`start`](Self::start), at an address where nobody listens yet.
+    /// As [`start`](Self::start), at an unused address.
     ///
     /// # Panics
-    /// When somebody does.
+    /// When the address is in use.
     pub async fn at(address: SocketAddr) -> Self {
         Self::listen(&address.to_string(), None, "http://127.0.0.1").await
     }
 
-    /// One that speaks HTTPS and answers 200, with a certificate for `name`, to be found under
+    /// A receiver over HTTPS that answers 200, with a certificate for `name`, under the address
     /// `https://{reached_as}`.
     ///
     /// # Panics
@@ -155,20 +154,20 @@ impl Receiver {
         format!("{}{path}", self.base)
     }
 
-    /// What it does from now on with every request without a reply of its own.
+    /// Sets the reply to every request without a reply of its own.
     pub fn usually(&self, reply: Reply) {
         self.book(|book| book.usual = Some(reply));
     }
 
-    /// What it does with the next requests, one after the other.
+    /// Adds replies to the next requests, in order.
     pub fn reply(&self, replies: impl IntoIterator<Item = Reply>) {
         self.book(|book| book.script.extend(replies));
     }
 
-    /// The next request that nobody has asked for yet.
+    /// The next request that this method has not returned yet.
     ///
     /// # Panics
-    /// When none comes.
+    /// When no request arrives.
     pub async fn next(&self) -> Received {
         patiently("a webhook", async {
             loop {
@@ -187,27 +186,27 @@ impl Receiver {
         .await
     }
 
-    /// Everything that came so far.
+    /// All requests so far.
     pub fn received(&self) -> Vec<Received> {
         self.book(|book| book.received.clone())
     }
 
-    /// How many requests came so far.
+    /// The number of requests so far.
     pub fn count(&self) -> usize {
         self.book(|book| book.received.len())
     }
 
-    /// How many of them [`next`](Self::next) has handed out.
+    /// The number of requests that [`next`](Self::next) has returned.
     pub fn seen(&self) -> usize {
         self.book(|book| book.seen)
     }
 
-    /// How many connections were made so far.
+    /// The number of connections so far.
     pub fn connections(&self) -> usize {
         self.book(|book| book.connections)
     }
 
-    /// Waits until the client has let go of so many connections that ended with [`Reply::Raw`].
+    /// Waits until the client has closed this many connections that ended with [`Reply::Raw`].
     ///
     /// # Panics
     /// When it does not.
@@ -224,7 +223,7 @@ impl Receiver {
         .await;
     }
 
-    /// How many requests waited for their answer at once, at the most.
+    /// The maximum number of requests that waited for an answer at once.
     pub fn at_once(&self) -> usize {
         self.book(|book| book.running_most)
     }
@@ -308,14 +307,14 @@ async fn serve(
                 tokio::time::sleep(pause).await;
                 answer(&mut stream, 200, &[], &[]).await?;
             }
-            // Until the peer has had enough.
+            // Until the peer closes the connection.
             Reply::Hang => while stream.read_buf(&mut buffer).await.ok()? > 0 {},
             Reply::Close => return None,
             Reply::Raw(bytes) => {
                 stream.write_all(&bytes).await.ok()?;
                 let _ = stream.shutdown().await;
                 drop(running);
-                // Until the peer has seen the end.
+                // Until the peer has received the end.
                 while stream.read_buf(&mut buffer).await.is_ok_and(|read| read > 0) {}
                 state.book(|book| book.let_go += 1);
                 state.came.notify_waiters();

@@ -1,4 +1,4 @@
-//! A value against a JSON schema: the keywords that the documents use, and no others.
+//! Checks a value against a JSON schema, with the keywords of the documents only.
 
 use std::collections::HashMap;
 use std::sync::{LazyLock, Mutex, PoisonError};
@@ -6,22 +6,22 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 use regex_lite::Regex;
 use serde_json::{Map, Value};
 
-/// The keywords that say nothing about which values are right.
+/// Keywords that do not restrict values.
 const WORDS: [&str; 7] = ["description", "title", "default", "examples", "format", "const", "x-event"];
 
 /// The schemas of a document.
 #[derive(Clone, Copy)]
 pub(crate) struct Schemas<'d> {
-    /// Where references lead.
+    /// The targets of references.
     pub document: &'d Value,
-    /// Whether an object may hold only what its schema names.
+    /// Whether an object may have only the fields that its schema names.
     pub strict: bool,
 }
 
 type Verdict = Result<(), String>;
 
 impl Schemas<'_> {
-    /// Says where and why the value is wrong.
+    /// The place and the reason of an invalid value.
     pub(crate) fn check(self, schema: &Value, value: &Value) -> Verdict {
         self.at("", schema, value)
     }
@@ -120,7 +120,7 @@ impl Schemas<'_> {
         items.into_iter().try_for_each(|(index, item)| self.at(&format!("{place}/{index}"), rule, item))
     }
 
-    /// Fields that no schema names are wrong, unless the schema says what others may be.
+    /// Fields that the schema does not name are invalid, unless the schema describes further fields.
     fn unnamed(self, place: &str, schema: &Map<String, Value>, value: &Value) -> Verdict {
         let open = !self.strict || schema.contains_key("additionalProperties");
         let (Some(fields), Some(named)) = (value.as_object(), schema.get("properties")) else {
@@ -151,8 +151,8 @@ fn is_type(name: &Value, value: &Value) -> bool {
 }
 
 fn matches(pattern: &str, text: &str) -> bool {
-    // There are few, each of which is asked thousands of times, and to compile one takes far longer than to
-    // ask it.
+    // There are few patterns. Compiling one takes much longer than matching it, and each is matched thousands
+    // of times.
     static COMPILED: LazyLock<Mutex<HashMap<String, Regex>>> = LazyLock::new(Mutex::default);
     let compile = || Regex::new(pattern).expect("a pattern of the documents is a regular expression");
     let mut compiled = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,4 +1,4 @@
-//! What a receiver computes to know that a message is from the service.
+//! The check of a signature, as a receiver makes it.
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::{Connection, Request, Response, contract, patiently};
 
-/// The answer to a handshake that was refused.
+/// The answer to a refused handshake.
 pub type Refused = Response;
 
 /// A session whose SYSTEM `connected` has arrived.
@@ -70,7 +70,7 @@ impl Socket {
     /// The next event: its name and the text of its payload. `None` when the session ended.
     ///
     /// # Panics
-    /// When something else than an event arrives.
+    /// When something other than an event arrives.
     pub async fn next_event(&mut self) -> Option<(String, String)> {
         let packet = self.next_packet().await?;
         let Some(event) = packet.strip_prefix("42") else { panic!("no event: {packet}") };
@@ -86,7 +86,7 @@ impl Socket {
         }
     }
 
-    /// The payload of the next event, which must be of this name.
+    /// The payload of the next event, which must have this name.
     ///
     /// # Panics
     /// When it is not, or the session ended.
@@ -112,7 +112,7 @@ impl Socket {
         self.send_frame(TEXT, packet.as_bytes()).await;
     }
 
-    /// Pings and waits for the answer, which shows that nothing that was sent before is still under way.
+    /// Pings and waits for the answer, so that everything that was sent before has arrived.
     ///
     /// # Panics
     /// When anything else arrives first.
@@ -121,14 +121,14 @@ impl Socket {
         assert_eq!(self.next_packet().await.as_deref(), Some("3"));
     }
 
-    /// Says goodbye, and waits until the server has closed.
+    /// Sends a close, and waits until the server has closed the connection.
     pub async fn close(mut self) {
         self.send("41").await;
         self.send_frame(CLOSE, &1000_u16.to_be_bytes()).await;
         while self.next_packet().await.is_some() {}
     }
 
-    /// Waits until the server closes, and gives the code and the reason that it sent.
+    /// Waits until the server closes the connection, and returns the code and the reason that it sent.
     ///
     /// # Panics
     /// When the connection ends without a close frame, or Engine.IO `1` does not come before it.
@@ -204,7 +204,7 @@ impl Socket {
     }
 }
 
-/// Address and query of a session URL, as a Socket.IO client takes it apart.
+/// Splits a session URL into address and query, as a Socket.IO client does.
 fn split(url: &str) -> (SocketAddr, &str) {
     let rest = url.strip_prefix("http://").unwrap_or_else(|| panic!("no http address: {url}"));
     let (host, query) = rest.split_once('?').expect("a session URL has a query");

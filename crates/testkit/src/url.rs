@@ -1,4 +1,4 @@
-//! Percent-encoding, written apart from the server's own.
+//! Percent-encoding, independent of the server's.
 
 /// `text` with everything but unreserved characters percent-encoded.
 pub fn encode(text: &str) -> String {
@@ -8,10 +8,10 @@ pub fn encode(text: &str) -> String {
         .collect()
 }
 
-/// The text behind a percent-encoded one.
+/// Decodes a percent-encoded text.
 ///
 /// # Panics
-/// When it is broken.
+/// When it is malformed.
 pub fn decode(text: &str) -> String {
     let mut bytes = Vec::new();
     let mut rest = text;
@@ -27,7 +27,7 @@ pub fn decode(text: &str) -> String {
     String::from_utf8(bytes).expect("UTF-8 behind the percent-encoding")
 }
 
-/// The decoded value of a parameter of an address; `None` when it is not there.
+/// The decoded value of a parameter of an address; `None` if it is missing.
 pub fn query_value(address: &str, name: &str) -> Option<String> {
     let (_, query) = address.split_once('?')?;
     query

@@ -1,4 +1,4 @@
-//! A server in this process, with all that belongs to it.
+//! A server in this process, with its store, its clock and its clients.
 
 use std::net::SocketAddr;
 use std::ops::Deref;
@@ -21,8 +21,8 @@ use tokio::sync::Mutex;
 
 use crate::{Api, Browser, patiently};
 
-/// How a world is set up. By default: profile `documented`, Korean, no quotas, no sandbox, a clock that
-/// stands still, and a store that a request waits for as long as [`UNHURRIED`].
+/// The settings of a world. By default: profile `documented`, Korean, no quotas, no sandbox, a manual clock,
+/// and the store deadline [`UNHURRIED`].
 #[derive(Clone, Copy, Debug)]
 pub struct Setup {
     /// The service's profile.
@@ -35,17 +35,17 @@ pub struct Setup {
     pub sandbox: bool,
     /// Whether the clock is the system's.
     pub system_clock: bool,
-    /// Another base address than the one that the server listens on.
+    /// A base address, if it is not the one that the server listens on.
     pub base_url: Option<&'static str>,
-    /// The proxies that are trusted: addresses and networks with commas.
+    /// The trusted proxies: addresses and networks with commas.
     pub trusted_proxies: &'static str,
     /// Whether they speak the PROXY protocol.
     pub proxy_protocol: bool,
-    /// What the server does.
+    /// The roles of the server.
     pub roles: Roles,
-    /// How long it serves on when it is told to stop.
+    /// The drain delay.
     pub drain_delay: Duration,
-    /// The longest a request waits for the store.
+    /// Deadline of the store for a request.
     pub store_deadline: Duration,
 }
 
@@ -68,8 +68,7 @@ impl Default for Setup {
 }
 
 impl Setup {
-    /// The default, but for a store that a request waits for no longer than in production: for tests of what
-    /// happens when it is gone.
+    /// The default with the store deadline of production, for tests of an unreachable store.
     pub fn hurried() -> Self {
         Self { store_deadline: store::DEADLINE, ..Self::default() }
     }
@@ -84,12 +83,12 @@ pub enum Engine {
     Postgres,
 }
 
-/// A running server and everything to work it with. Clones are the same world.
+/// A running server and its clients. Clones are the same world.
 #[derive(Clone)]
 pub struct World(Arc<Inner>);
 
 struct Inner {
-    /// Which database it is on.
+    /// The engine of its database.
     engine: Engine,
     target: Target,
     settings: Settings,
@@ -99,7 +98,7 @@ struct Inner {
     api: Api,
 }
 
-/// What a server's sockets have been through.
+/// The counters of a server's sockets.
 #[derive(Clone, Debug)]
 pub struct Sockets {
     /// Sessions connected now.
@@ -108,7 +107,7 @@ pub struct Sockets {
     pub opened: u64,
     /// Handshakes refused so far.
     pub refused: u64,
-    /// Bytes that wait for peers now.
+    /// Bytes in send queues now.
     pub queued_bytes: u64,
     closes: Vec<(&'static str, u64)>,
 }
@@ -125,13 +124,13 @@ impl Sockets {
     }
 }
 
-/// How often the clock is moved while a server stops.
+/// Interval of moving the clock while a server stops.
 const STOPPING_STEP: Duration = Duration::from_millis(5);
 
-/// Runs the body on a fresh world on SQLite, then on one on PostgreSQL.
+/// Runs the body on a new world on SQLite, then on one on PostgreSQL.
 ///
 /// # Panics
-/// When the body panics, naming the engine; when `STAGEDOOR_TEST_DATABASE_URL` is missing.
+/// When the body panics (the message names the engine), or when `STAGEDOOR_TEST_DATABASE_URL` is missing.
 pub async fn both<F, Fut>(setup: Setup, body: F)
 where
     F: Fn(World) -> Fut,
@@ -143,7 +142,7 @@ where
         let body = &body;
         async move {
             let world = world.await;
-            // In a task, so that the world is taken down behind a test that fails.
+            // In a task, so that the world is stopped after a failed test.
             let outcome = tokio::spawn(Box::pin(body(world.clone()))).await;
             world.stop().await;
             outcome.is_ok()
@@ -152,8 +151,8 @@ where
     .await;
 }
 
-/// Runs the body on a fresh world on PostgreSQL, whose every connection to the database goes over a wire that
-/// the body can cut.
+/// Runs the body on a new world on PostgreSQL, whose connections to the database use a wire that the body can
+/// cut.
 ///
 /// # Panics
 /// When the body panics; when `STAGEDOOR_TEST_DATABASE_URL` is missing.
@@ -172,11 +171,11 @@ where
     assert!(outcome.is_ok(), "failed: see the panic above");
 }
 
-/// Runs the body with an empty database of each engine, which is removed afterwards. The body says whether
-/// all went well.
+/// Runs the body with an empty database of each engine, which is removed afterwards. The body returns whether
+/// it succeeded.
 ///
 /// # Panics
-/// When it did not, naming the engine.
+/// When it did not. The message names the engine.
 pub async fn engines<Fut: Future<Output = bool>>(mut body: impl FnMut(Engine, &Fresh) -> Fut) {
     for fresh in fresh_engines().await {
         let engine = if fresh.url().is_some() { Engine::Postgres } else { Engine::Sqlite };
@@ -203,24 +202,24 @@ impl World {
         let environment = Environment { clock, entropy: Entropy::system() };
         let mut settings = settings(setup, &target);
         let node = Node::start(settings.clone(), environment.clone()).await.expect("the server starts");
-        // So that it comes back at the same place after a restart.
+        // So that it has the same address after a restart.
         settings.listen = node.address();
         let api = Api::new(&format!("http://{}", node.address()), Self::OPERATOR_KEY);
         let node = Mutex::new(Some(node));
         Self(Arc::new(Inner { engine, target, settings, environment, hand, node, api }))
     }
 
-    /// Which database it is on.
+    /// The engine of its database.
     pub fn engine(&self) -> Engine {
         self.0.engine
     }
 
-    /// A browser that nobody is signed in with.
+    /// A browser without a sign-in.
     pub fn browser(&self) -> Browser {
         Browser::new(self.address())
     }
 
-    /// The address of a picture of the service's own.
+    /// The address of a picture of the service.
     pub fn picture(&self, name: &str) -> String {
         format!("http://{}/pictures/{name}.png", self.address())
     }
@@ -230,8 +229,8 @@ impl World {
         self.0.settings.listen
     }
 
-    /// Moves the clock on. Receive what is under way on sockets before: to the server, a write during which
-    /// the clock moves has taken that long.
+    /// Moves the clock forward. A test should receive pending messages of sockets before: to the server, a
+    /// write takes as long as the clock moves during it.
     ///
     /// # Panics
     /// When the world runs on the system's clock.
@@ -244,7 +243,7 @@ impl World {
         self.0.environment.clock.now().as_millis()
     }
 
-    /// Makes a category.
+    /// Creates a category.
     ///
     /// # Panics
     /// When it is refused.
@@ -253,8 +252,8 @@ impl World {
         self.put_category(category_id, &body).await.content();
     }
 
-    /// Stops the server as SIGTERM would. Stopping it again does nothing. A clock that stands still is moved
-    /// meanwhile, because sockets are closed over some seconds of it.
+    /// Stops the server as SIGTERM would. Stopping it again does nothing. A manual clock is moved meanwhile,
+    /// because closing the sockets takes some seconds.
     pub async fn stop(&self) {
         let Some(node) = self.0.node.lock().await.take() else { return };
         let mut stopping = Box::pin(node.stop());
@@ -268,7 +267,7 @@ impl World {
         .await;
     }
 
-    /// What the server's sockets have been through.
+    /// The counters of the server's sockets.
     ///
     /// # Panics
     /// When the server does not run.
@@ -295,7 +294,7 @@ impl World {
         *node = Some(started.expect("the server starts again"));
     }
 
-    /// One more node on the same database and clock, and the way to it. The caller stops it.
+    /// Starts another node on the same database and clock. The caller stops it.
     ///
     /// # Panics
     /// When it does not start, as on SQLite, whose file belongs to one node.
@@ -324,7 +323,7 @@ impl World {
         (node, api)
     }
 
-    /// A second way into the database of a stopped server, for a look at what was written.
+    /// Opens the store of a stopped server, to check its content.
     ///
     /// # Panics
     /// When the server runs, or the store cannot be opened.
@@ -334,7 +333,7 @@ impl World {
     }
 }
 
-/// A world answers whatever its server answers.
+/// A world can be called like its server.
 impl Deref for World {
     type Target = Api;
 
@@ -343,7 +342,7 @@ impl Deref for World {
     }
 }
 
-/// The settings of a node on a database, as a world of the default setup has them.
+/// The settings of a node on a database, with the defaults of a world.
 pub fn settings_on(target: &Target) -> Settings {
     settings(Setup::default(), target)
 }
@@ -371,7 +370,7 @@ pub(crate) fn settings(setup: Setup, target: &Target) -> Settings {
         profile: setup.profile,
         language: setup.language,
         quotas: setup.quotas,
-        // The receivers of tests are here.
+        // The receivers of tests are on loopback.
         webhooks: WebhookSettings {
             reach: Reach { loopback: true, ..Reach::PUBLIC },
             ..WebhookSettings::default()
