@@ -1,17 +1,17 @@
-//! What can go wrong between a caller and its rows.
+//! The errors of the store.
 
-/// A failed store call. Neither `Display` nor `Debug` ever holds a parameter, a row's value or the database URL:
-/// an engine's own words are kept only from preparing a statement, before any parameter has been sent.
+/// A failed call of the store. `Display` and `Debug` never show a parameter, a value of a row or the database URL. So an
+/// engine's message is kept only from preparing a statement, before any parameter is sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
-    /// A row with this key is there already. The name is `table(column, …)`, the same on both engines.
+    /// A row with this key exists. The name is `table(column, …)` on both engines.
     #[error("a row with this key exists: {constraint}")]
     Unique {
         /// `table(column)` or `table(column, column)`, in the order of the index.
         constraint: String,
     },
-    /// The row refers to a parent that is missing, or is itself a parent that is still referred to.
+    /// The row refers to a missing row, or a row that is deleted is still referred to.
     #[error("a foreign key was violated")]
     ForeignKey,
     /// A CHECK constraint refused the row.
@@ -23,23 +23,23 @@ pub enum StoreError {
     /// A write inside [`Store::read`](crate::Store::read) or [`Store::snapshot`](crate::Store::snapshot).
     #[error("a read tried to write")]
     ReadOnly,
-    /// Text with the NUL character, which PostgreSQL cannot hold and SQLite therefore may not.
+    /// Text with the NUL character. PostgreSQL cannot store it, so SQLite may not either.
     #[error("text must not contain the NUL character")]
     NulInText,
-    /// A statement after one that failed in the same transaction, or success claimed after one: nothing was written.
+    /// A statement after a failed one of the same transaction, or a success after one. Nothing was written.
     #[error("an earlier statement of this transaction failed")]
     Aborted,
     /// `query_one` found no row.
     #[error("a row that must exist was not found")]
     NoRow,
-    /// A value had another type than the caller asked for, or one that neither TEXT, BIGINT nor BOOLEAN can hold.
+    /// A value had another type than the caller asked for, or is neither TEXT, BIGINT nor BOOLEAN.
     #[error("column {column}: wanted {wanted}, found {found}")]
     Decode {
         /// The column's index, from 0.
         column: usize,
         /// The type asked for.
         wanted: &'static str,
-        /// What was there: a type's name, never the value.
+        /// The type that was found, never the value.
         found: String,
     },
     /// A parameter cannot be bound, or there are too many or too few.
@@ -47,7 +47,7 @@ pub enum StoreError {
     Parameter {
         /// The parameter's number, from 1.
         parameter: usize,
-        /// What is wrong with it: types and counts, never the value.
+        /// The problem: types and counts, never the value.
         problem: String,
         /// The statement.
         sql: &'static str,
@@ -57,7 +57,7 @@ pub enum StoreError {
     Statement {
         /// SQLSTATE on PostgreSQL, the extended result code on SQLite.
         code: String,
-        /// The engine's words if it refused to prepare the statement, otherwise empty.
+        /// The engine's message if it refused to prepare the statement, otherwise empty.
         message: String,
         /// The statement.
         sql: &'static str,
@@ -68,62 +68,70 @@ pub enum StoreError {
     /// The caller's closure panicked. Its writes were rolled back.
     #[error("the work on the store panicked")]
     Panicked,
-    /// Too much is waiting, or a lock was not to be had in time. Nothing was written; trying again later may work.
+    /// Too many requests are waiting, or another process locks the data file. Nothing was written. A later try may work.
     #[error("the store is busy: {0}")]
     Busy(&'static str),
-    /// The disk that holds the rows has no room left. Nothing was written; reads go on.
+    /// Other transactions were in the way. Nothing was written. The same work may succeed at once.
+    #[error(transparent)]
+    Contention(#[from] Contention),
+    /// The disk of the database is full. Nothing was written. Reads go on.
     #[error("the disk of the database is full")]
     DiskFull,
     /// The engine cannot be reached, does not answer in time, or the store is closed. Nothing was written.
     #[error("the store is unavailable: {0}")]
     Unavailable(String),
-    /// The commit was under way when the engine stopped answering: the write may or may not have happened.
+    /// The engine stopped answering during the commit. The write may have happened or not.
     #[error("the store did not confirm the commit")]
     CommitUnknown,
     /// The data file is damaged.
     #[error("the data file is damaged: {0}")]
     Corrupt(String),
-    /// The store cannot be opened like this: an operator has to act.
+    /// The store cannot be opened. An operator has to act.
     #[error("the store cannot be opened: {0}")]
     Open(String),
 }
 
+/// Why other transactions made a transaction fail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Contention {
+    /// The transaction and others waited for each other, and the engine ended this one.
+    #[error("the store is busy: deadlock")]
+    Deadlock,
+    /// Another transaction changed the same rows first.
+    #[error("the store is busy: lost a race against another transaction")]
+    LostRace,
+    /// The transaction waited too long for a lock.
+    #[error("the store is busy: waited too long for a lock")]
+    LockTimeout,
+    /// A statement took too long, perhaps because it waited for several locks.
+    #[error("the store is unavailable: a statement took too long")]
+    StatementTimeout,
+}
+
 impl StoreError {
-    /// Whether the store, not the request, is to blame and a later try may work (answer 503 and `Retry-After`).
-    /// After [`StoreError::CommitUnknown`] only an idempotent write may be tried again.
+    /// Whether the store caused the failure, not the request, so that a later try may work (503 and `Retry-After`). After
+    /// [`StoreError::CommitUnknown`] only an idempotent write may be tried again.
     pub fn is_outage(&self) -> bool {
         matches!(
             self,
-            Self::Busy(_) | Self::DiskFull | Self::Unavailable(_) | Self::CommitUnknown | Self::Corrupt(_)
+            Self::Busy(_)
+                | Self::Contention(_)
+                | Self::DiskFull
+                | Self::Unavailable(_)
+                | Self::CommitUnknown
+                | Self::Corrupt(_)
         )
     }
 
-    /// Whether the transaction and another waited for each other, and this one was ended for it. Nothing was written;
-    /// the other goes on, so trying again works.
+    /// Whether the engine ended the transaction to resolve a deadlock. The other transactions go on, so another try works.
     pub fn is_deadlock(&self) -> bool {
-        *self == Self::DEADLOCK
+        *self == Self::Contention(Contention::Deadlock)
     }
 
-    /// Whether other transactions were in the way: a deadlock, a lost race, a lock that was not to be had in time, or several
-    /// locks that a statement waited for. Nothing was written, and the same work may succeed when it is done again.
+    /// Whether other transactions were in the way.
     pub fn is_contention(&self) -> bool {
-        match self {
-            Self::Unavailable(why) => why == Self::STATEMENT_TIMEOUT,
-            error => [Self::DEADLOCK, Self::LOST_RACE, Self::LOCK_TIMEOUT].contains(error),
-        }
+        matches!(self, Self::Contention(_))
     }
-
-    /// The error of a transaction that lost a race.
-    pub(crate) const LOST_RACE: Self = Self::Busy("lost a race against another transaction");
-
-    /// The error of a transaction that waited too long for a lock.
-    pub(crate) const LOCK_TIMEOUT: Self = Self::Busy("a lock was not to be had in time");
-
-    /// What the server says of a statement that it stopped.
-    pub(crate) const STATEMENT_TIMEOUT: &str = "a statement took too long";
-
-    /// The error of the transaction that a deadlock ended.
-    pub(crate) const DEADLOCK: Self = Self::Busy("deadlock");
 
     /// Whether this is a violated unique constraint of the given `table(column, …)`.
     pub fn is_unique(&self, constraint: &str) -> bool {

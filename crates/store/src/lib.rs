@@ -15,20 +15,32 @@
 //! A write is one closure over a [`Tx`]: all or nothing, answered after the sync. The closure awaits only its `Tx`,
 //! because on SQLite it runs to completion on the writer's thread and shares its commit with all waiting writes
 //! (group commit).
+//!
+//! Modules depend on each other in one direction: `value` and `error`; `migrate`, `options` and `stats`; the connections
+//! (`sqlite/connection.rs`, `postgres/connection.rs`); `tx` and `work`; the engines (`sqlite`, `postgres`); `store`. Queries
+//! use `tx`, `value` and `error` alone, and the driver knows none of them.
 
 mod disk;
-mod engine;
 mod error;
 pub mod migrate;
+mod notes;
+mod options;
 mod postgres;
 pub mod queries;
 mod sqlite;
+mod stats;
+mod store;
 #[cfg(feature = "testing")]
 pub mod testing;
+mod tx;
 mod value;
+mod work;
 
 pub use disk::Disk;
-pub use engine::{BoxFuture, DEADLINE, DatabaseUrl, Options, Stats, Store, Target, Tx};
-pub use error::StoreError;
+pub use error::{Contention, StoreError};
 pub use migrate::Migration;
+pub use options::{DEADLINE, DatabaseUrl, Options, Target};
+pub use stats::Stats;
+pub use store::Store;
+pub use tx::{BoxFuture, Tx};
 pub use value::{FromValue, Row, Value};

@@ -1,6 +1,6 @@
 //! PostgreSQL: a pool of connections for transactions, and a pool of shared connections for single look-ups.
 
-mod connection;
+pub(crate) mod connection;
 mod connector;
 mod read_pool;
 
@@ -13,12 +13,12 @@ use deadpool_postgres::{Manager, ManagerConfig, Pool, PoolError, RecyclingMethod
 use tokio::sync::{Semaphore, SemaphorePermit, TryAcquireError};
 use tokio::time::Timeout;
 
-pub(crate) use connection::Connection;
-
 use crate::disk::Disk;
-use crate::engine::{Counters, DatabaseUrl, Link, Tx, Work, run};
-use crate::{Options, Stats, StoreError};
-use connection::Lease;
+use crate::stats::Counters;
+use crate::tx::{Link, Tx};
+use crate::work::{Work, run};
+use crate::{DatabaseUrl, Options, Stats, StoreError};
+use connection::{Connection, Lease};
 use connector::{Connector, Deadlines};
 use read_pool::ReadPool;
 

@@ -2,7 +2,8 @@
 //! makes checkpoints.
 
 mod checkpointer;
-mod connection;
+pub(crate) mod connection;
+mod control;
 mod reader;
 mod request;
 mod wal;
@@ -16,11 +17,11 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-pub(crate) use connection::Connection;
-
 use crate::disk::Disk;
-use crate::engine::{Counters, Work};
+use crate::stats::Counters;
+use crate::work::Work;
 use crate::{Options, Stats, StoreError};
+use connection::Connection;
 use request::{Request, Ticket};
 use wal::Wal;
 

@@ -10,8 +10,7 @@ use tokio_postgres::types::private::BytesMut;
 use tokio_postgres::types::{IsNull, ToSql, Type, to_sql_checked};
 use tokio_postgres::{Error, Statement};
 
-use crate::engine::LastStatement;
-use crate::{Row, StoreError, Value};
+use crate::{Contention, Row, StoreError, Value};
 
 /// What a transaction's statements go through.
 pub(crate) enum Connection {
@@ -176,6 +175,12 @@ impl Drop for Lease {
     }
 }
 
+/// A statement that is sent together with COMMIT.
+pub(crate) struct LastStatement {
+    pub(crate) sql: &'static str,
+    pub(crate) params: Vec<Value<'static>>,
+}
+
 /// A violated constraint, a lost race, a cancelled statement or a full disk: the server has rolled back.
 fn refused_commit(error: &Error) -> bool {
     error.as_db_error().is_some_and(|error| {
@@ -318,10 +323,10 @@ pub(super) fn failure(error: &Error, sql: &'static str) -> StoreError {
         SqlState::CHECK_VIOLATION => StoreError::Check,
         SqlState::NOT_NULL_VIOLATION => StoreError::NotNull,
         SqlState::READ_ONLY_SQL_TRANSACTION => StoreError::ReadOnly,
-        SqlState::T_R_DEADLOCK_DETECTED => StoreError::DEADLOCK,
-        SqlState::T_R_SERIALIZATION_FAILURE => StoreError::LOST_RACE,
-        SqlState::LOCK_NOT_AVAILABLE => StoreError::LOCK_TIMEOUT,
-        SqlState::QUERY_CANCELED => StoreError::Unavailable(StoreError::STATEMENT_TIMEOUT.to_owned()),
+        SqlState::T_R_DEADLOCK_DETECTED => Contention::Deadlock.into(),
+        SqlState::T_R_SERIALIZATION_FAILURE => Contention::LostRace.into(),
+        SqlState::LOCK_NOT_AVAILABLE => Contention::LockTimeout.into(),
+        SqlState::QUERY_CANCELED => Contention::StatementTimeout.into(),
         SqlState::DISK_FULL => StoreError::DiskFull,
         SqlState::DATA_CORRUPTED | SqlState::INDEX_CORRUPTED => {
             StoreError::Corrupt(format!("SQLSTATE {}", code.code()))

@@ -10,9 +10,8 @@ use tokio_postgres::config::SslMode;
 use tokio_postgres::{Client, Config, Error, NoTls};
 
 use super::connection::failure;
-use crate::StoreError;
-use crate::engine::DatabaseUrl;
 use crate::migrate::{self, Applied, Migration};
+use crate::{DatabaseUrl, StoreError};
 
 /// How long each part of a request may take, so that some of the whole is left for the others.
 #[derive(Debug, Clone, Copy)]

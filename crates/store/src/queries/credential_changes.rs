@@ -58,17 +58,21 @@ impl From<Dependency<'_>> for ChangeSlot {
     }
 }
 
+/// The slots that a transaction has noted.
+#[derive(Default)]
+struct ChangedCredentials(Vec<ChangeSlot>);
+
 impl Tx {
     /// Notes that cached answers with this dependency are invalid after this transaction. Every method whose statement
     /// changes or ends a credential calls it. A new credential changes no answer.
     pub(crate) fn credentials_changed(&mut self, dependency: Dependency<'_>) {
-        self.changed.push(dependency.into());
+        self.notes::<ChangedCredentials>().0.push(dependency.into());
     }
 
     /// Records the slots that this transaction has noted, and gives them. It is the last statement of a transaction with
     /// notes, so that a slot is locked for a short time.
     pub async fn record_credential_changes(&mut self) -> Result<Vec<ChangeSlot>, StoreError> {
-        let mut changed = std::mem::take(&mut self.changed);
+        let mut changed = std::mem::take(&mut self.notes::<ChangedCredentials>().0);
         changed.sort_unstable();
         changed.dedup();
         for slot in &changed {

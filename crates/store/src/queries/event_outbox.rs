@@ -51,15 +51,24 @@ pub enum BatchesOf<'a> {
     Node(&'a NodeId),
 }
 
+/// What a transaction knows of batches of events.
+#[derive(Default)]
+pub(super) struct EventBatchNotes {
+    /// The batch of its own events.
+    pub current: Option<BatchId>,
+    /// The batches of earlier requests whose idempotency keys it was given again.
+    pub earlier: Vec<BatchId>,
+}
+
 impl Tx {
     /// Names the batch of this transaction's events. Idempotency keys that are claimed from now on refer to it.
     pub fn begin_event_batch(&mut self, batch: BatchId) {
-        self.event_batch = Some(batch);
+        self.notes::<EventBatchNotes>().current = Some(batch);
     }
 
     /// The batches of the requests that had this transaction's idempotency keys before it.
     pub fn take_earlier_event_batches(&mut self) -> Vec<BatchId> {
-        let mut earlier = std::mem::take(&mut self.earlier_event_batches);
+        let mut earlier = std::mem::take(&mut self.notes::<EventBatchNotes>().earlier);
         earlier.sort_unstable();
         earlier.dedup();
         earlier

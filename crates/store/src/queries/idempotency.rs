@@ -3,6 +3,7 @@
 use domain::secret::SecretHash;
 use domain::{BatchId, Timestamp};
 
+use super::event_outbox::EventBatchNotes;
 use crate::{StoreError, Tx, params};
 
 const CLAIM: &str = "
@@ -42,14 +43,15 @@ impl Tx {
         answer: &str,
         now: Timestamp,
     ) -> Result<KeyClaim, StoreError> {
-        let batch = self.event_batch.clone();
+        let batch = self.notes::<EventBatchNotes>().current.clone();
         if self.execute(CLAIM, params![operation, key, request, answer, now, batch.as_ref()]).await? > 0 {
             return Ok(KeyClaim::Ours);
         }
         let row = self.query_one(RECORDED, params![operation, key]).await?;
         let earlier = row.get::<Option<String>>(2)?.map(BatchId::stored);
         // The key may stand twice in one transaction.
-        self.earlier_event_batches.extend(earlier.filter(|earlier| Some(earlier) != batch.as_ref()));
+        let earlier = earlier.filter(|earlier| Some(earlier) != batch.as_ref());
+        self.notes::<EventBatchNotes>().earlier.extend(earlier);
         Ok(KeyClaim::Earlier { request: SecretHash::stored(row.get(0)?), answer: row.get(1)? })
     }
 

@@ -9,7 +9,6 @@ use rusqlite::hooks;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{CachedStatement, InterruptHandle, OpenFlags, ToSql, ffi};
 
-use crate::engine::{Link, Tx};
 use crate::migrate::{self, Applied, Migration};
 use crate::{Row, StoreError, Value};
 
@@ -60,19 +59,6 @@ pub(super) fn check_version() -> Result<(), StoreError> {
     }
     let (found, needed) = (rusqlite::version(), OLDEST_SQLITE.1);
     Err(StoreError::Open(format!("SQLite {found} may damage its log: {needed} or newer is needed")))
-}
-
-/// Begins, ends or nests the transaction of a thread's `tx`.
-pub(super) fn control(tx: &mut Tx, sql: &'static str) -> Result<(), StoreError> {
-    match &mut tx.link {
-        Link::Sqlite(connection) => connection.execute(sql, &[]).map(drop),
-        Link::Postgres(_) => Err(StoreError::Misuse("a SQLite thread holds another engine's connection")),
-    }
-}
-
-/// Whether the transaction is still there.
-pub(super) fn in_transaction(tx: &Tx) -> bool {
-    matches!(&tx.link, Link::Sqlite(connection) if !connection.sqlite.is_autocommit())
 }
 
 /// The address and the length of a statement's text, which is never moved or freed.
@@ -130,6 +116,11 @@ impl Connection {
         };
         let hooked = self.sqlite.wal_hook(Some(hook));
         hooked.map_err(|error| StoreError::Open(format!("cannot watch its write-ahead log: {error}")))
+    }
+
+    /// Whether a transaction has begun and not ended.
+    pub(super) fn in_transaction(&self) -> bool {
+        !self.sqlite.is_autocommit()
     }
 
     pub(super) fn interrupt_handle(&self) -> InterruptHandle {

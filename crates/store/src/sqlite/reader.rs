@@ -3,9 +3,10 @@
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::connection::{Connection, control};
+use super::connection::Connection;
+use super::control::control;
 use super::request::Request;
-use crate::engine::{Link, Tx};
+use crate::tx::{Link, Tx};
 
 /// Runs requests until the queue is closed and empty. The threads take turns at waiting on the queue.
 pub(super) fn run(connection: Connection, queue: &Mutex<Receiver<Box<dyn Request>>>) {

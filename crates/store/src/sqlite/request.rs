@@ -7,8 +7,8 @@ use std::task::{Context, Poll, Waker};
 use rusqlite::InterruptHandle;
 use tokio::sync::oneshot;
 
-use crate::engine::{Tx, Work, run};
-use crate::{BoxFuture, StoreError};
+use crate::work::{Work, run};
+use crate::{BoxFuture, StoreError, Tx};
 
 type AnswerSender<T, E> = oneshot::Sender<Result<T, E>>;
 
@@ -182,8 +182,8 @@ fn poll_once<T, E: From<StoreError>>(future: BoxFuture<'_, Result<T, E>>) -> Res
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::Link;
-    use crate::sqlite::Connection;
+    use crate::sqlite::connection::Connection;
+    use crate::tx::Link;
 
     const UNKNOWN: StoreError = StoreError::CommitUnknown;
 

@@ -7,11 +7,13 @@ use std::sync::mpsc::Receiver;
 use std::thread::JoinHandle;
 
 use super::checkpointer::CheckpointScheduler;
-use super::connection::{Connection, control, in_transaction};
+use super::connection::Connection;
+use super::control::{control, in_transaction};
 use super::request::{Executed, Request};
 use super::wal::Wal;
 use crate::StoreError;
-use crate::engine::{Counters, Link, Tx};
+use crate::stats::Counters;
+use crate::tx::{Link, Tx};
 
 /// The most requests in one commit. A larger batch saves hardly any cost of the sync, and its first caller waits longer.
 const BATCH_CAP: usize = 512;

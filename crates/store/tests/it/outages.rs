@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use store::testing::{Fresh, Network, Wire, postgres, while_running};
-use store::{Options, Store, StoreError, Target, params};
+use store::{Contention, Options, Store, StoreError, Target, params};
 
 use crate::{ids, insert, options, within};
 
@@ -90,8 +90,8 @@ async fn a_statement_that_takes_too_long_is_stopped_by_the_server() {
     let store = Store::open(fresh.target(), options()).await.unwrap();
     let slow = store.read(|tx| Box::pin(tx.query(SLOW, &[])));
     let slow = while_running(Duration::from_secs(3), slow).await.expect("an answer within 3 s");
-    // In the server's words, not by our own deadline: the server has stopped working on it.
-    assert_eq!(slow, Err(StoreError::Unavailable("a statement took too long".to_owned())));
+    // Not by the deadline of the store: the server has stopped working on the statement.
+    assert_eq!(slow, Err(Contention::StatementTimeout.into()));
     assert_eq!(read(&store).await, Ok(0));
     store.close().await;
     fresh.remove().await;

@@ -1,0 +1,149 @@
+//! The store: one interface to both engines.
+
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use crate::disk::Disk;
+use crate::postgres::Postgres;
+use crate::sqlite::Sqlite;
+use crate::{BoxFuture, Options, Stats, StoreError, Target, Tx};
+
+/// An open store. Its clones share it.
+#[derive(Clone)]
+pub struct Store(Engine);
+
+#[derive(Clone)]
+enum Engine {
+    Sqlite(Arc<Sqlite>),
+    Postgres(Arc<Postgres>),
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let engine = match self.0 {
+            Engine::Sqlite(_) => "sqlite",
+            Engine::Postgres(_) => "postgres",
+        };
+        f.debug_tuple("Store").field(&engine).finish()
+    }
+}
+
+impl Store {
+    /// Opens the store and brings its schema up to date.
+    ///
+    /// Fails with [`StoreError::Open`] if another process has the SQLite file, the PostgreSQL URL asks for TLS, the
+    /// database is not UTF-8, or its schema is newer than, or other than, this program's.
+    pub async fn open(target: Target, options: Options) -> Result<Self, StoreError> {
+        Ok(Self(match target {
+            Target::Sqlite { path } => Engine::Sqlite(Arc::new(Sqlite::open(path, options).await?)),
+            Target::Postgres { url } => Engine::Postgres(Arc::new(Postgres::open(&url, options).await?)),
+        }))
+    }
+
+    /// Runs one write transaction: all of the closure's statements or none. Answers after the sync, within the deadline.
+    ///
+    /// `Err` from the closure, a failed statement or a panic rolls back this request alone. The closure awaits only its
+    /// `Tx`. A caller that stops waiting does not stop the transaction.
+    ///
+    /// ```no_run
+    /// # use store::{Store, StoreError, params};
+    /// # async fn use_code(store: Store, now: i64, id: String) -> Result<(), StoreError> {
+    /// store.write(move |tx| Box::pin(async move {
+    ///     tx.execute("UPDATE codes SET used_at = $1 WHERE id = $2", params![now, id]).await?;
+    ///     Ok::<_, StoreError>(())
+    /// })).await?;
+    /// # Ok(()) }
+    /// ```
+    pub async fn write<T, E, F>(&self, work: F) -> Result<T, E>
+    where
+        F: for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<T, E>> + Send + 'static,
+        T: Send + 'static,
+        E: From<StoreError> + Send + 'static,
+    {
+        self.write_with_commit_hook(work, |_| {}).await
+    }
+
+    /// Like [`Store::write`], and calls `on_commit` after the commit but before the sync. A power failure can still undo
+    /// the commit, so `on_commit` must be safe to have run.
+    ///
+    /// On SQLite the writer thread calls `on_commit`, so it must not block. On PostgreSQL a commit is synced before it is
+    /// reported. A panic in `on_commit` does not undo the commit.
+    pub async fn write_with_commit_hook<T, E, F, C>(&self, work: F, on_commit: C) -> Result<T, E>
+    where
+        F: for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<T, E>> + Send + 'static,
+        T: Send + 'static,
+        E: From<StoreError> + Send + 'static,
+        C: FnOnce(&mut T) + Send + 'static,
+    {
+        let on_commit = |value: &mut T| {
+            if catch_unwind(AssertUnwindSafe(|| on_commit(value))).is_err() {
+                tracing::error!("a commit hook panicked");
+            }
+        };
+        match &self.0 {
+            Engine::Sqlite(engine) => engine.write(work, on_commit).await,
+            Engine::Postgres(engine) => engine.write(work, on_commit).await,
+        }
+    }
+
+    /// Reads, within the deadline. A write fails with [`StoreError::ReadOnly`].
+    ///
+    /// Each statement sees every earlier commit. On SQLite all statements see the same data. On PostgreSQL each statement
+    /// is a round trip of its own, and sees the data of its own time: see [`Store::snapshot`].
+    pub async fn read<T, E, F>(&self, work: F) -> Result<T, E>
+    where
+        F: for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<T, E>> + Send + 'static,
+        T: Send + 'static,
+        E: From<StoreError> + Send + 'static,
+    {
+        match &self.0 {
+            Engine::Sqlite(engine) => engine.read(work).await,
+            Engine::Postgres(engine) => engine.read(work).await,
+        }
+    }
+
+    /// Like [`Store::read`], but all statements see the same data on both engines. On PostgreSQL a snapshot costs two more
+    /// round trips, and holds a connection.
+    pub async fn snapshot<T, E, F>(&self, work: F) -> Result<T, E>
+    where
+        F: for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<T, E>> + Send + 'static,
+        T: Send + 'static,
+        E: From<StoreError> + Send + 'static,
+    {
+        match &self.0 {
+            Engine::Sqlite(engine) => engine.read(work).await,
+            Engine::Postgres(engine) => engine.snapshot(work).await,
+        }
+    }
+
+    /// Whether the store is a server. Other nodes may use a server, and its answers can be lost on the network.
+    pub fn is_remote(&self) -> bool {
+        matches!(self.0, Engine::Postgres(_))
+    }
+
+    /// Counts since the store was opened.
+    pub fn stats(&self) -> Stats {
+        match &self.0 {
+            Engine::Sqlite(engine) => engine.stats(),
+            Engine::Postgres(engine) => engine.stats(),
+        }
+    }
+
+    /// Whether the disk has room, according to the last writes.
+    pub fn disk(&self) -> Disk {
+        match &self.0 {
+            Engine::Sqlite(engine) => engine.disk(),
+            Engine::Postgres(engine) => engine.disk(),
+        }
+    }
+
+    /// Finishes the accepted requests and refuses later ones with [`StoreError::Unavailable`]. On SQLite checkpoints the log
+    /// and releases the file. A second call does nothing.
+    pub async fn close(&self) {
+        match &self.0 {
+            Engine::Sqlite(engine) => engine.close().await,
+            Engine::Postgres(engine) => engine.close().await,
+        }
+    }
+}
