@@ -1,8 +1,10 @@
-//! Durable commits per second on SQLite by concurrent writers, with the syncs they shared, and a point look-up's time.
+//! Durable commits per second on SQLite by concurrent writers, with the syncs they shared, and a point
+//! look-up's time.
 //!
 //!     cargo bench -p store
 //!
-//! The same on PostgreSQL if `STAGEDOOR_TEST_DATABASE_URL` is set. A row is about 300 bytes, its key grows with time.
+//! The same on PostgreSQL if `STAGEDOOR_TEST_DATABASE_URL` is set. A row is about 300 bytes, its key grows
+//! with time.
 #![allow(clippy::disallowed_methods, reason = "a bench measures real time")]
 
 use std::sync::Arc;

@@ -1,6 +1,6 @@
-//! Pages of a list of 1,000,000 followers, on SQLite and, if `STAGEDOOR_TEST_DATABASE_URL` is set, on PostgreSQL: what the
-//! first page costs and what deep ones do, against `OFFSET` over the same index; what a follow and an unfollow cost; and how
-//! long the migration takes that counts an older database's list.
+//! Pages of a list of 1,000,000 followers, on SQLite and, if `STAGEDOOR_TEST_DATABASE_URL` is set, on
+//! PostgreSQL: what the first page costs and what deep ones do, against `OFFSET` over the same index; what a
+//! follow and an unfollow cost; and how long the migration takes that counts an older database's list.
 //!
 //!     cargo bench -p store --bench lists
 #![allow(clippy::disallowed_methods, reason = "a bench measures real time")]
@@ -72,7 +72,8 @@ fn viewer(n: i64) -> ChannelId {
     ChannelId::stored(format!("viewer-{n}"))
 }
 
-/// Channels and follows as the first release wrote them: three years of follows, in no order, with days of rush in them.
+/// Channels and follows as the first release wrote them: three years of follows, in no order, with days of
+/// rush in them.
 async fn fill(store: &Store) {
     const CHANNEL: &str = "
         INSERT INTO channels (channel_id, channel_name, verified_mark, real_name_verified, created_at, follower_count)

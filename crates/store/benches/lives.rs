@@ -1,8 +1,10 @@
-//! Pages of the live list with 50,000 lives, each of which changed its viewer count 15 times, while counts go on changing.
+//! Pages of the live list with 50,000 lives, each of which changed its viewer count 15 times, while counts go
+//! on changing.
 //!
 //!     cargo bench -p store --bench lives
 //!
-//! The same on PostgreSQL if `STAGEDOOR_TEST_DATABASE_URL` is set. Small counts are the most frequent, so that ties are long.
+//! The same on PostgreSQL if `STAGEDOOR_TEST_DATABASE_URL` is set. Small counts are the most frequent, so
+//! that ties are long.
 #![allow(clippy::disallowed_methods, reason = "a bench measures real time")]
 
 use std::sync::Arc;

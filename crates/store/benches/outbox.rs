@@ -1,5 +1,5 @@
-//! What the outbox of events costs a chat message on PostgreSQL: the transaction of `chats/send` without it and with it,
-//! in turn, for one caller and for 16.
+//! What the outbox of events costs a chat message on PostgreSQL: the transaction of `chats/send` without it
+//! and with it, in turn, for one caller and for 16.
 //!
 //!     STAGEDOOR_TEST_DATABASE_URL=… cargo bench -p store --bench outbox
 #![allow(clippy::disallowed_methods, reason = "a bench measures real time")]

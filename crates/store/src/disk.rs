@@ -1,13 +1,14 @@
-//! Whether the disk of the database has room. The free space is not measured. Writes that fail or succeed show it.
+//! Whether the disk of the database has room, according to failed and successful writes. The free space is
+//! not measured.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// What writes have shown of the disk since the store was opened.
+/// The state of the disk since the store was opened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Disk {
-    /// A write failed for want of room, and no write has succeeded since.
+    /// A write found the disk full, and no write has succeeded since.
     pub is_full: bool,
-    /// Writes that failed for want of room.
+    /// Writes that found the disk full.
     pub times_full: u64,
 }
 
@@ -19,7 +20,7 @@ pub(crate) struct DiskWatch {
 }
 
 impl DiskWatch {
-    /// Notes how a transaction ended: whether the disk was full at any point of it, and whether it wrote something.
+    /// Records the end of a transaction: whether it found the disk full, and whether it wrote something.
     pub fn note(&self, was_full: bool, has_written: bool) {
         if was_full {
             self.times_full.fetch_add(1, Ordering::Relaxed);

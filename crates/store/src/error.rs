@@ -1,7 +1,7 @@
 //! The errors of the store.
 
-/// A failed call of the store. `Display` and `Debug` never show a parameter, a value of a row or the database URL. So an
-/// engine's message is kept only from preparing a statement, before any parameter is sent.
+/// A failed call of the store. `Display` and `Debug` never show a parameter, a value of a row or the database
+/// URL. So an engine's message is kept only from preparing a statement, before any parameter is sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {
@@ -68,7 +68,8 @@ pub enum StoreError {
     /// The caller's closure panicked. Its writes were rolled back.
     #[error("the work on the store panicked")]
     Panicked,
-    /// Too many requests are waiting, or another process locks the data file. Nothing was written. A later try may work.
+    /// Too many requests are waiting, or another process locks the data file. Nothing was written. A later
+    /// try may work.
     #[error("the store is busy: {0}")]
     Busy(&'static str),
     /// Other transactions were in the way. Nothing was written. The same work may succeed at once.
@@ -109,8 +110,8 @@ pub enum Contention {
 }
 
 impl StoreError {
-    /// Whether the store caused the failure, not the request, so that a later try may work (503 and `Retry-After`). After
-    /// [`StoreError::CommitUnknown`] only an idempotent write may be tried again.
+    /// Whether the store caused the failure, not the request, so that a later try may work (503 and
+    /// `Retry-After`). After [`StoreError::CommitUnknown`] only an idempotent write may be tried again.
     pub fn is_outage(&self) -> bool {
         matches!(
             self,
@@ -123,7 +124,8 @@ impl StoreError {
         )
     }
 
-    /// Whether the engine ended the transaction to resolve a deadlock. The other transactions go on, so another try works.
+    /// Whether the engine ended the transaction to resolve a deadlock. The other transactions go on, so
+    /// another try works.
     pub fn is_deadlock(&self) -> bool {
         *self == Self::Contention(Contention::Deadlock)
     }

@@ -1,15 +1,16 @@
-//! The schema's history: numbered SQL files, each applied once, in order, in a transaction of its own.
+//! The migrations of the schema: numbered SQL files, applied once and in order, each in a transaction of its
+//! own.
 
 use sha2::{Digest, Sha256};
 
 use crate::StoreError;
 
-/// One step of the schema's history. Once released it never changes: its checksum is recorded.
+/// A migration. A released one never changes: its checksum is recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Migration {
     /// Larger than the one before.
     pub version: i64,
-    /// What it does, in a word or two.
+    /// Its name.
     pub name: &'static str,
     /// Its statements, for both engines.
     pub sql: &'static str,
@@ -55,8 +56,7 @@ pub const MIGRATIONS: &[Migration] = &[
     Migration { version: 18, name: "ended_tokens", sql: include_str!("../migrations/0018_ended_tokens.sql") },
 ];
 
-/// The record of what was applied. `applied_at` (epoch ms) is by the engine's own clock: a note for operators that no
-/// rule reads.
+/// The applied migrations. `applied_at` (epoch ms) is by the engine's clock, for operators alone.
 pub(crate) const CREATE_HISTORY: &str = "CREATE TABLE IF NOT EXISTS schema_migrations (
     version BIGINT PRIMARY KEY,
     name TEXT NOT NULL,
@@ -64,21 +64,22 @@ pub(crate) const CREATE_HISTORY: &str = "CREATE TABLE IF NOT EXISTS schema_migra
     applied_at BIGINT NOT NULL
 )";
 
-/// The record, oldest first: version, checksum.
+/// Reads the applied migrations, oldest first: version, checksum.
 pub(crate) const READ_HISTORY: &str = "SELECT version, checksum FROM schema_migrations ORDER BY version";
 
-/// A migration that a database has behind it.
+/// An applied migration.
 pub(crate) struct Applied {
     pub version: i64,
     pub checksum: String,
 }
 
-/// Which of `known` the database still needs. Its history must be the beginning of ours.
+/// The migrations of `known` that the database needs. Its applied migrations must be the first ones of
+/// `known`.
 pub(crate) fn pending(
     known: &'static [Migration],
     applied: &[Applied],
 ) -> Result<&'static [Migration], StoreError> {
-    // Numbers may be left out, as by branches that were made side by side.
+    // Numbers may be missing, for example after two branches.
     let mut pairs = known.iter().zip(known.iter().skip(1));
     if let Some((_, later)) = pairs.find(|(earlier, later)| earlier.version >= later.version) {
         return Err(StoreError::Open(format!(
@@ -105,7 +106,7 @@ pub(crate) fn pending(
     Ok(&known[applied.len()..])
 }
 
-/// The refusal of a migration that its engine would not run.
+/// The error of a failed migration.
 pub(crate) fn failed(migration: &Migration, why: &dyn std::fmt::Display) -> StoreError {
     StoreError::Open(format!("migration {} ({}) failed: {why}", migration.version, migration.name))
 }
@@ -158,7 +159,8 @@ mod tests {
 
     #[test]
     fn no_migration_leaves_what_both_engines_share() {
-        // Deferred constraints would fail a whole batch for one request; the types are only the three we read.
+        // Deferred constraints would fail a whole batch for one request; the types are only the three we
+        // read.
         const FOREIGN: [&str; 14] = [
             "AUTOINCREMENT",
             "BIGSERIAL",

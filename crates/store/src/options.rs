@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use crate::migrate::{MIGRATIONS, Migration};
 
-/// The longest that a caller waits for the store, queue and commit included, unless [`Options`] say otherwise. A request may
-/// take 3 seconds while the store is unreachable. The remaining half second is for its answer.
+/// The longest that a caller waits for the store, queue and commit included, unless [`Options`] say
+/// otherwise. A request may take 3 seconds while the store is unreachable. The remaining half second is for
+/// its answer.
 pub const DEADLINE: Duration = Duration::from_millis(2_500);
 
 /// Requests that may wait for one kind of work (writes, reads). The next one fails at once with

@@ -32,13 +32,13 @@ const BEGIN_SNAPSHOT: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 pub(crate) struct Postgres {
     pool: Pool,
     read_pool: ReadPool,
-    /// One for each transaction that waits or runs.
+    /// A permit for each transaction that waits or runs.
     transactions: Semaphore,
-    /// One for each look-up under way.
+    /// A permit for each running look-up.
     lookups: Semaphore,
-    /// How many of each there are.
+    /// The number of permits of each.
     queue_cap: u32,
-    /// The longest a caller waits.
+    /// The longest that a caller waits.
     deadline: Duration,
     counters: Counters,
 }
@@ -48,7 +48,7 @@ impl Postgres {
         let deadlines = Deadlines::within(options.deadline);
         let config = connector::parse(url, deadlines)?;
         connector::prepare_database(&config, options.migrations, deadlines).await?;
-        // Whether a connection is closed is known at once; asking the server each time would cost a round trip.
+        // The driver knows whether a connection is closed. Asking the server would cost a round trip.
         let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
         let connector = Connector::for_writing(deadlines);
         let pool = Pool::builder(Manager::from_connect(config.clone(), connector, recycling))
@@ -71,7 +71,7 @@ impl Postgres {
         })
     }
 
-    /// In a task of its own: a caller that stops waiting must not stop a transaction half way.
+    /// Runs a write in a task of its own, because a caller that stops waiting must not stop a transaction.
     pub async fn write<T, E, F, C>(self: &Arc<Self>, work: F, on_commit: C) -> Result<T, E>
     where
         F: Work<T, E>,
@@ -144,7 +144,7 @@ impl Postgres {
         })
     }
 
-    /// Dropped anywhere, this leaves nothing half done: the connection is thrown away with its transaction.
+    /// Runs a transaction. If the future is dropped, the connection is closed and the server rolls back.
     async fn attempt<T, E: From<StoreError>>(
         &self,
         begin: &'static str,
@@ -189,7 +189,7 @@ impl Postgres {
         })
     }
 
-    /// Not an async fn: its future would hold the work twice.
+    /// Not an async fn, whose future would store the work twice.
     fn within_deadline<F: Future>(&self, work: F) -> Timeout<F> {
         tokio::time::timeout(self.deadline, work)
     }
@@ -203,7 +203,8 @@ impl Postgres {
     }
 
     pub async fn close(&self) {
-        // Whoever holds every permit is alone; the permits are kept until nobody can ask for one.
+        // When `close` has all permits, no request runs. It keeps the permits until the semaphores are
+        // closed.
         let alone = async {
             tokio::join!(
                 self.transactions.acquire_many(self.queue_cap),

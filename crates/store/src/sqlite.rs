@@ -1,5 +1,5 @@
-//! SQLite: one file, a writer thread that commits many waiting requests with one sync, a few reader threads, and a thread that
-//! makes checkpoints.
+//! SQLite: one file, a writer thread that commits many waiting requests with one sync, a few reader threads,
+//! and a thread that makes checkpoints.
 
 mod checkpointer;
 pub(crate) mod connection;
@@ -28,7 +28,8 @@ use wal::Wal;
 /// The longest [`Sqlite::close`] waits for accepted work.
 const CLOSE_DEADLINE: Duration = Duration::from_secs(10);
 
-/// A queue to threads. Taking the sender out closes it: the threads finish what was accepted, and end.
+/// A queue to threads. Without its sender the queue is closed: the threads finish the accepted requests, and
+/// end.
 type Queue = RwLock<Option<SyncSender<Box<dyn Request>>>>;
 
 /// An open SQLite file.
@@ -38,7 +39,7 @@ pub(crate) struct Sqlite {
     /// Requests in the write queue.
     waiting: Arc<AtomicUsize>,
     counters: Arc<Counters>,
-    /// The longest a caller waits.
+    /// The longest that a caller waits.
     deadline: Duration,
     writer: Mutex<Vec<JoinHandle<()>>>,
     readers: Mutex<Vec<JoinHandle<()>>>,
@@ -126,7 +127,8 @@ impl Sqlite {
         self.await_answer(answer, ticket, too_long).await
     }
 
-    /// `unfinished` is the error for a request that had begun when the deadline passed.
+    /// Waits for an answer until the deadline. `unfinished` is the error for a request that runs at the
+    /// deadline.
     async fn await_answer<T, E: From<StoreError>>(
         &self,
         mut answer: request::AnswerReceiver<T, E>,
@@ -139,7 +141,7 @@ impl Sqlite {
             Err(_) if ticket.abandon() => {
                 Err(self.counters.refused(StoreError::Busy("the request waited too long")).into())
             }
-            // It had begun, and may have been answered while we looked.
+            // The request runs, and may have been answered meanwhile.
             Err(_) => answer.try_recv().unwrap_or_else(|_| Err(unfinished.into())),
         }
     }
@@ -152,14 +154,14 @@ impl Sqlite {
         self.counters.disk.state()
     }
 
-    /// Readers end first: the writer's last checkpoint needs the file to itself.
+    /// Ends the readers first: the writer's last checkpoint needs the file alone.
     pub async fn close(&self) {
         for (queue, threads) in [(&self.reads, &self.readers), (&self.writes, &self.writer)] {
             queue.write().unwrap_or_else(PoisonError::into_inner).take();
             let threads = std::mem::take(&mut *threads.lock().unwrap_or_else(PoisonError::into_inner));
             let ended = tokio::task::spawn_blocking(move || {
                 threads.into_iter().for_each(|thread| {
-                    // A thread that panicked has ended too.
+                    // A panicked thread has ended, too.
                     let _ = thread.join();
                 });
             });
@@ -190,7 +192,7 @@ fn cannot(what: &str, path: &Path, error: &dyn std::fmt::Display) -> StoreError 
     StoreError::Open(format!("{what} {}: {error}", path.display()))
 }
 
-/// The same name for the same file, whichever way it is reached, so that its lock is the same too.
+/// The canonical path of a file, so that each path to it has the same lock.
 fn whole_path(path: &Path) -> Result<PathBuf, StoreError> {
     if path.exists() {
         return path.canonicalize().map_err(|error| cannot("cannot find", path, &error));
@@ -204,10 +206,10 @@ fn whole_path(path: &Path) -> Result<PathBuf, StoreError> {
 struct FileLock(File);
 
 impl Drop for FileLock {
-    /// Unlocks, because closing the file is not enough: a process that this one has just forked keeps the file open until it
-    /// executes another program.
+    /// Unlocks, because closing the file is not enough: a process that this one has just forked keeps the
+    /// file open until it executes another program.
     fn drop(&mut self) {
-        // If this fails, closing does it.
+        // If unlocking fails, closing the file unlocks it.
         let _ = self.0.unlock();
     }
 }
@@ -231,7 +233,7 @@ fn lock(path: &Path) -> Result<FileLock, StoreError> {
     }
 }
 
-/// The rows are nobody else's to read. SQLite gives its log the same mode.
+/// Makes the file readable by this user alone. SQLite gives its log the same mode.
 fn make_private(path: &Path) -> Result<(), StoreError> {
     let mut options = OpenOptions::new();
     options.create(true).truncate(false).write(true);

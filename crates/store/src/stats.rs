@@ -10,10 +10,11 @@ use crate::disk::DiskWatch;
 pub struct Stats {
     /// Write requests that were committed.
     pub committed: u64,
-    /// Write requests that were rolled back: refused by their rules, failed, or in a batch whose commit failed.
+    /// Write requests that were rolled back: refused by their rules, failed, or in a batch whose commit
+    /// failed.
     pub rolled_back: u64,
-    /// Commits that made those requests durable. On SQLite many requests share a commit and its sync. On PostgreSQL each
-    /// request has its own commit, and the server shares syncs.
+    /// Commits that made those requests durable. On SQLite many requests share a commit and its sync. On
+    /// PostgreSQL each request has its own commit, and the server shares syncs.
     pub syncs: u64,
     /// The most requests that shared one commit.
     pub largest_batch: u64,

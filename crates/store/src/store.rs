@@ -32,8 +32,8 @@ impl fmt::Debug for Store {
 impl Store {
     /// Opens the store and brings its schema up to date.
     ///
-    /// Fails with [`StoreError::Open`] if another process has the SQLite file, the PostgreSQL URL asks for TLS, the
-    /// database is not UTF-8, or its schema is newer than, or other than, this program's.
+    /// Fails with [`StoreError::Open`] if another process has the SQLite file, the PostgreSQL URL asks for
+    /// TLS, the database is not UTF-8, or its schema is newer than, or other than, this program's.
     pub async fn open(target: Target, options: Options) -> Result<Self, StoreError> {
         Ok(Self(match target {
             Target::Sqlite { path } => Engine::Sqlite(Arc::new(Sqlite::open(path, options).await?)),
@@ -41,10 +41,11 @@ impl Store {
         }))
     }
 
-    /// Runs one write transaction: all of the closure's statements or none. Answers after the sync, within the deadline.
+    /// Runs one write transaction: all of the closure's statements or none. Answers after the sync, within
+    /// the deadline.
     ///
-    /// `Err` from the closure, a failed statement or a panic rolls back this request alone. The closure awaits only its
-    /// `Tx`. A caller that stops waiting does not stop the transaction.
+    /// `Err` from the closure, a failed statement or a panic rolls back this request alone. The closure
+    /// awaits only its `Tx`. A caller that stops waiting does not stop the transaction.
     ///
     /// ```no_run
     /// # use store::{Store, StoreError, params};
@@ -64,11 +65,11 @@ impl Store {
         self.write_with_commit_hook(work, |_| {}).await
     }
 
-    /// Like [`Store::write`], and calls `on_commit` after the commit but before the sync. A power failure can still undo
-    /// the commit, so `on_commit` must be safe to have run.
+    /// Like [`Store::write`], and calls `on_commit` after the commit but before the sync. A power failure can
+    /// still undo the commit, so `on_commit` must be safe to have run.
     ///
-    /// On SQLite the writer thread calls `on_commit`, so it must not block. On PostgreSQL a commit is synced before it is
-    /// reported. A panic in `on_commit` does not undo the commit.
+    /// On SQLite the writer thread calls `on_commit`, so it must not block. On PostgreSQL a commit is synced
+    /// before it is reported. A panic in `on_commit` does not undo the commit.
     pub async fn write_with_commit_hook<T, E, F, C>(&self, work: F, on_commit: C) -> Result<T, E>
     where
         F: for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<T, E>> + Send + 'static,
@@ -89,8 +90,8 @@ impl Store {
 
     /// Reads, within the deadline. A write fails with [`StoreError::ReadOnly`].
     ///
-    /// Each statement sees every earlier commit. On SQLite all statements see the same data. On PostgreSQL each statement
-    /// is a round trip of its own, and sees the data of its own time: see [`Store::snapshot`].
+    /// Each statement sees every earlier commit. On SQLite all statements see the same data. On PostgreSQL
+    /// each statement is a round trip of its own, and sees the data of its own time: see [`Store::snapshot`].
     pub async fn read<T, E, F>(&self, work: F) -> Result<T, E>
     where
         F: for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<T, E>> + Send + 'static,
@@ -103,8 +104,8 @@ impl Store {
         }
     }
 
-    /// Like [`Store::read`], but all statements see the same data on both engines. On PostgreSQL a snapshot costs two more
-    /// round trips, and holds a connection.
+    /// Like [`Store::read`], but all statements see the same data on both engines. On PostgreSQL a snapshot
+    /// costs two more round trips, and holds a connection.
     pub async fn snapshot<T, E, F>(&self, work: F) -> Result<T, E>
     where
         F: for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<T, E>> + Send + 'static,
@@ -117,7 +118,8 @@ impl Store {
         }
     }
 
-    /// Whether the store is a server. Other nodes may use a server, and its answers can be lost on the network.
+    /// Whether the store is a server. Other nodes may use a server, and its answers can be lost on the
+    /// network.
     pub fn is_remote(&self) -> bool {
         matches!(self.0, Engine::Postgres(_))
     }
@@ -138,8 +140,8 @@ impl Store {
         }
     }
 
-    /// Finishes the accepted requests and refuses later ones with [`StoreError::Unavailable`]. On SQLite checkpoints the log
-    /// and releases the file. A second call does nothing.
+    /// Finishes the accepted requests and refuses later ones with [`StoreError::Unavailable`]. On SQLite
+    /// checkpoints the log and releases the file. A second call does nothing.
     pub async fn close(&self) {
         match &self.0 {
             Engine::Sqlite(engine) => engine.close().await,

@@ -7,12 +7,12 @@
 //! }
 //! ```
 //!
-//! PostgreSQL is the server of `STAGEDOOR_TEST_DATABASE_URL`. A test without it fails; none is ever skipped, because
-//! what only one engine was asked is not known. Each store has its own schema there, or its own file, and both are
-//! gone afterwards, whether the test passed or not.
+//! PostgreSQL is the server of `STAGEDOOR_TEST_DATABASE_URL`. A test without it fails; none is ever skipped,
+//! because what only one engine was asked is not known. Each store has its own schema there, or its own file,
+//! and both are gone afterwards, whether the test passed or not.
 //!
-//! Tests with a store must not pause tokio's clock: the store's threads do their work in real time, which a paused
-//! clock takes for idleness, and jumps to the deadline.
+//! Tests with a store must not pause tokio's clock: the store's threads do their work in real time, which a
+//! paused clock takes for idleness, and jumps to the deadline.
 
 mod running;
 mod wire;
@@ -29,15 +29,16 @@ use crate::{DatabaseUrl, Options, Store, Target};
 pub use running::while_running;
 pub use wire::{Network, Wire};
 
-/// Names the PostgreSQL server of the tests: a `postgres://` URL without `options`, whose user may create schemas.
+/// Names the PostgreSQL server of the tests: a `postgres://` URL without `options`, whose user may create
+/// schemas.
 pub const DATABASE_URL: &str = "STAGEDOOR_TEST_DATABASE_URL";
 
 /// Small enough for many tests at once on one server.
 const POSTGRES_CONNECTIONS: usize = 8;
 const POSTGRES_READ_CONNECTIONS: usize = 2;
 
-/// How long a caller waits for the store in a test that is not about waiting: long enough that a machine which stands
-/// still for some seconds, as shared ones do, makes no error that the test then takes for ours.
+/// How long a caller waits for the store in a test that is not about waiting: long enough that a machine
+/// which stands still for some seconds, as shared ones do, makes no error that the test then takes for ours.
 pub const UNHURRIED: Duration = Duration::from_secs(20);
 
 /// Runs the body on a fresh SQLite file, then on a fresh PostgreSQL schema, with the schema of this program.

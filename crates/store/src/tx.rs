@@ -16,8 +16,8 @@ pub type BoxFuture<'t, T> = Pin<Box<dyn Future<Output = T> + Send + 't>>;
 
 /// A transaction. All SQL runs in one.
 ///
-/// After a failed statement every later one fails with [`StoreError::Aborted`], and nothing is committed. PostgreSQL works
-/// like that. A statement that may meet a conflict says so: `ON CONFLICT DO NOTHING`.
+/// After a failed statement every later one fails with [`StoreError::Aborted`], and nothing is committed.
+/// PostgreSQL works like that. A statement that may meet a conflict says so: `ON CONFLICT DO NOTHING`.
 pub struct Tx {
     pub(crate) link: Link,
     /// Set while a statement runs. Stays set if the statement fails or its future is dropped.
@@ -117,8 +117,9 @@ impl Tx {
         changed
     }
 
-    /// Runs a statement as the last one of the transaction. PostgreSQL gets it together with COMMIT, so it costs no round
-    /// trip of its own; when it fails, the transaction fails. There is one such statement in a transaction at the most.
+    /// Runs a statement as the last one of the transaction. PostgreSQL gets it together with COMMIT, so it
+    /// costs no round trip of its own; when it fails, the transaction fails. There is one such statement in a
+    /// transaction at the most.
     pub async fn execute_with_commit(
         &mut self,
         sql: &'static str,
@@ -136,8 +137,8 @@ impl Tx {
         Ok(())
     }
 
-    /// Runs a part of the transaction in a savepoint. An error of the part undoes the part alone, and the transaction goes
-    /// on.
+    /// Runs a part of the transaction in a savepoint. An error of the part undoes the part alone, and the
+    /// transaction goes on.
     ///
     /// # Errors
     /// The savepoint failed, so the transaction is lost.

@@ -47,7 +47,7 @@ impl From<i64> for Value<'_> {
     }
 }
 
-/// What an integer literal is.
+/// An integer literal.
 impl From<i32> for Value<'_> {
     fn from(value: i32) -> Self {
         Self::Int(i64::from(value))
@@ -104,7 +104,7 @@ macro_rules! params {
     };
 }
 
-/// One row of an answer, held whole: it outlives its statement and its transaction.
+/// A row of an answer. It outlives its statement and its transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Row(Vec<Value<'static>>);
 
@@ -113,9 +113,9 @@ impl Row {
         Self(values)
     }
 
-    /// The value in this column, counted from 0, as `i64`, `u32`, `u64`, `bool`, `String`, `&str` or an `Option` of
-    /// one. Fails with [`StoreError::Decode`] if the column holds another type, NULL without an `Option`, a number
-    /// out of range, or does not exist.
+    /// The value in this column, counted from 0, as `i64`, `u32`, `u64`, `bool`, `String`, `&str` or an
+    /// `Option` of one. Fails with [`StoreError::Decode`] if the column holds another type, NULL without an
+    /// `Option`, a number out of range, or does not exist.
     pub fn get<'r, T: FromValue<'r>>(&'r self, column: usize) -> Result<T, StoreError> {
         let decode = |found: &str| StoreError::Decode { column, wanted: T::WANTED, found: found.to_owned() };
         let value = self.0.get(column).ok_or_else(|| decode("no such column"))?;
@@ -123,7 +123,7 @@ impl Row {
     }
 }
 
-/// What [`Row::get`] can give.
+/// A type that [`Row::get`] can give.
 pub trait FromValue<'r>: Sized {
     /// The type's name, for errors.
     const WANTED: &'static str;
@@ -160,7 +160,7 @@ impl FromValue<'_> for bool {
     fn from_value(value: &Value<'static>) -> Option<Self> {
         match value {
             Value::Bool(value) => Some(*value),
-            // SQLite has no type of its own for it.
+            // SQLite has no boolean type.
             Value::Int(0) => Some(false),
             Value::Int(1) => Some(true),
             _ => None,

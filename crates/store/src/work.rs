@@ -17,8 +17,8 @@ impl<T, E, F> Work<T, E> for F where
 {
 }
 
-/// Runs the closure of a request. A panic becomes [`StoreError::Panicked`]. A success after a failed statement becomes
-/// [`StoreError::Aborted`].
+/// Runs the closure of a request. A panic becomes [`StoreError::Panicked`]. A success after a failed
+/// statement becomes [`StoreError::Aborted`].
 pub(crate) async fn run<T, E: From<StoreError>>(work: impl Work<T, E>, tx: &mut Tx) -> Result<T, E> {
     tx.begin_request();
     match catch_panic(work, tx).await {

@@ -1,4 +1,4 @@
-//! Making connections, and making the database ready once before the first is handed out.
+//! Opens connections, and prepares the database before the first one.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -13,23 +13,25 @@ use super::connection::failure;
 use crate::migrate::{self, Applied, Migration};
 use crate::{DatabaseUrl, StoreError};
 
-/// How long each part of a request may take, so that some of the whole is left for the others.
+/// The deadlines of the parts of a request.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Deadlines {
-    /// The longest one attempt to connect takes, its session's settings included.
+    /// The longest attempt to connect, with the session's settings.
     pub connect: Duration,
-    /// The longest a transaction waits for a free connection.
+    /// The longest wait of a transaction for a free connection.
     pub acquire: Duration,
-    /// The longest a statement waits for a lock. Shorter than its whole time, so that the server says which of them it was.
+    /// The longest wait of a statement for a lock. Shorter than `statement`, so that the server reports which
+    /// one passed.
     pub lock: Duration,
-    /// The longest the server works on one statement.
+    /// The longest statement.
     pub statement: Duration,
-    /// The longest the server keeps a transaction whose client has fallen silent, and with it the rows it locked.
+    /// How long the server keeps an idle transaction and its locks.
     pub idle: Duration,
 }
 
 impl Deadlines {
-    /// Those of a caller who waits so long. Of [`DEADLINE`](crate::DEADLINE): 1.5, 2, 1.75, 2 and 5 s.
+    /// The deadlines within the deadline of the caller. For [`DEADLINE`](crate::DEADLINE): 1.5, 2, 1.75, 2
+    /// and 5 s.
     pub fn within(whole: Duration) -> Self {
         Self {
             connect: whole * 3 / 5,
@@ -41,17 +43,18 @@ impl Deadlines {
     }
 }
 
-/// A silent peer is probed after this, and given up after [`Deadlines::connect`] without an acknowledgement.
+/// A silent connection is probed after this time, and given up after [`Deadlines::connect`] without an
+/// acknowledgement.
 const KEEPALIVE_IDLE: Duration = Duration::from_secs(15);
 
-/// The longest a node waits at start for another that is migrating the same database.
+/// The longest wait at the start for another node that migrates the same database.
 const MIGRATION_LOCK_DEADLINE: Duration = Duration::from_secs(60);
 
-/// The advisory lock of whoever migrates: "stagedor" in ASCII.
+/// The advisory lock of migrations: "stagedor" in ASCII.
 const MIGRATION_LOCK: i64 = 0x7374_6167_6564_6f72;
 
-/// Text is ordered and compared by its bytes, as SQLite does, whatever the database's collation is: changes every text
-/// column of our schema that is not so yet, and with it its indexes.
+/// Gives every text column of the schema the collation `C`, and with it its indexes. Text is then ordered and
+/// compared by its bytes, as on SQLite.
 const ORDER_TEXT_BY_BYTES: &str = r#"DO $$
 DECLARE
     change TEXT;
@@ -69,8 +72,8 @@ BEGIN
     END LOOP;
 END $$"#;
 
-/// After a migration the server knows nothing of what it wrote until its own housekeeping comes by, and meanwhile takes
-/// wrong indexes: looks at every table of our schema that has rows.
+/// Analyzes every table of the schema that has rows. Until the server's own analysis it would choose wrong
+/// indexes after a migration.
 const ANALYZE_FILLED_TABLES: &str = "DO $$
 DECLARE
     filled REGCLASS;
@@ -83,14 +86,14 @@ BEGIN
     END LOOP;
 END $$";
 
-/// Connects, and sets the session up. One for transactions, one for look-ups.
+/// Opens connections with the settings of a session.
 pub(super) struct Connector {
     session: String,
 }
 
 impl Connector {
     pub fn for_writing(deadlines: Deadlines) -> Self {
-        // A server told to confirm before its sync would break our promise; a stricter one keeps its setting.
+        // An answer follows the sync, so `off` is overridden. A stricter setting of the server stays.
         Self {
             session: format!(
                 "SET statement_timeout = {statement}; SET lock_timeout = {lock};
@@ -140,7 +143,7 @@ async fn connect(config: &Config) -> Result<(Client, JoinHandle<()>), Error> {
     Ok((client, task))
 }
 
-/// Reads the URL. Errors show nothing of it.
+/// Parses the URL. Errors show nothing of it.
 pub(super) fn parse(url: &DatabaseUrl, deadlines: Deadlines) -> Result<Config, StoreError> {
     const NO_TLS: &str =
         "TLS to PostgreSQL is not supported: use sslmode=disable or prefer, over a trusted network";
@@ -166,8 +169,7 @@ pub(super) fn parse(url: &DatabaseUrl, deadlines: Deadlines) -> Result<Config, S
     Ok(config)
 }
 
-/// Checks the encoding and brings the schema up to date, on a connection of its own, without a statement deadline:
-/// a migration may take its time.
+/// Checks the encoding and migrates the schema, on a connection of its own without a statement timeout.
 pub(super) async fn prepare_database(
     config: &Config,
     known: &'static [Migration],
@@ -178,7 +180,7 @@ pub(super) async fn prepare_database(
         .map_err(|_| StoreError::Unavailable("the server does not answer".to_owned()))?
         .map_err(|error| failure(&error, ""))?;
     let outcome = migrate_on(&client, known).await;
-    // Ends the session, and with it the advisory lock.
+    // The end of the session releases the advisory lock.
     drop(client);
     task.abort();
     outcome
@@ -220,7 +222,7 @@ async fn migrate_on(client: &Client, known: &'static [Migration]) -> Result<(), 
 
 async fn apply(client: &Client, migration: &Migration) -> Result<(), Error> {
     client.batch_execute("BEGIN").await?;
-    // Before it, for a migration may order rows of older tables; after it, for its own tables.
+    // Before the migration, because it may order rows of older tables. After it, for its own tables.
     client.batch_execute(ORDER_TEXT_BY_BYTES).await?;
     client.batch_execute(migration.sql).await?;
     client.batch_execute(ORDER_TEXT_BY_BYTES).await?;

@@ -1,5 +1,5 @@
-//! Shared read-only connections. Each runs many look-ups at the same time. So a look-up costs one round trip and never waits
-//! for a free connection.
+//! Shared read-only connections. Each runs many look-ups at the same time. So a look-up costs one round trip
+//! and never waits for a free connection.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -35,8 +35,8 @@ impl ReadPool {
         Self { connections, config, connector: Connector::for_reading(deadlines), deadlines }
     }
 
-    /// Counts a look-up on the connection with the fewest look-ups. The server answers the look-ups of a connection one
-    /// after the other, so a slow one delays the next.
+    /// Counts a look-up on the connection with the fewest look-ups. The server answers the look-ups of a
+    /// connection one after the other, so a slow one delays the next.
     pub fn least_loaded(&self) -> ReadLease<'_> {
         let reader = self.connections.iter().min_by_key(|reader| reader.load.load(Ordering::Relaxed));
         let reader = reader.unwrap_or(&self.connections[0]);
@@ -75,7 +75,8 @@ impl ReadLease<'_> {
         Ok(client)
     }
 
-    /// Gives up a connection that did not answer in time. Its other look-ups keep the connection until they end.
+    /// Gives up a connection that did not answer in time. Its other look-ups keep the connection until they
+    /// end.
     pub fn discard(&self) {
         // A locked connection is being replaced already.
         if let Ok(mut current) = self.reader.client.try_lock() {

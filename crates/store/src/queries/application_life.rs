@@ -1,6 +1,6 @@
-//! The life of applications: used, warned for want of use, deleted, restored, gone
-//! (`docs/spec/authorization.md#unused-applications`). Each step is one statement that says its own
-//! condition, so that any number of nodes may take it at once.
+//! The life of applications: used, warned, deleted, restored, purged
+//! (`docs/spec/authorization.md#unused-applications`). Each step is one statement with its own condition, so
+//! several nodes may run the same step at once.
 
 use domain::application::Application;
 use domain::{ClientId, Timestamp};
@@ -9,16 +9,17 @@ use super::applications::application;
 use super::credential_changes::Dependency;
 use crate::{Row, StoreError, Tx, params};
 
-/// Applications that one statement here may concern, so that it shares a commit with the work that users wait for.
+/// The most rows that one statement here changes. A small statement can share a commit with the requests of
+/// users.
 pub const LIFE_ROWS_MAX: i64 = 500;
 
-/// A use that was still on its way here when the application was deleted brings it back: it was used in time.
+/// A use that is recorded after the deletion, but happened before, restores the application.
 const NOTE_USE: &str = "
     UPDATE applications SET last_used_at = $2, deleted_at = NULL
     WHERE client_id = $1 AND last_used_at < $2 AND purging = FALSE";
 
-/// Subscriptions are not counted event by event: a session that holds one was a use until it ended. Sessions are kept for
-/// as long after their end as an application may go unused, so none is missed.
+/// A session with a subscription is a use until the session ends. Sessions are kept after their end for as
+/// long as an application may be unused, so no use is missed.
 const NOTE_SUBSCRIBED: &str = "
     UPDATE applications SET last_used_at = (
         SELECT MAX(COALESCE(c.disconnected_at, $1)) FROM sessions c WHERE c.client_id = applications.client_id
@@ -28,7 +29,7 @@ const NOTE_SUBSCRIBED: &str = "
         AND (c.disconnected_at IS NULL OR c.disconnected_at > applications.last_used_at)
         AND EXISTS (SELECT 1 FROM session_subscriptions s WHERE s.session_key = c.session_key))";
 
-/// A notice that was given before its time, as the last use tells now, is one of an idle time that is over.
+/// A notice belongs to an earlier idle time if the last use is too recent for it.
 const FORGET_NOTICES: &str = "
     DELETE FROM application_notices WHERE kind = $1 AND EXISTS (
         SELECT 1 FROM applications a WHERE a.client_id = application_notices.client_id
@@ -70,7 +71,7 @@ const NOTICES: &str = "
     SELECT n.kind, n.created_at FROM application_notices n JOIN applications a ON a.client_id = n.client_id
     WHERE n.client_id = $1 AND n.created_at > a.last_used_at ORDER BY n.created_at, n.kind";
 
-/// Those that were warned and not used since.
+/// Applications that were warned and not used since.
 const WARNED: &str = "
     SELECT client_id, last_used_at FROM applications
     WHERE deleted_at IS NULL AND last_used_at <= $1 AND EXISTS (
@@ -78,7 +79,7 @@ const WARNED: &str = "
         WHERE n.client_id = applications.client_id AND n.created_at > applications.last_used_at)
     ORDER BY last_used_at LIMIT $2";
 
-/// Rows of one kind that belong to applications that are going: `$1` is the most rows.
+/// Rows of one kind that belong to condemned applications. `$1` is the most rows.
 macro_rules! purge_sql {
     ($table:literal, $key:literal) => {
         concat!(
@@ -102,7 +103,7 @@ const PURGE_CONSENTS: &str = "
         WHERE client_id IN (SELECT client_id FROM applications WHERE deleted_at IS NOT NULL AND purging = TRUE)
         LIMIT $1)";
 
-/// A session stays until its node has closed the socket, or is dead.
+/// A session stays until its node has closed the socket or was declared dead.
 const PURGE_SESSIONS: &str = "
     DELETE FROM sessions WHERE session_key IN (
         SELECT session_key FROM sessions
@@ -111,7 +112,8 @@ const PURGE_SESSIONS: &str = "
             OR node_id NOT IN (SELECT node_id FROM nodes))
         LIMIT $1)";
 
-/// What hangs on an application in any number goes before it, so that no statement has to take more than a load along.
+/// Rows without a bound on their number are deleted before their application, so that no statement deletes
+/// too many rows.
 const PURGE: [&str; 6] = [
     purge_sql!("access_tokens", "token_hash"),
     purge_sql!("refresh_tokens", "token_hash"),
@@ -127,10 +129,10 @@ const PURGE_APPLICATIONS: &str = "
     AND NOT EXISTS (SELECT 1 FROM session_urls u WHERE u.client_id = applications.client_id)
     AND NOT EXISTS (SELECT 1 FROM sessions s WHERE s.client_id = applications.client_id)";
 
-/// A warning that an application was given for want of use.
+/// A warning to an unused application.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
-    /// Which one.
+    /// Its kind.
     pub kind: String,
     /// When it was given.
     pub given_at: Timestamp,
@@ -139,23 +141,23 @@ pub struct Notice {
 /// An application with its times.
 #[derive(Clone, Debug)]
 pub struct ApplicationLife {
-    /// What it is.
+    /// Its data.
     pub application: Application,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Timestamp,
-    /// When it was last used, as far as that was written down.
+    /// When it was last used, as far as recorded.
     pub last_used_at: Timestamp,
-    /// When it was deleted for want of use.
+    /// When it was deleted because it was unused.
     pub deleted_at: Option<Timestamp>,
-    /// Since when its operator has it disabled.
+    /// Since when the operator has disabled it.
     pub disabled_at: Option<Timestamp>,
-    /// The warnings of its present idle time, oldest first.
+    /// The warnings of the current idle time, oldest first.
     pub notices: Vec<Notice>,
 }
 
 impl Tx {
-    /// Applications that were warned for want of use and not used since, with their last use: up to `limit`, those that were
-    /// idle for longest first.
+    /// Up to `limit` applications that were warned and not used since, with their last use. The longest idle
+    /// come first.
     pub async fn warned_applications(
         &mut self,
         idle_since: Timestamp,
@@ -167,7 +169,7 @@ impl Tx {
             .collect()
     }
 
-    /// Writes down that an application was used: `true` when that was news.
+    /// Records a use of an application: `true` if the recorded last use changed.
     pub async fn note_application_use(
         &mut self,
         client_id: &ClientId,
@@ -176,8 +178,8 @@ impl Tx {
         Ok(self.execute(NOTE_USE, params![client_id, used_at]).await? > 0)
     }
 
-    /// Writes down the use that lies in holding subscriptions, for the applications that were last used at `idle_since`
-    /// or before. Gives how many that were.
+    /// Records subscriptions as uses, for the applications that were last used at `idle_since` or before.
+    /// Gives their number.
     pub async fn note_subscribed_applications(
         &mut self,
         now: Timestamp,
@@ -186,14 +188,14 @@ impl Tx {
         self.execute(NOTE_SUBSCRIBED, params![now, idle_since]).await
     }
 
-    /// Forgets the notices of a kind, given after `idle_ms` without use, whose application was used again. Gives how
-    /// many.
+    /// Deletes the notices of a kind, given after `idle_ms` without use, whose application was used again.
+    /// Gives their number.
     pub async fn forget_application_notices(&mut self, kind: &str, idle_ms: i64) -> Result<u64, StoreError> {
         self.execute(FORGET_NOTICES, params![kind, idle_ms]).await
     }
 
-    /// Gives the notice of a kind to up to [`LIFE_ROWS_MAX`] applications that were last used at `idle_since` or before
-    /// and have not had it. Gives which.
+    /// Records a notice of a kind for up to [`LIFE_ROWS_MAX`] applications that were last used at
+    /// `idle_since` or before and do not have it. Gives these applications.
     pub async fn give_application_notices(
         &mut self,
         kind: &str,
@@ -204,8 +206,8 @@ impl Tx {
         rows.iter().map(|row| Ok(ClientId::stored(row.get(0)?))).collect()
     }
 
-    /// Deletes one application that was last used at `idle_since` or before, so that it can be restored; `None` when
-    /// there is none left, or another node has just taken it.
+    /// Deletes one application that was last used at `idle_since` or before. It can be restored. `None` if
+    /// there is none, or another node deleted it first.
     pub async fn delete_unused_application(
         &mut self,
         now: Timestamp,
@@ -219,8 +221,8 @@ impl Tx {
         Ok(Some(client_id))
     }
 
-    /// Brings an application back, as used at `now`: `false` when there is none, or it was deleted at `gone_since` or
-    /// before.
+    /// Restores a deleted application, with `now` as its last use: `false` if there is none, or it was
+    /// deleted at `gone_since` or before.
     pub async fn restore_application(
         &mut self,
         client_id: &ClientId,
@@ -230,8 +232,8 @@ impl Tx {
         Ok(self.execute(RESTORE, params![client_id, now, gone_since]).await? > 0)
     }
 
-    /// Deletes what is left of an application that was deleted at `gone_since` or before, with all that hangs on it, so
-    /// that another may have its id: `true` when there was something.
+    /// Deletes the row of an application that was deleted at `gone_since` or before, and all rows that depend
+    /// on it, so that the id is free: `true` if there was one.
     pub async fn forget_gone_application(
         &mut self,
         client_id: &ClientId,
@@ -241,13 +243,14 @@ impl Tx {
         Ok(self.execute(FORGET_GONE, params![client_id, gone_since]).await? > 0)
     }
 
-    /// Decides that what was deleted at `gone_since` or before goes for good. Gives how many applications that were.
+    /// Condemns the applications that were deleted at `gone_since` or before: they cannot be restored any
+    /// more. Gives their number.
     pub async fn condemn_applications(&mut self, gone_since: Timestamp) -> Result<u64, StoreError> {
         self.execute(CONDEMN, params![gone_since]).await
     }
 
-    /// Deletes up to [`LIFE_ROWS_MAX`] rows of each kind that belong to condemned applications, and those applications
-    /// that nothing hangs on any more. Gives how many rows that were; at 0 all is gone.
+    /// Deletes up to [`LIFE_ROWS_MAX`] rows of each kind that belong to condemned applications, and then the
+    /// applications without such rows. Gives the number of rows. 0 means that nothing is left.
     pub async fn purge_applications(&mut self) -> Result<u64, StoreError> {
         let mut purged = 0;
         for sql in PURGE {
@@ -256,7 +259,8 @@ impl Tx {
         Ok(purged + self.execute(PURGE_APPLICATIONS, params![]).await?)
     }
 
-    /// An application with its times, also while it can be restored: `None` when it was deleted at `gone_since` or before.
+    /// An application with its times, also while it can be restored: `None` if it was deleted at `gone_since`
+    /// or before.
     pub async fn application_life(
         &mut self,
         client_id: &ClientId,
@@ -271,7 +275,7 @@ impl Tx {
     }
 }
 
-/// Out of the columns of [`LIFE`].
+/// Reads the columns of [`LIFE`].
 pub(super) fn life(row: &Row, notices: Vec<Notice>) -> Result<ApplicationLife, StoreError> {
     let date = |column| Ok::<_, StoreError>(row.get::<Option<i64>>(column)?.map(Timestamp::from_millis));
     Ok(ApplicationLife {

@@ -1,5 +1,4 @@
-//! The secrets of applications: added, listed, used, expired. One that has expired proves nothing, whether or not its row
-//! is still there.
+//! The client secrets of applications. An expired secret proves nothing, whether or not its row still exists.
 
 use domain::secret::SecretHash;
 use domain::{ApplicationSecretId, ClientId, Timestamp};
@@ -32,36 +31,36 @@ const EXPIRED: &str = "
 
 const DELETE_EXPIRED: &str = "DELETE FROM application_secrets WHERE secret_id = $1 AND expires_at <= $2";
 
-/// A secret about to be given to an application.
+/// A new secret of an application.
 #[derive(Clone, Debug)]
 pub struct NewSecret {
     /// Its id.
     pub secret_id: ApplicationSecretId,
     /// Its hash.
     pub hash: SecretHash,
-    /// What it is recognized by.
+    /// Its last characters, by which an owner recognizes it.
     pub last_characters: String,
 }
 
-/// A secret of an application, as it is kept.
+/// A stored secret of an application.
 #[derive(Clone, Debug)]
 pub struct StoredSecret {
     /// Its id.
     pub secret_id: ApplicationSecretId,
     /// Its hash.
     pub hash: SecretHash,
-    /// What it is recognized by; `None` where it was made before that was kept.
+    /// Its last characters; `None` for a secret from before they were stored.
     pub last_characters: Option<String>,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Timestamp,
-    /// When it last proved its application, as far as that was written down.
+    /// When it last proved its application, as far as recorded.
     pub last_used_at: Option<Timestamp>,
-    /// From when on it proves nothing.
+    /// When it expires.
     pub expires_at: Option<Timestamp>,
 }
 
 impl Tx {
-    /// Adds a secret; one that is there stays. `StoreError::ForeignKey` when there is no such application.
+    /// Adds a secret beside the existing ones. `StoreError::ForeignKey` if the application does not exist.
     pub async fn insert_application_secret(
         &mut self,
         client_id: &ClientId,
@@ -82,8 +81,8 @@ impl Tx {
         self.query(SECRETS, params![client_id, now]).await?.iter().map(secret).collect()
     }
 
-    /// Lets a secret expire at a time, or not at all: `false` when the application has no such secret, or it has expired
-    /// at `now`.
+    /// Sets or removes the expiry of a secret: `false` if the application has no such secret, or it has
+    /// expired at `now`.
     pub async fn time_application_secret(
         &mut self,
         client_id: &ClientId,
@@ -95,7 +94,7 @@ impl Tx {
         Ok(self.execute(TIME_SECRET, params![client_id, secret_id, expires_at, now]).await? > 0)
     }
 
-    /// Writes down that a secret proved its application.
+    /// Records that a secret proved its application.
     pub async fn note_secret_use(
         &mut self,
         secret_id: &ApplicationSecretId,
@@ -105,7 +104,7 @@ impl Tx {
         Ok(())
     }
 
-    /// Up to [`EXPIRED_SECRETS_MAX`] secrets that have expired at `now` and are still there.
+    /// Up to [`EXPIRED_SECRETS_MAX`] secrets that have expired at `now` and are not deleted.
     pub async fn expired_secrets(
         &mut self,
         now: Timestamp,

@@ -1,4 +1,4 @@
-//! Applications switched off and on, deleted and listed by the operator.
+//! Applications, disabled, enabled, deleted and listed by the operator.
 
 use domain::{ClientId, OrganizationId, Timestamp};
 
@@ -32,7 +32,7 @@ const LIST: &str = "
     ORDER BY a.client_id LIMIT $4";
 
 impl Tx {
-    /// Switches an application off, with its tokens and secrets: `false` when there is none, or it was deleted at
+    /// Disables an application with its tokens and secrets: `false` if there is none, or it was deleted at
     /// `gone_since` or before.
     pub async fn disable_application(
         &mut self,
@@ -44,7 +44,7 @@ impl Tx {
         Ok(self.execute(DISABLE, params![client_id, now, gone_since]).await? > 0)
     }
 
-    /// Switches an application on again: `false` when there is none, or it was deleted at `gone_since` or before.
+    /// Enables an application: `false` if there is none, or it was deleted at `gone_since` or before.
     pub async fn enable_application(
         &mut self,
         client_id: &ClientId,
@@ -54,8 +54,8 @@ impl Tx {
         Ok(self.execute(ENABLE, params![client_id, gone_since]).await? > 0)
     }
 
-    /// Decides that an application goes for good, whatever it is used for: `false` when there is none left. From here on
-    /// none of its credentials is good; [`purge_applications`](Self::purge_applications) deletes what hangs on it.
+    /// Condemns an application, used or not: `false` if there is none. Its credentials are invalid from then
+    /// on. [`purge_applications`](Self::purge_applications) deletes its rows.
     pub async fn condemn_application(
         &mut self,
         client_id: &ClientId,
@@ -70,13 +70,13 @@ impl Tx {
         Ok(self.query_opt(IS_CONDEMNED, params![client_id]).await?.is_some())
     }
 
-    /// Whether any application is being deleted. Costs one look into an index.
+    /// Whether any application is being deleted. Costs one index look-up.
     pub async fn has_condemned_applications(&mut self) -> Result<bool, StoreError> {
         Ok(self.query_opt(ANY_CONDEMNED, params![]).await?.is_some())
     }
 
-    /// Up to `size` applications behind `after`, by their ids, without their notices: also those that can be restored,
-    /// unless they were deleted at `gone_since` or before.
+    /// Up to `size` applications after `after`, in the order of their ids, without notices. Includes those
+    /// that can be restored, except those that were deleted at `gone_since` or before.
     pub async fn applications(
         &mut self,
         organization: Option<&OrganizationId>,

@@ -44,8 +44,8 @@ const LOCK_APPLICATION_SCOPES: &str = "
     RETURNING scopes";
 
 impl Tx {
-    /// Locks an application for the rest of the transaction and gives its scopes; `None` when it is deleted or disabled. A
-    /// consent begins here, so that whoever narrows the application afterwards finds it.
+    /// Locks an application for the rest of the transaction and gives its scopes; `None` if it is deleted or
+    /// disabled. A consent locks the application first, so that a later removal of a scope finds the consent.
     pub async fn lock_application_scopes(
         &mut self,
         client_id: &ClientId,
@@ -54,7 +54,7 @@ impl Tx {
         row.map(|row| Ok(ScopeSet::from_stored(row.get(0)?))).transpose()
     }
 
-    /// Makes or replaces an organization.
+    /// Creates or replaces an organization.
     pub async fn put_organization(&mut self, organization: &Organization) -> Result<(), StoreError> {
         self.credentials_changed(Dependency::Organization(&organization.organization_id));
         self.execute(
@@ -65,8 +65,8 @@ impl Tx {
         Ok(())
     }
 
-    /// Makes or replaces an application. One that was deleted for want of use is back, as if it had been used now.
-    /// `StoreError::ForeignKey` when its organization does not exist.
+    /// Creates or replaces an application. This restores an application that was deleted because it was
+    /// unused, with `now` as its last use. `StoreError::ForeignKey` if its organization does not exist.
     pub async fn put_application(
         &mut self,
         application: &Application,
@@ -89,7 +89,7 @@ impl Tx {
         Ok(())
     }
 
-    /// Forgets the redirect addresses of an application.
+    /// Deletes the redirect addresses of an application.
     pub async fn delete_redirect_uris(&mut self, client_id: &ClientId) -> Result<(), StoreError> {
         self.execute(DELETE_REDIRECT_URIS, params![client_id]).await?;
         Ok(())
@@ -110,18 +110,19 @@ impl Tx {
         self.query(REDIRECT_URIS, params![client_id]).await?.iter().map(|row| row.get(0)).collect()
     }
 
-    /// Whether this very address is registered, byte for byte.
+    /// Whether this address is registered, byte for byte.
     pub async fn has_redirect_uri(&mut self, client_id: &ClientId, uri: &str) -> Result<bool, StoreError> {
         Ok(self.query_opt(HAS_REDIRECT_URI, params![client_id, uri]).await?.is_some())
     }
 
-    /// The application of that id, unless it is deleted or disabled. Its organization is not verified while disabled.
+    /// The application of that id, unless it is deleted or disabled. Its organization is not verified while
+    /// disabled.
     pub async fn application(&mut self, client_id: &ClientId) -> Result<Option<Application>, StoreError> {
         self.query_opt(APPLICATION, params![client_id]).await?.as_ref().map(application).transpose()
     }
 }
 
-/// Out of the first eight columns.
+/// Reads the first eight columns.
 pub(super) fn application(row: &Row) -> Result<Application, StoreError> {
     let organization = match row.get::<Option<String>>(5)? {
         Some(id) => Some(Organization {

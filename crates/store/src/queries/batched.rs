@@ -1,5 +1,5 @@
-//! One statement for a batch of items. Most of the cost of a short statement is to begin and to end it, and on PostgreSQL
-//! the round trip.
+//! One statement for a batch of items. Most of the cost of a short statement is to begin and to end it, and
+//! on PostgreSQL the round trip.
 
 /// The most items of one statement. A longer list saves hardly anything more an item.
 const BATCH_MAX: usize = 16;
@@ -8,8 +8,8 @@ const BATCH_MAX: usize = 16;
 pub(super) struct BatchedStatement([String; BATCH_MAX]);
 
 impl BatchedStatement {
-    /// `statement` makes the text from a list of rows such as `(0, $1, $2), (1, $3, $4)`. A row has its index, if
-    /// `has_index`, and that many parameters.
+    /// `statement` makes the text from a list of rows such as `(0, $1, $2), (1, $3, $4)`. A row has its
+    /// index, if `has_index`, and that many parameters.
     pub fn new(has_index: bool, parameters: usize, statement: impl Fn(&str) -> String) -> Self {
         Self(std::array::from_fn(|before| statement(&rows(before + 1, has_index, parameters))))
     }

@@ -1,4 +1,4 @@
-//! Broadcast settings: what a channel's lives show unless they are told otherwise.
+//! Broadcast settings: the title, category and tags of a channel's lives without their own.
 
 use domain::live::Category;
 use domain::{CategoryId, ChannelId};
@@ -26,7 +26,7 @@ const CHANGE: &str = "
 /// title, no category, no tags.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BroadcastSetting {
-    /// The channel's name, which is the title of a live that has no other.
+    /// The channel's name, the title of a live without a title.
     pub channel_name: String,
     /// The title of its lives; empty when it never set one.
     pub default_live_title: String,
@@ -61,8 +61,8 @@ impl Tx {
         .transpose()
     }
 
-    /// Makes whoever else writes a channel's setting or its live wait for this transaction's end. What was read before
-    /// may have changed.
+    /// Locks a channel's setting and live for the rest of the transaction. Values that were read before may
+    /// have changed.
     pub async fn lock_broadcast_setting(&mut self, channel: &ChannelId) -> Result<(), StoreError> {
         self.execute(LOCK, params![channel]).await?;
         Ok(())

@@ -15,7 +15,7 @@ const DELETE: &str = "DELETE FROM browser_sessions WHERE token_hash = $1";
 
 const DELETE_OF_CHANNEL: &str = "DELETE FROM browser_sessions WHERE channel_id = $1";
 
-/// Who is signed in.
+/// A signed-in person.
 #[derive(Clone, Debug)]
 pub struct SignedIn {
     /// The person's channel.
@@ -36,7 +36,7 @@ impl Tx {
         Ok(())
     }
 
-    /// Who is signed in with that cookie at `now`.
+    /// The person who is signed in with that cookie at `now`.
     pub async fn browser_session(
         &mut self,
         token: &SecretHash,
@@ -47,7 +47,7 @@ impl Tx {
             .transpose()
     }
 
-    /// Signs every browser of a person out. Gives how many there were.
+    /// Signs every browser of a person out. Gives their number.
     pub async fn delete_browser_sessions(&mut self, channel: &ChannelId) -> Result<u64, StoreError> {
         self.execute(DELETE_OF_CHANNEL, params![channel]).await
     }

@@ -1,4 +1,4 @@
-//! Categories of lives, and the number that each write of one has.
+//! Categories of lives, and the numbers of their writes.
 
 use domain::CategoryId;
 use domain::live::{Category, CategoryType};
@@ -23,7 +23,7 @@ const AFTER: &str = "
     SELECT category_type, category_id, category_value, poster_image_url, version FROM categories
     WHERE (version, category_id) > ($1, $2) ORDER BY version, category_id LIMIT $3";
 
-/// How far a reader of all categories has come: the number and id of the last one that it read.
+/// The position of a reader of all categories: the number and id of the last category that it read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CategoryMark {
     /// The write that it was last changed by.
@@ -33,18 +33,18 @@ pub struct CategoryMark {
 }
 
 impl Tx {
-    /// The number of the last write of a category. Every row with this number or a smaller one is there to be read.
+    /// The number of the last write of a category. Every row with this number or a smaller one is committed.
     pub async fn category_version(&mut self) -> Result<i64, StoreError> {
         self.query_one(VERSION, &[]).await?.get(0)
     }
 
-    /// Takes the next number, and makes the other writers of categories wait for this transaction's end.
+    /// Takes the next number, and locks the writes of categories for the rest of the transaction.
     pub async fn next_category_version(&mut self) -> Result<(), StoreError> {
         self.execute(NEXT_VERSION, &[]).await?;
         Ok(())
     }
 
-    /// Makes or replaces a category, under the number that was taken last.
+    /// Creates or replaces a category, under the number that was taken last.
     pub async fn put_category(&mut self, category: &Category) -> Result<(), StoreError> {
         let Category { category_id, category_type, category_value, poster_image_url } = category;
         self.execute(PUT, params![category_id, category_type.name(), category_value, poster_image_url])
@@ -60,7 +60,8 @@ impl Tx {
         }
     }
 
-    /// The next `limit` categories after `mark` in the order of their last writes; the second is the mark after each.
+    /// The next `limit` categories after `mark` in the order of their last writes, each with the mark after
+    /// it.
     pub async fn categories_after(
         &mut self,
         mark: &CategoryMark,

@@ -1,4 +1,4 @@
-//! Channels as the operator sees them: listed, barred, unbarred.
+//! Channels, listed, barred and unbarred by the operator.
 
 use domain::{ChannelId, ClientId, Timestamp};
 
@@ -31,7 +31,7 @@ const UNBAR: &str = "UPDATE channels SET barred_at = NULL WHERE channel_id = $1 
 
 const CONSENTED_TO: &str = "SELECT client_id FROM consents WHERE channel_id = $1 ORDER BY client_id";
 
-/// A channel as the operator sees it.
+/// The details of a channel for the operator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChannelDetails {
     /// Its id.
@@ -40,13 +40,13 @@ pub struct ChannelDetails {
     pub name: String,
     /// Its picture.
     pub image_url: Option<String>,
-    /// Whether it carries the platform's mark.
+    /// Whether it has the platform's mark.
     pub verified_mark: bool,
     /// Whether its owner proved a real name.
     pub real_name_verified: bool,
-    /// How many follow it.
+    /// The number of its followers.
     pub follower_count: i64,
-    /// Since when it is there.
+    /// When it was created.
     pub created_at: Timestamp,
     /// Since when its person is barred.
     pub barred_at: Option<Timestamp>,
@@ -54,16 +54,16 @@ pub struct ChannelDetails {
     pub login: Option<String>,
 }
 
-/// Which channels a list shows.
+/// The filter of a list of channels.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ChannelFilter {
-    /// Every one.
+    /// Every channel.
     All,
-    /// Those of this very name.
+    /// Channels of this name.
     Name(String),
-    /// The one whose person has this login.
+    /// The channel whose person has this login.
     Login(String),
-    /// Those that are barred.
+    /// Barred channels.
     Barred,
 }
 
@@ -76,7 +76,7 @@ impl Tx {
         self.query_opt(ONE, params![channel]).await?.as_ref().map(details).transpose()
     }
 
-    /// Up to `size` channels behind `after`, by their ids, but for those that are being deleted.
+    /// Up to `size` channels after `after`, in the order of their ids, without those that are being deleted.
     pub async fn list_channel_details(
         &mut self,
         filter: &ChannelFilter,
@@ -94,13 +94,13 @@ impl Tx {
         self.query(sql, &values).await?.iter().map(details).collect()
     }
 
-    /// Bars the person of a channel, and locks it: `false` when there is none.
+    /// Bars the person of a channel, and locks the channel: `false` if there is none.
     pub async fn bar_channel(&mut self, channel: &ChannelId, now: Timestamp) -> Result<bool, StoreError> {
         self.credentials_changed(Dependency::Channel(channel));
         Ok(self.execute(BAR, params![channel, now]).await? > 0)
     }
 
-    /// Lets the person of a channel sign in again: `false` when there is none.
+    /// Unbars the person of a channel: `false` if there is none.
     pub async fn unbar_channel(&mut self, channel: &ChannelId) -> Result<bool, StoreError> {
         self.credentials_changed(Dependency::Channel(channel));
         Ok(self.execute(UNBAR, params![channel]).await? > 0)

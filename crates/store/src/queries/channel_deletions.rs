@@ -1,20 +1,21 @@
-//! Channels that are deleted: marked at once, and then taken apart load by load, so that no statement holds others up.
+//! The deletion of channels. A channel is marked as deleted at once. Its rows are deleted in batches, so that
+//! no statement delays others.
 //!
-//! What stays for others stands under an alias from then on, which nobody can trace back.
+//! Rows that others need stay, under a random alias.
 
 use domain::{ChannelId, MessageId, Timestamp};
 
 use super::credential_changes::Dependency;
 use crate::{StoreError, Tx, params};
 
-/// Rows of one kind that a load deletes or changes.
+/// Rows of one kind that a batch deletes or changes.
 pub const DELETION_ROWS_MAX: i64 = 500;
-/// Messages or donations that a load looks through.
+/// Messages or donations that a batch reads.
 pub const DELETION_LOOKS_MAX: i64 = 2_000;
-/// Follows and subscriptions of other channels' lists that a load ends: each of them locks its channel.
+/// Follows and subscriptions in other channels' lists that a batch ends. Each of them locks its channel.
 const RELATIONS_MAX: i64 = 20;
 
-/// What stands in the place of a name until the row goes.
+/// The name of a channel that is being deleted.
 const NO_NAME: &str = "(deleted)";
 
 const MARK: &str = "
@@ -30,12 +31,12 @@ const INSERT_DELETION: &str = "
 const DELETIONS: &str = "
     SELECT channel_id FROM channel_deletions ORDER BY created_at, channel_id LIMIT $1";
 
-/// Two nodes that are at one channel come one after the other.
+/// Locks the deletion of a channel against other nodes.
 const LOCK_DELETION: &str = "
     UPDATE channel_deletions SET alias = alias WHERE channel_id = $1
     RETURNING alias, messages_after, messages_until, donations_after, created_at";
 
-/// Rows that hang on the channel and go with it: `$1` is the channel, `$2` the most rows.
+/// Rows that are deleted with the channel. `$1` is the channel, `$2` the most rows.
 const LOADS: [&str; 12] = [
     "DELETE FROM followers WHERE channel_id = $1 AND follower_channel_id IN (
          SELECT follower_channel_id FROM followers WHERE channel_id = $1 LIMIT $2)",
@@ -59,7 +60,7 @@ const LOADS: [&str; 12] = [
          SELECT client_id FROM consents WHERE channel_id = $1 LIMIT $2)",
     "DELETE FROM browser_sessions WHERE token_hash IN (
          SELECT token_hash FROM browser_sessions WHERE channel_id = $1 LIMIT $2)",
-    // A session stays until its node has closed the socket, or is dead.
+    // A session stays until its node has closed the socket or was declared dead.
     "DELETE FROM sessions WHERE session_key IN (
          SELECT session_key FROM sessions WHERE channel_id = $1
          AND ((disconnected_at IS NOT NULL AND closing_node IS NULL)
@@ -75,7 +76,7 @@ const SUBSCRIBED_TO: &str = "
 
 const HAS_CLAIMS: &str = "SELECT 1 FROM reward_claims WHERE channel_id = $1 LIMIT 1";
 
-/// Stands where a claim needs a channel. It is never shown, and never deleted.
+/// The channel of the claims that stay. It is never shown and never deleted.
 const INSERT_ALIAS: &str = "
     INSERT INTO channels
         (channel_id, channel_name, verified_mark, real_name_verified, created_at, barred_at, deleted_at)
@@ -118,7 +119,7 @@ const DELETE_CHANNEL: &str = "DELETE FROM channels WHERE channel_id = $1 AND del
 
 const DELETE_DELETION: &str = "DELETE FROM channel_deletions WHERE channel_id = $1";
 
-/// How far the deletion of a channel has come.
+/// The progress of the deletion of a channel.
 struct ChannelDeletion {
     channel_id: ChannelId,
     alias: ChannelId,
@@ -128,20 +129,20 @@ struct ChannelDeletion {
     donations_after: String,
 }
 
-/// What a load came to.
+/// The result of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeletionLoad {
-    /// There may be more.
+    /// More rows may be left.
     More,
-    /// What is left has to wait.
+    /// The rest cannot be deleted yet.
     Waits,
     /// Nothing is left.
     Done,
 }
 
 impl Tx {
-    /// Marks a channel as deleted, which hides it, bars its person and frees the login: `false` when there is none.
-    /// What was written in its name has ids below `until`.
+    /// Marks a channel as deleted, which hides it, bars its person and frees the login: `false` if there is
+    /// none. The ids of its messages are below `until`.
     pub async fn mark_channel_deleted(
         &mut self,
         channel: &ChannelId,
@@ -158,14 +159,15 @@ impl Tx {
         Ok(true)
     }
 
-    /// The channels whose deletion is not done, the oldest `limit` of them.
+    /// The oldest `limit` channels whose deletion is not finished.
     pub async fn channels_being_deleted(&mut self, limit: i64) -> Result<Vec<ChannelId>, StoreError> {
         let rows = self.query(DELETIONS, params![limit]).await?;
         rows.iter().map(|row| Ok(ChannelId::stored(row.get(0)?))).collect()
     }
 
-    /// Deletes one load of what hangs on a channel that is being deleted; in the end the channel itself. What it has written is
-    /// looked through when it was marked at `writers_gone` or before, so that nothing more can be written in its name.
+    /// Deletes one batch of the rows of a channel that is being deleted, and at the end the channel. Its
+    /// messages wait until the channel was marked at `writers_gone` or before: from then on no more messages
+    /// can be written in its name.
     pub async fn delete_channel_load(
         &mut self,
         channel: &ChannelId,
@@ -197,7 +199,7 @@ impl Tx {
         self.rename_written(&deletion).await
     }
 
-    /// Ends some of its follows and subscriptions, in the order of the channels: `false` when there is none left.
+    /// Ends some of its follows and subscriptions, in the order of the channels: `false` if none is left.
     async fn leave_others(&mut self, channel: &ChannelId) -> Result<bool, StoreError> {
         let followed = self.query(FOLLOWED, params![channel, RELATIONS_MAX]).await?;
         for row in &followed {
@@ -223,7 +225,8 @@ impl Tx {
         Ok(true)
     }
 
-    /// Looks one load of messages and donations through: messages in its own chat go, the others stay under the alias.
+    /// Processes one batch of messages and donations. Messages in the channel's own chat are deleted. The
+    /// others stay under the alias.
     async fn rename_written(&mut self, deletion: &ChannelDeletion) -> Result<DeletionLoad, StoreError> {
         let ChannelDeletion { channel_id, alias, messages_after, messages_until, donations_after, .. } =
             deletion;

@@ -23,7 +23,7 @@ const PERSON_BY_LOGIN: &str = "SELECT channel_id, password_hash FROM people WHER
 
 const PASSWORD_HASH: &str = "SELECT password_hash FROM people WHERE channel_id = $1";
 
-/// The row of a channel is the lock of what its person signs in to.
+/// The row of a channel is the lock of its person's sign-ins.
 const LOCK_UNBARRED: &str = "
     UPDATE channels SET follower_count = follower_count WHERE channel_id = $1 AND barred_at IS NULL";
 
@@ -31,7 +31,7 @@ const PEOPLE: &str = "
     SELECT p.login, c.channel_id, c.channel_name FROM people p JOIN channels c ON c.channel_id = p.channel_id
     ORDER BY c.created_at, c.channel_id LIMIT $1";
 
-/// As many places as [`CHANNEL_IDS_MAX`]; a shorter list repeats its last id.
+/// A list of [`CHANNEL_IDS_MAX`] parameters. A shorter list repeats its last id.
 const CHANNELS_BY_ID: &str = "
     SELECT channel_id, channel_name, channel_image_url, follower_count, verified_mark FROM channels
     WHERE channel_id IN ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)
@@ -44,7 +44,7 @@ const SPEAKER: &str = "
     LEFT JOIN managers m ON m.channel_id = c.channel_id AND m.manager_channel_id = s.channel_id
     WHERE s.channel_id = $2 AND s.deleted_at IS NULL";
 
-/// Whoever speaks in their own channel has no role there.
+/// The owner of a channel has no role in it.
 const STREAMER: &str = "SELECT channel_name, verified_mark, CAST(NULL AS TEXT) FROM channels WHERE channel_id = $1 AND deleted_at IS NULL";
 
 /// A person who can sign in.
@@ -55,10 +55,10 @@ pub struct Person {
     pub password_hash: String,
 }
 
-/// A line of the sandbox's list of people.
+/// An item of the sandbox's list of people.
 #[derive(Clone, Debug)]
 pub struct PersonListing {
-    /// What the person types to sign in.
+    /// The person's login.
     pub login: String,
     /// The person's channel.
     pub channel_id: ChannelId,
@@ -66,18 +66,18 @@ pub struct PersonListing {
     pub channel_name: String,
 }
 
-/// Somebody about to say or give something in a channel.
+/// The sender of a message or donation in a channel.
 #[derive(Clone, Debug)]
 pub struct Speaker {
     /// The speaker's name.
     pub name: String,
-    /// Whether the speaker carries the platform's mark.
+    /// Whether the speaker has the platform's mark.
     pub verified_mark: bool,
-    /// The role that the channel gave the speaker.
+    /// The speaker's role in the channel.
     pub role: Option<UserRole>,
 }
 
-/// What a channel is told to be.
+/// The data of a channel.
 #[derive(Clone, Debug)]
 pub struct ChannelRecord {
     /// Its id.
@@ -86,14 +86,14 @@ pub struct ChannelRecord {
     pub name: String,
     /// Its picture.
     pub image_url: Option<String>,
-    /// Whether it carries the platform's mark.
+    /// Whether it has the platform's mark.
     pub verified_mark: bool,
     /// Whether its owner proved a real name.
     pub real_name_verified: bool,
 }
 
 impl Tx {
-    /// Makes or replaces a channel: `false` when one of that id is being deleted.
+    /// Creates or replaces a channel: `false` if a channel of that id is being deleted.
     pub async fn put_channel(&mut self, channel: &ChannelRecord, now: Timestamp) -> Result<bool, StoreError> {
         self.credentials_changed(Dependency::Channel(&channel.channel_id));
         let values = params![
@@ -107,7 +107,7 @@ impl Tx {
         Ok(self.execute(PUT_CHANNEL, values).await? > 0)
     }
 
-    /// Lets the owner of a channel sign in. `StoreError::Unique` when the login is somebody else's.
+    /// Lets the owner of a channel sign in. `StoreError::Unique` if another person has the login.
     pub async fn put_person(
         &mut self,
         channel: &ChannelId,
@@ -125,14 +125,14 @@ impl Tx {
             .transpose()
     }
 
-    /// The hash of the password of a channel's person, if that can sign in.
+    /// The hash of the password of a channel's person, if the person can sign in.
     pub async fn password_hash(&mut self, channel: &ChannelId) -> Result<Option<String>, StoreError> {
         let row = self.query_opt(PASSWORD_HASH, params![channel]).await?;
         row.map(|row| row.get(0)).transpose()
     }
 
-    /// Locks a channel for the rest of the transaction: `false` when there is none, or it is barred. Whoever signs somebody
-    /// in or takes a consent begins here, and so does whoever bars the channel or changes its password.
+    /// Locks a channel for the rest of the transaction: `false` if there is none, or it is barred. A sign-in,
+    /// a consent, a bar and a change of the password lock the channel first.
     pub async fn lock_unbarred_channel(&mut self, channel: &ChannelId) -> Result<bool, StoreError> {
         Ok(self.execute(LOCK_UNBARRED, params![channel]).await? > 0)
     }
@@ -150,7 +150,7 @@ impl Tx {
         rows.iter().map(person).collect()
     }
 
-    /// The channels of up to 20 ids; an id with no match is left out, and the order is the engine's.
+    /// The channels of up to 20 ids, in any order. An id without a channel is left out.
     pub async fn channels_by_id(&mut self, ids: &[ChannelId]) -> Result<Vec<Channel>, StoreError> {
         let Some(last) = ids.last() else { return Ok(Vec::new()) };
         let padded = ids.iter().chain(std::iter::repeat(last)).take(CHANNEL_IDS_MAX);
@@ -158,13 +158,13 @@ impl Tx {
         self.query(CHANNELS_BY_ID, &params).await?.iter().map(channel).collect()
     }
 
-    /// Who `speaker` is in `channel`; `None` when either does not exist.
+    /// The name and role of `speaker` in `channel`; `None` if either does not exist.
     pub async fn speaker(
         &mut self,
         channel: &ChannelId,
         speaker: &ChannelId,
     ) -> Result<Option<Speaker>, StoreError> {
-        // Most speak in their own.
+        // Most messages are of the owner.
         let row = if channel == speaker {
             self.query_opt(STREAMER, params![channel]).await?
         } else {

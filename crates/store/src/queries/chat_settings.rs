@@ -1,4 +1,4 @@
-//! Chat settings, and everything that decides whether a viewer may speak.
+//! Chat settings, and the facts that decide whether a viewer may post.
 
 use std::sync::LazyLock;
 
@@ -17,8 +17,8 @@ const CHAT_SETTINGS: &str = "
            chat_slow_mode_sec, chat_emoji_mode
     FROM chat_settings WHERE channel_id = $1";
 
-/// `$2` to `$7` are the row of a channel that had none, `$8` to `$13` what changes: one statement, so that two changes
-/// of different fields at once are both there afterwards.
+/// `$2` to `$7` are the row of a channel without one, `$8` to `$13` the changes. One statement, so that
+/// concurrent changes of different fields are both kept.
 const CHANGE_CHAT_SETTINGS: &str = "
     INSERT INTO chat_settings
         (channel_id, chat_available_condition, chat_available_group, min_follower_minute,
@@ -33,7 +33,7 @@ const CHANGE_CHAT_SETTINGS: &str = "
         chat_slow_mode_sec = COALESCE(CAST($12 AS BIGINT), chat_settings.chat_slow_mode_sec),
         chat_emoji_mode = COALESCE(CAST($13 AS BOOLEAN), chat_settings.chat_emoji_mode)";
 
-/// Of a list of channels and speakers. Whether somebody follows is looked up only where the chat asks for it.
+/// The facts of a list of channels and speakers. The follow is looked up only if the chat's settings need it.
 static FACTS: LazyLock<BatchedStatement> = LazyLock::new(|| {
     BatchedStatement::new(true, 2, |rows| {
         format!(
@@ -69,12 +69,12 @@ const TAKE_SLOW_MODE_TURN: &str = "
 const LAST_TURN: &str = "
     SELECT last_message_at FROM chat_speakers WHERE channel_id = $1 AND sender_channel_id = $2";
 
-/// Somebody about to say something in another's chat, with all that decides whether they may.
+/// A viewer in a channel's chat, and the facts that decide whether the viewer may post.
 #[derive(Clone, Debug)]
 pub struct ChatFacts {
-    /// Who it is.
+    /// The viewer's name and role.
     pub speaker: Speaker,
-    /// What is known about them. Whether they follow is, where the chat is not for everybody.
+    /// The viewer's relations to the channel. The follow is known if the chat's settings need it.
     pub viewer: Viewer,
     /// The settings of the chat.
     pub settings: ChatSettings,
@@ -99,7 +99,7 @@ impl Tx {
         row.map_or(Ok(ChatSettings::default()), |row| settings(&row, 0))
     }
 
-    /// Changes what is given. `StoreError::ForeignKey` when there is no such channel.
+    /// Changes the given fields. `StoreError::ForeignKey` if there is no such channel.
     pub async fn change_chat_settings(
         &mut self,
         channel: &ChannelId,
@@ -128,7 +128,8 @@ impl Tx {
         Ok(())
     }
 
-    /// What decides whether each sender may speak in the chat of the channel before it; `None` where either does not exist.
+    /// The facts that decide whether each sender may post in the chat of the channel before it; `None` if
+    /// either does not exist.
     pub async fn chat_facts(
         &mut self,
         asked: &[(&ChannelId, &ChannelId)],
@@ -151,8 +152,8 @@ impl Tx {
         Ok(found)
     }
 
-    /// Records a viewer's message in slow mode, if the last one was `slow_mode_sec` seconds ago or longer. Of concurrent
-    /// messages one is granted. The others wait for its transaction.
+    /// Records a viewer's message in slow mode, if the last one was `slow_mode_sec` seconds ago or longer. Of
+    /// concurrent messages one is granted. The others wait for its transaction.
     pub async fn take_slow_mode_turn(
         &mut self,
         channel: &ChannelId,

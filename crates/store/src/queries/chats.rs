@@ -1,4 +1,4 @@
-//! Chat messages and donations, as they happen on channels.
+//! Chat messages and donations.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -23,12 +23,13 @@ static INSERT_MESSAGES: LazyLock<BatchedStatement> = LazyLock::new(|| {
     })
 });
 
-/// The range of ids is a range of times; it spares the table an index that would be written at random places.
+/// A range of ids is a range of times. So the table needs no index on times, whose entries would be written
+/// at random positions.
 const HIDE_MESSAGES: &str = "
     UPDATE chat_messages SET hidden_at = COALESCE(hidden_at, $5)
     WHERE message_id >= $1 AND message_id < $2 AND channel_id = $3 AND sender_channel_id = $4";
 
-/// Few rows: what has just been said, and what was recorded by a clock that is ahead.
+/// Reads few rows: recent messages, and messages of a node whose clock is ahead.
 const LAST_MESSAGE: &str = "
     SELECT MAX(message_time) FROM chat_messages
     WHERE message_id >= $1 AND channel_id = $2 AND sender_channel_id = $3";
@@ -50,19 +51,19 @@ const INSERT_DONATION: &str = "
         (donation_id, channel_id, donator_channel_id, donation_type, pay_amount, donation_text, emojis, created_at)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
 
-/// Whether a message was refused because its sender has another one of that time in the chat.
+/// Whether an error says that the sender has another message of the same time in the chat.
 pub fn is_time_taken(error: &StoreError) -> bool {
     error.is_unique("chat_messages(message_id)")
 }
 
-/// A chat message that was just posted.
+/// A new chat message.
 #[derive(Clone, Debug)]
 pub struct NewMessage<'a> {
     /// Its id.
     pub id: &'a MessageId,
     /// The channel in whose chat it stands.
     pub channel: &'a ChannelId,
-    /// What is told of it.
+    /// The event.
     pub chat: &'a ChatEvent,
     /// The map of its emojis, as JSON.
     pub emojis: String,
@@ -84,7 +85,8 @@ impl NewMessage<'_> {
 }
 
 impl Tx {
-    /// Records chat messages. [`is_time_taken`] tells the error of a second message of one chat, sender and time.
+    /// Records chat messages. [`is_time_taken`] tells the error of a second message of one chat, sender and
+    /// time.
     pub async fn insert_chat_messages(&mut self, messages: &[NewMessage<'_>]) -> Result<(), StoreError> {
         for (sql, batch) in INSERT_MESSAGES.batches(messages) {
             let mut rows = Vec::with_capacity(batch.len() * MESSAGE_COLUMNS);
@@ -105,8 +107,8 @@ impl Tx {
         Ok(row.get::<Option<i64>>(0)?.map(Timestamp::from_millis))
     }
 
-    /// Hides what `sender` said in the chat of `channel` from `times.start` on and before `times.end`. Gives how many
-    /// messages that were, those counted that were hidden before.
+    /// Hides the messages of `sender` in the chat of `channel` from `times.start` on and before `times.end`.
+    /// Gives their number, including messages that were hidden before.
     pub async fn hide_messages(
         &mut self,
         channel: &ChannelId,
@@ -129,7 +131,7 @@ impl Tx {
         Ok(())
     }
 
-    /// Makes a message the notice of the chat in which it stands: `false` when there is no such message to be seen.
+    /// Makes a message the notice of its chat: `false` if there is no visible message of that id.
     pub async fn pin_message(
         &mut self,
         channel: &ChannelId,

@@ -1,4 +1,5 @@
-//! What users let applications do. A consent's row is the lock of everything that stands on it.
+//! Consents of users to applications. A consent's row is the lock of its tokens and subscriptions
+//! (`docs/adr/0001-consent-is-the-lock.md`).
 
 use domain::{ChannelId, ClientId, ScopeSet, Timestamp};
 
@@ -23,7 +24,7 @@ const NARROW: &str = "
     UPDATE consents SET scopes = scopes & $2, version = version + 1 WHERE client_id = $1 AND scopes & $2 <> scopes";
 
 impl Tx {
-    /// Records what the user consents to now, in place of what was consented to before. Locks the row.
+    /// Records a consent in place of an earlier one, and locks the row.
     pub async fn put_consent(
         &mut self,
         client_id: &ClientId,
@@ -36,8 +37,9 @@ impl Tx {
         Ok(())
     }
 
-    /// Locks a consent for the rest of the transaction and gives what it allows; `None` when there is none. Everything
-    /// that makes or ends tokens and subscriptions begins here, so that none of it can pass a revocation by.
+    /// Locks a consent for the rest of the transaction and gives its scopes; `None` if there is none. Every
+    /// change of tokens and subscriptions locks the consent first, so that none misses a concurrent
+    /// revocation.
     pub async fn lock_consent(
         &mut self,
         client_id: &ClientId,
@@ -47,13 +49,13 @@ impl Tx {
         row.map(|row| Ok(ScopeSet::from_stored(row.get(0)?))).transpose()
     }
 
-    /// Locks the consents to an application that a token still stands on: without one, nothing can be subscribed to.
-    /// Gives how many there were.
+    /// Locks the consents to an application that have tokens: without a token nothing can be subscribed to.
+    /// Gives their number.
     pub async fn lock_live_consents(&mut self, client_id: &ClientId) -> Result<u64, StoreError> {
         self.execute(LOCK_LIVE, params![client_id]).await
     }
 
-    /// Deletes a consent, and with it its codes and tokens: `false` when there was none.
+    /// Deletes a consent with its codes and tokens: `false` if there was none.
     pub async fn delete_consent(
         &mut self,
         client_id: &ClientId,
@@ -63,8 +65,8 @@ impl Tx {
         Ok(self.execute(DELETE, params![client_id, channel_id]).await? > 0)
     }
 
-    /// Takes out of every consent to an application what stands outside `scopes`, and locks those consents for the rest
-    /// of the transaction. Gives how many there were.
+    /// Removes the scopes outside of `scopes` from every consent to an application, and locks these consents
+    /// for the rest of the transaction. Gives their number.
     pub async fn narrow_consents(
         &mut self,
         client_id: &ClientId,

@@ -1,15 +1,15 @@
 //! Changes of credentials, for the caches of the nodes (`docs/adr/0007-credentials-are-cached.md`).
 //!
-//! A method that changes a credential notes the [`Dependency`] that changes. `Service::write` records the notes at the end of
-//! the transaction. Other nodes find the change by reading [`SLOTS`] versions.
+//! A method that changes a credential notes the [`Dependency`] that changes. `Service::write` records the
+//! notes at the end of the transaction. Other nodes find the change by reading [`SLOTS`] versions.
 
 use domain::{ChannelId, ClientId, OrganizationId};
 use sha2::{Digest, Sha256};
 
 use crate::{StoreError, Tx, params};
 
-/// The number of slots, which dependencies share. With more slots a change drops fewer unchanged answers. Fewer slots are
-/// read faster.
+/// The number of slots, which dependencies share. With more slots a change drops fewer unchanged answers.
+/// Fewer slots are read faster.
 pub const SLOTS: usize = 1_024;
 
 /// Transactions lock slots in ascending order, so they never wait for each other in a circle.
@@ -63,14 +63,14 @@ impl From<Dependency<'_>> for ChangeSlot {
 struct ChangedCredentials(Vec<ChangeSlot>);
 
 impl Tx {
-    /// Notes that cached answers with this dependency are invalid after this transaction. Every method whose statement
-    /// changes or ends a credential calls it. A new credential changes no answer.
+    /// Notes that cached answers with this dependency are invalid after this transaction. Every method whose
+    /// statement changes or ends a credential calls it. A new credential changes no answer.
     pub(crate) fn credentials_changed(&mut self, dependency: Dependency<'_>) {
         self.notes::<ChangedCredentials>().0.push(dependency.into());
     }
 
-    /// Records the slots that this transaction has noted, and gives them. It is the last statement of a transaction with
-    /// notes, so that a slot is locked for a short time.
+    /// Records the slots that this transaction has noted, and gives them. It is the last statement of a
+    /// transaction with notes, so that a slot is locked for a short time.
     pub async fn record_credential_changes(&mut self) -> Result<Vec<ChangeSlot>, StoreError> {
         let mut changed = std::mem::take(&mut self.notes::<ChangedCredentials>().0);
         changed.sort_unstable();

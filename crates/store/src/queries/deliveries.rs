@@ -1,8 +1,9 @@
-//! Messages to webhooks: the outbox that claims write, the leases of its messages, and the results of attempts
-//! (`docs/adr/0014-webhooks-leave-from-an-outbox.md`).
+//! Messages to webhooks: the outbox that claims write, the leases of its messages, and the results of
+//! attempts (`docs/adr/0014-webhooks-leave-from-an-outbox.md`).
 //!
-//! A lease moves `due_at` of a message to the end of the lease and raises `attempts`. A result counts only for the latest
-//! lease, once. So one node at a time sends a message, and another node sends the message if the first one died.
+//! A lease moves `due_at` of a message to the end of the lease and raises `attempts`. A result counts only
+//! for the latest lease, once. So one node at a time sends a message, and another node sends the message if
+//! the first one died.
 
 use domain::delivery::DeliveryState;
 use domain::outbound::SendFailure;
@@ -16,10 +17,10 @@ const INSERT_DELIVERY: &str = "
     INSERT INTO webhook_deliveries (webhook_id, message_id, claim_id, data, state, due_at, created_at, changed_at)
     VALUES ($1, $2, $3, $4, $5, $6, $6, $6)";
 
-/// Goes from one webhook with waiting messages to the next and looks at the first message of each: what it costs grows with
-/// the number of such webhooks, not with that of their messages. Subqueries, because a join or EXISTS may be planned as a
-/// walk through all messages; in the order of the index of what waits, because another one may be taken otherwise, and
-/// walked for as long as nothing in it waits.
+/// Finds the webhooks with waiting messages one after the other, and reads the first message of each. The
+/// cost depends on the number of these webhooks, not of their messages. Subqueries, because a join or EXISTS
+/// may be planned as a scan of all messages. The order is that of the index of waiting messages, because the
+/// engine may choose another index otherwise.
 const WEBHOOKS_DUE: &str = concat!(
     "
     WITH RECURSIVE waiting (webhook_id) AS (
@@ -60,8 +61,8 @@ const DUE: &str = "
     SELECT message_id FROM webhook_deliveries WHERE webhook_id = $1 AND state = 'WAITING' AND due_at <= $2
     ORDER BY due_at, message_id LIMIT $3";
 
-/// CASE, so that no engine reads everything that is due. For the same reason the ids come from a statement of their own: the
-/// plan of a subquery with LIMIT depends on the engine's statistics.
+/// CASE, so that no engine reads everything that is due. For the same reason the ids come from a statement of
+/// their own: the plan of a subquery with LIMIT depends on the engine's statistics.
 const LEASE: &str = with_hundred_ids!(
     "
     UPDATE webhook_deliveries SET due_at = $103, attempts = attempts + 1, in_flight = TRUE
@@ -97,7 +98,8 @@ macro_rules! deliveries {
 const DELIVERY: &str = deliveries!("message_id = $2");
 const DELIVERIES: &str =
     deliveries!("message_id >= $2 AND message_id < $3 ORDER BY message_id DESC LIMIT $4");
-/// State and id are one place in the index: asked for apart, the engine may walk through all states by id.
+/// State and id are compared together as in the index. Compared separately, the engine may scan all states by
+/// id.
 const DELIVERIES_IN_STATE: &str = deliveries!(
     "(state, message_id) >= ($5, $2) AND (state, message_id) < ($5, $3)
     ORDER BY state DESC, message_id DESC LIMIT $4"
@@ -107,8 +109,8 @@ const ATTEMPTS: &str = "
     SELECT number, began_at, duration_ms, status, failure, excerpt FROM webhook_attempts
     WHERE webhook_id = $1 AND message_id = $2 ORDER BY number DESC LIMIT $3";
 
-/// A leased message stays leased until the lease ends, so that no message is sent twice at the same time. The list of ids may
-/// repeat an id.
+/// A leased message stays leased until the lease ends, so that no message is sent twice at the same time. The
+/// list of ids may repeat an id.
 const SEND_ANEW: &str = with_hundred_ids!(
     "
     UPDATE webhook_deliveries SET state = 'WAITING', failures = 0, changed_at = $102,
@@ -127,27 +129,27 @@ const WINDOW: &str = "
 /// The most messages that one statement leases or resends: the number of its id parameters.
 pub const MESSAGES_AT_ONCE: i64 = 100;
 
-/// A message about to be written.
+/// A new message.
 #[derive(Clone, Debug)]
 pub struct NewDelivery {
-    /// Where it goes.
+    /// Its webhook.
     pub webhook_id: WebhookId,
     /// Its id.
     pub message_id: DeliveryId,
-    /// The claim that it tells of.
+    /// The claim that it reports.
     pub claim_id: ClaimId,
-    /// What it tells, as JSON.
+    /// Its data, as JSON.
     pub data: String,
-    /// Whether it is to be sent; else it is a dead letter from the beginning.
+    /// Whether it waits to be sent. Otherwise it is a dead letter from the beginning.
     pub waiting: bool,
 }
 
-/// Where a webhook's messages go now.
+/// The receiver of a webhook's messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeliveryTarget {
     /// The application.
     pub client_id: ClientId,
-    /// The address; `None` where a listener fetches them.
+    /// The address; `None` if a listener fetches the messages.
     pub url: Option<String>,
 }
 
@@ -160,7 +162,7 @@ pub struct LeasedDelivery {
     pub number: i64,
     /// Failed attempts since the message was written or last resent.
     pub failures: i64,
-    /// What it tells, as JSON.
+    /// Its data, as JSON.
     pub data: String,
 }
 
@@ -180,7 +182,7 @@ pub struct DueDelivery {
 /// A lease of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeaseKey {
-    /// Where it goes.
+    /// Its webhook.
     pub webhook_id: WebhookId,
     /// The message.
     pub message_id: DeliveryId,
@@ -191,17 +193,17 @@ pub struct LeaseKey {
 /// The result of a lease.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Recorded {
-    /// Where it stands now.
+    /// The new state.
     pub state: DeliveryState,
     /// When it is due again, if it is waiting.
     pub due_at: Timestamp,
-    /// The failed attempts before this one, by which that was decided.
+    /// The failed attempts before this one, on which the decision is based.
     pub failures: i64,
-    /// Whether this one failed.
+    /// Whether this attempt failed.
     pub failed: bool,
 }
 
-/// What came of one attempt.
+/// The result of one attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttemptRecord {
     /// The number of the lease in which it was made.
@@ -223,13 +225,13 @@ pub struct AttemptRecord {
 pub struct Delivery {
     /// Its id.
     pub message_id: DeliveryId,
-    /// The claim that it tells of.
+    /// The claim that it reports.
     pub claim_id: ClaimId,
-    /// What it tells, as JSON.
+    /// Its data, as JSON.
     pub data: String,
-    /// Where it stands.
+    /// Its expiry and its use.
     pub state: DeliveryState,
-    /// When it is due, if it is waiting; while it is in flight, when its lease ends.
+    /// When a waiting message is due. While it is in flight, the end of its lease.
     pub due_at: Timestamp,
     /// Whether it is being sent.
     pub in_flight: bool,
@@ -237,7 +239,7 @@ pub struct Delivery {
     pub attempts: i64,
     /// When it was written.
     pub created_at: Timestamp,
-    /// Since when it is in its state.
+    /// When its state last changed.
     pub changed_at: Timestamp,
 }
 
@@ -251,7 +253,7 @@ pub struct DeliverySpan {
 }
 
 impl DeliverySpan {
-    /// From a moment on, until another; everything where they are not given.
+    /// The span between two times. A missing time is no bound.
     pub fn of(from: Option<Timestamp>, until: Option<Timestamp>) -> Self {
         let bound = DeliveryId::bound_at;
         Self { from: bound(from.unwrap_or_default()), below: bound(until.unwrap_or(Timestamp::LAST)) }
@@ -268,7 +270,7 @@ impl Tx {
         Ok(())
     }
 
-    /// Up to `limit` webhooks with an address that have something due, in the order of their ids behind `after`.
+    /// Up to `limit` webhooks with an address and due messages, after `after` in the order of their ids.
     pub async fn webhooks_due(
         &mut self,
         now: Timestamp,
@@ -306,8 +308,8 @@ impl Tx {
         Ok(())
     }
 
-    /// Where a webhook's messages go; `None` while they are on hold, because it or its application is disabled, deleted or
-    /// not told of claims.
+    /// The receiver of a webhook's messages; `None` while they are on hold, because the webhook or its
+    /// application is disabled, deleted or not told of claims.
     pub async fn delivery_target(
         &mut self,
         webhook_id: &WebhookId,
@@ -317,7 +319,8 @@ impl Tx {
         self.query_opt(TARGET, params![drops_bit(), webhook_id]).await?.map(target).transpose()
     }
 
-    /// Leases up to `limit` messages that are due, at most [`MESSAGES_AT_ONCE`], in the order of their due times.
+    /// Leases up to `limit` messages that are due, at most [`MESSAGES_AT_ONCE`], in the order of their due
+    /// times.
     pub async fn lease_deliveries(
         &mut self,
         webhook_id: &WebhookId,
@@ -340,8 +343,8 @@ impl Tx {
         self.query(LEASE, &values).await?.iter().map(leased).collect()
     }
 
-    /// Records the result of a lease, once: `false` if a later lease exists, a result was recorded, or the message was resent
-    /// meanwhile.
+    /// Records the result of a lease, once: `false` if a later lease exists, a result was recorded, or the
+    /// message was resent meanwhile.
     pub async fn record_delivery(
         &mut self,
         key: &LeaseKey,
@@ -355,15 +358,15 @@ impl Tx {
         Ok(self.execute(RECORD, values).await? > 0)
     }
 
-    /// Failed attempts of a message since it was written or last resent: `None` unless this lease is the latest and has no
-    /// result.
+    /// Failed attempts of a message since it was written or last resent: `None` unless this lease is the
+    /// latest and has no result.
     pub async fn failures_in_flight(&mut self, key: &LeaseKey) -> Result<Option<i64>, StoreError> {
         let LeaseKey { webhook_id, message_id, number } = key;
         let row = self.query_opt(FAILURES_IN_FLIGHT, params![webhook_id, message_id, *number]).await?;
         row.map(|row| row.get(0)).transpose()
     }
 
-    /// Keeps what came of an attempt.
+    /// Records the result of an attempt.
     pub async fn insert_attempt(
         &mut self,
         webhook_id: &WebhookId,
@@ -416,8 +419,8 @@ impl Tx {
         self.query(ATTEMPTS, params![webhook_id, message_id, limit]).await?.iter().map(attempt).collect()
     }
 
-    /// Has a message sent anew, whatever became of it, with the whole schedule before it: `false` when there is none. One in
-    /// flight stays there.
+    /// Resends a message in any state, with the whole schedule of attempts: `false` if there is none. A
+    /// message in flight stays in flight.
     pub async fn send_anew(
         &mut self,
         webhook_id: &WebhookId,
@@ -427,8 +430,8 @@ impl Tx {
         Ok(self.send_these_anew(webhook_id, std::slice::from_ref(message_id), None, now).await? > 0)
     }
 
-    /// [`send_anew`](Self::send_anew) for the oldest messages within a span that are in a state, up to `limit` and at the
-    /// most 100. Gives how many.
+    /// [`send_anew`](Self::send_anew) for the oldest messages within a span that are in a state, up to
+    /// `limit` and at the most 100. Gives how many.
     pub async fn send_window_anew(
         &mut self,
         webhook_id: &WebhookId,

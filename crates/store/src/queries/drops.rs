@@ -1,4 +1,4 @@
-//! Campaigns of drops, and the rewards that were claimed.
+//! Drops campaigns, and the claims of their rewards.
 
 use domain::drops::{Campaign, ClaimRefusal, FulfillmentState, Reward, RewardClaim, Terms};
 use domain::{CampaignId, ChannelId, ClaimId, ClientId, OrganizationId, RewardId, Timestamp};
@@ -6,9 +6,9 @@ use domain::{CampaignId, ChannelId, ClaimId, ClientId, OrganizationId, RewardId,
 use super::sql::{hundred_ids, padded, period_at, with_hundred_ids};
 use crate::{Row, StoreError, Tx, Value, params};
 
-/// Nothing is put where the organization or the category is missing, so that the reason can be looked for in the same
-/// transaction. Not one upsert: on PostgreSQL its conflict is over one unique index, and the row of a racer may meet the
-/// other one first.
+/// Inserts nothing if the organization or the category does not exist, so that the same transaction can look
+/// for the reason. Not an upsert: on PostgreSQL the conflict of an upsert is on one unique index, and a
+/// concurrent row may violate the other one first.
 const INSERT_CAMPAIGN: &str = "
     INSERT INTO drops_campaigns
         (campaign_id, campaign_name, organization_id, category_id, starts_at, ends_at, every_channel)
@@ -36,8 +36,8 @@ const PUT_REWARD: &str = "
 
 const LOCK_CAMPAIGN: &str = "UPDATE drops_campaigns SET campaign_name = campaign_name WHERE campaign_id = $1";
 
-/// One row for a campaign that exists: whether it has the reward, the channel exists, the claim's id is taken, the reward
-/// is claimed, and what stands against what the campaign asks for.
+/// One row for a campaign that exists: whether it has the reward, the channel exists, the claim's id is
+/// taken, the reward is claimed, and what stands against what the campaign asks for.
 const CLAIM_OBSTACLES: &str = "
     SELECT r.reward_id IS NOT NULL, h.channel_id IS NOT NULL,
         EXISTS (SELECT 1 FROM reward_claims WHERE claim_id = $4),
@@ -49,9 +49,9 @@ const CLAIM_OBSTACLES: &str = "
     LEFT JOIN watched_minutes w ON w.campaign_id = c.campaign_id AND w.channel_id = $3
     WHERE c.campaign_id = $1";
 
-/// Of any number of these at once for one reward and channel, one inserts. Nothing is inserted where anything that the
-/// claim stands on is missing, or where [`Terms`] refuse it, so that the reason can be looked for in the same
-/// transaction.
+/// Of concurrent claims of one reward by one channel, one inserts. Inserts nothing if a row that the claim
+/// needs does not exist, or if [`Terms`] refuse the claim, so that the same transaction can look for the
+/// reason.
 const INSERT_CLAIM: &str = "
     INSERT INTO reward_claims
         (claim_id, organization_id, campaign_id, reward_id, category_id, channel_id, fulfillment_state, claimed_at,
@@ -78,8 +78,7 @@ macro_rules! claims {
     };
 }
 
-/// A page of an organization's claims, newest first, under a condition that begins an index or leaves a short rest of
-/// one.
+/// A page of an organization's claims, newest first, under a condition that an index serves.
 macro_rules! page_of_claims {
     ($condition:literal) => {
         claims!(
@@ -98,7 +97,7 @@ const CLAIMS_OF_CAMPAIGN_IN_STATE: &str =
 const CLAIMS_OF_CATEGORY: &str = page_of_claims!(" AND c.category_id = $5");
 const CLAIMS_OF_CATEGORY_IN_STATE: &str =
     page_of_claims!(" AND c.category_id = $5 AND c.fulfillment_state = $6");
-/// A channel has few claims, so what else is asked of them is looked at one by one.
+/// A channel has few claims, so the other conditions are checked row by row.
 const CLAIMS_OF_CHANNEL: &str = page_of_claims!(
     " AND c.channel_id = $5 AND (CAST($6 AS TEXT) IS NULL OR c.campaign_id = $6)
         AND (CAST($7 AS TEXT) IS NULL OR c.category_id = $7)
@@ -128,18 +127,18 @@ const UPDATE_CLAIMS: &str = with_hundred_ids!(
     " AND organization_id = $103 AND fulfillment_state <> $101 RETURNING claim_id"
 );
 
-/// There are two states: a claim that changed to one was in the other.
+/// There are two states, so a claim that changed to one was in the other.
 const INSERT_CLAIM_CHANGES: &str = with_hundred_ids!(
     "INSERT INTO claim_changes (claim_id, from_state, to_state, client_id, changed_at)
     SELECT claim_id, $101, fulfillment_state, $102, $103 FROM reward_claims WHERE claim_id IN ",
     ""
 );
 
-/// Looks for what keeps a claim from being made. Each finds that it went away since the claim was tried; one that comes
-/// and goes that often would be a campaign changed all the time.
+/// How often a claim is tried again when its obstacle has disappeared. Only a campaign that changes all the
+/// time needs more.
 const CLAIM_TRIES: usize = 8;
 
-/// What keeps a campaign from being put.
+/// Why a campaign cannot be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CampaignObstacle {
     /// There is no such organization.
@@ -148,12 +147,12 @@ pub enum CampaignObstacle {
     NoCategory,
 }
 
-/// What keeps a claim from being made.
+/// Why a claim cannot be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClaimObstacle {
     /// There is no such campaign.
     NoCampaign,
-    /// The campaign has no such reward, or has it no more.
+    /// The campaign has no such reward, or does not offer it any more.
     NoReward,
     /// There is no such channel.
     NoChannel,
@@ -165,7 +164,7 @@ pub enum ClaimObstacle {
     Terms(ClaimRefusal),
 }
 
-/// A claim about to be made.
+/// A new claim.
 #[derive(Clone, Debug)]
 pub struct NewClaim {
     /// Its id.
@@ -178,7 +177,7 @@ pub struct NewClaim {
     pub channel_id: ChannelId,
 }
 
-/// What is asked of claims. Texts, because what is no id matches nothing.
+/// The conditions of a list of claims. They are texts: a text that is no id matches nothing.
 #[derive(Clone, Debug, Default)]
 pub struct ClaimFilter {
     /// Claimed by this channel.
@@ -226,8 +225,8 @@ pub struct ClaimPosition {
 }
 
 impl Tx {
-    /// Makes or replaces a campaign, whose rewards and channels are put one by one: until then none can be claimed.
-    /// Claims that it has go along to another organization or category.
+    /// Creates or replaces a campaign. Its rewards and channels are written one by one, and none can be
+    /// claimed before. Existing claims follow the campaign to another organization or category.
     pub async fn put_campaign(
         &mut self,
         campaign: &Campaign,
@@ -248,21 +247,21 @@ impl Tx {
         }))
     }
 
-    /// Makes or replaces a reward, and opens it to claims.
+    /// Creates or replaces a reward, and opens it to claims.
     pub async fn put_reward(&mut self, campaign: &CampaignId, reward: &Reward) -> Result<(), StoreError> {
         let Reward { reward_id, name, watch_minutes } = reward;
         self.execute(PUT_REWARD, params![campaign, reward_id, name, *watch_minutes]).await?;
         Ok(())
     }
 
-    /// Keeps a campaign as it is until this transaction ends.
+    /// Locks a campaign for the rest of the transaction.
     pub async fn lock_campaign(&mut self, id: &CampaignId) -> Result<(), StoreError> {
         self.execute(LOCK_CAMPAIGN, params![id]).await?;
         Ok(())
     }
 
-    /// Makes a claim; of many at once for one reward and channel, one. `StoreError::ForeignKey` when the campaign
-    /// changes its organization or category meanwhile, unless it is locked.
+    /// Makes a claim. Of concurrent claims of one reward by one channel, one is made.
+    /// `StoreError::ForeignKey` if the campaign, not locked, changes its organization or category meanwhile.
     pub async fn insert_claim(
         &mut self,
         claim: &NewClaim,
@@ -282,7 +281,7 @@ impl Tx {
         Err(StoreError::Busy("what a claim stands on keeps changing"))
     }
 
-    /// `None` when there is nothing in the way any more.
+    /// The obstacle of a claim; `None` if there is none any more.
     async fn claim_obstacle(
         &mut self,
         claim: &NewClaim,
@@ -304,7 +303,7 @@ impl Tx {
         })
     }
 
-    /// The claim of that id, whoever owns it.
+    /// The claim of that id, of any organization.
     pub async fn claim(&mut self, id: &ClaimId) -> Result<Option<RewardClaim>, StoreError> {
         self.query_opt(CLAIM, params![id]).await?.as_ref().map(claim).transpose()
     }
@@ -353,7 +352,7 @@ impl Tx {
         self.query(sql, &values).await?.iter().map(claim).collect()
     }
 
-    /// Those of up to 100 claims that are an organization's and pass the filter, newest first.
+    /// Of up to 100 claims, those of an organization that match the filter, newest first.
     pub async fn claims_by_id(
         &mut self,
         owner: &OrganizationId,
@@ -368,14 +367,14 @@ impl Tx {
         self.query(CLAIMS_BY_ID, &values).await?.iter().map(claim).collect()
     }
 
-    /// Makes this the only transaction that updates an organization's claims until it ends, so that two of them never
-    /// wait for each other's claims in a circle.
+    /// Locks the updates of an organization's claims for the rest of the transaction, so that two updates
+    /// never wait for each other in a circle.
     pub async fn lock_claims(&mut self, owner: &OrganizationId) -> Result<(), StoreError> {
         self.execute(LOCK_CLAIMS, params![owner]).await?;
         Ok(())
     }
 
-    /// Who owns up to 100 claims; one that does not exist is left out.
+    /// The owners of up to 100 claims. A claim that does not exist is left out.
     pub async fn claim_owners(
         &mut self,
         ids: &[ClaimId],
@@ -385,7 +384,7 @@ impl Tx {
         self.query(CLAIM_OWNERS, &values).await?.iter().map(owner).collect()
     }
 
-    /// Puts up to 100 claims of an organization into a state, and gives those that were not in it.
+    /// Changes up to 100 claims of an organization to a state, and gives those that were in another one.
     pub async fn update_claims(
         &mut self,
         owner: &OrganizationId,
@@ -399,7 +398,7 @@ impl Tx {
         rows.iter().map(|row| Ok(ClaimId::stored(row.get(0)?))).collect()
     }
 
-    /// Notes that an application changed up to 100 claims from a state into the one that they have now.
+    /// Records that an application changed up to 100 claims from a state to their present one.
     pub async fn insert_claim_changes(
         &mut self,
         ids: &[ClaimId],

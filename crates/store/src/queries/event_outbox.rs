@@ -61,7 +61,8 @@ pub(super) struct EventBatchNotes {
 }
 
 impl Tx {
-    /// Names the batch of this transaction's events. Idempotency keys that are claimed from now on refer to it.
+    /// Names the batch of this transaction's events. Idempotency keys that are claimed from now on refer to
+    /// it.
     pub fn begin_event_batch(&mut self, batch: BatchId) {
         self.notes::<EventBatchNotes>().current = Some(batch);
     }
@@ -122,8 +123,8 @@ impl Tx {
         self.query(OVERDUE, params![&bound, all, node, limit]).await?.iter().map(read).collect()
     }
 
-    /// Marks a batch whose channels are recorded as lost in the same transaction. `false` when it was settled or taken
-    /// over meanwhile.
+    /// Marks a batch whose channels are recorded as lost in the same transaction. `false` when it was settled
+    /// or taken over meanwhile.
     pub async fn take_over_event_batch(
         &mut self,
         batch: &BatchId,

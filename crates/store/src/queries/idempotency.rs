@@ -1,4 +1,4 @@
-//! Answers that a repeated `Idempotency-Key` gets again.
+//! Idempotency keys and their answers.
 
 use domain::secret::SecretHash;
 use domain::{BatchId, Timestamp};
@@ -17,12 +17,12 @@ const RECORDED: &str = "
 const ANSWER: &str = "
     UPDATE idempotency_keys SET answer = $3 WHERE operation = $1 AND idempotency_key = $2";
 
-/// Whether a key was free.
+/// The result of claiming a key.
 #[derive(Clone, Debug)]
 pub enum KeyClaim {
-    /// It was, and belongs to this transaction now: its effect may happen.
+    /// The key was free and belongs to this transaction, whose effect may happen.
     Ours,
-    /// It was not: this is what the first request was and got.
+    /// An earlier request has the key.
     Earlier {
         /// The hash of the first request's body.
         request: SecretHash,
@@ -32,9 +32,10 @@ pub enum KeyClaim {
 }
 
 impl Tx {
-    /// Claims a key together with the answer that it will give from now on. Of any number of requests at once, one gets
-    /// [`KeyClaim::Ours`]; the others wait for its transaction. Where this transaction [has a batch of events](Self::begin_event_batch),
-    /// the key refers to it, and the batch of an earlier request is noted.
+    /// Claims a key with the answer for repeated requests. Of concurrent requests one gets
+    /// [`KeyClaim::Ours`]. The others wait for its transaction. If this transaction [has a batch of
+    /// events](Self::begin_event_batch), the key refers to the batch. The batch of an earlier request is
+    /// noted.
     pub async fn claim_idempotency_key(
         &mut self,
         operation: &str,
@@ -55,7 +56,7 @@ impl Tx {
         Ok(KeyClaim::Earlier { request: SecretHash::stored(row.get(0)?), answer: row.get(1)? })
     }
 
-    /// Gives a key that was claimed in this transaction the answer that only its effect could tell.
+    /// Replaces the answer of a key that was claimed in this transaction.
     pub async fn answer_idempotency_key(
         &mut self,
         operation: &str,

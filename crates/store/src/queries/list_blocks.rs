@@ -1,10 +1,10 @@
-//! Places in long lists. A page that begins behind half a million rows must not cost half a million rows, so each list
-//! keeps count of its rows in blocks, like a B-tree that knows how much stands below each branch (`list_blocks`).
+//! Pages of long lists (`docs/adr/0004-deep-pages.md`). The cost of a page must not depend on the number of
+//! rows before it. So each list counts its rows in blocks (table `list_blocks`), like a B-tree with counts.
 //!
-//! Three levels: blocks of rows, blocks of blocks, blocks of those. A row that comes or goes changes one count a level. A
-//! block that is too full is split in two; one that has run empty is merged into the one before it. To find a place, the
-//! counts are added up from the top: some dozens of index entries, wherever the place is, and whatever the rows' dates
-//! are. All of it happens under the channel's lock ([`Tx::lock_channel`]).
+//! There are three levels: blocks of rows, blocks of blocks, and blocks of those. An inserted or deleted row
+//! changes one count on each level. A block that is too full is split in two. An empty block is merged into
+//! the one before it. A position is found by adding up counts from the top level, over some dozens of index
+//! entries. All changes happen under the channel's lock ([`Tx::lock_channel`]).
 
 use domain::ChannelId;
 #[cfg(test)]
@@ -15,22 +15,22 @@ use crate::{Row, StoreError, Tx, params};
 /// The most items of a block, by level from the bottom. Each level has 32 times the one below.
 const BLOCK_ITEMS_MAX: [i64; 3] = [128, 4_096, 131_072];
 
-/// Where the first block of a list begins: before every row. As in the migration, and one more than the smallest number,
-/// which PostgreSQL cannot spell.
+/// The rank where the first block of a list begins: before every row. The migration has the same. It is the
+/// smallest number plus one, because PostgreSQL has no literal for the smallest.
 const BEFORE_ALL: i64 = -9_223_372_036_854_775_807;
 
-/// Blocks that are added up at a time: as many as a half full block of blocks has, where they are half full themselves.
+/// Blocks that one statement reads: as many as a half full block of half full blocks has.
 const BLOCKS_AT_ONCE: i64 = 32;
 
-/// The next blocks of a level from a place on.
+/// The next blocks of a level from a position on.
 const BLOCKS_FROM: &str = "
     SELECT level, first_rank, first_id, items FROM list_blocks
     WHERE channel_id = $1 AND list = $2 AND level = $3 AND (first_rank, first_id) >= ($4, $5)
     ORDER BY first_rank, first_id LIMIT $6";
 
-/// The page (`p`: `rank`, `id`) of `$4` rows that begins `$5` rows behind place `($2, $3)` of a list of channel `$1`,
-/// inside a statement that selects from it. The inner limit is the most that a block and a page can be; a constant, so that
-/// PostgreSQL, which cannot guess how far the place is from the end, knows that an index scan is right.
+/// A statement that selects from the page (`p`: `rank`, `id`) of `$4` rows, `$5` rows after position `($2,
+/// $3)` of a list of channel `$1`. The inner limit is the size of a block and a page. It is a constant, so
+/// that PostgreSQL chooses an index scan.
 macro_rules! page_sql {
     ($table:literal, $rank:literal, $id:literal, $select:literal, $joined:literal) => {
         concat!(
@@ -64,7 +64,7 @@ macro_rules! page_sql {
 }
 pub(super) use page_sql;
 
-/// A block's first place if it is to begin so many rows behind `($2, $3)`.
+/// The first position of a block that begins `$4` rows after `($2, $3)`.
 macro_rules! row_at_sql {
     ($table:literal, $rank:literal, $id:literal) => {
         concat!(
@@ -90,8 +90,8 @@ const FOLLOWER_AT: &str = row_at_sql!("followers", "newest_rank", "follower_chan
 const NEWEST_SUBSCRIBER_AT: &str = row_at_sql!("subscribers", "newest_rank", "subscriber_channel_id");
 const LONGEST_SUBSCRIBER_AT: &str = row_at_sql!("subscribers", "longest_rank", "subscriber_channel_id");
 
-/// The block of a level that holds a place is the last one that does not begin behind it. One level a statement: over
-/// several at once SQLite looks through every block of the list.
+/// The block of a level that contains a position is the last one that does not begin after it. One statement
+/// for each level: for several levels at once SQLite reads every block of the list.
 const COUNT: &str = "
     UPDATE list_blocks SET items = items + $6
     WHERE channel_id = $1 AND list = $2 AND level = $3 AND (first_rank, first_id) = (
@@ -104,8 +104,8 @@ const INSERT_FIRST: &str = "
     INSERT INTO list_blocks (channel_id, list, level, first_rank, first_id, items)
     VALUES ($1, $2, 1, $3, '', 1), ($1, $2, 2, $3, '', 1), ($1, $2, 3, $3, '', 1)";
 
-/// Any block of the level below that begins in the second half of `$7` items will do to split at; the first one that
-/// comes is the nearest to the middle.
+/// The split is at a block of the level below that begins in the second half of `$7` items. The first one is
+/// the nearest to the middle.
 const LOWER_BLOCK_AT: &str = "
     SELECT first_rank, first_id, before FROM (
         SELECT first_rank, first_id, CAST(SUM(items) OVER (
@@ -121,7 +121,7 @@ const SHRINK_BLOCK: &str = "
     UPDATE list_blocks SET items = $6
     WHERE channel_id = $1 AND list = $2 AND level = $3 AND first_rank = $4 AND first_id = $5";
 
-/// The block and all below that begin where it begins.
+/// The block, and all blocks below that begin at the same position.
 const DELETE_BLOCK: &str = "
     DELETE FROM list_blocks
     WHERE channel_id = $1 AND list = $2 AND level IN (1, 2, 3) AND level <= $3 AND first_rank = $4 AND first_id = $5";
@@ -159,7 +159,7 @@ impl List {
     }
 }
 
-/// A row's place, and how many rows behind it a page begins: never more than a block has.
+/// A row's position, and the number of rows from there to the page, which is less than a block.
 #[derive(Debug)]
 pub(crate) struct Start {
     pub rank: i64,
@@ -191,7 +191,7 @@ impl Block {
 }
 
 impl Tx {
-    /// Counts a row that was put into its list at `(rank, id)`.
+    /// Counts a row that was inserted into its list at `(rank, id)`.
     pub(super) async fn enter_list(
         &mut self,
         list: List,
@@ -203,14 +203,14 @@ impl Tx {
         if blocks.is_empty() {
             self.execute(INSERT_FIRST, params![channel, list.name(), BEFORE_ALL]).await?;
         }
-        // From the bottom, because a block is split where one below it begins.
+        // From the bottom up, because a block is split where a block below it begins.
         for block in blocks.iter().filter(|block| block.is_too_full()) {
             self.split(list, channel, block).await?;
         }
         Ok(())
     }
 
-    /// Counts a row out that was taken from its list at `(rank, id)`.
+    /// Counts a row that was deleted from its list at `(rank, id)`.
     pub(super) async fn leave_list(
         &mut self,
         list: List,
@@ -220,7 +220,7 @@ impl Tx {
     ) -> Result<(), StoreError> {
         let blocks = self.count_at(list, channel, rank, id, -1).await?;
         for (index, block) in blocks.iter().enumerate() {
-            // A block that a higher one begins with stays as long as that one.
+            // The first block of a higher block stays as long as the higher one.
             let begins_higher = blocks.get(index + 1).is_some_and(|higher| higher.first == block.first);
             if block.items == 0 && !block.begins_its_list() && !begins_higher {
                 let (rank, id) = &block.first;
@@ -230,11 +230,11 @@ impl Tx {
         Ok(())
     }
 
-    /// Where the row stands that has `before` rows before it; `None` beyond the end. From the top level down it adds up
-    /// blocks until the next one would be too much, and goes on inside that one.
+    /// The position of the row with `before` rows before it; `None` beyond the end. From the top level down
+    /// it adds up blocks until the next one would be too much, and goes on inside that one.
     ///
-    /// Each level is a statement of its own. When a list changes in between, the page begins some rows off, as it does
-    /// for whoever asks a moment later.
+    /// Each level is a statement of its own. If a list changes in between, the page may begin some rows too
+    /// early or too late.
     pub(super) async fn find_in_list(
         &mut self,
         list: List,
@@ -249,7 +249,8 @@ impl Tx {
         Ok(Some(start))
     }
 
-    /// The block of a level that holds the row `behind` the start, and how far behind its beginning that is.
+    /// The block of a level that contains the row `behind` the start, and the number of rows from its
+    /// beginning to that row.
     async fn block_with(
         &mut self,
         list: List,
@@ -261,7 +262,7 @@ impl Tx {
         loop {
             let from = params![channel, list.name(), level, start.rank, &start.id, BLOCKS_AT_ONCE + passed];
             let rows = self.query(BLOCKS_FROM, from).await?;
-            // The block that the batch begins with was passed at the end of the one before.
+            // The first block of these rows was counted at the end of the rows before.
             for row in rows.iter().skip(passed as usize) {
                 let Block { first: (rank, id), items, .. } = Block::read(row)?;
                 if start.behind < items {
@@ -276,12 +277,12 @@ impl Tx {
         }
     }
 
-    /// How many rows a list has.
+    /// The number of rows of a list.
     pub(super) async fn count_listed(&mut self, list: List, channel: &ChannelId) -> Result<i64, StoreError> {
         self.query_one(COUNT_LISTED, params![channel, list.name()]).await?.get(0)
     }
 
-    /// The blocks that hold a place, from the bottom, counted up or down.
+    /// Adds `change` to the blocks that contain a position, and gives them from the bottom up.
     async fn count_at(
         &mut self,
         list: List,
@@ -298,7 +299,7 @@ impl Tx {
         Ok(blocks)
     }
 
-    /// Splits a block into halves, or as near to that as the blocks below it allow.
+    /// Splits a block into two halves, as equal as the blocks below it allow.
     async fn split(&mut self, list: List, channel: &ChannelId, block: &Block) -> Result<(), StoreError> {
         let Block { level, first: (rank, id), items } = block;
         let half = items / 2;

@@ -1,4 +1,5 @@
-//! Lives, and which viewer count each had when, so that a walk through the list keeps the order that it began with.
+//! Lives, and the history of their viewer counts, so that the pages of a list keep the order of the first
+//! page (`docs/adr/0006-live-list.md`).
 
 use domain::live::Category;
 use domain::{CategoryId, ChannelId, Timestamp};
@@ -36,7 +37,7 @@ const OPEN_SPAN: &str = "
 const CLOSE_SPAN: &str = "
     UPDATE live_spans SET until_version = $3, closed_at = $4 WHERE live_id = $1 AND since_version = $2";
 
-/// The list as it is, with the number of its last change: one statement, so that both are of one moment.
+/// The current list with the number of its last change. One statement, so that the list and the number match.
 const FIRST_PAGE: &str = "
     SELECT l.live_id, l.live_title, l.thumbnail_image_url, l.concurrent_user_count, l.opened_at, l.adult, l.tags,
         k.category_type, k.category_id, k.category_value, k.poster_image_url,
@@ -47,8 +48,7 @@ const FIRST_PAGE: &str = "
     LEFT JOIN categories k ON k.category_id = l.category_id
     ORDER BY l.concurrent_user_count DESC, l.live_id";
 
-/// The list as it was after change `$1`, from behind a place in it, but for the lives that have ended: their spans went
-/// with them.
+/// The list as it was after change `$1`, after a position in it, without the lives that have ended since.
 const NEXT_PAGE: &str = "
     SELECT l.live_id, l.live_title, l.thumbnail_image_url, -s.viewer_rank, l.opened_at, l.adult, l.tags,
         k.category_type, k.category_id, k.category_value, k.poster_image_url,
@@ -61,7 +61,7 @@ const NEXT_PAGE: &str = "
     LEFT JOIN categories k ON k.category_id = l.category_id
     ORDER BY s.viewer_rank, s.live_id";
 
-/// What a live is told to be.
+/// The data of a live.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LiveShow {
     /// Its title.
@@ -85,7 +85,7 @@ pub struct LiveOnAir {
     pub live_id: i64,
     /// The change of the list that gave it its present viewer count.
     pub counted_since: i64,
-    /// What it is.
+    /// Its data.
     pub show: LiveShow,
 }
 
@@ -98,7 +98,7 @@ pub struct LiveListing {
     pub title: String,
     /// The address of its picture.
     pub thumbnail_image_url: Option<String>,
-    /// Its viewers at the moment whose order the list has.
+    /// Its viewers after the change whose order the list has.
     pub concurrent_user_count: i64,
     /// When it went on air.
     pub opened_at: Timestamp,
@@ -114,7 +114,7 @@ pub struct LiveListing {
     pub channel_name: String,
     /// The address of the channel's picture.
     pub channel_image_url: Option<String>,
-    /// The change of the list up to which this order holds.
+    /// The change of the list whose order this is.
     pub version: i64,
 }
 
@@ -130,8 +130,8 @@ pub struct LivePlace {
 }
 
 impl Tx {
-    /// Takes the number of the next change of the list, and makes the others who change it wait for this transaction's
-    /// end, so that changes are committed in the order of their numbers.
+    /// Takes the number of the next change of the list, and locks the list's changes for the rest of the
+    /// transaction. So changes are committed in the order of their numbers.
     pub async fn next_live_version(&mut self) -> Result<i64, StoreError> {
         self.query_one(NEXT_VERSION, &[]).await?.get(0)
     }
@@ -141,7 +141,7 @@ impl Tx {
         self.query_one(NEXT_LIVE_ID, &[]).await?.get(0)
     }
 
-    /// What a channel has on air.
+    /// The live of a channel.
     pub async fn live_on_air(&mut self, channel: &ChannelId) -> Result<Option<LiveOnAir>, StoreError> {
         let row = self.query_opt(ON_AIR, params![channel]).await?;
         row.map(|row| {
@@ -161,7 +161,7 @@ impl Tx {
         .transpose()
     }
 
-    /// Puts a channel on air. Its viewer count needs a span from the same change on.
+    /// Starts a channel's live. Its viewer count needs a span from the same change on.
     pub async fn begin_live(
         &mut self,
         channel: &ChannelId,
@@ -188,7 +188,7 @@ impl Tx {
         Ok(())
     }
 
-    /// Changes what a channel has on air.
+    /// Changes a channel's live.
     pub async fn change_live(&mut self, channel: &ChannelId, live: &LiveOnAir) -> Result<(), StoreError> {
         let LiveOnAir { counted_since, show, .. } = live;
         self.execute(
@@ -208,7 +208,7 @@ impl Tx {
         Ok(())
     }
 
-    /// Changes what the broadcast setting says of the live that a channel has on air.
+    /// Changes the title, category and tags of a channel's live.
     pub async fn redress_live(
         &mut self,
         channel: &ChannelId,
@@ -220,18 +220,18 @@ impl Tx {
         Ok(())
     }
 
-    /// Takes a channel off air; its live's spans go too. `false` when it was not on air.
+    /// Ends a channel's live and deletes its spans: `false` if there is no live.
     pub async fn end_live(&mut self, channel: &ChannelId) -> Result<bool, StoreError> {
         Ok(self.execute(END, params![channel]).await? > 0)
     }
 
-    /// From change `since` on, a live has this viewer count.
+    /// Begins a span: from change `since` on, a live has this viewer count.
     pub async fn open_live_span(&mut self, live_id: i64, count: i64, since: i64) -> Result<(), StoreError> {
         self.execute(OPEN_SPAN, params![live_id, count, since]).await?;
         Ok(())
     }
 
-    /// The viewer count that a live has had since change `since` is another from change `until` on.
+    /// Ends a span: the viewer count that a live has had since change `since` changes at `until`.
     pub async fn close_live_span(
         &mut self,
         live_id: i64,
@@ -243,12 +243,12 @@ impl Tx {
         Ok(())
     }
 
-    /// The first `limit` lives of the list as it is.
+    /// The first `limit` lives of the current list.
     pub async fn first_lives(&mut self, limit: i64) -> Result<Vec<LiveListing>, StoreError> {
         self.query(FIRST_PAGE, params![limit]).await?.iter().map(listing).collect()
     }
 
-    /// The next `limit` lives behind a place in the list as it was then, but for those that have ended.
+    /// The next `limit` lives after a position in the list of that time, without those that have ended.
     pub async fn next_lives(&mut self, after: LivePlace, limit: i64) -> Result<Vec<LiveListing>, StoreError> {
         let rank = -after.concurrent_user_count;
         let rows = self.query(NEXT_PAGE, params![after.version, rank, after.live_id, limit]).await?;
@@ -273,7 +273,7 @@ fn listing(row: &Row) -> Result<LiveListing, StoreError> {
     })
 }
 
-/// No tag holds a space (`domain::live::distinct_tags`).
+/// Joins tags. No tag contains a space (`domain::live::distinct_tags`).
 pub(crate) fn joined_tags(tags: &[String]) -> String {
     tags.join(" ")
 }

@@ -1,8 +1,9 @@
-//! Locks that a transaction takes ahead of its rows, all in one order, so that transactions do not wait for each other in a
-//! circle (`docs/adr/0025-locks-are-taken-in-one-order.md`).
+//! Locks that a transaction takes before it writes rows, all in one order, so that transactions never wait
+//! for each other in a circle (`docs/adr/0025-locks-are-taken-in-one-order.md`).
 //!
-//! They are PostgreSQL's advisory locks: numbers, so that what has no row yet can be locked too. The server frees them with
-//! the transaction. SQLite has one writer, so nothing is locked there. These are the only statements that run on one engine.
+//! They are advisory locks of PostgreSQL. An advisory lock is a number, so something without a row can be
+//! locked too. The server releases the locks at the end of the transaction. SQLite has one writer, so nothing
+//! is locked there. These are the only statements that run on one engine.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +12,7 @@ use sha2::{Digest, Sha256};
 
 use crate::{StoreError, Tx, params};
 
-/// The rows come, and are locked, in the order of the list. Every schema of a database has locks of its own.
+/// The locks are taken in the order of the list. Every schema of a database has its own locks.
 const LOCK: &str = "
     SELECT pg_advisory_xact_lock(number # hashtextextended(current_schema(), 0))
     FROM unnest(CAST(string_to_array($1, ' ') AS BIGINT[])) AS number";
@@ -19,7 +20,7 @@ const LOCK: &str = "
 const SHARE: &str = "
     SELECT pg_advisory_xact_lock_shared(CAST($1 AS BIGINT) # hashtextextended(current_schema(), 0))";
 
-/// Something that several transactions write at the same time.
+/// Data that several transactions write at the same time.
 #[derive(Clone, Copy, Debug)]
 pub enum Shared<'a> {
     /// A channel, and the rows that belong to it: its lists, managers, live, claims.
@@ -40,7 +41,7 @@ pub enum Shared<'a> {
 }
 
 impl Shared<'_> {
-    /// Two that share a number wait for each other without need.
+    /// The number of its lock. Data with the same number is locked together.
     fn number(self) -> i64 {
         let mut hash = Sha256::new();
         match self {
@@ -55,17 +56,17 @@ impl Shared<'_> {
     }
 }
 
-/// What one transaction locks, each once, in the order of their numbers.
+/// The locks of one transaction, in the order of their numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Locks(BTreeSet<i64>);
 
 impl Locks {
-    /// Locks this too.
+    /// Adds a lock.
     pub fn add(&mut self, shared: Shared<'_>) {
         self.0.insert(shared.number());
     }
 
-    /// The numbers of all, in their order.
+    /// The numbers of all locks, in ascending order.
     pub fn numbers(&self) -> impl Iterator<Item = i64> {
         self.0.iter().copied()
     }
@@ -77,8 +78,7 @@ impl Locks {
 }
 
 impl Tx {
-    /// Makes other transactions that lock one of these wait for this one's end. To be called once, before the first row is
-    /// written.
+    /// Takes the locks for the rest of the transaction. It is called once, before the first row is written.
     pub async fn lock_in_order(&mut self, locks: &Locks) -> Result<(), StoreError> {
         if self.writes_alone() || locks.is_empty() {
             return Ok(());
@@ -88,7 +88,7 @@ impl Tx {
         Ok(())
     }
 
-    /// Waits for those who have this locked, and makes those who lock it wait; others who share it do not. To be called
+    /// Takes a lock in shared mode: it excludes the exclusive lock, but not other shared ones. It is called
     /// before the first row is written.
     pub async fn share_lock(&mut self, shared: Shared<'_>) -> Result<(), StoreError> {
         if !self.writes_alone() {

@@ -1,4 +1,4 @@
-//! What may have been lost on the way between nodes.
+//! Events that may be lost between nodes.
 
 use domain::{ChannelId, MessageId, NodeId, Timestamp};
 
@@ -20,10 +20,10 @@ const CHANNELS_WITH_EVENTS: &str = "
 const TELL_OF_SUBSCRIBER: &str = "
     UPDATE subscribers SET told_at = $3 WHERE channel_id = $1 AND subscriber_channel_id = $2";
 
-/// Events of a channel that a node gave up. The three together tell it from every other.
+/// Events of a channel that a node gave up. The three fields are its key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LostEvents {
-    /// When the node did, by its own clock.
+    /// When the node gave them up, by its own clock.
     pub lost_at: Timestamp,
     /// The channel.
     pub channel_id: ChannelId,
@@ -32,14 +32,14 @@ pub struct LostEvents {
 }
 
 impl Tx {
-    /// Records that events of a channel were given up. Repeating it within a millisecond changes nothing.
+    /// Records that events of a channel were given up. A repetition in the same millisecond changes nothing.
     pub async fn record_lost_events(&mut self, lost: &LostEvents) -> Result<(), StoreError> {
         let LostEvents { lost_at, channel_id, node_id } = lost;
         self.execute(RECORD, params![*lost_at, channel_id, node_id]).await?;
         Ok(())
     }
 
-    /// What was given up at `since` or later, the newest first, but no more than `limit` of it.
+    /// Up to `limit` channels whose events were given up at `since` or later, newest first.
     pub async fn lost_events_since(
         &mut self,
         since: Timestamp,
@@ -56,7 +56,7 @@ impl Tx {
         rows.iter().map(lost).collect()
     }
 
-    /// The channels on which something happened at `since` or later, but no more than `limit` of them.
+    /// Up to `limit` channels with events at `since` or later.
     pub async fn channels_with_events_since(
         &mut self,
         since: Timestamp,
@@ -67,7 +67,7 @@ impl Tx {
         rows.iter().map(|row| Ok(ChannelId::stored(row.get(0)?))).collect()
     }
 
-    /// Notes that sessions are told of a paid subscription now.
+    /// Records the time of the event of a paid subscription.
     pub async fn tell_of_subscriber(
         &mut self,
         channel: &ChannelId,

@@ -1,6 +1,6 @@
-//! Every statement, as a named constant beside the method that runs it: one file a noun.
+//! Every statement, as a named constant beside the method that runs it. Each noun has a file.
 //!
-//! A method is one statement. What belongs together in one transaction is put together by the `service` crate.
+//! A method is one statement. The `service` crate combines methods into a transaction.
 
 pub mod application_life;
 pub mod application_secrets;

@@ -1,4 +1,4 @@
-//! The nodes of a service: what each does, where its sockets are reached, and whether it lives.
+//! The nodes of a service: their roles, the addresses of their sockets, and their heartbeats.
 
 use domain::{NodeId, Timestamp};
 
@@ -21,14 +21,14 @@ const FORGET: &str = "DELETE FROM nodes WHERE node_id = $1";
 
 const FORGET_OTHERS: &str = "DELETE FROM nodes WHERE node_id <> $1";
 
-/// A node as it introduces itself.
+/// A node that registers.
 #[derive(Clone, Debug)]
 pub struct NodeRecord {
     /// Its name.
     pub node_id: NodeId,
-    /// What it does, separated by a space.
+    /// Its roles, separated by a space.
     pub roles: String,
-    /// Where clients reach its sockets; `None` on a node that takes no new ones.
+    /// The address of its sockets; `None` on a node that accepts no sessions.
     pub session_base: Option<String>,
     /// When it started.
     pub started_at: Timestamp,
@@ -42,18 +42,18 @@ impl Tx {
         Ok(())
     }
 
-    /// Says that a node lives: `false` when the others took it for dead and struck it off.
+    /// Records the heartbeat of a node: `false` if the others have declared it dead.
     pub async fn node_heartbeat(&mut self, node: &NodeId, now: Timestamp) -> Result<bool, StoreError> {
         Ok(self.execute(HEARTBEAT, params![node, now]).await? > 0)
     }
 
-    /// Says that a node takes no new sessions.
+    /// Records that a node accepts no new sessions.
     pub async fn retire_node(&mut self, node: &NodeId) -> Result<(), StoreError> {
         self.execute(RETIRE, params![node]).await?;
         Ok(())
     }
 
-    /// Where nodes other than this one take new sessions that were heard of after `seen_after`.
+    /// The addresses of the other nodes that accept new sessions and had a heartbeat after `seen_after`.
     pub async fn session_bases(
         &mut self,
         but: &NodeId,
@@ -62,19 +62,19 @@ impl Tx {
         self.query(SESSION_BASES, params![seen_after, but]).await?.iter().map(|row| row.get(0)).collect()
     }
 
-    /// Strikes off the nodes that were last heard of at `silent_since` or before, and gives them.
+    /// Deregisters the nodes whose last heartbeat was at `silent_since` or before, and gives them.
     pub async fn forget_silent_nodes(&mut self, silent_since: Timestamp) -> Result<Vec<NodeId>, StoreError> {
         let rows = self.query(FORGET_SILENT, params![silent_since]).await?;
         rows.iter().map(|row| Ok(NodeId::stored(row.get(0)?))).collect()
     }
 
-    /// Strikes off a node that says goodbye.
+    /// Deregisters a node that stops.
     pub async fn forget_node(&mut self, node: &NodeId) -> Result<(), StoreError> {
         self.execute(FORGET, params![node]).await?;
         Ok(())
     }
 
-    /// Strikes off every other node: for a store that one process has to itself.
+    /// Deregisters every other node, for a store that one process uses alone.
     pub async fn forget_other_nodes(&mut self, node: &NodeId) -> Result<(), StoreError> {
         self.execute(FORGET_OTHERS, params![node]).await?;
         Ok(())

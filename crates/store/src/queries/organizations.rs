@@ -1,4 +1,4 @@
-//! Organizations and campaigns as the operator sees them: listed, switched off and on, deleted.
+//! Organizations and campaigns, listed, disabled, enabled and deleted by the operator.
 
 use domain::application::Organization;
 use domain::{CampaignId, OrganizationId, Timestamp};
@@ -6,7 +6,7 @@ use domain::{CampaignId, OrganizationId, Timestamp};
 use super::credential_changes::Dependency;
 use crate::{Row, StoreError, Tx, params};
 
-/// Minutes of viewers that one statement deletes.
+/// The most rows of viewers' minutes that one statement deletes.
 pub const CAMPAIGN_ROWS_MAX: i64 = 500;
 
 const ORGANIZATIONS: &str = "
@@ -37,7 +37,7 @@ const DELETE_MINUTES: &str = "
     DELETE FROM watched_minutes WHERE campaign_id = $1 AND channel_id IN (
         SELECT channel_id FROM watched_minutes WHERE campaign_id = $1 LIMIT $2)";
 
-/// What goes with a campaign at the end. Claims do not: they keep it.
+/// The last rows of a campaign. A campaign with claims is not deleted.
 const DELETE_CAMPAIGN: [&str; 3] = [
     "DELETE FROM drops_campaign_channels WHERE campaign_id = $1",
     "DELETE FROM drops_rewards WHERE campaign_id = $1",
@@ -60,9 +60,9 @@ pub struct CampaignListing {
     pub campaign_id: CampaignId,
     /// Its name.
     pub name: String,
-    /// Whose it is.
+    /// Its organization.
     pub organization_id: OrganizationId,
-    /// What has to be watched.
+    /// The category that has to be watched.
     pub category_id: String,
     /// When it begins.
     pub starts_at: Option<Timestamp>,
@@ -73,7 +73,7 @@ pub struct CampaignListing {
 }
 
 impl Tx {
-    /// Up to `size` organizations behind `after`, by their ids.
+    /// Up to `size` organizations after `after`, in the order of their ids.
     pub async fn organizations(
         &mut self,
         after: &str,
@@ -87,7 +87,7 @@ impl Tx {
         self.query(ORGANIZATIONS, params![after, size]).await?.iter().map(details).collect()
     }
 
-    /// Takes from an organization what its verification gives: `false` when there is none.
+    /// Disables an organization, which suspends its verification: `false` if there is none.
     pub async fn disable_organization(
         &mut self,
         id: &OrganizationId,
@@ -97,7 +97,7 @@ impl Tx {
         Ok(self.execute(DISABLE_ORGANIZATION, params![id, now]).await? > 0)
     }
 
-    /// Gives it back: `false` when there is no such organization.
+    /// Enables an organization: `false` if there is none.
     pub async fn enable_organization(&mut self, id: &OrganizationId) -> Result<bool, StoreError> {
         self.credentials_changed(Dependency::Organization(id));
         Ok(self.execute(ENABLE_ORGANIZATION, params![id]).await? > 0)
@@ -110,7 +110,7 @@ impl Tx {
         Ok(())
     }
 
-    /// Up to `size` campaigns behind `after`, by their ids.
+    /// Up to `size` campaigns after `after`, in the order of their ids.
     pub async fn campaigns(
         &mut self,
         organization: Option<&OrganizationId>,
@@ -131,27 +131,28 @@ impl Tx {
         self.query(CAMPAIGNS, params![after, organization, size]).await?.iter().map(listing).collect()
     }
 
-    /// Lets nothing be claimed of a campaign, and no minutes count for it: `false` when there is none.
+    /// Disables a campaign: nothing can be claimed, and no minutes count: `false` if there is none.
     pub async fn disable_campaign(&mut self, id: &CampaignId, now: Timestamp) -> Result<bool, StoreError> {
         Ok(self.execute(DISABLE_CAMPAIGN, params![id, now]).await? > 0)
     }
 
-    /// Lets it go on: `false` when there is none.
+    /// Enables a campaign: `false` if there is none.
     pub async fn enable_campaign(&mut self, id: &CampaignId) -> Result<bool, StoreError> {
         Ok(self.execute(ENABLE_CAMPAIGN, params![id]).await? > 0)
     }
 
-    /// Whether anything was claimed of a campaign.
+    /// Whether a campaign has claims.
     pub async fn campaign_has_claims(&mut self, id: &CampaignId) -> Result<bool, StoreError> {
         Ok(self.query_opt(HAS_CLAIMS, params![id]).await?.is_some())
     }
 
-    /// Deletes up to [`CAMPAIGN_ROWS_MAX`] viewers' minutes of a campaign. Gives how many.
+    /// Deletes up to [`CAMPAIGN_ROWS_MAX`] rows of viewers' minutes of a campaign. Gives their number.
     pub async fn delete_campaign_minutes(&mut self, id: &CampaignId) -> Result<u64, StoreError> {
         self.execute(DELETE_MINUTES, params![id, CAMPAIGN_ROWS_MAX]).await
     }
 
-    /// Deletes a campaign with its rewards and channels. `StoreError::ForeignKey` while it has claims or minutes.
+    /// Deletes a campaign with its rewards and channels. `StoreError::ForeignKey` while it has claims or
+    /// minutes.
     pub async fn delete_campaign(&mut self, id: &CampaignId) -> Result<(), StoreError> {
         for sql in DELETE_CAMPAIGN {
             self.execute(sql, params![id]).await?;

@@ -1,7 +1,7 @@
-//! Who follows, subscribes to and helps to run a channel (`docs/spec/channels.md`).
+//! The followers, subscribers and managers of a channel (`docs/spec/channels.md`).
 //!
-//! What changes a list locks the channel's row first, so that rows, counts and blocks of the list change together and one
-//! after the other.
+//! A change of a list locks the channel's row first. So the rows, counts and blocks of a list change
+//! together.
 
 use domain::channel::{Follower, Manager, Subscriber, SubscriberSort, UserRole};
 use domain::event::SubscriptionEvent;
@@ -86,22 +86,22 @@ macro_rules! subscribers_sql {
 const NEWEST_SUBSCRIBERS: &str = subscribers_sql!("newest_rank");
 const LONGEST_SUBSCRIBERS: &str = subscribers_sql!("longest_rank");
 
-/// What came of a follow.
+/// The result of a follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Followed {
     /// A new follower.
     New,
-    /// It followed already, since then.
+    /// An existing follower, since that time.
     Since(Timestamp),
 }
 
 impl Tx {
-    /// Lets what concerns this channel's lists happen one after the other: `false` when there is no such channel.
+    /// Locks a channel's lists for the rest of the transaction: `false` if there is no such channel.
     pub async fn lock_channel(&mut self, channel: &ChannelId) -> Result<bool, StoreError> {
         Ok(self.execute(LOCK_CHANNEL, params![channel]).await? > 0)
     }
 
-    /// Gives somebody a role in a channel. A later role keeps the day of the first.
+    /// Gives a person a role in a channel. A changed role keeps the date of the first one.
     pub async fn put_manager(
         &mut self,
         channel: &ChannelId,
@@ -122,7 +122,7 @@ impl Tx {
         self.query_one(COUNT_OTHER_MANAGERS, params![channel, manager]).await?.get(0)
     }
 
-    /// Takes somebody's role in a channel: `false` when there was none.
+    /// Removes a person's role in a channel: `false` if there was none.
     pub async fn delete_manager(
         &mut self,
         channel: &ChannelId,
@@ -131,12 +131,12 @@ impl Tx {
         Ok(self.execute(DELETE_MANAGER, params![channel, manager]).await? > 0)
     }
 
-    /// The owner, then the managers by the day of their first role.
+    /// The owner, and then the managers by the date of their first role.
     pub async fn managers(&mut self, channel: &ChannelId) -> Result<Vec<Manager>, StoreError> {
         self.query(MANAGERS, params![channel]).await?.iter().map(manager).collect()
     }
 
-    /// Lets one channel follow another, and counts it. Who follows already keeps the day.
+    /// Adds a follower and counts it. An existing follower keeps its date.
     pub async fn follow(
         &mut self,
         channel: &ChannelId,
@@ -153,7 +153,7 @@ impl Tx {
         Ok(Followed::New)
     }
 
-    /// Moves the day since when one channel follows another: `false` when it does not.
+    /// Changes the date of a follow: `false` if there is no such follow.
     pub async fn move_follow(
         &mut self,
         channel: &ChannelId,
@@ -171,7 +171,7 @@ impl Tx {
         Ok(true)
     }
 
-    /// Ends a follow, and counts it: `false` when there was none.
+    /// Ends a follow and counts it: `false` if there was none.
     pub async fn unfollow(&mut self, channel: &ChannelId, follower: &ChannelId) -> Result<bool, StoreError> {
         self.lock_channel(channel).await?;
         let Some(row) = self.query_opt(DELETE_FOLLOWER, params![channel, follower]).await? else {
@@ -201,7 +201,7 @@ impl Tx {
         self.count_listed(List::Followers, channel).await
     }
 
-    /// Records that somebody subscribes to a channel; a subscriber stays one row and keeps the day of the first time.
+    /// Records a subscriber. A subscriber has one row, with the date of the first subscription.
     pub async fn put_subscriber(
         &mut self,
         channel: &ChannelId,
@@ -222,7 +222,7 @@ impl Tx {
         self.enter_list(List::LongestSubscribers, channel, longest(*month), id).await
     }
 
-    /// Ends a subscription: `false` when there was none.
+    /// Ends a subscription: `false` if there was none.
     pub async fn delete_subscriber(
         &mut self,
         channel: &ChannelId,
@@ -309,7 +309,7 @@ mod tests {
     use super::super::sqlite_plan;
     use super::*;
 
-    /// A page is found by searching indexes to the very place: nothing is scanned but what the statement itself made.
+    /// A page is found by index searches alone: nothing is scanned but the statement's own subqueries.
     #[test]
     fn sqlite_searches_every_table_of_a_page_by_its_whole_key() {
         for sql in [FOLLOWERS, NEWEST_SUBSCRIBERS, LONGEST_SUBSCRIBERS] {

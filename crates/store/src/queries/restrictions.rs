@@ -1,4 +1,4 @@
-//! Restricted channels: for good until released, or for a minute.
+//! Restricted channels: until they are released, or for a minute.
 
 use domain::{ChannelId, Timestamp};
 
@@ -10,7 +10,8 @@ const RESTRICT: &str = "
 
 const RELEASE: &str = "DELETE FROM restricted_channels WHERE channel_id = $1 AND restricted_channel_id = $2";
 
-/// The cut is a plain value, past every row on the first page, so that the index is read from there in any case.
+/// The first page passes a value beyond every row as its bound, so that the index is read from a bound in
+/// each case.
 const RESTRICTED: &str = "
     SELECT r.restricted_channel_id, c.channel_name, r.created_at
     FROM restricted_channels r
@@ -18,7 +19,7 @@ const RESTRICTED: &str = "
     WHERE r.channel_id = $1 AND (r.created_at, r.restricted_channel_id) < ($2, $3)
     ORDER BY r.created_at DESC, r.restricted_channel_id DESC LIMIT $4";
 
-/// An expired restriction counts as none, whether or not it has been swept.
+/// An expired restriction has no effect, whether or not it was swept.
 const RESTRICT_TEMPORARILY: &str = "
     INSERT INTO temporary_restrictions (channel_id, restricted_channel_id, ends_at) VALUES ($1, $2, $3)
     ON CONFLICT (channel_id, restricted_channel_id) DO UPDATE SET ends_at = excluded.ends_at
@@ -27,7 +28,7 @@ const RESTRICT_TEMPORARILY: &str = "
 const RELEASE_TEMPORARILY: &str = "
     DELETE FROM temporary_restrictions WHERE channel_id = $1 AND restricted_channel_id = $2 AND ends_at > $3";
 
-/// A line of the list of restricted channels.
+/// An item of the list of restricted channels.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RestrictedChannel {
     /// The restricted channel.
@@ -38,7 +39,7 @@ pub struct RestrictedChannel {
     pub created_at: Timestamp,
 }
 
-/// A place in the list of restricted channels: a page begins behind it.
+/// A position in the list of restricted channels, after which a page begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RestrictedPlace {
     /// Since when the channel there is restricted.
@@ -55,8 +56,8 @@ impl RestrictedPlace {
 }
 
 impl Tx {
-    /// Restricts a channel until it is released: `false` when it was already. `StoreError::ForeignKey` when either does
-    /// not exist.
+    /// Restricts a channel until it is released: `false` if it was restricted. `StoreError::ForeignKey` if
+    /// either channel does not exist.
     pub async fn restrict(
         &mut self,
         channel: &ChannelId,
@@ -66,12 +67,12 @@ impl Tx {
         Ok(self.execute(RESTRICT, params![channel, target, now]).await? > 0)
     }
 
-    /// Ends a restriction: `false` when there was none.
+    /// Ends a restriction: `false` if there was none.
     pub async fn release(&mut self, channel: &ChannelId, target: &ChannelId) -> Result<bool, StoreError> {
         Ok(self.execute(RELEASE, params![channel, target]).await? > 0)
     }
 
-    /// Up to `limit` channels that `channel` restricted, newest first, behind a place in that list.
+    /// Up to `limit` channels that `channel` restricted, newest first, after a position in that list.
     pub async fn restricted_channels(
         &mut self,
         channel: &ChannelId,
@@ -82,7 +83,7 @@ impl Tx {
         self.query(RESTRICTED, params).await?.iter().map(restricted_channel).collect()
     }
 
-    /// Restricts a channel until `ends_at`: `false` when it is already.
+    /// Restricts a channel until `ends_at`: `false` if it is restricted.
     pub async fn restrict_temporarily(
         &mut self,
         channel: &ChannelId,
@@ -93,7 +94,7 @@ impl Tx {
         Ok(self.execute(RESTRICT_TEMPORARILY, params![channel, target, ends_at, now]).await? > 0)
     }
 
-    /// Ends a temporary restriction that still runs: `false` when there was none.
+    /// Ends a running temporary restriction: `false` if there was none.
     pub async fn release_temporarily(
         &mut self,
         channel: &ChannelId,

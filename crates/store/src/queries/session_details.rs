@@ -118,7 +118,7 @@ impl Tx {
         Ok(rows.iter().try_fold(Vec::new(), collect)?.pop())
     }
 
-    /// Up to `size` sessions, newest first, from the one before `after` on. Any page costs the same.
+    /// Up to `size` sessions older than `after`, newest first. Every page costs the same.
     pub async fn list_session_details(
         &mut self,
         filter: &SessionFilter,
@@ -131,8 +131,8 @@ impl Tx {
         self.query(sql, &params).await?.iter().try_fold(Vec::new(), collect)
     }
 
-    /// Ends a connected session whose node does not know it yet, and gives the node, which finds the session in
-    /// [`sessions_closing`](Self::sessions_closing); `None` when it is not there or has ended.
+    /// Ends a connected session, and gives its node, which finds the session by
+    /// [`sessions_closing`](Self::sessions_closing); `None` if there is no such session, or it has ended.
     pub async fn end_session(
         &mut self,
         key: &SessionKey,
@@ -144,7 +144,7 @@ impl Tx {
     }
 }
 
-/// Rows of one session follow each other, one for each subscription (or one without any).
+/// The rows of a session are adjacent: one for each subscription, or one without a subscription.
 fn collect(mut sessions: Vec<SessionDetails>, row: &Row) -> Result<Vec<SessionDetails>, StoreError> {
     let key = row.get::<&str>(0)?;
     if sessions.last().is_none_or(|last| last.session_key.as_str() != key) {
@@ -175,7 +175,7 @@ mod tests {
     use super::super::sqlite_plan;
     use super::*;
 
-    /// A page is read from its place on, from either half of the index.
+    /// A page is read from its position on, in both halves of the index.
     #[test]
     fn sqlite_reads_the_pages_of_an_application_from_their_place_on() {
         for sql in OF_CLIENT {

@@ -1,23 +1,24 @@
-//! The end of session URLs and sessions whose application, user or client secret is taken back.
+//! The end of session URLs and sessions whose application, user or client secret is revoked.
 //!
-//! What they were let in with is taken back in an earlier transaction, which is committed: from then on
-//! [`take_session_url`](Tx::take_session_url) gives no more of them. A handshake that took its URL before that holds the
-//! URL's row until its session is committed, so [`delete_session_urls`](Tx::delete_session_urls) waits for it, and
-//! [`end_sessions`](Tx::end_sessions) sees its session.
+//! The revocation is committed in an earlier transaction. From then on
+//! [`take_session_url`](Tx::take_session_url) gives no such URL. An earlier handshake locks the URL's row
+//! until its session is committed. So [`delete_session_urls`](Tx::delete_session_urls) waits for the
+//! handshake, and [`end_sessions`](Tx::end_sessions) finds its session.
 
 use domain::session::SessionOwner;
 use domain::{ApplicationSecretId, ChannelId, ClientId, SessionKey, Timestamp};
 
 use crate::{StoreError, Tx, Value, params};
 
-/// Sessions that one statement ends, so that it shares a commit with the work that users wait for.
+/// The most sessions that one statement ends. A small statement can share a commit with the requests of
+/// users.
 pub const SESSION_ENDS_MAX: i64 = 500;
 
 const DELETE_URLS_OF_APPLICATION: &str = "DELETE FROM session_urls WHERE client_id = $1";
 const DELETE_URLS_OF_CHANNEL: &str = "DELETE FROM session_urls WHERE channel_id = $1";
 const DELETE_URLS_OF_SECRET: &str = "DELETE FROM session_urls WHERE secret_id = $1";
 
-/// Their nodes find them in [`Tx::sessions_closing`].
+/// Their nodes find the sessions by [`Tx::sessions_closing`].
 macro_rules! end_sql {
     ($whose:literal) => {
         concat!(
@@ -32,10 +33,10 @@ macro_rules! end_sql {
 }
 const END_OF_APPLICATION: &str = end_sql!("client_id = $1");
 const END_OF_CHANNEL: &str = end_sql!("channel_id = $1");
-/// An application has few sessions of its own at once, which are counted together.
+/// An application has few connected sessions of its own, which are found by their common owner.
 const END_OF_SECRET: &str = end_sql!("counted_as = $1 AND secret_id = $6");
 
-/// What session URLs and sessions were let in with.
+/// What session URLs and sessions were admitted by.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AdmittedBy {
     /// An application: its own sessions, and those of its users.
@@ -47,7 +48,7 @@ pub enum AdmittedBy {
 }
 
 impl Tx {
-    /// Deletes the session URLs that were issued for it.
+    /// Deletes the session URLs that were admitted by it.
     pub async fn delete_session_urls(&mut self, admitted: &AdmittedBy) -> Result<u64, StoreError> {
         match admitted {
             AdmittedBy::Application(id) => self.execute(DELETE_URLS_OF_APPLICATION, params![id]).await,
@@ -56,8 +57,8 @@ impl Tx {
         }
     }
 
-    /// Ends up to [`SESSION_ENDS_MAX`] of its connected sessions behind `after`, in the order of their keys, and gives the
-    /// last one; `None` when there was none.
+    /// Ends up to [`SESSION_ENDS_MAX`] connected sessions that were admitted by it, after `after` in the
+    /// order of their keys. Gives the last one; `None` if there was none.
     pub async fn end_sessions(
         &mut self,
         admitted: &AdmittedBy,

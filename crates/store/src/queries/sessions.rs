@@ -42,8 +42,8 @@ const NEXT_VERSION: &str = "
     WHERE session_key = $1 AND disconnected_at IS NULL AND client_id = $2 AND (channel_id IS NULL OR channel_id = $3)
     RETURNING version, node_id";
 
-/// The nodes of connected sessions are found one by one along their index: that costs as much as there are nodes, however
-/// many sessions they hold.
+/// The nodes of connected sessions are found one by one along their index. The cost depends on the number of
+/// nodes, not of sessions.
 const DISCONNECT_DEAD_NODES: &str = "
     WITH RECURSIVE homes (node_id) AS (
         SELECT MIN(node_id) FROM sessions WHERE disconnected_at IS NULL
@@ -67,7 +67,8 @@ const CLOSING: &str = "
 const CLOSED: &str =
     "UPDATE sessions SET closing_node = NULL WHERE session_key = $1 AND closing_node IS NOT NULL";
 
-/// 0 for a session of an application itself, 1 for one of a user: as the index `sessions_of_application` has it.
+/// 0 for a session of an application itself, 1 for a session of a user, as in the index
+/// `sessions_of_application`.
 macro_rules! is_users_sql {
     () => {
         "(CASE WHEN channel_id IS NULL THEN 0 ELSE 1 END)"
@@ -75,8 +76,7 @@ macro_rules! is_users_sql {
 }
 pub(super) use is_users_sql;
 
-/// A page of sessions, each with its subscriptions, newest first: a key begins with its time. The two lists differ only in
-/// whose sessions they show.
+/// A page of sessions with their subscriptions, newest first: a key begins with its time.
 macro_rules! list_sql {
     ($($whose:expr),+) => {
         concat!(
@@ -95,7 +95,8 @@ macro_rules! list_sql {
 const LIST_OF_USER: &str = list_sql!("channel_id = $2");
 const LIST_OF_CLIENT: &str = list_sql!(is_users_sql!(), " = 0 AND CAST($2 AS TEXT) IS NULL");
 
-/// How many sessions the lists show in all. A user's are found by the user, whose sessions are few, of whatever application.
+/// The number of sessions in the lists. A user's sessions are found by the user, who has few sessions of all
+/// applications.
 const COUNT_OF_USER: &str = "
     SELECT COUNT(*) FILTER (WHERE client_id = $1) FROM sessions
     WHERE channel_id = $2 AND (disconnected_at IS NULL OR disconnected_at > $3)";
@@ -105,10 +106,10 @@ const COUNT_OF_CLIENT: &str = concat!(
     " = 0 AND CAST($2 AS TEXT) IS NULL AND (disconnected_at IS NULL OR disconnected_at > $3)"
 );
 
-/// Whom a session URL was issued for.
+/// The owner of a session URL, and what the URL was issued for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TakenUrl {
-    /// Whose session it opens.
+    /// The owner of the session.
     pub owner: SessionOwner,
     /// The client secret that it was issued for.
     pub secret_id: Option<ApplicationSecretId>,
@@ -116,7 +117,7 @@ pub struct TakenUrl {
     pub profile: Option<Profile>,
 }
 
-/// Which page of a list.
+/// A page of a list.
 #[derive(Clone, Copy, Debug)]
 pub struct Page {
     /// Items of a page.
@@ -133,7 +134,7 @@ impl Page {
 }
 
 impl Tx {
-    /// Records an address that opens one session, and the client secret that it was issued for, if it was one.
+    /// Records a session URL, and the client secret that it was issued for, if any.
     pub async fn insert_session_url(
         &mut self,
         token: &SecretHash,
@@ -146,8 +147,9 @@ impl Tx {
         Ok(())
     }
 
-    /// Uses an address up and says for whom it was: `Some` for exactly one of any number of callers, and for none while
-    /// the application is deleted or disabled, while the user is barred, or once the client secret has expired.
+    /// Uses a session URL and gives its owner: `Some` for exactly one of any number of callers. `None` while
+    /// the application is deleted or disabled, while the user is barred, or once the client secret has
+    /// expired.
     pub async fn take_session_url(
         &mut self,
         token: &SecretHash,
@@ -162,7 +164,7 @@ impl Tx {
         .transpose()
     }
 
-    /// For whom an address is or was that has not been used, and until when.
+    /// The owner and the expiry of an unused session URL.
     pub async fn session_url(
         &mut self,
         token: &SecretHash,
@@ -180,12 +182,12 @@ impl Tx {
         Ok(())
     }
 
-    /// How many sessions that count together with this owner's are connected.
+    /// The number of connected sessions that count for this owner.
     pub async fn count_connected(&mut self, owner: &SessionOwner) -> Result<i64, StoreError> {
         self.query_one(COUNT_CONNECTED, params![owner.counted_as()]).await?.get(0)
     }
 
-    /// Records a session whose socket's handshake is happening.
+    /// Records a session at the handshake of its socket.
     pub async fn insert_session(
         &mut self,
         key: &SessionKey,
@@ -202,7 +204,7 @@ impl Tx {
         Ok(())
     }
 
-    /// Ends a session whose socket is gone, once: `false` when it had ended before.
+    /// Records the end of a session whose socket is closed, once: `false` if it had ended before.
     pub async fn disconnect_session(
         &mut self,
         key: &SessionKey,
@@ -216,8 +218,8 @@ impl Tx {
         Ok(ended)
     }
 
-    /// Ends the connected sessions of deleted applications, which their nodes find in
-    /// [`sessions_closing`](Self::sessions_closing). Gives how many.
+    /// Ends the connected sessions of deleted applications. Their nodes find them by
+    /// [`sessions_closing`](Self::sessions_closing). Gives their number.
     pub async fn end_sessions_of_deleted_applications(
         &mut self,
         now: Timestamp,
@@ -226,8 +228,8 @@ impl Tx {
         self.execute(END_OF_DELETED, params![now, reason]).await
     }
 
-    /// Sessions of a node that somebody else ended, and why, until their sockets are gone: up to `limit` of them, by
-    /// their keys, behind `after`.
+    /// Up to `limit` sessions of a node that were ended elsewhere and whose sockets are open, with the
+    /// reasons, after `after` in the order of their keys.
     pub async fn sessions_closing(
         &mut self,
         node: &NodeId,
@@ -238,8 +240,9 @@ impl Tx {
         rows.iter().map(|row| Ok((SessionKey::stored(row.get(0)?), row.get(1)?))).collect()
     }
 
-    /// Takes the next number for a change of a connected session that admits this client and user, says which node has
-    /// the session, and locks it for the rest of the transaction; `None` when there is no such session.
+    /// Takes the next version of a connected session that this client and user may change, gives the
+    /// session's node, and locks the session for the rest of the transaction; `None` if there is no such
+    /// session.
     pub async fn next_session_version(
         &mut self,
         key: &SessionKey,
@@ -250,12 +253,12 @@ impl Tx {
         row.map(|row| Ok((row.get(0)?, NodeId::stored(row.get(1)?)))).transpose()
     }
 
-    /// Ends every session of a node that is not in the list of nodes. Gives how many. Cheap while there are none.
+    /// Ends every session of a node that is not registered. Gives their number. Cheap if there are none.
     pub async fn disconnect_sessions_of_dead_nodes(&mut self, now: Timestamp) -> Result<u64, StoreError> {
         self.execute(DISCONNECT_DEAD_NODES, params![now]).await
     }
 
-    /// How many sessions [`sessions_of`](Self::sessions_of) lists in all.
+    /// The number of sessions that [`sessions_of`](Self::sessions_of) lists on all pages.
     pub async fn count_sessions_of(
         &mut self,
         owner: &SessionOwner,
@@ -265,7 +268,8 @@ impl Tx {
         self.query_one(sql, params![owner.client_id(), owner.channel_id(), ended_after]).await?.get(0)
     }
 
-    /// One page of an owner's sessions, newest first: those connected, and those that ended after `ended_after`.
+    /// One page of an owner's sessions, newest first: those connected, and those that ended after
+    /// `ended_after`.
     pub async fn sessions_of(
         &mut self,
         owner: &SessionOwner,
@@ -279,7 +283,7 @@ impl Tx {
     }
 }
 
-/// Rows of one session follow each other, one for each subscription (or one without any).
+/// The rows of a session are adjacent: one for each subscription, or one without a subscription.
 fn collect_listing(mut listings: Vec<SessionListing>, row: &Row) -> Result<Vec<SessionListing>, StoreError> {
     let key = row.get::<&str>(0)?;
     if listings.last().is_none_or(|last| last.session_key.as_str() != key) {
@@ -312,7 +316,7 @@ mod tests {
     use super::super::sqlite_plan;
     use super::*;
 
-    /// Nobody's sessions are looked at but the owner's, and a page is read in the order of its index.
+    /// Only the owner's sessions are read, and a page is read in the order of its index.
     #[test]
     fn sqlite_finds_a_list_in_the_index_of_its_owner() {
         let by_client = "USING INDEX sessions_of_application (client_id=? AND <expr>=?)";

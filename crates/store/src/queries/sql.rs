@@ -1,4 +1,4 @@
-//! Parts that several statements share.
+//! Parts of several statements.
 
 use domain::Timestamp;
 use domain::drops::Period;
@@ -6,8 +6,8 @@ use domain::limits::CLAIM_UPDATE_IDS_MAX;
 
 use crate::{Row, StoreError, Value};
 
-/// As many places as [`CLAIM_UPDATE_IDS_MAX`], which is also [`domain::limits::CLAIM_ID_FILTER_MAX`]; a shorter list
-/// repeats its last id.
+/// A list of [`CLAIM_UPDATE_IDS_MAX`] parameters, which is also [`domain::limits::CLAIM_ID_FILTER_MAX`]. A
+/// shorter list repeats its last id.
 macro_rules! hundred_ids {
     () => {
         "($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, \
@@ -25,7 +25,7 @@ macro_rules! with_hundred_ids {
 }
 pub(super) use {hundred_ids, with_hundred_ids};
 
-/// The ids in 100 places; `None` when there are none.
+/// The ids as 100 parameters; `None` if there are none.
 pub(super) fn padded<'a, T>(ids: &'a [T]) -> Option<Vec<Value<'a>>>
 where
     &'a T: Into<Value<'a>>,

@@ -1,9 +1,10 @@
-//! What a store was made by, so that a sandbox is never planted into a service, and never served as one.
+//! The program that created a store, so that a sandbox is never seeded into a service's store, and never
+//! served as one.
 
 use crate::{StoreError, Tx, params};
 
-/// A store from before this was noted is the sandbox's where the sandbox's organization stands in it; else the service's,
-/// unless nothing stands in it.
+/// A store from before this table is the sandbox's if it has the sandbox's organization. Otherwise it is the
+/// service's, unless it is empty.
 const CLAIM: &str = "
     INSERT INTO store_origin (origin_id, made_by)
     SELECT 1, CASE
@@ -15,13 +16,13 @@ const CLAIM: &str = "
 const MADE_BY: &str = "SELECT made_by FROM store_origin WHERE origin_id = 1";
 
 impl Tx {
-    /// Notes what makes the store, unless that was noted before.
+    /// Records the program that creates the store, unless one is recorded.
     pub async fn claim_store(&mut self, command: &str) -> Result<(), StoreError> {
         self.execute(CLAIM, params![command]).await?;
         Ok(())
     }
 
-    /// What made the store.
+    /// The program that created the store.
     pub async fn store_made_by(&mut self) -> Result<Option<String>, StoreError> {
         self.query_opt(MADE_BY, params![]).await?.map(|row| row.get(0)).transpose()
     }

@@ -21,7 +21,7 @@ impl Tx {
         row.map(|row| row.get(0)).transpose()
     }
 
-    /// Gives a channel its first key; one that has a key keeps it.
+    /// Gives a channel its first key. An existing key stays.
     pub async fn make_stream_key(
         &mut self,
         channel: &ChannelId,

@@ -1,4 +1,4 @@
-//! Event subscriptions of sessions, and the numbered log of their changes.
+//! Event subscriptions of sessions, and the numbered log of the sessions' changes.
 
 use domain::session::{ChangeKind, EventType, SessionChange, Subscription};
 use domain::token::{Caller, TokenFamily};
@@ -48,8 +48,8 @@ const CHANGES_AFTER: &str = "
     WHERE session_key = $1 AND version > $2 ORDER BY version";
 
 impl Tx {
-    /// Subscribes a session to events of the caller's channel. Repeating it changes nothing but the tokens that the
-    /// subscription stands on.
+    /// Subscribes a session to events of the caller's channel. A repeated call changes only the token family
+    /// that the subscription depends on.
     pub async fn put_subscription(
         &mut self,
         key: &SessionKey,
@@ -68,7 +68,7 @@ impl Tx {
         self.query_one(COUNT, params![key]).await?.get(0)
     }
 
-    /// Ends a subscription: `false` when there was none.
+    /// Ends a subscription: `false` if there was none.
     pub async fn delete_subscription(
         &mut self,
         key: &SessionKey,
@@ -78,7 +78,8 @@ impl Tx {
         Ok(self.execute(DELETE, params![key, event.name(), channel]).await? > 0)
     }
 
-    /// The subscriptions of connected sessions that stand on the tokens of a client and a user, or of one family.
+    /// The subscriptions of connected sessions that depend on the tokens of a client and a user, or on one
+    /// family.
     pub async fn subscriptions_standing_on(
         &mut self,
         client_id: &ClientId,
@@ -100,7 +101,7 @@ impl Tx {
         rows.iter().map(|row| Ok((SessionKey::stored(row.get(0)?), ChannelId::stored(row.get(1)?)))).collect()
     }
 
-    /// Appends a change to a session's log, for the session's node to take.
+    /// Appends a change to a session's log, for the session's node to read.
     pub async fn insert_session_change(
         &mut self,
         key: &SessionKey,
@@ -116,13 +117,13 @@ impl Tx {
         Ok(())
     }
 
-    /// Whether there are changes of a node's sessions that the node has not taken. Costs one look into an index.
+    /// Whether there are changes of a node's sessions that the node has not read. Costs one index look-up.
     pub async fn has_untold_changes(&mut self, node: &NodeId) -> Result<bool, StoreError> {
         Ok(self.query_opt(HAS_UNTOLD, params![node]).await?.is_some())
     }
 
-    /// Takes up to `limit` changes of a node's sessions that the node has not taken yet; those of a session in order. To
-    /// be told the node whether or not the transaction turns out to be committed.
+    /// Takes up to `limit` changes of a node's sessions that the node has not read. The changes of a session
+    /// are in order. The node applies them whether or not the commit is confirmed.
     pub async fn take_untold_changes(
         &mut self,
         node: &NodeId,
@@ -135,7 +136,7 @@ impl Tx {
         Ok(taken)
     }
 
-    /// Forgets the changes of a session up to a version.
+    /// Deletes the changes of a session up to a version.
     pub async fn forget_session_changes(&mut self, key: &SessionKey, up_to: i64) -> Result<(), StoreError> {
         self.execute(FORGET_CHANGES, params![key, up_to]).await?;
         Ok(())

@@ -1,13 +1,13 @@
-//! Rows whose time is over. Each sweep is small enough to share a commit with the work that users wait for.
+//! Expired rows. A sweep is small, so that it can share a commit with the requests of users.
 
 use domain::Timestamp;
 
 use crate::{StoreError, Tx, params};
 
-/// Rows that one statement of a sweep may delete.
+/// The most rows that one statement of a sweep deletes.
 pub const SWEEP_ROWS_MAX: i64 = 500;
 
-/// One statement a kind of row: `$1` is the moment before which it is over, `$2` the most rows.
+/// One statement for each kind of row. Rows before the time `$1` are expired. `$2` is the most rows.
 macro_rules! sweep_sql {
     ($table:literal, $key:literal, $column:literal) => {
         concat!(
@@ -32,8 +32,8 @@ const ENDED_TOKENS: &str = sweep_sql!("ended_tokens", "token_hash", "expires_at"
 const SESSION_URLS: &str = sweep_sql!("session_urls", "token_hash", "expires_at");
 const BROWSER_SESSIONS: &str = sweep_sql!("browser_sessions", "token_hash", "expires_at");
 const SESSIONS: &str = sweep_sql!("sessions", "session_key", "disconnected_at");
-/// The change logs of sessions that ended within a day (864e5 ms) before `$1`: older ones have been swept long ago, or
-/// go with their session, and looking through 90 days of sessions would cost more each time than it finds.
+/// The change logs of sessions that ended within a day (864e5 ms) before `$1`. Older ones were swept, or are
+/// deleted with their session. A search through 90 days of sessions would cost too much.
 const SESSION_CHANGES: &str = "
     DELETE FROM session_changes WHERE (session_key, version) IN (
         SELECT c.session_key, c.version FROM sessions s JOIN session_changes c ON c.session_key = s.session_key
@@ -64,7 +64,7 @@ const WEBHOOK_NOTICES: &str = "
     DELETE FROM webhook_notices WHERE created_at <= $1 AND (webhook_id, created_at, kind) IN (
         SELECT webhook_id, created_at, kind FROM webhook_notices WHERE created_at <= $1 LIMIT $2)";
 
-/// Whatever their state: what waited for so long is on hold at a disabled webhook.
+/// Messages in any state: one that has waited for so long is on hold at a disabled webhook.
 const WEBHOOK_DELIVERIES: &str = "
     DELETE FROM webhook_deliveries WHERE changed_at <= $1 AND (webhook_id, message_id) IN (
         SELECT webhook_id, message_id FROM webhook_deliveries WHERE changed_at <= $1 LIMIT $2)";
@@ -81,7 +81,7 @@ const DELETED_WEBHOOKS: &str = "
             SELECT 1 FROM webhook_deliveries d WHERE d.webhook_id = w.webhook_id)
         LIMIT $2)";
 
-/// A kind of row that ends by itself.
+/// A kind of row that expires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sweep {
     /// Authorization codes, by their expiry.
@@ -100,21 +100,21 @@ pub enum Sweep {
     Sessions,
     /// The change logs of sessions, by the session's end.
     SessionChanges,
-    /// Idempotency keys, by their making.
+    /// Idempotency keys, by their creation.
     IdempotencyKeys,
     /// Temporary restrictions, by their end.
     TemporaryRestrictions,
-    /// When viewers last spoke in slow mode, by that time.
+    /// The times of viewers' last messages in slow mode.
     ChatSpeakers,
-    /// The viewer counts that lives had once, by their end.
+    /// Earlier viewer counts of lives, by their end.
     LiveSpans,
-    /// Events that were lost on the way between nodes, by that time.
+    /// Lost events, by their time.
     LostEvents,
-    /// Batches of events that were taken over, by their writing.
+    /// Batches of events that were taken over, by their creation.
     EventOutbox,
     /// Secrets of webhooks that do not sign any more, by their end.
     WebhookSecrets,
-    /// What the owners of webhooks were told, by that time.
+    /// Notices to the owners of webhooks, by their time.
     WebhookNotices,
     /// Messages to webhooks with their attempts, by their last change of state.
     WebhookDeliveries,
@@ -174,7 +174,7 @@ impl Sweep {
 }
 
 impl Tx {
-    /// Deletes up to [`SWEEP_ROWS_MAX`] rows that were over at `before`. Gives how many.
+    /// Deletes up to [`SWEEP_ROWS_MAX`] rows that were expired at `before`. Gives their number.
     pub async fn sweep(&mut self, sweep: Sweep, before: Timestamp) -> Result<u64, StoreError> {
         self.execute(sweep.sql(), params![before, SWEEP_ROWS_MAX]).await
     }

@@ -1,4 +1,4 @@
-//! Codes, access tokens and refresh tokens. All of them stand here as hashes.
+//! Codes, access tokens and refresh tokens, all as hashes.
 
 use std::ops::Deref;
 
@@ -49,13 +49,13 @@ const USE_REFRESH_TOKEN: &str = "
     WHERE token_hash = $1 AND used_at IS NULL AND expires_at > $2
     RETURNING family";
 
-/// The hint never narrows the search, so both tables are looked at.
+/// A caller's `token_type_hint` does not narrow the search, so the statement reads both tables.
 const OWNER: &str = "
     SELECT client_id, channel_id FROM access_tokens WHERE token_hash = $1
     UNION ALL
     SELECT client_id, channel_id FROM refresh_tokens WHERE token_hash = $1";
 
-/// What is left of a token, wherever it stands.
+/// A token in any of its tables.
 const TRACE: &str = "
     SELECT client_id, 'access', expires_at FROM access_tokens WHERE token_hash = $1
     UNION ALL
@@ -79,29 +79,29 @@ const DELETE_ACCESS_TOKENS: &str = "
 const DELETE_REFRESH_TOKENS: &str = "
     DELETE FROM refresh_tokens WHERE client_id = $1 AND channel_id = $2 AND (CAST($3 AS TEXT) IS NULL OR family = $3)";
 
-/// One that was used stays: should it come back, that is a theft.
+/// A used code stays, because its second use is a theft.
 const DELETE_UNUSED_CODES: &str = "
     DELETE FROM authorization_codes WHERE client_id = $1 AND channel_id = $2 AND used_at IS NULL";
 
-/// A code about to be handed out.
+/// A new code.
 pub struct NewCode<'a> {
     /// Its hash.
     pub hash: &'a SecretHash,
-    /// The family of the tokens that it will buy.
+    /// The family of its tokens.
     pub family: &'a TokenFamily,
-    /// For this application,
+    /// The application.
     pub client_id: &'a ClientId,
-    /// acting for this user,
+    /// The user.
     pub channel_id: &'a ChannelId,
-    /// with this `state`,
+    /// The hash of the request's `state`.
     pub state: &'a SecretHash,
-    /// sent to this address.
+    /// The redirect address.
     pub redirect_uri: &'a str,
-    /// Until then.
+    /// When it expires.
     pub expires_at: Timestamp,
 }
 
-/// A code or refresh token as the store knows it.
+/// A stored code or refresh token.
 #[derive(Clone, Debug)]
 pub struct StoredCredential {
     /// The family that it belongs to.
@@ -110,11 +110,11 @@ pub struct StoredCredential {
     pub client_id: ClientId,
     /// The user that it acts for.
     pub channel_id: ChannelId,
-    /// Where it stands.
+    /// Its expiry and its use.
     pub single_use: SingleUse,
 }
 
-/// What a token that cannot be used is, or was.
+/// The kind of a token that cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trace {
     /// An access token.
@@ -125,14 +125,14 @@ pub enum Trace {
     Revoked,
 }
 
-/// Everything about an access token that calls are answered from. It stands for its caller.
+/// The holder of an access token: everything that a call needs to know. It dereferences to its caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holder {
-    /// Who calls with it.
+    /// The caller.
     pub caller: Caller,
     /// The name of the user's channel.
     pub channel_name: String,
-    /// When it dies by itself.
+    /// When the token expires.
     pub expires_at: Timestamp,
 }
 
@@ -145,7 +145,7 @@ impl Deref for Holder {
 }
 
 impl Holder {
-    /// Where changes of this answer are counted.
+    /// The slots in which the changes of its dependencies are counted.
     pub fn slots(&self) -> Vec<ChangeSlot> {
         let Caller { client_id, channel_id, .. } = &self.caller;
         let dependencies = [
@@ -157,7 +157,7 @@ impl Holder {
     }
 }
 
-/// A token about to be handed out.
+/// A new token.
 pub struct NewToken<'a> {
     /// Its hash.
     pub hash: &'a SecretHash,
@@ -167,7 +167,7 @@ pub struct NewToken<'a> {
     pub client_id: &'a ClientId,
     /// The user.
     pub channel_id: &'a ChannelId,
-    /// Until then.
+    /// When it expires.
     pub expires_at: Timestamp,
 }
 
@@ -199,7 +199,7 @@ impl Tx {
         row.map(|row| Ok((credential(&row, [0, 1, 2, 4, 5])?, SecretHash::stored(row.get(3)?)))).transpose()
     }
 
-    /// Uses a code up: `true` for exactly one of any number of callers.
+    /// Uses a code: `true` for exactly one of any number of callers.
     pub async fn use_code(&mut self, hash: &SecretHash, now: Timestamp) -> Result<bool, StoreError> {
         Ok(self.query_opt(USE_CODE, params![hash, now]).await?.is_some())
     }
@@ -221,7 +221,7 @@ impl Tx {
         Ok(())
     }
 
-    /// Who holds an access token at `now`: one look-up for every user-mode call.
+    /// The holder of an access token at `now`: one look-up for every user-mode call.
     pub async fn holder(&mut self, hash: &SecretHash, now: Timestamp) -> Result<Option<Holder>, StoreError> {
         let row = self.query_opt(HOLDER, params![hash, now]).await?;
         row.map(|row| {
@@ -241,7 +241,7 @@ impl Tx {
         .transpose()
     }
 
-    /// Whether an access token of the caller's family is left: asked under the consent's lock, it says that no
+    /// Whether an access token of the caller's family exists. Under the consent's lock it shows that no
     /// revocation came in between.
     pub async fn family_lives(&mut self, caller: &Caller) -> Result<bool, StoreError> {
         let row = self
@@ -256,12 +256,12 @@ impl Tx {
         row.map(|row| credential(&row, [0, 1, 2, 3, 4])).transpose()
     }
 
-    /// Uses a refresh token up: `true` for exactly one of any number of callers.
+    /// Uses a refresh token: `true` for exactly one of any number of callers.
     pub async fn use_refresh_token(&mut self, hash: &SecretHash, now: Timestamp) -> Result<bool, StoreError> {
         Ok(self.query_opt(USE_REFRESH_TOKEN, params![hash, now]).await?.is_some())
     }
 
-    /// What is left of a token that was refused: whose it was, what, and when it expires or would have expired.
+    /// The trace of a refused token: its application, its kind and its expiry.
     pub async fn token_trace(
         &mut self,
         hash: &SecretHash,
@@ -275,7 +275,7 @@ impl Tx {
         Ok(Some((ClientId::stored(row.get(0)?), trace, Timestamp::from_millis(row.get(2)?))))
     }
 
-    /// Whose token (of either kind) this is.
+    /// The application and the user of a token of either kind.
     pub async fn token_holder(
         &mut self,
         hash: &SecretHash,
@@ -286,7 +286,7 @@ impl Tx {
             .transpose()
     }
 
-    /// Deletes the codes of a client and a user that have bought nothing yet.
+    /// Deletes the unused codes of a client and a user.
     pub async fn delete_unused_codes(
         &mut self,
         client_id: &ClientId,
@@ -295,7 +295,8 @@ impl Tx {
         self.execute(DELETE_UNUSED_CODES, params![client_id, channel_id]).await
     }
 
-    /// Deletes the tokens of a client and a user, all of them or those of one family, and remembers them as revoked.
+    /// Deletes the tokens of a client and a user, all of them or those of one family, and records them as
+    /// revoked.
     pub async fn delete_tokens(
         &mut self,
         client_id: &ClientId,

@@ -1,4 +1,4 @@
-//! What a campaign of drops asks for, and what its viewers have watched.
+//! The conditions of drops campaigns, and the minutes that viewers have watched.
 
 use domain::drops::{Campaign, Reward, RewardProgress};
 use domain::{CampaignId, CategoryId, ChannelId, ClaimId, OrganizationId, RewardId, Timestamp};
@@ -15,7 +15,7 @@ const CAMPAIGN_CHANNELS: &str = "
 
 const DELETE_CAMPAIGN_CHANNELS: &str = "DELETE FROM drops_campaign_channels WHERE campaign_id = $1";
 
-/// Nothing is put where the channel is missing.
+/// Inserts nothing if the channel does not exist.
 const PUT_CAMPAIGN_CHANNEL: &str = "
     INSERT INTO drops_campaign_channels (campaign_id, channel_id)
     SELECT $1, channel_id FROM channels WHERE channel_id = $2 AND deleted_at IS NULL";
@@ -38,8 +38,9 @@ const WATCHABLE: &str = concat!(
     WHERE h.channel_id = $101 AND h.deleted_at IS NULL"
 );
 
-/// Everything that a minute stands on is looked at by the statement that adds it, and what is there is added to, so that
-/// of many at once none is lost. In order, so that two of them never wait for each other's rows in a circle.
+/// The statement that adds minutes checks their conditions, and adds to the stored minutes, so concurrent
+/// additions are not lost. It locks rows in one order, so that two of them never wait for each other in a
+/// circle.
 const ACCRUE: &str = concat!(
     "INSERT INTO watched_minutes (campaign_id, channel_id, minutes)
     SELECT c.campaign_id, v.channel_id, CAST($102 AS BIGINT)
@@ -62,7 +63,7 @@ const WATCHED_MINUTES: &str = "
     LEFT JOIN watched_minutes w ON w.campaign_id = c.campaign_id AND w.channel_id = v.channel_id
     WHERE c.campaign_id = $1";
 
-/// A channel that is said to be watched.
+/// A channel in a report of watched minutes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Watchable {
     /// How many of the viewers exist.
@@ -85,7 +86,7 @@ pub struct Watched {
 }
 
 impl Tx {
-    /// A campaign, but for its rewards, and with no channels where it names some.
+    /// A campaign without its rewards and channels.
     pub async fn campaign(&mut self, id: &CampaignId) -> Result<Option<Campaign>, StoreError> {
         let campaign = |row: Row| {
             let every_channel: bool = row.get(5)?;
@@ -108,13 +109,13 @@ impl Tx {
         rows.iter().map(|row| Ok(ChannelId::stored(row.get(0)?))).collect()
     }
 
-    /// Makes a campaign forget the channels that it named.
+    /// Removes the channels of a campaign.
     pub async fn delete_campaign_channels(&mut self, id: &CampaignId) -> Result<(), StoreError> {
         self.execute(DELETE_CAMPAIGN_CHANNELS, params![id]).await?;
         Ok(())
     }
 
-    /// Lets a channel take part in a campaign. `false` when there is no such channel.
+    /// Adds a channel to a campaign: `false` if there is no such channel.
     pub async fn put_campaign_channel(
         &mut self,
         id: &CampaignId,
@@ -123,7 +124,7 @@ impl Tx {
         Ok(self.execute(PUT_CAMPAIGN_CHANNEL, params![id, channel]).await? > 0)
     }
 
-    /// What a channel has on air, and how many of up to 100 viewers exist; `None` for an unknown channel.
+    /// The live of a channel, and how many of up to 100 viewers exist; `None` for an unknown channel.
     pub async fn watchable(
         &mut self,
         channel: &ChannelId,
@@ -139,8 +140,8 @@ impl Tx {
         self.query_opt(WATCHABLE, &values).await?.map(watchable).transpose()
     }
 
-    /// Adds minutes that up to 100 viewers watched a channel to every campaign that they count for now: the channel is
-    /// on air with the campaign's category, takes part, and the campaign runs. Gives what these viewers have there now.
+    /// Adds the minutes that up to 100 viewers watched a channel to every running campaign in which the
+    /// channel takes part with its live's category. Gives the minutes that these viewers have now.
     pub async fn accrue(
         &mut self,
         channel: &ChannelId,
@@ -158,7 +159,7 @@ impl Tx {
         self.query(ACCRUE, &values).await?.iter().map(watched).collect()
     }
 
-    /// Minutes that a viewer has watched for a campaign; `None` when one of them does not exist.
+    /// Minutes that a viewer has watched for a campaign; `None` if either does not exist.
     pub async fn watched_minutes(
         &mut self,
         campaign: &CampaignId,
@@ -167,7 +168,8 @@ impl Tx {
         self.query_opt(WATCHED_MINUTES, params![campaign, viewer]).await?.map(|row| row.get(0)).transpose()
     }
 
-    /// The rewards of a campaign that can be claimed, those with the fewest minutes first, with the claims of a viewer.
+    /// The rewards of a campaign that can be claimed, those with the fewest minutes first, with the claims of
+    /// a viewer.
     pub async fn reward_progress(
         &mut self,
         campaign: &CampaignId,

@@ -1,4 +1,5 @@
-//! Webhooks of applications, their secrets, and what their owners are told. Their messages are in `deliveries.rs`.
+//! Webhooks of applications, their secrets, and the notices to their owners. Their messages are in
+//! `deliveries.rs`.
 
 use domain::delivery::DisabledReason;
 use domain::scope::Scope;
@@ -6,7 +7,7 @@ use domain::{CampaignId, ClientId, ScopeSet, Timestamp, WebhookId, WebhookSecret
 
 use crate::{Row, StoreError, Tx, params};
 
-/// Everything that changes an application's webhook comes one after the other behind this.
+/// Locks the changes of an application's webhook.
 const LOCK_APPLICATION: &str =
     "UPDATE applications SET name = name WHERE client_id = $1 AND deleted_at IS NULL AND purging = FALSE";
 
@@ -35,7 +36,7 @@ const WEBHOOK: &str = concat!(
     WHERE w.client_id = $2 AND a.purging = FALSE"
 );
 
-/// An address that was given anew has not failed yet.
+/// A new address has not failed yet.
 const CHANGE_WEBHOOK: &str = "
     UPDATE webhooks SET url = $2, enabled = $3, disabled_reason = $4, disabled_at = $5, failing_since = $6,
         changed_at = $7
@@ -65,7 +66,7 @@ const NOTICES: &str = "
     SELECT kind, created_at FROM webhook_notices WHERE webhook_id = $1
     ORDER BY created_at DESC, kind DESC LIMIT $2";
 
-/// The webhooks that a claim of this campaign goes to.
+/// The webhooks that receive claims of this campaign.
 const RECEIVERS: &str = concat!(
     "
     SELECT w.webhook_id, w.enabled
@@ -94,18 +95,18 @@ const SIGNING_SECRET: &str = "
     SELECT sealed_secret FROM webhook_secrets WHERE webhook_id = $1 AND signs_from <= $2
     ORDER BY signs_from DESC, secret_id DESC LIMIT 1";
 
-/// A webhook as it is registered.
+/// A registered webhook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Webhook {
     /// Its id.
     pub webhook_id: WebhookId,
-    /// Where messages go; `None` where a listener fetches them.
+    /// Its address; `None` if a listener fetches the messages.
     pub url: Option<String>,
     /// Why and since when messages are on hold; `None` while it is enabled.
     pub disabled: Option<Disabled>,
-    /// The first failed attempt behind the last one that did not fail.
+    /// The first failed attempt after the last successful one.
     pub failing_since: Option<Timestamp>,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Timestamp,
     /// When its settings last changed.
     pub changed_at: Timestamp,
@@ -122,7 +123,7 @@ pub struct Disabled {
     pub since: Timestamp,
 }
 
-/// Something that the owner of a webhook was told.
+/// A notice to the owner of a webhook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WebhookNotice {
     /// What.
@@ -131,16 +132,16 @@ pub struct WebhookNotice {
     pub given_at: Timestamp,
 }
 
-/// A secret of a webhook, without itself.
+/// A secret of a webhook, without its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredWebhookSecret {
     /// Its id.
     pub secret_id: WebhookSecretId,
-    /// From when on it signs, unless a younger one does.
+    /// From when on it signs, unless a newer one does.
     pub signs_from: Timestamp,
-    /// When it goes.
+    /// When it is deleted.
     pub forget_at: Option<Timestamp>,
-    /// When it was made.
+    /// When it was created.
     pub created_at: Timestamp,
 }
 
@@ -154,13 +155,13 @@ pub struct Receiver {
 }
 
 impl Tx {
-    /// Makes this the only transaction that changes the application's webhook until it ends: `false` when there is no
+    /// Locks the changes of an application's webhook for the rest of the transaction: `false` if there is no
     /// such application, or it is deleted.
     pub async fn lock_application(&mut self, client_id: &ClientId) -> Result<bool, StoreError> {
         Ok(self.execute(LOCK_APPLICATION, params![client_id]).await? > 0)
     }
 
-    /// Makes a webhook. The application must be locked and have none.
+    /// Creates a webhook. The application must be locked and have none.
     pub async fn insert_webhook(
         &mut self,
         webhook_id: &WebhookId,
@@ -180,7 +181,7 @@ impl Tx {
         self.query_opt(WEBHOOK, params![drops_bit(), client_id]).await?.as_ref().map(webhook).transpose()
     }
 
-    /// Writes the settings of a webhook as they are given, at `changed_at`.
+    /// Writes the settings of a webhook, at `changed_at`.
     pub async fn change_webhook(&mut self, changed: &Webhook) -> Result<(), StoreError> {
         let Webhook { webhook_id, url, disabled, failing_since, changed_at, .. } = changed;
         let (reason, since) = split(*disabled);
@@ -189,8 +190,8 @@ impl Tx {
         Ok(())
     }
 
-    /// Deletes the webhook of an application with its secrets: `false` when there was none. Its messages go later, load by
-    /// load.
+    /// Deletes the webhook of an application with its secrets: `false` if there was none. Its messages are
+    /// deleted later, in batches.
     pub async fn forget_webhook(&mut self, client_id: &ClientId, now: Timestamp) -> Result<bool, StoreError> {
         let Some(row) = self.query_opt(FORGET_WEBHOOK, params![client_id, now]).await? else {
             return Ok(false);
@@ -199,7 +200,7 @@ impl Tx {
         Ok(true)
     }
 
-    /// Disables a webhook: `false` when it was disabled or deleted already.
+    /// Disables a webhook: `false` if it was disabled or deleted before.
     pub async fn disable_webhook(
         &mut self,
         webhook_id: &WebhookId,
@@ -209,7 +210,7 @@ impl Tx {
         Ok(self.execute(DISABLE_WEBHOOK, values).await? > 0)
     }
 
-    /// Disables a webhook that only failed from `since` or before on: `false` when there is nothing to do.
+    /// Disables a webhook that has only failed since `since` or before: `false` if that is not so.
     pub async fn disable_failing_webhook(
         &mut self,
         webhook_id: &WebhookId,
@@ -220,13 +221,13 @@ impl Tx {
         Ok(self.execute(DISABLE_FAILING_WEBHOOK, values).await? > 0)
     }
 
-    /// Notes that an attempt of a webhook did not fail. Writes nothing while none fails.
+    /// Records a successful attempt of a webhook. Writes nothing unless an attempt failed before.
     pub async fn note_webhook_success(&mut self, webhook_id: &WebhookId) -> Result<(), StoreError> {
         self.execute(NOTE_SUCCESS, params![webhook_id]).await?;
         Ok(())
     }
 
-    /// Notes that an attempt of a webhook failed. Writes nothing unless it is the first.
+    /// Records a failed attempt of a webhook. Writes nothing unless the one before succeeded.
     pub async fn note_webhook_failure(
         &mut self,
         webhook_id: &WebhookId,
@@ -236,7 +237,7 @@ impl Tx {
         Ok(())
     }
 
-    /// Tells the owner of a webhook something.
+    /// Records a notice to the owner of a webhook.
     pub async fn insert_webhook_notice(
         &mut self,
         webhook_id: &WebhookId,
@@ -247,7 +248,7 @@ impl Tx {
         Ok(())
     }
 
-    /// What the owner of a webhook was told, newest first.
+    /// The notices to the owner of a webhook, newest first.
     pub async fn webhook_notices(
         &mut self,
         webhook_id: &WebhookId,
@@ -259,8 +260,8 @@ impl Tx {
         self.query(NOTICES, params![webhook_id, limit]).await?.iter().map(notice).collect()
     }
 
-    /// The webhooks that a claim of a campaign goes to: those of the applications of its organization that are told of
-    /// claims.
+    /// The webhooks that receive the claims of a campaign: those of the applications of its organization that
+    /// are told of claims.
     pub async fn claim_receivers(&mut self, campaign: &CampaignId) -> Result<Vec<Receiver>, StoreError> {
         let receiver =
             |row: &Row| Ok(Receiver { webhook_id: WebhookId::stored(row.get(0)?), enabled: row.get(1)? });
@@ -297,7 +298,7 @@ impl Tx {
         self.query(SECRETS, params![webhook_id, now]).await?.iter().map(secret).collect()
     }
 
-    /// Says from when on a secret signs, and until when it is kept.
+    /// Sets from when on a secret signs, and until when it is kept.
     pub async fn time_webhook_secret(
         &mut self,
         secret_id: &WebhookSecretId,

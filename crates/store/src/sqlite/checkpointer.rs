@@ -1,8 +1,9 @@
 //! Checkpoints, in parallel with the writer (`docs/adr/0016-what-a-writer-waits-for.md`).
 //!
-//! A checkpoint of 16 MiB takes tens of milliseconds. If the writer made it between two commits, every write would wait. So
-//! a thread with its own connection makes it. SQLite restarts the log only when all of it is in the data file, which this
-//! thread never reaches beside a busy writer. So afterwards the writer checkpoints the few pages that came meanwhile.
+//! A checkpoint of 16 MiB takes tens of milliseconds. If the writer made it between two commits, every write
+//! would wait. So a thread with its own connection makes it. SQLite restarts the log only when all of it is
+//! in the data file, which this thread never reaches beside a busy writer. So afterwards the writer
+//! checkpoints the few pages that came meanwhile.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -57,7 +58,8 @@ impl CheckpointScheduler {
             !matches!(self.done.try_recv(), Err(TryRecvError::Empty))
         } else if pages >= self.next_at {
             self.is_running = self.requests.try_send(()).is_ok();
-            // The channel is only closed if the checkpoint thread panicked; then the writer checkpoints itself.
+            // The channel is only closed if the checkpoint thread panicked; then the writer checkpoints
+            // itself.
             !self.is_running
         } else {
             if pages < CHECKPOINT_PAGES {

@@ -1,4 +1,4 @@
-//! One connection to the file: how it is set up, how a statement runs on it, and what its errors mean to us.
+//! A connection to the file: its settings, its statements, and the meaning of its errors.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -12,7 +12,7 @@ use rusqlite::{CachedStatement, InterruptHandle, OpenFlags, ToSql, ffi};
 use crate::migrate::{self, Applied, Migration};
 use crate::{Row, StoreError, Value};
 
-/// Prepared statements kept per connection: more than the service has.
+/// Prepared statements that a connection keeps: more than the service has.
 const STATEMENT_CACHE: usize = 256;
 
 /// The first version without the bug that could damage a database in WAL mode.
@@ -27,11 +27,11 @@ const SETUP: &str = "
     PRAGMA temp_store = MEMORY;
 ";
 
-/// The writer: 2 MiB of cache, and a log file of at most 64 MiB after a restart of the log. `wal.rs` syncs the commits, and
-/// `checkpointer.rs` makes the checkpoints.
+/// The writer: 2 MiB of cache, and a log file of at most 64 MiB after a restart of the log. `wal.rs` syncs
+/// the commits, and `checkpointer.rs` makes the checkpoints.
 ///
-/// The caches are small and the file is not mapped, because the system caches the file's pages anyway. A second copy in this
-/// process would save a microsecond a page, and take the memory of thousands of sessions.
+/// The caches are small and the file is not mapped, because the system caches the file's pages anyway. A
+/// second copy in this process would save a microsecond a page, and take the memory of thousands of sessions.
 const SETUP_WRITER: &str = "
     PRAGMA synchronous = NORMAL;
     PRAGMA cache_size = -2048;
@@ -39,7 +39,8 @@ const SETUP_WRITER: &str = "
     PRAGMA journal_size_limit = 67108864;
 ";
 
-/// The checkpointer: it syncs the data file before the log may restart. It runs no queries, so it needs no cache.
+/// The checkpointer: it syncs the data file before the log may restart. It runs no queries, so it needs no
+/// cache.
 const SETUP_CHECKPOINTS: &str = "
     PRAGMA synchronous = FULL;
     PRAGMA wal_autocheckpoint = 0;
@@ -64,7 +65,7 @@ pub(super) fn check_version() -> Result<(), StoreError> {
 /// The address and the length of a statement's text, which is never moved or freed.
 type StatementAddress = (usize, usize);
 
-/// A connection, at home on one thread.
+/// A connection, used by one thread.
 pub(crate) struct Connection {
     sqlite: rusqlite::Connection,
     /// The order of the parameters of each statement that has run.
@@ -181,12 +182,13 @@ impl Connection {
         }
         let changed = statement.raw_execute().map_err(|error| running(error, sql))? as u64;
         drop(statement);
-        // After a statement that is no INSERT, UPDATE or DELETE, SQLite repeats the number of the last one that was.
+        // After a statement other than INSERT, UPDATE or DELETE, SQLite repeats the number of the last one of
+        // these.
         Ok(if self.sqlite.total_changes() == before { 0 } else { changed })
     }
 
-    /// The statement with its parameters. SQLite numbers `$1` by where it first appears, not by its digits, so each
-    /// is bound by its name; the names are read once.
+    /// The statement with its parameters. SQLite numbers `$1` by its first position, not by its digits, so
+    /// each is bound by its name. The names are read once.
     fn bound(&mut self, sql: &'static str, params: &[Value<'_>]) -> Result<CachedStatement<'_>, StoreError> {
         let mut statement = self.sqlite.prepare_cached(sql).map_err(|error| preparing(error, sql))?;
         let count = statement.parameter_count();
@@ -233,8 +235,8 @@ fn open(path: &Path) -> rusqlite::Result<rusqlite::Connection> {
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DML, false)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DQS_DDL, false)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
-    // Without it SQLite compiles a statement anew whenever a parameter changes that it thinks a better plan might rest on:
-    // that costs more than running it, and there are no statistics here that another plan could come from.
+    // Without this setting SQLite prepares a statement again when a parameter changes that might change the
+    // plan. That costs more than the statement, and without statistics no plan changes.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     connection.execute_batch(SETUP)?;
     Ok(connection)
@@ -290,7 +292,7 @@ fn refuse(path: &Path, error: &dyn std::fmt::Display) -> StoreError {
     StoreError::Open(format!("cannot open {}: {error}", path.display()))
 }
 
-/// What kept SQLite from opening the file.
+/// The error of a file that SQLite could not open.
 fn unopened(path: &Path, error: rusqlite::Error) -> StoreError {
     let words = error.to_string();
     match running(error, "") {
@@ -299,7 +301,7 @@ fn unopened(path: &Path, error: rusqlite::Error) -> StoreError {
     }
 }
 
-/// An error from preparing: no parameter has been seen yet, so SQLite's own words are safe to keep.
+/// An error from preparing. SQLite has seen no parameter, so its message is safe to keep.
 fn preparing(error: rusqlite::Error, sql: &'static str) -> StoreError {
     let message = match &error {
         rusqlite::Error::SqliteFailure(_, Some(message)) => message.clone(),
@@ -313,7 +315,7 @@ fn preparing(error: rusqlite::Error, sql: &'static str) -> StoreError {
     }
 }
 
-/// An error from running: only its code is kept, and the names of a unique constraint's columns.
+/// An error from running. Only its code is kept, and the names of a unique constraint's columns.
 fn running(error: rusqlite::Error, sql: &'static str) -> StoreError {
     let (code, message) = match &error {
         rusqlite::Error::SqliteFailure(failure, message) => {
@@ -331,7 +333,7 @@ fn running(error: rusqlite::Error, sql: &'static str) -> StoreError {
         ffi::SQLITE_CONSTRAINT_CHECK => StoreError::Check,
         ffi::SQLITE_CONSTRAINT_NOTNULL => StoreError::NotNull,
         ffi::SQLITE_READONLY => StoreError::ReadOnly,
-        // The index of the log, a file too, cannot grow.
+        // The index file of the log cannot grow.
         ffi::SQLITE_IOERR_SHMSIZE => StoreError::DiskFull,
         _ => match code & 0xff {
             ffi::SQLITE_READONLY => unavailable("the file is read-only"),

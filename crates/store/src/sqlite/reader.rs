@@ -1,4 +1,5 @@
-//! A reader thread. It runs each request in a transaction of its own, so that all statements of a request see the same data.
+//! A reader thread. It runs each request in a transaction of its own, so that all statements of a request see
+//! the same data.
 
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, PoisonError};

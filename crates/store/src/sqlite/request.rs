@@ -24,8 +24,8 @@ enum Phase {
     Abandoned,
 }
 
-/// The progress of a request, shared by the caller and the thread. A request whose caller was told that nothing happened
-/// never runs.
+/// The progress of a request, shared by the caller and the thread. A request whose caller was told that
+/// nothing happened never runs.
 #[derive(Clone)]
 pub(super) struct Ticket(Arc<Mutex<Phase>>);
 
@@ -48,8 +48,8 @@ impl Ticket {
         *self.phase() = Phase::Done;
     }
 
-    /// Abandons the request: `true` if it will never run. Interrupts a read that runs, under the lock: the thread cannot
-    /// start another request meanwhile.
+    /// Abandons the request: `true` if it will never run. Interrupts a read that runs, under the lock: the
+    /// thread cannot start another request meanwhile.
     pub fn abandon(&self) -> bool {
         let mut phase = self.phase();
         match &*phase {
@@ -90,8 +90,8 @@ impl Executed {
         self.responder.committed();
     }
 
-    /// Answers the caller with the closure's result if the transaction was committed, otherwise with the error of the
-    /// transaction. Even a refusal by the closure may depend on rows of a commit that failed.
+    /// Answers the caller with the closure's result if the transaction was committed, otherwise with the
+    /// error of the transaction. Even a refusal by the closure may depend on rows of a commit that failed.
     pub fn answer(self, transaction: Result<(), StoreError>) {
         self.responder.answer(transaction);
     }
@@ -170,8 +170,8 @@ where
     }
 }
 
-/// Polls a closure's future once. On SQLite the future of a statement is ready at once, so one poll completes a closure that
-/// awaits only its `Tx`.
+/// Polls a closure's future once. On SQLite the future of a statement is ready at once, so one poll completes
+/// a closure that awaits only its `Tx`.
 fn poll_once<T, E: From<StoreError>>(future: BoxFuture<'_, Result<T, E>>) -> Result<T, E> {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(result) => result,

@@ -1,8 +1,8 @@
 //! The write-ahead log of the writer, and its sync.
 //!
-//! SQLite would sync the log as a part of the commit. Here the writer syncs the log right after the commit. In between the
-//! commit hook publishes the events of the commit (`docs/adr/0017-listeners-need-not-wait-for-the-sync.md`). Callers are
-//! answered after the sync.
+//! SQLite would sync the log as a part of the commit. Here the writer syncs the log right after the commit.
+//! In between the commit hook publishes the events of the commit
+//! (`docs/adr/0017-listeners-need-not-wait-for-the-sync.md`). Callers are answered after the sync.
 
 use std::fs::File;
 use std::path::Path;
@@ -24,8 +24,9 @@ pub(super) struct Wal {
 }
 
 impl Wal {
-    /// The log of the writer's connection, which has read or written before. SQLite keeps the file while any connection to
-    /// the database is open. Its locks are on other files, so opening and closing this file releases none of them.
+    /// The log of the writer's connection, which has read or written before. SQLite keeps the file while any
+    /// connection to the database is open. Its locks are on other files, so opening and closing this file
+    /// releases none of them.
     pub fn open(database: &Path, writer: &mut Connection) -> Result<Self, StoreError> {
         let mut name = database.as_os_str().to_owned();
         name.push("-wal");
@@ -57,8 +58,9 @@ impl Wal {
         })
     }
 
-    /// Checkpoints the whole log after a failed sync. The system may count pages as clean that never reached the disk, and
-    /// a later successful sync would confirm commits behind a hole. So the writer writes nothing before this has worked.
+    /// Checkpoints the whole log after a failed sync. The system may count pages as clean that never reached
+    /// the disk, and a later successful sync would confirm commits behind a hole. So the writer writes
+    /// nothing before this has worked.
     pub fn repair(&mut self, writer: &Connection) -> Result<(), StoreError> {
         if self.needs_repair {
             writer.checkpoint_and_truncate()?;

@@ -1,5 +1,5 @@
-//! The writer thread (group commit). It takes the requests that are waiting, runs each in a savepoint, commits them together,
-//! calls their commit hooks, syncs the log once, and then answers their callers.
+//! The writer thread (group commit). It takes the requests that are waiting, runs each in a savepoint,
+//! commits them together, calls their commit hooks, syncs the log once, and then answers their callers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,7 +15,8 @@ use crate::StoreError;
 use crate::stats::Counters;
 use crate::tx::{Link, Tx};
 
-/// The most requests in one commit. A larger batch saves hardly any cost of the sync, and its first caller waits longer.
+/// The most requests in one commit. A larger batch saves hardly any cost of the sync, and its first caller
+/// waits longer.
 const BATCH_CAP: usize = 512;
 
 /// The writer of a SQLite file.
@@ -44,7 +45,8 @@ impl Writer {
         Self { tx, queue, waiting, counters, wal, checkpoints, is_failing: false }
     }
 
-    /// Runs until the queue is closed and empty. Then ends the checkpoint thread, and checkpoints the rest of the log.
+    /// Runs until the queue is closed and empty. Then ends the checkpoint thread, and checkpoints the rest of
+    /// the log.
     pub fn run(mut self, checkpointer: JoinHandle<()>) {
         while let Ok(first) = self.queue.recv() {
             self.waiting.fetch_sub(1, Ordering::Relaxed);
@@ -112,8 +114,8 @@ impl Writer {
             next = if batch.len() < BATCH_CAP { self.next_waiting() } else { None };
         }
         let committed = control(&mut self.tx, "COMMIT").map_err(|error| match error {
-            // The log may contain the commit, so a crash now could restore it. On a full disk the end of the commit is
-            // missing, so SQLite ignores it.
+            // The log may contain the commit, so a crash now could restore it. On a full disk the end of the
+            // commit is missing, so SQLite ignores it.
             StoreError::Unavailable(why) => {
                 if !self.is_failing {
                     tracing::error!(why, "a commit failed");
@@ -136,8 +138,9 @@ impl Writer {
         }
     }
 
-    /// Runs a request in a transaction without writes, and gives whether it has writes now. A failed request is undone by a
-    /// rollback of the transaction. So it needs no savepoint, for which SQLite would copy each page before a write.
+    /// Runs a request in a transaction without writes, and gives whether it has writes now. A failed request
+    /// is undone by a rollback of the transaction. So it needs no savepoint, for which SQLite would copy each
+    /// page before a write.
     fn run_first(
         &mut self,
         request: Box<dyn Request>,

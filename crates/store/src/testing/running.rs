@@ -1,17 +1,17 @@
-//! Limits of time on machines that now and then stand still.
+//! Time limits on machines that sometimes stand still.
 
 use std::future::Future;
 use std::pin::pin;
 use std::time::Duration;
 
-/// So much of a standstill counts.
+/// The part of a standstill that counts.
 const STEP: Duration = Duration::from_millis(50);
 
 /// What the future gives, if it does so while the machine runs for that long; else `None`.
 ///
-/// A shared machine may give its processor to others for seconds. A promise to answer within 3 s is then not broken, and
-/// `tokio::time::timeout` would say that it is. Here the time is made of short waits, and what one of them takes longer
-/// than it should does not count.
+/// A shared machine may give its processor to others for seconds. A promise to answer within 3 s is then not
+/// broken, and `tokio::time::timeout` would say that it is. Here the time is made of short waits, and what
+/// one of them takes longer than it should does not count.
 pub async fn while_running<T>(limit: Duration, future: impl Future<Output = T>) -> Option<T> {
     let mut future = pin!(future);
     let mut left = limit;

@@ -1,4 +1,4 @@
-//! A wire to a server of the tests, PostgreSQL or another, that can be cut and repaired.
+//! A network connection to a server of the tests that can be cut and repaired.
 
 use std::net::SocketAddr;
 
@@ -8,22 +8,22 @@ use tokio::sync::watch;
 
 use super::Fresh;
 
-/// What the network does between a store and its server.
+/// The state of the network between a store and its server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Network {
     /// Everything gets through.
     Up,
     /// Connections end, and new ones are ended at once.
     Down,
-    /// Nothing gets through and nobody is told.
+    /// Nothing gets through, and connections stay open.
     Silent,
-    /// Everything gets through but the server's answer to a COMMIT: its connection ends instead.
+    /// Everything gets through except the server's answer to a COMMIT. The connection ends instead.
     LosesCommits,
 }
 
-/// How a client asks for a commit, and how the server says that it is done.
+/// The text of a client's COMMIT and of the server's confirmation.
 const COMMIT: &[u8] = b"COMMIT\0";
-/// Bytes that are carried at once.
+/// The size of the buffers, in bytes.
 const CARRIED_BYTES: usize = 16 * 1024;
 
 /// A wire that every connection to [`Wire::url`] goes over.
@@ -65,12 +65,12 @@ impl Wire {
         Self { network, url, past }
     }
 
-    /// The place's URL, over this wire.
+    /// The database URL over this wire.
     pub fn url(&self) -> String {
         self.url.clone()
     }
 
-    /// The place's URL past this wire, for who is not to notice.
+    /// The database URL past this wire.
     pub fn past(&self) -> String {
         self.past.clone()
     }
@@ -85,7 +85,7 @@ async fn carry(mut client: TcpStream, server: String, mut network: watch::Receiv
     let is_cut = |network: &Network| matches!(network, Network::Down | Network::Silent);
     let now = *network.borrow_and_update();
     if !is_cut(&now) {
-        // A server that is down ends its connections too.
+        // The connections of a server that is down end, too.
         let Ok(server) = TcpStream::connect(server).await else { return };
         let commits = network.clone();
         tokio::select! {
@@ -94,7 +94,8 @@ async fn carry(mut client: TcpStream, server: String, mut network: watch::Receiv
         }
     }
     if *network.borrow() == Network::Silent {
-        // Held open, unread, until the network is back; then it ends, as a stale connection does.
+        // Keeps the connection open and unread until the network is back. Then it ends, as a stale connection
+        // does.
         let _ = network.wait_for(|network| *network == Network::Up).await;
     }
 }
@@ -119,7 +120,7 @@ async fn relay(
             },
             read = server.read(&mut down) => match read? {
                 0 => return Ok(()),
-                // So that it is certain that the server has committed.
+                // The server has committed.
                 count if loses_answer && says_commit(&down[..count]) => return Ok(()),
                 _ if loses_answer => {}
                 count => client.write_all(&down[..count]).await?,

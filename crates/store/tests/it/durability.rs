@@ -14,8 +14,8 @@ use crate::{ids, insert, options};
 const DATA_FILE: &str = "STORE_TEST_DURABLE_WRITER_FILE";
 const ACKNOWLEDGED: &str = "acknowledged ";
 
-/// The child's part: writes until it is killed, and prints each id once it is acknowledged. In the parent's test run
-/// there is nothing to do for it.
+/// The child's part: writes until it is killed, and prints each id once it is acknowledged. In the parent's
+/// test run there is nothing to do for it.
 #[tokio::test(flavor = "multi_thread")]
 async fn durable_writer_process() {
     let Ok(path) = std::env::var(DATA_FILE) else { return };

@@ -1,5 +1,5 @@
-//! A full disk on PostgreSQL: writes are refused, reads go on, and writes come back by themselves. That of SQLite is a real
-//! one, in the server's tests.
+//! A full disk on PostgreSQL: writes are refused, reads go on, and writes come back by themselves. That of
+//! SQLite is a real one, in the server's tests.
 
 use store::testing::postgres;
 use store::{Disk, Store, StoreError};

@@ -88,7 +88,8 @@ struct Held {
 }
 
 impl Held {
-    /// Returns once the write's closure runs. On SQLite everything written meanwhile waits for the same commit.
+    /// Returns once the write's closure runs. On SQLite everything written meanwhile waits for the same
+    /// commit.
     async fn start(store: &Store, id: i64) -> Self {
         let (held, started) = Self::queue(store, id);
         within(started).await.unwrap();
@@ -121,7 +122,8 @@ impl Held {
     }
 }
 
-/// Waits inside a closure: on SQLite that is the store's own thread, which may be blocked and must not be left.
+/// Waits inside a closure: on SQLite that is the store's own thread, which may be blocked and must not be
+/// left.
 async fn let_go(released: mpsc::Receiver<()>) {
     let on_sqlite = std::thread::current().name().is_some_and(|name| name.starts_with("store-"));
     if on_sqlite {

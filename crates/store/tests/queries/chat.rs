@@ -168,7 +168,8 @@ async fn the_facts_about_a_viewer_come_in_one_row() {
     .await;
 }
 
-/// One after the other, everything changes that what is known of `b` in the chat of `a` comes from; `None` behind the last.
+/// One after the other, everything changes that what is known of `b` in the chat of `a` comes from; `None`
+/// behind the last.
 async fn change_facts(tx: &mut Tx, number: usize) -> Result<Option<()>, StoreError> {
     let (a, b) = (channel("a"), channel("b"));
     match number {

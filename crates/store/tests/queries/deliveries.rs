@@ -157,7 +157,8 @@ async fn what_is_sent_anew_has_the_whole_schedule_before_it_and_is_not_sent_twic
             assert_eq!((shown.state, shown.due_at, shown.changed_at), (Waiting, at(200), at(200)));
             let taken = tx.lease_deliveries(&webhook, at(200), at(215), 9).await?.remove(0);
             assert_eq!((taken.number, taken.failures), (2, 0));
-            // A failure that was counted meanwhile is not forgotten, and one that was forgotten is not counted.
+            // A failure that was counted meanwhile is not forgotten, and one that was forgotten is not
+            // counted.
             let counted = result(Waiting, 300, 5);
             assert!(!tx.record_delivery(&key(&webhook, &taken), counted, at(201)).await?);
 
@@ -401,7 +402,8 @@ async fn what_is_heaped_up_for_one_webhook_delays_no_other() {
                 tx!(store, tx => { tx.execute(HEAP, params![id, load * 5_000, due]).await }).unwrap();
             }
         }
-        // What the engine believes of the table is no longer true: nearly everything waited, and now little does.
+        // What the engine believes of the table is no longer true: nearly everything waited, and now little
+        // does.
         tx!(store, tx => { tx.execute("ANALYZE", &[]).await }).unwrap();
         let delivered = "UPDATE webhook_deliveries SET state = 'DELIVERED' WHERE webhook_id = 'a-done'";
         tx!(store, tx => { tx.execute(delivered, &[]).await }).unwrap();

@@ -46,8 +46,8 @@ pub(crate) fn new(id: &str, campaign: &str, reward: &str, by: &str) -> NewClaim 
     }
 }
 
-/// Organizations `ours` and `theirs`, categories `sea` and `sky`, and a campaign for each pair, as `ours-sea`, with the
-/// rewards `sword` and `shield`.
+/// Organizations `ours` and `theirs`, categories `sea` and `sky`, and a campaign for each pair, as
+/// `ours-sea`, with the rewards `sword` and `shield`.
 pub(crate) async fn plant(tx: &mut Tx) -> Result<(), StoreError> {
     for category in ["sea", "sky"] {
         tx.put_category(&Category {

@@ -89,8 +89,8 @@ async fn walk(store: &Store, sort: Option<SubscriberSort>, size: i64) -> Vec<Str
 
 type Place = (i64, String);
 
-/// Checks that every block counts exactly the rows between its first place and the next block's, that none is too full or
-/// left over, and that higher blocks begin where lower ones do.
+/// Checks that every block counts exactly the rows between its first place and the next block's, that none is
+/// too full or left over, and that higher blocks begin where lower ones do.
 fn check_blocks(list: &str, rows: &[store::Row], blocks: &[store::Row]) {
     let place = |row: &store::Row| (row.get::<i64>(0).unwrap(), row.get::<String>(1).unwrap());
     let mut rows: Vec<Place> = rows.iter().map(place).collect();
@@ -375,7 +375,8 @@ async fn one_follow_raced_fifty_times_counts_once() {
     .await;
 }
 
-/// Everybody follows and unfollows everybody at once, and subscribes: nothing is counted wrong, and nobody waits for ever.
+/// Everybody follows and unfollows everybody at once, and subscribes: nothing is counted wrong, and nobody
+/// waits for ever.
 #[tokio::test(flavor = "multi_thread")]
 async fn racing_changes_leave_counts_that_agree_with_the_rows() {
     both(|store| async move {

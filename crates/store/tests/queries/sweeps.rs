@@ -95,7 +95,8 @@ async fn webhook(tx: &mut Tx, name: &str) -> Result<WebhookId, StoreError> {
     if known.is_none() { plant(tx, name).await } else { Ok(webhook_id(name)) }
 }
 
-/// One that lost its application at `ms`, as `forget_webhook` leaves it; in one statement, because many are made at once.
+/// One that lost its application at `ms`, as `forget_webhook` leaves it; in one statement, because many are
+/// made at once.
 async fn deleted_webhook(tx: &mut Tx, name: &str, ms: i64) -> Result<WebhookId, StoreError> {
     let insert = "
         INSERT INTO webhooks (webhook_id, enabled, created_at, changed_at) VALUES ($1, TRUE, 1, $2)
