@@ -320,8 +320,8 @@ impl Tx {
 
 #[cfg(test)]
 mod tests {
-    use super::super::sqlite_plan;
     use super::*;
+    use crate::queries::sqlite_plan;
 
     #[test]
     fn a_pages_statement_reads_no_more_than_a_block_and_a_page() {

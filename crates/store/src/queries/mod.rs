@@ -1,51 +1,41 @@
-//! Every statement, as a named constant beside the method that runs it. Each noun has a file.
+//! Every statement, as a named constant beside the method that runs it. Each noun has a file, and related nouns
+//! share a folder. Callers do not see the folders: `queries::tokens`. SQL that several folders share is in this
+//! folder.
 //!
 //! A method is one statement. The `service` crate combines methods into a transaction.
 
-pub mod application_life;
-pub mod application_secrets;
-pub mod application_switch;
-pub mod applications;
 mod batched;
-pub mod broadcast_settings;
-pub mod browser_sessions;
-pub mod categories;
-pub mod channel_admin;
-pub mod channel_deletions;
-pub mod channels;
-pub mod chat_settings;
-pub mod chats;
-pub mod consents;
-pub mod credential_changes;
-pub mod deliveries;
+mod channel;
+mod chat;
+mod cluster;
 pub mod drops;
-pub mod event_outbox;
-pub mod idempotency;
+mod identity;
 mod list_blocks;
-pub mod lives;
-pub mod locks;
-pub mod lost_events;
-pub mod nodes;
-pub mod organizations;
-pub mod relations;
-pub mod restrictions;
-pub mod session_details;
-pub mod session_ends;
-pub mod sessions;
+mod live;
+mod platform;
+mod realtime;
 mod sql;
-pub mod store_origin;
-pub mod stream_keys;
-pub mod subscriptions;
-pub mod sweeps;
-pub mod tokens;
-pub mod watching;
-pub mod webhooks;
+mod webhook;
 
 use domain::secret::SecretHash;
 use domain::{
     ApplicationSecretId, BatchId, CampaignId, CategoryId, ChannelId, ClaimId, ClientId, DeliveryId,
     MessageId, NodeId, OrganizationId, RewardId, SessionKey, Timestamp, WebhookId, WebhookSecretId,
 };
+
+pub use channel::{
+    broadcast_settings, channel_admin, channel_deletions, channels, relations, restrictions, stream_keys,
+};
+pub use chat::{chat_settings, chats};
+pub use cluster::{locks, nodes, store_origin, sweeps};
+pub use identity::{
+    application_life, application_secrets, application_switch, applications, browser_sessions, consents,
+    credential_changes, organizations, tokens,
+};
+pub use live::{categories, lives, watching};
+pub use platform::idempotency;
+pub use realtime::{event_outbox, lost_events, session_details, session_ends, sessions, subscriptions};
+pub use webhook::{deliveries, webhooks};
 
 use crate::Value;
 

@@ -6,7 +6,8 @@ use store::queries::tokens::NewToken;
 use store::{StoreError, Tx};
 
 use crate::{
-    application, at, both, channel, client, family, hash, in_seeded, number, organization, record, scopes, tx,
+    application, at, both, channel, client, family, hash, in_seeded, number, organization, record, scopes,
+    sources, tx,
 };
 
 /// What the transaction under way has noted.
@@ -150,8 +151,7 @@ fn no_statement_that_changes_a_credential_forgets_to_note_it() {
     ];
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/src/queries");
     let (mut found, mut forgotten) = (0, Vec::new());
-    for file in std::fs::read_dir(folder).unwrap() {
-        let source = std::fs::read_to_string(file.unwrap().path()).unwrap();
+    for source in sources(folder.as_ref()) {
         let statements = source.split("\nconst ").skip(1).filter_map(|rest| {
             let (name, rest) = rest.split_once(':')?;
             let text = rest.split("\";").next()?;

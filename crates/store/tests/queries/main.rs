@@ -198,13 +198,19 @@ async fn number(tx: &mut Tx, sql: &'static str) -> Result<i64, StoreError> {
 
 const OBSERVED: Option<Profile> = Some(Profile::Observed);
 
+/// The texts of the source files in a folder and in its folders.
+fn sources(folder: &std::path::Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let texts = |path: std::path::PathBuf| {
+        if path.is_dir() { sources(&path) } else { vec![std::fs::read_to_string(path).unwrap()] }
+    };
+    entries.flat_map(texts).collect()
+}
+
 #[test]
 fn every_query_is_tested_here() {
     let crate_folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
-    let sources = |folder: &str| -> String {
-        let files = std::fs::read_dir(crate_folder.join(folder)).unwrap();
-        files.map(|file| std::fs::read_to_string(file.unwrap().path()).unwrap()).collect()
-    };
+    let sources = |folder: &str| -> String { sources(&crate_folder.join(folder)).concat() };
     let (queries, tests) = (sources("src/queries"), sources("tests/queries"));
     let names: Vec<&str> =
         queries.split("pub async fn ").skip(1).filter_map(|rest| rest.split(['(', '<']).next()).collect();

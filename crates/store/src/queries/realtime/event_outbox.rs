@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use domain::{BatchId, ChannelId, NodeId, Timestamp};
 
-use super::batched::BatchedStatement;
+use crate::queries::batched::BatchedStatement;
 use crate::{Row, StoreError, Tx, Value, params};
 
 const RECORD: &str = "
@@ -53,7 +53,7 @@ pub enum BatchesOf<'a> {
 
 /// What a transaction knows of batches of events.
 #[derive(Default)]
-pub(super) struct EventBatchNotes {
+pub(crate) struct EventBatchNotes {
     /// The batch of its own events.
     pub current: Option<BatchId>,
     /// The batches of earlier requests whose idempotency keys it was given again.

@@ -172,8 +172,8 @@ fn collect(mut sessions: Vec<SessionDetails>, row: &Row) -> Result<Vec<SessionDe
 
 #[cfg(test)]
 mod tests {
-    use super::super::sqlite_plan;
     use super::*;
+    use crate::queries::sqlite_plan;
 
     /// A page is read from its position on, in both halves of the index.
     #[test]

@@ -9,8 +9,8 @@ use domain::delivery::DeliveryState;
 use domain::outbound::SendFailure;
 use domain::{ClaimId, ClientId, DeliveryId, Timestamp, WebhookId};
 
-use super::sql::{hundred_ids, padded, with_hundred_ids};
 use super::webhooks::{drops_bit, may_receive};
+use crate::queries::sql::{hundred_ids, padded, with_hundred_ids};
 use crate::{Row, StoreError, Tx, params};
 
 const INSERT_DELIVERY: &str = "

@@ -313,8 +313,8 @@ fn owner(row: &Row) -> Result<SessionOwner, StoreError> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::sqlite_plan;
     use super::*;
+    use crate::queries::sqlite_plan;
 
     /// Only the owner's sessions are read, and a page is read in the order of its index.
     #[test]

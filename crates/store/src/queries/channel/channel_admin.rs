@@ -2,7 +2,7 @@
 
 use domain::{ChannelId, ClientId, Timestamp};
 
-use super::credential_changes::Dependency;
+use crate::queries::credential_changes::Dependency;
 use crate::{Row, StoreError, Tx, Value, params};
 
 macro_rules! details_sql {

@@ -3,7 +3,7 @@
 use domain::drops::{Campaign, Reward, RewardProgress};
 use domain::{CampaignId, CategoryId, ChannelId, ClaimId, OrganizationId, RewardId, Timestamp};
 
-use super::sql::{hundred_ids, padded, period_at};
+use crate::queries::sql::{hundred_ids, padded, period_at};
 use crate::{Row, StoreError, Tx, params};
 
 const CAMPAIGN: &str = "

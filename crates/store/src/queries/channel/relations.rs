@@ -7,7 +7,7 @@ use domain::channel::{Follower, Manager, Subscriber, SubscriberSort, UserRole};
 use domain::event::SubscriptionEvent;
 use domain::{ChannelId, Timestamp};
 
-use super::list_blocks::{List, page_sql};
+use crate::queries::list_blocks::{List, page_sql};
 use crate::queries::sessions::Page;
 use crate::{Row, StoreError, Tx, params};
 
@@ -306,8 +306,8 @@ fn subscriber(row: &Row) -> Result<Subscriber, StoreError> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::sqlite_plan;
     use super::*;
+    use crate::queries::sqlite_plan;
 
     /// A page is found by index searches alone: nothing is scanned but the statement's own subqueries.
     #[test]

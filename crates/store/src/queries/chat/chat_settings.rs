@@ -8,8 +8,8 @@ use domain::limits::SECOND_MS;
 use domain::restriction::RestrictionStatus;
 use domain::{ChannelId, Timestamp};
 
-use super::batched::BatchedStatement;
-use super::channels::Speaker;
+use crate::queries::batched::BatchedStatement;
+use crate::queries::channels::Speaker;
 use crate::{Row, StoreError, Tx, Value, params};
 
 const CHAT_SETTINGS: &str = "

@@ -7,7 +7,7 @@ use domain::chat::MessageText;
 use domain::event::{ChatEvent, DonationEvent};
 use domain::{ChannelId, MessageId, Timestamp};
 
-use super::batched::BatchedStatement;
+use crate::queries::batched::BatchedStatement;
 use crate::{StoreError, Tx, Value, params};
 
 /// Columns of a message's row that are written with it.

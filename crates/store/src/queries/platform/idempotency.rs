@@ -3,7 +3,7 @@
 use domain::secret::SecretHash;
 use domain::{BatchId, Timestamp};
 
-use super::event_outbox::EventBatchNotes;
+use crate::queries::event_outbox::EventBatchNotes;
 use crate::{StoreError, Tx, params};
 
 const CLAIM: &str = "

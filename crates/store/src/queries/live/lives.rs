@@ -4,7 +4,7 @@
 use domain::live::Category;
 use domain::{CategoryId, ChannelId, Timestamp};
 
-use crate::queries::categories::category_at;
+use super::categories::category_at;
 use crate::{Row, StoreError, Tx, params};
 
 const NEXT_VERSION: &str = "UPDATE live_clock SET version = version + 1 WHERE clock_id = 1 RETURNING version";

@@ -5,7 +5,7 @@
 
 use domain::{ChannelId, MessageId, Timestamp};
 
-use super::credential_changes::Dependency;
+use crate::queries::credential_changes::Dependency;
 use crate::{StoreError, Tx, params};
 
 /// Rows of one kind that a batch deletes or changes.

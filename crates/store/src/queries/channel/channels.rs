@@ -4,7 +4,7 @@ use domain::channel::{Channel, UserRole};
 use domain::limits::CHANNEL_IDS_MAX;
 use domain::{ChannelId, Timestamp};
 
-use super::credential_changes::Dependency;
+use crate::queries::credential_changes::Dependency;
 use crate::{Row, StoreError, Tx, Value, params};
 
 const PUT_CHANNEL: &str = "

@@ -1,0 +1,4 @@
+//! Chats and their settings.
+
+pub mod chat_settings;
+pub mod chats;

@@ -1,0 +1,6 @@
+//! The nodes that share a store, and what they do to it together.
+
+pub mod locks;
+pub mod nodes;
+pub mod store_origin;
+pub mod sweeps;

@@ -1,0 +1,5 @@
+//! Lives, their categories, and who watches them.
+
+pub mod categories;
+pub mod lives;
+pub mod watching;

@@ -1,0 +1,3 @@
+//! What every call of the platform API uses.
+
+pub mod idempotency;

@@ -1,0 +1,8 @@
+//! Sessions, their subscriptions, and their events.
+
+pub mod event_outbox;
+pub mod lost_events;
+pub mod session_details;
+pub mod session_ends;
+pub mod sessions;
+pub mod subscriptions;

@@ -1,0 +1,4 @@
+//! Webhooks and the messages to them.
+
+pub mod deliveries;
+pub mod webhooks;
