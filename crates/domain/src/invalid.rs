@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::Language;
-use crate::outbound::AddressFault;
+use crate::address_fault::AddressFault;
 
 /// One wrong value in a request. It is answered with 400, and changes nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -13,7 +13,7 @@
 //! | [`event`], [`session`] | `docs/spec/realtime.md` |
 //! | [`live`] | `docs/spec/lives.md` |
 //! | [`restriction`] | `docs/spec/restriction.md` |
-//! | [`drops`], [`webhook`], [`webhook_secrets`], [`delivery`], [`outbound`] | `docs/spec/drops.md` |
+//! | [`drops`], [`webhook`], [`webhook_secrets`], [`delivery`], [`outbound`], [`address_fault`] | `docs/spec/drops.md` |
 //! | [`cursor`] | `docs/spec/rest.md#lists` |
 //! | [`secret`], [`seal`] | `docs/spec/authorization.md#at-rest` |
 //! | [`quota`] | `docs/spec/limits.md#quotas` |
@@ -22,6 +22,7 @@
 //! | [`ids`], [`time`], [`profile`] | `docs/spec/rest.md` |
 //! | [`log_interval`] | – |
 
+pub mod address_fault;
 pub mod application;
 pub mod channel;
 pub mod chat;

@@ -179,9 +179,9 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// One REST call, as fast as the server answers.
-    Rest(rest::Options),
+    Rest(rest::RestOptions),
     /// Claims, and the webhooks that hear of them.
-    Webhooks(webhooks::Options),
+    Webhooks(webhooks::WebhookOptions),
 }
 
 /// `--rate`

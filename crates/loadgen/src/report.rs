@@ -16,7 +16,7 @@ pub(crate) struct Report {
     pub(crate) version: &'static str,
     pub(crate) settings: Settings,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) setup: Option<Setup>,
+    pub(crate) setup: Option<SetupReport>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) session_urls: Option<SessionUrls>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -60,7 +60,7 @@ pub(crate) struct Settings {
 
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Setup {
+pub(crate) struct SetupReport {
     pub(crate) seconds: f64,
     pub(crate) applications: usize,
     pub(crate) channels: usize,
@@ -249,7 +249,7 @@ impl Report {
     }
 
     fn write(&self, out: &mut String) -> fmt::Result {
-        if let Some(Setup { seconds, applications, channels, tokens }) = &self.setup {
+        if let Some(SetupReport { seconds, applications, channels, tokens }) = &self.setup {
             writeln!(
                 out,
                 "set-up      {applications} applications, {channels} streamers, {tokens} tokens in {seconds:.1} s"

@@ -36,7 +36,7 @@ const MANUAL: &str = "\
 
 /// The call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Target {
+enum RestCall {
     /// GET /open/v1/users/me
     UsersMe,
     /// POST /open/v1/chats/send
@@ -55,7 +55,7 @@ const VIEWER: &str = "load-viewer";
 /// The options.
 #[derive(Args, Debug)]
 #[command(about = ABOUT, after_help = MANUAL)]
-pub(crate) struct Options {
+pub(crate) struct RestOptions {
     /// The server: starts this program on a free port with a temporary folder, and stops it at the end.
     #[arg(long, value_name = "STAGEDOOR")]
     spawn: PathBuf,
@@ -66,7 +66,7 @@ pub(crate) struct Options {
 
     /// Which call.
     #[arg(long, value_enum, default_value = "users-me")]
-    target: Target,
+    target: RestCall,
 
     /// Lines of a call to --target events.
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=1_000))]
@@ -101,7 +101,7 @@ pub(crate) struct Options {
 /// What was found out.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Report {
+struct RestReport {
     target: String,
     connections: u16,
     seconds: u32,
@@ -119,12 +119,12 @@ struct Side {
     calls_per_second: f64,
     #[serde(skip_serializing_if = "Option::is_none")]
     cpu_us_per_call: Option<f64>,
-    rounds: Vec<Round>,
+    rounds: Vec<RestRound>,
 }
 
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Round {
+struct RestRound {
     calls_per_second: f64,
     call: Summary,
     failed: u64,
@@ -136,7 +136,7 @@ struct Round {
 ///
 /// # Errors
 /// A sentence.
-pub(crate) async fn run(options: &Options) -> Result<String, String> {
+pub(crate) async fn run(options: &RestOptions) -> Result<String, String> {
     let clock = Clock::start();
     let own = Own::new(&options.spawn, options.database_url.as_deref())?;
     let (spawned, line) = own.start()?;
@@ -160,7 +160,7 @@ pub(crate) async fn run(options: &Options) -> Result<String, String> {
         let probe = Probe(Some(spawned.pid()));
         ours.rounds.push(round(options, &target, &requests, probe, clock).await?);
         if let Some((process, origin)) = &baseline {
-            let requests = Target::UsersMe.requests(&origin.host, token, key, 1);
+            let requests = RestCall::UsersMe.requests(&origin.host, token, key, 1);
             bare.rounds.push(round(options, origin, &requests, Probe(Some(process.pid())), clock).await?);
         }
     }
@@ -171,11 +171,11 @@ pub(crate) async fn run(options: &Options) -> Result<String, String> {
     let ratio = baseline.as_ref().map(|bare| ours.calls_per_second / bare.calls_per_second);
     let target = options.target.to_possible_value().map_or_else(String::new, |it| it.get_name().to_owned());
     let (connections, seconds) = (options.connections, options.duration);
-    let report = Report { target, connections, seconds, server: ours, baseline, ratio };
+    let report = RestReport { target, connections, seconds, server: ours, baseline, ratio };
     Ok(if options.json { serde_json::to_string(&report).unwrap_or_default() + "\n" } else { report.text() })
 }
 
-impl Target {
+impl RestCall {
     fn needs_channels(self) -> bool {
         matches!(self, Self::ChannelChats | Self::Events)
     }
@@ -286,12 +286,12 @@ struct Counts {
 }
 
 async fn round(
-    options: &Options,
+    options: &RestOptions,
     origin: &Origin,
     requests: &Rc<Vec<Vec<u8>>>,
     probe: Probe,
     clock: Clock,
-) -> Result<Round, String> {
+) -> Result<RestRound, String> {
     let counts = Rc::new(RefCell::new(Counts::default()));
     let begin = clock.now() + WARM_UP_NS;
     let end = begin + u64::from(options.duration) * SECOND_NS;
@@ -326,7 +326,7 @@ async fn round(
     let call = counts.times.summary();
     let calls_per_second = call.count as f64 / seconds(end - begin);
     let cpu_us_per_call = cpu.map(|cpu| cpu * 1e6 / call.count.max(1) as f64);
-    Ok(Round { calls_per_second, call, failed: counts.failed, cpu_us_per_call })
+    Ok(RestRound { calls_per_second, call, failed: counts.failed, cpu_us_per_call })
 }
 
 /// What one connection asks, and when: every so many of the calls that all connections make together.
@@ -412,8 +412,8 @@ impl Side {
     }
 
     fn text(&self, name: &str) -> String {
-        let line = |round: &Round| {
-            let Round { calls_per_second, call, failed, .. } = round;
+        let line = |round: &RestRound| {
+            let RestRound { calls_per_second, call, failed, .. } = round;
             let cpu = round.cpu_us_per_call.map_or_else(String::new, |us| format!(", CPU {us:.1} us"));
             let Summary { p50_ms, p99_ms, .. } = call;
             format!(
@@ -424,7 +424,7 @@ impl Side {
     }
 }
 
-impl Report {
+impl RestReport {
     fn text(&self) -> String {
         let mut text = format!("{} on {} connections\n", self.target, self.connections);
         text += &self.server.text("server");

@@ -15,6 +15,7 @@ use crate::clock::{Clock, SECOND_NS, seconds};
 use crate::crowd::each;
 use crate::http::{Body, Call, Client};
 use crate::plan::{EventKind, SESSIONS_PER_SOURCE, SessionPlan, applications, spread};
+use crate::prepared_run::{PreparedRun, Target, strangers};
 use crate::process::{OpenFiles, cpu_seconds};
 use crate::publish::{Limit, Publishers, Round, streams_per_channel};
 use crate::report::{self, Report, ServerEnd, grouped};
@@ -22,7 +23,6 @@ use crate::server::{Own, Probe, Server};
 use crate::setup::{Population, Progress, populate};
 use crate::shared::{Entry, Shared};
 use crate::sockets::{Outcome, Sockets};
-use crate::stage::{Stage, Target, strangers};
 use crate::stats::{Times, lock};
 use crate::world::World;
 
@@ -191,15 +191,15 @@ struct Before {
 
 impl Run<'_> {
     async fn phases(&mut self) -> Result<(), String> {
-        let stage = self.set_up().await?;
-        let shared = stage.shared.clone();
+        let prepared = self.set_up().await?;
+        let shared = prepared.shared.clone();
         self.report.memory.before_connecting = self.server.probe().memory();
-        let urls = self.urls(&stage).await;
+        let urls = self.urls(&prepared).await;
         let (begun, cpu) = (self.clock.now(), self.server.probe().cpu());
         let concurrency = self.cli.connect_concurrency.into();
-        let plans = stage.plans.iter().copied().zip(urls).collect();
+        let plans = prepared.plans.iter().copied().zip(urls).collect();
         let sockets = Sockets::open(&shared, plans, self.cli.threads.into(), concurrency);
-        let result = self.with_sockets(&stage, begun, cpu).await;
+        let result = self.with_sockets(&prepared, begun, cpu).await;
         let outcome = sockets.close()?;
         self.close_the_books(&shared, result?, outcome);
         let rest = self.cli.after_closing;
@@ -213,7 +213,7 @@ impl Run<'_> {
         *self.says.borrow_mut() = Box::new(says);
     }
 
-    async fn set_up(&mut self) -> Result<Stage, String> {
+    async fn set_up(&mut self) -> Result<PreparedRun, String> {
         let summary = self.cli.summary();
         let progress = Rc::new(Progress::default());
         let told = progress.clone();
@@ -238,7 +238,7 @@ impl Run<'_> {
         let shared = Arc::new(Shared::new(place, applications, channels, streams, entry, sources));
         self.shared = Some(shared.clone());
         let tokens = tokens.into_iter().map(|(pair, token)| (pair, format!("Bearer {token}"))).collect();
-        Ok(Stage { shared, plans, viewer, tokens: Rc::new(tokens) })
+        Ok(PreparedRun { shared, plans, viewer, tokens: Rc::new(tokens) })
     }
 
     async fn populate(
@@ -251,7 +251,7 @@ impl Run<'_> {
         let begun = self.clock.now();
         let wanted = (self.cli.channels, each);
         let population = populate(world, self.clock, plans, wanted, progress).await?;
-        self.report.setup = Some(report::Setup {
+        self.report.setup = Some(report::SetupReport {
             seconds: seconds(self.clock.now() - begun),
             applications: population.applications.len(),
             channels: population.channels.len(),
@@ -266,14 +266,14 @@ impl Run<'_> {
     }
 
     /// The sessions' URLs, as far as they are to be known before the first session is opened.
-    async fn urls(&mut self, stage: &Stage) -> Vec<Option<String>> {
+    async fn urls(&mut self, prepared: &PreparedRun) -> Vec<Option<String>> {
         match &self.target {
-            Target::Peer(peer) => stage.peer_urls(peer),
-            Target::Stagedoor(_) if !self.cli.urls_first => vec![None; stage.plans.len()],
+            Target::Peer(peer) => prepared.peer_urls(peer),
+            Target::Stagedoor(_) if !self.cli.urls_first => vec![None; prepared.plans.len()],
             Target::Stagedoor(_) => {
                 self.say(|| "fetching session URLs".to_owned());
                 let (begun, cpu) = (self.clock.now(), self.server.probe().cpu());
-                let (urls, times) = stage.fetch_urls(self.cli.connect_concurrency.into()).await;
+                let (urls, times) = prepared.fetch_urls(self.cli.connect_concurrency.into()).await;
                 let (took, call) = (seconds(self.clock.now() - begun), times.summary());
                 self.report.session_urls = Some(report::SessionUrls {
                     seconds: took,
@@ -289,18 +289,18 @@ impl Run<'_> {
     /// Everything that happens while the sockets are open; gives the publishers' counts.
     async fn with_sockets(
         &mut self,
-        stage: &Stage,
+        prepared: &PreparedRun,
         begun: u64,
         cpu: Option<f64>,
     ) -> Result<Vec<Vec<u32>>, String> {
-        self.connect(&stage.shared, begun, cpu).await?;
-        self.subscribe(stage).await;
+        self.connect(&prepared.shared, begun, cpu).await?;
+        self.subscribe(prepared).await;
         self.say(|| "settling".to_owned());
         tokio::time::sleep(SETTLE).await;
         self.report.memory.idle = self.server.probe().memory();
-        self.idle(&stage.shared).await;
-        let sent = self.publish(stage).await?;
-        self.report.memory.divide(stage.shared.connected.get());
+        self.idle(&prepared.shared).await;
+        let sent = self.publish(prepared).await?;
+        self.report.memory.divide(prepared.shared.connected.get());
         Ok(sent)
     }
 
@@ -338,9 +338,9 @@ impl Run<'_> {
         before.zip(self.server.probe().cpu()).map(|(before, after)| after - before)
     }
 
-    async fn subscribe(&mut self, stage: &Stage) {
-        let shared = &stage.shared;
-        let jobs = subscriptions(stage);
+    async fn subscribe(&mut self, prepared: &PreparedRun) {
+        let shared = &prepared.shared;
+        let jobs = subscriptions(prepared);
         let calls = jobs.len() as u64;
         if calls == 0 {
             return;
@@ -352,7 +352,7 @@ impl Run<'_> {
         let client = || Client::new(shared.base.clone(), self.clock);
         let work = {
             let (shared, times, failed) = (shared.clone(), times.clone(), failed.clone());
-            let (tokens, plans) = (stage.tokens.clone(), stage.plans.clone());
+            let (tokens, plans) = (prepared.tokens.clone(), prepared.plans.clone());
             async move |client: &mut Client, (session, key, kind, channel): (u32, Rc<str>, EventKind, u32)| {
                 let application = plans[session as usize].application;
                 let token = tokens.get(&(application, channel)).map_or("", String::as_str);
@@ -417,10 +417,10 @@ impl Run<'_> {
         });
     }
 
-    async fn publish(&mut self, stage: &Stage) -> Result<Vec<Vec<u32>>, String> {
+    async fn publish(&mut self, prepared: &PreparedRun) -> Result<Vec<Vec<u32>>, String> {
         let Some(pace) = self.cli.pace() else { return Ok(Vec::new()) };
-        let shared = &stage.shared;
-        let (origin, roads) = stage.roads(&self.target, self.cli);
+        let shared = &prepared.shared;
+        let (origin, roads) = prepared.roads(&self.target, self.cli);
         self.say(publishing(shared.clone()));
         let count = (self.cli.publishers.into(), self.cli.batch);
         let mut publishers = Publishers::new(shared.clone(), &origin, roads, count);
@@ -523,13 +523,13 @@ impl Run<'_> {
 }
 
 /// The subscribe calls of all sessions that connected: session, key, kind and channel.
-fn subscriptions(stage: &Stage) -> Vec<(u32, Rc<str>, EventKind, u32)> {
-    let Entry::Subscribes { kinds, channels_each } = stage.shared.entry else { return Vec::new() };
-    let channels = stage.shared.channels.len() as u32;
+fn subscriptions(prepared: &PreparedRun) -> Vec<(u32, Rc<str>, EventKind, u32)> {
+    let Entry::Subscribes { kinds, channels_each } = prepared.shared.entry else { return Vec::new() };
+    let channels = prepared.shared.channels.len() as u32;
     let mut jobs = Vec::new();
-    for opened in lock(&stage.shared.opened).drain(..) {
+    for opened in lock(&prepared.shared.opened).drain(..) {
         let key: Rc<str> = opened.key.into();
-        for channel in stage.plans[opened.session as usize].subscribes_to(channels_each, channels) {
+        for channel in prepared.plans[opened.session as usize].subscribes_to(channels_each, channels) {
             jobs.extend(kinds.iter().map(|kind| (opened.session, key.clone(), *kind, channel)));
         }
     }

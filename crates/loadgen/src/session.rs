@@ -87,7 +87,7 @@ impl From<BadFrame> for End {
 
 /// How far a session has come; it only goes forward.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Stage {
+enum Phase {
     /// Nothing was received.
     New,
     /// `0{…}` was.
@@ -162,7 +162,7 @@ pub(crate) struct Session {
 struct Inner {
     thread: Rc<Thread>,
     peer: Rc<Peer>,
-    stage: Stage,
+    phase: Phase,
 }
 
 impl Session {
@@ -179,7 +179,7 @@ impl Session {
             ledger: RefCell::new(ledger),
             over: Cell::new(false),
         };
-        let inner = Inner { thread, peer: Rc::new(peer), stage: Stage::New };
+        let inner = Inner { thread, peer: Rc::new(peer), phase: Phase::New };
         Self { read, frames: Frames::default(), inner }
     }
 
@@ -200,7 +200,7 @@ impl Session {
 
     /// Reads on until SYSTEM `connected` came.
     pub(crate) fn poll_connected(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), End>> {
-        while self.inner.stage < Stage::Connected {
+        while self.inner.phase < Phase::Connected {
             ready!(self.poll_read(cx))?;
         }
         Poll::Ready(Ok(()))
@@ -275,7 +275,7 @@ impl Inner {
             Packet::Noop => {}
             Packet::Open(timing) => {
                 self.peer.timing.set(timing);
-                self.go(Stage::New, Stage::Open, "a second open packet");
+                self.go(Phase::New, Phase::Open, "a second open packet");
             }
             Packet::Joined => self.on_joined(now),
             // The close frame comes next, with its code.
@@ -285,24 +285,24 @@ impl Inner {
         Ok(())
     }
 
-    fn go(&mut self, from: Stage, to: Stage, otherwise: &str) {
-        if self.stage == from {
-            self.stage = to;
+    fn go(&mut self, from: Phase, to: Phase, otherwise: &str) {
+        if self.phase == from {
+            self.phase = to;
         } else {
             self.violated(otherwise);
         }
     }
 
     fn on_joined(&mut self, now: Nanos) {
-        self.go(Stage::Open, Stage::Joined, "a connect packet out of place");
-        if self.stage == Stage::Joined && self.shared().entry == Entry::Joins {
+        self.go(Phase::Open, Phase::Joined, "a connect packet out of place");
+        if self.phase == Phase::Joined && self.shared().entry == Entry::Joins {
             self.hears(EventKind::Chat.bit(0));
             self.connected(now);
         }
     }
 
     fn connected(&mut self, now: Nanos) {
-        self.stage = Stage::Connected;
+        self.phase = Phase::Connected;
         self.shared().last_connected.raise_to(now);
         self.shared().connected.add(1);
     }
@@ -336,7 +336,7 @@ impl Inner {
         match message.get("type")?.as_str()? {
             "connected" => {
                 let key = data.get("sessionKey")?.as_str().filter(|key| !key.is_empty())?.to_owned();
-                if self.stage != Stage::Joined {
+                if self.phase != Phase::Joined {
                     return None;
                 }
                 lock(&self.shared().opened).push(Opened { session: self.peer.number, key });

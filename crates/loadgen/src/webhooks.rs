@@ -47,7 +47,7 @@ const MANUAL: &str = "\
 /// The options.
 #[derive(Args, Debug)]
 #[command(about = ABOUT, after_help = MANUAL)]
-pub(crate) struct Options {
+pub(crate) struct WebhookOptions {
     /// The server: starts this program on a free port with a temporary folder, and stops it at the end.
     #[arg(long, value_name = "STAGEDOOR")]
     spawn: PathBuf,
@@ -80,7 +80,7 @@ pub(crate) struct Options {
 /// What was found out.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Report {
+struct WebhookReport {
     receivers: u32,
     claims: u32,
     /// Messages that waited for the receiver that hangs.
@@ -123,13 +123,13 @@ struct Board {
     call: Times,
 }
 
-type Shared = Rc<RefCell<Board>>;
+type SharedBoard = Rc<RefCell<Board>>;
 
 /// Runs it, and gives the report as text or JSON.
 ///
 /// # Errors
 /// A sentence.
-pub(crate) async fn run(options: &Options) -> Result<String, String> {
+pub(crate) async fn run(options: &WebhookOptions) -> Result<String, String> {
     let clock = Clock::start();
     let claims = options.claims as usize;
     let board = Rc::new(RefCell::new(Board {
@@ -182,7 +182,7 @@ pub(crate) async fn run(options: &Options) -> Result<String, String> {
 
     let board = board.borrow();
     let seconds = seconds(board.last - began);
-    let report = Report {
+    let report = WebhookReport {
         receivers: options.receivers,
         claims: options.claims,
         waiting: options.waiting,
@@ -222,7 +222,12 @@ async fn platform(client: &mut Client, world: &World, call: Call<'_>) -> Result<
 }
 
 /// The publishers with their webhooks, and the channels that claim.
-async fn set_up(world: &World, clock: Clock, options: &Options, ports: [u16; 2]) -> Result<(), String> {
+async fn set_up(
+    world: &World,
+    clock: Clock,
+    options: &WebhookOptions,
+    ports: [u16; 2],
+) -> Result<(), String> {
     let mut client = Client::new(world.platform.clone(), clock);
     let mut put = async |path: String, body: Value| {
         let body = body.to_string();
@@ -274,7 +279,7 @@ async fn bulk(client: &mut Client, world: &World, lines: &str) -> Result<(), Str
 /// Claims as fast as the server takes them.
 async fn in_bulk(
     world: &Rc<World>,
-    board: &Shared,
+    board: &SharedBoard,
     lines: Vec<(Option<usize>, String)>,
 ) -> Result<(), String> {
     let clock = board.borrow().clock;
@@ -302,7 +307,7 @@ async fn in_bulk(
 }
 
 /// Claims one by one, at a rate, however long the calls take.
-async fn one_by_one(world: &Rc<World>, board: &Shared, rate: u32, lines: Vec<(Option<usize>, String)>) {
+async fn one_by_one(world: &Rc<World>, board: &SharedBoard, rate: u32, lines: Vec<(Option<usize>, String)>) {
     let clock = board.borrow().clock;
     let began = clock.now();
     let (origin, world, board) = (world.platform.clone(), world.clone(), board.clone());
@@ -323,7 +328,7 @@ async fn one_by_one(world: &Rc<World>, board: &Shared, rate: u32, lines: Vec<(Op
 }
 
 /// Listens on every address of this machine, so that receivers differ in theirs. Gives the port.
-async fn listen(board: Shared, answers: bool) -> Result<u16, String> {
+async fn listen(board: SharedBoard, answers: bool) -> Result<u16, String> {
     let listener = TcpListener::bind("0.0.0.0:0").await.map_err(|error| error.to_string())?;
     let port = listener.local_addr().map_err(|error| error.to_string())?.port();
     tokio::task::spawn_local(async move {
@@ -335,7 +340,7 @@ async fn listen(board: Shared, answers: bool) -> Result<u16, String> {
 }
 
 /// Takes messages on one connection until it ends.
-async fn receive(mut stream: TcpStream, board: Shared, answers: bool) -> Option<()> {
+async fn receive(mut stream: TcpStream, board: SharedBoard, answers: bool) -> Option<()> {
     let _ = stream.set_nodelay(true);
     let mut bytes = Vec::new();
     loop {
@@ -387,7 +392,7 @@ fn claim_of(message: &[u8]) -> Option<usize> {
     Some(digits.fold(0, |claim, digit| claim * 10 + usize::from(digit - b'0')))
 }
 
-impl Report {
+impl WebhookReport {
     fn text(&self) -> String {
         let line = |name: &str, times: &Summary| {
             let Summary { p50_ms, p90_ms, p99_ms, max_ms, .. } = times;

@@ -1,6 +1,8 @@
 //! The REST interface and the platform API, call by call. A call returns the [`Response`] unchanged, so that
 //! a test can check every part of it. A call that only prepares a test panics when it is refused.
 
+pub(crate) mod builders;
+
 use std::net::SocketAddr;
 
 use serde_json::{Value, json};

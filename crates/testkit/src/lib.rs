@@ -28,10 +28,10 @@
 mod api;
 mod authority;
 mod browser;
-mod builders;
 mod contract;
 mod html;
 mod http;
+mod message;
 mod nodes;
 mod receiver;
 mod schema;
@@ -43,11 +43,12 @@ mod world;
 use std::time::Duration;
 
 pub use api::Api;
+pub use api::builders::{Application, NewApplication, NewPerson, Person, Tokens};
 pub use authority::Authority;
 pub use browser::{Browser, Page};
-pub use builders::{Application, NewApplication, NewPerson, Person, Tokens};
 pub use html::Form;
-pub use http::{Connection, Request, Response};
+pub use http::Connection;
+pub use message::{Request, Response};
 pub use nodes::{Cluster, ClusterNode, nodes};
 pub use receiver::{Received, Receiver, Reply};
 pub use socket::{Refused, Socket};

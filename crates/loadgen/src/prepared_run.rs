@@ -46,7 +46,7 @@ pub(crate) fn strangers(channels: u32) -> Population {
 }
 
 /// A run after its set-up.
-pub(crate) struct Stage {
+pub(crate) struct PreparedRun {
     pub(crate) shared: Arc<Shared>,
     pub(crate) plans: Vec<SessionPlan>,
     /// The channel that viewers' messages come from.
@@ -55,7 +55,7 @@ pub(crate) struct Stage {
     pub(crate) tokens: Rc<HashMap<(u32, u32), String>>,
 }
 
-impl Stage {
+impl PreparedRun {
     /// Where messages are published, and how.
     pub(crate) fn roads(&self, target: &Target, cli: &Cli) -> (Origin, Roads) {
         let sender = self.viewer.clone();
