@@ -18,7 +18,7 @@ use crate::stats::Counters;
 use crate::tx::{Link, Tx};
 use crate::work::{Work, run};
 use crate::{DatabaseUrl, Options, Stats, StoreError};
-use connection::{Connection, Lease};
+use connection::{Lease, PostgresConnection};
 use connector::{Connector, Deadlines};
 use read_pool::ReadPool;
 
@@ -119,7 +119,7 @@ impl Postgres {
         let lease = self.read_pool.least_loaded();
         self.within_deadline(async {
             let client = lease.client().await?;
-            run(work, &mut Tx::new(Link::Postgres(Connection::Shared(client)))).await
+            run(work, &mut Tx::new(Link::Postgres(PostgresConnection::Shared(client)))).await
         })
         .await
         .unwrap_or_else(|_| {
@@ -154,11 +154,11 @@ impl Postgres {
         let connection = self.pool.get().await.map_err(|error| self.counters.refused(acquiring(error)))?;
         let lease = Lease::new(connection);
         lease.control(begin).await?;
-        let mut tx = Tx::new(Link::Postgres(Connection::Leased(lease)));
+        let mut tx = Tx::new(Link::Postgres(PostgresConnection::Leased(lease)));
         let outcome = run(work, &mut tx).await;
         let (found_disk_full, has_written) = (tx.found_disk_full, tx.has_written);
         let (link, last) = tx.into_parts();
-        let Link::Postgres(Connection::Leased(lease)) = link else {
+        let Link::Postgres(PostgresConnection::Leased(lease)) = link else {
             return Err(StoreError::Misuse("a transaction lost its connection").into());
         };
         match outcome {

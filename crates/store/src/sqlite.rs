@@ -21,7 +21,7 @@ use crate::disk::Disk;
 use crate::stats::Counters;
 use crate::work::Work;
 use crate::{Options, Stats, StoreError};
-use connection::Connection;
+use connection::SqliteConnection;
 use request::{Request, Ticket};
 use wal::Wal;
 
@@ -57,7 +57,7 @@ impl Sqlite {
         let path = whole_path(path)?;
         let lock = Arc::new(lock(&path)?);
         make_private(&path)?;
-        let mut connection = Connection::open_for_writing(&path)?;
+        let mut connection = SqliteConnection::open_for_writing(&path)?;
         connection.migrate(options.migrations)?;
 
         let (writes, jobs) = sync_channel(options.queue_cap);
@@ -74,7 +74,7 @@ impl Sqlite {
         let lookups = Arc::new(Mutex::new(lookups));
         for _ in 0..options.sqlite_readers.max(1) {
             let (connection, lookups, lock) =
-                (Connection::open_for_reading(&path)?, lookups.clone(), lock.clone());
+                (SqliteConnection::open_for_reading(&path)?, lookups.clone(), lock.clone());
             let thread = spawn("store-reader", move || {
                 reader::run(connection, &lookups);
                 drop(lock);
@@ -83,7 +83,7 @@ impl Sqlite {
         }
         let wal = Wal::open(&path, &mut connection)?;
         let (checkpoints, checkpointer) = checkpointer::pair(&wal);
-        let (second, its_lock) = (Connection::open_for_checkpoints(&path)?, lock.clone());
+        let (second, its_lock) = (SqliteConnection::open_for_checkpoints(&path)?, lock.clone());
         let checkpointer = spawn("checkpointer", move || {
             checkpointer.run(&second);
             drop(second);

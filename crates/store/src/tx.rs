@@ -34,8 +34,8 @@ pub struct Tx {
 
 /// The connection of a [`Tx`].
 pub(crate) enum Link {
-    Sqlite(sqlite::Connection),
-    Postgres(postgres::Connection),
+    Sqlite(sqlite::SqliteConnection),
+    Postgres(postgres::PostgresConnection),
 }
 
 impl Tx {

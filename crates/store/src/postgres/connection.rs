@@ -13,14 +13,14 @@ use tokio_postgres::{Error, Statement};
 use crate::{Contention, Row, StoreError, Value};
 
 /// What a transaction's statements go through.
-pub(crate) enum Connection {
+pub(crate) enum PostgresConnection {
     /// One of the pool's, with a transaction under way.
     Leased(Lease),
     /// A read-only one that others use at the same time; each statement stands alone.
     Shared(Arc<SharedClient>),
 }
 
-impl Connection {
+impl PostgresConnection {
     fn client(&self) -> &ClientWrapper {
         match self {
             Self::Leased(lease) => lease.client(),
@@ -35,7 +35,7 @@ impl Connection {
     ) -> Result<Vec<Row>, StoreError> {
         let statement = self.prepare(sql, params).await?;
         let columns = columns(&statement)?;
-        let bound: Vec<Bound<'_>> = params.iter().map(Bound).collect();
+        let bound: Vec<PostgresParameter<'_>> = params.iter().map(PostgresParameter).collect();
         let bound: Vec<&(dyn ToSql + Sync)> = bound.iter().map(|value| value as _).collect();
         let rows = self.client().query(&statement, &bound).await;
         rows.map_err(|error| self.running(&error, sql))?.iter().map(|row| read(row, &columns)).collect()
@@ -47,7 +47,7 @@ impl Connection {
         params: &[Value<'_>],
     ) -> Result<u64, StoreError> {
         let statement = self.prepare(sql, params).await?;
-        let bound: Vec<Bound<'_>> = params.iter().map(Bound).collect();
+        let bound: Vec<PostgresParameter<'_>> = params.iter().map(PostgresParameter).collect();
         let bound: Vec<&(dyn ToSql + Sync)> = bound.iter().map(|value| value as _).collect();
         self.client().execute(&statement, &bound).await.map_err(|error| self.running(&error, sql))
     }
@@ -140,7 +140,7 @@ impl Lease {
         committing: &AtomicBool,
     ) -> Result<(), StoreError> {
         let statement = prepare(self.client(), sql, &params, |_| {}).await?;
-        let bound: Vec<Bound<'_>> = params.iter().map(Bound).collect();
+        let bound: Vec<PostgresParameter<'_>> = params.iter().map(PostgresParameter).collect();
         let bound: Vec<&(dyn ToSql + Sync)> = bound.iter().map(|value| value as _).collect();
         committing.store(true, Ordering::Relaxed);
         // Polled in this order, so sent in this order; neither waits for the other's answer.
@@ -233,9 +233,9 @@ fn check_parameters(wanted: &[Type], params: &[Value<'_>], sql: &'static str) ->
 
 /// A parameter as PostgreSQL takes it; [`check_parameters`] has checked its type.
 #[derive(Debug)]
-struct Bound<'a>(&'a Value<'a>);
+struct PostgresParameter<'a>(&'a Value<'a>);
 
-impl ToSql for Bound<'_> {
+impl ToSql for PostgresParameter<'_> {
     fn to_sql(
         &self,
         ty: &Type,

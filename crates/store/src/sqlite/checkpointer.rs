@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 
-use super::connection::Connection;
+use super::connection::SqliteConnection;
 use super::wal::Wal;
 use crate::StoreError;
 
@@ -52,7 +52,7 @@ pub(super) fn pair(wal: &Wal) -> (CheckpointScheduler, Checkpointer) {
 
 impl CheckpointScheduler {
     /// Runs between two commits, when the callers of the last one are answered.
-    pub(super) fn between_commits(&mut self, writer: &Connection) {
+    pub(super) fn between_commits(&mut self, writer: &SqliteConnection) {
         let pages = self.pages.load(Ordering::Relaxed);
         let is_writers_turn = if self.is_running {
             !matches!(self.done.try_recv(), Err(TryRecvError::Empty))
@@ -78,7 +78,7 @@ impl CheckpointScheduler {
 
 impl Checkpointer {
     /// Makes checkpoints until the writer has ended.
-    pub(super) fn run(self, connection: &Connection) {
+    pub(super) fn run(self, connection: &SqliteConnection) {
         while self.requests.recv().is_ok() {
             log_failure(connection.checkpoint());
             // The channel is only full or closed when the writer has ended.
@@ -104,7 +104,7 @@ mod tests {
     fn without_the_other_thread_the_writer_makes_the_checkpoint() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.db");
-        let mut writer = Connection::open_for_writing(&path).unwrap();
+        let mut writer = SqliteConnection::open_for_writing(&path).unwrap();
         writer.execute("CREATE TABLE a (b TEXT)", &[]).unwrap();
         let wal = Wal::open(&path, &mut writer).unwrap();
         let (mut scheduler, checkpointer) = pair(&wal);

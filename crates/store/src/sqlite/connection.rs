@@ -66,7 +66,7 @@ pub(super) fn check_version() -> Result<(), StoreError> {
 type StatementAddress = (usize, usize);
 
 /// A connection, used by one thread.
-pub(crate) struct Connection {
+pub(crate) struct SqliteConnection {
     sqlite: rusqlite::Connection,
     /// The order of the parameters of each statement that has run.
     parameter_orders: HashMap<StatementAddress, ParameterOrder>,
@@ -75,7 +75,7 @@ pub(crate) struct Connection {
 /// The index of the parameter at each of SQLite's positions.
 type ParameterOrder = Box<[usize]>;
 
-impl Connection {
+impl SqliteConnection {
     fn new(sqlite: rusqlite::Connection) -> Self {
         Self { sqlite, parameter_orders: HashMap::new() }
     }
@@ -201,7 +201,7 @@ impl Connection {
             Entry::Vacant(new) => new.insert(parameter_order(&statement, sql)?),
         };
         for (position, parameter) in order.iter().enumerate() {
-            let bound = statement.raw_bind_parameter(position + 1, Bound(&params[*parameter]));
+            let bound = statement.raw_bind_parameter(position + 1, SqliteParameter(&params[*parameter]));
             bound.map_err(|error| running(error, sql))?;
         }
         Ok(statement)
@@ -243,9 +243,9 @@ fn open(path: &Path) -> rusqlite::Result<rusqlite::Connection> {
 }
 
 /// A parameter as SQLite takes it.
-struct Bound<'a>(&'a Value<'a>);
+struct SqliteParameter<'a>(&'a Value<'a>);
 
-impl ToSql for Bound<'_> {
+impl ToSql for SqliteParameter<'_> {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         Ok(ToSqlOutput::Borrowed(match self.0 {
             Value::Null => ValueRef::Null,

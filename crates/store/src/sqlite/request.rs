@@ -182,7 +182,7 @@ fn poll_once<T, E: From<StoreError>>(future: BoxFuture<'_, Result<T, E>>) -> Res
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sqlite::connection::Connection;
+    use crate::sqlite::connection::SqliteConnection;
     use crate::tx::Link;
 
     const UNKNOWN: StoreError = StoreError::CommitUnknown;
@@ -193,7 +193,7 @@ mod tests {
         on_commit: impl FnOnce(&mut u8) + Send + 'static,
     ) -> (Executed, AnswerReceiver<u8, StoreError>) {
         let folder = tempfile::tempdir().unwrap();
-        let connection = Connection::open_for_writing(&folder.path().join("a.db")).unwrap();
+        let connection = SqliteConnection::open_for_writing(&folder.path().join("a.db")).unwrap();
         let (request, _, answer) = new(move |_| Box::pin(async move { result }), on_commit);
         assert!(request.start(None));
         (request.run(&mut Tx::new(Link::Sqlite(connection))), answer)

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
-use super::connection::Connection;
+use super::connection::SqliteConnection;
 use crate::StoreError;
 
 /// The log's file, and how far it is synced.
@@ -27,7 +27,7 @@ impl Wal {
     /// The log of the writer's connection, which has read or written before. SQLite keeps the file while any
     /// connection to the database is open. Its locks are on other files, so opening and closing this file
     /// releases none of them.
-    pub fn open(database: &Path, writer: &mut Connection) -> Result<Self, StoreError> {
+    pub fn open(database: &Path, writer: &mut SqliteConnection) -> Result<Self, StoreError> {
         let mut name = database.as_os_str().to_owned();
         name.push("-wal");
         let file = File::open(&name)
@@ -61,7 +61,7 @@ impl Wal {
     /// Checkpoints the whole log after a failed sync. The system may count pages as clean that never reached
     /// the disk, and a later successful sync would confirm commits behind a hole. So the writer writes
     /// nothing before this has worked.
-    pub fn repair(&mut self, writer: &Connection) -> Result<(), StoreError> {
+    pub fn repair(&mut self, writer: &SqliteConnection) -> Result<(), StoreError> {
         if self.needs_repair {
             writer.checkpoint_and_truncate()?;
             tracing::warn!(
@@ -81,7 +81,7 @@ mod tests {
     fn a_failed_sync_is_no_commit_and_is_repaired_before_the_next() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.db");
-        let mut writer = Connection::open_for_writing(&path).unwrap();
+        let mut writer = SqliteConnection::open_for_writing(&path).unwrap();
         writer.execute("CREATE TABLE a (b TEXT)", &[]).unwrap();
         let mut wal = Wal::open(&path, &mut writer).unwrap();
         // This device cannot be synced.

@@ -7,7 +7,7 @@ use std::sync::mpsc::Receiver;
 use std::thread::JoinHandle;
 
 use super::checkpointer::CheckpointScheduler;
-use super::connection::Connection;
+use super::connection::SqliteConnection;
 use super::control::{control, in_transaction};
 use super::request::{Executed, Request};
 use super::wal::Wal;
@@ -34,7 +34,7 @@ pub(super) struct Writer {
 
 impl Writer {
     pub fn new(
-        connection: Connection,
+        connection: SqliteConnection,
         queue: Receiver<Box<dyn Request>>,
         waiting: Arc<AtomicUsize>,
         counters: Arc<Counters>,
