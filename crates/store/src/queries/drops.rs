@@ -380,7 +380,7 @@ impl Tx {
         ids: &[ClaimId],
     ) -> Result<Vec<(ClaimId, OrganizationId)>, StoreError> {
         let Some(values) = padded(ids) else { return Ok(Vec::new()) };
-        let owner = |row: &Row| Ok((ClaimId::stored(row.get(0)?), OrganizationId::stored(row.get(1)?)));
+        let owner = |row: &Row| Ok((row.get(0)?, row.get(1)?));
         self.query(CLAIM_OWNERS, &values).await?.iter().map(owner).collect()
     }
 
@@ -395,7 +395,7 @@ impl Tx {
         let Some(mut values) = padded(ids) else { return Ok(Vec::new()) };
         values.extend([state.name().into(), now.into(), owner.into()]);
         let rows = self.query(UPDATE_CLAIMS, &values).await?;
-        rows.iter().map(|row| Ok(ClaimId::stored(row.get(0)?))).collect()
+        rows.iter().map(|row| row.get(0)).collect()
     }
 
     /// Records that an application changed up to 100 claims from a state to their present one.
@@ -417,14 +417,14 @@ fn claim(row: &Row) -> Result<RewardClaim, StoreError> {
     let unknown_state =
         |_| StoreError::Decode { column: 6, wanted: "a fulfillment state", found: "text".to_owned() };
     Ok(RewardClaim {
-        claim_id: ClaimId::stored(row.get(0)?),
-        campaign_id: CampaignId::stored(row.get(1)?),
-        reward_id: RewardId::stored(row.get(2)?),
+        claim_id: row.get(0)?,
+        campaign_id: row.get(1)?,
+        reward_id: row.get(2)?,
         category_id: row.get(3)?,
         category_name: row.get(4)?,
-        channel_id: ChannelId::stored(row.get(5)?),
+        channel_id: row.get(5)?,
         state: FulfillmentState::parse(row.get(6)?).map_err(unknown_state)?,
-        claimed_at: Timestamp::from_millis(row.get(7)?),
-        updated_at: Timestamp::from_millis(row.get(8)?),
+        claimed_at: row.get(7)?,
+        updated_at: row.get(8)?,
     })
 }

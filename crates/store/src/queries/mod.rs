@@ -20,7 +20,7 @@ mod webhook;
 use domain::secret::SecretHash;
 use domain::{
     ApplicationSecretId, BatchId, CampaignId, CategoryId, ChannelId, ClaimId, ClientId, DeliveryId,
-    MessageId, NodeId, OrganizationId, RewardId, SessionKey, Timestamp, WebhookId, WebhookSecretId,
+    MessageId, NodeId, OrganizationId, RewardId, ScopeSet, SessionKey, Timestamp, WebhookId, WebhookSecretId,
 };
 
 pub use channel::{
@@ -37,13 +37,20 @@ pub use platform::idempotency;
 pub use realtime::{event_outbox, lost_events, session_details, session_ends, sessions, subscriptions};
 pub use webhook::{deliveries, webhooks};
 
-use crate::Value;
+use crate::{FromValue, Value};
 
 macro_rules! text_values {
     ($($name:ident),+) => {$(
         impl<'a> From<&'a $name> for Value<'a> {
             fn from(value: &'a $name) -> Self {
                 value.as_str().into()
+            }
+        }
+
+        impl FromValue<'_> for $name {
+            const WANTED: &'static str = "text";
+            fn from_value(value: &Value<'static>) -> Option<Self> {
+                String::from_value(value).map(Self::stored)
             }
         }
     )+};
@@ -70,6 +77,20 @@ text_values!(
 impl From<Timestamp> for Value<'_> {
     fn from(value: Timestamp) -> Self {
         value.as_millis().into()
+    }
+}
+
+impl FromValue<'_> for Timestamp {
+    const WANTED: &'static str = "bigint";
+    fn from_value(value: &Value<'static>) -> Option<Self> {
+        i64::from_value(value).map(Self::from_millis)
+    }
+}
+
+impl FromValue<'_> for ScopeSet {
+    const WANTED: &'static str = "bigint";
+    fn from_value(value: &Value<'static>) -> Option<Self> {
+        i64::from_value(value).map(Self::from_stored)
     }
 }
 

@@ -1,6 +1,5 @@
 //! Parts of several statements.
 
-use domain::Timestamp;
 use domain::drops::Period;
 use domain::limits::CLAIM_UPDATE_IDS_MAX;
 
@@ -37,9 +36,5 @@ where
 
 /// The time of a campaign, in two columns.
 pub(super) fn period_at(row: &Row, column: usize) -> Result<Period, StoreError> {
-    let date = |column| {
-        let ms: Option<i64> = row.get(column)?;
-        Ok::<_, StoreError>(ms.map(Timestamp::from_millis))
-    };
-    Ok(Period { start: date(column)?, end: date(column + 1)? })
+    Ok(Period { start: row.get(column)?, end: row.get(column + 1)? })
 }

@@ -109,20 +109,20 @@ impl Tx {
     /// The applications that a user has consented to.
     pub async fn consented_to(&mut self, channel: &ChannelId) -> Result<Vec<ClientId>, StoreError> {
         let rows = self.query(CONSENTED_TO, params![channel]).await?;
-        rows.iter().map(|row| Ok(ClientId::stored(row.get(0)?))).collect()
+        rows.iter().map(|row| row.get(0)).collect()
     }
 }
 
 fn details(row: &Row) -> Result<ChannelDetails, StoreError> {
     Ok(ChannelDetails {
-        channel_id: ChannelId::stored(row.get(0)?),
+        channel_id: row.get(0)?,
         name: row.get(1)?,
         image_url: row.get(2)?,
         verified_mark: row.get(3)?,
         real_name_verified: row.get(4)?,
         follower_count: row.get(5)?,
-        created_at: Timestamp::from_millis(row.get(6)?),
-        barred_at: row.get::<Option<i64>>(7)?.map(Timestamp::from_millis),
+        created_at: row.get(6)?,
+        barred_at: row.get(7)?,
         login: row.get(8)?,
     })
 }

@@ -162,7 +162,7 @@ impl Tx {
     /// The oldest `limit` channels whose deletion is not finished.
     pub async fn channels_being_deleted(&mut self, limit: i64) -> Result<Vec<ChannelId>, StoreError> {
         let rows = self.query(DELETIONS, params![limit]).await?;
-        rows.iter().map(|row| Ok(ChannelId::stored(row.get(0)?))).collect()
+        rows.iter().map(|row| row.get(0)).collect()
     }
 
     /// Deletes one batch of the rows of a channel that is being deleted, and at the end the channel. Its
@@ -179,11 +179,11 @@ impl Tx {
         self.credentials_changed(Dependency::Channel(channel));
         let deletion = ChannelDeletion {
             channel_id: channel.clone(),
-            alias: ChannelId::stored(row.get(0)?),
+            alias: row.get(0)?,
             messages_after: row.get(1)?,
             messages_until: row.get(2)?,
             donations_after: row.get(3)?,
-            created_at: Timestamp::from_millis(row.get(4)?),
+            created_at: row.get(4)?,
         };
         for sql in LOADS {
             if self.execute(sql, params![channel, DELETION_ROWS_MAX]).await? > 0 {
@@ -203,14 +203,14 @@ impl Tx {
     async fn leave_others(&mut self, channel: &ChannelId) -> Result<bool, StoreError> {
         let followed = self.query(FOLLOWED, params![channel, RELATIONS_MAX]).await?;
         for row in &followed {
-            self.unfollow(&ChannelId::stored(row.get(0)?), channel).await?;
+            self.unfollow(&row.get(0)?, channel).await?;
         }
         if !followed.is_empty() {
             return Ok(true);
         }
         let subscribed = self.query(SUBSCRIBED_TO, params![channel, RELATIONS_MAX]).await?;
         for row in &subscribed {
-            self.delete_subscriber(&ChannelId::stored(row.get(0)?), channel).await?;
+            self.delete_subscriber(&row.get(0)?, channel).await?;
         }
         Ok(!subscribed.is_empty())
     }

@@ -121,8 +121,7 @@ impl Tx {
     /// The person with that login.
     pub async fn person_by_login(&mut self, login: &str) -> Result<Option<Person>, StoreError> {
         let row = self.query_opt(PERSON_BY_LOGIN, params![login]).await?;
-        row.map(|row| Ok(Person { channel_id: ChannelId::stored(row.get(0)?), password_hash: row.get(1)? }))
-            .transpose()
+        row.map(|row| Ok(Person { channel_id: row.get(0)?, password_hash: row.get(1)? })).transpose()
     }
 
     /// The hash of the password of a channel's person, if the person can sign in.
@@ -141,11 +140,7 @@ impl Tx {
     pub async fn people(&mut self, limit: i64) -> Result<Vec<PersonListing>, StoreError> {
         let rows = self.query(PEOPLE, params![limit]).await?;
         let person = |row: &Row| {
-            Ok(PersonListing {
-                login: row.get(0)?,
-                channel_id: ChannelId::stored(row.get(1)?),
-                channel_name: row.get(2)?,
-            })
+            Ok(PersonListing { login: row.get(0)?, channel_id: row.get(1)?, channel_name: row.get(2)? })
         };
         rows.iter().map(person).collect()
     }
@@ -180,7 +175,7 @@ impl Tx {
 
 fn channel(row: &Row) -> Result<Channel, StoreError> {
     Ok(Channel {
-        channel_id: ChannelId::stored(row.get(0)?),
+        channel_id: row.get(0)?,
         name: row.get(1)?,
         image_url: row.get(2)?,
         follower_count: row.get(3)?,

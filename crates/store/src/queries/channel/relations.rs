@@ -145,7 +145,7 @@ impl Tx {
     ) -> Result<Followed, StoreError> {
         self.lock_channel(channel).await?;
         if let Some(row) = self.query_opt(FOLLOWED_AT, params![channel, follower]).await? {
-            return Ok(Followed::Since(Timestamp::from_millis(row.get(0)?)));
+            return Ok(Followed::Since(row.get(0)?));
         }
         self.execute(INSERT_FOLLOWER, params![channel, follower, at]).await?;
         self.execute(COUNT_FOLLOWER, params![channel, 1]).await?;
@@ -164,7 +164,7 @@ impl Tx {
         let Some(row) = self.query_opt(FOLLOWED_AT, params![channel, follower]).await? else {
             return Ok(false);
         };
-        let before = Timestamp::from_millis(row.get(0)?);
+        let before: Timestamp = row.get(0)?;
         self.execute(SET_FOLLOWED_AT, params![channel, follower, at]).await?;
         self.leave_list(List::Followers, channel, newest(before), follower).await?;
         self.enter_list(List::Followers, channel, newest(at), follower).await?;
@@ -178,7 +178,7 @@ impl Tx {
             return Ok(false);
         };
         self.execute(COUNT_FOLLOWER, params![channel, -1]).await?;
-        let rank = newest(Timestamp::from_millis(row.get(0)?));
+        let rank = newest(row.get(0)?);
         self.leave_list(List::Followers, channel, rank, follower).await?;
         Ok(true)
     }
@@ -186,13 +186,8 @@ impl Tx {
     /// One page of a channel's followers, the newest first, then by id.
     pub async fn followers(&mut self, channel: &ChannelId, page: Page) -> Result<Vec<Follower>, StoreError> {
         let rows = self.page_of(List::Followers, FOLLOWERS, channel, page).await?;
-        let follower = |row: &Row| {
-            Ok(Follower {
-                channel_id: ChannelId::stored(row.get(0)?),
-                name: row.get(1)?,
-                created_at: Timestamp::from_millis(row.get(2)?),
-            })
-        };
+        let follower =
+            |row: &Row| Ok(Follower { channel_id: row.get(0)?, name: row.get(1)?, created_at: row.get(2)? });
         rows.iter().map(follower).collect()
     }
 
@@ -232,7 +227,7 @@ impl Tx {
         let Some(row) = self.query_opt(DELETE_SUBSCRIBER, params![channel, subscriber]).await? else {
             return Ok(false);
         };
-        let newest = newest(Timestamp::from_millis(row.get(0)?));
+        let newest = newest(row.get(0)?);
         self.leave_list(List::NewestSubscribers, channel, newest, subscriber).await?;
         self.leave_list(List::LongestSubscribers, channel, longest(row.get(1)?), subscriber).await?;
         Ok(true)
@@ -287,20 +282,20 @@ fn longest(month: i64) -> i64 {
 fn manager(row: &Row) -> Result<Manager, StoreError> {
     let role = row.get::<Option<&str>>(2)?.map_or(Some(UserRole::StreamingChannelOwner), UserRole::from_name);
     Ok(Manager {
-        channel_id: ChannelId::stored(row.get(0)?),
+        channel_id: row.get(0)?,
         name: row.get(1)?,
         role: role.ok_or_else(|| StoreError::Corrupt("a role that no release has given".to_owned()))?,
-        created_at: Timestamp::from_millis(row.get(3)?),
+        created_at: row.get(3)?,
     })
 }
 
 fn subscriber(row: &Row) -> Result<Subscriber, StoreError> {
     Ok(Subscriber {
-        channel_id: ChannelId::stored(row.get(0)?),
+        channel_id: row.get(0)?,
         name: row.get(1)?,
         month: row.get(2)?,
         tier_no: row.get(3)?,
-        created_at: Timestamp::from_millis(row.get(4)?),
+        created_at: row.get(4)?,
     })
 }
 

@@ -106,9 +106,5 @@ impl Tx {
 }
 
 fn restricted_channel(row: &Row) -> Result<RestrictedChannel, StoreError> {
-    Ok(RestrictedChannel {
-        channel_id: ChannelId::stored(row.get(0)?),
-        channel_name: row.get(1)?,
-        created_at: Timestamp::from_millis(row.get(2)?),
-    })
+    Ok(RestrictedChannel { channel_id: row.get(0)?, channel_name: row.get(1)?, created_at: row.get(2)? })
 }

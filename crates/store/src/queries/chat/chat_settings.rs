@@ -166,7 +166,7 @@ impl Tx {
             return Ok(SlowModeTurn::Granted);
         }
         let last = self.query_one(LAST_TURN, params![channel, sender]).await?.get(0)?;
-        Ok(SlowModeTurn::TooSoon { last: Timestamp::from_millis(last) })
+        Ok(SlowModeTurn::TooSoon { last })
     }
 }
 
@@ -181,12 +181,9 @@ fn facts(row: &Row) -> Result<ChatFacts, StoreError> {
         },
         viewer: Viewer {
             real_name_verified: row.get(10)?,
-            following_since: row.get::<Option<i64>>(13)?.map(Timestamp::from_millis),
+            following_since: row.get(13)?,
             subscriber: row.get(14)?,
-            restriction: RestrictionStatus {
-                restricted: row.get(11)?,
-                until: row.get::<Option<i64>>(12)?.map(Timestamp::from_millis),
-            },
+            restriction: RestrictionStatus { restricted: row.get(11)?, until: row.get(12)? },
         },
     })
 }

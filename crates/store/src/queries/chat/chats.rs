@@ -104,7 +104,7 @@ impl Tx {
         from: Timestamp,
     ) -> Result<Option<Timestamp>, StoreError> {
         let row = self.query_one(LAST_MESSAGE, params![&MessageId::bound_at(from), channel, sender]).await?;
-        Ok(row.get::<Option<i64>>(0)?.map(Timestamp::from_millis))
+        row.get(0)
     }
 
     /// Hides the messages of `sender` in the chat of `channel` from `times.start` on and before `times.end`.

@@ -65,7 +65,7 @@ impl Tx {
     /// Deregisters the nodes whose last heartbeat was at `silent_since` or before, and gives them.
     pub async fn forget_silent_nodes(&mut self, silent_since: Timestamp) -> Result<Vec<NodeId>, StoreError> {
         let rows = self.query(FORGET_SILENT, params![silent_since]).await?;
-        rows.iter().map(|row| Ok(NodeId::stored(row.get(0)?))).collect()
+        rows.iter().map(|row| row.get(0)).collect()
     }
 
     /// Deregisters a node that stops.

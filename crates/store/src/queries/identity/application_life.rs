@@ -164,9 +164,7 @@ impl Tx {
         limit: i64,
     ) -> Result<Vec<(ClientId, Timestamp)>, StoreError> {
         let rows = self.query(WARNED, params![idle_since, limit]).await?;
-        rows.iter()
-            .map(|row| Ok((ClientId::stored(row.get(0)?), Timestamp::from_millis(row.get(1)?))))
-            .collect()
+        rows.iter().map(|row| Ok((row.get(0)?, row.get(1)?))).collect()
     }
 
     /// Records a use of an application: `true` if the recorded last use changed.
@@ -203,7 +201,7 @@ impl Tx {
         idle_since: Timestamp,
     ) -> Result<Vec<ClientId>, StoreError> {
         let rows = self.query(GIVE_NOTICES, params![kind, now, idle_since, LIFE_ROWS_MAX]).await?;
-        rows.iter().map(|row| Ok(ClientId::stored(row.get(0)?))).collect()
+        rows.iter().map(|row| row.get(0)).collect()
     }
 
     /// Deletes one application that was last used at `idle_since` or before. It can be restored. `None` if
@@ -216,7 +214,7 @@ impl Tx {
         let Some(row) = self.query_opt(DELETE_UNUSED, params![now, idle_since]).await? else {
             return Ok(None);
         };
-        let client_id = ClientId::stored(row.get(0)?);
+        let client_id = row.get(0)?;
         self.credentials_changed(Dependency::Application(&client_id));
         Ok(Some(client_id))
     }
@@ -268,22 +266,19 @@ impl Tx {
     ) -> Result<Option<ApplicationLife>, StoreError> {
         let Some(row) = self.query_opt(LIFE, params![client_id, gone_since]).await? else { return Ok(None) };
         let notices = self.query(NOTICES, params![client_id]).await?;
-        let notice = |row: &Row| {
-            Ok::<_, StoreError>(Notice { kind: row.get(0)?, given_at: Timestamp::from_millis(row.get(1)?) })
-        };
+        let notice = |row: &Row| Ok::<_, StoreError>(Notice { kind: row.get(0)?, given_at: row.get(1)? });
         Ok(Some(life(&row, notices.iter().map(notice).collect::<Result<_, _>>()?)?))
     }
 }
 
 /// Reads the columns of [`LIFE`].
 pub(super) fn life(row: &Row, notices: Vec<Notice>) -> Result<ApplicationLife, StoreError> {
-    let date = |column| Ok::<_, StoreError>(row.get::<Option<i64>>(column)?.map(Timestamp::from_millis));
     Ok(ApplicationLife {
         application: application(row)?,
-        created_at: Timestamp::from_millis(row.get(8)?),
-        last_used_at: Timestamp::from_millis(row.get(9)?),
-        deleted_at: date(10)?,
-        disabled_at: date(11)?,
+        created_at: row.get(8)?,
+        last_used_at: row.get(9)?,
+        deleted_at: row.get(10)?,
+        disabled_at: row.get(11)?,
         notices,
     })
 }

@@ -110,7 +110,7 @@ impl Tx {
         now: Timestamp,
     ) -> Result<Vec<(ClientId, ApplicationSecretId)>, StoreError> {
         let rows = self.query(EXPIRED, params![now, EXPIRED_SECRETS_MAX]).await?;
-        let ids = |row: &Row| Ok((ClientId::stored(row.get(0)?), ApplicationSecretId::stored(row.get(1)?)));
+        let ids = |row: &Row| Ok((row.get(0)?, row.get(1)?));
         rows.iter().map(ids).collect()
     }
 
@@ -129,11 +129,11 @@ impl Tx {
 
 fn secret(row: &Row) -> Result<StoredSecret, StoreError> {
     Ok(StoredSecret {
-        secret_id: ApplicationSecretId::stored(row.get(0)?),
-        hash: SecretHash::stored(row.get(1)?),
+        secret_id: row.get(0)?,
+        hash: row.get(1)?,
         last_characters: row.get(2)?,
-        created_at: Timestamp::from_millis(row.get(3)?),
-        last_used_at: row.get::<Option<i64>>(4)?.map(Timestamp::from_millis),
-        expires_at: row.get::<Option<i64>>(5)?.map(Timestamp::from_millis),
+        created_at: row.get(3)?,
+        last_used_at: row.get(4)?,
+        expires_at: row.get(5)?,
     })
 }

@@ -1,7 +1,7 @@
 //! Applications and their redirect addresses, and the organizations that own them.
 
 use domain::application::{Application, Organization, RedirectUri};
-use domain::{ClientId, OrganizationId, Profile, ScopeSet, Timestamp};
+use domain::{ClientId, Profile, ScopeSet, Timestamp};
 
 use super::credential_changes::Dependency;
 use crate::{Row, StoreError, Tx, params};
@@ -51,7 +51,7 @@ impl Tx {
         client_id: &ClientId,
     ) -> Result<Option<ScopeSet>, StoreError> {
         let row = self.query_opt(LOCK_APPLICATION_SCOPES, params![client_id]).await?;
-        row.map(|row| Ok(ScopeSet::from_stored(row.get(0)?))).transpose()
+        row.map(|row| row.get(0)).transpose()
     }
 
     /// Creates or replaces an organization.
@@ -124,19 +124,17 @@ impl Tx {
 
 /// Reads the first eight columns.
 pub(super) fn application(row: &Row) -> Result<Application, StoreError> {
-    let organization = match row.get::<Option<String>>(5)? {
-        Some(id) => Some(Organization {
-            organization_id: OrganizationId::stored(id),
-            name: row.get(6)?,
-            verified: row.get(7)?,
-        }),
+    let organization = match row.get(5)? {
+        Some(organization_id) => {
+            Some(Organization { organization_id, name: row.get(6)?, verified: row.get(7)? })
+        }
         None => None,
     };
     Ok(Application {
-        client_id: ClientId::stored(row.get(0)?),
+        client_id: row.get(0)?,
         name: row.get(1)?,
         organization,
-        scopes: ScopeSet::from_stored(row.get(2)?),
+        scopes: row.get(2)?,
         profile: row.get::<Option<&str>>(3)?.and_then(Profile::from_name),
         quota: row.get(4)?,
     })

@@ -43,8 +43,7 @@ impl Tx {
         now: Timestamp,
     ) -> Result<Option<SignedIn>, StoreError> {
         let row = self.query_opt(FIND, params![token, now]).await?;
-        row.map(|row| Ok(SignedIn { channel_id: ChannelId::stored(row.get(0)?), channel_name: row.get(1)? }))
-            .transpose()
+        row.map(|row| Ok(SignedIn { channel_id: row.get(0)?, channel_name: row.get(1)? })).transpose()
     }
 
     /// Signs every browser of a person out. Gives their number.

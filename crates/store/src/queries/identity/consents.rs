@@ -46,7 +46,7 @@ impl Tx {
         channel_id: &ChannelId,
     ) -> Result<Option<ScopeSet>, StoreError> {
         let row = self.query_opt(LOCK, params![client_id, channel_id]).await?;
-        row.map(|row| Ok(ScopeSet::from_stored(row.get(0)?))).transpose()
+        row.map(|row| row.get(0)).transpose()
     }
 
     /// Locks the consents to an application that have tokens: without a token nothing can be subscribed to.

@@ -80,9 +80,9 @@ impl Tx {
         size: i64,
     ) -> Result<Vec<OrganizationDetails>, StoreError> {
         let details = |row: &Row| {
-            let organization_id = OrganizationId::stored(row.get(0)?);
+            let organization_id = row.get(0)?;
             let organization = Organization { organization_id, name: row.get(1)?, verified: row.get(2)? };
-            Ok(OrganizationDetails { organization, disabled_at: date(row, 3)? })
+            Ok(OrganizationDetails { organization, disabled_at: row.get(3)? })
         };
         self.query(ORGANIZATIONS, params![after, size]).await?.iter().map(details).collect()
     }
@@ -119,13 +119,13 @@ impl Tx {
     ) -> Result<Vec<CampaignListing>, StoreError> {
         let listing = |row: &Row| {
             Ok(CampaignListing {
-                campaign_id: CampaignId::stored(row.get(0)?),
+                campaign_id: row.get(0)?,
                 name: row.get(1)?,
-                organization_id: OrganizationId::stored(row.get(2)?),
+                organization_id: row.get(2)?,
                 category_id: row.get(3)?,
-                starts_at: date(row, 4)?,
-                ends_at: date(row, 5)?,
-                disabled_at: date(row, 6)?,
+                starts_at: row.get(4)?,
+                ends_at: row.get(5)?,
+                disabled_at: row.get(6)?,
             })
         };
         self.query(CAMPAIGNS, params![after, organization, size]).await?.iter().map(listing).collect()
@@ -159,8 +159,4 @@ impl Tx {
         }
         Ok(())
     }
-}
-
-fn date(row: &Row, column: usize) -> Result<Option<Timestamp>, StoreError> {
-    Ok(row.get::<Option<i64>>(column)?.map(Timestamp::from_millis))
 }

@@ -196,7 +196,7 @@ impl Tx {
         hash: &SecretHash,
     ) -> Result<Option<(StoredCredential, SecretHash)>, StoreError> {
         let row = self.query_opt(FIND_CODE, params![hash]).await?;
-        row.map(|row| Ok((credential(&row, [0, 1, 2, 4, 5])?, SecretHash::stored(row.get(3)?)))).transpose()
+        row.map(|row| Ok((credential(&row, [0, 1, 2, 4, 5])?, row.get(3)?))).transpose()
     }
 
     /// Uses a code: `true` for exactly one of any number of callers.
@@ -225,17 +225,16 @@ impl Tx {
     pub async fn holder(&mut self, hash: &SecretHash, now: Timestamp) -> Result<Option<Holder>, StoreError> {
         let row = self.query_opt(HOLDER, params![hash, now]).await?;
         row.map(|row| {
-            let (consented, chosen) =
-                (ScopeSet::from_stored(row.get(3)?), ScopeSet::from_stored(row.get(4)?));
+            let (consented, chosen): (ScopeSet, ScopeSet) = (row.get(3)?, row.get(4)?);
             let caller = Caller {
-                client_id: ClientId::stored(row.get(0)?),
-                channel_id: ChannelId::stored(row.get(1)?),
+                client_id: row.get(0)?,
+                channel_id: row.get(1)?,
                 family: TokenFamily(row.get(2)?),
                 scopes: consented.and(chosen),
                 profile: row.get::<Option<&str>>(5)?.and_then(Profile::from_name),
                 quota: row.get(6)?,
             };
-            let expires_at = Timestamp::from_millis(row.get(7)?);
+            let expires_at = row.get(7)?;
             Ok(Holder { caller, channel_name: row.get(8)?, expires_at })
         })
         .transpose()
@@ -272,7 +271,7 @@ impl Tx {
             "refresh" => Trace::Refresh,
             _ => Trace::Revoked,
         };
-        Ok(Some((ClientId::stored(row.get(0)?), trace, Timestamp::from_millis(row.get(2)?))))
+        Ok(Some((row.get(0)?, trace, row.get(2)?)))
     }
 
     /// The application and the user of a token of either kind.
@@ -281,9 +280,7 @@ impl Tx {
         hash: &SecretHash,
     ) -> Result<Option<(ClientId, ChannelId)>, StoreError> {
         let rows = self.query(OWNER, params![hash]).await?;
-        rows.first()
-            .map(|row| Ok((ClientId::stored(row.get(0)?), ChannelId::stored(row.get(1)?))))
-            .transpose()
+        rows.first().map(|row| Ok((row.get(0)?, row.get(1)?))).transpose()
     }
 
     /// Deletes the unused codes of a client and a user.
@@ -319,11 +316,8 @@ fn credential(row: &Row, columns: [usize; 5]) -> Result<StoredCredential, StoreE
     let [family, client_id, channel_id, expires_at, used_at] = columns;
     Ok(StoredCredential {
         family: TokenFamily(row.get(family)?),
-        client_id: ClientId::stored(row.get(client_id)?),
-        channel_id: ChannelId::stored(row.get(channel_id)?),
-        single_use: SingleUse {
-            expires_at: Timestamp::from_millis(row.get(expires_at)?),
-            used_at: row.get::<Option<i64>>(used_at)?.map(Timestamp::from_millis),
-        },
+        client_id: row.get(client_id)?,
+        channel_id: row.get(channel_id)?,
+        single_use: SingleUse { expires_at: row.get(expires_at)?, used_at: row.get(used_at)? },
     })
 }

@@ -87,7 +87,7 @@ pub(crate) fn category_at(row: &Row, first: usize) -> Result<Option<Category>, S
     })?;
     Ok(Some(Category {
         category_type,
-        category_id: CategoryId::stored(row.get(first + 1)?),
+        category_id: row.get(first + 1)?,
         category_value: row.get(first + 2)?,
         poster_image_url: row.get(first + 3)?,
     }))

@@ -1,7 +1,7 @@
 //! The conditions of drops campaigns, and the minutes that viewers have watched.
 
 use domain::drops::{Campaign, Reward, RewardProgress};
-use domain::{CampaignId, CategoryId, ChannelId, ClaimId, OrganizationId, RewardId, Timestamp};
+use domain::{CampaignId, CategoryId, ChannelId, ClaimId, Timestamp};
 
 use crate::queries::sql::{hundred_ids, padded, period_at};
 use crate::{Row, StoreError, Tx, params};
@@ -93,7 +93,7 @@ impl Tx {
             Ok(Campaign {
                 campaign_id: id.clone(),
                 name: row.get(0)?,
-                organization_id: OrganizationId::stored(row.get(1)?),
+                organization_id: row.get(1)?,
                 category_id: row.get(2)?,
                 period: period_at(&row, 3)?,
                 channels: (!every_channel).then(Vec::new),
@@ -106,7 +106,7 @@ impl Tx {
     /// The channels that a campaign names.
     pub async fn campaign_channels(&mut self, id: &CampaignId) -> Result<Vec<ChannelId>, StoreError> {
         let rows = self.query(CAMPAIGN_CHANNELS, params![id]).await?;
-        rows.iter().map(|row| Ok(ChannelId::stored(row.get(0)?))).collect()
+        rows.iter().map(|row| row.get(0)).collect()
     }
 
     /// Removes the channels of a campaign.
@@ -151,11 +151,8 @@ impl Tx {
     ) -> Result<Vec<Watched>, StoreError> {
         let Some(mut values) = padded(viewers) else { return Ok(Vec::new()) };
         values.extend([channel.into(), minutes.into(), now.into()]);
-        let watched = |row: &Row| {
-            let (campaign, viewer) = (row.get(0)?, row.get(1)?);
-            let (campaign_id, viewer) = (CampaignId::stored(campaign), ChannelId::stored(viewer));
-            Ok(Watched { campaign_id, viewer, minutes: row.get(2)? })
-        };
+        let watched =
+            |row: &Row| Ok(Watched { campaign_id: row.get(0)?, viewer: row.get(1)?, minutes: row.get(2)? });
         self.query(ACCRUE, &values).await?.iter().map(watched).collect()
     }
 
@@ -177,7 +174,7 @@ impl Tx {
     ) -> Result<Vec<RewardProgress>, StoreError> {
         let progress = |row: &Row| {
             let claim_id: Option<String> = row.get(3)?;
-            let reward_id = RewardId::stored(row.get(0)?);
+            let reward_id = row.get(0)?;
             let reward = Reward { reward_id, name: row.get(1)?, watch_minutes: row.get(2)? };
             Ok(RewardProgress { reward, claim_id: claim_id.map(ClaimId::stored) })
         };

@@ -49,11 +49,11 @@ impl Tx {
             return Ok(KeyClaim::Ours);
         }
         let row = self.query_one(RECORDED, params![operation, key]).await?;
-        let earlier = row.get::<Option<String>>(2)?.map(BatchId::stored);
+        let earlier: Option<BatchId> = row.get(2)?;
         // The key may stand twice in one transaction.
         let earlier = earlier.filter(|earlier| Some(earlier) != batch.as_ref());
         self.notes::<EventBatchNotes>().earlier.extend(earlier);
-        Ok(KeyClaim::Earlier { request: SecretHash::stored(row.get(0)?), answer: row.get(1)? })
+        Ok(KeyClaim::Earlier { request: row.get(0)?, answer: row.get(1)? })
     }
 
     /// Replaces the answer of a key that was claimed in this transaction.

@@ -137,8 +137,8 @@ impl Tx {
 fn read(row: &Row) -> Result<EventBatch, StoreError> {
     let channels: &str = row.get(2)?;
     Ok(EventBatch {
-        batch_id: BatchId::stored(row.get(0)?),
-        node_id: NodeId::stored(row.get(1)?),
+        batch_id: row.get(0)?,
+        node_id: row.get(1)?,
         channels: channels.split(SEPARATOR).map(|id| ChannelId::stored(id.to_owned())).collect(),
         is_taken_over: row.get::<Option<i64>>(3)?.is_some(),
     })

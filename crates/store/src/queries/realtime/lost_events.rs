@@ -47,11 +47,7 @@ impl Tx {
     ) -> Result<Vec<LostEvents>, StoreError> {
         let rows = self.query(SINCE, params![since, limit]).await?;
         let lost = |row: &crate::Row| {
-            Ok(LostEvents {
-                lost_at: Timestamp::from_millis(row.get(0)?),
-                channel_id: ChannelId::stored(row.get(1)?),
-                node_id: NodeId::stored(row.get(2)?),
-            })
+            Ok(LostEvents { lost_at: row.get(0)?, channel_id: row.get(1)?, node_id: row.get(2)? })
         };
         rows.iter().map(lost).collect()
     }
@@ -64,7 +60,7 @@ impl Tx {
     ) -> Result<Vec<ChannelId>, StoreError> {
         let rows =
             self.query(CHANNELS_WITH_EVENTS, params![&MessageId::bound_at(since), since, limit]).await?;
-        rows.iter().map(|row| Ok(ChannelId::stored(row.get(0)?))).collect()
+        rows.iter().map(|row| row.get(0)).collect()
     }
 
     /// Records the time of the event of a paid subscription.

@@ -140,7 +140,7 @@ impl Tx {
         reason: &str,
     ) -> Result<Option<NodeId>, StoreError> {
         let row = self.query_opt(END, params![key, now, reason]).await?;
-        row.map(|row| Ok(NodeId::stored(row.get(0)?))).transpose()
+        row.map(|row| row.get(0)).transpose()
     }
 }
 
@@ -148,23 +148,23 @@ impl Tx {
 fn collect(mut sessions: Vec<SessionDetails>, row: &Row) -> Result<Vec<SessionDetails>, StoreError> {
     let key = row.get::<&str>(0)?;
     if sessions.last().is_none_or(|last| last.session_key.as_str() != key) {
-        let client_id = ClientId::stored(row.get(1)?);
+        let client_id = row.get(1)?;
         sessions.push(SessionDetails {
             session_key: SessionKey::stored(key.to_owned()),
-            owner: match row.get::<Option<String>>(2)? {
-                Some(channel) => SessionOwner::User { client_id, channel_id: ChannelId::stored(channel) },
+            owner: match row.get(2)? {
+                Some(channel_id) => SessionOwner::User { client_id, channel_id },
                 None => SessionOwner::Client { client_id },
             },
-            node_id: NodeId::stored(row.get(3)?),
-            connected_at: Timestamp::from_millis(row.get(4)?),
-            disconnected_at: row.get::<Option<i64>>(5)?.map(Timestamp::from_millis),
+            node_id: row.get(3)?,
+            connected_at: row.get(4)?,
+            disconnected_at: row.get(5)?,
             close_reason: row.get(6)?,
             subscribed_events: Vec::new(),
         });
     }
     let event_type = row.get::<Option<&str>>(7)?.and_then(EventType::from_name);
     if let (Some(details), Some(event_type)) = (sessions.last_mut(), event_type) {
-        let channel_id = ChannelId::stored(row.get(8)?);
+        let channel_id = row.get(8)?;
         details.subscribed_events.push(Subscription { event_type, channel_id });
     }
     Ok(sessions)

@@ -78,7 +78,7 @@ impl Tx {
         let mut values = vec![whose, now.into(), reason.into(), after.into(), SESSION_ENDS_MAX.into()];
         values.extend(secret);
         let rows = self.query(sql, &values).await?;
-        let keys = rows.iter().map(|row| Ok(SessionKey::stored(row.get(0)?)));
+        let keys = rows.iter().map(|row| row.get(0));
         let keys = keys.collect::<Result<Vec<_>, StoreError>>()?;
         Ok(keys.into_iter().max())
     }

@@ -157,7 +157,7 @@ impl Tx {
     ) -> Result<Option<TakenUrl>, StoreError> {
         let row = self.query_opt(TAKE_URL, params![token, now]).await?;
         row.map(|row| {
-            let secret_id = row.get::<Option<String>>(2)?.map(ApplicationSecretId::stored);
+            let secret_id = row.get(2)?;
             let profile = row.get::<Option<&str>>(3)?.and_then(Profile::from_name);
             Ok(TakenUrl { owner: owner(&row)?, secret_id, profile })
         })
@@ -170,7 +170,7 @@ impl Tx {
         token: &SecretHash,
     ) -> Result<Option<(SessionOwner, Timestamp)>, StoreError> {
         let row = self.query_opt(FIND_URL, params![token]).await?;
-        row.map(|row| Ok((owner(&row)?, Timestamp::from_millis(row.get(2)?)))).transpose()
+        row.map(|row| Ok((owner(&row)?, row.get(2)?))).transpose()
     }
 
     /// Locks the count of an owner's sessions for the rest of the transaction.
@@ -237,7 +237,7 @@ impl Tx {
         limit: i64,
     ) -> Result<Vec<(SessionKey, String)>, StoreError> {
         let rows = self.query(CLOSING, params![node, after, limit]).await?;
-        rows.iter().map(|row| Ok((SessionKey::stored(row.get(0)?), row.get(1)?))).collect()
+        rows.iter().map(|row| Ok((row.get(0)?, row.get(1)?))).collect()
     }
 
     /// Takes the next version of a connected session that this client and user may change, gives the
@@ -250,7 +250,7 @@ impl Tx {
         channel_id: &ChannelId,
     ) -> Result<Option<(i64, NodeId)>, StoreError> {
         let row = self.query_opt(NEXT_VERSION, params![key, client_id, channel_id]).await?;
-        row.map(|row| Ok((row.get(0)?, NodeId::stored(row.get(1)?)))).transpose()
+        row.map(|row| Ok((row.get(0)?, row.get(1)?))).transpose()
     }
 
     /// Ends every session of a node that is not registered. Gives their number. Cheap if there are none.
@@ -289,14 +289,14 @@ fn collect_listing(mut listings: Vec<SessionListing>, row: &Row) -> Result<Vec<S
     if listings.last().is_none_or(|last| last.session_key.as_str() != key) {
         listings.push(SessionListing {
             session_key: SessionKey::stored(key.to_owned()),
-            connected_at: Timestamp::from_millis(row.get(1)?),
-            disconnected_at: row.get::<Option<i64>>(2)?.map(Timestamp::from_millis),
+            connected_at: row.get(1)?,
+            disconnected_at: row.get(2)?,
             subscribed_events: Vec::new(),
         });
     }
     let event_type = row.get::<Option<&str>>(3)?.and_then(EventType::from_name);
     if let (Some(listing), Some(event_type)) = (listings.last_mut(), event_type) {
-        let channel_id = ChannelId::stored(row.get(4)?);
+        let channel_id = row.get(4)?;
         listing.subscribed_events.push(Subscription { event_type, channel_id });
     }
     Ok(listings)
@@ -304,9 +304,9 @@ fn collect_listing(mut listings: Vec<SessionListing>, row: &Row) -> Result<Vec<S
 
 /// Columns: client id, and the channel id of a user's.
 fn owner(row: &Row) -> Result<SessionOwner, StoreError> {
-    let client_id = ClientId::stored(row.get(0)?);
-    Ok(match row.get::<Option<String>>(1)? {
-        Some(channel) => SessionOwner::User { client_id, channel_id: ChannelId::stored(channel) },
+    let client_id = row.get(0)?;
+    Ok(match row.get(1)? {
+        Some(channel_id) => SessionOwner::User { client_id, channel_id },
         None => SessionOwner::Client { client_id },
     })
 }

@@ -88,7 +88,7 @@ impl Tx {
     ) -> Result<Vec<(SessionKey, EventType)>, StoreError> {
         let family = family.map(|family| family.0.as_str());
         let rows = self.query(STANDING_ON, params![client_id, channel_id, family]).await?;
-        rows.iter().map(|row| Ok((SessionKey::stored(row.get(0)?), event_type(row, 1)?))).collect()
+        rows.iter().map(|row| Ok((row.get(0)?, event_type(row, 1)?))).collect()
     }
 
     /// The subscriptions of connected sessions of an application to a kind of event.
@@ -98,7 +98,7 @@ impl Tx {
         event: EventType,
     ) -> Result<Vec<(SessionKey, ChannelId)>, StoreError> {
         let rows = self.query(OF_CLIENT, params![client_id, event.name()]).await?;
-        rows.iter().map(|row| Ok((SessionKey::stored(row.get(0)?), ChannelId::stored(row.get(1)?)))).collect()
+        rows.iter().map(|row| Ok((row.get(0)?, row.get(1)?))).collect()
     }
 
     /// Appends a change to a session's log, for the session's node to read.
@@ -130,7 +130,7 @@ impl Tx {
         limit: i64,
     ) -> Result<Vec<(SessionKey, SessionChange)>, StoreError> {
         let rows = self.query(TAKE_UNTOLD, params![node, limit]).await?;
-        let keyed = |row: &Row| Ok((SessionKey::stored(row.get(4)?), change(row)?));
+        let keyed = |row: &Row| Ok((row.get(4)?, change(row)?));
         let mut taken = rows.iter().map(keyed).collect::<Result<Vec<_>, StoreError>>()?;
         taken.sort_by(|(a, one), (b, other)| (a, one.version).cmp(&(b, other.version)));
         Ok(taken)
@@ -157,10 +157,7 @@ fn change(row: &Row) -> Result<SessionChange, StoreError> {
     Ok(SessionChange {
         version: row.get(0)?,
         kind: ChangeKind::from_name(kind).ok_or_else(|| unknown(1, "a kind of change"))?,
-        subscription: Subscription {
-            event_type: event_type(row, 2)?,
-            channel_id: ChannelId::stored(row.get(3)?),
-        },
+        subscription: Subscription { event_type: event_type(row, 2)?, channel_id: row.get(3)? },
     })
 }
 

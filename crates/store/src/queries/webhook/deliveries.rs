@@ -279,7 +279,7 @@ impl Tx {
     ) -> Result<Vec<WebhookId>, StoreError> {
         let after = after.map_or("", WebhookId::as_str);
         let rows = self.query(WEBHOOKS_DUE, params![drops_bit(), now, after, limit]).await?;
-        rows.iter().map(|row| Ok(WebhookId::stored(row.get(0)?))).collect()
+        rows.iter().map(|row| row.get(0)).collect()
     }
 
     /// Up to `limit` messages of a webhook that are due, the longest due first.
@@ -291,10 +291,10 @@ impl Tx {
     ) -> Result<Vec<DueDelivery>, StoreError> {
         let due = |row: &Row| {
             Ok(DueDelivery {
-                message_id: DeliveryId::stored(row.get(0)?),
+                message_id: row.get(0)?,
                 number: row.get(1)?,
                 in_flight: row.get(2)?,
-                due_at: Timestamp::from_millis(row.get(3)?),
+                due_at: row.get(3)?,
             })
         };
         self.query(DUE_DELIVERIES, params![webhook_id, now, limit]).await?.iter().map(due).collect()
@@ -314,8 +314,7 @@ impl Tx {
         &mut self,
         webhook_id: &WebhookId,
     ) -> Result<Option<DeliveryTarget>, StoreError> {
-        let target =
-            |row: Row| Ok(DeliveryTarget { client_id: ClientId::stored(row.get(0)?), url: row.get(1)? });
+        let target = |row: Row| Ok(DeliveryTarget { client_id: row.get(0)?, url: row.get(1)? });
         self.query_opt(TARGET, params![drops_bit(), webhook_id]).await?.map(target).transpose()
     }
 
@@ -330,7 +329,7 @@ impl Tx {
     ) -> Result<Vec<LeasedDelivery>, StoreError> {
         let leased = |row: &Row| {
             Ok(LeasedDelivery {
-                message_id: DeliveryId::stored(row.get(0)?),
+                message_id: row.get(0)?,
                 number: row.get(1)?,
                 failures: row.get(2)?,
                 data: row.get(3)?,
@@ -461,7 +460,7 @@ impl Tx {
 }
 
 fn message_ids(rows: &[Row]) -> Result<Vec<DeliveryId>, StoreError> {
-    rows.iter().map(|row| Ok(DeliveryId::stored(row.get(0)?))).collect()
+    rows.iter().map(|row| row.get(0)).collect()
 }
 
 fn unknown(column: usize, wanted: &'static str) -> StoreError {
@@ -470,15 +469,15 @@ fn unknown(column: usize, wanted: &'static str) -> StoreError {
 
 fn delivery(row: &Row) -> Result<Delivery, StoreError> {
     Ok(Delivery {
-        message_id: DeliveryId::stored(row.get(0)?),
-        claim_id: ClaimId::stored(row.get(1)?),
+        message_id: row.get(0)?,
+        claim_id: row.get(1)?,
         data: row.get(2)?,
         state: DeliveryState::from_name(row.get(3)?).ok_or_else(|| unknown(3, "a delivery state"))?,
-        due_at: Timestamp::from_millis(row.get(4)?),
+        due_at: row.get(4)?,
         in_flight: row.get(5)?,
         attempts: row.get(6)?,
-        created_at: Timestamp::from_millis(row.get(7)?),
-        changed_at: Timestamp::from_millis(row.get(8)?),
+        created_at: row.get(7)?,
+        changed_at: row.get(8)?,
     })
 }
 
@@ -488,7 +487,7 @@ fn attempt(row: &Row) -> Result<AttemptRecord, StoreError> {
         .map(|name| SendFailure::of_name(name).ok_or_else(|| unknown(4, "a failure")));
     Ok(AttemptRecord {
         number: row.get(0)?,
-        began_at: Timestamp::from_millis(row.get(1)?),
+        began_at: row.get(1)?,
         duration_ms: row.get(2)?,
         status: row.get::<Option<i64>>(3)?.and_then(|status| u16::try_from(status).ok()),
         failure: failure.transpose()?,

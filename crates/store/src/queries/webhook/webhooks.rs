@@ -254,17 +254,14 @@ impl Tx {
         webhook_id: &WebhookId,
         limit: i64,
     ) -> Result<Vec<WebhookNotice>, StoreError> {
-        let notice = |row: &Row| {
-            Ok(WebhookNotice { kind: row.get(0)?, given_at: Timestamp::from_millis(row.get(1)?) })
-        };
+        let notice = |row: &Row| Ok(WebhookNotice { kind: row.get(0)?, given_at: row.get(1)? });
         self.query(NOTICES, params![webhook_id, limit]).await?.iter().map(notice).collect()
     }
 
     /// The webhooks that receive the claims of a campaign: those of the applications of its organization that
     /// are told of claims.
     pub async fn claim_receivers(&mut self, campaign: &CampaignId) -> Result<Vec<Receiver>, StoreError> {
-        let receiver =
-            |row: &Row| Ok(Receiver { webhook_id: WebhookId::stored(row.get(0)?), enabled: row.get(1)? });
+        let receiver = |row: &Row| Ok(Receiver { webhook_id: row.get(0)?, enabled: row.get(1)? });
         self.query(RECEIVERS, params![drops_bit(), campaign]).await?.iter().map(receiver).collect()
     }
 
@@ -289,10 +286,10 @@ impl Tx {
     ) -> Result<Vec<StoredWebhookSecret>, StoreError> {
         let secret = |row: &Row| {
             Ok(StoredWebhookSecret {
-                secret_id: WebhookSecretId::stored(row.get(0)?),
-                signs_from: Timestamp::from_millis(row.get(1)?),
-                forget_at: row.get::<Option<i64>>(2)?.map(Timestamp::from_millis),
-                created_at: Timestamp::from_millis(row.get(3)?),
+                secret_id: row.get(0)?,
+                signs_from: row.get(1)?,
+                forget_at: row.get(2)?,
+                created_at: row.get(3)?,
             })
         };
         self.query(SECRETS, params![webhook_id, now]).await?.iter().map(secret).collect()
@@ -336,20 +333,20 @@ fn split(disabled: Option<Disabled>) -> (Option<&'static str>, Option<Timestamp>
 }
 
 fn webhook(row: &Row) -> Result<Webhook, StoreError> {
-    let disabled = match (row.get::<bool>(2)?, row.get::<Option<&str>>(3)?, row.get::<Option<i64>>(4)?) {
+    let disabled = match (row.get::<bool>(2)?, row.get::<Option<&str>>(3)?, row.get::<Option<_>>(4)?) {
         (true, _, _) => None,
         (false, reason, since) => Some(Disabled {
             reason: reason.and_then(DisabledReason::from_name).unwrap_or(DisabledReason::Operator),
-            since: Timestamp::from_millis(since.unwrap_or_default()),
+            since: since.unwrap_or_default(),
         }),
     };
     Ok(Webhook {
-        webhook_id: WebhookId::stored(row.get(0)?),
+        webhook_id: row.get(0)?,
         url: row.get(1)?,
         disabled,
-        failing_since: row.get::<Option<i64>>(5)?.map(Timestamp::from_millis),
-        created_at: Timestamp::from_millis(row.get(6)?),
-        changed_at: Timestamp::from_millis(row.get(7)?),
+        failing_since: row.get(5)?,
+        created_at: row.get(6)?,
+        changed_at: row.get(7)?,
         receives: row.get(8)?,
     })
 }
