@@ -73,9 +73,9 @@ pub use failure_log::FailureLog;
 pub use job_metrics::{Job, JobRuns};
 pub use log_limit::LogLimit;
 pub use password::PasswordCost;
+pub use store::queries::Page;
 pub use store::queries::channels::{ChannelRecord, PersonListing};
 pub use store::queries::session_details::SessionFilter;
-pub use store::queries::sessions::Page;
 pub use store::queries::tokens::Holder;
 
 use bulk::NodeLocks;

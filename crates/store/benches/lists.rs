@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use domain::{ChannelId, Timestamp};
 use store::migrate::MIGRATIONS;
-use store::queries::sessions::Page;
+use store::queries::Page;
 use store::testing::{self, Fresh};
 use store::{BoxFuture, Options, Store, StoreError, Tx, params};
 

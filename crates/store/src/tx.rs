@@ -7,8 +7,8 @@ use std::pin::Pin;
 use memchr::memchr;
 
 use crate::notes::Notes;
-use crate::postgres::connection::{self as postgres, LastStatement};
-use crate::sqlite::connection as sqlite;
+use crate::postgres::connection::{LastStatement, PostgresConnection};
+use crate::sqlite::connection::SqliteConnection;
 use crate::{Row, StoreError, Value};
 
 /// A boxed future that may move between threads: what a closure over a [`Tx`] returns.
@@ -34,8 +34,8 @@ pub struct Tx {
 
 /// The connection of a [`Tx`].
 pub(crate) enum Link {
-    Sqlite(sqlite::SqliteConnection),
-    Postgres(postgres::PostgresConnection),
+    Sqlite(SqliteConnection),
+    Postgres(PostgresConnection),
 }
 
 impl Tx {

@@ -1,4 +1,4 @@
-//! A connection in use: how a statement runs on it, how its transaction ends, and what its errors mean to us.
+//! A connection: its statements, the end of its transaction, and the meaning of its errors.
 
 use std::error::Error as _;
 use std::sync::Arc;
@@ -12,11 +12,11 @@ use tokio_postgres::{Error, Statement};
 
 use crate::{Contention, Row, StoreError, Value};
 
-/// What a transaction's statements go through.
+/// The connection of a transaction or of a look-up.
 pub(crate) enum PostgresConnection {
-    /// One of the pool's, with a transaction under way.
+    /// A connection of the pool, with a running transaction.
     Leased(Lease),
-    /// A read-only one that others use at the same time; each statement stands alone.
+    /// A shared read-only connection. Each statement is a transaction of its own.
     Shared(Arc<SharedClient>),
 }
 
@@ -52,7 +52,7 @@ impl PostgresConnection {
         self.client().execute(&statement, &bound).await.map_err(|error| self.running(&error, sql))
     }
 
-    /// Runs a statement that begins or ends a part of the transaction.
+    /// Begins or ends a savepoint.
     pub(crate) async fn control(&mut self, sql: &'static str) -> Result<(), StoreError> {
         match self {
             Self::Leased(lease) => lease.control(sql).await,
@@ -67,15 +67,16 @@ impl PostgresConnection {
     /// An error from running.
     fn running(&self, error: &Error, sql: &'static str) -> StoreError {
         self.note_loss(error);
-        // A plan made before another node's migration: the next call prepares anew.
+        // The plan is from before another node's migration. The next call prepares the statement again.
         if error.code() == Some(&SqlState::FEATURE_NOT_SUPPORTED) {
             self.client().statement_cache.clear();
         }
         failure(error, sql)
     }
 
-    /// The driver learns a moment later than the statement that its connection has ended. Nobody else is to be handed
-    /// a shared one in between; a leased one is thrown away because its rollback fails.
+    /// Marks a lost shared connection. The driver detects the end of a connection later than the statement,
+    /// and no other look-up should get the connection in between. A leased connection is closed because its
+    /// rollback fails.
     fn note_loss(&self, error: &Error) {
         if let Self::Shared(shared) = self
             && error.code().is_none_or(is_outage)
@@ -101,8 +102,8 @@ impl SharedClient {
     }
 }
 
-/// A pooled connection while its state is in doubt. Dropped in doubt it is thrown away, and the server rolls back;
-/// only a confirmed end of its transaction returns it to the pool.
+/// A pooled connection for one transaction. The connection returns to the pool when the end of the
+/// transaction is confirmed. Dropped before, it is closed, and the server rolls back.
 pub(crate) struct Lease(Option<Box<Object>>);
 
 impl Lease {
@@ -119,8 +120,8 @@ impl Lease {
         self.client().batch_execute(sql).await.map_err(|error| failure(&error, sql))
     }
 
-    /// [`StoreError::CommitUnknown`] unless the server said that it did not commit. `committing` is set from the moment on
-    /// from which it may have.
+    /// Commits. The error is [`StoreError::CommitUnknown`] unless the server said that it did not commit.
+    /// `committing` is set before the server may have committed.
     pub(super) async fn commit(mut self, committing: &AtomicBool) -> Result<(), StoreError> {
         committing.store(true, Ordering::Relaxed);
         match self.client().batch_execute("COMMIT").await {
@@ -133,7 +134,7 @@ impl Lease {
         }
     }
 
-    /// [`commit`](Self::commit) behind a last statement, in the same round trip.
+    /// Runs a last statement and [`commit`](Self::commit)s, in one round trip.
     pub(super) async fn commit_with(
         mut self,
         LastStatement { sql, params }: LastStatement,
@@ -143,7 +144,7 @@ impl Lease {
         let bound: Vec<PostgresParameter<'_>> = params.iter().map(PostgresParameter).collect();
         let bound: Vec<&(dyn ToSql + Sync)> = bound.iter().map(|value| value as _).collect();
         committing.store(true, Ordering::Relaxed);
-        // Polled in this order, so sent in this order; neither waits for the other's answer.
+        // Both are polled, and so sent, in this order. Neither waits for the other's answer.
         let client = self.client();
         let (executed, committed) =
             tokio::join!(biased; client.execute(&statement, &bound), client.batch_execute("COMMIT"));
@@ -152,7 +153,7 @@ impl Lease {
                 self.0.take();
                 Ok(())
             }
-            // A failed statement fails its transaction: the server takes this COMMIT for a ROLLBACK.
+            // A failed statement fails its transaction: the server treats this COMMIT as a ROLLBACK.
             (Err(error), _) if error.as_db_error().is_some() => Err(failure(&error, sql)),
             (_, Err(error)) if refused_commit(&error) => Err(failure(&error, "COMMIT")),
             _ => Err(StoreError::CommitUnknown),
@@ -169,7 +170,7 @@ impl Lease {
 impl Drop for Lease {
     fn drop(&mut self) {
         if let Some(connection) = self.0.take() {
-            // Out of the pool, and closed.
+            // Removes the connection from the pool and closes it.
             drop(Object::take(*connection));
         }
     }
@@ -181,7 +182,8 @@ pub(crate) struct LastStatement {
     pub(crate) params: Vec<Value<'static>>,
 }
 
-/// A violated constraint, a lost race, a cancelled statement or a full disk: the server has rolled back.
+/// Whether the server refused the commit, and so has rolled back: a violated constraint, a lost race, a
+/// cancelled statement or a full disk.
 fn refused_commit(error: &Error) -> bool {
     error.as_db_error().is_some_and(|error| {
         let code = error.code();
@@ -191,12 +193,14 @@ fn refused_commit(error: &Error) -> bool {
     })
 }
 
-/// Whether the server goes on after the error. One that panics for want of room for its log may have written the commit before.
+/// Whether the server goes on after the error. A server that panics because its log has no room may have
+/// written the commit before.
 fn rolled_back(error: &DbError) -> bool {
     error.parsed_severity() == Some(Severity::Error)
 }
 
-/// Prepares once per connection, and checks the parameters against the types that the server inferred.
+/// Prepares a statement once on each connection, and checks the parameters against the types that the server
+/// inferred.
 async fn prepare(
     client: &ClientWrapper,
     sql: &'static str,
@@ -295,7 +299,7 @@ fn read(row: &tokio_postgres::Row, columns: &[Column]) -> Result<Row, StoreError
     Ok(Row::new(values.map_err(|error| failure(&error, ""))?))
 }
 
-/// An error from preparing: no parameter has been sent yet, so the server's own words are safe to keep.
+/// An error from preparing. No parameter was sent, so the server's message is safe to keep.
 fn preparing(error: &Error, sql: &'static str) -> StoreError {
     match failure(error, sql) {
         StoreError::Statement { code, sql, .. } => {
@@ -306,8 +310,8 @@ fn preparing(error: &Error, sql: &'static str) -> StoreError {
     }
 }
 
-/// What the server's or the driver's error means. Of the server's words only code and names are kept: its message and
-/// detail quote values.
+/// The meaning of an error of the server or the driver. Of a server's error only the code and names are kept,
+/// because its message and detail quote values.
 pub(super) fn failure(error: &Error, sql: &'static str) -> StoreError {
     let Some(server) = error.as_db_error() else { return unreachable_server(error) };
     let code = server.code();
@@ -336,13 +340,14 @@ pub(super) fn failure(error: &Error, sql: &'static str) -> StoreError {
     }
 }
 
-/// Lost connections, refused sign-in, no such database, out of resources, an operator's intervention, the server's
-/// own failures.
+/// Whether the error is a lost connection, a refused sign-in, a missing database, a lack of resources, an
+/// operator's intervention, or a failure of the server itself.
 fn is_outage(code: &SqlState) -> bool {
     ["08", "28", "3D", "53", "57", "58"].iter().any(|class| code.code().starts_with(class))
 }
 
-/// The driver's words name no value; the operating system's say what is wrong with the network.
+/// The error of an unreachable server. The driver's message contains no value. The operating system's error
+/// names the problem of the network.
 fn unreachable_server(error: &Error) -> StoreError {
     let cause = error.source().and_then(|cause| cause.downcast_ref::<std::io::Error>());
     StoreError::Unavailable(match cause {
@@ -351,8 +356,8 @@ fn unreachable_server(error: &Error) -> StoreError {
     })
 }
 
-/// `table(column, …)` from the detail `Key (column, …)=(value, …) already exists.`, whatever the server's language;
-/// the values are left out.
+/// `table(column, …)` from the detail `Key (column, …)=(value, …) already exists.`, in any language of the
+/// server, without the values.
 fn unique_name(table: &str, detail: &str, constraint: &str) -> String {
     let columns = detail.split_once('(').and_then(|(_, rest)| rest.split_once(")=("));
     match columns {

@@ -1,6 +1,6 @@
-//! Every statement, as a named constant beside the method that runs it. Each noun has a file, and related nouns
-//! share a folder. Callers do not see the folders: `queries::tokens`. SQL that several folders share is in this
-//! folder.
+//! Every statement, as a named constant beside the method that runs it. Each noun has a file, and related
+//! nouns share a folder. Callers do not see the folders: `queries::tokens`. SQL that several folders share is
+//! in this folder.
 //!
 //! A method is one statement. The `service` crate combines methods into a transaction.
 
@@ -12,6 +12,7 @@ pub mod drops;
 mod identity;
 mod list_blocks;
 mod live;
+mod page;
 mod platform;
 mod realtime;
 mod sql;
@@ -33,6 +34,7 @@ pub use identity::{
     credential_changes, organizations, tokens,
 };
 pub use live::{categories, lives, watching};
+pub use page::Page;
 pub use platform::idempotency;
 pub use realtime::{event_outbox, lost_events, session_details, session_ends, sessions, subscriptions};
 pub use webhook::{deliveries, webhooks};

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use domain::channel::{SubscriberSort, UserRole};
 use domain::event::SubscriptionEvent;
 use store::migrate::MIGRATIONS;
+use store::queries::Page;
 use store::queries::relations::Followed;
-use store::queries::sessions::Page;
 use store::testing::engines;
 use store::{Options, Store, params};
 

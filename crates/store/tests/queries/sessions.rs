@@ -6,8 +6,8 @@ use domain::limits::PAGE_MAX;
 use domain::session::{EventType, SessionListing, SessionOwner};
 use domain::token::Caller;
 use domain::{ScopeSet, Timestamp};
+use store::queries::Page;
 use store::queries::nodes::NodeRecord;
-use store::queries::sessions::Page;
 use store::{StoreError, Tx};
 
 use crate::{

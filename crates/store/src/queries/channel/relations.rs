@@ -7,8 +7,8 @@ use domain::channel::{Follower, Manager, Subscriber, SubscriberSort, UserRole};
 use domain::event::SubscriptionEvent;
 use domain::{ChannelId, Timestamp};
 
+use crate::queries::Page;
 use crate::queries::list_blocks::{List, page_sql};
-use crate::queries::sessions::Page;
 use crate::{Row, StoreError, Tx, params};
 
 const LOCK_CHANNEL: &str = "UPDATE channels SET follower_count = follower_count WHERE channel_id = $1";

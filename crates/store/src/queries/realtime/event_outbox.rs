@@ -26,7 +26,7 @@ static SETTLE: LazyLock<BatchedStatement> = LazyLock::new(|| {
     BatchedStatement::new(false, 1, |ids| format!("DELETE FROM event_outbox WHERE batch_id IN ({ids})"))
 });
 
-/// What stands between the ids of channels: no id holds it.
+/// The separator of channel ids. No id contains a space.
 const SEPARATOR: char = ' ';
 
 /// The events of one transaction.
@@ -42,32 +42,32 @@ pub struct EventBatch {
     pub is_taken_over: bool,
 }
 
-/// Whose batches.
+/// The nodes whose batches are read.
 #[derive(Clone, Copy, Debug)]
 pub enum BatchesOf<'a> {
-    /// Those of every node.
+    /// Every node.
     All,
-    /// Those of one.
+    /// One node.
     Node(&'a NodeId),
 }
 
-/// What a transaction knows of batches of events.
+/// What a transaction notes about batches of events.
 #[derive(Default)]
 pub(crate) struct EventBatchNotes {
     /// The batch of its own events.
     pub current: Option<BatchId>,
-    /// The batches of earlier requests whose idempotency keys it was given again.
+    /// The batches of earlier requests with the same idempotency keys.
     pub earlier: Vec<BatchId>,
 }
 
 impl Tx {
-    /// Names the batch of this transaction's events. Idempotency keys that are claimed from now on refer to
-    /// it.
+    /// Sets the batch of this transaction's events. Idempotency keys that are claimed afterwards refer to the
+    /// batch.
     pub fn begin_event_batch(&mut self, batch: BatchId) {
         self.notes::<EventBatchNotes>().current = Some(batch);
     }
 
-    /// The batches of the requests that had this transaction's idempotency keys before it.
+    /// The batches of earlier requests with the idempotency keys of this transaction.
     pub fn take_earlier_event_batches(&mut self) -> Vec<BatchId> {
         let mut earlier = std::mem::take(&mut self.notes::<EventBatchNotes>().earlier);
         earlier.sort_unstable();
@@ -94,7 +94,7 @@ impl Tx {
         self.execute_with_commit(RECORD, params).await
     }
 
-    /// Deletes batches whose events were heard.
+    /// Deletes batches whose events are published.
     pub async fn settle_event_batches(&mut self, batches: &[BatchId]) -> Result<(), StoreError> {
         for (sql, part) in SETTLE.batches(batches) {
             let ids: Vec<_> = part.iter().map(Value::from).collect();
@@ -103,12 +103,12 @@ impl Tx {
         Ok(())
     }
 
-    /// The batch of this id, as long as it is not settled.
+    /// The batch of this id, unless it is settled.
     pub async fn unsettled_event_batch(&mut self, batch: &BatchId) -> Result<Option<EventBatch>, StoreError> {
         self.query_opt(FIND, params![batch]).await?.as_ref().map(read).transpose()
     }
 
-    /// The oldest batches from before a moment that nobody settled or took over.
+    /// The oldest batches from before a time that are neither settled nor taken over.
     pub async fn overdue_event_batches(
         &mut self,
         before: Timestamp,
@@ -123,8 +123,8 @@ impl Tx {
         self.query(OVERDUE, params![&bound, all, node, limit]).await?.iter().map(read).collect()
     }
 
-    /// Marks a batch whose channels are recorded as lost in the same transaction. `false` when it was settled
-    /// or taken over meanwhile.
+    /// Marks a batch as taken over. The same transaction records its channels as lost. `false` if the batch
+    /// was settled or taken over meanwhile.
     pub async fn take_over_event_batch(
         &mut self,
         batch: &BatchId,

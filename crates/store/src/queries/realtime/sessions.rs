@@ -4,6 +4,7 @@ use domain::secret::SecretHash;
 use domain::session::{EventType, SessionListing, SessionOwner, Subscription};
 use domain::{ApplicationSecretId, ChannelId, ClientId, NodeId, Profile, SessionKey, Timestamp};
 
+use crate::queries::Page;
 use crate::{Row, StoreError, Tx, params};
 
 const INSERT_URL: &str = "
@@ -115,22 +116,6 @@ pub struct TakenUrl {
     pub secret_id: Option<ApplicationSecretId>,
     /// The profile that the application chose for itself.
     pub profile: Option<Profile>,
-}
-
-/// A page of a list.
-#[derive(Clone, Copy, Debug)]
-pub struct Page {
-    /// Items of a page.
-    pub size: i64,
-    /// Pages before it.
-    pub page: i64,
-}
-
-impl Page {
-    /// Rows before the page. Cannot overflow: both factors are far below 2^32.
-    pub fn offset(self) -> i64 {
-        self.size.saturating_mul(self.page)
-    }
 }
 
 impl Tx {
