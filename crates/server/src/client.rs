@@ -3,22 +3,21 @@
 use std::fmt;
 use std::time::Duration;
 
+use bytes::Bytes;
 use http::header::{ACCEPT, CONTENT_TYPE, HOST, RETRY_AFTER, USER_AGENT};
-use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri};
-use http_body_util::{BodyExt, Full, Limited};
-use hyper::body::Bytes;
-use hyper::client::conn::http1;
-use hyper_util::rt::TokioIo;
+use http::{HeaderMap, HeaderValue, Method, Request, Uri};
+use http_body_util::Full;
+use http_client::{Answer, Connection, Limits, Tls, system_roots};
 use serde_json::Value;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio_rustls::TlsConnector;
-use tokio_rustls::rustls::pki_types::ServerName;
 
 /// Deadline of a call, including the connection.
 const CALL_DEADLINE: Duration = Duration::from_secs(15);
 /// Maximum length of an answer, in bytes.
 const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
+/// The limits of one exchange: a whole answer, its head and its framing.
+const LIMITS: Limits =
+    Limits { received_max: 2 * ANSWER_BYTES_MAX, body_max: ANSWER_BYTES_MAX, kept_max: ANSWER_BYTES_MAX };
 
 /// A service, by its base URL.
 #[derive(Clone)]
@@ -26,7 +25,7 @@ pub struct Server {
     base: String,
     address: (String, u16),
     /// For `https`.
-    tls: Option<TlsConnector>,
+    tls: Option<Tls>,
 }
 
 /// Why a call failed.
@@ -65,7 +64,10 @@ impl Server {
         let host = uri.host().filter(|_| matches!(uri.path(), "" | "/") && uri.query().is_none());
         let (host, port, tls) = match (host, uri.scheme_str()) {
             (Some(host), Some("http")) => (host, 80, None),
-            (Some(host), Some("https")) => (host, 443, Some(tls()?)),
+            (Some(host), Some("https")) => {
+                let tls = Tls::new(system_roots()).map_err(|error| format!("there is no TLS: {error}"))?;
+                (host, 443, Some(tls))
+            }
             _ => return Err(wrong()),
         };
         let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
@@ -92,91 +94,55 @@ impl Server {
         patience: Duration,
     ) -> Result<Value, Failure> {
         let text = body.map(Value::to_string).unwrap_or_default();
-        let mut request = Request::builder().method(method).uri(path).body(Full::new(Bytes::from(text)));
-        let request = request.as_mut().map_err(|error| Failure::Unreachable(error.to_string()))?;
+        let request = Request::builder().method(method).uri(path).body(Full::new(Bytes::from(text)));
+        let mut request = request.map_err(|error| Failure::Unreachable(error.to_string()))?;
         *request.headers_mut() = headers;
         if body.is_some() {
             request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         }
         request.headers_mut().insert(ACCEPT, HeaderValue::from_static("application/json"));
-        let answer = tokio::time::timeout(CALL_DEADLINE + patience, self.exchange(request.clone())).await;
+        let agent = concat!("stagedoor/", env!("CARGO_PKG_VERSION"));
+        request.headers_mut().insert(USER_AGENT, HeaderValue::from_static(agent));
+        let authority = self.base.split_once("://").map_or(self.base.as_str(), |(_, rest)| rest);
+        let host = HeaderValue::from_str(authority).map_err(|error| self.unreachable(&error))?;
+        request.headers_mut().insert(HOST, host);
+        let answer = tokio::time::timeout(CALL_DEADLINE + patience, self.exchange(request)).await;
         let late = |_| Failure::Unreachable(format!("{} did not answer in time", self.base));
         self.read(&answer.map_err(late)??)
     }
 
-    async fn exchange(&self, request: Request<Full<Bytes>>) -> Result<Response<Bytes>, Failure> {
+    /// Makes one exchange. The connection ends with the answer, or when the caller stops waiting, so that the service
+    /// learns of that.
+    async fn exchange(&self, request: Request<Full<Bytes>>) -> Result<Answer, Failure> {
         let (host, port) = &self.address;
         let stream = TcpStream::connect((host.as_str(), *port)).await;
-        let stream = stream.map_err(|error| self.unreachable("cannot be reached", &error))?;
-        let Some(tls) = &self.tls else { return self.speak(stream, request).await };
-        let name =
-            ServerName::try_from(host.clone()).map_err(|error| self.unreachable("is no name", &error))?;
-        let stream = tls.connect(name, stream).await;
-        self.speak(stream.map_err(|error| self.unreachable("has no TLS that is trusted", &error))?, request)
-            .await
+        let stream = stream.map_err(|error| self.unreachable(&error))?;
+        let tls = self.tls.as_ref().map(|tls| (tls, host.as_str()));
+        let connection = Connection::open(stream, tls, LIMITS).await;
+        let mut connection = connection.map_err(|error| self.unreachable(&error))?;
+        connection.send(request).await.map_err(|error| self.unreachable(&error))
     }
 
-    fn unreachable(&self, what: &str, error: &dyn fmt::Display) -> Failure {
-        Failure::Unreachable(format!("{} {what}: {error}", self.base))
-    }
-
-    async fn speak<S>(&self, stream: S, mut request: Request<Full<Bytes>>) -> Result<Response<Bytes>, Failure>
-    where
-        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    {
-        let unreachable = |what: &str, error: &dyn fmt::Display| self.unreachable(what, error);
-        let handshake = http1::handshake(TokioIo::new(stream)).await;
-        let (mut sender, connection) = handshake.map_err(|error| unreachable("hung up", &error))?;
-        let authority = self.base.split_once("://").map_or(self.base.as_str(), |(_, rest)| rest);
-        let host = HeaderValue::from_str(authority).map_err(|error| unreachable("has no name", &error))?;
-        request.headers_mut().insert(HOST, host);
-        let agent = concat!("stagedoor/", env!("CARGO_PKG_VERSION"));
-        request.headers_mut().insert(USER_AGENT, HeaderValue::from_static(agent));
-        // The connection ends with the answer, or when the caller stops waiting, so that the service learns
-        // of that.
-        let driver = AbortOnDrop(tokio::spawn(connection));
-        let answer = async {
-            let answer =
-                sender.send_request(request).await.map_err(|error| unreachable("hung up", &error))?;
-            let (head, body) = answer.into_parts();
-            let body = Limited::new(body, ANSWER_BYTES_MAX).collect().await;
-            let body = body.map_err(|error| unreachable("hung up", &error))?;
-            Ok(Response::from_parts(head, body.to_bytes()))
-        };
-        let answer = answer.await;
-        drop(driver);
-        answer
+    fn unreachable(&self, error: &dyn fmt::Display) -> Failure {
+        Failure::Unreachable(format!("{} cannot be reached: {error}", self.base))
     }
 
     /// The content of an answer's envelope.
-    fn read(&self, answer: &Response<Bytes>) -> Result<Value, Failure> {
-        let status = answer.status().as_u16();
-        let envelope: Option<Value> = serde_json::from_slice(answer.body()).ok();
+    fn read(&self, answer: &Answer) -> Result<Value, Failure> {
+        let status = answer.status.as_u16();
+        let envelope: Option<Value> = serde_json::from_slice(&answer.beginning).ok();
         let Some(Value::Object(mut envelope)) = envelope.filter(|body| body["code"] == status) else {
             let why = format!("{} answered {status}, but not as Stagedoor does", self.base);
             return Err(Failure::Unreachable(why));
         };
-        if answer.status().is_success() {
+        if answer.status.is_success() {
             return Ok(envelope.remove("content").unwrap_or_default());
         }
         let message = envelope["message"].as_str().unwrap_or_default().to_owned();
-        let retry_after = answer.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok());
+        let retry_after = answer.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok());
         let retry_after_s = retry_after.and_then(|seconds| seconds.parse().ok());
         Err(Failure::Refused { status, message, retry_after_s })
     }
-}
-
-struct AbortOnDrop<T>(tokio::task::JoinHandle<T>);
-
-impl<T> Drop for AbortOnDrop<T> {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
-
-/// TLS with the authorities that the system trusts.
-fn tls() -> Result<TlsConnector, String> {
-    jobs::webhooks::tls(jobs::webhooks::system_roots()).map_err(|error| format!("there is no TLS: {error}"))
 }
 
 #[cfg(test)]
@@ -203,7 +169,12 @@ mod tests {
     fn only_an_envelope_is_an_answer() {
         let server = Server::parse("http://a").expect("a server");
         let check = |status: u16, body: &'static str, expected: Result<Value, &str>| {
-            let answer = Response::builder().status(status).body(Bytes::from(body)).expect("an answer");
+            let answer = Answer {
+                status: http::StatusCode::from_u16(status).expect("a status"),
+                headers: HeaderMap::new(),
+                beginning: body.into(),
+                is_whole: true,
+            };
             let found = server.read(&answer).map_err(|failure| failure.to_string());
             assert_eq!(found, expected.map_err(str::to_owned), "{body}");
         };

@@ -7,15 +7,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use domain::limits::WEBHOOK_EXCERPT_CHARS_MAX;
 use domain::outbound::{Reach, SendFailure, WebhookUrl};
 use http::header::{CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER, USER_AGENT};
 use http::{Request, StatusCode};
-use http_body_util::{BodyExt, Full};
-use hyper::body::Incoming;
-use rustls::RootCertStore;
+use http_body_util::Full;
+use http_client::{Error, RootCertStore, Tls, TlsUnavailable, system_roots};
 use service::Clock;
-use tokio_rustls::TlsConnector;
 
 use super::connect::{Connection, Connector, Lookups, Resolver, failure_of, system_resolver};
 use super::pool::ConnectionPool;
@@ -23,10 +20,6 @@ use super::pool::ConnectionPool;
 /// Deadline of one attempt: lookup, connection, TLS, request and the whole answer
 /// (`docs/spec/drops.md#webhook`).
 pub const ATTEMPT_MAX: Duration = Duration::from_secs(5);
-/// Maximum number of bytes of an answer's body that are read. The rest is not awaited.
-pub const ANSWER_BYTES_MAX: usize = 64 * 1024;
-/// Maximum number of bytes of an answer's body that are kept: the longest excerpt that is shown.
-pub const BEGINNING_BYTES_MAX: usize = 4 * WEBHOOK_EXCERPT_CHARS_MAX;
 
 /// The configuration of a client.
 pub struct ClientConfig {
@@ -52,28 +45,6 @@ impl ClientConfig {
         }
         Self { reach, clock, resolver: system_resolver(), roots, idle_max }
     }
-}
-
-/// The certificate authorities that the system trusts, or those of `SSL_CERT_FILE` and `SSL_CERT_DIR`. Reads
-/// files.
-pub fn system_roots() -> RootCertStore {
-    let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    roots
-}
-
-/// TLS for HTTP/1.1 to peers with a certificate of one of these authorities.
-///
-/// # Errors
-/// When the TLS library refuses its own defaults.
-pub fn tls(roots: RootCertStore) -> Result<TlsConnector, rustls::Error> {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let mut config = rustls::ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(TlsConnector::from(Arc::new(config)))
 }
 
 /// The request of one attempt.
@@ -126,9 +97,9 @@ impl Client {
     ///
     /// # Errors
     /// When the TLS library refuses its own defaults.
-    pub fn new(config: ClientConfig) -> Result<Self, rustls::Error> {
+    pub fn new(config: ClientConfig) -> Result<Self, TlsUnavailable> {
         let ClientConfig { reach, clock, resolver, roots, idle_max } = config;
-        let tls = tls(roots)?;
+        let tls = Tls::new(roots)?;
         let pool = ConnectionPool::new(clock.clone(), idle_max);
         let connector = Connector { reach, clock, tls, lookups: Lookups::new(resolver) };
         Ok(Self(Arc::new(Inner { connector, pool })))
@@ -154,29 +125,26 @@ impl Client {
     async fn attempt(&self, outgoing: Outgoing) -> Result<Answer, SendFailure> {
         let Inner { connector, pool } = &*self.0;
         let url = outgoing.url.clone();
-        let mut request = request(outgoing)?;
+        let request = request(outgoing)?;
         let mut connection = self.connection(&url).await?;
-        connection.begin();
-        let answered = match connection.sender.try_send_request(request).await {
-            Ok(answered) => Ok(answered),
-            Err(mut failed) => match failed.take_message() {
-                // An idle connection had ended before anything was written to it.
-                Some(unsent) => {
-                    request = unsent;
-                    connection = connector.connect(&url).await?;
-                    connection.begin();
-                    connection.sender.send_request(request).await
-                }
-                None => Err(failed.into_error()),
-            },
+        let answered = match connection.http.send(request).await {
+            // An idle connection had ended before anything was written to it.
+            Err(Error::Unsent(request)) => {
+                connection = connector.connect(&url).await?;
+                connection.http.send(*request).await
+            }
+            answered => answered,
         };
-        let (head, body) = answered.map_err(|error| failure_of(&error))?.into_parts();
-        let (beginning, whole) = read(body).await?;
-        if whole && head.status != StatusCode::SWITCHING_PROTOCOLS {
+        let answer = answered.map_err(|error| failure_of(&error))?;
+        if answer.is_whole && answer.status != StatusCode::SWITCHING_PROTOCOLS {
             pool.put(&url, connection);
         }
-        let retry_after = head.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok());
-        Ok(Answer { status: head.status.as_u16(), retry_after: retry_after.map(str::to_owned), beginning })
+        let retry_after = answer.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok());
+        Ok(Answer {
+            status: answer.status.as_u16(),
+            retry_after: retry_after.map(str::to_owned),
+            beginning: answer.beginning,
+        })
     }
 }
 
@@ -185,7 +153,7 @@ impl Client {
     async fn connection(&self, url: &WebhookUrl) -> Result<Connection, SendFailure> {
         while let Some(mut connection) = self.0.pool.take(url) {
             // It may not have finished its last exchange yet.
-            if connection.sender.ready().await.is_ok() {
+            if connection.http.is_ready().await {
                 return Ok(connection);
             }
         }
@@ -202,19 +170,4 @@ fn request(outgoing: Outgoing) -> Result<Request<Full<Bytes>>, SendFailure> {
     *request.headers_mut() = headers;
     request.headers_mut().insert(HOST, host);
     Ok(request)
-}
-
-/// The beginning of a body, and whether the end was reached.
-async fn read(mut body: Incoming) -> Result<(Vec<u8>, bool), SendFailure> {
-    let (mut beginning, mut taken) = (Vec::new(), 0);
-    while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|error| failure_of(&error))?;
-        let data = frame.data_ref().map_or(&[][..], |data| data);
-        beginning.extend_from_slice(&data[..data.len().min(BEGINNING_BYTES_MAX - beginning.len())]);
-        taken += data.len();
-        if taken > ANSWER_BYTES_MAX {
-            return Ok((beginning, false));
-        }
-    }
-    Ok((beginning, true))
 }

@@ -8,34 +8,28 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use bytes::Bytes;
+use domain::limits::WEBHOOK_EXCERPT_CHARS_MAX;
 use domain::outbound::{Host, Reach, SendFailure, WebhookUrl};
 use futures_util::FutureExt;
 use futures_util::future::Shared;
-use http_body_util::Full;
-use hyper::client::conn::http1::{self, SendRequest};
-use hyper_util::rt::TokioIo;
-use rustls::pki_types::ServerName;
+use http_client::{Error, Limits, Tls};
 use service::Clock;
-use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
-use tokio::task::JoinHandle;
-use tokio_rustls::TlsConnector;
-
-use super::byte_limit::{BudgetExceeded, ByteBudget, LimitedStream};
 
 /// Maximum number of IP addresses of one name that are tried, in the order of the resolver.
 const ADDRESSES_TRIED_MAX: usize = 4;
 /// Deadline of one IP address while there are others to try.
 const ADDRESS_TIMEOUT: Duration = Duration::from_millis(1_500);
-/// Maximum length of the head of an answer, and of bytes that are read ahead.
-const HEAD_BYTES_MAX: usize = 16 * 1024;
-/// Maximum number of headers of an answer.
-const HEADERS_MAX: usize = 100;
-
 /// Maximum number of bytes that are received in one exchange, whatever they are: a TLS handshake, or an
 /// answer with interim answers and framing. Any useful answer is far below it.
 const EXCHANGE_BYTES_MAX: usize = 128 * 1024;
+/// Maximum number of bytes of an answer's body that are read. The rest is not awaited.
+pub const ANSWER_BYTES_MAX: usize = 64 * 1024;
+/// Maximum number of bytes of an answer's body that are kept: the longest excerpt that is shown.
+pub const BEGINNING_BYTES_MAX: usize = 4 * WEBHOOK_EXCERPT_CHARS_MAX;
+/// The limits of one exchange.
+const LIMITS: Limits =
+    Limits { received_max: EXCHANGE_BYTES_MAX, body_max: ANSWER_BYTES_MAX, kept_max: BEGINNING_BYTES_MAX };
 
 /// A boxed future.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -57,65 +51,33 @@ pub fn system_resolver() -> Resolver {
 pub(super) struct Connector {
     pub reach: Reach,
     pub clock: Clock,
-    pub tls: TlsConnector,
+    pub tls: Tls,
     pub lookups: Lookups,
 }
 
-/// A connection to a receiver. Dropping it closes it at once, whether or not the peer reads.
+/// A connection to a receiver.
 pub(super) struct Connection {
-    pub sender: SendRequest<Full<Bytes>>,
-    budget: ByteBudget,
-    driver: JoinHandle<()>,
+    pub http: http_client::Connection,
     /// On the monotonic clock.
     pub opened_at: Duration,
-}
-
-impl Connection {
-    /// Resets the byte budget. To be called before each exchange.
-    pub fn begin(&self) {
-        self.budget.renew(EXCHANGE_BYTES_MAX);
-    }
-}
-
-impl Drop for Connection {
-    fn drop(&mut self) {
-        self.driver.abort();
-    }
 }
 
 impl Connector {
     /// Connects. The caller sets the deadline.
     pub async fn connect(&self, url: &WebhookUrl) -> Result<Connection, SendFailure> {
-        let budget = ByteBudget::new(EXCHANGE_BYTES_MAX);
-        let stream = LimitedStream::new(self.open(url).await?, budget.clone());
-        if !url.is_secure() {
-            return self.handshake(stream, budget).await;
-        }
-        let name = match url.host() {
-            Host::Name(name) => ServerName::try_from(name.clone()).map_err(|_| SendFailure::Tls)?,
-            Host::Address(address) => ServerName::IpAddress((*address).into()),
+        let stream = self.open(url).await?;
+        let host = match url.host() {
+            Host::Name(name) => name.clone(),
+            Host::Address(address) => address.to_string(),
         };
-        let stream = self.tls.connect(name, stream).await.map_err(|error| {
-            tracing::debug!(receiver = %url.origin(), %error, "TLS handshake with a webhook receiver failed");
-            SendFailure::Tls
+        let tls = url.is_secure().then_some((&self.tls, host.as_str()));
+        let http = http_client::Connection::open(stream, tls, LIMITS).await.map_err(|error| {
+            if let Error::Tls(error) = &error {
+                tracing::debug!(receiver = %url.origin(), %error, "TLS handshake with a webhook receiver failed");
+            }
+            failure_of(&error)
         })?;
-        self.handshake(stream, budget).await
-    }
-
-    async fn handshake<S>(&self, stream: S, budget: ByteBudget) -> Result<Connection, SendFailure>
-    where
-        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    {
-        let mut http = http1::Builder::new();
-        // Header names are capitalized as in the specification.
-        http.max_buf_size(HEAD_BYTES_MAX).max_headers(HEADERS_MAX).title_case_headers(true);
-        let connected = http.handshake(TokioIo::new(stream)).await.map_err(|error| failure_of(&error))?;
-        let (sender, connection) = connected;
-        let driver = tokio::spawn(async move {
-            // The future of the answer reports the error.
-            let _ = connection.await;
-        });
-        Ok(Connection { sender, budget, driver, opened_at: self.clock.monotonic() })
+        Ok(Connection { http, opened_at: self.clock.monotonic() })
     }
 
     /// Connects to one of the addresses that may be called.
@@ -155,14 +117,12 @@ impl Connector {
 }
 
 /// The name of a failed exchange.
-pub(super) fn failure_of(error: &hyper::Error) -> SendFailure {
-    let cause = std::error::Error::source(error).and_then(|cause| cause.downcast_ref::<io::Error>());
-    let is_wrong = cause.is_some_and(|cause| {
-        // The HTTP library reports malformed chunks with the first two kinds.
-        matches!(cause.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData)
-            || cause.get_ref().is_some_and(|cause| cause.is::<BudgetExceeded>())
-    });
-    if error.is_parse() || is_wrong { SendFailure::Protocol } else { SendFailure::Closed }
+pub(super) fn failure_of(error: &Error) -> SendFailure {
+    match error {
+        Error::Tls(_) => SendFailure::Tls,
+        Error::Protocol => SendFailure::Protocol,
+        Error::Closed | Error::Unsent(_) => SendFailure::Closed,
+    }
 }
 
 type Lookup = Shared<BoxFuture<'static, Option<Vec<IpAddr>>>>;

@@ -9,10 +9,8 @@
 //! | `client` | one attempt |
 //! | `connect` | connections, only to judged addresses |
 //! | `pool` | idle connections between attempts |
-//! | `byte_limit` | the limit of bytes that a receiver may send |
 //! | `metrics` | counters of attempts |
 
-mod byte_limit;
 mod client;
 mod connect;
 mod context;
@@ -21,11 +19,8 @@ mod pool;
 mod sender;
 mod worker;
 
-pub use client::{
-    ANSWER_BYTES_MAX, ATTEMPT_MAX, Answer, BEGINNING_BYTES_MAX, Client, ClientConfig, Outgoing, system_roots,
-    tls,
-};
-pub use connect::{BoxFuture, Resolver, system_resolver};
+pub use client::{ATTEMPT_MAX, Answer, Client, ClientConfig, Outgoing};
+pub use connect::{ANSWER_BYTES_MAX, BEGINNING_BYTES_MAX, BoxFuture, Resolver, system_resolver};
 pub use metrics::{DELAY_BOUNDS_MS, WebhookMetrics};
 pub use sender::{POLL_EVERY, Sender};
 pub use worker::PER_WEBHOOK_MAX;

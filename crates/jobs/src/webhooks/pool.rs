@@ -81,5 +81,5 @@ impl ConnectionPool {
 }
 
 fn is_reusable(connection: &Connection, since: Duration, now: Duration) -> bool {
-    !connection.sender.is_closed() && now < since + IDLE_MAX && now < connection.opened_at + AGE_MAX
+    !connection.http.is_closed() && now < since + IDLE_MAX && now < connection.opened_at + AGE_MAX
 }

@@ -15,12 +15,13 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("fuzz", &[]),
     ("store", &["domain"]),
     ("nats", &[]),
+    ("http-client", &[]),
     ("bus", &["domain", "nats"]),
     ("service", &["domain", "store", "bus"]),
     ("web", &["domain", "service"]),
     ("gateway", &["domain", "service", "bus", "socketio"]),
-    ("jobs", &["domain", "service"]),
-    ("server", &["domain", "store", "bus", "service", "web", "gateway", "jobs"]),
+    ("jobs", &["domain", "http-client", "service"]),
+    ("server", &["domain", "http-client", "store", "bus", "service", "web", "gateway", "jobs"]),
     ("testkit", &["domain", "store", "bus", "service", "socketio", "web", "gateway", "jobs", "server"]),
     // A client of the service from outside.
     ("loadgen", &[]),
@@ -34,7 +35,7 @@ const ALONE_KNOWS: &[(&str, &[&str])] = &[
     ("service", &["getrandom", "argon2"]),
     ("server", &["clap", "tracing-subscriber"]),
     ("socketio", &["sha1"]),
-    ("jobs", &["rustls-native-certs"]),
+    ("http-client", &["rustls-native-certs"]),
 ];
 
 /// Where the text of a secret may be taken out: into the one answer that hands it out, and into the sandbox's notes.

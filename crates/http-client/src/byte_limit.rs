@@ -11,17 +11,17 @@ use tokio::net::TcpStream;
 
 /// The number of bytes that may still be received. Clones share it.
 #[derive(Clone, Debug)]
-pub(super) struct ByteBudget(Arc<AtomicUsize>);
+pub(crate) struct ByteBudget(Arc<AtomicUsize>);
 
 /// A stream with a [`ByteBudget`]. Reading after it is used up fails with [`BudgetExceeded`].
-pub(super) struct LimitedStream {
+pub(crate) struct LimitedStream {
     stream: TcpStream,
     budget: ByteBudget,
 }
 
 /// The peer sent more than its budget.
 #[derive(Debug)]
-pub(super) struct BudgetExceeded;
+pub(crate) struct BudgetExceeded;
 
 impl std::fmt::Display for BudgetExceeded {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -32,18 +32,18 @@ impl std::fmt::Display for BudgetExceeded {
 impl std::error::Error for BudgetExceeded {}
 
 impl ByteBudget {
-    pub fn new(bytes: usize) -> Self {
+    pub(crate) fn new(bytes: usize) -> Self {
         Self(Arc::new(AtomicUsize::new(bytes)))
     }
 
     /// Sets the budget.
-    pub fn renew(&self, bytes: usize) {
+    pub(crate) fn renew(&self, bytes: usize) {
         self.0.store(bytes, Relaxed);
     }
 }
 
 impl LimitedStream {
-    pub fn new(stream: TcpStream, budget: ByteBudget) -> Self {
+    pub(crate) fn new(stream: TcpStream, budget: ByteBudget) -> Self {
         Self { stream, budget }
     }
 }

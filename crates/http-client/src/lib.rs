@@ -1,0 +1,15 @@
+//! One HTTP/1.1 connection of a client, over TCP or TLS, with a limit for everything it receives. The caller opens
+//! the TCP stream, so the caller decides which address is connected to. The caller also sets the deadlines.
+//!
+//! | Module | What it does |
+//! |---|---|
+//! | `connection` | requests and answers on one connection |
+//! | `tls` | TLS, and the certificate authorities that are trusted |
+//! | `byte_limit` | the limit of received bytes |
+
+mod byte_limit;
+mod connection;
+mod tls;
+
+pub use connection::{Answer, Connection, Error, Limits};
+pub use tls::{RootCertStore, Tls, TlsUnavailable, system_roots};
