@@ -3,7 +3,7 @@
 use axum::Router;
 
 use crate::contract::routes::Routes;
-use crate::router::{open, platform};
+use crate::router::{self, open, platform};
 use crate::{Web, documents, finish, health, operations, pictures};
 
 /// What a listener is for.
@@ -34,8 +34,7 @@ pub fn router(web: Web, served: Served) -> Router {
 
 /// Every pattern that a listener may serve, with each of its methods.
 pub(crate) fn served() -> impl Iterator<Item = (&'static str, &'static str)> {
-    let operations = open().and(platform()).into_operations().into_iter();
-    let operations = operations.map(|operation| (operation.path, operation.method));
+    let operations = router::operations().into_iter().map(|operation| (operation.path, operation.method));
     let others = documents::PATHS.into_iter().chain(pictures::PATHS.iter().copied());
     operations.chain(others).chain(operations::PATHS).chain(health::PATHS)
 }

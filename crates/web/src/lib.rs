@@ -40,7 +40,9 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 pub use app::{Served, router};
 pub use axum::Router;
 pub use axum::body::Body;
+pub use contract::Security;
 pub use failures::FailureFigures;
+pub use router::{Endpoint, endpoints};
 pub use traffic::{DURATION_BOUNDS_US, RouteFigures, STATUS_CLASSES, TrafficFigures};
 
 use auth::Places;

@@ -68,7 +68,7 @@ async fn people_read_the_same_in_korean_and_english_without_a_script() {
                 !html.contains("<script") && !html.contains("=\"http"),
                 "something is loaded from elsewhere"
             );
-            for Endpoint { path, .. } in ENDPOINTS {
+            for Endpoint { path, .. } in ENDPOINTS.iter() {
                 assert!(html.contains(&format!("<code>{path}</code>")), "{path} is missing");
             }
             for event in ["SYSTEM", "CHAT", "DONATION", "SUBSCRIPTION", "drop_reward_claim"] {
@@ -99,7 +99,7 @@ fn every_endpoint_is_described_with_its_mode_and_scope_and_nothing_else_is() {
     let pages = ["GET /account-interlock", "POST /account-interlock"];
     let mut expected: BTreeMap<_, _> =
         pages.map(|page| (page.to_owned(), (json!([]), Value::Null))).into_iter().collect();
-    for Endpoint { method, path, mode, .. } in ENDPOINTS {
+    for Endpoint { method, path, mode, .. } in ENDPOINTS.iter() {
         let (security, scope) = match mode {
             Mode::Body => (json!([]), None),
             Mode::Client => (json!([{ "ClientId": [], "ClientSecret": [] }]), None),
@@ -243,7 +243,7 @@ async fn what_the_document_forbids_is_refused() {
         async move {
             let stage = Stage::set(&world).await;
             let mut tried = 0;
-            for endpoint in ENDPOINTS {
+            for endpoint in ENDPOINTS.iter() {
                 let operation = &document["paths"][endpoint.path][endpoint.method.to_lowercase()];
                 let body = &operation["requestBody"];
                 let schema = &body["content"]["application/json"]["schema"];

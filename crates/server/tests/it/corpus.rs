@@ -40,7 +40,7 @@ impl Scene {
         }
         let connection = Connection::open(world.address()).await;
         let mut scene = Self { world, stage, connection, socket };
-        for endpoint in ENDPOINTS {
+        for endpoint in ENDPOINTS.iter() {
             scene.send_good(endpoint).await.content();
         }
         scene

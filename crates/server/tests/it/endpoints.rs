@@ -1,9 +1,12 @@
-//! Every REST endpoint of the service, for the tests that hold for all of them. A path that the router gets and this list
-//! does not fails `conventions::every_route_of_the_router_is_in_the_list_of_endpoints`.
+//! Every REST endpoint of the service, for the tests that hold for all of them. The router says which there are. This file
+//! says what a good request to each of them holds.
+
+use std::sync::LazyLock;
 
 use domain::Scope;
 use serde_json::{Value, json};
 use testkit::{Request, World};
+use web::Security;
 
 use crate::stage::{Stage, Told};
 
@@ -36,23 +39,11 @@ pub struct Endpoint {
     pub path: &'static str,
     pub query: &'static str,
     pub mode: Mode,
-    /// Whether it reads a JSON body.
+    /// Whether it needs a JSON body.
     pub reads_body: bool,
 }
 
-const fn endpoint(method: &'static str, path: &'static str, query: &'static str, mode: Mode) -> Endpoint {
-    let writes = !matches!(method.as_bytes(), b"GET");
-    let reads_body = writes
-        && !matches!(mode, Mode::User(Some(Scope::ChatRead | Scope::DonationRead | Scope::SubscriptionRead)));
-    Endpoint { method, path, query, mode, reads_body }
-}
-
-const fn bodiless(method: &'static str, path: &'static str, query: &'static str, mode: Mode) -> Endpoint {
-    Endpoint { method, path, query, mode, reads_body: false }
-}
-
 const MANAGER: &str = "/platform/v1/channels/{channelId}/managers/{managerChannelId}";
-const FOLLOWER: &str = "/platform/v1/channels/{channelId}/followers/{followerChannelId}";
 
 const ORGANIZATION: &str = "/platform/v1/organizations/{organizationId}";
 const DISABLED_ORGANIZATION: &str = "/platform/v1/organizations/{organizationId}/disabled";
@@ -75,159 +66,52 @@ const PENDING_SECRET: &str = "pending-secret";
 
 const SESSION: &str = "/platform/v1/sessions/{sessionKey}";
 const LISTENER: &str = "/open/v1/drops/webhook/listener";
-const SUBSCRIBE: &str = "sessionKey={sessionKey}";
 const RESTRICT: &str = "/open/v1/restrict-channels";
 const RESTRICT_TEMPORARILY: &str = "/open/v1/temporary-restrict-channels";
 
-/// All of them, in the order of the router.
-pub const ENDPOINTS: &[Endpoint] = &[
-    endpoint("POST", "/auth/v1/token", "", Mode::Body),
-    endpoint("POST", "/auth/v1/token/revoke", "", Mode::Body),
-    endpoint("POST", "/auth/v1/revoke", "", Mode::Body),
-    endpoint("GET", "/open/v1/users/me", "", Mode::User(Some(Scope::UserRead))),
-    endpoint("GET", "/open/v1/channels", "channelIds=haneul", Mode::Client),
-    endpoint("GET", "/open/v1/channels/streaming-roles", "", Mode::User(Some(Scope::ManagerRead))),
-    endpoint("GET", "/open/v1/channels/followers", "page=0", Mode::User(Some(Scope::FollowerRead))),
-    endpoint("GET", "/open/v1/channels/subscribers", "sort=LONGER", Mode::User(Some(Scope::SubscriberRead))),
-    endpoint("GET", "/open/v1/categories/search", "query=a", Mode::Client),
-    endpoint("GET", "/open/v1/lives", "size=20", Mode::Client),
-    endpoint("GET", "/open/v1/streams/key", "", Mode::User(Some(Scope::StreamKeyRead))),
-    endpoint("GET", "/open/v1/lives/setting", "", Mode::User(Some(Scope::LiveSettingRead))),
-    endpoint("PATCH", "/open/v1/lives/setting", "", Mode::User(Some(Scope::LiveSettingWrite))),
-    endpoint("POST", "/open/v1/chats/send", "", Mode::User(Some(Scope::ChatWrite))),
-    endpoint("POST", "/open/v1/chats/notice", "", Mode::User(Some(Scope::NoticeWrite))),
-    endpoint("GET", "/open/v1/chats/settings", "", Mode::User(Some(Scope::ChatSettingRead))),
-    endpoint("PUT", "/open/v1/chats/settings", "", Mode::User(Some(Scope::ChatSettingWrite))),
-    endpoint("POST", "/open/v1/chats/blind-message", "", Mode::User(Some(Scope::ChatWrite))),
-    endpoint("GET", "/open/v1/sessions/auth/client", "", Mode::Client),
-    endpoint("GET", "/open/v1/sessions/auth", "", Mode::User(None)),
-    endpoint("GET", "/open/v1/sessions/client", "", Mode::Client),
-    endpoint("GET", "/open/v1/sessions", "", Mode::User(None)),
-    endpoint("POST", "/open/v1/sessions/events/subscribe/chat", SUBSCRIBE, Mode::User(Some(Scope::ChatRead))),
-    endpoint(
-        "POST",
-        "/open/v1/sessions/events/subscribe/donation",
-        SUBSCRIBE,
-        Mode::User(Some(Scope::DonationRead)),
-    ),
-    endpoint(
-        "POST",
-        "/open/v1/sessions/events/subscribe/subscription",
-        SUBSCRIBE,
-        Mode::User(Some(Scope::SubscriptionRead)),
-    ),
-    endpoint(
-        "POST",
-        "/open/v1/sessions/events/unsubscribe/chat",
-        SUBSCRIBE,
-        Mode::User(Some(Scope::ChatRead)),
-    ),
-    endpoint(
-        "POST",
-        "/open/v1/sessions/events/unsubscribe/donation",
-        SUBSCRIBE,
-        Mode::User(Some(Scope::DonationRead)),
-    ),
-    endpoint(
-        "POST",
-        "/open/v1/sessions/events/unsubscribe/subscription",
-        SUBSCRIBE,
-        Mode::User(Some(Scope::SubscriptionRead)),
-    ),
-    endpoint("GET", "/open/v1/drops/reward-claims", "page.size=20", Mode::Drops),
-    endpoint("PUT", "/open/v1/drops/reward-claims", "", Mode::Drops),
-    bodiless("POST", LISTENER, "", Mode::Drops),
-    endpoint("POST", "/open/v1/drops/webhook/listener/attempts", "", Mode::Drops),
-    endpoint("POST", "/open/v1/drops/webhook/listener/attempts/{messageId}", "", Mode::Drops),
-    endpoint("POST", RESTRICT, "", Mode::User(Some(Scope::RestrictionWrite))),
-    endpoint("DELETE", RESTRICT, "", Mode::User(Some(Scope::RestrictionWrite))),
-    endpoint("GET", RESTRICT, "size=30", Mode::User(Some(Scope::RestrictionRead))),
-    endpoint("POST", RESTRICT_TEMPORARILY, "", Mode::User(Some(Scope::RestrictionWrite))),
-    endpoint("DELETE", RESTRICT_TEMPORARILY, "", Mode::User(Some(Scope::RestrictionWrite))),
-    endpoint("PUT", "/platform/v1/organizations/{organizationId}", "", Mode::Operator),
-    bodiless("DELETE", ORGANIZATION, "", Mode::Operator),
-    endpoint("GET", "/platform/v1/organizations", "size=20", Mode::Operator),
-    bodiless("PUT", DISABLED_ORGANIZATION, "", Mode::Operator),
-    bodiless("DELETE", DISABLED_ORGANIZATION, "", Mode::Operator),
-    endpoint("PUT", "/platform/v1/applications/{clientId}", "", Mode::Operator),
-    endpoint("GET", "/platform/v1/applications/{clientId}", "", Mode::Operator),
-    bodiless("DELETE", APPLICATION, "", Mode::Operator),
-    endpoint("GET", "/platform/v1/applications", "size=20", Mode::Operator),
-    bodiless("PUT", DISABLED_APPLICATION, "", Mode::Operator),
-    bodiless("DELETE", DISABLED_APPLICATION, "", Mode::Operator),
-    bodiless("POST", "/platform/v1/applications/{clientId}/secrets", "", Mode::Operator),
-    endpoint("GET", "/platform/v1/applications/{clientId}/secrets", "", Mode::Operator),
-    endpoint("PUT", APPLICATION_SECRET, "", Mode::Operator),
-    bodiless("DELETE", APPLICATION_SECRET, "", Mode::Operator),
-    bodiless("POST", "/platform/v1/applications/{clientId}/restore", "", Mode::Operator),
-    endpoint("PUT", WEBHOOK, "", Mode::Operator),
-    endpoint("GET", WEBHOOK, "", Mode::Operator),
-    bodiless("DELETE", WEBHOOK, "", Mode::Operator),
-    // Its body may be left out.
-    bodiless("POST", WEBHOOK_SECRETS, "", Mode::Operator),
-    endpoint("GET", WEBHOOK_SECRETS, "", Mode::Operator),
-    bodiless("DELETE", WEBHOOK_SECRET, "", Mode::Operator),
-    bodiless(
-        "POST",
-        "/platform/v1/applications/{clientId}/webhook/secrets/{secretId}/activate",
-        "",
-        Mode::Operator,
-    ),
-    endpoint("GET", "/platform/v1/applications/{clientId}/webhook/deliveries", "size=20", Mode::Operator),
-    endpoint(
-        "GET",
-        "/platform/v1/applications/{clientId}/webhook/deliveries/{messageId}",
-        "",
-        Mode::Operator,
-    ),
-    bodiless(
-        "POST",
-        "/platform/v1/applications/{clientId}/webhook/deliveries/{messageId}/resend",
-        "",
-        Mode::Operator,
-    ),
-    endpoint("POST", WEBHOOK_RESEND, "", Mode::Operator),
-    bodiless("DELETE", "/platform/v1/consents/{clientId}/{channelId}", "", Mode::Operator),
-    endpoint("GET", "/platform/v1/sessions", "size=20", Mode::Operator),
-    endpoint("GET", SESSION, "", Mode::Operator),
-    bodiless("DELETE", SESSION, "", Mode::Operator),
-    endpoint("PUT", "/platform/v1/channels/{channelId}", "", Mode::Operator),
-    endpoint("GET", CHANNEL, "", Mode::Operator),
-    bodiless("DELETE", CHANNEL, "", Mode::Operator),
-    endpoint("GET", "/platform/v1/channels", "size=20", Mode::Operator),
-    bodiless("PUT", BAR, "", Mode::Operator),
-    bodiless("DELETE", BAR, "", Mode::Operator),
-    bodiless("DELETE", "/platform/v1/channels/{channelId}/browser-sessions", "", Mode::Operator),
-    endpoint("PUT", MANAGER, "", Mode::Operator),
-    bodiless("DELETE", MANAGER, "", Mode::Operator),
-    // Its body may be left out.
-    bodiless("PUT", FOLLOWER, "", Mode::Operator),
-    bodiless("DELETE", FOLLOWER, "", Mode::Operator),
-    endpoint("POST", "/platform/v1/channels/{channelId}/chats", "", Mode::Operator),
-    endpoint("POST", "/platform/v1/channels/{channelId}/donations", "", Mode::Operator),
-    endpoint("POST", "/platform/v1/channels/{channelId}/subscriptions", "", Mode::Operator),
-    endpoint("PUT", "/platform/v1/channels/{channelId}/live", "", Mode::Operator),
-    bodiless("DELETE", "/platform/v1/channels/{channelId}/live", "", Mode::Operator),
-    bodiless("POST", "/platform/v1/channels/{channelId}/stream-key", "", Mode::Operator),
-    endpoint("PUT", "/platform/v1/categories/{categoryId}", "", Mode::Operator),
-    endpoint("PUT", "/platform/v1/drops/campaigns/{campaignId}", "", Mode::Operator),
-    endpoint("GET", "/platform/v1/drops/campaigns/{campaignId}", "", Mode::Operator),
-    bodiless("DELETE", CAMPAIGN, "", Mode::Operator),
-    endpoint("GET", "/platform/v1/drops/campaigns", "size=20", Mode::Operator),
-    bodiless("PUT", DISABLED_CAMPAIGN, "", Mode::Operator),
-    bodiless("DELETE", DISABLED_CAMPAIGN, "", Mode::Operator),
-    endpoint("GET", "/platform/v1/drops/campaigns/{campaignId}/progress/{channelId}", "", Mode::Operator),
-    endpoint("POST", "/platform/v1/drops/watching", "", Mode::Operator),
-    endpoint("POST", "/platform/v1/drops/claims", "", Mode::Operator),
-    // Its body is lines of JSON; `bulk` has what is said of them.
-    Endpoint {
-        method: "POST",
-        path: "/platform/v1/events",
-        query: "",
-        mode: Mode::Operator,
-        reads_body: false,
-    },
-];
+/// All of them but the pages of the sign-in, as the router has them.
+pub static ENDPOINTS: LazyLock<Vec<Endpoint>> = LazyLock::new(|| {
+    let endpoints = web::endpoints().into_iter().filter(|endpoint| endpoint.path != "/account-interlock");
+    endpoints.map(Endpoint::from).collect()
+});
+
+impl From<web::Endpoint> for Endpoint {
+    fn from(endpoint: web::Endpoint) -> Self {
+        let web::Endpoint { method, path, security, scope, needs_body } = endpoint;
+        let mode = match security {
+            Security::Client if scope == Some(Scope::Drops) => Mode::Drops,
+            Security::Client => Mode::Client,
+            Security::User => Mode::User(scope),
+            Security::Operator => Mode::Operator,
+            Security::None => Mode::Body,
+        };
+        Self { method, path, query: query(method, path), mode, reads_body: needs_body }
+    }
+}
+
+/// The query of a good request.
+fn query(method: &str, path: &str) -> &'static str {
+    match (method, path) {
+        ("GET", "/open/v1/channels") => "channelIds=haneul",
+        ("GET", "/open/v1/channels/followers") => "page=0",
+        ("GET", "/open/v1/channels/subscribers") => "sort=LONGER",
+        ("GET", "/open/v1/categories/search") => "query=a",
+        (
+            "GET",
+            "/open/v1/lives"
+            | "/platform/v1/organizations"
+            | "/platform/v1/applications"
+            | "/platform/v1/applications/{clientId}/webhook/deliveries"
+            | "/platform/v1/sessions"
+            | "/platform/v1/channels"
+            | "/platform/v1/drops/campaigns",
+        ) => "size=20",
+        ("POST", path) if path.starts_with("/open/v1/sessions/events/") => "sessionKey={sessionKey}",
+        ("GET", "/open/v1/drops/reward-claims") => "page.size=20",
+        ("GET", RESTRICT) => "size=30",
+        _ => "",
+    }
+}
 
 impl Endpoint {
     /// The path with ids in it.

@@ -30,7 +30,7 @@ async fn every_answer_says_where_the_caller_stands() {
     both(enforced(), |world| async move {
         let stage = Stage::set(&world).await;
         let (_socket, key) = session_key(&world, &stage).await;
-        for endpoint in ENDPOINTS {
+        for endpoint in ENDPOINTS.iter() {
             let requests = [
                 endpoint.good(&stage, &key),
                 Request::new(endpoint.method, endpoint.path()),

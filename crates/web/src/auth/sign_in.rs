@@ -17,9 +17,9 @@ use http::{HeaderMap, HeaderValue, StatusCode, header};
 use service::sign_in::{BadSignIn, SignInRequest};
 
 use crate::auth::guesses::Guess;
-use crate::contract::Operation;
 use crate::contract::routes::Take;
 use crate::contract::shape::{Shape, one_of, optional, required, some_text, text};
+use crate::contract::{Operation, Summary};
 use crate::envelope::Cause;
 use crate::failures::{self, Failed};
 use crate::input::{Pairs, read_body};
@@ -40,11 +40,20 @@ const SWITCH: &str = "switch";
 /// People that the sandbox's sign-in page lists.
 const PEOPLE_LISTED: i64 = 20;
 
+pub(crate) const SHOW: Summary = Summary::new(
+    "showSignIn",
+    "Show the page that signs in or asks for consent",
+    "로그인 또는 동의 페이지 표시",
+);
+
 /// `GET /account-interlock`: the sign-in page, or the consent page for whoever is signed in.
 pub async fn show(State(web): State<Web>, Extension(id): Extension<RequestId>, request: Request) -> Response {
     let visit = Visit::new(&web, &id, &request, None);
     visit.show().await.unwrap_or_else(|problem| visit.problem_page(problem))
 }
+
+pub(crate) const SUBMIT: Summary =
+    Summary::new("submitSignIn", "Sign in, allow or deny", "로그인, 허용 또는 거부");
 
 /// `POST /account-interlock`: a sign-in or a decision.
 pub async fn submit(

@@ -14,6 +14,7 @@ use service::credentials::ProvenApplication;
 use service::quotas::Counted;
 use service::tokens::IssuedTokens;
 
+use crate::contract::Summary;
 use crate::contract::shape::{Shape, one_of, optional, required, text};
 use crate::envelope::{Answer, Failure, NOTHING, Success};
 use crate::failures::{self, Failed};
@@ -138,6 +139,9 @@ enum ExpiresIn {
     Number(i64),
 }
 
+pub(crate) const ISSUE: Summary =
+    Summary::new("issueToken", "Exchange a code, or refresh a token", "토큰 발급 및 갱신");
+
 /// `POST /auth/v1/token`: both grants. A bad code or refresh token of a client that proved itself was most likely given to it
 /// by a stranger, so it is counted against that client's codes alone, and a good one is exchanged all the same.
 pub async fn issue(
@@ -166,6 +170,11 @@ pub async fn issue(
     };
     Ok(Success(TokenAnswer::new(&issued, refreshed, web.profile(application.profile))))
 }
+
+pub(crate) const REVOKE: Summary =
+    Summary::new("revokeToken", "Revoke every token of the client and user", "토큰 삭제");
+pub(crate) const REVOKE_ALIAS: Summary =
+    Summary::new("revokeTokenAlias", "Another path of the same", "토큰 삭제(별칭)");
 
 /// `POST /auth/v1/token/revoke` and its alias `/auth/v1/revoke`.
 pub async fn revoke(

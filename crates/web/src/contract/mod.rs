@@ -1,8 +1,8 @@
 //! The contract: what the service promises to programs, as documents that programs read.
 //!
-//! - `/openapi.json`: every REST operation (OpenAPI 3.1). Method and path come from the router, security, scope, input
-//!   and output from the handlers' signatures ([`routes`]), answers from the types that are serialized (`JsonSchema`),
-//!   requests from the shape beside each reader ([`shape`]), words from `table`.
+//! - `/openapi.json`: every REST operation (OpenAPI 3.1). Method and path come from the router. Security, scope, input
+//!   and output come from the handlers' signatures ([`routes`]), answers from the types that are serialized
+//!   (`JsonSchema`), requests from the shape beside each reader ([`shape`]), words from the [`Summary`] above each handler.
 //! - `/asyncapi.json`: the socket's events and the drops webhook (AsyncAPI 3), from the types that are serialized.
 //!
 //! `documents.rs` serves both, and the same for people. They are checked in under `docs/api/`; a test fails when they are
@@ -11,16 +11,14 @@
 pub mod asyncapi;
 pub mod openapi;
 mod operation;
-mod platform_table;
 pub mod routes;
 pub mod shape;
-pub mod table;
 
 use std::sync::LazyLock;
 
 use serde_json::Value;
 
-pub use operation::{Operation, Row};
+pub use operation::{Operation, Section, Security, Summary};
 
 /// Whom to ask. Linters want all three, and a document that is the same for every operator cannot know them.
 static CONTACT: LazyLock<Value> = LazyLock::new(|| {

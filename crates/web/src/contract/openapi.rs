@@ -5,9 +5,8 @@ use domain::{Scope, Word};
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use serde_json::{Map, Value, json};
 
-use super::operation::{Operation, Output, Row, Security};
+use super::operation::{Operation, Output, Section, Security, Summary};
 use super::shape::{self, Field};
-use super::table::{SECTIONS, Section};
 use crate::envelope::FailureBody;
 
 /// What each status means when it is a refusal.
@@ -44,20 +43,20 @@ In request bodies `null` means absent, unknown fields are ignored, integers are 
 application's settings; `x-scope` names the one that an operation needs.";
 
 /// The whole document.
-pub fn document(operations: Vec<Operation>) -> Value {
+pub fn document(operations: &[Operation]) -> Value {
     let settings = SchemaSettings::draft2020_12().for_serialize().with(|settings| {
         settings.definitions_path = "/components/schemas".into();
         settings.meta_schema = None;
     });
     let mut generator = settings.into_generator();
     let mut paths = Map::new();
-    for operation in &operations {
+    for operation in operations {
         let described = describe(operation, &mut generator);
         let path = paths.entry(operation.path).or_insert_with(|| json!({}));
         path[operation.method.to_lowercase()] = described;
     }
     let tag = |section: &Section| json!({ "name": section.tag, "description": section.about, "x-name-ko": section.korean });
-    let tags = SECTIONS.iter().map(tag);
+    let tags = sections(operations).into_iter().map(tag);
     let (tags, responses) = (tags.collect::<Value>(), refusals(&mut generator));
     json!({
         "openapi": "3.1.0",
@@ -81,25 +80,25 @@ pub fn document(operations: Vec<Operation>) -> Value {
     })
 }
 
-/// The words for an operation; a test makes sure that there are some.
-pub fn row(operation: &Operation) -> Option<(&'static Section, &'static Row)> {
-    let key = format!("{} {}", operation.method, operation.path);
-    SECTIONS.iter().find_map(|section| Some((section, section.rows.iter().find(|row| row.0 == key)?)))
+/// The sections of these operations, in their order.
+pub fn sections(operations: &[Operation]) -> Vec<&'static Section> {
+    let mut sections: Vec<_> = operations.iter().map(|operation| operation.section).collect();
+    sections.dedup_by_key(|section| section.tag);
+    sections
 }
 
 fn describe(operation: &Operation, generator: &mut SchemaGenerator) -> Value {
+    let Summary { id, english, korean, .. } = operation.summary;
     let mut described = json!({
+        "tags": [operation.section.tag],
+        "operationId": id,
+        "summary": english,
+        "x-summary-ko": korean,
         "description": description(operation),
         "security": security(operation.security),
         "parameters": parameters(operation),
         "responses": responses(operation, generator),
     });
-    if let Some((section, (_, id, english, korean, _))) = row(operation) {
-        described["tags"] = json!([section.tag]);
-        described["operationId"] = json!(id);
-        described["summary"] = json!(english);
-        described["x-summary-ko"] = json!(korean);
-    }
     if let Some(scope) = operation.scope {
         described["x-scope"] = json!(scope.name());
     }
@@ -166,8 +165,7 @@ fn responses(operation: &Operation, generator: &mut SchemaGenerator) -> Value {
         Output::Content(content) => {
             let schema = json!({ "application/json": { "schema": content(generator) } });
             responses.insert("200".into(), response("Done.", false, schema));
-            let more = row(operation).map_or(&[][..], |row| row.1.4);
-            for status in operation.refusals.iter().chain(more) {
+            for status in operation.refusals.iter().chain(operation.summary.refusals) {
                 let name = format!("#/components/responses/{status}");
                 responses.insert(status.to_string(), json!({ "$ref": name }));
             }

@@ -9,11 +9,47 @@ use serde_json::{Value, json};
 
 use super::shape::{Field, Shape};
 
-/// A row of the table of operations: method and path, `operationId`, what it does in English and in Korean, further statuses.
-pub type Row = (&'static str, &'static str, &'static str, &'static str, &'static [u16]);
+/// Operations that belong together: a heading of the documents.
+pub struct Section {
+    /// The tag in the document.
+    pub tag: &'static str,
+    /// What they are for.
+    pub about: &'static str,
+    /// The heading in Korean.
+    pub korean: &'static str,
+}
+
+/// What no type says about an operation. Stands above its handler.
+#[derive(Clone, Copy)]
+pub struct Summary {
+    /// The `operationId`, which generated clients name their functions after.
+    pub id: &'static str,
+    /// What the operation does.
+    pub english: &'static str,
+    /// The same in Korean.
+    pub korean: &'static str,
+    /// The statuses that only the service refuses with.
+    pub refusals: &'static [u16],
+}
+
+impl Summary {
+    /// An operation that the service itself does not refuse.
+    pub const fn new(id: &'static str, english: &'static str, korean: &'static str) -> Self {
+        Self { id, english, korean, refusals: &[] }
+    }
+
+    /// The service refuses with these statuses.
+    pub const fn refuses(self, refusals: &'static [u16]) -> Self {
+        Self { refusals, ..self }
+    }
+}
 
 /// One method on one path.
 pub struct Operation {
+    /// What it is for.
+    pub summary: Summary,
+    /// What it belongs to.
+    pub section: &'static Section,
     /// The method, in capitals.
     pub method: &'static str,
     /// The path, with `{names}` for what is filled in.
@@ -62,8 +98,10 @@ pub enum Output {
 
 impl Operation {
     /// An operation of which nothing else is known yet. Anything may fail for our fault.
-    pub fn new(method: &'static str, output: Output) -> Self {
+    pub fn new(method: &'static str, summary: Summary, output: Output) -> Self {
         Self {
+            summary,
+            section: &Section { tag: "", about: "", korean: "" },
             method,
             path: "",
             security: Security::None,
@@ -76,11 +114,6 @@ impl Operation {
             output,
             refusals: [500, 503].into(),
         }
-    }
-
-    /// The operation on this path.
-    pub fn at(self, path: &'static str) -> Self {
-        Self { path, ..self }
     }
 
     /// It reads a JSON object of this shape.

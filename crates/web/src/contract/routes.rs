@@ -9,7 +9,7 @@ use axum::routing::{self, MethodRouter};
 use domain::Scope;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
-use super::operation::{Operation, Output, Security};
+use super::operation::{Operation, Output, Section, Security, Summary};
 use crate::caller::{Client, DropsClient, NeedsScope, Operator, User};
 use crate::contract::shape::Shape;
 use crate::envelope::{Answer, SuccessBody};
@@ -19,22 +19,24 @@ use crate::quota::{Extra, Standard};
 use crate::{ClientAddress, RequestId, Web};
 
 /// A router together with the description of every operation on it.
-#[derive(Default)]
 pub struct Routes {
     router: Router<Web>,
+    section: &'static Section,
     operations: Vec<Operation>,
 }
 
 impl Routes {
-    /// No routes yet.
-    pub fn new() -> Self {
-        Self::default()
+    /// No routes yet; those that follow belong to this section.
+    pub fn of(section: &'static Section) -> Self {
+        Self { router: Router::new(), section, operations: Vec::new() }
     }
 
     /// One more path, as [`Router::route`].
     pub fn route(mut self, path: &'static str, methods: Methods) -> Self {
+        let Self { section, .. } = self;
         self.router = self.router.route(path, methods.router);
-        self.operations.extend(methods.operations.into_iter().map(|operation| operation.at(path)));
+        let at = |operation| Operation { section, path, ..operation };
+        self.operations.extend(methods.operations.into_iter().map(at));
         self
     }
 
@@ -67,24 +69,24 @@ macro_rules! methods {
         $(
             #[doc = concat!("A path that answers to ", $method, ".")]
             #[allow(dead_code, reason = "a path may begin with any method")]
-            pub fn $name<H, M, A>(handler: H) -> Methods
+            pub fn $name<H, M, A>(handler: H, summary: Summary) -> Methods
             where
                 M: 'static,
                 H: Handler<M, Web> + Describe<A>,
             {
-                Methods { router: MethodRouter::new(), operations: Vec::new() }.$name(handler)
+                Methods { router: MethodRouter::new(), operations: Vec::new() }.$name(handler, summary)
             }
         )+
 
         impl Methods {
             $(
                 #[doc = concat!("Answers to ", $method, " as well.")]
-                pub fn $name<H, M, A>(mut self, handler: H) -> Self
+                pub fn $name<H, M, A>(mut self, handler: H, summary: Summary) -> Self
                 where
                     M: 'static,
                     H: Handler<M, Web> + Describe<A>,
                 {
-                    self.operations.push(H::operation($method));
+                    self.operations.push(H::operation($method, summary));
                     self.router = self.router.merge(routing::$name(handler));
                     self
                 }
@@ -96,8 +98,8 @@ methods!(get "GET", post "POST", put "PUT", patch "PATCH", delete "DELETE");
 
 /// A handler, with what its signature says. `A` is the tuple of its arguments.
 pub trait Describe<A> {
-    /// The operation, still without its path.
-    fn operation(method: &'static str) -> Operation;
+    /// The operation, still without its path and section.
+    fn operation(method: &'static str, summary: Summary) -> Operation;
 }
 
 macro_rules! describe {
@@ -108,8 +110,8 @@ macro_rules! describe {
             Fut: Future<Output: Give>,
             $($argument: Take,)*
         {
-            fn operation(method: &'static str) -> Operation {
-                let mut operation = Operation::new(method, Fut::Output::output());
+            fn operation(method: &'static str, summary: Summary) -> Operation {
+                let mut operation = Operation::new(method, summary, Fut::Output::output());
                 $($argument::describe(&mut operation);)*
                 operation
             }

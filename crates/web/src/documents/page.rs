@@ -7,15 +7,16 @@ use askama::Template;
 use axum::extract::RawQuery;
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse, Response};
+use domain::Scope;
 use http::{HeaderValue, header};
 use serde_json::Value;
 
 use super::rows::{FieldRow, plain, resolve, rows};
-use crate::contract::Row;
-use crate::contract::openapi::REFUSALS;
-use crate::contract::table::SECTIONS;
+use crate::contract::openapi::{REFUSALS, sections};
+use crate::contract::{Operation, Section};
 use crate::input::Pairs;
 use crate::pages::{Lang, STYLE, docs_security_policy, language_href};
+use crate::router;
 
 /// What the page adds to the style sheet of the pages.
 pub(crate) const DOCS_STYLE: &str = include_str!("../../templates/pages/docs.css");
@@ -48,7 +49,7 @@ fn render(lang: Lang) -> String {
         lang,
         language_href: Some(&href),
         texts: if lang == Lang::Ko { &KOREAN } else { &ENGLISH },
-        sections: sections(&openapi, lang),
+        sections: section_views(&openapi, lang),
         events: events(&asyncapi),
     };
     page.render().unwrap_or_default()
@@ -77,19 +78,19 @@ impl DocsPage<'_> {
 
 /// Operations that belong together.
 struct SectionView {
-    heading: String,
+    heading: &'static str,
     anchor: String,
     operations: Vec<OperationView>,
 }
 
 /// One operation.
 struct OperationView {
-    id: String,
-    method: String,
-    path: String,
-    summary: String,
+    id: &'static str,
+    method: &'static str,
+    path: &'static str,
+    summary: &'static str,
     proof: &'static str,
-    scope: Option<String>,
+    scope: Option<&'static str>,
     parameters: Vec<FieldRow>,
     body: Vec<FieldRow>,
     content: Vec<FieldRow>,
@@ -108,29 +109,23 @@ fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-fn sections(openapi: &Value, lang: Lang) -> Vec<SectionView> {
-    let tags = openapi["tags"].as_array().into_iter().flatten();
-    let section = |(index, tag): (usize, &Value)| SectionView {
-        heading: text(&tag[if lang == Lang::Ko { "x-name-ko" } else { "name" }]),
-        anchor: format!("section-{index}"),
-        operations: operations(openapi, &tag["name"], lang),
+/// The document has its paths in alphabetical order, the router in that of the specification.
+fn section_views(openapi: &Value, lang: Lang) -> Vec<SectionView> {
+    let operations = router::operations();
+    let section = |(index, section): (usize, &Section)| {
+        let own = operations.iter().filter(|operation| operation.section.tag == section.tag);
+        SectionView {
+            heading: if lang == Lang::Ko { section.korean } else { section.tag },
+            anchor: format!("section-{index}"),
+            operations: own.map(|operation| view(openapi, operation, lang)).collect(),
+        }
     };
-    tags.enumerate().map(section).collect()
+    sections(&operations).into_iter().enumerate().map(section).collect()
 }
 
-/// The document has its paths in alphabetical order, the table in that of the specification.
-fn operations(openapi: &Value, tag: &Value, lang: Lang) -> Vec<OperationView> {
-    let section = SECTIONS.iter().find(|section| *tag == section.tag);
-    let rows = section.into_iter().flat_map(|section| section.rows);
-    let view = |row: &Row| {
-        let (method, path) = row.0.split_once(' ')?;
-        let operation = &openapi["paths"][path][method.to_lowercase()];
-        operation.is_object().then(|| view(openapi, method, path, operation, lang))
-    };
-    rows.filter_map(view).collect()
-}
-
-fn view(openapi: &Value, method: &str, path: &str, operation: &Value, lang: Lang) -> OperationView {
+fn view(openapi: &Value, described: &Operation, lang: Lang) -> OperationView {
+    let Operation { method, path, summary, scope, .. } = described;
+    let operation = &openapi["paths"][*path][method.to_lowercase()];
     let texts = if lang == Lang::Ko { &KOREAN } else { &ENGLISH };
     let responses = operation["responses"].as_object().into_iter().flatten();
     let success = &operation["responses"]["200"]["content"]["application/json"]["schema"];
@@ -138,12 +133,12 @@ fn view(openapi: &Value, method: &str, path: &str, operation: &Value, lang: Lang
     let bodies = operation["requestBody"]["content"].as_object().into_iter().flatten();
     let body = bodies.map(|(_, body)| &body["schema"]).next().unwrap_or(&Value::Null);
     OperationView {
-        id: text(&operation["operationId"]),
-        method: method.to_owned(),
-        path: path.to_owned(),
-        summary: text(&operation[if lang == Lang::Ko { "x-summary-ko" } else { "summary" }]),
+        id: summary.id,
+        method,
+        path,
+        summary: if lang == Lang::Ko { summary.korean } else { summary.english },
         proof: texts.proof(&operation["security"]),
-        scope: operation["x-scope"].as_str().map(str::to_owned),
+        scope: scope.map(Scope::name),
         parameters: operation["parameters"]
             .as_array()
             .into_iter()

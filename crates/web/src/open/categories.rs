@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use crate::Web;
 use crate::caller::Client;
+use crate::contract::Summary;
 use crate::contract::shape::{Shape, chars, integer, optional, required};
 use crate::envelope::{Answer, Data, Success};
 use crate::input::{Pairs, Params, Query};
@@ -63,6 +64,9 @@ impl Category {
         }
     }
 }
+
+pub(crate) const SEARCH: Summary =
+    Summary::new("searchCategories", "Categories by a part of their name", "카테고리 검색");
 
 /// `GET /open/v1/categories/search`, client mode.
 pub async fn search(

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use crate::Web;
 use crate::caller::Client;
+use crate::contract::Summary;
 use crate::contract::shape::{Shape, item, list, required};
 use crate::envelope::{Answer, Data, Success};
 use crate::input::{Pairs, Params, Query};
@@ -54,6 +55,8 @@ pub struct Channel {
     /// Whether it carries the platform's mark.
     verified_mark: bool,
 }
+
+pub(crate) const QUERY: Summary = Summary::new("getChannels", "Channels by their ids", "채널 정보 조회");
 
 /// `GET /open/v1/channels`, client mode.
 pub async fn query(

@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use crate::Web;
 use crate::caller::{User, scope};
+use crate::contract::Summary;
 use crate::contract::shape::{Shape, flag, one_of, one_of_numbers, optional};
 use crate::envelope::{Answer, NOTHING, Success};
 use crate::input::{Body, Fields, Json};
@@ -75,11 +76,18 @@ impl Body for ChatSettingsChange {
     }
 }
 
+pub(crate) const GET: Summary =
+    Summary::new("getChatSettings", "The chat's settings", "채팅 설정 조회").refuses(&[404]);
+
 /// `GET /open/v1/chats/settings`, 채팅 설정 조회.
 pub async fn get(user: User<scope::ChatSettingRead>, State(web): State<Web>) -> Answer<ChatSettings> {
     let settings = web.service().chat_settings(user.channel_id()).await?;
     Ok(Success(settings.into()))
 }
+
+pub(crate) const PUT: Summary =
+    Summary::new("changeChatSettings", "Change the settings that are given", "채팅 설정 변경")
+        .refuses(&[404]);
 
 /// `PUT /open/v1/chats/settings`, 채팅 설정 변경: only the fields that are given change.
 pub async fn put(

@@ -10,6 +10,7 @@ use service::chats::MessagePlace;
 
 use crate::Web;
 use crate::caller::{User, scope};
+use crate::contract::Summary;
 use crate::contract::shape::{Shape, absent, chars, id, integer, required, text};
 use crate::envelope::{Answer, NOTHING, Success};
 use crate::input::{Body, Fields, Json};
@@ -39,6 +40,10 @@ pub struct SentMessage {
     message_id: MessageId,
 }
 
+pub(crate) const SEND: Summary =
+    Summary::new("sendChat", "Post a message to the token owner's channel", "채팅 메시지 전송")
+        .refuses(&[404]);
+
 /// `POST /open/v1/chats/send`, 채팅 메시지 쓰기. Posts to the token owner's own channel, as its streamer.
 pub async fn send(
     user: User<scope::ChatWrite, quota::ChatSend>,
@@ -65,6 +70,9 @@ impl Body for Notice {
         }
     }
 }
+
+pub(crate) const NOTICE: Summary =
+    Summary::new("putNotice", "Pin a new text, or a message of the chat", "채팅 공지 등록").refuses(&[404]);
 
 /// `POST /open/v1/chats/notice`, 채팅 공지 쓰기: a text of its own, or a message of the chat.
 pub async fn notice(
@@ -95,6 +103,9 @@ impl Body for MessagePlace {
         })
     }
 }
+
+pub(crate) const BLIND: Summary =
+    Summary::new("hideMessage", "Hide a message of the caller's own chat", "메시지 숨기기").refuses(&[404]);
 
 /// `POST /open/v1/chats/blind-message`, 채팅 메시지 쓰기: hides a message of the caller's own chat.
 pub async fn blind(

@@ -14,6 +14,7 @@ use service::drops::{ClaimFilter, ClaimQuery, ClaimScope};
 
 use crate::Web;
 use crate::caller::DropsClient;
+use crate::contract::Summary;
 use crate::contract::shape::{
     Shape, cursor_or_empty, integer, item, list, one_of, optional, required, text, texts,
 };
@@ -118,6 +119,12 @@ pub struct ClaimsPage {
     cursor: String,
 }
 
+pub(crate) const QUERY: Summary = Summary::new(
+    "getRewardClaims",
+    "Reward claims of the organization, newest first",
+    "드롭스 리워드 지급 요청 조회",
+);
+
 /// `GET /open/v1/drops/reward-claims`, client mode with the drops scope: the claims of the application's organization,
 /// newest first.
 pub async fn query(
@@ -166,6 +173,9 @@ pub struct Updated {
     /// The ids that it is about.
     ids: Vec<String>,
 }
+
+pub(crate) const UPDATE: Summary =
+    Summary::new("updateRewardClaims", "Say which rewards were given", "드롭스 리워드 지급 상태 변경");
 
 /// `PUT /open/v1/drops/reward-claims`, client mode with the drops scope: up to 100 claims into a state.
 pub async fn update(

@@ -19,6 +19,7 @@ use service::listeners::{Followed, Heard, ListenerReport};
 
 use crate::Web;
 use crate::caller::DropsClient;
+use crate::contract::Summary;
 use crate::contract::shape::{Shape, absent, chars, integer, one_of, optional, required};
 use crate::envelope::{Answer, Data, Success};
 use crate::input::{Body, Fields, Json};
@@ -46,6 +47,10 @@ pub struct Listening {
     /// When the webhook was made: RFC 3339, UTC.
     created_date: String,
 }
+
+pub(crate) const BEGIN: Summary =
+    Summary::new("beginListening", "Have a listener fetch the messages to the webhook", "웹훅 리스너 시작")
+        .refuses(&[400, 404]);
 
 /// `POST /open/v1/drops/webhook/listener`, client mode with the drops scope: makes a webhook without address when the
 /// application has none.
@@ -105,6 +110,13 @@ impl From<Attempt> for ListenerAttempt {
         }
     }
 }
+
+pub(crate) const FETCH: Summary = Summary::new(
+    "fetchListenerAttempts",
+    "Attempts for the listener to make, waited for",
+    "웹훅 리스너 전송 조회",
+)
+.refuses(&[404]);
 
 /// `POST /open/v1/drops/webhook/listener/attempts`, client mode with the drops scope: attempts to make within 15 seconds.
 /// Waits while there is none.
@@ -182,6 +194,13 @@ impl From<Option<Followed>> for AttemptFollowed {
         }
     }
 }
+
+pub(crate) const REPORT: Summary = Summary::new(
+    "reportListenerAttempt",
+    "What came of an attempt of the listener",
+    "웹훅 리스너 전송 결과 등록",
+)
+.refuses(&[404]);
 
 /// `POST /open/v1/drops/webhook/listener/attempts/{messageId}`, client mode with the drops scope: what came of an attempt.
 pub async fn report(

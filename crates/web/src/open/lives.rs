@@ -11,6 +11,7 @@ use service::lives::LiveListing;
 
 use crate::Web;
 use crate::caller::{Client, User, scope};
+use crate::contract::Summary;
 use crate::contract::shape::{self, Kind, Shape, chars, cursor, integer, one_of, optional, text};
 use crate::envelope::{Answer, NOTHING, NextData, Success};
 use crate::input::{Body, Fields, Json, Pairs, Params, Query};
@@ -97,6 +98,9 @@ impl Live {
     }
 }
 
+pub(crate) const LIST: Summary =
+    Summary::new("getLives", "Who is on air, most viewers first", "라이브 목록 조회");
+
 /// `GET /open/v1/lives`, client mode.
 pub async fn list(
     client: Client,
@@ -132,6 +136,9 @@ impl Setting {
         }
     }
 }
+
+pub(crate) const SETTING: Summary =
+    Summary::new("getBroadcastSetting", "The broadcast setting", "방송 설정 조회").refuses(&[404]);
 
 /// `GET /open/v1/lives/setting`, 방송 설정 조회.
 pub async fn setting(user: User<scope::LiveSettingRead>, State(web): State<Web>) -> Answer<Setting> {
@@ -177,6 +184,10 @@ impl Body for PatchSetting {
         }))
     }
 }
+
+pub(crate) const CHANGE_SETTING: Summary =
+    Summary::new("changeBroadcastSetting", "Change what is given of the broadcast setting", "방송 설정 변경")
+        .refuses(&[404]);
 
 /// `PATCH /open/v1/lives/setting`, 방송 설정 변경. A live on air changes with it.
 pub async fn change_setting(

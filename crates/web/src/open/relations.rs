@@ -10,6 +10,7 @@ use service::Page;
 
 use crate::Web;
 use crate::caller::{User, scope};
+use crate::contract::Summary;
 use crate::contract::shape::{Shape, one_of, optional};
 use crate::envelope::{Answer, Data, PageData, Success};
 use crate::input::{Pairs, Params, Query};
@@ -93,6 +94,9 @@ pub struct Subscriber {
     created_date: String,
 }
 
+pub(crate) const STREAMING_ROLES: Summary =
+    Summary::new("getStreamingRoles", "Who helps to run the channel, the owner first", "채널 관리자 조회");
+
 /// `GET /open/v1/channels/streaming-roles`, scope 채널 관리자 조회: the owner first.
 pub async fn streaming_roles(
     user: User<scope::ManagerRead>,
@@ -107,6 +111,9 @@ pub async fn streaming_roles(
     });
     Ok(Success(Data { data: data.collect() }))
 }
+
+pub(crate) const FOLLOWERS: Summary =
+    Summary::new("getFollowers", "The channel's followers, newest first", "채널 팔로워 조회");
 
 /// `GET /open/v1/channels/followers`, scope 채널 팔로워 조회: the newest first.
 pub async fn followers(
@@ -123,6 +130,9 @@ pub async fn followers(
     });
     Ok(Success(PageData::new(data.collect(), page, listed.total)))
 }
+
+pub(crate) const SUBSCRIBERS: Summary =
+    Summary::new("getSubscribers", "The channel's subscribers", "채널 구독자 조회");
 
 /// `GET /open/v1/channels/subscribers`, scope 채널 구독자 조회: the newest or the longest first.
 pub async fn subscribers(

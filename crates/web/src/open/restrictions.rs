@@ -9,6 +9,7 @@ use service::restrictions::ChatTarget;
 
 use crate::Web;
 use crate::caller::{User, scope};
+use crate::contract::Summary;
 use crate::contract::shape::{Shape, cursor, id, integer, optional, required, text};
 use crate::envelope::{Answer, NOTHING, NextData, Success};
 use crate::input::{Body, Fields, Json, Pairs, Params, Query};
@@ -76,6 +77,9 @@ pub struct RestrictedChannel {
     release_date: (),
 }
 
+pub(crate) const RESTRICT: Summary =
+    Summary::new("restrict", "Restrict a channel until it is released", "활동제한 추가");
+
 /// `POST /open/v1/restrict-channels`, 활동제한 쓰기.
 pub async fn restrict(
     user: User<scope::RestrictionWrite>,
@@ -86,6 +90,8 @@ pub async fn restrict(
     Ok(NOTHING)
 }
 
+pub(crate) const RELEASE: Summary = Summary::new("release", "Release a restricted channel", "활동제한 해제");
+
 /// `DELETE /open/v1/restrict-channels`, 활동제한 쓰기. Takes a body.
 pub async fn release(
     user: User<scope::RestrictionWrite>,
@@ -95,6 +101,9 @@ pub async fn release(
     web.service().release(user.channel_id(), body.target).await?;
     Ok(NOTHING)
 }
+
+pub(crate) const LIST: Summary =
+    Summary::new("getRestricted", "Restricted channels, newest first", "활동제한 목록 조회");
 
 /// `GET /open/v1/restrict-channels`, 활동제한 조회: newest first.
 pub async fn list(
@@ -112,6 +121,9 @@ pub async fn list(
     Ok(Success(NextData::new(data.collect(), page.next)))
 }
 
+pub(crate) const RESTRICT_TEMPORARILY: Summary =
+    Summary::new("restrictTemporarily", "Restrict a channel in the chat for a minute", "임시제한 추가");
+
 /// `POST /open/v1/temporary-restrict-channels`, 활동제한 쓰기: for a minute.
 pub async fn restrict_temporarily(
     user: User<scope::RestrictionWrite>,
@@ -121,6 +133,9 @@ pub async fn restrict_temporarily(
     web.service().restrict_temporarily(user.channel_id(), body).await?;
     Ok(NOTHING)
 }
+
+pub(crate) const RELEASE_TEMPORARILY: Summary =
+    Summary::new("releaseTemporarily", "Release a temporarily restricted channel", "임시제한 해제");
 
 /// `DELETE /open/v1/temporary-restrict-channels`, 활동제한 쓰기. Takes a body.
 pub async fn release_temporarily(

@@ -12,6 +12,7 @@ use service::Page;
 
 use crate::Web;
 use crate::caller::{Client, SubscribeScope, User, scope};
+use crate::contract::Summary;
 use crate::contract::shape::{Shape, required, some_text};
 use crate::envelope::{Answer, NOTHING, PageData, Success};
 use crate::input::{Pairs, Params, Query};
@@ -104,6 +105,12 @@ impl Serialize for Ended {
     }
 }
 
+pub(crate) const CLIENT_URL: Summary = Summary::new(
+    "createClientSession",
+    "An address for a socket of the application",
+    "세션 생성(클라이언트)",
+);
+
 /// `GET /open/v1/sessions/auth/client`, client mode: an address for a session that takes events of every user.
 pub async fn client_url(client: Client<quota::SessionUrl>, State(web): State<Web>) -> Answer<SessionUrl> {
     let base = web.service().session_base().await?;
@@ -111,6 +118,9 @@ pub async fn client_url(client: Client<quota::SessionUrl>, State(web): State<Web
     let token = web.service().issue_client_session_url(application.client_id, secret_id).await?;
     Ok(session_url(&base, &token))
 }
+
+pub(crate) const USER_URL: Summary =
+    Summary::new("createUserSession", "An address for a socket of the user", "세션 생성(유저)");
 
 /// `GET /open/v1/sessions/auth`, any user token: an address for a session that takes events of this user only.
 pub async fn user_url(
@@ -122,6 +132,9 @@ pub async fn user_url(
     Ok(session_url(&base, &token))
 }
 
+pub(crate) const CLIENT_LIST: Summary =
+    Summary::new("getClientSessions", "The application's sessions", "세션 목록 조회(클라이언트)");
+
 /// `GET /open/v1/sessions/client`, client mode: the application's own sessions, newest first.
 pub async fn client_list(
     client: Client,
@@ -132,6 +145,9 @@ pub async fn client_list(
     list(&web, owner, query.0, client.profile).await
 }
 
+pub(crate) const USER_LIST: Summary =
+    Summary::new("getUserSessions", "The user's sessions", "세션 목록 조회(유저)");
+
 /// `GET /open/v1/sessions`, any user token: the sessions of this application and user, newest first.
 pub async fn user_list(
     user: User<scope::Any>,
@@ -141,6 +157,14 @@ pub async fn user_list(
     let profile = user.profile;
     list(&web, owner_of(user), query.0, profile).await
 }
+
+pub(crate) const SUBSCRIBE_CHAT: Summary =
+    Summary::new("subscribeChat", "Subscribe to chat messages", "채팅 이벤트 구독").refuses(&[404]);
+pub(crate) const SUBSCRIBE_DONATION: Summary =
+    Summary::new("subscribeDonation", "Subscribe to donations", "후원 이벤트 구독").refuses(&[404]);
+pub(crate) const SUBSCRIBE_SUBSCRIPTION: Summary =
+    Summary::new("subscribeSubscription", "Subscribe to paid subscriptions", "구독 이벤트 구독")
+        .refuses(&[404]);
 
 /// `POST /open/v1/sessions/events/subscribe/{chat|donation|subscription}`, the scope of the event. The SYSTEM message on
 /// the session says when it is done. The body is not looked at: clients send none, `null` or `""`.
@@ -153,6 +177,19 @@ pub async fn subscribe<S: SubscribeScope>(
     web.service().subscribe(&user.caller, &session_key, S::EVENT).await?;
     Ok(NOTHING)
 }
+
+pub(crate) const UNSUBSCRIBE_CHAT: Summary =
+    Summary::new("unsubscribeChat", "End a subscription to chat messages", "채팅 이벤트 구독 취소")
+        .refuses(&[404]);
+pub(crate) const UNSUBSCRIBE_DONATION: Summary =
+    Summary::new("unsubscribeDonation", "End a subscription to donations", "후원 이벤트 구독 취소")
+        .refuses(&[404]);
+pub(crate) const UNSUBSCRIBE_SUBSCRIPTION: Summary = Summary::new(
+    "unsubscribeSubscription",
+    "End a subscription to paid subscriptions",
+    "구독 이벤트 구독 취소",
+)
+.refuses(&[404]);
 
 /// `POST /open/v1/sessions/events/unsubscribe/{chat|donation|subscription}`, the scope of its subscribe.
 pub async fn unsubscribe<S: SubscribeScope>(

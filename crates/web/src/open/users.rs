@@ -5,6 +5,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::caller::{User, scope};
+use crate::contract::Summary;
 use crate::envelope::{Answer, Success};
 
 /// User (me).
@@ -19,6 +20,9 @@ pub struct Me {
     #[serde(skip_serializing_if = "Option::is_none")]
     nickname: Option<String>,
 }
+
+pub(crate) const ME: Summary =
+    Summary::new("getMe", "The signed-in user", "로그인한 유저 조회").refuses(&[404]);
 
 /// `GET /open/v1/users/me`, 유저 정보 조회.
 pub async fn me(user: User<scope::UserRead>) -> Answer<Me> {

@@ -13,6 +13,7 @@ use service::applications::ApplicationRecord;
 
 use crate::Web;
 use crate::caller::Operator;
+use crate::contract::Summary;
 use crate::contract::shape::{Shape, chars, flag, id, list, one_of, optional, required, text, texts};
 use crate::envelope::{Answer, NOTHING, NextData, Success};
 use crate::input::{Body, Fields, Json, Query};
@@ -37,6 +38,9 @@ impl Body for PutOrganization {
         Ok(Self { name: fields.text("organizationName")?, verified: fields.flag("verified")? })
     }
 }
+
+pub(crate) const PUT_ORGANIZATION: Summary =
+    Summary::new("putOrganization", "Make or replace an organization", "조직 등록");
 
 /// `PUT /platform/v1/organizations/{organizationId}`: makes or replaces an organization.
 pub async fn put_organization(
@@ -117,6 +121,9 @@ impl MadeSecret {
         Self { client_id, client_secret: secret.map(|secret| secret.expose().to_owned()) }
     }
 }
+
+pub(crate) const PUT: Summary =
+    Summary::new("putApplication", "Make or replace an application", "애플리케이션 등록");
 
 /// `PUT /platform/v1/applications/{clientId}`: makes, replaces or restores an application; `clientSecret` comes back when
 /// it is new.
@@ -203,12 +210,26 @@ impl From<ApplicationDetails> for ApplicationAnswer {
     }
 }
 
+pub(crate) const SHOW: Summary = Summary::new(
+    "showApplication",
+    "All that is registered of an application but its secrets",
+    "애플리케이션 조회",
+)
+.refuses(&[404]);
+
 /// `GET /platform/v1/applications/{clientId}`: all that is registered of it but its secrets, also while it is deleted and
 /// can be restored.
 pub async fn show(_: Operator, State(web): State<Web>, PathId(id): PathId) -> Answer<ApplicationAnswer> {
     let client_id = ClientId::parse("clientId", &id)?;
     Ok(Success(web.service().application_details(&client_id).await?.into()))
 }
+
+pub(crate) const RESTORE: Summary = Summary::new(
+    "restoreApplication",
+    "Bring back an application that was deleted for want of use",
+    "애플리케이션 복구",
+)
+.refuses(&[404]);
 
 /// `POST /platform/v1/applications/{clientId}/restore`: brings back one that was deleted for want of use.
 pub async fn restore(_: Operator, State(web): State<Web>, PathId(id): PathId) -> Answer<()> {
@@ -255,6 +276,9 @@ impl From<ApplicationLife> for ApplicationListing {
     }
 }
 
+pub(crate) const LIST_ALL: Summary =
+    Summary::new("listApplications", "Applications by their ids", "애플리케이션 목록 조회");
+
 /// `GET /platform/v1/applications`: applications by their ids, also those that can be restored.
 pub async fn list_all(
     _: Operator,
@@ -267,6 +291,12 @@ pub async fn list_all(
     Ok(Success(NextData::new(items, page.next)))
 }
 
+pub(crate) const DELETE: Summary = Summary::new(
+    "deleteApplication",
+    "Delete an application for good, with all that hangs on it",
+    "애플리케이션 삭제",
+);
+
 /// `DELETE /platform/v1/applications/{clientId}`: deletes an application for good, with all that hangs on it.
 pub async fn delete(_: Operator, State(web): State<Web>, PathId(id): PathId) -> Answer<()> {
     let client_id = ClientId::parse("clientId", &id)?;
@@ -274,12 +304,26 @@ pub async fn delete(_: Operator, State(web): State<Web>, PathId(id): PathId) -> 
     Ok(NOTHING)
 }
 
+pub(crate) const DISABLE: Summary = Summary::new(
+    "disableApplication",
+    "Refuse an application's credentials and end its sessions",
+    "애플리케이션 사용 중지",
+)
+.refuses(&[404]);
+
 /// `PUT /platform/v1/applications/{clientId}/disabled`: its credentials are refused until it is enabled, its sessions end.
 pub async fn disable(_: Operator, State(web): State<Web>, PathId(id): PathId) -> Answer<()> {
     let client_id = ClientId::parse("clientId", &id)?;
     web.service().disable_application(&client_id).await?;
     Ok(NOTHING)
 }
+
+pub(crate) const ENABLE: Summary = Summary::new(
+    "enableApplication",
+    "Let an application's credentials be good again",
+    "애플리케이션 사용 재개",
+)
+.refuses(&[404]);
 
 /// `DELETE /platform/v1/applications/{clientId}/disabled`: its credentials are good again.
 pub async fn enable(_: Operator, State(web): State<Web>, PathId(id): PathId) -> Answer<()> {

@@ -7,6 +7,7 @@ use domain::{CategoryId, Invalid};
 
 use crate::Web;
 use crate::caller::Operator;
+use crate::contract::Summary;
 use crate::contract::shape::{Shape, chars, one_of, optional, required, web_address};
 use crate::envelope::{Answer, NOTHING};
 use crate::input::{Body, Fields, Json};
@@ -44,6 +45,8 @@ impl PutCategory {
         Category { category_id, category_type, category_value, poster_image_url }
     }
 }
+
+pub(crate) const PUT: Summary = Summary::new("putCategory", "Make or replace a category", "카테고리 등록");
 
 /// `PUT /platform/v1/categories/{categoryId}`: makes or replaces a category.
 pub async fn put(

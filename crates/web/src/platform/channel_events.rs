@@ -14,6 +14,7 @@ use service::chats::ChatMessage;
 
 use crate::Web;
 use crate::caller::Operator;
+use crate::contract::Summary;
 use crate::contract::shape::{
     Kind, Shape, chars, date, id, integer, list, map, object, one_of, optional, required, text, web_address,
 };
@@ -90,6 +91,9 @@ pub struct PostedChat {
     chat_channel_id: String,
 }
 
+pub(crate) const CHAT: Summary =
+    Summary::new("reportChat", "A viewer writes a chat message", "시청자 채팅").refuses(&[403, 404]);
+
 /// `POST /platform/v1/channels/{channelId}/chats`: CHAT event.
 pub async fn chat(
     _: Operator,
@@ -130,6 +134,9 @@ impl Body for Donation {
     }
 }
 
+pub(crate) const DONATION: Summary =
+    Summary::new("reportDonation", "A viewer donates", "시청자 후원").refuses(&[404]);
+
 /// `POST /platform/v1/channels/{channelId}/donations`: DONATION event.
 pub async fn donation(
     _: Operator,
@@ -163,6 +170,9 @@ impl Body for PaidSubscription {
         })
     }
 }
+
+pub(crate) const SUBSCRIPTION: Summary =
+    Summary::new("reportSubscription", "A viewer pays for a subscription", "시청자 구독").refuses(&[404]);
 
 /// `POST /platform/v1/channels/{channelId}/subscriptions`: subscriber row and SUBSCRIPTION event.
 pub async fn subscription(

@@ -11,6 +11,7 @@ use service::channels::LoginCredentials;
 
 use crate::Web;
 use crate::caller::Operator;
+use crate::contract::Summary;
 use crate::contract::shape::{Shape, chars, flag, optional, required, text, web_address};
 use crate::envelope::{Answer, NOTHING, NextData, Success};
 use crate::input::{Body, Fields, Json, Pairs, Params, Query};
@@ -64,6 +65,8 @@ impl PutChannel {
         (ChannelRecord { channel_id, name, image_url, verified_mark, real_name_verified }, credentials)
     }
 }
+
+pub(crate) const PUT: Summary = Summary::new("putChannel", "Make or replace a channel", "채널 등록");
 
 /// `PUT /platform/v1/channels/{channelId}`: makes or replaces a channel; with login and password its person can sign in.
 pub async fn put(
@@ -159,6 +162,8 @@ fn filter(field: &'static str, text: &str) -> Result<String, Invalid> {
     if text.contains('\0') { Err(Invalid::new(field, Rule::Text)) } else { Ok(text.to_owned()) }
 }
 
+pub(crate) const LIST: Summary = Summary::new("listChannels", "Channels by their ids", "채널 목록 조회");
+
 /// `GET /platform/v1/channels`: channels by their ids.
 pub async fn list(
     _: Operator,
@@ -171,6 +176,9 @@ pub async fn list(
     Ok(Success(NextData::new(items, page.next)))
 }
 
+pub(crate) const SHOW: Summary =
+    Summary::new("showChannel", "A channel as the operator sees it", "채널 조회").refuses(&[404]);
+
 /// `GET /platform/v1/channels/{channelId}`: a channel, with the login of its person.
 pub async fn show(
     _: Operator,
@@ -180,11 +188,18 @@ pub async fn show(
     Ok(Success(web.service().channel_details(&channel_id).await?.into()))
 }
 
+pub(crate) const DELETE: Summary =
+    Summary::new("deleteChannel", "Delete a channel with what hangs on it", "채널 삭제");
+
 /// `DELETE /platform/v1/channels/{channelId}`: deletes a channel with what hangs on it. It is hidden at once.
 pub async fn delete(_: Operator, State(web): State<Web>, ChannelPath(channel_id): ChannelPath) -> Answer<()> {
     web.service().delete_channel(&channel_id).await?;
     Ok(NOTHING)
 }
+
+pub(crate) const BAR: Summary =
+    Summary::new("barChannel", "Keep a channel's person out, and end what it has", "채널 이용 정지")
+        .refuses(&[404]);
 
 /// `PUT /platform/v1/channels/{channelId}/bar`: its person cannot sign in, and tokens, browsers and sessions end.
 pub async fn bar(_: Operator, State(web): State<Web>, ChannelPath(channel_id): ChannelPath) -> Answer<()> {
@@ -192,11 +207,19 @@ pub async fn bar(_: Operator, State(web): State<Web>, ChannelPath(channel_id): C
     Ok(NOTHING)
 }
 
+pub(crate) const UNBAR: Summary =
+    Summary::new("unbarChannel", "Let a channel's person sign in again", "채널 이용 정지 해제")
+        .refuses(&[404]);
+
 /// `DELETE /platform/v1/channels/{channelId}/bar`: its person can sign in again.
 pub async fn unbar(_: Operator, State(web): State<Web>, ChannelPath(channel_id): ChannelPath) -> Answer<()> {
     web.service().unbar_channel(&channel_id).await?;
     Ok(NOTHING)
 }
+
+pub(crate) const SIGN_OUT: Summary =
+    Summary::new("endBrowserSessions", "Sign every browser of a channel's person out", "브라우저 로그아웃")
+        .refuses(&[404]);
 
 /// `DELETE /platform/v1/channels/{channelId}/browser-sessions`: signs every browser of its person out.
 pub async fn sign_out(

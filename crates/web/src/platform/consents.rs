@@ -7,8 +7,8 @@ use http::request::Parts;
 
 use crate::Web;
 use crate::caller::Operator;
-use crate::contract::Operation;
 use crate::contract::routes::Take;
+use crate::contract::{Operation, Summary};
 use crate::envelope::{Answer, Failure, NOTHING};
 use crate::platform::PathId;
 
@@ -34,6 +34,9 @@ impl Take for ConsentPath {
         PathId::describe(operation);
     }
 }
+
+pub(crate) const WITHDRAW: Summary =
+    Summary::new("withdrawConsent", "Withdraw a consent", "동의 철회").refuses(&[404]);
 
 /// `DELETE /platform/v1/consents/{clientId}/{channelId}`: tokens die, SYSTEM `revoked`.
 pub async fn withdraw(

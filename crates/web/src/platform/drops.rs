@@ -12,6 +12,7 @@ use service::drops::RewardRequest;
 
 use crate::Web;
 use crate::caller::Operator;
+use crate::contract::Summary;
 use crate::contract::shape::{Shape, chars, date, id, integer, list, object, optional, required, text};
 use crate::envelope::{Answer, NOTHING, Success};
 use crate::input::{Body, Fields, Json, JsonText};
@@ -77,6 +78,9 @@ pub(super) fn different(field: &'static str, ids: Vec<String>) -> Result<Vec<Cha
     let ids = ids.into_iter().filter(|id| seen.insert(id.clone()));
     ids.map(|id| ChannelId::parse(field, &id)).collect()
 }
+
+pub(crate) const PUT_CAMPAIGN: Summary =
+    Summary::new("putCampaign", "Make or replace a campaign", "드롭스 캠페인 등록");
 
 /// `PUT /platform/v1/drops/campaigns/{campaignId}`: makes or replaces a campaign. A reward that is left out takes no more
 /// claims.
@@ -147,6 +151,9 @@ impl From<Campaign> for ShownCampaign {
     }
 }
 
+pub(crate) const SHOW_CAMPAIGN: Summary =
+    Summary::new("showCampaign", "A campaign and its rewards", "드롭스 캠페인 조회").refuses(&[404]);
+
 /// `GET /platform/v1/drops/campaigns/{campaignId}`: a campaign, with the rewards that take claims.
 pub async fn show_campaign(_: Operator, State(web): State<Web>, PathId(id): PathId) -> Answer<ShownCampaign> {
     let campaign = web.service().campaign(CampaignId::parse("campaignId", &id)?).await?;
@@ -173,6 +180,9 @@ impl Body for RewardRequest {
         })
     }
 }
+
+pub(crate) const CLAIM: Summary =
+    Summary::new("claimReward", "A viewer claims a reward", "드롭스 리워드 획득").refuses(&[403]);
 
 /// `POST /platform/v1/drops/claims`: a reward is claimed.
 pub async fn claim(

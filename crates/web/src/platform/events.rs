@@ -23,9 +23,9 @@ use service::lives::LiveReport;
 use service::watching::WatchingReport;
 
 use crate::caller::Operator;
-use crate::contract::Operation;
 use crate::contract::routes::Take;
 use crate::contract::shape::{self, Shape, one_of, optional, required, text};
+use crate::contract::{Operation, Summary};
 use crate::envelope::{Answer, Success};
 use crate::input::{Body, Fields};
 use crate::language::Spoken;
@@ -129,6 +129,9 @@ impl Take for Upload {
         operation.takes_lines(&Shape { either, ..Shape::default() });
     }
 }
+
+pub(crate) const REPORT: Summary =
+    Summary::new("reportEvents", "Many happenings, one a line", "이벤트 일괄 등록");
 
 /// `POST /platform/v1/events`: NDJSON, one entry a line; blank lines are passed over. Lines take effect in their
 /// order, and a refused one keeps no other from it. When the store fails, the lines from there on are refused with 500, or

@@ -8,6 +8,7 @@ use service::lives::LiveReport;
 
 use crate::Web;
 use crate::caller::Operator;
+use crate::contract::Summary;
 use crate::contract::shape::{Shape, chars, flag, integer, optional, text, web_address};
 use crate::envelope::{Answer, NOTHING};
 use crate::input::{Body, Fields, Json};
@@ -40,6 +41,9 @@ impl Body for LiveReport {
     }
 }
 
+pub(crate) const PUT: Summary =
+    Summary::new("putLive", "A channel goes on air, or changes its broadcast", "방송 시작").refuses(&[404]);
+
 /// `PUT /platform/v1/channels/{channelId}/live`: puts the channel on air, or changes what it has on air. What is not given
 /// is the broadcast setting's.
 pub async fn put(
@@ -52,11 +56,17 @@ pub async fn put(
     Ok(NOTHING)
 }
 
+pub(crate) const END: Summary =
+    Summary::new("endLive", "A channel goes off air", "방송 종료").refuses(&[404]);
+
 /// `DELETE /platform/v1/channels/{channelId}/live`: off air.
 pub async fn end(_: Operator, State(web): State<Web>, ChannelPath(channel): ChannelPath) -> Answer<()> {
     web.service().end_live(&channel).await?;
     Ok(NOTHING)
 }
+
+pub(crate) const REISSUE_STREAM_KEY: Summary =
+    Summary::new("reissueStreamKey", "Another stream key", "스트림키 재발급").refuses(&[404]);
 
 /// `POST /platform/v1/channels/{channelId}/stream-key`: another stream key. It is the streamer's secret, so the answer
 /// does not hold it.

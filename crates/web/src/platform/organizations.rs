@@ -8,6 +8,7 @@ use service::organizations::{CampaignListing, OrganizationDetails};
 
 use crate::Web;
 use crate::caller::Operator;
+use crate::contract::Summary;
 use crate::envelope::{Answer, NOTHING, NextData, Success};
 use crate::input::Query;
 use crate::platform::{ListQuery, OrganizationListQuery, PathId};
@@ -37,6 +38,9 @@ impl From<OrganizationDetails> for OrganizationAnswer {
     }
 }
 
+pub(crate) const LIST: Summary =
+    Summary::new("listOrganizations", "Organizations by their ids", "조직 목록 조회");
+
 /// `GET /platform/v1/organizations`: organizations by their ids.
 pub async fn list(
     _: Operator,
@@ -47,17 +51,31 @@ pub async fn list(
     Ok(Success(NextData::new(page.items.into_iter().map(OrganizationAnswer::from).collect(), page.next)))
 }
 
+pub(crate) const DISABLE: Summary =
+    Summary::new("disableOrganization", "Let an organization count as unverified", "조직 사용 중지")
+        .refuses(&[404]);
+
 /// `PUT /platform/v1/organizations/{organizationId}/disabled`: it counts as unverified until it is enabled.
 pub async fn disable(_: Operator, State(web): State<Web>, PathId(id): PathId) -> Answer<()> {
     web.service().disable_organization(&OrganizationId::parse("organizationId", &id)?).await?;
     Ok(NOTHING)
 }
 
+pub(crate) const ENABLE: Summary =
+    Summary::new("enableOrganization", "Let an organization count as what it was put as", "조직 사용 재개")
+        .refuses(&[404]);
+
 /// `DELETE /platform/v1/organizations/{organizationId}/disabled`: it counts as what it was put as.
 pub async fn enable(_: Operator, State(web): State<Web>, PathId(id): PathId) -> Answer<()> {
     web.service().enable_organization(&OrganizationId::parse("organizationId", &id)?).await?;
     Ok(NOTHING)
 }
+
+pub(crate) const DELETE: Summary = Summary::new(
+    "deleteOrganization",
+    "Delete an organization without applications and campaigns",
+    "조직 삭제",
+);
 
 /// `DELETE /platform/v1/organizations/{organizationId}`: deletes one without applications and campaigns.
 pub async fn delete(_: Operator, State(web): State<Web>, PathId(id): PathId) -> Answer<()> {
@@ -99,6 +117,9 @@ impl From<CampaignListing> for CampaignItem {
     }
 }
 
+pub(crate) const LIST_CAMPAIGNS: Summary =
+    Summary::new("listCampaigns", "Campaigns by their ids", "캠페인 목록 조회");
+
 /// `GET /platform/v1/drops/campaigns`: campaigns by their ids.
 pub async fn list_campaigns(
     _: Operator,
@@ -110,17 +131,27 @@ pub async fn list_campaigns(
     Ok(Success(NextData::new(page.items.into_iter().map(CampaignItem::from).collect(), page.next)))
 }
 
+pub(crate) const DISABLE_CAMPAIGN: Summary =
+    Summary::new("disableCampaign", "Let nothing be claimed of a campaign", "캠페인 사용 중지")
+        .refuses(&[404]);
+
 /// `PUT /platform/v1/drops/campaigns/{campaignId}/disabled`: nothing is claimed and no minutes count until it is enabled.
 pub async fn disable_campaign(_: Operator, State(web): State<Web>, PathId(id): PathId) -> Answer<()> {
     web.service().disable_campaign(&CampaignId::parse("campaignId", &id)?).await?;
     Ok(NOTHING)
 }
 
+pub(crate) const ENABLE_CAMPAIGN: Summary =
+    Summary::new("enableCampaign", "Let a campaign go on", "캠페인 사용 재개").refuses(&[404]);
+
 /// `DELETE /platform/v1/drops/campaigns/{campaignId}/disabled`: the campaign goes on.
 pub async fn enable_campaign(_: Operator, State(web): State<Web>, PathId(id): PathId) -> Answer<()> {
     web.service().enable_campaign(&CampaignId::parse("campaignId", &id)?).await?;
     Ok(NOTHING)
 }
+
+pub(crate) const DELETE_CAMPAIGN: Summary =
+    Summary::new("deleteCampaign", "Delete a campaign of which nothing was claimed", "캠페인 삭제");
 
 /// `DELETE /platform/v1/drops/campaigns/{campaignId}`: deletes one of which nothing was claimed.
 pub async fn delete_campaign(_: Operator, State(web): State<Web>, PathId(id): PathId) -> Answer<()> {

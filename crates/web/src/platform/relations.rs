@@ -6,6 +6,7 @@ use domain::{Invalid, Timestamp};
 
 use crate::Web;
 use crate::caller::Operator;
+use crate::contract::Summary;
 use crate::contract::shape::{Shape, date, one_of, optional, required};
 use crate::envelope::{Answer, NOTHING};
 use crate::input::{Body, Fields, Json, OptionalJson};
@@ -43,6 +44,9 @@ impl Body for PutFollower {
     }
 }
 
+pub(crate) const PUT_MANAGER: Summary =
+    Summary::new("putManager", "Give somebody a role in a channel", "채널 관리자 등록").refuses(&[404]);
+
 /// `PUT /platform/v1/channels/{channelId}/managers/{managerChannelId}`: a role; the owner is implied.
 pub async fn put_manager(
     _: Operator,
@@ -54,6 +58,9 @@ pub async fn put_manager(
     Ok(NOTHING)
 }
 
+pub(crate) const DELETE_MANAGER: Summary =
+    Summary::new("deleteManager", "Take a role away", "채널 관리자 해제").refuses(&[404]);
+
 /// `DELETE /platform/v1/channels/{channelId}/managers/{managerChannelId}`: no role any more.
 pub async fn delete_manager(
     _: Operator,
@@ -63,6 +70,9 @@ pub async fn delete_manager(
     web.service().delete_manager(channel, manager).await?;
     Ok(NOTHING)
 }
+
+pub(crate) const PUT_FOLLOWER: Summary =
+    Summary::new("putFollower", "Somebody follows a channel", "팔로우").refuses(&[404]);
 
 /// `PUT /platform/v1/channels/{channelId}/followers/{followerChannelId}`: a follow. Repeated, it changes nothing but the
 /// date, if there is one in the body.
@@ -75,6 +85,9 @@ pub async fn put_follower(
     web.service().follow(channel, follower, body.created).await?;
     Ok(NOTHING)
 }
+
+pub(crate) const DELETE_FOLLOWER: Summary =
+    Summary::new("deleteFollower", "Somebody follows no more", "팔로우 취소").refuses(&[404]);
 
 /// `DELETE /platform/v1/channels/{channelId}/followers/{followerChannelId}`: no follow any more.
 pub async fn delete_follower(

@@ -10,13 +10,17 @@ use service::application_secrets::StoredSecret;
 use super::two_ids;
 use crate::Web;
 use crate::caller::Operator;
-use crate::contract::Operation;
 use crate::contract::routes::Take;
 use crate::contract::shape::{Shape, date, optional};
+use crate::contract::{Operation, Summary};
 use crate::envelope::{Answer, Data, Failure, NOTHING, Success};
 use crate::input::{Body, Fields, Json};
 use crate::platform::applications::MadeSecret;
 use crate::platform::{KeyHeader, PathId};
+
+pub(crate) const ADD: Summary =
+    Summary::new("addApplicationSecret", "Give an application one more secret", "애플리케이션 시크릿 추가")
+        .refuses(&[404]);
 
 /// `POST /platform/v1/applications/{clientId}/secrets`: one more secret; those before stay good.
 pub async fn add(
@@ -58,6 +62,13 @@ impl From<StoredSecret> for ApplicationSecret {
     }
 }
 
+pub(crate) const LIST: Summary = Summary::new(
+    "listApplicationSecrets",
+    "An application's secrets, without what they prove with",
+    "애플리케이션 시크릿 목록 조회",
+)
+.refuses(&[404]);
+
 /// `GET /platform/v1/applications/{clientId}/secrets`: those that are good, oldest first.
 pub async fn list(
     _: Operator,
@@ -84,6 +95,13 @@ impl Body for SecretExpiry {
     }
 }
 
+pub(crate) const PUT: Summary = Summary::new(
+    "putApplicationSecretExpiry",
+    "Let a secret expire at a date, or never",
+    "애플리케이션 시크릿 만료 설정",
+)
+.refuses(&[404]);
+
 /// `PUT /platform/v1/applications/{clientId}/secrets/{secretId}`: lets a secret expire at a date, or never.
 pub async fn put(
     _: Operator,
@@ -95,6 +113,13 @@ pub async fn put(
     web.service().time_secret(&client_id, &secret_id, expires_at).await?;
     Ok(NOTHING)
 }
+
+pub(crate) const DELETE: Summary = Summary::new(
+    "deleteApplicationSecret",
+    "Delete a secret at once, with the sessions that it opened",
+    "애플리케이션 시크릿 삭제",
+)
+.refuses(&[404]);
 
 /// `DELETE /platform/v1/applications/{clientId}/secrets/{secretId}`: it proves nothing any more, its session URLs open
 /// nothing, and the sessions that were opened with it end.

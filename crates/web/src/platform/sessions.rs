@@ -10,6 +10,7 @@ use service::SessionFilter;
 
 use crate::Web;
 use crate::caller::Operator;
+use crate::contract::Summary;
 use crate::contract::shape::{Shape, cursor, flag, id, integer, optional};
 use crate::envelope::{Answer, NOTHING, NextData, Success};
 use crate::input::{Pairs, Params, Query};
@@ -95,6 +96,9 @@ impl SessionAnswer {
     }
 }
 
+pub(crate) const LIST: Summary =
+    Summary::new("listSessions", "Sessions of every application, newest first", "세션 목록 조회");
+
 /// `GET /platform/v1/sessions`: sessions of every application, newest first; ended ones for 90 days.
 pub async fn list(
     _: Operator,
@@ -110,12 +114,18 @@ pub async fn list(
     Ok(Success(NextData::new(sessions, page.next)))
 }
 
+pub(crate) const SHOW: Summary =
+    Summary::new("showSession", "One session, with why it ended", "세션 조회").refuses(&[404]);
+
 /// `GET /platform/v1/sessions/{sessionKey}`: one session, with why it ended.
 pub async fn show(_: Operator, State(web): State<Web>, PathId(id): PathId) -> Answer<SessionAnswer> {
     let key = SessionKey::parse("sessionKey", &id)?;
     let details = web.service().session_details(&key).await?;
     Ok(Success(SessionAnswer::new(&web, details).await))
 }
+
+pub(crate) const EVICT: Summary =
+    Summary::new("evictSession", "End a session, on whatever node it is", "세션 강제 종료");
 
 /// `DELETE /platform/v1/sessions/{sessionKey}`: its node ends it, with the reason `evicted`. Done when the node was told:
 /// at once on the node that answers, within two seconds on another.

@@ -12,9 +12,9 @@ use service::watching::{Viewers, Watched, Watching, WatchingReport};
 
 use crate::Web;
 use crate::caller::Operator;
-use crate::contract::Operation;
 use crate::contract::routes::Take;
 use crate::contract::shape::{Shape, absent, id, integer, list, required};
+use crate::contract::{Operation, Summary};
 use crate::envelope::{Answer, Failure, Success};
 use crate::input::{Body, Fields, JsonText};
 use crate::platform::drops::different;
@@ -82,6 +82,9 @@ impl From<Watching> for Reported {
         Self { on_air, category_id, data: watched.into_iter().map(counted).collect() }
     }
 }
+
+pub(crate) const REPORT: Summary =
+    Summary::new("reportWatching", "Viewers watched a live", "드롭스 시청 등록");
 
 /// `POST /platform/v1/drops/watching`: viewers watched a live; every campaign that this counts for adds the minutes.
 pub async fn report(
@@ -169,6 +172,13 @@ impl ProgressOfReward {
         }
     }
 }
+
+pub(crate) const PROGRESS: Summary = Summary::new(
+    "showDropsProgress",
+    "What a viewer has watched and claimed of a campaign",
+    "드롭스 진행 상황 조회",
+)
+.refuses(&[404]);
 
 /// `GET /platform/v1/drops/campaigns/{campaignId}/progress/{channelId}`: what a viewer has watched and claimed.
 pub async fn progress(

@@ -18,11 +18,11 @@ use service::webhooks::{WebhookDetails, WebhookSecretDetails};
 
 use crate::Web;
 use crate::caller::Operator;
-use crate::contract::Operation;
 use crate::contract::routes::Take;
 use crate::contract::shape::{
     Shape, cursor_or_empty, date, flag, integer, one_of, optional, required, text, web_address,
 };
+use crate::contract::{Operation, Summary};
 use crate::envelope::{Answer, Failure, NOTHING, NextData, Success};
 use crate::input::{Body, Fields, Json, OptionalJson, Pairs, Params, Query};
 use crate::platform::{KeyHeader, PathId, two_ids};
@@ -122,6 +122,9 @@ fn or_null(names: &[&'static str]) -> Vec<Option<&'static str>> {
     names.iter().copied().map(Some).chain([None]).collect()
 }
 
+pub(crate) const PUT: Summary =
+    Summary::new("putWebhook", "Make or replace the webhook of an application", "웹훅 등록").refuses(&[404]);
+
 /// `PUT /platform/v1/applications/{clientId}/webhook`: makes, replaces, enables or disables the webhook of an application;
 /// `secret` comes back when it is new.
 pub async fn put(
@@ -136,12 +139,20 @@ pub async fn put(
     Ok(Success(MadeWebhook { webhook: WebhookAnswer::new(client_id, details), secret }))
 }
 
+pub(crate) const SHOW: Summary =
+    Summary::new("getWebhook", "The webhook of an application, and what its owner was told", "웹훅 조회")
+        .refuses(&[404]);
+
 /// `GET /platform/v1/applications/{clientId}/webhook`: the webhook, and what its owner was told of it.
 pub async fn show(_: Operator, State(web): State<Web>, PathId(id): PathId) -> Answer<WebhookAnswer> {
     let client_id = ClientId::parse("clientId", &id)?;
     let details = web.service().webhook_details(&client_id).await?;
     Ok(Success(WebhookAnswer::new(client_id, details)))
 }
+
+pub(crate) const DELETE: Summary =
+    Summary::new("deleteWebhook", "Delete the webhook with its secrets and messages", "웹훅 삭제")
+        .refuses(&[404]);
 
 /// `DELETE /platform/v1/applications/{clientId}/webhook`: the webhook goes, with its secrets and its messages.
 pub async fn delete(_: Operator, State(web): State<Web>, PathId(id): PathId) -> Answer<()> {
@@ -217,6 +228,9 @@ impl From<Vec<WebhookSecretDetails>> for Secrets {
     }
 }
 
+pub(crate) const ADD_SECRET: Summary =
+    Summary::new("addWebhookSecret", "Another secret of a webhook", "웹훅 시크릿 추가").refuses(&[404]);
+
 /// `POST /platform/v1/applications/{clientId}/webhook/secrets`: another secret, which signs when it is activated, or after a
 /// day. Until then the one before signs.
 pub async fn add_secret(
@@ -234,11 +248,18 @@ pub async fn add_secret(
     Ok(Success(MadeWebhookSecret { details: details.into(), secret: secret.expose().to_owned() }))
 }
 
+pub(crate) const SECRETS: Summary =
+    Summary::new("getWebhookSecrets", "Which secrets a webhook has", "웹훅 시크릿 목록 조회").refuses(&[404]);
+
 /// `GET /platform/v1/applications/{clientId}/webhook/secrets`: which secrets there are, without themselves.
 pub async fn secrets(_: Operator, State(web): State<Web>, PathId(id): PathId) -> Answer<Secrets> {
     let client_id = ClientId::parse("clientId", &id)?;
     Ok(Success(web.service().webhook_secrets(&client_id).await?.into()))
 }
+
+pub(crate) const ACTIVATE_SECRET: Summary =
+    Summary::new("activateWebhookSecret", "Have a secret sign from now on", "웹훅 시크릿 활성화")
+        .refuses(&[404]);
 
 /// `POST /platform/v1/applications/{clientId}/webhook/secrets/{secretId}/activate`: it signs from now on; the one before is
 /// kept for a day, and can be activated in its turn.
@@ -246,6 +267,10 @@ pub async fn activate_secret(_: Operator, State(web): State<Web>, path: SecretPa
     let SecretPath(client_id, secret_id) = path;
     Ok(Success(web.service().activate_webhook_secret(&client_id, &secret_id).await?.into()))
 }
+
+pub(crate) const DELETE_SECRET: Summary =
+    Summary::new("deleteWebhookSecret", "Delete a secret that does not sign", "웹훅 시크릿 삭제")
+        .refuses(&[404]);
 
 /// `DELETE /platform/v1/applications/{clientId}/webhook/secrets/{secretId}`: deletes one that does not sign.
 pub async fn delete_secret(_: Operator, State(web): State<Web>, path: SecretPath) -> Answer<()> {
@@ -382,6 +407,10 @@ impl From<DeliveryDetails> for DeliverySheetAnswer {
     }
 }
 
+pub(crate) const DELIVERIES: Summary =
+    Summary::new("getWebhookDeliveries", "Messages to a webhook, newest first", "웹훅 전송 목록 조회")
+        .refuses(&[404]);
+
 /// `GET /platform/v1/applications/{clientId}/webhook/deliveries`: the messages of the last 30 days, newest first.
 pub async fn deliveries(
     _: Operator,
@@ -396,6 +425,9 @@ pub async fn deliveries(
     Ok(Success(NextData::new(deliveries, page.next)))
 }
 
+pub(crate) const DELIVERY: Summary =
+    Summary::new("getWebhookDelivery", "One message with its attempts", "웹훅 전송 조회").refuses(&[404]);
+
 /// `GET /platform/v1/applications/{clientId}/webhook/deliveries/{messageId}`: one message, and what came of each attempt.
 pub async fn delivery(
     _: Operator,
@@ -405,6 +437,9 @@ pub async fn delivery(
     let DeliveryPath(client_id, message_id) = path;
     Ok(Success(web.service().webhook_delivery(&client_id, &message_id).await?.into()))
 }
+
+pub(crate) const RESEND: Summary =
+    Summary::new("resendWebhookDelivery", "Send a message anew", "웹훅 재전송").refuses(&[404]);
 
 /// `POST /platform/v1/applications/{clientId}/webhook/deliveries/{messageId}/resend`: sends a message anew, whatever became
 /// of it, with the whole schedule before it.
@@ -450,6 +485,10 @@ pub struct Resent {
     /// Whether that was all. A call sends up to 10,000 anew; the same call goes on where it ended.
     complete: bool,
 }
+
+pub(crate) const RESEND_WINDOW: Summary =
+    Summary::new("resendWebhookDeliveries", "Send the messages of a window anew", "웹훅 기간 재전송")
+        .refuses(&[404]);
 
 /// `POST /platform/v1/applications/{clientId}/webhook/resend`: sends the messages of a window anew, oldest first; the dead
 /// letters, unless another state is asked for.
