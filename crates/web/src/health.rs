@@ -11,9 +11,10 @@ use service::nodes::Readiness;
 use crate::Web;
 use crate::envelope::NOTHING;
 
-/// `GET /health/live`: 200 for as long as the process answers. One that does not is to be restarted.
+/// `GET /health/live`: 200 for as long as the process answers. A process that does not answer is to be restarted.
 ///
-/// `GET /health/ready`: 200, or 503 while the node drains, the store is away or its disk is full. New connections then go elsewhere.
+/// `GET /health/ready`: 200, or 503 while the node drains, the store is away or its disk is full. New connections then go
+/// to other nodes.
 pub(crate) const PATHS: [(&str, &str); 2] = [("/health/live", "GET"), ("/health/ready", "GET")];
 
 /// Their routes.

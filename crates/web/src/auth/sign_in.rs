@@ -18,10 +18,10 @@ use service::sign_in::{BadSignIn, SignInRequest};
 
 use crate::auth::guesses::Guess;
 use crate::contract::routes::Take;
-use crate::contract::shape::{Shape, one_of, optional, required, some_text, text};
 use crate::contract::{Operation, Summary};
 use crate::envelope::Cause;
 use crate::failures::{self, Failed};
+use crate::input::shape::{Shape, one_of, optional, required, some_text, text};
 use crate::input::{Pairs, read_body};
 use crate::pages::{
     ConsentPage, ErrorPage, Lang, PageProblem, ScopeLine, SeededPerson, SignInError, SignInPage,

@@ -15,15 +15,15 @@ use service::quotas::Counted;
 use service::tokens::IssuedTokens;
 
 use crate::contract::Summary;
-use crate::contract::shape::{Shape, one_of, optional, required, text};
 use crate::envelope::{Answer, Failure, NOTHING, Success};
 use crate::failures::{self, Failed};
-use crate::input::{Body, Fields, Json};
+use crate::input::form::tagged;
+use crate::input::shape::Shape;
+use crate::input::values::text;
+use crate::input::{Body, Fields, Form, FormOf, Json, JsonForm, optional, record, required};
 use crate::quota::{self, Charged};
 use crate::{ClientAddress, Web};
 
-/// The two values of `grantType`.
-const GRANT_TYPES: &[&str] = &["authorization_code", "refresh_token"];
 /// The two values of `tokenTypeHint`.
 const TOKEN_TYPE_HINTS: &[&str] = &["access_token", "refresh_token"];
 
@@ -37,20 +37,38 @@ pub struct Proven<T> {
 
 impl<T: Body> Proven<T> {
     fn rest(&self) -> Result<T, Invalid> {
-        T::read(&self.fields)
+        T::form().read(&self.fields)
     }
 }
 
 impl<T: Body> Body for Proven<T> {
     const REFUSES: &'static [u16] = &[401, 429];
 
-    fn shape() -> Shape {
-        Shape::of([required("clientId", text()), required("clientSecret", text())]).and(T::shape())
+    fn form() -> impl JsonForm<Out = Self> {
+        ProvenForm(PhantomData)
     }
+}
 
-    fn read(fields: &Fields) -> Result<Self, Invalid> {
-        let (client_id, client_secret) = (fields.text("clientId")?, fields.text("clientSecret")?);
-        Ok(Self { client_id, client_secret, fields: fields.clone().into_owned(), rest: PhantomData })
+/// The form of [`Proven`]: describes the rest, but does not read it yet.
+struct ProvenForm<T>(PhantomData<fn() -> T>);
+
+/// What an application proves itself with.
+fn proof() -> impl JsonForm<Out = (String, String)> {
+    (required("clientId", text()), required("clientSecret", text()))
+}
+
+impl<T: Body> Form for ProvenForm<T> {
+    type Out = Proven<T>;
+
+    fn shape(&self) -> Shape {
+        proof().shape().and(T::form().shape())
+    }
+}
+
+impl<T: Body> FormOf<Fields<'_>> for ProvenForm<T> {
+    fn read(&self, fields: &Fields<'_>) -> Result<Proven<T>, Invalid> {
+        let (client_id, client_secret) = proof().read(fields)?;
+        Ok(Proven { client_id, client_secret, fields: fields.clone().into_owned(), rest: PhantomData })
     }
 }
 
@@ -71,21 +89,14 @@ pub enum Grant {
 }
 
 impl Body for Grant {
-    fn shape() -> Shape {
-        let grant = |index: usize| required("grantType", one_of(&GRANT_TYPES[index..=index]));
-        let code = Shape::of([grant(0), required("code", text()), required("state", text())]);
-        let refresh = Shape::of([grant(1), required("refreshToken", text())]);
-        Shape { either: vec![code, refresh], ..Shape::default() }
-    }
-
-    fn read(fields: &Fields) -> Result<Self, Invalid> {
-        match fields.text("grantType")?.as_str() {
-            "authorization_code" => {
-                Ok(Self::Code { code: fields.text("code")?, state: fields.text("state")? })
-            }
-            "refresh_token" => Ok(Self::Refresh { refresh_token: fields.text("refreshToken")? }),
-            _ => Err(Invalid::new("grantType", Rule::OneOf(GRANT_TYPES))),
-        }
+    fn form() -> impl JsonForm<Out = Self> {
+        tagged!("grantType", {
+            "authorization_code" => record!(Self::Code {
+                code: required("code", text()),
+                state: required("state", text()),
+            }),
+            "refresh_token" => record!(Self::Refresh { refresh_token: required("refreshToken", text()) }),
+        })
     }
 }
 
@@ -95,22 +106,16 @@ pub struct Revocation {
 }
 
 impl Body for Revocation {
-    fn shape() -> Shape {
-        let hint = one_of(TOKEN_TYPE_HINTS).default(TOKEN_TYPE_HINTS[0]);
-        Shape::of([
-            required("token", text()),
-            optional("tokenTypeHint", hint.about("Never narrows the search.")),
-        ])
-    }
-
-    fn read(fields: &Fields) -> Result<Self, Invalid> {
-        let token = fields.text("token")?;
-        match fields.optional_text("tokenTypeHint")? {
-            Some(hint) if !TOKEN_TYPE_HINTS.contains(&hint.as_str()) => {
-                Err(Invalid::new("tokenTypeHint", Rule::OneOf(TOKEN_TYPE_HINTS)))
-            }
-            _ => Ok(Self { token }),
-        }
+    fn form() -> impl JsonForm<Out = Self> {
+        let hint = text()
+            .one_of(TOKEN_TYPE_HINTS)
+            .with(|kind| kind.default(TOKEN_TYPE_HINTS[0]))
+            .about("Never narrows the search.")
+            .parsed(|hint| match TOKEN_TYPE_HINTS.contains(&hint) {
+                true => Ok(()),
+                false => Err(Invalid::new("tokenTypeHint", Rule::OneOf(TOKEN_TYPE_HINTS))),
+            });
+        (required("token", text()), optional("tokenTypeHint", hint)).map(|(token, _)| Self { token })
     }
 }
 
@@ -142,8 +147,8 @@ enum ExpiresIn {
 pub(crate) const ISSUE: Summary =
     Summary::new("issueToken", "Exchange a code, or refresh a token", "토큰 발급 및 갱신");
 
-/// `POST /auth/v1/token`: both grants. A bad code or refresh token of a client that proved itself was most likely given to it
-/// by a stranger, so it is counted against that client's codes alone, and a good one is exchanged all the same.
+/// `POST /auth/v1/token`: both grants. A bad code or refresh token of a client that proved itself was most likely given to
+/// the client by a stranger. So it is counted against that client's codes alone, and a good one is exchanged all the same.
 pub async fn issue(
     State(web): State<Web>,
     address: Option<Extension<ClientAddress>>,

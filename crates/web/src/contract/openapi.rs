@@ -6,8 +6,8 @@ use schemars::generate::{SchemaGenerator, SchemaSettings};
 use serde_json::{Map, Value, json};
 
 use super::operation::{Operation, Output, Section, Security, Summary};
-use super::shape::{self, Field};
 use crate::envelope::FailureBody;
+use crate::input::shape::{self, Field};
 
 /// What each status means when it is a refusal.
 pub const REFUSALS: [(u16, &str); 8] = [

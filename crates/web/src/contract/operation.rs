@@ -7,7 +7,7 @@ use domain::quota::Quota;
 use schemars::{Schema, SchemaGenerator};
 use serde_json::{Value, json};
 
-use super::shape::{Field, Shape};
+use crate::input::shape::{Field, Shape};
 
 /// Operations that belong together: a heading of the documents.
 pub struct Section {

@@ -11,9 +11,9 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 
 use super::operation::{Operation, Output, Section, Security, Summary};
 use crate::caller::{Client, DropsClient, NeedsScope, Operator, User};
-use crate::contract::shape::Shape;
 use crate::envelope::{Answer, SuccessBody};
-use crate::input::{Body, Json, JsonText, OptionalJson, Params, Query};
+use crate::input::shape::Shape;
+use crate::input::{Body, Form, Json, JsonText, OptionalJson, Params, Query};
 use crate::language::Spoken;
 use crate::quota::{Extra, Standard};
 use crate::{ClientAddress, RequestId, Web};
@@ -192,7 +192,7 @@ impl Take for Operator {
 
 impl<T: Body> Take for Json<T> {
     fn describe(operation: &mut Operation) {
-        operation.takes_json(&T::shape());
+        operation.takes_json(&T::form().shape());
         operation.may_refuse(&[400]);
         operation.may_refuse(T::REFUSES);
     }
@@ -213,7 +213,7 @@ impl<T: Body> Take for OptionalJson<T> {
 
 impl<T: Params> Take for Query<T> {
     fn describe(operation: &mut Operation) {
-        let Shape { fields, .. } = T::shape();
+        let Shape { fields, .. } = T::form().shape();
         operation.query.extend(fields);
         operation.may_refuse(&[400]);
     }

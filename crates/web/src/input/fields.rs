@@ -66,13 +66,9 @@ impl<'a> Fields<'a> {
         (!matches!(found, Field::Other(Value::Null))).then_some(found)
     }
 
-    fn missing(&self, field: &'static str) -> Invalid {
+    /// Why a field that must be there is refused.
+    pub(super) fn missing(&self, field: &'static str) -> Invalid {
         Invalid::missing(field, |name| self.get(name).is_some())
-    }
-
-    /// A text that must be there.
-    pub fn text(&self, field: &'static str) -> Result<String, Invalid> {
-        self.str(field).map(str::to_owned)
     }
 
     /// A text that may be there.
@@ -102,11 +98,6 @@ impl<'a> Fields<'a> {
         text.map(date).transpose()
     }
 
-    /// A list of texts; absent is empty.
-    pub fn texts(&self, field: &'static str) -> Result<Vec<String>, Invalid> {
-        Ok(self.optional_texts(field)?.unwrap_or_default())
-    }
-
     /// A list of texts that may be there.
     pub fn optional_texts(&self, field: &'static str) -> Result<Option<Vec<String>>, Invalid> {
         let wrong = || Invalid::new(field, Rule::TextList);
@@ -116,12 +107,6 @@ impl<'a> Fields<'a> {
             text => text.map(str::to_owned).ok_or_else(wrong),
         };
         found.as_array().ok_or_else(wrong)?.iter().map(text).collect::<Result<_, _>>().map(Some)
-    }
-
-    /// A list of texts that must be there.
-    pub fn required_texts(&self, field: &'static str) -> Result<Vec<String>, Invalid> {
-        self.get(field).ok_or_else(|| self.missing(field))?;
-        self.texts(field)
     }
 
     /// A list of JSON objects that must be there.
@@ -135,11 +120,6 @@ impl<'a> Fields<'a> {
     /// A list of objects, that may be there.
     pub fn optional_objects(&self, field: &'static str) -> Result<Option<Vec<Fields<'static>>>, Invalid> {
         self.get(field).map(|_| self.objects(field)).transpose()
-    }
-
-    /// `true` or `false`; absent is `false`.
-    pub fn flag(&self, field: &'static str) -> Result<bool, Invalid> {
-        Ok(self.optional_flag(field)?.unwrap_or(false))
     }
 
     /// `true` or `false`, that may be there.
@@ -170,11 +150,6 @@ impl<'a> Fields<'a> {
         let known = |value: &Field<'_>| value.as_i64().filter(|number| numbers.contains(number));
         let wrong = || Invalid::new(field, Rule::OneOfNumbers(numbers));
         self.get(field).map(|value| known(value).ok_or_else(wrong)).transpose()
-    }
-
-    /// An integer in a range, that must be there.
-    pub fn integer(&self, field: &'static str, min: i64, max: i64) -> Result<i64, Invalid> {
-        self.optional_integer(field, min, max)?.ok_or_else(|| self.missing(field))
     }
 
     /// An integer in a range, that may be there.
@@ -325,39 +300,6 @@ impl<'de> Visitor<'de> for ReadField {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn lists_that_must_be_there_are_lists_of_what_they_hold() {
-        let fields = Fields::parse(r#"{"a":[{"x":"y"}],"b":[],"c":[1],"d":null,"e":{},"f":["x"]}"#)
-            .expect("an object");
-        assert_eq!(fields.objects("a").expect("objects")[0].text("x"), Ok("y".to_owned()));
-        assert!(fields.objects("b").expect("objects").is_empty());
-        for field in ["c", "e", "f"] {
-            assert_eq!(fields.objects(field).err(), Some(Invalid::new(field, Rule::ObjectList)));
-        }
-        assert_eq!(fields.objects("d").err(), Some(Invalid::new("d", Rule::Required)));
-        assert_eq!(fields.required_texts("b"), Ok(Vec::new()));
-        assert_eq!(fields.required_texts("f"), Ok(vec!["x".to_owned()]));
-        assert_eq!(fields.required_texts("d"), Err(Invalid::new("d", Rule::Required)));
-        assert_eq!(fields.required_texts("c"), Err(Invalid::new("c", Rule::TextList)));
-    }
-
-    #[test]
-    fn null_is_absent_and_wrong_types_are_named() {
-        let text = r#"{"a":null,"b":5,"c":"x","d":true,"e":1.5,"f":5.0,"i":"\u0000","j":["\u0000"]}"#;
-        let fields = Fields::parse(text).expect("an object");
-        assert!(fields.integer("f", 0, 9).is_err());
-        assert_eq!(fields.text("i"), Err(Invalid::new("i", Rule::NoNul)));
-        assert_eq!(fields.texts("j"), Err(Invalid::new("j", Rule::NoNul)));
-        assert_eq!(fields.optional_text("a"), Ok(None));
-        assert_eq!(fields.text("a"), Err(Invalid::new("a", Rule::Required)));
-        assert_eq!(fields.text("b"), Err(Invalid::new("b", Rule::Text)));
-        assert_eq!(fields.text("c"), Ok("x".to_owned()));
-        assert_eq!(fields.flag("d"), Ok(true));
-        assert_eq!(fields.flag("c"), Err(Invalid::new("c", Rule::Boolean)));
-        assert_eq!(fields.integer("b", 0, 9), Ok(5));
-        assert!(fields.integer("e", 0, 9).is_err());
-    }
 
     #[test]
     fn what_is_no_json_object_is_refused() {

@@ -3,16 +3,16 @@
 use axum::extract::State;
 use domain::limits::{CATEGORY_QUERY_CHARS_MAX, CATEGORY_SEARCH_SIZE_DEFAULT, CATEGORY_SEARCH_SIZE_MAX};
 use domain::live::CategoryType;
-use domain::{CategoryId, Invalid, invalid};
+use domain::{CategoryId, invalid};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::Web;
 use crate::caller::Client;
 use crate::contract::Summary;
-use crate::contract::shape::{Shape, chars, integer, optional, required};
 use crate::envelope::{Answer, Data, Success};
-use crate::input::{Pairs, Params, Query};
+use crate::input::values::{chars, integer};
+use crate::input::{Form, Params, Query, QueryForm, record, required, with_default};
 use crate::pictures::Picture;
 
 /// The query of a category search.
@@ -23,18 +23,19 @@ pub struct CategorySearch {
 }
 
 impl Params for CategorySearch {
-    fn shape() -> Shape {
-        let query = chars(1, CATEGORY_QUERY_CHARS_MAX)
+    fn form() -> impl QueryForm<Out = Self> {
+        let query = |text: &str| {
+            invalid::text("query", text, 1, CATEGORY_QUERY_CHARS_MAX)?;
+            Ok(text.to_owned())
+        };
+        let contained = chars(1, CATEGORY_QUERY_CHARS_MAX)
             .about("Found anywhere in the name, upper and lower case alike.");
-        let size = integer(1, CATEGORY_SEARCH_SIZE_MAX).default(CATEGORY_SEARCH_SIZE_DEFAULT);
-        Shape::of([required("query", query), optional("size", size)])
-    }
-
-    fn read(pairs: &Pairs) -> Result<Self, Invalid> {
-        let query = pairs.text("query")?.to_owned();
-        invalid::text("query", &query, 1, CATEGORY_QUERY_CHARS_MAX)?;
-        let size = pairs.integer("size", 1, CATEGORY_SEARCH_SIZE_MAX, CATEGORY_SEARCH_SIZE_DEFAULT)?;
-        Ok(Self { query, size: size.unsigned_abs() as usize })
+        let size = integer(1, CATEGORY_SEARCH_SIZE_MAX);
+        record!(Self {
+            query: required("query", contained.parsed(query)),
+            size: with_default("size", size, CATEGORY_SEARCH_SIZE_DEFAULT)
+                .map(|size| size.unsigned_abs() as usize),
+        })
     }
 }
 

@@ -1,17 +1,18 @@
 //! Channels (`docs/spec/channels.md#channels`).
 
 use axum::extract::State;
+use domain::ChannelId;
 use domain::limits::CHANNEL_IDS_MAX;
-use domain::{ChannelId, Invalid, Rule};
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::Web;
 use crate::caller::Client;
 use crate::contract::Summary;
-use crate::contract::shape::{Shape, item, list, required};
 use crate::envelope::{Answer, Data, Success};
-use crate::input::{Pairs, Params, Query};
+use crate::input::form::list_parameter;
+use crate::input::values::{item, list};
+use crate::input::{Form, Params, Query, QueryForm, record};
 use crate::pictures::Picture;
 
 /// The query of the channel query.
@@ -21,22 +22,15 @@ pub struct ChannelQuery {
 }
 
 impl Params for ChannelQuery {
-    fn shape() -> Shape {
+    fn form() -> impl QueryForm<Out = Self> {
         let ids = list(item(), 1, CHANNEL_IDS_MAX).about("An id with no match is left out of the answer.");
-        Shape::of([required("channelIds", ids)])
-    }
-
-    fn read(pairs: &Pairs) -> Result<Self, Invalid> {
-        let ids = pairs.list("channelIds", CHANNEL_IDS_MAX);
-        if ids.is_empty() {
-            return Err(Invalid::new("channelIds", Rule::Required));
-        }
-        if ids.len() > CHANNEL_IDS_MAX {
-            return Err(Invalid::new("channelIds", Rule::Items { min: 1, max: CHANNEL_IDS_MAX }));
-        }
         // What cannot be an id matches no channel, and what matches no channel is left out.
-        let channel_ids = ids.into_iter().filter_map(|id| ChannelId::parse("channelIds", id).ok()).collect();
-        Ok(Self { channel_ids })
+        let possible = |ids: Vec<String>| {
+            ids.into_iter().filter_map(|id| ChannelId::parse("channelIds", &id).ok()).collect()
+        };
+        record!(Self {
+            channel_ids: list_parameter("channelIds", ids, CHANNEL_IDS_MAX).required().map(possible),
+        })
     }
 }
 

@@ -1,7 +1,6 @@
 //! Chat settings (`docs/spec/chat.md#settings`).
 
 use axum::extract::State;
-use domain::Invalid;
 use domain::chat_settings::{
     ChatSettings as Settings, ChatSettingsChange, Condition, Group, MIN_FOLLOWER_MINUTES, SLOW_MODE_SECONDS,
 };
@@ -11,9 +10,9 @@ use serde::Serialize;
 use crate::Web;
 use crate::caller::{User, scope};
 use crate::contract::Summary;
-use crate::contract::shape::{Shape, flag, one_of, one_of_numbers, optional};
 use crate::envelope::{Answer, NOTHING, Success};
-use crate::input::{Body, Fields, Json};
+use crate::input::values::{flag, name, one_of_numbers};
+use crate::input::{Body, Form, Json, JsonForm, optional, record};
 
 /// Chat settings.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -51,27 +50,16 @@ impl From<Settings> for ChatSettings {
 }
 
 impl Body for ChatSettingsChange {
-    fn shape() -> Shape {
-        Shape::of([
-            optional("chatAvailableCondition", one_of(Condition::NAMES)),
-            optional("chatAvailableGroup", one_of(Group::NAMES)),
-            optional("minFollowerMinute", one_of_numbers(&MIN_FOLLOWER_MINUTES)),
-            optional("allowSubscriberInFollowerMode", flag()),
-            optional("chatSlowModeSec", one_of_numbers(&SLOW_MODE_SECONDS)),
-            optional("chatEmojiMode", flag()),
-        ])
-    }
-
-    fn read(fields: &Fields) -> Result<Self, Invalid> {
-        let condition = fields.optional_name("chatAvailableCondition", Condition::NAMES)?;
-        let group = fields.optional_name("chatAvailableGroup", Group::NAMES)?;
-        Ok(Self {
-            condition: condition.map(Condition::parse).transpose()?,
-            group: group.map(Group::parse).transpose()?,
-            min_follower_minute: fields.optional_number("minFollowerMinute", &MIN_FOLLOWER_MINUTES)?,
-            allow_subscriber_in_follower_mode: fields.optional_flag("allowSubscriberInFollowerMode")?,
-            slow_mode_sec: fields.optional_number("chatSlowModeSec", &SLOW_MODE_SECONDS)?,
-            emoji_mode: fields.optional_flag("chatEmojiMode")?,
+    fn form() -> impl JsonForm<Out = Self> {
+        record!(Self {
+            condition: optional("chatAvailableCondition", name(Condition::NAMES))
+                .try_map(|name| name.map(Condition::parse).transpose()),
+            group: optional("chatAvailableGroup", name(Group::NAMES))
+                .try_map(|name| name.map(Group::parse).transpose()),
+            min_follower_minute: optional("minFollowerMinute", one_of_numbers(&MIN_FOLLOWER_MINUTES)),
+            allow_subscriber_in_follower_mode: optional("allowSubscriberInFollowerMode", flag()),
+            slow_mode_sec: optional("chatSlowModeSec", one_of_numbers(&SLOW_MODE_SECONDS)),
+            emoji_mode: optional("chatEmojiMode", flag()),
         })
     }
 }

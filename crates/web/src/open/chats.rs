@@ -3,7 +3,7 @@
 use axum::extract::State;
 use domain::chat::{Emojis, MessageText, Notice};
 use domain::limits::CHAT_MESSAGE_CHARS_MAX;
-use domain::{ChannelId, Invalid, MessageId, Rule, Timestamp};
+use domain::{ChannelId, MessageId, Timestamp};
 use schemars::JsonSchema;
 use serde::Serialize;
 use service::chats::MessagePlace;
@@ -11,9 +11,10 @@ use service::chats::MessagePlace;
 use crate::Web;
 use crate::caller::{User, scope};
 use crate::contract::Summary;
-use crate::contract::shape::{Shape, absent, chars, id, integer, required, text};
 use crate::envelope::{Answer, NOTHING, Success};
-use crate::input::{Body, Fields, Json};
+use crate::input::form::either;
+use crate::input::values::{chars, id, integer, text};
+use crate::input::{Body, Form, Json, JsonForm, record, required};
 use crate::quota;
 
 /// A message to send.
@@ -23,12 +24,9 @@ pub struct SendMessage {
 }
 
 impl Body for SendMessage {
-    fn shape() -> Shape {
-        Shape::of([required("message", chars(1, CHAT_MESSAGE_CHARS_MAX))])
-    }
-
-    fn read(fields: &Fields) -> Result<Self, Invalid> {
-        Ok(Self { message: MessageText::parse(fields.text("message")?)? })
+    fn form() -> impl JsonForm<Out = Self> {
+        let message = chars(1, CHAT_MESSAGE_CHARS_MAX);
+        record!(Self { message: required("message", message).try_map(MessageText::parse) })
     }
 }
 
@@ -56,18 +54,13 @@ pub async fn send(
 }
 
 impl Body for Notice {
-    fn shape() -> Shape {
-        let message = required("message", chars(1, CHAT_MESSAGE_CHARS_MAX).about("A new notice."));
-        let id = required("messageId", id().about("A message that stands in the chat."));
-        Shape::one_of([Shape::of([message, absent("messageId")]), Shape::of([id, absent("message")])])
-    }
-
-    fn read(fields: &Fields) -> Result<Self, Invalid> {
-        match (fields.optional_text("message")?, fields.optional_text("messageId")?) {
-            (Some(text), None) => Ok(Self::Text(MessageText::parse(text)?)),
-            (None, Some(id)) => Ok(Self::Message(MessageId::parse("messageId", &id)?)),
-            _ => Err(Invalid::new("message", Rule::EitherOr("messageId"))),
-        }
+    fn form() -> impl JsonForm<Out = Self> {
+        let text = chars(1, CHAT_MESSAGE_CHARS_MAX).about("A new notice.");
+        let message = id(MessageId::parse).about("A message that stands in the chat.");
+        either(
+            required("message", text).try_map(MessageText::parse).map(Self::Text),
+            required("messageId", message).map(Self::Message),
+        )
     }
 }
 
@@ -85,21 +78,12 @@ pub async fn notice(
 }
 
 impl Body for MessagePlace {
-    fn shape() -> Shape {
+    fn form() -> impl JsonForm<Out = Self> {
         let time = integer(0, Timestamp::LAST.as_millis()).about("From the CHAT event, in milliseconds.");
-        Shape::of([
-            required("chatChannelId", text()),
-            required("messageTime", time),
-            required("senderChannelId", id()),
-        ])
-    }
-
-    fn read(fields: &Fields) -> Result<Self, Invalid> {
-        let latest = Timestamp::LAST.as_millis();
-        Ok(Self {
-            chat_channel_id: fields.text("chatChannelId")?,
-            message_time: Timestamp::from_millis(fields.integer("messageTime", 0, latest)?),
-            sender: ChannelId::parse("senderChannelId", &fields.text("senderChannelId")?)?,
+        record!(Self {
+            chat_channel_id: required("chatChannelId", text()),
+            message_time: required("messageTime", time).map(Timestamp::from_millis),
+            sender: required("senderChannelId", id(ChannelId::parse)),
         })
     }
 }

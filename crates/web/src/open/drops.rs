@@ -1,7 +1,5 @@
 //! Reward claims of drops (`docs/spec/drops.md`).
 
-use std::collections::HashSet;
-
 use axum::extract::State;
 use domain::drops::{FulfillmentState, RewardClaim};
 use domain::limits::{
@@ -15,51 +13,47 @@ use service::drops::{ClaimFilter, ClaimQuery, ClaimScope};
 use crate::Web;
 use crate::caller::DropsClient;
 use crate::contract::Summary;
-use crate::contract::shape::{
-    Shape, cursor_or_empty, integer, item, list, one_of, optional, required, text, texts,
-};
 use crate::envelope::{Answer, Data, Success};
-use crate::input::{Body, Fields, Json, Pairs, Params, Query};
-
-/// Both spellings of the nested parameters (`docs/spec/drops.md#query`).
-const PAGE_FROM: (&str, &str) = ("page.from", "page[from]");
-const PAGE_SIZE: (&str, &str) = ("page.size", "page[size]");
+use crate::input::form::list_parameter;
+use crate::input::values::{cursor_or_empty, different, integer, item, list, text, texts};
+use crate::input::{
+    Body, Form, Json, JsonForm, Params, Query, QueryForm, optional, record, required, with_default,
+};
 
 impl Params for ClaimQuery {
-    fn shape() -> Shape {
-        let size = integer(1, CLAIM_PAGE_SIZE_MAX).default(CLAIM_PAGE_SIZE_DEFAULT);
-        let not_both = "Not both `campaignId` and `categoryId`.";
-        Shape::of([
-            optional(PAGE_FROM.0, cursor_or_empty()),
-            optional(PAGE_SIZE.0, size),
-            optional("claimId", list(item(), 0, CLAIM_ID_FILTER_MAX)),
-            optional("channelId", text()),
-            optional("campaignId", text().about(not_both)),
-            optional("categoryId", text().about(not_both)),
-            optional("fulfillmentState", one_of(FulfillmentState::NAMES)),
-        ])
-    }
-
-    fn read(pairs: &Pairs) -> Result<Self, Invalid> {
-        let text = |name| Ok::<_, Invalid>(pairs.optional(name)?.map(str::to_owned));
-        let size = pairs.either_integer(PAGE_SIZE, 1, CLAIM_PAGE_SIZE_MAX, CLAIM_PAGE_SIZE_DEFAULT)?;
+    fn form() -> impl QueryForm<Out = Self> {
         // An empty cursor is what the last page gave: it stands for no cursor.
-        let from = pairs.either(PAGE_FROM.0, PAGE_FROM.1)?.filter(|cursor| !cursor.is_empty());
-        let scope = match (text("campaignId")?, text("categoryId")?) {
-            (Some(_), Some(_)) => return Err(Invalid::new("campaignId", Rule::NotTogether("categoryId"))),
-            (Some(id), None) => Some(ClaimScope::Campaign(id)),
-            (None, Some(id)) => Some(ClaimScope::Category(id)),
-            (None, None) => None,
-        };
-        let state = pairs.optional("fulfillmentState")?.map(FulfillmentState::parse).transpose()?;
-        let ids = pairs.optional_list("claimId", CLAIM_ID_FILTER_MAX);
-        Ok(Self {
-            claim_ids: ids.map(|ids| ids.into_iter().map(str::to_owned).collect()),
-            filter: ClaimFilter { channel_id: text("channelId")?, scope, state },
-            from: from.map(str::to_owned),
-            size,
+        let cursor = |from: Option<String>| from.filter(|cursor| !cursor.is_empty());
+        let size = integer(1, CLAIM_PAGE_SIZE_MAX);
+        let ids = list(item(), 0, CLAIM_ID_FILTER_MAX);
+        record!(Self {
+            from: optional("page.from", cursor_or_empty()).or_spelled("page[from]").map(cursor),
+            size: with_default("page.size", size, CLAIM_PAGE_SIZE_DEFAULT).or_spelled("page[size]"),
+            claim_ids: list_parameter("claimId", ids, CLAIM_ID_FILTER_MAX),
+            filter: filter(),
         })
     }
+}
+
+/// Which claims to list.
+fn filter() -> impl QueryForm<Out = ClaimFilter> {
+    const NOT_BOTH: &str = "Not both `campaignId` and `categoryId`.";
+    let scope = |given| match given {
+        (Some(_), Some(_)) => Err(Invalid::new("campaignId", Rule::NotTogether("categoryId"))),
+        (Some(id), None) => Ok(Some(ClaimScope::Campaign(id))),
+        (None, Some(id)) => Ok(Some(ClaimScope::Category(id))),
+        (None, None) => Ok(None),
+    };
+    let state = text().one_of(FulfillmentState::NAMES).parsed(FulfillmentState::parse);
+    record!(ClaimFilter {
+        channel_id: optional("channelId", text()),
+        scope: (
+            optional("campaignId", text().about(NOT_BOTH)),
+            optional("categoryId", text().about(NOT_BOTH)),
+        )
+            .try_map(scope),
+        state: optional("fulfillmentState", state),
+    })
 }
 
 /// Reward claim. Its dates are RFC 3339, UTC, in both profiles.
@@ -145,22 +139,14 @@ pub struct UpdateClaims {
 }
 
 impl Body for UpdateClaims {
-    fn shape() -> Shape {
-        Shape::of([
-            required(
-                "claimIds",
-                texts(text(), 1).about(&format!("1 to {CLAIM_UPDATE_IDS_MAX} different ones.")),
-            ),
-            required("fulfillmentState", one_of(FulfillmentState::NAMES)),
-        ])
-    }
-
-    fn read(fields: &Fields) -> Result<Self, Invalid> {
-        let mut claim_ids = fields.required_texts("claimIds")?;
-        let mut seen = HashSet::new();
-        claim_ids.retain(|id| seen.insert(id.clone()));
-        let state = FulfillmentState::parse(&fields.text("fulfillmentState")?)?;
-        Ok(Self { claim_ids, state })
+    fn form() -> impl JsonForm<Out = Self> {
+        let ids =
+            texts(text(), 1).with(|kind| kind.about(&format!("1 to {CLAIM_UPDATE_IDS_MAX} different ones.")));
+        let state = text().one_of(FulfillmentState::NAMES).parsed(FulfillmentState::parse);
+        record!(Self {
+            claim_ids: required("claimIds", ids).map(different),
+            state: required("fulfillmentState", state),
+        })
     }
 }
 

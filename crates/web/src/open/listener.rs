@@ -11,7 +11,7 @@ use domain::limits::{
 };
 use domain::outbound::SendFailure;
 use domain::webhook::DROP_REWARD_CLAIM;
-use domain::{DeliveryId, Invalid, Rule, Timestamp};
+use domain::{DeliveryId, Timestamp};
 use schemars::JsonSchema;
 use serde::Serialize;
 use service::deliveries::Attempt;
@@ -20,9 +20,10 @@ use service::listeners::{Followed, Heard, ListenerReport};
 use crate::Web;
 use crate::caller::DropsClient;
 use crate::contract::Summary;
-use crate::contract::shape::{Shape, absent, chars, integer, one_of, optional, required};
 use crate::envelope::{Answer, Data, Success};
-use crate::input::{Body, Fields, Json};
+use crate::input::form::either;
+use crate::input::values::{chars, integer, name};
+use crate::input::{Body, Form, Json, JsonForm, optional, record, required, with_default};
 use crate::platform::PathId;
 
 /// The longest `Retry-After` that is read, in characters.
@@ -68,17 +69,12 @@ pub struct FetchAttempts {
 }
 
 impl Body for FetchAttempts {
-    fn shape() -> Shape {
+    fn form() -> impl JsonForm<Out = Self> {
         let wait = integer(0, LISTENER_WAIT_MAX_S).about("How long to wait while there is none.");
-        let size = integer(1, LISTENER_ATTEMPTS_MAX).default(LISTENER_ATTEMPTS_MAX);
-        Shape::of([required("waitSeconds", wait), optional("size", size)])
-    }
-
-    fn read(fields: &Fields) -> Result<Self, Invalid> {
-        let wait = fields.integer("waitSeconds", 0, LISTENER_WAIT_MAX_S)?;
-        let limit = fields.optional_integer("size", 1, LISTENER_ATTEMPTS_MAX)?;
-        let wait = Duration::from_secs(wait.unsigned_abs());
-        Ok(Self { limit: limit.unwrap_or(LISTENER_ATTEMPTS_MAX), wait })
+        record!(Self {
+            wait: required("waitSeconds", wait).map(|seconds| Duration::from_secs(seconds.unsigned_abs())),
+            limit: with_default("size", integer(1, LISTENER_ATTEMPTS_MAX), LISTENER_ATTEMPTS_MAX),
+        })
     }
 }
 
@@ -140,35 +136,32 @@ pub struct ReportAttempt {
 }
 
 impl Body for ReportAttempt {
-    fn shape() -> Shape {
-        let excerpt = chars(0, BODY_BYTES_MAX);
-        let excerpt = excerpt.about(&format!("Its first {WEBHOOK_EXCERPT_CHARS_MAX} characters are kept."));
-        let status = required("status", integer(100, 999).about("There was an answer."));
-        let failure = required("failure", one_of(&FAILURES).about("There was none."));
-        Shape::of([
-            required("number", integer(1, i64::from(u32::MAX))),
-            required("durationMs", integer(0, LISTENER_DURATION_MAX_MS)),
-            optional("retryAfter", chars(0, RETRY_AFTER_CHARS_MAX).about("The header of the answer.")),
-            optional("answer", excerpt),
-        ])
-        .and(Shape::one_of([Shape::of([status, absent("failure")]), Shape::of([failure, absent("status")])]))
-    }
-
-    fn read(fields: &Fields) -> Result<Self, Invalid> {
-        let number = fields.integer("number", 1, i64::from(u32::MAX))?;
-        let status = fields.optional_integer("status", 100, 999)?;
-        let failure = fields.optional_name("failure", &FAILURES)?;
-        let retry_after = fields.optional_text("retryAfter")?;
-        if let Some(retry_after) = &retry_after {
-            domain::invalid::text("retryAfter", retry_after, 0, RETRY_AFTER_CHARS_MAX)?;
-        }
-        let heard = match (status.and_then(|status| u16::try_from(status).ok()), failure) {
-            (Some(status), None) => Heard::Answer(status, retry_after),
-            (None, Some(name)) => Heard::Nothing(SendFailure::of_name(name).unwrap_or(SendFailure::Protocol)),
-            _ => return Err(Invalid::new("status", Rule::EitherOr("failure"))),
+    fn form() -> impl JsonForm<Out = Self> {
+        let retry_after = |text: &str| {
+            domain::invalid::text("retryAfter", text, 0, RETRY_AFTER_CHARS_MAX)?;
+            Ok(text.to_owned())
         };
-        let duration_ms = fields.integer("durationMs", 0, LISTENER_DURATION_MAX_MS)?;
-        Ok(Self { number, heard, duration_ms, answer: fields.optional_text("answer")?.unwrap_or_default() })
+        let header = chars(0, RETRY_AFTER_CHARS_MAX).about("The header of the answer.").parsed(retry_after);
+        let status = integer(100, 999).about("There was an answer.");
+        let failure = name(&FAILURES).about("There was none.");
+        let excerpt = chars(0, BODY_BYTES_MAX)
+            .with(|kind| kind.about(&format!("Its first {WEBHOOK_EXCERPT_CHARS_MAX} characters are kept.")));
+        let outcome = either(
+            // Three digits fit.
+            required("status", status).map(|status| Ok(u16::try_from(status).unwrap_or(u16::MAX))),
+            required("failure", failure)
+                .map(|name| Err(SendFailure::of_name(name).unwrap_or(SendFailure::Protocol))),
+        );
+        let heard = (optional("retryAfter", header), outcome).map(|(retry_after, outcome)| match outcome {
+            Ok(status) => Heard::Answer(status, retry_after),
+            Err(failure) => Heard::Nothing(failure),
+        });
+        record!(Self {
+            number: required("number", integer(1, i64::from(u32::MAX))),
+            heard: heard,
+            duration_ms: required("durationMs", integer(0, LISTENER_DURATION_MAX_MS)),
+            answer: optional("answer", excerpt).map(Option::unwrap_or_default),
+        })
     }
 }
 

@@ -3,7 +3,7 @@
 use axum::extract::State;
 use domain::limits::{LIVE_LIST_SIZE_MAX, LIVE_TITLE_CHARS_MAX, TAG_CHARS_MAX, TAGS_MAX};
 use domain::live::{CategoryChoice, CategoryType};
-use domain::{CategoryId, ChannelId, Invalid, Profile};
+use domain::{CategoryId, ChannelId, Profile};
 use schemars::JsonSchema;
 use serde::Serialize;
 use service::broadcast_settings::{BroadcastSetting, SettingChange};
@@ -12,9 +12,10 @@ use service::lives::LiveListing;
 use crate::Web;
 use crate::caller::{Client, User, scope};
 use crate::contract::Summary;
-use crate::contract::shape::{self, Kind, Shape, chars, cursor, integer, one_of, optional, text};
 use crate::envelope::{Answer, NOTHING, NextData, Success};
-use crate::input::{Body, Fields, Json, Pairs, Params, Query};
+use crate::input::shape::Kind;
+use crate::input::values::{List, Text, Value, chars, cursor, integer, text, texts};
+use crate::input::{Body, Form, Json, JsonForm, Params, Query, QueryForm, optional, record, with_default};
 use crate::open::categories::Category;
 use crate::pictures::Picture;
 
@@ -26,15 +27,10 @@ pub struct LivesQuery {
 }
 
 impl Params for LivesQuery {
-    fn shape() -> Shape {
-        let size = integer(1, LIVE_LIST_SIZE_MAX).default(LIVE_LIST_SIZE_MAX);
-        Shape::of([optional("size", size), optional("next", cursor())])
-    }
-
-    fn read(pairs: &Pairs) -> Result<Self, Invalid> {
-        Ok(Self {
-            size: pairs.integer("size", 1, LIVE_LIST_SIZE_MAX, LIVE_LIST_SIZE_MAX)?,
-            next: pairs.optional("next")?.map(str::to_owned),
+    fn form() -> impl QueryForm<Out = Self> {
+        record!(Self {
+            size: with_default("size", integer(1, LIVE_LIST_SIZE_MAX), LIVE_LIST_SIZE_MAX),
+            next: optional("next", cursor()),
         })
     }
 }
@@ -146,14 +142,15 @@ pub async fn setting(user: User<scope::LiveSettingRead>, State(web): State<Web>)
     Ok(Success(Setting::new(&web, setting)))
 }
 
-/// The tags of a broadcast.
-pub(crate) fn tags() -> Kind {
-    // Classes of letters of all scripts are not spelled alike in all languages.
+/// The tags of a broadcast. Letters, marks and digits of any script: such classes are not spelled alike in all languages,
+/// so the pattern only says which ASCII characters a tag does not hold.
+pub(crate) fn tags() -> Value<List<Text>, impl Fn() -> Kind> {
     const NO_SPECIAL_ASCII: &str = r"^[^\x00-/:-@\[-`{-\x7f]+$";
-    let tag =
-        chars(1, TAG_CHARS_MAX).pattern(NO_SPECIAL_ASCII).about("Letters, marks and digits of any script.");
-    let about = format!("At most {TAGS_MAX} different ones. Empty: no tags any more.");
-    shape::texts(tag, 0).about(&about)
+    let tag = chars(1, TAG_CHARS_MAX)
+        .with(|kind| kind.pattern(NO_SPECIAL_ASCII))
+        .about("Letters, marks and digits of any script.");
+    texts(tag, 0)
+        .with(|kind| kind.about(&format!("At most {TAGS_MAX} different ones. Empty: no tags any more.")))
 }
 
 /// A change of the broadcast setting: only what is given changes.
@@ -161,27 +158,18 @@ pub(crate) fn tags() -> Kind {
 pub struct PatchSetting(SettingChange);
 
 impl Body for PatchSetting {
-    fn shape() -> Shape {
-        Shape::of([
-            optional("defaultLiveTitle", chars(1, LIVE_TITLE_CHARS_MAX)),
-            optional(
-                "categoryType",
-                one_of(CategoryType::NAMES)
-                    .about("The type of the category: the one in `categoryId`, or the current one."),
-            ),
-            optional("categoryId", text().about("Empty: no category any more.")),
-            optional("tags", tags()),
-        ])
-    }
-
-    fn read(fields: &Fields) -> Result<Self, Invalid> {
-        let category_type = fields.optional_text("categoryType")?;
-        Ok(Self(SettingChange {
-            title: fields.optional_text("defaultLiveTitle")?,
-            category_type: category_type.as_deref().map(CategoryType::parse).transpose()?,
-            category: CategoryChoice::parse(fields.optional_text("categoryId")?.as_deref())?,
-            tags: fields.optional_texts("tags")?,
-        }))
+    fn form() -> impl JsonForm<Out = Self> {
+        let category_type = text()
+            .one_of(CategoryType::NAMES)
+            .about("The type of the category: the one in `categoryId`, or the current one.");
+        let category = text().about("Empty: no category any more.");
+        record!(SettingChange {
+            category_type: optional("categoryType", category_type.parsed(CategoryType::parse)),
+            title: optional("defaultLiveTitle", chars(1, LIVE_TITLE_CHARS_MAX)),
+            category: optional("categoryId", category).try_map(|id| CategoryChoice::parse(id.as_deref())),
+            tags: optional("tags", tags()),
+        })
+        .map(Self)
     }
 }
 

@@ -3,7 +3,7 @@
 use axum::extract::State;
 use domain::channel::{SubscriberSort, UserRole};
 use domain::limits::{FOLLOWER_LIST_SIZE_DEFAULT, FOLLOWER_LIST_SIZE_MAX};
-use domain::{ChannelId, Invalid, Profile};
+use domain::{ChannelId, Profile};
 use schemars::JsonSchema;
 use serde::Serialize;
 use service::Page;
@@ -11,21 +11,18 @@ use service::Page;
 use crate::Web;
 use crate::caller::{User, scope};
 use crate::contract::Summary;
-use crate::contract::shape::{Shape, one_of, optional};
 use crate::envelope::{Answer, Data, PageData, Success};
-use crate::input::{Pairs, Params, Query};
+use crate::input::form::page;
+use crate::input::values::text;
+use crate::input::{Form, Params, Query, QueryForm, optional, record};
 
 /// The query of the follower list.
 #[derive(Debug)]
 pub struct FollowerQuery(Page);
 
 impl Params for FollowerQuery {
-    fn shape() -> Shape {
-        Shape::page(FOLLOWER_LIST_SIZE_DEFAULT, FOLLOWER_LIST_SIZE_MAX)
-    }
-
-    fn read(pairs: &Pairs) -> Result<Self, Invalid> {
-        pairs.page(FOLLOWER_LIST_SIZE_DEFAULT, FOLLOWER_LIST_SIZE_MAX).map(Self)
+    fn form() -> impl QueryForm<Out = Self> {
+        page(FOLLOWER_LIST_SIZE_DEFAULT, FOLLOWER_LIST_SIZE_MAX).map(Self)
     }
 }
 
@@ -37,16 +34,12 @@ pub struct SubscriberQuery {
 }
 
 impl Params for SubscriberQuery {
-    fn shape() -> Shape {
-        let sort = one_of(&["RECENT", "LONGER"]).default("RECENT");
-        Shape::page(FOLLOWER_LIST_SIZE_DEFAULT, FOLLOWER_LIST_SIZE_MAX)
-            .and(Shape::of([optional("sort", sort.about("The newest or the longest first."))]))
-    }
-
-    fn read(pairs: &Pairs) -> Result<Self, Invalid> {
-        Ok(Self {
-            page: pairs.page(FOLLOWER_LIST_SIZE_DEFAULT, FOLLOWER_LIST_SIZE_MAX)?,
-            sort: pairs.optional("sort")?.map(SubscriberSort::parse).transpose()?.unwrap_or_default(),
+    fn form() -> impl QueryForm<Out = Self> {
+        let sort = text().one_of(&["RECENT", "LONGER"]).with(|kind| kind.default("RECENT"));
+        let sort = sort.about("The newest or the longest first.").parsed(SubscriberSort::parse);
+        record!(Self {
+            page: page(FOLLOWER_LIST_SIZE_DEFAULT, FOLLOWER_LIST_SIZE_MAX),
+            sort: optional("sort", sort).map(Option::unwrap_or_default),
         })
     }
 }

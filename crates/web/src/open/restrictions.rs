@@ -1,8 +1,8 @@
 //! Restriction of channels (`docs/spec/restriction.md`).
 
 use axum::extract::State;
+use domain::ChannelId;
 use domain::limits::RESTRICTION_LIST_SIZE_MAX;
-use domain::{ChannelId, Invalid};
 use schemars::JsonSchema;
 use serde::Serialize;
 use service::restrictions::ChatTarget;
@@ -10,9 +10,11 @@ use service::restrictions::ChatTarget;
 use crate::Web;
 use crate::caller::{User, scope};
 use crate::contract::Summary;
-use crate::contract::shape::{Shape, cursor, id, integer, optional, required, text};
 use crate::envelope::{Answer, NOTHING, NextData, Success};
-use crate::input::{Body, Fields, Json, Pairs, Params, Query};
+use crate::input::values::{cursor, id, integer, text};
+use crate::input::{
+    Body, Form, Json, JsonForm, Params, Query, QueryForm, optional, record, required, with_default,
+};
 
 /// Whom a call is about.
 #[derive(Debug)]
@@ -21,24 +23,18 @@ pub struct TargetBody {
 }
 
 impl Body for TargetBody {
-    fn shape() -> Shape {
-        Shape::of([required("targetChannelId", id())])
-    }
-
-    fn read(fields: &Fields) -> Result<Self, Invalid> {
-        Ok(Self { target: ChannelId::parse("targetChannelId", &fields.text("targetChannelId")?)? })
+    fn form() -> impl JsonForm<Out = Self> {
+        record!(Self { target: required("targetChannelId", id(ChannelId::parse)) })
     }
 }
 
 impl Body for ChatTarget {
-    fn shape() -> Shape {
+    fn form() -> impl JsonForm<Out = Self> {
         let chat = text().about("From a CHAT event of the caller's own chat.");
-        TargetBody::shape().and(Shape::of([required("chatChannelId", chat)]))
-    }
-
-    fn read(fields: &Fields) -> Result<Self, Invalid> {
-        let TargetBody { target } = TargetBody::read(fields)?;
-        Ok(Self { target, chat_channel_id: fields.text("chatChannelId")? })
+        record!(Self {
+            target: TargetBody::form().map(|body| body.target),
+            chat_channel_id: required("chatChannelId", chat),
+        })
     }
 }
 
@@ -50,15 +46,10 @@ pub struct RestrictedQuery {
 }
 
 impl Params for RestrictedQuery {
-    fn shape() -> Shape {
-        let size = integer(1, RESTRICTION_LIST_SIZE_MAX).default(RESTRICTION_LIST_SIZE_MAX);
-        Shape::of([optional("size", size), optional("next", cursor())])
-    }
-
-    fn read(pairs: &Pairs) -> Result<Self, Invalid> {
-        Ok(Self {
-            size: pairs.integer("size", 1, RESTRICTION_LIST_SIZE_MAX, RESTRICTION_LIST_SIZE_MAX)?,
-            next: pairs.optional("next")?.map(str::to_owned),
+    fn form() -> impl QueryForm<Out = Self> {
+        record!(Self {
+            size: with_default("size", integer(1, RESTRICTION_LIST_SIZE_MAX), RESTRICTION_LIST_SIZE_MAX),
+            next: optional("next", cursor()),
         })
     }
 }

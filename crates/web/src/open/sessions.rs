@@ -5,7 +5,7 @@ use domain::limits::{SESSION_LIST_SIZE_DEFAULT, SESSION_LIST_SIZE_MAX};
 use domain::refusal::Resource;
 use domain::secret::SessionUrlToken;
 use domain::session::{SessionListing, SessionOwner, Subscription};
-use domain::{Invalid, Profile, Refusal, SessionKey, Timestamp};
+use domain::{Profile, Refusal, SessionKey, Timestamp};
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 use service::Page;
@@ -13,9 +13,10 @@ use service::Page;
 use crate::Web;
 use crate::caller::{Client, SubscribeScope, User, scope};
 use crate::contract::Summary;
-use crate::contract::shape::{Shape, required, some_text};
 use crate::envelope::{Answer, NOTHING, PageData, Success};
-use crate::input::{Pairs, Params, Query};
+use crate::input::form::page;
+use crate::input::values::some_text;
+use crate::input::{Form, Params, Query, QueryForm, record, required};
 use crate::quota;
 
 /// Where a socket may connect, once, within 30 seconds.
@@ -30,12 +31,8 @@ pub struct SessionUrl {
 pub struct SessionListQuery(Page);
 
 impl Params for SessionListQuery {
-    fn shape() -> Shape {
-        Shape::page(SESSION_LIST_SIZE_DEFAULT, SESSION_LIST_SIZE_MAX)
-    }
-
-    fn read(pairs: &Pairs) -> Result<Self, Invalid> {
-        pairs.page(SESSION_LIST_SIZE_DEFAULT, SESSION_LIST_SIZE_MAX).map(Self)
+    fn form() -> impl QueryForm<Out = Self> {
+        page(SESSION_LIST_SIZE_DEFAULT, SESSION_LIST_SIZE_MAX).map(Self)
     }
 }
 
@@ -47,13 +44,10 @@ pub struct SessionKeyQuery {
 }
 
 impl Params for SessionKeyQuery {
-    fn shape() -> Shape {
+    fn form() -> impl QueryForm<Out = Self> {
         let key = some_text().about("From the SYSTEM `connected` message of the session.");
-        Shape::of([required("sessionKey", key)])
-    }
-
-    fn read(pairs: &Pairs) -> Result<Self, Invalid> {
-        Ok(Self { session_key: SessionKey::parse("sessionKey", pairs.text("sessionKey")?).ok() })
+        let possible = |key: String| SessionKey::parse("sessionKey", &key).ok();
+        record!(Self { session_key: required("sessionKey", key).map(possible) })
     }
 }
 

@@ -14,9 +14,9 @@ use service::applications::ApplicationRecord;
 use crate::Web;
 use crate::caller::Operator;
 use crate::contract::Summary;
-use crate::contract::shape::{Shape, chars, flag, id, list, one_of, optional, required, text, texts};
 use crate::envelope::{Answer, NOTHING, NextData, Success};
-use crate::input::{Body, Fields, Json, Query};
+use crate::input::values::{chars, flag, id, list, text, texts};
+use crate::input::{Body, Form, Json, JsonForm, Query, optional, record, required, with_default};
 use crate::platform::{ListQuery, OrganizationListQuery, PathId};
 
 const PROFILES: &[&str] = &["documented", "observed"];
@@ -29,13 +29,12 @@ pub struct PutOrganization {
 }
 
 impl Body for PutOrganization {
-    fn shape() -> Shape {
-        let verified = flag().default(false).about("Whether it is a verified company, which 드롭스 needs.");
-        Shape::of([required("organizationName", chars(1, NAME_CHARS_MAX)), optional("verified", verified)])
-    }
-
-    fn read(fields: &Fields) -> Result<Self, Invalid> {
-        Ok(Self { name: fields.text("organizationName")?, verified: fields.flag("verified")? })
+    fn form() -> impl JsonForm<Out = Self> {
+        let verified = flag().about("Whether it is a verified company, which 드롭스 needs.");
+        record!(Self {
+            name: required("organizationName", chars(1, NAME_CHARS_MAX)),
+            verified: with_default("verified", verified, false),
+        })
     }
 }
 
@@ -67,40 +66,25 @@ pub struct PutApplication {
 }
 
 impl Body for PutApplication {
-    fn shape() -> Shape {
+    fn form() -> impl JsonForm<Out = Self> {
         let redirect_uri = text()
-            .pattern(REDIRECT_URI_PATTERN)
-            .max_chars(URL_BYTES_MAX)
+            .with(|kind| kind.pattern(REDIRECT_URI_PATTERN).max_chars(URL_BYTES_MAX))
             .about("https, or http on loopback; no fragment, user information or wildcard.");
-        let names: Vec<_> = Scope::ALL.iter().map(|scope| scope.name()).collect();
-        Shape::of([
-            required("name", chars(1, NAME_CHARS_MAX)),
-            optional("redirectUris", list(redirect_uri, 0, REDIRECT_URIS_MAX)),
-            optional("scopes", texts(one_of(&names), 0)),
-            optional("organizationId", id()),
-            optional("quota", flag().default(true).about("Whether quotas hold for it.")),
-            optional("profile", one_of(PROFILES).about("Left out: the service's.")),
-        ])
-    }
-
-    fn read(fields: &Fields) -> Result<Self, Invalid> {
-        let scope = |name: String| Scope::from_name(&name).ok_or(Invalid::new("scopes", Rule::KnownScope));
+        let redirect_uris = list(redirect_uri.parsed(RedirectUri::parse), 0, REDIRECT_URIS_MAX);
+        let scope = |name: &str| Scope::from_name(name).ok_or(Invalid::new("scopes", Rule::KnownScope));
         let profile =
-            |name: String| Profile::from_name(&name).ok_or(Invalid::new("profile", Rule::OneOf(PROFILES)));
-        let organization = fields.optional_text("organizationId")?;
-        Ok(Self {
-            name: fields.text("name")?,
-            redirect_uris: fields
-                .texts("redirectUris")?
-                .iter()
-                .map(|uri| RedirectUri::parse(uri))
-                .collect::<Result<_, _>>()?,
-            scopes: fields.texts("scopes")?.into_iter().map(scope).collect::<Result<_, _>>()?,
-            organization_id: organization
-                .map(|id| OrganizationId::parse("organizationId", &id))
-                .transpose()?,
-            profile: fields.optional_text("profile")?.map(profile).transpose()?,
-            quota: fields.optional_flag("quota")?.unwrap_or(true),
+            |name: &str| Profile::from_name(name).ok_or(Invalid::new("profile", Rule::OneOf(PROFILES)));
+        let scope_name =
+            text().with(|kind| kind.one_of(&Scope::ALL.iter().map(|scope| scope.name()).collect::<Vec<_>>()));
+        let profile_names = text().one_of(PROFILES).about("Left out: the service's.");
+        record!(Self {
+            name: required("name", chars(1, NAME_CHARS_MAX)),
+            redirect_uris: optional("redirectUris", redirect_uris).map(Option::unwrap_or_default),
+            scopes: optional("scopes", texts(scope_name.parsed(scope), 0))
+                .map(|scopes| scopes.into_iter().flatten().collect()),
+            organization_id: optional("organizationId", id(OrganizationId::parse)),
+            profile: optional("profile", profile_names.parsed(profile)),
+            quota: with_default("quota", flag().about("Whether quotas hold for it."), true),
         })
     }
 }

@@ -1,16 +1,16 @@
 //! Categories, as the platform reports them.
 
 use axum::extract::State;
+use domain::CategoryId;
 use domain::limits::NAME_CHARS_MAX;
 use domain::live::{Category, CategoryType};
-use domain::{CategoryId, Invalid};
 
 use crate::Web;
 use crate::caller::Operator;
 use crate::contract::Summary;
-use crate::contract::shape::{Shape, chars, one_of, optional, required, web_address};
 use crate::envelope::{Answer, NOTHING};
-use crate::input::{Body, Fields, Json};
+use crate::input::values::{chars, text, web_address};
+use crate::input::{Body, Json, JsonForm, optional, record, required};
 use crate::platform::PathId;
 
 /// What a category is told to be.
@@ -22,19 +22,12 @@ pub struct PutCategory {
 }
 
 impl Body for PutCategory {
-    fn shape() -> Shape {
-        Shape::of([
-            required("categoryType", one_of(CategoryType::NAMES)),
-            required("categoryValue", chars(1, NAME_CHARS_MAX)),
-            optional("posterImageUrl", web_address()),
-        ])
-    }
-
-    fn read(fields: &Fields) -> Result<Self, Invalid> {
-        Ok(Self {
-            category_type: CategoryType::parse(&fields.text("categoryType")?)?,
-            category_value: fields.text("categoryValue")?,
-            poster_image_url: fields.optional_text("posterImageUrl")?,
+    fn form() -> impl JsonForm<Out = Self> {
+        let category_type = text().one_of(CategoryType::NAMES).parsed(CategoryType::parse);
+        record!(Self {
+            category_type: required("categoryType", category_type),
+            category_value: required("categoryValue", chars(1, NAME_CHARS_MAX)),
+            poster_image_url: optional("posterImageUrl", web_address()),
         })
     }
 }

@@ -6,7 +6,7 @@ use domain::limits::{
     BADGES_MAX, CHAT_MESSAGE_CHARS_MAX, DONATION_TEXT_CHARS_MAX, EMOJIS_MAX, NAME_CHARS_MAX,
     PAY_AMOUNT_DIGITS_MAX,
 };
-use domain::{ChannelId, Invalid, MessageId};
+use domain::{ChannelId, MessageId};
 use schemars::JsonSchema;
 use serde::Serialize;
 use service::channel_events::{Donation, MONTHS_MAX, PaidSubscription, TIERS};
@@ -15,11 +15,9 @@ use service::chats::ChatMessage;
 use crate::Web;
 use crate::caller::Operator;
 use crate::contract::Summary;
-use crate::contract::shape::{
-    Kind, Shape, chars, date, id, integer, list, map, object, one_of, optional, required, text, web_address,
-};
 use crate::envelope::{Answer, NOTHING, Success};
-use crate::input::{Body, Fields, JsonText};
+use crate::input::values::{chars, date, id, integer, objects, text, text_map, web_address};
+use crate::input::{Body, Form, JsonForm, JsonText, optional, record, required};
 use crate::platform::{ChannelPath, KeyHeader};
 
 /// A viewer's chat message.
@@ -32,45 +30,31 @@ pub struct PostChat {
 }
 
 /// Emoji identifiers, each with the address of its picture.
-fn emojis() -> Kind {
-    map(chars(1, NAME_CHARS_MAX), web_address(), EMOJIS_MAX)
-        .about("Emoji identifiers in the text, each with the address of its picture.")
+fn emojis() -> impl JsonForm<Out = Emojis> {
+    let emojis = text_map(chars(1, NAME_CHARS_MAX), web_address(), EMOJIS_MAX)
+        .about("Emoji identifiers in the text, each with the address of its picture.");
+    optional("emojis", emojis).map(Option::unwrap_or_default)
 }
 
-/// The badges of the author of a message.
-fn badges() -> Kind {
-    let badge = Shape::of([required("imageUrl", web_address())]);
-    list(object(&badge), 0, BADGES_MAX).about(
+/// The badges of the author of a message. What is wrong within a badge is told of the list.
+fn badges() -> impl JsonForm<Out = Option<Vec<Badge>>> {
+    let badge = || record!(Badge { image_url: required("imageUrl", web_address()) });
+    let badges = objects(badge, 0, BADGES_MAX).about(
         "The sender's badges, none if the list is empty. Left out: those of the sender's role and subscription, with \
          pictures of the service's own.",
-    )
+    );
+    optional("badges", badges).told_of("badges")
 }
 
 impl Body for PostChat {
-    fn shape() -> Shape {
-        Shape::of([
-            required("senderChannelId", id()),
-            required("message", chars(1, CHAT_MESSAGE_CHARS_MAX)),
-            optional("emojis", emojis()),
-            optional("badges", badges()),
-        ])
-    }
-
-    fn read(fields: &Fields) -> Result<Self, Invalid> {
-        let badge = |fields: &Fields| Ok(Badge { image_url: fields.text("imageUrl").map_err(in_badges)? });
-        let badges = fields.optional_objects("badges")?;
-        Ok(Self {
-            sender: ChannelId::parse("senderChannelId", fields.str("senderChannelId")?)?,
-            message: MessageText::parse(fields.text("message")?)?,
-            emojis: fields.text_map("emojis")?,
-            badges: badges.map(|badges| badges.iter().map(badge).collect()).transpose()?,
+    fn form() -> impl JsonForm<Out = Self> {
+        record!(Self {
+            sender: required("senderChannelId", id(ChannelId::parse)),
+            message: required("message", chars(1, CHAT_MESSAGE_CHARS_MAX)).try_map(MessageText::parse),
+            emojis: emojis(),
+            badges: badges(),
         })
     }
-}
-
-/// What is wrong within a badge is told of the list.
-fn in_badges(wrong: Invalid) -> Invalid {
-    Invalid::new("badges", wrong.rule)
 }
 
 impl From<PostChat> for ChatMessage {
@@ -111,25 +95,18 @@ pub async fn chat(
 }
 
 impl Body for Donation {
-    fn shape() -> Shape {
-        let amount = text().pattern(&format!("^(0|[1-9][0-9]{{0,{}}})$", PAY_AMOUNT_DIGITS_MAX - 1));
-        Shape::of([
-            required("donationType", one_of(DonationType::NAMES)),
-            optional("donatorChannelId", id().about("Left out: an anonymous donor.")),
-            required("payAmount", amount.about("In won.")),
-            optional("donationText", chars(0, DONATION_TEXT_CHARS_MAX)),
-            optional("emojis", emojis()),
-        ])
-    }
-
-    fn read(fields: &Fields) -> Result<Self, Invalid> {
-        let donator = fields.optional_text("donatorChannelId")?;
-        Ok(Self {
-            donation_type: DonationType::parse(&fields.text("donationType")?)?,
-            donator: donator.map(|id| ChannelId::parse("donatorChannelId", &id)).transpose()?,
-            pay_amount: fields.text("payAmount")?,
-            donation_text: fields.optional_text("donationText")?.unwrap_or_default(),
-            emojis: fields.text_map("emojis")?,
+    fn form() -> impl JsonForm<Out = Self> {
+        let amount =
+            text().with(|kind| kind.pattern(&format!("^(0|[1-9][0-9]{{0,{}}})$", PAY_AMOUNT_DIGITS_MAX - 1)));
+        let donation_type = text().one_of(DonationType::NAMES).parsed(DonationType::parse);
+        let donator = id(ChannelId::parse).about("Left out: an anonymous donor.");
+        let text = chars(0, DONATION_TEXT_CHARS_MAX);
+        record!(Self {
+            donation_type: required("donationType", donation_type),
+            donator: optional("donatorChannelId", donator),
+            pay_amount: required("payAmount", amount.about("In won.")),
+            donation_text: optional("donationText", text).map(Option::unwrap_or_default),
+            emojis: emojis(),
         })
     }
 }
@@ -150,23 +127,13 @@ pub async fn donation(
 }
 
 impl Body for PaidSubscription {
-    fn shape() -> Shape {
-        Shape::of([
-            required("subscriberChannelId", id()),
-            required("tierNo", integer(TIERS.0, TIERS.1)),
-            required("tierName", chars(1, NAME_CHARS_MAX)),
-            required("month", integer(0, MONTHS_MAX)),
-            optional("createdDate", date().about("Left out: now.")),
-        ])
-    }
-
-    fn read(fields: &Fields) -> Result<Self, Invalid> {
-        Ok(Self {
-            subscriber: ChannelId::parse("subscriberChannelId", &fields.text("subscriberChannelId")?)?,
-            tier_no: fields.integer("tierNo", TIERS.0, TIERS.1)?,
-            tier_name: fields.text("tierName")?,
-            month: fields.integer("month", 0, MONTHS_MAX)?,
-            created: fields.optional_date("createdDate")?,
+    fn form() -> impl JsonForm<Out = Self> {
+        record!(Self {
+            subscriber: required("subscriberChannelId", id(ChannelId::parse)),
+            tier_no: required("tierNo", integer(TIERS.0, TIERS.1)),
+            tier_name: required("tierName", chars(1, NAME_CHARS_MAX)),
+            month: required("month", integer(0, MONTHS_MAX)),
+            created: optional("createdDate", date().about("Left out: now.")),
         })
     }
 }

@@ -12,9 +12,11 @@ use service::channels::LoginCredentials;
 use crate::Web;
 use crate::caller::Operator;
 use crate::contract::Summary;
-use crate::contract::shape::{Shape, chars, flag, optional, required, text, web_address};
 use crate::envelope::{Answer, NOTHING, NextData, Success};
-use crate::input::{Body, Fields, Json, Pairs, Params, Query};
+use crate::input::values::{chars, flag, text, web_address};
+use crate::input::{
+    Body, Form, Json, JsonForm, Params, Query, QueryForm, optional, record, required, with_default,
+};
 use crate::platform::{ChannelPath, ListQuery};
 
 /// What a channel is told to be.
@@ -27,34 +29,28 @@ pub struct PutChannel {
 }
 
 impl Body for PutChannel {
-    fn shape() -> Shape {
-        let credential = |other: &str| {
-            let about = format!("Comes together with `{other}`. At most {CREDENTIAL_BYTES_MAX} bytes.");
-            chars(1, CREDENTIAL_BYTES_MAX).about(&about)
+    fn form() -> impl JsonForm<Out = Self> {
+        let credential = |other: &'static str| {
+            chars(1, CREDENTIAL_BYTES_MAX).with(move |kind| {
+                kind.about(&format!("Comes together with `{other}`. At most {CREDENTIAL_BYTES_MAX} bytes."))
+            })
         };
-        Shape::of([
-            required("channelName", chars(1, NAME_CHARS_MAX)),
-            optional("channelImageUrl", web_address()),
-            optional("verifiedMark", flag().default(false)),
-            optional("realNameVerified", flag().default(false)),
-            optional("login", credential("password")),
-            optional("password", credential("login")),
-        ])
-    }
-
-    fn read(fields: &Fields) -> Result<Self, Invalid> {
-        let credentials = match (fields.optional_text("login")?, fields.optional_text("password")?) {
-            (Some(login), Some(password)) => Some(LoginCredentials { login, password }),
-            (None, None) => None,
-            (Some(_), None) => return Err(Invalid::new("login", Rule::Together("password"))),
-            (None, Some(_)) => return Err(Invalid::new("password", Rule::Together("login"))),
+        let together = |given| match given {
+            (Some(login), Some(password)) => Ok(Some(LoginCredentials { login, password })),
+            (None, None) => Ok(None),
+            (Some(_), None) => Err(Invalid::new("login", Rule::Together("password"))),
+            (None, Some(_)) => Err(Invalid::new("password", Rule::Together("login"))),
         };
-        Ok(Self {
-            name: fields.text("channelName")?,
-            image_url: fields.optional_text("channelImageUrl")?,
-            verified_mark: fields.flag("verifiedMark")?,
-            real_name_verified: fields.flag("realNameVerified")?,
-            credentials,
+        record!(Self {
+            credentials: (
+                optional("login", credential("password")),
+                optional("password", credential("login")),
+            )
+                .try_map(together),
+            name: required("channelName", chars(1, NAME_CHARS_MAX)),
+            image_url: optional("channelImageUrl", web_address()),
+            verified_mark: with_default("verifiedMark", flag(), false),
+            real_name_verified: with_default("realNameVerified", flag(), false),
         })
     }
 }
@@ -128,38 +124,25 @@ pub struct ChannelsQuery {
 }
 
 impl Params for ChannelsQuery {
-    fn shape() -> Shape {
-        let alone = "Not together with the other filters.";
-        Shape::of([
-            optional("name", text().about("Those of this very name.")),
-            optional("login", text().about(&format!("The one whose person has this login. {alone}"))),
-            optional("barred", flag().about(&format!("`true`: those that are barred. {alone}"))),
-        ])
-        .and(ListQuery::shape())
-    }
-
-    fn read(pairs: &Pairs) -> Result<Self, Invalid> {
-        let barred = match pairs.optional("barred")? {
-            None | Some("false") => false,
-            Some("true") => true,
-            Some(_) => return Err(Invalid::new("barred", Rule::Boolean)),
+    fn form() -> impl QueryForm<Out = Self> {
+        let name = text().about("Those of this very name.");
+        let login = text().about("The one whose person has this login. Not together with the other filters.");
+        let barred = flag().about("`true`: those that are barred. Not together with the other filters.");
+        let filter = |given| match given {
+            (None, None, None | Some(false)) => Ok(ChannelFilter::All),
+            (Some(name), None, None | Some(false)) => Ok(ChannelFilter::Name(name)),
+            (None, Some(login), None | Some(false)) => Ok(ChannelFilter::Login(login)),
+            (None, None, Some(true)) => Ok(ChannelFilter::Barred),
+            (Some(_), Some(_), _) => Err(Invalid::new("name", Rule::NotTogether("login"))),
+            (Some(_), ..) => Err(Invalid::new("name", Rule::NotTogether("barred"))),
+            (_, Some(_), _) => Err(Invalid::new("login", Rule::NotTogether("barred"))),
         };
-        let filter = match (pairs.optional("name")?, pairs.optional("login")?, barred) {
-            (None, None, false) => ChannelFilter::All,
-            (Some(name), None, false) => ChannelFilter::Name(filter("name", name)?),
-            (None, Some(login), false) => ChannelFilter::Login(filter("login", login)?),
-            (None, None, true) => ChannelFilter::Barred,
-            (Some(_), Some(_), _) => return Err(Invalid::new("name", Rule::NotTogether("login"))),
-            (Some(_), ..) => return Err(Invalid::new("name", Rule::NotTogether("barred"))),
-            (_, Some(_), _) => return Err(Invalid::new("login", Rule::NotTogether("barred"))),
-        };
-        Ok(Self { filter, list: ListQuery::read(pairs)? })
+        record!(Self {
+            filter: (optional("name", name), optional("login", login), optional("barred", barred))
+                .try_map(filter),
+            list: ListQuery::form(),
+        })
     }
-}
-
-/// What can be looked for in the store, which holds no NUL.
-fn filter(field: &'static str, text: &str) -> Result<String, Invalid> {
-    if text.contains('\0') { Err(Invalid::new(field, Rule::Text)) } else { Ok(text.to_owned()) }
 }
 
 pub(crate) const LIST: Summary = Summary::new("listChannels", "Channels by their ids", "채널 목록 조회");

@@ -1,11 +1,9 @@
 //! Campaigns of drops and claims of their rewards, as the platform reports them.
 
-use std::collections::HashSet;
-
 use axum::extract::State;
 use domain::drops::{Campaign, Period, Reward};
 use domain::limits::{CAMPAIGN_CHANNELS_MAX, CAMPAIGN_REWARDS_MAX, NAME_CHARS_MAX, REWARD_WATCH_MINUTES_MAX};
-use domain::{CampaignId, ChannelId, ClaimId, Invalid, OrganizationId, RewardId, Timestamp};
+use domain::{CampaignId, ChannelId, ClaimId, OrganizationId, RewardId, Timestamp};
 use schemars::JsonSchema;
 use serde::Serialize;
 use service::drops::RewardRequest;
@@ -13,9 +11,9 @@ use service::drops::RewardRequest;
 use crate::Web;
 use crate::caller::Operator;
 use crate::contract::Summary;
-use crate::contract::shape::{Shape, chars, date, id, integer, list, object, optional, required, text};
 use crate::envelope::{Answer, NOTHING, Success};
-use crate::input::{Body, Fields, Json, JsonText};
+use crate::input::values::{chars, date, different, id, integer, list, objects, text};
+use crate::input::{Body, Form, Json, JsonForm, JsonText, optional, record, required, with_default};
 use crate::open::drops::Claim;
 use crate::platform::{KeyHeader, PathId};
 
@@ -31,52 +29,31 @@ pub struct PutCampaign {
 }
 
 impl Body for PutCampaign {
-    fn shape() -> Shape {
-        let minutes = integer(0, REWARD_WATCH_MINUTES_MAX).default(0);
-        let reward = Shape::of([
-            required("rewardId", id()),
-            required("rewardName", chars(1, NAME_CHARS_MAX)),
-            optional("watchMinutes", minutes.about("Minutes to watch before it can be claimed.")),
-        ]);
-        let channels = list(id(), 1, CAMPAIGN_CHANNELS_MAX);
-        Shape::of([
-            required("campaignName", chars(1, NAME_CHARS_MAX)),
-            required("organizationId", id()),
-            required("categoryId", text()),
-            optional("startDate", date().about("Left out: it has begun.")),
-            optional("endDate", date().about("Later than `startDate`. Left out: it does not end.")),
-            optional("channelIds", channels.about("Channels that take part. Left out: every one.")),
-            required("rewards", list(object(&reward), 1, CAMPAIGN_REWARDS_MAX)),
-        ])
-    }
-
-    fn read(fields: &Fields) -> Result<Self, Invalid> {
-        let reward = |reward: &Fields| {
-            let reward_id = RewardId::parse("rewardId", &reward.text("rewardId")?)?;
-            let name = reward.text("rewardName")?;
-            let minutes = reward.optional_integer("watchMinutes", 0, REWARD_WATCH_MINUTES_MAX)?;
-            Ok(Reward { reward_id, name, watch_minutes: minutes.unwrap_or(0) })
-        };
-        let channels = fields.optional_texts("channelIds")?;
-        Ok(Self {
-            name: fields.text("campaignName")?,
-            organization_id: OrganizationId::parse("organizationId", &fields.text("organizationId")?)?,
-            category_id: fields.text("categoryId")?,
-            period: Period {
-                start: fields.optional_date("startDate")?,
-                end: fields.optional_date("endDate")?,
-            },
-            channels: channels.map(|ids| different("channelIds", ids)).transpose()?,
-            rewards: fields.objects("rewards")?.iter().map(reward).collect::<Result<_, _>>()?,
+    fn form() -> impl JsonForm<Out = Self> {
+        let organization = id(OrganizationId::parse);
+        let channels = list(id(ChannelId::parse), 1, CAMPAIGN_CHANNELS_MAX)
+            .about("Channels that take part. Left out: every one.");
+        let start = date().about("Left out: it has begun.");
+        let end = date().about("Later than `startDate`. Left out: it does not end.");
+        record!(Self {
+            name: required("campaignName", chars(1, NAME_CHARS_MAX)),
+            organization_id: required("organizationId", organization),
+            category_id: required("categoryId", text()),
+            period: record!(Period { start: optional("startDate", start), end: optional("endDate", end) }),
+            channels: optional("channelIds", channels).map(|ids| ids.map(different)),
+            rewards: required("rewards", objects(reward, 1, CAMPAIGN_REWARDS_MAX)),
         })
     }
 }
 
-/// A list of channels, each of them once.
-pub(super) fn different(field: &'static str, ids: Vec<String>) -> Result<Vec<ChannelId>, Invalid> {
-    let mut seen = HashSet::new();
-    let ids = ids.into_iter().filter(|id| seen.insert(id.clone()));
-    ids.map(|id| ChannelId::parse(field, &id)).collect()
+/// A reward of a campaign.
+fn reward() -> impl JsonForm<Out = Reward> {
+    let minutes = integer(0, REWARD_WATCH_MINUTES_MAX).about("Minutes to watch before it can be claimed.");
+    record!(Reward {
+        reward_id: required("rewardId", id(RewardId::parse)),
+        name: required("rewardName", chars(1, NAME_CHARS_MAX)),
+        watch_minutes: with_default("watchMinutes", minutes, 0),
+    })
 }
 
 pub(crate) const PUT_CAMPAIGN: Summary =
@@ -161,22 +138,12 @@ pub async fn show_campaign(_: Operator, State(web): State<Web>, PathId(id): Path
 }
 
 impl Body for RewardRequest {
-    fn shape() -> Shape {
-        Shape::of([
-            required("campaignId", id()),
-            required("rewardId", id()),
-            required("channelId", id()),
-            optional("claimId", id()),
-        ])
-    }
-
-    fn read(fields: &Fields) -> Result<Self, Invalid> {
-        let claim_id = fields.optional_text("claimId")?;
-        Ok(Self {
-            campaign_id: CampaignId::parse("campaignId", &fields.text("campaignId")?)?,
-            reward_id: RewardId::parse("rewardId", &fields.text("rewardId")?)?,
-            channel_id: ChannelId::parse("channelId", &fields.text("channelId")?)?,
-            claim_id: claim_id.map(|id| ClaimId::parse("claimId", &id)).transpose()?,
+    fn form() -> impl JsonForm<Out = Self> {
+        record!(Self {
+            campaign_id: required("campaignId", id(CampaignId::parse)),
+            reward_id: required("rewardId", id(RewardId::parse)),
+            channel_id: required("channelId", id(ChannelId::parse)),
+            claim_id: optional("claimId", id(ClaimId::parse)),
         })
     }
 }

@@ -11,7 +11,7 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use axum::extract::{FromRequest, Request, State};
-use domain::{CategoryId, ChannelId, Invalid, Language, Refusal, Rule};
+use domain::{CategoryId, ChannelId, Invalid, Language, Refusal};
 use schemars::JsonSchema;
 use serde::Serialize;
 use service::Service;
@@ -24,10 +24,11 @@ use service::watching::WatchingReport;
 
 use crate::caller::Operator;
 use crate::contract::routes::Take;
-use crate::contract::shape::{self, Shape, one_of, optional, required, text};
 use crate::contract::{Operation, Summary};
 use crate::envelope::{Answer, Success};
-use crate::input::{Body, Fields};
+use crate::input::form::tagged;
+use crate::input::values::{id, text};
+use crate::input::{Body, Fields, Form, FormOf, JsonForm, optional, record, required};
 use crate::language::Spoken;
 use crate::platform::categories::PutCategory;
 use crate::platform::channel_events::PostChat;
@@ -42,25 +43,6 @@ const CHUNK_DEADLINE: Duration = Duration::from_secs(10);
 const LINES_USUAL: usize = 16;
 /// Refused lines that an answer lists; it counts them all.
 const REFUSED_LISTED_MAX: usize = 1_000;
-
-/// What a line may report.
-const KINDS: [&str; 13] = [
-    "channel",
-    "category",
-    "chat",
-    "donation",
-    "subscription",
-    "follow",
-    "unfollow",
-    "manager",
-    "unmanager",
-    "live",
-    "liveEnd",
-    "claim",
-    "watching",
-];
-
-const KNOWN_KIND: Rule = Rule::OneOf(&KINDS);
 
 /// What became of the lines.
 #[derive(Debug, Default, Serialize, JsonSchema)]
@@ -102,41 +84,18 @@ impl FromRequest<Web> for Upload {
 
 impl Take for Upload {
     fn describe(operation: &mut Operation) {
-        let id = |name| Shape::of([required(name, shape::id())]);
-        let on_channel = |shape| id("channelId").and(shape);
-        let lines: [Shape; KINDS.len()] = [
-            on_channel(PutChannel::shape()),
-            id("categoryId").and(PutCategory::shape()),
-            on_channel(PostChat::shape()),
-            on_channel(Donation::shape()),
-            on_channel(PaidSubscription::shape()),
-            on_channel(id("followerChannelId").and(PutFollower::shape())),
-            on_channel(id("followerChannelId")),
-            on_channel(id("managerChannelId").and(PutManager::shape())),
-            on_channel(id("managerChannelId")),
-            on_channel(LiveReport::shape()),
-            on_channel(Shape::default()),
-            // These name the channel themselves.
-            RewardRequest::shape(),
-            WatchingReport::shape(),
-        ];
-        let line = |(kind, shape): (&&str, Shape)| {
-            let key = text().about("Like the header `Idempotency-Key` of the single call.");
-            let frame = Shape::of([required("kind", one_of(&[kind]))]);
-            frame.and(shape).and(Shape::of([optional("idempotencyKey", key)]))
-        };
-        let either = KINDS.iter().zip(lines).map(line).collect();
-        operation.takes_lines(&Shape { either, ..Shape::default() });
+        let key = text().about("Like the header `Idempotency-Key` of the single call.");
+        operation.takes_lines(&line().shape().and(optional("idempotencyKey", key).shape()));
     }
 }
 
 pub(crate) const REPORT: Summary =
     Summary::new("reportEvents", "Many happenings, one a line", "이벤트 일괄 등록");
 
-/// `POST /platform/v1/events`: NDJSON, one entry a line; blank lines are passed over. Lines take effect in their
-/// order, and a refused one keeps no other from it. When the store fails, the lines from there on are refused with 500, or
-/// with 503 when its disk is full, and with 429 when other transactions are in the way for too long; when that comes before any
-/// was accepted, so is the request.
+/// `POST /platform/v1/events`: NDJSON, one entry a line; blank lines are passed over. Lines take effect in their order, and
+/// a refused line keeps no other from it. When the store fails, the lines from there on are refused: with 503 when its disk
+/// is full, with 429 when other transactions are in the way for too long, else with 500. When no line was accepted before
+/// that, the request is refused.
 pub async fn report(
     _: Operator,
     State(web): State<Web>,
@@ -247,8 +206,8 @@ fn numbered(Line { number, text }: Line) -> Numbered {
 
 fn read(text: &str) -> Result<KeyedEntry, Invalid> {
     let fields = Fields::parse(text)?;
+    let (id, entry) = line().read(&fields)?;
     let name = fields.str("kind")?;
-    let (id, entry) = entry(name, &fields)?;
     let key = match fields.optional_str("idempotencyKey")? {
         None => fields.optional_str("key")?,
         key => key,
@@ -263,49 +222,48 @@ fn read(text: &str) -> Result<KeyedEntry, Invalid> {
     Ok(KeyedEntry { entry, key })
 }
 
-/// What a line of this kind reports, and the id of what it is about.
-fn entry(name: &str, fields: &Fields) -> Result<(String, Entry), Invalid> {
-    if name == "category" {
-        let id = CategoryId::parse("categoryId", &fields.text("categoryId")?)?;
-        return Ok((id.to_string(), Entry::Category(PutCategory::read(fields)?.category(id))));
-    }
-    let channel = id(fields, "channelId").map_err(|wrong| unknown_kind(name).unwrap_or(wrong))?;
-    let id = channel.to_string();
-    if name == "channel" {
-        let (record, credentials) = PutChannel::read(fields)?.record(channel);
-        return Ok((id, Entry::Channel(record, credentials)));
-    }
-    Ok((id, Entry::Event(channel, channel_event(name, fields)?)))
-}
-
-fn channel_event(name: &str, fields: &Fields) -> Result<ChannelEvent, Invalid> {
-    Ok(match name {
-        "chat" => ChannelEvent::Chat(PostChat::read(fields)?.into()),
-        "donation" => ChannelEvent::Donation(Donation::read(fields)?),
-        "subscription" => ChannelEvent::Subscription(PaidSubscription::read(fields)?),
-        "follow" => ChannelEvent::Follow {
-            follower: id(fields, "followerChannelId")?,
-            created: PutFollower::read(fields)?.created,
-        },
-        "unfollow" => ChannelEvent::Unfollow { follower: id(fields, "followerChannelId")? },
-        "manager" => ChannelEvent::Manager {
-            manager: id(fields, "managerChannelId")?,
-            role: PutManager::read(fields)?.user_role,
-        },
-        "unmanager" => ChannelEvent::Unmanager { manager: id(fields, "managerChannelId")? },
-        "live" => ChannelEvent::Live(LiveReport::read(fields)?),
-        "liveEnd" => ChannelEvent::LiveEnd,
-        "claim" => ChannelEvent::Claim(RewardRequest::read(fields)?),
-        "watching" => ChannelEvent::Watching(WatchingReport::read(fields)?),
-        _ => return Err(Invalid::new("kind", KNOWN_KIND)),
+/// Entry a line reports, and the id of what it is about.
+fn line() -> impl JsonForm<Out = (String, Entry)> {
+    tagged!("kind", {
+        "channel" => (channel_id(), PutChannel::form()).map(|(channel, body)| {
+            let id = channel.to_string();
+            let (record, credentials) = body.record(channel);
+            (id, Entry::Channel(record, credentials))
+        }),
+        "category" => (required("categoryId", id(CategoryId::parse)), PutCategory::form())
+            .map(|(id, body)| (id.to_string(), Entry::Category(body.category(id)))),
+        "chat" => on_channel(PostChat::form().map(|chat| ChannelEvent::Chat(chat.into()))),
+        "donation" => on_channel(Donation::form().map(ChannelEvent::Donation)),
+        "subscription" => on_channel(PaidSubscription::form().map(ChannelEvent::Subscription)),
+        "follow" => on_channel((follower(), PutFollower::form()).map(|(follower, body)| {
+            ChannelEvent::Follow { follower, created: body.created }
+        })),
+        "unfollow" => on_channel(record!(ChannelEvent::Unfollow { follower: follower() })),
+        "manager" => on_channel((manager(), PutManager::form()).map(|(manager, body)| {
+            ChannelEvent::Manager { manager, role: body.user_role }
+        })),
+        "unmanager" => on_channel(record!(ChannelEvent::Unmanager { manager: manager() })),
+        "live" => on_channel(LiveReport::form().map(ChannelEvent::Live)),
+        "liveEnd" => on_channel(().map(|()| ChannelEvent::LiveEnd)),
+        // These name the channel themselves.
+        "claim" => on_channel(RewardRequest::form().map(ChannelEvent::Claim)),
+        "watching" => on_channel(WatchingReport::form().map(ChannelEvent::Watching)),
     })
 }
 
-/// A kind that is unknown explains more than what else is wrong with its line.
-fn unknown_kind(name: &str) -> Option<Invalid> {
-    (!KINDS.contains(&name)).then_some(Invalid::new("kind", KNOWN_KIND))
+/// What happens on the channel that the line names.
+fn on_channel(form: impl JsonForm<Out = ChannelEvent>) -> impl JsonForm<Out = (String, Entry)> {
+    (channel_id(), form).map(|(channel, event)| (channel.to_string(), Entry::Event(channel, event)))
 }
 
-fn id(fields: &Fields, field: &'static str) -> Result<ChannelId, Invalid> {
-    ChannelId::parse(field, fields.str(field)?)
+fn channel_id() -> impl JsonForm<Out = ChannelId> {
+    required("channelId", id(ChannelId::parse))
+}
+
+fn follower() -> impl JsonForm<Out = ChannelId> {
+    required("followerChannelId", id(ChannelId::parse))
+}
+
+fn manager() -> impl JsonForm<Out = ChannelId> {
+    required("managerChannelId", id(ChannelId::parse))
 }

@@ -1,7 +1,6 @@
 //! Lives and stream keys, as the platform reports and renews them.
 
 use axum::extract::State;
-use domain::Invalid;
 use domain::limits::{CONCURRENT_USERS_MAX, LIVE_TITLE_CHARS_MAX};
 use domain::live::CategoryChoice;
 use service::lives::LiveReport;
@@ -9,34 +8,23 @@ use service::lives::LiveReport;
 use crate::Web;
 use crate::caller::Operator;
 use crate::contract::Summary;
-use crate::contract::shape::{Shape, chars, flag, integer, optional, text, web_address};
 use crate::envelope::{Answer, NOTHING};
-use crate::input::{Body, Fields, Json};
+use crate::input::values::{chars, flag, integer, text, web_address};
+use crate::input::{Body, Form, Json, JsonForm, optional, record, with_default};
 use crate::open::lives::tags;
 use crate::platform::{ChannelPath, KeyHeader};
 
 impl Body for LiveReport {
-    fn shape() -> Shape {
-        Shape::of([
-            optional("liveTitle", chars(1, LIVE_TITLE_CHARS_MAX).about("Left out: as the setting says.")),
-            optional("liveThumbnailImageUrl", web_address()),
-            optional("concurrentUserCount", integer(0, CONCURRENT_USERS_MAX).default(0)),
-            optional("adult", flag().default(false)),
-            optional("categoryId", text().about("Left out: as the setting says. Empty: none.")),
-            optional("tags", tags()),
-        ])
-    }
-
-    fn read(fields: &Fields) -> Result<Self, Invalid> {
-        Ok(Self {
-            title: fields.optional_text("liveTitle")?,
-            thumbnail_image_url: fields.optional_text("liveThumbnailImageUrl")?,
-            concurrent_user_count: fields
-                .optional_integer("concurrentUserCount", 0, CONCURRENT_USERS_MAX)?
-                .unwrap_or(0),
-            adult: fields.flag("adult")?,
-            category: CategoryChoice::parse(fields.optional_text("categoryId")?.as_deref())?,
-            tags: fields.optional_texts("tags")?,
+    fn form() -> impl JsonForm<Out = Self> {
+        let title = chars(1, LIVE_TITLE_CHARS_MAX).about("Left out: as the setting says.");
+        let category = text().about("Left out: as the setting says. Empty: none.");
+        record!(Self {
+            title: optional("liveTitle", title),
+            thumbnail_image_url: optional("liveThumbnailImageUrl", web_address()),
+            concurrent_user_count: with_default("concurrentUserCount", integer(0, CONCURRENT_USERS_MAX), 0,),
+            adult: with_default("adult", flag(), false),
+            category: optional("categoryId", category).try_map(|id| CategoryChoice::parse(id.as_deref())),
+            tags: optional("tags", tags()),
         })
     }
 }

@@ -20,16 +20,17 @@ pub mod webhooks;
 use axum::extract::{FromRequestParts, RawPathParams};
 use domain::limits::{OPERATOR_LIST_SIZE_DEFAULT, OPERATOR_LIST_SIZE_MAX};
 use domain::refusal::Resource;
-use domain::{ChannelId, Invalid, OrganizationId, Refusal};
+use domain::{ChannelId, OrganizationId, Refusal};
 use http::{HeaderMap, request::Parts};
 use service::idempotency::{IdempotencyKey, KEY_BYTES_MAX};
 
 use crate::Web;
 use crate::contract::Operation;
 use crate::contract::routes::Take;
-use crate::contract::shape::{Shape, cursor, id, integer, optional, text};
 use crate::envelope::Failure;
-use crate::input::{Pairs, Params};
+use crate::input::shape;
+use crate::input::values::{cursor, id, integer};
+use crate::input::{Params, QueryForm, optional, record, with_default};
 
 /// The first id of the path, as text.
 #[derive(Debug)]
@@ -73,15 +74,10 @@ pub struct ListQuery {
 }
 
 impl Params for ListQuery {
-    fn shape() -> Shape {
-        let size = integer(1, OPERATOR_LIST_SIZE_MAX).default(OPERATOR_LIST_SIZE_DEFAULT);
-        Shape::of([optional("size", size), optional("next", cursor())])
-    }
-
-    fn read(pairs: &Pairs) -> Result<Self, Invalid> {
-        Ok(Self {
-            size: pairs.integer("size", 1, OPERATOR_LIST_SIZE_MAX, OPERATOR_LIST_SIZE_DEFAULT)?,
-            next: pairs.optional("next")?.map(str::to_owned),
+    fn form() -> impl QueryForm<Out = Self> {
+        record!(Self {
+            size: with_default("size", integer(1, OPERATOR_LIST_SIZE_MAX), OPERATOR_LIST_SIZE_DEFAULT),
+            next: optional("next", cursor()),
         })
     }
 }
@@ -96,15 +92,9 @@ pub struct OrganizationListQuery {
 }
 
 impl Params for OrganizationListQuery {
-    fn shape() -> Shape {
-        let organization = id().about("Those of this organization.");
-        Shape::of([optional("organizationId", organization)]).and(ListQuery::shape())
-    }
-
-    fn read(pairs: &Pairs) -> Result<Self, Invalid> {
-        let id = pairs.optional("organizationId")?;
-        let organization_id = id.map(|id| OrganizationId::parse("organizationId", id)).transpose()?;
-        Ok(Self { organization_id, list: ListQuery::read(pairs)? })
+    fn form() -> impl QueryForm<Out = Self> {
+        let organization = id(OrganizationId::parse).about("Those of this organization.");
+        record!(Self { organization_id: optional("organizationId", organization), list: ListQuery::form() })
     }
 }
 
@@ -173,11 +163,11 @@ impl FromRequestParts<Web> for KeyHeader {
 
 impl Take for KeyHeader {
     fn describe(operation: &mut Operation) {
-        let key = text()
+        let key = shape::text()
             .pattern("^[!-~]([ -~]*[!-~])?$")
             .max_chars(KEY_BYTES_MAX)
             .about("A repeated key answers as the first time, with one effect.");
-        operation.headers.push(optional("Idempotency-Key", key));
+        operation.headers.push(shape::optional("Idempotency-Key", key));
         operation.may_refuse(&[400]);
     }
 }

@@ -1,15 +1,15 @@
 //! Managers and followers of channels, as the platform reports them.
 
 use axum::extract::State;
+use domain::Timestamp;
 use domain::channel::UserRole;
-use domain::{Invalid, Timestamp};
 
 use crate::Web;
 use crate::caller::Operator;
 use crate::contract::Summary;
-use crate::contract::shape::{Shape, date, one_of, optional, required};
 use crate::envelope::{Answer, NOTHING};
-use crate::input::{Body, Fields, Json, OptionalJson};
+use crate::input::values::{date, text};
+use crate::input::{Body, Json, JsonForm, OptionalJson, optional, record, required};
 use crate::platform::ChannelPairPath;
 
 /// The role that somebody is given.
@@ -19,12 +19,9 @@ pub struct PutManager {
 }
 
 impl Body for PutManager {
-    fn shape() -> Shape {
-        Shape::of([required("userRole", one_of(&UserRole::GIVEN.map(UserRole::name)))])
-    }
-
-    fn read(fields: &Fields) -> Result<Self, Invalid> {
-        Ok(Self { user_role: UserRole::parse_given(&fields.text("userRole")?)? })
+    fn form() -> impl JsonForm<Out = Self> {
+        let role = text().with(|kind| kind.one_of(&UserRole::GIVEN.map(UserRole::name)));
+        record!(Self { user_role: required("userRole", role.parsed(UserRole::parse_given)) })
     }
 }
 
@@ -35,12 +32,8 @@ pub struct PutFollower {
 }
 
 impl Body for PutFollower {
-    fn shape() -> Shape {
-        Shape::of([optional("createdDate", date())])
-    }
-
-    fn read(fields: &Fields) -> Result<Self, Invalid> {
-        Ok(Self { created: fields.optional_date("createdDate")? })
+    fn form() -> impl JsonForm<Out = Self> {
+        record!(Self { created: optional("createdDate", date()) })
     }
 }
 

@@ -1,7 +1,7 @@
 //! The secrets of applications: added, listed, expired, deleted.
 
 use axum::extract::{FromRequestParts, State};
-use domain::{ApplicationSecretId, ClientId, Invalid, Timestamp};
+use domain::{ApplicationSecretId, ClientId, Timestamp};
 use http::request::Parts;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -11,10 +11,10 @@ use super::two_ids;
 use crate::Web;
 use crate::caller::Operator;
 use crate::contract::routes::Take;
-use crate::contract::shape::{Shape, date, optional};
 use crate::contract::{Operation, Summary};
 use crate::envelope::{Answer, Data, Failure, NOTHING, Success};
-use crate::input::{Body, Fields, Json};
+use crate::input::values::date;
+use crate::input::{Body, Form, Json, JsonForm, optional};
 use crate::platform::applications::MadeSecret;
 use crate::platform::{KeyHeader, PathId};
 
@@ -85,13 +85,9 @@ pub async fn list(
 pub struct SecretExpiry(Option<Timestamp>);
 
 impl Body for SecretExpiry {
-    fn shape() -> Shape {
+    fn form() -> impl JsonForm<Out = Self> {
         let expires = date().about("Left out: never. A date that has passed: at once.");
-        Shape::of([optional("expiresDate", expires)])
-    }
-
-    fn read(fields: &Fields) -> Result<Self, Invalid> {
-        Ok(Self(fields.optional_date("expiresDate")?))
+        optional("expiresDate", expires).map(Self)
     }
 }
 

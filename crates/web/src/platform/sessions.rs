@@ -3,7 +3,7 @@
 use axum::extract::State;
 use domain::limits::{SESSION_LIST_SIZE_DEFAULT, SESSION_LIST_SIZE_MAX};
 use domain::session::{SessionDetails, Subscription};
-use domain::{ChannelId, ClientId, Invalid, NodeId, Rule, SessionKey, Timestamp};
+use domain::{ChannelId, ClientId, NodeId, SessionKey, Timestamp};
 use schemars::JsonSchema;
 use serde::Serialize;
 use service::SessionFilter;
@@ -11,9 +11,9 @@ use service::SessionFilter;
 use crate::Web;
 use crate::caller::Operator;
 use crate::contract::Summary;
-use crate::contract::shape::{Shape, cursor, flag, id, integer, optional};
 use crate::envelope::{Answer, NOTHING, NextData, Success};
-use crate::input::{Pairs, Params, Query};
+use crate::input::values::{cursor, flag, id, integer};
+use crate::input::{Params, Query, QueryForm, optional, record, with_default};
 use crate::platform::PathId;
 
 /// Which sessions to list.
@@ -25,31 +25,18 @@ pub struct SessionsQuery {
 }
 
 impl Params for SessionsQuery {
-    fn shape() -> Shape {
-        let size = integer(1, SESSION_LIST_SIZE_MAX).default(SESSION_LIST_SIZE_DEFAULT);
-        Shape::of([
-            optional("clientId", id().about("Those of this application.")),
-            optional("channelId", id().about("Those made with a token of this user.")),
-            optional("connected", flag().about("Those that are connected, or those that have ended.")),
-            optional("size", size),
-            optional("next", cursor()),
-        ])
-    }
-
-    fn read(pairs: &Pairs) -> Result<Self, Invalid> {
-        let client_id = pairs.optional("clientId")?.map(|id| ClientId::parse("clientId", id)).transpose()?;
-        let channel_id =
-            pairs.optional("channelId")?.map(|id| ChannelId::parse("channelId", id)).transpose()?;
-        let connected = match pairs.optional("connected")? {
-            None => None,
-            Some("true") => Some(true),
-            Some("false") => Some(false),
-            Some(_) => return Err(Invalid::new("connected", Rule::Boolean)),
-        };
-        Ok(Self {
-            filter: SessionFilter { client_id, channel_id, connected },
-            size: pairs.integer("size", 1, SESSION_LIST_SIZE_MAX, SESSION_LIST_SIZE_DEFAULT)?,
-            next: pairs.optional("next")?.map(str::to_owned),
+    fn form() -> impl QueryForm<Out = Self> {
+        let client = id(ClientId::parse).about("Those of this application.");
+        let channel = id(ChannelId::parse).about("Those made with a token of this user.");
+        let connected = flag().about("Those that are connected, or those that have ended.");
+        record!(Self {
+            filter: record!(SessionFilter {
+                client_id: optional("clientId", client),
+                channel_id: optional("channelId", channel),
+                connected: optional("connected", connected),
+            }),
+            size: with_default("size", integer(1, SESSION_LIST_SIZE_MAX), SESSION_LIST_SIZE_DEFAULT),
+            next: optional("next", cursor()),
         })
     }
 }

@@ -4,7 +4,7 @@ use axum::extract::{FromRequestParts, RawPathParams, State};
 use domain::drops::RewardProgress;
 use domain::limits::{WATCHING_MINUTES_MAX, WATCHING_VIEWERS_MAX};
 use domain::refusal::Resource;
-use domain::{CampaignId, CategoryId, ChannelId, ClaimId, Invalid, Refusal, RewardId, Rule};
+use domain::{CampaignId, CategoryId, ChannelId, ClaimId, Refusal, RewardId};
 use http::request::Parts;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -13,38 +13,26 @@ use service::watching::{Viewers, Watched, Watching, WatchingReport};
 use crate::Web;
 use crate::caller::Operator;
 use crate::contract::routes::Take;
-use crate::contract::shape::{Shape, absent, id, integer, list, required};
 use crate::contract::{Operation, Summary};
 use crate::envelope::{Answer, Failure, Success};
-use crate::input::{Body, Fields, JsonText};
-use crate::platform::drops::different;
+use crate::input::form::either;
+use crate::input::values::{different, id, integer, list};
+use crate::input::{Body, Form, JsonForm, JsonText, record, required};
 use crate::platform::{KeyHeader, PathId};
 
 impl Body for WatchingReport {
-    fn shape() -> Shape {
-        let one = required("viewerChannelId", id().about("Who watched."));
-        let many =
-            required("viewerChannelIds", list(id(), 1, WATCHING_VIEWERS_MAX).about("All who watched."));
-        Shape::of([
-            required("channelId", id().about("Whose live is watched.")),
-            required("minutes", integer(1, WATCHING_MINUTES_MAX)),
-        ])
-        .and(Shape::one_of([
-            Shape::of([one, absent("viewerChannelIds")]),
-            Shape::of([many, absent("viewerChannelId")]),
-        ]))
-    }
-
-    fn read(fields: &Fields) -> Result<Self, Invalid> {
-        let channel_id = ChannelId::parse("channelId", &fields.text("channelId")?)?;
-        let one = fields.optional_text("viewerChannelId")?;
-        let viewers = match (one, fields.optional_texts("viewerChannelIds")?) {
-            (Some(id), None) => Viewers::One(ChannelId::parse("viewerChannelId", &id)?),
-            (None, Some(ids)) => Viewers::Many(different("viewerChannelIds", ids)?),
-            _ => return Err(Invalid::new("viewerChannelId", Rule::EitherOr("viewerChannelIds"))),
-        };
-        let minutes = fields.integer("minutes", 1, WATCHING_MINUTES_MAX)?;
-        Ok(Self { channel_id, viewers, minutes })
+    fn form() -> impl JsonForm<Out = Self> {
+        let one = id(ChannelId::parse).about("Who watched.");
+        let many = list(id(ChannelId::parse), 1, WATCHING_VIEWERS_MAX).about("All who watched.");
+        let channel = id(ChannelId::parse).about("Whose live is watched.");
+        record!(Self {
+            channel_id: required("channelId", channel),
+            viewers: either(
+                required("viewerChannelId", one).map(Viewers::One),
+                required("viewerChannelIds", many).map(|ids| Viewers::Many(different(ids))),
+            ),
+            minutes: required("minutes", integer(1, WATCHING_MINUTES_MAX)),
+        })
     }
 }
 

@@ -19,12 +19,13 @@ use service::webhooks::{WebhookDetails, WebhookSecretDetails};
 use crate::Web;
 use crate::caller::Operator;
 use crate::contract::routes::Take;
-use crate::contract::shape::{
-    Shape, cursor_or_empty, date, flag, integer, one_of, optional, required, text, web_address,
-};
 use crate::contract::{Operation, Summary};
 use crate::envelope::{Answer, Failure, NOTHING, NextData, Success};
-use crate::input::{Body, Fields, Json, OptionalJson, Pairs, Params, Query};
+use crate::input::values::{cursor_or_empty, date, flag, integer, name, text, web_address};
+use crate::input::{
+    Body, Form, Json, JsonForm, OptionalJson, Params, Query, QueryForm, optional, record, required,
+    with_default,
+};
 use crate::platform::{KeyHeader, PathId, two_ids};
 
 /// What a webhook is told to be.
@@ -35,17 +36,13 @@ pub struct PutWebhook {
 }
 
 impl Body for PutWebhook {
-    fn shape() -> Shape {
+    fn form() -> impl JsonForm<Out = Self> {
         let url = web_address().about(
             "https to a public address; http, loopback and private ones only where the service allows them. Left out or \
              null: a listener fetches the messages.",
         );
         let enabled = flag().about("Left out: as it is; a new one is enabled.");
-        Shape::of([optional("url", url), optional("enabled", enabled)])
-    }
-
-    fn read(fields: &Fields) -> Result<Self, Invalid> {
-        Ok(Self { url: fields.optional_text("url")?, enabled: fields.optional_flag("enabled")? })
+        record!(Self { url: optional("url", url), enabled: optional("enabled", enabled) })
     }
 }
 
@@ -165,15 +162,14 @@ pub async fn delete(_: Operator, State(web): State<Web>, PathId(id): PathId) -> 
 pub struct AddSecret(Option<WebhookSecret>);
 
 impl Body for AddSecret {
-    fn shape() -> Shape {
-        let secret =
-            text().pattern(&format!("^[!-~]{{{WEBHOOK_SECRET_CHARS_MIN},{WEBHOOK_SECRET_CHARS_MAX}}}$"));
-        Shape::of([optional("secret", secret.about("Left out: a new one of 256 random bits."))])
-    }
-
-    fn read(fields: &Fields) -> Result<Self, Invalid> {
-        let given = fields.optional_text("secret")?;
-        Ok(Self(given.map(|secret| WebhookSecret::given(&secret)).transpose()?))
+    fn form() -> impl JsonForm<Out = Self> {
+        let secret = text()
+            .with(|kind| {
+                let (min, max) = (WEBHOOK_SECRET_CHARS_MIN, WEBHOOK_SECRET_CHARS_MAX);
+                kind.pattern(&format!("^[!-~]{{{min},{max}}}$"))
+            })
+            .about("Left out: a new one of 256 random bits.");
+        optional("secret", secret.parsed(WebhookSecret::given)).map(Self)
     }
 }
 
@@ -288,27 +284,17 @@ pub struct DeliveriesQuery {
 }
 
 impl Params for DeliveriesQuery {
-    fn shape() -> Shape {
-        let size = integer(1, DELIVERY_PAGE_SIZE_MAX).default(DELIVERY_PAGE_SIZE_DEFAULT);
-        Shape::of([
-            optional("state", one_of(DeliveryState::NAMES)),
-            optional("from", date().about("Of claims made from then on.")),
-            optional("to", date().about("Of claims made before then.")),
-            optional("size", size),
-            optional("cursor", cursor_or_empty()),
-        ])
-    }
-
-    fn read(pairs: &Pairs) -> Result<Self, Invalid> {
-        let date = |name: &'static str| {
-            let read = |text| Timestamp::parse_rfc3339(text).ok_or(Invalid::new(name, Rule::Date));
-            pairs.optional(name)?.map(read).transpose()
-        };
-        let state = pairs.optional("state")?.map(state).transpose()?;
-        Ok(Self {
-            query: DeliveryQuery { state, from: date("from")?, until: date("to")? },
-            size: pairs.integer("size", 1, DELIVERY_PAGE_SIZE_MAX, DELIVERY_PAGE_SIZE_DEFAULT)?,
-            cursor: pairs.optional("cursor")?.filter(|cursor| !cursor.is_empty()).map(str::to_owned),
+    fn form() -> impl QueryForm<Out = Self> {
+        let size = integer(1, DELIVERY_PAGE_SIZE_MAX);
+        record!(Self {
+            query: record!(DeliveryQuery {
+                state: optional("state", text().one_of(DeliveryState::NAMES).parsed(state)),
+                from: optional("from", date().about("Of claims made from then on.")),
+                until: optional("to", date().about("Of claims made before then.")),
+            }),
+            size: with_default("size", size, DELIVERY_PAGE_SIZE_DEFAULT),
+            cursor: optional("cursor", cursor_or_empty())
+                .map(|cursor| cursor.filter(|cursor| !cursor.is_empty())),
         })
     }
 }
@@ -457,21 +443,12 @@ pub struct ResendWindow {
 }
 
 impl Body for ResendWindow {
-    fn shape() -> Shape {
-        Shape::of([
-            required("from", date().about("Of claims made from then on.")),
-            required("to", date().about("Of claims made before then.")),
-            optional("state", one_of(DeliveryState::NAMES).default(DeliveryState::Dead.name())),
-        ])
-    }
-
-    fn read(fields: &Fields) -> Result<Self, Invalid> {
-        let date = |name| fields.optional_date(name)?.ok_or(Invalid::new(name, Rule::Required));
-        let named = fields.optional_name("state", DeliveryState::NAMES)?;
-        Ok(Self {
-            from: date("from")?,
-            to: date("to")?,
-            state: named.map(state).transpose()?.unwrap_or(DeliveryState::Dead),
+    fn form() -> impl JsonForm<Out = Self> {
+        let named = name(DeliveryState::NAMES).with(|kind| kind.default(DeliveryState::Dead.name()));
+        record!(Self {
+            state: optional("state", named).try_map(|name| name.map_or(Ok(DeliveryState::Dead), state)),
+            from: required("from", date().about("Of claims made from then on.")),
+            to: required("to", date().about("Of claims made before then.")),
         })
     }
 }

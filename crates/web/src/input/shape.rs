@@ -1,4 +1,4 @@
-//! What a body or a query may hold, said next to the function that reads it.
+//! What a body or a query may hold, for the documents.
 
 use std::collections::BTreeSet;
 
@@ -221,6 +221,11 @@ impl Kind {
     /// A regular expression that it matches.
     pub fn pattern(self, pattern: &str) -> Self {
         self.with("pattern", pattern)
+    }
+
+    /// One of these texts.
+    pub fn one_of(self, values: &[&str]) -> Self {
+        self.with("enum", values)
     }
 
     /// What is taken when it is absent.
