@@ -6,8 +6,10 @@
 
 mod fields;
 pub mod form;
+pub mod objects;
 mod pairs;
 pub mod shape;
+pub mod union;
 pub mod values;
 
 use std::time::Duration;
@@ -125,6 +127,7 @@ pub(crate) async fn read_body(body: axum::body::Body) -> Result<String, Invalid>
 
 #[cfg(test)]
 mod tests {
+    use super::form::page;
     use super::values::integer;
     use super::*;
 
@@ -158,7 +161,7 @@ mod tests {
                 (numbers.is_ok(), message.is_ok(), rest)
             });
             let pairs = Pairs::parse(&text).map(|pairs| {
-                let page = pairs.page(20, 50);
+                let page = page(20, 50).read(&pairs);
                 assert!(
                     !pairs.optional("next").is_ok_and(|next| next.is_some_and(|next| next.contains('\0')))
                 );

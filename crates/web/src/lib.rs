@@ -20,6 +20,7 @@ mod language;
 mod open;
 mod operations;
 mod pages;
+mod path;
 mod pictures;
 mod platform;
 mod quota;

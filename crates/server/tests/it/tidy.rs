@@ -46,6 +46,7 @@ const EXPOSE: &[&str] = &[
     "service/src/broadcast_settings.rs",
     "service/src/webhooks.rs",
     "store/src/postgres/connector.rs",
+    "web/src/auth/pages.rs",
     "web/src/auth/sign_in.rs",
     "web/src/auth/tokens.rs",
     "web/src/open/listener.rs",

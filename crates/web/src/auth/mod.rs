@@ -1,6 +1,8 @@
 //! Signing in: the consent pages and the token endpoint (`docs/spec/authorization.md`).
 
+mod flow;
 mod guesses;
+mod pages;
 mod places;
 pub mod sign_in;
 pub mod tokens;

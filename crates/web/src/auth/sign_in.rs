@@ -3,40 +3,28 @@
 //!
 //! One address, `/account-interlock`, whose query is the application's request and stays the same throughout. `GET` shows
 //! the page that comes next; `POST` takes a form and answers with the page after it, or with the redirect. Plain forms:
-//! nothing here needs a script.
+//! nothing here needs a script. [`flow`](super::flow) decides what comes next, [`pages`](super::pages) renders it.
 
-use askama::Template;
 use axum::Extension;
 use axum::extract::{Request, State};
-use axum::response::{IntoResponse, Response};
-use domain::application::{Organization, origin_of, percent_encode, with_query};
-use domain::limits::{BROWSER_SESSION_LIFETIME_MS, STATE_BYTES_MAX};
-use domain::secret::{BrowserToken, SecretHash};
-use domain::{ChannelId, Invalid, Refusal, Rule};
-use http::{HeaderMap, HeaderValue, StatusCode, header};
-use service::sign_in::{BadSignIn, SignInRequest};
+use axum::response::Response;
+use domain::limits::STATE_BYTES_MAX;
+use domain::secret::BrowserToken;
+use http::{HeaderMap, header};
+use service::sign_in::SignInRequest;
 
-use crate::auth::guesses::Guess;
+use super::flow::{self, Browser, Decision, Step, Stop};
+use super::guesses::Guess;
+use super::pages::{self, Pages};
 use crate::contract::routes::Take;
 use crate::contract::{Operation, Summary};
-use crate::envelope::Cause;
 use crate::failures::{self, Failed};
 use crate::input::shape::{Shape, one_of, optional, required, some_text, text};
 use crate::input::{Pairs, read_body};
-use crate::pages::{
-    ConsentPage, ErrorPage, Lang, PageProblem, ScopeLine, SeededPerson, SignInError, SignInPage,
-    content_security_policy, language_href,
-};
+use crate::pages::{Lang, PageProblem, SeededPerson, SignInError};
 use crate::quota::Charged;
 use crate::{ClientAddress, RequestId, Web};
 
-const PATH: &str = "/account-interlock";
-const COOKIE: &str = "stagedoor_browser";
-/// Its name under https: a browser keeps it only from this very host, and only over https, so no other host of the domain
-/// can plant one.
-const HOST_COOKIE: &str = "__Host-stagedoor_browser";
-/// The query parameter that asks for the sign-in page although somebody is signed in.
-const SWITCH: &str = "switch";
 /// People that the sandbox's sign-in page lists.
 const PEOPLE_LISTED: i64 = 20;
 
@@ -49,7 +37,7 @@ pub(crate) const SHOW: Summary = Summary::new(
 /// `GET /account-interlock`: the sign-in page, or the consent page for whoever is signed in.
 pub async fn show(State(web): State<Web>, Extension(id): Extension<RequestId>, request: Request) -> Response {
     let visit = Visit::new(&web, &id, &request, None);
-    visit.show().await.unwrap_or_else(|problem| visit.problem_page(problem))
+    visit.show().await.unwrap_or_else(|stop| visit.stopped(stop))
 }
 
 pub(crate) const SUBMIT: Summary =
@@ -72,7 +60,7 @@ pub async fn submit(
         }
         Err(_) => Err(PageProblem::InvalidParameter("form").into()),
     };
-    answer.unwrap_or_else(|problem| visit.problem_page(problem))
+    answer.unwrap_or_else(|stop| visit.stopped(stop))
 }
 
 /// The address for the documents: its query, and the form that its pages post. Only the pages of the sign-in take a request
@@ -116,39 +104,6 @@ struct Visit<'a> {
     lang: Lang,
 }
 
-/// Why there is no page to show but that of a problem, and the cause of one of ours.
-struct Problem(PageProblem, Option<service::Error>);
-
-impl From<PageProblem> for Problem {
-    fn from(problem: PageProblem) -> Self {
-        Self(problem, None)
-    }
-}
-
-impl From<service::Error> for Problem {
-    fn from(error: service::Error) -> Self {
-        let problem = match error.refusal() {
-            Refusal::DiskFull => PageProblem::DiskFull,
-            _ => PageProblem::ServerError,
-        };
-        Self(problem, Some(error))
-    }
-}
-
-impl From<askama::Error> for Problem {
-    fn from(_: askama::Error) -> Self {
-        service::Error::Internal("a sign-in page could not be rendered").into()
-    }
-}
-
-/// Who holds the browser: a token that its forms are bound to, and the person signed in with it.
-struct Browser {
-    token: BrowserToken,
-    /// Whether the browser has yet to be told its token.
-    new: bool,
-    person: Option<(ChannelId, String)>,
-}
-
 impl<'a> Visit<'a> {
     fn new(web: &'a Web, id: &'a RequestId, request: &Request, client: Option<ClientAddress>) -> Self {
         let query = request.uri().query().unwrap_or("").to_owned();
@@ -166,57 +121,77 @@ impl<'a> Visit<'a> {
         Lang::choose(wanted, accepted)
     }
 
-    async fn show(&self) -> Result<Response, Problem> {
-        let asked = self.asked().await?;
-        let browser = self.browser().await?;
-        let switch =
-            Pairs::parse(&self.query).is_ok_and(|pairs| matches!(pairs.optional(SWITCH), Ok(Some(_))));
-        match &browser.person {
-            Some(_) if !switch => self.consent_page(&asked, &browser),
-            _ => self.sign_in_page(&asked, &browser, "", None).await,
+    fn pages(&self) -> Pages<'_> {
+        Pages { lang: self.lang, query: &self.query, https: self.is_https(), id: self.id }
+    }
+
+    fn is_https(&self) -> bool {
+        self.web.config().base_url.starts_with("https://")
+    }
+
+    /// The page of a sign-in that does not go on. The sign-in page is shown once more by [`Self::submit`] alone.
+    fn stopped(&self, stop: Stop) -> Response {
+        match stop {
+            Stop::Problem(problem) => self.pages().problem(problem),
+            Stop::Failed(error) => self.pages().failure(error),
+            Stop::Again { .. } => self.pages().problem(PageProblem::FormExpired),
         }
     }
 
-    async fn submit(&self, form: &Pairs, charged: &Charged) -> Result<Response, Problem> {
-        let asked = self.asked().await?;
-        let field =
-            |name| form.optional(name).map_err(|_| Problem::from(PageProblem::RepeatedParameter(name)));
+    async fn show(&self) -> Result<Response, Stop> {
+        let query = self.query()?;
+        let asked = self.asked(&query).await?;
         let browser = self.browser().await?;
-        let proof = field("csrf")?.unwrap_or("");
-        // A form of another site, of another request, or of a browser that kept no cookie: nothing is done with it.
-        if browser.new || !csrf(&browser.token, &asked).matches(&SecretHash::stored(proof.to_owned())) {
-            return Err(PageProblem::FormExpired.into());
-        }
-        if field("sign_out")?.is_some() {
-            return self.sign_out(&asked, &browser).await;
-        }
-        if let Some(decision) = field("decision")? {
-            return self.decide(&asked, &browser, decision).await;
-        }
-        if let Some(login) = field("person")?.filter(|_| self.web.config().sandbox) {
-            let token = self.web.service().sign_in_as(login).await?;
-            return self.signed_in(&asked, token, login).await;
-        }
-        let (login, password) = (field("login")?.unwrap_or(""), field("password")?.unwrap_or(""));
-        if login.is_empty() || password.is_empty() {
-            return self.sign_in_page(&asked, &browser, login, Some(SignInError::Missing)).await;
-        }
-        match self.try_password(charged, login, password).await? {
-            Ok(token) => self.signed_in(&asked, token, login).await,
-            Err(error) => self.sign_in_page(&asked, &browser, login, Some(error)).await,
+        match flow::begins_with_consent(&query, &browser) {
+            true => self.pages().consent(&asked, &browser),
+            false => self.sign_in_page(&asked, &browser, "", None).await,
         }
     }
 
-    /// Tries a password: the browser's token, or none where it is wrong, or why it was not looked at.
+    async fn submit(&self, form: &Pairs, charged: &Charged) -> Result<Response, Stop> {
+        let asked = self.asked(&self.query()?).await?;
+        let browser = self.browser().await?;
+        match self.act(form, charged, &asked, &browser).await {
+            Err(Stop::Again { login, error }) => {
+                self.sign_in_page(&asked, &browser, &login, Some(error)).await
+            }
+            answer => answer,
+        }
+    }
+
+    /// Does what the form asks for.
+    async fn act(
+        &self,
+        form: &Pairs,
+        charged: &Charged,
+        asked: &SignInRequest,
+        browser: &Browser,
+    ) -> Result<Response, Stop> {
+        match flow::step(form, asked, browser, self.web.config().sandbox)? {
+            Step::SignOut => self.sign_out(asked, browser).await,
+            Step::Decide(decision) => self.decide(asked, browser, decision).await,
+            Step::Pick(login) => {
+                let wrong = || Stop::again(login, SignInError::WrongLoginOrPassword);
+                let token = self.web.service().sign_in_as(login).await?.ok_or_else(wrong)?;
+                self.signed_in(asked, browser, token).await
+            }
+            Step::TryPassword { login, password } => {
+                let token = self.try_password(charged, login, password).await?;
+                self.signed_in(asked, browser, token).await
+            }
+        }
+    }
+
+    /// Tries a password: the browser's new token.
     async fn try_password(
         &self,
         charged: &Charged,
         login: &str,
         password: &str,
-    ) -> Result<Result<Option<BrowserToken>, SignInError>, Problem> {
+    ) -> Result<BrowserToken, Stop> {
         let limited = |error| {
             failures::count(self.web, Failed::SignInLimited, self.client);
-            Ok(Err(error))
+            Err(Stop::again(login, error))
         };
         let guess = match Guess::begin(self.web, charged, login, self.client).await {
             Ok(guess) => guess,
@@ -228,11 +203,11 @@ impl<'a> Visit<'a> {
         match self.web.service().sign_in(login, password, guess.known).await {
             Ok(Some(token)) => {
                 guess.was_right();
-                Ok(Ok(Some(token)))
+                Ok(token)
             }
             Ok(None) => {
                 failures::count(self.web, Failed::Password, self.client);
-                Ok(Ok(None))
+                Err(Stop::again(login, SignInError::WrongLoginOrPassword))
             }
             Err(error) => {
                 guess.give_back();
@@ -244,61 +219,50 @@ impl<'a> Visit<'a> {
         }
     }
 
-    /// The request of the application, from the query: all three parameters, once each, and registered.
-    async fn asked(&self) -> Result<SignInRequest, Problem> {
-        let pairs = Pairs::parse(&self.query).map_err(|_| PageProblem::InvalidParameter("query"))?;
-        let client_id = parameter(&pairs, "clientId")?;
-        let redirect_uri = parameter(&pairs, "redirectUri")?;
-        let state = parameter(&pairs, "state")?;
-        if state.len() > STATE_BYTES_MAX {
-            return Err(PageProblem::InvalidParameter("state").into());
-        }
-        let asked = self.web.service().sign_in_request(client_id, redirect_uri, state).await?;
-        asked.map_err(|bad| match bad {
-            BadSignIn::UnknownClient => PageProblem::UnknownApplication.into(),
-            BadSignIn::UnregisteredRedirect => PageProblem::RedirectNotRegistered.into(),
-        })
+    fn query(&self) -> Result<Pairs, Stop> {
+        Pairs::parse(&self.query).map_err(|_| PageProblem::InvalidParameter("query").into())
     }
 
-    async fn browser(&self) -> Result<Browser, Problem> {
-        match self.cookie().and_then(BrowserToken::presented) {
-            Some(token) => {
-                let person = self.web.service().signed_in(&token).await?;
-                let person = person.map(|person| (person.channel_id, person.channel_name));
-                Ok(Browser { token, new: false, person })
-            }
-            None => {
-                let token = BrowserToken::generate(self.web.service().entropy().bytes());
-                Ok(Browser { token, new: true, person: None })
-            }
+    /// The request of the application, which has to be registered.
+    async fn asked(&self, query: &Pairs) -> Result<SignInRequest, Stop> {
+        let flow::Parameters { client_id, redirect_uri, state } = flow::parameters(query)?;
+        Ok(self.web.service().sign_in_request(client_id, redirect_uri, state).await??)
+    }
+
+    /// The browser that the cookie names, or a new one.
+    async fn browser(&self) -> Result<Browser, Stop> {
+        match pages::browser_token(&self.headers, self.is_https()) {
+            Some(token) => self.browser_of(token, false).await,
+            None => Ok(self.new_browser()),
         }
     }
 
-    /// After a try to sign in: the consent page for a new token, which takes the place of the one before, so that a
-    /// token planted in the browser earlier is worth nothing.
+    async fn browser_of(&self, token: BrowserToken, new: bool) -> Result<Browser, Stop> {
+        let person = self.web.service().signed_in(&token).await?;
+        Ok(Browser { token, new, person: person.map(|person| (person.channel_id, person.channel_name)) })
+    }
+
+    fn new_browser(&self) -> Browser {
+        let token = BrowserToken::generate(self.web.service().entropy().bytes());
+        Browser { token, new: true, person: None }
+    }
+
+    /// The consent page for a new token. It takes the place of the one before, so that a token planted in the browser
+    /// earlier is worth nothing.
     async fn signed_in(
         &self,
         asked: &SignInRequest,
-        token: Option<BrowserToken>,
-        login: &str,
-    ) -> Result<Response, Problem> {
-        let Some(token) = token else {
-            let browser = self.browser().await?;
-            return self.sign_in_page(asked, &browser, login, Some(SignInError::WrongLoginOrPassword)).await;
-        };
-        if let Some(before) = self.cookie().and_then(BrowserToken::presented) {
-            self.web.service().sign_out(&before).await?;
-        }
-        let person = self.web.service().signed_in(&token).await?;
-        let person = person.map(|person| (person.channel_id, person.channel_name));
-        self.consent_page(asked, &Browser { token, new: true, person })
+        before: &Browser,
+        token: BrowserToken,
+    ) -> Result<Response, Stop> {
+        self.web.service().sign_out(&before.token).await?;
+        self.pages().consent(asked, &self.browser_of(token, true).await?)
     }
 
     /// Signs the browser out. The page that asks who it is now comes with a token that nobody is signed in with.
-    async fn sign_out(&self, asked: &SignInRequest, browser: &Browser) -> Result<Response, Problem> {
+    async fn sign_out(&self, asked: &SignInRequest, browser: &Browser) -> Result<Response, Stop> {
         self.web.service().sign_out(&browser.token).await?;
-        let token = BrowserToken::generate(self.web.service().entropy().bytes());
-        self.sign_in_page(asked, &Browser { token, new: true, person: None }, "", None).await
+        self.sign_in_page(asked, &self.new_browser(), "", None).await
     }
 
     async fn decide(
@@ -306,31 +270,18 @@ impl<'a> Visit<'a> {
         asked: &SignInRequest,
         browser: &Browser,
         decision: &str,
-    ) -> Result<Response, Problem> {
+    ) -> Result<Response, Stop> {
         let Some((user, _)) = &browser.person else {
-            return self.sign_in_page(asked, browser, "", Some(SignInError::Expired)).await;
+            return Err(Stop::again("", SignInError::Expired));
         };
-        let state = asked.state.as_str();
-        match decision {
-            "allow" => {
-                let code = match self.web.service().consent(asked, user).await {
-                    Ok(code) => code,
-                    Err(error) => match error.refusal() {
-                        Refusal::InvalidToken(_) => {
-                            return self.sign_in_page(asked, browser, "", Some(SignInError::Expired)).await;
-                        }
-                        Refusal::NotFound(_) => return Err(PageProblem::UnknownApplication.into()),
-                        _ => return Err(error.into()),
-                    },
-                };
-                Ok(redirect(&with_query(&asked.redirect_uri, &[("code", code.expose()), ("state", state)])))
+        let location = match Decision::parse(decision)? {
+            Decision::Allow => {
+                let code = self.web.service().consent(asked, user).await.map_err(flow::no_consent)?;
+                flow::allowed(asked, code.expose())
             }
-            "deny" => Ok(redirect(&with_query(
-                &asked.redirect_uri,
-                &[("error", "access_denied"), ("state", state)],
-            ))),
-            _ => Err(PageProblem::InvalidParameter("decision").into()),
-        }
+            Decision::Deny => flow::denied(asked),
+        };
+        Ok(pages::redirect(&location))
     }
 
     async fn sign_in_page(
@@ -339,7 +290,7 @@ impl<'a> Visit<'a> {
         browser: &Browser,
         login: &str,
         error: Option<SignInError>,
-    ) -> Result<Response, Problem> {
+    ) -> Result<Response, Stop> {
         let listed = if self.web.config().sandbox {
             self.web.service().people(PEOPLE_LISTED).await?
         } else {
@@ -350,163 +301,6 @@ impl<'a> Visit<'a> {
             channel_name: &person.channel_name,
             description: "",
         });
-        let (action, proof) = (action(asked), csrf(&browser.token, asked));
-        let page = SignInPage {
-            lang: self.lang,
-            language_href: Some(&self.language_href()),
-            application_name: &asked.application.name,
-            action: &action,
-            hidden: &[("csrf", proof.as_str())],
-            login,
-            error,
-            people: &people.collect::<Vec<_>>(),
-        };
-        let mut response = self.page(page.render()?, Some(asked), Some(browser));
-        if let Some(retry_after_seconds) = error.and_then(SignInError::retry_after_seconds) {
-            *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
-            response.headers_mut().insert(header::RETRY_AFTER, retry_after_seconds.into());
-        }
-        if let Some(reason) = error.and_then(SignInError::reason) {
-            response.extensions_mut().insert(reason);
-        }
-        Ok(response)
+        self.pages().sign_in(asked, browser, login, error, &people.collect::<Vec<_>>())
     }
-
-    fn consent_page(&self, asked: &SignInRequest, browser: &Browser) -> Result<Response, Problem> {
-        let lang = self.lang;
-        let scopes = asked.application.user_scopes().iter().map(|scope| ScopeLine::new(scope.name(), lang));
-        let organization = asked.application.organization.as_ref();
-        let origin = origin_of(&asked.redirect_uri);
-        let (action, proof) = (action(asked), csrf(&browser.token, asked));
-        let page = ConsentPage {
-            lang,
-            language_href: Some(&self.language_href()),
-            application_name: &asked.application.name,
-            organization: organization.map(|organization| organization.name.as_str()),
-            verified: organization.is_some_and(|Organization { verified, .. }| *verified),
-            person_name: browser.person.as_ref().map_or("", |(_, name)| name),
-            person_image: None,
-            scopes: &scopes.collect::<Vec<_>>(),
-            redirect_host: origin.split_once("://").map_or(origin, |(_, host)| host),
-            action: &action,
-            hidden: &[("csrf", proof.as_str())],
-            switch_account_href: &format!("{action}&{SWITCH}=1"),
-        };
-        Ok(self.page(page.render()?, Some(asked), Some(browser)))
-    }
-
-    fn problem_page(&self, Problem(problem, cause): Problem) -> Response {
-        let page = ErrorPage {
-            lang: self.lang,
-            language_href: None,
-            problem,
-            retry_href: None,
-            request_id: &self.id.to_string(),
-        };
-        let mut response = self.page(page.render().unwrap_or_default(), None, None);
-        *response.status_mut() =
-            StatusCode::from_u16(problem.status()).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        response.extensions_mut().insert(problem.reason());
-        if let Some(seconds) = problem.retry_after_seconds() {
-            response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
-        }
-        if let Some(cause) = cause {
-            response.extensions_mut().insert(Cause(cause));
-        }
-        response
-    }
-
-    /// A page with its policy; the policy lets the form end at the validated redirect address, and nowhere else.
-    fn page(&self, html: String, asked: Option<&SignInRequest>, browser: Option<&Browser>) -> Response {
-        let policy = content_security_policy(asked.map(|asked| origin_of(&asked.redirect_uri)));
-        let mut response = html.into_response();
-        let headers = response.headers_mut();
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
-        if let Ok(policy) = HeaderValue::from_str(&policy) {
-            headers.insert(header::CONTENT_SECURITY_POLICY, policy);
-        }
-        headers.insert(header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
-        headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-        keep_private(headers);
-        if let Some(browser) = browser.filter(|browser| browser.new)
-            && let Ok(cookie) = HeaderValue::from_str(&self.set_cookie(&browser.token))
-        {
-            headers.insert(header::SET_COOKIE, cookie);
-        }
-        response
-    }
-
-    fn set_cookie(&self, token: &BrowserToken) -> String {
-        // The prefix asks for the whole path.
-        let (name, path, secure) = match self.is_https() {
-            true => (HOST_COOKIE, "/", "; Secure"),
-            false => (COOKIE, PATH, ""),
-        };
-        let age = BROWSER_SESSION_LIFETIME_MS / 1_000;
-        format!("{name}={}; Path={path}; Max-Age={age}; HttpOnly; SameSite=Lax{secure}", token.expose())
-    }
-
-    fn cookie(&self) -> Option<&str> {
-        cookie(&self.headers, if self.is_https() { HOST_COOKIE } else { COOKIE })
-    }
-
-    fn is_https(&self) -> bool {
-        self.web.config().base_url.starts_with("https://")
-    }
-
-    fn language_href(&self) -> String {
-        language_href(PATH, Some(&self.query), self.lang.other())
-    }
-}
-
-fn parameter<'p>(pairs: &'p Pairs, name: &'static str) -> Result<&'p str, PageProblem> {
-    pairs.text(name).map_err(|Invalid { rule, .. }| match rule {
-        Rule::Once => PageProblem::RepeatedParameter(name),
-        _ => PageProblem::MissingParameter(name),
-    })
-}
-
-/// What a form must carry to count: nobody without the browser's cookie can make it up, and it is good for this request
-/// of this application only, with the scopes that its page showed.
-fn csrf(token: &BrowserToken, asked: &SignInRequest) -> SecretHash {
-    let SignInRequest { application, redirect_uri, state } = asked;
-    let (token, client_id, scopes) =
-        (token.hash(), &application.client_id, application.user_scopes().to_stored());
-    SecretHash::of(&format!("{}\n{client_id}\n{scopes}\n{redirect_uri}\n{state}", token.as_str()))
-}
-
-/// The address again, with nothing in its query but the application's request.
-fn action(asked: &SignInRequest) -> String {
-    let mut action = format!("{PATH}?clientId={}&redirectUri=", asked.application.client_id);
-    percent_encode(&asked.redirect_uri, &mut action);
-    action.push_str("&state=");
-    percent_encode(&asked.state, &mut action);
-    action
-}
-
-/// 303, so that the browser follows with a GET; the address carries a code, so it is kept out of caches and referrers.
-fn redirect(location: &str) -> Response {
-    let mut response = StatusCode::SEE_OTHER.into_response();
-    match HeaderValue::from_str(location) {
-        Ok(location) => drop(response.headers_mut().insert(header::LOCATION, location)),
-        Err(_) => {
-            let cause = service::Error::Internal("a registered redirect address does not fit into a header");
-            response.extensions_mut().insert(Cause(cause));
-            *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
-        }
-    }
-    keep_private(response.headers_mut());
-    response
-}
-
-fn keep_private(headers: &mut HeaderMap) {
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
-}
-
-fn cookie<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
-    let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
-    cookies
-        .flat_map(|line| line.split(';'))
-        .find_map(|pair| pair.trim().strip_prefix(name)?.strip_prefix('='))
 }

@@ -1,10 +1,11 @@
 //! The fields of a body or a query, declared once: the documents describe them, and requests are read with them.
 
+use domain::limits::PAGE_MAX;
 use domain::{Invalid, Rule};
 use service::Page;
 
 use super::shape::{self, Field, Kind, Shape};
-use super::values::{InJson, InQuery, List, Reader, Value};
+use super::values::{InJson, InQuery, List, Reader, Value, integer};
 use super::{Fields, Pairs};
 
 /// What fields make up. A field is one, a tuple is one, and so is whatever is made of them.
@@ -55,22 +56,7 @@ macro_rules! record {
     };
 }
 
-/// JSON objects of several kinds that a field tells apart: `tagged!("field", { "name" => form, … })`.
-macro_rules! tagged {
-    ($tag:literal, { $($name:literal => $form:expr),+ $(,)? }) => {
-        $crate::input::form::Tagged {
-            shape: || $crate::input::shape::Shape {
-                fields: Vec::new(),
-                either: vec![$($crate::input::form::tagged_shape($tag, $name, &$form)),+],
-            },
-            read: |fields: &$crate::input::Fields<'_>| match fields.str($tag)? {
-                $($name => $crate::input::FormOf::read(&$form, fields),)+
-                _ => Err(domain::Invalid::new($tag, domain::Rule::OneOf(&[$($name),+]))),
-            },
-        }
-    };
-}
-pub(crate) use {record, tagged};
+pub(crate) use record;
 
 /// A field that must be there.
 pub fn required<R, K>(name: &'static str, value: Value<R, K>) -> Required<R, K> {
@@ -94,8 +80,8 @@ pub fn with_default<R: Reader, K>(
 /// [`required`].
 #[derive(Clone, Copy)]
 pub struct Required<R, K> {
-    name: &'static str,
-    value: Value<R, K>,
+    pub(super) name: &'static str,
+    pub(super) value: Value<R, K>,
 }
 
 impl<R: Reader, K: Fn() -> Kind> Form for Required<R, K> {
@@ -276,108 +262,9 @@ impl<R: InQuery, K: Fn() -> Kind> FormOf<Pairs> for ListParameter<R, K> {
     }
 }
 
-/// Exactly one of two fields.
-pub fn either<A, B>(one: A, other: B) -> Either<A, B> {
-    Either(one, other)
-}
-
-/// [`either`].
-#[derive(Clone, Copy)]
-pub struct Either<A, B>(A, B);
-
-/// One of the fields of [`either`]: it can be looked for before it is read.
-pub trait Alternative: JsonForm {
-    /// The field.
-    fn name(&self) -> &'static str;
-
-    /// Whether the field is there.
-    ///
-    /// # Errors
-    /// `Invalid` naming the field when it has another type.
-    fn is_there(&self, fields: &Fields<'_>) -> Result<bool, Invalid>;
-}
-
-impl<R: InJson, K: Fn() -> Kind> Alternative for Required<R, K> {
-    fn name(&self) -> &'static str {
-        self.name
-    }
-
-    fn is_there(&self, fields: &Fields<'_>) -> Result<bool, Invalid> {
-        self.value.reader.is_there(self.name, fields)
-    }
-}
-
-impl<A: Alternative, T, F: Fn(A::Out) -> T> Alternative for Map<A, F> {
-    fn name(&self) -> &'static str {
-        self.0.name()
-    }
-
-    fn is_there(&self, fields: &Fields<'_>) -> Result<bool, Invalid> {
-        self.0.is_there(fields)
-    }
-}
-
-impl<A: Alternative, T, F: Fn(A::Out) -> Result<T, Invalid>> Alternative for TryMap<A, F> {
-    fn name(&self) -> &'static str {
-        self.0.name()
-    }
-
-    fn is_there(&self, fields: &Fields<'_>) -> Result<bool, Invalid> {
-        self.0.is_there(fields)
-    }
-}
-
-impl<A: Alternative, B: Alternative<Out = A::Out>> Form for Either<A, B> {
-    type Out = A::Out;
-
-    fn shape(&self) -> Shape {
-        let Self(one, other) = self;
-        let without = |shape: Shape, name| shape.and(Shape::of([shape::absent(name)]));
-        Shape::one_of([without(one.shape(), other.name()), without(other.shape(), one.name())])
-    }
-}
-
-impl<A: Alternative, B: Alternative<Out = A::Out>> FormOf<Fields<'_>> for Either<A, B> {
-    fn read(&self, fields: &Fields<'_>) -> Result<A::Out, Invalid> {
-        let Self(one, other) = self;
-        match (one.is_there(fields)?, other.is_there(fields)?) {
-            (true, false) => one.read(fields),
-            (false, true) => other.read(fields),
-            _ => Err(Invalid::new(one.name(), Rule::EitherOr(other.name()))),
-        }
-    }
-}
-
-/// [`tagged`].
-pub struct Tagged<S, R> {
-    /// The description.
-    pub shape: S,
-    /// The reader.
-    pub read: R,
-}
-
-/// The shape of one kind of a [`Tagged`].
-pub fn tagged_shape(tag: &'static str, name: &str, form: &impl Form) -> Shape {
-    Shape::of([shape::required(tag, shape::one_of(&[name]))]).and(form.shape())
-}
-
-impl<T, S: Fn() -> Shape, R: Fn(&Fields<'_>) -> Result<T, Invalid>> Form for Tagged<S, R> {
-    type Out = T;
-
-    fn shape(&self) -> Shape {
-        (self.shape)()
-    }
-}
-
-impl<T, S: Fn() -> Shape, R: Fn(&Fields<'_>) -> Result<T, Invalid>> FormOf<Fields<'_>> for Tagged<S, R> {
-    fn read(&self, fields: &Fields<'_>) -> Result<T, Invalid> {
-        (self.read)(fields)
-    }
-}
-
 /// [`Form::map`].
 #[derive(Clone, Copy)]
-pub struct Map<A, F>(A, F);
+pub struct Map<A, F>(pub(super) A, F);
 
 impl<A: Form, T, F: Fn(A::Out) -> T> Form for Map<A, F> {
     type Out = T;
@@ -395,7 +282,7 @@ impl<S, A: FormOf<S>, T, F: Fn(A::Out) -> T> FormOf<S> for Map<A, F> {
 
 /// [`Form::try_map`].
 #[derive(Clone, Copy)]
-pub struct TryMap<A, F>(A, F);
+pub struct TryMap<A, F>(pub(super) A, F);
 
 impl<A: Form, T, F: Fn(A::Out) -> Result<T, Invalid>> Form for TryMap<A, F> {
     type Out = T;
@@ -451,7 +338,9 @@ impl Form for PageForm {
 
 impl FormOf<Pairs> for PageForm {
     fn read(&self, pairs: &Pairs) -> Result<Page, Invalid> {
-        pairs.page(self.size_default, self.size_max)
+        let size = with_default("size", integer(1, self.size_max), self.size_default).read(pairs)?;
+        let page = with_default("page", integer(0, PAGE_MAX), 0).read(pairs)?;
+        Ok(Page { size, page })
     }
 }
 
@@ -505,7 +394,7 @@ tuples! {
 
 #[cfg(test)]
 mod tests {
-    use super::super::values::{flag, integer, text, texts};
+    use super::super::values::{flag, text, texts};
     use super::*;
 
     #[test]
@@ -539,32 +428,5 @@ mod tests {
         assert_eq!(required("c", flag()).read(&fields), Err(Invalid::new("c", Rule::Boolean)));
         assert_eq!(required("b", integer(0, 9)).read(&fields), Ok(5));
         assert!(required("e", integer(0, 9)).read(&fields).is_err());
-    }
-
-    #[test]
-    fn one_of_two_fields_is_read_and_both_or_none_are_refused() {
-        let form = either(required("a", text()).map(Ok), required("b", integer(0, 9)).map(Err));
-        let read = |text| form.read(&Fields::parse(text).expect("an object"));
-        let refused = || Err(Invalid::new("a", Rule::EitherOr("b")));
-        assert_eq!(read(r#"{"a":"x"}"#), Ok(Ok("x".to_owned())));
-        assert_eq!(read(r#"{"a":null,"b":1}"#), Ok(Err(1)));
-        assert_eq!(read(r#"{"a":"x","b":1}"#), refused());
-        assert_eq!(read("{}"), refused());
-        // A field of another type explains more than that there are two.
-        assert_eq!(read(r#"{"a":5,"b":1}"#), Err(Invalid::new("a", Rule::Text)));
-    }
-
-    #[test]
-    fn a_tag_says_which_fields_are_read() {
-        let form = tagged!("kind", {
-            "one" => required("n", integer(0, 9)),
-            "two" => ().map(|()| 2),
-        });
-        let read = |text| form.read(&Fields::parse(text).expect("an object"));
-        assert_eq!(read(r#"{"kind":"one","n":1}"#), Ok(1));
-        assert_eq!(read(r#"{"kind":"two"}"#), Ok(2));
-        assert_eq!(read(r#"{"kind":"one"}"#), Err(Invalid::new("n", Rule::Required)));
-        assert_eq!(read(r#"{"kind":"none"}"#), Err(Invalid::new("kind", Rule::OneOf(&["one", "two"]))));
-        assert_eq!(form.shape().either.len(), 2);
     }
 }

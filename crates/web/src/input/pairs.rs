@@ -2,12 +2,7 @@
 
 use std::collections::HashSet;
 
-use domain::limits::PAGE_MAX;
 use domain::{Invalid, Rule};
-use service::Page;
-
-use super::form::{FormOf, with_default};
-use super::values::integer;
 
 /// The pairs of a query, percent-decoded.
 #[derive(Debug)]
@@ -53,13 +48,6 @@ impl Pairs {
         }
     }
 
-    /// `page` and `size` of a page-number list.
-    pub fn page(&self, size_default: i64, size_max: i64) -> Result<Page, Invalid> {
-        let size = with_default("size", integer(1, size_max), size_default).read(self)?;
-        let page = with_default("page", integer(0, PAGE_MAX), 0).read(self)?;
-        Ok(Page { size, page })
-    }
-
     /// The items of a list parameter: `a,b`, repeated keys, `name[]`; empty items are passed over, repeated ones count
     /// once. No more than one item beyond `max` is read: it shows that there are too many.
     pub fn list(&self, name: &'static str, max: usize) -> Vec<&str> {
@@ -101,6 +89,8 @@ fn hex(digit: u8) -> Option<u8> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::form::{FormOf, with_default};
+    use super::super::values::integer;
     use super::*;
 
     #[test]

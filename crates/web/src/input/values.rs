@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, HashSet};
 use domain::{Invalid, Rule, Timestamp};
 
 use super::Fields;
-use super::form::JsonForm;
 use super::shape::{self, Kind};
 
 /// What a field may hold: a reader and a schema. The schema is built only for the documents.
@@ -16,7 +15,7 @@ pub struct Value<R, K> {
 }
 
 impl<R, K: Fn() -> Kind> Value<R, K> {
-    const fn new(reader: R, kind: K) -> Self {
+    pub(super) const fn new(reader: R, kind: K) -> Self {
         Self { reader, kind }
     }
 
@@ -162,15 +161,6 @@ pub fn list<R, K: Fn() -> Kind>(
 /// A list of texts of which repeated ones count once, so that no schema can say how many there may be.
 pub fn texts<R, K: Fn() -> Kind>(items: Value<R, K>, min: usize) -> Value<List<R>, impl Fn() -> Kind> {
     Value::new(List(items.reader), move || shape::texts((items.kind)(), min))
-}
-
-/// A list of objects of this form.
-pub fn objects<A: JsonForm, F: Fn() -> A + Copy>(
-    items: F,
-    min: usize,
-    max: usize,
-) -> Value<Objects<F>, impl Fn() -> Kind> {
-    Value::new(Objects(items), move || shape::list(shape::object(&items().shape()), min, max))
 }
 
 /// A map from texts to texts.
@@ -354,22 +344,6 @@ impl<R: InQuery> InJson for List<R> {
 
     fn is_there(&self, name: &'static str, fields: &Fields<'_>) -> Result<bool, Invalid> {
         Ok(fields.optional_texts(name)?.is_some())
-    }
-}
-
-/// Reads a list of objects.
-#[derive(Clone, Copy)]
-pub struct Objects<F>(F);
-
-impl<A: JsonForm, F: Fn() -> A> Reader for Objects<F> {
-    type Out = Vec<A::Out>;
-}
-
-impl<A: JsonForm, F: Fn() -> A> InJson for Objects<F> {
-    fn read(&self, name: &'static str, fields: &Fields<'_>) -> Result<Option<Vec<A::Out>>, Invalid> {
-        let Some(objects) = fields.optional_objects(name)? else { return Ok(None) };
-        let form = (self.0)();
-        objects.iter().map(|object| form.read(object)).collect::<Result<_, _>>().map(Some)
     }
 }
 

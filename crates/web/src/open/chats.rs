@@ -12,7 +12,7 @@ use crate::Web;
 use crate::caller::{User, scope};
 use crate::contract::Summary;
 use crate::envelope::{Answer, NOTHING, Success};
-use crate::input::form::either;
+use crate::input::union::either;
 use crate::input::values::{chars, id, integer, text};
 use crate::input::{Body, Form, Json, JsonForm, record, required};
 use crate::quota;

@@ -21,10 +21,10 @@ use crate::Web;
 use crate::caller::DropsClient;
 use crate::contract::Summary;
 use crate::envelope::{Answer, Data, Success};
-use crate::input::form::either;
+use crate::input::union::either;
 use crate::input::values::{chars, integer, name};
 use crate::input::{Body, Form, Json, JsonForm, optional, record, required, with_default};
-use crate::platform::PathId;
+use crate::path::PathId;
 
 /// The longest `Retry-After` that is read, in characters.
 const RETRY_AFTER_CHARS_MAX: usize = 64;

@@ -17,7 +17,8 @@ use crate::contract::Summary;
 use crate::envelope::{Answer, NOTHING, NextData, Success};
 use crate::input::values::{chars, flag, id, list, text, texts};
 use crate::input::{Body, Form, Json, JsonForm, Query, optional, record, required, with_default};
-use crate::platform::{ListQuery, OrganizationListQuery, PathId};
+use crate::path::PathId;
+use crate::platform::{ListQuery, OrganizationListQuery};
 
 const PROFILES: &[&str] = &["documented", "observed"];
 

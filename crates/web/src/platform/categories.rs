@@ -11,7 +11,7 @@ use crate::contract::Summary;
 use crate::envelope::{Answer, NOTHING};
 use crate::input::values::{chars, text, web_address};
 use crate::input::{Body, Json, JsonForm, optional, record, required};
-use crate::platform::PathId;
+use crate::path::PathId;
 
 /// What a category is told to be.
 #[derive(Debug)]

@@ -16,9 +16,11 @@ use crate::Web;
 use crate::caller::Operator;
 use crate::contract::Summary;
 use crate::envelope::{Answer, NOTHING, Success};
-use crate::input::values::{chars, date, id, integer, objects, text, text_map, web_address};
+use crate::input::objects::objects;
+use crate::input::values::{chars, date, id, integer, text, text_map, web_address};
 use crate::input::{Body, Form, JsonForm, JsonText, optional, record, required};
-use crate::platform::{ChannelPath, KeyHeader};
+use crate::path::ChannelPath;
+use crate::platform::KeyHeader;
 
 /// A viewer's chat message.
 #[derive(Debug)]

@@ -17,7 +17,8 @@ use crate::input::values::{chars, flag, text, web_address};
 use crate::input::{
     Body, Form, Json, JsonForm, Params, Query, QueryForm, optional, record, required, with_default,
 };
-use crate::platform::{ChannelPath, ListQuery};
+use crate::path::ChannelPath;
+use crate::platform::ListQuery;
 
 /// What a channel is told to be.
 pub struct PutChannel {

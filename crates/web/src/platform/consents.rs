@@ -10,7 +10,7 @@ use crate::caller::Operator;
 use crate::contract::routes::Take;
 use crate::contract::{Operation, Summary};
 use crate::envelope::{Answer, Failure, NOTHING};
-use crate::platform::PathId;
+use crate::path::PathId;
 
 /// `{clientId}` and `{channelId}` of the path.
 #[derive(Debug)]

@@ -12,10 +12,12 @@ use crate::Web;
 use crate::caller::Operator;
 use crate::contract::Summary;
 use crate::envelope::{Answer, NOTHING, Success};
-use crate::input::values::{chars, date, different, id, integer, list, objects, text};
+use crate::input::objects::objects;
+use crate::input::values::{chars, date, different, id, integer, list, text};
 use crate::input::{Body, Form, Json, JsonForm, JsonText, optional, record, required, with_default};
 use crate::open::drops::Claim;
-use crate::platform::{KeyHeader, PathId};
+use crate::path::PathId;
+use crate::platform::KeyHeader;
 
 /// What a campaign is told to be.
 #[derive(Debug)]

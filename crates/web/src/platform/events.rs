@@ -26,7 +26,7 @@ use crate::caller::Operator;
 use crate::contract::routes::Take;
 use crate::contract::{Operation, Summary};
 use crate::envelope::{Answer, Success};
-use crate::input::form::tagged;
+use crate::input::union::tagged;
 use crate::input::values::{id, text};
 use crate::input::{Body, Fields, Form, FormOf, JsonForm, optional, record, required};
 use crate::language::Spoken;

@@ -12,7 +12,8 @@ use crate::envelope::{Answer, NOTHING};
 use crate::input::values::{chars, flag, integer, text, web_address};
 use crate::input::{Body, Form, Json, JsonForm, optional, record, with_default};
 use crate::open::lives::tags;
-use crate::platform::{ChannelPath, KeyHeader};
+use crate::path::ChannelPath;
+use crate::platform::KeyHeader;
 
 impl Body for LiveReport {
     fn form() -> impl JsonForm<Out = Self> {

@@ -11,7 +11,8 @@ use crate::caller::Operator;
 use crate::contract::Summary;
 use crate::envelope::{Answer, NOTHING, NextData, Success};
 use crate::input::Query;
-use crate::platform::{ListQuery, OrganizationListQuery, PathId};
+use crate::path::PathId;
+use crate::platform::{ListQuery, OrganizationListQuery};
 
 /// An organization in a list.
 #[derive(Debug, Serialize, JsonSchema)]

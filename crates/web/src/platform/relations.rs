@@ -10,7 +10,7 @@ use crate::contract::Summary;
 use crate::envelope::{Answer, NOTHING};
 use crate::input::values::{date, text};
 use crate::input::{Body, Json, JsonForm, OptionalJson, optional, record, required};
-use crate::platform::ChannelPairPath;
+use crate::path::ChannelPairPath;
 
 /// The role that somebody is given.
 #[derive(Debug)]

@@ -7,7 +7,6 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use service::application_secrets::StoredSecret;
 
-use super::two_ids;
 use crate::Web;
 use crate::caller::Operator;
 use crate::contract::routes::Take;
@@ -15,8 +14,9 @@ use crate::contract::{Operation, Summary};
 use crate::envelope::{Answer, Data, Failure, NOTHING, Success};
 use crate::input::values::date;
 use crate::input::{Body, Form, Json, JsonForm, optional};
+use crate::path::{PathId, two_ids};
+use crate::platform::KeyHeader;
 use crate::platform::applications::MadeSecret;
-use crate::platform::{KeyHeader, PathId};
 
 pub(crate) const ADD: Summary =
     Summary::new("addApplicationSecret", "Give an application one more secret", "애플리케이션 시크릿 추가")

@@ -14,7 +14,7 @@ use crate::contract::Summary;
 use crate::envelope::{Answer, NOTHING, NextData, Success};
 use crate::input::values::{cursor, flag, id, integer};
 use crate::input::{Params, Query, QueryForm, optional, record, with_default};
-use crate::platform::PathId;
+use crate::path::PathId;
 
 /// Which sessions to list.
 #[derive(Debug)]

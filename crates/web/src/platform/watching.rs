@@ -15,10 +15,11 @@ use crate::caller::Operator;
 use crate::contract::routes::Take;
 use crate::contract::{Operation, Summary};
 use crate::envelope::{Answer, Failure, Success};
-use crate::input::form::either;
+use crate::input::union::either;
 use crate::input::values::{different, id, integer, list};
 use crate::input::{Body, Form, JsonForm, JsonText, record, required};
-use crate::platform::{KeyHeader, PathId};
+use crate::path::PathId;
+use crate::platform::KeyHeader;
 
 impl Body for WatchingReport {
     fn form() -> impl JsonForm<Out = Self> {

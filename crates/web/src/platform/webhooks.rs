@@ -26,7 +26,8 @@ use crate::input::{
     Body, Form, Json, JsonForm, OptionalJson, Params, Query, QueryForm, optional, record, required,
     with_default,
 };
-use crate::platform::{KeyHeader, PathId, two_ids};
+use crate::path::{PathId, two_ids};
+use crate::platform::KeyHeader;
 
 /// What a webhook is told to be.
 #[derive(Debug)]
