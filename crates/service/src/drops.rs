@@ -11,8 +11,8 @@ use store::queries::drops::{CampaignObstacle, ClaimObstacle, ClaimPosition, NewC
 pub use store::queries::drops::{ClaimFilter, ClaimScope};
 use store::{StoreError, Tx};
 
-use crate::deliveries;
-use crate::idempotency::{self, IdempotencyKey};
+use crate::platform::idempotency::{self, IdempotencyKey};
+use crate::webhook::deliveries;
 use crate::{Error, Service};
 
 /// A claim of a reward, as the platform reports it.

@@ -1,62 +1,41 @@
 //! One function for each operation of the service. Each loads the facts, applies the rule, writes, commits, and only then
 //! publishes.
 //!
-//! The edges (`web`, `gateway`, `jobs`) hold a [`Service`] and call these functions. They send no query to the store. Each
-//! noun has its file, as the list of modules below says.
+//! The edges (`web`, `gateway`, `jobs`) hold a [`Service`] and call these functions. They send no query to the store. Rows
+//! of the store that an operation answers with unchanged are re-exported by the module of the operation.
+//!
+//! Each noun has a file. Files stand in rooms: `channel`, `chat`, `cluster`, `identity`, `live`, `platform`,
+//! `realtime` and `webhook`. A module at the root is used by several rooms. The rooms are private; the
+//! modules of the operations are re-exported here.
 
-pub mod application_life;
-pub mod application_secrets;
-pub mod application_switch;
-pub mod applications;
-pub mod badges;
-pub mod broadcast_settings;
-pub mod bulk;
-pub mod categories;
-mod category_index;
-pub mod channel_admin;
-pub mod channel_events;
-pub mod channels;
-pub mod chat_settings;
-pub mod chats;
+mod channel;
+mod chat;
 mod clock;
-pub mod consents;
-mod credential_cache;
-pub mod credentials;
-pub mod deliveries;
+mod cluster;
 pub mod drops;
 mod entropy;
 mod error;
-pub mod event_outbox;
 mod failure_log;
-pub mod housekeeping;
-pub mod idempotency;
-mod job_metrics;
-mod last_used;
-pub mod listeners;
-pub mod lives;
+mod identity;
+mod live;
 mod log_limit;
-pub mod lost_events;
-mod message_times;
-pub mod nodes;
-pub mod notices;
-pub mod organizations;
-mod password;
-mod publication;
+mod platform;
 pub mod quotas;
-pub mod relations;
-pub mod restrictions;
+mod realtime;
 mod run_to_completion;
-pub mod session_details;
-mod session_ends;
-pub mod sessions;
-pub mod sign_in;
-mod slow_chats;
-pub mod subscriptions;
-pub mod tokens;
-mod used_urls;
-mod warned_applications;
-pub mod watching;
-pub mod webhooks;
+mod webhook;
+
+pub use channel::{badges, broadcast_settings, channel_admin, channels, relations, restrictions};
+pub use chat::{chat_settings, chats};
+pub use cluster::{housekeeping, nodes};
+pub use identity::{
+    application_life, application_secrets, application_switch, applications, consents, credentials, notices,
+    organizations, sign_in, tokens,
+};
+pub use live::{categories, lives, watching};
+pub use platform::{bulk, channel_events, idempotency};
+pub use realtime::{event_outbox, lost_events, session_details, sessions, subscriptions};
+pub use webhook::{deliveries, listeners, webhooks};
 
 use std::sync::{Arc, OnceLock};
 
@@ -67,37 +46,37 @@ use domain::{ApplicationSecretId, ClientId, NodeId, Profile, Timestamp};
 use store::{BoxFuture, Store, StoreError, Tx};
 
 pub use clock::{Clock, ManualClock};
+pub use cluster::job_metrics::{Job, JobRuns};
 pub use entropy::Entropy;
 pub use error::Error;
 pub use failure_log::FailureLog;
-pub use job_metrics::{Job, JobRuns};
+pub use identity::password::PasswordCost;
 pub use log_limit::LogLimit;
-pub use password::PasswordCost;
 pub use store::queries::Page;
 pub use store::queries::channels::{ChannelRecord, PersonListing};
 pub use store::queries::session_details::SessionFilter;
 pub use store::queries::tokens::Holder;
 
-use bulk::NodeLocks;
-use category_index::CategoryIndex;
-use credential_cache::CommittedChanges;
-use credentials::CachedCredentials;
-use deliveries::DeliveryQueue;
-use event_outbox::{Entry, EventOutbox, OwnBatch, Recorded};
-use job_metrics::JobMetrics;
-use last_used::LastUsed;
-use lost_events::LostEventRecorder;
-use message_times::MessageTimes;
-use nodes::{Membership, NodeState};
-use password::Passwords;
-use publication::Publication;
+use chat::message_times::MessageTimes;
+use chat::slow_chats::SlowChats;
+use cluster::job_metrics::JobMetrics;
+use cluster::nodes::{Membership, NodeState};
+use identity::credential_cache::CommittedChanges;
+use identity::credentials::CachedCredentials;
+use identity::last_used::LastUsed;
+use identity::password::Passwords;
+use identity::warned_applications::WarnedApplications;
+use live::category_index::CategoryIndex;
+use platform::bulk::NodeLocks;
 use quotas::Quotas;
+use realtime::event_outbox::{Entry, EventOutbox, OwnBatch, Recorded};
+use realtime::lost_events::LostEventRecorder;
+use realtime::publication::Publication;
+use realtime::sessions::UndeliveredChanges;
+use realtime::used_urls::UsedUrls;
 use run_to_completion::RunToCompletion;
-use sessions::UndeliveredChanges;
-use slow_chats::SlowChats;
-use used_urls::UsedUrls;
-use warned_applications::WarnedApplications;
-use webhooks::WebhookSettings;
+use webhook::deliveries::DeliveryQueue;
+use webhook::webhooks::WebhookSettings;
 
 /// What a service is made of.
 pub struct ServiceDeps {

@@ -42,9 +42,9 @@ const ALONE_KNOWS: &[(&str, &[&str])] = &[
 const EXPOSE: &[&str] = &[
     "server/src/dev/notes.rs",
     "server/src/dev/world.rs",
-    "service/src/application_secrets.rs",
-    "service/src/broadcast_settings.rs",
-    "service/src/webhooks.rs",
+    "service/src/identity/application_secrets.rs",
+    "service/src/channel/broadcast_settings.rs",
+    "service/src/webhook/webhooks.rs",
     "store/src/postgres/connector.rs",
     "web/src/auth/pages.rs",
     "web/src/auth/sign_in.rs",

@@ -1,0 +1,36 @@
+//! Chat settings (`docs/spec/chat.md#settings`). They are enforced where messages are posted, in
+//! [`chats`](crate::chat::chats).
+
+use domain::ChannelId;
+use domain::chat_settings::{ChatSettings, ChatSettingsChange};
+use domain::refusal::Resource;
+
+use crate::channel::channels::not_found;
+use crate::{Error, Service};
+
+impl Service {
+    /// The settings of a channel's chat.
+    pub async fn chat_settings(&self, channel: &ChannelId) -> Result<ChatSettings, Error> {
+        let channel = channel.clone();
+        self.read(move |tx| Box::pin(async move { Ok(tx.chat_settings(&channel).await?) })).await
+    }
+
+    /// Changes the settings that are given. They hold for the next message.
+    ///
+    /// # Errors
+    /// `Invalid` for a number that is not one of its allowed values.
+    pub async fn change_chat_settings(
+        &self,
+        channel: &ChannelId,
+        change: ChatSettingsChange,
+    ) -> Result<(), Error> {
+        change.check()?;
+        let channel = channel.clone();
+        self.write(move |tx| {
+            Box::pin(async move {
+                tx.change_chat_settings(&channel, change).await.map_err(not_found(Resource::Channel))
+            })
+        })
+        .await
+    }
+}

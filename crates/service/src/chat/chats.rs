@@ -1,0 +1,361 @@
+//! Chat messages: posted by streamers and viewers, hidden by streamers (`docs/spec/chat.md`).
+
+use std::sync::Arc;
+
+use bus::Message;
+use domain::channel::UserRoleCode;
+use domain::chat::{Badge, Emojis, MessageText, chat_channel_id, check_badges, check_emojis};
+use domain::chat_settings::{ChatSettings, may_speak, slow_mode_left};
+use domain::event::{ChatEvent, EventKind};
+use domain::refusal::Resource;
+use domain::{ChannelId, MessageId, MessageSeries, Refusal, Timestamp};
+use store::Tx;
+use store::queries::channels::Speaker;
+use store::queries::chat_settings::{ChatFacts, SlowModeTurn};
+use store::queries::chats::{NewMessage, is_time_taken};
+
+use crate::channel::badges::default_badges;
+use crate::chat::message_times::MessageTimes;
+use crate::chat::slow_chats::SlowChats;
+use crate::platform::channel_events::{event, json, unknown_channel};
+use crate::platform::idempotency::{self, IdempotencyKey, UNREADABLE_ANSWER};
+use crate::{Error, Inner, Service};
+
+/// Times that are tried for one message. A time is taken when other nodes post for the same sender in the same millisecond,
+/// and each try is behind all that were posted before it.
+pub(crate) const TIMES_TRIED_MAX: u32 = 32;
+
+/// All of [`TIMES_TRIED_MAX`] were taken.
+pub(crate) const NO_TIME: &str = "no time was free for a chat message";
+
+/// A chat message that was posted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PostedMessage {
+    /// Its id.
+    pub message_id: MessageId,
+    /// When it was posted, in milliseconds since the epoch.
+    pub message_time: Timestamp,
+    /// The chat that it stands in.
+    pub chat_channel_id: String,
+}
+
+/// A chat message about to be posted.
+#[derive(Clone, Debug)]
+pub struct ChatMessage {
+    /// Who says it.
+    pub sender: ChannelId,
+    /// What is said.
+    pub text: MessageText,
+    /// Emojis in the text.
+    pub emojis: Emojis,
+    /// The sender's badges; `None` for those of the sender's role and subscription.
+    pub badges: Option<Vec<Badge>>,
+}
+
+/// What a CHAT event tells about a message, and names it by.
+#[derive(Clone, Debug)]
+pub struct MessagePlace {
+    /// The chat that it stands in.
+    pub chat_channel_id: String,
+    /// When it was posted.
+    pub message_time: Timestamp,
+    /// Who said it.
+    pub sender: ChannelId,
+}
+
+impl Service {
+    /// Posts a chat message of `sender` in the chat of `channel`.
+    ///
+    /// # Errors
+    /// As [`Service::post_message`].
+    pub async fn post_chat(
+        &self,
+        channel: &ChannelId,
+        sender: &ChannelId,
+        text: MessageText,
+        emojis: Emojis,
+        key: Option<IdempotencyKey>,
+    ) -> Result<PostedMessage, Error> {
+        self.post_message(channel, ChatMessage { sender: sender.clone(), text, emojis, badges: None }, key)
+            .await
+    }
+
+    /// Posts a chat message in the chat of `channel`.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`] when the channel does not exist, `Invalid` when the sender does not, or for a wrong emoji or
+    /// badge; [`Refusal::Chat`] when the sender is a viewer whom the chat's settings or a restriction keep out.
+    pub async fn post_message(
+        &self,
+        channel: &ChannelId,
+        message: ChatMessage,
+        key: Option<IdempotencyKey>,
+    ) -> Result<PostedMessage, Error> {
+        let message = Arc::new(message);
+        for _ in 0..TIMES_TRIED_MAX {
+            let posted = self.try_post_chat(channel.clone(), message.clone(), key.clone()).await;
+            match posted {
+                Err(Error::Store(error)) if is_time_taken(&error) => {
+                    self.learn_time(channel, &message.sender).await?;
+                }
+                posted => return posted,
+            }
+        }
+        Err(Error::Internal(NO_TIME))
+    }
+
+    async fn try_post_chat(
+        &self,
+        channel: ChannelId,
+        message: Arc<ChatMessage>,
+        key: Option<IdempotencyKey>,
+    ) -> Result<PostedMessage, Error> {
+        let (posting, now) = (self.posting(), self.now());
+        self.write_then_publish(move |tx| {
+            Box::pin(async move {
+                let post =
+                    Post { channel: &channel, message: &message, posting: &posting, key: key.as_ref() };
+                self::post(tx, &post, now).await
+            })
+        })
+        .await
+    }
+
+    /// What this node knows for every message.
+    pub(crate) fn posting(&self) -> Posting {
+        let Inner { message_times, pictures, slow_chats, .. } = &*self.0;
+        Posting {
+            times: message_times.clone(),
+            pictures: pictures.get().cloned(),
+            slow_chats: slow_chats.clone(),
+        }
+    }
+
+    /// Looks up which times of a sender's messages are taken.
+    async fn learn_time(&self, channel: &ChannelId, sender: &ChannelId) -> Result<(), Error> {
+        let (channel, sender) = (channel.clone(), sender.clone());
+        let (times, now) = (self.0.message_times.clone(), self.now());
+        self.read(move |tx| Box::pin(async move { learn_time(tx, &times, &channel, &sender, now).await }))
+            .await
+    }
+
+    /// Hides a message that stands in the chat of `channel`. Hiding it again changes nothing.
+    ///
+    /// # Errors
+    /// [`Refusal::NotTheStreamer`] for a message of another chat, [`Refusal::NotFound`] when there is no such message.
+    pub async fn hide_message(&self, channel: &ChannelId, place: MessagePlace) -> Result<(), Error> {
+        if place.chat_channel_id != chat_channel_id(channel) {
+            return Err(Refusal::NotTheStreamer.into());
+        }
+        let (channel, now) = (channel.clone(), self.now());
+        self.write(move |tx| {
+            Box::pin(async move {
+                // More than one only of those that an earlier version recorded: it let messages have the same time.
+                let then = place.message_time..place.message_time.plus_ms(1);
+                match tx.hide_messages(&channel, &place.sender, then, now).await? {
+                    0 => Err(Refusal::NotFound(Resource::Message).into()),
+                    _ => Ok(()),
+                }
+            })
+        })
+        .await
+    }
+}
+
+/// What a node knows for every message that it posts.
+#[derive(Clone)]
+pub(crate) struct Posting {
+    /// Where their times come from.
+    pub times: Arc<MessageTimes>,
+    /// The base URL of the service's own pictures.
+    pictures: Option<Box<str>>,
+    /// Where viewers take turns.
+    slow_chats: Arc<SlowChats>,
+}
+
+/// A message about to be posted, alone or among others.
+pub(crate) struct Post<'a> {
+    /// In whose chat.
+    pub channel: &'a ChannelId,
+    /// What.
+    pub message: &'a ChatMessage,
+    /// What the node knows for every message.
+    pub posting: &'a Posting,
+    /// With a key it is posted once.
+    pub key: Option<&'a IdempotencyKey>,
+}
+
+impl Post<'_> {
+    /// The id and the time that it gets, and that no other message of its sender in its chat has had from this node.
+    fn place(&self, now: Timestamp) -> Place {
+        let series = MessageSeries::of(self.channel, &self.message.sender);
+        let time = self.posting.times.next(series, now);
+        Place { id: series.id_at(time), time }
+    }
+}
+
+/// Where a message stands among all others.
+struct Place {
+    id: MessageId,
+    time: Timestamp,
+}
+
+/// Inside a transaction: notes the last message of a sender from `now` on, so that the next one is later.
+pub(crate) async fn learn_time(
+    tx: &mut Tx,
+    times: &MessageTimes,
+    channel: &ChannelId,
+    sender: &ChannelId,
+    now: Timestamp,
+) -> Result<(), Error> {
+    if let Some(last) = tx.last_message(channel, sender, now).await? {
+        times.known(MessageSeries::of(channel, sender), last);
+    }
+    Ok(())
+}
+
+/// One message, inside a transaction.
+///
+/// # Errors
+/// The store's, among them the one that [`is_time_taken`] tells: [`learn_time`], and try it again.
+pub(crate) async fn post(
+    tx: &mut Tx,
+    post: &Post<'_>,
+    now: Timestamp,
+) -> Result<(PostedMessage, Vec<Message>), Error> {
+    let Post { channel, message, .. } = *post;
+    let (chat_channel_id, place) = (chat_channel_id(channel), post.place(now));
+    if let Some(answer) = claim(tx, post, &place, now).await? {
+        return Ok((earlier_message(&answer, chat_channel_id)?, Vec::new()));
+    }
+    let author = if message.sender == *channel {
+        // Most messages are of this kind, and one small look-up is enough for them.
+        let speaker = tx.speaker(channel, channel).await?.ok_or(Refusal::NotFound(Resource::Channel))?;
+        Author { speaker, subscriber: false }
+    } else {
+        let facts = tx.chat_facts(&[(channel, &message.sender)]).await?.pop().flatten();
+        admitted(tx, post, facts, now).await?
+    };
+    let chats = [(post, place.id, chat_event(post, author, place.time))];
+    record(tx, &chats).await?;
+    let [(_, message_id, chat)] = chats;
+    let told = event(channel.clone(), now, EventKind::Chat(chat));
+    Ok((PostedMessage { message_id, message_time: place.time, chat_channel_id }, told))
+}
+
+/// Many messages, inside a transaction: each has the effect of a single one, by few statements for all of them.
+///
+/// # Errors
+/// As [`post`].
+pub(crate) async fn post_all(tx: &mut Tx, posts: &[Post<'_>], now: Timestamp) -> Result<Vec<Message>, Error> {
+    let mut new = Vec::with_capacity(posts.len());
+    for post in posts {
+        let place = post.place(now);
+        if claim(tx, post, &place, now).await?.is_none() {
+            new.push((post, place));
+        }
+    }
+    let asked: Vec<_> = new.iter().map(|(post, _)| (post.channel, &post.message.sender)).collect();
+    let facts = tx.chat_facts(&asked).await?;
+    let mut chats = Vec::with_capacity(new.len());
+    for ((post, place), facts) in new.into_iter().zip(facts) {
+        let author = admitted(tx, post, facts, now).await?;
+        chats.push((post, place.id, chat_event(post, author, place.time)));
+    }
+    record(tx, &chats).await?;
+    let told = |(post, _, chat): (&Post<'_>, _, _)| event(post.channel.clone(), now, EventKind::Chat(chat));
+    Ok(chats.into_iter().flat_map(told).collect())
+}
+
+/// The answer of the request that had the key first, if there was one.
+async fn claim(tx: &mut Tx, post: &Post<'_>, place: &Place, now: Timestamp) -> Result<Option<String>, Error> {
+    check_emojis(&post.message.emojis)?;
+    check_badges(post.message.badges.as_deref().unwrap_or_default())?;
+    if post.key.is_none() {
+        return Ok(None);
+    }
+    let answer = format!("{} {}", place.id, place.time.as_millis());
+    idempotency::claim(tx, post.key, &answer, now).await
+}
+
+async fn record(tx: &mut Tx, chats: &[(&Post<'_>, MessageId, ChatEvent)]) -> Result<(), Error> {
+    let mut rows = Vec::with_capacity(chats.len());
+    for (post, id, chat) in chats {
+        rows.push(NewMessage { id, channel: post.channel, chat, emojis: json(&chat.emojis) });
+    }
+    Ok(tx.insert_chat_messages(&rows).await?)
+}
+
+/// Who says something, once it is sure that they may.
+struct Author {
+    speaker: Speaker,
+    subscriber: bool,
+}
+
+fn chat_event(post: &Post<'_>, author: Author, message_time: Timestamp) -> ChatEvent {
+    let ChatMessage { sender, text, emojis, badges } = post.message;
+    let Author { speaker, subscriber } = author;
+    let user_role_code = UserRoleCode::of(post.channel, sender, speaker.role);
+    let default = || default_badges(post.posting.pictures.as_deref(), user_role_code, subscriber);
+    ChatEvent {
+        user_role_code,
+        sender_channel_id: sender.clone(),
+        nickname: speaker.name,
+        badges: badges.clone().unwrap_or_else(default),
+        verified_mark: speaker.verified_mark,
+        chat_channel_id: chat_channel_id(post.channel),
+        content: text.as_str().to_owned(),
+        emojis: emojis.clone(),
+        message_time,
+    }
+}
+
+/// Who speaks, once it is sure that they may. The streamer and managers are exempt from every rule
+/// (`docs/spec/chat.md#viewers`).
+async fn admitted(
+    tx: &mut Tx,
+    post: &Post<'_>,
+    facts: Option<ChatFacts>,
+    now: Timestamp,
+) -> Result<Author, Error> {
+    let Post { channel, message, .. } = post;
+    let is_streamer = message.sender == **channel;
+    let Some(facts) = facts else {
+        return Err(if is_streamer {
+            Refusal::NotFound(Resource::Channel).into()
+        } else {
+            unknown_channel(tx, channel, "senderChannelId").await?
+        });
+    };
+    if !is_streamer && facts.speaker.role.is_none() {
+        let text = message.text.as_str();
+        may_speak(&facts.settings, &facts.viewer, text, &message.emojis, now).map_err(Refusal::from)?;
+        wait_for_turn(tx, post, &facts.settings, now).await?;
+    }
+    // Whoever speaks in their own chat subscribes to nothing there.
+    Ok(Author { speaker: facts.speaker, subscriber: facts.viewer.subscriber && !is_streamer })
+}
+
+/// Slow mode. It comes last, so that only a message that is let through counts.
+async fn wait_for_turn(
+    tx: &mut Tx,
+    post: &Post<'_>,
+    settings: &ChatSettings,
+    now: Timestamp,
+) -> Result<(), Error> {
+    if settings.slow_mode_sec == 0 {
+        return Ok(());
+    }
+    post.posting.slow_chats.note(post.channel);
+    match tx.take_slow_mode_turn(post.channel, &post.message.sender, settings.slow_mode_sec, now).await? {
+        SlowModeTurn::Granted => Ok(()),
+        SlowModeTurn::TooSoon { last } => Err(Refusal::from(slow_mode_left(settings, last, now)).into()),
+    }
+}
+
+/// The answer of an earlier request, as [`post`] recorded it.
+fn earlier_message(answer: &str, chat_channel_id: String) -> Result<PostedMessage, Error> {
+    let (id, time) = answer.split_once(' ').ok_or(Error::Internal(UNREADABLE_ANSWER))?;
+    let message_time = Timestamp::from_millis(time.parse().map_err(|_| Error::Internal(UNREADABLE_ANSWER))?);
+    Ok(PostedMessage { message_id: MessageId::stored(id.to_owned()), message_time, chat_channel_id })
+}

@@ -1,0 +1,209 @@
+//! The life of applications: one whose scopes were not used for 90 days is deleted, after three warnings, and can be
+//! restored for 30 days more (`docs/spec/authorization.md#unused-applications`).
+
+use bus::Message;
+use domain::limits::{APPLICATION_RESTORABLE_MS, DAY_MS, UNUSED_APPLICATION_MS, UNUSED_WARNING_DAYS};
+use domain::refusal::Resource;
+use domain::{ClientId, Refusal, Timestamp};
+
+use crate::realtime::sessions;
+use crate::realtime::subscriptions;
+use crate::{Error, Service};
+
+pub use store::queries::application_life::{ApplicationLife, Notice};
+
+/// Uses that are written down in one transaction.
+pub(crate) const USES_AT_ONCE: usize = 500;
+
+/// What a look at the unused applications came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Look {
+    /// Who was warned, after how many days without use.
+    pub warned: Vec<(ClientId, i64)>,
+    /// Who was deleted.
+    pub deleted: Vec<ClientId>,
+    /// How many went for good.
+    pub condemned: u64,
+}
+
+/// An application with what is registered for it.
+#[derive(Clone, Debug)]
+pub struct ApplicationDetails {
+    /// Itself, with its times and notices.
+    pub life: ApplicationLife,
+    /// Where its sign-ins may end.
+    pub redirect_uris: Vec<String>,
+}
+
+impl Service {
+    /// Notes that a call used a scope of an application. Costs no write: see [`flush_uses`](Self::flush_uses).
+    pub fn note_scope_use(&self, client_id: &ClientId) {
+        self.0.applications_last_used.note(client_id, self.now());
+    }
+
+    /// Writes down what uses are due: the first one of an application soon, further ones once an hour. Gives how many.
+    pub async fn flush_uses(&self) -> Result<u64, Error> {
+        self.write_uses(false).await
+    }
+
+    /// Writes down every use that is not: when the node stops.
+    pub async fn flush_all_uses(&self) -> Result<u64, Error> {
+        self.write_uses(true).await
+    }
+
+    async fn write_uses(&self, every: bool) -> Result<u64, Error> {
+        Ok(self.write_application_uses(every).await? + self.write_secret_uses(every).await?)
+    }
+
+    async fn write_application_uses(&self, every: bool) -> Result<u64, Error> {
+        let now = self.now();
+        let uses = self.0.applications_last_used.to_write(now, every);
+        for some in uses.chunks(USES_AT_ONCE) {
+            let batch = some.to_vec();
+            self.write(move |tx| {
+                Box::pin(async move {
+                    for (client_id, at) in &batch {
+                        tx.note_application_use(client_id, *at).await?;
+                    }
+                    Ok::<_, Error>(())
+                })
+            })
+            .await?;
+            self.0.applications_last_used.written(some);
+        }
+        self.0.applications_last_used.forget_idle(now);
+        Ok(uses.len().try_into().unwrap_or(u64::MAX))
+    }
+
+    /// Looks at the applications that go unused: warns, deletes, and condemns those that nobody restored in time. Any
+    /// number of nodes may do so at once.
+    pub async fn look_at_unused_applications(&self) -> Result<Look, Error> {
+        self.flush_all_uses().await?;
+        let now = self.now();
+        let mut look = Look { warned: self.warn_unused(now).await?, ..Look::default() };
+        while let Some(client_id) = self.delete_one_unused(now).await? {
+            tracing::warn!(%client_id, "unused for 90 days: the application is deleted, and can be restored for 30");
+            look.deleted.push(client_id);
+        }
+        look.condemned = self
+            .write(move |tx| {
+                Box::pin(async move {
+                    // Of those deleted before: a handshake under way at that moment was not seen.
+                    tx.end_sessions_of_deleted_applications(now, sessions::REVOKED).await?;
+                    Ok::<_, Error>(tx.condemn_applications(gone_since(now)).await?)
+                })
+            })
+            .await?;
+        Ok(look)
+    }
+
+    async fn warn_unused(&self, now: Timestamp) -> Result<Vec<(ClientId, i64)>, Error> {
+        let first = idle_since(now, UNUSED_WARNING_DAYS[0]);
+        self.write(move |tx| {
+            Box::pin(async move { Ok::<_, Error>(tx.note_subscribed_applications(now, first).await?) })
+        })
+        .await?;
+        let mut warned = Vec::new();
+        for days in UNUSED_WARNING_DAYS {
+            loop {
+                let given = self.warn_some(days, now).await?;
+                if given.is_empty() {
+                    break;
+                }
+                for client_id in &given {
+                    tracing::warn!(%client_id, days, "an application goes unused: at 90 days it is deleted");
+                }
+                warned.extend(given.into_iter().map(|client_id| (client_id, days)));
+            }
+        }
+        Ok(warned)
+    }
+
+    async fn warn_some(&self, days: i64, now: Timestamp) -> Result<Vec<ClientId>, Error> {
+        self.write(move |tx| {
+            Box::pin(async move {
+                let kind = notice_kind(days);
+                tx.forget_application_notices(&kind, days * DAY_MS).await?;
+                Ok(tx.give_application_notices(&kind, now, idle_since(now, days)).await?)
+            })
+        })
+        .await
+    }
+
+    /// One a transaction: what it has subscribed to is revoked, and its sessions are ended, in the same.
+    async fn delete_one_unused(&self, now: Timestamp) -> Result<Option<ClientId>, Error> {
+        self.write_then_publish(move |tx| {
+            Box::pin(async move {
+                let unused_since = now.plus_ms(-UNUSED_APPLICATION_MS);
+                let Some(client_id) = tx.delete_unused_application(now, unused_since).await? else {
+                    return Ok((None, Vec::<Message>::new()));
+                };
+                let revoked = subscriptions::revoke_all(tx, &client_id).await?;
+                tx.end_sessions_of_deleted_applications(now, sessions::REVOKED).await?;
+                Ok((Some(client_id), revoked))
+            })
+        })
+        .await
+    }
+
+    /// Deletes one load of what belongs to applications that go for good. Gives how many rows; at 0 nothing is left but
+    /// sessions whose sockets are still open.
+    pub async fn purge_applications(&self) -> Result<u64, Error> {
+        let any = self.read(|tx| Box::pin(async move { Ok(tx.has_condemned_applications().await?) })).await?;
+        if !any {
+            return Ok(0);
+        }
+        self.write(move |tx| Box::pin(async move { Ok(tx.purge_applications().await?) })).await
+    }
+
+    /// Brings a deleted application back, with its secrets, its consents, and what tokens have not expired. It counts as
+    /// used now; so does one that is not deleted, whose owner means to keep it.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`] when there is none, or it is gone for good.
+    pub async fn restore_application(&self, client_id: &ClientId) -> Result<(), Error> {
+        let (client_id, now) = (client_id.clone(), self.now());
+        self.write(move |tx| {
+            Box::pin(async move {
+                if tx.restore_application(&client_id, now, gone_since(now)).await? {
+                    Ok(())
+                } else {
+                    Err(Error::from(Refusal::NotFound(Resource::Application)))
+                }
+            })
+        })
+        .await
+    }
+
+    /// All that is registered of an application, also while it is deleted and can be restored.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`] when there is none, or it is gone for good.
+    pub async fn application_details(&self, client_id: &ClientId) -> Result<ApplicationDetails, Error> {
+        let (client_id, now) = (client_id.clone(), self.now());
+        self.read(move |tx| {
+            Box::pin(async move {
+                let life = tx
+                    .application_life(&client_id, gone_since(now))
+                    .await?
+                    .ok_or(Refusal::NotFound(Resource::Application))?;
+                Ok(ApplicationDetails { life, redirect_uris: tx.redirect_uris(&client_id).await? })
+            })
+        })
+        .await
+    }
+}
+
+/// An application that was deleted then or before is gone for good.
+pub(crate) fn gone_since(now: Timestamp) -> Timestamp {
+    now.plus_ms(-APPLICATION_RESTORABLE_MS)
+}
+
+fn idle_since(now: Timestamp, days: i64) -> Timestamp {
+    now.plus_ms(-days * DAY_MS)
+}
+
+/// How the warning at so many days without use is called.
+fn notice_kind(days: i64) -> String {
+    format!("UNUSED_{days}_DAYS")
+}

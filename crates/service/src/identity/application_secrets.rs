@@ -1,0 +1,195 @@
+//! The secrets of applications: added, listed, expired one by one.
+
+use domain::refusal::Resource;
+use domain::secret::ClientSecret;
+use domain::{ApplicationSecretId, ClientId, Refusal, Timestamp};
+use store::Tx;
+use store::queries::application_secrets::NewSecret;
+pub use store::queries::application_secrets::StoredSecret;
+use store::queries::session_ends::AdmittedBy;
+
+use crate::channel::channels::not_found;
+use crate::identity::application_life::{USES_AT_ONCE, gone_since};
+use crate::platform::idempotency::{self, IdempotencyKey};
+use crate::{Error, Service};
+
+impl Service {
+    /// A secret with an id of its own.
+    pub(crate) fn new_secret(&self, secret: &ClientSecret) -> NewSecret {
+        NewSecret {
+            secret_id: ApplicationSecretId::generate(self.now(), self.random()),
+            hash: secret.hash(),
+            last_characters: secret.last_characters(),
+        }
+    }
+
+    /// Gives an application one more secret. Those it has stay good. A repeated key gets the same secret again, which is
+    /// kept sealed for as long as the key is remembered.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`] when there is no such application.
+    pub async fn add_secret(
+        &self,
+        client_id: &ClientId,
+        key: Option<IdempotencyKey>,
+    ) -> Result<ClientSecret, Error> {
+        let secret = ClientSecret::generate(self.random());
+        let subject = format!("secret of {client_id}");
+        let sealed = self.key().seal(&subject, secret.expose(), self.random());
+        let (client_id, new, now) = (client_id.clone(), self.new_secret(&secret), self.now());
+        let earlier = self
+            .write(move |tx| {
+                Box::pin(async move {
+                    let earlier = idempotency::claim(tx, key.as_ref(), &sealed, now).await?;
+                    if earlier.is_none() {
+                        tx.insert_application_secret(&client_id, &new, now)
+                            .await
+                            .map_err(not_found(Resource::Application))?;
+                    }
+                    Ok::<_, Error>(earlier)
+                })
+            })
+            .await?;
+        let Some(sealed) = earlier else { return Ok(secret) };
+        let opened = self.key().open(&subject, &sealed).as_deref().and_then(ClientSecret::presented);
+        opened.ok_or(Error::Internal("a client secret was sealed with another service key"))
+    }
+
+    /// Makes sure that a secret that is known outside, as in the sandbox's notes, is one of the application's.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`] when there is no such application.
+    pub async fn keep_secret(&self, client_id: &ClientId, secret: &ClientSecret) -> Result<(), Error> {
+        let (client_id, new, now) = (client_id.clone(), self.new_secret(secret), self.now());
+        self.write(move |tx| {
+            Box::pin(async move {
+                tx.insert_application_secret(&client_id, &new, now)
+                    .await
+                    .map_err(not_found(Resource::Application))
+            })
+        })
+        .await
+    }
+
+    /// The secrets of an application that are good now or were not used up yet, oldest first.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`] when there is no such application.
+    pub async fn secrets(&self, client_id: &ClientId) -> Result<Vec<StoredSecret>, Error> {
+        let (client_id, now) = (client_id.clone(), self.now());
+        self.read(move |tx| {
+            Box::pin(async move {
+                require_application(tx, &client_id, now).await?;
+                Ok(tx.application_secrets(&client_id, now).await?)
+            })
+        })
+        .await
+    }
+
+    /// Lets a secret expire at a time, or never. From then on it proves nothing on any node, its session URLs open nothing,
+    /// and the sessions that were opened with it end.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`] when the application has no such secret, or it has expired.
+    pub async fn time_secret(
+        &self,
+        client_id: &ClientId,
+        secret_id: &ApplicationSecretId,
+        expires_at: Option<Timestamp>,
+    ) -> Result<(), Error> {
+        let now = self.now();
+        let (client, secret) = (client_id.clone(), secret_id.clone());
+        self.write(move |tx| {
+            Box::pin(async move {
+                require_application(tx, &client, now).await?;
+                if tx.time_application_secret(&client, &secret, expires_at, now).await? {
+                    Ok(())
+                } else {
+                    Err(Error::from(Refusal::NotFound(Resource::Secret)))
+                }
+            })
+        })
+        .await?;
+        if expires_at.is_some_and(|expires_at| expires_at <= now) {
+            self.bury_secret(client_id, secret_id, now).await?;
+        }
+        Ok(())
+    }
+
+    /// Deletes a secret at once, with its session URLs and the sessions that were opened with it. One that is not there is no
+    /// error.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`] when there is no such application.
+    pub async fn delete_secret(
+        &self,
+        client_id: &ClientId,
+        secret_id: &ApplicationSecretId,
+    ) -> Result<(), Error> {
+        let now = self.now();
+        let (client, secret) = (client_id.clone(), secret_id.clone());
+        self.write(move |tx| {
+            Box::pin(async move {
+                require_application(tx, &client, now).await?;
+                tx.time_application_secret(&client, &secret, Some(now), now).await?;
+                Ok::<_, Error>(())
+            })
+        })
+        .await?;
+        // Also when another call let it expire: that one may have died on its way here.
+        self.bury_secret(client_id, secret_id, now).await
+    }
+
+    /// Deletes the secrets that have expired, with what they opened. Gives how many rows that were.
+    pub(crate) async fn bury_expired_secrets(&self) -> Result<u64, Error> {
+        let now = self.now();
+        let expired =
+            self.read(move |tx| Box::pin(async move { Ok(tx.expired_secrets(now).await?) })).await?;
+        for (client_id, secret_id) in &expired {
+            self.bury_secret(client_id, secret_id, now).await?;
+        }
+        Ok(expired.len().try_into().unwrap_or(u64::MAX))
+    }
+
+    /// Its row goes last, so that a node that dies here leaves the rest to the next sweep.
+    async fn bury_secret(
+        &self,
+        client_id: &ClientId,
+        secret_id: &ApplicationSecretId,
+        now: Timestamp,
+    ) -> Result<(), Error> {
+        self.end_admitted(AdmittedBy::Secret(client_id.clone(), secret_id.clone())).await?;
+        let (client_id, secret_id) = (client_id.clone(), secret_id.clone());
+        self.write(move |tx| {
+            Box::pin(async move { Ok(tx.delete_expired_secret(&client_id, &secret_id, now).await?) })
+        })
+        .await
+    }
+
+    pub(crate) async fn write_secret_uses(&self, every: bool) -> Result<u64, Error> {
+        let now = self.now();
+        let uses = self.0.secrets_last_used.to_write(now, every);
+        for some in uses.chunks(USES_AT_ONCE) {
+            let batch = some.to_vec();
+            self.write(move |tx| {
+                Box::pin(async move {
+                    for (secret_id, at) in &batch {
+                        tx.note_secret_use(secret_id, *at).await?;
+                    }
+                    Ok::<_, Error>(())
+                })
+            })
+            .await?;
+            self.0.secrets_last_used.written(some);
+        }
+        self.0.secrets_last_used.forget_idle(now);
+        Ok(uses.len().try_into().unwrap_or(u64::MAX))
+    }
+}
+
+/// # Errors
+/// [`Refusal::NotFound`] when there is no such application.
+async fn require_application(tx: &mut Tx, client_id: &ClientId, now: Timestamp) -> Result<(), Error> {
+    let found = tx.application_life(client_id, gone_since(now)).await?;
+    found.map(drop).ok_or(Refusal::NotFound(Resource::Application).into())
+}

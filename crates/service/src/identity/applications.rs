@@ -1,0 +1,108 @@
+//! Applications: registering them.
+
+use domain::application::{Application, Organization, RedirectUri};
+use domain::limits::{NAME_CHARS_MAX, REDIRECT_URIS_MAX};
+use domain::secret::ClientSecret;
+use domain::{ClientId, Invalid, OrganizationId, Profile, Rule, ScopeSet, invalid};
+use store::StoreError;
+
+use crate::identity::application_life::gone_since;
+use crate::realtime::subscriptions;
+use crate::{Error, Service};
+
+/// What an application is told to be.
+#[derive(Clone, Debug)]
+pub struct ApplicationRecord {
+    /// Its id.
+    pub client_id: ClientId,
+    /// Its name.
+    pub name: String,
+    /// Who owns it.
+    pub organization_id: Option<OrganizationId>,
+    /// Where its sign-ins may end.
+    pub redirect_uris: Vec<RedirectUri>,
+    /// What it asks for.
+    pub scopes: ScopeSet,
+    /// Its own profile, if it has one.
+    pub profile: Option<Profile>,
+    /// Whether quotas hold for it.
+    pub quota: bool,
+}
+
+impl Service {
+    /// The application of that id, for a page that shows its name.
+    pub async fn application(&self, client_id: &ClientId) -> Result<Option<Application>, Error> {
+        let client_id = client_id.clone();
+        self.read(move |tx| Box::pin(async move { Ok(tx.application(&client_id).await?) })).await
+    }
+
+    /// Makes or replaces an organization.
+    ///
+    /// # Errors
+    /// `Invalid` when the name is blank or too long.
+    pub async fn put_organization(&self, organization: Organization) -> Result<(), Error> {
+        invalid::text("organizationName", &organization.name, 1, NAME_CHARS_MAX)?;
+        self.write(move |tx| Box::pin(async move { Ok(tx.put_organization(&organization).await?) })).await
+    }
+
+    /// Makes or replaces an application. A new one gets a secret, which is never shown again. Scopes that it loses end
+    /// at once: they leave the consents, so that only a new consent brings them back, and the subscriptions that needed
+    /// them are revoked. One that was deleted for want of use is restored.
+    ///
+    /// # Errors
+    /// `Invalid` for a wrong name, too many redirect addresses, an unknown organization, or the id of an application that is
+    /// being deleted.
+    pub async fn put_application(&self, record: ApplicationRecord) -> Result<Option<ClientSecret>, Error> {
+        invalid::text("name", &record.name, 1, NAME_CHARS_MAX)?;
+        if record.redirect_uris.len() > REDIRECT_URIS_MAX {
+            return Err(Invalid::new("redirectUris", Rule::Items { min: 0, max: REDIRECT_URIS_MAX }).into());
+        }
+        if self.is_being_deleted(&record.client_id).await? {
+            return Err(Invalid::new("clientId", Rule::BeingDeleted).into());
+        }
+        let (now, secret) = (self.now(), ClientSecret::generate(self.random()));
+        let new_secret = self.new_secret(&secret);
+        let made = self
+            .write_then_publish(move |tx| {
+                Box::pin(async move {
+                    let ApplicationRecord {
+                        client_id,
+                        name,
+                        organization_id,
+                        redirect_uris,
+                        scopes,
+                        profile,
+                        quota,
+                    } = record;
+                    let organization = organization_id.map(|organization_id| Organization {
+                        organization_id,
+                        name: String::new(),
+                        verified: false,
+                    });
+                    let application = Application { client_id, name, organization, scopes, profile, quota };
+                    let client_id = &application.client_id;
+                    tx.forget_gone_application(client_id, gone_since(now)).await?;
+                    tx.put_application(&application, now).await.map_err(unknown_organization)?;
+                    let changes = subscriptions::revoke_outside(tx, client_id, application.scopes).await?;
+                    tx.delete_redirect_uris(client_id).await?;
+                    for uri in &redirect_uris {
+                        tx.insert_redirect_uri(client_id, uri).await?;
+                    }
+                    let new = tx.application_secrets(client_id, now).await?.is_empty();
+                    if new {
+                        tx.insert_application_secret(client_id, &new_secret, now).await?;
+                    }
+                    Ok((new, changes))
+                })
+            })
+            .await?;
+        Ok(made.then_some(secret))
+    }
+}
+
+fn unknown_organization(error: StoreError) -> Error {
+    match error {
+        StoreError::ForeignKey => Invalid::new("organizationId", Rule::KnownOrganization).into(),
+        error => error.into(),
+    }
+}

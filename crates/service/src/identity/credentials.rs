@@ -1,0 +1,261 @@
+//! Who a credential belongs to, without asking the store each time (`docs/adr/0007-credentials-are-cached.md`).
+//!
+//! What this node changes is forgotten before the change is answered. What other nodes change is forgotten when
+//! [`Service::watch_credentials`] finds it; when that has not looked for [`TRUST`], nothing that is kept is believed.
+
+use std::ops::Deref;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use domain::application::Application;
+use domain::refusal::{Credential, TokenFault};
+use domain::secret::{AccessToken, ClientSecret, SecretHash};
+use domain::{ApplicationSecretId, ClientId, Refusal, Timestamp};
+use store::Tx;
+use store::queries::application_secrets::StoredSecret;
+use store::queries::credential_changes::{ChangeSlot, Dependency, SLOTS};
+use store::queries::tokens::{Holder, Trace};
+
+use crate::identity::credential_cache::{Cache, CredentialChanges};
+use crate::{Error, Service};
+
+/// Access tokens whose holders are kept. Each takes about half a KiB.
+const HOLDERS_MAX: usize = 100_000;
+/// Client secrets whose applications are kept.
+const APPLICATIONS_MAX: usize = 10_000;
+/// How often to look for what other nodes changed.
+pub const WATCH_EVERY: Duration = Duration::from_millis(500);
+/// How long after the last look began its finding is relied on. Leaves half a second of the two within which a revoked
+/// token is refused everywhere.
+pub const TRUST: Duration = Duration::from_millis(1_500);
+
+const MALFORMED: Refusal = Refusal::InvalidToken(TokenFault::Malformed(Credential::AccessToken));
+
+/// What this node keeps about credentials.
+pub(crate) struct CachedCredentials {
+    pub changes: Arc<CredentialChanges>,
+    holders: Cache<Holder>,
+    applications: Cache<ProvenApplication>,
+    token_looks: Looks,
+    client_looks: Looks,
+    /// By slot, the version that was found last.
+    versions: Mutex<Vec<i64>>,
+    /// Until when what is kept is relied on, in microseconds of the monotonic clock.
+    trusted_until: AtomicU64,
+}
+
+/// An application that a secret proved. It stands for the application.
+#[derive(Clone, Debug)]
+pub struct ProvenApplication {
+    /// The application.
+    pub application: Application,
+    /// The secret.
+    pub secret_id: ApplicationSecretId,
+    /// From when on the secret proves nothing.
+    pub expires_at: Option<Timestamp>,
+}
+
+impl Deref for ProvenApplication {
+    type Target = Application;
+
+    fn deref(&self) -> &Application {
+        &self.application
+    }
+}
+
+/// How often a credential was found in memory, and how often the store was asked.
+#[derive(Debug, Default)]
+struct Looks {
+    hits: AtomicU64,
+    misses: AtomicU64,
+}
+
+impl Looks {
+    fn figures<V>(&self, name: &'static str, cache: &Cache<V>) -> CacheFigures {
+        let (hits, misses) = (self.hits.load(Ordering::Relaxed), self.misses.load(Ordering::Relaxed));
+        CacheFigures { cache: name, hits, misses, entries: cache.len() }
+    }
+}
+
+/// A moment's figures of one kind of credential.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CacheFigures {
+    /// `tokens` or `clients`.
+    pub cache: &'static str,
+    /// Checks that were answered from memory so far.
+    pub hits: u64,
+    /// Checks that asked the store so far.
+    pub misses: u64,
+    /// Answers that are kept now.
+    pub entries: usize,
+}
+
+impl Default for CachedCredentials {
+    fn default() -> Self {
+        Self {
+            changes: Arc::default(),
+            holders: Cache::new(HOLDERS_MAX),
+            applications: Cache::new(APPLICATIONS_MAX),
+            token_looks: Looks::default(),
+            client_looks: Looks::default(),
+            versions: Mutex::new(vec![0; SLOTS]),
+            trusted_until: AtomicU64::new(0),
+        }
+    }
+}
+
+impl CachedCredentials {
+    /// Takes in what a look found that began at `began`.
+    fn found(&self, began: Duration, versions: &[(ChangeSlot, i64)]) {
+        let mut known = self.versions.lock().unwrap_or_else(PoisonError::into_inner);
+        for (slot, version) in versions {
+            if std::mem::replace(&mut known[slot.index()], *version) != *version {
+                self.changes.changed(*slot);
+            }
+        }
+        self.trusted_until.fetch_max(micros(began + TRUST), Ordering::SeqCst);
+    }
+
+    fn trusted(&self, now: Duration) -> bool {
+        micros(now) < self.trusted_until.load(Ordering::SeqCst)
+    }
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
+impl Service {
+    /// Who holds an access token (mode user of `docs/spec/rest.md#modes`).
+    ///
+    /// # Errors
+    /// [`Refusal::InvalidToken`] when it is unknown, expired or revoked.
+    pub async fn authenticate_user(&self, token: &str) -> Result<Arc<Holder>, Error> {
+        let token = AccessToken::presented(token).ok_or(MALFORMED)?.hash();
+        let (now, kept) = (self.now(), &self.0.credentials);
+        if kept.trusted(self.0.clock.monotonic())
+            && let Some(holder) = kept.holders.get(&token, &kept.changes)
+        {
+            kept.token_looks.hits.fetch_add(1, Ordering::Relaxed);
+            return if now < holder.expires_at {
+                Ok(holder)
+            } else {
+                Err(Refusal::InvalidToken(TokenFault::Expired).into())
+            };
+        }
+        kept.token_looks.misses.fetch_add(1, Ordering::Relaxed);
+        let (asked, hash) = (kept.changes.epoch(), token.clone());
+        let holder = self
+            .read(move |tx| {
+                Box::pin(async move {
+                    match tx.holder(&hash, now).await? {
+                        Some(holder) => Ok(holder),
+                        None => Err(Refusal::InvalidToken(fault(tx, &hash, now).await?).into()),
+                    }
+                })
+            })
+            .await?;
+        let holder = Arc::new(holder);
+        kept.holders.put(token, holder.clone(), asked, holder.slots());
+        Ok(holder)
+    }
+
+    /// The application that a client id and secret prove (mode client of `docs/spec/rest.md#modes`).
+    ///
+    /// # Errors
+    /// [`Refusal::InvalidClient`], the same and in the same time whether the id or the secret is wrong.
+    pub async fn authenticate_client(
+        &self,
+        client_id: &str,
+        secret: &str,
+    ) -> Result<Arc<ProvenApplication>, Error> {
+        let proven = self.proven_application(client_id, secret).await?;
+        let now = self.now();
+        if proven.expires_at.is_some_and(|expires_at| expires_at <= now) {
+            return Err(Refusal::InvalidClient.into());
+        }
+        self.0.secrets_last_used.note(&proven.secret_id, now);
+        Ok(proven)
+    }
+
+    async fn proven_application(
+        &self,
+        client_id: &str,
+        secret: &str,
+    ) -> Result<Arc<ProvenApplication>, Error> {
+        let client_id = ClientId::parse("clientId", client_id).map_err(|_| Refusal::InvalidClient)?;
+        let presented = ClientSecret::presented(secret).ok_or(Refusal::InvalidClient)?.hash();
+        let pair = SecretHash::of(&format!("{} {}", client_id.as_str(), presented.as_str()));
+        let kept = &self.0.credentials;
+        if kept.trusted(self.0.clock.monotonic())
+            && let Some(application) = kept.applications.get(&pair, &kept.changes)
+        {
+            kept.client_looks.hits.fetch_add(1, Ordering::Relaxed);
+            return Ok(application);
+        }
+        kept.client_looks.misses.fetch_add(1, Ordering::Relaxed);
+        let (asked, now) = (kept.changes.epoch(), self.now());
+        let (application, secrets) = self
+            .read(move |tx| {
+                Box::pin(async move {
+                    Ok((tx.application(&client_id).await?, tx.application_secrets(&client_id, now).await?))
+                })
+            })
+            .await?;
+        let (application, secret) =
+            application.zip(proving(&presented, secrets)).ok_or(Refusal::InvalidClient)?;
+        let StoredSecret { secret_id, expires_at, .. } = secret;
+        let proven = Arc::new(ProvenApplication { application, secret_id, expires_at });
+        kept.applications.put(pair, proven.clone(), asked, slots(&proven));
+        Ok(proven)
+    }
+
+    /// What the checks of credentials found in memory.
+    pub fn credential_figures(&self) -> [CacheFigures; 2] {
+        let kept = &self.0.credentials;
+        [
+            kept.token_looks.figures("tokens", &kept.holders),
+            kept.client_looks.figures("clients", &kept.applications),
+        ]
+    }
+
+    /// Looks for credentials that any node changed. To be called every [`WATCH_EVERY`]; while it is not, or fails, every
+    /// check goes to the store.
+    pub async fn watch_credentials(&self) -> Result<(), Error> {
+        let began = self.0.clock.monotonic();
+        let versions = self.read(|tx| Box::pin(async move { Ok(tx.credential_versions().await?) })).await?;
+        self.0.credentials.found(began, &versions);
+        self.0.node_state.store_answered(began);
+        self.refresh_warned_applications().await
+    }
+}
+
+/// Why an access token has no holder. Whoever presents a token may know what became of it.
+async fn fault(tx: &mut Tx, hash: &SecretHash, now: Timestamp) -> Result<TokenFault, Error> {
+    Ok(match tx.token_trace(hash).await? {
+        None => TokenFault::Unknown,
+        Some((_, Trace::Access, expires_at)) if expires_at <= now => TokenFault::Expired,
+        // Its application or the consent is gone.
+        Some((_, Trace::Access, _)) => TokenFault::Revoked,
+        Some((_, Trace::Refresh, _)) => TokenFault::WrongKind(Credential::AccessToken),
+        Some((_, Trace::Revoked, _)) => TokenFault::Revoked,
+    })
+}
+
+/// Compares with every secret, so that the time tells nothing about which one was close.
+fn proving(presented: &SecretHash, secrets: Vec<StoredSecret>) -> Option<StoredSecret> {
+    secrets.into_iter().fold(
+        None,
+        |proving, secret| {
+            if presented.matches(&secret.hash) { Some(secret) } else { proving }
+        },
+    )
+}
+
+fn slots(application: &Application) -> Vec<ChangeSlot> {
+    let organization = application.organization.as_ref().map(|owner| &owner.organization_id);
+    let dependencies =
+        [Some(Dependency::Application(&application.client_id)), organization.map(Dependency::Organization)];
+    dependencies.into_iter().flatten().map(ChangeSlot::from).collect()
+}

@@ -1,0 +1,199 @@
+//! Signing in on the consent pages, and the code that comes out of it (`docs/spec/authorization.md#sign-in`).
+
+use domain::application::Application;
+use domain::limits::{BROWSER_SESSION_LIFETIME_MS, CODE_LIFETIME_MS, CREDENTIAL_BYTES_MAX};
+use domain::refusal::{Resource, TokenFault};
+use domain::secret::{AuthCode, BrowserToken, SecretHash};
+use domain::token::TokenFamily;
+use domain::{ChannelId, ClientId, Refusal};
+use store::queries::browser_sessions::SignedIn;
+use store::queries::channels::Person;
+use store::queries::tokens::NewCode;
+
+use crate::identity::password::Busy;
+use crate::{Error, Service};
+
+/// A sign-in that an application asked for, after its client id and redirect address were found to be registered.
+#[derive(Clone, Debug)]
+pub struct SignInRequest {
+    /// Who asks.
+    pub application: Application,
+    /// Where the answer goes: one of the application's own addresses, byte for byte.
+    pub redirect_uri: String,
+    /// What the application wants back with the answer.
+    pub state: String,
+}
+
+/// Why a sign-in cannot begin. Never answered with a redirect, for the address is not to be trusted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BadSignIn {
+    /// There is no such application.
+    UnknownClient,
+    /// The address is not one that the application registered.
+    UnregisteredRedirect,
+}
+
+impl Service {
+    /// Checks the parameters of the authorization address.
+    ///
+    /// # Errors
+    /// The outer one when the store fails, the inner one when the sign-in cannot begin.
+    pub async fn sign_in_request(
+        &self,
+        client_id: &str,
+        redirect_uri: &str,
+        state: &str,
+    ) -> Result<Result<SignInRequest, BadSignIn>, Error> {
+        let Ok(client_id) = ClientId::parse("clientId", client_id) else {
+            return Ok(Err(BadSignIn::UnknownClient));
+        };
+        let (uri, state) = (redirect_uri.to_owned(), state.to_owned());
+        self.read(move |tx| {
+            Box::pin(async move {
+                let Some(application) = tx.application(&client_id).await? else {
+                    return Ok(Err(BadSignIn::UnknownClient));
+                };
+                // No parameter may hold a NUL, and no registered address does.
+                if uri.contains('\0') || !tx.has_redirect_uri(&client_id, &uri).await? {
+                    return Ok(Err(BadSignIn::UnregisteredRedirect));
+                }
+                Ok(Ok(SignInRequest { application, redirect_uri: uri, state }))
+            })
+        })
+        .await
+    }
+
+    /// Who is signed in with a browser's cookie.
+    pub async fn signed_in(&self, token: &BrowserToken) -> Result<Option<SignedIn>, Error> {
+        let (hash, now) = (token.hash(), self.now());
+        self.read(move |tx| Box::pin(async move { Ok(tx.browser_session(&hash, now).await?) })).await
+    }
+
+    /// Signs a browser in with login and password; `None` when they do not match. An unknown login takes as long.
+    /// `known` says that the account was signed in to from the same place before: then strangers' tries do not take its turn.
+    ///
+    /// # Errors
+    /// [`Refusal::Busy`] when too many passwords wait to be looked at: this one was not.
+    pub async fn sign_in(
+        &self,
+        login: &str,
+        password: &str,
+        known: bool,
+    ) -> Result<Option<BrowserToken>, Error> {
+        if password.len() > CREDENTIAL_BYTES_MAX {
+            return Ok(None);
+        }
+        let person = self.person(login).await?;
+        let person = person.map(|person| (person.channel_id, person.password_hash));
+        let stored = person.as_ref().map(|(_, hash)| hash.clone());
+        let right = self.0.passwords.verify(password.to_owned(), stored, known).await;
+        let right = right.map_err(|Busy| Refusal::Busy { retry_after_s: Busy::RETRY_AFTER_S })?;
+        match (right, person) {
+            (true, Some((channel, hash))) => self.open_browser_session(channel, hash).await,
+            _ => Ok(None),
+        }
+    }
+
+    /// Signs a browser in as a seeded person, without a password: for the sandbox's list of people only.
+    pub async fn sign_in_as(&self, login: &str) -> Result<Option<BrowserToken>, Error> {
+        match self.person(login).await? {
+            Some(person) => self.open_browser_session(person.channel_id, person.password_hash).await,
+            None => Ok(None),
+        }
+    }
+
+    async fn person(&self, login: &str) -> Result<Option<Person>, Error> {
+        // Nobody has a login that the store cannot hold.
+        if login.len() > CREDENTIAL_BYTES_MAX || login.contains('\0') {
+            return Ok(None);
+        }
+        let login = login.to_owned();
+        self.read(move |tx| Box::pin(async move { Ok(tx.person_by_login(&login).await?) })).await
+    }
+
+    /// `None` when the person was barred, or the password changed, since it was looked at.
+    async fn open_browser_session(
+        &self,
+        channel: ChannelId,
+        password_hash: String,
+    ) -> Result<Option<BrowserToken>, Error> {
+        let token = BrowserToken::generate(self.random());
+        let (hash, expires_at) = (token.hash(), self.now().plus_ms(BROWSER_SESSION_LIFETIME_MS));
+        let opened = self
+            .write(move |tx| {
+                Box::pin(async move {
+                    if !tx.lock_unbarred_channel(&channel).await?
+                        || tx.password_hash(&channel).await?.as_ref() != Some(&password_hash)
+                    {
+                        return Ok(false);
+                    }
+                    tx.insert_browser_session(&hash, &channel, expires_at).await?;
+                    Ok::<_, Error>(true)
+                })
+            })
+            .await?;
+        Ok(opened.then_some(token))
+    }
+
+    /// Signs every browser of a person out.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`] when there is no such channel.
+    pub async fn end_browser_sessions(&self, channel: &ChannelId) -> Result<(), Error> {
+        let channel = channel.clone();
+        self.write(move |tx| {
+            Box::pin(async move {
+                if !tx.lock_channel(&channel).await? {
+                    return Err(Error::from(Refusal::NotFound(Resource::Channel)));
+                }
+                tx.delete_browser_sessions(&channel).await?;
+                Ok(())
+            })
+        })
+        .await
+    }
+
+    /// Signs a browser out.
+    pub async fn sign_out(&self, token: &BrowserToken) -> Result<(), Error> {
+        let hash = token.hash();
+        self.write(move |tx| Box::pin(async move { Ok(tx.delete_browser_session(&hash).await?) })).await
+    }
+
+    /// Records the user's consent to what the request asked for and the application still asks for, and issues a code for it.
+    ///
+    /// # Errors
+    /// [`Refusal::InvalidToken`] when the user was barred, [`Refusal::NotFound`] when the application went away, since the
+    /// request was looked at.
+    pub async fn consent(&self, request: &SignInRequest, user: &ChannelId) -> Result<AuthCode, Error> {
+        let code = AuthCode::generate(self.random());
+        let family = TokenFamily(AuthCode::generate(self.random()).hash().as_str().to_owned());
+        let (hash, state) = (code.hash(), SecretHash::of(&request.state));
+        let (request, user, now) = (request.clone(), user.clone(), self.now());
+        self.write(move |tx| {
+            Box::pin(async move {
+                let client_id = &request.application.client_id;
+                if !tx.lock_unbarred_channel(&user).await? {
+                    return Err(Error::from(Refusal::InvalidToken(TokenFault::Revoked)));
+                }
+                let chosen = tx.lock_application_scopes(client_id).await?;
+                let chosen = chosen.ok_or(Refusal::NotFound(Resource::Application))?;
+                let scopes = request.application.user_scopes().and(chosen);
+                tx.put_consent(client_id, &user, scopes, now).await?;
+                let expires_at = now.plus_ms(CODE_LIFETIME_MS);
+                let redirect_uri = &request.redirect_uri;
+                let code = NewCode {
+                    hash: &hash,
+                    family: &family,
+                    client_id,
+                    channel_id: &user,
+                    state: &state,
+                    redirect_uri,
+                    expires_at,
+                };
+                Ok(tx.insert_code(code).await?)
+            })
+        })
+        .await?;
+        Ok(code)
+    }
+}

@@ -1,0 +1,237 @@
+//! Tokens: buying, refreshing, revoking (`docs/spec/authorization.md#tokens`).
+
+use bus::Message;
+use domain::application::Application;
+use domain::limits::{ACCESS_TOKEN_LIFETIME_MS, REFRESH_TOKEN_LIFETIME_MS};
+use domain::refusal::{CodeFault, Credential, TokenFault};
+use domain::secret::{AccessToken, AuthCode, RefreshToken, SecretHash};
+use domain::token::{Presented, TokenFamily};
+use domain::{ChannelId, ClientId, Refusal, ScopeSet, Timestamp};
+use store::Tx;
+use store::queries::tokens::{NewToken, StoredCredential, Trace};
+
+use crate::{Error, Service};
+
+const MALFORMED: Refusal = Refusal::InvalidToken(TokenFault::Malformed(Credential::RefreshToken));
+
+/// A pair of tokens, shown this once.
+#[derive(Clone, Debug)]
+pub struct IssuedTokens {
+    /// Lives 1 day.
+    pub access: AccessToken,
+    /// Lives 30 days and works once.
+    pub refresh: RefreshToken,
+    /// What they allow.
+    pub scopes: ScopeSet,
+}
+
+/// What became of a presented code or refresh token, once the transaction is over.
+enum TokenOutcome {
+    Issued(ScopeSet),
+    Refused(Refusal),
+    /// It was used long ago: what it bought is gone.
+    Stolen(Refusal),
+}
+
+/// The result of the transaction, and the messages to publish.
+type Concluded = (TokenOutcome, Vec<Message>);
+
+fn refused(refusal: Refusal) -> Concluded {
+    (TokenOutcome::Refused(refusal), Vec::new())
+}
+
+impl Service {
+    /// Exchanges a code for the first pair of tokens.
+    ///
+    /// # Errors
+    /// [`Refusal::BadCode`] for every code that cannot be used, and for a `state` that is not the sign-in's. A code
+    /// presented by another application is not used up. A code used more than 10 seconds ago also ends the tokens that
+    /// it bought.
+    pub async fn exchange_code(
+        &self,
+        application: &Application,
+        code: &str,
+        state: &str,
+    ) -> Result<IssuedTokens, Error> {
+        let code = AuthCode::presented(code).ok_or(Refusal::BadCode(CodeFault::Unknown))?.hash();
+        let state = SecretHash::of(state);
+        let pair = self.new_pair();
+        let (application, now, hashes) = (application.clone(), self.now(), pair.hashes());
+        let outcome = self
+            .write_then_publish(move |tx| {
+                Box::pin(async move {
+                    let fault = |fault| refused(Refusal::BadCode(fault));
+                    let found = tx.code(&code).await?;
+                    let own = found.filter(|(found, _)| found.client_id == application.client_id);
+                    let Some((found, code_state)) = own else { return Ok(fault(CodeFault::Unknown)) };
+                    if !code_state.matches(&state) {
+                        return Ok(fault(CodeFault::StateDiffers));
+                    }
+                    let (client_id, channel_id) = (&found.client_id, &found.channel_id);
+                    let Some(consented) = tx.lock_consent(client_id, channel_id).await? else {
+                        return Ok(fault(CodeFault::Unknown));
+                    };
+                    match found.single_use.presented(now) {
+                        Presented::Fresh if tx.use_code(&code, now).await? => {
+                            insert_pair(tx, &found, &hashes, now).await?;
+                            Ok((TokenOutcome::Issued(consented.and(application.scopes)), Vec::new()))
+                        }
+                        Presented::Fresh | Presented::Used => Ok(fault(CodeFault::Used)),
+                        Presented::Expired => Ok(fault(CodeFault::Expired)),
+                        Presented::Stolen => {
+                            let ended = end_tokens(tx, client_id, channel_id, Some(&found.family)).await?;
+                            Ok((TokenOutcome::Stolen(Refusal::BadCode(CodeFault::Reused)), ended))
+                        }
+                    }
+                })
+            })
+            .await?;
+        self.conclude(outcome, pair)
+    }
+
+    /// Exchanges a refresh token for the next pair of tokens.
+    ///
+    /// # Errors
+    /// [`Refusal::InvalidToken`] for every refresh token that cannot be used. One used more than 10 seconds ago also
+    /// ends every token of that client and user.
+    pub async fn refresh(
+        &self,
+        application: &Application,
+        refresh_token: &str,
+    ) -> Result<IssuedTokens, Error> {
+        let token = RefreshToken::presented(refresh_token).ok_or(MALFORMED)?.hash();
+        let pair = self.new_pair();
+        let (application, now, hashes) = (application.clone(), self.now(), pair.hashes());
+        let outcome = self
+            .write_then_publish(move |tx| {
+                Box::pin(async move {
+                    let fault = |fault| refused(Refusal::InvalidToken(fault));
+                    let found = tx.refresh_token(&token).await?;
+                    let own = found.filter(|found| found.client_id == application.client_id);
+                    let Some(found) = own else {
+                        return Ok(fault(fault_of(tx, &token, &application.client_id).await?));
+                    };
+                    let (client_id, channel_id) = (&found.client_id, &found.channel_id);
+                    let Some(consented) = tx.lock_consent(client_id, channel_id).await? else {
+                        return Ok(fault(TokenFault::Revoked));
+                    };
+                    match found.single_use.presented(now) {
+                        Presented::Fresh if tx.use_refresh_token(&token, now).await? => {
+                            insert_pair(tx, &found, &hashes, now).await?;
+                            Ok((TokenOutcome::Issued(consented.and(application.scopes)), Vec::new()))
+                        }
+                        Presented::Fresh | Presented::Used => Ok(fault(TokenFault::Used)),
+                        Presented::Expired => Ok(fault(TokenFault::Expired)),
+                        Presented::Stolen => {
+                            let ended = end_tokens(tx, client_id, channel_id, None).await?;
+                            Ok((TokenOutcome::Stolen(Refusal::InvalidToken(TokenFault::Reused)), ended))
+                        }
+                    }
+                })
+            })
+            .await?;
+        self.conclude(outcome, pair)
+    }
+
+    /// Revokes every token of the client and user that a token of either kind belongs to. A token that is unknown, or
+    /// another client's, changes nothing and is no error.
+    pub async fn revoke(&self, application: &Application, token: &str) -> Result<(), Error> {
+        let Some(token) = AccessToken::presented(token) else { return Ok(()) };
+        let (hash, client_id) = (token.hash(), application.client_id.clone());
+        self.write_then_publish(move |tx| {
+            Box::pin(async move {
+                let ended = match tx.token_holder(&hash).await? {
+                    Some((holder, channel)) if holder == client_id => {
+                        tx.lock_consent(&client_id, &channel).await?;
+                        end_tokens(tx, &client_id, &channel, None).await?
+                    }
+                    _ => Vec::new(),
+                };
+                Ok(((), ended))
+            })
+        })
+        .await
+    }
+
+    fn conclude(&self, outcome: TokenOutcome, pair: Pair) -> Result<IssuedTokens, Error> {
+        match outcome {
+            TokenOutcome::Issued(scopes) => {
+                Ok(IssuedTokens { access: pair.access, refresh: pair.refresh, scopes })
+            }
+            TokenOutcome::Refused(refusal) => Err(refusal.into()),
+            TokenOutcome::Stolen(refusal) => {
+                if let Some(times) = self.0.reused_credentials.due(self.clock().monotonic()) {
+                    tracing::warn!(
+                        times,
+                        "a used-up credential came back: the tokens that grew out of it were revoked"
+                    );
+                }
+                Err(refusal.into())
+            }
+        }
+    }
+
+    fn new_pair(&self) -> Pair {
+        Pair { access: AccessToken::generate(self.random()), refresh: RefreshToken::generate(self.random()) }
+    }
+}
+
+/// Why there is no refresh token of that hash for a client. Of another client's tokens it learns nothing.
+async fn fault_of(tx: &mut Tx, token: &SecretHash, client_id: &ClientId) -> Result<TokenFault, Error> {
+    let trace = tx.token_trace(token).await?.filter(|(owner, ..)| owner == client_id);
+    Ok(match trace {
+        None | Some((_, Trace::Refresh, _)) => TokenFault::Unknown,
+        Some((_, Trace::Access, _)) => TokenFault::WrongKind(Credential::RefreshToken),
+        Some((_, Trace::Revoked, _)) => TokenFault::Revoked,
+    })
+}
+
+struct Pair {
+    access: AccessToken,
+    refresh: RefreshToken,
+}
+
+struct PairHashes {
+    access: SecretHash,
+    refresh: SecretHash,
+}
+
+impl Pair {
+    fn hashes(&self) -> PairHashes {
+        PairHashes { access: self.access.hash(), refresh: self.refresh.hash() }
+    }
+}
+
+async fn insert_pair(
+    tx: &mut Tx,
+    bought_with: &StoredCredential,
+    pair: &PairHashes,
+    now: Timestamp,
+) -> Result<(), Error> {
+    let StoredCredential { family, client_id, channel_id, .. } = bought_with;
+    let token = |hash, lifetime_ms| NewToken {
+        hash,
+        family,
+        client_id,
+        channel_id,
+        expires_at: now.plus_ms(lifetime_ms),
+    };
+    tx.insert_access_token(token(&pair.access, ACCESS_TOKEN_LIFETIME_MS)).await?;
+    tx.insert_refresh_token(token(&pair.refresh, REFRESH_TOKEN_LIFETIME_MS)).await?;
+    Ok(())
+}
+
+/// Ends the tokens of a client and a user, and the subscriptions that stood on them; gives what is to be told of it.
+/// Without a family, codes that have bought nothing yet end too. The consent must be locked.
+pub(crate) async fn end_tokens(
+    tx: &mut Tx,
+    client_id: &ClientId,
+    channel_id: &ChannelId,
+    family: Option<&TokenFamily>,
+) -> Result<Vec<Message>, Error> {
+    if family.is_none() {
+        tx.delete_unused_codes(client_id, channel_id).await?;
+    }
+    tx.delete_tokens(client_id, channel_id, family).await?;
+    crate::realtime::subscriptions::revoke_standing_on(tx, client_id, channel_id, family).await
+}

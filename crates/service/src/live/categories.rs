@@ -1,0 +1,71 @@
+//! Categories and the search in them (`docs/spec/lives.md#categories`).
+
+use std::sync::Arc;
+
+use domain::live::Category;
+use store::Tx;
+
+use crate::live::category_index::Snapshot;
+use crate::{Error, Service};
+
+/// Rows that one statement reads into the index.
+const INDEX_LOAD: i64 = 2_000;
+
+impl Service {
+    /// Makes or replaces a category. One that is as it was writes nothing.
+    ///
+    /// # Errors
+    /// `Invalid` for a wrong name or picture.
+    pub async fn put_category(&self, category: Category) -> Result<(), Error> {
+        category.check()?;
+        self.write(move |tx| Box::pin(async move { put(tx, &category).await })).await
+    }
+
+    /// The first `size` categories whose name holds `query`: exact matches first, then those that begin with it, then the
+    /// others; each by name, ties by id. Every category is found as it is now, whichever node wrote it.
+    pub async fn search_categories(&self, query: &str, size: usize) -> Result<Vec<Arc<Category>>, Error> {
+        Ok(self.categories_now().await?.search(query, size))
+    }
+
+    /// Reads all categories into memory, for searches to come.
+    pub async fn read_categories(&self) -> Result<(), Error> {
+        self.categories_now().await.map(drop)
+    }
+
+    /// All categories, with every write that was acknowledged before.
+    async fn categories_now(&self) -> Result<Arc<Snapshot>, Error> {
+        let version = self.read(|tx| Box::pin(async move { Ok(tx.category_version().await?) })).await?;
+        match self.0.categories.current_at(version) {
+            Some(snapshot) => Ok(snapshot),
+            None => self.read_categories_up_to(version).await,
+        }
+    }
+
+    /// Reads what was written since the index was last brought up to date. Whoever comes meanwhile waits and has the rows
+    /// too; whoever leaves half-way leaves what was read so far.
+    async fn read_categories_up_to(&self, version: i64) -> Result<Arc<Snapshot>, Error> {
+        let index = &self.0.categories;
+        let mut reader = index.reader().await;
+        while !reader.has(version) {
+            let mark = reader.mark().clone();
+            let rows = self
+                .read(move |tx| Box::pin(async move { Ok(tx.categories_after(&mark, INDEX_LOAD).await?) }))
+                .await?;
+            let all = i64::try_from(rows.len()).is_ok_and(|count| count < INDEX_LOAD);
+            reader.take(rows);
+            if all {
+                reader.publish(version).await;
+            }
+        }
+        Ok(index.snapshot())
+    }
+}
+
+/// One category that was checked, inside a transaction.
+pub(crate) async fn put(tx: &mut Tx, category: &Category) -> Result<(), Error> {
+    if tx.category(&category.category_id).await?.as_ref() != Some(category) {
+        tx.next_category_version().await?;
+        tx.put_category(category).await?;
+    }
+    Ok(())
+}

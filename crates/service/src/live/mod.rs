@@ -1,0 +1,6 @@
+//! Lives, categories and watching.
+
+pub mod categories;
+pub(crate) mod category_index;
+pub mod lives;
+pub mod watching;

@@ -1,0 +1,368 @@
+//! Many changes in one transaction, each with the effect of its single call (`POST /platform/v1/events`).
+//!
+//! A batch costs one sync. A refused entry leaves nothing behind. Most batches have no refused entry, so a batch is
+//! first run as a whole, with few statements for all its chat messages. If that fails, each entry gets a savepoint.
+//! The work is linear in the number of entries.
+//!
+//! A batch locks what its entries share with other batches before its first entry, so that transactions never wait
+//! for each other in a circle. If the database ends a batch for another transaction nevertheless, the batch is run
+//! again.
+
+mod locks;
+
+use std::sync::Arc;
+
+use bus::Message;
+use domain::channel::UserRole;
+use domain::live::Category;
+use domain::{ChannelId, MessageId, Refusal, Timestamp};
+use store::Tx;
+use store::queries::chats::is_time_taken;
+
+use crate::channel::channels::{self, CheckedChannel, LoginCredentials};
+use crate::channel::relations;
+use crate::chat::chats::{self, ChatMessage, Post, Posting};
+use crate::drops::{self, RewardRequest};
+use crate::live::categories;
+use crate::live::lives::{self, LiveReport};
+use crate::live::watching::{self, WatchingReport};
+use crate::platform::channel_events::{self, Donation, PaidSubscription};
+use crate::platform::idempotency::{self, IdempotencyKey};
+use crate::{ChannelRecord, Error, Service};
+
+pub(crate) use locks::NodeLocks;
+
+/// Maximum number of entries in a batch. In a larger batch the sync would cost an entry hardly less, and the locks
+/// would be held for longer. The send queue of a session has room for more events than this.
+pub const BATCH_MAX: usize = 128;
+
+/// Maximum number of runs of a batch that conflicts with other transactions.
+const TRIES_MAX: u32 = 5;
+
+/// An entry and its idempotency key.
+#[derive(Clone, Debug)]
+pub struct KeyedEntry {
+    /// The entry.
+    pub entry: Entry,
+    /// An entry with a key takes effect once, however often it is reported.
+    pub key: Option<IdempotencyKey>,
+}
+
+/// One change of a batch.
+#[derive(Clone, Debug)]
+pub enum Entry {
+    /// A channel, made or replaced; with credentials its owner can sign in.
+    Channel(ChannelRecord, Option<LoginCredentials>),
+    /// A category, made or replaced.
+    Category(Category),
+    /// What happened on a channel.
+    Event(ChannelId, ChannelEvent),
+}
+
+/// What happens on a channel.
+#[derive(Clone, Debug)]
+pub enum ChannelEvent {
+    /// A chat message.
+    Chat(ChatMessage),
+    /// A donation.
+    Donation(Donation),
+    /// A paid subscription.
+    Subscription(PaidSubscription),
+    /// A follow.
+    Follow {
+        /// Who follows.
+        follower: ChannelId,
+        /// Since when; `None` for since now.
+        created: Option<Timestamp>,
+    },
+    /// The end of a follow.
+    Unfollow {
+        /// Who followed.
+        follower: ChannelId,
+    },
+    /// A role in the channel.
+    Manager {
+        /// Who has it.
+        manager: ChannelId,
+        /// The role.
+        role: UserRole,
+    },
+    /// The end of a role.
+    Unmanager {
+        /// Who had it.
+        manager: ChannelId,
+    },
+    /// What is on air.
+    Live(LiveReport),
+    /// The end of what is on air.
+    LiveEnd,
+    /// A claim of a reward.
+    Claim(RewardRequest),
+    /// Watching for drops.
+    Watching(WatchingReport),
+}
+
+/// The outcome of an entry: `None` for one that took effect, else the reason.
+pub type EntryOutcome = Option<Refusal>;
+
+/// An entry after the work that needs no transaction.
+#[derive(Clone)]
+struct Prepared {
+    entry: PreparedEntry,
+    key: Option<IdempotencyKey>,
+    /// For the id of what the entry makes.
+    random: [u8; 10],
+    /// For a chat message.
+    posting: Posting,
+}
+
+#[derive(Clone)]
+enum PreparedEntry {
+    Channel(Result<CheckedChannel, Error>),
+    Category(Category),
+    Event(ChannelId, ChannelEvent),
+}
+
+impl Prepared {
+    fn is_chat(&self) -> bool {
+        matches!(self.entry, PreparedEntry::Event(_, ChannelEvent::Chat(_)))
+    }
+
+    /// The chat message, if the entry is one.
+    fn post(&self) -> Option<Post<'_>> {
+        let PreparedEntry::Event(channel, ChannelEvent::Chat(message)) = &self.entry else { return None };
+        Some(Post { channel, message, posting: &self.posting, key: self.key.as_ref() })
+    }
+}
+
+/// How a batch is run.
+#[derive(Clone, Copy)]
+enum BatchMode {
+    /// All entries together. The first refusal ends the run.
+    Together,
+    /// Each entry in a savepoint.
+    OneByOne,
+}
+
+impl Service {
+    /// Applies up to [`BATCH_MAX`] entries in their order and returns the outcome of each.
+    ///
+    /// # Errors
+    /// [`Refusal::Busy`] when other transactions are in the way for too long. The store's error when it fails. In both
+    /// cases no entry took effect, except that after an unconfirmed commit perhaps all did.
+    pub async fn report(&self, entries: Vec<KeyedEntry>) -> Result<Vec<EntryOutcome>, Error> {
+        if entries.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut batch = Vec::with_capacity(entries.len());
+        for entry in entries {
+            batch.push(self.prepare(entry).await);
+        }
+        let batch: Arc<[Prepared]> = batch.into();
+        let mut done = self.run_until_uncontended(&batch, BatchMode::Together).await;
+        if done.as_ref().is_err_and(|error| !is_outage(error)) {
+            done = self.run_until_uncontended(&batch, BatchMode::OneByOne).await;
+        }
+        match done {
+            Err(error) if is_contention(&error) => {
+                self.log_failure("other transactions were in the way of a bulk batch for too long", &error);
+                Err(locks::CONTENDED.into())
+            }
+            done => done,
+        }
+    }
+
+    /// Runs a batch up to [`TRIES_MAX`] times while it conflicts with other transactions. A run with a conflict wrote
+    /// nothing.
+    async fn run_until_uncontended(
+        &self,
+        batch: &Arc<[Prepared]>,
+        mode: BatchMode,
+    ) -> Result<Vec<EntryOutcome>, Error> {
+        let mut done = self.run(batch.clone(), mode).await;
+        for _ in 1..TRIES_MAX {
+            if !done.as_ref().is_err_and(is_contention) {
+                break;
+            }
+            done = self.run(batch.clone(), mode).await;
+        }
+        done
+    }
+
+    async fn prepare(&self, KeyedEntry { entry, key }: KeyedEntry) -> Prepared {
+        let entry = match entry {
+            Entry::Channel(record, credentials) => {
+                PreparedEntry::Channel(self.checked_channel(record, credentials).await)
+            }
+            Entry::Category(category) => PreparedEntry::Category(category),
+            Entry::Event(channel, event) => PreparedEntry::Event(channel, event),
+        };
+        Prepared { entry, key, random: self.random(), posting: self.posting() }
+    }
+
+    async fn run(&self, batch: Arc<[Prepared]>, mode: BatchMode) -> Result<Vec<EntryOutcome>, Error> {
+        let shared = self.locks_of(&batch);
+        let _held = self.lock_in_node(&shared).await?;
+        let now = self.now();
+        let has_claims = batch
+            .iter()
+            .any(|prepared| matches!(prepared.entry, PreparedEntry::Event(_, ChannelEvent::Claim(_))));
+        let run = self.write_then_publish(move |tx| {
+            Box::pin(async move {
+                tx.lock_in_order(&shared).await?;
+                let (mut outcomes, mut messages) = (vec![None; batch.len()], Vec::new());
+                match mode {
+                    BatchMode::Together => {
+                        for part in batch.chunk_by(|one, next| one.is_chat() && next.is_chat()) {
+                            messages.extend(apply_together(tx, part, now).await?);
+                        }
+                    }
+                    BatchMode::OneByOne => {
+                        for (prepared, outcome) in batch.iter().zip(&mut outcomes) {
+                            match apply_alone(tx, prepared.clone(), now).await? {
+                                Ok(events) => messages.extend(events),
+                                Err(refusal) => *outcome = Some(refusal),
+                            }
+                        }
+                    }
+                }
+                Ok((outcomes, messages))
+            })
+        });
+        let outcomes = run.await.inspect_err(|error| {
+            if is_outage(error) && !is_contention(error) {
+                self.0.node_locks.store_failed();
+            }
+        })?;
+        if has_claims {
+            self.wake_senders();
+        }
+        Ok(outcomes)
+    }
+}
+
+/// Applies one entry, or several chat messages.
+async fn apply_together(tx: &mut Tx, part: &[Prepared], now: Timestamp) -> Result<Vec<Message>, Error> {
+    match part {
+        [prepared] => apply(tx, prepared.clone(), now).await,
+        part => {
+            let posts: Vec<_> = part.iter().filter_map(Prepared::post).collect();
+            chats::post_all(tx, &posts, now).await
+        }
+    }
+}
+
+/// Applies one entry completely or not at all.
+///
+/// # Errors
+/// The store's error, when the whole batch is lost.
+async fn apply_alone(
+    tx: &mut Tx,
+    prepared: Prepared,
+    now: Timestamp,
+) -> Result<Result<Vec<Message>, Refusal>, Error> {
+    match attempt(tx, prepared, now).await? {
+        Ok(events) => Ok(Ok(events)),
+        Err(error) if is_outage(&error) => Err(error),
+        Err(error) => {
+            if let Error::Store(error) = &error {
+                tracing::error!(%error, "the store failed at one entry of a batch");
+            }
+            Ok(Err(error.refusal()))
+        }
+    }
+}
+
+/// Applies an entry in a savepoint. A chat message whose time is taken is tried again with a later time.
+async fn attempt(
+    tx: &mut Tx,
+    prepared: Prepared,
+    now: Timestamp,
+) -> Result<Result<Vec<Message>, Error>, Error> {
+    for _ in 0..chats::TIMES_TRIED_MAX {
+        let entry = prepared.clone();
+        let done = tx.attempt(move |tx| Box::pin(apply(tx, entry, now))).await?;
+        match (&done, prepared.post()) {
+            (Err(Error::Store(error)), Some(post)) if is_time_taken(error) => {
+                chats::learn_time(tx, &post.posting.times, post.channel, &post.message.sender, now).await?;
+            }
+            _ => return Ok(done),
+        }
+    }
+    Ok(Err(Error::Internal(chats::NO_TIME)))
+}
+
+/// Whether every other entry would fail too.
+fn is_outage(error: &Error) -> bool {
+    match error {
+        Error::Store(error) => error.is_outage(),
+        error => *error == locks::CONTENDED.into(),
+    }
+}
+
+/// Whether the batch conflicted with other transactions.
+fn is_contention(error: &Error) -> bool {
+    matches!(error, Error::Store(error) if error.is_contention())
+}
+
+/// Has the effect of the single call, inside a transaction.
+async fn apply(tx: &mut Tx, prepared: Prepared, now: Timestamp) -> Result<Vec<Message>, Error> {
+    if let Some(post) = prepared.post() {
+        return Ok(chats::post(tx, &post, now).await?.1);
+    }
+    let Prepared { entry, key, random, .. } = prepared;
+    let key = key.as_ref();
+    match entry {
+        PreparedEntry::Event(channel, event) => {
+            return apply_event(tx, channel, event, key, random, now).await;
+        }
+        // Repeating the single calls of these changes nothing. Repeating them after other entries may.
+        _ if idempotency::claim(tx, key, "", now).await?.is_some() => {}
+        PreparedEntry::Channel(channel) => channels::put(tx, &channel?, now).await?,
+        PreparedEntry::Category(category) => {
+            category.check()?;
+            categories::put(tx, &category).await?;
+        }
+    }
+    Ok(Vec::new())
+}
+
+async fn apply_event(
+    tx: &mut Tx,
+    channel: ChannelId,
+    event: ChannelEvent,
+    key: Option<&IdempotencyKey>,
+    random: [u8; 10],
+    now: Timestamp,
+) -> Result<Vec<Message>, Error> {
+    match event {
+        ChannelEvent::Donation(donation) => {
+            let id = MessageId::generate(now, random);
+            return channel_events::donate(tx, channel, donation, id, key, now).await;
+        }
+        ChannelEvent::Subscription(paid) => {
+            return channel_events::subscribe_paid(tx, channel, paid, key, now).await;
+        }
+        ChannelEvent::Claim(request) => {
+            let claim = request.into_claim(now, random);
+            drops::claim(tx, &claim, key, now).await?;
+        }
+        // `apply` has posted it.
+        ChannelEvent::Chat(_) => {}
+        _ if idempotency::claim(tx, key, "", now).await?.is_some() => {}
+        ChannelEvent::Follow { follower, created } => {
+            relations::follow(tx, &channel, &follower, created, now).await?;
+        }
+        ChannelEvent::Unfollow { follower } => relations::unfollow(tx, &channel, &follower).await?,
+        ChannelEvent::Manager { manager, role } => {
+            relations::put_manager(tx, &channel, &manager, role, now).await?
+        }
+        ChannelEvent::Unmanager { manager } => relations::delete_manager(tx, &channel, &manager).await?,
+        ChannelEvent::Live(report) => lives::put(tx, &channel, &report.checked()?, now).await?,
+        ChannelEvent::LiveEnd => lives::end(tx, &channel).await?,
+        ChannelEvent::Watching(report) => {
+            watching::watch(tx, &report, now).await?;
+        }
+    }
+    Ok(Vec::new())
+}

@@ -1,0 +1,226 @@
+//! What a batch locks before its first line (`docs/adr/0025-locks-are-taken-in-one-order.md`).
+//!
+//! Lines take effect in the order of the body, and so lock their rows in it. Batches that share rows would wait for each
+//! other in a circle if they had not locked all that they share before, in one order: first among the batches of this node,
+//! where waiting costs no connection and none of the store's time, then in the database.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use domain::Refusal;
+use store::queries::locks::{Locks, Shared};
+use tokio::sync::{Mutex as AsyncMutex, Notify, OwnedMutexGuard};
+
+use super::{BATCH_MAX, ChannelEvent, Entry, KeyedEntry, Prepared, PreparedEntry};
+use crate::chat::slow_chats::SlowChats;
+use crate::platform::idempotency::IdempotencyKey;
+use crate::{Error, Service};
+
+/// Maximum number of lines in a batch that lock something, where others write at the same time. So the locks are soon free.
+/// PostgreSQL has room for 64 locks of each connection (`max_locks_per_transaction`).
+const LOCKING_LINES_MAX: usize = 64;
+
+/// Viewers whose minutes take as long as a line of another kind.
+const VIEWERS_OF_A_LINE: usize = 16;
+
+/// The longest a batch waits for the others of its node.
+const WAIT_MAX: Duration = Duration::from_secs(30);
+
+/// When a batch that others were in the way of is worth another try, in seconds.
+const RETRY_AFTER_S: u32 = 1;
+
+/// Unlocked locks that are kept in memory.
+const IDLE_LOCKS_MAX: usize = 1_024;
+
+/// Nothing of the batch was written, because others were in its way for too long.
+pub(super) const CONTENDED: Refusal = Refusal::Busy { retry_after_s: RETRY_AFTER_S };
+
+/// The locks of this node's batches. The batch that waits longest for a lock gets it next.
+#[derive(Debug, Default)]
+pub(crate) struct NodeLocks {
+    mutexes: Mutex<HashMap<i64, Arc<AsyncMutex<()>>>>,
+    store_failed: Notify,
+}
+
+impl NodeLocks {
+    fn mutexes(&self, locks: &Locks) -> Vec<Arc<AsyncMutex<()>>> {
+        let mut known = self.mutexes.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() > IDLE_LOCKS_MAX {
+            known.retain(|_, mutex| Arc::strong_count(mutex) > 1);
+        }
+        locks.numbers().map(|number| known.entry(number).or_default().clone()).collect()
+    }
+
+    async fn lock(&self, locks: &Locks) -> Vec<OwnedMutexGuard<()>> {
+        let mut held = Vec::new();
+        for mutex in self.mutexes(locks) {
+            held.push(mutex.lock_owned().await);
+        }
+        held
+    }
+
+    /// Stops waiting when the store fails. Then only the database orders the batches.
+    async fn lock_while_the_store_works(&self, locks: &Locks) -> Vec<OwnedMutexGuard<()>> {
+        let store_failed = self.store_failed.notified();
+        tokio::select! {
+            held = self.lock(locks) => held,
+            () = store_failed => Vec::new(),
+        }
+    }
+
+    /// Ends the waiting of all batches, so that each gets its own answer of a store that fails within its deadline, and not
+    /// one after the other.
+    pub fn store_failed(&self) {
+        self.store_failed.notify_waiters();
+    }
+}
+
+impl Service {
+    /// How many of those that wait belong into the next batch: at least one. A line that is refused already takes no part.
+    pub fn batch_length<'w>(&self, waiting: impl Iterator<Item = Option<&'w KeyedEntry>>) -> usize {
+        let mut locking = 0;
+        let fits = |entry: &Option<&KeyedEntry>| {
+            locking += entry.map_or(0, weight);
+            locking <= LOCKING_LINES_MAX || !self.0.store.is_remote()
+        };
+        waiting.take(BATCH_MAX).take_while(fits).count().max(1)
+    }
+
+    /// What a batch locks. SQLite has one writer, so nothing is locked there.
+    pub(super) fn locks_of(&self, batch: &[Prepared]) -> Locks {
+        let mut locks = Locks::default();
+        // A message alone locks its key and nothing else that batches share.
+        let is_message_alone = batch.len() == 1 && batch.iter().all(is_message);
+        if self.0.store.is_remote() && !is_message_alone {
+            batch.iter().for_each(|prepared| add(&mut locks, prepared, &self.0.slow_chats));
+        }
+        locks
+    }
+
+    /// Locks that among the batches of this node.
+    pub(super) async fn lock_in_node(&self, locks: &Locks) -> Result<Vec<OwnedMutexGuard<()>>, Error> {
+        if locks.is_empty() {
+            return Ok(Vec::new());
+        }
+        tokio::select! {
+            held = self.0.node_locks.lock_while_the_store_works(locks) => Ok(held),
+            () = self.0.clock.sleep(WAIT_MAX) => Err(CONTENDED.into()),
+        }
+    }
+}
+
+fn add(locks: &mut Locks, prepared: &Prepared, slow_chats: &SlowChats) {
+    match &prepared.entry {
+        PreparedEntry::Channel(Ok(channel)) => locks.add(Shared::Channel(channel.id())),
+        PreparedEntry::Channel(Err(_)) => add_key(locks, prepared),
+        PreparedEntry::Category(_) => locks.add(Shared::Categories),
+        PreparedEntry::Event(channel, event) => match event {
+            ChannelEvent::Chat(message) => {
+                add_key(locks, prepared);
+                if message.sender != *channel && slow_chats.contains(channel) {
+                    locks.add(Shared::Channel(channel));
+                }
+            }
+            ChannelEvent::Donation(_) => add_key(locks, prepared),
+            ChannelEvent::Watching(_) => {
+                add_key(locks, prepared);
+                locks.add(Shared::WatchedMinutes);
+            }
+            // Keys of these refer to the channel, so they are locked with it.
+            ChannelEvent::Subscription(_)
+            | ChannelEvent::Follow { .. }
+            | ChannelEvent::Unfollow { .. }
+            | ChannelEvent::Manager { .. }
+            | ChannelEvent::Unmanager { .. }
+            | ChannelEvent::Claim(_) => locks.add(Shared::Channel(channel)),
+            ChannelEvent::Live(_) | ChannelEvent::LiveEnd => {
+                locks.add(Shared::Lives);
+                locks.add(Shared::Channel(channel));
+            }
+        },
+    }
+}
+
+fn add_key(locks: &mut Locks, prepared: &Prepared) {
+    if let Some(IdempotencyKey { operation, key, .. }) = &prepared.key {
+        locks.add(Shared::Key { operation, key });
+    }
+}
+
+fn is_message(prepared: &Prepared) -> bool {
+    matches!(prepared.entry, PreparedEntry::Event(_, ChannelEvent::Chat(_) | ChannelEvent::Donation(_)))
+}
+
+/// How long a line keeps others waiting, in lines of the usual kind.
+fn weight(keyed: &KeyedEntry) -> usize {
+    match &keyed.entry {
+        Entry::Event(_, ChannelEvent::Chat(_) | ChannelEvent::Donation(_)) => keyed.key.iter().len(),
+        Entry::Event(_, ChannelEvent::Watching(report)) => {
+            report.viewers.ids().len().div_ceil(VIEWERS_OF_A_LINE)
+        }
+        _ => 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::ChannelId;
+
+    use super::*;
+
+    fn channels(ids: &[usize]) -> Locks {
+        let mut locks = Locks::default();
+        for id in ids {
+            locks.add(Shared::Channel(&ChannelId::stored(id.to_string())));
+        }
+        locks
+    }
+
+    #[tokio::test]
+    async fn batches_that_share_a_lock_wait_and_others_do_not() {
+        let locks = Arc::new(NodeLocks::default());
+        let first = locks.lock(&channels(&[1, 2])).await;
+        let _other = locks.lock(&channels(&[3])).await;
+        let waiting = tokio::spawn({
+            let locks = locks.clone();
+            async move { locks.lock(&channels(&[4, 2])).await.len() }
+        });
+        tokio::task::yield_now().await;
+        assert!(!waiting.is_finished());
+        drop(first);
+        assert_eq!(waiting.await.unwrap(), 2);
+    }
+
+    #[tokio::test]
+    async fn when_the_store_fails_no_batch_waits_longer() {
+        let locks = Arc::new(NodeLocks::default());
+        let _held = locks.lock(&channels(&[1])).await;
+        let waiting = tokio::spawn({
+            let locks = locks.clone();
+            async move { locks.lock_while_the_store_works(&channels(&[0, 1])).await.len() }
+        });
+        tokio::task::yield_now().await;
+        assert!(!waiting.is_finished());
+        locks.store_failed();
+        assert_eq!(waiting.await.unwrap(), 0);
+    }
+
+    #[tokio::test]
+    async fn what_is_remembered_is_bounded() {
+        let locks = Arc::new(NodeLocks::default());
+        let held = locks.lock(&channels(&[0])).await;
+        for id in 1..3 * IDLE_LOCKS_MAX {
+            locks.lock(&channels(&[id])).await;
+        }
+        assert!(locks.mutexes.lock().unwrap().len() <= IDLE_LOCKS_MAX + 1);
+        let waiting = tokio::spawn({
+            let locks = locks.clone();
+            async move { locks.lock(&channels(&[0])).await.len() }
+        });
+        tokio::task::yield_now().await;
+        assert!(!waiting.is_finished(), "a held lock stays in memory");
+        drop(held);
+        assert_eq!(waiting.await.unwrap(), 1);
+    }
+}

@@ -1,0 +1,208 @@
+//! Donations and paid subscriptions. Each is written and then published to the subscribed sessions
+//! (`docs/spec/realtime.md#events`). Chat messages are in [`crate::chat::chats`].
+
+use std::sync::Arc;
+
+use bus::Message;
+use domain::chat::{DonationType, Emojis, check_donation_text, check_emojis, check_pay_amount};
+use domain::event::{DonationEvent, Event, EventKind, SubscriptionEvent};
+use domain::limits::NAME_CHARS_MAX;
+use domain::refusal::Resource;
+use domain::{ChannelId, Invalid, MessageId, Refusal, Rule, Timestamp, invalid};
+use store::Tx;
+
+use crate::channel::channels::not_found;
+use crate::platform::idempotency::{self, IdempotencyKey};
+use crate::{Error, Service};
+
+/// The smallest and the largest `tierNo` (`docs/spec/channels.md#subscribers`).
+pub const TIERS: (i64, i64) = (1, 2);
+/// The largest `month` (ours; a hundred years).
+pub const MONTHS_MAX: i64 = 1_200;
+
+/// A donation, as the platform reports it.
+#[derive(Clone, Debug)]
+pub struct Donation {
+    /// How it is shown.
+    pub donation_type: DonationType,
+    /// Who gave; `None` for an anonymous donor.
+    pub donator: Option<ChannelId>,
+    /// The amount in won, in digits.
+    pub pay_amount: String,
+    /// What the donor wrote.
+    pub donation_text: String,
+    /// Emojis in that text.
+    pub emojis: Emojis,
+}
+
+/// A paid subscription, as the platform reports it.
+#[derive(Clone, Debug)]
+pub struct PaidSubscription {
+    /// Who subscribed.
+    pub subscriber: ChannelId,
+    /// 1 or 2.
+    pub tier_no: i64,
+    /// The subscription's brand name.
+    pub tier_name: String,
+    /// Months subscribed.
+    pub month: i64,
+    /// When it began, if not now. Of somebody who subscribes already, the first day stays.
+    pub created: Option<Timestamp>,
+}
+
+impl Service {
+    /// Records a donation to `channel`.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`] when the channel does not exist; `Invalid` when the donor does not, or for a wrong amount,
+    /// text or emoji.
+    pub async fn donate(
+        &self,
+        channel: &ChannelId,
+        donation: Donation,
+        key: Option<IdempotencyKey>,
+    ) -> Result<(), Error> {
+        let (channel, now) = (channel.clone(), self.now());
+        let id = MessageId::generate(now, self.random());
+        self.write_then_publish(move |tx| {
+            Box::pin(
+                async move { Ok(((), self::donate(tx, channel, donation, id, key.as_ref(), now).await?)) },
+            )
+        })
+        .await
+    }
+
+    /// Records a paid subscription to `channel`.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`] when the channel does not exist; `Invalid` when the subscriber does not, or for a wrong
+    /// tier, tier name or month.
+    pub async fn subscribe_paid(
+        &self,
+        channel: &ChannelId,
+        paid: PaidSubscription,
+        key: Option<IdempotencyKey>,
+    ) -> Result<(), Error> {
+        let (channel, now) = (channel.clone(), self.now());
+        self.write_then_publish(move |tx| {
+            Box::pin(
+                async move { Ok(((), self::subscribe_paid(tx, channel, paid, key.as_ref(), now).await?)) },
+            )
+        })
+        .await
+    }
+}
+
+/// One donation, inside a transaction.
+pub(crate) async fn donate(
+    tx: &mut Tx,
+    channel: ChannelId,
+    donation: Donation,
+    id: MessageId,
+    key: Option<&IdempotencyKey>,
+    now: Timestamp,
+) -> Result<Vec<Message>, Error> {
+    check_pay_amount(&donation.pay_amount)?;
+    check_donation_text(&donation.donation_text)?;
+    check_emojis(&donation.emojis)?;
+    if idempotency::claim(tx, key, "", now).await?.is_some() {
+        return Ok(Vec::new());
+    }
+    let donation = donation_event(tx, &channel, donation).await?;
+    tx.insert_donation(&id, &channel, &donation, &json(&donation.emojis), now).await?;
+    Ok(event(channel, now, EventKind::Donation(donation)))
+}
+
+/// One paid subscription, inside a transaction.
+pub(crate) async fn subscribe_paid(
+    tx: &mut Tx,
+    channel: ChannelId,
+    paid: PaidSubscription,
+    key: Option<&IdempotencyKey>,
+    now: Timestamp,
+) -> Result<Vec<Message>, Error> {
+    check_paid(&paid)?;
+    if idempotency::claim(tx, key, "", now).await?.is_some() {
+        return Ok(Vec::new());
+    }
+    let nickname = name_of(tx, &channel, &paid.subscriber, "subscriberChannelId").await?;
+    let subscription = SubscriptionEvent {
+        subscriber_channel_id: paid.subscriber,
+        subscriber_nickname: nickname,
+        tier_no: paid.tier_no,
+        tier_name: paid.tier_name,
+        month: paid.month,
+    };
+    tx.put_subscriber(&channel, &subscription, paid.created.unwrap_or(now))
+        .await
+        .map_err(not_found(Resource::Channel))?;
+    tx.tell_of_subscriber(&channel, &subscription.subscriber_channel_id, now).await?;
+    Ok(event(channel, now, EventKind::Subscription(subscription)))
+}
+
+/// The message that carries an event to the subscribed sessions.
+pub(crate) fn event(channel_id: ChannelId, sent_at: Timestamp, kind: EventKind) -> Vec<Message> {
+    vec![Message::Event(Arc::new(Event { channel_id, sent_at, kind }))]
+}
+
+async fn donation_event(
+    tx: &mut Tx,
+    channel: &ChannelId,
+    donation: Donation,
+) -> Result<DonationEvent, Error> {
+    let donator = match donation.donator {
+        Some(id) => {
+            let name = name_of(tx, channel, &id, "donatorChannelId").await?;
+            Some((id, name))
+        }
+        // Asked about itself, a channel answers whether it exists.
+        None => {
+            name_of(tx, channel, channel, "donatorChannelId").await?;
+            None
+        }
+    };
+    let Donation { donation_type, pay_amount, donation_text, emojis, .. } = donation;
+    Ok(DonationEvent { donation_type, donator, pay_amount, donation_text, emojis })
+}
+
+async fn name_of(
+    tx: &mut Tx,
+    channel: &ChannelId,
+    who: &ChannelId,
+    field: &'static str,
+) -> Result<String, Error> {
+    match tx.speaker(channel, who).await? {
+        Some(speaker) => Ok(speaker.name),
+        None => Err(unknown_channel(tx, channel, field).await?),
+    }
+}
+
+/// Which of two channels does not exist: the one in the path is 404, the one in the body a wrong value.
+pub(crate) async fn unknown_channel(
+    tx: &mut Tx,
+    channel: &ChannelId,
+    field: &'static str,
+) -> Result<Error, Error> {
+    Ok(match tx.speaker(channel, channel).await? {
+        Some(_) => Invalid::new(field, Rule::KnownChannel).into(),
+        None => Refusal::NotFound(Resource::Channel).into(),
+    })
+}
+
+fn check_paid(paid: &PaidSubscription) -> Result<(), Invalid> {
+    let within = |field, value, min, max| {
+        if (min..=max).contains(&value) {
+            Ok(())
+        } else {
+            Err(Invalid::new(field, Rule::Integer { min, max }))
+        }
+    };
+    within("tierNo", paid.tier_no, TIERS.0, TIERS.1)?;
+    within("month", paid.month, 0, MONTHS_MAX)?;
+    invalid::text("tierName", &paid.tier_name, 1, NAME_CHARS_MAX)
+}
+
+pub(crate) fn json(emojis: &Emojis) -> String {
+    // A map of texts: there is nothing in it that JSON cannot say.
+    serde_json::to_string(emojis).unwrap_or_default()
+}

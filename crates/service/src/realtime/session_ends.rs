@@ -1,0 +1,43 @@
+//! The end of session URLs and sessions whose application, user or client secret was taken back.
+
+use domain::SessionKey;
+use store::queries::session_ends::AdmittedBy;
+
+use crate::realtime::sessions;
+use crate::{Error, Service};
+
+/// How often a load is tried that waits in a circle for sessions that end by themselves meanwhile.
+const TRIES: u32 = 3;
+
+impl Service {
+    /// Deletes the session URLs and ends the sessions of what was taken back in a transaction before this. Their nodes close
+    /// the sockets within two seconds. Load by load, so that others write in between; it can be repeated.
+    pub(crate) async fn end_admitted(&self, admitted: AdmittedBy) -> Result<(), Error> {
+        let urls = admitted.clone();
+        self.write(move |tx| Box::pin(async move { Ok(tx.delete_session_urls(&urls).await?) })).await?;
+        let mut after = Some(SessionKey::stored(String::new()));
+        while let Some(last) = after {
+            after = self.end_some(&admitted, last).await?;
+        }
+        Ok(())
+    }
+
+    async fn end_some(&self, admitted: &AdmittedBy, after: SessionKey) -> Result<Option<SessionKey>, Error> {
+        let now = self.now();
+        let mut tries = 1..TRIES;
+        loop {
+            let (admitted, after) = (admitted.clone(), after.clone());
+            let ended = self
+                .write(move |tx| {
+                    Box::pin(
+                        async move { Ok(tx.end_sessions(&admitted, &after, now, sessions::REVOKED).await?) },
+                    )
+                })
+                .await;
+            match ended {
+                Err(Error::Store(error)) if error.is_deadlock() && tries.next().is_some() => {}
+                ended => return ended,
+            }
+        }
+    }
+}

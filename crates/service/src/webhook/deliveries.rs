@@ -1,0 +1,462 @@
+//! Messages to webhooks: written with their claim, taken under a lease, recorded, shown, sent anew
+//! (`docs/spec/drops.md#webhook`, `docs/adr/0014-webhooks-leave-from-an-outbox.md`).
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use domain::delivery::{
+    DeliveryState, DisabledReason, Next, Outcome, excerpt, given_up_when_failing_since, next, signature,
+};
+use domain::drops::RewardClaim;
+use domain::limits::WEBHOOK_LEASE_MS;
+use domain::refusal::Resource;
+use domain::webhook;
+use domain::{ClientId, DeliveryId, Refusal, Timestamp, WebhookId};
+use store::Tx;
+pub use store::queries::deliveries::{AttemptRecord, Delivery};
+use store::queries::deliveries::{
+    DeliverySpan, LeaseKey, LeasedDelivery, MESSAGES_AT_ONCE, NewDelivery, Recorded,
+};
+use store::queries::webhooks::Disabled;
+use tokio::sync::watch;
+
+use crate::webhook::webhooks::webhook_of;
+use crate::{Error, LogLimit, Service};
+
+/// Results that are recorded in one transaction.
+pub const RECORDS_AT_ONCE: usize = 128;
+/// Messages that one call sends anew; the rest is left to the next one.
+pub const SENT_ANEW_MAX: u64 = 10_000;
+/// Attempts that are shown of one message.
+const ATTEMPTS_SHOWN: i64 = 100;
+
+/// What this node knows of the messages to webhooks.
+#[derive(Debug, Default)]
+pub(crate) struct DeliveryQueue {
+    /// Signals each commit that may have written messages for the senders.
+    written: watch::Sender<()>,
+    /// Webhooks that this node disabled.
+    disabled: AtomicU64,
+    /// Secrets that another service key sealed.
+    sealed_otherwise: LogLimit,
+}
+
+/// One attempt to send a message, signed and ready. Its lease ends 15 seconds after it was taken: by then the answer must be
+/// there, or have been given up. Its `Debug` shows neither address nor content.
+#[derive(Clone)]
+pub struct Attempt {
+    /// Which attempt, for [`Service::record_attempts`].
+    pub key: AttemptKey,
+    /// The application.
+    pub client_id: ClientId,
+    /// Where it goes; `None` where a listener fetches it. It was judged when it was registered, perhaps by another
+    /// configuration than this one.
+    pub url: Option<String>,
+    /// The headers that say what it is.
+    pub headers: Vec<(String, String)>,
+    /// The bytes that were signed.
+    pub body: Vec<u8>,
+}
+
+impl std::fmt::Debug for Attempt {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Attempt").field("key", &self.key).finish_non_exhaustive()
+    }
+}
+
+/// Which attempt of which message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AttemptKey {
+    /// Where it goes.
+    pub webhook_id: WebhookId,
+    /// The message.
+    pub message_id: DeliveryId,
+    /// Which attempt, from 1 on.
+    pub number: i64,
+    /// The failed attempts before it since the message was last to be sent anew.
+    pub failures: i64,
+}
+
+/// What came of an attempt.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// Which attempt.
+    pub key: AttemptKey,
+    /// What the receiver did.
+    pub outcome: Outcome,
+    /// When it began.
+    pub began_at: Timestamp,
+    /// How long it took, in milliseconds.
+    pub duration_ms: i64,
+    /// The answer, or its beginning: no more than the first 1,024 bytes are looked at.
+    pub answer: Vec<u8>,
+}
+
+/// A message with its attempts.
+#[derive(Clone, Debug)]
+pub struct DeliveryDetails {
+    /// Itself.
+    pub delivery: Delivery,
+    /// Newest first.
+    pub attempts: Vec<AttemptRecord>,
+}
+
+/// Which messages of a webhook are asked for.
+#[derive(Clone, Debug, Default)]
+pub struct DeliveryQuery {
+    /// In this state.
+    pub state: Option<DeliveryState>,
+    /// Written from then on.
+    pub from: Option<Timestamp>,
+    /// Written before then.
+    pub until: Option<Timestamp>,
+}
+
+/// A page of messages.
+#[derive(Clone, Debug)]
+pub struct DeliveryPage {
+    /// Newest first.
+    pub deliveries: Vec<Delivery>,
+    /// The cursor of the next page; `None` on the last one.
+    pub next: Option<String>,
+}
+
+/// How much of a window is sent anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SentAnew {
+    /// How many messages.
+    pub messages: u64,
+    /// Whether that was all: if not, the same call goes on where this one ended.
+    pub all: bool,
+}
+
+impl Service {
+    /// Up to `limit` webhooks that have something to be sent now, in the order of their ids behind `after`; those without
+    /// address are left out. What waits elsewhere, or for a webhook that is disabled, costs nothing.
+    pub async fn webhooks_due(&self, after: Option<&WebhookId>, limit: i64) -> Result<Vec<WebhookId>, Error> {
+        let (after, now) = (after.cloned(), self.now());
+        self.read(move |tx| Box::pin(async move { Ok(tx.webhooks_due(now, after.as_ref(), limit).await?) }))
+            .await
+    }
+
+    /// Takes up to `limit` messages of a webhook that are due, at the most 100, the longest due first. Each is this node's alone until its
+    /// lease ends; then another takes it, unless its result was recorded.
+    pub async fn take_deliveries(&self, webhook_id: &WebhookId, limit: i64) -> Result<Vec<Attempt>, Error> {
+        let (id, now) = (webhook_id.clone(), self.now());
+        let taken = self
+            .write(move |tx| {
+                Box::pin(async move {
+                    tx.lock_webhook(&id).await?;
+                    let Some(target) = tx.delivery_target(&id).await? else { return Ok::<_, Error>(None) };
+                    let leased_until = now.plus_ms(WEBHOOK_LEASE_MS);
+                    let taken = tx.lease_deliveries(&id, now, leased_until, limit).await?;
+                    Ok(tx.signing_secret(&id, now).await?.map(|sealed| (target, sealed, taken)))
+                })
+            })
+            .await?;
+        let Some((target, sealed, taken)) = taken else { return Ok(Vec::new()) };
+        let Some(secret) = self.open_webhook_secret(webhook_id, &sealed) else {
+            // They come back when the lease ends, and go out once the key is the right one.
+            if let Some(times) = self.0.delivery_queue.sealed_otherwise.due(self.clock().monotonic()) {
+                let client_id = &target.client_id;
+                tracing::error!(%client_id, times, "a webhook's secret was sealed with another service key");
+            }
+            return Ok(Vec::new());
+        };
+        let prefix = &self.webhook_settings().header_prefix;
+        let attempt = |LeasedDelivery { message_id, number, failures, data }: LeasedDelivery| {
+            let body = webhook::body(&message_id, now, &data)?.into_bytes();
+            let signature = signature(&secret, &message_id, now, &body);
+            Some(Attempt {
+                client_id: target.client_id.clone(),
+                url: target.url.clone(),
+                headers: webhook::headers(prefix, &message_id, now, signature, number),
+                body,
+                key: AttemptKey { webhook_id: webhook_id.clone(), message_id, number, failures },
+            })
+        };
+        Ok(taken.into_iter().filter_map(attempt).collect())
+    }
+
+    /// Records what came of attempts, and says of each what follows; `None` for one that came too late: its message was
+    /// taken by somebody else, or is to be sent anew. Webhooks that are gone, or failed for five days, are disabled and
+    /// their owners told. May be repeated after an error.
+    pub async fn record_attempts(
+        &self,
+        mut reports: Vec<Report>,
+    ) -> Result<Vec<(AttemptKey, Option<Next>)>, Error> {
+        // In one order, and each webhook's row before those of its messages, so that nodes never wait in a circle.
+        reports.sort_by(|a, b| order(&a.key).cmp(&order(&b.key)));
+        let mut recorded = Vec::with_capacity(reports.len());
+        for some in reports.chunks(RECORDS_AT_ONCE) {
+            let batch: Vec<_> =
+                some.iter().map(|report| (report.clone(), u16::from_le_bytes(self.random()))).collect();
+            let now = self.now();
+            let (nexts, disabled) =
+                self.write(move |tx| Box::pin(async move { record(tx, &batch, now).await })).await?;
+            for (webhook_id, reason) in disabled {
+                self.0.delivery_queue.disabled.fetch_add(1, Relaxed);
+                tracing::warn!(%webhook_id, reason = reason.name(), "a webhook was disabled: its messages are on hold");
+            }
+            recorded.extend(nexts);
+        }
+        Ok(recorded)
+    }
+
+    /// Tells after each commit on this node that may have written something to send. Others' commits are found by looking.
+    pub fn deliveries_written(&self) -> watch::Receiver<()> {
+        self.0.delivery_queue.written.subscribe()
+    }
+
+    /// Webhooks that this node disabled since it started.
+    pub fn webhooks_disabled(&self) -> u64 {
+        self.0.delivery_queue.disabled.load(Relaxed)
+    }
+
+    /// Wakes whoever sends messages on this node.
+    pub(crate) fn wake_senders(&self) {
+        self.0.delivery_queue.written.send_replace(());
+    }
+
+    /// Messages of an application's webhook, newest first. A walk from cursor to cursor gives each that was there at its
+    /// beginning and still fits once.
+    ///
+    /// # Errors
+    /// `Invalid` naming `cursor` for one that is not of this list; [`Refusal::NotFound`] when there is no webhook.
+    pub async fn webhook_deliveries(
+        &self,
+        client_id: &ClientId,
+        query: DeliveryQuery,
+        size: i64,
+        cursor: Option<&str>,
+    ) -> Result<DeliveryPage, Error> {
+        let context = context(client_id, &query);
+        let after = cursor.map(|cursor| self.cursors().open("cursor", &context, cursor)).transpose()?;
+        let client_id = client_id.clone();
+        let mut deliveries = self
+            .read(move |tx| {
+                Box::pin(async move {
+                    let webhook = webhook_of(tx, &client_id).await?;
+                    let mut span = DeliverySpan::of(query.from, query.until);
+                    if let Some(after) = after {
+                        span.below = DeliveryId::stored(after);
+                    }
+                    // One more than the page shows whether there is a next one.
+                    Ok::<_, Error>(tx.deliveries(&webhook.webhook_id, query.state, &span, size + 1).await?)
+                })
+            })
+            .await?;
+        let more = deliveries.len() > usize::try_from(size).unwrap_or(usize::MAX);
+        if more {
+            deliveries.pop();
+        }
+        let last = deliveries.last().filter(|_| more);
+        let next = last.map(|last| self.cursors().seal(&context, last.message_id.as_str()));
+        Ok(DeliveryPage { deliveries, next })
+    }
+
+    /// One message of an application's webhook, with its last 100 attempts.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`] when there is no such webhook or message.
+    pub async fn webhook_delivery(
+        &self,
+        client_id: &ClientId,
+        message_id: &DeliveryId,
+    ) -> Result<DeliveryDetails, Error> {
+        let (client_id, message_id) = (client_id.clone(), message_id.clone());
+        self.read(move |tx| {
+            Box::pin(async move {
+                let webhook_id = webhook_of(tx, &client_id).await?.webhook_id;
+                details(tx, &webhook_id, &message_id).await
+            })
+        })
+        .await
+    }
+
+    /// Has a message sent anew at once, whatever became of it, with the whole schedule before it. One that is being sent is
+    /// not sent a second time meanwhile.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`] when there is no such webhook or message.
+    pub async fn resend_delivery(
+        &self,
+        client_id: &ClientId,
+        message_id: &DeliveryId,
+    ) -> Result<DeliveryDetails, Error> {
+        let (client_id, message_id, now) = (client_id.clone(), message_id.clone(), self.now());
+        let details = self
+            .write(move |tx| {
+                Box::pin(async move {
+                    let webhook_id = webhook_of(tx, &client_id).await?.webhook_id;
+                    if !tx.send_anew(&webhook_id, &message_id, now).await? {
+                        return Err(Refusal::NotFound(Resource::Delivery).into());
+                    }
+                    details(tx, &webhook_id, &message_id).await
+                })
+            })
+            .await?;
+        self.wake_senders();
+        Ok(details)
+    }
+
+    /// Has the messages of a window sent anew that are in a state, oldest first: up to 10,000 of them.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`] when there is no webhook.
+    pub async fn resend_deliveries(
+        &self,
+        client_id: &ClientId,
+        state: DeliveryState,
+        from: Timestamp,
+        until: Timestamp,
+    ) -> Result<SentAnew, Error> {
+        let now = self.now();
+        let mut sent = SentAnew { messages: 0, all: false };
+        while !sent.all && sent.messages < SENT_ANEW_MAX {
+            let (client_id, span) = (client_id.clone(), DeliverySpan::of(Some(from), Some(until)));
+            let some = self
+                .write(move |tx| {
+                    Box::pin(async move {
+                        let webhook_id = webhook_of(tx, &client_id).await?.webhook_id;
+                        Ok::<_, Error>(
+                            tx.send_window_anew(&webhook_id, state, &span, now, MESSAGES_AT_ONCE).await?,
+                        )
+                    })
+                })
+                .await?;
+            sent = SentAnew { messages: sent.messages + some, all: some < MESSAGES_AT_ONCE.unsigned_abs() };
+            self.wake_senders();
+        }
+        Ok(sent)
+    }
+}
+
+/// Writes what tells publishers of a claim, inside the claim's transaction: a message for each webhook that it goes to, and
+/// a dead letter for each of those that is disabled, so that it can be sent later.
+pub(crate) async fn write(tx: &mut Tx, claim: &RewardClaim, now: Timestamp) -> Result<(), Error> {
+    for receiver in tx.claim_receivers(&claim.campaign_id).await? {
+        let new = NewDelivery {
+            message_id: DeliveryId::of_claim(now, &claim.claim_id, &receiver.webhook_id),
+            webhook_id: receiver.webhook_id,
+            claim_id: claim.claim_id.clone(),
+            data: webhook::data(claim),
+            waiting: receiver.enabled,
+        };
+        tx.insert_delivery(&new, now).await?;
+    }
+    Ok(())
+}
+
+fn order(key: &AttemptKey) -> (&WebhookId, &DeliveryId, i64) {
+    (&key.webhook_id, &key.message_id, key.number)
+}
+
+/// What each attempt of a batch came to, and which webhooks were disabled for it.
+type RecordedBatch = (Vec<(AttemptKey, Option<Next>)>, Vec<(WebhookId, DisabledReason)>);
+
+async fn record(tx: &mut Tx, batch: &[(Report, u16)], now: Timestamp) -> Result<RecordedBatch, Error> {
+    let mut by_webhook = BTreeMap::<&WebhookId, Vec<&(Report, u16)>>::new();
+    for report in batch {
+        by_webhook.entry(&report.0.key.webhook_id).or_default().push(report);
+    }
+    let (mut nexts, mut disabled) = (Vec::with_capacity(batch.len()), Vec::new());
+    for (webhook_id, reports) in by_webhook {
+        let outcomes = reports.iter().map(|(report, _)| &report.outcome);
+        if let Some(reason) = judge(tx, webhook_id, outcomes, now).await? {
+            disabled.push((webhook_id.clone(), reason));
+        }
+        for (report, random) in reports {
+            nexts.push((report.key.clone(), record_one(tx, report, *random, now).await?));
+        }
+    }
+    Ok((nexts, disabled))
+}
+
+/// Notes of a webhook whether it fails, and disables it when that is enough.
+async fn judge(
+    tx: &mut Tx,
+    webhook_id: &WebhookId,
+    outcomes: impl Iterator<Item = &Outcome> + Clone,
+    now: Timestamp,
+) -> Result<Option<DisabledReason>, Error> {
+    let reason = if outcomes.clone().any(Outcome::is_gone) {
+        let gone = Disabled { reason: DisabledReason::Gone, since: now };
+        tx.disable_webhook(webhook_id, gone).await?.then_some(gone.reason)
+    } else if outcomes.clone().any(Outcome::is_success) {
+        tx.note_webhook_success(webhook_id).await?;
+        None
+    } else {
+        tx.note_webhook_failure(webhook_id, now).await?;
+        let since = given_up_when_failing_since(now);
+        tx.disable_failing_webhook(webhook_id, since, now).await?.then_some(DisabledReason::Failing)
+    };
+    if let Some(reason) = reason {
+        tx.insert_webhook_notice(webhook_id, &format!("DISABLED_{}", reason.name()), now).await?;
+    }
+    Ok(reason)
+}
+
+async fn record_one(
+    tx: &mut Tx,
+    report: &Report,
+    random: u16,
+    now: Timestamp,
+) -> Result<Option<Next>, Error> {
+    let AttemptKey { webhook_id, message_id, number, failures } = report.key.clone();
+    let key = LeaseKey { webhook_id, message_id, number };
+    let mut failures = Some(failures);
+    while let Some(before) = failures {
+        let next = next(&report.outcome, before, now, random);
+        if tx.record_delivery(&key, recorded(next, before, now), now).await? {
+            let attempt = attempt_record(report);
+            tx.insert_attempt(&key.webhook_id, &key.message_id, &attempt).await?;
+            return Ok(Some(next));
+        }
+        // Somebody may have asked meanwhile for it to be sent anew: then it has the whole schedule before it.
+        failures = tx.failures_in_flight(&key).await?.filter(|now| *now != before);
+    }
+    Ok(None)
+}
+
+fn recorded(next: Next, failures: i64, now: Timestamp) -> Recorded {
+    let (state, due_at) = match next {
+        Next::Done => (DeliveryState::Delivered, now),
+        Next::Again(at) => (DeliveryState::Waiting, at),
+        Next::Dead | Next::Gone => (DeliveryState::Dead, now),
+    };
+    Recorded { state, due_at, failures, failed: next != Next::Done }
+}
+
+fn attempt_record(report: &Report) -> AttemptRecord {
+    let (status, failure) = match report.outcome {
+        Outcome::Answered { status, .. } => (Some(status), None),
+        Outcome::Failed(failure) => (None, Some(failure)),
+    };
+    AttemptRecord {
+        number: report.key.number,
+        began_at: report.began_at,
+        duration_ms: report.duration_ms,
+        status,
+        failure,
+        excerpt: excerpt(&report.answer),
+    }
+}
+
+async fn details(
+    tx: &mut Tx,
+    webhook_id: &WebhookId,
+    message_id: &DeliveryId,
+) -> Result<DeliveryDetails, Error> {
+    let delivery = tx.delivery(webhook_id, message_id).await?.ok_or(Refusal::NotFound(Resource::Delivery))?;
+    let attempts = tx.attempts(webhook_id, message_id, ATTEMPTS_SHOWN).await?;
+    Ok(DeliveryDetails { delivery, attempts })
+}
+
+/// What a cursor is bound to: the list and every filter, but not the size of a page.
+fn context(client_id: &ClientId, query: &DeliveryQuery) -> String {
+    let DeliveryQuery { state, from, until } = query;
+    let state = state.map(DeliveryState::name);
+    let ms = |at: &Option<Timestamp>| at.map(Timestamp::as_millis);
+    serde_json::json!(["webhook-deliveries", client_id.as_str(), state, ms(from), ms(until)]).to_string()
+}

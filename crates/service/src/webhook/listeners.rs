@@ -1,0 +1,191 @@
+//! Listeners: programs of developers without a public address, which fetch the messages to their application's webhook,
+//! make the attempts themselves and say what came of them. To everything else they are attempts like any other.
+
+use std::time::Duration;
+
+use domain::delivery::{DeliveryState, DisabledReason, Next, Outcome};
+use domain::limits::WEBHOOK_LEASE_MS;
+use domain::outbound::SendFailure;
+use domain::secret::WebhookSecret;
+use domain::{ClientId, DeliveryId, Invalid, Rule, Timestamp, WebhookId};
+use store::queries::deliveries::DueDelivery;
+
+use crate::cluster::nodes::Readiness;
+use crate::webhook::deliveries::{Attempt, AttemptKey, Report};
+use crate::webhook::webhooks::{Webhook, WebhookDetails, details_of};
+use crate::{Error, Service};
+
+/// How often a listener's messages are looked for while it waits. What this node writes is seen at once.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// Leases that ended without a word which are settled at once.
+const SETTLED_AT_ONCE: i64 = 100;
+
+/// What a listener says of an attempt that it made.
+#[derive(Clone, Debug)]
+pub struct ListenerReport {
+    /// The message.
+    pub message_id: DeliveryId,
+    /// Which attempt.
+    pub number: i64,
+    /// What the receiver did.
+    pub heard: Heard,
+    /// How long it took, in milliseconds.
+    pub duration_ms: i64,
+    /// The beginning of the answer.
+    pub answer: String,
+}
+
+/// What a listener heard of the receiver.
+#[derive(Clone, Debug)]
+pub enum Heard {
+    /// A status, and `Retry-After` as it was spelled.
+    Answer(u16, Option<String>),
+    /// Nothing, for this reason.
+    Nothing(SendFailure),
+}
+
+/// What follows an attempt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Followed {
+    /// Where the message stands.
+    pub state: DeliveryState,
+    /// When its next attempt is due.
+    pub next_at: Option<Timestamp>,
+}
+
+impl Service {
+    /// Has a listener fetch an application's messages: makes its webhook when it has none, and gives the secret of a new
+    /// one, which is never shown again. One that was disabled because its receiver failed is enabled again.
+    ///
+    /// # Errors
+    /// `Invalid` when the webhook has an address, or the operator disabled it; [`NotFound`](domain::Refusal::NotFound) when there is no such
+    /// application, or it is deleted.
+    pub async fn begin_listening(
+        &self,
+        client_id: &ClientId,
+    ) -> Result<(WebhookDetails, Option<WebhookSecret>), Error> {
+        let altered = |before: Webhook, now| {
+            check_address(&before)?;
+            match &before.disabled {
+                None => Ok(None),
+                Some(by) if by.reason == DisabledReason::Operator => Err(disabled().into()),
+                Some(_) => {
+                    Ok(Some(Webhook { disabled: None, failing_since: None, changed_at: now, ..before }))
+                }
+            }
+        };
+        self.make_or_alter_webhook(client_id, (None, None), altered).await
+    }
+
+    /// Up to `limit` messages for a listener, each of which is its own until the lease ends: waits for the first for so long,
+    /// or until this node is about to stop. A lease that ended without a word is a failed attempt.
+    ///
+    /// # Errors
+    /// `Invalid` when the webhook has an address, or is disabled; [`NotFound`](domain::Refusal::NotFound) when there is none.
+    pub async fn attempts_for_listener(
+        &self,
+        client_id: &ClientId,
+        limit: i64,
+        wait: Duration,
+    ) -> Result<Vec<Attempt>, Error> {
+        let mut written = self.deliveries_written();
+        let until = self.clock().monotonic() + wait;
+        loop {
+            written.borrow_and_update();
+            let attempts = self.look_for_listener(client_id, limit).await?;
+            let left = until.saturating_sub(self.clock().monotonic());
+            let stopping = self.readiness() == Readiness::Draining;
+            if !attempts.is_empty() || left.is_zero() || stopping {
+                return Ok(attempts);
+            }
+            tokio::select! {
+                _ = written.changed() => {}
+                () = self.clock().sleep(left.min(LOOK_EVERY)) => {}
+            }
+        }
+    }
+
+    /// Records what came of a listener's attempt, and says what follows; `None` when it came too late: the message is to be
+    /// attempted anew, or there is no such message.
+    ///
+    /// # Errors
+    /// `Invalid` when the webhook has an address; [`NotFound`](domain::Refusal::NotFound) when there is none.
+    pub async fn report_of_listener(
+        &self,
+        client_id: &ClientId,
+        report: ListenerReport,
+    ) -> Result<Option<Followed>, Error> {
+        let webhook = self.webhook_details(client_id).await?.webhook;
+        check_address(&webhook)?;
+        let now = self.now();
+        let ListenerReport { message_id, number, heard, duration_ms, answer } = report;
+        let outcome = match heard {
+            Heard::Answer(status, retry_after) => Outcome::answered(status, retry_after.as_deref(), now),
+            Heard::Nothing(failure) => Outcome::Failed(failure),
+        };
+        // How often it failed before is looked up where it matters.
+        let key = AttemptKey { webhook_id: webhook.webhook_id, message_id, number, failures: 0 };
+        let began_at = now.plus_ms(-duration_ms);
+        let report = Report { key, outcome, began_at, duration_ms, answer: answer.into_bytes() };
+        let recorded = self.record_attempts(vec![report]).await?;
+        Ok(recorded.into_iter().next().and_then(|(_, next)| next).map(Followed::of))
+    }
+
+    async fn look_for_listener(&self, client_id: &ClientId, limit: i64) -> Result<Vec<Attempt>, Error> {
+        loop {
+            let (client, now) = (client_id.clone(), self.now());
+            let (webhook, due) = self
+                .read(move |tx| {
+                    Box::pin(async move {
+                        let webhook = details_of(tx, &client).await?.webhook;
+                        let due = tx.due_deliveries(&webhook.webhook_id, now, SETTLED_AT_ONCE).await?;
+                        Ok::<_, Error>((webhook, due))
+                    })
+                })
+                .await?;
+            check_address(&webhook)?;
+            if webhook.disabled.is_some() {
+                return Err(disabled().into());
+            }
+            let abandoned: Vec<_> = due.iter().filter(|due| due.in_flight).collect();
+            if abandoned.is_empty() && due.is_empty() {
+                return Ok(Vec::new());
+            }
+            if abandoned.is_empty() {
+                return self.take_deliveries(&webhook.webhook_id, limit).await;
+            }
+            let reports = abandoned.into_iter().map(|due| unanswered(&webhook.webhook_id, due));
+            self.record_attempts(reports.collect()).await?;
+        }
+    }
+}
+
+impl Followed {
+    fn of(next: Next) -> Self {
+        match next {
+            Next::Done => Self { state: DeliveryState::Delivered, next_at: None },
+            Next::Again(at) => Self { state: DeliveryState::Waiting, next_at: Some(at) },
+            Next::Dead | Next::Gone => Self { state: DeliveryState::Dead, next_at: None },
+        }
+    }
+}
+
+fn check_address(webhook: &Webhook) -> Result<(), Invalid> {
+    if webhook.url.is_none() { Ok(()) } else { Err(Invalid::new("webhook", Rule::WithoutAddress)) }
+}
+
+fn disabled() -> Invalid {
+    Invalid::new("webhook", Rule::Enabled)
+}
+
+/// The attempt of a listener that was not heard of again.
+fn unanswered(webhook_id: &WebhookId, due: &DueDelivery) -> Report {
+    let DueDelivery { message_id, number, due_at, .. } = due.clone();
+    Report {
+        key: AttemptKey { webhook_id: webhook_id.clone(), message_id, number, failures: 0 },
+        outcome: Outcome::Failed(SendFailure::Timeout),
+        began_at: due_at.plus_ms(-WEBHOOK_LEASE_MS),
+        duration_ms: WEBHOOK_LEASE_MS,
+        answer: Vec::new(),
+    }
+}

@@ -1,0 +1,5 @@
+//! Webhooks, their messages and listeners.
+
+pub mod deliveries;
+pub mod listeners;
+pub mod webhooks;

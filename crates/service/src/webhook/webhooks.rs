@@ -1,0 +1,378 @@
+//! Webhooks of applications and their secrets (`docs/webhooks.md#registering`). What is sent to them is in
+//! `deliveries.rs`.
+
+use domain::delivery::DisabledReason;
+use domain::limits::WEBHOOK_SECRET_OVERLAP_MS;
+use domain::outbound::{Reach, WebhookUrl};
+use domain::refusal::Resource;
+use domain::secret::WebhookSecret;
+use domain::webhook::HEADER_PREFIX;
+use domain::webhook_secrets::{SecretState, states};
+use domain::{ClientId, Invalid, Refusal, Rule, Timestamp, WebhookId, WebhookSecretId};
+use store::Tx;
+use store::queries::webhooks::{Disabled, StoredWebhookSecret};
+pub use store::queries::webhooks::{Webhook, WebhookNotice};
+
+use crate::platform::idempotency::{self, IdempotencyKey, UNREADABLE_ANSWER};
+use crate::{Error, Service};
+
+/// Notices that are shown of one webhook.
+const NOTICES_SHOWN: i64 = 20;
+
+/// How webhooks are called; the same on every node of a service.
+#[derive(Clone, Debug)]
+pub struct WebhookSettings {
+    /// Which addresses they may have besides public ones.
+    pub reach: Reach,
+    /// What the names of their headers begin with.
+    pub header_prefix: String,
+}
+
+impl Default for WebhookSettings {
+    fn default() -> Self {
+        Self { reach: Reach::PUBLIC, header_prefix: HEADER_PREFIX.to_owned() }
+    }
+}
+
+/// A webhook with what its owner was told of it.
+#[derive(Clone, Debug)]
+pub struct WebhookDetails {
+    /// Itself.
+    pub webhook: Webhook,
+    /// Newest first.
+    pub notices: Vec<WebhookNotice>,
+}
+
+/// A secret of a webhook, without itself.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WebhookSecretDetails {
+    /// Its id.
+    pub secret_id: WebhookSecretId,
+    /// Where it stands.
+    pub state: SecretState,
+    /// From when on it signs, or has signed.
+    pub signs_from: Timestamp,
+    /// When it goes, if it does not sign any more by then.
+    pub forget_at: Option<Timestamp>,
+    /// When it was made.
+    pub created_at: Timestamp,
+}
+
+impl Service {
+    /// How webhooks are called.
+    pub fn webhook_settings(&self) -> &WebhookSettings {
+        &self.0.webhooks
+    }
+
+    /// Makes or replaces the webhook of an application; without an address, a listener fetches its messages. A new one gets
+    /// a secret, which is never shown again. Left out, `enabled` stays as it is; a new webhook is enabled.
+    ///
+    /// # Errors
+    /// `Invalid` naming `url`; [`Refusal::NotFound`] when there is no such application, or it is deleted.
+    pub async fn put_webhook(
+        &self,
+        client_id: &ClientId,
+        url: Option<&str>,
+        enabled: Option<bool>,
+    ) -> Result<(WebhookDetails, Option<WebhookSecret>), Error> {
+        let url = url.map(|url| WebhookUrl::parse(url, self.0.webhooks.reach)).transpose()?;
+        let url = url.map(|url| url.as_str().to_owned());
+        let disabled = (enabled == Some(false)).then_some(by_operator(self.now()));
+        let as_new = (url.clone(), disabled);
+        let altered = move |before, now| Ok(Some(changed(before, url, enabled, now)));
+        let put = self.make_or_alter_webhook(client_id, as_new, altered).await?;
+        // What waited while it was disabled goes on.
+        self.wake_senders();
+        Ok(put)
+    }
+
+    /// Makes the webhook of an application, with its address and as disabled as `as_new` says, or makes of the one that is
+    /// there what `alter` says, if anything. Gives the first secret of a new one.
+    pub(crate) async fn make_or_alter_webhook(
+        &self,
+        client_id: &ClientId,
+        as_new: (Option<String>, Option<Disabled>),
+        alter: impl FnOnce(Webhook, Timestamp) -> Result<Option<Webhook>, Error> + Send + 'static,
+    ) -> Result<(WebhookDetails, Option<WebhookSecret>), Error> {
+        let (client_id, now) = (client_id.clone(), self.now());
+        let made_id = WebhookId::generate(now, self.random());
+        let (secret, sealed) = self.sealed_webhook_secret(&made_id, None);
+        let secret_id = WebhookSecretId::generate(now, self.random());
+        let (details, made) = self
+            .write(move |tx| {
+                Box::pin(async move {
+                    lock(tx, &client_id).await?;
+                    let before = tx.webhook(&client_id).await?;
+                    let made = before.is_none();
+                    match before {
+                        None => {
+                            let (url, disabled) = as_new;
+                            tx.insert_webhook(&made_id, &client_id, url.as_deref(), disabled, now).await?;
+                            tx.insert_webhook_secret(&secret_id, &made_id, &sealed, now, now).await?;
+                        }
+                        Some(before) => {
+                            if let Some(altered) = alter(before, now)? {
+                                tx.change_webhook(&altered).await?;
+                            }
+                        }
+                    }
+                    Ok::<_, Error>((details_of(tx, &client_id).await?, made))
+                })
+            })
+            .await?;
+        Ok((details, made.then_some(secret)))
+    }
+
+    /// The webhook of an application.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`] when it has none.
+    pub async fn webhook_details(&self, client_id: &ClientId) -> Result<WebhookDetails, Error> {
+        let client_id = client_id.clone();
+        self.read(move |tx| Box::pin(async move { details_of(tx, &client_id).await })).await
+    }
+
+    /// Deletes the webhook of an application with its secrets and messages. Nothing happens when it has none.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`] when there is no such application, or it is deleted.
+    pub async fn delete_webhook(&self, client_id: &ClientId) -> Result<(), Error> {
+        let (client_id, now) = (client_id.clone(), self.now());
+        self.write(move |tx| {
+            Box::pin(async move {
+                lock(tx, &client_id).await?;
+                tx.forget_webhook(&client_id, now).await?;
+                Ok(())
+            })
+        })
+        .await
+    }
+
+    /// Gives a webhook another secret, its own or one that was brought along. It signs after a day or when it is activated.
+    /// One that is retiring makes room for it. A repeated key gets the same secret again.
+    ///
+    /// # Errors
+    /// `Invalid` while another secret is pending; [`Refusal::NotFound`] when the application has no webhook.
+    pub async fn add_webhook_secret(
+        &self,
+        client_id: &ClientId,
+        given: Option<WebhookSecret>,
+        key: Option<IdempotencyKey>,
+    ) -> Result<(WebhookSecretDetails, WebhookSecret), Error> {
+        let webhook_id = self.webhook_details(client_id).await?.webhook.webhook_id;
+        let (secret, sealed) = self.sealed_webhook_secret(&webhook_id, given);
+        let (client_id, now) = (client_id.clone(), self.now());
+        let (id, secret_id) = (webhook_id.clone(), WebhookSecretId::generate(now, self.random()));
+        let answer = format!("{secret_id} {sealed}");
+        let (details, earlier) = self
+            .write(move |tx| {
+                Box::pin(async move {
+                    lock(tx, &client_id).await?;
+                    let earlier = idempotency::claim(tx, key.as_ref(), &answer, now).await?;
+                    let secret_id = match &earlier {
+                        None => secret_id,
+                        Some(earlier) => {
+                            let (id, _) =
+                                earlier.split_once(' ').ok_or(Error::Internal(UNREADABLE_ANSWER))?;
+                            WebhookSecretId::stored(id.to_owned())
+                        }
+                    };
+                    if earlier.is_none() {
+                        add_secret(tx, &id, &secret_id, &sealed, now).await?;
+                    }
+                    let secrets = secrets_of(tx, &id, now).await?;
+                    let details = secrets.into_iter().find(|details| details.secret_id == secret_id);
+                    Ok::<_, Error>((details.ok_or(Refusal::NotFound(Resource::WebhookSecret))?, earlier))
+                })
+            })
+            .await?;
+        match earlier.as_deref().and_then(|earlier| earlier.split_once(' ')) {
+            None => Ok((details, secret)),
+            Some((_, sealed)) => {
+                let secret = self.open_webhook_secret(&webhook_id, sealed);
+                let secret = secret
+                    .ok_or(Error::Internal("a webhook's secret was sealed with another service key"))?;
+                Ok((details, secret))
+            }
+        }
+    }
+
+    /// The secrets of a webhook, in the order in which they sign.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`] when the application has no webhook.
+    pub async fn webhook_secrets(&self, client_id: &ClientId) -> Result<Vec<WebhookSecretDetails>, Error> {
+        let (client_id, now) = (client_id.clone(), self.now());
+        self.read(move |tx| {
+            Box::pin(async move {
+                let webhook = webhook_of(tx, &client_id).await?;
+                secrets_of(tx, &webhook.webhook_id, now).await
+            })
+        })
+        .await
+    }
+
+    /// Has a secret sign from now on. The one before is kept for a day, and can be activated in its turn.
+    ///
+    /// # Errors
+    /// [`Refusal::NotFound`] when there is no such webhook or secret.
+    pub async fn activate_webhook_secret(
+        &self,
+        client_id: &ClientId,
+        secret_id: &WebhookSecretId,
+    ) -> Result<Vec<WebhookSecretDetails>, Error> {
+        let (client_id, secret_id, now) = (client_id.clone(), secret_id.clone(), self.now());
+        self.write(move |tx| {
+            Box::pin(async move {
+                let (webhook_id, secrets) = locked_secrets(tx, &client_id, now).await?;
+                let chosen = secrets.iter().find(|secret| secret.secret_id == secret_id);
+                let chosen = chosen.ok_or(Refusal::NotFound(Resource::WebhookSecret))?;
+                let signing = secrets.iter().find(|secret| secret.state == SecretState::Signing);
+                if let (Some(signing), true) = (signing, chosen.state != SecretState::Signing) {
+                    // One of the two is the younger one, also when both are made to sign within a millisecond.
+                    let before = signing.signs_from.min(now.plus_ms(-1));
+                    let kept = now.plus_ms(WEBHOOK_SECRET_OVERLAP_MS);
+                    tx.time_webhook_secret(&signing.secret_id, before, Some(kept)).await?;
+                    tx.time_webhook_secret(&chosen.secret_id, now, None).await?;
+                }
+                secrets_of(tx, &webhook_id, now).await
+            })
+        })
+        .await
+    }
+
+    /// Deletes a secret that does not sign.
+    ///
+    /// # Errors
+    /// `Invalid` for the one that signs; [`Refusal::NotFound`] when there is no such webhook or secret.
+    pub async fn delete_webhook_secret(
+        &self,
+        client_id: &ClientId,
+        secret_id: &WebhookSecretId,
+    ) -> Result<(), Error> {
+        let (client_id, secret_id, now) = (client_id.clone(), secret_id.clone(), self.now());
+        self.write(move |tx| {
+            Box::pin(async move {
+                let (_, secrets) = locked_secrets(tx, &client_id, now).await?;
+                let chosen = secrets.iter().find(|secret| secret.secret_id == secret_id);
+                let chosen = chosen.ok_or(Refusal::NotFound(Resource::WebhookSecret))?;
+                if chosen.state == SecretState::Signing {
+                    return Err(Invalid::new("secretId", Rule::NotTheSigningSecret).into());
+                }
+                if chosen.state == SecretState::Pending {
+                    // Nothing replaces the one that signs any more.
+                    for secret in secrets.iter().filter(|secret| secret.state == SecretState::Signing) {
+                        tx.time_webhook_secret(&secret.secret_id, secret.signs_from, None).await?;
+                    }
+                }
+                Ok(tx.delete_webhook_secret(&secret_id).await?)
+            })
+        })
+        .await
+    }
+
+    /// The secret behind what the store has of it; `None` when it was sealed with another service key.
+    pub(crate) fn open_webhook_secret(&self, webhook_id: &WebhookId, sealed: &str) -> Option<WebhookSecret> {
+        let opened = self.key().open(&subject(webhook_id), sealed);
+        opened.as_deref().and_then(WebhookSecret::presented)
+    }
+
+    pub(crate) fn sealed_webhook_secret(
+        &self,
+        webhook_id: &WebhookId,
+        given: Option<WebhookSecret>,
+    ) -> (WebhookSecret, String) {
+        let secret = given.unwrap_or_else(|| WebhookSecret::generate(self.random()));
+        let sealed = self.key().seal(&subject(webhook_id), secret.expose(), self.random());
+        (secret, sealed)
+    }
+}
+
+/// What a webhook's secrets are sealed for.
+fn subject(webhook_id: &WebhookId) -> String {
+    format!("secret of webhook {webhook_id}")
+}
+
+fn by_operator(now: Timestamp) -> Disabled {
+    Disabled { reason: DisabledReason::Operator, since: now }
+}
+
+/// A webhook as it is told to be.
+fn changed(before: Webhook, url: Option<String>, enabled: Option<bool>, now: Timestamp) -> Webhook {
+    let disabled = match enabled {
+        None => before.disabled,
+        Some(true) => None,
+        Some(false) => Some(before.disabled.unwrap_or(by_operator(now))),
+    };
+    // Neither a new address nor a webhook that is enabled anew has failed yet.
+    let starts_anew = before.url != url || (before.disabled.is_some() && disabled.is_none());
+    let failing_since = before.failing_since.filter(|_| !starts_anew);
+    Webhook { url, disabled, failing_since, changed_at: now, ..before }
+}
+
+/// Makes this the only transaction that changes the application's webhook and its secrets.
+pub(crate) async fn lock(tx: &mut Tx, client_id: &ClientId) -> Result<(), Error> {
+    if tx.lock_application(client_id).await? {
+        Ok(())
+    } else {
+        Err(Refusal::NotFound(Resource::Application).into())
+    }
+}
+
+pub(crate) async fn webhook_of(tx: &mut Tx, client_id: &ClientId) -> Result<Webhook, Error> {
+    Ok(tx.webhook(client_id).await?.ok_or(Refusal::NotFound(Resource::Webhook))?)
+}
+
+pub(crate) async fn details_of(tx: &mut Tx, client_id: &ClientId) -> Result<WebhookDetails, Error> {
+    let webhook = webhook_of(tx, client_id).await?;
+    let notices = tx.webhook_notices(&webhook.webhook_id, NOTICES_SHOWN).await?;
+    Ok(WebhookDetails { webhook, notices })
+}
+
+async fn secrets_of(
+    tx: &mut Tx,
+    webhook_id: &WebhookId,
+    now: Timestamp,
+) -> Result<Vec<WebhookSecretDetails>, Error> {
+    let secrets = tx.webhook_secrets(webhook_id, now).await?;
+    let signs_from: Vec<_> = secrets.iter().map(|secret| secret.signs_from).collect();
+    let details = |(secret, state): (StoredWebhookSecret, SecretState)| {
+        let StoredWebhookSecret { secret_id, signs_from, forget_at, created_at } = secret;
+        WebhookSecretDetails { secret_id, state, signs_from, forget_at, created_at }
+    };
+    Ok(secrets.into_iter().zip(states(&signs_from, now)).map(details).collect())
+}
+
+/// The secrets of an application's webhook, which nobody else changes until this transaction ends.
+async fn locked_secrets(
+    tx: &mut Tx,
+    client_id: &ClientId,
+    now: Timestamp,
+) -> Result<(WebhookId, Vec<WebhookSecretDetails>), Error> {
+    lock(tx, client_id).await?;
+    let webhook_id = webhook_of(tx, client_id).await?.webhook_id;
+    let secrets = secrets_of(tx, &webhook_id, now).await?;
+    Ok((webhook_id, secrets))
+}
+
+/// A pending secret beside the one that signs. The webhook must be locked.
+async fn add_secret(
+    tx: &mut Tx,
+    webhook_id: &WebhookId,
+    secret_id: &WebhookSecretId,
+    sealed: &str,
+    now: Timestamp,
+) -> Result<(), Error> {
+    let signs_from = now.plus_ms(WEBHOOK_SECRET_OVERLAP_MS);
+    for secret in secrets_of(tx, webhook_id, now).await? {
+        match secret.state {
+            SecretState::Pending => return Err(Invalid::new("secret", Rule::NoOtherPendingSecret).into()),
+            SecretState::Retiring => tx.delete_webhook_secret(&secret.secret_id).await?,
+            SecretState::Signing => {
+                let kept = signs_from.plus_ms(WEBHOOK_SECRET_OVERLAP_MS);
+                tx.time_webhook_secret(&secret.secret_id, secret.signs_from, Some(kept)).await?;
+            }
+        }
+    }
+    Ok(tx.insert_webhook_secret(secret_id, webhook_id, sealed, signs_from, now).await?)
+}
