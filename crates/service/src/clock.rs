@@ -7,8 +7,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use domain::Timestamp;
 use tokio::sync::watch;
 
-/// What time it is. Lifetimes (tokens, codes) run on the wall side, [`now`](Self::now); intervals (pings, deadlines,
-/// quotas) on the monotonic side, [`monotonic`](Self::monotonic), which never goes back. Cheap to clone.
+/// What time it is. Lifetimes (tokens, codes) run on the wall side, [`now`](Self::now); intervals (pings,
+/// deadlines, quotas) on the monotonic side, [`monotonic`](Self::monotonic), which never goes back. Cheap to
+/// clone.
 #[derive(Clone, Debug)]
 pub struct Clock(Source);
 
@@ -62,8 +63,8 @@ impl Clock {
         }
     }
 
-    /// How long work took that began at `started` on the monotonic side. On a clock that is moved by hand work takes no
-    /// time: a move that falls into it by chance must not make it seem slow.
+    /// How long work took that began at `started` on the monotonic side. On a clock that is moved by hand
+    /// work takes no time: a move that falls into it by chance must not make it seem slow.
     pub fn worked(&self, started: Duration) -> Duration {
         match &self.0 {
             Source::System { .. } => self.monotonic().saturating_sub(started),

@@ -11,7 +11,7 @@ use store::queries::drops::{CampaignObstacle, ClaimObstacle, ClaimPosition, NewC
 pub use store::queries::drops::{ClaimFilter, ClaimScope};
 use store::{StoreError, Tx};
 
-use crate::platform::idempotency::{self, IdempotencyKey};
+use crate::platform::idempotency::{self, IdempotencyKey, StoredAnswer};
 use crate::webhook::deliveries;
 use crate::{Error, Service};
 
@@ -69,8 +69,8 @@ pub struct ClaimPage {
 }
 
 impl Service {
-    /// Makes or replaces a campaign. A reward that it has no more takes no new claims; the claims that there are stay,
-    /// and follow the campaign to another organization or category.
+    /// Makes or replaces a campaign. A reward that it has no more takes no new claims; the claims that there
+    /// are stay, and follow the campaign to another organization or category.
     ///
     /// # Errors
     /// `Invalid` for what [`Campaign::check`] refuses, and for an unknown organization, category or channel.
@@ -79,12 +79,13 @@ impl Service {
         self.write(move |tx| Box::pin(async move { put_campaign(tx, &campaign).await })).await
     }
 
-    /// Claims a reward for a channel, once. The messages that tell publishers of it are written in the same transaction.
+    /// Claims a reward for a channel, once. The messages that tell publishers of it are written in the same
+    /// transaction.
     ///
     /// # Errors
-    /// `Invalid` for an unknown campaign, reward or channel, for an id that another claim has, and with [`Rule::Claimed`]
-    /// when the channel has the reward; [`Refusal::Claim`] before the campaign and after it, and while minutes are left to
-    /// watch.
+    /// `Invalid` for an unknown campaign, reward or channel, for an id that another claim has, and with
+    /// [`Rule::Claimed`] when the channel has the reward; [`Refusal::Claim`] before the campaign and after
+    /// it, and while minutes are left to watch.
     pub async fn claim_reward(
         &self,
         request: RewardRequest,
@@ -97,8 +98,9 @@ impl Service {
             .write(move |tx| Box::pin(async move { self::claim(tx, &claim, key.as_ref(), now).await }))
             .await;
         let claimed = match claimed {
-            // The campaign went to another organization or category between the look at it and the claim. That is rare,
-            // and a lock on the campaign, for which its claims would queue up, is taken only then.
+            // The campaign went to another organization or category between the look at it and the claim.
+            // That is rare, and a lock on the campaign, for which its claims would queue up, is taken only
+            // then.
             Err(Error::Store(StoreError::ForeignKey)) => {
                 self.write(move |tx| {
                     Box::pin(async move {
@@ -220,6 +222,17 @@ async fn put_campaign(tx: &mut Tx, campaign: &Campaign) -> Result<(), Error> {
     Ok(())
 }
 
+/// The id of the claim.
+impl StoredAnswer for ClaimId {
+    fn to_text(&self) -> String {
+        self.as_str().to_owned()
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        Some(Self::stored(text.to_owned()))
+    }
+}
+
 /// One claim, inside a transaction: the one place where claims begin.
 pub(crate) async fn claim(
     tx: &mut Tx,
@@ -227,8 +240,8 @@ pub(crate) async fn claim(
     key: Option<&IdempotencyKey>,
     now: Timestamp,
 ) -> Result<RewardClaim, Error> {
-    if let Some(earlier) = idempotency::claim(tx, key, claim.claim_id.as_str(), now).await? {
-        let earlier = tx.claim(&ClaimId::stored(earlier)).await?;
+    if let Some(earlier) = idempotency::claim(tx, key, &claim.claim_id, now).await? {
+        let earlier = tx.claim(&earlier).await?;
         let earlier = earlier.ok_or(Error::Internal("the claim of an idempotency key is gone"))?;
         // As it was answered the first time, whatever the publisher has done since.
         return Ok(RewardClaim {

@@ -17,7 +17,8 @@ struct Seeded {
     drawn: AtomicU64,
 }
 
-/// The system's randomness, drawn ahead for many small draws: asking for it costs more than it does. Each thread has its own.
+/// The system's randomness, drawn ahead for many small draws: asking for it costs more than it does. Each
+/// thread has its own.
 struct Pool {
     bytes: [u8; POOL_BYTES],
     left: usize,

@@ -1,5 +1,5 @@
-//! Failures in the log: each at once, and while it lasts once a minute with how often it happened. A full disk or a database
-//! that is away fails every call: a line for each would fill the disk of the log too.
+//! Failures in the log: each at once, and while it lasts once a minute with how often it happened. A full
+//! disk or a database that is away fails every call: a line for each would fill the disk of the log too.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -15,8 +15,8 @@ const FAILURES_MAX: usize = 64;
 pub struct FailureLog(Mutex<HashMap<String, LogLimit>>);
 
 impl FailureLog {
-    /// Logs at `now` of the monotonic clock that something failed, with the number of times since the last such line. `message`
-    /// says what failed this time.
+    /// Logs at `now` of the monotonic clock that something failed, with the number of times since the last
+    /// such line. `message` says what failed this time.
     pub fn report(&self, message: &'static str, error: &Error, now: Duration) {
         match self.due(error.to_string(), now) {
             Some(times) => tracing::error!(%error, times, "{message}"),

@@ -1,8 +1,9 @@
-//! One function for each operation of the service. Each loads the facts, applies the rule, writes, commits, and only then
-//! publishes.
+//! One function for each operation of the service. Each loads the facts, applies the rule, writes, commits,
+//! and only then publishes.
 //!
-//! The edges (`web`, `gateway`, `jobs`) hold a [`Service`] and call these functions. They send no query to the store. Rows
-//! of the store that an operation answers with unchanged are re-exported by the module of the operation.
+//! The edges (`web`, `gateway`, `jobs`) hold a [`Service`] and call these functions. They send no query to
+//! the store. Rows of the store that an operation answers with unchanged are re-exported by the module of the
+//! operation.
 //!
 //! Each noun has a file. Files stand in rooms: `channel`, `chat`, `cluster`, `identity`, `live`, `platform`,
 //! `realtime` and `webhook`. A module at the root is used by several rooms. The rooms are private; the
@@ -69,7 +70,7 @@ use identity::warned_applications::WarnedApplications;
 use live::category_index::CategoryIndex;
 use platform::bulk::NodeLocks;
 use quotas::Quotas;
-use realtime::event_outbox::{Entry, EventOutbox, OwnBatch, Recorded};
+use realtime::event_outbox::{BatchRow, EventOutbox, OutboxWrite, OwnBatch};
 use realtime::lost_events::LostEventRecorder;
 use realtime::publication::Publication;
 use realtime::sessions::UndeliveredChanges;
@@ -78,15 +79,15 @@ use run_to_completion::RunToCompletion;
 use webhook::deliveries::DeliveryQueue;
 use webhook::webhooks::WebhookSettings;
 
-/// What a service is made of.
+/// The parts of a service.
 pub struct ServiceDeps {
-    /// Where everything is written.
+    /// The database.
     pub store: Store,
-    /// How the rest of the service learns of it.
+    /// Carries messages to the gateways.
     pub bus: Arc<dyn Bus>,
-    /// What time it is.
+    /// The source of time.
     pub clock: Clock,
-    /// Where randomness comes from.
+    /// The source of randomness.
     pub entropy: Entropy,
     /// This node's name.
     pub node: NodeId,
@@ -94,17 +95,17 @@ pub struct ServiceDeps {
     pub profile: Profile,
     /// Whether quotas are enforced.
     pub quotas: bool,
-    /// What cursors are proved and secrets sealed with. Every node of a service has the same.
+    /// Authenticates cursors and seals secrets. Every node of a service has the same key.
     pub key: ServiceKey,
-    /// What this node is to the others.
+    /// How this node introduces itself to the other nodes.
     pub membership: Membership,
     /// How webhooks are called.
     pub webhooks: WebhookSettings,
-    /// What a password costs.
+    /// The cost of hashing a password.
     pub password_cost: PasswordCost,
 }
 
-/// The whole of what Stagedoor can do, shared by every edge of a node. Cheap to clone.
+/// All operations of Stagedoor, shared by every edge of a node. Cheap to clone.
 #[derive(Clone)]
 pub struct Service(Arc<Inner>);
 
@@ -138,15 +139,15 @@ struct Inner {
     node_locks: NodeLocks,
     slow_chats: Arc<SlowChats>,
     failures: FailureLog,
-    /// Used-up codes and refresh tokens that came back.
+    /// Codes and refresh tokens that were presented again after their use.
     reused_credentials: LogLimit,
 }
 
-/// What a transaction gave, and what is still to be done with it.
-struct Written<T> {
+/// A committed transaction: its value, and the work that follows the commit.
+struct Committed<T> {
     value: T,
     publication: Publication,
-    recorded: Recorded,
+    recorded: OutboxWrite,
 }
 
 impl std::fmt::Debug for Service {
@@ -210,12 +211,12 @@ impl Service {
         }))
     }
 
-    /// The clock that everything here runs on.
+    /// The source of time.
     pub fn clock(&self) -> &Clock {
         &self.0.clock
     }
 
-    /// Where randomness comes from.
+    /// The source of randomness.
     pub fn entropy(&self) -> &Entropy {
         &self.0.entropy
     }
@@ -230,12 +231,12 @@ impl Service {
         &self.0.quotas
     }
 
-    /// Everything published from now on.
+    /// Receives every message that is published from now on.
     pub fn subscribe_to_bus(&self) -> bus::Subscriber {
         self.0.bus.subscribe()
     }
 
-    /// What the store has done so far: for metrics and load reports.
+    /// The counters of the store.
     pub fn store_stats(&self) -> store::Stats {
         self.0.store.stats()
     }
@@ -250,7 +251,7 @@ impl Service {
         own.unwrap_or(self.0.profile)
     }
 
-    /// Finishes what the store has taken on, and closes it.
+    /// Closes the store after its running work.
     pub async fn close(&self) {
         self.0.store.close().await;
     }
@@ -259,20 +260,21 @@ impl Service {
         self.0.clock.now()
     }
 
-    /// One transaction: all or nothing, answered after the sync. What it changed of credentials is recorded for the other
-    /// nodes, and forgotten by this one before anybody is answered.
+    /// Runs one transaction. Returns after the sync. Changes of credentials are recorded for the other nodes,
+    /// and this node drops the changed credentials from its caches before it returns.
     async fn write<T, F>(&self, work: F) -> Result<T, Error>
     where
         F: for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<T, Error>> + Send + 'static,
         T: Send + 'static,
     {
-        let (value, _forgotten_now) = self.0.store.write(self.noting_changes(work)).await?;
+        let (value, _changed) = self.0.store.write(self.noting_changes(work)).await?;
         Ok(value)
     }
 
-    /// One transaction and, after its commit, the messages that it gave, in order. A caller that stops waiting, as when
-    /// its client hangs up, stops neither: what was committed is told. It is told while the store syncs it, so whoever
-    /// listens may hear what a crash of the machine then undoes; but nobody was answered, and the listeners are gone too.
+    /// Runs one transaction and publishes its messages, in order, after the commit. If the caller stops
+    /// waiting, for example because its client hung up, both go on. On SQLite the messages are published
+    /// before the sync. A power failure can then undo a published event, but its caller has no answer yet
+    /// (`docs/adr/0017-listeners-need-not-wait-for-the-sync.md`).
     async fn write_then_publish<T, F>(&self, work: F) -> Result<T, Error>
     where
         F: for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<(T, Vec<Message>), Error>> + Send + 'static,
@@ -280,9 +282,9 @@ impl Service {
     {
         let (service, batch) = (self.clone(), self.begin_event_batch());
         self.run_to_completion(async move {
-            let entry = batch.as_ref().map(OwnBatch::entry);
-            let written = match service.write_and_tell(work, entry).await {
-                Ok(written) => written,
+            let row = batch.as_ref().map(OwnBatch::row);
+            let committed = match service.write_with_messages(work, row).await {
+                Ok(committed) => committed,
                 Err(error) => {
                     if let (Some(batch), Error::Store(StoreError::CommitUnknown)) = (batch, &error) {
                         batch.doubt();
@@ -290,15 +292,17 @@ impl Service {
                     return Err(error);
                 }
             };
-            let Written { value, publication, recorded } = written;
-            let is_sure = service.publish(publication).await;
+            let Committed { value, publication, recorded } = committed;
+            let is_settled = service.publish(publication).await;
             if let Some(batch) = batch.filter(|_| recorded.has_row) {
-                if is_sure { batch.settle() } else { batch.doubt() }
+                if is_settled { batch.settle() } else { batch.doubt() }
             }
-            if let Err(error) = service.await_heard(recorded.earlier).await {
-                service
-                    .log_failure("whether the events of an earlier request were heard is not known", &error);
-                // What this one wrote is committed: nobody may take it for undone.
+            if let Err(error) = service.await_published(recorded.earlier).await {
+                service.log_failure(
+                    "failed to find out whether the events of an earlier request were published",
+                    &error,
+                );
+                // This transaction is committed, so the answer must not say that it was undone.
                 return Err(StoreError::CommitUnknown.into());
             }
             Ok(value)
@@ -306,37 +310,37 @@ impl Service {
         .await
     }
 
-    /// One transaction. The messages that the bus takes without waiting are published on its commit. With an
-    /// entry the events are in the outbox.
-    async fn write_and_tell<T, F>(&self, work: F, entry: Option<Entry>) -> Result<Written<T>, Error>
+    /// Runs one transaction. On a bus that is not shared the publication begins with the commit. With a `row`
+    /// the transaction writes its batch into the event outbox.
+    async fn write_with_messages<T, F>(&self, work: F, row: Option<BatchRow>) -> Result<Committed<T>, Error>
     where
         F: for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<(T, Vec<Message>), Error>> + Send + 'static,
         T: Send + 'static,
     {
         let (bus, is_shared) = (self.0.bus.clone(), self.0.bus.is_shared());
-        let tell = move |(written, forgotten): &mut (Written<T>, CommittedChanges)| {
-            forgotten.apply();
+        let on_commit = move |(committed, changed): &mut (Committed<T>, CommittedChanges)| {
+            changed.apply();
             // No message leaves the node before the sync.
             if !is_shared {
-                written.publication.begin();
+                committed.publication.begin();
             }
         };
         let work = self.noting_changes(move |tx| {
             Box::pin(async move {
-                entry.iter().for_each(|entry| entry.begin(tx));
-                let (value, untold) = work(&mut *tx).await?;
-                let recorded = match entry {
-                    Some(entry) => entry.record(tx, &untold).await?,
-                    None => Recorded::default(),
+                row.iter().for_each(|row| row.begin(tx));
+                let (value, messages) = work(&mut *tx).await?;
+                let recorded = match row {
+                    Some(row) => row.record(tx, &messages).await?,
+                    None => OutboxWrite::default(),
                 };
-                Ok(Written { value, publication: Publication::new(bus, untold), recorded })
+                Ok(Committed { value, publication: Publication::new(bus, messages), recorded })
             })
         });
-        let (written, _) = self.0.store.write_with_commit_hook(work, tell).await?;
-        Ok(written)
+        let (committed, _) = self.0.store.write_with_commit_hook(work, on_commit).await?;
+        Ok(committed)
     }
 
-    /// The work, and with what it gives the credentials that it changed.
+    /// Adds the changed credentials to the result of the work.
     fn noting_changes<T, F>(
         &self,
         work: F,
@@ -355,7 +359,7 @@ impl Service {
         }
     }
 
-    /// Runs work to its end whether or not the caller waits for it.
+    /// Runs work to its end, also when the caller stops waiting.
     async fn run_to_completion<T: Send + 'static>(
         &self,
         work: impl Future<Output = Result<T, Error>> + Send + 'static,
@@ -363,7 +367,7 @@ impl Service {
         RunToCompletion::new(work).await.unwrap_or(Err(StoreError::Panicked.into()))
     }
 
-    /// Reads.
+    /// Runs a transaction that only reads.
     async fn read<T, F>(&self, work: F) -> Result<T, Error>
     where
         F: for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<T, Error>> + Send + 'static,
@@ -381,12 +385,12 @@ impl Service {
         self.0.store.snapshot(work).await
     }
 
-    /// What list cursors are made and checked with.
+    /// Makes and checks the cursors of lists.
     fn cursors(&self) -> &CursorKey {
         &self.0.cursors
     }
 
-    /// What secrets that must be shown again are sealed with.
+    /// Seals secrets that must be shown again.
     fn key(&self) -> &ServiceKey {
         &self.0.key
     }

@@ -1,5 +1,5 @@
-//! How much each caller has asked for lately. Kept in memory, a node for itself: a caller of `n` nodes may get up to `n`
-//! times its quota, and a restart forgets. That is the price of a check that costs nanoseconds.
+//! How much each caller has asked for lately. Kept in memory, a node for itself: a caller of `n` nodes may
+//! get up to `n` times its quota, and a restart forgets. That is the price of a check that costs nanoseconds.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash, RandomState};
@@ -8,15 +8,15 @@ use std::time::Duration;
 
 use domain::quota::{Quota, QuotaName, QuotaStatus};
 
-/// Buckets kept at once, over all shards: 16 MiB at the most. Half of them are for callers that proved who they are, so that
-/// strangers, of whom there can be any number, never take their places.
+/// Buckets kept at once, over all shards: 16 MiB at the most. Half of them are for callers that proved who
+/// they are, so that strangers, of whom there can be any number, never take their places.
 pub const BUCKETS_MAX: usize = 262_144;
 /// Shards of each half.
 const SHARDS: usize = 16;
 /// Buckets of one shard.
 const SHARD_BUCKETS_MAX: usize = BUCKETS_MAX / 2 / SHARDS;
-/// The pause between two looks through a full shard for buckets to forget, in seconds. Without it every made-up caller
-/// would cost such a look.
+/// The pause between two looks through a full shard for buckets to forget, in seconds. Without it every
+/// made-up caller would cost such a look.
 const FORGET_PAUSE_S: u32 = 1;
 
 /// What a quota counts.
@@ -120,8 +120,8 @@ impl Quotas {
         Self { enforced, hasher, proven: Default::default(), strangers: Default::default() }
     }
 
-    /// Takes one request of `caller` out of its bucket. `None` where quotas are off. A new caller for whom there is no
-    /// bucket left is refused.
+    /// Takes one request of `caller` out of its bucket. `None` where quotas are off. A new caller for whom
+    /// there is no bucket left is refused.
     pub fn take(
         &self,
         counted: Counted,
@@ -140,7 +140,8 @@ impl Quotas {
         self.with(counted, caller, now, |bucket, _| bucket.map(|full_at| quota.give_back(full_at)));
     }
 
-    /// Takes one request of `caller`, and gives how long it has to wait, at the most `delay_max`: [`Quota::pace`].
+    /// Takes one request of `caller`, and gives how long it has to wait, at the most `delay_max`:
+    /// [`Quota::pace`].
     pub fn pace(
         &self,
         counted: Counted,
@@ -170,12 +171,14 @@ impl Quotas {
         })
     }
 
-    /// Where a caller stands for whom the quota does not hold: all of it is left. `None` where quotas are off.
+    /// Where a caller stands for whom the quota does not hold: all of it is left. `None` where quotas are
+    /// off.
     pub fn untouched(&self, quota: Quota) -> Option<QuotaStatus> {
         self.enforced.then(|| quota.untouched())
     }
 
-    /// Acts on the bucket of a caller, or on none where there is no room for a new one. `None` where quotas are off.
+    /// Acts on the bucket of a caller, or on none where there is no room for a new one. `None` where quotas
+    /// are off.
     fn with<T>(
         &self,
         counted: Counted,
@@ -186,7 +189,8 @@ impl Quotas {
         if !self.enforced {
             return None;
         }
-        // Callers are told apart by a 64-bit keyed hash: eight bytes a bucket, and nobody can aim for a collision.
+        // Callers are told apart by a 64-bit keyed hash: eight bytes a bucket, and nobody can aim for a
+        // collision.
         let key = self.hasher.hash_one((counted, caller));
         let now = micros(now);
         let shards = if counted.of_strangers() { &self.strangers } else { &self.proven };
@@ -232,7 +236,8 @@ mod tests {
             quotas.strangers.iter().map(|shard| shard.lock().expect("not poisoned").buckets.len()).sum()
         };
         assert_eq!(kept(), BUCKETS_MAX / 2);
-        // A new one is refused, and delayed as long as can be; who has a bucket goes on; who proves something has room.
+        // A new one is refused, and delayed as long as can be; who has a bucket goes on; who proves something
+        // has room.
         let refused = |counted, caller: &str, now| {
             quotas.take(counted, caller, ONE, now).is_some_and(|s| s.retry_after_s.is_some())
         };

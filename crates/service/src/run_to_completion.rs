@@ -9,8 +9,9 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tracing::Instrument;
 
-/// Runs in the task of the caller, which costs no task and no wakeup. If the caller drops it before its end, it goes
-/// on in a task of its own. Gives `None` when the work panicked. The panic hook has reported the panic then.
+/// Runs in the task of the caller, which costs no task and no wakeup. If the caller drops it before its end,
+/// it goes on in a task of its own. Gives `None` when the work panicked. The panic hook has reported the
+/// panic then.
 pub(crate) struct RunToCompletion<T: Send + 'static>(Option<BoxFuture<'static, Option<T>>>);
 
 impl<T: Send + 'static> RunToCompletion<T> {

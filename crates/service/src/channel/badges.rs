@@ -1,5 +1,5 @@
-//! The badges of those who speak in a chat, where the platform reports none: by role, and for subscribers. Their pictures are the
-//! service's own.
+//! The badges of those who speak in a chat, where the platform reports none: by role, and for subscribers.
+//! Their pictures are the service's own.
 
 use domain::channel::UserRoleCode;
 use domain::chat::Badge;
@@ -16,7 +16,8 @@ pub const CHAT_MANAGER_PICTURE: &str = "/pictures/badge-chat-manager.png";
 pub const SUBSCRIBER_PICTURE: &str = "/pictures/badge-subscriber.png";
 
 impl Service {
-    /// Says where the service's own pictures are served. Until then nobody has badges that the platform did not report.
+    /// Says where the service's own pictures are served. Until then nobody has badges that the platform did
+    /// not report.
     pub fn serve_pictures_at(&self, base_url: &str) {
         // A node has one base URL: the first one stays.
         let _ = self.0.pictures.set(base_url.into());

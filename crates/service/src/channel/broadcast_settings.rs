@@ -36,8 +36,8 @@ impl Service {
         self.read(move |tx| Box::pin(async move { setting_of(tx, &channel).await })).await
     }
 
-    /// Changes the setting of a channel, and the live that it has on air with it. Two changes at once that give
-    /// different fields both hold.
+    /// Changes the setting of a channel, and the live that it has on air with it. Two changes at once that
+    /// give different fields both hold.
     ///
     /// # Errors
     /// `Invalid` for a wrong field; [`Refusal::NotFound`] when the channel is gone.
@@ -57,8 +57,8 @@ impl Service {
     /// The stream key of a channel, made when it is first asked for, and the same until it is issued again.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`] when the channel is gone; [`Error::Internal`] when the key was sealed with another service
-    /// key than this one.
+    /// [`Refusal::NotFound`] when the channel is gone; [`Error::Internal`] when the key was sealed with
+    /// another service key than this one.
     pub async fn stream_key(&self, channel: &ChannelId) -> Result<StreamKey, Error> {
         let of = channel.clone();
         let found = self.read(move |tx| Box::pin(async move { Ok(tx.stream_key(&of).await?) })).await?;
@@ -83,7 +83,7 @@ impl Service {
         let (channel, sealed, now) = (channel.clone(), self.sealed_stream_key(channel), self.now());
         self.write(move |tx| {
             Box::pin(async move {
-                if idempotency::claim(tx, key.as_ref(), "", now).await?.is_none() {
+                if idempotency::claim(tx, key.as_ref(), &(), now).await?.is_none() {
                     tx.replace_stream_key(&channel, &sealed, now)
                         .await
                         .map_err(not_found(Resource::Channel))?;

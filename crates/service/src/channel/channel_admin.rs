@@ -70,8 +70,8 @@ impl Service {
         Ok(ChannelPage { channels, next })
     }
 
-    /// Bars the person of a channel: no sign-in, no browser session, no token and no session is left, on any node.
-    /// Consents stay. Repeating it is no error.
+    /// Bars the person of a channel: no sign-in, no browser session, no token and no session is left, on any
+    /// node. Consents stay. Repeating it is no error.
     ///
     /// # Errors
     /// [`Refusal::NotFound`] when there is no such channel.
@@ -105,8 +105,9 @@ impl Service {
         Ok(())
     }
 
-    /// Deletes a channel with what hangs on it. It is hidden and barred at once, and off air; what hangs on it goes load by
-    /// load, and what stays for others stands under an alias then. One that is not there is no error.
+    /// Deletes a channel with what hangs on it. It is hidden and barred at once, and off air; what hangs on
+    /// it goes load by load, and what stays for others stands under an alias then. One that is not there is
+    /// no error.
     pub async fn delete_channel(&self, channel: &ChannelId) -> Result<(), Error> {
         let (id, now) = (channel.clone(), self.now());
         let alias = ChannelId::stored(format!("deleted-{}", ChannelId::generate(now, self.random())));
@@ -133,8 +134,8 @@ impl Service {
         self.delete_loads(LOADS_AT_ONCE).await.map(drop)
     }
 
-    /// Ends the tokens, session URLs and sessions of a person that is barred already, and the consents too where they are to
-    /// go. Nobody can consent anew meanwhile.
+    /// Ends the tokens, session URLs and sessions of a person that is barred already, and the consents too
+    /// where they are to go. Nobody can consent anew meanwhile.
     async fn end_credentials(&self, channel: &ChannelId, consents_too: bool) -> Result<(), Error> {
         let id = channel.clone();
         let clients = self.read(move |tx| Box::pin(async move { Ok(tx.consented_to(&id).await?) })).await?;

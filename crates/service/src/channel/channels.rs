@@ -63,8 +63,8 @@ impl Service {
         Ok(channels)
     }
 
-    /// Makes or replaces a channel; with credentials its owner can sign in. Another password than before signs every browser
-    /// of theirs out.
+    /// Makes or replaces a channel; with credentials its owner can sign in. Another password than before
+    /// signs every browser of theirs out.
     ///
     /// # Errors
     /// `Invalid` for a wrong name, picture, login or password, and for a login that is somebody else's.

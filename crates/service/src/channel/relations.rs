@@ -51,8 +51,8 @@ impl Service {
             .await
     }
 
-    /// Lets one channel follow another, since `created` or since now. Of a follow that is there already, `created` moves
-    /// the day.
+    /// Lets one channel follow another, since `created` or since now. Of a follow that is there already,
+    /// `created` moves the day.
     ///
     /// # Errors
     /// [`Refusal::NotFound`] when either channel does not exist; `Invalid` for a channel that follows itself.
@@ -77,7 +77,8 @@ impl Service {
         self.write(move |tx| Box::pin(async move { self::unfollow(tx, &channel, &follower).await })).await
     }
 
-    /// One page of a channel's followers, the newest first, ties by id. `counted` asks for the number of all of them too.
+    /// One page of a channel's followers, the newest first, ties by id. `counted` asks for the number of all
+    /// of them too.
     pub async fn followers(
         &self,
         channel: ChannelId,
@@ -94,7 +95,8 @@ impl Service {
         .await
     }
 
-    /// One page of a channel's subscribers in an order, ties by id. `counted` asks for the number of all of them too.
+    /// One page of a channel's subscribers in an order, ties by id. `counted` asks for the number of all of
+    /// them too.
     pub async fn subscribers(
         &self,
         channel: ChannelId,

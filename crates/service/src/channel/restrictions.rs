@@ -62,8 +62,8 @@ impl Service {
         .await
     }
 
-    /// A page of the channels that the caller's channel restricted, newest first. `next` is the cursor that the page
-    /// before gave to this caller.
+    /// A page of the channels that the caller's channel restricted, newest first. `next` is the cursor that
+    /// the page before gave to this caller.
     ///
     /// # Errors
     /// `Invalid` for any other cursor.
@@ -93,11 +93,12 @@ impl Service {
         Ok(RestrictedPage { channels, next })
     }
 
-    /// Keeps `target` from speaking in the chat of `channel` for a minute, and hides what it said there in the minute
-    /// before.
+    /// Keeps `target` from speaking in the chat of `channel` for a minute, and hides what it said there in
+    /// the minute before.
     ///
     /// # Errors
-    /// [`Refusal::NotYourChat`] for another's chat; [`RestrictionRefusal`], also while it is restricted already.
+    /// [`Refusal::NotYourChat`] for another's chat; [`RestrictionRefusal`], also while it is restricted
+    /// already.
     pub async fn restrict_temporarily(&self, channel: &ChannelId, about: ChatTarget) -> Result<(), Error> {
         let (channel, now) = (channel.clone(), self.now());
         self.write(move |tx| {
@@ -120,7 +121,8 @@ impl Service {
     /// Lets `target` speak again before the minute is over.
     ///
     /// # Errors
-    /// [`Refusal::NotYourChat`] for another's chat; [`RestrictionRefusal`], also when no temporary restriction runs.
+    /// [`Refusal::NotYourChat`] for another's chat; [`RestrictionRefusal`], also when no temporary
+    /// restriction runs.
     pub async fn release_temporarily(&self, channel: &ChannelId, about: ChatTarget) -> Result<(), Error> {
         let (channel, now) = (channel.clone(), self.now());
         self.write(move |tx| {

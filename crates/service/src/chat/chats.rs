@@ -18,14 +18,14 @@ use crate::channel::badges::default_badges;
 use crate::chat::message_times::MessageTimes;
 use crate::chat::slow_chats::SlowChats;
 use crate::platform::channel_events::{event, json, unknown_channel};
-use crate::platform::idempotency::{self, IdempotencyKey, UNREADABLE_ANSWER};
+use crate::platform::idempotency::{self, IdempotencyKey, StoredAnswer};
 use crate::{Error, Inner, Service};
 
-/// Times that are tried for one message. A time is taken when other nodes post for the same sender in the same millisecond,
-/// and each try is behind all that were posted before it.
+/// Maximum number of times tried for one message. A time is taken when other nodes post for the same sender
+/// in the same millisecond. Each try uses a time after all posted ones.
 pub(crate) const TIMES_TRIED_MAX: u32 = 32;
 
-/// All of [`TIMES_TRIED_MAX`] were taken.
+/// All [`TIMES_TRIED_MAX`] times were taken.
 pub(crate) const NO_TIME: &str = "no time was free for a chat message";
 
 /// A chat message that was posted.
@@ -52,7 +52,7 @@ pub struct ChatMessage {
     pub badges: Option<Vec<Badge>>,
 }
 
-/// What a CHAT event tells about a message, and names it by.
+/// The parts of a CHAT event that identify a message.
 #[derive(Clone, Debug)]
 pub struct MessagePlace {
     /// The chat that it stands in.
@@ -83,8 +83,9 @@ impl Service {
     /// Posts a chat message in the chat of `channel`.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`] when the channel does not exist, `Invalid` when the sender does not, or for a wrong emoji or
-    /// badge; [`Refusal::Chat`] when the sender is a viewer whom the chat's settings or a restriction keep out.
+    /// [`Refusal::NotFound`] when the channel does not exist, `Invalid` when the sender does not, or for a
+    /// wrong emoji or badge; [`Refusal::Chat`] when the sender is a viewer whom the chat's settings or a
+    /// restriction keep out.
     pub async fn post_message(
         &self,
         channel: &ChannelId,
@@ -121,7 +122,7 @@ impl Service {
         .await
     }
 
-    /// What this node knows for every message.
+    /// The state of this node for posting messages.
     pub(crate) fn posting(&self) -> Posting {
         let Inner { message_times, pictures, slow_chats, .. } = &*self.0;
         Posting {
@@ -131,7 +132,7 @@ impl Service {
         }
     }
 
-    /// Looks up which times of a sender's messages are taken.
+    /// Looks up the last time of a sender's messages.
     async fn learn_time(&self, channel: &ChannelId, sender: &ChannelId) -> Result<(), Error> {
         let (channel, sender) = (channel.clone(), sender.clone());
         let (times, now) = (self.0.message_times.clone(), self.now());
@@ -142,7 +143,8 @@ impl Service {
     /// Hides a message that stands in the chat of `channel`. Hiding it again changes nothing.
     ///
     /// # Errors
-    /// [`Refusal::NotTheStreamer`] for a message of another chat, [`Refusal::NotFound`] when there is no such message.
+    /// [`Refusal::NotTheStreamer`] for a message of another chat, [`Refusal::NotFound`] when there is no such
+    /// message.
     pub async fn hide_message(&self, channel: &ChannelId, place: MessagePlace) -> Result<(), Error> {
         if place.chat_channel_id != chat_channel_id(channel) {
             return Err(Refusal::NotTheStreamer.into());
@@ -150,7 +152,7 @@ impl Service {
         let (channel, now) = (channel.clone(), self.now());
         self.write(move |tx| {
             Box::pin(async move {
-                // More than one only of those that an earlier version recorded: it let messages have the same time.
+                // More than one message only if an earlier version recorded them with the same time.
                 let then = place.message_time..place.message_time.plus_ms(1);
                 match tx.hide_messages(&channel, &place.sender, then, now).await? {
                     0 => Err(Refusal::NotFound(Resource::Message).into()),
@@ -162,14 +164,14 @@ impl Service {
     }
 }
 
-/// What a node knows for every message that it posts.
+/// The state of a node for posting messages.
 #[derive(Clone)]
 pub(crate) struct Posting {
-    /// Where their times come from.
+    /// Gives the times of messages.
     pub times: Arc<MessageTimes>,
     /// The base URL of the service's own pictures.
     pictures: Option<Box<str>>,
-    /// Where viewers take turns.
+    /// The chats in slow mode.
     slow_chats: Arc<SlowChats>,
 }
 
@@ -181,12 +183,12 @@ pub(crate) struct Post<'a> {
     pub message: &'a ChatMessage,
     /// What the node knows for every message.
     pub posting: &'a Posting,
-    /// With a key it is posted once.
+    /// A message with a key is posted once.
     pub key: Option<&'a IdempotencyKey>,
 }
 
 impl Post<'_> {
-    /// The id and the time that it gets, and that no other message of its sender in its chat has had from this node.
+    /// A new id and time. This node gives them to no other message of the sender in the chat.
     fn place(&self, now: Timestamp) -> Place {
         let series = MessageSeries::of(self.channel, &self.message.sender);
         let time = self.posting.times.next(series, now);
@@ -194,13 +196,30 @@ impl Post<'_> {
     }
 }
 
-/// Where a message stands among all others.
+/// The id of a message and the time in it.
 struct Place {
     id: MessageId,
     time: Timestamp,
 }
 
-/// Inside a transaction: notes the last message of a sender from `now` on, so that the next one is later.
+impl Place {
+    fn message(self, chat_channel_id: String) -> PostedMessage {
+        PostedMessage { message_id: self.id, message_time: self.time, chat_channel_id }
+    }
+}
+
+impl StoredAnswer for Place {
+    fn to_text(&self) -> String {
+        format!("{} {}", self.id, self.time.as_millis())
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        let (id, time) = text.split_once(' ')?;
+        Some(Self { id: MessageId::stored(id.to_owned()), time: Timestamp::from_millis(time.parse().ok()?) })
+    }
+}
+
+/// Notes the last message of a sender from `now` on, so that the next one is later.
 pub(crate) async fn learn_time(
     tx: &mut Tx,
     times: &MessageTimes,
@@ -214,10 +233,10 @@ pub(crate) async fn learn_time(
     Ok(())
 }
 
-/// One message, inside a transaction.
+/// Posts one message, inside a transaction.
 ///
 /// # Errors
-/// The store's, among them the one that [`is_time_taken`] tells: [`learn_time`], and try it again.
+/// The store's error. If [`is_time_taken`], the caller calls [`learn_time`] and tries again.
 pub(crate) async fn post(
     tx: &mut Tx,
     post: &Post<'_>,
@@ -225,8 +244,8 @@ pub(crate) async fn post(
 ) -> Result<(PostedMessage, Vec<Message>), Error> {
     let Post { channel, message, .. } = *post;
     let (chat_channel_id, place) = (chat_channel_id(channel), post.place(now));
-    if let Some(answer) = claim(tx, post, &place, now).await? {
-        return Ok((earlier_message(&answer, chat_channel_id)?, Vec::new()));
+    if let Some(earlier) = claim(tx, post, &place, now).await? {
+        return Ok((earlier.message(chat_channel_id), Vec::new()));
     }
     let author = if message.sender == *channel {
         // Most messages are of this kind, and one small look-up is enough for them.
@@ -238,12 +257,12 @@ pub(crate) async fn post(
     };
     let chats = [(post, place.id, chat_event(post, author, place.time))];
     record(tx, &chats).await?;
-    let [(_, message_id, chat)] = chats;
-    let told = event(channel.clone(), now, EventKind::Chat(chat));
-    Ok((PostedMessage { message_id, message_time: place.time, chat_channel_id }, told))
+    let [(_, id, chat)] = chats;
+    let events = event(channel.clone(), now, EventKind::Chat(chat));
+    Ok((Place { id, time: place.time }.message(chat_channel_id), events))
 }
 
-/// Many messages, inside a transaction: each has the effect of a single one, by few statements for all of them.
+/// Posts many messages with few statements, inside a transaction. Each has the effect of [`post`].
 ///
 /// # Errors
 /// As [`post`].
@@ -263,19 +282,15 @@ pub(crate) async fn post_all(tx: &mut Tx, posts: &[Post<'_>], now: Timestamp) ->
         chats.push((post, place.id, chat_event(post, author, place.time)));
     }
     record(tx, &chats).await?;
-    let told = |(post, _, chat): (&Post<'_>, _, _)| event(post.channel.clone(), now, EventKind::Chat(chat));
-    Ok(chats.into_iter().flat_map(told).collect())
+    let events = |(post, _, chat): (&Post<'_>, _, _)| event(post.channel.clone(), now, EventKind::Chat(chat));
+    Ok(chats.into_iter().flat_map(events).collect())
 }
 
-/// The answer of the request that had the key first, if there was one.
-async fn claim(tx: &mut Tx, post: &Post<'_>, place: &Place, now: Timestamp) -> Result<Option<String>, Error> {
+/// The place of the message of the request that had the key first, if there was one.
+async fn claim(tx: &mut Tx, post: &Post<'_>, place: &Place, now: Timestamp) -> Result<Option<Place>, Error> {
     check_emojis(&post.message.emojis)?;
     check_badges(post.message.badges.as_deref().unwrap_or_default())?;
-    if post.key.is_none() {
-        return Ok(None);
-    }
-    let answer = format!("{} {}", place.id, place.time.as_millis());
-    idempotency::claim(tx, post.key, &answer, now).await
+    idempotency::claim(tx, post.key, place, now).await
 }
 
 async fn record(tx: &mut Tx, chats: &[(&Post<'_>, MessageId, ChatEvent)]) -> Result<(), Error> {
@@ -286,7 +301,7 @@ async fn record(tx: &mut Tx, chats: &[(&Post<'_>, MessageId, ChatEvent)]) -> Res
     Ok(tx.insert_chat_messages(&rows).await?)
 }
 
-/// Who says something, once it is sure that they may.
+/// A sender who may speak.
 struct Author {
     speaker: Speaker,
     subscriber: bool,
@@ -310,7 +325,7 @@ fn chat_event(post: &Post<'_>, author: Author, message_time: Timestamp) -> ChatE
     }
 }
 
-/// Who speaks, once it is sure that they may. The streamer and managers are exempt from every rule
+/// The sender of a message, if they may speak. The streamer and managers are exempt from every rule
 /// (`docs/spec/chat.md#viewers`).
 async fn admitted(
     tx: &mut Tx,
@@ -332,11 +347,11 @@ async fn admitted(
         may_speak(&facts.settings, &facts.viewer, text, &message.emojis, now).map_err(Refusal::from)?;
         wait_for_turn(tx, post, &facts.settings, now).await?;
     }
-    // Whoever speaks in their own chat subscribes to nothing there.
+    // A streamer does not subscribe to their own channel.
     Ok(Author { speaker: facts.speaker, subscriber: facts.viewer.subscriber && !is_streamer })
 }
 
-/// Slow mode. It comes last, so that only a message that is let through counts.
+/// Applies slow mode. It comes last, so that only an accepted message counts.
 async fn wait_for_turn(
     tx: &mut Tx,
     post: &Post<'_>,
@@ -351,11 +366,4 @@ async fn wait_for_turn(
         SlowModeTurn::Granted => Ok(()),
         SlowModeTurn::TooSoon { last } => Err(Refusal::from(slow_mode_left(settings, last, now)).into()),
     }
-}
-
-/// The answer of an earlier request, as [`post`] recorded it.
-fn earlier_message(answer: &str, chat_channel_id: String) -> Result<PostedMessage, Error> {
-    let (id, time) = answer.split_once(' ').ok_or(Error::Internal(UNREADABLE_ANSWER))?;
-    let message_time = Timestamp::from_millis(time.parse().map_err(|_| Error::Internal(UNREADABLE_ANSWER))?);
-    Ok(PostedMessage { message_id: MessageId::stored(id.to_owned()), message_time, chat_channel_id })
 }

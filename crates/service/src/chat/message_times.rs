@@ -1,7 +1,8 @@
-//! The times that messages in chats count as posted at, so that chat, sender and time name one message.
+//! The times of chat messages. Chat, sender and time identify one message.
 //!
-//! A message's id is made of the three, so the database lets one message have a time. What is remembered here is only which
-//! times this node has given lately: without it, each of many messages at once would have to try one time after another.
+//! A message's id is made of the three, so the database accepts a time once. This module only remembers the
+//! times that this node gave recently. Without it, each of many concurrent messages would try one time after
+//! another.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -9,10 +10,10 @@ use std::sync::{Mutex, PoisonError};
 use domain::chat::message_time;
 use domain::{MessageSeries, Timestamp};
 
-/// Senders in chats whose last time is remembered: 150 KB.
+/// Maximum number of senders in chats in memory: 150 KB.
 const SERIES_MAX: usize = 4_096;
 
-/// The last time that each sender in a chat was given, while that is not past.
+/// The last time given to each sender in a chat, unless it is past.
 #[derive(Default)]
 pub(crate) struct MessageTimes(Mutex<HashMap<MessageSeries, Timestamp>>);
 
@@ -31,7 +32,7 @@ impl MessageTimes {
         *last
     }
 
-    /// Takes note of the last time that the database knows of.
+    /// Notes the last time in the database.
     pub(crate) fn known(&self, series: MessageSeries, last: Timestamp) {
         let mut given = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let known = given.entry(series).or_insert(last);

@@ -1,20 +1,21 @@
-//! Chats in slow mode. Batches that hold messages of the same viewers wait for each other's turns there, so a batch locks such a
-//! chat before its first line (`docs/adr/0025-locks-are-taken-in-one-order.md`). This node learns of a chat from the first turn in it.
+//! Chats in slow mode. Batches with messages of the same viewers lock the same rows there, so a batch locks
+//! such a chat before its first entry (`docs/adr/0025-locks-are-taken-in-one-order.md`). This node learns of
+//! a chat from the first slow-mode message in it.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 
 use domain::ChannelId;
 
-/// Chats that are remembered. One that is forgotten is learned again.
+/// Maximum number of chats in memory. A forgotten chat is learned again.
 const CHATS_MAX: usize = 4_096;
 
-/// The chats in which a viewer of this node has taken a turn.
+/// The chats to which a viewer posted in slow mode through this node.
 #[derive(Default)]
 pub(crate) struct SlowChats(Mutex<HashSet<ChannelId>>);
 
 impl SlowChats {
-    /// Takes note that a viewer takes a turn.
+    /// Notes a message in slow mode.
     pub fn note(&self, channel: &ChannelId) {
         let mut chats = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if !chats.contains(channel) {
@@ -25,7 +26,7 @@ impl SlowChats {
         }
     }
 
-    /// Whether viewers take turns.
+    /// Whether the chat is known to be in slow mode.
     pub fn contains(&self, channel: &ChannelId) -> bool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).contains(channel)
     }

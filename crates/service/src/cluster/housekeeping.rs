@@ -1,4 +1,4 @@
-//! What nobody waits for: saying that this node lives, ending the sessions of dead ones, deleting what is over.
+//! Background work of a node: heartbeats, ending the sessions of dead nodes, deleting expired rows.
 
 use bus::Message;
 use domain::Timestamp;
@@ -13,19 +13,19 @@ use crate::platform::idempotency::KEY_LIFETIME_MS;
 use crate::realtime::lost_events::LOST_EVENTS_KEPT_MS;
 use crate::{Error, Service};
 
-/// Whether the others still count this node among the living.
+/// Whether the other nodes count this node as alive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodeStatus {
-    /// They do.
+    /// They count it as alive.
     Alive,
-    /// It was silent for so long that they ended its sessions. It is back on the list now, without any.
+    /// It was silent for too long, so they ended its sessions. It is registered again, without sessions.
     WasDeclaredDead,
 }
 
 impl Service {
-    /// Puts this node on the list, and ends the sessions that are open on paper only: those of an earlier life of this
-    /// node and of nodes that are not on the list. A node that has the store to itself strikes every other one off
-    /// first. Gives how many sessions that were.
+    /// Registers this node, and ends the sessions in the store that no living node has: those of an earlier
+    /// run of this node, and of nodes that are not registered. A node that has the store to itself
+    /// deregisters every other node first. Returns the number of ended sessions.
     pub async fn join(&self, alone: bool) -> Result<u64, Error> {
         let (node, record, now) = (self.node().clone(), self.node_record(), self.now());
         self.write(move |tx| {
@@ -42,12 +42,12 @@ impl Service {
         .await
     }
 
-    /// Says that [`join`](Self::join) failed: the next heartbeat does it.
+    /// Notes that [`join`](Self::join) failed, so that the next heartbeat repeats it.
     pub fn join_later(&self, alone: bool) {
         self.node_state().set_joins_later(Some(alone));
     }
 
-    /// Marks a new store as made by this command, `dev` or `serve`, and says what made the store.
+    /// Marks a new store as made by this command, `dev` or `serve`. Returns the command that made the store.
     pub async fn claim_store(&self, command: &'static str) -> Result<String, Error> {
         self.write(move |tx| {
             Box::pin(async move {
@@ -58,17 +58,18 @@ impl Service {
         .await
     }
 
-    /// Says that this node lives, declares nodes dead that were silent for 20 seconds, and ends their sessions. After a
-    /// heartbeat that failed no node is declared dead for as long, because the heartbeats of the others failed too.
+    /// Writes the heartbeat of this node, declares nodes dead that were silent for 20 seconds, and ends their
+    /// sessions. For 20 seconds after a failed heartbeat it declares no node dead, because the heartbeats of
+    /// the others failed too.
     pub async fn heartbeat(&self) -> Result<NodeStatus, Error> {
         let asked = self.clock().monotonic();
-        let standing = self.beat().await;
+        let status = self.beat().await;
         self.disk_is_full();
-        match standing {
+        match status {
             Ok(_) => self.node_state().store_answered(asked),
             Err(_) => self.node_state().heartbeat_failed(self.clock().monotonic()),
         }
-        standing
+        status
     }
 
     async fn beat(&self) -> Result<NodeStatus, Error> {
@@ -78,13 +79,13 @@ impl Service {
             return Ok(NodeStatus::Alive);
         }
         let (node, record, now) = (self.node().clone(), self.node_record(), self.now());
-        let standing = self
+        let status = self
             .write(move |tx| {
                 Box::pin(async move {
                     if tx.node_heartbeat(&node, now).await? {
                         return Ok(NodeStatus::Alive);
                     }
-                    // Sessions that connected before this node heard of its end go too.
+                    // Sessions that connected before this node learned of its end are ended too.
                     tx.disconnect_sessions_of_dead_nodes(now).await?;
                     tx.register_node(&record, now).await?;
                     Ok(NodeStatus::WasDeclaredDead)
@@ -92,22 +93,24 @@ impl Service {
             })
             .await?;
         if self.node_state().has_listened(self.clock().monotonic()) {
-            // In a transaction of its own: two nodes that each held their own row here would wait for each other's.
-            self.strike_off_silent_nodes(now).await?;
+            // In a transaction of its own, because two nodes that each held their own row would wait for each
+            // other.
+            self.declare_silent_nodes_dead(now).await?;
         }
-        Ok(standing)
+        Ok(status)
     }
 
-    async fn strike_off_silent_nodes(&self, now: Timestamp) -> Result<(), Error> {
+    async fn declare_silent_nodes_dead(&self, now: Timestamp) -> Result<(), Error> {
         self.write_then_publish(move |tx| {
             Box::pin(async move {
                 let dead = tx.forget_silent_nodes(now.plus_ms(-NODE_DEAD_AFTER_MS)).await?;
-                // Also without a death: a node that has not heard of its own may have let in one session more.
+                // Also when no node is silent: a node that does not know of its end may have admitted one
+                // more session.
                 let ended = tx.disconnect_sessions_of_dead_nodes(now).await?;
                 if !dead.is_empty() || ended > 0 {
                     tracing::warn!(dead = dead.len(), ended, "nodes died: their sessions were disconnected");
                 }
-                // One of them may only have lost the store, and still have sockets.
+                // A silent node may only have lost the store, and still have sockets.
                 let notices = dead.into_iter().map(|node| Message::NodeDeclaredDead { node }).collect();
                 Ok(((), notices))
             })
@@ -115,7 +118,7 @@ impl Service {
         .await
     }
 
-    /// Takes this node off the list, and ends the sessions that it could not end one by one.
+    /// Deregisters this node, and ends the sessions that it could not end one by one.
     pub async fn leave(&self) -> Result<(), Error> {
         let (node, now) = (self.node().clone(), self.now());
         self.write(move |tx| {
@@ -128,7 +131,8 @@ impl Service {
         .await
     }
 
-    /// Deletes what is over. Gives how many rows that were; more may be left when it gives a full load of one kind.
+    /// Deletes expired rows. Returns how many. More may be left when the number of one kind is at its
+    /// maximum.
     pub async fn sweep(&self) -> Result<u64, Error> {
         let now = self.now();
         let mut swept = 0;
@@ -144,12 +148,12 @@ impl Service {
     }
 }
 
-/// Rows of one kind that a sweep deletes at the most.
+/// Maximum number of rows of one kind that a sweep deletes.
 pub const SWEEP_LOAD: i64 = SWEEP_ROWS_MAX;
 
 fn over_before(sweep: Sweep, now: Timestamp) -> Timestamp {
     match sweep {
-        // A used code is kept for as long as what it bought may live, so that its theft is noticed.
+        // A used code is kept as long as its tokens may live, so that a second use is noticed.
         Sweep::Codes => now.plus_ms(-REFRESH_TOKEN_LIFETIME_MS),
         Sweep::AccessTokens | Sweep::RefreshTokens | Sweep::EndedTokens => now.plus_ms(-ENDED_TOKENS_KEPT_MS),
         Sweep::SessionUrls => now.plus_ms(-SESSION_URLS_KEPT_MS),

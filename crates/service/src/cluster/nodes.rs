@@ -1,4 +1,4 @@
-//! What a node is among the others: what it does, where its sockets are reached, and whether it is ready for more
+//! The roles of a node, the address of its sockets, and whether it is ready for work
 //! (`docs/adr/0010-nodes-hear-from-the-store.md`).
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -12,62 +12,63 @@ use store::queries::nodes::NodeRecord;
 
 use crate::{Clock, Error, Service};
 
-/// A node takes part in new sessions while it was heard of within this many milliseconds: two heartbeats, and one that is
-/// slow.
+/// A node gets new sessions while its last heartbeat is no older than this, in milliseconds: two heartbeats
+/// and the deadline of a slow one.
 const TAKES_SESSIONS_MS: i64 = 2 * NODE_HEARTBEAT_MS + 2_500;
-/// How long after the store's last answer a node counts it among the reachable, in milliseconds: what lies between two good
-/// heartbeats at the most.
+/// How long after its last answer the store counts as reachable, in milliseconds: the maximum time between
+/// two successful heartbeats.
 pub const STORE_SILENT_MS: i64 = NODE_HEARTBEAT_MS + 2_500;
-/// How long after the store's last answer a node that the bus does not reach either ends its sessions, in milliseconds: before
-/// the others give their places away, also when a heartbeat is only just being given up.
+/// How long after the store's last answer a node ends its sessions if it has no bus either, in milliseconds.
+/// This is before the other nodes declare it dead, also when its last heartbeat has only just been given up.
 const CUT_OFF_AFTER_MS: i64 = NODE_DEAD_AFTER_MS - 4_000;
-/// How long a node is not ready after a write found the disk full, in milliseconds. On a disk that is nearly full small writes
-/// succeed between those that fail.
+/// How long a node is not ready after a write found the disk full, in milliseconds. On a nearly full disk
+/// small writes succeed between large ones that fail.
 pub const DISK_FULL_HOLD_MS: i64 = 10_000;
-/// When to ask again for a session's address while no node takes sessions, in seconds: one that starts is known then.
+/// When a client may ask again for a session URL while no node takes sessions, in seconds. A starting node is
+/// known by then.
 const NO_NODE_RETRY_S: u32 = 5;
 
-/// What a node does. Several nodes can share the work of a service, each with roles of its own.
+/// The roles of a node. Several nodes can share the work of a service, each with its own roles.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Roles {
     /// REST, the sign-in and the platform API.
     pub web: bool,
     /// The sockets.
     pub gateway: bool,
-    /// Work that nobody waits for.
+    /// Background work.
     pub jobs: bool,
 }
 
 impl Roles {
-    /// A node that does everything.
+    /// All roles.
     pub const ALL: Self = Self { web: true, gateway: true, jobs: true };
 
-    /// Their names, separated by a space.
+    /// The names of the roles, separated by a space.
     pub fn names(self) -> String {
         let named = [(self.web, "web"), (self.gateway, "gateway"), (self.jobs, "jobs")];
         named.into_iter().filter_map(|(has, name)| has.then_some(name)).collect::<Vec<_>>().join(" ")
     }
 }
 
-/// How a node introduces itself to the others.
+/// How a node registers with the others.
 #[derive(Clone, Debug)]
 pub struct Membership {
-    /// What it does.
+    /// The roles.
     pub roles: Roles,
-    /// Where clients reach its sockets, without a slash at the end; `None` on a node without any.
+    /// The base URL of its sockets, without a slash at the end. `None` on a node without sockets.
     pub session_base: Option<String>,
 }
 
 /// Whether a node is ready for work, as a load balancer asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Readiness {
-    /// It is.
+    /// It is ready.
     Ready,
-    /// It is about to stop: what runs is finished.
+    /// It is about to stop, and finishes running work.
     Draining,
     /// The store has not answered for [`STORE_SILENT_MS`].
     StoreAway,
-    /// The disk of the database is full: reads are answered, writes are refused.
+    /// The disk of the database is full. Reads are answered, writes are refused.
     DiskFull,
 }
 
@@ -79,17 +80,18 @@ pub(crate) struct NodeState {
     retired: AtomicBool,
     /// When the store answered last, in milliseconds of the monotonic clock.
     store_answered: AtomicU64,
-    /// When a heartbeat failed last, in the same; [`NEVER`] before the first time.
+    /// When a heartbeat failed last, in milliseconds of the monotonic clock. [`NEVER`] before the first
+    /// failure.
     heartbeat_failed: AtomicU64,
     disk_full: Mutex<DiskFullSeen>,
-    /// The node could not join the others when it started: whether it has the store to itself.
+    /// Set when the node could not register at its start: whether it has the store to itself.
     joins_later: Mutex<Option<bool>>,
 }
 
 /// When a write last found the disk full.
 #[derive(Debug, Default)]
 struct DiskFullSeen {
-    /// How often one had by then.
+    /// The number of such writes by then.
     times: u64,
     /// In milliseconds of the monotonic clock.
     at: Option<u64>,
@@ -114,8 +116,8 @@ impl NodeState {
         self.retired.load(Ordering::SeqCst)
     }
 
-    /// Whether this node's own heartbeats have reached the store for as long as a node may be silent. While the store was
-    /// away nobody could be heard, so nobody can be taken for dead.
+    /// Whether this node's own heartbeats have succeeded for as long as a node may be silent. While the store
+    /// was away all heartbeats failed, so no node may be declared dead.
     pub fn has_listened(&self, now: Duration) -> bool {
         let failed = self.heartbeat_failed.load(Ordering::SeqCst);
         failed == NEVER || ms(now).saturating_sub(failed) >= NODE_DEAD_AFTER_MS.unsigned_abs()
@@ -134,7 +136,7 @@ impl NodeState {
         seen.at.is_some_and(|at| ms(now).saturating_sub(at) < DISK_FULL_HOLD_MS.unsigned_abs())
     }
 
-    /// Whether the node has yet to join the others, and then whether it has the store to itself.
+    /// `Some` while the node has yet to register: whether it has the store to itself.
     pub fn joins_later(&self) -> Option<bool> {
         *self.joins_later.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -143,7 +145,7 @@ impl NodeState {
         *self.joins_later.lock().unwrap_or_else(PoisonError::into_inner) = alone;
     }
 
-    /// The store answered a question that was asked at `asked`.
+    /// Notes that the store answered a query that began at `asked`.
     pub fn store_answered(&self, asked: Duration) {
         self.store_answered.fetch_max(ms(asked), Ordering::SeqCst);
     }
@@ -154,7 +156,7 @@ fn ms(time: Duration) -> u64 {
 }
 
 impl Service {
-    /// What this node does.
+    /// The roles of this node.
     pub fn roles(&self) -> Roles {
         self.0.node_state.membership.roles
     }
@@ -163,18 +165,19 @@ impl Service {
         ms(self.clock().monotonic()).saturating_sub(self.0.node_state.store_answered.load(Ordering::SeqCst))
     }
 
-    /// Whether the disk is full, or was a moment ago: the failures since the last call count as failures of now. So each heartbeat
-    /// calls it too.
+    /// Whether the disk is full, or was within [`DISK_FULL_HOLD_MS`]. A failed write counts from the next
+    /// call on, so each heartbeat calls this too.
     pub(crate) fn disk_is_full(&self) -> bool {
         self.0.node_state.disk_is_full(self.0.store.disk(), self.clock().monotonic())
     }
 
-    /// Whether this node is ready for work. Asks nobody: the loops that look into the store anyway say whether it answers.
+    /// Whether this node is ready for work. Makes no query: the loops that query the store anyway note
+    /// whether it answers.
     pub fn readiness(&self) -> Readiness {
         if self.0.node_state.retired() {
             Readiness::Draining
         } else if self.disk_is_full() {
-            // Before the silence: heartbeats are writes, and fail.
+            // Before `StoreAway`, because heartbeats are writes and fail too.
             Readiness::DiskFull
         } else if self.store_silent_ms() > STORE_SILENT_MS.unsigned_abs() {
             Readiness::StoreAway
@@ -183,22 +186,22 @@ impl Service {
         }
     }
 
-    /// Whether the others must be expected to have taken this node for dead, and cannot tell it so: it has had neither store
-    /// nor bus for nearly as long as a node may be silent.
+    /// Whether the other nodes are about to declare this node dead without its knowledge: it has had neither
+    /// store nor bus for nearly as long as a node may be silent.
     pub fn is_cut_off(&self) -> bool {
         !self.0.bus.is_receiving() && self.store_silent_ms() >= CUT_OFF_AFTER_MS.unsigned_abs()
     }
 
-    /// Says that this node is about to stop: it is not ready from now on, and addresses of new sessions name other nodes,
-    /// as long as there are any. What comes all the same is served.
-    /// What is given tells the others; it need not be waited for.
+    /// Marks this node as about to stop. From now on it is not ready, and new session URLs name other nodes
+    /// if there are any. Requests are still served. The returned future tells the other nodes; the caller
+    /// need not wait for it.
     pub fn retire(&self) -> impl Future<Output = Result<(), Error>> + use<> {
         self.0.node_state.retired.store(true, Ordering::SeqCst);
         let (service, node) = (self.clone(), self.node().clone());
         async move { service.write(move |tx| Box::pin(async move { Ok(tx.retire_node(&node).await?) })).await }
     }
 
-    /// Where a new session is to be opened: on this node if it holds sockets, else on any node that does.
+    /// The base URL for a new session: of this node if it has sockets, else of any node that has.
     ///
     /// # Errors
     /// [`Refusal::Busy`] while no node takes sessions.
@@ -252,11 +255,11 @@ mod tests {
     }
 
     #[test]
-    fn whoever_could_not_speak_takes_nobody_for_dead_until_all_could_be_heard_again() {
+    fn after_a_failed_heartbeat_no_node_is_declared_dead_until_all_could_have_written_theirs() {
         let membership = Membership { roles: Roles::ALL, session_base: None };
         let state = NodeState::new(membership, &Clock::manual(Timestamp::default()).0);
         let at = Duration::from_secs;
-        assert!(state.has_listened(at(0)), "a new node goes by what it finds");
+        assert!(state.has_listened(at(0)), "a new node trusts the rows that it finds");
         state.heartbeat_failed(at(100));
         for (now, listened) in [(100, false), (119, false), (120, true), (200, true)] {
             assert_eq!(state.has_listened(at(now)), listened, "{now}");

@@ -1,5 +1,5 @@
-//! The life of applications: one whose scopes were not used for 90 days is deleted, after three warnings, and can be
-//! restored for 30 days more (`docs/spec/authorization.md#unused-applications`).
+//! The life of applications: one whose scopes were not used for 90 days is deleted, after three warnings, and
+//! can be restored for 30 days more (`docs/spec/authorization.md#unused-applications`).
 
 use bus::Message;
 use domain::limits::{APPLICATION_RESTORABLE_MS, DAY_MS, UNUSED_APPLICATION_MS, UNUSED_WARNING_DAYS};
@@ -12,41 +12,43 @@ use crate::{Error, Service};
 
 pub use store::queries::application_life::{ApplicationLife, Notice};
 
-/// Uses that are written down in one transaction.
+/// Maximum number of uses that one transaction writes.
 pub(crate) const USES_AT_ONCE: usize = 500;
 
-/// What a look at the unused applications came to.
+/// The result of [`Service::look_at_unused_applications`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Look {
-    /// Who was warned, after how many days without use.
+    /// The warned applications, with their days without use.
     pub warned: Vec<(ClientId, i64)>,
-    /// Who was deleted.
+    /// The deleted applications.
     pub deleted: Vec<ClientId>,
-    /// How many went for good.
+    /// How many became irrecoverable.
     pub condemned: u64,
 }
 
 /// An application with what is registered for it.
 #[derive(Clone, Debug)]
 pub struct ApplicationDetails {
-    /// Itself, with its times and notices.
+    /// The application, with its times and notices.
     pub life: ApplicationLife,
-    /// Where its sign-ins may end.
+    /// Its redirect addresses.
     pub redirect_uris: Vec<String>,
 }
 
 impl Service {
-    /// Notes that a call used a scope of an application. Costs no write: see [`flush_uses`](Self::flush_uses).
+    /// Notes that a call used a scope of an application. Costs no write: see
+    /// [`flush_uses`](Self::flush_uses).
     pub fn note_scope_use(&self, client_id: &ClientId) {
         self.0.applications_last_used.note(client_id, self.now());
     }
 
-    /// Writes down what uses are due: the first one of an application soon, further ones once an hour. Gives how many.
+    /// Writes the due uses: the first use of an application soon, further ones once an hour. Returns how
+    /// many.
     pub async fn flush_uses(&self) -> Result<u64, Error> {
         self.write_uses(false).await
     }
 
-    /// Writes down every use that is not: when the node stops.
+    /// Writes every unwritten use. Called when the node stops.
     pub async fn flush_all_uses(&self) -> Result<u64, Error> {
         self.write_uses(true).await
     }
@@ -75,20 +77,20 @@ impl Service {
         Ok(uses.len().try_into().unwrap_or(u64::MAX))
     }
 
-    /// Looks at the applications that go unused: warns, deletes, and condemns those that nobody restored in time. Any
-    /// number of nodes may do so at once.
+    /// Warns about unused applications, deletes those of 90 days, and gives up those that were not restored
+    /// in time. Any number of nodes may do this at once.
     pub async fn look_at_unused_applications(&self) -> Result<Look, Error> {
         self.flush_all_uses().await?;
         let now = self.now();
         let mut look = Look { warned: self.warn_unused(now).await?, ..Look::default() };
         while let Some(client_id) = self.delete_one_unused(now).await? {
-            tracing::warn!(%client_id, "unused for 90 days: the application is deleted, and can be restored for 30");
+            tracing::warn!(%client_id, "deleted an application that was unused for 90 days: it can be restored for 30 days");
             look.deleted.push(client_id);
         }
         look.condemned = self
             .write(move |tx| {
                 Box::pin(async move {
-                    // Of those deleted before: a handshake under way at that moment was not seen.
+                    // For earlier deletions, which did not see handshakes that were under way.
                     tx.end_sessions_of_deleted_applications(now, sessions::REVOKED).await?;
                     Ok::<_, Error>(tx.condemn_applications(gone_since(now)).await?)
                 })
@@ -111,7 +113,7 @@ impl Service {
                     break;
                 }
                 for client_id in &given {
-                    tracing::warn!(%client_id, days, "an application goes unused: at 90 days it is deleted");
+                    tracing::warn!(%client_id, days, "an application is unused: it will be deleted at 90 days");
                 }
                 warned.extend(given.into_iter().map(|client_id| (client_id, days)));
             }
@@ -130,7 +132,7 @@ impl Service {
         .await
     }
 
-    /// One a transaction: what it has subscribed to is revoked, and its sessions are ended, in the same.
+    /// Deletes one application. The same transaction revokes its subscriptions and ends its sessions.
     async fn delete_one_unused(&self, now: Timestamp) -> Result<Option<ClientId>, Error> {
         self.write_then_publish(move |tx| {
             Box::pin(async move {
@@ -146,7 +148,7 @@ impl Service {
         .await
     }
 
-    /// Deletes one load of what belongs to applications that go for good. Gives how many rows; at 0 nothing is left but
+    /// Deletes one batch of rows of irrecoverable applications. Returns how many. At 0 nothing is left except
     /// sessions whose sockets are still open.
     pub async fn purge_applications(&self) -> Result<u64, Error> {
         let any = self.read(|tx| Box::pin(async move { Ok(tx.has_condemned_applications().await?) })).await?;
@@ -156,11 +158,11 @@ impl Service {
         self.write(move |tx| Box::pin(async move { Ok(tx.purge_applications().await?) })).await
     }
 
-    /// Brings a deleted application back, with its secrets, its consents, and what tokens have not expired. It counts as
-    /// used now; so does one that is not deleted, whose owner means to keep it.
+    /// Restores a deleted application with its secrets, its consents and its unexpired tokens. The
+    /// application counts as used now, also if it was not deleted.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`] when there is none, or it is gone for good.
+    /// [`Refusal::NotFound`] when there is none, or it is irrecoverable.
     pub async fn restore_application(&self, client_id: &ClientId) -> Result<(), Error> {
         let (client_id, now) = (client_id.clone(), self.now());
         self.write(move |tx| {
@@ -175,10 +177,10 @@ impl Service {
         .await
     }
 
-    /// All that is registered of an application, also while it is deleted and can be restored.
+    /// The details of an application, also while it is deleted and can be restored.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`] when there is none, or it is gone for good.
+    /// [`Refusal::NotFound`] when there is none, or it is irrecoverable.
     pub async fn application_details(&self, client_id: &ClientId) -> Result<ApplicationDetails, Error> {
         let (client_id, now) = (client_id.clone(), self.now());
         self.read(move |tx| {
@@ -194,7 +196,7 @@ impl Service {
     }
 }
 
-/// An application that was deleted then or before is gone for good.
+/// An application that was deleted at this time or earlier is irrecoverable.
 pub(crate) fn gone_since(now: Timestamp) -> Timestamp {
     now.plus_ms(-APPLICATION_RESTORABLE_MS)
 }
@@ -203,7 +205,7 @@ fn idle_since(now: Timestamp, days: i64) -> Timestamp {
     now.plus_ms(-days * DAY_MS)
 }
 
-/// How the warning at so many days without use is called.
+/// The kind of the notice at so many days without use.
 fn notice_kind(days: i64) -> String {
     format!("UNUSED_{days}_DAYS")
 }

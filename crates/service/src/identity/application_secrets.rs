@@ -10,8 +10,21 @@ use store::queries::session_ends::AdmittedBy;
 
 use crate::channel::channels::not_found;
 use crate::identity::application_life::{USES_AT_ONCE, gone_since};
-use crate::platform::idempotency::{self, IdempotencyKey};
+use crate::platform::idempotency::{self, IdempotencyKey, StoredAnswer};
 use crate::{Error, Service};
+
+/// A client secret, sealed with the service key.
+struct SealedSecret(String);
+
+impl StoredAnswer for SealedSecret {
+    fn to_text(&self) -> String {
+        self.0.clone()
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        Some(Self(text.to_owned()))
+    }
+}
 
 impl Service {
     /// A secret with an id of its own.
@@ -23,8 +36,8 @@ impl Service {
         }
     }
 
-    /// Gives an application one more secret. Those it has stay good. A repeated key gets the same secret again, which is
-    /// kept sealed for as long as the key is remembered.
+    /// Gives an application one more secret. Those it has stay good. A repeated key gets the same secret
+    /// again, which is kept sealed for as long as the key is remembered.
     ///
     /// # Errors
     /// [`Refusal::NotFound`] when there is no such application.
@@ -40,7 +53,7 @@ impl Service {
         let earlier = self
             .write(move |tx| {
                 Box::pin(async move {
-                    let earlier = idempotency::claim(tx, key.as_ref(), &sealed, now).await?;
+                    let earlier = idempotency::claim(tx, key.as_ref(), &SealedSecret(sealed), now).await?;
                     if earlier.is_none() {
                         tx.insert_application_secret(&client_id, &new, now)
                             .await
@@ -50,12 +63,13 @@ impl Service {
                 })
             })
             .await?;
-        let Some(sealed) = earlier else { return Ok(secret) };
+        let Some(SealedSecret(sealed)) = earlier else { return Ok(secret) };
         let opened = self.key().open(&subject, &sealed).as_deref().and_then(ClientSecret::presented);
         opened.ok_or(Error::Internal("a client secret was sealed with another service key"))
     }
 
-    /// Makes sure that a secret that is known outside, as in the sandbox's notes, is one of the application's.
+    /// Makes sure that a secret that is known outside, as in the sandbox's notes, is one of the
+    /// application's.
     ///
     /// # Errors
     /// [`Refusal::NotFound`] when there is no such application.
@@ -86,8 +100,8 @@ impl Service {
         .await
     }
 
-    /// Lets a secret expire at a time, or never. From then on it proves nothing on any node, its session URLs open nothing,
-    /// and the sessions that were opened with it end.
+    /// Lets a secret expire at a time, or never. From then on it proves nothing on any node, its session URLs
+    /// open nothing, and the sessions that were opened with it end.
     ///
     /// # Errors
     /// [`Refusal::NotFound`] when the application has no such secret, or it has expired.
@@ -116,8 +130,8 @@ impl Service {
         Ok(())
     }
 
-    /// Deletes a secret at once, with its session URLs and the sessions that were opened with it. One that is not there is no
-    /// error.
+    /// Deletes a secret at once, with its session URLs and the sessions that were opened with it. One that is
+    /// not there is no error.
     ///
     /// # Errors
     /// [`Refusal::NotFound`] when there is no such application.

@@ -50,8 +50,8 @@ impl Service {
         Ok(ApplicationPage { applications, next })
     }
 
-    /// Switches an application off: its secrets and tokens prove nothing on any node until it is enabled, its session URLs
-    /// open nothing, its sessions end. Repeating it is no error.
+    /// Switches an application off: its secrets and tokens prove nothing on any node until it is enabled, its
+    /// session URLs open nothing, its sessions end. Repeating it is no error.
     ///
     /// # Errors
     /// [`Refusal::NotFound`] when there is none.
@@ -69,8 +69,8 @@ impl Service {
         self.end_admitted(AdmittedBy::Application(client_id.clone())).await
     }
 
-    /// Switches an application on again: its secrets, and those of its tokens that have not expired, are good again.
-    /// Repeating it is no error.
+    /// Switches an application on again: its secrets, and those of its tokens that have not expired, are good
+    /// again. Repeating it is no error.
     ///
     /// # Errors
     /// [`Refusal::NotFound`] when there is none.
@@ -86,8 +86,9 @@ impl Service {
         Ok(())
     }
 
-    /// Deletes an application for good, with its secrets, consents, tokens, sessions and webhook. From the first step on none
-    /// of its credentials is good; what hangs on it goes load by load. One that is not there is no error.
+    /// Deletes an application for good, with its secrets, consents, tokens, sessions and webhook. From the
+    /// first step on none of its credentials is good; what hangs on it goes load by load. One that is not
+    /// there is no error.
     pub async fn delete_application(&self, client_id: &ClientId) -> Result<(), Error> {
         let (id, now) = (client_id.clone(), self.now());
         let deleted = self

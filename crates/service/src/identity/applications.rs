@@ -45,13 +45,13 @@ impl Service {
         self.write(move |tx| Box::pin(async move { Ok(tx.put_organization(&organization).await?) })).await
     }
 
-    /// Makes or replaces an application. A new one gets a secret, which is never shown again. Scopes that it loses end
-    /// at once: they leave the consents, so that only a new consent brings them back, and the subscriptions that needed
-    /// them are revoked. One that was deleted for want of use is restored.
+    /// Makes or replaces an application. A new one gets a secret, which is never shown again. Scopes that it
+    /// loses end at once: they leave the consents, so that only a new consent brings them back, and the
+    /// subscriptions that needed them are revoked. One that was deleted for want of use is restored.
     ///
     /// # Errors
-    /// `Invalid` for a wrong name, too many redirect addresses, an unknown organization, or the id of an application that is
-    /// being deleted.
+    /// `Invalid` for a wrong name, too many redirect addresses, an unknown organization, or the id of an
+    /// application that is being deleted.
     pub async fn put_application(&self, record: ApplicationRecord) -> Result<Option<ClientSecret>, Error> {
         invalid::text("name", &record.name, 1, NAME_CHARS_MAX)?;
         if record.redirect_uris.len() > REDIRECT_URIS_MAX {

@@ -8,8 +8,8 @@ use crate::identity::tokens::end_tokens;
 use crate::{Error, Service};
 
 impl Service {
-    /// Withdraws what a user lets an application do: codes and tokens die at once, and the subscriptions that stood on
-    /// them are revoked. Where there is no consent there is nothing to do, and that is no error.
+    /// Withdraws what a user lets an application do: codes and tokens die at once, and the subscriptions that
+    /// stood on them are revoked. Where there is no consent there is nothing to do, and that is no error.
     ///
     /// # Errors
     /// [`Refusal::NotFound`] when there is no such application or channel.

@@ -1,8 +1,8 @@
 //! Answers about credentials, cached until something that they depend on changes.
 //!
-//! An answer has the [`Epoch`] of its question. A slot has the epoch of its last change. An answer is valid while none
-//! of its slots has a later epoch. So revoking any number of tokens costs one atomic store per slot, and an answer that
-//! was read while a revocation committed is stale before it is cached.
+//! An answer has the [`Epoch`] of its question. A slot has the epoch of its last change. An answer is valid
+//! while none of its slots has a later epoch. So revoking any number of tokens costs one atomic store per
+//! slot, and an answer that was read while a revocation committed is stale before it is cached.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -48,8 +48,8 @@ impl CredentialChanges {
         slots.iter().all(|slot| self.slots[slot.index()].load(Ordering::SeqCst) <= epoch.0)
     }
 
-    /// The changes of a transaction. They are applied when this is dropped, which is after the commit: it is a part of
-    /// the transaction's result, which the store drops if nobody waits for it any more.
+    /// The changes of a transaction. They are applied when this is dropped, which is after the commit: it is
+    /// a part of the transaction's result, which the store drops if nobody waits for it any more.
     pub fn when_dropped(self: Arc<Self>, slots: Vec<ChangeSlot>) -> CommittedChanges {
         CommittedChanges { changes: self, slots }
     }
@@ -76,8 +76,9 @@ impl Drop for CommittedChanges {
     }
 }
 
-/// Answers by the hash of the credential. When half of a shard's places are taken, they become the older half, and what was
-/// the older half goes; an answer that is asked for moves to the younger one. So the least used go first, without a list.
+/// Answers by the hash of the credential. When half of a shard's places are taken, they become the older
+/// half, and what was the older half goes; an answer that is asked for moves to the younger one. So the least
+/// used go first, without a list.
 pub(crate) struct Cache<V> {
     hasher: RandomState,
     shards: Box<[Mutex<CacheShard<V>>]>,

@@ -1,7 +1,8 @@
-//! Who a credential belongs to, without asking the store each time (`docs/adr/0007-credentials-are-cached.md`).
+//! Checks access tokens and client secrets, with a cache (`docs/adr/0007-credentials-are-cached.md`).
 //!
-//! What this node changes is forgotten before the change is answered. What other nodes change is forgotten when
-//! [`Service::watch_credentials`] finds it; when that has not looked for [`TRUST`], nothing that is kept is believed.
+//! This node drops a credential from the cache before it answers the call that changed it. Changes of other
+//! nodes are found by [`Service::watch_credentials`]. If its last poll is older than [`TRUST`], the cache is
+//! not used.
 
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -20,39 +21,39 @@ use store::queries::tokens::{Holder, Trace};
 use crate::identity::credential_cache::{Cache, CredentialChanges};
 use crate::{Error, Service};
 
-/// Access tokens whose holders are kept. Each takes about half a KiB.
+/// Maximum number of cached access tokens. Each takes about half a KiB.
 const HOLDERS_MAX: usize = 100_000;
-/// Client secrets whose applications are kept.
+/// Maximum number of cached client secrets.
 const APPLICATIONS_MAX: usize = 10_000;
-/// How often to look for what other nodes changed.
+/// How often the changes of other nodes are polled.
 pub const WATCH_EVERY: Duration = Duration::from_millis(500);
-/// How long after the last look began its finding is relied on. Leaves half a second of the two within which a revoked
-/// token is refused everywhere.
+/// How long the result of a poll is trusted, from its start. A revoked token is refused everywhere within two
+/// seconds, so this leaves half a second.
 pub const TRUST: Duration = Duration::from_millis(1_500);
 
 const MALFORMED: Refusal = Refusal::InvalidToken(TokenFault::Malformed(Credential::AccessToken));
 
-/// What this node keeps about credentials.
+/// The cached credentials of this node.
 pub(crate) struct CachedCredentials {
     pub changes: Arc<CredentialChanges>,
     holders: Cache<Holder>,
     applications: Cache<ProvenApplication>,
     token_looks: Looks,
     client_looks: Looks,
-    /// By slot, the version that was found last.
+    /// By slot, the version that the last poll found.
     versions: Mutex<Vec<i64>>,
-    /// Until when what is kept is relied on, in microseconds of the monotonic clock.
+    /// Until when the cache is trusted, in microseconds of the monotonic clock.
     trusted_until: AtomicU64,
 }
 
-/// An application that a secret proved. It stands for the application.
+/// An application whose client secret was checked. Dereferences to the application.
 #[derive(Clone, Debug)]
 pub struct ProvenApplication {
     /// The application.
     pub application: Application,
     /// The secret.
     pub secret_id: ApplicationSecretId,
-    /// From when on the secret proves nothing.
+    /// When the secret expires.
     pub expires_at: Option<Timestamp>,
 }
 
@@ -64,7 +65,7 @@ impl Deref for ProvenApplication {
     }
 }
 
-/// How often a credential was found in memory, and how often the store was asked.
+/// How often a credential was found in the cache, and how often the store was asked.
 #[derive(Debug, Default)]
 struct Looks {
     hits: AtomicU64,
@@ -78,16 +79,16 @@ impl Looks {
     }
 }
 
-/// A moment's figures of one kind of credential.
+/// The figures of one cache at present.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheFigures {
     /// `tokens` or `clients`.
     pub cache: &'static str,
-    /// Checks that were answered from memory so far.
+    /// Checks that the cache answered so far.
     pub hits: u64,
     /// Checks that asked the store so far.
     pub misses: u64,
-    /// Answers that are kept now.
+    /// Cached answers at present.
     pub entries: usize,
 }
 
@@ -106,7 +107,7 @@ impl Default for CachedCredentials {
 }
 
 impl CachedCredentials {
-    /// Takes in what a look found that began at `began`.
+    /// Applies the result of a poll that began at `began`.
     fn found(&self, began: Duration, versions: &[(ChangeSlot, i64)]) {
         let mut known = self.versions.lock().unwrap_or_else(PoisonError::into_inner);
         for (slot, version) in versions {
@@ -127,7 +128,7 @@ fn micros(time: Duration) -> u64 {
 }
 
 impl Service {
-    /// Who holds an access token (mode user of `docs/spec/rest.md#modes`).
+    /// The holder of an access token (mode user of `docs/spec/rest.md#modes`).
     ///
     /// # Errors
     /// [`Refusal::InvalidToken`] when it is unknown, expired or revoked.
@@ -161,7 +162,7 @@ impl Service {
         Ok(holder)
     }
 
-    /// The application that a client id and secret prove (mode client of `docs/spec/rest.md#modes`).
+    /// The application of a client id and its secret (mode client of `docs/spec/rest.md#modes`).
     ///
     /// # Errors
     /// [`Refusal::InvalidClient`], the same and in the same time whether the id or the secret is wrong.
@@ -211,7 +212,7 @@ impl Service {
         Ok(proven)
     }
 
-    /// What the checks of credentials found in memory.
+    /// The figures of both caches.
     pub fn credential_figures(&self) -> [CacheFigures; 2] {
         let kept = &self.0.credentials;
         [
@@ -220,8 +221,8 @@ impl Service {
         ]
     }
 
-    /// Looks for credentials that any node changed. To be called every [`WATCH_EVERY`]; while it is not, or fails, every
-    /// check goes to the store.
+    /// Polls the changes of credentials by any node. Called every [`WATCH_EVERY`]. While the poll fails,
+    /// every check asks the store.
     pub async fn watch_credentials(&self) -> Result<(), Error> {
         let began = self.0.clock.monotonic();
         let versions = self.read(|tx| Box::pin(async move { Ok(tx.credential_versions().await?) })).await?;
@@ -231,7 +232,7 @@ impl Service {
     }
 }
 
-/// Why an access token has no holder. Whoever presents a token may know what became of it.
+/// Why an access token has no holder. The presenter of a token may learn its state.
 async fn fault(tx: &mut Tx, hash: &SecretHash, now: Timestamp) -> Result<TokenFault, Error> {
     Ok(match tx.token_trace(hash).await? {
         None => TokenFault::Unknown,
@@ -243,7 +244,7 @@ async fn fault(tx: &mut Tx, hash: &SecretHash, now: Timestamp) -> Result<TokenFa
     })
 }
 
-/// Compares with every secret, so that the time tells nothing about which one was close.
+/// Compares with every secret, so that the duration does not depend on the matching one.
 fn proving(presented: &SecretHash, secrets: Vec<StoredSecret>) -> Option<StoredSecret> {
     secrets.into_iter().fold(
         None,

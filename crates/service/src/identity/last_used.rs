@@ -1,4 +1,5 @@
-//! When applications and their secrets were last used. A call notes the use in memory; a job writes it to the store.
+//! When applications and their secrets were last used. A call notes the use in memory; a job writes it to the
+//! store.
 
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -8,8 +9,8 @@ use std::sync::{PoisonError, RwLock};
 use domain::Timestamp;
 use domain::limits::USE_WRITTEN_EVERY_MS;
 
-/// Maximum number of ids in memory, all used within the last hour: about 20 MiB. The uses of further ids are not noted
-/// while the map is full, which for a limit of 90 days does not matter.
+/// Maximum number of ids in memory, all used within the last hour: about 20 MiB. The uses of further ids are
+/// not noted while the map is full, which for a limit of 90 days does not matter.
 const IDS_MAX: usize = 100_000;
 
 /// The last use of each id that this node saw within the last hour.
@@ -34,7 +35,8 @@ impl LastUse {
         self.at.load(Ordering::Relaxed)
     }
 
-    /// The first use is written soon, later uses once an hour. So the very last use is written within an hour.
+    /// The first use is written soon, later uses once an hour. So the very last use is written within an
+    /// hour.
     fn is_due(&self, now: i64) -> bool {
         match self.written {
             None => true,

@@ -73,8 +73,8 @@ impl Service {
         ListPage { items, next }
     }
 
-    /// Takes from an organization what its verification gives: the drops scope of its applications, and their webhooks.
-    /// Repeating it is no error.
+    /// Takes from an organization what its verification gives: the drops scope of its applications, and their
+    /// webhooks. Repeating it is no error.
     ///
     /// # Errors
     /// [`Refusal::NotFound`] when there is none.
@@ -133,8 +133,8 @@ impl Service {
         found(there, Resource::Campaign)
     }
 
-    /// Deletes a campaign of which nothing was claimed, with its rewards and what was watched for them. One that is not there
-    /// is no error.
+    /// Deletes a campaign of which nothing was claimed, with its rewards and what was watched for them. One
+    /// that is not there is no error.
     ///
     /// # Errors
     /// `Invalid` when something was claimed: such a one can only be disabled.

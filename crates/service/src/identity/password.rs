@@ -11,8 +11,8 @@ use crate::{Clock, Entropy};
 
 /// Passwords that are worked on at once. Each takes 19 MiB and a core for some tens of milliseconds.
 const AT_ONCE: usize = 2;
-/// Checks that wait for their turn at once, of those who come from a known place and of all others. Together they are done
-/// within [`WAIT_MAX`] on any machine that serves people.
+/// Checks that wait for their turn at once, of those who come from a known place and of all others. Together
+/// they are done within [`WAIT_MAX`] on any machine that serves people.
 const WAITING_MAX: usize = 32;
 /// How long a check waits for its turn.
 const WAIT_MAX: Duration = Duration::from_secs(2);
@@ -52,8 +52,8 @@ pub(crate) struct Passwords {
     clock: Clock,
     cost: PasswordCost,
     at_once: Arc<Semaphore>,
-    /// Places of those who wait: strangers, and those who come from a known place. So that any number of strangers leaves
-    /// room for the others.
+    /// Places of those who wait: strangers, and those who come from a known place. So that any number of
+    /// strangers leaves room for the others.
     waiting: [Semaphore; 2],
     /// What an unknown login is checked against, so that it takes as long as a known one.
     nobody: String,
@@ -73,8 +73,8 @@ impl Passwords {
         beside(permit, move || hash(&entropy, cost, &password)).await.unwrap_or_default()
     }
 
-    /// Whether `password` is the one that `stored` was made of; without `stored` it takes as long and is wrong. `known` says
-    /// that the account was signed in to from the same place before.
+    /// Whether `password` is the one that `stored` was made of; without `stored` it takes as long and is
+    /// wrong. `known` says that the account was signed in to from the same place before.
     ///
     /// # Errors
     /// [`Busy`] when too many wait already, or the turn does not come within [`WAIT_MAX`].
@@ -117,8 +117,8 @@ async fn beside<T: Send + 'static>(
 
 fn hash(entropy: &Entropy, cost: PasswordCost, password: &str) -> String {
     let salt: [u8; 16] = entropy.bytes();
-    // The parameters are within their bounds and the salt has its length, so there is nothing to go wrong; an empty hash
-    // would match no password.
+    // The parameters are within their bounds and the salt has its length, so there is nothing to go wrong; an
+    // empty hash would match no password.
     let params = Params::new(cost.memory_kib, cost.passes, Params::DEFAULT_P_COST, None).unwrap_or_default();
     Argon2::new(Algorithm::Argon2id, Version::V0x13, params)
         .hash_password_with_salt(password.as_bytes(), &salt)

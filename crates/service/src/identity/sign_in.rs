@@ -13,7 +13,8 @@ use store::queries::tokens::NewCode;
 use crate::identity::password::Busy;
 use crate::{Error, Service};
 
-/// A sign-in that an application asked for, after its client id and redirect address were found to be registered.
+/// A sign-in that an application asked for, after its client id and redirect address were found to be
+/// registered.
 #[derive(Clone, Debug)]
 pub struct SignInRequest {
     /// Who asks.
@@ -69,8 +70,9 @@ impl Service {
         self.read(move |tx| Box::pin(async move { Ok(tx.browser_session(&hash, now).await?) })).await
     }
 
-    /// Signs a browser in with login and password; `None` when they do not match. An unknown login takes as long.
-    /// `known` says that the account was signed in to from the same place before: then strangers' tries do not take its turn.
+    /// Signs a browser in with login and password; `None` when they do not match. An unknown login takes as
+    /// long. `known` says that the account was signed in to from the same place before: then strangers' tries
+    /// do not take its turn.
     ///
     /// # Errors
     /// [`Refusal::Busy`] when too many passwords wait to be looked at: this one was not.
@@ -159,11 +161,12 @@ impl Service {
         self.write(move |tx| Box::pin(async move { Ok(tx.delete_browser_session(&hash).await?) })).await
     }
 
-    /// Records the user's consent to what the request asked for and the application still asks for, and issues a code for it.
+    /// Records the user's consent to what the request asked for and the application still asks for, and
+    /// issues a code for it.
     ///
     /// # Errors
-    /// [`Refusal::InvalidToken`] when the user was barred, [`Refusal::NotFound`] when the application went away, since the
-    /// request was looked at.
+    /// [`Refusal::InvalidToken`] when the user was barred, [`Refusal::NotFound`] when the application went
+    /// away, since the request was looked at.
     pub async fn consent(&self, request: &SignInRequest, user: &ChannelId) -> Result<AuthCode, Error> {
         let code = AuthCode::generate(self.random());
         let family = TokenFamily(AuthCode::generate(self.random()).hash().as_str().to_owned());

@@ -1,4 +1,4 @@
-//! Tokens: buying, refreshing, revoking (`docs/spec/authorization.md#tokens`).
+//! Tokens: exchange of codes, refresh, revocation (`docs/spec/authorization.md#tokens`).
 
 use bus::Message;
 use domain::application::Application;
@@ -14,7 +14,7 @@ use crate::{Error, Service};
 
 const MALFORMED: Refusal = Refusal::InvalidToken(TokenFault::Malformed(Credential::RefreshToken));
 
-/// A pair of tokens, shown this once.
+/// A new pair of tokens.
 #[derive(Clone, Debug)]
 pub struct IssuedTokens {
     /// Lives 1 day.
@@ -25,11 +25,11 @@ pub struct IssuedTokens {
     pub scopes: ScopeSet,
 }
 
-/// What became of a presented code or refresh token, once the transaction is over.
+/// The outcome of a presented code or refresh token.
 enum TokenOutcome {
     Issued(ScopeSet),
     Refused(Refusal),
-    /// It was used long ago: what it bought is gone.
+    /// It was used too long ago, so its tokens were revoked.
     Stolen(Refusal),
 }
 
@@ -44,9 +44,9 @@ impl Service {
     /// Exchanges a code for the first pair of tokens.
     ///
     /// # Errors
-    /// [`Refusal::BadCode`] for every code that cannot be used, and for a `state` that is not the sign-in's. A code
-    /// presented by another application is not used up. A code used more than 10 seconds ago also ends the tokens that
-    /// it bought.
+    /// [`Refusal::BadCode`] for every code that cannot be used, and for a `state` that is not the sign-in's.
+    /// A code presented by another application is not used up. A code used more than 10 seconds ago also ends
+    /// the tokens that it bought.
     pub async fn exchange_code(
         &self,
         application: &Application,
@@ -92,8 +92,8 @@ impl Service {
     /// Exchanges a refresh token for the next pair of tokens.
     ///
     /// # Errors
-    /// [`Refusal::InvalidToken`] for every refresh token that cannot be used. One used more than 10 seconds ago also
-    /// ends every token of that client and user.
+    /// [`Refusal::InvalidToken`] for every refresh token that cannot be used. One used more than 10 seconds
+    /// ago also revokes every token of that client and user.
     pub async fn refresh(
         &self,
         application: &Application,
@@ -133,8 +133,8 @@ impl Service {
         self.conclude(outcome, pair)
     }
 
-    /// Revokes every token of the client and user that a token of either kind belongs to. A token that is unknown, or
-    /// another client's, changes nothing and is no error.
+    /// Revokes every token of the client and user that a token of either kind belongs to. A token that is
+    /// unknown, or another client's, changes nothing and is no error.
     pub async fn revoke(&self, application: &Application, token: &str) -> Result<(), Error> {
         let Some(token) = AccessToken::presented(token) else { return Ok(()) };
         let (hash, client_id) = (token.hash(), application.client_id.clone());
@@ -176,7 +176,7 @@ impl Service {
     }
 }
 
-/// Why there is no refresh token of that hash for a client. Of another client's tokens it learns nothing.
+/// Why a client has no refresh token of this hash. The client learns nothing about tokens of other clients.
 async fn fault_of(tx: &mut Tx, token: &SecretHash, client_id: &ClientId) -> Result<TokenFault, Error> {
     let trace = tx.token_trace(token).await?.filter(|(owner, ..)| owner == client_id);
     Ok(match trace {
@@ -221,8 +221,8 @@ async fn insert_pair(
     Ok(())
 }
 
-/// Ends the tokens of a client and a user, and the subscriptions that stood on them; gives what is to be told of it.
-/// Without a family, codes that have bought nothing yet end too. The consent must be locked.
+/// Revokes the tokens of a client and a user and the subscriptions made with them. Returns the messages to
+/// publish. Without a family, unused codes are deleted too. The consent must be locked.
 pub(crate) async fn end_tokens(
     tx: &mut Tx,
     client_id: &ClientId,

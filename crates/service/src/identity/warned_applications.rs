@@ -1,5 +1,5 @@
-//! Which applications are about to be deleted for want of use, so that their answers can say so. Read from the store now and
-//! then, and looked up in memory.
+//! The applications that are about to be deleted because they are unused, so that their answers can say so.
+//! Cached, and read from the store once a minute.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -10,9 +10,9 @@ use domain::{ClientId, Timestamp};
 
 use crate::{Error, Service};
 
-/// How often the store is asked, in milliseconds: 1 minute.
+/// How often the store is read, in milliseconds.
 const REFRESH_EVERY_MS: i64 = 60_000;
-/// Applications that are known at once. Those that were idle for longest come first.
+/// Maximum number of cached applications. The longest unused come first.
 const WARNED_MAX: i64 = 10_000;
 
 /// The applications that were warned, with their last use.
@@ -23,7 +23,7 @@ pub(crate) struct WarnedApplications {
 }
 
 impl WarnedApplications {
-    /// Whether it is time to ask the store again; true for one caller.
+    /// Whether the store is to be read again. True for one caller.
     fn is_due(&self, now: i64) -> bool {
         let read_at = self.read_at.load(Ordering::Relaxed);
         let due = now - read_at >= REFRESH_EVERY_MS || now < read_at;
@@ -36,7 +36,8 @@ impl WarnedApplications {
 }
 
 impl Service {
-    /// When an application is going to be deleted unless one of its calls uses a scope. `None` before its first warning.
+    /// When an application is going to be deleted unless one of its calls uses a scope. `None` before its
+    /// first warning.
     pub fn deletes_at(&self, client_id: &ClientId) -> Option<Timestamp> {
         let last_use = self.0.warned.last_use(client_id)?;
         (!self.0.applications_last_used.used_since(client_id, last_use))

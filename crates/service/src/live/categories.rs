@@ -21,8 +21,9 @@ impl Service {
         self.write(move |tx| Box::pin(async move { put(tx, &category).await })).await
     }
 
-    /// The first `size` categories whose name holds `query`: exact matches first, then those that begin with it, then the
-    /// others; each by name, ties by id. Every category is found as it is now, whichever node wrote it.
+    /// The first `size` categories whose name holds `query`: exact matches first, then those that begin with
+    /// it, then the others; each by name, ties by id. Every category is found as it is now, whichever node
+    /// wrote it.
     pub async fn search_categories(&self, query: &str, size: usize) -> Result<Vec<Arc<Category>>, Error> {
         Ok(self.categories_now().await?.search(query, size))
     }
@@ -41,8 +42,8 @@ impl Service {
         }
     }
 
-    /// Reads what was written since the index was last brought up to date. Whoever comes meanwhile waits and has the rows
-    /// too; whoever leaves half-way leaves what was read so far.
+    /// Reads what was written since the index was last brought up to date. Whoever comes meanwhile waits and
+    /// has the rows too; whoever leaves half-way leaves what was read so far.
     async fn read_categories_up_to(&self, version: i64) -> Result<Arc<Snapshot>, Error> {
         let index = &self.0.categories;
         let mut reader = index.reader().await;

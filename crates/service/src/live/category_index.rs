@@ -1,8 +1,8 @@
-//! The index behind the category search: all categories in memory, in the order of their names, cut into chunks, so that a
-//! change rebuilds one or two of them and a search never waits for it.
+//! The index behind the category search: all categories in memory, in the order of their names, cut into
+//! chunks, so that a change rebuilds one or two of them and a search never waits for it.
 //!
-//! Searches share a [`Snapshot`] and hold no lock while they look. Bringing the index up to date is one task's turn at a
-//! time ([`CategoryIndex::reader`]).
+//! Searches share a [`Snapshot`] and hold no lock while they look. Bringing the index up to date is one
+//! task's turn at a time ([`CategoryIndex::reader`]).
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -20,8 +20,9 @@ const INLINE_MAX: usize = 64;
 /// Stands before each name in a chunk's text. No name and no query holds it.
 const SEPARATOR: u8 = 0;
 
-/// A text as it is compared: composed, in lower case, so that neither case nor the spelling of Hangul or accents matters.
-/// Each character goes by itself, so that a part of a text folds to a part of the folded text.
+/// A text as it is compared: composed, in lower case, so that neither case nor the spelling of Hangul or
+/// accents matters. Each character goes by itself, so that a part of a text folds to a part of the folded
+/// text.
 fn fold(text: &str) -> String {
     let lower = |c: char| if c == 'ς' { 'σ' } else { c };
     // Lower case can make what composes anew: J with a caron has no capital of its own.
@@ -132,8 +133,8 @@ impl Reader<'_> {
         }
     }
 
-    /// Shows searches what was taken, which is every write up to `version`. What is not done in a moment is done where it
-    /// keeps no other task waiting; whoever leaves meanwhile leaves it to the next.
+    /// Shows searches what was taken, which is every write up to `version`. What is not done in a moment is
+    /// done where it keeps no other task waiting; whoever leaves meanwhile leaves it to the next.
     pub(crate) async fn publish(&mut self, version: i64) {
         let Reading { mark, entries, pending } = &mut *self.reading;
         let gone: Vec<_> = pending.keys().filter_map(|id| entries.get(id).cloned()).collect();
@@ -185,7 +186,8 @@ fn merge(
     merged
 }
 
-/// The chunk that an entry is in, or belongs into: the last that begins no later; the first for what comes before all.
+/// The chunk that an entry is in, or belongs into: the last that begins no later; the first for what comes
+/// before all.
 fn place(chunks: &[Arc<Chunk>], entry: &CategoryEntry) -> usize {
     let begins_later =
         |chunk: &Arc<Chunk>| chunk.entries.first().is_none_or(|first| first.key() <= entry.key());
@@ -216,7 +218,8 @@ impl Chunk {
         Self { entries, text, starts, by_fold }
     }
 
-    /// The entries whose folded names are `query`, which come first of those that begin with it, in the order of names.
+    /// The entries whose folded names are `query`, which come first of those that begin with it, in the order
+    /// of names.
     fn being(&self, query: &str) -> &[usize] {
         let name = |index: usize| self.entries[index].folded.as_str();
         let first = self.by_fold.partition_point(|index| name(*index) < query);
@@ -234,7 +237,8 @@ impl Chunk {
         longer
     }
 
-    /// The entries whose folded names hold what is looked for, but not at their beginning, in the order of names.
+    /// The entries whose folded names hold what is looked for, but not at their beginning, in the order of
+    /// names.
     fn holding<'c>(&'c self, finder: &'c Finder<'_>) -> impl Iterator<Item = usize> + 'c {
         let mut from = 0;
         std::iter::from_fn(move || {

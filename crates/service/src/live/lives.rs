@@ -39,8 +39,8 @@ pub struct LivePage {
 }
 
 impl Service {
-    /// Puts a channel on air, or changes what it has on air: the live then keeps its number and its beginning. A report
-    /// that says nothing new writes nothing.
+    /// Puts a channel on air, or changes what it has on air: the live then keeps its number and its
+    /// beginning. A report that says nothing new writes nothing.
     ///
     /// # Errors
     /// [`Refusal::NotFound`] when the channel does not exist; `Invalid` for a wrong field.
@@ -59,12 +59,13 @@ impl Service {
         self.write(move |tx| Box::pin(async move { end(tx, &channel).await })).await
     }
 
-    /// A page of the live list, most viewers first, ties by number. A cursor goes on in the order that its walk's first
-    /// page had, whatever changed since: no live that stays on air is lost or repeated, one that ended is passed over, and
-    /// one that went on air since waits for the next walk.
+    /// A page of the live list, most viewers first, ties by number. A cursor goes on in the order that its
+    /// walk's first page had, whatever changed since: no live that stays on air is lost or repeated, one that
+    /// ended is passed over, and one that went on air since waits for the next walk.
     ///
     /// # Errors
-    /// `Invalid` naming `next` for a cursor that this list did not give to this application within 15 minutes.
+    /// `Invalid` naming `next` for a cursor that this list did not give to this application within 15
+    /// minutes.
     pub async fn lives(&self, client: &ClientId, size: i64, next: Option<&str>) -> Result<LivePage, Error> {
         let (context, now) = (format!("lives {client}"), self.now());
         let walk = match next {
@@ -144,7 +145,8 @@ pub(crate) async fn put(
     if tx.live_on_air(channel).await?.is_some_and(|live| live.show == show) {
         return Ok(());
     }
-    // Under the two locks everything is read again. A batch has the first one before it comes to the settings of its lines.
+    // Under the two locks everything is read again. A batch has the first one before it comes to the settings
+    // of its lines.
     let version = tx.next_live_version().await?;
     tx.lock_broadcast_setting(channel).await?;
     let show = report.over(&setting_of(tx, channel).await?);

@@ -1,4 +1,5 @@
-//! Watching for drops: what the platform reports of it, and how far it has brought a viewer (the platform API's drops).
+//! Watching for drops: what the platform reports of it, and how far it has brought a viewer (the platform
+//! API's drops).
 
 use std::slice;
 
@@ -10,14 +11,14 @@ use store::Tx;
 use store::queries::locks::Shared;
 pub use store::queries::watching::Watched;
 
-use crate::platform::idempotency::{self, IdempotencyKey, UNREADABLE_ANSWER};
+use crate::platform::idempotency::{self, IdempotencyKey, StoredAnswer};
 use crate::{Error, Service};
 
 /// How often a report is tried that the database ended for another transaction.
 const REPORT_TRIES: u32 = 3;
 
-/// Watching as the platform reports it. That as many minutes have passed is the platform's word: several reports may
-/// come at once, and late.
+/// Watching as the platform reports it. That as many minutes have passed is the platform's word: several
+/// reports may come at once, and late.
 #[derive(Clone, Debug)]
 pub struct WatchingReport {
     /// Whose live was watched.
@@ -58,12 +59,12 @@ pub struct Progress {
 }
 
 impl Service {
-    /// Adds minutes that were watched to every campaign that they count for now. One that they count for runs, has the
-    /// category of what the channel has on air, and the channel takes part in it.
+    /// Adds minutes that were watched to every campaign that they count for now. One that they count for
+    /// runs, has the category of what the channel has on air, and the channel takes part in it.
     ///
     /// # Errors
-    /// `Invalid` for an unknown channel or viewer, no viewer or more than 100, and for less than 1 minute or more than a
-    /// day.
+    /// `Invalid` for an unknown channel or viewer, no viewer or more than 100, and for less than 1 minute or
+    /// more than a day.
     pub async fn report_watching(
         &self,
         report: WatchingReport,
@@ -73,13 +74,14 @@ impl Service {
         let mut tries = 1..REPORT_TRIES;
         loop {
             let (report, key) = (report.clone(), key.clone());
-            let told = self
+            let watching = self
                 .write(move |tx| Box::pin(async move { watch_once(tx, &report, key.as_ref(), now).await }))
                 .await;
-            match told {
-                // A node of an earlier version takes the minutes of a batch line by line, and locks nothing before.
+            match watching {
+                // A node of an earlier version takes the minutes of a batch line by line, and locks nothing
+                // before.
                 Err(Error::Store(error)) if error.is_deadlock() && tries.next().is_some() => {}
-                told => return told,
+                watching => return watching,
             }
         }
     }
@@ -148,11 +150,11 @@ async fn watch_once(
 ) -> Result<Watching, Error> {
     // Reports add to their rows in one order, but a batch adds to those of one line after the other.
     tx.share_lock(Shared::WatchedMinutes).await?;
-    if let Some(earlier) = idempotency::claim(tx, key, "", now).await? {
-        return Watching::parse(&earlier);
+    if let Some(earlier) = idempotency::claim_without_answer(tx, key, now).await? {
+        return Ok(earlier);
     }
     let watching = watch(tx, report, now).await?;
-    idempotency::answer(tx, key, &watching.text()).await?;
+    idempotency::answer(tx, key, &watching).await?;
     Ok(watching)
 }
 
@@ -184,24 +186,23 @@ async fn campaign(tx: &mut Tx, id: &CampaignId) -> Result<Campaign, Error> {
 /// The text form of [`Watching`] that an idempotency key stores.
 type StoredWatching = (bool, Option<String>, Vec<(String, String, i64)>);
 
-impl Watching {
-    fn text(&self) -> String {
+impl StoredAnswer for Watching {
+    fn to_text(&self) -> String {
         let watched = |each: &Watched| (each.campaign_id.to_string(), each.viewer.to_string(), each.minutes);
         let category = self.category_id.as_ref().map(CategoryId::to_string);
-        let kept: StoredWatching = (self.on_air, category, self.watched.iter().map(watched).collect());
-        // Texts and numbers: there is nothing in them that JSON cannot say.
-        serde_json::to_string(&kept).unwrap_or_default()
+        let stored: StoredWatching = (self.on_air, category, self.watched.iter().map(watched).collect());
+        // Strings, numbers and booleans can always be written as JSON.
+        serde_json::to_string(&stored).unwrap_or_default()
     }
 
-    fn parse(text: &str) -> Result<Self, Error> {
-        let (on_air, category, watched): StoredWatching =
-            serde_json::from_str(text).map_err(|_| Error::Internal(UNREADABLE_ANSWER))?;
+    fn from_text(text: &str) -> Option<Self> {
+        let (on_air, category, watched): StoredWatching = serde_json::from_str(text).ok()?;
         let watched = watched.into_iter().map(|(campaign, viewer, minutes)| Watched {
             campaign_id: CampaignId::stored(campaign),
             viewer: ChannelId::stored(viewer),
             minutes,
         });
-        Ok(Self { on_air, category_id: category.map(CategoryId::stored), watched: watched.collect() })
+        Some(Self { on_air, category_id: category.map(CategoryId::stored), watched: watched.collect() })
     }
 }
 
@@ -210,7 +211,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_came_of_a_report_is_told_again_as_it_was() {
+    fn a_stored_answer_is_read_as_it_was_written() {
         let watched = Watched {
             campaign_id: CampaignId::stored("c".to_owned()),
             viewer: ChannelId::stored("v".to_owned()),
@@ -224,8 +225,8 @@ mod tests {
                 watched: vec![watched.clone(), watched],
             },
         ] {
-            assert_eq!(Watching::parse(&watching.text()), Ok(watching));
+            assert_eq!(Watching::from_text(&watching.to_text()), Some(watching));
         }
-        assert_eq!(Watching::parse(""), Err(Error::Internal(UNREADABLE_ANSWER)));
+        assert_eq!(Watching::from_text(""), None);
     }
 }

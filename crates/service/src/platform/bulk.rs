@@ -1,12 +1,12 @@
 //! Many changes in one transaction, each with the effect of its single call (`POST /platform/v1/events`).
 //!
-//! A batch costs one sync. A refused entry leaves nothing behind. Most batches have no refused entry, so a batch is
-//! first run as a whole, with few statements for all its chat messages. If that fails, each entry gets a savepoint.
-//! The work is linear in the number of entries.
+//! A batch costs one sync. A refused entry leaves nothing behind. Most batches have no refused entry, so a
+//! batch is first run as a whole, with few statements for all its chat messages. If that fails, each entry
+//! gets a savepoint. The work is linear in the number of entries.
 //!
-//! A batch locks what its entries share with other batches before its first entry, so that transactions never wait
-//! for each other in a circle. If the database ends a batch for another transaction nevertheless, the batch is run
-//! again.
+//! A batch locks what its entries share with other batches before its first entry, so that transactions never
+//! wait for each other in a circle. If the database ends a batch for another transaction nevertheless, the
+//! batch is run again.
 
 mod locks;
 
@@ -32,8 +32,8 @@ use crate::{ChannelRecord, Error, Service};
 
 pub(crate) use locks::NodeLocks;
 
-/// Maximum number of entries in a batch. In a larger batch the sync would cost an entry hardly less, and the locks
-/// would be held for longer. The send queue of a session has room for more events than this.
+/// Maximum number of entries in a batch. In a larger batch the sync would cost an entry hardly less, and the
+/// locks would be held for longer. The send queue of a session has room for more events than this.
 pub const BATCH_MAX: usize = 128;
 
 /// Maximum number of runs of a batch that conflicts with other transactions.
@@ -148,8 +148,8 @@ impl Service {
     /// Applies up to [`BATCH_MAX`] entries in their order and returns the outcome of each.
     ///
     /// # Errors
-    /// [`Refusal::Busy`] when other transactions are in the way for too long. The store's error when it fails. In both
-    /// cases no entry took effect, except that after an unconfirmed commit perhaps all did.
+    /// [`Refusal::Busy`] when other transactions are in the way for too long. The store's error when it
+    /// fails. In both cases no entry took effect, except that after an unconfirmed commit perhaps all did.
     pub async fn report(&self, entries: Vec<KeyedEntry>) -> Result<Vec<EntryOutcome>, Error> {
         if entries.is_empty() {
             return Ok(Vec::new());
@@ -172,8 +172,8 @@ impl Service {
         }
     }
 
-    /// Runs a batch up to [`TRIES_MAX`] times while it conflicts with other transactions. A run with a conflict wrote
-    /// nothing.
+    /// Runs a batch up to [`TRIES_MAX`] times while it conflicts with other transactions. A run with a
+    /// conflict wrote nothing.
     async fn run_until_uncontended(
         &self,
         batch: &Arc<[Prepared]>,
@@ -317,7 +317,7 @@ async fn apply(tx: &mut Tx, prepared: Prepared, now: Timestamp) -> Result<Vec<Me
             return apply_event(tx, channel, event, key, random, now).await;
         }
         // Repeating the single calls of these changes nothing. Repeating them after other entries may.
-        _ if idempotency::claim(tx, key, "", now).await?.is_some() => {}
+        _ if idempotency::claim(tx, key, &(), now).await?.is_some() => {}
         PreparedEntry::Channel(channel) => channels::put(tx, &channel?, now).await?,
         PreparedEntry::Category(category) => {
             category.check()?;
@@ -349,7 +349,7 @@ async fn apply_event(
         }
         // `apply` has posted it.
         ChannelEvent::Chat(_) => {}
-        _ if idempotency::claim(tx, key, "", now).await?.is_some() => {}
+        _ if idempotency::claim(tx, key, &(), now).await?.is_some() => {}
         ChannelEvent::Follow { follower, created } => {
             relations::follow(tx, &channel, &follower, created, now).await?;
         }

@@ -54,8 +54,8 @@ impl Service {
     /// Records a donation to `channel`.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`] when the channel does not exist; `Invalid` when the donor does not, or for a wrong amount,
-    /// text or emoji.
+    /// [`Refusal::NotFound`] when the channel does not exist; `Invalid` when the donor does not, or for a
+    /// wrong amount, text or emoji.
     pub async fn donate(
         &self,
         channel: &ChannelId,
@@ -75,8 +75,8 @@ impl Service {
     /// Records a paid subscription to `channel`.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`] when the channel does not exist; `Invalid` when the subscriber does not, or for a wrong
-    /// tier, tier name or month.
+    /// [`Refusal::NotFound`] when the channel does not exist; `Invalid` when the subscriber does not, or for
+    /// a wrong tier, tier name or month.
     pub async fn subscribe_paid(
         &self,
         channel: &ChannelId,
@@ -105,7 +105,7 @@ pub(crate) async fn donate(
     check_pay_amount(&donation.pay_amount)?;
     check_donation_text(&donation.donation_text)?;
     check_emojis(&donation.emojis)?;
-    if idempotency::claim(tx, key, "", now).await?.is_some() {
+    if idempotency::claim(tx, key, &(), now).await?.is_some() {
         return Ok(Vec::new());
     }
     let donation = donation_event(tx, &channel, donation).await?;
@@ -122,7 +122,7 @@ pub(crate) async fn subscribe_paid(
     now: Timestamp,
 ) -> Result<Vec<Message>, Error> {
     check_paid(&paid)?;
-    if idempotency::claim(tx, key, "", now).await?.is_some() {
+    if idempotency::claim(tx, key, &(), now).await?.is_some() {
         return Ok(Vec::new());
     }
     let nickname = name_of(tx, &channel, &paid.subscriber, "subscriberChannelId").await?;

@@ -1,5 +1,5 @@
-//! Requests that may be repeated: the first one with a key has the effect, the others get its answer
-//! (platform API, `Idempotency-Key`).
+//! Idempotency keys (`Idempotency-Key`, platform API). The first request with a key takes effect. Every later
+//! one with the same key gets the answer of the first.
 
 use domain::secret::SecretHash;
 use domain::{Invalid, Rule, Timestamp};
@@ -8,15 +8,15 @@ use store::queries::idempotency::KeyClaim;
 
 use crate::Error;
 
-/// Bytes of an `Idempotency-Key`.
+/// Maximum length of an `Idempotency-Key`, in bytes.
 pub const KEY_BYTES_MAX: usize = 255;
 /// How long a key is remembered, in milliseconds: 7 days.
 pub const KEY_LIFETIME_MS: i64 = 7 * domain::limits::DAY_MS;
 
-/// A failure of the service: a row that it wrote itself.
-pub(crate) const UNREADABLE_ANSWER: &str = "the answer kept under an idempotency key cannot be read";
+/// A row of the service itself is not readable.
+const UNREADABLE_ANSWER: &str = "the answer kept under an idempotency key cannot be read";
 
-/// A key, with the request that it stands for.
+/// A key and the request that it names.
 #[derive(Clone, Debug)]
 pub struct IdempotencyKey {
     /// The operation: method and path.
@@ -40,29 +40,81 @@ impl IdempotencyKey {
     }
 }
 
-/// Inside the transaction that claimed a key: what it answers from now on, when only the effect could tell.
+/// The answer to a request with a key, as the store keeps it. Nodes of an earlier version read and write the
+/// same texts.
+pub(crate) trait StoredAnswer: Sized {
+    /// The text for the store.
+    fn to_text(&self) -> String;
+
+    /// Reads the text. `None` for a text that [`to_text`](Self::to_text) never gives.
+    fn from_text(text: &str) -> Option<Self>;
+}
+
+/// The answer of an operation that answers nothing.
+impl StoredAnswer for () {
+    fn to_text(&self) -> String {
+        String::new()
+    }
+
+    fn from_text(_: &str) -> Option<Self> {
+        Some(())
+    }
+}
+
+/// Claims a key with its answer, inside a transaction. `None` when this request is the first one, so that its
+/// effect has to follow. Otherwise the answer of the first request.
+///
+/// # Errors
+/// `Invalid` when the key names another request.
+pub(crate) async fn claim<A: StoredAnswer>(
+    tx: &mut Tx,
+    key: Option<&IdempotencyKey>,
+    answer: &A,
+    now: Timestamp,
+) -> Result<Option<A>, Error> {
+    let Some(key) = key else { return Ok(None) };
+    claim_text(tx, key, &answer.to_text(), now).await
+}
+
+/// Like [`claim`], for an answer that is not known before the effect. [`answer`] has to follow in the same
+/// transaction.
+///
+/// # Errors
+/// As [`claim`].
+pub(crate) async fn claim_without_answer<A: StoredAnswer>(
+    tx: &mut Tx,
+    key: Option<&IdempotencyKey>,
+    now: Timestamp,
+) -> Result<Option<A>, Error> {
+    let Some(key) = key else { return Ok(None) };
+    claim_text(tx, key, "", now).await
+}
+
+/// Stores the answer of a key that this transaction claimed.
 ///
 /// # Errors
 /// The store's.
-pub(crate) async fn answer(tx: &mut Tx, key: Option<&IdempotencyKey>, answer: &str) -> Result<(), Error> {
-    let Some(IdempotencyKey { operation, key, .. }) = key else { return Ok(()) };
-    Ok(tx.answer_idempotency_key(operation, key, answer).await?)
-}
-
-/// Inside a transaction: `None` when the effect is still to happen, else the answer that the first request got.
-///
-/// # Errors
-/// `Invalid` when the key was used for another request.
-pub(crate) async fn claim(
+pub(crate) async fn answer<A: StoredAnswer>(
     tx: &mut Tx,
     key: Option<&IdempotencyKey>,
+    answer: &A,
+) -> Result<(), Error> {
+    let Some(IdempotencyKey { operation, key, .. }) = key else { return Ok(()) };
+    Ok(tx.answer_idempotency_key(operation, key, &answer.to_text()).await?)
+}
+
+async fn claim_text<A: StoredAnswer>(
+    tx: &mut Tx,
+    key: &IdempotencyKey,
     answer: &str,
     now: Timestamp,
-) -> Result<Option<String>, Error> {
-    let Some(IdempotencyKey { operation, key, request }) = key else { return Ok(None) };
+) -> Result<Option<A>, Error> {
+    let IdempotencyKey { operation, key, request } = key;
     match tx.claim_idempotency_key(operation, key, request, answer, now).await? {
         KeyClaim::Ours => Ok(None),
-        KeyClaim::Earlier { request: first, answer } if first.matches(request) => Ok(Some(answer)),
+        KeyClaim::Earlier { request: first, answer } if first.matches(request) => {
+            A::from_text(&answer).map(Some).ok_or(Error::Internal(UNREADABLE_ANSWER))
+        }
         KeyClaim::Earlier { .. } => Err(Invalid::new("Idempotency-Key", Rule::Taken).into()),
     }
 }

@@ -1,10 +1,11 @@
-//! The transactional outbox of events: what is committed on PostgreSQL is heard, or the sessions that may have missed it
-//! are closed, whatever dies between the commit and the publication (`docs/adr/0024-events-have-an-outbox.md`).
+//! The transactional outbox of events on PostgreSQL. Every committed event is published, or the sessions that
+//! may have missed it are closed, also when a node dies between the commit and the publication
+//! (`docs/adr/0024-events-have-an-outbox.md`).
 //!
-//! A transaction with events writes one row for all of them, its batch, together with its COMMIT. The row is deleted
-//! when the bus has confirmed the events. A row that stays belongs to a commit whose answer was lost, or to a node that died:
-//! whoever finds it records its channels as lost. On SQLite there is no batch: the process that commits is the one that
-//! publishes, and a commit has an answer.
+//! A transaction with events writes one row for all of them, its batch, together with its COMMIT. The row is
+//! deleted after the bus has confirmed the events. A row that stays belongs to a commit without an answer, or
+//! to a node that died. The node that finds such a row records its channels as lost. On SQLite there is no
+//! batch, because the process that commits also publishes, and every commit has an answer.
 
 use std::collections::{BTreeSet, HashSet};
 use std::pin::pin;
@@ -22,88 +23,88 @@ use tokio::sync::Notify;
 use crate::realtime::lost_events::{LOST_EVENTS_KNOWN_WITHIN, STAMPED_BEFORE_MS};
 use crate::{Error, Service};
 
-/// How long a node gathers batches whose events were heard before it deletes them together.
+/// How long a node collects settled batches before it deletes them together.
 pub const SETTLE_EVERY: Duration = Duration::from_millis(100);
-/// How often batches are looked for that nobody settles.
+/// How often a node looks for overdue batches.
 pub const TAKE_OVER_EVERY: Duration = Duration::from_secs(1);
-/// Batches read by one look for them.
+/// Maximum number of overdue batches that one query reads.
 pub const OVERDUE_MAX: usize = 500;
-/// Batches taken over by one transaction.
+/// Maximum number of batches that one transaction takes over.
 const TAKE_OVER_MAX: usize = 64;
-/// Batches deleted by one transaction.
+/// Maximum number of batches that one transaction deletes.
 const SETTLE_MAX: usize = 512;
-/// Batches that wait to be deleted. Those beyond it are left to the look for overdue ones.
+/// Maximum number of batches that wait to be deleted. Further ones are found when they are overdue.
 const SETTLED_MAX: usize = 65_536;
-/// Batches of unknown outcome that are looked at first when the store answers again; the others are found when they are
-/// overdue.
+/// Maximum number of batches of unknown outcome that are checked as soon as the store answers again. Further
+/// ones are found when they are overdue.
 const IN_DOUBT_MAX: usize = 4_096;
 /// How long a repeated request waits for the node that publishes the events of the first one.
-const HEARD_WITHIN: Duration = Duration::from_millis(2_500);
-/// How often it asks meanwhile.
+const PUBLISHED_BY_OTHERS_WITHIN: Duration = Duration::from_millis(2_500);
+/// How often a repeated request asks the store meanwhile.
 const ASK_EVERY: Duration = Duration::from_millis(100);
 
-/// What this node knows of its own batches.
+/// The batches of this node.
 #[derive(Debug, Default)]
 pub(crate) struct EventOutbox {
-    own: Mutex<Own>,
-    /// Something is to be settled or looked at.
+    own: Mutex<OwnBatches>,
+    /// Signals that there is a batch to delete or to check.
     has_work: Notify,
-    /// A batch is under way no more.
+    /// Signals that a batch has ended.
     has_ended: Notify,
     taken_over: AtomicU64,
 }
 
 #[derive(Debug, Default)]
-struct Own {
+struct OwnBatches {
     /// Being committed or published.
     under_way: HashSet<BatchId>,
-    /// Heard, and not deleted yet.
+    /// Published, and not deleted yet.
     settled: BTreeSet<BatchId>,
-    /// Committed or not, and not published.
+    /// Perhaps committed, and not published.
     in_doubt: BTreeSet<BatchId>,
 }
 
-/// A batch of this node, from before its transaction until its events are heard.
+/// A batch of this node, from the start of its transaction to the end of its publication.
 pub(crate) struct OwnBatch {
     service: Service,
-    entry: Entry,
-    end: End,
+    row: BatchRow,
+    end: BatchEnd,
 }
 
 /// How a batch ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum End {
-    /// There is nothing to settle, or somebody else has to.
+enum BatchEnd {
+    /// This node has nothing left to do for the batch.
     Nothing,
     Settled,
     InDoubt,
 }
 
-/// What a transaction writes down of its batch.
+/// The row that a transaction writes for its batch.
 #[derive(Clone)]
-pub(crate) struct Entry {
+pub(crate) struct BatchRow {
     batch_id: BatchId,
     node_id: NodeId,
     created_at: Timestamp,
 }
 
-/// What a transaction did to the outbox.
+/// What a transaction wrote to the outbox.
 #[derive(Debug, Default)]
-pub(crate) struct Recorded {
-    /// It has a row there.
+pub(crate) struct OutboxWrite {
+    /// Whether the transaction has a row.
     pub has_row: bool,
-    /// The batches of the requests that had its idempotency keys first.
+    /// The batches of earlier requests with the same idempotency keys.
     pub earlier: Vec<BatchId>,
 }
 
-impl Entry {
-    /// Before the work.
+impl BatchRow {
+    /// Called before the work of the transaction.
     pub fn begin(&self, tx: &mut Tx) {
         tx.begin_event_batch(self.batch_id.clone());
     }
 
-    /// After it.
-    pub async fn record(self, tx: &mut Tx, messages: &[Message]) -> Result<Recorded, StoreError> {
+    /// Called after the work. Writes the row if there are events.
+    pub async fn record(self, tx: &mut Tx, messages: &[Message]) -> Result<OutboxWrite, StoreError> {
         let earlier = tx.take_earlier_event_batches();
         let channels = channels_of(messages);
         let has_row = !channels.is_empty();
@@ -112,11 +113,11 @@ impl Entry {
             let batch = EventBatch { batch_id, node_id, channels, is_taken_over: false };
             tx.record_event_batch(&batch, created_at).await?;
         }
-        Ok(Recorded { has_row, earlier })
+        Ok(OutboxWrite { has_row, earlier })
     }
 }
 
-/// The channels of the events among messages, each once.
+/// The distinct channels of the events among messages.
 fn channels_of(messages: &[Message]) -> Vec<ChannelId> {
     let mut channels: Vec<_> = messages.iter().filter_map(Message::channel).cloned().collect();
     channels.sort_unstable();
@@ -125,40 +126,41 @@ fn channels_of(messages: &[Message]) -> Vec<ChannelId> {
 }
 
 impl OwnBatch {
-    pub fn entry(&self) -> Entry {
-        self.entry.clone()
+    pub fn row(&self) -> BatchRow {
+        self.row.clone()
     }
 
-    /// Its events were heard: its row is deleted behind the call.
+    /// Ends a batch whose events were published. The row is deleted later.
     pub fn settle(mut self) {
-        self.end = End::Settled;
+        self.end = BatchEnd::Settled;
     }
 
-    /// Its events were not heard, if they were committed: its row is looked at as soon as the store answers.
+    /// Ends a batch whose events may be committed without publication. The row is checked as soon as the
+    /// store answers.
     pub fn doubt(mut self) {
-        self.end = End::InDoubt;
+        self.end = BatchEnd::InDoubt;
     }
 }
 
 impl Drop for OwnBatch {
     fn drop(&mut self) {
-        self.service.0.event_outbox.end(&self.entry.batch_id, self.end);
+        self.service.0.event_outbox.end(&self.row.batch_id, self.end);
     }
 }
 
 impl EventOutbox {
-    fn own(&self) -> MutexGuard<'_, Own> {
+    fn own(&self) -> MutexGuard<'_, OwnBatches> {
         self.own.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn end(&self, batch: &BatchId, end: End) {
+    fn end(&self, batch: &BatchId, end: BatchEnd) {
         let has_work = {
             let mut own = self.own();
             own.under_way.remove(batch);
             let (to, max) = match end {
-                End::Nothing => (None, 0),
-                End::Settled => (Some(&mut own.settled), SETTLED_MAX),
-                End::InDoubt => (Some(&mut own.in_doubt), IN_DOUBT_MAX),
+                BatchEnd::Nothing => (None, 0),
+                BatchEnd::Settled => (Some(&mut own.settled), SETTLED_MAX),
+                BatchEnd::InDoubt => (Some(&mut own.in_doubt), IN_DOUBT_MAX),
             };
             to.is_some_and(|to| {
                 to.insert(batch.clone());
@@ -174,13 +176,13 @@ impl EventOutbox {
         }
     }
 
-    /// Whether this node is at work on a batch, or has settled it.
+    /// Whether this node commits, publishes or deletes the batch at present.
     fn knows(&self, batch: &BatchId) -> bool {
         let own = self.own();
         own.under_way.contains(batch) || own.settled.contains(batch)
     }
 
-    /// Waits while this node is at work on a batch. Whether it has settled it then.
+    /// Waits until this node no longer works on a batch. Returns whether it published the events.
     async fn is_settled(&self, batch: &BatchId) -> bool {
         loop {
             let mut ended = pin!(self.has_ended.notified());
@@ -195,7 +197,7 @@ impl EventOutbox {
         }
     }
 
-    /// Waits until there is something to settle or to look at.
+    /// Waits for a batch to delete or to check.
     async fn work(&self) {
         loop {
             let mut has_work = pin!(self.has_work.notified());
@@ -220,7 +222,7 @@ impl EventOutbox {
 }
 
 impl Service {
-    /// A batch for the events of a transaction that is about to begin; `None` on SQLite.
+    /// Begins the batch of a transaction. `None` on SQLite.
     pub(crate) fn begin_event_batch(&self) -> Option<OwnBatch> {
         if !self.has_event_outbox() {
             return None;
@@ -228,8 +230,8 @@ impl Service {
         let created_at = self.now();
         let batch_id = BatchId::generate(created_at, self.random());
         self.0.event_outbox.own().under_way.insert(batch_id.clone());
-        let entry = Entry { batch_id, node_id: self.node().clone(), created_at };
-        Some(OwnBatch { service: self.clone(), entry, end: End::Nothing })
+        let row = BatchRow { batch_id, node_id: self.node().clone(), created_at };
+        Some(OwnBatch { service: self.clone(), row, end: BatchEnd::Nothing })
     }
 
     /// Whether events are written to an outbox.
@@ -242,10 +244,10 @@ impl Service {
         self.0.event_outbox.work().await;
     }
 
-    /// Deletes this node's batches whose events were heard, and takes over those that were committed without an answer.
+    /// Deletes this node's published batches, and takes over those that were committed without an answer.
     ///
     /// # Errors
-    /// When the store does not answer: they are kept for the next time.
+    /// When the store does not answer. The batches are kept for the next call.
     pub async fn settle_events(&self) -> Result<(), Error> {
         let outbox = &self.0.event_outbox;
         loop {
@@ -253,7 +255,7 @@ impl Service {
             if in_doubt.is_empty() {
                 break;
             }
-            // One that is not there was rolled back, or is committed later: then it is found when it is overdue.
+            // A missing batch was rolled back, or is committed later and then found when it is overdue.
             let lost = self.unsettled(in_doubt.clone()).await?;
             self.take_over(lost).await?;
             let mut own = outbox.own();
@@ -272,8 +274,8 @@ impl Service {
         }
     }
 
-    /// Takes over batches that no living node can be at work on any more. Gives how many were found; there may be more when it
-    /// gives [`OVERDUE_MAX`].
+    /// Takes over batches that are too old for a living node to work on them. Returns how many were found. At
+    /// [`OVERDUE_MAX`] there may be more.
     ///
     /// # Errors
     /// When the store does not answer.
@@ -282,7 +284,7 @@ impl Service {
         let found = self
             .read(move |tx| {
                 Box::pin(async move {
-                    // Without a shared bus the sessions of another node have never heard of its events.
+                    // Without a shared bus no session here can have missed the events of another node.
                     let of = if all { BatchesOf::All } else { BatchesOf::Node(&node) };
                     Ok(tx.overdue_event_batches(before, of, OVERDUE_MAX as i64).await?)
                 })
@@ -291,7 +293,7 @@ impl Service {
         let count = found.len();
         let unknown = found.into_iter().map(|batch| batch.batch_id);
         let unknown = unknown.filter(|batch| !self.0.event_outbox.knows(batch)).collect();
-        // Read again, for this node may have settled some of them meanwhile, and forgotten them.
+        // Read again, because this node may have deleted some of them meanwhile.
         let lost = self.unsettled(unknown).await?;
         self.take_over(lost).await?;
         Ok(count)
@@ -306,13 +308,14 @@ impl Service {
         self.now().plus_ms(-STAMPED_BEFORE_MS)
     }
 
-    /// Returns when the events of these batches were heard, or every session that may have missed them is closed before
-    /// anything that is posted from now on. Their nodes are given some time for it; then the batches are taken over.
+    /// Waits until the events of these batches were published, or every session that may have missed them is
+    /// closed before any later event. Their nodes get some time for the publication. Then the batches are
+    /// taken over.
     ///
     /// # Errors
-    /// The store's: then it is not known.
-    pub(crate) async fn await_heard(&self, batches: Vec<BatchId>) -> Result<(), Error> {
-        let deadline = self.clock().monotonic() + HEARD_WITHIN;
+    /// The store's error. Then the outcome is unknown.
+    pub(crate) async fn await_published(&self, batches: Vec<BatchId>) -> Result<(), Error> {
+        let deadline = self.clock().monotonic() + PUBLISHED_BY_OTHERS_WITHIN;
         let mut open = Vec::new();
         for batch in batches {
             let is_settled = tokio::select! {
@@ -345,7 +348,7 @@ impl Service {
         Ok(())
     }
 
-    /// Those of the batches that are not settled, and that sessions may wait for.
+    /// The batches whose rows still exist and whose events sessions of this node may have missed.
     async fn unsettled(&self, batches: Vec<BatchId>) -> Result<Vec<EventBatch>, Error> {
         let mut found = self
             .read(move |tx| {
@@ -364,14 +367,15 @@ impl Service {
         Ok(found)
     }
 
-    /// Records the channels of batches as lost, which closes the sessions subscribed to them. Of several nodes that try,
-    /// one does it.
+    /// Records the channels of batches as lost, which closes the sessions subscribed to them. Of several
+    /// nodes that try, one succeeds.
     async fn take_over(&self, mut batches: Vec<EventBatch>) -> Result<(), Error> {
         while !batches.is_empty() {
             let rest = batches.split_off(batches.len().min(TAKE_OVER_MAX));
             let part = std::mem::replace(&mut batches, rest);
             if !self.shares_bus() {
-                // All its sessions are here. Before the mark, so that no crash comes in between.
+                // All sessions are on this node. Reported before the mark, so that a crash in between loses
+                // nothing.
                 let lost = part.iter().flat_map(|batch| batch.channels.iter().cloned());
                 self.0.bus.report_lost(lost.collect()).await;
             }
@@ -389,7 +393,7 @@ impl Service {
     }
 }
 
-/// Gives how many batches were neither settled nor taken over meanwhile.
+/// Returns how many batches this transaction took over.
 async fn mark_lost(
     tx: &mut Tx,
     batches: Vec<EventBatch>,

@@ -1,9 +1,10 @@
-//! Events that may not have reached every node. The publisher records their channels, and every gateway reads them
-//! (`docs/spec/realtime.md#delivery`).
+//! Events that may not have reached every node. The publisher records their channels, and every gateway reads
+//! them (`docs/spec/realtime.md#delivery`).
 //!
-//! An event that the bus did not confirm is committed, so its call is answered. Before answering, the publisher
-//! records the channel in `lost_events` and waits one polling interval. By then every gateway has closed the
-//! affected sessions or is holding deliveries. So no session receives a newer event after a missing one.
+//! An event that the bus did not confirm is committed, so its call is answered. Before answering, the
+//! publisher records the channel in `lost_events` and waits one polling interval. By then every gateway has
+//! closed the affected sessions or is holding deliveries. So no session receives a newer event after a
+//! missing one.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -18,7 +19,8 @@ use crate::{Error, LogLimit, Service};
 
 /// How long a row of `lost_events` is kept. A node that was away for longer has no sessions left.
 pub(crate) const LOST_EVENTS_KEPT_MS: i64 = DAY_MS / 24;
-/// How far back each poll reads. Rows become visible up to 2.5 s after their time. The rest is for clocks that differ.
+/// How far back each poll reads. Rows become visible up to 2.5 s after their time. The rest is for clocks
+/// that differ.
 const LOOK_BACK_MS: i64 = 10_000;
 /// Maximum duration of a transaction, in milliseconds. This is the deadline of the store.
 const COMMITTED_WITHIN_MS: i64 = 2_500;
@@ -98,7 +100,8 @@ impl Service {
         is_recorded
     }
 
-    /// Records channels as lost. One call writes for all that wait, so an outage costs one transaction at a time.
+    /// Records channels as lost. One call writes for all that wait, so an outage costs one transaction at a
+    /// time.
     async fn record_lost_events(&self, channels: Vec<ChannelId>) -> bool {
         let recorder = &self.0.lost_events;
         let outcome = recorder.add(channels);

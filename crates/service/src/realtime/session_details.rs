@@ -32,8 +32,8 @@ impl Service {
         Ok(details.ok_or(Refusal::NotFound(Resource::Session))?)
     }
 
-    /// Sessions under a filter, newest first. A walk from cursor to cursor gives each session that there was at its
-    /// beginning and still fits once, whoever connects meanwhile; any page costs the same.
+    /// Sessions under a filter, newest first. A walk from cursor to cursor gives each session that there was
+    /// at its beginning and still fits once, whoever connects meanwhile; any page costs the same.
     ///
     /// # Errors
     /// `Invalid` naming `next` for a cursor that is not of this list and filter.

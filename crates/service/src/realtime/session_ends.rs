@@ -1,4 +1,4 @@
-//! The end of session URLs and sessions whose application, user or client secret was taken back.
+//! The end of session URLs and sessions whose application, user or client secret was deleted or revoked.
 
 use domain::SessionKey;
 use store::queries::session_ends::AdmittedBy;
@@ -6,12 +6,13 @@ use store::queries::session_ends::AdmittedBy;
 use crate::realtime::sessions;
 use crate::{Error, Service};
 
-/// How often a load is tried that waits in a circle for sessions that end by themselves meanwhile.
+/// Tries of a batch that deadlocks with sessions that end by themselves.
 const TRIES: u32 = 3;
 
 impl Service {
-    /// Deletes the session URLs and ends the sessions of what was taken back in a transaction before this. Their nodes close
-    /// the sockets within two seconds. Load by load, so that others write in between; it can be repeated.
+    /// Deletes the session URLs and ends the sessions of what an earlier transaction deleted or revoked.
+    /// Their nodes close the sockets within two seconds. Works in batches, so that other transactions run in
+    /// between. May be repeated.
     pub(crate) async fn end_admitted(&self, admitted: AdmittedBy) -> Result<(), Error> {
         let urls = admitted.clone();
         self.write(move |tx| Box::pin(async move { Ok(tx.delete_session_urls(&urls).await?) })).await?;

@@ -1,4 +1,4 @@
-//! Sessions: their addresses, their handshake, their end, their lists (`docs/spec/realtime.md`).
+//! Sessions: session URLs, the handshake, the end, the lists (`docs/spec/realtime.md`).
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -12,11 +12,11 @@ use store::queries::sessions::TakenUrl;
 
 use crate::{Error, Page, Service};
 
-/// Why a session ended whose peer went away during the handshake, as the sockets' own table of reasons calls it.
+/// The close reason of a session whose peer disconnected during the handshake.
 const ABANDONED: &str = "transport_closed";
-/// Why sessions end whose application is deleted, by the same table.
+/// The close reason of sessions whose application is deleted.
 pub(crate) const REVOKED: &str = "revoked";
-/// Rows that a node reads at once when it looks for what became of its sessions.
+/// Maximum number of changes and ends of sessions that a node reads at once.
 const NEWS_MAX: i64 = 500;
 
 /// A session whose socket may open.
@@ -42,8 +42,8 @@ pub struct SessionPage {
 /// Changes of this node's sessions, each with the session's key.
 pub type SessionChanges = Vec<(SessionKey, SessionChange)>;
 
-/// Changes that were taken from the store and are not delivered to the gateway yet. They outlive the call that took them,
-/// because a commit can succeed after its caller gave up.
+/// Changes that were taken from the store and are not delivered to the gateway yet. They outlive the call
+/// that took them, because a commit can succeed after its caller gave up.
 #[derive(Debug, Default)]
 pub(crate) struct UndeliveredChanges(Mutex<SessionChanges>);
 
@@ -53,7 +53,7 @@ impl UndeliveredChanges {
     }
 }
 
-/// A session on paper that nobody may be there to open a socket for.
+/// A registered session whose caller may have stopped waiting. Dropping it ends the session.
 struct Unclaimed {
     service: Service,
     session: Option<ConnectedSession>,
@@ -84,7 +84,7 @@ impl Drop for Unclaimed {
 }
 
 impl Service {
-    /// Issues an address that opens one session within 30 seconds.
+    /// Issues a session URL, which opens one session within 30 seconds.
     ///
     /// # Errors
     /// [`Refusal::Cap`] when as many are connected as the owner may have.
@@ -92,7 +92,8 @@ impl Service {
         self.issue_url(owner, None).await
     }
 
-    /// The same for an application itself: the address and its session end with the secret that proved the application.
+    /// Issues a session URL for an application in client mode. The URL and its session end with the client
+    /// secret of the call.
     ///
     /// # Errors
     /// As [`issue_session_url`](Self::issue_session_url).
@@ -113,7 +114,7 @@ impl Service {
         let (hash, expires_at) = (token.hash(), self.now().plus_ms(SESSION_URL_LIFETIME_MS));
         self.write(move |tx| {
             Box::pin(async move {
-                // Only a courtesy: the handshake decides, under the owner's lock.
+                // Only an early answer. The handshake decides, under the owner's lock.
                 if tx.count_connected(&owner).await? >= owner.sessions_max() {
                     return Err(Error::from(Refusal::Cap(owner.cap())));
                 }
@@ -124,13 +125,13 @@ impl Service {
         Ok(token)
     }
 
-    /// Uses a session URL up and registers its session as connected to this node, now.
+    /// Uses a session URL and registers its session as connected to this node.
     ///
     /// # Errors
     /// [`Refusal::Unauthorized`] when the URL is unknown, used or expired; [`Refusal::Cap`] when as many
     /// sessions are connected as the owner may have, in which case the URL stays good for another try.
     ///
-    /// A caller that stops waiting leaves no session behind; one that has it must end it.
+    /// If the caller stops waiting, the session is ended. A caller that has the session must end it.
     pub async fn connect_session(&self, token: &str) -> Result<ConnectedSession, Error> {
         let (service, token) = (self.clone(), token.to_owned());
         let unclaimed = self.run_to_completion(async move {
@@ -171,7 +172,7 @@ impl Service {
         Ok(ConnectedSession { session_key, owner, profile: self.profile(profile) })
     }
 
-    /// Ends a session, for a reason that the lists and metrics show. Ending it again does nothing.
+    /// Ends a session with a close reason. Ending it again does nothing.
     pub async fn disconnect_session(&self, key: &SessionKey, reason: &'static str) -> Result<(), Error> {
         self.disconnect_sessions(vec![(key.clone(), reason)]).await
     }
@@ -190,15 +191,15 @@ impl Service {
         .await
     }
 
-    /// The changes of a session's subscriptions after a version, in order: what its owner node has yet to apply.
+    /// The changes of a session's subscriptions after a version, in order.
     pub async fn session_changes(&self, key: &SessionKey, after: i64) -> Result<Vec<SessionChange>, Error> {
         let key = key.clone();
         self.read(move |tx| Box::pin(async move { Ok(tx.session_changes_after(&key, after).await?) })).await
     }
 
-    /// Takes changes of this node's sessions that it has not taken before, those of a session in order, whether or not the
-    /// bus brought them: to be called again while there are any, and about once a second. What comes beside an error has
-    /// to be told too, and may come again.
+    /// Takes changes of this node's sessions that it has not taken before, those of a session in order. The
+    /// bus may have delivered some of them. Called about once a second, and again while there are any.
+    /// Changes beside an error have to be delivered too, and may come again.
     pub async fn take_undelivered_changes(&self) -> (SessionChanges, Result<(), Error>) {
         let result = self.read_undelivered_changes().await;
         (std::mem::take(&mut *self.0.undelivered_changes.changes()), result)
@@ -223,8 +224,9 @@ impl Service {
         .await
     }
 
-    /// Sessions of this node that somebody else ended, and why, as long as their ends are not recorded by
-    /// [`disconnect_session`](Self::disconnect_session): a page of them behind a key, empty at the end.
+    /// A page of the sessions of this node that were ended elsewhere, with their close reasons, after a key.
+    /// Empty at the end. A session is listed until [`disconnect_session`](Self::disconnect_session) records
+    /// its end.
     pub async fn sessions_closing(&self, after: &SessionKey) -> Result<Vec<(SessionKey, String)>, Error> {
         let (node, after) = (self.node().clone(), after.clone());
         self.read(move |tx| Box::pin(async move { Ok(tx.sessions_closing(&node, &after, NEWS_MAX).await?) }))
@@ -252,7 +254,7 @@ impl Service {
     }
 }
 
-/// Why an address does not open a session.
+/// Why a session URL does not open a session.
 async fn url_fault(tx: &mut Tx, url: &SecretHash, now: Timestamp) -> Result<CredentialFault, Error> {
     let expired = tx.session_url(url).await?.filter(|(_, expires_at)| *expires_at <= now);
     let Some((owner, expires_at)) = expired else { return Ok(CredentialFault::SessionUrlUnknown) };

@@ -1,5 +1,5 @@
-//! Event subscriptions: made, ended, revoked. Each change is a numbered row in its session's log, written in the
-//! transaction of the change; the session's node turns each row into one SYSTEM message
+//! Event subscriptions of sessions. Each change is a numbered row of the session, written in the transaction
+//! of the change. The session's node turns each row into one SYSTEM message
 //! (`docs/spec/realtime.md#subscriptions`).
 
 use bus::Message;
@@ -12,18 +12,20 @@ use store::Tx;
 
 use crate::{Error, Service};
 
-/// Changes kept for a connected session. Its node applies them at once; one that is this far behind has lost touch.
+/// Maximum number of changes kept for a connected session. Its node applies changes at once, so it is never
+/// this far behind.
 const CHANGES_KEPT: i64 = 1_000;
-/// A session's old changes are forgotten once in so many.
+/// Old changes of a session are deleted after every so many new ones.
 const FORGET_EVERY: i64 = 100;
 
 impl Service {
-    /// Subscribes a session to events of the caller's channel. Repeating it is no error and gives one more SYSTEM
-    /// message, but not a second delivery.
+    /// Subscribes a session to events of the caller's channel. Repeating it is no error and gives one more
+    /// SYSTEM message, but not a second delivery.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`] when the session is not the caller's or not connected; [`Refusal::Cap`]
-    /// for the 31st; [`Refusal::InvalidToken`] and [`Refusal::ScopeMissing`] when the token or the scope ended meanwhile.
+    /// [`Refusal::NotFound`] when the session is not the caller's or not connected; [`Refusal::Cap`] for the
+    /// 31st; [`Refusal::InvalidToken`] and [`Refusal::ScopeMissing`] when the token or the scope ended
+    /// meanwhile.
     pub async fn subscribe(&self, caller: &Caller, key: &SessionKey, event: EventType) -> Result<(), Error> {
         self.change(caller, key, event, ChangeKind::Subscribed).await
     }
@@ -75,7 +77,7 @@ impl Service {
     }
 }
 
-/// Under the consent's lock: the token and the scope that the call was let in with have not ended since.
+/// Checks under the consent's lock that the token and the scope of the call are still valid.
 async fn still_allowed(tx: &mut Tx, caller: &Caller, event: EventType) -> Result<(), Error> {
     let consented = tx
         .lock_consent(&caller.client_id, &caller.channel_id)
@@ -103,8 +105,8 @@ async fn log_change(
     Ok(Message::SessionChanged { node, session_key, change })
 }
 
-/// Revokes what stands on the tokens of a client and a user, or of one family, and gives what is to be told of it. The
-/// consent must be locked.
+/// Revokes the subscriptions made with the tokens of a client and a user, or of one family. Returns the
+/// messages to publish. The consent must be locked.
 pub(crate) async fn revoke_standing_on(
     tx: &mut Tx,
     client_id: &ClientId,
@@ -118,8 +120,9 @@ pub(crate) async fn revoke_standing_on(
     Ok(changes)
 }
 
-/// Revokes what needs scopes that an application does not have any more. The consents that held one are narrowed first,
-/// which locks them: a subscribe call that was let in before either is seen here or finds the narrower consent.
+/// Revokes the subscriptions that need scopes that an application lost. First the consents with such a scope
+/// are narrowed, which locks them. So a concurrent subscribe call is either seen here or finds the narrower
+/// consent.
 pub(crate) async fn revoke_outside(
     tx: &mut Tx,
     client_id: &ClientId,
@@ -130,8 +133,8 @@ pub(crate) async fn revoke_outside(
     revoke_needing(tx, client_id, lost).await
 }
 
-/// Revokes everything that an application has subscribed to. It must be deleted already: a subscribe call that was let
-/// in before either is seen here, behind the consent's lock, or finds no living application.
+/// Revokes all subscriptions of an application, which must be deleted already. So a concurrent subscribe call
+/// is either seen here, behind the consent's lock, or finds no living application.
 pub(crate) async fn revoke_all(tx: &mut Tx, client_id: &ClientId) -> Result<Vec<Message>, Error> {
     tx.lock_live_consents(client_id).await?;
     revoke_needing(tx, client_id, EventType::ALL.into_iter()).await
@@ -142,21 +145,21 @@ async fn revoke_needing(
     client_id: &ClientId,
     events: impl Iterator<Item = EventType>,
 ) -> Result<Vec<Message>, Error> {
-    let mut standing = Vec::new();
+    let mut subscriptions = Vec::new();
     for event in events {
         let found = tx.subscriptions_of_client(client_id, event).await?;
-        standing.extend(found.into_iter().map(|(key, channel_id)| (key, event, channel_id)));
+        subscriptions.extend(found.into_iter().map(|(key, channel_id)| (key, event, channel_id)));
     }
     // Sessions are locked in one order everywhere, so that two revocations cannot wait for each other.
-    standing.sort();
+    subscriptions.sort();
     let mut changes = Vec::new();
-    for (key, event, channel_id) in standing {
+    for (key, event, channel_id) in subscriptions {
         changes.extend(revoke(tx, client_id, &channel_id, &key, event).await?);
     }
     Ok(changes)
 }
 
-/// `None` for a session that ended in the meantime: there is nobody to tell.
+/// `None` for a session that has ended meanwhile.
 async fn revoke(
     tx: &mut Tx,
     client_id: &ClientId,

@@ -1,15 +1,15 @@
-//! Session URLs that were used lately on this node: so that a second use can be told from a made-up URL. A URL is used on
-//! the node that issued it, and only to word a refusal: it need not be kept anywhere else.
+//! Session URLs that were used recently on this node, so that a second use is told from an invented URL. This
+//! only chooses the reason of a refusal, so it is kept in memory.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::{Mutex, PoisonError};
 
 use domain::secret::SecretHash;
 
-/// URLs that are remembered: those of some minutes of many connects. Each takes about 200 bytes.
+/// Maximum number of URLs in memory. Each takes about 200 bytes.
 const USED_URLS_MAX: usize = 4_096;
 
-/// The last ones, by their hashes.
+/// The hashes of the last used URLs.
 #[derive(Debug, Default)]
 pub(crate) struct UsedUrls(Mutex<Remembered>);
 
@@ -20,7 +20,7 @@ struct Remembered {
 }
 
 impl UsedUrls {
-    /// Remembers one, and forgets the oldest when there are too many.
+    /// Adds a URL. Forgets the oldest one at [`USED_URLS_MAX`].
     pub fn remember(&self, url: SecretHash) {
         let mut urls = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if urls.order.len() >= USED_URLS_MAX
@@ -33,7 +33,7 @@ impl UsedUrls {
         }
     }
 
-    /// Whether that one was used lately.
+    /// Whether the URL was used recently.
     pub fn contains(&self, url: &SecretHash) -> bool {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).known.contains(url)
     }

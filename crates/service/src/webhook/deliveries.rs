@@ -1,4 +1,4 @@
-//! Messages to webhooks: written with their claim, taken under a lease, recorded, shown, sent anew
+//! Messages to webhooks: written with their claim, leased by a sender, recorded, listed, sent again
 //! (`docs/spec/drops.md#webhook`, `docs/adr/0014-webhooks-leave-from-an-outbox.md`).
 
 use std::collections::BTreeMap;
@@ -23,36 +23,36 @@ use tokio::sync::watch;
 use crate::webhook::webhooks::webhook_of;
 use crate::{Error, LogLimit, Service};
 
-/// Results that are recorded in one transaction.
+/// Maximum number of results that one transaction records.
 pub const RECORDS_AT_ONCE: usize = 128;
-/// Messages that one call sends anew; the rest is left to the next one.
+/// Maximum number of messages that one call sends again.
 pub const SENT_ANEW_MAX: u64 = 10_000;
-/// Attempts that are shown of one message.
+/// Maximum number of attempts shown with a message.
 const ATTEMPTS_SHOWN: i64 = 100;
 
-/// What this node knows of the messages to webhooks.
+/// The part of webhook delivery that this node keeps in memory.
 #[derive(Debug, Default)]
 pub(crate) struct DeliveryQueue {
     /// Signals each commit that may have written messages for the senders.
     written: watch::Sender<()>,
     /// Webhooks that this node disabled.
     disabled: AtomicU64,
-    /// Secrets that another service key sealed.
+    /// Limits the log lines about secrets that another service key sealed.
     sealed_otherwise: LogLimit,
 }
 
-/// One attempt to send a message, signed and ready. Its lease ends 15 seconds after it was taken: by then the answer must be
-/// there, or have been given up. Its `Debug` shows neither address nor content.
+/// One attempt to send a message, signed and ready. Its lease ends 15 seconds after it was taken. The sender
+/// must have an answer or give up before that. `Debug` shows neither address nor content.
 #[derive(Clone)]
 pub struct Attempt {
     /// Which attempt, for [`Service::record_attempts`].
     pub key: AttemptKey,
     /// The application.
     pub client_id: ClientId,
-    /// Where it goes; `None` where a listener fetches it. It was judged when it was registered, perhaps by another
-    /// configuration than this one.
+    /// The address. `None` if a listener fetches the message. The address was judged when it was registered,
+    /// perhaps under another configuration.
     pub url: Option<String>,
-    /// The headers that say what it is.
+    /// The headers.
     pub headers: Vec<(String, String)>,
     /// The bytes that were signed.
     pub body: Vec<u8>,
@@ -73,11 +73,11 @@ pub struct AttemptKey {
     pub message_id: DeliveryId,
     /// Which attempt, from 1 on.
     pub number: i64,
-    /// The failed attempts before it since the message was last to be sent anew.
+    /// The number of failed attempts before it since the message was last scheduled.
     pub failures: i64,
 }
 
-/// What came of an attempt.
+/// The result of an attempt.
 #[derive(Clone, Debug)]
 pub struct Report {
     /// Which attempt.
@@ -88,7 +88,7 @@ pub struct Report {
     pub began_at: Timestamp,
     /// How long it took, in milliseconds.
     pub duration_ms: i64,
-    /// The answer, or its beginning: no more than the first 1,024 bytes are looked at.
+    /// The answer or its beginning. Only the first 1,024 bytes are used.
     pub answer: Vec<u8>,
 }
 
@@ -101,7 +101,7 @@ pub struct DeliveryDetails {
     pub attempts: Vec<AttemptRecord>,
 }
 
-/// Which messages of a webhook are asked for.
+/// A filter on the messages of a webhook.
 #[derive(Clone, Debug, Default)]
 pub struct DeliveryQuery {
     /// In this state.
@@ -121,26 +121,26 @@ pub struct DeliveryPage {
     pub next: Option<String>,
 }
 
-/// How much of a window is sent anew.
+/// The result of [`Service::resend_deliveries`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SentAnew {
     /// How many messages.
     pub messages: u64,
-    /// Whether that was all: if not, the same call goes on where this one ended.
+    /// Whether the window is done. If not, the same call continues where this one ended.
     pub all: bool,
 }
 
 impl Service {
-    /// Up to `limit` webhooks that have something to be sent now, in the order of their ids behind `after`; those without
-    /// address are left out. What waits elsewhere, or for a webhook that is disabled, costs nothing.
+    /// Up to `limit` webhooks with due messages, ordered by id, after `after`. Webhooks without an address
+    /// are left out. Messages that are not due, or of a disabled webhook, cost nothing.
     pub async fn webhooks_due(&self, after: Option<&WebhookId>, limit: i64) -> Result<Vec<WebhookId>, Error> {
         let (after, now) = (after.cloned(), self.now());
         self.read(move |tx| Box::pin(async move { Ok(tx.webhooks_due(now, after.as_ref(), limit).await?) }))
             .await
     }
 
-    /// Takes up to `limit` messages of a webhook that are due, at the most 100, the longest due first. Each is this node's alone until its
-    /// lease ends; then another takes it, unless its result was recorded.
+    /// Takes up to `limit` due messages of a webhook, at most 100, the longest due first. This node has a
+    /// lease on each. When the lease ends without a recorded result, another node may take the message.
     pub async fn take_deliveries(&self, webhook_id: &WebhookId, limit: i64) -> Result<Vec<Attempt>, Error> {
         let (id, now) = (webhook_id.clone(), self.now());
         let taken = self
@@ -156,7 +156,7 @@ impl Service {
             .await?;
         let Some((target, sealed, taken)) = taken else { return Ok(Vec::new()) };
         let Some(secret) = self.open_webhook_secret(webhook_id, &sealed) else {
-            // They come back when the lease ends, and go out once the key is the right one.
+            // The messages become due again when the lease ends, and are sent once the key is right.
             if let Some(times) = self.0.delivery_queue.sealed_otherwise.due(self.clock().monotonic()) {
                 let client_id = &target.client_id;
                 tracing::error!(%client_id, times, "a webhook's secret was sealed with another service key");
@@ -178,14 +178,14 @@ impl Service {
         Ok(taken.into_iter().filter_map(attempt).collect())
     }
 
-    /// Records what came of attempts, and says of each what follows; `None` for one that came too late: its message was
-    /// taken by somebody else, or is to be sent anew. Webhooks that are gone, or failed for five days, are disabled and
-    /// their owners told. May be repeated after an error.
+    /// Records the results of attempts and returns what follows each. `None` for a late result, whose message
+    /// was taken by another node or scheduled again. Disables webhooks that are gone or failed for five days,
+    /// with a notice for the owner. May be repeated after an error.
     pub async fn record_attempts(
         &self,
         mut reports: Vec<Report>,
     ) -> Result<Vec<(AttemptKey, Option<Next>)>, Error> {
-        // In one order, and each webhook's row before those of its messages, so that nodes never wait in a circle.
+        // In one order, and each webhook's row before its messages, so that nodes never wait in a circle.
         reports.sort_by(|a, b| order(&a.key).cmp(&order(&b.key)));
         let mut recorded = Vec::with_capacity(reports.len());
         for some in reports.chunks(RECORDS_AT_ONCE) {
@@ -203,7 +203,8 @@ impl Service {
         Ok(recorded)
     }
 
-    /// Tells after each commit on this node that may have written something to send. Others' commits are found by looking.
+    /// Signals each commit of this node that may have written messages. Commits of other nodes are found by
+    /// polling.
     pub fn deliveries_written(&self) -> watch::Receiver<()> {
         self.0.delivery_queue.written.subscribe()
     }
@@ -213,16 +214,17 @@ impl Service {
         self.0.delivery_queue.disabled.load(Relaxed)
     }
 
-    /// Wakes whoever sends messages on this node.
+    /// Wakes the webhook senders of this node.
     pub(crate) fn wake_senders(&self) {
         self.0.delivery_queue.written.send_replace(());
     }
 
-    /// Messages of an application's webhook, newest first. A walk from cursor to cursor gives each that was there at its
-    /// beginning and still fits once.
+    /// Messages of an application's webhook, newest first. A walk from cursor to cursor gives each message
+    /// once that was there at its beginning and still matches.
     ///
     /// # Errors
-    /// `Invalid` naming `cursor` for one that is not of this list; [`Refusal::NotFound`] when there is no webhook.
+    /// `Invalid` naming `cursor` for one that is not of this list; [`Refusal::NotFound`] when there is no
+    /// webhook.
     pub async fn webhook_deliveries(
         &self,
         client_id: &ClientId,
@@ -241,7 +243,7 @@ impl Service {
                     if let Some(after) = after {
                         span.below = DeliveryId::stored(after);
                     }
-                    // One more than the page shows whether there is a next one.
+                    // One row more than the page tells whether there is a next page.
                     Ok::<_, Error>(tx.deliveries(&webhook.webhook_id, query.state, &span, size + 1).await?)
                 })
             })
@@ -274,8 +276,8 @@ impl Service {
         .await
     }
 
-    /// Has a message sent anew at once, whatever became of it, with the whole schedule before it. One that is being sent is
-    /// not sent a second time meanwhile.
+    /// Schedules a message again at once, in any state, with the whole retry schedule. A message that is
+    /// being sent is not sent a second time meanwhile.
     ///
     /// # Errors
     /// [`Refusal::NotFound`] when there is no such webhook or message.
@@ -300,7 +302,7 @@ impl Service {
         Ok(details)
     }
 
-    /// Has the messages of a window sent anew that are in a state, oldest first: up to 10,000 of them.
+    /// Schedules the messages of a time window again that are in a state, oldest first, up to 10,000.
     ///
     /// # Errors
     /// [`Refusal::NotFound`] when there is no webhook.
@@ -332,8 +334,8 @@ impl Service {
     }
 }
 
-/// Writes what tells publishers of a claim, inside the claim's transaction: a message for each webhook that it goes to, and
-/// a dead letter for each of those that is disabled, so that it can be sent later.
+/// Writes the messages about a claim, inside the claim's transaction: one for each receiving webhook. For a
+/// disabled webhook the message is a dead letter, so that it can be sent later.
 pub(crate) async fn write(tx: &mut Tx, claim: &RewardClaim, now: Timestamp) -> Result<(), Error> {
     for receiver in tx.claim_receivers(&claim.campaign_id).await? {
         let new = NewDelivery {
@@ -352,7 +354,7 @@ fn order(key: &AttemptKey) -> (&WebhookId, &DeliveryId, i64) {
     (&key.webhook_id, &key.message_id, key.number)
 }
 
-/// What each attempt of a batch came to, and which webhooks were disabled for it.
+/// What follows each attempt of a batch, and the webhooks that were disabled.
 type RecordedBatch = (Vec<(AttemptKey, Option<Next>)>, Vec<(WebhookId, DisabledReason)>);
 
 async fn record(tx: &mut Tx, batch: &[(Report, u16)], now: Timestamp) -> Result<RecordedBatch, Error> {
@@ -373,7 +375,7 @@ async fn record(tx: &mut Tx, batch: &[(Report, u16)], now: Timestamp) -> Result<
     Ok((nexts, disabled))
 }
 
-/// Notes of a webhook whether it fails, and disables it when that is enough.
+/// Notes whether a webhook fails. Disables it when it is gone or failed for too long.
 async fn judge(
     tx: &mut Tx,
     webhook_id: &WebhookId,
@@ -413,7 +415,7 @@ async fn record_one(
             tx.insert_attempt(&key.webhook_id, &key.message_id, &attempt).await?;
             return Ok(Some(next));
         }
-        // Somebody may have asked meanwhile for it to be sent anew: then it has the whole schedule before it.
+        // The message may have been scheduled again meanwhile. Then the whole schedule is before it.
         failures = tx.failures_in_flight(&key).await?.filter(|now| *now != before);
     }
     Ok(None)
@@ -453,7 +455,7 @@ async fn details(
     Ok(DeliveryDetails { delivery, attempts })
 }
 
-/// What a cursor is bound to: the list and every filter, but not the size of a page.
+/// A cursor is bound to the list and every filter, but not to the size of a page.
 fn context(client_id: &ClientId, query: &DeliveryQuery) -> String {
     let DeliveryQuery { state, from, until } = query;
     let state = state.map(DeliveryState::name);

@@ -1,5 +1,6 @@
-//! Listeners: programs of developers without a public address, which fetch the messages to their application's webhook,
-//! make the attempts themselves and say what came of them. To everything else they are attempts like any other.
+//! Listeners: programs of developers without a public address. A listener fetches the messages to its
+//! application's webhook, makes the attempts itself and reports the results. Apart from that its attempts are
+//! like any other.
 
 use std::time::Duration;
 
@@ -15,12 +16,12 @@ use crate::webhook::deliveries::{Attempt, AttemptKey, Report};
 use crate::webhook::webhooks::{Webhook, WebhookDetails, details_of};
 use crate::{Error, Service};
 
-/// How often a listener's messages are looked for while it waits. What this node writes is seen at once.
+/// How often messages are polled for a waiting listener. Messages that this node writes are seen at once.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// Leases that ended without a word which are settled at once.
+/// Maximum number of expired leases that one transaction settles.
 const SETTLED_AT_ONCE: i64 = 100;
 
-/// What a listener says of an attempt that it made.
+/// The report of a listener about an attempt.
 #[derive(Clone, Debug)]
 pub struct ListenerReport {
     /// The message.
@@ -35,7 +36,7 @@ pub struct ListenerReport {
     pub answer: String,
 }
 
-/// What a listener heard of the receiver.
+/// The response of the receiver to a listener.
 #[derive(Clone, Debug)]
 pub enum Heard {
     /// A status, and `Retry-After` as it was spelled.
@@ -54,12 +55,12 @@ pub struct Followed {
 }
 
 impl Service {
-    /// Has a listener fetch an application's messages: makes its webhook when it has none, and gives the secret of a new
-    /// one, which is never shown again. One that was disabled because its receiver failed is enabled again.
+    /// Starts a listener for an application. Makes a webhook if there is none, and returns the secret of a
+    /// new one, which is never shown again. A webhook that was disabled for its failures is enabled again.
     ///
     /// # Errors
-    /// `Invalid` when the webhook has an address, or the operator disabled it; [`NotFound`](domain::Refusal::NotFound) when there is no such
-    /// application, or it is deleted.
+    /// `Invalid` when the webhook has an address, or the operator disabled it;
+    /// [`NotFound`](domain::Refusal::NotFound) when there is no such application, or it is deleted.
     pub async fn begin_listening(
         &self,
         client_id: &ClientId,
@@ -77,11 +78,12 @@ impl Service {
         self.make_or_alter_webhook(client_id, (None, None), altered).await
     }
 
-    /// Up to `limit` messages for a listener, each of which is its own until the lease ends: waits for the first for so long,
-    /// or until this node is about to stop. A lease that ended without a word is a failed attempt.
+    /// Up to `limit` messages for a listener, with a lease on each. Waits for the first message for `wait`,
+    /// or until this node is about to stop. A lease that ended without a report is a failed attempt.
     ///
     /// # Errors
-    /// `Invalid` when the webhook has an address, or is disabled; [`NotFound`](domain::Refusal::NotFound) when there is none.
+    /// `Invalid` when the webhook has an address, or is disabled; [`NotFound`](domain::Refusal::NotFound)
+    /// when there is none.
     pub async fn attempts_for_listener(
         &self,
         client_id: &ClientId,
@@ -105,8 +107,8 @@ impl Service {
         }
     }
 
-    /// Records what came of a listener's attempt, and says what follows; `None` when it came too late: the message is to be
-    /// attempted anew, or there is no such message.
+    /// Records the result of a listener's attempt and returns what follows. `None` for a late result: the
+    /// message was scheduled again, or there is no such message.
     ///
     /// # Errors
     /// `Invalid` when the webhook has an address; [`NotFound`](domain::Refusal::NotFound) when there is none.
@@ -123,7 +125,7 @@ impl Service {
             Heard::Answer(status, retry_after) => Outcome::answered(status, retry_after.as_deref(), now),
             Heard::Nothing(failure) => Outcome::Failed(failure),
         };
-        // How often it failed before is looked up where it matters.
+        // The number of earlier failures is looked up where it matters.
         let key = AttemptKey { webhook_id: webhook.webhook_id, message_id, number, failures: 0 };
         let began_at = now.plus_ms(-duration_ms);
         let report = Report { key, outcome, began_at, duration_ms, answer: answer.into_bytes() };
@@ -178,7 +180,7 @@ fn disabled() -> Invalid {
     Invalid::new("webhook", Rule::Enabled)
 }
 
-/// The attempt of a listener that was not heard of again.
+/// The attempt of a listener that did not report.
 fn unanswered(webhook_id: &WebhookId, due: &DueDelivery) -> Report {
     let DueDelivery { message_id, number, due_at, .. } = due.clone();
     Report {

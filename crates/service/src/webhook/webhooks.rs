@@ -13,18 +13,18 @@ use store::Tx;
 use store::queries::webhooks::{Disabled, StoredWebhookSecret};
 pub use store::queries::webhooks::{Webhook, WebhookNotice};
 
-use crate::platform::idempotency::{self, IdempotencyKey, UNREADABLE_ANSWER};
+use crate::platform::idempotency::{self, IdempotencyKey, StoredAnswer};
 use crate::{Error, Service};
 
-/// Notices that are shown of one webhook.
+/// Maximum number of notices shown with a webhook.
 const NOTICES_SHOWN: i64 = 20;
 
-/// How webhooks are called; the same on every node of a service.
+/// The settings of webhooks. They are the same on every node of a service.
 #[derive(Clone, Debug)]
 pub struct WebhookSettings {
-    /// Which addresses they may have besides public ones.
+    /// The allowed addresses besides public ones.
     pub reach: Reach,
-    /// What the names of their headers begin with.
+    /// The prefix of header names.
     pub header_prefix: String,
 }
 
@@ -34,7 +34,7 @@ impl Default for WebhookSettings {
     }
 }
 
-/// A webhook with what its owner was told of it.
+/// A webhook and the notices to its owner.
 #[derive(Clone, Debug)]
 pub struct WebhookDetails {
     /// Itself.
@@ -43,19 +43,37 @@ pub struct WebhookDetails {
     pub notices: Vec<WebhookNotice>,
 }
 
-/// A secret of a webhook, without itself.
+/// The details of a webhook secret, without the secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WebhookSecretDetails {
     /// Its id.
     pub secret_id: WebhookSecretId,
     /// Where it stands.
     pub state: SecretState,
-    /// From when on it signs, or has signed.
+    /// When it starts to sign, or started.
     pub signs_from: Timestamp,
-    /// When it goes, if it does not sign any more by then.
+    /// When it is deleted, if it does not sign by then.
     pub forget_at: Option<Timestamp>,
     /// When it was made.
     pub created_at: Timestamp,
+}
+
+/// A secret that was added to a webhook.
+struct AddedSecret {
+    secret_id: WebhookSecretId,
+    /// Sealed with the service key.
+    sealed: String,
+}
+
+impl StoredAnswer for AddedSecret {
+    fn to_text(&self) -> String {
+        format!("{} {}", self.secret_id, self.sealed)
+    }
+
+    fn from_text(text: &str) -> Option<Self> {
+        let (secret_id, sealed) = text.split_once(' ')?;
+        Some(Self { secret_id: WebhookSecretId::stored(secret_id.to_owned()), sealed: sealed.to_owned() })
+    }
 }
 
 impl Service {
@@ -64,8 +82,9 @@ impl Service {
         &self.0.webhooks
     }
 
-    /// Makes or replaces the webhook of an application; without an address, a listener fetches its messages. A new one gets
-    /// a secret, which is never shown again. Left out, `enabled` stays as it is; a new webhook is enabled.
+    /// Makes or replaces the webhook of an application. Without an address, a listener fetches its messages.
+    /// A new webhook gets a secret, which is never shown again. `enabled: None` leaves the state unchanged; a
+    /// new webhook is enabled.
     ///
     /// # Errors
     /// `Invalid` naming `url`; [`Refusal::NotFound`] when there is no such application, or it is deleted.
@@ -81,13 +100,13 @@ impl Service {
         let as_new = (url.clone(), disabled);
         let altered = move |before, now| Ok(Some(changed(before, url, enabled, now)));
         let put = self.make_or_alter_webhook(client_id, as_new, altered).await?;
-        // What waited while it was disabled goes on.
+        // Messages that waited while the webhook was disabled are sent now.
         self.wake_senders();
         Ok(put)
     }
 
-    /// Makes the webhook of an application, with its address and as disabled as `as_new` says, or makes of the one that is
-    /// there what `alter` says, if anything. Gives the first secret of a new one.
+    /// Makes the webhook of an application from `as_new`, or changes the existing one with `alter`. Returns
+    /// the secret of a new webhook.
     pub(crate) async fn make_or_alter_webhook(
         &self,
         client_id: &ClientId,
@@ -148,8 +167,8 @@ impl Service {
         .await
     }
 
-    /// Gives a webhook another secret, its own or one that was brought along. It signs after a day or when it is activated.
-    /// One that is retiring makes room for it. A repeated key gets the same secret again.
+    /// Adds a secret to a webhook, generated or given. The secret signs after a day or when it is activated.
+    /// A retiring secret is deleted for it. A repeated key gets the same secret again.
     ///
     /// # Errors
     /// `Invalid` while another secret is pending; [`Refusal::NotFound`] when the application has no webhook.
@@ -163,38 +182,27 @@ impl Service {
         let (secret, sealed) = self.sealed_webhook_secret(&webhook_id, given);
         let (client_id, now) = (client_id.clone(), self.now());
         let (id, secret_id) = (webhook_id.clone(), WebhookSecretId::generate(now, self.random()));
-        let answer = format!("{secret_id} {sealed}");
+        let added = AddedSecret { secret_id, sealed };
         let (details, earlier) = self
             .write(move |tx| {
                 Box::pin(async move {
                     lock(tx, &client_id).await?;
-                    let earlier = idempotency::claim(tx, key.as_ref(), &answer, now).await?;
-                    let secret_id = match &earlier {
-                        None => secret_id,
-                        Some(earlier) => {
-                            let (id, _) =
-                                earlier.split_once(' ').ok_or(Error::Internal(UNREADABLE_ANSWER))?;
-                            WebhookSecretId::stored(id.to_owned())
-                        }
-                    };
+                    let earlier = idempotency::claim(tx, key.as_ref(), &added, now).await?;
                     if earlier.is_none() {
-                        add_secret(tx, &id, &secret_id, &sealed, now).await?;
+                        add_secret(tx, &id, &added.secret_id, &added.sealed, now).await?;
                     }
+                    let secret_id = &earlier.as_ref().unwrap_or(&added).secret_id;
                     let secrets = secrets_of(tx, &id, now).await?;
-                    let details = secrets.into_iter().find(|details| details.secret_id == secret_id);
+                    let details = secrets.into_iter().find(|details| details.secret_id == *secret_id);
                     Ok::<_, Error>((details.ok_or(Refusal::NotFound(Resource::WebhookSecret))?, earlier))
                 })
             })
             .await?;
-        match earlier.as_deref().and_then(|earlier| earlier.split_once(' ')) {
-            None => Ok((details, secret)),
-            Some((_, sealed)) => {
-                let secret = self.open_webhook_secret(&webhook_id, sealed);
-                let secret = secret
-                    .ok_or(Error::Internal("a webhook's secret was sealed with another service key"))?;
-                Ok((details, secret))
-            }
-        }
+        let Some(earlier) = earlier else { return Ok((details, secret)) };
+        let secret = self.open_webhook_secret(&webhook_id, &earlier.sealed);
+        let secret =
+            secret.ok_or(Error::Internal("a webhook's secret was sealed with another service key"))?;
+        Ok((details, secret))
     }
 
     /// The secrets of a webhook, in the order in which they sign.
@@ -212,7 +220,7 @@ impl Service {
         .await
     }
 
-    /// Has a secret sign from now on. The one before is kept for a day, and can be activated in its turn.
+    /// Activates a secret. The former one is kept for a day and can be activated again.
     ///
     /// # Errors
     /// [`Refusal::NotFound`] when there is no such webhook or secret.
@@ -229,7 +237,8 @@ impl Service {
                 let chosen = chosen.ok_or(Refusal::NotFound(Resource::WebhookSecret))?;
                 let signing = secrets.iter().find(|secret| secret.state == SecretState::Signing);
                 if let (Some(signing), true) = (signing, chosen.state != SecretState::Signing) {
-                    // One of the two is the younger one, also when both are made to sign within a millisecond.
+                    // One of the two is the younger one, also when both are made to sign within a
+                    // millisecond.
                     let before = signing.signs_from.min(now.plus_ms(-1));
                     let kept = now.plus_ms(WEBHOOK_SECRET_OVERLAP_MS);
                     tx.time_webhook_secret(&signing.secret_id, before, Some(kept)).await?;
@@ -260,7 +269,7 @@ impl Service {
                     return Err(Invalid::new("secretId", Rule::NotTheSigningSecret).into());
                 }
                 if chosen.state == SecretState::Pending {
-                    // Nothing replaces the one that signs any more.
+                    // No pending secret will replace the signing one any more.
                     for secret in secrets.iter().filter(|secret| secret.state == SecretState::Signing) {
                         tx.time_webhook_secret(&secret.secret_id, secret.signs_from, None).await?;
                     }
@@ -271,7 +280,7 @@ impl Service {
         .await
     }
 
-    /// The secret behind what the store has of it; `None` when it was sealed with another service key.
+    /// Opens a sealed secret. `None` if it was sealed with another service key.
     pub(crate) fn open_webhook_secret(&self, webhook_id: &WebhookId, sealed: &str) -> Option<WebhookSecret> {
         let opened = self.key().open(&subject(webhook_id), sealed);
         opened.as_deref().and_then(WebhookSecret::presented)
@@ -297,20 +306,20 @@ fn by_operator(now: Timestamp) -> Disabled {
     Disabled { reason: DisabledReason::Operator, since: now }
 }
 
-/// A webhook as it is told to be.
+/// The webhook after a change by its owner.
 fn changed(before: Webhook, url: Option<String>, enabled: Option<bool>, now: Timestamp) -> Webhook {
     let disabled = match enabled {
         None => before.disabled,
         Some(true) => None,
         Some(false) => Some(before.disabled.unwrap_or(by_operator(now))),
     };
-    // Neither a new address nor a webhook that is enabled anew has failed yet.
+    // A new address or a re-enabled webhook starts without failures.
     let starts_anew = before.url != url || (before.disabled.is_some() && disabled.is_none());
     let failing_since = before.failing_since.filter(|_| !starts_anew);
     Webhook { url, disabled, failing_since, changed_at: now, ..before }
 }
 
-/// Makes this the only transaction that changes the application's webhook and its secrets.
+/// Locks the webhook of an application and its secrets.
 pub(crate) async fn lock(tx: &mut Tx, client_id: &ClientId) -> Result<(), Error> {
     if tx.lock_application(client_id).await? {
         Ok(())
@@ -343,7 +352,7 @@ async fn secrets_of(
     Ok(secrets.into_iter().zip(states(&signs_from, now)).map(details).collect())
 }
 
-/// The secrets of an application's webhook, which nobody else changes until this transaction ends.
+/// The secrets of an application's webhook, locked until this transaction ends.
 async fn locked_secrets(
     tx: &mut Tx,
     client_id: &ClientId,

@@ -1,8 +1,9 @@
-//! What a batch locks before its first line (`docs/adr/0025-locks-are-taken-in-one-order.md`).
+//! The locks of a batch (`docs/adr/0025-locks-are-taken-in-one-order.md`).
 //!
-//! Lines take effect in the order of the body, and so lock their rows in it. Batches that share rows would wait for each
-//! other in a circle if they had not locked all that they share before, in one order: first among the batches of this node,
-//! where waiting costs no connection and none of the store's time, then in the database.
+//! Entries take effect in the order of the request, and lock their rows in that order. So batches that share
+//! rows could wait for each other in a circle. To prevent this, a batch first locks everything that it
+//! shares, in one order: among the batches of this node, where waiting costs no connection and no time of the
+//! store, and then in the database.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,23 +18,23 @@ use crate::chat::slow_chats::SlowChats;
 use crate::platform::idempotency::IdempotencyKey;
 use crate::{Error, Service};
 
-/// Maximum number of lines in a batch that lock something, where others write at the same time. So the locks are soon free.
+/// Maximum number of locking entries in a batch on PostgreSQL, so that locks are held briefly.
 /// PostgreSQL has room for 64 locks of each connection (`max_locks_per_transaction`).
 const LOCKING_LINES_MAX: usize = 64;
 
-/// Viewers whose minutes take as long as a line of another kind.
+/// So many viewers of a watching report count as one entry.
 const VIEWERS_OF_A_LINE: usize = 16;
 
-/// The longest a batch waits for the others of its node.
+/// How long a batch waits for the other batches of its node.
 const WAIT_MAX: Duration = Duration::from_secs(30);
 
-/// When a batch that others were in the way of is worth another try, in seconds.
+/// When a caller may repeat a batch that conflicted with others, in seconds.
 const RETRY_AFTER_S: u32 = 1;
 
-/// Unlocked locks that are kept in memory.
+/// Maximum number of unused locks in memory.
 const IDLE_LOCKS_MAX: usize = 1_024;
 
-/// Nothing of the batch was written, because others were in its way for too long.
+/// Nothing of the batch was written, because it conflicted with others for too long.
 pub(super) const CONTENDED: Refusal = Refusal::Busy { retry_after_s: RETRY_AFTER_S };
 
 /// The locks of this node's batches. The batch that waits longest for a lock gets it next.
@@ -69,15 +70,15 @@ impl NodeLocks {
         }
     }
 
-    /// Ends the waiting of all batches, so that each gets its own answer of a store that fails within its deadline, and not
-    /// one after the other.
+    /// Ends the waiting of all batches. So each fails within its own deadline, and not one after the other.
     pub fn store_failed(&self) {
         self.store_failed.notify_waiters();
     }
 }
 
 impl Service {
-    /// How many of those that wait belong into the next batch: at least one. A line that is refused already takes no part.
+    /// The number of waiting entries for the next batch, at least one. A line that was refused already is
+    /// `None`.
     pub fn batch_length<'w>(&self, waiting: impl Iterator<Item = Option<&'w KeyedEntry>>) -> usize {
         let mut locking = 0;
         let fits = |entry: &Option<&KeyedEntry>| {
@@ -87,10 +88,10 @@ impl Service {
         waiting.take(BATCH_MAX).take_while(fits).count().max(1)
     }
 
-    /// What a batch locks. SQLite has one writer, so nothing is locked there.
+    /// The locks of a batch. SQLite has one writer, so there are none.
     pub(super) fn locks_of(&self, batch: &[Prepared]) -> Locks {
         let mut locks = Locks::default();
-        // A message alone locks its key and nothing else that batches share.
+        // A single message locks nothing that batches share except its key.
         let is_message_alone = batch.len() == 1 && batch.iter().all(is_message);
         if self.0.store.is_remote() && !is_message_alone {
             batch.iter().for_each(|prepared| add(&mut locks, prepared, &self.0.slow_chats));
@@ -98,7 +99,7 @@ impl Service {
         locks
     }
 
-    /// Locks that among the batches of this node.
+    /// Takes the locks among the batches of this node.
     pub(super) async fn lock_in_node(&self, locks: &Locks) -> Result<Vec<OwnedMutexGuard<()>>, Error> {
         if locks.is_empty() {
             return Ok(Vec::new());
@@ -127,7 +128,7 @@ fn add(locks: &mut Locks, prepared: &Prepared, slow_chats: &SlowChats) {
                 add_key(locks, prepared);
                 locks.add(Shared::WatchedMinutes);
             }
-            // Keys of these refer to the channel, so they are locked with it.
+            // The keys of these name the channel, so the channel's lock covers them.
             ChannelEvent::Subscription(_)
             | ChannelEvent::Follow { .. }
             | ChannelEvent::Unfollow { .. }
@@ -152,7 +153,7 @@ fn is_message(prepared: &Prepared) -> bool {
     matches!(prepared.entry, PreparedEntry::Event(_, ChannelEvent::Chat(_) | ChannelEvent::Donation(_)))
 }
 
-/// How long a line keeps others waiting, in lines of the usual kind.
+/// How many locking entries this entry counts as.
 fn weight(keyed: &KeyedEntry) -> usize {
     match &keyed.entry {
         Entry::Event(_, ChannelEvent::Chat(_) | ChannelEvent::Donation(_)) => keyed.key.iter().len(),
