@@ -1,4 +1,5 @@
-//! Chat settings, and who may say what under them (`docs/spec/chat.md#settings`, `docs/spec/chat.md#viewers`).
+//! Chat settings, and who may say what under them (`docs/spec/chat.md#settings`,
+//! `docs/spec/chat.md#viewers`).
 
 use crate::chat::Emojis;
 use crate::limits::{MINUTE_MS, SECOND_MS};
@@ -226,8 +227,8 @@ impl ChatRefusal {
     }
 }
 
-/// Whether a viewer may say `text` now. The streamer and managers are not asked. Slow mode is decided by the database in
-/// the statement that records the message's time; see [`slow_mode_left`].
+/// Whether a viewer may say `text` now. The streamer and managers are not asked. Slow mode is decided by the
+/// database in the statement that records the message's time; see [`slow_mode_left`].
 ///
 /// # Errors
 /// [`ChatRefusal`]: restrictions first, then who may speak, then what may be said.
@@ -272,8 +273,8 @@ fn follower_mode(settings: &ChatSettings, viewer: &Viewer, now: Timestamp) -> Re
     Ok(())
 }
 
-/// The refusal of a message that comes too soon after the viewer's last one. Never more than the whole wait, although
-/// the last message may have come through a node whose clock is ahead.
+/// The refusal of a message that comes too soon after the viewer's last one. Never more than the whole wait,
+/// although the last message may have come through a node whose clock is ahead.
 pub fn slow_mode_left(settings: &ChatSettings, last_message_at: Timestamp, now: Timestamp) -> ChatRefusal {
     let next = last_message_at.plus_ms(settings.slow_mode_sec * SECOND_MS);
     ChatRefusal::SlowMode { left_s: seconds_between(now, next).min(settings.slow_mode_sec) }
@@ -284,7 +285,8 @@ fn seconds_between(now: Timestamp, then: Timestamp) -> i64 {
     ((then.as_millis() - now.as_millis() + SECOND_MS - 1) / SECOND_MS).max(1)
 }
 
-/// Whether a text is made of the platform's emojis (by the identifiers that came with it), Unicode emojis and spaces.
+/// Whether a text is made of the platform's emojis (by the identifiers that came with it), Unicode emojis and
+/// spaces.
 fn only_emojis(text: &str, emojis: &Emojis) -> bool {
     let mut rest = text;
     while let Some(first) = rest.chars().next() {

@@ -8,8 +8,8 @@ use crate::chat::{Badge, DonationType, Emojis};
 use crate::session::{ChangeKind, EventType, SessionChange, Subscription};
 use crate::{ChannelId, Profile, SessionKey, Timestamp};
 
-/// Something that happened on a channel, for every session subscribed to it. Nodes exchange it in the encoding of the
-/// bus; sessions receive its [`payload`](Event::payload).
+/// Something that happened on a channel, for every session subscribed to it. Nodes exchange it in the
+/// encoding of the bus; sessions receive its [`payload`](Event::payload).
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Event {
     /// The channel.
@@ -161,7 +161,8 @@ pub fn system_change(change: &SessionChange) -> impl Serialize {
     }
 }
 
-/// The schemas of the payloads, by the events' names on the socket. They are made from the types that are written.
+/// The schemas of the payloads, by the events' names on the socket. They are made from the types that are
+/// written.
 pub fn schemas(generator: &mut SchemaGenerator) -> [(&'static str, Schema); 4] {
     [
         (SYSTEM, generator.subschema_for::<SystemPayload<'_>>()),
@@ -184,7 +185,8 @@ enum SystemPayload<'a> {
     Subscribed(&'a Subscription),
     /// An unsubscribe call is done: no event of the subscription follows.
     Unsubscribed(&'a Subscription),
-    /// Consent was withdrawn, tokens were revoked, or a scope was taken away: no event of the subscription follows.
+    /// Consent was withdrawn, tokens were revoked, or a scope was taken away: no event of the subscription
+    /// follows.
     Revoked(&'a Subscription),
 }
 

@@ -1,7 +1,7 @@
 //! Request quotas as token buckets (`docs/spec/limits.md#quotas`).
 //!
-//! A bucket is one number: the moment at which it will be full again (the generic cell rate algorithm). It costs eight
-//! bytes, needs no timer, and a bucket whose moment has passed can be forgotten.
+//! A bucket is one number: the moment at which it will be full again (the generic cell rate algorithm). It
+//! costs eight bytes, needs no timer, and a bucket whose moment has passed can be forgotten.
 
 /// How many requests fit into how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,8 +86,8 @@ impl Quota {
         QuotaStatus { limit: self.limit, remaining: self.limit, reset_s: 0, retry_after_s: None }
     }
 
-    /// Takes one request out of the bucket, if there is one. `full_at_us` is the bucket; both times are microseconds of
-    /// one monotonic clock.
+    /// Takes one request out of the bucket, if there is one. `full_at_us` is the bucket; both times are
+    /// microseconds of one monotonic clock.
     pub fn take(self, full_at_us: &mut u64, now_us: u64) -> QuotaStatus {
         let (step, burst) = self.step_and_burst();
         let after = (*full_at_us).max(now_us) + step;
@@ -104,8 +104,9 @@ impl Quota {
         *full_at_us = full_at_us.saturating_sub(self.step_and_burst().0);
     }
 
-    /// Takes one request out of the bucket even if there is none, and gives how long it has to wait: as long as it takes
-    /// until there is one, at the most `delay_max_us`. What waits at the most makes others wait no longer.
+    /// Takes one request out of the bucket even if there is none, and gives how long it has to wait: as long
+    /// as it takes until there is one, at the most `delay_max_us`. What waits at the most makes others wait
+    /// no longer.
     pub fn pace(self, full_at_us: &mut u64, delay_max_us: u64, now_us: u64) -> u64 {
         let (step, burst) = self.step_and_burst();
         *full_at_us = ((*full_at_us).max(now_us) + step).min(now_us + burst + delay_max_us);

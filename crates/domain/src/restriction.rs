@@ -102,8 +102,8 @@ pub fn may_restrict(
     }
 }
 
-/// Whether `target` may be released by `channel`: a manager too, who was restricted before. Gives the refusal that holds when
-/// it turns out that the target is not restricted.
+/// Whether `target` may be released by `channel`: a manager too, who was restricted before. Gives the refusal
+/// that holds when it turns out that the target is not restricted.
 ///
 /// # Errors
 /// [`RestrictionRefusal`] for oneself and for nobody.

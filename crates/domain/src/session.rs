@@ -81,7 +81,8 @@ impl SessionOwner {
         }
     }
 
-    /// Connected sessions that may count together with this one: 10 per client, 3 per user whatever the application.
+    /// Connected sessions that may count together with this one: 10 per client, 3 per user whatever the
+    /// application.
     pub const fn sessions_max(&self) -> i64 {
         self.cap().limit()
     }
@@ -102,8 +103,8 @@ impl SessionOwner {
         }
     }
 
-    /// Whether a user token may subscribe on this session: on the user's own session of the same application, or on a
-    /// client session of the same application (`docs/spec/realtime.md#subscriptions`).
+    /// Whether a user token may subscribe on this session: on the user's own session of the same application,
+    /// or on a client session of the same application (`docs/spec/realtime.md#subscriptions`).
     pub fn admits(&self, caller: &Caller) -> bool {
         match self {
             Self::Client { client_id } => *client_id == caller.client_id,
@@ -152,8 +153,8 @@ impl ChangeKind {
     }
 }
 
-/// One change of a session's subscriptions. Changes of a session are numbered from 1 without a gap, and each becomes
-/// exactly one SYSTEM message, in that order.
+/// One change of a session's subscriptions. Changes of a session are numbered from 1 without a gap, and each
+/// becomes exactly one SYSTEM message, in that order.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionChange {
     /// Its number.

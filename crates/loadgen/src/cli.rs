@@ -74,8 +74,8 @@ pub(crate) struct Cli {
     #[arg(long, value_name = "FILE", required_unless_present_any = ["spawn", "peer"], conflicts_with = "spawn")]
     pub(crate) world: Option<PathBuf>,
 
-    /// A server that is no Stagedoor and does the same job for whoever asks, as bench/README.md describes: http://host:port.
-    /// Its sessions need no set-up and are in their channel from the start.
+    /// A server that is no Stagedoor and does the same job for whoever asks, as bench/README.md describes:
+    /// http://host:port. Its sessions need no set-up and are in their channel from the start.
     #[arg(long, value_name = "URL", conflicts_with_all = ["world", "spawn", "via"], value_parser = peer)]
     pub(crate) peer: Option<Origin>,
 
@@ -83,13 +83,13 @@ pub(crate) struct Cli {
     #[arg(long, conflicts_with = "spawn", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) pid: Option<u32>,
 
-    /// Starts this program as `dev --json --no-quota` on a free port with a temporary folder, starts it anew after the
-    /// set-up, and stops it at the end.
+    /// Starts this program as `dev --json --no-quota` on a free port with a temporary folder, starts it anew
+    /// after the set-up, and stops it at the end.
     #[arg(long, value_name = "STAGEDOOR")]
     pub(crate) spawn: Option<PathBuf>,
 
-    /// The database of --spawn: postgres://user:password@host/database. Default: its own SQLite. Better given as
-    /// STAGEDOOR_DATABASE_URL, which the server reads itself and no list of processes shows.
+    /// The database of --spawn: postgres://user:password@host/database. Default: its own SQLite. Better given
+    /// as STAGEDOOR_DATABASE_URL, which the server reads itself and no list of processes shows.
     #[arg(long, value_name = "URL", conflicts_with_all = ["world", "pid", "peer"])]
     pub(crate) database_url: Option<String>,
 
@@ -125,8 +125,8 @@ pub(crate) struct Cli {
     #[arg(long, value_name = "SECS", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=86_400))]
     pub(crate) idle: u32,
 
-    /// Messages to publish a second, or `max` for as many as the server takes. Each is delivered to every session of its
-    /// channel.
+    /// Messages to publish a second, or `max` for as many as the server takes. Each is delivered to every
+    /// session of its channel.
     #[arg(long, value_name = "EVENTS_PER_S", value_parser = rate)]
     rate: Option<Rate>,
 
@@ -244,8 +244,8 @@ impl Cli {
         }
     }
 
-    /// Files that this process needs at once: a socket for each session, two connections for each opener at the worst, a
-    /// connection for each publisher, and what a process has anyway.
+    /// Files that this process needs at once: a socket for each session, two connections for each opener at
+    /// the worst, a connection for each publisher, and what a process has anyway.
     pub(crate) fn files_needed(&self) -> u64 {
         const OTHERS: u64 = 64;
         u64::from(self.sessions)

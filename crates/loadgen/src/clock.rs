@@ -1,5 +1,5 @@
-//! The real clock, in one place. A load program measures what really passed, so unlike in the service no test moves it:
-//! whatever is worth a test takes nanoseconds as an argument.
+//! The real clock, in one place. A load program measures what really passed, so unlike in the service no test
+//! moves it: whatever is worth a test takes nanoseconds as an argument.
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 

@@ -5,7 +5,8 @@ use std::rc::Rc;
 
 use tokio::task::JoinSet;
 
-/// Does `work` for each job, by at most `clients` clients at once, and waits for all. Must run in a local set.
+/// Does `work` for each job, by at most `clients` clients at once, and waits for all. Must run in a local
+/// set.
 pub(crate) async fn each<C: 'static, T: 'static>(
     jobs: Vec<T>,
     clients: usize,

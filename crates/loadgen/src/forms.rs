@@ -1,4 +1,5 @@
-//! The sign-in pages as a browser without scripts sees them: hidden inputs, cookies, and the query of the redirect.
+//! The sign-in pages as a browser without scripts sees them: hidden inputs, cookies, and the query of the
+//! redirect.
 
 /// The hidden inputs of a page, each name once.
 pub(crate) fn hidden_inputs(html: &str) -> Vec<(String, String)> {

@@ -1,4 +1,5 @@
-//! As much of an HTTP/1.1 client as the load needs: one connection, one call at a time, whole bodies of known length.
+//! As much of an HTTP/1.1 client as the load needs: one connection, one call at a time, whole bodies of known
+//! length.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -10,8 +11,8 @@ use crate::clock::{Clock, Nanos, SECOND_NS};
 
 /// How long one call may take, the connecting included.
 pub(crate) const CALL_DEADLINE: Duration = Duration::from_secs(30);
-/// A connection that rested for longer is not used again: the server may be about to close it, and a call that broke
-/// cannot be told from one that was carried out.
+/// A connection that rested for longer is not used again: the server may be about to close it, and a call
+/// that broke cannot be told from one that was carried out.
 const REST_MAX: Nanos = 5 * SECOND_NS;
 /// Bytes of an answer's head.
 pub(crate) const HEAD_BYTES_MAX: usize = 64 * 1024;

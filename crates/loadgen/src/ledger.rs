@@ -1,5 +1,5 @@
-//! What was sent and what was seen. Each message carries its place in the load, so that each session can tell alone
-//! whether something is missing, doubled, out of order or on the wrong channel.
+//! What was sent and what was seen. Each message carries its place in the load, so that each session can tell
+//! alone whether something is missing, doubled, out of order or on the wrong channel.
 
 use std::collections::HashSet;
 use std::sync::Mutex;
@@ -10,8 +10,8 @@ use crate::stats::lock;
 /// What ends each message: it shows whether text survives the road unchanged.
 const GREETING: &str = "안녕하세요 👋";
 
-/// The place of a message. A stream is what one publisher sends to one channel: its messages are called for one after
-/// the other, so they must arrive in that order.
+/// The place of a message. A stream is what one publisher sends to one channel: its messages are called for
+/// one after the other, so they must arrive in that order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Mark {
     /// The channel's number.

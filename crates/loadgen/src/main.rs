@@ -1,8 +1,8 @@
 //! `stagedoor-load`: see `stagedoor-load --help`, which is the manual.
 //!
-//! It is a client like any other and shares no code with the server, so that it notices when the wire is wrong. Sockets
-//! live on threads of their own (`sockets`, `session`); everything else, the publishers too, runs on the main thread
-//! (`run`). All they have in common is a table of counters (`shared`).
+//! It is a client like any other and shares no code with the server, so that it notices when the wire is
+//! wrong. Sockets live on threads of their own (`sockets`, `session`); everything else, the publishers too,
+//! runs on the main thread (`run`). All they have in common is a table of counters (`shared`).
 
 mod cli;
 mod clock;

@@ -57,8 +57,8 @@ pub(crate) struct SessionPlan {
     pub(crate) channel: u32,
 }
 
-/// Spreads the sessions over the applications, and over the channels as evenly as can be while an application keeps to
-/// one channel: each pair of the two costs a walk through the sign-in.
+/// Spreads the sessions over the applications, and over the channels as evenly as can be while an application
+/// keeps to one channel: each pair of the two costs a walk through the sign-in.
 pub(crate) fn spread(sessions: u32, channels: u32) -> Vec<SessionPlan> {
     let applications = applications(sessions);
     let plan = |number| {

@@ -34,7 +34,8 @@ impl Target {
     }
 }
 
-/// The population of a peer: it knows nobody, so there is nothing to make but names as long as those in Stagedoor.
+/// The population of a peer: it knows nobody, so there is nothing to make but names as long as those in
+/// Stagedoor.
 pub(crate) fn strangers(channels: u32) -> Population {
     let run = format!("load-{:x}", Clock::unix_millis());
     Population {
@@ -92,8 +93,8 @@ impl PreparedRun {
         (0..self.shared.channels.len() as u32).map(road).collect()
     }
 
-    /// Fetches the URL of every session, so many at once, and says how long each call took. What failed is left to be
-    /// fetched again when the session is opened.
+    /// Fetches the URL of every session, so many at once, and says how long each call took. What failed is
+    /// left to be fetched again when the session is opened.
     pub(crate) async fn fetch_urls(&self, concurrency: usize) -> (Vec<Option<String>>, Times) {
         let clock = self.shared.clock;
         let urls = Rc::new(RefCell::new(vec![None; self.plans.len()]));

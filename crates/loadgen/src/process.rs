@@ -4,7 +4,8 @@ use std::fs;
 
 use serde::Serialize;
 
-/// Clock ticks of a second in `/proc/PID/stat`. Linux tells them to programs as 100, whatever the kernel's own is.
+/// Clock ticks of a second in `/proc/PID/stat`. Linux tells them to programs as 100, whatever the kernel's
+/// own is.
 const TICKS_PER_SECOND: f64 = 100.0;
 
 /// The memory of a process in user space, in bytes. What the kernel holds for its sockets is not in it.
@@ -56,7 +57,8 @@ pub(crate) fn cpu_seconds_of_threads(pid: u32, prefix: &str) -> Option<f64> {
     cpu.reduce(|sum, seconds| sum + seconds)
 }
 
-/// The second field of `stat` is a name in parentheses that may hold anything, so fields are counted from its end.
+/// The second field of `stat` is a name in parentheses that may hold anything, so fields are counted from its
+/// end.
 fn cpu_in_stat(stat: &str) -> Option<f64> {
     let mut fields = stat.get(stat.rfind(')')? + 1..)?.split_ascii_whitespace().skip(11);
     let user = fields.next()?.parse::<u64>().ok()?;

@@ -189,9 +189,10 @@ impl Schedule {
         }
     }
 
-    /// Waits until the next call is due; gives the time from which its latency counts, and that at which it was due.
-    /// A call that is late because the one before it took long counts from when it was due, or a server that stalls
-    /// would be asked less while it does, and look better. What the system's timers add does not count.
+    /// Waits until the next call is due; gives the time from which its latency counts, and that at which it
+    /// was due. A call that is late because the one before it took long counts from when it was due, or a
+    /// server that stalls would be asked less while it does, and look better. What the system's timers add
+    /// does not count.
     async fn wait(&mut self, shared: &Shared, end: Nanos) -> Option<(Nanos, Nanos)> {
         let clock = shared.clock;
         match self {

@@ -83,7 +83,8 @@ pub(crate) struct SessionUrls {
 pub(crate) struct Connect {
     pub(crate) sessions: u64,
     pub(crate) failed: u64,
-    /// From the first call for a session URL, or connection where the URLs are known, to the last SYSTEM `connected`.
+    /// From the first call for a session URL, or connection where the URLs are known, to the last SYSTEM
+    /// `connected`.
     pub(crate) seconds: f64,
     pub(crate) sessions_per_second: f64,
     /// The call for the session URL.
@@ -131,8 +132,8 @@ pub(crate) struct MemoryReport {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct PerSession {
     pub(crate) idle: MemoryEach,
-    /// Counted from the start of the program, so with all that the set-up made the server keep. Left out when the server
-    /// was started anew after the set-up.
+    /// Counted from the start of the program, so with all that the set-up made the server keep. Left out when
+    /// the server was started anew after the set-up.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) idle_since_start: Option<MemoryEach>,
     #[serde(skip_serializing_if = "Option::is_none")]

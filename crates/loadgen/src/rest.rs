@@ -72,8 +72,8 @@ pub(crate) struct RestOptions {
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=1_000))]
     lines: u16,
 
-    /// Calls a second, by all connections together; a call that is late because the one before it took long counts from
-    /// when it was due. Default: as fast as the server answers.
+    /// Calls a second, by all connections together; a call that is late because the one before it took long
+    /// counts from when it was due. Default: as fast as the server answers.
     #[arg(long, value_name = "CALLS_PER_S", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     rate: Option<u32>,
 
@@ -89,7 +89,8 @@ pub(crate) struct RestOptions {
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=1_000))]
     rounds: u16,
 
-    /// A program that answers the same with nothing behind it, given the channel's id and name: the example `bare`.
+    /// A program that answers the same with nothing behind it, given the channel's id and name: the example
+    /// `bare`.
     #[arg(long, value_name = "PROGRAM")]
     baseline: Option<PathBuf>,
 
@@ -342,8 +343,8 @@ struct Turns {
 }
 
 impl Turns {
-    /// Waits until the next call is due, and gives it with the time from which it counts: that at which it was due, if it
-    /// could not be made then. What the system's timers add does not count.
+    /// Waits until the next call is due, and gives it with the time from which it counts: that at which it
+    /// was due, if it could not be made then. What the system's timers add does not count.
     async fn next(&mut self) -> Option<(Nanos, &[u8])> {
         let turn = self.turn;
         self.turn += self.step;

@@ -107,8 +107,8 @@ fn bulk(shared: &Shared, sender: &str, marks: &[Mark]) -> String {
     marks.iter().map(line).collect()
 }
 
-/// A room, a tab and a payload in each line. The payload is what Stagedoor would make of the message, to the byte, so that
-/// peers deliver as much.
+/// A room, a tab and a payload in each line. The payload is what Stagedoor would make of the message, to the
+/// byte, so that peers deliver as much.
 fn for_peer(shared: &Shared, sender: &str, marks: &[Mark]) -> String {
     let mut lines = String::new();
     for mark in marks {

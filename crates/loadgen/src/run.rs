@@ -311,7 +311,8 @@ impl Run<'_> {
             let (connected, errors) = (told.connected.get(), told.errors.total());
             format!("connecting: {} of {} sessions, {errors} errors", grouped(connected), grouped(total))
         });
-        // A session that fails after its SYSTEM `connected` was read is in both counts; nothing waits for it then.
+        // A session that fails after its SYSTEM `connected` was read is in both counts; nothing waits for it
+        // then.
         while shared.connected.get() + shared.failed.get() < total {
             tokio::time::sleep(TICK).await;
         }

@@ -42,8 +42,8 @@ impl Probe {
         self.0.and_then(cpu_seconds)
     }
 
-    /// Of that, what was used by the threads that write events to sessions; `None` for a server whose threads tell
-    /// nothing by their names.
+    /// Of that, what was used by the threads that write events to sessions; `None` for a server whose threads
+    /// tell nothing by their names.
     pub(crate) fn cpu_delivering(self) -> Option<f64> {
         self.0.and_then(|pid| cpu_seconds_of_threads(pid, DELIVERING))
     }
@@ -67,8 +67,9 @@ impl Server {
         }
     }
 
-    /// Starts a server of our own anew in the same world, so that nothing of the set-up lies in its memory: the hashing
-    /// of passwords alone leaves more free there than thousands of sessions fill. Gives its new first line.
+    /// Starts a server of our own anew in the same world, so that nothing of the set-up lies in its memory:
+    /// the hashing of passwords alone leaves more free there than thousands of sessions fill. Gives its new
+    /// first line.
     ///
     /// # Errors
     /// A sentence, also when the first life did not end well.
@@ -213,8 +214,8 @@ mod tests {
 
     use super::*;
 
-    /// A program that stands in for the server. There is one at a time: a process forked while another is being written
-    /// would hold it open, and what is open for writing cannot be run.
+    /// A program that stands in for the server. There is one at a time: a process forked while another is
+    /// being written would hold it open, and what is open for writing cannot be run.
     struct Script {
         path: PathBuf,
         _one: MutexGuard<'static, ()>,

@@ -1,6 +1,7 @@
 //! One session: what its socket says, held against what the service promises.
 //!
-//! A session that waits holds no buffer: sessions of a thread read into one scratch buffer, one system call a read.
+//! A session that waits holds no buffer: sessions of a thread read into one scratch buffer, one system call a
+//! read.
 
 use std::cell::{Cell, RefCell};
 use std::pin::Pin;
@@ -23,7 +24,8 @@ use crate::websocket::{BadFrame, Frame, Frames, client_frame, opcode};
 
 /// Bytes read from a socket at once.
 const SCRATCH_BYTES: usize = 64 * 1024;
-/// Of so many messages of a session one is read in full, the first among them; the others only for their place.
+/// Of so many messages of a session one is read in full, the first among them; the others only for their
+/// place.
 const READ_IN_FULL_EVERY: u64 = 1_024;
 
 /// What the sessions of one thread share.
@@ -136,7 +138,8 @@ impl Peer {
         self.subscribed.get() & EventKind::Chat.bit(0) != 0
     }
 
-    /// Sends a small frame at once; the kernel's buffer always has room for one, unless the server reads nothing.
+    /// Sends a small frame at once; the kernel's buffer always has room for one, unless the server reads
+    /// nothing.
     pub(crate) fn send(&self, opcode: u8, payload: &[u8]) -> bool {
         let frame = client_frame(opcode, payload);
         self.write.try_write(&frame).is_ok_and(|written| written == frame.len())

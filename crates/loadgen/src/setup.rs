@@ -1,5 +1,5 @@
-//! The people and applications of a run, made as an operator and a browser would: through the platform API and the
-//! sign-in pages.
+//! The people and applications of a run, made as an operator and a browser would: through the platform API
+//! and the sign-in pages.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -23,7 +23,8 @@ const REDIRECT_URI: &str = "http://127.0.0.1:9999/callback";
 const STATE: &str = "load";
 /// The password of every streamer. They exist for the run only, behind whatever guards the operator key.
 const PASSWORD: &str = "for the load only";
-/// The scopes that the load needs, by their names in the specification: reading and writing chat, donations, subscriptions.
+/// The scopes that the load needs, by their names in the specification: reading and writing chat, donations,
+/// subscriptions.
 const SCOPES: [&str; 4] = ["채팅 메시지 조회", "채팅 메시지 쓰기", "후원 조회", "구독 조회"];
 
 /// Who was made. It has no Debug: it holds secrets.
@@ -75,7 +76,8 @@ pub(crate) async fn populate(
         async |setup: &Setup, clients: &mut Clients, number| setup.put_application(clients, number).await;
     let applications = Rc::new(setup.all((0..count).collect(), put).await?);
 
-    // One sign-in for each streamer, through the first application that asks for the channel; then only consents.
+    // One sign-in for each streamer, through the first application that asks for the channel; then only
+    // consents.
     let mut first: Vec<(u32, u32)> = pairs.clone();
     first.sort_unstable_by_key(|(application, channel)| (*channel, *application));
     first.dedup_by_key(|(_, channel)| *channel);
@@ -120,7 +122,8 @@ struct Setup {
 }
 
 impl Setup {
-    /// Does `work` for each job, in any order, and gives the results in the order of the jobs, or the first failure.
+    /// Does `work` for each job, in any order, and gives the results in the order of the jobs, or the first
+    /// failure.
     async fn all<T: 'static, R: 'static>(
         self: &Rc<Self>,
         jobs: Vec<T>,

@@ -1,4 +1,5 @@
-//! The threads that hold the sockets: each opens its share of the sessions, reads them, pings them, and leaves.
+//! The threads that hold the sockets: each opens its share of the sessions, reads them, pings them, and
+//! leaves.
 
 use std::cell::RefCell;
 use std::cmp::Reverse;
@@ -326,7 +327,8 @@ fn target(url: &str) -> Result<(Origin, String), String> {
     Ok((origin, format!("{path}?{query}{joint}EIO=3&transport=websocket")))
 }
 
-/// The source address of a session: the system's choice unless ports would run out, and then one of 127.0.0.0/8.
+/// The source address of a session: the system's choice unless ports would run out, and then one of
+/// 127.0.0.0/8.
 fn source(number: u32, sources: u32, server: SocketAddr) -> Option<SocketAddr> {
     let loopback = matches!(server.ip(), IpAddr::V4(address) if address.is_loopback());
     if sources <= 1 || !loopback {

@@ -2,8 +2,8 @@
 
 use crate::http::{Head, Origin};
 
-/// The nonce of every handshake and the proof that answers it: the pair that the RFC itself gives (section 1.3). The
-/// nonce keeps confused proxies apart, and there are none here.
+/// The nonce of every handshake and the proof that answers it: the pair that the RFC itself gives (section
+/// 1.3). The nonce keeps confused proxies apart, and there are none here.
 const NONCE: &str = "dGhlIHNhbXBsZSBub25jZQ==";
 const PROOF: &str = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=";
 /// Clients must mask what they send; the mask guards against proxies too, so any will do.
@@ -69,7 +69,8 @@ pub(crate) struct Frame<'a> {
 pub(crate) struct BadFrame(pub(crate) &'static str);
 
 impl<'a> Frame<'a> {
-    /// Reads the frame at the start of `bytes`; gives it with its length, or `None` while it is not all there.
+    /// Reads the frame at the start of `bytes`; gives it with its length, or `None` while it is not all
+    /// there.
     ///
     /// # Errors
     /// [`BadFrame`]. Fragments are legal but the service sends none, so one is as surprising as a mask.

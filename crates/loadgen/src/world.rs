@@ -4,7 +4,8 @@ use serde_json::Value;
 
 use crate::http::Origin;
 
-/// The parts of the line that the load needs; people and applications it makes itself. It has no Debug: it holds a secret.
+/// The parts of the line that the load needs; people and applications it makes itself. It has no Debug: it
+/// holds a secret.
 pub(crate) struct World {
     /// REST and sockets.
     pub(crate) base: Origin,

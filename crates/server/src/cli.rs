@@ -1,5 +1,5 @@
-//! The command line. Every option can also be given by the environment; secrets also by a file, whose path stands in a
-//! variable that ends in `_FILE`.
+//! The command line. Every option can also be given by the environment; secrets also by a file, whose path
+//! stands in a variable that ends in `_FILE`.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -44,13 +44,14 @@ pub struct Cli {
 pub enum Command {
     /// Runs the service in a small seeded world, for the developers of bots, overlays and games.
     ///
-    /// Prints where everything is: addresses, two applications with their secrets, people with ready tokens, and what
-    /// to try next. Nothing else needs to be installed or started.
+    /// Prints where everything is: addresses, two applications with their secrets, people with ready tokens,
+    /// and what to try next. Nothing else needs to be installed or started.
     Dev(DevOptions),
     /// Runs the service for real: no seed, no sign-in without a password.
     ///
-    /// SIGTERM and SIGINT stop it: it says so at /health/ready, goes on for the time of --drain-delay, then takes no new
-    /// work, finishes what runs, and ends with status 0. By default that takes less than 10 seconds.
+    /// SIGTERM and SIGINT stop it: it says so at /health/ready, goes on for the time of --drain-delay, then
+    /// takes no new work, finishes what runs, and ends with status 0. By default that takes less than 10
+    /// seconds.
     Serve(ServeOptions),
     /// Checks the configuration that `serve` would run with, shows it without its secrets, and ends.
     CheckConfig(ServeOptions),
@@ -69,24 +70,25 @@ pub struct CommonOptions {
     #[arg(long, value_name = "ADDR", env = "STAGEDOOR_LISTEN", default_value = "127.0.0.1:8080")]
     pub listen: SocketAddr,
 
-    /// Where to listen for the platform API. It is then nowhere else, so that only those who reach this address can try
-    /// the operator's key. Default: beside everything else.
+    /// Where to listen for the platform API. It is then nowhere else, so that only those who reach this
+    /// address can try the operator's key. Default: beside everything else.
     #[arg(long, value_name = "ADDR", env = "STAGEDOOR_PLATFORM_LISTEN")]
     pub platform_listen: Option<SocketAddr>,
 
-    /// The proxies before this node, as in `10.0.0.5,192.168.0.0/16,fd00::/8`. A connection from one of them counts for the
-    /// client that it names: the right-most address in X-Forwarded-For or Forwarded that is none of them. Without this
-    /// option those headers are ignored, and all clients of a proxy share its address and its limits.
+    /// The proxies before this node, as in `10.0.0.5,192.168.0.0/16,fd00::/8`. A connection from one of them
+    /// counts for the client that it names: the right-most address in X-Forwarded-For or Forwarded that is
+    /// none of them. Without this option those headers are ignored, and all clients of a proxy share its
+    /// address and its limits.
     #[arg(long, value_name = "LIST", env = "STAGEDOOR_TRUSTED_PROXIES")]
     trusted_proxies: Option<String>,
 
-    /// The trusted proxies speak the PROXY protocol, version 1 or 2, to --listen. They then have to; from anybody else it
-    /// is not understood.
+    /// The trusted proxies speak the PROXY protocol, version 1 or 2, to --listen. They then have to; from
+    /// anybody else it is not understood.
     #[arg(long, env = "STAGEDOOR_PROXY_PROTOCOL")]
     proxy_protocol: bool,
 
-    /// Which spelling answers have: that of the documentation, or that which clients of the modelled platform expect.
-    /// An application can have its own.
+    /// Which spelling answers have: that of the documentation, or that which clients of the modelled platform
+    /// expect. An application can have its own.
     #[arg(long, value_enum, env = "STAGEDOOR_PROFILE", default_value = "documented")]
     pub profile: ProfileOption,
 
@@ -119,13 +121,14 @@ pub struct DevOptions {
     #[arg(long, value_name = "DIR", env = "STAGEDOOR_DATA")]
     data: Option<PathBuf>,
 
-    /// Where clients reach the sandbox, as in `https://sandbox.example.com`, when a proxy that speaks TLS is in front of it.
-    /// The addresses of sessions begin with it. Default: the address it listens on.
+    /// Where clients reach the sandbox, as in `https://sandbox.example.com`, when a proxy that speaks TLS is
+    /// in front of it. The addresses of sessions begin with it. Default: the address it listens on.
     #[arg(long, value_name = "URL", env = "STAGEDOOR_BASE_URL")]
     base_url: Option<String>,
 
-    /// Further names under which the sandbox answers, as in `sandbox.internal`. Without it: loopback names, the address of
-    /// --listen and the host of --base-url. Others are refused, so that no web page can lead its own name here.
+    /// Further names under which the sandbox answers, as in `sandbox.internal`. Without it: loopback names,
+    /// the address of --listen and the host of --base-url. Others are refused, so that no web page can lead
+    /// its own name here.
     #[arg(long, value_name = "HOSTS", env = "STAGEDOOR_ALLOW_HOST", value_delimiter = ',')]
     allow_host: Vec<String>,
 
@@ -145,12 +148,14 @@ pub struct ServeOptions {
     #[arg(long, value_name = "DIR", env = "STAGEDOOR_DATA", default_value = "stagedoor-data")]
     data: PathBuf,
 
-    /// Joins other nodes on the same PostgreSQL database over NATS: nats://user:password@host:port, with further servers
-    /// behind commas. Also STAGEDOOR_BUS_URL or STAGEDOOR_BUS_URL_FILE. Without it this is the only node.
+    /// Joins other nodes on the same PostgreSQL database over NATS: nats://user:password@host:port, with
+    /// further servers behind commas. Also STAGEDOOR_BUS_URL or STAGEDOOR_BUS_URL_FILE. Without it this is
+    /// the only node.
     #[arg(long, value_name = "URL", env = "STAGEDOOR_BUS_URL", hide_env_values = true)]
     bus_url: Option<String>,
 
-    /// What the subjects on NATS begin with, the same on every node, so that several services can share one NATS.
+    /// What the subjects on NATS begin with, the same on every node, so that several services can share one
+    /// NATS.
     #[arg(long, value_name = "WORDS", env = "STAGEDOOR_BUS_PREFIX", default_value = "stagedoor")]
     bus_prefix: String,
 
@@ -158,13 +163,13 @@ pub struct ServeOptions {
     #[arg(long, value_name = "URL", env = "STAGEDOOR_BASE_URL")]
     base_url: Option<String>,
 
-    /// Where clients reach the sockets of this very node, as in `https://node1.api.example.com`. Default: the base URL,
-    /// or the address that it listens on where it has the role gateway without web.
+    /// Where clients reach the sockets of this very node, as in `https://node1.api.example.com`. Default: the
+    /// base URL, or the address that it listens on where it has the role gateway without web.
     #[arg(long, value_name = "URL", env = "STAGEDOOR_SESSION_BASE")]
     session_base: Option<String>,
 
-    /// What this node does, so that several can share the work: web (REST, sign-in, platform API), gateway (sockets), jobs
-    /// (clearing up). Needs PostgreSQL, unless it is all of them.
+    /// What this node does, so that several can share the work: web (REST, sign-in, platform API), gateway
+    /// (sockets), jobs (clearing up). Needs PostgreSQL, unless it is all of them.
     #[arg(
         long,
         value_name = "ROLES",
@@ -175,8 +180,8 @@ pub struct ServeOptions {
     )]
     roles: Vec<RoleOption>,
 
-    /// How long to go on serving after a signal to stop, while /health/ready answers 503, in seconds: give the load
-    /// balancer time to notice. Everything else takes 8 seconds at the most.
+    /// How long to go on serving after a signal to stop, while /health/ready answers 503, in seconds: give
+    /// the load balancer time to notice. Everything else takes 8 seconds at the most.
     #[arg(long, value_name = "SECONDS", env = "STAGEDOOR_DRAIN_DELAY", default_value = "2",
         value_parser = clap::value_parser!(u64).range(..=DRAIN_DELAY_MAX_S))]
     drain_delay: u64,
@@ -186,18 +191,20 @@ pub struct ServeOptions {
     #[arg(long, value_name = "KEY", env = "STAGEDOOR_OPERATOR_KEY", hide_env_values = true)]
     operator_key: Option<String>,
 
-    /// What cursors are proved with, and stream keys and webhook secrets sealed: at least 32 characters, the same on
-    /// every node. Default: derived from the operator key, which then cannot be changed without losing what was sealed.
-    /// Better given as STAGEDOOR_SERVICE_KEY or STAGEDOOR_SERVICE_KEY_FILE.
+    /// What cursors are proved with, and stream keys and webhook secrets sealed: at least 32 characters, the
+    /// same on every node. Default: derived from the operator key, which then cannot be changed without
+    /// losing what was sealed. Better given as STAGEDOOR_SERVICE_KEY or STAGEDOOR_SERVICE_KEY_FILE.
     #[arg(long, value_name = "KEY", env = "STAGEDOOR_SERVICE_KEY", hide_env_values = true)]
     service_key: Option<String>,
 
-    /// Where webhooks may go besides public addresses: loopback (this machine), private (10.0.0.0/8, 172.16.0.0/12,
-    /// 192.168.0.0/16, fc00::/7, and names like receiver.internal). There they may be http too. The same on every node.
+    /// Where webhooks may go besides public addresses: loopback (this machine), private (10.0.0.0/8,
+    /// 172.16.0.0/12, 192.168.0.0/16, fc00::/7, and names like receiver.internal). There they may be http
+    /// too. The same on every node.
     #[arg(long, value_name = "ZONES", env = "STAGEDOOR_WEBHOOK_ALLOW", value_enum, value_delimiter = ',')]
     webhook_allow: Vec<ZoneOption>,
 
-    /// What the names of a webhook's headers begin with, as in `Service-Event-Message-Signature`. The same on every node.
+    /// What the names of a webhook's headers begin with, as in `Service-Event-Message-Signature`. The same on
+    /// every node.
     #[arg(long, value_name = "PREFIX", env = "STAGEDOOR_WEBHOOK_HEADER_PREFIX", default_value = HEADER_PREFIX)]
     webhook_header_prefix: String,
 }
@@ -244,8 +251,8 @@ pub enum LanguageOption {
 const DRAIN_DELAY_MAX_S: u64 = 600;
 /// Characters of an operator key.
 const OPERATOR_KEY_CHARS_MIN: usize = 32;
-/// The service key of every sandbox, so that a database that outlives its sandbox opens in the next one. A sandbox has
-/// nothing to protect.
+/// The service key of every sandbox, so that a database that outlives its sandbox opens in the next one. A
+/// sandbox has nothing to protect.
 const SANDBOX_SERVICE_KEY: &str = "a sandbox has nothing to protect";
 
 /// The folder of a world: one that is kept, or one that goes with the process.
@@ -325,7 +332,8 @@ impl ServeOptions {
             service_key: match (&service_key, &operator_key) {
                 (Some(key), _) => check_service_key(key)?,
                 (None, Some(key)) => ServiceKey::of_text(key),
-                // Without the platform API there is nothing to seal, and a restart costs callers their cursors.
+                // Without the platform API there is nothing to seal, and a restart costs callers their
+                // cursors.
                 (None, None) => ServiceKey::new(Entropy::system().bytes()),
             },
             operator_key: operator_key.map(|key| check_operator_key(&key)).transpose()?,

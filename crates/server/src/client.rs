@@ -111,8 +111,8 @@ impl Server {
         self.read(&answer.map_err(late)??)
     }
 
-    /// Makes one exchange. The connection ends with the answer, or when the caller stops waiting, so that the service
-    /// learns of that.
+    /// Makes one exchange. The connection ends with the answer, or when the caller stops waiting, so that the
+    /// service learns of that.
     async fn exchange(&self, request: Request<Full<Bytes>>) -> Result<Answer, Failure> {
         let (host, port) = &self.address;
         let stream = TcpStream::connect((host.as_str(), *port)).await;

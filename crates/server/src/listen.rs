@@ -19,7 +19,8 @@ use crate::secrets::secret;
 /// What `stagedoor webhook` can do.
 #[derive(Debug, Subcommand)]
 pub enum WebhookCommand {
-    /// Forwards the messages to an application's webhook to a program on this machine, and shows each attempt.
+    /// Forwards the messages to an application's webhook to a program on this machine, and shows each
+    /// attempt.
     ///
     /// For an application without a webhook, or one without an address; it needs the scope 드롭스 and a verified
     /// organization. Messages wait while nobody listens. Ctrl-C ends it.
@@ -41,8 +42,8 @@ pub struct ListenOptions {
     #[arg(long, value_name = "ID", env = "STAGEDOOR_CLIENT_ID")]
     client_id: String,
 
-    /// Its secret. Better given as STAGEDOOR_CLIENT_SECRET or STAGEDOOR_CLIENT_SECRET_FILE, which keep it out of the list of
-    /// processes.
+    /// Its secret. Better given as STAGEDOOR_CLIENT_SECRET or STAGEDOOR_CLIENT_SECRET_FILE, which keep it out
+    /// of the list of processes.
     #[arg(long, value_name = "SECRET", env = "STAGEDOOR_CLIENT_SECRET", hide_env_values = true)]
     client_secret: Option<String>,
 

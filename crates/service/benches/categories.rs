@@ -1,5 +1,5 @@
-//! The category search over 100,000 categories: the first one, which reads them all, then one after the other, and while
-//! categories change.
+//! The category search over 100,000 categories: the first one, which reads them all, then one after the
+//! other, and while categories change.
 //!
 //!     cargo bench -p service
 //!

@@ -37,7 +37,8 @@
 //! # Walk-through: one websocket session
 //!
 //! ```
-//! use socketio::{CloseReason, Decoder, Event, Frame, Open, Revision, Session, Signal, Timing, packet, websocket};
+//! use socketio::{CloseReason, Decoder, Event, Frame, Open};
+//! use socketio::{Revision, Session, Signal, Timing, packet, websocket};
 //!
 //! let mut queue: Vec<Frame> = Vec::new();
 //! let mut now = 0; // milliseconds on the gateway's monotonic clock

@@ -1,14 +1,15 @@
 //! [`Upgrade`]: the hand-over of a polling session to a websocket.
 //!
 //! 1. The client opens a websocket with the session's `sid` and sends `2probe`.
-//! 2. [`Step::Probed`]: the gateway answers [`Frame::PONG_PROBE`](crate::Frame::PONG_PROBE) on the websocket, and
-//!    releases the waiting poll with [`Frame::NOOP`](crate::Frame::NOOP); so it does with every poll that comes until
-//!    step 4. The client stops polling and may still post.
+//! 2. [`Step::Probed`]: the gateway answers [`Frame::PONG_PROBE`](crate::Frame::PONG_PROBE) on the websocket,
+//!    and releases the waiting poll with [`Frame::NOOP`](crate::Frame::NOOP); so it does with every poll that
+//!    comes until step 4. The client stops polling and may still post.
 //! 3. The client sends `5`.
-//! 4. [`Step::Upgraded`]: the websocket carries the session; what is queued goes there, polls and posts are refused.
+//! 4. [`Step::Upgraded`]: the websocket carries the session; what is queued goes there, polls and posts are
+//!    refused.
 //!
-//! A failed or abandoned probe ends the websocket; whether the polling session lives on is the gateway's choice. The
-//! hand-over should take no longer than [`UPGRADE_TIMEOUT_MS`].
+//! A failed or abandoned probe ends the websocket; whether the polling session lives on is the gateway's
+//! choice. The hand-over should take no longer than [`UPGRADE_TIMEOUT_MS`].
 
 use crate::close::CloseReason;
 use crate::engine::Millis;

@@ -3,16 +3,17 @@
 //! One SQL text runs on both engines. It uses only what they share:
 //!
 //! - Columns are `TEXT`, `BIGINT` (epoch milliseconds, counts) and `BOOLEAN`. Parameters are `$1..$n`.
-//! - `ON CONFLICT … DO UPDATE`, `RETURNING` and partial unique indexes work on both engines. `FOR UPDATE` does
-//!   not: a transaction locks a row by updating the parent row first. `queries/cluster/locks.rs` has the only
-//!   statements that run on one engine. A single-use row is consumed by one
+//! - `ON CONFLICT … DO UPDATE`, `RETURNING` and partial unique indexes work on both engines. `FOR UPDATE`
+//!   does not: a transaction locks a row by updating the parent row first. `queries/cluster/locks.rs` has the
+//!   only statements that run on one engine. A single-use row is consumed by one
 //!   `UPDATE … WHERE used_at IS NULL RETURNING …`.
-//! - `SUM` over BIGINT is NUMERIC on PostgreSQL: write `CAST(SUM(x) AS BIGINT)`. A parameter without a column that
-//!   gives its type is written `CAST($1 AS BIGINT)`.
-//! - Constraints are never deferred, because a violation by one request would fail the whole batch that shares its
-//!   commit. Unique indexes are over plain columns, so that [`StoreError::Unique`] is the same on both engines.
-//! - Text is ordered and compared by its bytes. SQLite does so by itself. On PostgreSQL every text column gets the
-//!   collation `C` after each migration.
+//! - `SUM` over BIGINT is NUMERIC on PostgreSQL: write `CAST(SUM(x) AS BIGINT)`. A parameter without a column
+//!   that gives its type is written `CAST($1 AS BIGINT)`.
+//! - Constraints are never deferred, because a violation by one request would fail the whole batch that
+//!   shares its commit. Unique indexes are over plain columns, so that [`StoreError::Unique`] is the same on
+//!   both engines.
+//! - Text is ordered and compared by its bytes. SQLite does so by itself. On PostgreSQL every text column
+//!   gets the collation `C` after each migration.
 //!
 //! A write is one closure over a [`Tx`]: all or nothing, answered after the sync. The closure awaits only its
 //! `Tx`, because on SQLite it runs to completion on the writer's thread and shares its commit with all

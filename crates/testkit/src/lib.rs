@@ -13,9 +13,10 @@
 //! }
 //! ```
 //!
-//! - [`World`]: a [`server::Node`] in this process on `127.0.0.1:0`, on SQLite or PostgreSQL, with a clock that stands
-//!   still until it is moved.
-//! - [`Api`]: the REST interface and the platform API of any server, also of one in another process. A [`World`] is one.
+//! - [`World`]: a [`server::Node`] in this process on `127.0.0.1:0`, on SQLite or PostgreSQL, with a clock
+//!   that stands still until it is moved.
+//! - [`Api`]: the REST interface and the platform API of any server, also of one in another process. A
+//!   [`World`] is one.
 //! - [`Browser`]: walks the sign-in pages with a cookie jar and real forms.
 //! - [`Socket`]: a websocket session of Engine.IO revision 3.
 //! - [`Receiver`]: takes webhooks, over TLS with a certificate of an [`Authority`] if need be.

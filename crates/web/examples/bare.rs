@@ -1,5 +1,5 @@
-//! The least that an axum program can do to answer `GET /open/v1/users/me`: what `stagedoor-load rest` measures the
-//! service against. It checks nothing and knows one user.
+//! The least that an axum program can do to answer `GET /open/v1/users/me`: what `stagedoor-load rest`
+//! measures the service against. It checks nothing and knows one user.
 //!
 //! ```text
 //! bare CHANNEL_ID CHANNEL_NAME

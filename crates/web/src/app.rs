@@ -1,4 +1,5 @@
-//! The HTTP application of a listener: its routes, the documents, health and metrics, and what surrounds each request.
+//! The HTTP application of a listener: its routes, the documents, health and metrics, and what surrounds each
+//! request.
 
 use axum::Router;
 
@@ -19,8 +20,8 @@ pub enum Served {
     Health,
 }
 
-/// All of a listener's HTTP but the sockets: an unknown path, a wrong method, a panic and a refusal all leave here in the
-/// envelope.
+/// All of a listener's HTTP but the sockets: an unknown path, a wrong method, a panic and a refusal all leave
+/// here in the envelope.
 pub fn router(web: Web, served: Served) -> Router {
     let described = |routes: Routes| routes.into_router().merge(documents::paths()).merge(pictures::paths());
     let routes = match served {

@@ -8,10 +8,12 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::Web;
 
-/// RFC 3339, UTC. From the first warning on, on every answer to a call that the application or one of its users made.
+/// RFC 3339, UTC. From the first warning on, on every answer to a call that the application or one of its
+/// users made.
 pub(crate) const DELETES_AT: HeaderName = HeaderName::from_static("stagedoor-deletes-at");
 
-/// When the application that makes a request will be deleted, if it was warned. `finish` puts it into every request.
+/// When the application that makes a request will be deleted, if it was warned. `finish` puts it into every
+/// request.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Deletion(Arc<OnceLock<Timestamp>>);
 

@@ -1,5 +1,5 @@
-//! Serves the documents of the `contract`: `/openapi.json`, `/asyncapi.json`, and `/docs` for people. They are built once,
-//! from the routes of [`router`].
+//! Serves the documents of the `contract`: `/openapi.json`, `/asyncapi.json`, and `/docs` for people. They
+//! are built once, from the routes of [`router`].
 
 mod page;
 mod rows;

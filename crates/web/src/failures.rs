@@ -22,14 +22,14 @@ pub(crate) enum Failed {
 /// The failures of a node so far.
 #[derive(Debug, Default)]
 pub(crate) struct Failures {
-    password: Kind,
-    sign_in_limited: Kind,
-    client_secret: Kind,
-    operator_key: Kind,
+    password: FailureKind,
+    sign_in_limited: FailureKind,
+    client_secret: FailureKind,
+    operator_key: FailureKind,
 }
 
 #[derive(Debug, Default)]
-struct Kind {
+struct FailureKind {
     count: AtomicU64,
     log: LogLimit,
 }
@@ -58,7 +58,7 @@ impl Failures {
         }
     }
 
-    fn kind(&self, failed: Failed) -> (&Kind, &'static str) {
+    fn kind(&self, failed: Failed) -> (&FailureKind, &'static str) {
         match failed {
             Failed::Password => (&self.password, "wrong passwords on the sign-in page"),
             Failed::SignInLimited => (&self.sign_in_limited, "sign-ins refused: too many tries"),
@@ -68,7 +68,8 @@ impl Failures {
     }
 }
 
-/// Counts a failure of a client. The line names the client of the last one, and how many there were since the line before.
+/// Counts a failure of a client. The line names the client of the last one, and how many there were since the
+/// line before.
 pub(crate) fn count(web: &Web, failed: Failed, client: Option<ClientAddress>) {
     let (kind, text) = web.traffic().failures.kind(failed);
     kind.count.fetch_add(1, Relaxed);

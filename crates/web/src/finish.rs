@@ -1,5 +1,5 @@
-//! What every answer gets on its way out, whatever made it: the envelope of a refusal and its reason, the quota's headers,
-//! a line in the log.
+//! What every answer gets on its way out, whatever made it: the envelope of a refusal and its reason, the
+//! quota's headers, a line in the log.
 
 use std::panic::AssertUnwindSafe;
 use std::pin::{Pin, pin};
@@ -98,7 +98,8 @@ fn log(web: &Web, status: StatusCode, reason: Option<&Reason>) {
     }
 }
 
-/// A panic in a handler is our fault, so it is a 500 in the envelope and a line in the log; the connection lives on.
+/// A panic in a handler is our fault, so it is a 500 in the envelope and a line in the log; the connection
+/// lives on.
 async fn run(next: Next, request: Request) -> Response {
     let mut work = pin!(AssertUnwindSafe(next.run(request)));
     let unharmed = std::future::poll_fn(|context| catch(work.as_mut(), context)).await;

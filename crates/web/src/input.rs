@@ -1,8 +1,9 @@
 //! Requests, read field by field, so that every refusal names its field and what it may be
 //! (`docs/spec/rest.md#bodies`, `docs/spec/rest.md#parameters`).
 //!
-//! A body or a query is a struct whose [`Form`] declares each field once: its name, what it may hold, and what it becomes.
-//! The documents describe the form, and [`Json`] and [`Query`] are the extractors that read with it.
+//! A body or a query is a struct whose [`Form`] declares each field once: its name, what it may hold, and
+//! what it becomes. The documents describe the form, and [`Json`] and [`Query`] are the extractors that read
+//! with it.
 
 mod fields;
 pub mod form;

@@ -1,9 +1,9 @@
 //! HTTP shapes: which path is which function of the service, who may call it, and how answers look.
 //!
-//! `router.rs` is the index of every endpoint. A handler is thin: extractors prove the caller (`caller.rs`), the quota
-//! (`quota.rs`) and the request (`input.rs`), in the order of `docs/spec/rest.md#checks`. The service does the
-//! work, and `envelope.rs` writes the answer. There is no other way to learn who the caller is, so no handler can
-//! forget a scope.
+//! `router.rs` is the index of every endpoint. A handler is thin: extractors prove the caller (`caller.rs`),
+//! the quota (`quota.rs`) and the request (`input.rs`), in the order of `docs/spec/rest.md#checks`. The
+//! service does the work, and `envelope.rs` writes the answer. There is no other way to learn who the caller
+//! is, so no handler can forget a scope.
 
 mod app;
 mod auth;
@@ -69,7 +69,8 @@ pub struct Config {
 
 /// What the HTTP side asks of the node around it, for the operator.
 pub trait NodeInfo: Send + Sync {
-    /// Everything that the node counts, in the text format of Prometheus. `traffic` are this side's own figures.
+    /// Everything that the node counts, in the text format of Prometheus. `traffic` are this side's own
+    /// figures.
     fn metrics(&self, traffic: TrafficFigures) -> BoxFuture<'_, String>;
 
     /// How a session is connected to this node: `websocket` or `polling`; `None` when it is not.
@@ -132,8 +133,8 @@ impl Web {
         &self.0.places
     }
 
-    /// A turn at the store for an address that failed too often: of all such addresses together, [`FAILED_AT_ONCE`] are
-    /// answered at once, so that they do not keep the store from others.
+    /// A turn at the store for an address that failed too often: of all such addresses together,
+    /// [`FAILED_AT_ONCE`] are answered at once, so that they do not keep the store from others.
     pub(crate) async fn turn_of_those_who_failed(&self) -> Result<SemaphorePermit<'_>, Refusal> {
         let busy = Refusal::Busy { retry_after_s: FAILED_WAIT_MAX_S };
         tokio::select! {
@@ -148,14 +149,14 @@ impl Web {
     }
 }
 
-/// The id of a request: in its answer, in its log lines, on its error page. The listener puts it into each request's
-/// extensions.
+/// The id of a request: in its answer, in its log lines, on its error page. The listener puts it into each
+/// request's extensions.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestId([u8; 20]);
 
 impl RequestId {
-    /// The id of the `n`th request of a connection that drew 80 random bits: randomness is asked for once a connection,
-    /// because it costs a call of the system.
+    /// The id of the `n`th request of a connection that drew 80 random bits: randomness is asked for once a
+    /// connection, because it costs a call of the system.
     pub fn new(connection: [u8; 10], n: u64) -> Self {
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
         let mut bytes = [0; 16];
@@ -181,8 +182,9 @@ impl std::fmt::Display for RequestId {
     }
 }
 
-/// Keeps the place of a request whose body is still arriving. Without it the connection may be closed when another needs
-/// its place, because anybody can begin a body. The listener puts it into the extensions of each request with a body.
+/// Keeps the place of a request whose body is still arriving. Without it the connection may be closed when
+/// another needs its place, because anybody can begin a body. The listener puts it into the extensions of
+/// each request with a body.
 #[derive(Clone)]
 pub struct KeepPlace(Arc<dyn Fn() + Send + Sync>);
 
@@ -198,8 +200,8 @@ impl KeepPlace {
     }
 }
 
-/// The address of the client that a request counts for: the TCP peer, or whom a trusted proxy names. The listener puts it
-/// into each request's extensions.
+/// The address of the client that a request counts for: the TCP peer, or whom a trusted proxy names. The
+/// listener puts it into each request's extensions.
 #[derive(Clone, Copy, Debug)]
 pub struct ClientAddress(pub IpAddr);
 

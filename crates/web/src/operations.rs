@@ -1,4 +1,5 @@
-//! What the operator's own tools ask a node for. It is no part of the documented interface, so it is not on the router.
+//! What the operator's own tools ask a node for. It is no part of the documented interface, so it is not on
+//! the router.
 
 use axum::Router;
 use axum::extract::State;

@@ -1,9 +1,9 @@
 //! The HTML pages of the sign-in: asking who somebody is, asking for consent, and saying what went wrong
 //! (`docs/spec/authorization.md#sign-in`).
 //!
-//! Every page is plain data that renders itself: nothing here reads a clock, a request or a database, so a test
-//! can render each of them from samples. There is no script and nothing is loaded from elsewhere. The one style
-//! sheet is inline and allowed by its hash, see [`content_security_policy`].
+//! Every page is plain data that renders itself: nothing here reads a clock, a request or a database, so a
+//! test can render each of them from samples. There is no script and nothing is loaded from elsewhere. The
+//! one style sheet is inline and allowed by its hash, see [`content_security_policy`].
 
 mod lang;
 mod name;
@@ -37,8 +37,8 @@ pub struct SeededPerson<'a> {
     pub description: &'a str,
 }
 
-/// Asks who somebody is. The form posts `login`, `password`, `lang` and the `hidden` pairs to `action`; a seeded
-/// person's button posts `person`, `lang` and the `hidden` pairs instead.
+/// Asks who somebody is. The form posts `login`, `password`, `lang` and the `hidden` pairs to `action`; a
+/// seeded person's button posts `person`, `lang` and the `hidden` pairs instead.
 #[derive(Debug, Template)]
 #[template(path = "pages/sign_in.html")]
 pub struct SignInPage<'a> {
@@ -74,7 +74,8 @@ impl SignInPage<'_> {
     }
 }
 
-/// Asks for consent. The form posts `decision` (`allow` or `deny`), `lang` and the `hidden` pairs to `action`.
+/// Asks for consent. The form posts `decision` (`allow` or `deny`), `lang` and the `hidden` pairs to
+/// `action`.
 #[derive(Debug, Template)]
 #[template(path = "pages/consent.html")]
 pub struct ConsentPage<'a> {
@@ -90,8 +91,8 @@ pub struct ConsentPage<'a> {
     pub verified: bool,
     /// The channel name of whoever is signed in. Untrusted.
     pub person_name: &'a str,
-    /// The picture of whoever is signed in: a path on this origin or a `data:image/` address. Anything else would
-    /// be stopped by the page's own policy, so the first letter of the name is shown instead.
+    /// The picture of whoever is signed in: a path on this origin or a `data:image/` address. Anything else
+    /// would be stopped by the page's own policy, so the first letter of the name is shown instead.
     pub person_image: Option<&'a str>,
     /// What is asked for, in the order of `docs/spec/authorization.md#scopes`; the page groups it.
     pub scopes: &'a [ScopeLine<'a>],
@@ -135,8 +136,8 @@ impl ConsentPage<'_> {
 pub struct ErrorPage<'a> {
     /// The language of the page.
     pub lang: Lang,
-    /// The same page in the other language, see [`language_href`]. `None` leaves the link out, as is right for an
-    /// answer to a POST.
+    /// The same page in the other language, see [`language_href`]. `None` leaves the link out, as is right
+    /// for an answer to a POST.
     pub language_href: Option<&'a str>,
     /// What went wrong; title, explanation, next step and developer hint follow from it.
     pub problem: PageProblem,

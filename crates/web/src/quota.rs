@@ -66,7 +66,8 @@ impl Charged {
         self.note(counted, web.service().quotas().take(counted, caller, quota, monotonic(web)))
     }
 
-    /// Takes one request of an application, unless quotas do not hold for it: then it has all of them left, always.
+    /// Takes one request of an application, unless quotas do not hold for it: then it has all of them left,
+    /// always.
     ///
     /// # Errors
     /// As [`take`](Self::take).
@@ -122,8 +123,8 @@ pub(crate) fn charge_client<Q: Extra>(
     charge_extra::<Q>(web, charged, limited, ("client", client_id))
 }
 
-/// Charges a user-mode call. Chat messages and session URLs are counted for the user, whatever the application, as long
-/// as quotas hold for that.
+/// Charges a user-mode call. Chat messages and session URLs are counted for the user, whatever the
+/// application, as long as quotas hold for that.
 pub(crate) fn charge_user<Q: Extra>(web: &Web, charged: &Charged, caller: &Caller) -> Result<(), Refusal> {
     let Caller { client_id, channel_id, quota: limited, .. } = caller;
     let (client_id, channel_id) = (client_id.as_str(), channel_id.as_str());
@@ -146,8 +147,8 @@ pub(crate) fn charge_token(web: &Web, charged: &Charged, application: &Applicati
     charged.take_of(web, application.quota, Counted::Token, client_id, TOKEN_QUOTA)
 }
 
-/// Counts a failed proof of identity, whose refusal is `refusal`, against the client's address. One that was right is let
-/// through whatever was counted, so this comes after the look at it.
+/// Counts a failed proof of identity, whose refusal is `refusal`, against the client's address. One that was
+/// right is let through whatever was counted, so this comes after the look at it.
 pub(crate) fn failed(
     web: &Web,
     charged: &Charged,
@@ -164,7 +165,8 @@ pub(crate) fn has_failed_often(web: &Web, counted: Counted, client: Option<Clien
     status.is_some_and(|status| status.retry_after_s.is_some())
 }
 
-/// Counts a bad code of an application that proved itself: a stranger may have made it up, so it counts for nobody else.
+/// Counts a bad code of an application that proved itself: a stranger may have made it up, so it counts for
+/// nobody else.
 ///
 /// # Errors
 /// [`Refusal::TooManyRequests`] where there were too many of them.

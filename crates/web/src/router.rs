@@ -1,5 +1,5 @@
-//! Every endpoint: its path, its method, its handler and its summary. The handler's own line says which scope and quota it
-//! takes.
+//! Every endpoint: its path, its method, its handler and its summary. The handler's own line says which scope
+//! and quota it takes.
 
 mod open;
 mod platform;

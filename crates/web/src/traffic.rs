@@ -1,5 +1,5 @@
-//! What the HTTP side counts: requests by route, method and status, how long they took, refusals by kind. Counting is a
-//! look into a map that never changes and a few additions: no lock, no allocation.
+//! What the HTTP side counts: requests by route, method and status, how long they took, refusals by kind.
+//! Counting is a look into a map that never changes and a few additions: no lock, no allocation.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -50,8 +50,8 @@ pub struct RouteFigures {
     pub method: &'static str,
     /// Answers by the class of their status, in the order of [`STATUS_CLASSES`].
     pub statuses: [u64; STATUS_CLASSES.len()],
-    /// Answers by how long they took: those within each of [`DURATION_BOUNDS_US`] and above the one before, and then the
-    /// rest.
+    /// Answers by how long they took: those within each of [`DURATION_BOUNDS_US`] and above the one before,
+    /// and then the rest.
     pub durations: [u64; DURATION_BOUNDS_US.len() + 1],
     /// How long they took together.
     pub duration_sum: Duration,

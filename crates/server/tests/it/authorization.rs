@@ -240,7 +240,8 @@ async fn revoking_ends_the_subscriptions_that_stood_on_the_tokens() {
         revoked.sort_by_key(ToString::to_string);
         assert_eq!(revoked[0], json!({ "eventType": "CHAT", "channelId": "haneul" }));
         assert_eq!(revoked[1], json!({ "eventType": "DONATION", "channelId": "haneul" }));
-        // Nothing of a subscription comes after its end: the next thing to arrive is of the next subscription.
+        // Nothing of a subscription comes after its end: the next thing to arrive is of the next
+        // subscription.
         let again = world.sign_in(&app, &streamer).await;
         world.send_chat(&again.access, "nobody hears this").await.content();
         world.subscribe(&again.access, "chat", socket.session_key()).await.content();

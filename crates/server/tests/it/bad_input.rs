@@ -1,5 +1,5 @@
-//! Bad input to every endpoint: nothing answers 500, nothing leaves the envelope, and the answer names what was wrong.
-//! Values that only one endpoint refuses are in the file of that endpoint.
+//! Bad input to every endpoint: nothing answers 500, nothing leaves the envelope, and the answer names what
+//! was wrong. Values that only one endpoint refuses are in the file of that endpoint.
 
 use serde_json::{Value, json};
 use testkit::{Connection, Request, Setup, World, both};

@@ -1,4 +1,5 @@
-//! Channels that the operator bars or deletes, browsers that are signed out, and what is switched off for publishers.
+//! Channels that the operator bars or deletes, browsers that are signed out, and what is switched off for
+//! publishers.
 
 use std::time::Duration;
 

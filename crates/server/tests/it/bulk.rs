@@ -44,7 +44,8 @@ fn refused(answer: &Response) -> Vec<(u64, u64, String)> {
     lines
 }
 
-/// An event without what tells two messages of the same words apart: the time, and the badge of who has subscribed meanwhile.
+/// An event without what tells two messages of the same words apart: the time, and the badge of who has
+/// subscribed meanwhile.
 fn untimed(event: Option<(String, String)>) -> (String, Value) {
     let (name, payload) = event.expect("an event");
     let mut payload: Value = serde_json::from_str(&payload).expect("JSON");
@@ -600,7 +601,8 @@ async fn who_is_not_the_operator_is_refused_before_the_body() {
     .await;
 }
 
-/// Two callers at once, each for a channel of its own and with lines that are refused: neither disturbs the other.
+/// Two callers at once, each for a channel of its own and with lines that are refused: neither disturbs the
+/// other.
 #[tokio::test(flavor = "multi_thread")]
 async fn callers_at_once_keep_their_own_order() {
     both(Setup::default(), |world| async move {

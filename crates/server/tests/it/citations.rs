@@ -1,4 +1,5 @@
-//! Every page and heading that a file of the repository cites exists, and nothing cites a page that a clone does not have.
+//! Every page and heading that a file of the repository cites exists, and nothing cites a page that a clone
+//! does not have.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -84,7 +85,8 @@ fn citations(text: &str) -> Vec<(&str, Option<&str>)> {
     let is_path = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
     let mut found = Vec::new();
     for (at, _) in text.match_indices("docs/") {
-        // Behind a longer path it is another repository's, or a relative one that the compiler or `links` follows.
+        // Behind a longer path it is another repository's, or a relative one that the compiler or `links`
+        // follows.
         if text[..at].chars().next_back().is_some_and(is_path) {
             continue;
         }
@@ -128,7 +130,8 @@ fn normalized(path: &Path) -> String {
     parts.join("/")
 }
 
-/// What is wrong with a reference to a path of the repository and, if there is one, to a heading of that page.
+/// What is wrong with a reference to a path of the repository and, if there is one, to a heading of that
+/// page.
 fn fault(texts: &BTreeMap<String, String>, path: &str, anchor: Option<&str>) -> Option<String> {
     if !root().join(path).exists() {
         return Some(format!("{path} does not exist"));

@@ -1,5 +1,5 @@
-//! Whose address a request counts for (`docs/operating.md#client-addresses`), seen by what wrong client secrets
-//! leave of an address's ten a minute.
+//! Whose address a request counts for (`docs/operating.md#client-addresses`), seen by what wrong client
+//! secrets leave of an address's ten a minute.
 
 use std::net::SocketAddr;
 

@@ -1,5 +1,6 @@
-//! The documents of the service: they are those that are checked in, they are served, they name every endpoint as it is,
-//! and what they forbid is refused. That answers are as they say is checked on every answer of every test (`testkit`).
+//! The documents of the service: they are those that are checked in, they are served, they name every
+//! endpoint as it is, and what they forbid is refused. That answers are as they say is checked on every
+//! answer of every test (`testkit`).
 
 use std::collections::BTreeMap;
 use std::fs;

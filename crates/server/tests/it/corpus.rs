@@ -1,5 +1,6 @@
-//! One corpus of odd requests to every endpoint, generated from the list of endpoints. Both engines give the same
-//! answers, byte for byte; none is a 500 or leaves the envelope; and what was refused has changed nothing.
+//! One corpus of odd requests to every endpoint, generated from the list of endpoints. Both engines give the
+//! same answers, byte for byte; none is a 500 or leaves the envelope; and what was refused has changed
+//! nothing.
 //!
 //! What one kind of odd request is answered is in `bad_input`; here it is only that both engines agree on it.
 
@@ -22,7 +23,8 @@ const MASK: &str = "…";
 /// What a request was answered: its name, and the answer without what no two worlds share.
 type Answered = (String, u16, String);
 
-/// A world in which there is something to see, and a socket that hears what happens on the streamer's channel.
+/// A world in which there is something to see, and a socket that hears what happens on the streamer's
+/// channel.
 struct Scene {
     world: World,
     stage: Stage,
@@ -235,7 +237,8 @@ async fn tell_all(world: World, part: Part) -> Vec<Answered> {
     answers
 }
 
-/// What was refused, told to a world that was told nothing else: it looks as before, and nobody heard of anything.
+/// What was refused, told to a world that was told nothing else: it looks as before, and nobody heard of
+/// anything.
 async fn tell_refused(world: World, part: Part, refused: &HashSet<String>) {
     let mut scene = Scene::set(world).await;
     let mut good_now = 0;

@@ -1,4 +1,5 @@
-//! What stands in `deploy/` and in `docs/operating.md` fits this program: its options and variables, and each other.
+//! What stands in `deploy/` and in `docs/operating.md` fits this program: its options and variables, and each
+//! other.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -55,7 +56,8 @@ fn every_variable_and_option_that_is_named_exists() {
     assert!(unknown.is_empty(), "docs/operating.md names {unknown:?}");
 }
 
-/// The part of YAML that the compose files are written in: maps, texts and lists in brackets, `&names` of maps, and `<<`.
+/// The part of YAML that the compose files are written in: maps, texts and lists in brackets, `&names` of
+/// maps, and `<<`.
 #[derive(Clone, Debug, PartialEq)]
 enum Yaml {
     Text(String),

@@ -1,4 +1,5 @@
-//! What campaigns ask for, watching as the platform reports it, and what it lets viewers claim (the platform API's drops).
+//! What campaigns ask for, watching as the platform reports it, and what it lets viewers claim (the platform
+//! API's drops).
 
 use std::time::Duration;
 

@@ -100,7 +100,8 @@ async fn every_acknowledged_message_is_there_after_kill_9() {
     assert!(there.len() <= acknowledged.len() + CLIENTS);
 }
 
-/// One client's chain of refreshes: each answer's token buys the next. Gives the last pair that was acknowledged.
+/// One client's chain of refreshes: each answer's token buys the next. Gives the last pair that was
+/// acknowledged.
 async fn refresh_chain(
     api: Api,
     app: Application,

@@ -1,4 +1,5 @@
-//! Answers that are given before the body was read reach callers that are still sending it, and the connection goes on.
+//! Answers that are given before the body was read reach callers that are still sending it, and the
+//! connection goes on.
 
 use std::time::Duration;
 

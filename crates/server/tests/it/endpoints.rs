@@ -1,5 +1,5 @@
-//! Every REST endpoint of the service, for the tests that hold for all of them. The router says which there are. This file
-//! says what a good request to each of them holds.
+//! Every REST endpoint of the service, for the tests that hold for all of them. The router says which there
+//! are. This file says what a good request to each of them holds.
 
 use std::sync::LazyLock;
 
@@ -252,8 +252,8 @@ impl Endpoint {
         }
     }
 
-    /// Brings the world to where a good request succeeds, however often one was made before: for the endpoints that
-    /// need something to be there, or not to be there any more.
+    /// Brings the world to where a good request succeeds, however often one was made before: for the
+    /// endpoints that need something to be there, or not to be there any more.
     pub async fn prepare(&self, world: &World, stage: &Stage) {
         if self.path.starts_with(LISTENER) {
             let begin = Request::post(LISTENER);

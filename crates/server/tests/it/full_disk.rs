@@ -1,5 +1,5 @@
-//! A full disk: reads go on, writes are refused with 503 and change nothing, the log says it once a minute, and writes come
-//! back by themselves when there is room.
+//! A full disk: reads go on, writes are refused with 503 and change nothing, the log says it once a minute,
+//! and writes come back by themselves when there is room.
 
 use std::fs::File;
 use std::io::Write;

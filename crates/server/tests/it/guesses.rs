@@ -131,8 +131,8 @@ async fn guesses_at_one_account_from_many_addresses_are_slowed_and_its_owner_get
         }
         // The owner was here before, and waits for nobody.
         assert!(is_consent(&sign_in.right("127.0.0.1").await));
-        // Everybody else waits, the first one for as long as one of ten tries a minute takes; and an address has two tries
-        // a minute.
+        // Everybody else waits, the first one for as long as one of ten tries a minute takes; and an address
+        // has two tries a minute.
         let three = join_all((0..3).map(|_| sign_in.wrong("203.0.113.11")));
         let (waited, mut statuses) = advance_until(&world, three).await;
         assert!(waited >= Duration::from_secs(6), "{waited:?}");

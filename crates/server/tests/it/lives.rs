@@ -204,8 +204,8 @@ async fn most_viewers_come_first_and_of_as_many_the_one_that_began_first() {
     .await;
 }
 
-/// Everything turns over; after the second page one ends, one ends and begins again, one is new; after the third the
-/// server starts again.
+/// Everything turns over; after the second page one ends, one ends and begins again, one is new; after the
+/// third the server starts again.
 async fn turn_over(world: &World, page: usize) {
     for n in (0..12_usize).filter(|n| page <= 2 || *n > 1) {
         let count = if page.is_multiple_of(2) { n } else { 100 - n };

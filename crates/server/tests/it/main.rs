@@ -1,6 +1,6 @@
-//! The whole service through its public surface, on both engines. Files mirror the pages of `docs/spec/`; what holds
-//! everywhere is in `conventions`, `bad_input` and `quotas`; what the program promises is in `command_line`, `shutdown`
-//! and `durability`; what the source promises is in `tidy` and `citations`.
+//! The whole service through its public surface, on both engines. Files mirror the pages of `docs/spec/`;
+//! what holds everywhere is in `conventions`, `bad_input` and `quotas`; what the program promises is in
+//! `command_line`, `shutdown` and `durability`; what the source promises is in `tidy` and `citations`.
 
 mod applications;
 mod authorization;
@@ -37,6 +37,7 @@ mod hostile;
 mod lists;
 mod lives;
 mod metrics;
+mod modules;
 mod nodes;
 mod notices;
 mod oddities;

@@ -1,5 +1,5 @@
-//! `GET /metrics`: what a node counts, in the text format, and `docs/metrics.md`, which is made from the same list.
-//! `UPDATE_DOCS=1 cargo test -p server --test it metrics` renews that page.
+//! `GET /metrics`: what a node counts, in the text format, and `docs/metrics.md`, which is made from the same
+//! list. `UPDATE_DOCS=1 cargo test -p server --test it metrics` renews that page.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -27,8 +27,8 @@ struct Parsed {
     samples: Vec<Sample>,
 }
 
-/// Reads the text format, version 0.0.4, and allows nothing that a collector might read in two ways: each family once, with
-/// its help, its type and then all of its samples; no sample twice; histograms whole.
+/// Reads the text format, version 0.0.4, and allows nothing that a collector might read in two ways: each
+/// family once, with its help, its type and then all of its samples; no sample twice; histograms whole.
 fn parse(text: &str) -> BTreeMap<String, Parsed> {
     let mut families: BTreeMap<String, Parsed> = BTreeMap::new();
     let mut current: Option<String> = None;

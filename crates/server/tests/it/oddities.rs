@@ -245,7 +245,8 @@ pub const OPTIONAL_PARAMETERS: &[Extra] = &[
     ("GET", "/open/v1/restrict-channels", &["next"]),
 ];
 
-/// Keys of answers whose values no two worlds share: made of randomness. `body` is that of a webhook's message, with its ids.
+/// Keys of answers whose values no two worlds share: made of randomness. `body` is that of a webhook's
+/// message, with its ids.
 pub const VOLATILE: &[&str] = &[
     "Service-Event-Message-Id",
     "Service-Event-Message-Signature",

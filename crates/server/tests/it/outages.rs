@@ -1,5 +1,5 @@
-//! The database gone for a while: every call is answered with 500 within 3 s, never with anything that a caller could
-//! take for the truth, and everything works again once it is back, without a restart.
+//! The database gone for a while: every call is answered with 500 within 3 s, never with anything that a
+//! caller could take for the truth, and everything works again once it is back, without a restart.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -47,8 +47,8 @@ fn may_be_remembered(name: &str) -> bool {
     name.ends_with("/users/me")
 }
 
-/// All endpoints but one: the refresh token of the cast works once only. The one that takes away what the others stand on
-/// comes last.
+/// All endpoints but one: the refresh token of the cast works once only. The one that takes away what the
+/// others stand on comes last.
 fn repeatable() -> impl Iterator<Item = &'static Endpoint> {
     let withdraws = |endpoint: &&Endpoint| endpoint.path.contains("/consents/");
     let others = ENDPOINTS.iter().filter(move |endpoint| !withdraws(endpoint));
@@ -131,8 +131,8 @@ async fn a_database_that_falls_silent_is_a_500_within_3_s_and_is_found_again() {
     over_a_wire(Setup::hurried(), |world, wire| survives(world, wire, Network::Silent)).await;
 }
 
-/// Callers that keep on sending while the database goes and comes back. Each is answered in time; what was accepted
-/// happened, and what was not has no event.
+/// Callers that keep on sending while the database goes and comes back. Each is answered in time; what was
+/// accepted happened, and what was not has no event.
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_under_way_when_the_database_goes_are_answered_in_time() {
     over_a_wire(Setup::default(), |world, wire| async move {
@@ -194,7 +194,8 @@ fn line(n: usize) -> String {
     format!("{line}\n")
 }
 
-/// The answer's accepted lines, and the numbers of those refused with 500, which must be all that were refused.
+/// The answer's accepted lines, and the numbers of those refused with 500, which must be all that were
+/// refused.
 fn tally(answer: &Response) -> (u64, Vec<u64>) {
     let content = answer.content();
     let line = |line: &Value| {

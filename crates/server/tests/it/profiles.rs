@@ -108,7 +108,8 @@ async fn the_session_list_as_observed() {
     .await;
 }
 
-/// Waits until the list knows that the newest session has ended: the socket is closed first, then the row is written.
+/// Waits until the list knows that the newest session has ended: the socket is closed first, then the row is
+/// written.
 async fn ended(world: &World, token: &str) {
     testkit::patiently("the session's end is recorded", async {
         while world.user_sessions(token, "").await.content()["data"][0]["disconnectedDate"].is_null() {

@@ -212,7 +212,8 @@ async fn bad_codes_count_for_the_application_that_hands_them_on_and_stop_nothing
             assert_eq!(answer.status, if failed % 2 == 0 { 401 } else { 400 }, "{}", answer.text());
         }
         assert_one_too_many(&world.exchange(&app, UNKNOWN_TOKEN, "s").await, 10, 6);
-        // A good code is exchanged all the same, refreshes go on whatever they bring, and so does everybody else.
+        // A good code is exchanged all the same, refreshes go on whatever they bring, and so does everybody
+        // else.
         world.sign_in(&app, &streamer).await;
         world.refresh(&app, UNKNOWN_TOKEN).await.assert_refused(401, "INVALID_TOKEN");
         world.refresh(&app, &tokens.refresh).await.content();

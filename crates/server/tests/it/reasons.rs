@@ -1,5 +1,5 @@
-//! Why a request was refused: the header `Stagedoor-Reason`, the language of messages, the line in the log. What each reason
-//! means is in `docs/errors.md`.
+//! Why a request was refused: the header `Stagedoor-Reason`, the language of messages, the line in the log.
+//! What each reason means is in `docs/errors.md`.
 
 use serde_json::json;
 use testkit::{Request, Response, Setup, Socket, World, both, patiently};

@@ -25,7 +25,8 @@ trait Balancer: Send + Sync + 'static {
     fn call(self: Arc<Self>, request: Request) -> impl Future<Output = Option<Response>> + Send;
 }
 
-/// Passes every connection on to the nodes in turns, to the other one when it is refused, and knows nothing of HTTP.
+/// Passes every connection on to the nodes in turns, to the other one when it is refused, and knows nothing
+/// of HTTP.
 struct Plain {
     address: SocketAddr,
 }

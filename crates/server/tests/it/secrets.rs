@@ -1,4 +1,5 @@
-//! Secrets stay out of the log: a whole flow at level debug, on both engines, and then a look for each secret that was used.
+//! Secrets stay out of the log: a whole flow at level debug, on both engines, and then a look for each secret
+//! that was used.
 
 use serde_json::json;
 use testkit::{Browser, Request, Socket, Tokens, query_value};

@@ -93,7 +93,8 @@ impl Revoke for World {
     }
 }
 
-/// Each cut hits some commit at some moment: before it, or after it, when the change is in the store and nobody was told.
+/// Each cut hits some commit at some moment: before it, or after it, when the change is in the store and
+/// nobody was told.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_committed_is_heard_once_whatever_became_of_the_answer() {
     shared(Setup { system_clock: true, ..Setup::default() }, |world, wire| async move {
@@ -129,7 +130,8 @@ async fn what_was_committed_is_heard_once_whatever_became_of_the_answer() {
         }
         enough.store(true, Ordering::Relaxed);
         while callers.join_next().await.is_some() {}
-        // Undelivered changes are found by the reconciliation, which may have to reconnect to the database first.
+        // Undelivered changes are found by the reconciliation, which may have to reconnect to the database
+        // first.
         tokio::time::sleep(Duration::from_secs(4)).await;
         world.stop().await;
         let heard = listening.await.expect("the socket is read to its end");

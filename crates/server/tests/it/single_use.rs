@@ -1,4 +1,5 @@
-//! What works once works once, however many try at the same moment, and nobody gets a 500 (issue: "Single use").
+//! What works once works once, however many try at the same moment, and nobody gets a 500 (issue: "Single
+//! use").
 
 use testkit::{Response, Setup, Socket, Tokens, World, both};
 use tokio::task::JoinSet;
@@ -88,7 +89,8 @@ async fn revoking_and_refreshing_at_once_leaves_either_all_or_nothing() {
             let (revoked, refreshed) =
                 tokio::join!(world.revoke(&app, &tokens.access), world.refresh(&app, &tokens.refresh));
             revoked.content();
-            // Whichever came first: a refresh before the revocation was revoked with the rest, one after it was refused.
+            // Whichever came first: a refresh before the revocation was revoked with the rest, one after it
+            // was refused.
             match refreshed.status {
                 200 => {
                     let next = Tokens::of(&refreshed.content());

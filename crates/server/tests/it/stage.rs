@@ -19,8 +19,8 @@ pub struct Stage {
     pub secret_id: String,
 }
 
-/// An application `told` of a verified organization of its own, with a webhook that nobody fetches from and one message
-/// in it.
+/// An application `told` of a verified organization of its own, with a webhook that nobody fetches from and
+/// one message in it.
 pub struct Told {
     /// The secret that signs.
     pub secret_id: String,
@@ -74,8 +74,8 @@ impl Told {
     }
 }
 
-/// A publisher of games: an application `publisher` of the verified organization of that name, which has the campaign
-/// `voyage`.
+/// A publisher of games: an application `publisher` of the verified organization of that name, which has the
+/// campaign `voyage`.
 pub struct Publisher {
     pub app: Application,
     claimed: AtomicUsize,
@@ -110,8 +110,8 @@ impl Publisher {
 }
 
 impl Stage {
-    /// An application `bot` with every user scope, a streamer who has signed in to it, and a viewer who has not; and an
-    /// application `spare` and a person `nobody-else` that no test needs.
+    /// An application `bot` with every user scope, a streamer who has signed in to it, and a viewer who has
+    /// not; and an application `spare` and a person `nobody-else` that no test needs.
     pub async fn set(world: &World) -> Self {
         let app = world.application("bot").create().await;
         let streamer = world.person("haneul").name("하늘 🚀").create().await;

@@ -1,44 +1,17 @@
-//! What the source promises: who uses whom, how long a file may be, where a secret becomes a text, what is never left behind.
+//! What the source promises: who uses whom, how long a file may be, where a secret becomes a text, what is
+//! never left behind.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+/// Characters of a line of comment.
+const COMMENT_WIDTH_MAX: usize = 110;
 /// Lines of a source file.
-const LINES_MAX: usize = 650;
+const LINES_MAX: usize = 640;
 
-/// Who may use whom of our crates, outside of tests (the table in ARCHITECTURE.md). `web`, `gateway` and `jobs` never use
-/// each other: that is what lets them run as one process or apart.
-const MAY_USE: &[(&str, &[&str])] = &[
-    ("domain", &[]),
-    ("socketio", &[]),
-    ("fuzz", &[]),
-    ("store", &["domain"]),
-    ("nats", &[]),
-    ("http-client", &[]),
-    ("bus", &["domain", "nats"]),
-    ("service", &["domain", "store", "bus"]),
-    ("web", &["domain", "service"]),
-    ("gateway", &["domain", "service", "bus", "socketio"]),
-    ("jobs", &["domain", "http-client", "service"]),
-    ("server", &["domain", "http-client", "store", "bus", "service", "web", "gateway", "jobs"]),
-    ("testkit", &["domain", "store", "bus", "service", "socketio", "web", "gateway", "jobs", "server"]),
-    // A client of the service from outside.
-    ("loadgen", &[]),
-];
-
-/// Crates of others that only one of ours may know.
-const ALONE_KNOWS: &[(&str, &[&str])] = &[
-    ("store", &["rusqlite", "tokio-postgres", "deadpool-postgres"]),
-    ("web", &["axum", "askama"]),
-    ("bus", &["postcard"]),
-    ("service", &["getrandom", "argon2"]),
-    ("server", &["clap", "tracing-subscriber"]),
-    ("socketio", &["sha1"]),
-    ("http-client", &["rustls-native-certs"]),
-];
-
-/// Where the text of a secret may be taken out: into the one answer that hands it out, and into the sandbox's notes.
+/// Where the text of a secret may be taken out: into the one answer that hands it out, and into the sandbox's
+/// notes.
 const EXPOSE: &[&str] = &[
     "server/src/dev/notes.rs",
     "server/src/dev/world.rs",
@@ -61,7 +34,7 @@ fn crates() -> PathBuf {
 }
 
 /// Every source file below a folder, by its path in `crates/`.
-fn sources() -> Vec<(String, String)> {
+pub(crate) fn sources() -> Vec<(String, String)> {
     let mut files = Vec::new();
     let mut folders = vec![crates()];
     while let Some(folder) = folders.pop() {
@@ -107,35 +80,66 @@ fn manifests() -> Vec<(String, String)> {
     manifests
 }
 
+/// A row of the table of crates in ARCHITECTURE.md.
+struct Row {
+    name: String,
+    /// The crates of ours that it uses.
+    uses: BTreeSet<String>,
+    /// Whether it may use every crate above it.
+    uses_all: bool,
+    /// The libraries that it alone knows.
+    alone_knows: BTreeSet<String>,
+}
+
+/// The table of crates in ARCHITECTURE.md, from the bottom up.
+fn table() -> Vec<Row> {
+    let page = crates().parent().expect("the repository").join("ARCHITECTURE.md");
+    let page = fs::read_to_string(page).expect("a text");
+    let names = |cell: &str| cell.split('`').skip(1).step_by(2).map(str::to_owned).collect::<BTreeSet<_>>();
+    let lines = page.lines().skip_while(|line| !line.starts_with("| Crate |")).skip(2);
+    let rows = lines.take_while(|line| line.starts_with('|')).map(|line| {
+        let cells: Vec<_> = line.split('|').map(str::trim).collect();
+        let ["", name, _, uses, alone_knows, ""] = cells[..] else { panic!("no row of four cells: {line}") };
+        Row {
+            name: name.trim_matches('`').to_owned(),
+            uses: names(uses),
+            uses_all: uses == "all of the above",
+            alone_knows: names(alone_knows),
+        }
+    });
+    rows.collect()
+}
+
 #[test]
 fn crates_use_each_other_only_as_the_table_says() {
-    let ours: BTreeSet<String> = manifests().into_iter().map(|(name, _)| name).collect();
-    for (name, manifest) in manifests() {
-        let (_, may) =
-            MAY_USE.iter().find(|(row, _)| *row == name).unwrap_or_else(|| panic!("{name} has no row"));
-        let may: BTreeSet<String> = may.iter().map(|name| (*name).to_owned()).collect();
+    let table = table();
+    let ours: BTreeSet<String> = table.iter().map(|row| row.name.clone()).collect();
+    let mut above = BTreeSet::new();
+    for Row { name, uses, uses_all, .. } in table {
+        let manifest = crates().join(&name).join("Cargo.toml");
+        let manifest = fs::read_to_string(manifest).unwrap_or_else(|_| panic!("the table names {name}"));
         assert!(manifest.contains(&format!("name = \"{name}\"")), "{name}: folder and crate are named alike");
         assert!(!manifest.contains("[target."), "{name}: dependencies for one platform escape this test");
-        let used = dependencies(&manifest, "[dependencies]");
-        let used: BTreeSet<_> = used.intersection(&ours).cloned().collect();
-        let wrong: Vec<_> = used.difference(&may).collect();
-        assert!(wrong.is_empty(), "{name} uses {wrong:?}");
+        let used: BTreeSet<_> =
+            dependencies(&manifest, "[dependencies]").intersection(&ours).cloned().collect();
+        let fits = if uses_all { used.is_subset(&above) } else { used == uses };
+        assert!(fits, "{name} uses {used:?}, the table says {uses:?}");
+        above.insert(name);
     }
+    let folders: BTreeSet<String> = manifests().into_iter().map(|(name, _)| name).collect();
+    assert_eq!(folders, ours, "each crate has a row");
 }
 
 #[test]
 fn a_library_that_one_crate_alone_knows_stays_there() {
-    for (name, manifest) in manifests() {
-        let used = dependencies(&manifest, "[dependencies]");
-        for (owner, libraries) in ALONE_KNOWS.iter().filter(|(owner, _)| *owner != name) {
-            for library in *libraries {
-                // The load program has a command line of its own.
-                let own_command_line = name == "loadgen" && *owner == "server";
-                assert!(
-                    own_command_line || !used.contains(*library),
-                    "{name} knows {library}, which is {owner}'s"
-                );
-            }
+    let manifests = manifests();
+    for row in table() {
+        for library in row.alone_knows {
+            let knows = |manifest: &str| dependencies(manifest, "[dependencies]").contains(&library);
+            // The load program has a command line of its own.
+            let others = manifests.iter().filter(|(name, _)| name != "loadgen");
+            let known: Vec<_> = others.filter(|(_, text)| knows(text)).map(|(name, _)| name).collect();
+            assert_eq!(known, [&row.name], "{library}");
         }
     }
 }
@@ -154,6 +158,21 @@ fn no_source_file_is_longer_than_a_reader_can_bear() {
         let lines = text.lines().count();
         assert!(lines <= LINES_MAX, "{name} has {lines} lines");
     }
+}
+
+#[test]
+fn no_comment_is_wider_than_a_reader_can_bear() {
+    let mut wide = Vec::new();
+    for (name, text) in sources() {
+        for (number, line) in text.lines().enumerate() {
+            // A row of a table stays on one line.
+            let is_prose = line.trim_start().starts_with("//") && !line.contains("//! |");
+            if is_prose && line.chars().count() > COMMENT_WIDTH_MAX {
+                wide.push(format!("{name}:{}", number + 1));
+            }
+        }
+    }
+    assert!(wide.is_empty(), "comments wider than {COMMENT_WIDTH_MAX}: {wide:?}");
 }
 
 #[test]

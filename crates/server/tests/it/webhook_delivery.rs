@@ -1,5 +1,5 @@
-//! A claim on its way to the publisher's webhook: what arrives, what follows from each answer, and who waits for whom
-//! (`docs/spec/drops.md#webhook`).
+//! A claim on its way to the publisher's webhook: what arrives, what follows from each answer, and who waits
+//! for whom (`docs/spec/drops.md#webhook`).
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Webhooks while something dies: the process, the database, another node. A message is delivered at least once, under one
-//! id, and never by two nodes at once (`docs/spec/drops.md#webhook`).
+//! Webhooks while something dies: the process, the database, another node. A message is delivered at least
+//! once, under one id, and never by two nodes at once (`docs/spec/drops.md#webhook`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -201,7 +201,8 @@ async fn an_attempt_that_is_under_way_is_finished_before_the_node_stops() {
         world.stop().await;
         world.start_again().await;
         let message = shop.message(id(&received), |_| true).await;
-        // The clock was moved while it stopped, by more than 5 seconds perhaps: then the attempt had its time.
+        // The clock was moved while it stopped, by more than 5 seconds perhaps: then the attempt had its
+        // time.
         assert_eq!((count(&message), &message["inFlight"]), (1, &json!(false)));
     })
     .await;

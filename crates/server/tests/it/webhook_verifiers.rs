@@ -1,4 +1,5 @@
-//! The verifiers of `docs/webhooks.md`, as they stand there, on messages that the service signed and on others.
+//! The verifiers of `docs/webhooks.md`, as they stand there, on messages that the service signed and on
+//! others.
 
 use std::io::Write;
 use std::path::Path;
@@ -88,8 +89,8 @@ fn block(language: &str) -> &'static str {
     block
 }
 
-/// Tries a program that is given id, timestamp, signature, the file of the body and the secrets, and says `true` or
-/// `false`. A language that is not at hand is told of where nobody can miss it.
+/// Tries a program that is given id, timestamp, signature, the file of the body and the secrets, and says
+/// `true` or `false`. A language that is not at hand is told of where nobody can miss it.
 async fn try_out(language: &str, command: &[&str], file: &str, program: String) {
     if Command::new(command[0]).arg("--version").output().await.is_err() {
         let told = writeln!(std::io::stderr(), "NOT AT HAND: {}: its verifier was not run", command[0]);

@@ -143,7 +143,8 @@ async fn a_key_that_comes_again_has_no_second_effect_in_the_same_batch_or_a_late
     .await;
 }
 
-/// Two batches that touch the same rows in opposite orders wait for each other on PostgreSQL, which ends one of them.
+/// Two batches that touch the same rows in opposite orders wait for each other on PostgreSQL, which ends one
+/// of them.
 #[tokio::test(flavor = "multi_thread")]
 async fn batches_that_wait_for_each_other_all_happen() {
     both(|world: World| async move {

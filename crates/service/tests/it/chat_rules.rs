@@ -1,4 +1,5 @@
-//! Who may speak in a chat, at each of the rules' boundaries, and what a refused message leaves behind: nothing.
+//! Who may speak in a chat, at each of the rules' boundaries, and what a refused message leaves behind:
+//! nothing.
 
 use std::sync::Arc;
 

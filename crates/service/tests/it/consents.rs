@@ -99,7 +99,8 @@ async fn a_revoked_token_takes_unused_codes_of_its_user_along() {
     .await;
 }
 
-/// One round: a user with tokens, an unused code and a session, who takes the consent back while all of it is used.
+/// One round: a user with tokens, an unused code and a session, who takes the consent back while all of it is
+/// used.
 async fn race(world: World, n: usize) -> Result<(), service::Error> {
     let app = world.application("app").await;
     let user = world.user(&format!("user-{n}")).await;

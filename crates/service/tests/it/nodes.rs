@@ -1,4 +1,5 @@
-//! Nodes among each other: where sessions are opened, what a node hears of its sessions from the store, readiness.
+//! Nodes among each other: where sessions are opened, what a node hears of its sessions from the store,
+//! readiness.
 
 use domain::Refusal;
 use domain::session::{ChangeKind, EventType};

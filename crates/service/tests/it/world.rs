@@ -1,4 +1,5 @@
-//! A small world on a fresh store: a service, its bus, a clock to move, and the steps that every test begins with.
+//! A small world on a fresh store: a service, its bus, a clock to move, and the steps that every test begins
+//! with.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -237,7 +238,8 @@ pub fn refused<T>(outcome: Result<T, Error>) -> Refusal {
     }
 }
 
-/// Runs the tasks at once and gives what each came to, refusals included, in their order; the store must not fail.
+/// Runs the tasks at once and gives what each came to, refusals included, in their order; the store must not
+/// fail.
 pub async fn at_once<T, Fut>(tasks: impl Iterator<Item = Fut>) -> Vec<Result<T, Refusal>>
 where
     T: Send + 'static,

@@ -94,7 +94,8 @@ fn parameter<'p>(pairs: &'p Pairs, name: &'static str) -> Result<&'p str, PagePr
     })
 }
 
-/// Whether the consent page is shown first: somebody is signed in, and the query does not ask for another person.
+/// Whether the consent page is shown first: somebody is signed in, and the query does not ask for another
+/// person.
 pub(super) fn begins_with_consent(query: &Pairs, browser: &Browser) -> bool {
     browser.person.is_some() && !matches!(query.optional(SWITCH), Ok(Some(_)))
 }
@@ -112,8 +113,8 @@ pub(super) enum Step<'f> {
     TryPassword { login: &'f str, password: &'f str },
 }
 
-/// What the form of this browser asks for. A form of another site, of another request, or of a browser that kept no cookie
-/// asks for nothing.
+/// What the form of this browser asks for. A form of another site, of another request, or of a browser that
+/// kept no cookie asks for nothing.
 pub(super) fn step<'f>(
     form: &'f Pairs,
     asked: &SignInRequest,
@@ -188,8 +189,8 @@ pub(super) fn denied(asked: &SignInRequest) -> String {
     with_query(&asked.redirect_uri, &[("error", "access_denied"), ("state", &asked.state)])
 }
 
-/// What a form must carry to count. Nobody without the browser's cookie can make it up, and it is good for this request of
-/// this application only, with the scopes that its page showed.
+/// What a form must carry to count. Nobody without the browser's cookie can make it up, and it is good for
+/// this request of this application only, with the scopes that its page showed.
 pub(super) fn csrf(token: &BrowserToken, asked: &SignInRequest) -> SecretHash {
     let SignInRequest { application, redirect_uri, state } = asked;
     let (token, client_id, scopes) =

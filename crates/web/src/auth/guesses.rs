@@ -1,13 +1,13 @@
 //! How many passwords may be tried (`docs/spec/authorization.md#guessing`).
 //!
-//! A try is charged before its password is looked at, and given back when the password is right: of tries made at once no
-//! more are looked at than of tries made one by one. There are two limits:
+//! A try is charged before its password is looked at, and given back when the password is right: of tries
+//! made at once no more are looked at than of tries made one by one. There are two limits:
 //!
-//! - An address has [`FAILURE_QUOTA`] wrong passwords. One from which the account was signed in to before is charged for
-//!   this account alone, so that others behind the same address cannot use its tries up.
+//! - An address has [`FAILURE_QUOTA`] wrong passwords. One from which the account was signed in to before is
+//!   charged for this account alone, so that others behind the same address cannot use its tries up.
 //! - An account has as many for strangers. Beyond them each of their tries waits, longer and longer up to
-//!   [`ACCOUNT_DELAY_MAX`], and an address has [`SLOWED_QUOTA`]. Nobody is refused for the tries of other addresses, and
-//!   who comes from a known one does not wait.
+//!   [`ACCOUNT_DELAY_MAX`], and an address has [`SLOWED_QUOTA`]. Nobody is refused for the tries of other
+//!   addresses, and who comes from a known one does not wait.
 
 use std::time::Duration;
 
@@ -28,7 +28,8 @@ pub(super) struct Guess<'a> {
     pub(super) known: bool,
 }
 
-/// Takes up to a quarter off the longest delay, so that tries that came together do not want their turn together.
+/// Takes up to a quarter off the longest delay, so that tries that came together do not want their turn
+/// together.
 fn spread(delay: Duration, [random]: [u8; 1]) -> Duration {
     if delay < ACCOUNT_DELAY_MAX {
         return delay;

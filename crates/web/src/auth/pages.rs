@@ -20,8 +20,8 @@ use crate::pages::{
 /// The address of every page.
 pub(super) const PATH: &str = "/account-interlock";
 const COOKIE: &str = "stagedoor_browser";
-/// Its name under https: a browser keeps it only from this very host, and only over https, so no other host of the domain
-/// can plant one.
+/// Its name under https: a browser keeps it only from this very host, and only over https, so no other host
+/// of the domain can plant one.
 const HOST_COOKIE: &str = "__Host-stagedoor_browser";
 
 /// Renders the pages of one request.
@@ -121,7 +121,8 @@ impl Pages<'_> {
         response
     }
 
-    /// A page with its policy; the policy lets the form end at the validated redirect address, and nowhere else.
+    /// A page with its policy; the policy lets the form end at the validated redirect address, and nowhere
+    /// else.
     fn page(&self, html: String, asked: Option<&SignInRequest>, browser: Option<&Browser>) -> Response {
         let policy = content_security_policy(asked.map(|asked| origin_of(&asked.redirect_uri)));
         let mut response = html.into_response();
@@ -177,7 +178,8 @@ fn action(asked: &SignInRequest) -> String {
     action
 }
 
-/// 303, so that the browser follows with a GET; the address carries a code, so it is kept out of caches and referrers.
+/// 303, so that the browser follows with a GET; the address carries a code, so it is kept out of caches and
+/// referrers.
 pub(super) fn redirect(location: &str) -> Response {
     let mut response = StatusCode::SEE_OTHER.into_response();
     match HeaderValue::from_str(location) {

@@ -1,4 +1,5 @@
-//! Where accounts were signed in to before. Who comes from there is not held up by what strangers try elsewhere.
+//! Where accounts were signed in to before. Who comes from there is not held up by what strangers try
+//! elsewhere.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
@@ -9,8 +10,8 @@ use domain::client_address::AddressBlock;
 /// Pairs of account and address kept at once, in memory alone: 2 MiB.
 const PLACES_MAX: usize = 131_072;
 
-/// Pairs of a login and an address, as keyed hashes of 64 bits. When half of the places are taken, they become the older
-/// half, and what was the older half is forgotten.
+/// Pairs of a login and an address, as keyed hashes of 64 bits. When half of the places are taken, they
+/// become the older half, and what was the older half is forgotten.
 #[derive(Debug, Default)]
 pub(crate) struct Places {
     hasher: RandomState,

@@ -1,9 +1,10 @@
 //! The authorization address: sign in, consent, and the redirect with the code
 //! (`docs/spec/authorization.md#sign-in`).
 //!
-//! One address, `/account-interlock`, whose query is the application's request and stays the same throughout. `GET` shows
-//! the page that comes next; `POST` takes a form and answers with the page after it, or with the redirect. Plain forms:
-//! nothing here needs a script. [`flow`](super::flow) decides what comes next, [`pages`](super::pages) renders it.
+//! One address, `/account-interlock`, whose query is the application's request and stays the same throughout.
+//! `GET` shows the page that comes next; `POST` takes a form and answers with the page after it, or with the
+//! redirect. Plain forms: nothing here needs a script. [`flow`](super::flow) decides what comes next,
+//! [`pages`](super::pages) renders it.
 
 use axum::Extension;
 use axum::extract::{Request, State};
@@ -63,8 +64,8 @@ pub async fn submit(
     answer.unwrap_or_else(|stop| visit.stopped(stop))
 }
 
-/// The address for the documents: its query, and the form that its pages post. Only the pages of the sign-in take a request
-/// whole.
+/// The address for the documents: its query, and the form that its pages post. Only the pages of the sign-in
+/// take a request whole.
 impl Take for Request {
     fn describe(operation: &mut Operation) {
         operation.query.extend([
@@ -129,7 +130,8 @@ impl<'a> Visit<'a> {
         self.web.config().base_url.starts_with("https://")
     }
 
-    /// The page of a sign-in that does not go on. The sign-in page is shown once more by [`Self::submit`] alone.
+    /// The page of a sign-in that does not go on. The sign-in page is shown once more by [`Self::submit`]
+    /// alone.
     fn stopped(&self, stop: Stop) -> Response {
         match stop {
             Stop::Problem(problem) => self.pages().problem(problem),
@@ -247,8 +249,8 @@ impl<'a> Visit<'a> {
         Browser { token, new: true, person: None }
     }
 
-    /// The consent page for a new token. It takes the place of the one before, so that a token planted in the browser
-    /// earlier is worth nothing.
+    /// The consent page for a new token. It takes the place of the one before, so that a token planted in the
+    /// browser earlier is worth nothing.
     async fn signed_in(
         &self,
         asked: &SignInRequest,
@@ -259,7 +261,8 @@ impl<'a> Visit<'a> {
         self.pages().consent(asked, &self.browser_of(token, true).await?)
     }
 
-    /// Signs the browser out. The page that asks who it is now comes with a token that nobody is signed in with.
+    /// Signs the browser out. The page that asks who it is now comes with a token that nobody is signed in
+    /// with.
     async fn sign_out(&self, asked: &SignInRequest, browser: &Browser) -> Result<Response, Stop> {
         self.web.service().sign_out(&browser.token).await?;
         self.sign_in_page(asked, &self.new_browser(), "", None).await

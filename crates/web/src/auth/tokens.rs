@@ -147,8 +147,9 @@ enum ExpiresIn {
 pub(crate) const ISSUE: Summary =
     Summary::new("issueToken", "Exchange a code, or refresh a token", "토큰 발급 및 갱신");
 
-/// `POST /auth/v1/token`: both grants. A bad code or refresh token of a client that proved itself was most likely given to
-/// the client by a stranger. So it is counted against that client's codes alone, and a good one is exchanged all the same.
+/// `POST /auth/v1/token`: both grants. A bad code or refresh token of a client that proved itself was most
+/// likely given to the client by a stranger. So it is counted against that client's codes alone, and a good
+/// one is exchanged all the same.
 pub async fn issue(
     State(web): State<Web>,
     address: Option<Extension<ClientAddress>>,

@@ -107,8 +107,8 @@ fn session_rules() -> String {
     )
 }
 
-/// The argument of a Socket.IO event is a text, and the text is JSON. `payload` is what the text says, so that generated
-/// programs have a type for it; `x-argument` is the argument itself.
+/// The argument of a Socket.IO event is a text, and the text is JSON. `payload` is what the text says, so
+/// that generated programs have a type for it; `x-argument` is the argument itself.
 fn socket_message(event: &str, summary: &str, schema: Value) -> Value {
     json!({
         "name": event,

@@ -1,13 +1,14 @@
 //! The contract: what the service promises to programs, as documents that programs read.
 //!
-//! - `/openapi.json`: every REST operation (OpenAPI 3.1). Method and path come from the router. Security, scope, input
-//!   and output come from the handlers' signatures ([`routes`]), answers from the types that are serialized
-//!   (`JsonSchema`), requests from the [`Form`](crate::input::Form) of each body and query, words from the [`Summary`]
-//!   above each handler.
-//! - `/asyncapi.json`: the socket's events and the drops webhook (AsyncAPI 3), from the types that are serialized.
+//! - `/openapi.json`: every REST operation (OpenAPI 3.1). Method and path come from the router. Security,
+//!   scope, input and output come from the handlers' signatures ([`routes`]), answers from the types that are
+//!   serialized (`JsonSchema`), requests from the [`Form`](crate::input::Form) of each body and query, words
+//!   from the [`Summary`] above each handler.
+//! - `/asyncapi.json`: the socket's events and the drops webhook (AsyncAPI 3), from the types that are
+//!   serialized.
 //!
-//! `documents.rs` serves both, and the same for people. They are checked in under `docs/api/`; a test fails when they are
-//! stale.
+//! `documents.rs` serves both, and the same for people. They are checked in under `docs/api/`; a test fails
+//! when they are stale.
 
 pub mod asyncapi;
 pub mod openapi;

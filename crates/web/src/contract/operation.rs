@@ -129,8 +129,8 @@ impl Operation {
         }
     }
 
-    /// It reads JSON objects of this shape, one a line; of nothing there are none. Generated clients that do not know
-    /// NDJSON send the same bytes as a file.
+    /// It reads JSON objects of this shape, one a line; of nothing there are none. Generated clients that do
+    /// not know NDJSON send the same bytes as a file.
     pub fn takes_lines(&mut self, shape: &Shape) {
         let text = "NDJSON: one happening a line, each as `x-line` says.";
         let schema = json!({ "type": "string", "description": text, "x-line": shape.schema() });

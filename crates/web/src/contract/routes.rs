@@ -1,5 +1,5 @@
-//! Routes that describe themselves: what an operation takes and gives is read off its handler's signature, so that it
-//! cannot differ from what is served.
+//! Routes that describe themselves: what an operation takes and gives is read off its handler's signature, so
+//! that it cannot differ from what is served.
 
 use axum::Router;
 use axum::extract::{Extension, State};

@@ -1,5 +1,5 @@
-//! `/docs`: the documents for people, in Korean and English. Read off the documents themselves, so there is nothing here
-//! that could say something else.
+//! `/docs`: the documents for people, in Korean and English. Read off the documents themselves, so there is
+//! nothing here that could say something else.
 
 use std::sync::LazyLock;
 
@@ -61,7 +61,7 @@ fn render(lang: Lang) -> String {
 struct DocsPage<'a> {
     lang: Lang,
     language_href: Option<&'a str>,
-    texts: &'static Texts,
+    texts: &'static PageTexts,
     sections: Vec<SectionView>,
     events: Vec<EventView>,
 }
@@ -169,7 +169,7 @@ fn events(asyncapi: &Value) -> Vec<EventView> {
 }
 
 /// The words of the page.
-struct Texts {
+struct PageTexts {
     title: &'static str,
     lead: &'static str,
     files: &'static str,
@@ -193,7 +193,7 @@ struct Texts {
     proofs: [&'static str; 4],
 }
 
-impl Texts {
+impl PageTexts {
     fn proof(&self, security: &Value) -> &'static str {
         let scheme = security[0].as_object().and_then(|schemes| schemes.keys().next());
         let [none, user, client, operator] = self.proofs;
@@ -206,7 +206,7 @@ impl Texts {
     }
 }
 
-const ENGLISH: Texts = Texts {
+const ENGLISH: PageTexts = PageTexts {
     title: "API documentation",
     lead: "Every answer is JSON in an envelope: code 200, message null and content, or a code and a message.",
     files: "For programs:",
@@ -230,7 +230,7 @@ const ENGLISH: Texts = Texts {
     proofs: ["no authentication", "access token", "client authentication", "operator's key"],
 };
 
-const KOREAN: Texts = Texts {
+const KOREAN: PageTexts = PageTexts {
     title: "API 문서",
     lead: "모든 응답은 JSON입니다. 성공하면 code 200, message null, content가, 실패하면 code와 message가 옵니다.",
     files: "프로그램용 문서:",

@@ -10,14 +10,14 @@ use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-/// The fields of a JSON object, in the order in which they stand, with texts that are not copied as long as nothing is
-/// escaped in them. `null` means absent; unknown fields are ignored.
+/// The fields of a JSON object, in the order in which they stand, with texts that are not copied as long as
+/// nothing is escaped in them. `null` means absent; unknown fields are ignored.
 #[derive(Clone)]
-pub struct Fields<'a>(Vec<(Cow<'a, str>, Field<'a>)>);
+pub struct Fields<'a>(Vec<(Cow<'a, str>, FieldValue<'a>)>);
 
 /// What a field holds.
 #[derive(Clone)]
-enum Field<'a> {
+enum FieldValue<'a> {
     Text(Cow<'a, str>),
     /// Anything but a text.
     Other(Value),
@@ -42,10 +42,10 @@ impl<'a> Fields<'a> {
 
     /// The same without the text that they were read from.
     pub fn into_owned(self) -> Fields<'static> {
-        let owned = |(name, field): (Cow<'a, str>, Field<'a>)| {
+        let owned = |(name, field): (Cow<'a, str>, FieldValue<'a>)| {
             let field = match field {
-                Field::Text(text) => Field::Text(text.into_owned().into()),
-                Field::Other(value) => Field::Other(value),
+                FieldValue::Text(text) => FieldValue::Text(text.into_owned().into()),
+                FieldValue::Other(value) => FieldValue::Other(value),
             };
             (name.into_owned().into(), field)
         };
@@ -61,9 +61,9 @@ impl<'a> Fields<'a> {
     }
 
     /// Of several with one name, the last counts.
-    fn get(&self, field: &str) -> Option<&Field<'a>> {
+    fn get(&self, field: &str) -> Option<&FieldValue<'a>> {
         let (_, found) = self.0.iter().rfind(|(name, _)| name == field)?;
-        (!matches!(found, Field::Other(Value::Null))).then_some(found)
+        (!matches!(found, FieldValue::Other(Value::Null))).then_some(found)
     }
 
     /// Why a field that must be there is refused.
@@ -85,8 +85,8 @@ impl<'a> Fields<'a> {
     pub fn optional_str(&self, field: &'static str) -> Result<Option<&str>, Invalid> {
         match self.get(field) {
             None => Ok(None),
-            Some(Field::Text(text)) if memchr(0, text.as_bytes()).is_none() => Ok(Some(text)),
-            Some(Field::Text(_)) => Err(Invalid::new(field, Rule::NoNul)),
+            Some(FieldValue::Text(text)) if memchr(0, text.as_bytes()).is_none() => Ok(Some(text)),
+            Some(FieldValue::Text(_)) => Err(Invalid::new(field, Rule::NoNul)),
             Some(_) => Err(Invalid::new(field, Rule::Text)),
         }
     }
@@ -133,7 +133,7 @@ impl<'a> Fields<'a> {
         field: &'static str,
         names: &'static [&'static str],
     ) -> Result<Option<&str>, Invalid> {
-        let known = |value: &Field<'_>| value.as_str().is_some_and(|name| names.contains(&name));
+        let known = |value: &FieldValue<'_>| value.as_str().is_some_and(|name| names.contains(&name));
         match self.get(field) {
             None => Ok(None),
             Some(value) if known(value) => Ok(value.as_str()),
@@ -147,14 +147,14 @@ impl<'a> Fields<'a> {
         field: &'static str,
         numbers: &'static [i64],
     ) -> Result<Option<i64>, Invalid> {
-        let known = |value: &Field<'_>| value.as_i64().filter(|number| numbers.contains(number));
+        let known = |value: &FieldValue<'_>| value.as_i64().filter(|number| numbers.contains(number));
         let wrong = || Invalid::new(field, Rule::OneOfNumbers(numbers));
         self.get(field).map(|value| known(value).ok_or_else(wrong)).transpose()
     }
 
     /// An integer in a range, that may be there.
     pub fn optional_integer(&self, field: &'static str, min: i64, max: i64) -> Result<Option<i64>, Invalid> {
-        let within = |value: &Field<'_>| value.as_i64().filter(|number| (min..=max).contains(number));
+        let within = |value: &FieldValue<'_>| value.as_i64().filter(|number| (min..=max).contains(number));
         let wrong = Invalid::new(field, Rule::Integer { min, max });
         self.get(field).map(|value| within(value).ok_or(wrong)).transpose()
     }
@@ -173,8 +173,8 @@ impl From<Map<String, Value>> for Fields<'static> {
     fn from(fields: Map<String, Value>) -> Self {
         let field = |(name, value): (String, Value)| {
             let field = match value {
-                Value::String(text) => Field::Text(text.into()),
-                value => Field::Other(value),
+                Value::String(text) => FieldValue::Text(text.into()),
+                value => FieldValue::Other(value),
             };
             (name.into(), field)
         };
@@ -182,16 +182,16 @@ impl From<Map<String, Value>> for Fields<'static> {
     }
 }
 
-impl From<Field<'_>> for Value {
-    fn from(field: Field<'_>) -> Self {
+impl From<FieldValue<'_>> for Value {
+    fn from(field: FieldValue<'_>) -> Self {
         match field {
-            Field::Text(text) => Value::String(text.into_owned()),
-            Field::Other(value) => value,
+            FieldValue::Text(text) => Value::String(text.into_owned()),
+            FieldValue::Other(value) => value,
         }
     }
 }
 
-impl Field<'_> {
+impl FieldValue<'_> {
     fn other(&self) -> Option<&Value> {
         match self {
             Self::Text(_) => None,
@@ -241,7 +241,7 @@ impl<'de> Visitor<'de> for ReadFields {
     fn visit_map<A: MapAccess<'de>>(self, mut object: A) -> Result<Self::Value, A::Error> {
         let mut fields = Vec::with_capacity(FIELDS_USUAL);
         while let Some((name, field)) = object.next_entry()? {
-            let Field::Text(name) = name else { return Err(Error::custom("a name is a text")) };
+            let FieldValue::Text(name) = name else { return Err(Error::custom("a name is a text")) };
             fields.push((name, field));
         }
         Ok(Fields(fields))
@@ -251,7 +251,7 @@ impl<'de> Visitor<'de> for ReadFields {
 /// Most objects have no more fields.
 const FIELDS_USUAL: usize = 8;
 
-impl<'de> Deserialize<'de> for Field<'de> {
+impl<'de> Deserialize<'de> for FieldValue<'de> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         from.deserialize_any(ReadField)
     }
@@ -262,38 +262,38 @@ struct ReadField;
 macro_rules! other {
     ($($method:ident: $type:ty),*) => {
         $(fn $method<E: Error>(self, value: $type) -> Result<Self::Value, E> {
-            Ok(Field::Other(value.into()))
+            Ok(FieldValue::Other(value.into()))
         })*
     };
 }
 
 impl<'de> Visitor<'de> for ReadField {
-    type Value = Field<'de>;
+    type Value = FieldValue<'de>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("JSON")
     }
 
     fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Self::Value, E> {
-        Ok(Field::Text(text.into()))
+        Ok(FieldValue::Text(text.into()))
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
-        Ok(Field::Text(text.to_owned().into()))
+        Ok(FieldValue::Text(text.to_owned().into()))
     }
 
     other!(visit_bool: bool, visit_i64: i64, visit_u64: u64, visit_f64: f64);
 
     fn visit_unit<E: Error>(self) -> Result<Self::Value, E> {
-        Ok(Field::Other(Value::Null))
+        Ok(FieldValue::Other(Value::Null))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Self::Value, A::Error> {
-        Value::deserialize(SeqAccessDeserializer::new(list)).map(Field::Other)
+        Value::deserialize(SeqAccessDeserializer::new(list)).map(FieldValue::Other)
     }
 
     fn visit_map<A: MapAccess<'de>>(self, object: A) -> Result<Self::Value, A::Error> {
-        Value::deserialize(MapAccessDeserializer::new(object)).map(Field::Other)
+        Value::deserialize(MapAccessDeserializer::new(object)).map(FieldValue::Other)
     }
 }
 

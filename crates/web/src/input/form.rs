@@ -1,4 +1,5 @@
-//! The fields of a body or a query, declared once: the documents describe them, and requests are read with them.
+//! The fields of a body or a query, declared once: the documents describe them, and requests are read with
+//! them.
 
 use domain::limits::PAGE_MAX;
 use domain::{Invalid, Rule};
@@ -215,8 +216,8 @@ where
     }
 }
 
-/// A list parameter of a query, of at most `max` items. Its items are spelled `a,b`, as repeated keys, or as `name[]`; one
-/// item beyond `max` shows that there are too many.
+/// A list parameter of a query, of at most `max` items. Its items are spelled `a,b`, as repeated keys, or as
+/// `name[]`; one item beyond `max` shows that there are too many.
 pub fn list_parameter<R, K>(name: &'static str, value: Value<List<R>, K>, max: usize) -> ListParameter<R, K> {
     ListParameter { name, value, max, required: false }
 }

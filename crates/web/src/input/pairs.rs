@@ -48,8 +48,8 @@ impl Pairs {
         }
     }
 
-    /// The items of a list parameter: `a,b`, repeated keys, `name[]`; empty items are passed over, repeated ones count
-    /// once. No more than one item beyond `max` is read: it shows that there are too many.
+    /// The items of a list parameter: `a,b`, repeated keys, `name[]`; empty items are passed over, repeated
+    /// ones count once. No more than one item beyond `max` is read: it shows that there are too many.
     pub fn list(&self, name: &'static str, max: usize) -> Vec<&str> {
         let bracketed = format!("{name}[]");
         let values = self.0.iter().filter(|(key, _)| key == name || *key == bracketed);

@@ -56,8 +56,8 @@ impl Shape {
         self
     }
 
-    /// The JSON schema of an object with these fields. `null` means absent, and unknown fields are ignored. Each variant is
-    /// whole: generators of clients pass over fields that stand beside `oneOf`.
+    /// The JSON schema of an object with these fields. `null` means absent, and unknown fields are ignored.
+    /// Each variant is whole: generators of clients pass over fields that stand beside `oneOf`.
     pub fn schema(&self) -> Value {
         match &self.variants()[..] {
             [only] => only.object(),
@@ -183,7 +183,8 @@ pub fn list(items: Kind, min: usize, max: usize) -> Kind {
     if min > 0 { kind.with("minItems", min) } else { kind }
 }
 
-/// A list of any length, but for its least. Where repeated items count once, no schema can say how many there may be.
+/// A list of any length, but for its least. Where repeated items count once, no schema can say how many there
+/// may be.
 pub fn texts(items: Kind, min: usize) -> Kind {
     let kind = Kind::new("array").with("items", items.schema());
     if min > 0 { kind.with("minItems", min) } else { kind }

@@ -106,7 +106,8 @@ pub struct Claims {
     page: ClaimsPage,
 }
 
-/// Where the next page begins: always a text, so that a typed client need not tell three kinds of nothing apart.
+/// Where the next page begins: always a text, so that a typed client need not tell three kinds of nothing
+/// apart.
 #[derive(Debug, Serialize, JsonSchema)]
 pub struct ClaimsPage {
     /// Empty at the end of the list, and where `claimId` was given.
@@ -119,8 +120,8 @@ pub(crate) const QUERY: Summary = Summary::new(
     "드롭스 리워드 지급 요청 조회",
 );
 
-/// `GET /open/v1/drops/reward-claims`, client mode with the drops scope: the claims of the application's organization,
-/// newest first.
+/// `GET /open/v1/drops/reward-claims`, client mode with the drops scope: the claims of the application's
+/// organization, newest first.
 pub async fn query(
     DropsClient(publisher): DropsClient,
     State(web): State<Web>,

@@ -42,8 +42,8 @@ const FAILURES: [&str; SendFailure::ALL.len()] = {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Listening {
-    /// What its messages are signed with, when the webhook was made by this call; it is never shown again. `null` where
-    /// there was one.
+    /// What its messages are signed with, when the webhook was made by this call; it is never shown again.
+    /// `null` where there was one.
     secret: Option<String>,
     /// When the webhook was made: RFC 3339, UTC.
     created_date: String,
@@ -53,8 +53,8 @@ pub(crate) const BEGIN: Summary =
     Summary::new("beginListening", "Have a listener fetch the messages to the webhook", "웹훅 리스너 시작")
         .refuses(&[400, 404]);
 
-/// `POST /open/v1/drops/webhook/listener`, client mode with the drops scope: makes a webhook without address when the
-/// application has none.
+/// `POST /open/v1/drops/webhook/listener`, client mode with the drops scope: makes a webhook without address
+/// when the application has none.
 pub async fn begin(DropsClient(publisher): DropsClient, State(web): State<Web>) -> Answer<Listening> {
     let (details, secret) = web.service().begin_listening(&publisher.client_id).await?;
     let secret = secret.map(|secret| secret.expose().to_owned());
@@ -114,8 +114,8 @@ pub(crate) const FETCH: Summary = Summary::new(
 )
 .refuses(&[404]);
 
-/// `POST /open/v1/drops/webhook/listener/attempts`, client mode with the drops scope: attempts to make within 15 seconds.
-/// Waits while there is none.
+/// `POST /open/v1/drops/webhook/listener/attempts`, client mode with the drops scope: attempts to make within
+/// 15 seconds. Waits while there is none.
 pub async fn fetch(
     DropsClient(publisher): DropsClient,
     State(web): State<Web>,
@@ -195,7 +195,8 @@ pub(crate) const REPORT: Summary = Summary::new(
 )
 .refuses(&[404]);
 
-/// `POST /open/v1/drops/webhook/listener/attempts/{messageId}`, client mode with the drops scope: what came of an attempt.
+/// `POST /open/v1/drops/webhook/listener/attempts/{messageId}`, client mode with the drops scope: what came
+/// of an attempt.
 pub async fn report(
     DropsClient(publisher): DropsClient,
     State(web): State<Web>,

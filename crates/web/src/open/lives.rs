@@ -142,8 +142,8 @@ pub async fn setting(user: User<scope::LiveSettingRead>, State(web): State<Web>)
     Ok(Success(Setting::new(&web, setting)))
 }
 
-/// The tags of a broadcast. Letters, marks and digits of any script: such classes are not spelled alike in all languages,
-/// so the pattern only says which ASCII characters a tag does not hold.
+/// The tags of a broadcast. Letters, marks and digits of any script: such classes are not spelled alike in
+/// all languages, so the pattern only says which ASCII characters a tag does not hold.
 pub(crate) fn tags() -> Value<List<Text>, impl Fn() -> Kind> {
     const NO_SPECIAL_ASCII: &str = r"^[^\x00-/:-@\[-`{-\x7f]+$";
     let tag = chars(1, TAG_CHARS_MAX)

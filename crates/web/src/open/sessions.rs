@@ -105,7 +105,8 @@ pub(crate) const CLIENT_URL: Summary = Summary::new(
     "세션 생성(클라이언트)",
 );
 
-/// `GET /open/v1/sessions/auth/client`, client mode: an address for a session that takes events of every user.
+/// `GET /open/v1/sessions/auth/client`, client mode: an address for a session that takes events of every
+/// user.
 pub async fn client_url(client: Client<quota::SessionUrl>, State(web): State<Web>) -> Answer<SessionUrl> {
     let base = web.service().session_base().await?;
     let Client { application, secret_id, .. } = client;
@@ -116,7 +117,8 @@ pub async fn client_url(client: Client<quota::SessionUrl>, State(web): State<Web
 pub(crate) const USER_URL: Summary =
     Summary::new("createUserSession", "An address for a socket of the user", "세션 생성(유저)");
 
-/// `GET /open/v1/sessions/auth`, any user token: an address for a session that takes events of this user only.
+/// `GET /open/v1/sessions/auth`, any user token: an address for a session that takes events of this user
+/// only.
 pub async fn user_url(
     user: User<scope::Any, quota::SessionUrl>,
     State(web): State<Web>,
@@ -160,8 +162,8 @@ pub(crate) const SUBSCRIBE_SUBSCRIPTION: Summary =
     Summary::new("subscribeSubscription", "Subscribe to paid subscriptions", "구독 이벤트 구독")
         .refuses(&[404]);
 
-/// `POST /open/v1/sessions/events/subscribe/{chat|donation|subscription}`, the scope of the event. The SYSTEM message on
-/// the session says when it is done. The body is not looked at: clients send none, `null` or `""`.
+/// `POST /open/v1/sessions/events/subscribe/{chat|donation|subscription}`, the scope of the event. The SYSTEM
+/// message on the session says when it is done. The body is not looked at: clients send none, `null` or `""`.
 pub async fn subscribe<S: SubscribeScope>(
     user: User<S>,
     State(web): State<Web>,

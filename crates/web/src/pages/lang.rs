@@ -66,8 +66,8 @@ impl From<Language> for Lang {
     }
 }
 
-/// The address of the page at `path` in language `to`: the other parameters of `raw_query` stay byte for byte, so
-/// switching the language does not lose the request.
+/// The address of the page at `path` in language `to`: the other parameters of `raw_query` stay byte for
+/// byte, so switching the language does not lose the request.
 ///
 /// `path` is taken to be on this origin, whatever it looks like: `//host` cannot turn into another host.
 pub fn language_href(path: &str, raw_query: Option<&str>, to: Lang) -> String {

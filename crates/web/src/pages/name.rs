@@ -1,5 +1,5 @@
-//! Names that strangers chose, made safe to look at. Escaping is the template's work; this is about names that
-//! are far too long or that rearrange the text around them.
+//! Names that strangers chose, made safe to look at. Escaping is the template's work; this is about names
+//! that are far too long or that rearrange the text around them.
 
 /// Longest name that a page shows, in characters.
 pub const SHOWN_NAME_MAX_CHARS: usize = 60;
@@ -40,7 +40,8 @@ pub fn initial(name: &str) -> String {
     shown(name).chars().next().into_iter().flat_map(char::to_uppercase).collect()
 }
 
-/// Whether the page's policy lets this picture load: a path on this origin, or a picture in the address itself.
+/// Whether the page's policy lets this picture load: a path on this origin, or a picture in the address
+/// itself.
 pub fn is_own_image(address: &str) -> bool {
     address.starts_with("data:image/")
         || (address.starts_with('/') && !address.starts_with("//") && !address.starts_with("/\\"))
@@ -51,8 +52,8 @@ fn is_joiner(c: char) -> bool {
     matches!(c, '\u{200C}' | '\u{200D}')
 }
 
-/// Control characters, characters that are invisible or turn the direction of the text after them, and marks that belong
-/// before a number and without one run on without a place to break the line.
+/// Control characters, characters that are invisible or turn the direction of the text after them, and marks
+/// that belong before a number and without one run on without a place to break the line.
 fn is_disruptive(c: char) -> bool {
     // White space stays: tabs and line ends become spaces, so that words do not run together.
     (c.is_control() && !c.is_whitespace())

@@ -18,10 +18,10 @@ pub fn style_csp_hash() -> &'static str {
 
 /// The value of the `Content-Security-Policy` header of a page.
 ///
-/// `redirect_origin` is scheme, host and port of the validated redirect address, for the pages whose form may end
-/// there: browsers apply `form-action` to the redirect after a form as well. An origin that does not fit into a
-/// header is left out, so that the form stays on this origin. A policy cannot name an IPv6 host, so the origin of
-/// a redirect to `[::1]` widens to its scheme.
+/// `redirect_origin` is scheme, host and port of the validated redirect address, for the pages whose form may
+/// end there: browsers apply `form-action` to the redirect after a form as well. An origin that does not fit
+/// into a header is left out, so that the form stays on this origin. A policy cannot name an IPv6 host, so
+/// the origin of a redirect to `[::1]` widens to its scheme.
 pub fn content_security_policy(redirect_origin: Option<&str>) -> String {
     let mut form_action = "form-action 'self'".to_owned();
     if let Some(source) = redirect_origin.and_then(source_expression) {

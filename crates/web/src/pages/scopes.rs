@@ -136,8 +136,8 @@ pub fn scope_description(name: &str, lang: Lang) -> &'static str {
     }
 }
 
-/// Whether the scope lets an application change something or speak for the person. An unknown name counts as one
-/// that does: better to warn too much.
+/// Whether the scope lets an application change something or speak for the person. An unknown name counts as
+/// one that does: better to warn too much.
 pub fn scope_acts(name: &str) -> bool {
     find(name).is_none_or(|scope| scope.acts)
 }

@@ -134,8 +134,8 @@ fn samples() -> Vec<(String, String)> {
     samples
 }
 
-/// The opening tags of a page with their attributes, the style sheet left out. Values are escaped on these pages,
-/// so the first `>` ends a tag.
+/// The opening tags of a page with their attributes, the style sheet left out. Values are escaped on these
+/// pages, so the first `>` ends a tag.
 fn tags(html: &str) -> Vec<&str> {
     let (head, rest) = html.split_once("<style>").expect("a style sheet");
     let (_, body) = rest.split_once("</style>").expect("the end of the style sheet");

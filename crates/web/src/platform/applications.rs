@@ -110,8 +110,8 @@ impl MadeSecret {
 pub(crate) const PUT: Summary =
     Summary::new("putApplication", "Make or replace an application", "애플리케이션 등록");
 
-/// `PUT /platform/v1/applications/{clientId}`: makes, replaces or restores an application; `clientSecret` comes back when
-/// it is new.
+/// `PUT /platform/v1/applications/{clientId}`: makes, replaces or restores an application; `clientSecret`
+/// comes back when it is new.
 pub async fn put(
     _: Operator,
     State(web): State<Web>,
@@ -202,8 +202,8 @@ pub(crate) const SHOW: Summary = Summary::new(
 )
 .refuses(&[404]);
 
-/// `GET /platform/v1/applications/{clientId}`: all that is registered of it but its secrets, also while it is deleted and
-/// can be restored.
+/// `GET /platform/v1/applications/{clientId}`: all that is registered of it but its secrets, also while it is
+/// deleted and can be restored.
 pub async fn show(_: Operator, State(web): State<Web>, PathId(id): PathId) -> Answer<ApplicationAnswer> {
     let client_id = ClientId::parse("clientId", &id)?;
     Ok(Success(web.service().application_details(&client_id).await?.into()))
@@ -296,7 +296,8 @@ pub(crate) const DISABLE: Summary = Summary::new(
 )
 .refuses(&[404]);
 
-/// `PUT /platform/v1/applications/{clientId}/disabled`: its credentials are refused until it is enabled, its sessions end.
+/// `PUT /platform/v1/applications/{clientId}/disabled`: its credentials are refused until it is enabled, its
+/// sessions end.
 pub async fn disable(_: Operator, State(web): State<Web>, PathId(id): PathId) -> Answer<()> {
     let client_id = ClientId::parse("clientId", &id)?;
     web.service().disable_application(&client_id).await?;

@@ -65,7 +65,8 @@ impl PutChannel {
 
 pub(crate) const PUT: Summary = Summary::new("putChannel", "Make or replace a channel", "채널 등록");
 
-/// `PUT /platform/v1/channels/{channelId}`: makes or replaces a channel; with login and password its person can sign in.
+/// `PUT /platform/v1/channels/{channelId}`: makes or replaces a channel; with login and password its person
+/// can sign in.
 pub async fn put(
     _: Operator,
     State(web): State<Web>,
@@ -185,7 +186,8 @@ pub(crate) const BAR: Summary =
     Summary::new("barChannel", "Keep a channel's person out, and end what it has", "채널 이용 정지")
         .refuses(&[404]);
 
-/// `PUT /platform/v1/channels/{channelId}/bar`: its person cannot sign in, and tokens, browsers and sessions end.
+/// `PUT /platform/v1/channels/{channelId}/bar`: its person cannot sign in, and tokens, browsers and sessions
+/// end.
 pub async fn bar(_: Operator, State(web): State<Web>, ChannelPath(channel_id): ChannelPath) -> Answer<()> {
     web.service().bar_channel(&channel_id).await?;
     Ok(NOTHING)

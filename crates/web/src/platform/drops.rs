@@ -61,8 +61,8 @@ fn reward() -> impl JsonForm<Out = Reward> {
 pub(crate) const PUT_CAMPAIGN: Summary =
     Summary::new("putCampaign", "Make or replace a campaign", "드롭스 캠페인 등록");
 
-/// `PUT /platform/v1/drops/campaigns/{campaignId}`: makes or replaces a campaign. A reward that is left out takes no more
-/// claims.
+/// `PUT /platform/v1/drops/campaigns/{campaignId}`: makes or replaces a campaign. A reward that is left out
+/// takes no more claims.
 pub async fn put_campaign(
     _: Operator,
     State(web): State<Web>,

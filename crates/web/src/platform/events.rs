@@ -1,8 +1,8 @@
 //! Events in bulk: one a line, each with the effect of its single call.
 //!
-//! The body is read while it arrives. One batch of lines is under way in the service; meanwhile the next is gathered,
-//! up to the size of a batch, and no further: then the peer waits. So a body may be of any size, and whatever has come
-//! by the time a batch is done shares the next one's sync.
+//! The body is read while it arrives. One batch of lines is under way in the service; meanwhile the next is
+//! gathered, up to the size of a batch, and no further: then the peer waits. So a body may be of any size,
+//! and whatever has come by the time a batch is done shares the next one's sync.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -69,8 +69,8 @@ pub struct RefusedLine {
     reason: String,
 }
 
-/// A body that is read while it arrives, for as long as it takes. Whoever sends it has proved to be the operator by then,
-/// because a body is the last thing that a handler takes.
+/// A body that is read while it arrives, for as long as it takes. Whoever sends it has proved to be the
+/// operator by then, because a body is the last thing that a handler takes.
 pub struct Upload(axum::body::Body);
 
 impl FromRequest<Web> for Upload {
@@ -92,10 +92,10 @@ impl Take for Upload {
 pub(crate) const REPORT: Summary =
     Summary::new("reportEvents", "Many happenings, one a line", "이벤트 일괄 등록");
 
-/// `POST /platform/v1/events`: NDJSON, one entry a line; blank lines are passed over. Lines take effect in their order, and
-/// a refused line keeps no other from it. When the store fails, the lines from there on are refused: with 503 when its disk
-/// is full, with 429 when other transactions are in the way for too long, else with 500. When no line was accepted before
-/// that, the request is refused.
+/// `POST /platform/v1/events`: NDJSON, one entry a line; blank lines are passed over. Lines take effect in
+/// their order, and a refused line keeps no other from it. When the store fails, the lines from there on are
+/// refused: with 503 when its disk is full, with 429 when other transactions are in the way for too long,
+/// else with 500. When no line was accepted before that, the request is refused.
 pub async fn report(
     _: Operator,
     State(web): State<Web>,

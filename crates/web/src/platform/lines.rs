@@ -1,4 +1,5 @@
-//! A request's body, line by line, while it arrives: of what was not taken yet, no more than one line is held.
+//! A request's body, line by line, while it arrives: of what was not taken yet, no more than one line is
+//! held.
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -16,7 +17,8 @@ pub(super) struct Line {
     pub text: Result<String, Invalid>,
 }
 
-/// The lines of a body that are not blank. They end with a line feed, with or without a carriage return before it.
+/// The lines of a body that are not blank. They end with a line feed, with or without a carriage return
+/// before it.
 #[derive(Debug)]
 pub(super) struct Lines {
     /// Gone once it has ended.
@@ -36,10 +38,11 @@ impl Lines {
         self.body.is_none()
     }
 
-    /// Waits for the next part of the body and gives its lines to `each`. Whoever stops waiting loses nothing.
+    /// Waits for the next part of the body and gives its lines to `each`. Whoever stops waiting loses
+    /// nothing.
     ///
-    /// A body that breaks off, or does not go on in time, ends with a line that is refused: what had come of it may not
-    /// be the whole of it.
+    /// A body that breaks off, or does not go on in time, ends with a line that is refused: what had come of
+    /// it may not be the whole of it.
     pub async fn more(&mut self, mut each: impl FnMut(Line)) {
         let Some(body) = &mut self.body else { return };
         match tokio::time::timeout(self.deadline, next_chunk(body)).await {
@@ -48,7 +51,8 @@ impl Lines {
                 if !body.is_end_stream() {
                     return;
                 }
-                // That was all: a last line without its line feed need not wait to be told so, and share nobody's sync.
+                // That was all: a last line without its line feed need not wait to be told so, and share
+                // nobody's sync.
                 self.splitter.end(each);
             }
             Ok(None) => self.splitter.end(each),

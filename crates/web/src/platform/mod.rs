@@ -1,5 +1,5 @@
-//! The platform API, `/platform/v1`: how the platform reports what happens. The operator's key opens it; no application's
-//! credentials do.
+//! The platform API, `/platform/v1`: how the platform reports what happens. The operator's key opens it; no
+//! application's credentials do.
 
 pub mod applications;
 pub mod categories;
@@ -65,7 +65,8 @@ impl Params for OrganizationListQuery {
     }
 }
 
-/// The `Idempotency-Key` of a request, if it has one. The operation that it is bound to is the method and the path.
+/// The `Idempotency-Key` of a request, if it has one. The operation that it is bound to is the method and the
+/// path.
 #[derive(Debug)]
 pub struct KeyHeader {
     operation: String,

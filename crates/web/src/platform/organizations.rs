@@ -136,7 +136,8 @@ pub(crate) const DISABLE_CAMPAIGN: Summary =
     Summary::new("disableCampaign", "Let nothing be claimed of a campaign", "캠페인 사용 중지")
         .refuses(&[404]);
 
-/// `PUT /platform/v1/drops/campaigns/{campaignId}/disabled`: nothing is claimed and no minutes count until it is enabled.
+/// `PUT /platform/v1/drops/campaigns/{campaignId}/disabled`: nothing is claimed and no minutes count until it
+/// is enabled.
 pub async fn disable_campaign(_: Operator, State(web): State<Web>, PathId(id): PathId) -> Answer<()> {
     web.service().disable_campaign(&CampaignId::parse("campaignId", &id)?).await?;
     Ok(NOTHING)

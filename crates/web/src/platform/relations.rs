@@ -67,8 +67,8 @@ pub async fn delete_manager(
 pub(crate) const PUT_FOLLOWER: Summary =
     Summary::new("putFollower", "Somebody follows a channel", "팔로우").refuses(&[404]);
 
-/// `PUT /platform/v1/channels/{channelId}/followers/{followerChannelId}`: a follow. Repeated, it changes nothing but the
-/// date, if there is one in the body.
+/// `PUT /platform/v1/channels/{channelId}/followers/{followerChannelId}`: a follow. Repeated, it changes
+/// nothing but the date, if there is one in the body.
 pub async fn put_follower(
     _: Operator,
     State(web): State<Web>,

@@ -44,7 +44,8 @@ pub struct ApplicationSecret {
     last_characters: Option<String>,
     /// When it was made.
     created_date: String,
-    /// When it last proved its application. May stay an hour behind while it is used; `null` before the first time.
+    /// When it last proved its application. May stay an hour behind while it is used; `null` before the first
+    /// time.
     last_used_date: Option<String>,
     /// From when on it proves nothing; `null` where it does not expire.
     expires_date: Option<String>,
@@ -117,8 +118,8 @@ pub(crate) const DELETE: Summary = Summary::new(
 )
 .refuses(&[404]);
 
-/// `DELETE /platform/v1/applications/{clientId}/secrets/{secretId}`: it proves nothing any more, its session URLs open
-/// nothing, and the sessions that were opened with it end.
+/// `DELETE /platform/v1/applications/{clientId}/secrets/{secretId}`: it proves nothing any more, its session
+/// URLs open nothing, and the sessions that were opened with it end.
 pub async fn delete(_: Operator, State(web): State<Web>, path: ApplicationSecretPath) -> Answer<()> {
     let ApplicationSecretPath(client_id, secret_id) = path;
     web.service().delete_secret(&client_id, &secret_id).await?;

@@ -114,8 +114,8 @@ pub async fn show(_: Operator, State(web): State<Web>, PathId(id): PathId) -> An
 pub(crate) const EVICT: Summary =
     Summary::new("evictSession", "End a session, on whatever node it is", "세션 강제 종료");
 
-/// `DELETE /platform/v1/sessions/{sessionKey}`: its node ends it, with the reason `evicted`. Done when the node was told:
-/// at once on the node that answers, within two seconds on another.
+/// `DELETE /platform/v1/sessions/{sessionKey}`: its node ends it, with the reason `evicted`. Done when the
+/// node was told: at once on the node that answers, within two seconds on another.
 pub async fn evict(_: Operator, State(web): State<Web>, PathId(id): PathId) -> Answer<()> {
     let key = SessionKey::parse("sessionKey", &id)?;
     web.service().evict_session(&key).await?;

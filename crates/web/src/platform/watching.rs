@@ -75,7 +75,8 @@ impl From<Watching> for Reported {
 pub(crate) const REPORT: Summary =
     Summary::new("reportWatching", "Viewers watched a live", "드롭스 시청 등록");
 
-/// `POST /platform/v1/drops/watching`: viewers watched a live; every campaign that this counts for adds the minutes.
+/// `POST /platform/v1/drops/watching`: viewers watched a live; every campaign that this counts for adds the
+/// minutes.
 pub async fn report(
     _: Operator,
     State(web): State<Web>,
@@ -169,7 +170,8 @@ pub(crate) const PROGRESS: Summary = Summary::new(
 )
 .refuses(&[404]);
 
-/// `GET /platform/v1/drops/campaigns/{campaignId}/progress/{channelId}`: what a viewer has watched and claimed.
+/// `GET /platform/v1/drops/campaigns/{campaignId}/progress/{channelId}`: what a viewer has watched and
+/// claimed.
 pub async fn progress(
     _: Operator,
     State(web): State<Web>,

@@ -123,8 +123,8 @@ fn or_null(names: &[&'static str]) -> Vec<Option<&'static str>> {
 pub(crate) const PUT: Summary =
     Summary::new("putWebhook", "Make or replace the webhook of an application", "웹훅 등록").refuses(&[404]);
 
-/// `PUT /platform/v1/applications/{clientId}/webhook`: makes, replaces, enables or disables the webhook of an application;
-/// `secret` comes back when it is new.
+/// `PUT /platform/v1/applications/{clientId}/webhook`: makes, replaces, enables or disables the webhook of an
+/// application; `secret` comes back when it is new.
 pub async fn put(
     _: Operator,
     State(web): State<Web>,
@@ -152,7 +152,8 @@ pub(crate) const DELETE: Summary =
     Summary::new("deleteWebhook", "Delete the webhook with its secrets and messages", "웹훅 삭제")
         .refuses(&[404]);
 
-/// `DELETE /platform/v1/applications/{clientId}/webhook`: the webhook goes, with its secrets and its messages.
+/// `DELETE /platform/v1/applications/{clientId}/webhook`: the webhook goes, with its secrets and its
+/// messages.
 pub async fn delete(_: Operator, State(web): State<Web>, PathId(id): PathId) -> Answer<()> {
     web.service().delete_webhook(&ClientId::parse("clientId", &id)?).await?;
     Ok(NOTHING)
@@ -228,8 +229,8 @@ impl From<Vec<WebhookSecretDetails>> for Secrets {
 pub(crate) const ADD_SECRET: Summary =
     Summary::new("addWebhookSecret", "Another secret of a webhook", "웹훅 시크릿 추가").refuses(&[404]);
 
-/// `POST /platform/v1/applications/{clientId}/webhook/secrets`: another secret, which signs when it is activated, or after a
-/// day. Until then the one before signs.
+/// `POST /platform/v1/applications/{clientId}/webhook/secrets`: another secret, which signs when it is
+/// activated, or after a day. Until then the one before signs.
 pub async fn add_secret(
     _: Operator,
     State(web): State<Web>,
@@ -258,8 +259,8 @@ pub(crate) const ACTIVATE_SECRET: Summary =
     Summary::new("activateWebhookSecret", "Have a secret sign from now on", "웹훅 시크릿 활성화")
         .refuses(&[404]);
 
-/// `POST /platform/v1/applications/{clientId}/webhook/secrets/{secretId}/activate`: it signs from now on; the one before is
-/// kept for a day, and can be activated in its turn.
+/// `POST /platform/v1/applications/{clientId}/webhook/secrets/{secretId}/activate`: it signs from now on; the
+/// one before is kept for a day, and can be activated in its turn.
 pub async fn activate_secret(_: Operator, State(web): State<Web>, path: SecretPath) -> Answer<Secrets> {
     let SecretPath(client_id, secret_id) = path;
     Ok(Success(web.service().activate_webhook_secret(&client_id, &secret_id).await?.into()))
@@ -398,7 +399,8 @@ pub(crate) const DELIVERIES: Summary =
     Summary::new("getWebhookDeliveries", "Messages to a webhook, newest first", "웹훅 전송 목록 조회")
         .refuses(&[404]);
 
-/// `GET /platform/v1/applications/{clientId}/webhook/deliveries`: the messages of the last 30 days, newest first.
+/// `GET /platform/v1/applications/{clientId}/webhook/deliveries`: the messages of the last 30 days, newest
+/// first.
 pub async fn deliveries(
     _: Operator,
     State(web): State<Web>,
@@ -415,7 +417,8 @@ pub async fn deliveries(
 pub(crate) const DELIVERY: Summary =
     Summary::new("getWebhookDelivery", "One message with its attempts", "웹훅 전송 조회").refuses(&[404]);
 
-/// `GET /platform/v1/applications/{clientId}/webhook/deliveries/{messageId}`: one message, and what came of each attempt.
+/// `GET /platform/v1/applications/{clientId}/webhook/deliveries/{messageId}`: one message, and what came of
+/// each attempt.
 pub async fn delivery(
     _: Operator,
     State(web): State<Web>,
@@ -428,8 +431,8 @@ pub async fn delivery(
 pub(crate) const RESEND: Summary =
     Summary::new("resendWebhookDelivery", "Send a message anew", "웹훅 재전송").refuses(&[404]);
 
-/// `POST /platform/v1/applications/{clientId}/webhook/deliveries/{messageId}/resend`: sends a message anew, whatever became
-/// of it, with the whole schedule before it.
+/// `POST /platform/v1/applications/{clientId}/webhook/deliveries/{messageId}/resend`: sends a message anew,
+/// whatever became of it, with the whole schedule before it.
 pub async fn resend(_: Operator, State(web): State<Web>, path: DeliveryPath) -> Answer<DeliverySheetAnswer> {
     let DeliveryPath(client_id, message_id) = path;
     Ok(Success(web.service().resend_delivery(&client_id, &message_id).await?.into()))
@@ -468,8 +471,8 @@ pub(crate) const RESEND_WINDOW: Summary =
     Summary::new("resendWebhookDeliveries", "Send the messages of a window anew", "웹훅 기간 재전송")
         .refuses(&[404]);
 
-/// `POST /platform/v1/applications/{clientId}/webhook/resend`: sends the messages of a window anew, oldest first; the dead
-/// letters, unless another state is asked for.
+/// `POST /platform/v1/applications/{clientId}/webhook/resend`: sends the messages of a window anew, oldest
+/// first; the dead letters, unless another state is asked for.
 pub async fn resend_window(
     _: Operator,
     State(web): State<Web>,

@@ -72,8 +72,8 @@ impl Crowd {
         self.size as u64
     }
 
-    /// Waits until nobody else has a session, and everybody who had one is counted as gone; `meanwhile` is done over and
-    /// over. Gives what is counted then.
+    /// Waits until nobody else has a session, and everybody who had one is counted as gone; `meanwhile` is
+    /// done over and over. Gives what is counted then.
     pub async fn alone(&self, world: &World, mut meanwhile: impl FnMut()) -> Sockets {
         patiently("only the crowd is left", async {
             loop {
@@ -111,8 +111,8 @@ impl Crowd {
         self.ping().await;
     }
 
-    /// Ends the talk. Checks that everybody has heard all of it, in order. Gives the 99th percentile of the time from the
-    /// call of a message to its arrival.
+    /// Ends the talk. Checks that everybody has heard all of it, in order. Gives the 99th percentile of the
+    /// time from the call of a message to its arrival.
     pub async fn disperse(self) -> Duration {
         self.silent.store(true, SeqCst);
         let said = self.talker.await.expect("everything was said");

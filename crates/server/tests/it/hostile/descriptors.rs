@@ -1,4 +1,5 @@
-//! Out of descriptors: sessions live, newcomers are told to wait or do wait, nothing spins, and whoever leaves makes room.
+//! Out of descriptors: sessions live, newcomers are told to wait or do wait, nothing spins, and whoever
+//! leaves makes room.
 
 use std::fs::File;
 use std::process::Stdio;

@@ -1,4 +1,5 @@
-//! HTTP below the calls: heads that bomb or trickle, requests that two readers might understand in two ways, garbage.
+//! HTTP below the calls: heads that bomb or trickle, requests that two readers might understand in two ways,
+//! garbage.
 
 use std::net::SocketAddr;
 
@@ -82,7 +83,8 @@ async fn what_is_no_http_is_answered_with_400_at_most_and_ends_its_connection() 
     .await;
 }
 
-/// What is answered to bytes that are no request: once, in the envelope, with an id, and then the connection ends.
+/// What is answered to bytes that are no request: once, in the envelope, with an id, and then the connection
+/// ends.
 async fn refused(address: SocketAddr, bytes: &[u8]) -> Response {
     let mut connection = Connection::open(address).await;
     connection.write(bytes).await;
@@ -181,7 +183,8 @@ async fn a_length_beside_chunks_counts_for_nothing() {
         ] {
             let head = format!("POST /auth/v1/token HTTP/1.1\r\nHost: x\r\n{lengths}\r\n\r\n");
             let said = answer(world.address(), format!("{head}{chunked}{inner}").as_bytes()).await;
-            // The chunks are the body, so what comes behind them is a request of its own, and no more than that one.
+            // The chunks are the body, so what comes behind them is a request of its own, and no more than
+            // that one.
             assert!(answers(&said, 400) == 1 && answers(&said, 401) <= 1, "{said}");
         }
         // What pretends to be chunked in other words is refused rather than guessed at.

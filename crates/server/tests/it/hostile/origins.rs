@@ -1,5 +1,5 @@
-//! Pages of other origins: an overlay may run anywhere, so any page may use a session whose URL it has. No cookie is
-//! read at the socket, so a page that has no URL has nothing.
+//! Pages of other origins: an overlay may run anywhere, so any page may use a session whose URL it has. No
+//! cookie is read at the socket, so a page that has no URL has nothing.
 
 use testkit::{Request, Setup, both};
 

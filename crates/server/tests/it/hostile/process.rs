@@ -1,5 +1,5 @@
-//! A crowd of hostile peers of every kind at once, against the program in a process of its own: what they held is free
-//! again within a minute, to the last descriptor, and the memory within 20 MiB.
+//! A crowd of hostile peers of every kind at once, against the program in a process of its own: what they
+//! held is free again within a minute, to the last descriptor, and the memory within 20 MiB.
 
 use std::time::Duration;
 
@@ -14,7 +14,8 @@ use crate::process::Sandbox;
 const MANY: usize = 200;
 /// Peers of each kind that need one.
 const SOME: usize = 60;
-/// Within which HTTP connections that do nothing, or read nothing, are let go: the deadlines of 30 s, and some.
+/// Within which HTTP connections that do nothing, or read nothing, are let go: the deadlines of 30 s, and
+/// some.
 const LET_GO_WITHIN: Duration = Duration::from_secs(36);
 /// Descriptors that calls of the crowd's talker come and go with.
 const SPARE: usize = 4;
@@ -79,7 +80,8 @@ async fn everything_is_free_again_within_a_minute() {
     let folder = tempfile::tempdir().expect("a folder");
     let sandbox = Sandbox::start(folder.path(), &["--no-quota"]).await;
     let crowd = Crowd::gather(&sandbox.api, "haneul", 10).await;
-    // Once, so that what is kept for good (allocator, caches, connections to the store) is there before it is measured.
+    // Once, so that what is kept for good (allocator, caches, connections to the store) is there before it is
+    // measured.
     drop(attack(&sandbox.api, "first").await);
     crowd.ping().await;
     wait_until_free(&sandbox, sandbox_baseline(&crowd)).await;
@@ -89,8 +91,8 @@ async fn everything_is_free_again_within_a_minute() {
     let peers = attack(&sandbox.api, "second").await;
     assert!(sandbox.descriptors() > descriptors + MANY, "they were all there at once");
     crowd.ping().await;
-    // Those that ask for nothing, or do not take what they asked for, are let go by the time. What is left are three
-    // kinds of websockets, which may be silent for longer, and polls.
+    // Those that ask for nothing, or do not take what they asked for, are let go by the time. What is left
+    // are three kinds of websockets, which may be silent for longer, and polls.
     tokio::time::sleep(LET_GO_WITHIN).await;
     let held = sandbox.descriptors() - descriptors;
     assert!(held <= 4 * SOME + SPARE, "{held} descriptors are held after {LET_GO_WITHIN:?}");

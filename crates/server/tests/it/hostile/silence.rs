@@ -135,7 +135,8 @@ async fn peers_that_vanish_at_any_step_leave_nothing_behind() {
                 }
             }
         }
-        // Longer than any silence of a session may last: ping interval and timeout, and the shard's look at it.
+        // Longer than any silence of a session may last: ping interval and timeout, and the shard's look at
+        // it.
         crowd.live_through(&world, 25 + 60 + 5).await;
         let sockets = crowd.alone(&world, || world.advance(Duration::from_millis(100))).await;
         let named = ["transport_closed", "ping_timeout", "connect_timeout"];

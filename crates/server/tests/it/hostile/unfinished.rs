@@ -1,4 +1,5 @@
-//! Peers that begin a head or a body and do not finish it hold no place that another needs, and little memory.
+//! Peers that begin a head or a body and do not finish it hold no place that another needs, and little
+//! memory.
 
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};

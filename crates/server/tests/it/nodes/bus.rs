@@ -287,8 +287,8 @@ async fn changes_come_within_5_s_while_the_bus_is_away_and_events_are_not_missed
 /// Longer than a node may be silent and the others take to notice.
 const DECLARED_DEAD_WITHIN: Duration = Duration::from_secs(40);
 
-/// A user has three sessions on the first node; then the wires of that node change. Gives them when the others have given their
-/// places away.
+/// A user has three sessions on the first node; then the wires of that node change. Gives them when the
+/// others have given their places away.
 async fn given_away(cluster: &Cluster, cast: &Cast, cut: impl FnOnce(&ClusterNode)) -> Vec<Socket> {
     let (one, two) = (&cluster.nodes[0], &cluster.nodes[1]);
     let mut sockets = Vec::new();

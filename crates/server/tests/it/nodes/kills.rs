@@ -24,8 +24,8 @@ const CHANNELS_PER_KILL: usize = 3;
 const SESSIONS_MAX: usize = 10;
 /// How long a node publishes before it is killed.
 const LOAD: Duration = Duration::from_millis(400);
-/// How long the way to the bus is silent before every other kill: nothing is confirmed from then on, so that there are
-/// events that were committed and not published.
+/// How long the way to the bus is silent before every other kill: nothing is confirmed from then on, so that
+/// there are events that were committed and not published.
 const SILENCE: Duration = Duration::from_millis(200);
 
 /// A node in a process of its own.

@@ -58,8 +58,8 @@ pub enum Fault {
     /// On another channel than where it was said.
     WrongChannel(String),
     Twice(String),
-    /// The second came after the first, though it was acknowledged before the first was begun, or its producer said it
-    /// before.
+    /// The second came after the first, though it was acknowledged before the first was begun, or its
+    /// producer said it before.
     OutOfOrder(String, String),
     /// It is missing, though something later came, or the session lived on.
     Hole(String),
@@ -147,8 +147,8 @@ fn holes(said: &[Said], by_text: &HashMap<String, &Said>, window: &Window) -> Ve
 mod tests {
     use super::*;
 
-    /// Two producers on channel 0, who say three things each, one after another: 0:0 1:0 0:1 1:1 0:2 1:2, from moment 10
-    /// on, each in two moments; and one on channel 1, at the end.
+    /// Two producers on channel 0, who say three things each, one after another: 0:0 1:0 0:1 1:1 0:2 1:2,
+    /// from moment 10 on, each in two moments; and one on channel 1, at the end.
     fn said() -> Vec<Said> {
         let said = |at: u64, channel, producer, number| Said {
             channel,

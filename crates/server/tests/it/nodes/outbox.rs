@@ -1,4 +1,5 @@
-//! Events that were committed and not published: their sessions are closed, and nobody is told that all went well before.
+//! Events that were committed and not published: their sessions are closed, and nobody is told that all went
+//! well before.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! The delivery promise under fire: producers and clients on two nodes, links cut and the bus restarted meanwhile, and
-//! every session's life held against the ledger.
+//! The delivery promise under fire: producers and clients on two nodes, links cut and the bus restarted
+//! meanwhile, and every session's life held against the ledger.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -18,8 +18,8 @@ const APPLICATIONS: usize = 3;
 const CLIENTS: usize = 18;
 /// Messages of one channel after which some clients leave it and come back.
 const LEAVE_AFTER: usize = 40;
-/// From the end of the trouble until every client has a session that lives: what was lost is known within 4 s, and the rest is
-/// for a busy machine.
+/// From the end of the trouble until every client has a session that lives: what was lost is known within 4
+/// s, and the rest is for a busy machine.
 const ALL_HEAR_WITHIN: Duration = Duration::from_secs(60);
 
 /// What everybody shares.
@@ -81,8 +81,8 @@ impl Scene {
         }
     }
 
-    /// One client: whenever its session ends it makes another one, on the other node, until one lives to hear the last
-    /// words.
+    /// One client: whenever its session ends it makes another one, on the other node, until one lives to hear
+    /// the last words.
     async fn consume(self: Arc<Self>, client: usize) {
         for node in (client..).map(|n| n % 2) {
             let app = &self.apps[client % APPLICATIONS];
@@ -103,8 +103,8 @@ impl Scene {
         }
     }
 
-    /// One session: subscribed to two channels by calls to the other node; it lives until it is closed or has heard the last word
-    /// on each of them.
+    /// One session: subscribed to two channels by calls to the other node; it lives until it is closed or has
+    /// heard the last word on each of them.
     async fn live(&self, client: usize, calls: usize, mut socket: Socket) -> Life {
         let mut life = Life { seen: vec![Seen::Connected], lived: false };
         let channels = [client % CHANNELS, (client + 1) % CHANNELS];
@@ -174,8 +174,8 @@ impl Scene {
         tokio::time::sleep(Duration::from_millis(1_500)).await;
     }
 
-    /// The last word on each channel, again and again: what was lost before may still close sessions, whose clients come
-    /// back and have to hear it too.
+    /// The last word on each channel, again and again: what was lost before may still close sessions, whose
+    /// clients come back and have to hear it too.
     async fn end(self: Arc<Self>) {
         loop {
             for channel in 0..CHANNELS {
