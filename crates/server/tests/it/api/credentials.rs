@@ -1,0 +1,54 @@
+//! A revoked token is refused at once where it was revoked, and soon on every other node.
+
+use std::time::Duration;
+
+use service::Clock;
+use testkit::{Engine, Setup, both, patiently};
+
+use crate::fixture::Fixture;
+
+/// What the service promises of other nodes.
+const ELSEWHERE_WITHIN: Duration = Duration::from_secs(2);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_revoked_token_is_refused_at_once() {
+    both(Setup { system_clock: true, ..Setup::default() }, |world| async move {
+        let Fixture { app, tokens, .. } = Fixture::set_up(&world).await;
+        for _ in 0..3 {
+            world.me(&tokens.access).await.content();
+        }
+        world.revoke(&app, &tokens.access).await.content();
+        world.me(&tokens.access).await.assert_refused(401, "INVALID_TOKEN");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_token_revoked_on_one_node_is_refused_on_another_within_two_seconds() {
+    both(Setup { system_clock: true, ..Setup::default() }, |world| async move {
+        if world.engine() == Engine::Sqlite {
+            return; // Its file belongs to one node.
+        }
+        let Fixture { app, streamer, tokens, .. } = Fixture::set_up(&world).await;
+        let (node, elsewhere) = world.another_node().await;
+        let narrowed = world.sign_in(&app, &streamer).await;
+        elsewhere.me(&tokens.access).await.content();
+        elsewhere.me(&narrowed.access).await.content();
+
+        world.revoke(&app, &tokens.access).await.content();
+        let since_then = Clock::system();
+        patiently("the other node hears of it", async {
+            while elsewhere.me(&tokens.access).await.status == 200 {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+        assert!(since_then.monotonic() < ELSEWHERE_WITHIN, "{:?}", since_then.monotonic());
+        // From here on for good.
+        for _ in 0..20 {
+            elsewhere.me(&tokens.access).await.assert_refused(401, "INVALID_TOKEN");
+        }
+        node.stop().await;
+    })
+    .await;
+}

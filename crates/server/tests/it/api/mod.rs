@@ -1,0 +1,36 @@
+//! What callers of the REST interface, the sign-in and the platform API see.
+
+mod applications;
+mod authorization;
+mod barred;
+mod blind_messages;
+mod broadcast_settings;
+mod bulk;
+mod bulk_side_by_side;
+mod categories;
+mod channels;
+mod chat_rules;
+mod chat_settings;
+mod chats;
+mod consents;
+mod conventions;
+mod credentials;
+mod drops;
+mod drops_campaigns;
+mod drops_claims;
+pub(crate) mod endpoints;
+mod lists;
+mod lives;
+mod notices;
+mod platform;
+mod profiles;
+mod quotas;
+mod reasons;
+mod restrictions;
+mod revocation;
+mod scopes;
+mod sign_in;
+mod single_use;
+mod stream_keys;
+mod token_lifetimes;
+mod users;

@@ -1,0 +1,476 @@
+//! The command line: `dev --json`, `check-config`, `--help`.
+
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use store::testing::database_url;
+use testkit::{Request, Socket};
+
+use crate::cli::process::{Sandbox, run, stagedoor};
+
+/// How a bus is shown whose address holds a password.
+const BUS: &str = "nats://…@bus.example:4222,other.example:4333";
+const DATABASE: &str = "postgres://database/x";
+
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a temporary folder")
+}
+
+fn keys(value: &Value) -> Vec<&str> {
+    value.as_object().expect("an object").keys().map(String::as_str).collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_first_line_of_dev_is_one_json_object_and_the_service_answers_by_then() {
+    let folder = folder();
+    let sandbox = Sandbox::start(folder.path(), &[]).await;
+    sandbox.api.me(&sandbox.user(0, "demo").1.access).await.content();
+    assert!(sandbox.first_line.ends_with("}\n"));
+
+    let expected = ["applications", "authUrl", "baseUrl", "operatorKey", "platformUrl", "users"];
+    assert_eq!(keys(&sandbox.world), expected);
+    let base_url = sandbox.world["baseUrl"].as_str().expect("a text");
+    assert!(base_url.starts_with("http://127.0.0.1:") && !base_url.ends_with(":0"), "{base_url}");
+    for name in ["authUrl", "platformUrl"] {
+        assert!(sandbox.world[name].as_str().expect("a text").starts_with("http://127.0.0.1:"));
+    }
+    for application in sandbox.list("applications") {
+        assert_eq!(keys(application), ["clientId", "clientSecret", "name", "redirectUris", "scopes"]);
+        let redirect_uris = ["http://127.0.0.1:9999/callback", "http://localhost:9999/callback"];
+        assert_eq!(application["redirectUris"], serde_json::json!(redirect_uris));
+    }
+    let scopes =
+        |index: usize| sandbox.list("applications")[index]["scopes"].as_array().expect("a list").len();
+    let names: Vec<_> = sandbox.list("applications").iter().map(|entry| entry["name"].clone()).collect();
+    assert_eq!((names, scopes(0), scopes(1)), (vec!["demo".into(), "drops".into()], 16, 17));
+    assert_eq!(sandbox.list("users").len(), 8);
+    for user in sandbox.list("users") {
+        assert_eq!(keys(user), ["channelId", "channelName", "login", "password", "tokens"]);
+        assert_eq!(keys(&user["tokens"]), ["demo", "drops"]);
+        assert_eq!(keys(&user["tokens"]["demo"]), ["accessToken", "refreshToken"]);
+    }
+    sandbox.signal("TERM").await;
+    let (status, rest) = sandbox.end().await;
+    assert_eq!((status.code(), rest.as_str()), (Some(0), ""));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_platform_api_can_have_a_listener_of_its_own_and_is_then_nowhere_else() {
+    let folder = folder();
+    let sandbox = Sandbox::start(folder.path(), &["--platform-listen", "127.0.0.1:0"]).await;
+    let text = |name: &str| sandbox.world[name].as_str().expect("a text").to_owned();
+    assert_ne!(text("platformUrl"), text("baseUrl"));
+    let platform = testkit::Api::new(&text("platformUrl"), &text("operatorKey")).of_a_part();
+    let open = sandbox.api.of_a_part();
+    let put = || Request::put("/platform/v1/channels/new").body(r#"{"channelName":"새"}"#);
+    platform.operator(put()).await.content();
+    for request in [put(), Request::get("/platform/v1/applications/demo")] {
+        open.operator(request).await.assert_refused(404, "NOT_FOUND");
+    }
+    let (_, tokens) = sandbox.user(0, "demo");
+    open.me(&tokens.access).await.content();
+    let demo = sandbox.application("demo");
+    assert_eq!(open.channels(&demo, "channelIds=new").await.content()["data"][0]["channelName"], "새");
+    platform.me(&tokens.access).await.assert_refused(404, "NOT_FOUND");
+    for (method, path) in [
+        ("GET", "/account-interlock"),
+        ("POST", "/auth/v1/token"),
+        ("GET", "/socket.io/"),
+        ("GET", "/socket.io/?EIO=3&transport=polling"),
+        ("GET", "/"),
+    ] {
+        let answer = platform.send(Request::new(method, path)).await;
+        answer.assert_refused(404, "NOT_FOUND");
+        assert!(answer.header("x-request-id").is_some());
+    }
+    let _socket = sandbox.api.open_user_session(&tokens.access).await;
+    sandbox.signal("TERM").await;
+    let (status, _) = sandbox.end().await;
+    assert_eq!(status.code(), Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_secret_token_and_password_of_the_first_line_works() {
+    let folder = folder();
+    let sandbox = Sandbox::start(folder.path(), &["--no-quota"]).await;
+    for name in ["demo", "drops"] {
+        let app = sandbox.application(name);
+        for index in 0..8 {
+            let (person, tokens) = sandbox.user(index, name);
+            let me = sandbox.api.me(&tokens.access).await.content();
+            assert_eq!(
+                (&me["channelId"], &me["channelName"]),
+                (&person.channel_id.into(), &person.name.into())
+            );
+            sandbox.api.refresh(&app, &tokens.refresh).await.content();
+        }
+    }
+    let (person, _) = sandbox.user(7, "demo");
+    sandbox.api.sign_in(&sandbox.application("demo"), &person).await;
+    let channel =
+        sandbox.api.channels(&sandbox.application("demo"), "channelIds=streamer-haneul").await.content();
+    assert!(channel["data"][0]["followerCount"].as_i64() >= Some(1), "{channel}");
+    let claims = sandbox.api.reward_claims(&sandbox.application("drops"), "").await.content();
+    assert_eq!(claims["data"][0]["categoryId"], "star-voyage", "{claims}");
+    sandbox
+        .api
+        .reward_claims(&sandbox.application("demo"), "")
+        .await
+        .assert_refused(403, "드롭스 scope가 필요합니다.");
+    sandbox
+        .api
+        .operator(Request::put("/platform/v1/channels/new").body(r#"{"channelName":"새"}"#))
+        .await
+        .content();
+}
+
+/// What `dev` prints for a person, where the shell looks for programs in `search_path`.
+async fn overview(search_path: &std::path::Path) -> String {
+    let mut command = stagedoor(&["dev", "--listen", "127.0.0.1:0", "--log", "debug"]);
+    command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+    let mut child = command.env("PATH", search_path).spawn().expect("the program starts");
+    let mut stdout = child.stdout.take().expect("piped");
+    let mut said = Vec::new();
+    testkit::patiently("the overview", async {
+        while !String::from_utf8_lossy(&said).contains("drops claim") {
+            assert!(tokio::io::AsyncReadExt::read_buf(&mut stdout, &mut said).await.expect("text") > 0);
+        }
+    })
+    .await;
+    String::from_utf8(said).expect("UTF-8")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_overview_ends_in_five_things_to_try_and_keeps_the_log_out_of_stdout() {
+    let said = overview(folder().path()).await;
+    for part in [
+        "1. Who am I?",
+        "2. Receive chat",
+        "3. Make a viewer say hello",
+        "4. Let the viewer watch",
+        "5. Receive a publisher's webhook",
+        "operator key",
+        "streamer-haneul",
+    ] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    assert!(!said.contains("DEBUG") && !said.contains("INFO"), "{said}");
+}
+
+/// interop/examples types them.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_there_is_to_try_names_a_program_that_a_shell_finds_and_puts_no_secret_on_its_command_line() {
+    let program = std::path::Path::new(env!("CARGO_BIN_EXE_stagedoor"));
+    let elsewhere = folder();
+    for (search_path, name) in [
+        (elsewhere.path(), program.display().to_string()),
+        (program.parent().expect("its folder"), "stagedoor".to_owned()),
+    ] {
+        let said = overview(search_path).await;
+        let (_, to_try) = said.split_once("Five things to try").expect("what to try");
+        for command in ["drops watch", "drops claim", "webhook listen"] {
+            assert!(to_try.contains(&format!("\n  {name} {command} --server http")), "{command}: {to_try}");
+        }
+        let (exports, commands): (Vec<_>, Vec<_>) =
+            to_try.lines().partition(|line| line.starts_with("  export "));
+        let values = exports.iter().flat_map(|line| line.split(' ').filter_map(|word| word.split_once('=')));
+        let secrets: Vec<_> = values.filter(|(name, _)| *name != "STAGEDOOR_CLIENT_ID").collect();
+        assert!(secrets.len() >= 3 && secrets.iter().all(|(_, secret)| secret.len() > 20), "{secrets:?}");
+        for (name, secret) in secrets {
+            assert!(commands.iter().all(|line| !line.contains(secret)), "{name}: {to_try}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_signal_ends_it_with_status_0_within_ten_seconds_also_with_sockets_open() {
+    for signal in ["TERM", "INT"] {
+        let folder = folder();
+        let sandbox = Sandbox::start(folder.path(), &[]).await;
+        let tokens = sandbox.user(0, "demo").1;
+        let mut socket = sandbox.api.open_user_session(&tokens.access).await;
+        #[allow(clippy::disallowed_methods, reason = "the promise is about real seconds")]
+        let started = Instant::now();
+        sandbox.signal(signal).await;
+        while socket.next_packet().await.is_some() {}
+        let (status, _) = sandbox.end().await;
+        assert_eq!(status.code(), Some(0), "{signal}");
+        assert!(started.elapsed() < Duration::from_secs(10), "{:?}", started.elapsed());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_world_that_is_kept_goes_on_after_any_death() {
+    let folder = folder();
+    let data = folder.path().join("new/world");
+    let data = data.to_str().expect("a path");
+    let first = Sandbox::start(folder.path(), &["--data", data]).await;
+    let app = first.application("demo");
+    let (_, tokens) = first.user(0, "demo");
+    first.api.send_chat(&tokens.access, "kept").await.content();
+    first
+        .api
+        .operator(Request::put("/platform/v1/channels/mine").body(r#"{"channelName":"내 채널"}"#))
+        .await
+        .content();
+    let url = first.api.user_session_url(&tokens.access).await.content()["url"].clone();
+    let _socket = Socket::open(url.as_str().expect("a text")).await;
+    let (operator_key, applications) =
+        (first.world["operatorKey"].clone(), first.world["applications"].clone());
+    first.signal("KILL").await;
+    let (status, _) = first.end().await;
+    assert_eq!(status.code(), None);
+
+    let second = Sandbox::start(folder.path(), &["--data", data]).await;
+    for (name, before) in [("operatorKey", operator_key), ("applications", applications)] {
+        assert_eq!(second.world[name], before, "{name}");
+    }
+    second.api.me(&tokens.access).await.content();
+    let channels = second.api.channels(&app, "channelIds=mine").await.content();
+    assert_eq!(channels["data"][0]["channelName"], "내 채널");
+    // The session died with the process that held it.
+    let sessions = second.api.user_sessions(&tokens.access, "").await.content();
+    assert!(sessions["data"][0]["disconnectedDate"].is_string(), "{sessions}");
+    second.signal("TERM").await;
+    second.end().await;
+
+    let third = Sandbox::start(folder.path(), &["--data", data, "--profile", "observed"]).await;
+    assert!(third.api.me(&tokens.access).await.content()["nickname"].is_string());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_kept_world_is_run_by_one_process_at_a_time() {
+    let folder = folder();
+    let data = folder.path().join("data");
+    let data = data.to_str().expect("a path");
+    let sandbox = Sandbox::start(folder.path(), &["--data", data]).await;
+    for command in ["dev", "serve"] {
+        let said = run(stagedoor(&[command, "--data", data, "--listen", "127.0.0.1:0"])).await;
+        assert_eq!(said.status.code(), Some(1));
+        assert!(said.stderr.contains("another process has it open"), "{}", said.stderr);
+    }
+    sandbox.api.me(&sandbox.user(0, "demo").1.access).await.content();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_world_without_a_folder_leaves_nothing_behind() {
+    let folder = folder();
+    let mut command = stagedoor(&["dev", "--json", "--listen", "127.0.0.1:0"]);
+    command.env("TMPDIR", folder.path()).stdout(std::process::Stdio::piped());
+    let log = tempfile::NamedTempFile::new().expect("a file");
+    command.stderr(log.reopen().expect("a file"));
+    let sandbox = Sandbox::of(command, log.path().to_owned()).await;
+    let left = || std::fs::read_dir(folder.path()).expect("a folder").count();
+    assert_eq!(left(), 1);
+    sandbox.signal("TERM").await;
+    sandbox.end().await;
+    assert_eq!(left(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_address_that_is_taken_and_a_store_that_is_gone_are_told_in_a_sentence() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let taken = taken.local_addr().expect("an address").to_string();
+    for (arguments, part) in [
+        (vec!["dev", "--listen", &taken], "cannot listen on"),
+        (vec!["dev", "--listen", "127.0.0.1:0", "--platform-listen", &taken], "cannot listen on"),
+        (vec!["dev", "--database-url", "mysql://x"], "--database-url must begin with postgres://"),
+        (vec!["dev", "--data", "/dev/null/x"], "--data /dev/null/x"),
+        (vec!["dev", "--log", "=[", "--listen", "127.0.0.1:0"], "--log"),
+    ] {
+        let said = run(stagedoor(&arguments)).await;
+        assert_eq!(said.status.code(), Some(1), "{arguments:?}: {}", said.stderr);
+        let last = said.stderr.lines().last().unwrap_or_default();
+        assert!(last.starts_with("stagedoor: ") && last.contains(part), "{}", said.stderr);
+        assert_eq!(said.stdout, "");
+    }
+    let said = run(stagedoor(&["dev", "--listen", "nowhere"])).await;
+    assert_eq!(said.status.code(), Some(2));
+    let unreachable = "postgres://someone:hunter2-password@127.0.0.1:1/x";
+    let said = run(stagedoor(&["serve", "--listen", "127.0.0.1:0", "--database-url", unreachable])).await;
+    assert_eq!(said.status.code(), Some(1));
+    assert!(!said.stderr.contains("hunter2"), "{}", said.stderr);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_configuration_is_checked_and_shown_without_its_secrets() {
+    let folder = folder();
+    let data = folder.path().to_str().expect("a path");
+    let key = "k".repeat(20) + "operator-key-secret";
+    let url = "postgres://someone:hunter2-password@db.example/x";
+    let mut command = stagedoor(&["check-config", "--data", data, "--base-url", "https://api.example.com"]);
+    command
+        .env("STAGEDOOR_OPERATOR_KEY", &key)
+        .env("STAGEDOOR_DATABASE_URL", url)
+        .env("STAGEDOOR_BUS_URL", "nats://someone:hunter3-password@bus.example,other.example:4333")
+        .env("STAGEDOOR_PLATFORM_LISTEN", "127.0.0.1:9191")
+        .env("STAGEDOOR_TRUSTED_PROXIES", "10.0.0.5, fd00::/8")
+        .env("STAGEDOOR_PROXY_PROTOCOL", "true")
+        .env("STAGEDOOR_WEBHOOK_ALLOW", "private,loopback")
+        .env("STAGEDOOR_WEBHOOK_HEADER_PREFIX", "Shop-Message-")
+        .env("STAGEDOOR_PROFILE", "observed");
+    let said = run(command).await;
+    assert_eq!(said.status.code(), Some(0), "{}", said.stderr);
+    assert!(said.stdout.ends_with("The configuration is good.\n"), "{}", said.stdout);
+    for part in ["10.0.0.5/32", "fd00::/8", "proxy_protocol: true"] {
+        assert!(said.stdout.contains(part), "{part}: {}", said.stdout);
+    }
+    for part in ["loopback: true", "private: true", "Shop-Message-"] {
+        assert!(said.stdout.contains(part), "{part}: {}", said.stdout);
+    }
+    for part in ["https://api.example.com", "Observed", "127.0.0.1:8080", "127.0.0.1:9191", BUS] {
+        assert!(said.stdout.contains(part), "{part}: {}", said.stdout);
+    }
+    for secret in [key.as_str(), "hunter2", "hunter3", "operator-key-secret"] {
+        assert!(!said.stdout.contains(secret) && !said.stderr.contains(secret), "{}", said.stdout);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn secrets_may_come_from_files_and_mistakes_name_the_option() {
+    let folder = folder();
+    let data = folder.path().to_str().expect("a path");
+    let file = folder.path().join("key");
+    std::fs::write(&file, format!("{}\r\n", "k".repeat(32))).expect("a file");
+    let mut good = stagedoor(&["check-config", "--data", data]);
+    good.env("STAGEDOOR_OPERATOR_KEY_FILE", &file);
+    assert_eq!(run(good).await.status.code(), Some(0));
+
+    for (arguments, variables, part) in [
+        (vec!["--base-url", "api.example.com"], vec![], "--base-url must be scheme and host"),
+        (vec!["--session-base", "https://x/y"], vec![], "--session-base must be scheme and host"),
+        (
+            vec!["--roles", "web,jobs"],
+            vec![],
+            "--roles web,jobs needs --database-url: a SQLite store belongs to one",
+        ),
+        (
+            vec!["--roles", "gateway", "--database-url", "postgres://x/y", "--listen", "0.0.0.0:8080"],
+            vec![],
+            "--roles gateway needs --session-base: clients cannot connect to 0.0.0.0:8080",
+        ),
+        (
+            vec!["--roles", "jobs", "--database-url", "postgres://x/y", "--platform-listen", "127.0.0.1:1"],
+            vec![],
+            "--platform-listen needs the role web, and --roles is jobs",
+        ),
+        (
+            vec!["--trusted-proxies", "10.0.0.5,proxy.internal"],
+            vec![],
+            "--trusted-proxies holds 'proxy.internal', which is neither an address nor a network like 10.0.0.0/8",
+        ),
+        (
+            vec!["--trusted-proxies", "0.0.0.0/0"],
+            vec![],
+            "--trusted-proxies holds '0.0.0.0/0', which is every address",
+        ),
+        (vec!["--proxy-protocol"], vec![], "--proxy-protocol needs --trusted-proxies"),
+        (vec!["--operator-key", "short"], vec![], "the operator key must have 32"),
+        (
+            vec!["--webhook-header-prefix", "X Y-"],
+            vec![],
+            "--webhook-header-prefix must be 1 to 64 letters, digits and '-'",
+        ),
+        (vec!["--database-url", "sqlite://x"], vec![], "--database-url must begin with postgres://"),
+        (
+            vec!["--bus-url", "nats://kkkk@bus"],
+            vec![],
+            "--bus-url needs --database-url: SQLite belongs to one node",
+        ),
+        (
+            vec!["--bus-url", "http://kkkk@bus", "--database-url", DATABASE],
+            vec![],
+            "--bus-url must begin with nats://",
+        ),
+        (
+            vec!["--bus-url", "nats://bus", "--bus-prefix", "a b", "--database-url", DATABASE],
+            vec![],
+            "--bus-prefix must be words",
+        ),
+        (
+            vec![],
+            vec![("STAGEDOOR_OPERATOR_KEY_FILE", "/nonexistent")],
+            "STAGEDOOR_OPERATOR_KEY_FILE: /nonexistent",
+        ),
+        (
+            vec!["--operator-key", "kkkkkkkkkkkkkkkkkkkkkkkkkkkkkkkk"],
+            vec![("STAGEDOOR_OPERATOR_KEY_FILE", "/nonexistent")],
+            "give either STAGEDOOR_OPERATOR_KEY or STAGEDOOR_OPERATOR_KEY_FILE",
+        ),
+    ] {
+        let mut command = stagedoor(&["check-config", "--data", data]);
+        command.args(&arguments).envs(variables);
+        let said = run(command).await;
+        assert_eq!(said.status.code(), Some(1), "{arguments:?}");
+        assert!(said.stderr.contains(part), "{part}: {}", said.stderr);
+        assert!(!said.stderr.contains("kkkk"), "{}", said.stderr);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_help_is_the_manual_of_every_option() {
+    let said = run(stagedoor(&["--help"])).await;
+    for part in ["dev", "serve", "check-config"] {
+        assert!(said.stdout.contains(part), "{part}");
+    }
+    let common = [
+        ("--listen", "STAGEDOOR_LISTEN"),
+        ("--platform-listen", "STAGEDOOR_PLATFORM_LISTEN"),
+        ("--trusted-proxies", "STAGEDOOR_TRUSTED_PROXIES"),
+        ("--proxy-protocol", "STAGEDOOR_PROXY_PROTOCOL"),
+        ("--profile", "STAGEDOOR_PROFILE"),
+        ("--language", "STAGEDOOR_LANGUAGE"),
+        ("--no-quota", "STAGEDOOR_NO_QUOTA"),
+        ("--database-url", "STAGEDOOR_DATABASE_URL_FILE"),
+        ("--log", "STAGEDOOR_LOG"),
+        ("--data", "STAGEDOOR_DATA"),
+    ];
+    let serve = [
+        ("--bus-url", "STAGEDOOR_BUS_URL_FILE"),
+        ("--bus-prefix", "STAGEDOOR_BUS_PREFIX"),
+        ("--base-url", "STAGEDOOR_BASE_URL"),
+        ("--session-base", "STAGEDOOR_SESSION_BASE"),
+        ("--roles", "STAGEDOOR_ROLES"),
+        ("--drain-delay", "STAGEDOOR_DRAIN_DELAY"),
+        ("--operator-key", "STAGEDOOR_OPERATOR_KEY_FILE"),
+        ("--webhook-allow", "STAGEDOOR_WEBHOOK_ALLOW"),
+        ("--webhook-header-prefix", "STAGEDOOR_WEBHOOK_HEADER_PREFIX"),
+    ];
+    for (command, own) in [("dev", &[("--json", "JSON")][..]), ("serve", &serve), ("check-config", &serve)] {
+        // Secrets of the surroundings do not show up in the manual.
+        let mut help = stagedoor(&[command, "--help"]);
+        help.env("STAGEDOOR_DATABASE_URL", "postgres://hunter2").env("STAGEDOOR_OPERATOR_KEY", "hunter2");
+        let said = run(help).await;
+        assert_eq!(said.status.code(), Some(0));
+        for (option, variable) in common.iter().chain(own) {
+            assert!(
+                said.stdout.contains(option) && said.stdout.contains(variable),
+                "{command} {option} {variable}"
+            );
+        }
+        assert!(!said.stdout.contains("hunter2"));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_url_moves_the_whole_world_to_postgresql() {
+    let fresh = store::testing::postgres().await;
+    assert!(!database_url().is_empty());
+    let folder = folder();
+    let file = folder.path().join("url");
+    std::fs::write(&file, fresh.url().expect("a URL")).expect("a file");
+    let data = folder.path().join("data");
+    let mut command =
+        stagedoor(&["dev", "--json", "--listen", "127.0.0.1:0", "--data", data.to_str().expect("a path")]);
+    command.env("STAGEDOOR_DATABASE_URL_FILE", &file).stdout(std::process::Stdio::piped());
+    let log = folder.path().join("log");
+    command.stderr(std::fs::File::create(&log).expect("a file"));
+    let sandbox = Sandbox::of(command, log).await;
+    sandbox.api.me(&sandbox.user(0, "demo").1.access).await.content();
+    let files: Vec<_> =
+        std::fs::read_dir(&data).expect("a folder").map(|f| f.expect("a file").file_name()).collect();
+    assert!(!files.iter().any(|name| name.to_string_lossy().contains(".db")), "{files:?}");
+    sandbox.signal("TERM").await;
+    assert_eq!(sandbox.end().await.0.code(), Some(0));
+    fresh.remove().await;
+}

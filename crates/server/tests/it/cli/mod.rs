@@ -1,0 +1,9 @@
+//! The program: its commands, start and stop.
+
+mod command_line;
+mod deploy;
+mod metrics;
+pub(crate) mod process;
+mod sandbox_hosts;
+mod serving;
+mod shutdown;

@@ -1,0 +1,111 @@
+//! Which names a sandbox answers, and the address that it is reached under.
+
+use std::fs::File;
+use std::path::Path;
+use std::process::Stdio;
+
+use serde_json::json;
+use testkit::{Connection, Request, Response, Setup, both};
+
+use crate::cli::process::{Sandbox, run, stagedoor};
+
+const TARGETS: [&str; 4] =
+    ["/open/v1/lives", "/health/live", "/account-interlock", "/socket.io/?EIO=3&transport=polling&auth=x"];
+
+/// A sandbox with further arguments, at the address of loopback that it listens on.
+async fn sandbox(folder: &Path, listen: &str, arguments: &[&str]) -> Sandbox {
+    let free = std::net::TcpListener::bind(format!("{listen}:0")).expect("a port").local_addr();
+    let address = free.expect("an address");
+    let log = folder.join("log");
+    let mut command = stagedoor(&["dev", "--json", "--listen", &address.to_string()]);
+    command.args(arguments).stdout(Stdio::piped());
+    command.stderr(File::create(&log).expect("a file for the log"));
+    Sandbox::reached_at(Some(&format!("http://127.0.0.1:{}", address.port())), command, log).await
+}
+
+/// The answer to a request with this name in `Host`.
+async fn asked_as(sandbox: &Sandbox, target: &str, host: &str) -> Response {
+    let mut connection = Connection::open(sandbox.api.address()).await;
+    connection.write(format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n").as_bytes()).await;
+    connection.read_response(false).await.expect("an answer")
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sandbox_answers_names_of_loopback_and_those_that_it_was_given() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let given = ["--base-url", "https://sandbox.example:8443", "--allow-host", "dev.example,other.example"];
+    let sandbox = sandbox(folder.path(), "127.0.0.1", &given).await;
+    for target in TARGETS {
+        for host in [
+            "127.0.0.1",
+            "localhost:1234",
+            "a.localhost",
+            "[::1]:80",
+            "sandbox.example",
+            "DEV.example:80",
+            "other.example",
+        ] {
+            assert_ne!(asked_as(&sandbox, target, host).await.status, 403, "{target} {host}");
+        }
+        for host in ["evil.example", "127.0.0.1.evil.example", "192.0.2.1", ""] {
+            let answer = asked_as(&sandbox, target, host).await;
+            assert_eq!(answer.status, 403, "{target} {host}");
+            assert!(answer.message().contains("--allow-host"));
+            assert_eq!(answer.header("stagedoor-reason"), Some("host-not-allowed"));
+            assert!(
+                answer.header("x-request-id").is_some()
+                    && answer.header("access-control-allow-origin").is_none()
+            );
+        }
+    }
+    // A refusal leaves the connection in order, with a body too.
+    let mut connection = Connection::open(sandbox.api.address()).await;
+    for _ in 0..3 {
+        let body = "POST /auth/v1/token HTTP/1.1\r\nHost: evil.example\r\nContent-Length: 2\r\n\r\n{}";
+        connection.write(body.as_bytes()).await;
+        assert_eq!(connection.read_response(false).await.map(|answer| answer.status), Some(403));
+    }
+    let log = std::fs::read_to_string(sandbox.log_path()).expect("the log");
+    assert!(!log.contains("not loopback"), "{log}");
+    assert_eq!(log.matches("--allow-host").count(), 1, "once a minute: {log}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_addresses_of_a_sandbox_behind_a_proxy_are_those_of_the_proxy() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let sandbox = sandbox(folder.path(), "127.0.0.1", &["--base-url", "https://sandbox.example"]).await;
+    for name in ["baseUrl", "authUrl", "platformUrl"] {
+        assert_eq!(sandbox.world[name], json!("https://sandbox.example"), "{name}");
+    }
+    let (_, tokens) = sandbox.user(0, "demo");
+    let request = Request::get("/open/v1/sessions/auth").bearer(&tokens.access);
+    let url = sandbox.api.send(request).await.content()["url"].clone();
+    assert!(url.as_str().is_some_and(|url| url.starts_with("https://sandbox.example?auth=")), "{url}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sandbox_that_others_reach_says_so() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let sandbox = sandbox(folder.path(), "0.0.0.0", &[]).await;
+    let log = std::fs::read_to_string(sandbox.log_path()).expect("the log");
+    assert!(log.contains("WARN") && log.contains("not loopback"), "{log}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_no_host_is_refused_at_the_start() {
+    let said = run(stagedoor(&["dev", "--allow-host", "no host"])).await;
+    assert!(!said.status.success() && said.stderr.contains("--allow-host no host"), "{}", said.stderr);
+    let said = run(stagedoor(&["dev", "--base-url", "sandbox.example"])).await;
+    assert!(!said.status.success() && said.stderr.contains("--base-url must be"), "{}", said.stderr);
+}
+
+/// The service itself is reached under whatever name leads to it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_service_answers_every_name() {
+    both(Setup::default(), |world| async move {
+        let mut connection = Connection::open(world.address()).await;
+        connection.write(b"GET /health/live HTTP/1.1\r\nHost: any.example\r\n\r\n").await;
+        assert_eq!(connection.read_response(false).await.map(|answer| answer.status), Some(200));
+    })
+    .await;
+}

@@ -1,0 +1,114 @@
+//! `stagedoor serve`: the service for real, without a seed and without ways in that only a sandbox has.
+
+use std::process::Stdio;
+
+use testkit::{Api, Browser, Request, Tokens, encode, patiently, query_value};
+use tokio::process::{Child, Command};
+
+use crate::cli::process::{Sandbox, run, stagedoor};
+
+const KEY: &str = "an-operator-key-of-more-than-32-characters";
+
+/// A running `serve` and where it listens.
+async fn serve(mut command: Command, folder: &tempfile::TempDir) -> (Child, String) {
+    let log = folder.path().join("log");
+    command.stdout(Stdio::piped()).stderr(std::fs::File::create(&log).expect("a file"));
+    let child = command.spawn().expect("the program starts");
+    let address = patiently("the log says where it serves", async {
+        loop {
+            let said = std::fs::read_to_string(&log).expect("the log");
+            if let Some((_, rest)) = said.split_once("stagedoor serves address=")
+                && let Some((address, _)) = rest.split_once('\n')
+            {
+                return format!("http://{}", address.trim());
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+    })
+    .await;
+    (child, address)
+}
+
+fn command(folder: &tempfile::TempDir) -> Command {
+    let data = folder.path().join("data");
+    stagedoor(&["serve", "--listen", "127.0.0.1:0", "--data", data.to_str().expect("a path")])
+}
+
+async fn stop(mut child: Child) {
+    let id = child.id().expect("it runs").to_string();
+    Command::new("kill").args(["-TERM", &id]).status().await.expect("kill is there");
+    let output = patiently("the program ends", child.wait()).await.expect("a status");
+    assert_eq!(output.code(), Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn it_begins_with_nobody_and_keeps_what_it_is_told() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut first = command(&folder);
+    first.env("STAGEDOOR_OPERATOR_KEY", KEY);
+    let (child, base_url) = serve(first, &folder).await;
+    let api = Api::new(&base_url, KEY);
+    let app = api.application("bot").create().await;
+    assert_eq!(
+        api.channels(&app, "channelIds=streamer-haneul").await.content()["data"],
+        serde_json::json!([])
+    );
+    let person = api.person("someone").create().await;
+    let tokens = api.sign_in(&app, &person).await;
+    let url = api.user_session_url(&tokens.access).await.content()["url"].clone();
+    assert!(url.as_str().expect("a text").starts_with(&base_url), "{url}");
+
+    // No list of people, and a name alone opens nothing.
+    let mut browser = Browser::new(api.address());
+    let target = format!("/account-interlock?clientId=bot&redirectUri={}&state=s", encode(&app.redirect_uri));
+    let page = browser.open(&target).await;
+    let mut form = page.form("login");
+    assert_eq!(page.forms.len(), 1);
+    form.fields.push(("person".to_owned(), person.login.clone()));
+    browser.submit(&form).await.form("login");
+    stop(child).await;
+
+    // Without the operator's key its API is off, and everything else goes on.
+    let mut second = command(&folder);
+    second.args(["--session-base", "https://node1.api.example.com"]);
+    let (child, base_url) = serve(second, &folder).await;
+    let api = Api::new(&base_url, KEY);
+    let put = Request::put("/platform/v1/channels/x").body(r#"{"channelName":"x"}"#);
+    api.operator(put).await.assert_refused(401, "INVALID_TOKEN");
+    api.me(&tokens.access).await.content();
+    let url = api.user_session_url(&tokens.access).await.content()["url"].clone();
+    let url = url.as_str().expect("a text");
+    let token = query_value(url, "auth").expect("a token");
+    assert_eq!(url, format!("https://node1.api.example.com?auth={token}"));
+    let next = Tokens::of(&api.refresh(&app, &tokens.refresh).await.content());
+    api.me(&next.access).await.content();
+    stop(child).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn neither_dev_nor_serve_takes_the_folder_of_the_other() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (child, _) = serve(command(&folder), &folder).await;
+    stop(child).await;
+    let served = folder.path().join("data");
+    let files = || {
+        let entries = std::fs::read_dir(&served).expect("the folder");
+        entries.map(|entry| entry.expect("a file").file_name()).collect::<std::collections::BTreeSet<_>>()
+    };
+    let before = files();
+    let data = served.to_str().expect("a path");
+    let said = run(stagedoor(&["dev", "--listen", "127.0.0.1:0", "--data", data])).await;
+    assert_eq!(said.status.code(), Some(1), "{}", said.stderr);
+    assert!(said.stderr.contains("holds a store of `stagedoor serve`"), "{}", said.stderr);
+    assert!(said.stderr.contains("--data"), "{}", said.stderr);
+    assert_eq!(files(), before, "nothing was written");
+
+    let seeded = folder.path().join("sandbox");
+    let data = seeded.to_str().expect("a path");
+    let sandbox = Sandbox::start(folder.path(), &["--data", data]).await;
+    sandbox.signal("TERM").await;
+    sandbox.end().await;
+    let said = run(stagedoor(&["serve", "--listen", "127.0.0.1:0", "--data", data])).await;
+    assert_eq!(said.status.code(), Some(1), "{}", said.stderr);
+    assert!(said.stderr.contains("the store was made by `stagedoor dev`"), "{}", said.stderr);
+}

@@ -1,0 +1,198 @@
+//! Nodes that are killed while they publish: what is in the store was heard by each session that stayed open.
+
+use std::collections::BTreeSet;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use service::lost_events::LOST_EVENTS_KNOWN_WITHIN;
+use store::{Store, StoreError, params};
+use tempfile::TempDir;
+use testkit::{Cluster, Connection, Network, Request, Setup, Socket, Wire, World, nodes, patiently};
+use tokio::process::Child;
+use tokio::task::{JoinHandle, JoinSet};
+
+use super::bus::until;
+use super::outbox::{cluster_closed_for_gaps, count, open_store};
+use crate::cli::process::stagedoor;
+
+const KILLS: usize = 10;
+/// Each node that is killed has its own, with a caller and a session for each.
+const CHANNELS_PER_KILL: usize = 3;
+/// Sessions that an application may have.
+const SESSIONS_MAX: usize = 10;
+/// How long a node publishes before it is killed.
+const LOAD: Duration = Duration::from_millis(400);
+/// How long the way to the bus is silent before every other kill: nothing is confirmed from then on, so that
+/// there are events that were committed and not published.
+const SILENCE: Duration = Duration::from_millis(200);
+
+/// A node in a process of its own.
+struct Victim {
+    process: Child,
+    address: SocketAddr,
+    bus_wire: Wire,
+    _folder: TempDir,
+}
+
+impl Victim {
+    async fn start(cluster: &Cluster) -> Self {
+        let folder = tempfile::tempdir().expect("a folder");
+        let log = folder.path().join("log");
+        let nats = cluster.nats.lock().await;
+        let bus_wire = Wire::of_url(&nats.url(), &nats.address().to_string()).await;
+        drop(nats);
+        let mut command = stagedoor(&["serve", "--listen", "127.0.0.1:0", "--roles", "web"]);
+        command
+            .env("STAGEDOOR_DATABASE_URL", cluster.nodes[0].database_wire.past())
+            .env("STAGEDOOR_BUS_URL", bus_wire.url())
+            .env("STAGEDOOR_OPERATOR_KEY", World::OPERATOR_KEY)
+            .stderr(std::fs::File::create(&log).expect("a file"));
+        let process = command.spawn().expect("the program starts");
+        let address = patiently("it says where it serves", async {
+            loop {
+                let said = std::fs::read_to_string(&log).expect("the log");
+                if let Some((_, rest)) = said.split_once("stagedoor serves address=")
+                    && let Some((address, _)) = rest.split_once('\n')
+                {
+                    return address.trim().parse().expect("an address");
+                }
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        })
+        .await;
+        Self { process, address, bus_wire, _folder: folder }
+    }
+
+    /// Lets callers post on these channels, and kills it meanwhile. Gives what was answered with 200.
+    async fn publish_and_die(mut self, channels: Vec<usize>, is_silenced: bool) -> BTreeSet<(usize, String)> {
+        let mut callers = JoinSet::new();
+        for channel in channels {
+            callers.spawn(post_until_it_dies(self.address, channel));
+        }
+        tokio::time::sleep(LOAD).await;
+        if is_silenced {
+            self.bus_wire.set(Network::Silent);
+            tokio::time::sleep(SILENCE).await;
+        }
+        self.process.kill().await.expect("it is killed");
+        let mut answered = BTreeSet::new();
+        while let Some(of_caller) = callers.join_next().await {
+            answered.extend(of_caller.expect("a caller goes on"));
+        }
+        answered
+    }
+}
+
+async fn post_until_it_dies(address: SocketAddr, channel: usize) -> BTreeSet<(usize, String)> {
+    let (name, mut answered) = (name(channel), BTreeSet::new());
+    let mut connection = Connection::open(address).await;
+    for n in 0.. {
+        let text = format!("{n}");
+        let body = json!({ "senderChannelId": name, "message": text });
+        let target = format!("/platform/v1/channels/{name}/chats");
+        let request = Request::post(target).bearer(World::OPERATOR_KEY).json(&body);
+        match connection.try_send(&request).await {
+            Some(answer) if answer.status == 200 => _ = answered.insert((channel, text)),
+            Some(_) => {}
+            None => break,
+        }
+    }
+    answered
+}
+
+pub fn name(channel: usize) -> String {
+    format!("streamer.{channel}")
+}
+
+/// What a session of one channel heard until the last word, or until its end.
+pub fn listen(mut socket: Socket) -> JoinHandle<(BTreeSet<String>, bool)> {
+    tokio::spawn(async move {
+        let mut heard = BTreeSet::new();
+        while let Some((_, payload)) = socket.next_event().await {
+            let payload: Value = serde_json::from_str(&payload).expect("JSON");
+            let text = payload["content"].as_str().expect("a text").to_owned();
+            if text == "end" {
+                return (heard, true);
+            }
+            assert!(heard.insert(text), "twice");
+        }
+        (heard, false)
+    })
+}
+
+pub async fn stored(store: &Store, channel: usize) -> BTreeSet<String> {
+    patiently("the store answers", async {
+        loop {
+            let texts: Result<BTreeSet<String>, StoreError> = store
+                .read(move |tx| {
+                    Box::pin(async move {
+                        let sql = "SELECT content FROM chat_messages WHERE channel_id = $1";
+                        let rows = tx.query(sql, params![name(channel)]).await?;
+                        rows.iter().map(|row| row.get(0)).collect()
+                    })
+                })
+                .await;
+            if let Ok(texts) = texts {
+                return texts;
+            }
+        }
+    })
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nodes_that_are_killed_while_they_publish_leave_no_silent_gap() {
+    nodes(1, Setup::hurried(), |cluster: Arc<Cluster>| async move {
+        let survivor = &cluster.nodes[0];
+        // One more, on which nothing happens.
+        let channels = KILLS * CHANNELS_PER_KILL + 1;
+        let (mut apps, mut listeners) = (Vec::new(), Vec::new());
+        for n in 0..channels.div_ceil(SESSIONS_MAX) {
+            apps.push(survivor.application(&format!("bot{n}")).create().await);
+        }
+        for channel in 0..channels {
+            let app = &apps[channel / SESSIONS_MAX];
+            let person = survivor.person(&name(channel)).create().await;
+            let tokens = survivor.sign_in(app, &person).await;
+            let mut socket = survivor.open_client_session(app).await;
+            survivor.subscribe(&tokens.access, "chat", socket.session_key()).await.content();
+            socket.system("subscribed").await;
+            listeners.push(listen(socket));
+        }
+        let mut answered = BTreeSet::new();
+        for kill in 0..KILLS {
+            let victim = Victim::start(&cluster).await;
+            let own = kill * CHANNELS_PER_KILL..(kill + 1) * CHANNELS_PER_KILL;
+            answered.extend(victim.publish_and_die(own.collect(), kill % 2 == 1).await);
+        }
+        let store = open_store(survivor).await;
+        until("nothing is left in the outbox", || async {
+            count(&store, "SELECT COUNT(*) FROM event_outbox WHERE taken_over_at IS NULL").await == Some(0)
+        })
+        .await;
+        tokio::time::sleep(LOST_EVENTS_KNOWN_WITHIN).await;
+        let (mut closed, mut unheard, mut all) = (0, 0, 0);
+        for (channel, listener) in listeners.into_iter().enumerate() {
+            let stored = stored(&store, channel).await;
+            let name = name(channel);
+            survivor.say(&name, &name, "end").await.content();
+            let (heard, lived) = patiently("the last word", listener).await.expect("a listener goes on");
+            assert!(!lived || heard == stored, "{channel}: heard {heard:?} of {stored:?}");
+            assert!(heard.is_subset(&stored), "{channel}: heard {heard:?} of {stored:?}");
+            assert!(lived || channel < channels - 1, "the quiet channel's session lives");
+            answered.retain(|(of, text)| *of != channel || !stored.contains(text));
+            all += stored.len();
+            unheard += stored.len() - heard.len();
+            closed += usize::from(!lived);
+        }
+        assert_eq!(answered, BTreeSet::new(), "what was answered is stored");
+        println!("{all} stored, {unheard} of them unheard in {closed} sessions that were closed");
+        assert_eq!(cluster_closed_for_gaps(&cluster).await, closed as u64);
+        // So that nothing was proven about nothing.
+        assert!(unheard > 0 && all > 10 * KILLS, "{unheard} of {all}");
+        store.close().await;
+    })
+    .await;
+}

@@ -1,0 +1,333 @@
+//! Several nodes on one database, and no bus between them: what the store says alone has to do.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use service::nodes::Roles;
+use store::testing::Wire;
+use testkit::{
+    Api, Network, Request, Response, Setup, Socket, World, both, over_a_wire, patiently, query_value,
+};
+use tokio::task::JoinSet;
+
+use crate::fixture::Fixture;
+
+const SECOND: Duration = Duration::from_secs(1);
+const WEB: Roles = Roles { web: true, gateway: false, jobs: false };
+const GATEWAY: Roles = Roles { web: false, gateway: true, jobs: false };
+const JOBS: Roles = Roles { web: false, gateway: false, jobs: true };
+
+/// Runs the body on a world whose database other nodes can share.
+async fn shared<Fut>(setup: Setup, body: impl FnOnce(World, Arc<Wire>) -> Fut)
+where
+    Fut: Future<Output = ()> + Send + 'static,
+{
+    over_a_wire(setup, body).await;
+}
+
+fn url(answer: &Response) -> String {
+    answer.content()["url"].as_str().expect("a text").to_owned()
+}
+
+fn connected(list: &Response) -> usize {
+    let content = list.content();
+    let data = content["data"].as_array().expect("a list");
+    data.iter().filter(|session| session["disconnectedDate"].is_null()).count()
+}
+
+async fn health(api: &Api, what: &str) -> Response {
+    api.send(Request::get(format!("/health/{what}"))).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_on_one_node_changes_a_session_on_another_though_no_bus_leads_there() {
+    shared(Setup::default(), |world, _| async move {
+        let Fixture { tokens, .. } = Fixture::set_up(&world).await;
+        let (node, elsewhere) = world.another_node().await;
+        let mut socket = elsewhere.open_user_session(&tokens.access).await;
+        for _ in 0..3 {
+            for (call, expected) in [("subscribe", "subscribed"), ("unsubscribe", "unsubscribed")] {
+                let target =
+                    format!("/open/v1/sessions/events/{call}/chat?sessionKey={}", socket.session_key());
+                world.send(Request::post(target).bearer(&tokens.access)).await.content();
+                socket.ping().await;
+                let data = found(&world, socket.system(expected)).await;
+                assert_eq!(data, json!({ "eventType": "CHAT", "channelId": "haneul" }));
+            }
+        }
+        world.revoke_after_subscribing(&tokens.access, &socket).await;
+        found(&world, socket.system("subscribed")).await;
+        found(&world, socket.system("revoked")).await;
+        world.advance(SECOND);
+        socket.ping().await;
+        drop(socket);
+        node.stop().await;
+    })
+    .await;
+}
+
+/// What the other node finds when it looks into the store, which it may begin to wait for at any moment.
+async fn found<T>(world: &World, awaited: impl Future<Output = T>) -> T {
+    let time_goes_on = async {
+        loop {
+            world.advance(SECOND / 4);
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::select! {
+        found = awaited => found,
+        () = time_goes_on => unreachable!("time has no end"),
+    }
+}
+
+trait Revoke {
+    async fn revoke_after_subscribing(&self, token: &str, socket: &Socket);
+}
+
+impl Revoke for World {
+    async fn revoke_after_subscribing(&self, token: &str, socket: &Socket) {
+        self.subscribe(token, "chat", socket.session_key()).await.content();
+        self.operator(Request::delete("/platform/v1/consents/bot/haneul")).await.content();
+    }
+}
+
+/// Each cut hits some commit at some moment: before it, or after it, when the change is in the store and
+/// nobody was told.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_committed_is_heard_once_whatever_became_of_the_answer() {
+    shared(Setup { system_clock: true, ..Setup::default() }, |world, wire| async move {
+        let Fixture { tokens, .. } = Fixture::set_up(&world).await;
+        let mut socket = world.open_user_session(&tokens.access).await;
+        let key = socket.session_key().to_owned();
+        let enough = Arc::new(AtomicBool::new(false));
+        let mut callers = JoinSet::new();
+        for event in ["chat", "donation", "subscription"] {
+            let (world, enough, token, key) =
+                (world.clone(), enough.clone(), tokens.access.clone(), key.clone());
+            callers.spawn(async move {
+                while !enough.load(Ordering::Relaxed) {
+                    world.subscribe(&token, event, &key).await;
+                    world.unsubscribe(&token, event, &key).await;
+                }
+            });
+        }
+        let listening = tokio::spawn(async move {
+            let mut heard = Vec::new();
+            while let Some((name, payload)) = socket.next_event().await {
+                assert_eq!(name, "SYSTEM");
+                let message: Value = serde_json::from_str(&payload).expect("JSON");
+                heard.push((message["type"].clone(), message["data"]["eventType"].clone()));
+            }
+            heard
+        });
+        for _ in 0..12 {
+            tokio::time::sleep(Duration::from_millis(150)).await;
+            wire.set(Network::Down);
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            wire.set(Network::Up);
+        }
+        enough.store(true, Ordering::Relaxed);
+        while callers.join_next().await.is_some() {}
+        // Undelivered changes are found by the reconciliation, which may have to reconnect to the database
+        // first.
+        tokio::time::sleep(Duration::from_secs(4)).await;
+        world.stop().await;
+        let heard = listening.await.expect("the socket is read to its end");
+        let store = world.open_store().await;
+        let log = store.read(move |tx| {
+            Box::pin(async move {
+                let sql =
+                    "SELECT kind, event_type FROM session_changes WHERE session_key = $1 ORDER BY version";
+                let rows = tx.query(sql, store::params![&key]).await?;
+                rows.iter().map(|row| Ok((row.get::<String>(0)?, row.get::<String>(1)?))).collect()
+            })
+        });
+        let log: Result<Vec<_>, store::StoreError> = log.await;
+        let mut log: Vec<_> = log.expect("the log is there");
+        store.close().await;
+        // An idle machine gets ten times as far.
+        assert!(log.len() > 5, "{}", log.len());
+        // Of a long log the beginning was forgotten.
+        let heard: Vec<_> = heard.iter().map(|(kind, event)| (lower(kind), lower(event))).collect();
+        let log: Vec<_> =
+            log.drain(..).map(|(kind, event)| (kind.to_lowercase(), event.to_lowercase())).collect();
+        assert!(heard.len() >= log.len(), "{} of {} were heard", heard.len(), log.len());
+        assert_eq!(heard[heard.len() - log.len()..], log);
+    })
+    .await;
+}
+
+fn lower(text: &Value) -> String {
+    text.as_str().expect("a text").to_lowercase()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn roles_share_the_work() {
+    shared(Setup { roles: WEB, ..Setup::default() }, |world, _| async move {
+        let Fixture { app, tokens, .. } = Fixture::set_up(&world).await;
+        // Nobody takes sessions yet: that is no fault of the service, and soon over.
+        let none = world.user_session_url(&tokens.access).await;
+        none.assert_refused(429, "TOO_MANY_REQUESTS");
+        assert_eq!(none.number("retry-after"), 5);
+
+        let (sockets, gateway) = world.another_node_of(GATEWAY).await;
+        let (clearing, jobs) = world.another_node_of(JOBS).await;
+        let address = url(&world.user_session_url(&tokens.access).await);
+        let token = query_value(&address, "auth").expect("a token");
+        assert_eq!(address, format!("http://{}?auth={token}", gateway.address()));
+        let mut socket = Socket::open(&address).await;
+        world.subscribe(&tokens.access, "chat", socket.session_key()).await.content();
+        socket.ping().await;
+        world.advance(SECOND);
+        socket.system("subscribed").await;
+        assert_eq!(connected(&world.user_sessions(&tokens.access, "").await), 1);
+
+        let handshake = "/socket.io/?EIO=3&transport=polling&auth=x";
+        for (name, api, rest, socket_path) in
+            [("web", &*world, 200, 404), ("gateway", &gateway, 404, 401), ("jobs", &jobs, 404, 404)]
+        {
+            let api = api.of_a_part();
+            for what in ["live", "ready"] {
+                assert_eq!(health(&api, what).await.content(), Value::Null, "{name} {what}");
+            }
+            assert_eq!(api.me(&tokens.access).await.status, rest, "{name}");
+            assert_eq!(api.client_sessions(&app, "").await.status, rest, "{name}");
+            assert_eq!(
+                api.send(Request::get("/account-interlock")).await.status,
+                if rest == 200 { 400 } else { 404 }
+            );
+            assert_eq!(api.send(Request::get("/docs")).await.status, rest, "{name}");
+            let answer = api.send(Request::get(handshake)).await;
+            assert_eq!(answer.status, socket_path, "{name}");
+            answer.message();
+        }
+        drop(socket);
+        sockets.stop().await;
+        clearing.stop().await;
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn health_answers_on_every_listener_and_to_nothing_else_but_get() {
+    both(Setup::default(), |world| async move {
+        for what in ["live", "ready"] {
+            let answer = health(&world, what).await;
+            assert_eq!(answer.text(), r#"{"code":200,"message":null,"content":null}"#);
+            assert_eq!(answer.header("cache-control"), Some("no-store"));
+            assert_eq!(answer.header("connection"), None);
+            let posted = world.send(Request::post(format!("/health/{what}"))).await;
+            posted.assert_refused(405, "METHOD_NOT_ALLOWED");
+        }
+        health(&world, "else").await.assert_refused(404, "NOT_FOUND");
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_whose_store_is_away_lives_but_is_not_ready() {
+    shared(Setup::default(), |world, wire| async move {
+        wire.set(Network::Down);
+        // In steps, so that every loop has its turn; less than what a node may be silent.
+        for _ in 0..9 {
+            world.advance(SECOND);
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        health(&world, "ready").await.assert_refused(503, "STORE_UNAVAILABLE");
+        health(&world, "live").await.content();
+        wire.set(Network::Up);
+        patiently("it is ready again", async {
+            while health(&world, "ready").await.status != 200 {
+                world.advance(SECOND / 4);
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        })
+        .await;
+    })
+    .await;
+}
+
+/// Runs calls against two nodes in turns, all at once.
+async fn over_two<T, Fut>(apis: [Api; 2], count: usize, call: impl Fn(Api, usize) -> Fut) -> Vec<T>
+where
+    T: Send + 'static,
+    Fut: Future<Output = T> + Send + 'static,
+{
+    let mut calls: JoinSet<T> = (0..count).map(|n| call(apis[n % 2].clone(), n)).collect();
+    let mut answers = Vec::new();
+    while let Some(answer) = calls.join_next().await {
+        answers.push(answer.expect("every call is answered"));
+    }
+    answers
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_limits_hold_when_two_nodes_are_raced() {
+    shared(Setup::default(), |world, _| async move {
+        let Fixture { app, tokens, .. } = Fixture::set_up(&world).await;
+        let (node, elsewhere) = world.another_node().await;
+        let apis = [Api::clone(&world), elsewhere.clone()];
+        for round in 0..2 {
+            let clients = over_two(apis.clone(), 30, |api, _| {
+                let app = app.clone();
+                async move { url(&api.client_session_url(&app).await) }
+            });
+            let users = over_two(apis.clone(), 12, |api, _| {
+                let token = tokens.access.clone();
+                async move { url(&api.user_session_url(&token).await) }
+            });
+            let (clients, users) = tokio::join!(clients, users);
+            let (clients, users) = tokio::join!(raced(clients, 10), raced(users, 3));
+            assert_eq!(connected(&world.client_sessions(&app, "size=50").await), 10, "round {round}");
+            assert_eq!(connected(&elsewhere.user_sessions(&tokens.access, "size=50").await), 3);
+
+            let key = clients[0].session_key().to_owned();
+            let mut callers = Vec::new();
+            for n in 0..20 {
+                let person = world.person(&format!("streamer-{n}")).create().await;
+                callers.push(world.sign_in(&app, &person).await.access);
+            }
+            let mut answers = over_two(apis.clone(), 60, |api, n| {
+                let (token, key) = (callers[n / 3].clone(), key.clone());
+                let event = ["chat", "donation", "subscription"][n % 3];
+                async move { api.subscribe(&token, event, &key).await.status }
+            })
+            .await;
+            answers.sort_unstable();
+            assert_eq!(answers, [[200; 30], [429; 30]].concat());
+
+            // By a goodbye and by mere absence: the places are free for the next round.
+            for (n, socket) in clients.into_iter().chain(users).enumerate() {
+                if n % 2 == 0 { socket.close().await } else { drop(socket) }
+            }
+            patiently("every place is free", async {
+                while connected(&world.client_sessions(&app, "size=50").await)
+                    + connected(&world.user_sessions(&tokens.access, "size=50").await)
+                    > 0
+                {
+                    tokio::task::yield_now().await;
+                }
+            })
+            .await;
+        }
+        node.stop().await;
+    })
+    .await;
+}
+
+/// Opens all of them at once: so many succeed.
+async fn raced(urls: Vec<String>, limit: usize) -> Vec<Socket> {
+    let mut tries: JoinSet<_> =
+        urls.into_iter().map(|url| async move { Socket::connect(&url).await }).collect();
+    let mut open = Vec::new();
+    while let Some(attempt) = tries.join_next().await {
+        match attempt.expect("every handshake is answered") {
+            Ok(socket) => open.push(socket),
+            Err(refused) => refused.assert_refused(429, "TOO_MANY_REQUESTS"),
+        }
+    }
+    assert_eq!(open.len(), limit);
+    open
+}

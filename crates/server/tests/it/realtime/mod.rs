@@ -1,0 +1,4 @@
+//! Sessions on sockets.
+
+mod session_details;
+mod sessions;

@@ -1,0 +1,311 @@
+//! One corpus of odd requests to every endpoint, generated from the list of endpoints. Both engines give the
+//! same answers, byte for byte; none is a 500 or leaves the envelope; and what was refused has changed
+//! nothing.
+//!
+//! What one kind of odd request is answered is in `bad_input`; here it is only that both engines agree on it.
+
+use std::collections::{BTreeSet, HashSet};
+use std::sync::{Arc, Mutex};
+
+use serde_json::{Map, Value};
+use testkit::{Connection, Request, Response, Setup, Socket, World, both};
+
+use crate::api::endpoints::{ENDPOINTS, Endpoint, Mode};
+use crate::fixture::Fixture;
+use crate::robustness::odd_values::{
+    BODIES, DEPTHS, Extra, JSON_VALUES, LONG_VALUES, OPTIONAL_FIELDS, OPTIONAL_PARAMETERS, PATH_IDS,
+    QUERY_VALUES, VOLATILE,
+};
+
+/// What stands for a text that no two worlds share.
+const MASK: &str = "…";
+
+/// What a request was answered: its name, and the answer without what no two worlds share.
+type Answered = (String, u16, String);
+
+/// A world in which there is something to see, and a socket that hears what happens on the streamer's
+/// channel.
+struct Scene {
+    world: World,
+    fixture: Fixture,
+    connection: Connection,
+    socket: Socket,
+}
+
+impl Scene {
+    async fn set(world: World) -> Self {
+        let fixture = Fixture::set_up(&world).await;
+        let mut socket = world.open_client_session(&fixture.app).await;
+        for event in ["chat", "donation", "subscription"] {
+            world.subscribe(&fixture.tokens.access, event, socket.session_key()).await.content();
+            socket.system("subscribed").await;
+        }
+        let connection = Connection::open(world.address()).await;
+        let mut scene = Self { world, fixture, connection, socket };
+        for endpoint in ENDPOINTS.iter() {
+            scene.send_good(endpoint).await.content();
+        }
+        scene
+    }
+
+    async fn send(&mut self, request: &Request) -> Response {
+        let answer = self.connection.send(request).await;
+        if answer.header("connection") == Some("close") {
+            self.connection = Connection::open(self.world.address()).await;
+        }
+        answer
+    }
+
+    async fn send_good(&mut self, endpoint: &Endpoint) -> Response {
+        endpoint.prepare(&self.world, &self.fixture).await;
+        let request = endpoint.good(&self.fixture, self.socket.session_key());
+        self.send(&request).await
+    }
+
+    /// What the world looks like to whoever reads it.
+    async fn look(&mut self) -> Vec<Answered> {
+        let mut seen = Vec::new();
+        for endpoint in ENDPOINTS.iter().filter(|endpoint| endpoint.method == "GET") {
+            let request = endpoint.good(&self.fixture, self.socket.session_key());
+            let answer = self.send(&request).await;
+            let target = request.target().replace(self.socket.session_key(), MASK);
+            let target = target.replace(&self.fixture.webhook_owner.message_id, MASK);
+            seen.push(answered(format!("then {target}"), &answer));
+        }
+        seen
+    }
+
+    /// Waits for all events so far, and says how many there were.
+    async fn hear(&mut self) -> usize {
+        self.socket.send("2").await;
+        let mut heard = 0;
+        while self.socket.next_packet().await.expect("the session goes on") != "3" {
+            heard += 1;
+        }
+        heard
+    }
+}
+
+/// Every answer stays in the envelope, and none is our fault.
+fn answered(name: String, answer: &Response) -> Answered {
+    let status = answer.status;
+    assert!(status < 500, "{name}: {}", answer.text());
+    if status != 200 {
+        answer.message();
+        return (name, status, answer.text().to_owned());
+    }
+    (name, status, masked(answer.content()).to_string())
+}
+
+fn masked(value: Value) -> Value {
+    let mask = |(key, value): (String, Value)| match value {
+        Value::String(text) if !text.is_empty() && VOLATILE.contains(&key.as_str()) => (key, MASK.into()),
+        value => (key, masked(value)),
+    };
+    match value {
+        Value::Object(fields) => Value::Object(fields.into_iter().map(mask).collect::<Map<_, _>>()),
+        Value::Array(items) => {
+            let mut items: Vec<_> = items.into_iter().map(masked).collect();
+            // Those of one moment stand in the order of ids that no two worlds share.
+            if items
+                .iter()
+                .any(|item| item.as_object().is_some_and(|item| item.values().any(|id| id == MASK)))
+            {
+                items.sort_by_key(Value::to_string);
+            }
+            items.into()
+        }
+        value => value,
+    }
+}
+
+/// The extra names of a table's row.
+fn extras(table: &[Extra], endpoint: &Endpoint) -> &'static [&'static str] {
+    table
+        .iter()
+        .find(|(method, path, _)| (*method, *path) == (endpoint.method, endpoint.path))
+        .map_or(&[], |(.., names)| names)
+}
+
+/// The odd requests to an endpoint, each with a name.
+fn odd_requests(endpoint: &Endpoint, fixture: &Fixture, session_key: &str) -> Vec<(String, Request)> {
+    // An application that is told oddities must not be the one whose tokens the others are called with.
+    let target = endpoint.target(session_key).replace("/applications/bot", "/applications/odd");
+    let body = endpoint.body(fixture);
+    let mut requests = Vec::new();
+    let mut push = |what: String, target: &str, body: Option<Vec<u8>>| {
+        let request = endpoint.proven(fixture, target);
+        let request = body.into_iter().fold(request, Request::body);
+        requests.push((format!("{} {} {what}", endpoint.method, endpoint.path), request));
+    };
+    if let Value::Object(good) = &body {
+        for field in good.keys().map(String::as_str).chain(extras(OPTIONAL_FIELDS, endpoint).iter().copied())
+        {
+            for value in field_values() {
+                if field == "waitSeconds" && value.parse().is_ok_and(|seconds: f64| seconds > 0.0) {
+                    // It would wait by a clock that nobody moves meanwhile.
+                    continue;
+                }
+                push(
+                    format!("{field} = {}", shown(value.as_bytes())),
+                    &target,
+                    Some(with_field(good, field, &value).into()),
+                );
+            }
+        }
+        for body in odd_bodies() {
+            push(format!("body {}", shown(&body)), &target, Some(body));
+        }
+    }
+    let good_body = || (!body.is_null()).then(|| body.to_string().into_bytes());
+    let (path, query) = target.split_once('?').unwrap_or((&target, ""));
+    let good: Vec<_> = query.split('&').filter_map(|pair| pair.split_once('=')).collect();
+    let names =
+        good.iter().map(|(name, _)| *name).chain(extras(OPTIONAL_PARAMETERS, endpoint).iter().copied());
+    for name in names.collect::<BTreeSet<_>>() {
+        let others: String = good
+            .iter()
+            .filter(|(other, _)| *other != name)
+            .map(|(name, value)| format!("&{name}={value}"))
+            .collect();
+        for value in QUERY_VALUES {
+            let value = value.replace("{name}", name);
+            push(format!("?{name}={value}"), &format!("{path}?{name}={value}{others}"), good_body());
+        }
+        let long = "x".repeat(10_000);
+        push(format!("?{name}=long"), &format!("{path}?{name}={long}{others}"), good_body());
+    }
+    for (at, part) in endpoint.path.split('/').enumerate().filter(|(_, part)| part.starts_with('{')) {
+        for id in PATH_IDS.iter().copied() {
+            let odd = |(n, other)| if n == at { id } else { other };
+            let path: Vec<_> = path.split('/').enumerate().map(odd).collect();
+            push(format!("{part} = {id}"), &path.join("/"), good_body());
+        }
+    }
+    requests
+}
+
+/// Enough of it to tell it from others.
+fn shown(bytes: &[u8]) -> String {
+    format!("{} ({} bytes)", String::from_utf8_lossy(&bytes[..bytes.len().min(60)]), bytes.len())
+}
+
+fn field_values() -> impl Iterator<Item = String> {
+    let long = LONG_VALUES.iter().map(|(text, times)| format!("\"{}\"", text.repeat(*times)));
+    JSON_VALUES.iter().map(|value| (*value).to_owned()).chain(long)
+}
+
+/// The good body, with one field of this very spelling.
+fn with_field(good: &Map<String, Value>, field: &str, value: &str) -> String {
+    let others =
+        good.iter().filter(|(name, _)| *name != field).map(|(name, value)| format!(",\"{name}\":{value}"));
+    format!("{{\"{field}\":{value}{}}}", others.collect::<String>())
+}
+
+fn odd_bodies() -> impl Iterator<Item = Vec<u8>> {
+    let deep = |depth: &usize| {
+        let depth = *depth;
+        [
+            format!("{}{}", "[".repeat(depth), "]".repeat(depth)).into_bytes(),
+            format!("{}1{}", "{\"a\":".repeat(depth), "}".repeat(depth)).into_bytes(),
+        ]
+    };
+    BODIES.iter().map(|body| body.to_vec()).chain(DEPTHS.iter().flat_map(deep))
+}
+
+/// Endpoints that are tried in a world of their own, so that all parts can be tried at once.
+type Part = fn(&Endpoint) -> bool;
+
+/// The corpus of a part, and after each endpoint that writes a look at the world.
+async fn tell_all(world: World, part: Part) -> Vec<Answered> {
+    let mut scene = Scene::set(world).await;
+    let mut answers = Vec::new();
+    for endpoint in ENDPOINTS.iter().filter(|endpoint| part(endpoint)) {
+        for (name, request) in odd_requests(endpoint, &scene.fixture, scene.socket.session_key()) {
+            let answer = scene.send(&request).await;
+            answers.push(answered(name, &answer));
+        }
+        // So that the next endpoint finds what it needs.
+        let good = scene.send_good(endpoint).await;
+        answers.push(answered(format!("good {}", endpoint.path), &good));
+        if endpoint.method != "GET" {
+            answers.extend(scene.look().await);
+        }
+        let heard = scene.hear().await;
+        answers.push((format!("events of {}", endpoint.path), 200, heard.to_string()));
+    }
+    answers
+}
+
+/// What was refused, told to a world that was told nothing else: it looks as before, and nobody heard of
+/// anything.
+async fn tell_refused(world: World, part: Part, refused: &HashSet<String>) {
+    let mut scene = Scene::set(world).await;
+    let mut good_now = 0;
+    for endpoint in ENDPOINTS.iter().filter(|endpoint| part(endpoint)) {
+        endpoint.prepare(&scene.world, &scene.fixture).await;
+        scene.hear().await;
+        let mut before = scene.look().await;
+        for (name, request) in odd_requests(endpoint, &scene.fixture, scene.socket.session_key()) {
+            if refused.contains(&name) && scene.send(&request).await.status == 200 {
+                // What was refused after something that was not told here may be good now.
+                good_now += 1;
+                before = scene.look().await;
+                scene.hear().await;
+            }
+        }
+        assert_eq!(scene.hear().await, 0, "{}", endpoint.path);
+        assert_eq!(scene.look().await, before, "{}", endpoint.path);
+    }
+    assert!(good_now * 100 < refused.len(), "{good_now} of {}", refused.len());
+}
+
+/// Both engines answer every odd request alike, and a refused one changes nothing.
+async fn alike_and_harmless(part: Part) {
+    let told: Arc<Mutex<Vec<Vec<Answered>>>> = Arc::default();
+    both(Setup::default(), |world| {
+        let told = told.clone();
+        async move {
+            let answers = tell_all(world, part).await;
+            told.lock().expect("no test fails while it holds it").push(answers);
+        }
+    })
+    .await;
+    let told = told.lock().expect("no test fails while it holds it").clone();
+    let [sqlite, postgres] = told.as_slice() else { panic!("two engines") };
+    for (on_sqlite, on_postgres) in sqlite.iter().zip(postgres) {
+        assert_eq!(on_sqlite, on_postgres);
+    }
+    assert_eq!(sqlite.len(), postgres.len());
+
+    let refused = sqlite.iter().filter(|(_, status, _)| *status != 200).map(|(name, ..)| name.clone());
+    let refused: Arc<HashSet<String>> = Arc::new(refused.collect());
+    assert!(refused.len() > 100, "{} were refused", refused.len());
+    both(Setup::default(), |world| {
+        let refused = refused.clone();
+        async move { tell_refused(world, part, &refused).await }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn oddities_of_applications() {
+    alike_and_harmless(|endpoint| !matches!(endpoint.mode, Mode::User(_) | Mode::Operator)).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn oddities_of_users() {
+    alike_and_harmless(|endpoint| matches!(endpoint.mode, Mode::User(_))).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn oddities_of_the_platform_on_channels() {
+    alike_and_harmless(|endpoint| endpoint.mode == Mode::Operator && endpoint.path.contains("{channelId}"))
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn oddities_of_the_platform_elsewhere() {
+    alike_and_harmless(|endpoint| endpoint.mode == Mode::Operator && !endpoint.path.contains("{channelId}"))
+        .await;
+}

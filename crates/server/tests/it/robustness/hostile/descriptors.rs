@@ -1,0 +1,144 @@
+//! Out of descriptors: sessions live, newcomers are told to wait or do wait, nothing spins, and whoever
+//! leaves makes room.
+
+use std::fs::File;
+use std::process::Stdio;
+use std::time::Duration;
+
+use testkit::{Connection, Request, Socket, patiently};
+use tokio::process::Command;
+
+use super::crowd::Crowd;
+use super::peer::{Peer, session_queries};
+use crate::cli::process::{Sandbox, stagedoor};
+
+/// Descriptors that the program may have.
+const LIMIT: usize = 200;
+/// Sessions that it takes then.
+const SESSIONS: usize = 88;
+/// Peers that want more connections than there can be.
+const PEERS: usize = 50;
+/// CPU that it may use in two seconds in which nothing can be done: a loop would use all of them.
+const IDLE_CPU_MAX: Duration = Duration::from_millis(500);
+
+/// The program with few descriptors.
+pub async fn limited(folder: &tempfile::TempDir, limit: usize) -> Sandbox {
+    let log = folder.path().join("log");
+    let program = stagedoor(&["dev", "--json", "--listen", "127.0.0.1:0", "--no-quota"]);
+    let mut command = Command::new("sh");
+    command.args(["-c", &format!("ulimit -n {limit}; exec \"$0\" \"$@\"")]);
+    command.arg(program.as_std().get_program()).args(program.as_std().get_args());
+    for (name, _) in std::env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("STAGEDOOR_"))
+    {
+        command.env_remove(name);
+    }
+    command.stdin(Stdio::null()).kill_on_drop(true).stdout(Stdio::piped());
+    command.stderr(File::create(&log).expect("a file for the log"));
+    Sandbox::of(command, log).await
+}
+
+async fn open_sessions(sandbox: &Sandbox, queries: &[String]) -> Vec<Socket> {
+    let mut sockets = Vec::new();
+    for query in queries {
+        sockets.push(Socket::open(&format!("http://{}?{query}", sandbox.api.address())).await);
+    }
+    sockets
+}
+
+/// CPU that two seconds cost.
+async fn cpu_of_two_seconds(sandbox: &Sandbox) -> Duration {
+    let before = sandbox.cpu();
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    sandbox.cpu() - before
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_node_keeps_its_sessions_refuses_more_and_takes_others_when_some_leave() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let sandbox = limited(&folder, LIMIT).await;
+    let crowd = Crowd::gather(&sandbox.api, "haneul", 8).await;
+    let queries = session_queries(&sandbox.api, "filling", SESSIONS).await;
+    let mut sockets = open_sessions(&sandbox, &queries[..SESSIONS - 8]).await;
+    for (query, transport) in queries[SESSIONS - 8..].iter().zip(["websocket", "polling"]) {
+        let mut connection = Connection::open(sandbox.api.address()).await;
+        let target = format!("/socket.io/?{query}&EIO=3&transport={transport}");
+        let request = Request::get(target)
+            .header("Connection", "Upgrade")
+            .header("Upgrade", "websocket")
+            .header("Sec-WebSocket-Version", "13")
+            .header("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ==");
+        let refused = connection.send(&request).await;
+        refused.assert_refused(503, "SERVICE_UNAVAILABLE");
+        assert!(refused.number("retry-after") > 0);
+    }
+    // Peers that never ask cannot keep out those that do.
+    let mut idle = Vec::new();
+    for _ in 0..PEERS {
+        idle.push(Peer::connect(sandbox.api.address()).await);
+    }
+    let demo = sandbox.user(0, "demo").1.access;
+    sandbox.api.me(&demo).await.content();
+
+    // Neither can those that do not finish asking, once they had a second for it.
+    let mut busy = Vec::new();
+    for _ in 0..PEERS {
+        let mut peer = Peer::connect(sandbox.api.address()).await;
+        peer.write(b"POST /auth/v1/token HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{").await;
+        busy.push(peer);
+    }
+    let cpu = cpu_of_two_seconds(&sandbox).await;
+    assert!(cpu < IDLE_CPU_MAX, "two seconds of waiting cost {cpu:?}");
+    for socket in &mut sockets {
+        socket.ping().await;
+    }
+    sandbox.api.me(&demo).await.content();
+    drop((idle, busy));
+    // Sessions that leave make room, and the URL that came too late is still good.
+    for socket in sockets.drain(..10) {
+        socket.close().await;
+    }
+    patiently("a newcomer gets in", async {
+        let url = format!("http://{}?{}", sandbox.api.address(), queries[SESSIONS - 8]);
+        while Socket::connect(&url).await.is_err() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    })
+    .await;
+    for socket in &mut sockets {
+        socket.ping().await;
+    }
+    crowd.disperse().await;
+    sandbox.signal("TERM").await;
+    assert_eq!(sandbox.end().await.0.code(), Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_the_system_gives_no_more_descriptors_waits_for_some() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let sandbox = Sandbox::start(folder.path(), &["--no-quota"]).await;
+    let queries = session_queries(&sandbox.api, "before", 20).await;
+    let mut sockets = open_sessions(&sandbox, &queries[..10]).await;
+    sandbox.limit_descriptors(sandbox.descriptors()).await;
+    // The system accepts for the program, so these connect, and wait.
+    let mut waiting = Vec::new();
+    for query in &queries[10..] {
+        let url = format!("http://{}?{query}", sandbox.api.address());
+        waiting.push(tokio::spawn(async move { Socket::open(&url).await }));
+    }
+    let cpu = cpu_of_two_seconds(&sandbox).await;
+    assert!(cpu < IDLE_CPU_MAX, "two seconds of waiting cost {cpu:?}");
+    for socket in &mut sockets {
+        socket.ping().await;
+    }
+    assert!(waiting.iter().filter(|task| task.is_finished()).count() <= 4);
+    sandbox.limit_descriptors(1_000).await;
+    for task in waiting {
+        task.await.expect("it gets in").ping().await;
+    }
+    for socket in &mut sockets {
+        socket.ping().await;
+    }
+    let log = std::fs::read_to_string(sandbox.log_path()).expect("the log");
+    let told = log.matches("failed to accept connections").count();
+    assert!((1..=12).contains(&told), "it was told {told} times");
+}

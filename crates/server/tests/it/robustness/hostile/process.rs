@@ -1,0 +1,131 @@
+//! A crowd of hostile peers of every kind at once, against the program in a process of its own: what they
+//! held is free again within a minute, to the last descriptor, and the memory within 20 MiB.
+
+use std::time::Duration;
+
+use testkit::{Api, while_running};
+
+use super::crowd::Crowd;
+use super::peer::{Peer, frame, handshake, session_queries, text};
+use super::silence::open_polling;
+use crate::cli::process::Sandbox;
+
+/// Peers of each kind that need no session.
+const MANY: usize = 200;
+/// Peers of each kind that need one.
+const SOME: usize = 60;
+/// Within which HTTP connections that do nothing, or read nothing, are let go: the deadlines of 30 s, and
+/// some.
+const LET_GO_WITHIN: Duration = Duration::from_secs(36);
+/// Descriptors that calls of the crowd's talker come and go with.
+const SPARE: usize = 4;
+/// Within which everything is free again.
+const FREE_WITHIN: Duration = Duration::from_secs(60);
+/// The crowd's p99 from call to arrival. It is some 10 ms where nothing else runs; tests share their machine.
+const P99_MAX: Duration = Duration::from_secs(2);
+/// By how much the memory may have grown then, in bytes.
+const MEMORY_MAX: u64 = 20 * 1024 * 1024;
+
+/// Peers that hold what they have until they are let go, or let go themselves.
+async fn attack(api: &Api, round: &str) -> Vec<Peer> {
+    let address = api.address();
+    let mut peers = Vec::new();
+    for _ in 0..MANY {
+        // Half-open, half a head, half a body, and answers that nobody reads.
+        peers.push(Peer::connect(address).await);
+        let mut slow = Peer::connect(address).await;
+        slow.write(b"GET /socket.io/?EIO=3 HTTP/1.1\r\nHost: localhost\r\nA: ").await;
+        peers.push(slow);
+        let mut half = Peer::connect(address).await;
+        half.write(b"POST /auth/v1/token HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{").await;
+        peers.push(half);
+    }
+    let pipelined = "GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(200);
+    for _ in 0..SOME {
+        let unread = Peer::connect_narrow(address).await;
+        unread.try_write(pipelined.as_bytes());
+        peers.push(unread);
+    }
+    let flood = text("6").repeat(500);
+    let kinds: [&[u8]; 6] = [
+        &flood,
+        b"\x81\xfe\x3f\x00\0\0\0\0half of a frame of 16 KiB",
+        b"\x81\x012",
+        &frame(0x89, b"").repeat(500),
+        &frame(0x01, &[b'4'; 9_000]),
+        b"",
+    ];
+    for (number, query) in
+        session_queries(api, &format!("{round}-ws"), SOME * kinds.len()).await.iter().enumerate()
+    {
+        let mut peer = Peer::session(address, query, [2, 3, 4][number % 3]).await;
+        peer.write(kinds[number % kinds.len()]).await;
+        peers.push(peer);
+    }
+    for query in session_queries(api, &format!("{round}-poll"), SOME).await {
+        let query = open_polling(address, &query, 3).await;
+        let mut peer = Peer::connect(address).await;
+        peer.write(handshake(&query.replace("transport=polling", "transport=websocket"), "").as_bytes())
+            .await;
+        peers.push(peer);
+        let mut poll = Peer::connect(address).await;
+        poll.write(format!("GET /socket.io/?{query} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes()).await;
+        peers.push(poll);
+    }
+    peers
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn everything_is_free_again_within_a_minute() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let sandbox = Sandbox::start(folder.path(), &["--no-quota"]).await;
+    let crowd = Crowd::gather(&sandbox.api, "haneul", 10).await;
+    // Once, so that what is kept for good (allocator, caches, connections to the store) is there before it is
+    // measured.
+    drop(attack(&sandbox.api, "first").await);
+    crowd.ping().await;
+    wait_until_free(&sandbox, sandbox_baseline(&crowd)).await;
+    crowd.ping().await;
+    let (descriptors, memory) = (sandbox.descriptors(), sandbox.memory());
+
+    let peers = attack(&sandbox.api, "second").await;
+    assert!(sandbox.descriptors() > descriptors + MANY, "they were all there at once");
+    crowd.ping().await;
+    // Those that ask for nothing, or do not take what they asked for, are let go by the time. What is left
+    // are three kinds of websockets, which may be silent for longer, and polls.
+    tokio::time::sleep(LET_GO_WITHIN).await;
+    let held = sandbox.descriptors() - descriptors;
+    assert!(held <= 4 * SOME + SPARE, "{held} descriptors are held after {LET_GO_WITHIN:?}");
+    crowd.ping().await;
+    // These go by themselves, one half with a reset.
+    for (number, peer) in peers.into_iter().enumerate() {
+        if number % 2 == 0 {
+            peer.reset();
+        }
+    }
+    wait_until_free(&sandbox, descriptors).await;
+    let grown = sandbox.memory().saturating_sub(memory);
+    assert!(grown <= MEMORY_MAX, "the memory has grown by {grown} bytes");
+    let p99 = crowd.disperse().await;
+    println!("99 of 100 messages reached the crowd within {p99:?}; the memory has grown by {grown} bytes");
+    assert!(p99 < P99_MAX, "the crowd noticed: {p99:?}");
+    let log = std::fs::read_to_string(sandbox.log_path()).expect("the log");
+    assert!(!log.contains("ERROR") && !log.contains("panicked"), "{log}");
+    sandbox.signal("TERM").await;
+    assert_eq!(sandbox.end().await.0.code(), Some(0));
+}
+
+/// More than a node with only the crowd on it has open.
+fn sandbox_baseline(crowd: &Crowd) -> usize {
+    60 + crowd.size() as usize
+}
+
+async fn wait_until_free(sandbox: &Sandbox, descriptors: usize) {
+    let free = async {
+        while sandbox.descriptors() > descriptors + SPARE {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    };
+    let waited = while_running(FREE_WITHIN, free).await;
+    assert!(waited.is_some(), "{} descriptors are open instead of {descriptors}", sandbox.descriptors());
+}

@@ -1,0 +1,164 @@
+//! Peers that begin a head or a body and do not finish it hold no place that another needs, and little
+//! memory.
+
+use std::net::Ipv4Addr;
+use std::time::{Duration, Instant};
+
+use testkit::{Connection, Request, patiently};
+
+use super::descriptors::limited;
+use super::peer::Peer;
+use crate::cli::process::Sandbox;
+
+/// Descriptors of a process that nobody has given more: 870 places.
+const LIMIT: usize = 1_024;
+/// Calls of others, each on a connection of its own.
+const CALLS: usize = 60;
+/// Half of these calls are faster. They take some milliseconds where nothing else runs.
+const P50_MAX: Duration = Duration::from_millis(300);
+/// And the slowest call, which comes behind those that had a second for their bodies.
+const LONGEST: Duration = Duration::from_secs(8);
+
+/// Peers whose memory is measured: so many that the rest of the process does not matter.
+const MEASURED: usize = 1_500;
+/// Room for them.
+const MEASURED_LIMIT: usize = 4_096;
+/// Bytes of memory that an unfinished request may cost beside what was sent of it: 16 KiB and a tenth.
+const MEMORY_MAX: usize = 16 * 1024 * 11 / 10;
+/// After which what was freed has been given back to the system: docs/adr/0011-memory-is-given-back.md.
+const GIVEN_BACK_AFTER: Duration = Duration::from_secs(3);
+
+const UNFINISHED: &[u8] = b"POST /auth/v1/token HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{";
+
+/// Peers with unfinished bodies, from these addresses in turn.
+async fn attack(sandbox: &Sandbox, peers: usize, from: impl Fn(usize) -> Ipv4Addr) -> Vec<Peer> {
+    attack_with(UNFINISHED, sandbox, peers, from).await
+}
+
+/// Peers that send this and no more.
+async fn attack_with(
+    bytes: &[u8],
+    sandbox: &Sandbox,
+    peers: usize,
+    from: impl Fn(usize) -> Ipv4Addr,
+) -> Vec<Peer> {
+    let mut attackers = Vec::new();
+    for number in 0..peers {
+        let mut peer = Peer::connect_from(from(number), sandbox.api.address()).await;
+        peer.write(bytes).await;
+        attackers.push(peer);
+    }
+    attackers
+}
+
+#[allow(clippy::disallowed_methods, reason = "what others notice is about real time")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+/// How long calls of others take, sorted. Every one is answered.
+async fn calls(sandbox: &Sandbox) -> Vec<Duration> {
+    let token = sandbox.user(0, "demo").1.access;
+    let mut took = Vec::new();
+    for _ in 0..CALLS {
+        let began = now();
+        let mut connection = Connection::open(sandbox.api.address()).await;
+        connection.send(&Request::get("/open/v1/users/me").bearer(&token)).await.content();
+        took.push(began.elapsed());
+    }
+    took.sort_unstable();
+    took
+}
+
+fn from_one(_: usize) -> Ipv4Addr {
+    Ipv4Addr::LOCALHOST
+}
+
+fn from_many(number: usize) -> Ipv4Addr {
+    Ipv4Addr::from_bits(
+        Ipv4Addr::new(127, 1, 0, 1).to_bits() + u32::try_from(number).expect("a small number"),
+    )
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn unfinished_bodies_delay_nobody_else() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let sandbox = limited(&folder, LIMIT).await;
+    for (name, from) in [("one address", from_one as fn(usize) -> Ipv4Addr), ("many addresses", from_many)] {
+        for peers in [1_500, 2_610] {
+            let attackers = attack(&sandbox, peers, from).await;
+            let took = calls(&sandbox).await;
+            let (p50, longest) = (took[CALLS / 2], took[CALLS - 1]);
+            println!("{peers} unfinished bodies from {name}: p50 {p50:?}, longest {longest:?}");
+            assert!(
+                p50 < P50_MAX && longest < LONGEST,
+                "{peers} from {name}: p50 {p50:?}, longest {longest:?}"
+            );
+            drop(attackers);
+        }
+    }
+    sandbox.signal("TERM").await;
+    assert_eq!(sandbox.end().await.0.code(), Some(0));
+}
+
+/// The memory that each of many peers costs that send this and no more.
+async fn memory_of(bytes: &[u8]) -> usize {
+    let folder = tempfile::tempdir().expect("a folder");
+    let sandbox = limited(&folder, MEASURED_LIMIT).await;
+    calls(&sandbox).await;
+    tokio::time::sleep(GIVEN_BACK_AFTER).await;
+    let memory = sandbox.memory();
+    let peers = attack_with(bytes, &sandbox, MEASURED, from_many).await;
+    calls(&sandbox).await;
+    tokio::time::sleep(GIVEN_BACK_AFTER).await;
+    let each = (sandbox.memory().saturating_sub(memory) / MEASURED as u64) as usize;
+    assert!(sandbox.descriptors() > MEASURED, "not all of them are there");
+    drop(peers);
+    sandbox.signal("TERM").await;
+    assert_eq!(sandbox.end().await.0.code(), Some(0));
+    each
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_unfinished_request_costs_little_memory() {
+    let head = b"GET /open/v1/users/me HTTP/1.1\r\nHost: localhost\r\nA: ".to_vec();
+    let long = [&head[..], &[b'a'; 15_000]].concat();
+    for (name, bytes) in [("a head", &head[..]), ("a long head", &long), ("a body", UNFINISHED)] {
+        let each = memory_of(bytes).await;
+        println!("{name} of which {} bytes have come costs {each} bytes", bytes.len());
+        assert!(each > 1_024, "{name}: {each} bytes: the peers were not measured");
+        assert!(each <= bytes.len() + MEMORY_MAX, "{name}: {each} bytes");
+    }
+}
+
+/// The operator has proved who it is: its body may take its time, whoever else needs places.
+#[tokio::test(flavor = "multi_thread")]
+async fn many_events_that_trickle_keep_their_place() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let sandbox = limited(&folder, 200).await;
+    let channel = sandbox.user(0, "demo").0.channel_id;
+    let line = format!(
+        "{{\"kind\":\"chat\",\"channelId\":\"{channel}\",\"senderChannelId\":\"{channel}\",\"message\":\"a\"}}\n"
+    );
+    let head = |key: &str, lines: usize| {
+        format!(
+            "POST /platform/v1/events HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key}\r\nContent-Length: {}\r\n\r\n",
+            line.len() * lines
+        )
+    };
+    let key = sandbox.world["operatorKey"].as_str().expect("a text");
+    let mut honest = Peer::connect(sandbox.api.address()).await;
+    honest.write(head(key, 4).as_bytes()).await;
+    let mut stranger = Peer::connect(sandbox.api.address()).await;
+    stranger.write(head("the-key-of-a-stranger-of-32-chars", 1_000).as_bytes()).await;
+    for _ in 0..4 {
+        honest.write(line.as_bytes()).await;
+        drop(attack(&sandbox, 150, from_many).await);
+        let kept = attack(&sandbox, 150, from_many).await;
+        tokio::time::sleep(Duration::from_millis(1_100)).await;
+        drop(kept);
+    }
+    assert!(honest.head().await.starts_with("HTTP/1.1 200 "));
+    let end = patiently("the end of the stranger's connection", stranger.rest()).await;
+    assert!(end.is_empty() || end.starts_with(b"HTTP/1.1 401 "), "{}", String::from_utf8_lossy(&end));
+}

@@ -1,0 +1,12 @@
+//! Input, callers and machines that mean no good.
+
+mod bad_input;
+mod client_addresses;
+mod durability;
+mod early_answers;
+mod full_disk;
+mod fuzz_requests;
+mod hostile;
+pub(crate) mod odd_values;
+mod password_guessing;
+mod secrets;

@@ -1,0 +1,8 @@
+//! Webhooks of the drops.
+
+pub(crate) mod delivery;
+mod listener;
+mod management;
+mod outages;
+pub(crate) mod verifier;
+mod verifiers;
