@@ -20,11 +20,7 @@ const EVENTS: [(&str, &str, &str); 4] = [
 
 /// The whole document.
 pub fn document() -> Value {
-    let settings = SchemaSettings::draft07().for_serialize().with(|settings| {
-        settings.definitions_path = "/components/schemas".into();
-        settings.meta_schema = None;
-    });
-    let mut generator = settings.into_generator();
+    let mut generator = super::generator(SchemaSettings::draft07());
     let payloads = event::schemas(&mut generator);
     let notification = webhook::schema(&mut generator);
     let mut messages: Map<String, Value> = Map::new();

@@ -17,6 +17,9 @@ pub mod routes;
 
 use std::sync::LazyLock;
 
+use schemars::Schema;
+use schemars::generate::{SchemaGenerator, SchemaSettings};
+use schemars::transform::RecursiveTransform;
 use serde_json::Value;
 
 pub use operation::{Operation, Section, Security, Summary};
@@ -29,3 +32,20 @@ static CONTACT: LazyLock<Value> = LazyLock::new(|| {
         "email": "operator@stagedoor.example",
     })
 });
+
+/// Makes the schemas of a document from the types that are serialized.
+fn generator(settings: SchemaSettings) -> SchemaGenerator {
+    let settings = settings.for_serialize().with(|settings| {
+        settings.definitions_path = "/components/schemas".into();
+        settings.meta_schema = None;
+    });
+    settings.with_transform(RecursiveTransform(join_lines)).into_generator()
+}
+
+/// A doc comment is wrapped for the readers of the source. In a document its paragraphs are lines.
+fn join_lines(schema: &mut Schema) {
+    if let Some(Value::String(description)) = schema.get_mut("description") {
+        let paragraphs = description.split("\n\n").map(|paragraph| paragraph.replace('\n', " "));
+        *description = paragraphs.collect::<Vec<_>>().join("\n\n");
+    }
+}

@@ -44,11 +44,7 @@ application's settings; `x-scope` names the one that an operation needs.";
 
 /// The whole document.
 pub fn document(operations: &[Operation]) -> Value {
-    let settings = SchemaSettings::draft2020_12().for_serialize().with(|settings| {
-        settings.definitions_path = "/components/schemas".into();
-        settings.meta_schema = None;
-    });
-    let mut generator = settings.into_generator();
+    let mut generator = super::generator(SchemaSettings::draft2020_12());
     let mut paths = Map::new();
     for operation in operations {
         let described = describe(operation, &mut generator);
