@@ -78,8 +78,8 @@ impl TrustedProxies {
     }
 
     /// The client of a request from `peer`. Without a trusted peer the headers are ignored. If both headers
-    /// exist and name different clients, the client itself wrote one of them, and nothing tells which. Then
-    /// the peer counts.
+    /// exist and name different clients, the client itself wrote one of them, and the node cannot know which.
+    /// Then the peer counts.
     pub fn client<'h, X, F>(&self, peer: IpAddr, headers: ForwardingHeaders<X, F>) -> IpAddr
     where
         X: DoubleEndedIterator<Item = &'h [u8]>,

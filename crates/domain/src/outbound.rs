@@ -112,7 +112,7 @@ impl Zone {
         }
     }
 
-    /// The zone of a DNS name in lower case, as far as the name tells. [`Zone::Public`] means only that its
+    /// The zone of a DNS name in lower case, judged by the name alone. [`Zone::Public`] means only that its
     /// addresses have to be judged.
     fn of_name(name: &str) -> Self {
         let ends_with = |words: &[&str]| {
@@ -314,7 +314,7 @@ impl WebhookUrl {
     }
 
     /// Whether a delivery to this URL may connect to `address`, to which its host has led. Nothing is sent to
-    /// a public address without TLS, whatever the name looked like.
+    /// a public address without TLS, also when its name looked private.
     pub fn may_connect(&self, address: IpAddr, reach: Reach) -> bool {
         let zone = Zone::of(address);
         reach.allows(zone) && (self.secure || zone != Zone::Public)

@@ -1,10 +1,10 @@
 //! The PROXY protocol, versions 1 and 2 (<https://www.haproxy.org/download/3.2/doc/proxy-protocol.txt>): a
 //! header before the first byte of a connection, in which a proxy names the client. The header is read in two
-//! steps, so that no byte after it is taken: [`Prefix`] tells its kind, which tells its length.
+//! steps, so that no byte after it is taken: [`Prefix`] has its kind, which gives its length.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Length of the prefix that tells the version, in bytes. No header of either version is shorter.
+/// Length of the prefix that identifies the version, in bytes. No header of either version is shorter.
 pub const PREFIX_BYTES: usize = 12;
 /// Maximum length of a header of version 1, its line end included, in bytes.
 pub const TEXT_BYTES_MAX: usize = 107;

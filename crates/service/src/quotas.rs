@@ -189,7 +189,7 @@ impl Quotas {
         if !self.enforced {
             return None;
         }
-        // Callers are told apart by a 64-bit keyed hash: eight bytes a bucket, and nobody can aim for a
+        // Callers are identified by a 64-bit keyed hash: eight bytes a bucket, and no caller can aim for a
         // collision.
         let key = self.hasher.hash_one((counted, caller));
         let now = micros(now);

@@ -1,4 +1,4 @@
-//! What every answer gets on its way out, whatever made it: the envelope of a refusal and its reason, the
+//! What every answer gets on its way out, also after a panic: the envelope of a refusal and its reason, the
 //! quota's headers, a line in the log.
 
 use std::panic::AssertUnwindSafe;

@@ -37,8 +37,8 @@ pub struct SeededPerson<'a> {
     pub description: &'a str,
 }
 
-/// Asks who somebody is. The form posts `login`, `password`, `lang` and the `hidden` pairs to `action`; a
-/// seeded person's button posts `person`, `lang` and the `hidden` pairs instead.
+/// Asks for login and password. The form posts `login`, `password`, `lang` and the `hidden` pairs to
+/// `action`; a seeded person's button posts `person`, `lang` and the `hidden` pairs instead.
 #[derive(Debug, Template)]
 #[template(path = "pages/sign_in.html")]
 pub struct SignInPage<'a> {

@@ -137,7 +137,7 @@ impl ShardThread {
         }
     }
 
-    /// Writes a batch to sessions, and tells the shard how long that took.
+    /// Writes a batch to sessions, and reports the duration to the shard.
     fn write(&mut self, channel: Slot, members: &[Slot], batch: &Batch) {
         let clock = self.context.clock();
         let started = clock.monotonic();

@@ -106,13 +106,13 @@ impl Io {
         }
     }
 
-    /// SYSTEM `connected` is queued. The session's task tells the shard.
+    /// SYSTEM `connected` is queued. The session's task reports that to the shard.
     pub(super) fn introduced(&mut self) {
         self.pending.introduce = true;
         self.wake();
     }
 
-    /// Whether the shard has not been told of SYSTEM `connected`. Resets the mark.
+    /// Whether SYSTEM `connected` is still to be reported to the shard. Resets the mark.
     pub(super) fn take_introduction(&mut self) -> bool {
         std::mem::take(&mut self.pending.introduce)
     }

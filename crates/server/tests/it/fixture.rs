@@ -19,7 +19,7 @@ pub struct Fixture {
     pub secret_id: String,
 }
 
-/// An application `told` of a verified organization of its own, with a webhook that nobody fetches from and
+/// An application `told` of a verified organization of its own, with a webhook without a listener and
 /// one message in it.
 pub struct WebhookOwner {
     /// The secret that signs.

@@ -16,8 +16,8 @@ pub const CHAT_MANAGER_PICTURE: &str = "/pictures/badge-chat-manager.png";
 pub const SUBSCRIBER_PICTURE: &str = "/pictures/badge-subscriber.png";
 
 impl Service {
-    /// Says where the service's own pictures are served. Until then nobody has badges that the platform did
-    /// not report.
+    /// Says where the service's own pictures are served. Until then no channel has badges that the platform
+    /// did not report.
     pub fn serve_pictures_at(&self, base_url: &str) {
         // A node has one base URL: the first one stays.
         let _ = self.0.pictures.set(base_url.into());

@@ -49,7 +49,7 @@ impl CredentialChanges {
     }
 
     /// The changes of a transaction. They are applied when this is dropped, which is after the commit: it is
-    /// a part of the transaction's result, which the store drops if nobody waits for it any more.
+    /// a part of the transaction's result, which the store drops if its caller is gone.
     pub fn when_dropped(self: Arc<Self>, slots: Vec<ChangeSlot>) -> CommittedChanges {
         CommittedChanges { changes: self, slots }
     }

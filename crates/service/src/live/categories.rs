@@ -43,7 +43,7 @@ impl Service {
     }
 
     /// Reads what was written since the index was last brought up to date. Whoever comes meanwhile waits and
-    /// has the rows too; whoever leaves half-way leaves what was read so far.
+    /// has the rows too; a caller that stops half-way keeps what was read so far.
     async fn read_categories_up_to(&self, version: i64) -> Result<Arc<Snapshot>, Error> {
         let index = &self.0.categories;
         let mut reader = index.reader().await;

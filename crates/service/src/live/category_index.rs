@@ -134,7 +134,7 @@ impl Reader<'_> {
     }
 
     /// Shows searches what was taken, which is every write up to `version`. What is not done in a moment is
-    /// done where it keeps no other task waiting; whoever leaves meanwhile leaves it to the next.
+    /// done where it keeps no other task waiting; a caller that stops meanwhile leaves it to the next.
     pub(crate) async fn publish(&mut self, version: i64) {
         let Reading { mark, entries, pending } = &mut *self.reading;
         let gone: Vec<_> = pending.keys().filter_map(|id| entries.get(id).cloned()).collect();

@@ -33,7 +33,7 @@ impl Service {
     }
 
     /// Sessions under a filter, newest first. A walk from cursor to cursor gives each session that there was
-    /// at its beginning and still fits once, whoever connects meanwhile; any page costs the same.
+    /// at its beginning and still fits once, also when sessions connect meanwhile; any page costs the same.
     ///
     /// # Errors
     /// `Invalid` naming `next` for a cursor that is not of this list and filter.

@@ -1,4 +1,4 @@
-//! Session URLs that were used recently on this node, so that a second use is told from an invented URL. This
+//! Session URLs that were used recently on this node, so that a second use differs from an invented URL. This
 //! only chooses the reason of a refusal, so it is kept in memory.
 
 use std::collections::{HashSet, VecDeque};

@@ -243,7 +243,7 @@ impl Service {
                     if let Some(after) = after {
                         span.below = DeliveryId::stored(after);
                     }
-                    // One row more than the page tells whether there is a next page.
+                    // One row more than the page shows whether there is a next page.
                     Ok::<_, Error>(tx.deliveries(&webhook.webhook_id, query.state, &span, size + 1).await?)
                 })
             })

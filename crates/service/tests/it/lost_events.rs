@@ -169,7 +169,7 @@ async fn channels_with_events_of_any_kind_are_found_after_a_gap() {
     .await;
 }
 
-/// Reports nothing as lost that was heard: a batch may be settled in the moment in which overdue ones are
+/// Reports no published event as lost: a batch may be settled in the moment in which overdue ones are
 /// looked for.
 #[tokio::test(flavor = "multi_thread")]
 async fn batches_that_are_settled_while_overdue_ones_are_sought_are_not_lost() {

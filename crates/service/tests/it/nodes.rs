@@ -1,4 +1,4 @@
-//! Nodes among each other: where sessions are opened, what a node hears of its sessions from the store,
+//! Nodes among each other: where sessions are opened, what a node reads of its sessions from the store,
 //! readiness.
 
 use domain::Refusal;

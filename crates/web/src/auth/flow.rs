@@ -9,7 +9,7 @@ use service::sign_in::{BadSignIn, SignInRequest};
 use crate::input::Pairs;
 use crate::pages::{PageProblem, SignInError};
 
-/// The query parameter that asks for the sign-in page although somebody is signed in.
+/// The query parameter that asks for the sign-in page although a person is signed in.
 pub(super) const SWITCH: &str = "switch";
 
 /// Why a sign-in does not go on.
@@ -60,7 +60,7 @@ impl From<askama::Error> for Stop {
 pub(super) struct Browser {
     /// The token.
     pub token: BrowserToken,
-    /// Whether the browser has yet to be told its token.
+    /// Whether the browser has yet to receive its token.
     pub new: bool,
     /// The person, with the name of the channel.
     pub person: Option<(ChannelId, String)>,
@@ -94,7 +94,7 @@ fn parameter<'p>(pairs: &'p Pairs, name: &'static str) -> Result<&'p str, PagePr
     })
 }
 
-/// Whether the consent page is shown first: somebody is signed in, and the query does not ask for another
+/// Whether the consent page is shown first: a person is signed in, and the query does not ask for another
 /// person.
 pub(super) fn begins_with_consent(query: &Pairs, browser: &Browser) -> bool {
     browser.person.is_some() && !matches!(query.optional(SWITCH), Ok(Some(_)))

@@ -37,7 +37,7 @@ pub(super) struct Pages<'a> {
 }
 
 impl Pages<'_> {
-    /// The page that asks who somebody is.
+    /// The page that asks for login and password.
     pub fn sign_in(
         &self,
         asked: &SignInRequest,

@@ -93,8 +93,8 @@ fn hide_absent(variant: &mut Value) {
     }
 }
 
-/// The headings of variants: the field that tells a variant from the others with its value, or else what only
-/// it requires.
+/// The headings of variants: the field that distinguishes a variant from the others, with its
+/// value, or else what only it requires.
 fn headings(inside: &str, variants: &[Value]) -> Vec<FieldRow> {
     let everywhere = |name: &str| variants.iter().all(|variant| required(variant).any(|each| each == name));
     let heading = |variant: &Value| {

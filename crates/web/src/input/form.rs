@@ -9,7 +9,7 @@ use super::shape::{self, Field, Kind, Shape};
 use super::values::{InJson, InQuery, List, Reader, Value, integer};
 use super::{Fields, Pairs};
 
-/// What fields make up. A field is one, a tuple is one, and so is whatever is made of them.
+/// A composition of fields: a field, a tuple of fields, or what `map` and the like make of them.
 pub trait Form: Sized {
     /// What is read.
     type Out;
@@ -27,7 +27,7 @@ pub trait Form: Sized {
         TryMap(self, then)
     }
 
-    /// What is wrong within it is told of this field.
+    /// An error within the value names this field.
     fn told_of(self, field: &'static str) -> ToldOf<Self> {
         ToldOf(self, field)
     }

@@ -7,7 +7,7 @@ use super::form::{Form, FormOf, JsonForm, Map, Required, TryMap};
 use super::shape::{self, Kind, Shape};
 use super::values::InJson;
 
-/// JSON objects of several kinds that a field tells apart: `tagged!("field", { "name" => form, … })`.
+/// JSON objects of several kinds, distinguished by a field: `tagged!("field", { "name" => form, … })`.
 macro_rules! tagged {
     ($tag:literal, { $($name:literal => $form:expr),+ $(,)? }) => {
         $crate::input::union::Tagged {

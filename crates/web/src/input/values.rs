@@ -129,7 +129,7 @@ pub fn date() -> Value<Date, impl Fn() -> Kind> {
     Value::new(Date, shape::date)
 }
 
-/// One of these names. Anything else is told the names.
+/// One of these names. The error for another value lists them.
 pub fn name(names: &'static [&'static str]) -> Value<Name, impl Fn() -> Kind> {
     Value::new(Name(names), move || shape::one_of(names))
 }

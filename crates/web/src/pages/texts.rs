@@ -1,5 +1,5 @@
-//! The texts of the sign-in and consent pages, once per language. What went wrong is told in `problem`, what
-//! a scope means in `scopes`.
+//! The texts of the sign-in and consent pages, once per language. The texts of problems are in `problem`,
+//! the meanings of scopes in `scopes`.
 
 /// A sentence with a name in the middle, which the template puts there (and marks up).
 #[derive(Debug)]

@@ -38,7 +38,7 @@ fn emojis() -> impl JsonForm<Out = Emojis> {
     optional("emojis", emojis).map(Option::unwrap_or_default)
 }
 
-/// The badges of the author of a message. What is wrong within a badge is told of the list.
+/// The badges of the author of a message. An error within a badge names the list.
 fn badges() -> impl JsonForm<Out = Option<Vec<Badge>>> {
     let badge = || record!(Badge { image_url: required("imageUrl", web_address()) });
     let badges = objects(badge, 0, BADGES_MAX).about(

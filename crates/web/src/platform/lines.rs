@@ -51,8 +51,7 @@ impl Lines {
                 if !body.is_end_stream() {
                     return;
                 }
-                // That was all: a last line without its line feed need not wait to be told so, and share
-                // nobody's sync.
+                // The body is complete: a last line without its line feed joins this batch and its sync.
                 self.splitter.end(each);
             }
             Ok(None) => self.splitter.end(each),

@@ -1,4 +1,4 @@
-//! What works once works once, however many try at the same moment, and nobody gets a 500.
+//! A single-use credential works once, also for concurrent callers, and no caller gets a 500.
 
 use testkit::{Response, Setup, Socket, Tokens, World, both};
 use tokio::task::JoinSet;

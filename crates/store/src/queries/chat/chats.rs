@@ -85,8 +85,8 @@ impl NewMessage<'_> {
 }
 
 impl Tx {
-    /// Records chat messages. [`is_time_taken`] tells the error of a second message of one chat, sender and
-    /// time.
+    /// Records chat messages. [`is_time_taken`] recognizes the error of a second message of one chat,
+    /// sender and time.
     pub async fn insert_chat_messages(&mut self, messages: &[NewMessage<'_>]) -> Result<(), StoreError> {
         for (sql, batch) in INSERT_MESSAGES.batches(messages) {
             let mut rows = Vec::with_capacity(batch.len() * MESSAGE_COLUMNS);

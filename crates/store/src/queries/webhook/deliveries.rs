@@ -309,7 +309,7 @@ impl Tx {
     }
 
     /// The receiver of a webhook's messages; `None` while they are on hold, because the webhook or its
-    /// application is disabled, deleted or not told of claims.
+    /// application is disabled, deleted or gets no claims.
     pub async fn delivery_target(
         &mut self,
         webhook_id: &WebhookId,

@@ -15,7 +15,7 @@ const INSERT_WEBHOOK: &str = "
     INSERT INTO webhooks (webhook_id, client_id, url, enabled, disabled_reason, disabled_at, created_at, changed_at)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $7)";
 
-/// The condition under which an application `a` of an organization `o` is told of claims
+/// The condition under which an application `a` of an organization `o` receives claims
 /// (`docs/spec/drops.md#access`); `$1` is the bit of its scope.
 macro_rules! may_receive {
     () => {
@@ -110,7 +110,7 @@ pub struct Webhook {
     pub created_at: Timestamp,
     /// When its settings last changed.
     pub changed_at: Timestamp,
-    /// Whether its application is told of claims: 드롭스 in its scopes, and a verified organization.
+    /// Whether its application receives claims: 드롭스 in its scopes, and a verified organization.
     pub receives: bool,
 }
 
@@ -259,7 +259,7 @@ impl Tx {
     }
 
     /// The webhooks that receive the claims of a campaign: those of the applications of its organization that
-    /// are told of claims.
+    /// receive claims.
     pub async fn claim_receivers(&mut self, campaign: &CampaignId) -> Result<Vec<Receiver>, StoreError> {
         let receiver = |row: &Row| Ok(Receiver { webhook_id: row.get(0)?, enabled: row.get(1)? });
         self.query(RECEIVERS, params![drops_bit(), campaign]).await?.iter().map(receiver).collect()
@@ -323,7 +323,7 @@ impl Tx {
     }
 }
 
-/// The scope without which no application is told of claims, as the store has it.
+/// The scope without which no application receives claims, as the store has it.
 pub(super) fn drops_bit() -> i64 {
     [Scope::Drops].into_iter().collect::<ScopeSet>().to_stored()
 }

@@ -1,5 +1,4 @@
-//! Events that were committed and not published: their sessions are closed, and nobody is told that all went
-//! well before.
+//! Events that were committed and not published: their sessions are closed before any caller gets a 200.
 
 use std::sync::Arc;
 use std::time::Duration;
