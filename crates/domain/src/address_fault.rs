@@ -1,22 +1,22 @@
-//! What can be wrong with the address of a webhook, and what to do about it.
+//! The faults that the address of a webhook can have, and their remedies.
 
-/// What is wrong with the address of a webhook.
+/// A fault in the address of a webhook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AddressFault {
-    /// It is not `https://…`. `http://` is only for addresses that the configuration allows besides public
+    /// The scheme is not `https`. `http` is only for addresses that the configuration allows besides public
     /// ones.
     Scheme,
-    /// It contains a user name or a password.
+    /// The address contains a user name or a password.
     UserInformation,
-    /// It contains a fragment.
+    /// The address contains a fragment.
     Fragment,
-    /// It contains a character that URLs do not have.
+    /// The address contains a character that URLs do not have.
     Characters,
-    /// Its port is not a number from 1 to 65535.
+    /// The port is not a number from 1 to 65535.
     Port,
-    /// Its host is neither a DNS name nor an IP address in its usual spelling.
+    /// The host is neither a DNS name nor an IP address in its usual spelling.
     Host,
-    /// Its host is not public, and the configuration does not allow it.
+    /// The host is not public, and the configuration does not allow it.
     Zone,
 }
 

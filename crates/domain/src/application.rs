@@ -11,11 +11,11 @@ pub struct Application {
     pub client_id: ClientId,
     /// Its name, shown on the consent page.
     pub name: String,
-    /// Who owns it.
+    /// Its owner.
     pub organization: Option<Organization>,
     /// The scopes chosen in its settings.
     pub scopes: ScopeSet,
-    /// Its own profile, when it has one.
+    /// Its own profile, if any.
     pub profile: Option<Profile>,
     /// Whether quotas apply to it (`docs/spec/limits.md#quotas`).
     pub quota: bool,
@@ -75,7 +75,7 @@ pub fn origin_of(address: &str) -> &str {
     &address[..end]
 }
 
-/// Appends the answer of a sign-in to an address: `?` or `&`, then the pairs, percent-encoded.
+/// Appends the parameters of a sign-in's answer to an address: `?` or `&`, then the pairs, percent-encoded.
 pub fn with_query(address: &str, pairs: &[(&str, &str)]) -> String {
     let mut out = address.to_owned();
     for (index, (key, value)) in pairs.iter().enumerate() {

@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn roles_are_given_by_their_names_and_ownership_never() {
+    fn every_role_but_ownership_can_be_given() {
         for role in UserRole::GIVEN {
             assert_eq!(UserRole::parse_given(role.name()), Ok(role));
         }

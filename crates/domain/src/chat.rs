@@ -11,8 +11,7 @@ use crate::limits::{
 };
 use crate::{ChannelId, Invalid, MessageId, Rule, Timestamp, invalid};
 
-/// A chat message's text: 1 to 100 code points after JSON decoding, untrimmed, not blank, without NUL. From
-/// here on the type proves it.
+/// A chat message's text: 1 to 100 code points after JSON decoding, untrimmed, not blank, without NUL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MessageText(String);
 
@@ -91,8 +90,8 @@ pub fn channel_of_chat(chat_channel_id: &str) -> Option<ChannelId> {
     ChannelId::parse("chatChannelId", chat_channel_id.strip_prefix("chat-")?).ok()
 }
 
-/// The time of a message: now, or a millisecond after the sender's last message in the same chat if that has
-/// a later time. So chat, sender and time name one message.
+/// The time of a message: `now`, or a millisecond after the sender's last message in the same chat if that
+/// has a later time. So chat, sender and time identify one message.
 pub fn message_time(now: Timestamp, last: Option<Timestamp>) -> Timestamp {
     last.map_or(now, |last| now.max(last.plus_ms(1)))
 }
@@ -100,7 +99,7 @@ pub fn message_time(now: Timestamp, last: Option<Timestamp>) -> Timestamp {
 /// The pinned text above a chat: a new text, or a message of the chat (`docs/spec/chat.md#notice`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
-    /// A text of its own.
+    /// A new text.
     Text(MessageText),
     /// A message of the chat.
     Message(MessageId),
@@ -163,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn badges_are_few_and_have_web_addresses() {
+    fn badges_are_at_most_ten_and_have_web_addresses() {
         let badges = |url: &str, count| vec![Badge { image_url: url.to_owned() }; count];
         for (url, count, ok) in [
             ("https://e/b.png", 0, true),
@@ -177,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_is_later_than_the_last_one_of_its_sender() {
+    fn a_message_is_later_than_the_senders_last_one() {
         let at = Timestamp::from_millis;
         for (now, last, time) in [(5, None, 5), (5, Some(4), 5), (5, Some(5), 6), (5, Some(90), 91)] {
             assert_eq!(message_time(at(now), last.map(at)), at(time));
@@ -197,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chat_has_its_channels_name_and_the_other_way_round() {
+    fn a_chat_id_is_derived_from_its_channel_id_and_back() {
         let channel = ChannelId::stored("chat-a.b_c".into());
         assert_eq!(channel_of_chat(&chat_channel_id(&channel)), Some(channel));
         for text in ["", "chat-", "chat", "a", "CHAT-a", "chat-a b", "chat-한글", "chat-.."] {

@@ -15,10 +15,10 @@ pub const SLOW_MODE_SECONDS: [i64; 8] = [0, 3, 5, 10, 30, 60, 120, 300];
 /// `chatAvailableCondition`
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Condition {
-    /// Nothing is asked for.
+    /// No condition.
     #[default]
     None,
-    /// Only people who proved a real name.
+    /// Only viewers who proved a real name.
     RealName,
 }
 
@@ -71,17 +71,17 @@ named!(
 /// The settings of one chat.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChatSettings {
-    /// Who must have proved what.
+    /// What viewers must have proved.
     pub condition: Condition,
-    /// Who may speak.
+    /// The viewers that may speak.
     pub group: Group,
     /// Minutes that a follower must have followed for, one of [`MIN_FOLLOWER_MINUTES`].
     pub min_follower_minute: i64,
-    /// Whether subscribers may speak in follower mode however short they follow, or if they do not.
+    /// Whether follower mode exempts subscribers, also those that do not follow.
     pub allow_subscriber_in_follower_mode: bool,
     /// Seconds between two messages of one viewer, one of [`SLOW_MODE_SECONDS`].
     pub slow_mode_sec: i64,
-    /// Whether only emojis may be said.
+    /// Whether messages may contain only emojis.
     pub emoji_mode: bool,
 }
 
@@ -115,7 +115,7 @@ impl ChatSettingsChange {
         Ok(())
     }
 
-    /// What settings become by this change.
+    /// The settings after this change.
     pub fn applied_to(self, settings: ChatSettings) -> ChatSettings {
         ChatSettings {
             condition: self.condition.unwrap_or(settings.condition),
@@ -130,7 +130,7 @@ impl ChatSettingsChange {
     }
 }
 
-/// What is known about a viewer who wants to speak.
+/// The facts about a viewer who wants to speak.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Viewer {
     /// Whether the viewer proved a real name.
@@ -139,25 +139,25 @@ pub struct Viewer {
     pub following_since: Option<Timestamp>,
     /// Whether the viewer subscribes to the channel.
     pub subscriber: bool,
-    /// What restrictions say.
+    /// The viewer's restrictions.
     pub restriction: RestrictionStatus,
 }
 
 /// Why a viewer may not speak: 403, and the message names the rule and the seconds left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChatRefusal {
-    /// Under an activity restriction.
+    /// The viewer is under an activity restriction.
     Restricted,
-    /// Temporarily restricted.
+    /// The viewer is temporarily restricted.
     TemporarilyRestricted {
         /// Seconds left.
         left_s: i64,
     },
-    /// A real name must be proved first.
+    /// The viewer must prove a real name first.
     RealName,
     /// Followers only.
     Follower,
-    /// Followers of a certain standing only.
+    /// The viewer has not followed for long enough.
     FollowerMinutes {
         /// Seconds left.
         left_s: i64,
@@ -168,7 +168,7 @@ pub enum ChatRefusal {
     Subscriber,
     /// Emojis only.
     Emoji,
-    /// Too soon after the last message.
+    /// The viewer's last message is too recent.
     SlowMode {
         /// Seconds left.
         left_s: i64,
@@ -216,7 +216,7 @@ impl ChatRefusal {
         }
     }
 
-    /// Seconds until the same message may be let through, where time alone helps.
+    /// Seconds until the same message is allowed, if time alone helps.
     pub const fn left_s(self) -> Option<i64> {
         match self {
             Self::TemporarilyRestricted { left_s }
@@ -227,11 +227,11 @@ impl ChatRefusal {
     }
 }
 
-/// Whether a viewer may say `text` now. The streamer and managers are not asked. Slow mode is decided by the
-/// database in the statement that records the message's time; see [`slow_mode_left`].
+/// Whether a viewer may send `text` now. The streamer and managers are exempt. The database decides slow mode
+/// in the statement that records the message's time; see [`slow_mode_left`].
 ///
 /// # Errors
-/// [`ChatRefusal`]: restrictions first, then who may speak, then what may be said.
+/// [`ChatRefusal`]: restrictions first, then the viewer's group, then the text.
 pub fn may_speak(
     settings: &ChatSettings,
     viewer: &Viewer,
@@ -273,8 +273,8 @@ fn follower_mode(settings: &ChatSettings, viewer: &Viewer, now: Timestamp) -> Re
     Ok(())
 }
 
-/// The refusal of a message that comes too soon after the viewer's last one. Never more than the whole wait,
-/// although the last message may have come through a node whose clock is ahead.
+/// The refusal of a message that comes too soon after the viewer's last one. The wait is never longer than
+/// the setting, although a node with a fast clock may have recorded the last message.
 pub fn slow_mode_left(settings: &ChatSettings, last_message_at: Timestamp, now: Timestamp) -> ChatRefusal {
     let next = last_message_at.plus_ms(settings.slow_mode_sec * SECOND_MS);
     ChatRefusal::SlowMode { left_s: seconds_between(now, next).min(settings.slow_mode_sec) }
@@ -285,8 +285,8 @@ fn seconds_between(now: Timestamp, then: Timestamp) -> i64 {
     ((then.as_millis() - now.as_millis() + SECOND_MS - 1) / SECOND_MS).max(1)
 }
 
-/// Whether a text is made of the platform's emojis (by the identifiers that came with it), Unicode emojis and
-/// spaces.
+/// Whether a text consists of the platform's emojis (identifiers that the platform sent with the text),
+/// Unicode emojis and spaces.
 fn only_emojis(text: &str, emojis: &Emojis) -> bool {
     let mut rest = text;
     while let Some(first) = rest.chars().next() {
@@ -300,7 +300,8 @@ fn only_emojis(text: &str, emojis: &Emojis) -> bool {
     true
 }
 
-/// Pictographs and what joins and colours them. Digits, `#` and `*` are not, though they can begin a keycap.
+/// Pictographs, and the code points that join and colour them. Digits, `#` and `*` are not, though they can
+/// begin a keycap.
 fn is_emoji_part(c: char) -> bool {
     matches!(c,
         '\u{1F000}'..='\u{1FAFF}'
@@ -352,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn subscribers_are_exempt_from_follower_mode_only_where_it_says_so() {
+    fn subscribers_are_exempt_from_follower_mode_only_if_the_setting_allows_it() {
         let viewer = Viewer { subscriber: true, ..Default::default() };
         let settings = |allow| ChatSettings {
             group: Group::Follower,
@@ -365,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn groups_and_conditions() {
+    fn groups_and_conditions_decide_who_may_speak() {
         let group = |group| ChatSettings { group, ..Default::default() };
         let subscriber = Viewer { subscriber: true, ..Default::default() };
         check(group(Group::All), Viewer::default(), "hi", Ok(()));
@@ -402,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn emoji_mode_takes_pictures_and_spaces() {
+    fn emoji_mode_allows_emojis_and_spaces() {
         let settings = ChatSettings { emoji_mode: true, ..Default::default() };
         for text in ["👋🏽 👨‍👩‍👧‍👦", "{:hi:}{:hi:} ❤️", "🏴󠁧󠁢󠁥󠁮󠁧󠁿"]
         {
@@ -414,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn slow_mode_says_how_long() {
+    fn slow_mode_returns_the_remaining_wait() {
         let settings = ChatSettings { slow_mode_sec: 10, ..Default::default() };
         let left = |ms: i64| slow_mode_left(&settings, now().plus_ms(-ms), now());
         assert_eq!(left(0), ChatRefusal::SlowMode { left_s: 10 });
@@ -425,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_changes_what_it_names_and_nothing_else() {
+    fn a_change_affects_only_the_given_settings() {
         let none = ChatSettingsChange::default();
         let all = ChatSettingsChange {
             condition: Some(Condition::RealName),
@@ -449,7 +450,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_wait_is_the_limit_that_sweeps_go_by() {
+    fn the_longest_slow_mode_is_the_limit_of_the_sweep() {
         let longest = SLOW_MODE_SECONDS.into_iter().max().expect("there are values");
         assert_eq!(longest * SECOND_MS, crate::limits::SLOW_MODE_MAX_MS);
     }

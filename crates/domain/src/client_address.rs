@@ -1,4 +1,4 @@
-//! The address that a request counts for (`docs/operating.md#client-addresses`).
+//! The client address that a request is counted under (`docs/operating.md#client-addresses`).
 //!
 //! The client is the TCP peer. If the peer is a trusted proxy, the client is the right-most address of
 //! `X-Forwarded-For` or of `Forwarded` (RFC 7239) that is not a trusted proxy's. The client itself may have
@@ -102,7 +102,7 @@ impl TrustedProxies {
 
     /// The first address that is not a trusted proxy's, of the hops from the right to the left; the left-most
     /// one if all are trusted. The search ends at a hop without an address, because the hops to its left
-    /// cannot be checked. `None` without any hop.
+    /// cannot be checked. `None` if there is no hop.
     fn outermost(&self, peer: IpAddr, hops: impl Iterator<Item = Option<IpAddr>>) -> Option<IpAddr> {
         let mut client = None;
         for hop in hops {
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_hold_addresses_and_networks_and_nothing_else() {
+    fn trusted_proxies_are_addresses_and_networks() {
         let read = TrustedProxies::parse(" 10.0.0.5, fd00::/8,,::ffff:192.168.0.0/112 ,::1").expect("a list");
         assert_eq!(format!("{read:?}"), "TrustedProxies([10.0.0.5/32, fd00::/8, 192.168.0.0/16, ::1/128])");
         for (address, inside) in [
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_trusted_peer_is_believed() {
+    fn headers_count_only_from_a_trusted_peer() {
         let headers: &[&str] = &["203.0.113.7"];
         assert_eq!(client("", "10.0.0.1", headers, &[]), "10.0.0.1");
         assert_eq!(client("10.0.0.2", "10.0.0.1", headers, &["for=203.0.113.7"]), "10.0.0.1");
@@ -294,7 +294,7 @@ mod tests {
             (&["[2001:db8::7]"], "2001:db8::7"),
             (&["2001:db8::7"], "2001:db8::7"),
             (&["::ffff:203.0.113.7"], "203.0.113.7"),
-            // A hop without an address ends the way, at the last trusted proxy.
+            // A hop without an address ends the search at the last trusted proxy.
             (&["203.0.113.7, unknown"], "10.0.0.1"),
             (&["203.0.113.7, unknown, 10.0.0.2"], "10.0.0.2"),
             (&["203.0.113.7, \u{1F600}, 10.0.0.2"], "10.0.0.2"),
@@ -329,7 +329,7 @@ mod tests {
             (&["for=203.0.113.7, proto=https"], "10.0.0.1"),
             (&["for=203.0.113.7;for=198.51.100.1"], "10.0.0.1"),
             (&["for=203.0.113.7, nonsense, for=10.0.0.2"], "10.0.0.2"),
-            // A client's open quote must not swallow what the proxy adds, nor lend it another address.
+            // A client's open quote must not hide the address that the proxy adds, nor change it.
             (&["for=198.51.100.1;x=\", for=203.0.113.7"], "10.0.0.1"),
             (&["for=198.51.100.1;x=\", for=\"[2001:db8::7]:1\""], "10.0.0.1"),
             (&["for=198.51.100.1;x=\"", "for=203.0.113.7"], "203.0.113.7"),
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn two_headers_that_disagree_name_nobody() {
+    fn two_headers_that_disagree_are_ignored() {
         let from = |listed, forwarded| client("10.0.0.1", "10.0.0.1", &[listed], &[forwarded]);
         assert_eq!(from("203.0.113.7", "for=203.0.113.7"), "203.0.113.7");
         assert_eq!(from("203.0.113.7", "for=198.51.100.1"), "10.0.0.1");

@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cursor_is_good_for_its_own_context_only() {
+    fn a_cursor_is_valid_in_its_own_context_only() {
         let key = CursorKey::new([1; 32]);
         let cursor = key.seal("lives me", "한글 17");
         let open = |key: &CursorKey, context: &str, cursor: &str| key.open("next", context, cursor).ok();

@@ -51,11 +51,11 @@ macro_rules! names {
 names! {
     /// The state of a message.
     DeliveryState {
-        /// It is being attempted, or will be.
+        /// An attempt is running or due later.
         Waiting = "WAITING",
         /// A 2xx status answered it.
         Delivered = "DELIVERED",
-        /// It was given up, and is attempted again only on request: a dead letter.
+        /// No attempt follows unless one is requested: a dead letter.
         Dead = "DEAD",
     }
 }
@@ -67,7 +67,7 @@ names! {
         Operator = "OPERATOR",
         /// The receiver answered 410.
         Gone = "GONE",
-        /// Every attempt of five days failed.
+        /// Every attempt in five days failed.
         Failing = "FAILING",
     }
 }
@@ -98,7 +98,7 @@ impl Outcome {
         matches!(self, Self::Answered { status: 200..=299, .. })
     }
 
-    /// Whether the receiver says that the webhook is gone.
+    /// Whether the receiver answered that the webhook is gone.
     pub const fn is_gone(&self) -> bool {
         matches!(self, Self::Answered { status: 410, .. })
     }
@@ -113,7 +113,7 @@ pub enum Next {
     Again(Timestamp),
     /// The message is given up.
     Dead,
-    /// The message is given up, and the webhook is disabled, because it is gone.
+    /// The message is given up, and its webhook is disabled, because the receiver answered that it is gone.
     Gone,
 }
 
@@ -139,7 +139,7 @@ pub fn retry_after(value: &str, now: Timestamp) -> Option<Timestamp> {
     let value = value.trim();
     let latest = now.plus_ms(WEBHOOK_RETRY_AFTER_MAX_MS);
     if !value.is_empty() && value.bytes().all(|b| b.is_ascii_digit()) {
-        // A number of too many digits is more than a day, too.
+        // A number with too many digits for `i64` is also more than a day.
         let ms = value.parse::<i64>().map_or(i64::MAX, |seconds| seconds.saturating_mul(1_000));
         return Some(now.plus_ms(ms).min(latest));
     }
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_attempt_is_followed_by_the_next_as_the_schedule_says() {
+    fn failed_attempts_are_retried_on_schedule() {
         let failed = Outcome::Failed(SendFailure::Timeout);
         let pauses = [
             5 * SECOND_MS,
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn the_status_decides() {
+    fn the_status_decides_the_outcome() {
         let check = |status, failures, expected| {
             let outcome = Outcome::answered(status, None, now());
             assert_eq!(next(&outcome, failures, now(), 0), expected, "{status}");
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn names_lead_back() {
+    fn names_parse_back() {
         for name in DeliveryState::NAMES {
             assert_eq!(DeliveryState::from_name(name).map(DeliveryState::name), Some(*name));
         }

@@ -10,7 +10,7 @@ use crate::{CampaignId, ChannelId, ClaimId, Invalid, OrganizationId, RewardId, R
 pub enum FulfillmentState {
     /// The viewer claimed the reward.
     Claimed,
-    /// The publisher gave it.
+    /// The publisher fulfilled the claim.
     Fulfilled,
 }
 
@@ -26,7 +26,7 @@ impl FulfillmentState {
         }
     }
 
-    /// The previous state of a claim that changed to this one: there are two states.
+    /// The previous state of a claim that changed to this one. There are only two states.
     pub const fn other(self) -> Self {
         match self {
             Self::Claimed => Self::Fulfilled,
@@ -54,7 +54,7 @@ pub struct Campaign {
     pub name: String,
     /// The organization that owns the claims.
     pub organization_id: OrganizationId,
-    /// The category that has to be watched.
+    /// The category that viewers have to watch.
     pub category_id: String,
     /// When minutes count and rewards can be claimed.
     pub period: Period,
@@ -64,7 +64,7 @@ pub struct Campaign {
     pub rewards: Vec<Reward>,
 }
 
-/// The period of a campaign, with its start and without its end. A missing start or end leaves that side
+/// The period of a campaign: from its start to just before its end. A missing start or end leaves that side
 /// open.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Period {
@@ -248,7 +248,7 @@ pub struct RewardClaim {
 pub enum UpdateStatus {
     /// The claim is in the wanted state, now or already before.
     Success,
-    /// The text is not an id.
+    /// The text cannot be an id.
     InvalidId,
     /// There is no claim with this id.
     NotFound,
@@ -270,7 +270,8 @@ impl UpdateStatus {
         }
     }
 
-    /// The result of an update of a claim, given the owner of its campaign (`None`: there is no claim).
+    /// The result of an update of a claim. `owner` is the owner of the claim's campaign; `None` if the claim
+    /// does not exist.
     pub fn of(owner: Option<&OrganizationId>, caller: &OrganizationId) -> Self {
         match owner {
             None => Self::NotFound,
@@ -364,7 +365,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reward_can_be_claimed_from_the_start_until_the_end_by_who_has_watched_for_long_enough() {
+    fn a_reward_can_be_claimed_within_the_period_after_enough_watching() {
         use ClaimRefusal::{NotBegun, Over, Unwatched};
         let at = Timestamp::from_millis;
         let check = |period, watch_minutes, watched, expected| {
@@ -382,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn an_update_means_what_the_owner_of_the_claim_makes_of_it() {
+    fn an_update_of_another_organizations_claim_is_unauthorized() {
         let [ours, theirs] = ["ours", "theirs"].map(|id| OrganizationId::stored(id.to_owned()));
         assert_eq!(UpdateStatus::of(Some(&ours), &ours), UpdateStatus::Success);
         assert_eq!(UpdateStatus::of(Some(&theirs), &ours), UpdateStatus::Unauthorized);

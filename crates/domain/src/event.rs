@@ -1,4 +1,4 @@
-//! What sessions receive: the payloads of the socket's events, as JSON (`docs/spec/realtime.md#events`).
+//! The payloads of the socket's events, as JSON (`docs/spec/realtime.md#events`).
 
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
@@ -8,13 +8,13 @@ use crate::chat::{Badge, DonationType, Emojis};
 use crate::session::{ChangeKind, EventType, SessionChange, Subscription};
 use crate::{ChannelId, Profile, SessionKey, Timestamp};
 
-/// Something that happened on a channel, for every session subscribed to it. Nodes exchange it in the
-/// encoding of the bus; sessions receive its [`payload`](Event::payload).
+/// Something that happened on a channel, for every session subscribed to it. Nodes exchange events in the
+/// encoding of the bus. Sessions receive the [`payload`](Event::payload).
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Event {
     /// The channel.
     pub channel_id: ChannelId,
-    /// When it was sent on, for clients of the observed profile.
+    /// When the event was sent to sessions, for clients of the observed profile.
     #[serde(with = "crate::time::millis")]
     pub sent_at: Timestamp,
     /// What happened.
@@ -43,9 +43,9 @@ pub struct ChatEvent {
     pub badges: Vec<Badge>,
     /// Whether the author carries the platform's mark.
     pub verified_mark: bool,
-    /// What the author is in this chat.
+    /// The author's role in this chat.
     pub user_role_code: UserRoleCode,
-    /// The chat that it stands in.
+    /// The chat that contains the message.
     pub chat_channel_id: String,
     /// Its text.
     pub content: String,
@@ -61,20 +61,20 @@ pub struct ChatEvent {
 pub struct DonationEvent {
     /// How it is shown.
     pub donation_type: DonationType,
-    /// Who gave; `None` for an anonymous donor.
+    /// The donor's channel and name; `None` for an anonymous donor.
     pub donator: Option<(ChannelId, String)>,
     /// The amount in won.
     pub pay_amount: String,
-    /// What the donor wrote.
+    /// The donor's text.
     pub donation_text: String,
     /// Emojis in that text.
     pub emojis: Emojis,
 }
 
-/// A paid subscription that began or went on.
+/// A paid subscription that began or was renewed.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SubscriptionEvent {
-    /// Who subscribed.
+    /// The subscriber's channel.
     pub subscriber_channel_id: ChannelId,
     /// The subscriber's name.
     pub subscriber_nickname: String,
@@ -90,7 +90,8 @@ pub struct SubscriptionEvent {
 pub const ANONYMOUS_DONATOR: &str = "익명의 후원자";
 
 impl Event {
-    /// The kind of subscription that receives it; its name is the event's name on the socket.
+    /// The event type that a session subscribes to for this event; its name is the event's name on the
+    /// socket.
     pub fn event_type(&self) -> EventType {
         match self.kind {
             EventKind::Chat(_) => EventType::Chat,
@@ -161,8 +162,8 @@ pub fn system_change(change: &SessionChange) -> impl Serialize {
     }
 }
 
-/// The schemas of the payloads, by the events' names on the socket. They are made from the types that are
-/// written.
+/// The schemas of the payloads, by the events' names on the socket. They are generated from the serialized
+/// types.
 pub fn schemas(generator: &mut SchemaGenerator) -> [(&'static str, Schema); 4] {
     [
         (SYSTEM, generator.subschema_for::<SystemPayload<'_>>()),

@@ -66,13 +66,13 @@ macro_rules! ids {
 }
 
 ids! {
-    /// A channel. Every user of the platform has one, so it names the user too.
+    /// A channel. Every user of the platform has one, so the id is the user's too.
     ChannelId,
-    /// An application, as it names itself in `Client-Id`.
+    /// An application, as in `Client-Id`.
     ClientId,
     /// A chat message.
     MessageId,
-    /// A socket session, as its owner names it in subscribe calls.
+    /// A socket session, as subscribe calls name it.
     SessionKey,
     /// A claimed reward.
     ClaimId,
@@ -84,7 +84,7 @@ ids! {
     CategoryId,
     /// An organization that owns applications.
     OrganizationId,
-    /// A secret of an application, as its operator names it. It is no credential.
+    /// A secret of an application, as its operator names it. The id is no credential.
     ApplicationSecretId,
     /// A node of the service.
     NodeId,
@@ -124,8 +124,8 @@ time_ordered!(
 );
 
 impl MessageId {
-    /// A bound below every generated id of that millisecond and above every earlier one, so that a range of
-    /// times is a range of ids. No message has this id.
+    /// A bound below every generated id of that millisecond and above every earlier one. So a range of times
+    /// is a range of ids. No message has this id.
     pub fn bound_at(at: Timestamp) -> Self {
         Self(format!("{:012x}", unix_ms(at)).into())
     }
@@ -139,7 +139,7 @@ pub struct MessageSeries([u8; 10]);
 impl MessageSeries {
     /// The messages of `sender` in the chat of `channel`.
     pub fn of(channel: &ChannelId, sender: &ChannelId) -> Self {
-        // No id holds the space between them.
+        // No id contains the space between the two.
         let mut hash = Sha256::new_with_prefix(channel.as_str());
         hash.update(b" ");
         hash.update(sender.as_str());
@@ -165,7 +165,7 @@ impl BatchId {
 impl DeliveryId {
     /// The id of the message about a claim. It grows with time, and every node computes the same id.
     pub fn of_claim(now: Timestamp, claim: &ClaimId, webhook: &WebhookId) -> Self {
-        // No id holds the space between them.
+        // No id contains the space between the two.
         let hash = Sha256::digest(format!("{claim} {webhook}"));
         let mut bits = [0; 10];
         bits.copy_from_slice(&hash[..10]);
@@ -223,7 +223,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_that_callers_choose() {
+    fn ids_from_callers_have_64_safe_characters_at_most() {
         let check = |text: &str, ok| assert_eq!(ChannelId::parse("channelId", text).is_ok(), ok, "{text:?}");
         check("a", true);
         check("streamer-1_x.y", true);

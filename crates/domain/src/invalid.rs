@@ -1,29 +1,29 @@
-//! A wrong value: which field, and what it may be (`docs/spec/errors.md#messages`).
+//! A wrong value: the field, and the rule that the value breaks (`docs/spec/errors.md#messages`).
 
 use std::borrow::Cow;
 
 use crate::Language;
 use crate::address_fault::AddressFault;
 
-/// One wrong value in a request. It is answered with 400, and changes nothing.
+/// One wrong value in a request. The answer is 400, and the request changes nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Invalid {
     /// The field, spelled as the caller spells it.
     pub field: &'static str,
-    /// What the field may be.
+    /// The rule that the value breaks.
     pub rule: Rule,
 }
 
-/// What a field may be.
+/// A rule about the value of a field. "It" is the field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Rule {
     /// It must be there.
     Required,
-    /// It must be there. The request has a field of nearly this name, in snake case.
+    /// It must be there. The request has a field with nearly this name, in snake case.
     Misspelled {
-        /// Its name.
+        /// The right name.
         wanted: &'static str,
-        /// What is there.
+        /// The name in the request.
         given: String,
     },
     /// It must be JSON with these fields, not a form.
@@ -82,7 +82,7 @@ pub enum Rule {
         /// Most.
         max: usize,
     },
-    /// It must be one of these.
+    /// It must be one of these names.
     OneOf(&'static [&'static str]),
     /// It must be one of these numbers.
     OneOfNumbers(&'static [i64]),
@@ -98,13 +98,13 @@ pub enum Rule {
     KnownCampaign,
     /// It must name a reward of the campaign.
     KnownReward,
-    /// This channel has claimed it already.
+    /// This channel has already claimed the reward.
     Claimed,
     /// It must be an id: 1 to 64 ASCII letters, digits, `-`, `_`, `.`.
     Id,
     /// It must name a channel that exists.
     KnownChannel,
-    /// It must name another channel than the one that it is about.
+    /// It must name another channel than that of the request.
     OtherChannel,
     /// It must be an amount in won: digits only.
     Amount,
@@ -122,7 +122,7 @@ pub enum Rule {
     KnownScope,
     /// It must name an organization that exists.
     KnownOrganization,
-    /// It is in use.
+    /// Another application or channel has this value already.
     Taken,
     /// Only a webhook without address has a listener.
     WithoutAddress,
@@ -138,7 +138,7 @@ pub enum Rule {
     EitherOr(&'static str),
     /// The channel or application with this id is being deleted.
     BeingDeleted,
-    /// It still has these, which must be deleted first.
+    /// Other rows of this kind still use it and must be deleted first.
     InUse(&'static str),
 }
 
@@ -148,7 +148,7 @@ impl Invalid {
         Self { field, rule }
     }
 
-    /// `field` is missing. When its name in snake case is there, the message says so.
+    /// `field` is missing. If the request has its name in snake case, the message points that out.
     pub fn missing(field: &'static str, is_there: impl Fn(&str) -> bool) -> Self {
         let snake = snake_case(field);
         let rule = match snake != field && is_there(&snake) {
@@ -158,7 +158,7 @@ impl Invalid {
         Self { field, rule }
     }
 
-    /// The message of the answer: the sentence of every wrong value first, then the field and what it may be.
+    /// The message of the answer: the sentence that all wrong values share, then the field and its rule.
     pub fn message(&self, language: Language) -> String {
         let rule = self.rule.text(language);
         match language {
@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_field_that_is_there_in_snake_case_is_pointed_out() {
+    fn a_missing_field_in_snake_case_is_pointed_out() {
         let missing = |field, there: &str| Invalid::missing(field, |name| name == there);
         let clients = missing("clientId", "client_id");
         assert_eq!(

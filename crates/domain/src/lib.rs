@@ -1,8 +1,8 @@
 //! What Stagedoor means: the nouns, the limits and the rules of the open API, with no I/O and no clock.
 //!
 //! Everything here is a value or a pure function. Rules take `now` as a [`Timestamp`] and randomness as
-//! bytes, so a test states its whole situation in one line. A refusal is a [`Refusal`]; the edges turn it
-//! into an answer.
+//! bytes, so a test states its whole situation in one line. A rule refuses with a [`Refusal`], and `web` or
+//! `gateway` answers it.
 //!
 //! | Module | Specification |
 //! |---|---|

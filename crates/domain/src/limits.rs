@@ -53,24 +53,24 @@ pub const NODE_HEARTBEAT_MS: i64 = 5 * SECOND_MS;
 pub const CHANNEL_IDS_MAX: usize = 20;
 /// Items of one page of the session lists: default.
 pub const SESSION_LIST_SIZE_DEFAULT: i64 = 20;
-/// Items of one page of the session lists: most.
+/// Maximum items of one page of the session lists.
 pub const SESSION_LIST_SIZE_MAX: i64 = 50;
 /// The largest `page` of the page-number lists (`docs/spec/rest.md#lists`).
 pub const PAGE_MAX: i64 = i32::MAX as i64;
 
 /// Items of one page of followers and subscribers: default.
 pub const FOLLOWER_LIST_SIZE_DEFAULT: i64 = 30;
-/// Items of one page of followers and subscribers: most.
+/// Maximum items of one page of followers and subscribers.
 pub const FOLLOWER_LIST_SIZE_MAX: i64 = 50;
-/// Managers of one channel, beside its owner (ours; their list has no pages).
+/// Managers of one channel, besides its owner (ours; their list has no pages).
 pub const MANAGERS_MAX: i64 = 1_000;
 /// Items of a category search: default.
 pub const CATEGORY_SEARCH_SIZE_DEFAULT: i64 = 20;
-/// Items of a category search: most.
+/// Maximum items of a category search.
 pub const CATEGORY_SEARCH_SIZE_MAX: i64 = 50;
 /// Unicode code points of the `query` of a category search (ours).
 pub const CATEGORY_QUERY_CHARS_MAX: usize = 100;
-/// Items of one page of the live list: default and most.
+/// Items of one page of the live list, default and maximum.
 pub const LIVE_LIST_SIZE_MAX: i64 = 20;
 /// How long a walk through the live list may take from its first page, in milliseconds: 15 minutes (ours).
 /// The order of the first page is kept for this time.
@@ -79,13 +79,13 @@ pub const LIVE_WALK_MS: i64 = 15 * MINUTE_MS;
 pub const LIVE_WALK_GRACE_MS: i64 = 5 * MINUTE_MS;
 /// The largest `concurrentUserCount` (ours): clients parse it as a 32-bit integer.
 pub const CONCURRENT_USERS_MAX: i64 = i32::MAX as i64;
-/// Items of one page of the restriction list: default and most.
+/// Items of one page of the restriction list, default and maximum.
 pub const RESTRICTION_LIST_SIZE_MAX: i64 = 30;
 /// Ids of one `claimId` filter.
 pub const CLAIM_ID_FILTER_MAX: usize = 100;
 /// Items of one page of reward claims: default.
 pub const CLAIM_PAGE_SIZE_DEFAULT: i64 = 20;
-/// Items of one page of reward claims: most (`docs/spec/drops.md#query`).
+/// Maximum items of one page of reward claims (`docs/spec/drops.md#query`).
 pub const CLAIM_PAGE_SIZE_MAX: i64 = 1_000;
 /// Ids of one update of reward claims (`docs/spec/drops.md#update`).
 pub const CLAIM_UPDATE_IDS_MAX: usize = 100;
@@ -111,7 +111,7 @@ pub const WEBHOOK_FAILING_MAX_MS: i64 = 5 * DAY_MS;
 /// The lease of a node on a webhook message, in milliseconds (ours): three times the deadline of an attempt.
 /// So the clocks of nodes may differ a little, and two nodes never send a message at once.
 pub const WEBHOOK_LEASE_MS: i64 = 15 * SECOND_MS;
-/// Messages that a listener of a webhook fetches at once: default and most (ours).
+/// Messages that a listener of a webhook fetches at once, default and maximum (ours).
 pub const LISTENER_ATTEMPTS_MAX: i64 = 8;
 /// How long a listener of a webhook may wait for a message, in seconds (ours).
 pub const LISTENER_WAIT_MAX_S: i64 = 25;
@@ -131,7 +131,7 @@ pub const WEBHOOK_SECRET_CHARS_MAX: usize = 256;
 pub const WEBHOOK_EXCERPT_CHARS_MAX: usize = 256;
 /// Messages to a webhook on one page of their list: default (ours).
 pub const DELIVERY_PAGE_SIZE_DEFAULT: i64 = 20;
-/// Messages to a webhook on one page of their list: most (ours).
+/// Maximum messages to a webhook on one page of their list (ours).
 pub const DELIVERY_PAGE_SIZE_MAX: i64 = 100;
 /// How long a temporary restriction lasts, in milliseconds
 /// (`docs/spec/restriction.md#temporary-restriction`).
@@ -187,7 +187,7 @@ pub const URL_BYTES_MAX: usize = 2_048;
 /// far below the limit of a header.
 pub const STATE_BYTES_MAX: usize = 1_024;
 /// Maximum length of a presented token, code, secret, login or password, in bytes. Those of this service have
-/// 43.
+/// 43 bytes.
 pub const CREDENTIAL_BYTES_MAX: usize = 512;
 /// Redirect addresses of one application.
 pub const REDIRECT_URIS_MAX: usize = 20;
@@ -203,12 +203,11 @@ pub const TOKEN_QUOTA: Quota = Quota::per_minute(60);
 /// Failed proofs of identity of one network address, for each kind: wrong client secrets at the token
 /// endpoint, wrong passwords, wrong operator keys. Also bad codes and refresh tokens of one application.
 pub const FAILURE_QUOTA: Quota = Quota::per_minute(10);
-/// Wrong passwords of one account, from addresses without an earlier sign-in, until further tries are
-/// delayed.
+/// Wrong passwords of one account, from addresses without an earlier sign-in. Further tries are delayed.
 pub const ACCOUNT_QUOTA: Quota = Quota::per_minute(10);
 /// Maximum delay of a sign-in to an account.
 pub const ACCOUNT_DELAY_MAX: Duration = Duration::from_secs(8);
-/// Sign-ins of one network address to one account while these are delayed.
+/// Sign-ins of one network address to one account while its sign-ins are delayed.
 pub const SLOWED_QUOTA: Quota = Quota::per_minute(2);
 /// Session URLs of one caller.
 pub const SESSION_URL_QUOTA: Quota = Quota::per_minute(30);

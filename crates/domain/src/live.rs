@@ -46,7 +46,7 @@ impl CategoryType {
         Self::parse(name).ok()
     }
 
-    /// The list of this type's name, for a refusal.
+    /// A list with only this type's name, for a refusal.
     const fn alone(self) -> &'static [&'static str] {
         match self {
             Self::Game => &["GAME"],
@@ -83,11 +83,11 @@ impl Category {
 /// The category of a broadcast in a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CategoryChoice {
-    /// No `categoryId`: the category stays.
+    /// The request has no `categoryId`: the category stays.
     Unsaid,
-    /// An empty `categoryId`: no category.
+    /// `categoryId` is empty: the broadcast has no category.
     None,
-    /// A `categoryId`.
+    /// `categoryId` names this category.
     Of(CategoryId),
 }
 
@@ -107,8 +107,8 @@ impl CategoryChoice {
     }
 }
 
-/// Checks `categoryType` against the category of a broadcast setting. It repeats the category's own type, so
-/// both must agree. The refusal names that type, or asks for a category if there is none
+/// Checks `categoryType` against the category of a broadcast setting. Callers repeat the category's own type
+/// there, so both must agree. The refusal names that type, or asks for a category if there is none
 /// (`docs/spec/lives.md#broadcast-setting`).
 ///
 /// # Errors
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_category_type_must_be_the_categorys_own() {
+    fn a_category_type_must_match_the_category() {
         use CategoryType::{Etc, Game};
         let category = Category {
             category_id: CategoryId::stored("talk".to_owned()),

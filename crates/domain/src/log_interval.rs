@@ -1,11 +1,11 @@
-//! When a line that anybody outside can cause is logged again.
+//! Limits how often the same log line is written.
 
 use std::time::Duration;
 
-/// The pause between two lines of the same kind.
+/// The pause between two lines of one kind.
 const PAUSE: Duration = Duration::from_secs(60);
 
-/// Lets one line a minute into the log, and counts the others.
+/// Lets one line a minute into the log, and counts the suppressed ones.
 #[derive(Debug, Default)]
 pub struct LogInterval {
     logged_at: Option<Duration>,
@@ -13,8 +13,8 @@ pub struct LogInterval {
 }
 
 impl LogInterval {
-    /// Something happened at `now` of a monotonic clock. When a line about it is due, returns how often it
-    /// happened since the last line.
+    /// Counts one occurrence at `now`, a time of a monotonic clock. If a line is due, returns the number of
+    /// occurrences since the last line.
     pub fn due(&mut self, now: Duration) -> Option<u64> {
         self.unlogged += 1;
         if self.logged_at.is_some_and(|logged_at| now < logged_at + PAUSE) {

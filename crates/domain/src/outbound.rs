@@ -1,9 +1,9 @@
-//! The targets of webhooks: the addresses that may be registered, and those that may be connected to
+//! The targets of webhooks: addresses that may be registered, and addresses that may be connected to
 //! (`docs/spec/drops.md#targets`, `docs/adr/0015-where-webhooks-may-go.md`).
 //!
 //! A publisher chooses the address, and this service calls it from inside the operator's network. So an
-//! address is parsed strictly, in one spelling only, and [`Zone`] judges it twice: when it is registered, and
-//! again when it is connected to, because a name may lead to another address by then.
+//! address is parsed strictly, in one spelling only. [`Zone`] judges it when it is registered and again
+//! before each connection, because the DNS name may have been changed to another address.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -23,7 +23,7 @@ pub struct Reach {
     /// This machine: 127.0.0.0/8, `::1`, `localhost`.
     pub loopback: bool,
     /// The operator's own networks: 10.0.0.0/8, 172.16.0.0/12, 192.168.0.0/16, fc00::/7, and names that exist
-    /// only there.
+    /// only in such networks.
     pub private: bool,
 }
 
@@ -59,11 +59,11 @@ pub enum Zone {
 /// IPv4 networks that are not public, as address, prefix length and zone (IANA's special-purpose registry,
 /// RFC 6890).
 const V4: [(Ipv4Addr, u32, Zone); 18] = [
-    (Ipv4Addr::new(0, 0, 0, 0), 8, Zone::Never), // "this network": Linux takes 0.0.0.0 for loopback
+    (Ipv4Addr::new(0, 0, 0, 0), 8, Zone::Never), // "this network": Linux treats 0.0.0.0 as loopback
     (Ipv4Addr::new(10, 0, 0, 0), 8, Zone::Private),
     (Ipv4Addr::new(100, 64, 0, 0), 10, Zone::Never), // carriers' networks; metadata of one cloud
     (Ipv4Addr::new(127, 0, 0, 0), 8, Zone::Loopback),
-    (Ipv4Addr::new(168, 63, 129, 16), 32, Zone::Never), // looks public, but is the host beneath on one cloud
+    (Ipv4Addr::new(168, 63, 129, 16), 32, Zone::Never), // looks public, but one cloud uses it for the host
     (Ipv4Addr::new(169, 254, 0, 0), 16, Zone::Never),   // link-local; metadata of most clouds
     (Ipv4Addr::new(172, 16, 0, 0), 12, Zone::Private),
     (Ipv4Addr::new(192, 0, 0, 0), 24, Zone::Never), // protocol assignments; metadata of one cloud
@@ -92,7 +92,7 @@ const V6: [(Ipv6Addr, u32, Zone); 10] = [
     (Ipv6Addr::new(0x2002, 0, 0, 0, 0, 0, 0, 0), 16, Zone::Never), // 6to4: an IPv4 address within
     (Ipv6Addr::new(0x2620, 0x4f, 0x8000, 0, 0, 0, 0, 0), 48, Zone::Never), // AS112 sinks
     (Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 0), 20, Zone::Never), // documentation
-    (Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0), 3, Zone::Public), // the only space that is handed out
+    (Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0), 3, Zone::Public), // the only space that registries assign
 ];
 
 impl Zone {
@@ -103,7 +103,7 @@ impl Zone {
                 .iter()
                 .find(|(network, prefix, _)| shares_prefix_v4(address, *network, *prefix))
                 .map_or(Self::Public, |(_, _, zone)| *zone),
-            // A host of ISATAP is an IPv4 address after a fixed word, in any network.
+            // An ISATAP host is an IPv4 address after a fixed word, in any network.
             IpAddr::V6(address) if is_isatap(address) => Self::Never,
             IpAddr::V6(address) => V6
                 .iter()
@@ -153,7 +153,7 @@ const fn is_isatap(address: Ipv6Addr) -> bool {
 pub enum SendFailure {
     /// The name of the host was not found.
     Dns,
-    /// The host leads to no address that may be called, or the address may not be called any more.
+    /// The host has no address that may be called, or its address is no longer allowed.
     Address,
     /// The connection was not accepted.
     Connect,
@@ -169,11 +169,11 @@ pub enum SendFailure {
 }
 
 impl SendFailure {
-    /// Every one.
+    /// Every failure.
     pub const ALL: [Self; 7] =
         [Self::Dns, Self::Address, Self::Connect, Self::Tls, Self::Timeout, Self::Closed, Self::Protocol];
 
-    /// Its name.
+    /// The failure's name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Dns => "dns",
@@ -186,7 +186,7 @@ impl SendFailure {
         }
     }
 
-    /// The one with this name.
+    /// The failure with this name.
     pub fn of_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|failure| failure.name() == name)
     }
@@ -202,7 +202,7 @@ pub enum Host {
 }
 
 impl Host {
-    /// Its zone; for a name, as far as the name tells.
+    /// The host's zone. The zone of a name is judged by the name alone.
     pub fn zone(&self) -> Zone {
         match self {
             Self::Name(name) => Zone::of_name(name),
@@ -215,8 +215,9 @@ impl Host {
             let address: Ipv6Addr = inside.strip_suffix(']')?.parse().ok()?;
             return Some(Self::Address(address.into()));
         }
-        // To other programs a host that ends in a number is an IPv4 address, in many spellings. Here it has
-        // only one: `Ipv4Addr` accepts neither octal nor hexadecimal numbers, nor fewer than four.
+        // Other programs read a host that ends in a number as an IPv4 address, in many spellings. Here only
+        // one spelling is valid: `Ipv4Addr` accepts neither octal nor hexadecimal numbers, nor fewer than
+        // four.
         let last = text.rsplit('.').next().unwrap_or(text);
         if last.starts_with(|first: char| first.is_ascii_digit()) && is_number(last) {
             let address: Ipv4Addr = text.parse().ok()?;
@@ -313,8 +314,8 @@ impl WebhookUrl {
         }
     }
 
-    /// Whether a delivery to this URL may connect to `address`, to which its host has led. Nothing is sent to
-    /// a public address without TLS, also when its name looked private.
+    /// Whether a delivery to this URL may connect to `address`, an address of its host. Without TLS no
+    /// delivery goes to a public address, even if the name looked private.
     pub fn may_connect(&self, address: IpAddr, reach: Reach) -> bool {
         let zone = Zone::of(address);
         reach.allows(zone) && (self.secure || zone != Zone::Public)

@@ -19,7 +19,7 @@ fn every_network_has_its_zone_from_its_first_address_to_its_last() {
     check(&["10.0.0.0", "10.255.255.255", "172.16.0.0", "172.31.255.255"], Zone::Private);
     check(&["192.168.0.0", "192.168.255.255"], Zone::Private);
     check(&["fc00::", "fd00::1", "fdff:ffff:ffff:ffff:ffff:ffff:ffff:ffff"], Zone::Private);
-    // The neighbours of all of them.
+    // The addresses just before and after each reserved network are public.
     check(&["1.0.0.0", "9.255.255.255", "11.0.0.0", "100.63.255.255", "100.128.0.0"], Zone::Public);
     check(&["126.255.255.255", "128.0.0.0", "168.63.129.15", "168.63.129.17"], Zone::Public);
     check(&["169.253.255.255", "169.255.0.0", "172.15.255.255", "172.32.0.0"], Zone::Public);
@@ -35,12 +35,12 @@ fn every_network_has_its_zone_from_its_first_address_to_its_last() {
     check(&["192.31.196.1", "192.52.193.1", "192.88.99.1", "192.175.48.1"], Zone::Never);
     check(&["198.18.0.0", "198.19.255.255", "198.51.100.7", "203.0.113.7"], Zone::Never);
     check(&["224.0.0.0", "239.255.255.255", "240.0.0.0", "255.255.255.255"], Zone::Never);
-    // IPv6 that means IPv4: mapped, compatible, NAT64, 6to4, Teredo, ISATAP.
+    // IPv6 addresses that contain an IPv4 address: mapped, compatible, NAT64, 6to4, Teredo, ISATAP.
     check(&["::", "::ffff:127.0.0.1", "::ffff:8.8.8.8", "::ffff:0:127.0.0.1", "::127.0.0.1"], Zone::Never);
     check(&["64:ff9b::7f00:1", "64:ff9b::808:808", "64:ff9b:1::a00:1", "64:ff9b:1:ffff::"], Zone::Never);
     check(&["2002::", "2002:7f00:1::", "2002:ffff:ffff::1", "2001::1", "2001:0:ffff::"], Zone::Never);
     check(&["2606:4700::5efe:10.0.0.1", "2606:4700::200:5efe:a00:1", "fd00::5efe:a00:1"], Zone::Never);
-    // Metadata inside the private networks, and the rest of what is reserved.
+    // Metadata services inside the private networks, and the other reserved networks.
     check(&["fd00:ec2::254", "fd20:ce::254"], Zone::Never);
     check(&["2001:2::1", "2001:10::1", "2001:20::1", "2001:1ff:ffff::", "2001:db8::1"], Zone::Never);
     check(
@@ -54,7 +54,7 @@ fn every_network_has_its_zone_from_its_first_address_to_its_last() {
 }
 
 #[test]
-fn an_address_has_one_spelling() {
+fn an_ipv4_address_has_one_spelling() {
     let check = |host: &str, expected: Option<AddressFault>| {
         let text = format!("https://{host}/hook");
         assert_eq!(fault(&text, Reach::PUBLIC), expected, "{text}");
@@ -81,7 +81,7 @@ fn an_address_has_one_spelling() {
     check("[2002:7f00:1::]", zone);
     check("[2001:0:7f00:1::]", zone);
     check("[2606:4700::5efe:10.0.0.1]", zone);
-    // One number, octal, hexadecimal, fewer than four numbers, dots too many.
+    // One number, octal, hexadecimal, fewer than four numbers, too many dots.
     for text in ["2130706433", "017700000001", "0x7f000001", "0X7F000001", "0x", "0"] {
         check(text, host);
     }
@@ -98,7 +98,7 @@ fn an_address_has_one_spelling() {
     for text in ["[fe80::1%25eth0]", "[fe80::1%eth0]", "[v1.fe80::a]", "[ ::1]"] {
         check(text, host);
     }
-    // What a resolver or a library would map to ASCII.
+    // Characters that a resolver or a library would map to ASCII.
     for text in
         ["%31%32%37.0.0.1", "127%2e0.0.1", "１２７.０.０.１", "127。0。0。1", "①②⑦.0.0.1", "ⓛocalhost"]
     {
@@ -122,7 +122,7 @@ fn an_address_has_one_spelling() {
 }
 
 #[test]
-fn names_of_somebodys_own_network_are_refused_before_they_are_looked_up() {
+fn private_names_are_refused_before_a_lookup() {
     let check = |host: &str, zone| {
         assert_eq!(Host::parse(host).map(|host| host.zone()), Some(zone), "{host}");
         let allowed = |reach| fault(&format!("https://{host}/"), reach).is_none();
@@ -148,7 +148,7 @@ fn names_of_somebodys_own_network_are_refused_before_they_are_looked_up() {
 }
 
 #[test]
-fn what_may_be_registered_as_a_whole() {
+fn webhook_addresses_that_may_be_registered() {
     let check = |text: &str, reach, expected| assert_eq!(fault(text, reach), expected, "{text} {reach:?}");
     check("https://hook.example", Reach::PUBLIC, None);
     check("https://hook.example?key=1", Reach::PUBLIC, None);
@@ -176,7 +176,7 @@ fn what_may_be_registered_as_a_whole() {
     {
         check(&format!("https://hook.example{path}"), BOTH, Some(AddressFault::Characters));
     }
-    // Without TLS only where no stranger is on the way.
+    // Plain HTTP is allowed only inside the operator's own networks.
     check("http://hook.example/", BOTH, Some(AddressFault::Scheme));
     check("http://8.8.8.8/", BOTH, Some(AddressFault::Scheme));
     check("http://127.0.0.1:8080/hook", LOOPBACK, None);
@@ -196,7 +196,7 @@ fn what_may_be_registered_as_a_whole() {
 }
 
 #[test]
-fn what_is_connected_to_is_judged_again() {
+fn an_address_is_judged_again_before_a_connection() {
     let check = |url: &str, reach, address: &str, may| {
         let url = WebhookUrl::parse(url, reach).expect("may be registered");
         assert_eq!(url.may_connect(address.parse().expect(address), reach), may, "{url:?} {address}");
@@ -228,7 +228,7 @@ fn a_request_is_made_of_its_parts_and_only_the_origin_is_shown() {
 }
 
 #[test]
-fn whatever_is_read_leads_where_it_says() {
+fn an_accepted_url_connects_to_its_host() {
     fuzz::Fuzz::new("webhook_url")
         .seeds(["https://hook.example:8443/a?b=%20", "http://127.0.0.1/", "https://[::ffff:7f00:1]:1/x"])
         .tokens(["://", "@", "#", "0x7f", "localhost", ".", "%2e", "[", "]", "。", "\\"])

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Profile {
-    /// The specification to the letter.
+    /// The spelling of the specification.
     #[default]
     Documented,
     /// The spelling that published clients of the modelled platform expect.
@@ -51,7 +51,7 @@ impl Language {
             let mut parts = range.split(';');
             let Some(language) = parts.next().and_then(Self::from_tag) else { continue };
             let weight = parts.next().map_or(Some(1.0), quality).unwrap_or(0.0);
-            // Strictly more, so of two equal weights the first wins.
+            // Strictly greater, so the first of two equal weights wins.
             if weight > best.map_or(0.0, |(_, most)| most) {
                 best = Some((language, weight));
             }
@@ -68,7 +68,7 @@ impl Language {
         }
     }
 
-    /// One of two texts.
+    /// Returns one of the two texts.
     pub fn pick<T>(self, korean: T, english: T) -> T {
         match self {
             Self::Korean => korean,

@@ -1,6 +1,7 @@
 //! The PROXY protocol, versions 1 and 2 (<https://www.haproxy.org/download/3.2/doc/proxy-protocol.txt>): a
 //! header before the first byte of a connection, in which a proxy names the client. The header is read in two
-//! steps, so that no byte after it is taken: [`Prefix`] has its kind, which gives its length.
+//! steps, so that no byte after it is consumed. [`Prefix`] identifies the version, and the version gives the
+//! length.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -21,7 +22,7 @@ const SIGNATURE: [u8; PREFIX_BYTES] = *b"\r\n\r\n\0\r\nQUIT\n";
 pub enum Prefix {
     /// A line of text, up to its line feed: at most [`TEXT_BYTES_MAX`].
     Text,
-    /// [`BINARY_HEAD_BYTES`], then as many as [`binary_length`] says.
+    /// [`BINARY_HEAD_BYTES`], then the number of bytes that [`binary_length`] returns.
     Binary,
 }
 
@@ -35,7 +36,7 @@ pub enum Named {
 }
 
 impl Prefix {
-    /// The kind of header that begins with these bytes; `None` if none does.
+    /// The kind of header that begins with these bytes; `None` for any other beginning.
     pub fn of(bytes: &[u8; PREFIX_BYTES]) -> Option<Self> {
         match bytes {
             bytes if *bytes == SIGNATURE => Some(Self::Binary),
@@ -80,7 +81,7 @@ pub fn parse_binary(header: &[u8]) -> Option<Named> {
         return None;
     }
     match (head[12], head[13]) {
-        // LOCAL, whatever comes after it.
+        // LOCAL: everything after it is ignored.
         (0x20, _) => Some(Named::Proxy),
         (0x21, 0x11) => {
             let (source, _ports) = rest.split_at_checked(12)?.0.split_first_chunk::<4>()?;
@@ -90,7 +91,7 @@ pub fn parse_binary(header: &[u8]) -> Option<Named> {
             let (source, _ports) = rest.split_at_checked(36)?.0.split_first_chunk::<16>()?;
             Some(Named::Client(IpAddr::from(Ipv6Addr::from(*source)).to_canonical()))
         }
-        // Unspecified, datagrams, sockets of the proxy's own machine: families and protocols of version 2.
+        // The other address families and protocols of version 2: unspecified, datagrams, unix sockets.
         (0x21, kind) if kind >> 4 <= 3 && kind & 0x0f <= 2 => Some(Named::Proxy),
         _ => None,
     }
@@ -110,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn text_names_the_source() {
+    fn a_text_header_names_the_source() {
         for (line, expected) in [
             ("PROXY TCP4 203.0.113.7 10.0.0.1 4711 8080\r\n", client("203.0.113.7")),
             ("PROXY TCP6 2001:db8::7 fd00::1 4711 8080\r\n", client("2001:db8::7")),
@@ -131,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn binary_names_the_source() {
+    fn a_binary_header_names_the_source() {
         let v4 = [203, 0, 113, 7, 10, 0, 0, 1, 1, 2, 3, 4];
         let mut v6 = [0; 36];
         v6[..16].copy_from_slice(&"2001:db8::7".parse::<Ipv6Addr>().expect("an address").octets());
@@ -158,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_bytes_tell_what_follows() {
+    fn the_prefix_identifies_the_version() {
         let prefix = |bytes: &[u8]| Prefix::of(bytes[..PREFIX_BYTES].try_into().expect("twelve"));
         assert_eq!(prefix(b"PROXY TCP4 203.0.113.7"), Some(Prefix::Text));
         assert_eq!(prefix(&binary(0x21, 0x11, &[])), Some(Prefix::Binary));

@@ -1,31 +1,31 @@
 //! Request quotas as token buckets (`docs/spec/limits.md#quotas`).
 //!
-//! A bucket is one number: the moment at which it will be full again (the generic cell rate algorithm). It
-//! costs eight bytes, needs no timer, and a bucket whose moment has passed can be forgotten.
+//! A bucket is one number: the time at which it will be full again (the generic cell rate algorithm). It
+//! costs eight bytes and needs no timer. A bucket whose time has passed can be dropped.
 
-/// How many requests fit into how long.
+/// A number of requests in a period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Quota {
-    /// Requests that fit into one period, all at once if need be.
+    /// Requests allowed in one period, also all at once.
     pub limit: u32,
     /// The period, in seconds.
     pub period_s: u32,
 }
 
-/// How much of a quota is left to a caller after a request: what the `RateLimit-*` headers say.
+/// A caller's quota after a request: the values of the `RateLimit-*` headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QuotaStatus {
-    /// `RateLimit-Limit`: requests a period.
+    /// `RateLimit-Limit`: requests in a period.
     pub limit: u32,
-    /// `RateLimit-Remaining`: requests that would be let through right now.
+    /// `RateLimit-Remaining`: requests that would be allowed right now.
     pub remaining: u32,
     /// `RateLimit-Reset`: seconds until the bucket is full, rounded up.
     pub reset_s: u32,
-    /// `Retry-After` in seconds (at least 1), when this request was one too many.
+    /// `Retry-After` in seconds (at least 1), if this request was refused.
     pub retry_after_s: Option<u32>,
 }
 
-/// Which quota is used up, for the reason of a refusal.
+/// The quota that is used up, for the reason of a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum QuotaName {
     /// Client-mode calls of an application.
@@ -40,12 +40,12 @@ pub enum QuotaName {
     SessionUrls,
     /// Chat messages of a user.
     ChatSend,
-    /// Calls from an address that do not say who calls.
+    /// Requests of a network address without a known caller.
     Address,
 }
 
 impl QuotaName {
-    /// Every one of them.
+    /// Every quota.
     pub const ALL: [Self; 7] = [
         Self::Client,
         Self::User,
@@ -81,7 +81,7 @@ impl Quota {
         Self::new(limit, 60)
     }
 
-    /// Where a caller stands that has taken nothing.
+    /// The status of a caller without any request so far.
     pub const fn untouched(self) -> QuotaStatus {
         QuotaStatus { limit: self.limit, remaining: self.limit, reset_s: 0, retry_after_s: None }
     }
@@ -99,28 +99,28 @@ impl Quota {
         self.status(ahead, None)
     }
 
-    /// Gives one request back that was taken.
+    /// Gives back one request.
     pub fn give_back(self, full_at_us: &mut u64) {
         *full_at_us = full_at_us.saturating_sub(self.step_and_burst().0);
     }
 
-    /// Takes one request out of the bucket even if there is none, and gives how long it has to wait: as long
-    /// as it takes until there is one, at the most `delay_max_us`. What waits at the most makes others wait
-    /// no longer.
+    /// Takes one request out of the bucket even if there is none, and returns its delay: the time until there
+    /// is one, at most `delay_max_us`. A request with the maximum delay adds nothing to the delay of later
+    /// requests.
     pub fn pace(self, full_at_us: &mut u64, delay_max_us: u64, now_us: u64) -> u64 {
         let (step, burst) = self.step_and_burst();
         *full_at_us = ((*full_at_us).max(now_us) + step).min(now_us + burst + delay_max_us);
         (*full_at_us - now_us).saturating_sub(burst)
     }
 
-    /// Where the caller stands, taking nothing.
+    /// The status of the caller. Takes nothing.
     pub fn peek(self, full_at_us: u64, now_us: u64) -> QuotaStatus {
         let (step, burst) = self.step_and_burst();
         let ahead = full_at_us.saturating_sub(now_us);
         self.status(ahead, (ahead + step > burst).then(|| ahead + step - burst))
     }
 
-    /// Microseconds that one request costs, and that a full bucket holds.
+    /// The cost of one request and the capacity of a bucket, in microseconds.
     fn step_and_burst(self) -> (u64, u64) {
         let step = u64::from(self.period_s) * 1_000_000 / u64::from(self.limit.max(1));
         (step, step * u64::from(self.limit))
@@ -161,13 +161,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_back_can_be_taken_again() {
+    fn a_request_given_back_can_be_taken_again() {
         let quota = Quota::per_minute(2);
         let mut bucket = 0;
         assert_eq!(quota.take(&mut bucket, SECOND).remaining, 1);
         quota.give_back(&mut bucket);
         assert_eq!(quota.peek(bucket, SECOND), quota.untouched());
-        // Never more than the bucket holds.
+        // The bucket never holds more than its capacity.
         quota.give_back(&mut bucket);
         assert_eq!(quota.take(&mut bucket, SECOND).remaining, 1);
     }
@@ -178,13 +178,13 @@ mod tests {
         let mut delay = |now_s: u64| quota.pace(&mut bucket, 70 * SECOND, now_s * SECOND) / SECOND;
         assert_eq!([delay(1), delay(1)], [0, 0]);
         assert_eq!([delay(1), delay(1), delay(1), delay(1)], [30, 60, 70, 70]);
-        // The longest delay was not added to: 70 s later the bucket is where it was when it was empty.
+        // The maximum delay added nothing: 70 s later the bucket is as empty as at the start.
         assert_eq!(delay(71), 30);
         assert_eq!(delay(1_000), 0);
     }
 
     #[test]
-    fn looking_takes_nothing() {
+    fn peeking_takes_nothing() {
         let quota = Quota::per_minute(1);
         let mut bucket = 0;
         assert_eq!(quota.peek(bucket, SECOND).retry_after_s, None);

@@ -1,8 +1,8 @@
 //! Every refusal of the service, with its status and message (`docs/spec/errors.md#messages`).
 //!
-//! The two `match`es are exhaustive on purpose: a new refusal does not compile until someone has chosen its
-//! status and its message. Both edges, REST and the socket handshake, answer from here. [`Refusal::reason`]
-//! says more than the status and the message may.
+//! The two `match`es are exhaustive on purpose: a new refusal does not compile until it has a status and a
+//! message. REST and the socket handshake both answer from here. [`Refusal::reason`] has more detail than the
+//! status and the message may have.
 
 use std::borrow::Cow;
 
@@ -14,7 +14,7 @@ use crate::reason::{Reason, Word};
 use crate::restriction::RestrictionRefusal;
 use crate::{Invalid, Language, Scope};
 
-/// After how many seconds a write may be repeated that found the disk full.
+/// Seconds after which a write may be repeated that found the disk full.
 pub const DISK_FULL_RETRY_S: u32 = 10;
 
 /// Why a request was refused. A refused request changed nothing.
@@ -22,7 +22,8 @@ pub const DISK_FULL_RETRY_S: u32 = 10;
 pub enum Refusal {
     /// A wrong value in the request.
     Invalid(Invalid),
-    /// The code cannot be used, or the `state` is not the one of its sign-in. One message for all of them.
+    /// The code cannot be used, or the `state` is not that of its sign-in. All these faults share one
+    /// message.
     BadCode(CodeFault),
     /// A restriction or a release that is not possible.
     Restriction(RestrictionRefusal),
@@ -34,9 +35,9 @@ pub enum Refusal {
     DropsScope,
     /// The application has the drops scope, but its organization is not verified.
     OrganizationNotVerified,
-    /// Only the streamer may do this, and the caller is not (`docs/spec/chat.md#hiding`).
+    /// Only the streamer may do this, and the caller is not the streamer (`docs/spec/chat.md#hiding`).
     NotTheStreamer,
-    /// Authentication is missing, or is not of the kind that is wanted here.
+    /// Authentication is missing, or is not of the kind that the endpoint needs.
     Unauthorized(CredentialFault),
     /// The application is unknown or its secret is wrong: one refusal for both.
     InvalidClient,
@@ -46,46 +47,46 @@ pub enum Refusal {
     ScopeMissing(Scope),
     /// The chat belongs to another channel.
     NotYourChat,
-    /// It does not exist, or is not the caller's: one refusal for both.
+    /// The resource does not exist, or is not the caller's: one refusal for both.
     NotFound(Resource),
     /// The path exists with other methods.
     MethodNotAllowed,
     /// A quota is used up.
     TooManyRequests {
-        /// Which.
+        /// The quota.
         quota: QuotaName,
-        /// Seconds until a request may be let through.
+        /// Seconds until a request is allowed.
         retry_after_s: u32,
     },
     /// The service cannot accept more of these requests now, from any caller.
     Busy {
-        /// Seconds until another try.
+        /// Seconds until the next try.
         retry_after_s: u32,
     },
-    /// The cap is reached. Only the end of a session or subscription helps.
+    /// The maximum number is reached. Only the end of a session or subscription helps.
     Cap(Cap),
     /// The disk of the database is full. Reads are answered.
     DiskFull,
-    /// The service itself failed; the log has the reason under the request's id.
+    /// The service itself failed; the log has the cause under the request's id.
     Internal,
 }
 
-/// Why a code cannot be used. An application learns more than [`CodeFault::Unknown`] only of its own codes.
+/// Why a code cannot be used. An application sees more than [`CodeFault::Unknown`] only for its own codes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CodeFault {
-    /// It is unknown, or another application's.
+    /// The code is unknown, or another application's.
     Unknown,
-    /// It is too old.
+    /// The code is too old.
     Expired,
-    /// It was used, so recently that this may be a retry.
+    /// The code was used, so recently that this may be a retry.
     Used,
-    /// It was used, and its tokens are revoked now.
+    /// The code was used, and its tokens are revoked now.
     Reused,
-    /// The `state` is not the one of its sign-in.
+    /// The `state` is not that of the code's sign-in.
     StateDiffers,
 }
 
-/// The credential that proves the caller.
+/// The credential with which a caller authenticates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Credential {
     /// `Authorization: Bearer` with an access token.
@@ -113,14 +114,14 @@ impl Credential {
     }
 }
 
-/// What is wrong with a request's credentials, apart from their owner.
+/// A fault of a request's credentials that has nothing to do with their owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CredentialFault {
-    /// They are missing.
+    /// The credentials are missing.
     Missing(Credential),
-    /// They are not in the right form.
+    /// The credentials are malformed.
     Malformed(Credential),
-    /// They are of another kind.
+    /// The credentials are of another kind.
     WrongKind(Credential),
     /// The session URL is unknown.
     SessionUrlUnknown,
@@ -130,25 +131,25 @@ pub enum CredentialFault {
     SessionUrlExpired,
 }
 
-/// Why a token cannot be used. At the token endpoint an application learns more than [`TokenFault::Unknown`]
-/// only of its own tokens.
+/// Why a token cannot be used. At the token endpoint an application sees more than [`TokenFault::Unknown`]
+/// only for its own tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TokenFault {
-    /// It is unknown, or another application's.
+    /// The token is unknown, or another application's.
     Unknown,
-    /// It is too old.
+    /// The token is too old.
     Expired,
-    /// It was revoked.
+    /// The token was revoked.
     Revoked,
     /// The refresh token was used, so recently that this may be a retry.
     Used,
     /// The refresh token was used, and every token of its application and user is revoked now.
     Reused,
-    /// It does not have the form of a token.
+    /// The text does not have the form of a token.
     Malformed(Credential),
-    /// It is for another purpose.
+    /// The token is for another purpose.
     WrongKind(Credential),
-    /// It is not the operator's key.
+    /// The token is not the operator's key.
     OperatorKey,
 }
 
@@ -217,12 +218,12 @@ impl Resource {
     }
 }
 
-/// A cap: a maximum number at once.
+/// A maximum number at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cap {
-    /// Connected sessions of a user, over all applications.
+    /// Connected sessions of a user, in all applications together.
     UserSessions,
-    /// Connected sessions of an application made with client authentication.
+    /// Connected sessions of an application, opened with client authentication.
     ApplicationSessions,
     /// Subscriptions of a session.
     Subscriptions,
@@ -358,7 +359,8 @@ impl Refusal {
         }
     }
 
-    /// `Retry-After` in seconds, for every 503, and for every 429 but a [`Cap`], where waiting does not help.
+    /// `Retry-After` in seconds: for every 503, and for every 429 except a [`Cap`], where waiting does not
+    /// help.
     pub const fn retry_after_s(&self) -> Option<u32> {
         match self {
             Self::TooManyRequests { retry_after_s, .. } | Self::Busy { retry_after_s } => {

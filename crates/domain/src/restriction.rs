@@ -3,7 +3,7 @@
 use crate::channel::UserRole;
 use crate::{ChannelId, Timestamp};
 
-/// What is known about a channel that somebody wants to restrict or release.
+/// The facts about a channel that another channel wants to restrict or release.
 #[derive(Clone, Debug)]
 pub struct Target {
     /// The channel.
@@ -15,21 +15,21 @@ pub struct Target {
 /// Why a restriction or a release is refused: always 400, with a message of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RestrictionRefusal {
-    /// There is no such channel.
+    /// The channel does not exist.
     NoSuchUser,
     /// A channel cannot restrict itself.
     Oneself,
     /// Managers of the channel cannot be restricted.
     Manager,
-    /// It is restricted already.
+    /// The channel is already restricted.
     AlreadyRestricted,
-    /// It is temporarily restricted already.
+    /// The channel is already temporarily restricted.
     AlreadyTemporarilyRestricted,
     /// There is no activity restriction to release.
     NotRestricted,
     /// There is no temporary restriction to release.
     NotTemporarilyRestricted,
-    /// There is no such chat.
+    /// The chat does not exist.
     NoSuchChat,
 }
 
@@ -48,7 +48,7 @@ impl RestrictionRefusal {
         }
     }
 
-    /// What is wrong, in Korean and in English.
+    /// The message, in Korean and in English.
     pub const fn texts(self) -> (&'static str, &'static str) {
         match self {
             Self::NoSuchUser => {
@@ -85,10 +85,10 @@ impl RestrictionRefusal {
     }
 }
 
-/// Whether `target` may be restricted by `channel`. The database decides whether it is already.
+/// Whether `target` may be restricted by `channel`. The database decides whether it is restricted already.
 ///
 /// # Errors
-/// [`RestrictionRefusal`] for oneself, for nobody, and for managers.
+/// [`RestrictionRefusal`] for the channel itself, for an unknown channel, and for managers.
 pub fn may_restrict(
     channel: &ChannelId,
     id: &ChannelId,
@@ -102,11 +102,11 @@ pub fn may_restrict(
     }
 }
 
-/// Whether `target` may be released by `channel`: a manager too, who was restricted before. Gives the refusal
-/// that holds when it turns out that the target is not restricted.
+/// Whether `target` may be released by `channel`. A manager may be, who was restricted before the role was
+/// given. Returns the refusal for the case that the target is not restricted.
 ///
 /// # Errors
-/// [`RestrictionRefusal`] for oneself and for nobody.
+/// [`RestrictionRefusal`] for the channel itself and for an unknown channel.
 pub fn may_release(
     channel: &ChannelId,
     id: &ChannelId,
@@ -119,12 +119,12 @@ pub fn may_release(
     }
 }
 
-/// What keeps somebody from speaking in a chat, whatever its settings.
+/// The restrictions of a viewer in a chat, apart from the chat's settings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RestrictionStatus {
-    /// Under an activity restriction.
+    /// The viewer is under an activity restriction.
     pub restricted: bool,
-    /// Temporarily restricted until then.
+    /// The end of the viewer's temporary restriction.
     pub until: Option<Timestamp>,
 }
 
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_can_be_restricted() {
+    fn managers_and_the_channel_itself_cannot_be_restricted() {
         let id = |id: &str| ChannelId::stored(id.into());
         let check = |target: &str, known: Option<Option<UserRole>>, expected| {
             let facts = known.map(|role| Target { channel_id: id(target), role });
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn who_can_be_released() {
+    fn managers_can_be_released_but_not_the_channel_itself() {
         use RestrictionRefusal::{Manager, NoSuchUser, NotRestricted, Oneself};
         let id = |id: &str| ChannelId::stored(id.into());
         let check = |target: &str, known: Option<Option<UserRole>>, expected| {

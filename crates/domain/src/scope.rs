@@ -41,8 +41,8 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// Every scope, in the order of `docs/spec/authorization.md#scopes`, which is also that of the `scope`
-    /// field of a token answer.
+    /// Every scope, in the order of `docs/spec/authorization.md#scopes`. The `scope` field of a token answer
+    /// has this order.
     pub const ALL: [Self; 17] = [
         Self::UserRead,
         Self::ManagerRead,
@@ -127,7 +127,7 @@ impl ScopeSet {
     /// No scope.
     pub const EMPTY: Self = Self(0);
 
-    /// All scopes that a user can consent to: all but 드롭스, which belongs to the application itself.
+    /// All scopes that a user can consent to: all except 드롭스, which belongs to the application itself.
     pub fn of_users() -> Self {
         Scope::ALL.into_iter().filter(|scope| *scope != Scope::Drops).collect()
     }
@@ -185,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_lead_back_to_their_scopes() {
+    fn scope_names_parse_back() {
         for scope in Scope::ALL {
             assert_eq!(Scope::from_name(scope.name()), Some(scope));
         }

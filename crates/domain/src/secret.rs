@@ -22,7 +22,7 @@ use crate::{Invalid, Rule};
 pub struct SecretHash(String);
 
 impl SecretHash {
-    /// The hash of a text that must be recognized but not kept.
+    /// The hash of a text that must be recognized but not stored.
     pub fn of(text: &str) -> Self {
         Self(URL_SAFE_NO_PAD.encode(Sha256::digest(text.as_bytes())))
     }
@@ -61,7 +61,7 @@ macro_rules! secrets {
                 Self(URL_SAFE_NO_PAD.encode(random))
             }
 
-            /// A secret that a caller presented; `None` when it is longer than any secret of this service may
+            /// A secret that a caller presented; `None` if it is longer than any secret of this service can
             /// be.
             pub fn presented(text: &str) -> Option<Self> {
                 (text.len() <= CREDENTIAL_BYTES_MAX).then(|| Self(text.to_owned()))
@@ -101,14 +101,14 @@ secrets! {
     BrowserToken,
     /// The operator's key of the platform API.
     OperatorKey,
-    /// Grants the right to broadcast on a channel. It is shown again, so the store holds it sealed.
+    /// Grants the right to broadcast on a channel. Its owner may read it again, so the store holds it sealed.
     StreamKey,
     /// Signs messages to a webhook. The receiver has it too, so the store holds it sealed.
     WebhookSecret,
 }
 
 impl ClientSecret {
-    /// A hint by which an operator recognizes a secret. It is too short to guess the rest.
+    /// A hint by which an operator recognizes a secret. The hint is too short to help in guessing.
     pub fn last_characters(&self) -> String {
         let skipped = self.0.chars().count().saturating_sub(SECRET_CHARS_SHOWN);
         self.0.chars().skip(skipped).collect()
@@ -130,8 +130,8 @@ impl WebhookSecret {
         }
     }
 
-    /// The HMAC-SHA256 of the parts, joined in that order, in lower-case hex. The key is the secret's text as
-    /// it is.
+    /// The HMAC-SHA256 of the parts, joined in that order, in lower-case hex. The key is the secret's text
+    /// itself.
     pub fn sign(&self, parts: &[&[u8]]) -> String {
         let mut mac =
             Hmac::<Sha256>::new_from_slice(self.0.as_bytes()).expect("HMAC takes keys of any length");
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_that_was_brought_along_is_long_and_printable() {
+    fn a_secret_from_a_publisher_is_long_and_printable() {
         let check = |text: &str, ok| assert_eq!(WebhookSecret::given(text).is_ok(), ok, "{text:?}");
         check(&"a".repeat(31), false);
         check(&"a".repeat(32), true);

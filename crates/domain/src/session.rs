@@ -1,4 +1,4 @@
-//! Realtime sessions: who owns them, what they are subscribed to, how that changes (`docs/spec/realtime.md`).
+//! Realtime sessions: their owners, their subscriptions, and the changes of these (`docs/spec/realtime.md`).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -21,7 +21,7 @@ pub enum EventType {
 }
 
 impl EventType {
-    /// All of them.
+    /// Every event type.
     pub const ALL: [Self; 3] = [Self::Chat, Self::Donation, Self::Subscription];
 
     /// The name in payloads, on the socket and in the store.
@@ -33,7 +33,7 @@ impl EventType {
         }
     }
 
-    /// The event of that name.
+    /// The event type of that name.
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|event| event.name() == name)
     }
@@ -48,17 +48,17 @@ impl EventType {
     }
 }
 
-/// Whose session it is. It says which limit counts it and who may subscribe on it.
+/// The owner of a session. It decides the session's cap and the callers that may subscribe on it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SessionOwner {
-    /// Made with client authentication: takes events of every user of the application.
+    /// Opened with client authentication: receives events of every user of the application.
     Client {
         /// The application.
         client_id: ClientId,
     },
-    /// Made with a user token: takes events of that user only (`docs/spec/realtime.md#session-url`).
+    /// Opened with a user token: receives events of that user only (`docs/spec/realtime.md#session-url`).
     User {
-        /// The application whose token it was.
+        /// The application of the token.
         client_id: ClientId,
         /// The user.
         channel_id: ChannelId,
@@ -66,14 +66,14 @@ pub enum SessionOwner {
 }
 
 impl SessionOwner {
-    /// The application behind the session.
+    /// The application of the session.
     pub fn client_id(&self) -> &ClientId {
         match self {
             Self::Client { client_id } | Self::User { client_id, .. } => client_id,
         }
     }
 
-    /// The user, for a user's session.
+    /// The user, if this is a user's session.
     pub fn channel_id(&self) -> Option<&ChannelId> {
         match self {
             Self::Client { .. } => None,
@@ -81,13 +81,13 @@ impl SessionOwner {
         }
     }
 
-    /// Connected sessions that may count together with this one: 10 per client, 3 per user whatever the
-    /// application.
+    /// Maximum number of connected sessions that count together with this one: 10 per client, 3 per user over
+    /// all applications.
     pub const fn sessions_max(&self) -> i64 {
         self.cap().limit()
     }
 
-    /// Their limit, as a refusal names it.
+    /// The cap of these sessions, as a refusal names it.
     pub const fn cap(&self) -> Cap {
         match self {
             Self::Client { .. } => Cap::ApplicationSessions,
@@ -95,7 +95,7 @@ impl SessionOwner {
         }
     }
 
-    /// The name under which those sessions are counted together.
+    /// The key under which these sessions are counted together.
     pub fn counted_as(&self) -> String {
         match self {
             Self::Client { client_id } => format!("client:{client_id}"),
@@ -161,7 +161,7 @@ pub struct SessionChange {
     pub version: i64,
     /// What happened.
     pub kind: ChangeKind,
-    /// To which subscription.
+    /// The subscription.
     pub subscription: Subscription,
 }
 
@@ -170,30 +170,30 @@ pub struct SessionChange {
 pub struct SessionListing {
     /// Its key.
     pub session_key: SessionKey,
-    /// When the socket's handshake was.
+    /// The time of the socket's handshake.
     pub connected_at: crate::Timestamp,
-    /// When it ended, if it has.
+    /// The end of the session, if it has ended.
     pub disconnected_at: Option<crate::Timestamp>,
-    /// What it is subscribed to, or was when it ended.
+    /// The subscriptions, or for an ended session the last ones.
     pub subscribed_events: Vec<Subscription>,
 }
 
-/// A session as the operator sees it.
+/// A session as the platform API shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionDetails {
     /// Its key.
     pub session_key: SessionKey,
-    /// Whose it is.
+    /// Its owner.
     pub owner: SessionOwner,
-    /// The node that holds it, or held it.
+    /// The node that holds the session, or held it.
     pub node_id: NodeId,
-    /// When the socket's handshake was.
+    /// The time of the socket's handshake.
     pub connected_at: Timestamp,
-    /// When it ended, if it has.
+    /// The end of the session, if it has ended.
     pub disconnected_at: Option<Timestamp>,
-    /// Why it ended, if it has.
+    /// The close reason, if the session has ended.
     pub close_reason: Option<String>,
-    /// What it is subscribed to, or was when it ended.
+    /// The subscriptions, or for an ended session the last ones.
     pub subscribed_events: Vec<Subscription>,
 }
 
@@ -204,7 +204,7 @@ mod tests {
     use crate::token::TokenFamily;
 
     #[test]
-    fn who_may_subscribe_on_a_session() {
+    fn a_session_admits_users_of_its_application() {
         let client = |id: &str| ClientId::stored(id.into());
         let channel = |id: &str| ChannelId::stored(id.into());
         let caller = Caller {

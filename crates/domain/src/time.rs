@@ -21,7 +21,7 @@ const FOUR_DIGIT_YEARS_MS: std::ops::RangeInclusive<i64> = -62_167_219_200_000..
 pub struct Timestamp(i64);
 
 impl Timestamp {
-    /// The last one that can be written: the end of the year 9999.
+    /// The last time that can be written: the end of the year 9999.
     pub const LAST: Self = Self(*FOUR_DIGIT_YEARS_MS.end());
 
     /// From milliseconds since the epoch, clamped to the years 0000 to 9999, so that it can always be
@@ -61,7 +61,7 @@ impl Timestamp {
     }
 
     fn at(self, offset: UtcOffset) -> OffsetDateTime {
-        // The constructor keeps the value inside the range in which this cannot fail.
+        // The constructor keeps the value inside the range, so this cannot fail.
         OffsetDateTime::from_unix_timestamp_nanos(i128::from(self.0) * 1_000_000)
             .unwrap_or(OffsetDateTime::UNIX_EPOCH)
             .checked_to_offset(offset)
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn both_spellings_of_a_date() {
+    fn a_date_has_two_spellings() {
         let at = Timestamp::from_millis(1_784_385_132_345);
         assert_eq!(at.rfc3339(), "2026-07-18T14:32:12.345Z");
         assert_eq!(at.for_profile(Profile::Documented), "2026-07-18T14:32:12.345Z");
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn parsing_takes_any_offset_and_refuses_the_rest() {
+    fn a_date_parses_with_any_offset() {
         let check = |text, expected: Option<i64>| {
             assert_eq!(Timestamp::parse_rfc3339(text).map(Timestamp::as_millis), expected, "{text}");
         };
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ends_of_the_range_can_be_written() {
+    fn the_first_and_last_time_can_be_written() {
         for ms in [i64::MIN, -1, 0, i64::MAX] {
             let at = Timestamp::from_millis(ms);
             assert_eq!(at.rfc3339().len(), 24, "{ms}");

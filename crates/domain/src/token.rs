@@ -37,7 +37,7 @@ impl Caller {
     }
 }
 
-/// Names the tokens of one code, through every refresh.
+/// The id shared by all tokens of one code, through every refresh.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct TokenFamily(pub String);
 
@@ -46,7 +46,7 @@ pub struct TokenFamily(pub String);
 pub struct SingleUse {
     /// When it expires.
     pub expires_at: Timestamp,
-    /// When it was used, if it was.
+    /// When it was used, if ever.
     pub used_at: Option<Timestamp>,
 }
 
@@ -59,7 +59,7 @@ pub enum Presented {
     Expired,
     /// It was used so recently that this may be a retry of an honest client.
     Used,
-    /// It was used a while ago, so another party may have its tokens: these are revoked, too.
+    /// It was used longer ago. Another party may have its tokens, so these are revoked too.
     Stolen,
 }
 
@@ -81,7 +81,7 @@ mod tests {
     use crate::limits::CODE_LIFETIME_MS;
 
     #[test]
-    fn a_single_use_credential_at_each_moment() {
+    fn a_single_use_credential_is_fresh_then_used_then_stolen() {
         let made = Timestamp::from_millis(1_000_000);
         let check = |used_after: Option<i64>, presented_after: i64, expected| {
             let credential = SingleUse {

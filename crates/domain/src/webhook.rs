@@ -31,7 +31,7 @@ pub const HEADERS: [(&str, &str); 8] = [
     ("Retry", "Which attempt this is after the first; on those only."),
 ];
 
-/// Whether a text may be the prefix of header names. `Content-` would give `Content-Type` two meanings.
+/// Whether a text may be the prefix of header names. With `Content-`, `Content-Type` would have two meanings.
 pub fn is_header_prefix(text: &str) -> bool {
     text.len() <= HEADER_PREFIX_BYTES_MAX
         && text.starts_with(|first: char| first.is_ascii_alphabetic())
@@ -39,7 +39,7 @@ pub fn is_header_prefix(text: &str) -> bool {
         && !text.eq_ignore_ascii_case("content-")
 }
 
-/// The data of a claim as JSON. It is stored, so that every attempt sends the same data.
+/// The data of a claim as JSON. It is stored, so every attempt sends the same data.
 pub fn data(claim: &RewardClaim) -> String {
     let data = ClaimData {
         claim_id: &claim.claim_id,
@@ -52,11 +52,11 @@ pub fn data(claim: &RewardClaim) -> String {
         claimed_date: claim.claimed_at.rfc3339(),
         updated_date: claim.updated_at.rfc3339(),
     };
-    // A struct of texts always has a form in JSON.
+    // A struct of texts can always be serialized.
     serde_json::to_string(&data).unwrap_or_default()
 }
 
-/// The body of one attempt, as the text that is signed, around [`data`]. `None` when that is not JSON.
+/// The body of one attempt, around [`data`]. This text is signed. `None` if the data is not JSON.
 pub fn body(message_id: &DeliveryId, timestamp: Timestamp, data: &str) -> Option<String> {
     let data: &RawValue = serde_json::from_str(data).ok()?;
     let event = EventFrame { kind: DROP_REWARD_CLAIM, version: VERSION, data };
@@ -64,7 +64,7 @@ pub fn body(message_id: &DeliveryId, timestamp: Timestamp, data: &str) -> Option
     serde_json::to_string(&notification).ok()
 }
 
-/// The headers of the attempt of this number, in the order of [`HEADERS`].
+/// The headers of an attempt, in the order of [`HEADERS`].
 pub fn headers(
     prefix: &str,
     message_id: &DeliveryId,
@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn header_names_begin_with_what_they_may_begin_with() {
+    fn only_some_prefixes_of_header_names_are_allowed() {
         let check = |text: &str, ok| assert_eq!(is_header_prefix(text), ok, "{text}");
         check(HEADER_PREFIX, true);
         check("X-", true);
@@ -165,7 +165,7 @@ mod tests {
     use crate::drops::FulfillmentState;
 
     #[test]
-    fn the_body_is_spelled_as_the_decisions_say() {
+    fn the_body_has_the_documented_fields() {
         let claim = RewardClaim {
             claim_id: ClaimId::stored("claim".into()),
             campaign_id: CampaignId::stored("campaign".into()),
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn the_retry_is_told_from_the_second_attempt_on() {
+    fn the_retry_header_is_sent_from_the_second_attempt_on() {
         let of = |number| {
             let id = DeliveryId::stored("id".into());
             headers("X-", &id, Timestamp::from_millis(1_784_385_132_345), "sha256=0".into(), number)

@@ -1,8 +1,8 @@
 //! Decides which secret of a webhook signs (ours; `docs/webhooks.md`).
 //!
-//! A new secret is pending for a day, so that the receiver can learn it while the old one signs. Then, or
-//! when it is activated, it signs, and the old one is kept for another day, so that the change can be undone.
-//! A receiver that accepts both misses nothing.
+//! A new secret is pending for a day, so the receiver can be configured with it while the old one signs.
+//! After that day, or when it is activated, the new secret signs. The old one is kept for another day, so the
+//! change can be undone. A receiver that accepts both secrets misses no message.
 
 use crate::Timestamp;
 
@@ -31,7 +31,7 @@ impl SecretState {
     }
 }
 
-/// The states at `now` of secrets that sign from these times on, which grow. The last secret whose time has
+/// The states at `now` of secrets that sign from these ascending times on. The last secret whose time has
 /// come signs.
 pub fn states(signs_from: &[Timestamp], now: Timestamp) -> Vec<SecretState> {
     let come = signs_from.iter().filter(|from| **from <= now).count();

@@ -1,4 +1,4 @@
-//! `docs/errors.md` tells of every reason, quota, cap and scope.
+//! `docs/errors.md` explains every reason, quota, cap and scope.
 
 use domain::quota::QuotaName;
 use domain::refusal::{Cap, Resource};
@@ -6,7 +6,7 @@ use domain::{Scope, Word};
 
 const PAGE: &str = include_str!("../../../docs/errors.md");
 
-/// The first cells, in backquotes, of the tables between a heading and another.
+/// The first cells, in backquotes, of the tables between two headings.
 fn listed(from: &str, to: &str) -> Vec<&'static str> {
     let (_, rest) = PAGE.split_once(from).expect("the first heading");
     let (part, _) = rest.split_once(to).expect("the second heading");

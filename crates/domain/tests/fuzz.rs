@@ -1,5 +1,5 @@
-//! What callers give as text, fed with mutations: nothing panics, and what is taken means the same when it
-//! comes again.
+//! Fuzz tests of texts from callers. No decoder panics, and an accepted text keeps its meaning when it is
+//! encoded and decoded again.
 
 use std::net::IpAddr;
 
@@ -14,7 +14,7 @@ use domain::secret::WebhookSecret;
 use domain::{ChannelId, Scope, Timestamp};
 use fuzz::Fuzz;
 
-/// Bytes as a caller's text; what is no UTF-8 is refused before.
+/// The input as a caller's text. Input that is not UTF-8 is refused before the decoders.
 fn text(input: &[u8]) -> &str {
     std::str::from_utf8(input).unwrap_or_default()
 }
@@ -29,7 +29,7 @@ fn fuzz_cursors() {
         let cursor = text(input);
         contexts.map(|context| {
             let opened = key.open("next", context, cursor).is_ok();
-            // Nobody finds a proof by changing bytes.
+            // No mutation of a cursor passes the check.
             assert!(!opened || made.contains(&(context, cursor.to_owned())), "{cursor} is forged");
             opened
         })
@@ -132,7 +132,8 @@ fn fuzz_forwarding_headers() {
     ];
     let tokens = ["for=", "\"", "\\", ",", ";", "10.0.0.2", "203.0.113.7", "[", "]:1", "unknown"];
     Fuzz::new("forwarding headers").seeds(seeds).tokens(tokens).bytes_max(300).run(|input| {
-        // What a proxy adds behind anything that a client wrote is found, or nobody is named.
+        // The address that a proxy adds after any text of the client is found, or the request counts for the
+        // proxy.
         let added = ["203.0.113.99", "for=203.0.113.99", "for=\"[2001:db8::99]:1\""];
         let named = added.map(|added| {
             let line = [input, b", ", added.as_bytes()].concat();
@@ -166,7 +167,7 @@ fn fuzz_proxy_headers() {
         |input| {
             let prefix = input.first_chunk::<PREFIX_BYTES>().and_then(Prefix::of);
             let named = [proxy_protocol::parse_text(input), proxy_protocol::parse_binary(input)];
-            // Whatever is taken whole was recognised by its beginning.
+            // The prefix identifies every header that parses.
             assert!(named[0].is_none() || prefix == Some(Prefix::Text));
             assert!(named[1].is_none() || prefix == Some(Prefix::Binary));
             named.map(|named| named.map(|named| matches!(named, Named::Client(_))))
