@@ -9,11 +9,11 @@
 //!   one was published comes before it.
 //! - **By interest.** A node receives the events of a channel while an [`Interest`] in it is held, and every
 //!   event once the interest is ready. Changes of a session come to the node that has the session.
-//! - **No silent loss.** A publisher learns which events were not confirmed, and records them. A subscriber
+//! - **No silent loss.** A publisher gets the channels of unconfirmed events, and records them. A subscriber
 //!   that may have missed an event receives [`Delivery::Lost`] or [`Delivery::Gap`] before any later message,
 //!   and closes the affected sessions.
 //! - **Bounded.** On one node a full subscriber slows publishers down (backpressure). On many nodes the bus
-//!   disconnects it in the end, which is a gap.
+//!   disconnects a full subscriber in the end, which is a gap.
 
 mod local;
 mod nats_bus;
@@ -40,10 +40,10 @@ pub const QUEUE_MAX: usize = 16_384;
 /// A committed fact. Between nodes it travels in the encoding of `wire.rs`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Message {
-    /// Something happened on a channel.
+    /// Something that happened on a channel.
     Event(Arc<Event>),
-    /// A session's subscriptions changed. The message carries the change, so that the node need not read the
-    /// store. A session that misses the version before it reads the store.
+    /// A change of a session's subscriptions. The node of the session need not read it in the store, unless
+    /// the session misses the version before it.
     SessionChanged {
         /// The node that has the session's socket.
         node: NodeId,
@@ -52,7 +52,7 @@ pub enum Message {
         /// The change.
         change: SessionChange,
     },
-    /// The operator ended a session. Its node would read that in the store later.
+    /// The operator ended a session. The session's node would find that in the store later.
     SessionEvicted {
         /// The node that has the session's socket.
         node: NodeId,
@@ -60,8 +60,8 @@ pub enum Message {
         session_key: SessionKey,
     },
     /// The other nodes declared a node dead, because its heartbeat was missing, and ended its sessions in the
-    /// store. The node would learn that with its next heartbeat. It learns it sooner from this message, if it
-    /// is only the store that it cannot reach.
+    /// store. The node itself finds that out with its next heartbeat. It finds out sooner from this message,
+    /// if it cannot reach the store but can reach the bus.
     NodeDeclaredDead {
         /// The node.
         node: NodeId,
@@ -69,7 +69,7 @@ pub enum Message {
 }
 
 impl Message {
-    /// The channel, when it is an event.
+    /// The channel of an event.
     pub fn channel(&self) -> Option<&ChannelId> {
         match self {
             Self::Event(event) => Some(&event.channel_id),
@@ -85,9 +85,9 @@ pub enum Delivery {
     Message(Message),
     /// Events of this channel arrived and could not be decoded.
     Lost(ChannelId),
-    /// Messages of any kind may have been lost since then.
+    /// Messages of any kind may have been lost since this time.
     Gap {
-        /// The last time up to which every message is known to have arrived, by this node's clock.
+        /// Every message published up to this time is known to have arrived, by this node's clock.
         since: Timestamp,
     },
 }
@@ -101,7 +101,7 @@ pub trait Bus: Send + Sync {
     /// publishes as many messages as the subscribers have room for.
     fn publish_all(&self, messages: Vec<Message>) -> BoxFuture<'_, Vec<ChannelId>>;
 
-    /// [`publish_all`](Self::publish_all) of one.
+    /// [`publish_all`](Self::publish_all) for one message.
     fn publish(&self, message: Message) -> BoxFuture<'_, Vec<ChannelId>> {
         self.publish_all(vec![message])
     }
@@ -190,7 +190,7 @@ impl Interest {
         self.0.as_ref().is_none_or(|guard| guard.is_ready())
     }
 
-    /// Returns when it [is ready](Self::is_ready).
+    /// Returns when the interest [is ready](Self::is_ready).
     pub async fn ready(&self) {
         if let Some(guard) = &self.0 {
             guard.ready().await;

@@ -14,7 +14,7 @@ use crate::{Bus, Delivery, Interest, Message, QUEUE_MAX, Subscriber};
 pub struct LocalBus(Mutex<Vec<mpsc::Sender<Delivery>>>);
 
 impl LocalBus {
-    /// The queues of the subscribers that are still there.
+    /// The queues of the subscribers that are not dropped.
     fn subscribers(&self) -> MutexGuard<'_, Vec<mpsc::Sender<Delivery>>> {
         let mut subscribers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         subscribers.retain(|subscriber| !subscriber.is_closed());
@@ -26,7 +26,7 @@ impl LocalBus {
         let subscribers = self.subscribers().clone();
         for delivery in deliveries {
             for subscriber in &subscribers {
-                // A subscriber that has gone misses nothing.
+                // A dropped subscriber needs no message.
                 let _ = subscriber.send(delivery.clone()).await;
             }
         }
@@ -100,9 +100,9 @@ mod tests {
         }
     }
 
-    /// Publishes on a thread without a runtime, as a store does on its commit.
+    /// Publishes on a thread without a runtime, as a store does during its commit.
     #[test]
-    fn the_first_poll_publishes_what_there_is_room_for() {
+    fn the_first_poll_publishes_as_much_as_fits() {
         let bus = LocalBus::default();
         let (mut one, mut two) = (bus.subscribe(), bus.subscribe());
         let room = QUEUE_MAX as i64;

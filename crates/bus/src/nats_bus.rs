@@ -1,5 +1,5 @@
-//! The bus of many nodes, over NATS. A node publishes on one connection and receives on another, so that a
-//! slow subscriber does not delay what the node publishes.
+//! The bus of many nodes, over NATS. A node publishes on one connection and receives on another, so a slow
+//! subscriber does not delay publications.
 //!
 //! | Module | What it does |
 //! |---|---|
@@ -41,16 +41,17 @@ const TICK: Duration = Duration::from_millis(250);
 const PING_TICKS: u64 = 4;
 /// Ticks without any byte from a server that is pinged every second: three seconds.
 const SILENT_TICKS: u64 = 12;
-/// First pause before a new connection attempt. It doubles each time...
+/// First pause before a new connection attempt. The pause doubles with each attempt up to
+/// [`BACKOFF_LONGEST`].
 const BACKOFF_FIRST: Duration = Duration::from_millis(50);
-/// ... up to this. A short maximum, because messages are given up after two seconds.
+/// Longest pause. It is short, because messages are given up after two seconds.
 const BACKOFF_LONGEST: Duration = Duration::from_secs(1);
 
 /// The options of a [`NatsBus`].
 pub struct Options {
     /// The address of NATS.
     pub address: Address,
-    /// The prefix of its subjects.
+    /// The prefix of the service's subjects.
     pub prefix: Prefix,
     /// This node.
     pub node: NodeId,
@@ -91,7 +92,7 @@ fn count(counter: &AtomicU64, by: usize) {
     counter.fetch_add(by as u64, Relaxed);
 }
 
-/// The bus of many nodes. Its connections live as long as it does.
+/// The bus of many nodes. Dropping it ends its connections.
 pub struct NatsBus {
     shared: Arc<Shared>,
     publisher: mpsc::Sender<Batch>,
@@ -139,16 +140,16 @@ impl Shared {
             match Connection::connect(address, tries as usize, node.as_str()).await {
                 Ok(connection) => {
                     self.counters.connections.fetch_add(1, Relaxed);
-                    tracing::info!(%address, which, tries, "connected to the bus");
+                    tracing::info!(%address, connection = which, tries, "connected to the bus");
                     return connection;
                 }
                 Err(error) => {
-                    tracing::debug!(%address, which, tries, %error, "failed to connect to the bus");
+                    tracing::debug!(%address, connection = which, tries, %error, "failed to connect to the bus");
                     *reason = Some(error.to_string());
                 }
             }
             let pause = BACKOFF_FIRST.saturating_mul(2_u32.saturating_pow(tries)).min(BACKOFF_LONGEST);
-            // Between half and all of the pause, so that nodes do not act in lockstep.
+            // Between half and all of the pause, so that nodes do not reconnect at the same time.
             let jitter = pause.mul_f64((random() % 1_000) as f64 / 2_000.0);
             tokio::time::sleep(pause / 2 + jitter).await;
             tries = tries.saturating_add(1);
@@ -158,7 +159,7 @@ impl Shared {
     fn disconnected(&self, which: &str, error: &ConnectionError) {
         count(&self.counters.disconnects, 1);
         self.counters.connections.fetch_sub(1, Relaxed);
-        tracing::warn!(address = %self.options.address, which, %error, "connection to the bus lost");
+        tracing::warn!(address = %self.options.address, connection = which, %error, "connection to the bus lost");
     }
 
     fn now(&self) -> Timestamp {
@@ -171,8 +172,8 @@ impl Bus for NatsBus {
         Box::pin(publisher::publish(&self.shared, &self.publisher, messages))
     }
 
-    /// Opens the receiving connection. So it must be called on a runtime, and by one subscriber only: a
-    /// second one finds the bus gone.
+    /// Starts the task of the receiving connection. So the call needs a runtime, and works for one subscriber
+    /// only: a second one ends at once.
     fn subscribe(&self) -> Subscriber {
         let (sender, receiver) = mpsc::channel::<Delivery>(QUEUE_MAX);
         let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);

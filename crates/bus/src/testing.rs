@@ -1,4 +1,4 @@
-//! A NATS server of its own for each test (feature `testing`).
+//! A separate NATS server for each test (feature `testing`).
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::process::{Child, Command};
 
-/// Names the program, to test another version than the installed one.
+/// The environment variable with the path of `nats-server`, to test another version than the installed one.
 const PROGRAM: &str = "STAGEDOOR_TEST_NATS_SERVER";
 /// Deadline of the start of a server.
 const STARTS_WITHIN: Duration = Duration::from_secs(60);
@@ -22,7 +22,7 @@ const PORT_TRIES: usize = 20;
 pub struct NatsServer {
     address: SocketAddr,
     monitor: SocketAddr,
-    /// Further lines of its configuration.
+    /// Additional lines of its configuration.
     configuration: String,
     folder: TempDir,
     process: Option<Child>,
@@ -57,29 +57,29 @@ impl NatsServer {
         panic!("no NATS server started");
     }
 
-    /// Its URL, without a login.
+    /// The server's URL, without a login.
     pub fn url(&self) -> String {
         format!("nats://{}", self.address)
     }
 
-    /// Where it listens.
+    /// The address that the server listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Kills it.
+    /// Kills the server.
     pub async fn stop(&mut self) {
         if let Some(mut process) = self.process.take() {
-            // It may have ended by itself.
+            // The server may have ended by itself.
             let _ = process.kill().await;
         }
     }
 
-    /// Starts it again at the same address.
+    /// Starts the server again at the same address.
     ///
     /// # Panics
-    /// When it does not come up.
-    pub async fn start_again(&mut self) {
+    /// When the server does not come up.
+    pub async fn restart(&mut self) {
         assert!(self.try_start().await, "the NATS server does not start again");
     }
 
@@ -96,7 +96,7 @@ impl NatsServer {
                 }
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
-            // Another process may be the one that answers.
+            // Another process may be listening at this address, so the server itself must still be running.
             process.try_wait().expect("a process that can be waited for").is_none()
         };
         let up = tokio::time::timeout(STARTS_WITHIN, answers).await.unwrap_or(false);
@@ -118,7 +118,7 @@ impl NatsServer {
         subjects
     }
 
-    /// Number of messages that it has delivered.
+    /// Number of messages that the server has delivered.
     ///
     /// # Panics
     /// When the server does not answer.
@@ -126,7 +126,7 @@ impl NatsServer {
         self.ask("/varz").await["out_msgs"].as_u64().expect("a number")
     }
 
-    /// Its version, such as `2.9.10`.
+    /// The server's version, such as `2.9.10`.
     ///
     /// # Panics
     /// When the server does not answer.

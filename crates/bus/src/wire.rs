@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Message;
 
-/// The version that is written, and the only one that is read.
+/// The version that is written, and the only version that is read.
 const VERSION: u8 = 3;
 
 /// The publisher and the number of a message. Numbers of a publisher only grow, so a number up to the last
@@ -26,7 +26,7 @@ pub(crate) struct Origin {
 #[error("a message that this version cannot read")]
 pub(crate) struct Malformed;
 
-/// The bytes before those of [`encode`].
+/// The header, which precedes the bytes of [`encode`].
 pub(crate) fn header(origin: Origin) -> Vec<u8> {
     append(vec![VERSION], &origin)
 }
@@ -47,7 +47,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<(Origin, Message), Malformed> {
     }
 }
 
-/// Writing into memory fails only for a sequence of unknown length, and no message contains one.
+/// Writing into memory fails only for a sequence of unknown length. No message contains one.
 fn append<T: Serialize>(bytes: Vec<u8>, value: &T) -> Vec<u8> {
     postcard::to_extend(value, bytes).unwrap_or_default()
 }

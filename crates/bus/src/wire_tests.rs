@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use super::*;
 
 const ORIGIN: Origin = Origin { publisher: u64::MAX, number: 7 };
-/// Bytes of the header of [`ORIGIN`]: its version, and its numbers in groups of 7 bits.
+/// Length of the header with [`ORIGIN`]: the version, and the numbers in groups of 7 bits.
 const HEADER_BYTES: usize = 1 + 10 + 1;
 
 const ROLES: [UserRoleCode; 4] = [
@@ -26,7 +26,7 @@ fn bytes(message: &Message) -> Vec<u8> {
     [header(ORIGIN), encode(message)].concat()
 }
 
-fn comes_back(message: &Message) {
+fn assert_round_trip(message: &Message) {
     let (origin, read) = decode(&bytes(message)).expect("what was written is read");
     assert_eq!(origin, ORIGIN);
     assert_eq!(format!("{read:?}"), format!("{message:?}"));
@@ -130,8 +130,8 @@ fn message() -> impl Strategy<Value = Message> {
 
 proptest! {
     #[test]
-    fn every_message_comes_back_as_it_was(message in message()) {
-        comes_back(&message);
+    fn every_message_survives_a_round_trip(message in message()) {
+        assert_round_trip(&message);
     }
 
     #[test]
@@ -159,7 +159,7 @@ proptest! {
 }
 
 #[test]
-fn other_versions_and_kinds_are_not_read() {
+fn messages_of_other_versions_and_kinds_are_malformed() {
     let subscription =
         Subscription { event_type: EventType::Chat, channel_id: ChannelId::stored("c".into()) };
     let bytes = bytes(&Message::SessionChanged {
@@ -196,7 +196,7 @@ fn the_bytes_of_a_version_are_fixed() {
     assert_eq!([header(Origin { publisher: 1, number: 128 }), encode(&message)].concat(), expected);
 }
 
-/// The bytes claim more badges than they contain: 268 million.
+/// The length says 268 million badges. The bytes end before that.
 #[test]
 fn a_length_beyond_the_bytes_is_malformed() {
     let event = Event {
@@ -216,14 +216,13 @@ fn a_length_beyond_the_bytes_is_malformed() {
     };
     let bytes = bytes(&Message::Event(Arc::new(event)));
     assert!(decode(&bytes).is_ok());
-    // The kinds, the channel, the time, the kind of event, the sender and the empty name come before the
-    // badges.
+    // The fields before the badges: kinds, channel, time, kind of event, sender, empty name.
     let badges = HEADER_BYTES + 1 + 2 + 1 + 1 + 2 + 1;
     let claimed = [&bytes[..badges], b"\xff\xff\xff\x7f", &bytes[badges + 1..]].concat();
     assert_eq!(decode(&claimed).err(), Some(Malformed));
 }
 
-/// A chat message of Korean text, as most of them are.
+/// A chat message in Korean, like most messages.
 #[test]
 fn a_chat_message_is_small() {
     let chat = ChatEvent {

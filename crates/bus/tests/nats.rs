@@ -13,7 +13,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
 const PATIENCE: Duration = Duration::from_secs(60);
-/// Names the release to test, such as `2.9`.
+/// The environment variable with the NATS release to test, such as `2.9`.
 const VERSION: &str = "STAGEDOOR_TEST_NATS_VERSION";
 
 #[allow(clippy::disallowed_methods, reason = "a test's own clock")]
@@ -85,13 +85,13 @@ async fn ready(interest: &bus::Interest) {
     tokio::time::timeout(PATIENCE, interest.ready()).await.expect("it is confirmed");
 }
 
-/// Waits until the receiving connection is up. Before that a loss is not a gap.
+/// Waits until the receiving connection is up. A loss before that is not a gap.
 async fn is_up(bus: &NatsBus) {
     ready(&bus.interest(&channel("probe"))).await;
 }
 
 #[tokio::test]
-async fn the_nats_server_has_the_release_to_test() {
+async fn the_nats_server_has_the_requested_release() {
     let version = NatsServer::start().await.version().await;
     println!("engine: NATS {version}");
     if let Ok(release) = std::env::var(VERSION) {
@@ -174,11 +174,11 @@ async fn a_restart_is_a_gap_and_restores_interests() {
     ready(&interest).await;
     let before = now();
     server.stop().await;
-    // The event is given up after 2 s; the interest keeps waiting.
+    // The event is given up after 2 s; the interest continues to wait.
     assert_eq!(one.publish_all(vec![donation("c", "lost"), changed("one", 1)]).await, [channel("c")]);
     let late = one.interest(&channel("late"));
     assert!(!late.is_ready());
-    server.start_again().await;
+    server.restart().await;
     let gap = tokio::time::timeout(PATIENCE, subscriber.next()).await.expect("the gap is reported");
     let Some(Delivery::Gap { since }) = gap else { panic!("{gap:?}") };
     assert!(since <= before.plus_ms(1_000), "{since:?} {before:?}");
@@ -205,7 +205,8 @@ async fn a_slow_subscriber_receives_the_gap_after_its_last_message() {
     let mut slow = two.subscribe();
     let interest = two.interest(&channel("c"));
     ready(&interest).await;
-    // More than its queue and the socket buffers hold: the server drops the rest, and the connection.
+    // More bytes than the subscriber's queue and the socket buffers hold: the server drops the rest, and
+    // closes the connection.
     let (padding, sent) = ("x".repeat(1_000), 60_000);
     for begin in (0..sent).step_by(100) {
         let batch = (begin..begin + 100).map(|n| donation("c", &format!("{n} {padding}"))).collect();

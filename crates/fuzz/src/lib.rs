@@ -13,14 +13,14 @@
 //!     });
 //! ```
 //!
-//! A target is a function of bytes. It asserts what must hold for any of them, and returns what became of
-//! them: which errors, how many events. Inputs with an outcome that was not seen before are kept and mutated
-//! further, which leads the fuzzer into the depths of a decoder without an instrumented compiler.
+//! A target is a function of bytes. It asserts what must hold for any input, and returns an outcome: for
+//! example the error, or the number of events. Inputs with a new outcome join the corpus and are mutated
+//! further. So the fuzzer gets deep into a decoder without an instrumented compiler.
 //!
-//! An ordinary run tries the seeds, the inputs that once failed, and [`INPUTS`] mutations of them, always the
-//! same ones. `STAGEDOOR_FUZZ_SECONDS=60` goes on for that long, `STAGEDOOR_FUZZ_SEED=7` takes other
-//! mutations. A failing input is cut down and printed as a byte string: fix the decoder, and add the string
-//! to the target's [`regressions`](Fuzz::regressions).
+//! An ordinary run tries the seeds, the regressions, and [`INPUTS`] mutations, always the same ones.
+//! `STAGEDOOR_FUZZ_SECONDS=60` makes the run longer, and `STAGEDOOR_FUZZ_SEED=7` makes other mutations. A
+//! failing input is minimized and printed as a byte string. Fix the decoder, and add the string to the
+//! target's [`regressions`](Fuzz::regressions).
 
 mod mutate;
 mod watch;
@@ -35,16 +35,16 @@ use watch::Watch;
 
 /// Mutations that an ordinary run tries.
 pub const INPUTS: u64 = 3_000;
-/// Longest input, in bytes, unless a target asks for another.
+/// Default of the maximum length of an input, in bytes.
 pub const BYTES_MAX: usize = 4 * 1024;
-/// Inputs with an outcome of their own that are kept.
-const KEPT_MAX: usize = 4_096;
-/// Inputs between two looks at the watch.
-const INPUTS_PER_LOOK: u64 = 64;
-/// Tries to cut a failing input down.
-const CUTS_MAX: u32 = 2_000;
+/// Maximum number of inputs in the corpus.
+const CORPUS_MAX: usize = 4_096;
+/// Inputs between two checks of the time.
+const INPUTS_PER_CHECK: u64 = 64;
+/// Maximum number of attempts to minimize a failing input.
+const MINIMIZE_TRIES_MAX: u32 = 2_000;
 
-/// One target and what to feed it with.
+/// One target, and its inputs to begin with.
 #[derive(Debug)]
 pub struct Fuzz {
     name: &'static str,
@@ -54,12 +54,12 @@ pub struct Fuzz {
 }
 
 impl Fuzz {
-    /// A target by its name.
+    /// A target with this name.
     pub fn new(name: &'static str) -> Self {
         Self { name, seeds: Vec::new(), tokens: Vec::new(), bytes_max: BYTES_MAX }
     }
 
-    /// Inputs to begin with: the more of what the decoder knows is in them, the better.
+    /// Inputs to begin with. The fuzzer finds more, the more kinds of valid input are among them.
     pub fn seeds<T: AsRef<[u8]>>(mut self, seeds: impl IntoIterator<Item = T>) -> Self {
         self.seeds.extend(seeds.into_iter().map(|seed| seed.as_ref().to_vec()));
         self
@@ -70,13 +70,13 @@ impl Fuzz {
         self.seeds(inputs)
     }
 
-    /// What is put in between now and then: separators, keywords, numbers at limits.
+    /// Bytes that mutations insert: separators, keywords, numbers at limits.
     pub fn tokens<T: AsRef<[u8]>>(mut self, tokens: impl IntoIterator<Item = T>) -> Self {
         self.tokens.extend(tokens.into_iter().map(|token| token.as_ref().to_vec()));
         self
     }
 
-    /// Longest input, in bytes.
+    /// Maximum length of an input, in bytes.
     pub fn bytes_max(mut self, bytes_max: usize) -> Self {
         self.bytes_max = bytes_max;
         self
@@ -85,34 +85,33 @@ impl Fuzz {
     /// Runs the target.
     ///
     /// # Panics
-    /// As the target does, after printing the input, cut down as far as it still fails, and the seed of the
-    /// run.
+    /// When the target panics, after printing the minimized input and the seed of the run.
     pub fn run<O: Hash>(self, target: impl Fn(&[u8]) -> O) {
         let seed = setting("STAGEDOOR_FUZZ_SEED").unwrap_or_default();
-        let time = setting("STAGEDOOR_FUZZ_SECONDS").map(Duration::from_secs);
+        let duration = setting("STAGEDOOR_FUZZ_SECONDS").map(Duration::from_secs);
         let (watch, mut tried) = (Watch::start(), 0);
         let mut seen = HashSet::new();
-        let mut kept = if self.seeds.is_empty() { vec![Vec::new()] } else { self.seeds.clone() };
+        let mut corpus = if self.seeds.is_empty() { vec![Vec::new()] } else { self.seeds.clone() };
         for input in &self.seeds {
             seen.insert(self.check(seed, input, &target));
         }
         let mut mutator = self.mutator();
-        let goes_on = |tried: u64| match time {
-            Some(time) => !tried.is_multiple_of(INPUTS_PER_LOOK) || watch.elapsed() < time,
+        let continues = |tried: u64| match duration {
+            Some(duration) => !tried.is_multiple_of(INPUTS_PER_CHECK) || watch.elapsed() < duration,
             None => tried < INPUTS,
         };
-        while goes_on(tried) {
+        while continues(tried) {
             tried += 1;
-            let input = mutator.mutated(&kept);
-            if seen.insert(self.check(seed, &input, &target)) && kept.len() < KEPT_MAX {
-                kept.push(input);
+            let input = mutator.mutated(&corpus);
+            if seen.insert(self.check(seed, &input, &target)) && corpus.len() < CORPUS_MAX {
+                corpus.push(input);
             }
         }
         println!("fuzz: {}: {tried} inputs, {} outcomes, seed {seed}", self.name, seen.len());
     }
 
-    /// Mutations of the seeds without end, for a target that is no function. Always the same ones, unless
-    /// `STAGEDOOR_FUZZ_SEED` says otherwise.
+    /// Endless mutations of the seeds, for a target that is not a function. They are always the same, unless
+    /// `STAGEDOOR_FUZZ_SEED` is set.
     pub fn mutations(self) -> impl Iterator<Item = Vec<u8>> {
         let mut mutator = self.mutator();
         std::iter::repeat_with(move || mutator.mutated(&self.seeds))
@@ -123,38 +122,38 @@ impl Fuzz {
         Mutator::new(seed ^ hash(&self.name), self.tokens.clone(), self.bytes_max)
     }
 
-    /// The outcome of one input.
+    /// The outcome of one input, as a hash.
     fn check<O: Hash>(&self, seed: u64, input: &[u8], target: &impl Fn(&[u8]) -> O) -> u64 {
         match catch_unwind(AssertUnwindSafe(|| target(input))) {
             Ok(outcome) => hash(&outcome),
             Err(panic) => {
-                let least =
-                    cut_down(input, |input| catch_unwind(AssertUnwindSafe(|| target(input))).is_err());
-                println!("fuzz: {} fails, seed {seed}: b\"{}\"", self.name, least.escape_ascii());
+                let minimal =
+                    minimize(input, |input| catch_unwind(AssertUnwindSafe(|| target(input))).is_err());
+                println!("fuzz: {} fails, seed {seed}: b\"{}\"", self.name, minimal.escape_ascii());
                 resume_unwind(panic);
             }
         }
     }
 }
 
-/// Leaves out ever smaller parts of an input, as long as it still fails.
-fn cut_down(input: &[u8], fails: impl Fn(&[u8]) -> bool) -> Vec<u8> {
-    let (mut least, mut part, mut tries) = (input.to_vec(), input.len().div_ceil(2), 0);
-    while part > 0 && tries < CUTS_MAX {
+/// Minimizes a failing input: removes ever smaller parts while the input still fails.
+fn minimize(input: &[u8], fails: impl Fn(&[u8]) -> bool) -> Vec<u8> {
+    let (mut minimal, mut part, mut tries) = (input.to_vec(), input.len().div_ceil(2), 0);
+    while part > 0 && tries < MINIMIZE_TRIES_MAX {
         let mut at = 0;
-        while at < least.len() && tries < CUTS_MAX {
+        while at < minimal.len() && tries < MINIMIZE_TRIES_MAX {
             tries += 1;
-            let end = (at + part).min(least.len());
-            let shorter = [&least[..at], &least[end..]].concat();
+            let end = (at + part).min(minimal.len());
+            let shorter = [&minimal[..at], &minimal[end..]].concat();
             if fails(&shorter) {
-                least = shorter;
+                minimal = shorter;
             } else {
                 at = end;
             }
         }
         part /= 2;
     }
-    least
+    minimal
 }
 
 fn hash(value: &impl Hash) -> u64 {
@@ -175,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mistake_behind_several_steps_is_found_and_cut_down() {
+    fn a_fault_behind_several_steps_is_found_and_minimized() {
         let found = Mutex::new(Vec::new());
         let depth =
             |input: &[u8]| input.iter().zip(b"a{}{").take_while(|(byte, wanted)| byte == wanted).count();
@@ -193,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sound_is_left_alone_and_the_limit_is_kept() {
+    fn a_sound_target_passes_and_inputs_keep_the_length_limit() {
         let runs = || {
             let inputs = Mutex::new(Vec::new());
             Fuzz::new("sound").bytes_max(40).seeds([[7; 40]]).run(|input| {

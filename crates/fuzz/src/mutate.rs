@@ -1,13 +1,13 @@
-//! Inputs out of inputs.
+//! Mutates inputs.
 
-/// Most changes that make one input out of another.
+/// Maximum number of changes in one mutation.
 const CHANGES_MAX: usize = 6;
-/// Most bytes that one change inserts, removes or repeats.
+/// Maximum number of bytes that one change inserts, removes or repeats.
 const RANGE_MAX: usize = 64;
-/// Bytes at limits of what decoders look at.
+/// Bytes at the limits that decoders check.
 const BYTES: &[u8] = b"\0\x01\x1e\x7d\x7e\x7f\x80\x81\x88\x89\xfe\xff\n\r\"%&+,-./09:=?[]\\{}";
 
-/// Makes inputs, in an order that depends on the seed alone.
+/// Makes mutations. Their order depends only on the seed.
 pub(crate) struct Mutator {
     state: u64,
     tokens: Vec<Vec<u8>>,
@@ -19,11 +19,11 @@ impl Mutator {
         Self { state: seed, tokens, bytes_max }
     }
 
-    /// A change or several of one of the inputs. Those that came last are taken more often: they lead on.
+    /// A mutation of one of the inputs. Newer inputs are chosen more often, because they led to new outcomes.
     pub(crate) fn mutated(&mut self, inputs: &[Vec<u8>]) -> Vec<u8> {
         let from = if self.below(2) == 0 { inputs.len() - inputs.len().div_ceil(4) } else { 0 };
         let mut input = inputs[from + self.below(inputs.len() - from)].clone();
-        // Mostly one: many changes seldom keep what led to where the input came.
+        // Mostly one change, because many changes seldom keep the input's outcome.
         for _ in 0..CHANGES_MAX {
             self.change(&mut input, inputs);
             if self.below(2) == 0 {
@@ -81,7 +81,7 @@ impl Mutator {
         }
     }
 
-    /// A number below `end`; 0 when there is none.
+    /// A number below `end`; 0 if `end` is 0.
     fn below(&mut self, end: usize) -> usize {
         // SplitMix64.
         self.state = self.state.wrapping_add(0x9e37_79b9_7f4a_7c15);

@@ -1,8 +1,8 @@
-//! The real clock, in one place: a run is bounded by time that really passes.
+//! The real clock, which bounds the duration of a run.
 
 use std::time::{Duration, Instant};
 
-/// Runs from its start.
+/// A stopwatch.
 pub(crate) struct Watch(Instant);
 
 #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the clock")]

@@ -22,13 +22,14 @@ pub const FLUSH_USES_EVERY: Duration = Duration::from_secs(60);
 /// How often unused applications are retired.
 pub const UNUSED_APPLICATIONS_EVERY: Duration = Duration::from_secs(60 * 60);
 
-/// The pause after a failed heartbeat. It is short, so that a node whose store is back is not declared dead,
-/// or learns soon that it was.
+/// The pause after a failed heartbeat. It is short, so that a node whose store is back writes its heartbeat
+/// before it is declared dead, or soon finds out that it was.
 const HEARTBEAT_RETRY: Duration = Duration::from_secs(1);
 
 /// Writes this node's heartbeat every 5 seconds, and ends the sessions of dead nodes. Sends on
-/// `declared_dead` when the other nodes have declared this node dead, or must be expected to because it
-/// cannot reach the store. Its sessions are then recorded as ended, so their sockets must close too.
+/// `declared_dead` in two cases: the other nodes have declared this node dead, or they probably have, because
+/// this node cannot reach the store. The store then lists its sessions as ended, so their sockets must close
+/// too.
 pub async fn heartbeat(service: Service, declared_dead: mpsc::Sender<()>) {
     let every = Duration::from_millis(NODE_HEARTBEAT_MS.unsigned_abs());
     let mut pause = every;
@@ -81,7 +82,7 @@ pub async fn sweep(service: Service) {
     }
 }
 
-/// Deletes the rows of this node's published events from the outbox, after the calls that wrote them.
+/// Deletes this node's published events from the outbox, after the answers of their calls.
 pub async fn settle_events(service: Service) {
     loop {
         service.has_events_to_settle().await;
@@ -109,7 +110,7 @@ pub async fn take_over_events(service: Service) {
     }
 }
 
-/// Writes which applications were used, after the calls that used them.
+/// Records which applications were used, after the answers of their calls.
 pub async fn flush_uses(service: Service) {
     loop {
         service.clock().sleep(FLUSH_USES_EVERY).await;
@@ -122,7 +123,7 @@ pub async fn flush_uses(service: Service) {
 }
 
 /// Warns about and deletes unused applications, and purges deleted ones that were not restored. The first run
-/// is after an hour, when every application in use has been used.
+/// is an hour after the start, when every active application has recorded a use.
 pub async fn retire_unused_applications(service: Service) {
     loop {
         service.clock().sleep(UNUSED_APPLICATIONS_EVERY).await;

@@ -32,7 +32,7 @@ impl Sender {
         Self { client, hand, reach }
     }
 
-    /// With the system's resolver and without certificate authorities.
+    /// A sender with the system's resolver and without certificate authorities.
     fn plain(reach: Reach) -> Self {
         Self::new(reach, jobs::webhooks::system_resolver(), RootCertStore::empty())
     }
@@ -130,7 +130,7 @@ async fn an_attempt_times_out_after_five_seconds_in_every_phase() {
         });
         assert_eq!(sent, Err(SendFailure::Timeout));
     }
-    // Neither the lookup nor the handshake has a deadline of its own.
+    // The lookup and the handshake have no deadline of their own.
     let (asked, was_asked) = (Arc::new(tokio::sync::Notify::new()), Arc::new(AtomicUsize::new(0)));
     let resolver: Resolver = Arc::new({
         let (asked, was_asked) = (asked.clone(), was_asked.clone());
@@ -164,14 +164,14 @@ async fn an_attempt_times_out_after_five_seconds_in_every_phase() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_an_endless_answer_64_kib_are_read_and_the_status_decides() {
+async fn an_endless_answer_is_cut_at_64_kib_and_its_status_counts() {
     let (sender, receiver) = (Sender::plain(LOOPBACK), Receiver::start().await);
     for status in [200, 500] {
         receiver.reply([Reply::Endless(status)]);
         let answer = sender.send(&receiver.url("/")).await.expect("an answer");
         assert_eq!((answer.status, answer.beginning.len()), (status, 1_024));
     }
-    // The rest is in socket buffers.
+    // The receiver wrote more than 64 KiB only because of the socket buffers.
     assert!(receiver.poured() < 16 * 1024 * 1024, "{} bytes were taken", receiver.poured());
     let largest = vec![b'x'; ANSWER_BYTES_MAX];
     receiver.reply([

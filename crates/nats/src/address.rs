@@ -32,21 +32,19 @@ pub(crate) enum Login {
     User { user: String, password: String },
 }
 
-/// What is wrong with an address.
+/// The fault of an address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadAddress {
-    /// Not `nats://`.
+    /// The address does not begin with `nats://`.
     #[error("must begin with nats://")]
     Scheme,
     /// TLS is not supported.
-    #[error(
-        "must begin with nats://: TLS is not spoken here, so let a private network or a tunnel carry the bus"
-    )]
+    #[error("must begin with nats://: TLS is not supported, so the bus needs a private network or a tunnel")]
     Tls,
-    /// No host, a strange port, or too many servers.
+    /// A server is missing, a port is invalid, or there are too many servers.
     #[error("must name its servers as host or host:port, separated by commas")]
     Servers,
-    /// `%` without two hexadecimal digits behind it, or no UTF-8.
+    /// A `%` without two hexadecimal digits after it, or text that is not UTF-8.
     #[error("has a wrong %-escape in front of its @")]
     Login,
 }
@@ -55,7 +53,7 @@ impl Address {
     /// Parses an address.
     ///
     /// # Errors
-    /// What is wrong with the address, without its text.
+    /// The fault of the address, without its text.
     pub fn parse(text: &str) -> Result<Self, BadAddress> {
         if text.starts_with("tls://") {
             return Err(BadAddress::Tls);

@@ -23,7 +23,7 @@ pub enum ConnectionError {
     /// The socket failed, or the server closed it.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// The bytes of the server are not NATS.
+    /// The server's bytes are not NATS's protocol.
     #[error(transparent)]
     NotNats(#[from] NotNats),
     /// The server sent `-ERR`.
@@ -37,17 +37,17 @@ pub enum ConnectionError {
     Silent,
 }
 
-/// A connection that has signed in. Operations are appended to a buffer without bound, which the caller
-/// bounds; [`drive`](Self::drive) sends them. Dropping the connection closes it. It has no `Debug`, because
-/// the buffer holds the login at first.
+/// A connection that has signed in. Operations are appended to a buffer, which the caller bounds;
+/// [`drive`](Self::drive) sends it. Dropping the connection closes it. The type has no `Debug`, because the
+/// buffer holds the login at first.
 pub struct Connection {
     stream: TcpStream,
     input: BytesMut,
-    /// Bytes at the beginning of `input` that were processed.
+    /// Number of bytes at the beginning of `input` that were processed.
     read: usize,
     /// Bytes to send.
     out: BytesMut,
-    /// Whether bytes were received since the flag was last read.
+    /// Whether bytes were received since the last call of [`has_received`](Self::has_received).
     received: bool,
 }
 
@@ -57,7 +57,7 @@ impl Connection {
     /// # Errors
     /// Why there is no connection within 2 s.
     pub async fn connect(address: &Address, attempt: usize, name: &str) -> Result<Self, ConnectionError> {
-        // There is at least one server.
+        // The list of servers is never empty.
         let server = &address.servers[attempt % address.servers.len()];
         let connecting = tokio::time::timeout(CONNECT_DEADLINE, Self::sign_in(server, &address.login, name));
         connecting.await.unwrap_or(Err(ConnectionError::Silent))
@@ -98,7 +98,7 @@ impl Connection {
         protocol::publish(&mut self.out, subject, header, body);
     }
 
-    /// Subscribes to a subject, under a number of the caller's.
+    /// Subscribes to a subject, under a number that the caller chooses.
     pub fn subscribe(&mut self, subject: &str, sid: u64) {
         protocol::subscribe(&mut self.out, subject, sid);
     }
@@ -108,15 +108,15 @@ impl Connection {
         protocol::unsubscribe(&mut self.out, sid);
     }
 
-    /// Asks for a `PONG`.
+    /// Sends a `PING`, which the server answers with `PONG`.
     pub fn ping(&mut self) {
         protocol::ping(&mut self.out);
     }
 
-    /// The next received operation; `None` while it is incomplete. Answers pings by itself.
+    /// The next received operation; `None` while it is incomplete. Pings of the server are answered here.
     ///
     /// # Errors
-    /// When the bytes are not NATS.
+    /// When the bytes are not NATS's protocol.
     pub fn next_op(&mut self) -> Result<Option<ServerOp<'_>>, ConnectionError> {
         self.input.advance(std::mem::take(&mut self.read));
         if self.input.is_empty() && self.input.capacity() > BUFFER_KEPT_BYTES {

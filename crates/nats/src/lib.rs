@@ -1,14 +1,14 @@
-//! A client of NATS core, without knowledge of what the messages mean
-//! (`docs/adr/0009-the-bus.md` says why there is one of our own).
+//! A client of NATS core that treats messages as opaque bytes. `docs/adr/0009-the-bus.md` has the reasons for
+//! an own client.
 //!
 //! | Module | What it does |
 //! |---|---|
-//! | `address` | which servers, and the login |
+//! | `address` | the servers and the login |
 //! | `protocol` | the operations as bytes |
 //! | `connection` | one connection to one server |
 //!
 //! A server processes operations in order, so its `PONG` confirms every operation before the `PING`. A lost
-//! connection is an error; the caller connects again, and sends its subscriptions again.
+//! connection is an error. The caller then connects again, and sends its subscriptions again.
 
 mod address;
 mod connection;

@@ -1,5 +1,5 @@
 //! NATS's protocol: the operations of a server and of this client. Lines end in `\r\n`. Only `MSG` and `PUB`
-//! are followed by a payload.
+//! have a payload after the line.
 
 use bytes::{BufMut, BytesMut};
 use memchr::memmem;
@@ -7,7 +7,7 @@ use memchr::memmem;
 /// Maximum length of a line. `INFO` may be longer, because it lists a cluster's servers.
 const LINE_BYTES_MAX: usize = 4 * 1024;
 const INFO_BYTES_MAX: usize = 64 * 1024;
-/// Maximum length of a payload, in bytes. By default a server refuses a longer one, too.
+/// Maximum length of a payload, in bytes. The default limit of a server is the same.
 pub const PAYLOAD_BYTES_MAX: usize = 1024 * 1024;
 
 /// An operation of a server.
@@ -32,7 +32,7 @@ pub enum ServerOp<'a> {
     Error(&'a str),
 }
 
-/// The bytes are not NATS.
+/// The bytes are not NATS's protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the server does not speak NATS")]
 pub struct NotNats;
@@ -58,7 +58,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Option<(ServerOp<'_>, usize)>, NotNa
     Ok(Some((op, behind)))
 }
 
-/// `MSG subject sid [reply] size` without the first word, and the bytes after the line.
+/// Parses `MSG subject sid [reply] size` after its first word, and the payload after the line.
 fn message<'a>(line: &'a str, bytes: &'a [u8]) -> Result<Option<(ServerOp<'a>, usize)>, NotNats> {
     let mut words = line.split_ascii_whitespace();
     let subject = words.next().ok_or(NotNats)?;
@@ -190,7 +190,7 @@ mod tests {
                     end => return (read, end.is_ok()),
                 };
                 assert!(used > 0 && used <= rest.len());
-                // An operation does not depend on later bytes, and an incomplete one is not returned.
+                // Later bytes do not change an operation, and an incomplete one is not returned.
                 assert_eq!(parse(&rest[..used]), Ok(Some((op, used))));
                 assert!((0..used).all(|cut| parse(&rest[..cut]) == Ok(None)), "{op:?}");
                 read.push(format!("{op:?}").split([' ', '(']).next().map(str::to_owned));

@@ -1,4 +1,4 @@
-//! Costs of the codec's hot paths: one event for everybody, one frame from somebody.
+//! Costs of the codec's hot paths: encoding an event for all sessions, decoding a frame of one session.
 
 use std::hint::black_box;
 

@@ -1,15 +1,15 @@
-//! Why a session ended: one list for the log, the metric and the documentation.
+//! The reasons why sessions end: one list for the log, the metric and the documentation.
 
 use crate::payload::PayloadError;
 use crate::websocket::WsError;
 
-/// Declares [`CloseReason`] together with its names, codes and documentation, so that none of them can be
-/// forgotten.
+/// Declares [`CloseReason`] together with its names, codes and documentation, so that each reason has all of
+/// them.
 macro_rules! close_reasons {
     ($($variant:ident, $name:literal, $code:literal, $doc:literal;)+) => {
         /// Why a session ended. The name is a metric label; keep it stable.
         ///
-        /// The gateway adds the reasons that lie outside of the protocol, so that there is one list only.
+        /// The list also has the reasons of the gateway that do not belong to the protocol.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         #[repr(u8)]
         pub enum CloseReason {
@@ -32,7 +32,7 @@ macro_rules! close_reasons {
                 Self::ALL.iter().copied().find(|reason| reason.as_str() == name)
             }
 
-            /// One sentence for the operator's documentation.
+            /// One sentence for the documentation of operators.
             #[must_use]
             pub fn description(self) -> &'static str {
                 match self { $(Self::$variant => $doc,)+ }
@@ -71,7 +71,7 @@ close_reasons! {
 }
 
 impl CloseReason {
-    /// Whether the client ended the session the way the protocol foresees.
+    /// Whether the client ended the session as the protocol intends.
     #[must_use]
     pub fn is_clean(self) -> bool {
         self == Self::ClientGoodbye

@@ -1,12 +1,12 @@
-//! Engine.IO packets: the layer below Socket.IO that opens, keeps alive and closes a session.
+//! Engine.IO packets: the layer below Socket.IO that opens a session, keeps it alive and closes it.
 //!
-//! A packet is one digit and its data. This module knows the digits, the three protocol revisions that the
-//! `EIO` query value names, and the JSON of the first packet. How packets are put on a wire is
-//! [`crate::frame`] (websocket) and [`crate::payload`] (long polling).
+//! A packet is one digit and its data. This module has the digits, the three protocol revisions that the
+//! `EIO` query value names, and the JSON of the first packet. [`crate::frame`] (websocket) and
+//! [`crate::payload`] (long polling) put packets on the wire.
 
 use crate::frame::{Builder, Frame};
 
-/// Milliseconds on the caller's monotonic clock. The origin is the caller's choice.
+/// Milliseconds on the caller's monotonic clock, from any origin.
 pub type Millis = u64;
 
 /// Time between two pings, in milliseconds, unless the operator configures another.
@@ -26,7 +26,7 @@ pub enum Revision {
 }
 
 impl Revision {
-    /// Reads the `EIO` query value; `None` for a revision that is not spoken here.
+    /// Reads the `EIO` query value; `None` for an unsupported revision.
     #[must_use]
     pub fn from_query(value: &str) -> Option<Self> {
         match value {
@@ -37,7 +37,7 @@ impl Revision {
         }
     }
 
-    /// The `EIO` query value of this revision; also good as a metric label.
+    /// The `EIO` query value of this revision, also used as a metric label.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -48,12 +48,12 @@ impl Revision {
     }
 }
 
-/// What the first digit of a packet says.
+/// The type of a packet, given by its first digit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PacketType {
     /// `0`, server to client: the session's parameters.
     Open,
-    /// `1`: the sender leaves.
+    /// `1`: the sender closes the session.
     Close,
     /// `2`: asks for a pong with the same data.
     Ping,
@@ -79,12 +79,12 @@ impl std::fmt::Display for UnknownPacket {
 
 impl std::error::Error for UnknownPacket {}
 
-/// A text packet, borrowed from whatever it was read from.
+/// A text packet, borrowed from the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PacketRef<'a> {
     /// The first digit.
     pub kind: PacketType,
-    /// Everything behind it.
+    /// The text after the digit.
     pub data: &'a str,
 }
 
@@ -124,21 +124,22 @@ impl Default for Timing {
 }
 
 impl Timing {
-    /// Interval and timeout together: how long a silent client of revision 2 or 3 is kept, in milliseconds.
+    /// Interval plus timeout, in milliseconds: a client of revision 2 or 3 that is silent for longer is
+    /// closed.
     #[must_use]
     pub fn silence_ms(self) -> Millis {
         Millis::from(self.ping_interval_ms) + Millis::from(self.ping_timeout_ms)
     }
 }
 
-/// Facts of the `0{…}` packet that opens every session.
+/// The values in the `0{…}` packet that opens every session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Open<'a> {
     /// Protocol revision; decides whether `maxPayload` is announced.
     pub revision: Revision,
     /// The session id, which the client repeats in the query of later requests.
     pub sid: &'a str,
-    /// Whether the client may move from polling to websocket. False when it came by websocket.
+    /// Whether the client may move from polling to websocket. False if it is already on a websocket.
     pub may_upgrade: bool,
     /// Ping times.
     pub timing: Timing,
@@ -173,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_three_spoken_revisions_are_read() {
+    fn only_the_three_supported_revisions_parse() {
         for revision in [Revision::V2, Revision::V3, Revision::V4] {
             assert_eq!(Revision::from_query(revision.as_str()), Some(revision));
         }
@@ -183,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn every_digit_from_0_to_6_is_a_type_and_nothing_else_is() {
+    fn only_digits_from_0_to_6_are_packet_types() {
         use PacketType::*;
         for (text, kind, data) in [
             ("0{}", Open, "{}"),
@@ -202,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn the_open_packet_names_what_its_revision_knows() {
+    fn the_open_packet_has_the_fields_of_its_revision() {
         let open = Open {
             revision: Revision::V3,
             sid: "a-B_9",

@@ -1,7 +1,7 @@
-//! [`Frame`]: a server packet, encoded once and shared by every session that gets it.
+//! [`Frame`]: a server packet, encoded once and shared by every session that receives it.
 //!
-//! Frames from server to client carry no mask, so the bytes are the same for all receivers and a hub can hand
-//! one allocation to thousands of sessions. Long polling takes the packet out of the frame again.
+//! Frames from server to client are not masked, so all receivers get the same bytes, and thousands of
+//! sessions share one allocation. Long polling extracts the packet from the frame again.
 
 use bytes::{Buf, Bytes};
 use serde::Serialize;
@@ -13,7 +13,7 @@ const HEADER_ROOM: usize = 10;
 /// First byte of an unfragmented text frame: FIN and opcode 1.
 const FIN_TEXT: u8 = 0x81;
 
-/// One Engine.IO text packet, ready to be written: a whole unmasked websocket text frame. A clone shares the
+/// One Engine.IO text packet as a whole unmasked websocket text frame, ready to be written. Clones share the
 /// bytes.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Frame(Bytes);
@@ -31,14 +31,14 @@ impl Frame {
     pub const NOOP: Self = Self::fixed(b"\x81\x016");
     /// `40`: the client is in the root namespace (revisions 2 and 3).
     pub const CONNECT: Self = Self::fixed(b"\x81\x0240");
-    /// `41`: the client is put out of the root namespace.
+    /// `41`: the client is removed from the root namespace.
     pub const DISCONNECT: Self = Self::fixed(b"\x81\x0241");
 
     const fn fixed(frame: &'static [u8]) -> Self {
         Self(Bytes::from_static(frame))
     }
 
-    /// Encodes a packet that is already complete text, e.g. `3hello`.
+    /// Encodes a packet that is already complete, e.g. `3hello`.
     #[must_use]
     pub fn text(packet: &str) -> Self {
         let mut out = Builder::with_capacity(packet.len());
@@ -52,7 +52,7 @@ impl Frame {
         &self.0
     }
 
-    /// The whole websocket frame, header included, without another reference.
+    /// The whole websocket frame, header included. Moves the bytes.
     #[must_use]
     pub fn into_websocket(self) -> Bytes {
         self.0
@@ -64,14 +64,14 @@ impl Frame {
         &self.0[self.header_len()..]
     }
 
-    /// Length of the whole websocket frame in bytes: what a queue limit counts.
+    /// Length of the whole websocket frame in bytes, which queue limits count.
     #[must_use]
     #[allow(clippy::len_without_is_empty, reason = "a frame is never empty")]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// The header tells its own length, so a frame needs no field for it.
+    /// Length of the header. The header itself contains it, so a frame needs no field for it.
     fn header_len(&self) -> usize {
         match self.0[1] {
             126 => 4,
@@ -82,15 +82,15 @@ impl Frame {
 }
 
 impl std::fmt::Debug for Frame {
-    /// Shows type and size only: the content may be a user's chat, or a session key.
+    /// Shows only type and size, because the content may be a user's chat or a session key.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let kind = self.packet().first().map_or(' ', |&byte| char::from(byte));
         write!(f, "Frame({kind:?}, {} bytes)", self.len())
     }
 }
 
-/// Writes a packet behind room for its header, so that the header can be put in front once the length is
-/// known and nothing has to be moved.
+/// Writes a packet after free room for its header. So the header is added when the length is known, without
+/// moving the packet.
 pub(crate) struct Builder(Vec<u8>);
 
 impl Builder {
@@ -123,7 +123,7 @@ impl Builder {
     }
 }
 
-/// The header of an unmasked frame, and how many of the bytes are used (RFC 6455 section 5.2).
+/// The header of an unmasked frame, and the number of its bytes that are used (RFC 6455 section 5.2).
 pub(crate) fn header(first: u8, payload: usize) -> ([u8; HEADER_ROOM], usize) {
     let mut header = [0; HEADER_ROOM];
     header[0] = first;

@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::Serializer;
 use serde_json::ser::Formatter;
 
-/// Compact JSON in which every character beyond ASCII is written as `\u` and its UTF-16 units.
+/// Compact JSON in which every non-ASCII character is escaped as `\u` and its UTF-16 units.
 struct Ascii;
 
 impl Formatter for Ascii {
@@ -34,7 +34,7 @@ pub(crate) fn push_string(out: &mut Vec<u8>, text: &str) {
     let _ = text.serialize(&mut Serializer::with_formatter(out, Ascii));
 }
 
-/// Appends a quoted JSON string whose content is `value` as JSON. A value without a form in JSON, such as a
+/// Appends a quoted JSON string whose content is `value` as JSON. A value that JSON cannot express, such as a
 /// map with lists as keys, becomes the empty string.
 pub(crate) fn push_nested<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
     push_string(out, &serde_json::to_string(value).unwrap_or_default());
@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn every_character_is_ascii_and_reads_back() {
+    fn every_character_is_encoded_as_ascii_and_decodes() {
         let text: String = (0..0x300)
             .chain(0xd7f0..0xe010)
             .chain([0x1_0000, 0x10_ffff])
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn a_value_without_a_form_in_json_becomes_the_empty_string() {
+    fn a_value_that_json_cannot_express_becomes_the_empty_string() {
         let value = std::collections::BTreeMap::from([([1], 2)]);
         assert_eq!(written(|out| push_nested(out, &value)), r#""""#);
     }

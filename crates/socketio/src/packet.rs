@@ -1,7 +1,7 @@
-//! Socket.IO packets: what an Engine.IO message (`4…`) carries.
+//! Socket.IO packets: the content of an Engine.IO message (`4…`).
 //!
-//! Parsing borrows from the client's text and checks the shape only; this service takes no client events, so
-//! their arguments are never read. Encoding covers what a server of events sends: connect, refusal,
+//! Parsing borrows from the client's text and checks only the shape. The service accepts no events from
+//! clients, so their arguments are never read. Encoding covers the packets of this server: connect, refusal,
 //! disconnect and events.
 
 use serde::Serialize;
@@ -9,14 +9,15 @@ use serde::Serialize;
 use crate::engine::Revision;
 use crate::frame::{Builder, Frame};
 
-/// The root namespace, the only one that exists here.
+/// The root namespace, the only one of this server.
 pub const ROOT: &str = "/";
-/// Longest namespace name taken from a client, in bytes. A refusal repeats it, so it has to be short.
+/// Maximum length of a namespace name from a client, in bytes. A refusal repeats the name, so it must be
+/// short.
 pub const MAX_NAMESPACE_BYTES: usize = 128;
-/// Most binary attachments one client packet may announce.
+/// Maximum number of binary attachments that one client packet may announce.
 pub const MAX_ATTACHMENTS: u8 = 10;
 
-/// Room for an event at first: most chat messages fit.
+/// Initial capacity of an event: most chat messages fit.
 const EVENT_BYTES: usize = 640;
 
 /// First digit of a Socket.IO packet.
@@ -30,8 +31,8 @@ pub enum Kind {
     Event,
     /// `3`: answer to an event that had an id.
     Ack,
-    /// `4`: `ERROR` of the old protocol, `CONNECT_ERROR` of the new: a namespace is refused. Sent by servers
-    /// only.
+    /// `4`: a namespace is refused (`ERROR` of the old protocol, `CONNECT_ERROR` of the new). Only servers
+    /// send it.
     Error,
     /// `5`: an event whose binary arguments follow as separate messages.
     BinaryEvent,
@@ -42,15 +43,15 @@ pub enum Kind {
 /// The text is not a Socket.IO packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PacketError {
-    /// Empty, or the first character is none of `0` to `6`.
+    /// The text is empty, or its first character is none of `0` to `6`.
     UnknownType,
-    /// The count of attachments is missing, has no `-` behind it, or is above [`MAX_ATTACHMENTS`].
+    /// The count of attachments is missing, has no `-` after it, or is above [`MAX_ATTACHMENTS`].
     Attachments,
-    /// The namespace is longer than [`MAX_NAMESPACE_BYTES`] or holds something else than printable ASCII.
+    /// The namespace is longer than [`MAX_NAMESPACE_BYTES`] or contains anything but printable ASCII.
     Namespace,
-    /// The id of an acknowledgement is missing where one has to be, or does not fit 64 bits.
+    /// The id of an acknowledgement is missing where it is required, or does not fit in 64 bits.
     AckId,
-    /// The data does not have the JSON type that belongs to the packet type.
+    /// The data does not have the JSON type of the packet type.
     Data,
 }
 
@@ -73,11 +74,11 @@ impl std::error::Error for PacketError {}
 pub struct SocketPacketRef<'a> {
     /// The packet type.
     pub kind: Kind,
-    /// How many binary messages follow; 0 for everything but the two binary types.
+    /// Number of binary messages that follow; 0 except for the two binary types.
     pub attachments: u8,
     /// The namespace with its leading slash; [`ROOT`] when none is written.
     pub namespace: &'a str,
-    /// What stands behind `?` in the namespace (revisions 2 and 3 only).
+    /// The text after `?` in the namespace (revisions 2 and 3 only).
     pub query: Option<&'a str>,
     /// The id that an acknowledgement repeats.
     pub ack: Option<u64>,
@@ -86,10 +87,10 @@ pub struct SocketPacketRef<'a> {
 }
 
 impl<'a> SocketPacketRef<'a> {
-    /// Parses the data of an Engine.IO message, i.e. the text behind the `4`.
+    /// Parses the data of an Engine.IO message, i.e. the text after the `4`.
     ///
     /// # Errors
-    /// A [`PacketError`] that names the part that is wrong.
+    /// A [`PacketError`] that names the faulty part.
     pub fn parse(text: &'a str) -> Result<Self, PacketError> {
         let (kind, rest) = split_kind(text)?;
         let (attachments, rest) = split_attachments(kind, rest)?;
@@ -99,7 +100,7 @@ impl<'a> SocketPacketRef<'a> {
         packet.check().map(|()| packet)
     }
 
-    /// Checks that data and id fit the type. The inside of the JSON is not read.
+    /// Checks that data and id fit the type. The content of the JSON is not read.
     fn check(&self) -> Result<(), PacketError> {
         let answers = matches!(self.kind, Kind::Ack | Kind::BinaryAck);
         let may_have_id = answers || matches!(self.kind, Kind::Event | Kind::BinaryEvent);
@@ -145,8 +146,8 @@ fn split_attachments(kind: Kind, rest: &str) -> Result<(u8, &str), PacketError> 
 
 type Namespace<'a> = (&'a str, Option<&'a str>, &'a str);
 
-/// A namespace starts with a slash and ends at a comma; clients older than 2.0.4 leave the comma out where
-/// nothing follows.
+/// A namespace starts with a slash and ends at a comma. Clients older than 2.0.4 omit the comma if nothing
+/// follows.
 fn split_namespace(rest: &str) -> Result<Namespace<'_>, PacketError> {
     if !rest.starts_with('/') {
         return Ok((ROOT, None, rest));
@@ -234,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_of_clients_are_taken_apart() {
+    fn packets_of_clients_parse() {
         let cases = [
             ("0", packet(Kind::Connect, "")),
             ("0{\"token\":\"x\"}", packet(Kind::Connect, "{\"token\":\"x\"}")),
@@ -273,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn the_wrong_part_is_named() {
+    fn an_error_names_the_faulty_part() {
         use PacketError::*;
         let long = format!("0/{}", "n".repeat(MAX_NAMESPACE_BYTES));
         for (text, expected) in [

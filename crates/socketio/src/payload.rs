@@ -6,10 +6,10 @@
 //! | [`Framing::Binary`] | 2, 3 | `00` or `01`, length as bytes 0 to 9, `ff`, packet | `application/octet-stream` |
 //! | [`Framing::Records`] | 4 | packet, separated by `1e` | `text/plain; charset=UTF-8` |
 //!
-//! The server sends ASCII text packets, so every client agrees on their length. Clients do not: JavaScript
-//! counts UTF-16 units, some languages code points, Python bytes; and `engine.io-parser` 1.x encodes text as
-//! UTF-8 twice. [`decode`] takes whichever reading of the lengths makes the whole body consistent. `j=`
-//! (JSONP) is not spoken.
+//! The server sends ASCII text packets, so every client agrees on their length. Posted bodies are harder:
+//! JavaScript counts UTF-16 units, some languages code points, Python bytes, and `engine.io-parser` 1.x
+//! encodes text as UTF-8 twice. [`decode`] chooses the unit with which the lengths fit the whole body. `j=`
+//! (JSONP) is not supported.
 
 use std::borrow::Cow;
 
@@ -19,24 +19,24 @@ use base64::engine::general_purpose::{GeneralPurpose, GeneralPurposeConfig};
 
 use crate::engine::{PacketRef, Revision};
 
-/// Most packets in one body.
+/// Maximum number of packets in one body.
 pub const MAX_PACKETS: usize = 256;
-/// Largest body of a poll or post, in bytes, that a gateway should accept unless configured otherwise.
+/// Default of the maximum length of a poll or post body, in bytes.
 pub const DEFAULT_MAX_BODY_BYTES: usize = 64 * 1024;
 
-/// Between two packets of revision 4.
+/// Separates two packets of revision 4.
 const SEPARATOR: u8 = 0x1e;
 /// Ends the length in the binary framing.
 const LENGTH_END: u8 = 0xff;
-/// Most digits of a length; ten cover 32 bits.
+/// Maximum number of digits of a length; ten cover 32 bits.
 const MAX_LENGTH_DIGITS: usize = 10;
-/// Browsers pad base64, some libraries do not.
+/// Browsers pad base64. Some libraries do not.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &base64::alphabet::STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// How packets are put together in a body.
+/// The way in which packets are joined in a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Framing {
     /// `length:packet`.
@@ -58,7 +58,7 @@ impl Framing {
         }
     }
 
-    /// The framing of a posted body, told by its `Content-Type` header (empty if there is none).
+    /// The framing of a posted body, chosen by its `Content-Type` header (empty if there is none).
     #[must_use]
     pub fn of_request(revision: Revision, content_type: &str) -> Self {
         const BINARY: &str = "application/octet-stream";
@@ -79,13 +79,13 @@ impl Framing {
 /// A posted body was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PayloadError {
-    /// More bytes than the caller allows.
+    /// The body has more bytes than the caller allows.
     TooBig,
-    /// More than [`MAX_PACKETS`] packets.
+    /// The body has more than [`MAX_PACKETS`] packets.
     TooManyPackets,
-    /// Text that is not UTF-8.
+    /// A text packet is not UTF-8.
     InvalidUtf8,
-    /// Anything else: empty, lengths that do not add up, unknown packet type, bad base64.
+    /// Any other fault: an empty body, lengths that do not add up, an unknown packet type, bad base64.
     Malformed,
 }
 
@@ -105,10 +105,10 @@ impl std::error::Error for PayloadError {}
 /// One packet of a body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Item<'a> {
-    /// A text packet with a known type digit. Owned only where a double UTF-8 encoding had to be undone.
+    /// A text packet with a known type digit. Owned only if a double UTF-8 encoding was undone.
     Text(Cow<'a, str>),
-    /// A binary packet. In revisions 2 and 3 its first byte is the packet type, whatever that is, or it is
-    /// empty; in revision 4 it is the data of a message.
+    /// A binary packet. In revisions 2 and 3 its first byte, if any, is the packet type, which may be
+    /// unknown. In revision 4 it is the data of a message.
     Binary(Cow<'a, [u8]>),
 }
 
@@ -143,12 +143,13 @@ pub fn encode<'a>(framing: Framing, packets: impl IntoIterator<Item = &'a [u8]>)
     body
 }
 
-/// Digits of `number`, each lowered by `zero` (the binary framing writes digits as bytes 0 to 9).
+/// Appends the digits of `number`, each plus `zero` (the binary framing writes digits as bytes 0 to 9).
 fn push_decimal(number: usize, zero: u8, body: &mut Vec<u8>) {
     body.extend(number.to_string().bytes().map(|digit| digit - zero));
 }
 
-/// UTF-16 units of UTF-8 text: every byte that starts a character counts one, four-byte characters two.
+/// UTF-16 units of UTF-8 text: one for every byte that starts a character, one more for a four-byte
+/// character.
 fn utf16_len(packet: &[u8]) -> usize {
     if packet.is_ascii() {
         return packet.len();
@@ -159,7 +160,7 @@ fn utf16_len(packet: &[u8]) -> usize {
 /// Decodes a posted body of at most `max_bytes` bytes.
 ///
 /// # Errors
-/// A [`PayloadError`]; nothing of a refused body should be acted on.
+/// A [`PayloadError`]. The caller must not process any packet of a refused body.
 pub fn decode(framing: Framing, body: &[u8], max_bytes: usize) -> Result<Vec<Item<'_>>, PayloadError> {
     if body.len() > max_bytes {
         return Err(PayloadError::TooBig);
@@ -174,7 +175,7 @@ pub fn decode(framing: Framing, body: &[u8], max_bytes: usize) -> Result<Vec<Ite
     }
 }
 
-/// What a client counts when it writes a length.
+/// The unit in which a client counts a length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Unit {
     Utf16,
@@ -183,7 +184,7 @@ enum Unit {
 }
 
 impl Unit {
-    /// Byte offset behind the first `count` units, if the text is that long and a character ends there.
+    /// Byte offset after the first `count` units, if the text is that long and a character ends there.
     fn offset(self, text: &str, count: usize) -> Option<usize> {
         let ascii = text.as_bytes().get(..count).is_some_and(<[u8]>::is_ascii);
         if ascii || self == Self::Byte {
@@ -216,7 +217,7 @@ fn decode_text(body: &[u8]) -> Result<Vec<Item<'_>>, PayloadError> {
     first
 }
 
-/// Reads `length:packet` to the exact end of the body, with lengths in `unit`.
+/// Reads `length:packet` up to the exact end of the body, with lengths in `unit`.
 fn split_text(mut body: &str, unit: Unit) -> Result<Vec<Item<'_>>, PayloadError> {
     let mut items = Vec::new();
     while !body.is_empty() {
@@ -274,7 +275,7 @@ fn push_item<'a>(items: &mut Vec<Item<'a>>, item: Item<'a>) -> Result<(), Payloa
     Ok(())
 }
 
-/// A packet in a text body: `b…` is base64, with the digit of the packet type in front in revisions 2 and 3.
+/// A packet in a text body: `b…` is base64, after the digit of the packet type in revisions 2 and 3.
 fn text_item(packet: &str, typed: bool) -> Result<Item<'_>, PayloadError> {
     if let Some(encoded) = packet.strip_prefix('b') {
         return if typed { typed_base64(encoded) } else { Ok(Item::Binary(base64(encoded)?.into())) };
@@ -304,9 +305,9 @@ fn known(packet: &str) -> Result<&str, PayloadError> {
     PacketRef::parse(packet).map(|_| packet).map_err(|_| PayloadError::Malformed)
 }
 
-/// `engine.io-parser` 1.x turned a packet into UTF-8, one character per byte, and the request encoded that
-/// again. Such text has no character above U+00FF, and its characters taken as bytes are UTF-8; ordinary text
-/// is that only by intent.
+/// Undoes a double encoding: `engine.io-parser` 1.x turned a packet into UTF-8, one character per byte, and
+/// the request encoded that again. Such text has no character above U+00FF, and its characters taken as bytes
+/// are UTF-8. Ordinary text is very unlikely to have both properties.
 fn undo_double_utf8(packet: &str) -> Cow<'_, str> {
     if packet.is_ascii() || packet.chars().any(|ch| ch > '\u{ff}') {
         return packet.into();
@@ -315,7 +316,7 @@ fn undo_double_utf8(packet: &str) -> Cow<'_, str> {
     String::from_utf8(bytes).map_or(packet.into(), Cow::Owned)
 }
 
-/// A number of one to [`MAX_LENGTH_DIGITS`] digits, given as values 0 to 9.
+/// Parses a number of one to [`MAX_LENGTH_DIGITS`] digits, given as values 0 to 9.
 fn decimal(digits: impl ExactSizeIterator<Item = u8>) -> Result<usize, PayloadError> {
     if digits.len() == 0 {
         return Err(PayloadError::Malformed);
@@ -341,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_have_the_framing_the_query_asks_for() {
+    fn an_answer_has_the_framing_of_its_query() {
         let packets: [&[u8]; 2] = [b"0{\"sid\":\"x\"}", b"40"];
         for (revision, base64, body, content_type) in [
             (Revision::V3, true, &b"12:0{\"sid\":\"x\"}2:40"[..], "text/plain; charset=UTF-8"),
@@ -363,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn posts_have_the_framing_their_content_type_says() {
+    fn a_post_has_the_framing_of_its_content_type() {
         for (revision, content_type, framing) in [
             (Revision::V3, "text/plain;charset=UTF-8", Framing::Text),
             (Revision::V3, "", Framing::Text),
@@ -385,12 +386,12 @@ mod tests {
     }
 
     #[test]
-    fn text_that_an_old_client_encoded_twice_is_undone() {
+    fn a_double_encoding_of_old_clients_is_undone() {
         let packet = "42[\"한\"]";
         let mangled: String = packet.bytes().map(char::from).collect();
         let body = format!("{}:{mangled}1:2", packet.len());
         assert_eq!(decode(Framing::Text, body.as_bytes(), MAX), texts(&[packet, "2"]));
-        // Latin text that is not UTF-8 when read as bytes stays what it is.
+        // Latin text is kept if its characters taken as bytes are not UTF-8.
         assert_eq!(decode(Framing::Text, "6:42é[1]".as_bytes(), MAX), texts(&["42é[1]"]));
     }
 
@@ -400,7 +401,7 @@ mod tests {
             (Framing::Text, &b"6:b4AQL/1:2"[..], &b"\x04\x01\x02\xff"[..]),
             (Framing::Binary, b"\x01\x04\xff\x04\x01\x02\xff\0\x01\xff2", b"\x04\x01\x02\xff"),
             (Framing::Records, b"bAQL/\x1e2", b"\x01\x02\xff"),
-            // Types that cannot be binary, and no type at all.
+            // Packet types that cannot be binary, and a missing type.
             (Framing::Text, b"4:b2AQ1:2", b"\x02\x01"),
             (Framing::Text, b"1:b1:2", b""),
             (Framing::Binary, b"\x01\x02\xff\x02\x01\0\x01\xff2", b"\x02\x01"),
@@ -453,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn the_caps_hold_at_their_boundary() {
+    fn the_limits_hold_at_their_boundaries() {
         for framing in [Framing::Text, Framing::Binary, Framing::Records] {
             let full = encode(framing, std::iter::repeat_n(&b"2"[..], MAX_PACKETS));
             assert_eq!(decode(framing, &full, MAX).map(|items| items.len()), Ok(MAX_PACKETS));

@@ -1,7 +1,7 @@
-//! [`Session`]: what one client may do when, whatever the transport.
+//! [`Session`]: which packets a client may send at which time, on any transport.
 //!
-//! The state is small, holds no buffer and knows no clock: the caller passes its monotonic time in and asks
-//! [`Session::deadline`] when to call [`Session::on_tick`].
+//! The state is small and has neither a buffer nor a clock. The caller passes its monotonic time in, and gets
+//! the time of the next [`Session::on_tick`] from [`Session::deadline`].
 
 use crate::close::CloseReason;
 use crate::engine::{Millis, Open, PacketRef, PacketType, Revision, Timing};
@@ -11,13 +11,14 @@ use crate::payload::{self, Framing, Item};
 
 /// How long a client of revision 4 may take to ask for the root namespace, in milliseconds.
 pub const CONNECT_TIMEOUT_MS: Millis = 45_000;
-/// Length of the window in which a client's packets are counted, in milliseconds. It starts with a packet.
+/// Length of the window in which a client's packets are counted, in milliseconds. The window starts with a
+/// packet.
 pub const FLOOD_WINDOW_MS: Millis = 10_000;
-/// Most packets, websocket pings included, that a client may send in one window. Clients need about one.
+/// Maximum number of packets, websocket pings included, of a client in one window. Clients need about one.
 pub const FLOOD_PACKETS: u16 = 100;
-/// Most namespaces that are refused before the session is closed.
+/// Maximum number of refused namespaces before the session is closed.
 pub const MAX_REFUSED_NAMESPACES: u8 = 8;
-/// Longest data of a ping that is echoed, in bytes. Clients send none, or `probe`.
+/// Maximum length of the data of a ping that is echoed, in bytes. Clients send none, or `probe`.
 pub const MAX_PING_BYTES: usize = 125;
 
 /// First byte of a binary websocket message that holds a polling payload with text packets.
@@ -25,21 +26,21 @@ const PAYLOAD_MARKER: u8 = 0;
 /// First byte of a ping as a binary packet.
 const BINARY_PING: u8 = 2;
 
-/// What a packet changed.
+/// The effect of a packet on the caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum Signal {
-    /// Nothing that concerns the caller.
+    /// No effect on the caller.
     Nothing,
-    /// The client is in the root namespace: events may be sent from now on. Comes once, in revision 4 only;
-    /// clients of revisions 2 and 3 are connected as soon as they are opened.
+    /// The client is in the root namespace: events may be sent from now on. Returned once, in revision 4
+    /// only. Clients of revisions 2 and 3 are connected as soon as their session opens.
     Connected,
 }
 
-/// Who keeps the connection alive, and until when without a sign of the other side.
+/// The side that sends pings, and the time at which silence of the other side ends the session.
 #[derive(Debug, Clone, Copy)]
 enum Heartbeat {
-    /// Revisions 2 and 3: any packet of the client moves the deadline.
+    /// Revisions 2 and 3: any packet of the client extends the deadline.
     ClientPings { last_packet: Millis },
     /// Revision 4, between two pings.
     PingDue { at: Millis },
@@ -47,7 +48,7 @@ enum Heartbeat {
     PongDue { until: Millis },
 }
 
-/// Whether the client is in the root namespace.
+/// The client's state in the root namespace.
 #[derive(Debug, Clone, Copy)]
 enum Root {
     /// Revision 4, before the client's `40`.
@@ -67,16 +68,16 @@ pub struct Session {
     window_packets: u16,
     revision: Revision,
     refused_namespaces: u8,
-    /// Binary messages that the last packet announced and that have not come yet. Counted in revision 4 only.
+    /// Number of announced binary messages that have not arrived. Counted in revision 4 only.
     attachments_due: u8,
 }
 
-// Every session holds one.
+// Every session holds a `Session`, so its size matters.
 const _: () = assert!(size_of::<Session>() <= 56);
 
 impl Session {
-    /// Opens a session: emits the `0{…}` packet and, in revisions 2 and 3, the `40` that puts the client into
-    /// the root namespace unasked.
+    /// Opens a session: emits the `0{…}` packet. In revisions 2 and 3 also emits the `40` that puts the
+    /// client into the root namespace.
     pub fn open(open: &Open<'_>, now: Millis, mut out: impl FnMut(Frame)) -> Self {
         let (heartbeat, root) = match open.revision {
             Revision::V2 | Revision::V3 => (Heartbeat::ClientPings { last_packet: now }, Root::Joined),
@@ -101,7 +102,7 @@ impl Session {
         }
     }
 
-    /// The protocol revision the client chose.
+    /// The protocol revision that the client chose.
     #[must_use]
     pub fn revision(&self) -> Revision {
         self.revision
@@ -113,8 +114,7 @@ impl Session {
         matches!(self.root, Root::Joined)
     }
 
-    /// When [`Session::on_tick`] has to be called next, at the latest. Any packet may move it, in either
-    /// direction.
+    /// The latest time of the next call of [`Session::on_tick`]. Any packet may make it earlier or later.
     #[must_use]
     pub fn deadline(&self) -> Millis {
         let heartbeat = match self.heartbeat {
@@ -128,10 +128,10 @@ impl Session {
         }
     }
 
-    /// Does what is due at `now`: pings in revision 4, or ends the session. Calling it early does nothing.
+    /// Sends a due ping in revision 4, or ends the session. An early call does nothing.
     ///
     /// # Errors
-    /// [`CloseReason::PingTimeout`] or [`CloseReason::ConnectTimeout`]: the session is over.
+    /// [`CloseReason::PingTimeout`] or [`CloseReason::ConnectTimeout`]: the session has ended.
     pub fn on_tick(&mut self, now: Millis, mut out: impl FnMut(Frame)) -> Result<(), CloseReason> {
         if let Root::Awaited { until } = self.root
             && now >= until
@@ -153,11 +153,11 @@ impl Session {
         }
     }
 
-    /// Takes one text packet of the client and emits what has to be answered. `sid` is the session's id,
-    /// which the state does not keep.
+    /// Processes one text packet of the client and emits the answers. `sid` is the session's id, which this
+    /// state does not hold.
     ///
     /// # Errors
-    /// The reason why the session is over; a goodbye is one of them ([`CloseReason::is_clean`]).
+    /// The reason why the session has ended; a goodbye is one of them ([`CloseReason::is_clean`]).
     pub fn on_packet(
         &mut self,
         now: Millis,
@@ -166,7 +166,7 @@ impl Session {
         mut out: impl FnMut(Frame),
     ) -> Result<Signal, CloseReason> {
         self.count(now)?;
-        self.heard(now);
+        self.on_input(now);
         let packet = match PacketRef::parse(text) {
             Ok(packet) => packet,
             // A binary packet in base64.
@@ -185,10 +185,9 @@ impl Session {
         Ok(Signal::Nothing)
     }
 
-    /// Takes one binary packet of the client. Its content is ignored, with two exceptions in revisions 2 and
-    /// 3: a binary ping is answered, and a polling payload in a websocket message is taken apart, because
-    /// chzzkpy 2.1 sends its packets that way. In revision 4 a binary message has to be announced by a
-    /// packet.
+    /// Processes one binary packet of the client. Its content is ignored, with two exceptions in revisions 2
+    /// and 3: a binary ping is answered, and a polling payload in a websocket message is split into packets,
+    /// because chzzkpy 2.1 sends its packets that way. In revision 4 a packet must announce a binary message.
     ///
     /// # Errors
     /// As [`Session::on_packet`].
@@ -209,7 +208,7 @@ impl Session {
             });
         }
         self.count(now)?;
-        self.heard(now);
+        self.on_input(now);
         if !self.ignores_strays() {
             self.attachments_due = self.attachments_due.checked_sub(1).ok_or(CloseReason::ProtocolError)?;
         } else if data.first() == Some(&BINARY_PING) {
@@ -218,25 +217,25 @@ impl Session {
         Ok(())
     }
 
-    /// Whether packets that make no sense are ignored. The reference servers of revisions 2 and 3 ignore most
-    /// of them and some clients rely on it; those of revision 4 close the session.
+    /// Whether stray packets are ignored. The reference servers of revisions 2 and 3 ignore most of them, and
+    /// some clients rely on that. Those of revision 4 close the session.
     fn ignores_strays(&self) -> bool {
         self.revision != Revision::V4
     }
 
-    /// Counts a websocket ping or pong of the client against the flood limit. It does not replace Engine.IO's
-    /// own ping.
+    /// Counts a websocket ping or pong of the client against the flood limit. Neither replaces a ping of
+    /// Engine.IO.
     ///
     /// # Errors
-    /// [`CloseReason::PacketFlood`]: the session is over.
+    /// [`CloseReason::PacketFlood`]: the session has ended.
     pub fn on_websocket_control(&mut self, now: Millis) -> Result<(), CloseReason> {
         self.count(now)
     }
 
-    /// Counts a posted body that holds no packet against the flood limit.
+    /// Counts a posted body without packets against the flood limit.
     ///
     /// # Errors
-    /// [`CloseReason::PacketFlood`]: the session is over.
+    /// [`CloseReason::PacketFlood`]: the session has ended.
     pub fn on_empty_post(&mut self, now: Millis) -> Result<(), CloseReason> {
         self.count(now)
     }
@@ -250,7 +249,7 @@ impl Session {
         if self.window_packets > FLOOD_PACKETS { Err(CloseReason::PacketFlood) } else { Ok(()) }
     }
 
-    fn heard(&mut self, now: Millis) {
+    fn on_input(&mut self, now: Millis) {
         if let Heartbeat::ClientPings { last_packet } = &mut self.heartbeat {
             *last_packet = now;
         }
@@ -264,7 +263,7 @@ impl Session {
         Ok(())
     }
 
-    /// A pong that nobody asked for does no harm in any revision.
+    /// An unexpected pong does no harm in any revision.
     fn on_pong(&mut self, now: Millis) {
         if let Heartbeat::PongDue { .. } = self.heartbeat {
             self.heartbeat = Heartbeat::PingDue { at: now + Millis::from(self.timing.ping_interval_ms) };
@@ -304,8 +303,8 @@ impl Session {
         Ok(Signal::Nothing)
     }
 
-    /// Clients of revisions 2 and 3 are in already; some say `40` all the same. In revision 4 a second one is
-    /// an error.
+    /// Answers a `40`. Clients of revisions 2 and 3 are in the root namespace already, and some send `40`
+    /// anyway. In revision 4 a second `40` is an error.
     fn join_root(&mut self, sid: &str, out: &mut impl FnMut(Frame)) -> Result<Signal, CloseReason> {
         match (self.root, self.revision) {
             (Root::Joined, Revision::V4) => Err(CloseReason::ProtocolError),
@@ -328,8 +327,7 @@ impl Session {
     }
 }
 
-/// Whether the reference server of Socket.IO 2 ignores a message that is wrong in this way, rather than to
-/// close.
+/// Whether the reference server of Socket.IO 2 ignores a message with this error instead of closing.
 fn is_stray(error: PacketError, data: &str) -> bool {
     match error {
         PacketError::UnknownType => !data.is_empty(),
@@ -338,7 +336,7 @@ fn is_stray(error: PacketError, data: &str) -> bool {
     }
 }
 
-/// A pong with the data of the ping. The usual ones cost no allocation.
+/// A pong with the data of the ping. The usual data cost no allocation.
 fn pong(data: &str) -> Frame {
     match data {
         "" => Frame::PONG,

@@ -1,20 +1,20 @@
-//! [`Upgrade`]: the hand-over of a polling session to a websocket.
+//! [`Upgrade`]: the upgrade of a polling session to a websocket.
 //!
 //! 1. The client opens a websocket with the session's `sid` and sends `2probe`.
 //! 2. [`Step::Probed`]: the gateway answers [`Frame::PONG_PROBE`](crate::Frame::PONG_PROBE) on the websocket,
-//!    and releases the waiting poll with [`Frame::NOOP`](crate::Frame::NOOP); so it does with every poll that
-//!    comes until step 4. The client stops polling and may still post.
+//!    and releases the waiting poll with [`Frame::NOOP`](crate::Frame::NOOP). It also releases every later
+//!    poll until step 4. The client stops polling and may still post.
 //! 3. The client sends `5`.
-//! 4. [`Step::Upgraded`]: the websocket carries the session; what is queued goes there, polls and posts are
-//!    refused.
+//! 4. [`Step::Upgraded`]: the websocket carries the session. The queued packets are sent there, and polls and
+//!    posts are refused.
 //!
-//! A failed or abandoned probe ends the websocket; whether the polling session lives on is the gateway's
-//! choice. The hand-over should take no longer than [`UPGRADE_TIMEOUT_MS`].
+//! A failed or abandoned probe ends the websocket. The gateway decides whether the polling session continues.
+//! The upgrade should take no longer than [`UPGRADE_TIMEOUT_MS`].
 
 use crate::close::CloseReason;
 use crate::engine::Millis;
 
-/// How long the hand-over may take from the opening of the websocket to the `5`, in milliseconds.
+/// Maximum duration of an upgrade from the opening of the websocket to the `5`, in milliseconds.
 pub const UPGRADE_TIMEOUT_MS: Millis = 10_000;
 
 /// State of a websocket that wants to take over a polling session.
@@ -23,13 +23,13 @@ pub enum Upgrade {
     /// Waits for `2probe`.
     #[default]
     AwaitsProbe,
-    /// Has answered the probe and waits for `5`.
+    /// The probe was answered. Waits for `5`.
     AwaitsUpgrade,
     /// Done. Further packets belong to the session.
     Done,
 }
 
-/// What the gateway does next.
+/// The next action of the gateway.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
 pub enum Step {
@@ -40,10 +40,10 @@ pub enum Step {
 }
 
 impl Upgrade {
-    /// Takes a text packet that came over the new websocket.
+    /// Processes a text packet from the new websocket.
     ///
     /// # Errors
-    /// [`CloseReason::UpgradeFailed`] for every packet that is not the next one of the hand-over.
+    /// [`CloseReason::UpgradeFailed`] for every packet that is not the next one of the upgrade.
     pub fn on_packet(&mut self, text: &str) -> Result<Step, CloseReason> {
         let (next, step) = match (*self, text) {
             (Self::AwaitsProbe, "2probe") => (Self::AwaitsUpgrade, Step::Probed),
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_probe_and_an_upgrade_in_this_order_hand_the_session_over() {
+    fn a_probe_then_an_upgrade_completes_the_upgrade() {
         let mut upgrade = Upgrade::default();
         assert_eq!(upgrade.on_packet("2probe"), Ok(Step::Probed));
         assert_eq!(upgrade.on_packet("5"), Ok(Step::Upgraded));

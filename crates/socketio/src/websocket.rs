@@ -1,9 +1,9 @@
-//! The server side of RFC 6455, as far as Engine.IO needs it: no extensions, no subprotocols.
+//! The server side of RFC 6455 without extensions and subprotocols, which Engine.IO does not need.
 //!
-//! The gateway reads into one scratch buffer per thread and hands what it read to [`Decoder::decode`]. Whole
-//! frames are unmasked and checked where they lie; nothing is copied and nothing is allocated. Only a frame
-//! (or a fragmented message) that is not complete yet is kept, in a box that is freed as soon as it is, so an
-//! idle session costs 16 bytes here.
+//! The gateway reads into one scratch buffer per thread and passes the bytes to [`Decoder::decode`]. Whole
+//! frames are unmasked and checked in place, without a copy or an allocation. Only an incomplete frame or
+//! fragmented message is kept, in a box that is freed when it is complete. So an idle session costs 16 bytes
+//! here.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -12,16 +12,17 @@ use sha1::{Digest, Sha1};
 
 use crate::frame;
 
-/// Largest message, in bytes after joining fragments, unless configured otherwise.
+/// Default of the maximum length of a message, in bytes after joining fragments.
 pub const DEFAULT_MAX_MESSAGE_BYTES: u32 = 16 * 1024;
-/// Most fragments of one message. Browsers and the usual clients do not fragment messages this small at all.
+/// Maximum number of fragments of one message. Browsers and the usual clients do not fragment messages this
+/// small.
 pub const MAX_FRAGMENTS: u16 = 64;
 /// Largest payload of a ping, pong or close frame, in bytes (RFC 6455 section 5.5).
 pub const MAX_CONTROL_BYTES: usize = 125;
-/// Stands for "the close frame had no code"; never sent (RFC 6455 section 7.4.1).
+/// Stands for a close frame without a code; never sent (RFC 6455 section 7.4.1).
 pub const NO_STATUS: u16 = 1005;
 
-/// What RFC 6455 section 1.3 appends to the key.
+/// The text that RFC 6455 section 1.3 appends to the key.
 const ACCEPT_GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 /// Bytes of the nonce that the key encodes.
 const KEY_BYTES: usize = 16;
@@ -72,24 +73,24 @@ fn control(opcode: u8, payload: &[u8]) -> Bytes {
     [&header[..len], payload].concat().into()
 }
 
-/// The client broke the protocol. The connection has to be closed with [`WsError::close_code`].
+/// The client broke the protocol. The connection must be closed with [`WsError::close_code`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WsError {
     /// A frame without mask.
     Unmasked,
-    /// A reserved bit is set though no extension was negotiated.
+    /// A reserved bit is set, but no extension was negotiated.
     ReservedBits,
     /// An opcode that RFC 6455 does not define.
     UnknownOpcode,
     /// A control frame that is fragmented or longer than [`MAX_CONTROL_BYTES`].
     BadControlFrame,
-    /// A continuation of nothing, or a new message before the last one ended.
+    /// A continuation without a beginning, or a new message before the last one ended.
     BadFragmentation,
     /// More than [`MAX_FRAGMENTS`] fragments.
     TooManyFragments,
     /// A length that is not written in the shortest form.
     BadLength,
-    /// A message over the limit. Told from the header, before the payload arrives.
+    /// A message over the limit. The header alone shows it, before the payload arrives.
     MessageTooBig,
     /// A text message, or the reason of a close frame, that is not UTF-8.
     InvalidUtf8,
@@ -135,35 +136,35 @@ impl std::fmt::Display for WsError {
 
 impl std::error::Error for WsError {}
 
-/// What a client sent.
+/// An input from a client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event<'a> {
     /// A whole text message.
     Text(&'a str),
     /// A whole binary message.
     Binary(&'a [u8]),
-    /// To be answered with [`pong`] of the same payload.
+    /// A ping, to be answered with [`pong`] of the same payload.
     Ping(&'a [u8]),
-    /// An answer to a ping that this server never sends.
+    /// A pong. This server sends no pings, so it has no meaning.
     Pong,
-    /// The client closes with this code ([`NO_STATUS`] if it gave none). Nothing follows.
+    /// The client closes with this code ([`NO_STATUS`] if it gave none). No event follows.
     Close(u16),
 }
 
-/// Reads client frames from a byte stream cut at any place.
+/// Decodes client frames from a byte stream that may be cut anywhere.
 #[derive(Debug)]
 pub struct Decoder {
-    kept: Option<Box<Kept>>,
+    incomplete: Option<Box<Incomplete>>,
     max_message: u32,
     finished: bool,
 }
 
-/// What has to survive between two reads; present only while something is incomplete.
+/// Input that is incomplete between two reads.
 #[derive(Debug, Default)]
-struct Kept {
-    /// The start of a frame, still masked. Never longer than that one frame.
+struct Incomplete {
+    /// The start of a frame, still masked. It never exceeds one frame.
     frame: Vec<u8>,
-    /// The message whose last fragment has not come yet.
+    /// The message whose last fragment has not arrived.
     message: Option<Fragmented>,
 }
 
@@ -171,7 +172,7 @@ struct Kept {
 struct Fragmented {
     is_text: bool,
     fragments: u16,
-    /// Payloads so far, unmasked. At most `max_message` bytes.
+    /// Payloads of the fragments received so far, unmasked. At most `max_message` bytes.
     bytes: Vec<u8>,
 }
 
@@ -188,7 +189,7 @@ struct Header {
 
 enum Parsed {
     Whole(Header),
-    /// Nothing more can be said before there are this many bytes.
+    /// The header is incomplete: at least this many bytes are needed.
     Short(usize),
 }
 
@@ -196,11 +197,11 @@ impl Decoder {
     /// A decoder that refuses messages of more than `max_message` bytes.
     #[must_use]
     pub fn new(max_message: u32) -> Self {
-        Self { kept: None, max_message, finished: false }
+        Self { incomplete: None, max_message, finished: false }
     }
 
-    /// Takes what was read and reports every message it completes, in order. The input is scrambled
-    /// afterwards. After an error or [`Event::Close`] further input is ignored.
+    /// Decodes the bytes and reports every complete message, in order. The input is overwritten. After an
+    /// error or [`Event::Close`] further input is ignored.
     ///
     /// # Errors
     /// A [`WsError`], or the first error of `on_event`.
@@ -216,23 +217,23 @@ impl Decoder {
             };
             if result.is_err() {
                 self.finished = true;
-                self.kept = None;
+                self.incomplete = None;
                 return result;
             }
         }
         Ok(())
     }
 
-    /// Heap bytes held for incomplete input: 0 when idle.
+    /// Heap bytes held for incomplete input: 0 if there is none.
     #[must_use]
     pub fn heap_bytes(&self) -> usize {
-        self.kept.as_ref().map_or(0, |kept| {
-            let message = kept.message.as_ref().map_or(0, |message| message.bytes.capacity());
-            size_of::<Kept>() + kept.frame.capacity() + message
+        self.incomplete.as_ref().map_or(0, |incomplete| {
+            let message = incomplete.message.as_ref().map_or(0, |message| message.bytes.capacity());
+            size_of::<Incomplete>() + incomplete.frame.capacity() + message
         })
     }
 
-    /// The usual case: a frame starts at the start of the input.
+    /// The usual case: the input starts with a frame.
     fn next_frame<E: From<WsError>>(
         &mut self,
         input: &mut &mut [u8],
@@ -246,13 +247,13 @@ impl Decoder {
                 self.accept(header, frame, on_event)
             }
             Parsed::Short(_) => {
-                self.kept.get_or_insert_default().frame = bytes.to_vec();
+                self.incomplete.get_or_insert_default().frame = bytes.to_vec();
                 Ok(())
             }
         }
     }
 
-    /// Moves just those bytes that the kept frame lacks, and takes the frame when it is whole.
+    /// Adds the bytes that the incomplete frame lacks, and accepts the frame when it is complete.
     fn continue_frame<E: From<WsError>>(
         &mut self,
         mut partial: Vec<u8>,
@@ -263,7 +264,7 @@ impl Decoder {
             match self.parse(&partial)? {
                 Parsed::Whole(header) => return self.accept(header, &mut partial, on_event),
                 Parsed::Short(_) if input.is_empty() => {
-                    self.kept.get_or_insert_default().frame = partial;
+                    self.incomplete.get_or_insert_default().frame = partial;
                     return Ok(());
                 }
                 Parsed::Short(need) => {
@@ -279,15 +280,16 @@ impl Decoder {
 
     /// Takes the partial frame out of the box, and frees the box if nothing else is in it.
     fn take_partial_frame(&mut self) -> Option<Vec<u8>> {
-        let kept = self.kept.as_mut()?;
-        let frame = std::mem::take(&mut kept.frame);
-        if kept.message.is_none() {
-            self.kept = None;
+        let incomplete = self.incomplete.as_mut()?;
+        let frame = std::mem::take(&mut incomplete.frame);
+        if incomplete.message.is_none() {
+            self.incomplete = None;
         }
         (!frame.is_empty()).then_some(frame)
     }
 
-    /// Reads and checks a header as far as it is there, so that a bad frame is refused at its first bad byte.
+    /// Parses and checks as much of a header as has arrived, so that a bad frame is refused at its first bad
+    /// byte.
     fn parse(&self, bytes: &[u8]) -> Result<Parsed, WsError> {
         let Some(&first) = bytes.first() else { return Ok(Parsed::Short(2)) };
         let (fin, opcode) = (first & FIN != 0, first & OPCODE);
@@ -309,7 +311,7 @@ impl Decoder {
         let Some(length) = bytes.get(2..2 + extended) else { return Ok(Parsed::Short(start)) };
         let payload = payload_length(short, length)?;
         self.check_size(opcode, payload)?;
-        // Checked against a limit of 32 bits just now.
+        // The length was checked against a 32-bit limit above.
         let end = start + payload as usize;
         if bytes.len() < end {
             return Ok(Parsed::Short(end));
@@ -320,7 +322,7 @@ impl Decoder {
     }
 
     fn message(&self) -> Option<&Fragmented> {
-        self.kept.as_ref()?.message.as_ref()
+        self.incomplete.as_ref()?.message.as_ref()
     }
 
     fn check_first(&self, first: u8) -> Result<(), WsError> {
@@ -346,7 +348,7 @@ impl Decoder {
         if fits { Ok(()) } else { Err(WsError::MessageTooBig) }
     }
 
-    /// Unmasks a whole frame and reports what it completes.
+    /// Unmasks a whole frame and reports the message that it completes.
     fn accept<E: From<WsError>>(
         &mut self,
         header: Header,
@@ -366,16 +368,16 @@ impl Decoder {
             _ => {
                 let code = close_code(payload)?;
                 self.finished = true;
-                self.kept = None;
+                self.incomplete = None;
                 on_event(Event::Close(code))
             }
         }
     }
 
-    /// Adds a fragment; gives the message back with its last one.
+    /// Adds a fragment. Returns the message with its last fragment.
     fn join(&mut self, header: Header, payload: &[u8]) -> Option<Fragmented> {
-        let kept = self.kept.get_or_insert_default();
-        let message = kept.message.get_or_insert_with(|| Fragmented {
+        let incomplete = self.incomplete.get_or_insert_default();
+        let message = incomplete.message.get_or_insert_with(|| Fragmented {
             is_text: header.opcode == TEXT,
             fragments: 0,
             bytes: Vec::new(),
@@ -385,12 +387,12 @@ impl Decoder {
         if !header.fin {
             return None;
         }
-        // Nothing else is in the box: the partial frame was taken out before.
-        self.kept.take().and_then(|kept| kept.message)
+        // The box holds nothing else, because the partial frame was taken out before.
+        self.incomplete.take().and_then(|incomplete| incomplete.message)
     }
 }
 
-/// The payload length, from the seven bits and the extended length behind them.
+/// The payload length, from the seven bits and the extended length after them.
 fn payload_length(short: u8, extended: &[u8]) -> Result<u64, WsError> {
     let length = extended.iter().fold(0, |length, &byte| length << 8 | u64::from(byte));
     match extended.len() {
@@ -434,7 +436,7 @@ fn unmask(payload: &mut [u8], mask: [u8; 4]) {
     }
 }
 
-// Every session holds one.
+// Every session holds a `Decoder`, so its size matters.
 const _: () = assert!(size_of::<Decoder>() <= 16);
 
 #[cfg(test)]
@@ -462,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn unmasking_twice_gives_the_payload_back_at_every_length() {
+    fn unmasking_twice_restores_the_payload_at_every_length() {
         let mask = [0xa1, 0x02, 0xff, 0x7e];
         for length in 0..70 {
             let plain: Vec<u8> = (0..length).collect();
@@ -481,7 +483,7 @@ mod tests {
         assert_eq!(&pong(b"hi")[..], b"\x8a\x02hi");
         assert_eq!(pong(&[7; 200]).len(), 2 + MAX_CONTROL_BYTES);
         assert_eq!(&close(1009, "big")[..], b"\x88\x05\x03\xf1big");
-        // 41 Hangul syllables fill 123 bytes; the 42nd is left out whole.
+        // 41 Hangul syllables fill 123 bytes; the whole 42nd is cut off.
         let long = close(1000, &"한".repeat(60));
         assert_eq!(long.len(), 2 + 2 + 41 * 3);
     }

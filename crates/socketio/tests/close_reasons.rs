@@ -1,8 +1,8 @@
-//! `docs/close-reasons.md` tells of every reason, with its code and in its words.
+//! `docs/close-reasons.md` lists every reason, with its code and its description.
 
 use socketio::CloseReason;
 
-/// Who may have ended a session.
+/// The sides that may have ended a session.
 const DOING: [&str; 4] = ["client", "network", "operator", "service"];
 
 #[test]

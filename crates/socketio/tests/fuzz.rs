@@ -1,4 +1,4 @@
-//! Every decoder of the wire, fed with mutations of what clients send.
+//! Fuzz tests of every decoder of the wire, with mutations of the packets of clients.
 
 use fuzz::Fuzz;
 use socketio::engine::PacketRef;
@@ -10,7 +10,7 @@ use socketio::{CloseReason, Frame, Open, Revision, Session, Timing, Upgrade};
 
 const MESSAGE_MAX: u32 = 300;
 
-/// What clients send, as texts.
+/// Packets of clients, as texts.
 const PACKETS: &[&str] = &[
     "2",
     "3",
@@ -66,7 +66,7 @@ fn streams() -> Vec<Vec<u8>> {
 
 type Seen = (Vec<String>, Result<(), WsError>);
 
-/// Feeds the pieces; what is held must never exceed a message and a frame.
+/// Decodes the pieces. The decoder must never hold more than a message and a frame.
 fn read<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Seen {
     let (mut decoder, mut seen) = (Decoder::new(MESSAGE_MAX), Vec::new());
     for piece in pieces {
@@ -80,7 +80,7 @@ fn read<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Seen {
             seen.push(format!("{event:?}"));
             Ok(())
         });
-        // Buffers double when they grow.
+        // A buffer doubles when it grows.
         assert!(decoder.heap_bytes() <= 4 * MESSAGE_MAX as usize + 256, "{} bytes", decoder.heap_bytes());
         if closed || read.is_err() {
             assert_eq!(decoder.heap_bytes(), 0, "what is over holds nothing");
@@ -90,8 +90,9 @@ fn read<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Seen {
     (seen, Ok(()))
 }
 
-/// The same by RFC 6455 sections 5.2 to 5.6 read from top to bottom: what was seen, and whether all was well.
-fn plainly(mut input: &[u8]) -> (Vec<String>, bool) {
+/// A second decoder, written directly after RFC 6455 sections 5.2 to 5.6: the events, and whether the input
+/// is valid.
+fn reference_decode(mut input: &[u8]) -> (Vec<String>, bool) {
     let (mut seen, mut message) = (Vec::new(), None::<(u8, usize, Vec<u8>)>);
     loop {
         let Some(&first) = input.first() else { return (seen, true) };
@@ -102,7 +103,7 @@ fn plainly(mut input: &[u8]) -> (Vec<String>, bool) {
             8..=10 => fin,
             _ => false,
         };
-        // A control frame that is fragmented is told from its second byte.
+        // A fragmented control frame is refused at its second byte.
         if first & 0x70 != 0 || (!in_order && !(8..=10).contains(&opcode)) {
             return (seen, false);
         }
@@ -177,7 +178,11 @@ fn fuzz_websocket_frames() {
     ];
     Fuzz::new("websocket frames").seeds(streams()).tokens(tokens).bytes_max(2_048).run(|input| {
         let (seen, end) = read([input]);
-        assert_eq!((&seen, end.is_ok()), (&plainly(input).0, plainly(input).1), "read the plain way");
+        assert_eq!(
+            (&seen, end.is_ok()),
+            (&reference_decode(input).0, reference_decode(input).1),
+            "read the plain way"
+        );
         for size in [1, 2, 7, 125] {
             assert_eq!(read(input.chunks(size)), (seen.clone(), end), "in pieces of {size}");
         }
@@ -187,8 +192,8 @@ fn fuzz_websocket_frames() {
     });
 }
 
-/// Whether the decoder may take this for the double encoding of old clients.
-fn looks_encoded_twice(text: &str) -> bool {
+/// Whether the decoder may treat this text as the double encoding of old clients.
+fn may_be_double_encoded(text: &str) -> bool {
     !text.is_ascii() && text.chars().all(|ch| ch <= '\u{ff}')
 }
 
@@ -225,7 +230,8 @@ fn fuzz_bodies(name: &'static str, framing: Framing) {
                 Item::Binary(data) => assert!(data.len() <= input.len()),
             }
         }
-        let is_plain = packets.len() == items.len() && !packets.iter().any(|text| looks_encoded_twice(text));
+        let is_plain =
+            packets.len() == items.len() && !packets.iter().any(|text| may_be_double_encoded(text));
         if is_plain && !items.is_empty() {
             let again = payload::encode(framing, packets.iter().map(|packet| packet.as_bytes()));
             let max = again.len();
@@ -250,7 +256,7 @@ fn fuzz_record_bodies() {
     fuzz_bodies("record bodies", Framing::Records);
 }
 
-/// A packet written out in full.
+/// A packet, encoded again.
 fn written(packet: &SocketPacketRef<'_>) -> String {
     let kind = match packet.kind {
         Kind::Connect => 0,
@@ -290,7 +296,7 @@ fn fuzz_packets() {
     });
 }
 
-/// One packet a line; `~` advances the time by a second for each, `#` is a binary message, `^` a websocket
+/// Each line is one packet. Each `~` advances the time by a second, `#` is a binary message, `^` a websocket
 /// ping.
 #[test]
 fn fuzz_sessions() {
@@ -379,7 +385,7 @@ fn fuzz_events_reach_the_client_unchanged() {
         let argument = packet.strip_prefix("42[\"CHAT\",").and_then(|rest| rest.strip_suffix(']'));
         let json = unescaped(argument.expect("an event of one argument"));
         assert_eq!(serde_json::from_str::<String>(&json).expect("it is JSON"), text);
-        // The frame around it says its length.
+        // The header of the frame contains the frame's length.
         let frame = frame.websocket();
         let header = frame.len() - packet.len();
         assert_eq!(
@@ -397,7 +403,7 @@ fn fuzz_events_reach_the_client_unchanged() {
     });
 }
 
-/// A JSON string read back, by other means than it was written.
+/// Unescapes a JSON string without the code of the crate.
 fn unescaped(json: &str) -> String {
     let inner = json.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')).expect("a string");
     let (mut units, mut rest) = (Vec::new(), inner.chars());

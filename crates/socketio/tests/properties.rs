@@ -1,4 +1,5 @@
-//! Properties: what is encoded decodes to itself, cuts do not matter, and no input makes the parsers panic.
+//! Property tests: encoded packets decode to the same packets, the cut of a stream does not matter, and no
+//! input makes a parser panic.
 
 use std::borrow::Cow;
 
@@ -17,8 +18,8 @@ fn text_packet() -> impl Strategy<Value = String> {
         .prop_map(|(kind, data)| format!("{kind}{data}"))
 }
 
-/// Text that is taken for the double encoding of old clients, see `payload`.
-fn looks_encoded_twice(packet: &str) -> bool {
+/// Whether a text may be treated as the double encoding of old clients, see `payload`.
+fn may_be_double_encoded(packet: &str) -> bool {
     let bytes: Option<Vec<u8>> = packet.chars().map(|ch| u8::try_from(u32::from(ch)).ok()).collect();
     !packet.is_ascii() && bytes.is_some_and(|bytes| std::str::from_utf8(&bytes).is_ok())
 }
@@ -37,7 +38,7 @@ fn masked(first: u8, mask: [u8; 4], payload: &[u8]) -> Vec<u8> {
     frame
 }
 
-/// Frames that are mostly valid, so that the decoder gets past their headers.
+/// Frames that are mostly valid, so that the decoder accepts their headers.
 fn client_frame() -> impl Strategy<Value = Vec<u8>> {
     let first = prop_oneof![
         8 => Just(0x81_u8), 2 => Just(0x82), 3 => Just(0x01), 3 => Just(0x00), 3 => Just(0x80),
@@ -70,7 +71,7 @@ fn run<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Outcome {
 proptest! {
     #[test]
     fn bodies_of_text_packets_decode_to_themselves(packets in vec(text_packet(), 1..20)) {
-        prop_assume!(!packets.iter().any(|packet| looks_encoded_twice(packet)));
+        prop_assume!(!packets.iter().any(|packet| may_be_double_encoded(packet)));
         for framing in [Framing::Text, Framing::Binary, Framing::Records] {
             if framing == Framing::Records && packets.iter().any(|packet| packet.contains('\u{1e}')) {
                 continue;
@@ -124,7 +125,7 @@ proptest! {
     }
 
     #[test]
-    fn a_stream_of_frames_reads_the_same_however_it_is_cut(
+    fn a_stream_of_frames_decodes_the_same_for_any_cut(
         frames in vec(client_frame(), 1..8),
         sizes in vec(1_usize..40, 1..8),
     ) {
@@ -155,13 +156,13 @@ proptest! {
     }
 
     #[test]
-    fn a_frame_gives_its_packet_back(packet in ".{1,300}") {
+    fn a_frame_returns_its_packet(packet in ".{1,300}") {
         let frame = Frame::text(&packet);
         prop_assert_eq!(frame.packet(), packet.as_bytes());
     }
 
     #[test]
-    fn the_argument_of_an_event_is_ascii_and_parses_back_to_what_it_was(text in "\\PC{0,80}|[\u{0}-\u{ff}]{0,80}|.{0,80}") {
+    fn the_argument_of_an_event_is_ascii_and_parses_to_the_original(text in "\\PC{0,80}|[\u{0}-\u{ff}]{0,80}|.{0,80}") {
         let frame = packet::event("CHAT", &text);
         let encoded = std::str::from_utf8(frame.packet()).unwrap();
         prop_assert!(encoded.is_ascii());

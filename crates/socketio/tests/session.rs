@@ -1,4 +1,4 @@
-//! The rules of a session: pings, deadlines, floods, and what a client may say when.
+//! The rules of a session: pings, deadlines, floods, and the packets that a client may send.
 
 use socketio::session::{
     CONNECT_TIMEOUT_MS, FLOOD_PACKETS, FLOOD_WINDOW_MS, MAX_PING_BYTES, MAX_REFUSED_NAMESPACES,
@@ -10,44 +10,44 @@ const START: u64 = 1_000;
 
 struct Peer {
     session: Session,
-    said: Vec<String>,
+    frames: Vec<String>,
 }
 
 impl Peer {
     fn open(revision: Revision) -> Self {
         let open = Open { revision, sid: "sid", may_upgrade: false, timing: TIMING, max_payload: 16_384 };
-        let mut said = Vec::new();
+        let mut frames = Vec::new();
         let session =
-            Session::open(&open, START, |frame| said.push(String::from_utf8_lossy(frame.packet()).into()));
-        Self { session, said }
+            Session::open(&open, START, |frame| frames.push(String::from_utf8_lossy(frame.packet()).into()));
+        Self { session, frames }
     }
 
-    /// A session past its opening, with nothing said yet.
+    /// An open session without any packet of the client.
     fn connected(revision: Revision) -> Self {
         let mut peer = Self::open(revision);
         if revision == Revision::V4 {
             assert_eq!(peer.packet(START, "40"), Ok(Signal::Connected));
         }
-        peer.said.clear();
+        peer.frames.clear();
         peer
     }
 
     fn packet(&mut self, now: u64, text: &str) -> Result<Signal, CloseReason> {
-        let said = &mut self.said;
+        let frames = &mut self.frames;
         self.session
-            .on_packet(now, "sid", text, |frame| said.push(String::from_utf8_lossy(frame.packet()).into()))
+            .on_packet(now, "sid", text, |frame| frames.push(String::from_utf8_lossy(frame.packet()).into()))
     }
 
     fn binary(&mut self, now: u64, data: &[u8]) -> Result<(), CloseReason> {
-        let said = &mut self.said;
+        let frames = &mut self.frames;
         self.session.on_binary(now, "sid", data, |frame| {
-            said.push(String::from_utf8_lossy(frame.packet()).into());
+            frames.push(String::from_utf8_lossy(frame.packet()).into());
         })
     }
 
     fn tick(&mut self, now: u64) -> Result<(), CloseReason> {
-        let said = &mut self.said;
-        self.session.on_tick(now, |frame| said.push(String::from_utf8_lossy(frame.packet()).into()))
+        let frames = &mut self.frames;
+        self.session.on_tick(now, |frame| frames.push(String::from_utf8_lossy(frame.packet()).into()))
     }
 }
 
@@ -56,7 +56,7 @@ fn revisions_2_and_3_are_connected_as_soon_as_they_are_open() {
     for revision in [Revision::V2, Revision::V3] {
         let peer = Peer::open(revision);
         assert!(peer.session.is_connected());
-        assert_eq!(peer.said[1], "40");
+        assert_eq!(peer.frames[1], "40");
     }
 }
 
@@ -64,24 +64,24 @@ fn revisions_2_and_3_are_connected_as_soon_as_they_are_open() {
 fn revision_4_is_connected_once_it_asked() {
     let mut peer = Peer::open(Revision::V4);
     assert!(!peer.session.is_connected());
-    assert_eq!(peer.said.len(), 1, "no 40 unasked");
+    assert_eq!(peer.frames.len(), 1, "no 40 unasked");
     assert_eq!(peer.packet(START, "40{\"token\":\"t\"}"), Ok(Signal::Connected));
     assert!(peer.session.is_connected());
-    assert_eq!(peer.said[1], "40{\"sid\":\"sid\"}");
+    assert_eq!(peer.frames[1], "40{\"sid\":\"sid\"}");
     assert_eq!(peer.packet(START, "40"), Err(CloseReason::ProtocolError));
 }
 
 #[test]
-fn an_extra_connect_of_an_old_client_is_taken_silently() {
+fn an_extra_connect_of_an_old_client_is_ignored() {
     for text in ["40", "40/", "40/?a=1"] {
         let mut peer = Peer::connected(Revision::V3);
         assert_eq!(peer.packet(START, text), Ok(Signal::Nothing));
-        assert_eq!(peer.said, [""; 0]);
+        assert_eq!(peer.frames, [""; 0]);
     }
 }
 
 #[test]
-fn a_silent_client_of_revision_3_is_given_up_after_interval_and_timeout() {
+fn a_silent_client_of_revision_3_is_closed_after_interval_and_timeout() {
     let mut peer = Peer::connected(Revision::V3);
     assert_eq!(peer.session.deadline(), START + 85_000);
     assert_eq!(peer.tick(START + 84_999), Ok(()));
@@ -93,17 +93,17 @@ fn a_silent_client_of_revision_3_is_given_up_after_interval_and_timeout() {
 }
 
 #[test]
-fn the_server_pings_revision_4_and_wants_its_answer_in_time() {
+fn the_server_pings_revision_4_and_closes_without_a_timely_pong() {
     let mut peer = Peer::connected(Revision::V4);
     assert_eq!(peer.session.deadline(), START + 25_000);
     assert_eq!(peer.tick(START + 24_999), Ok(()));
-    assert_eq!(peer.said, [""; 0]);
+    assert_eq!(peer.frames, [""; 0]);
     assert_eq!(peer.tick(START + 25_000), Ok(()));
-    assert_eq!(peer.said, ["2"]);
+    assert_eq!(peer.frames, ["2"]);
     assert_eq!(peer.session.deadline(), START + 85_000);
     assert_eq!(peer.tick(START + 84_999), Ok(()));
-    assert_eq!(peer.said, ["2"], "one ping at a time");
-    // Something else than a pong does not count.
+    assert_eq!(peer.frames, ["2"], "one ping at a time");
+    // Only a pong counts.
     assert_eq!(peer.packet(START + 84_999, "42[\"x\"]"), Ok(Signal::Nothing));
     assert_eq!(peer.session.deadline(), START + 85_000);
 
@@ -114,7 +114,7 @@ fn the_server_pings_revision_4_and_wants_its_answer_in_time() {
 }
 
 #[test]
-fn a_client_of_revision_4_that_never_connects_is_given_up() {
+fn a_client_of_revision_4_that_never_connects_is_closed() {
     let mut peer = Peer::open(Revision::V4);
     assert_eq!(peer.tick(START + 25_000), Ok(()));
     assert_eq!(peer.packet(START + 25_010, "3"), Ok(Signal::Nothing));
@@ -129,15 +129,15 @@ fn a_ping_is_echoed_with_its_data() {
     for data in ["", "probe", "한", &longest] {
         let mut peer = Peer::connected(Revision::V3);
         assert_eq!(peer.packet(START, &format!("2{data}")), Ok(Signal::Nothing));
-        assert_eq!(peer.said, [format!("3{data}")]);
+        assert_eq!(peer.frames, [format!("3{data}")]);
     }
     let mut peer = Peer::connected(Revision::V3);
     assert_eq!(peer.packet(START, &format!("2x{longest}")), Ok(Signal::Nothing));
-    assert_eq!(peer.said, ["3"], "data that is too long is not echoed");
+    assert_eq!(peer.frames, ["3"], "data that is too long is not echoed");
 }
 
 #[test]
-fn what_a_client_says_ends_the_session_or_does_not() {
+fn each_client_packet_ends_the_session_or_is_accepted() {
     use CloseReason::{ClientGoodbye, ProtocolError};
     use Revision::{V3, V4};
     let cases: &[(Revision, &str, Result<Signal, CloseReason>)] = &[
@@ -164,7 +164,7 @@ fn what_a_client_says_ends_the_session_or_does_not() {
     for (revision, text, expected) in cases {
         let mut peer = Peer::connected(*revision);
         assert_eq!(peer.packet(START, text), *expected, "{revision:?} {text:?}");
-        assert_eq!(peer.said, [""; 0], "{revision:?} {text:?}");
+        assert_eq!(peer.frames, [""; 0], "{revision:?} {text:?}");
     }
 }
 
@@ -179,7 +179,7 @@ fn revision_4_may_not_send_events_before_it_is_connected() {
     }
 }
 
-/// What socket.io 2.0.3 ignores and socket.io 4 does not.
+/// Stray packets that socket.io 2.0.3 ignores and socket.io 4 does not.
 #[test]
 fn stray_packets_are_ignored_in_revisions_2_and_3_and_end_a_session_of_revision_4() {
     for text in [
@@ -206,7 +206,7 @@ fn stray_packets_are_ignored_in_revisions_2_and_3_and_end_a_session_of_revision_
         for revision in [Revision::V2, Revision::V3] {
             let mut peer = Peer::connected(revision);
             assert_eq!(peer.packet(START, text), Ok(Signal::Nothing), "{text}");
-            assert_eq!(peer.said, [""; 0], "{text}");
+            assert_eq!(peer.frames, [""; 0], "{text}");
             for _ in 1..FLOOD_PACKETS {
                 assert_eq!(peer.packet(START, text), Ok(Signal::Nothing), "{text}");
             }
@@ -218,7 +218,7 @@ fn stray_packets_are_ignored_in_revisions_2_and_3_and_end_a_session_of_revision_
 }
 
 #[test]
-fn binary_packets_of_revisions_2_and_3_are_ignored_but_for_a_ping() {
+fn binary_packets_of_revisions_2_and_3_are_ignored_except_a_ping() {
     for data in [
         &b""[..],
         b"\0",
@@ -236,29 +236,29 @@ fn binary_packets_of_revisions_2_and_3_are_ignored_but_for_a_ping() {
         for _ in 0..FLOOD_PACKETS {
             assert_eq!(peer.binary(START, data), Ok(()), "{data:?}");
         }
-        assert_eq!(peer.said, [""; 0], "{data:?}");
+        assert_eq!(peer.frames, [""; 0], "{data:?}");
         assert_eq!(peer.binary(START, data), Err(CloseReason::PacketFlood), "{data:?}");
     }
     let mut peer = Peer::connected(Revision::V2);
     assert_eq!(peer.binary(START, b"\x02x"), Ok(()));
-    assert_eq!(peer.said, ["3"]);
+    assert_eq!(peer.frames, ["3"]);
 }
 
-/// chzzkpy 2.1.0 frames its packets for polling and sends that as a binary websocket message.
+/// chzzkpy 2.1.0 encodes its packets as for polling, and sends them as a binary websocket message.
 #[test]
-fn a_polling_payload_in_a_binary_message_is_taken_apart() {
+fn a_polling_payload_in_a_binary_message_is_split_into_packets() {
     let mut peer = Peer::connected(Revision::V3);
     assert_eq!(peer.binary(START + 80_000, b"\0\x01\xff2"), Ok(()));
-    assert_eq!(peer.said, ["3"]);
+    assert_eq!(peer.frames, ["3"]);
     assert_eq!(peer.session.deadline(), START + 80_000 + 85_000);
     assert_eq!(peer.binary(START, b"\0\x06\xff2probe\x01\x01\xff\x04\0\x01\xff2"), Ok(()));
-    assert_eq!(peer.said, ["3", "3probe", "3"]);
+    assert_eq!(peer.frames, ["3", "3probe", "3"]);
     assert_eq!(peer.binary(START, b"\0\x02\xff41\0\x01\xff1"), Err(CloseReason::ClientGoodbye));
 
     let mut peer = Peer::connected(Revision::V3);
     let many = b"\0\x01\xff2".repeat(usize::from(FLOOD_PACKETS) + 1);
     assert_eq!(peer.binary(START, &many), Err(CloseReason::PacketFlood));
-    assert_eq!(peer.said.len(), usize::from(FLOOD_PACKETS), "each packet of a payload counts");
+    assert_eq!(peer.frames.len(), usize::from(FLOOD_PACKETS), "each packet of a payload counts");
 }
 
 #[test]
@@ -270,23 +270,23 @@ fn binary_messages_of_revision_4_have_to_be_announced() {
     let mut peer = Peer::connected(Revision::V4);
     assert_eq!(peer.packet(START, "452-[\"b\",{},{}]"), Ok(Signal::Nothing));
     assert_eq!(peer.binary(START, b"1"), Ok(()));
-    // Pongs may come in between, Socket.IO packets may not.
+    // A pong may arrive between, a Socket.IO packet may not.
     assert_eq!(peer.packet(START, "3"), Ok(Signal::Nothing));
     assert_eq!(peer.binary(START, b"\x02"), Ok(()));
-    assert_eq!(peer.said, [""; 0]);
+    assert_eq!(peer.frames, [""; 0]);
     assert_eq!(peer.binary(START, b"1"), Err(CloseReason::ProtocolError));
 
     let mut peer = Peer::connected(Revision::V4);
     assert_eq!(peer.packet(START, "461-0[{}]"), Ok(Signal::Nothing));
     assert_eq!(peer.packet(START, "42[\"x\"]"), Err(CloseReason::ProtocolError));
-    // In revisions 2 and 3 nothing is waited for.
+    // In revisions 2 and 3 no binary message is expected.
     let mut peer = Peer::connected(Revision::V3);
     assert_eq!(peer.packet(START, "451-[\"b\",{}]"), Ok(Signal::Nothing));
     assert_eq!(peer.packet(START, "42[\"x\"]"), Ok(Signal::Nothing));
 }
 
 #[test]
-fn only_so_many_namespaces_are_refused() {
+fn too_many_refused_namespaces_end_the_session() {
     for (revision, refusal) in [
         (Revision::V2, "44/n,\"Invalid namespace\""),
         (Revision::V3, "44/n,\"Invalid namespace\""),
@@ -296,13 +296,13 @@ fn only_so_many_namespaces_are_refused() {
         for _ in 0..MAX_REFUSED_NAMESPACES {
             assert_eq!(peer.packet(START, "40/n?token=x,"), Ok(Signal::Nothing));
         }
-        assert_eq!(peer.said, [refusal; MAX_REFUSED_NAMESPACES as usize]);
+        assert_eq!(peer.frames, [refusal; MAX_REFUSED_NAMESPACES as usize]);
         assert_eq!(peer.packet(START, "40/n,"), Err(CloseReason::NamespaceFlood));
     }
 }
 
 #[test]
-fn the_flood_limit_holds_within_a_window_and_starts_anew_behind_it() {
+fn the_flood_limit_counts_within_one_window() {
     let mut peer = Peer::connected(Revision::V3);
     for _ in 0..FLOOD_PACKETS {
         assert_eq!(peer.packet(START, "42[\"x\"]"), Ok(Signal::Nothing));
@@ -325,6 +325,6 @@ fn binary_messages_and_websocket_pings_count_as_packets() {
     }
     assert_eq!(peer.binary(START, b""), Err(CloseReason::PacketFlood));
     assert_eq!(peer.session.on_websocket_control(START), Err(CloseReason::PacketFlood));
-    // They are no sign of life of the client's Engine.IO.
+    // They do not extend the deadline of Engine.IO.
     assert_eq!(peer.session.deadline(), START + 85_000);
 }

@@ -1,6 +1,5 @@
-//! What published clients send, recorded from them over loopback, and what has to come back. Binary
-//! attachments, namespaces that do not exist and non-ASCII events are in because the clients were made to
-//! send them.
+//! Packets of published clients, recorded over loopback, and the expected answers. The clients were made to
+//! send binary attachments, unknown namespaces and non-ASCII events.
 
 use socketio::payload::{self, Item};
 use socketio::upgrade::Step;
@@ -23,33 +22,33 @@ enum Line {
     /// The client posts a body with this content type.
     Post(&'static str, &'static [u8]),
     /// The server answers with this packet.
-    Says(&'static str),
-    /// The client may get events from now on.
+    Sends(&'static str),
+    /// The client is connected: it may receive events.
     IsConnected,
-    /// This many milliseconds pass and the server looks at its clock.
+    /// This many milliseconds pass, and the server checks its deadlines.
     Wait(u64),
-    /// The probing websocket takes a step.
-    Steps(Step),
-    /// The session is over.
+    /// The probing websocket advances the upgrade.
+    Upgrades(Step),
+    /// The session ends.
     Ends(CloseReason),
 }
 
-/// Everything the server did, in order.
+/// An action of the server.
 #[derive(Debug, PartialEq, Eq)]
-enum Did {
-    Said(String),
+enum Action {
+    Sent(String),
     Connected,
-    Stepped(Step),
+    Upgraded(Step),
     Ended(CloseReason),
 }
 
 struct World {
     session: Session,
     decoder: Decoder,
-    /// The hand-over, while a polling session has a websocket that is not its transport yet.
+    /// The upgrade, while a polling session has a websocket that is not its transport yet.
     upgrade: Option<Upgrade>,
     now: u64,
-    did: Vec<Did>,
+    actions: Vec<Action>,
 }
 
 impl World {
@@ -62,7 +61,7 @@ impl World {
             if revision == Revision::V4 { (1, false) } else { (2, true) }
         );
         let decoder = Decoder::new(DEFAULT_MAX_MESSAGE_BYTES);
-        Self { session, decoder, upgrade: polling.then(Upgrade::default), now: 0, did: Vec::new() }
+        Self { session, decoder, upgrade: polling.then(Upgrade::default), now: 0, actions: Vec::new() }
     }
 
     fn play(&mut self, line: &Line) {
@@ -73,30 +72,30 @@ impl World {
             Post(content_type, body) => self.post(content_type, body),
             Wait(ms) => {
                 self.now += ms;
-                let did = &mut self.did;
-                self.session.on_tick(self.now, |frame| did.push(said(frame.packet())))
+                let actions = &mut self.actions;
+                self.session.on_tick(self.now, |frame| actions.push(sent(frame.packet())))
             }
-            Says(_) | IsConnected | Steps(_) | Ends(_) => Ok(()),
+            Sends(_) | IsConnected | Upgrades(_) | Ends(_) => Ok(()),
         };
         if let Err(reason) = result {
-            self.did.push(Did::Ended(reason));
+            self.actions.push(Action::Ended(reason));
         }
     }
 
     fn websocket(&mut self, bytes: &[u8]) -> Result<(), CloseReason> {
-        let Self { session, decoder, upgrade, now, did } = self;
+        let Self { session, decoder, upgrade, now, actions } = self;
         decoder.decode(&mut bytes.to_vec(), |event| match (event, upgrade.as_mut()) {
             (Event::Text(text), Some(probe)) => {
                 let step = probe.on_packet(text)?;
                 if step == Step::Upgraded {
                     *upgrade = None;
                 }
-                did.push(Did::Stepped(step));
+                actions.push(Action::Upgraded(step));
                 Ok(())
             }
-            (Event::Text(text), None) => on_text(session, *now, text, did),
+            (Event::Text(text), None) => on_text(session, *now, text, actions),
             (Event::Binary(data), _) => {
-                session.on_binary(*now, SID, data, |frame| did.push(said(frame.packet())))
+                session.on_binary(*now, SID, data, |frame| actions.push(sent(frame.packet())))
             }
             (Event::Ping(_) | Event::Pong, _) => session.on_websocket_control(*now),
             (Event::Close(_), _) => Err(CloseReason::ClientGoodbye),
@@ -107,11 +106,12 @@ impl World {
         let framing = Framing::of_request(self.session.revision(), content_type);
         for item in payload::decode(framing, body, payload::DEFAULT_MAX_BODY_BYTES)? {
             match item {
-                Item::Text(text) => on_text(&mut self.session, self.now, &text, &mut self.did)?,
+                Item::Text(text) => on_text(&mut self.session, self.now, &text, &mut self.actions)?,
                 Item::Binary(data) => {
                     assert!(data.ends_with(&[1, 2, 255]));
-                    let did = &mut self.did;
-                    self.session.on_binary(self.now, SID, &data, |frame| did.push(said(frame.packet())))?;
+                    let actions = &mut self.actions;
+                    self.session
+                        .on_binary(self.now, SID, &data, |frame| actions.push(sent(frame.packet())))?;
                 }
             }
         }
@@ -119,14 +119,19 @@ impl World {
     }
 }
 
-fn said(packet: &[u8]) -> Did {
-    Did::Said(String::from_utf8_lossy(packet).into())
+fn sent(packet: &[u8]) -> Action {
+    Action::Sent(String::from_utf8_lossy(packet).into())
 }
 
-fn on_text(session: &mut Session, now: u64, text: &str, did: &mut Vec<Did>) -> Result<(), CloseReason> {
-    let signal = session.on_packet(now, SID, text, |frame| did.push(said(frame.packet())))?;
+fn on_text(
+    session: &mut Session,
+    now: u64,
+    text: &str,
+    actions: &mut Vec<Action>,
+) -> Result<(), CloseReason> {
+    let signal = session.on_packet(now, SID, text, |frame| actions.push(sent(frame.packet())))?;
     if signal == Signal::Connected {
-        did.push(Did::Connected);
+        actions.push(Action::Connected);
     }
     Ok(())
 }
@@ -138,23 +143,23 @@ fn masked(first: u8, payload: &[u8]) -> Vec<u8> {
     head.into_iter().chain(payload.iter().zip(mask.iter().cycle()).map(|(byte, key)| byte ^ key)).collect()
 }
 
-/// Plays the lines. Whenever the client's turn comes, the server has done all it had to, and nothing else.
+/// Plays the lines. Before each line of the client, the server must have done exactly the expected actions.
 fn check(client: &str, revision: Revision, polling: bool, lines: &[Line]) {
     let mut world = World::open(revision, polling);
     let mut expected = Vec::new();
     for line in lines {
         match line {
-            Says(text) => expected.push(Did::Said((*text).into())),
-            IsConnected => expected.push(Did::Connected),
-            Steps(step) => expected.push(Did::Stepped(*step)),
-            Ends(reason) => expected.push(Did::Ended(*reason)),
+            Sends(text) => expected.push(Action::Sent((*text).into())),
+            IsConnected => expected.push(Action::Connected),
+            Upgrades(step) => expected.push(Action::Upgraded(*step)),
+            Ends(reason) => expected.push(Action::Ended(*reason)),
             Ws(_) | WsBinary(_) | WsClose(_) | Post(..) | Wait(_) => {
-                assert_eq!(world.did, expected, "{client}");
+                assert_eq!(world.actions, expected, "{client}");
                 world.play(line);
             }
         }
     }
-    assert_eq!(world.did, expected, "{client}");
+    assert_eq!(world.actions, expected, "{client}");
 }
 
 const GOODBYE: Line = Ends(CloseReason::ClientGoodbye);
@@ -169,14 +174,14 @@ fn javascript_1_0_6_in_a_browser_speaks_revision_2() {
         Revision::V2,
         false,
         &[
-            // This version encodes UTF-8 twice on websockets too.
+            // This version double-encodes UTF-8 also on websockets.
             Ws("42[\"hello\",{\"a\":\"í\u{95}\u{9c}ð\u{9f}\u{98}\u{80}\"}]"),
             Wait(600),
             Ws("2"),
-            Says("3"),
+            Sends("3"),
             Wait(600),
             Ws("2"),
-            Says("3"),
+            Sends("3"),
             Ws("41"),
             GOODBYE,
         ],
@@ -188,7 +193,7 @@ fn javascript_1_0_6_in_a_browser_speaks_revision_2() {
         &[
             Post(JS_TEXT, "27:42[\"hello\",{\"a\":\"í\u{95}\u{9c}ð\u{9f}\u{98}\u{80}\"}]".as_bytes()),
             Post(JS_TEXT, b"1:2"),
-            Says("3"),
+            Sends("3"),
             Post(JS_TEXT, b"2:41"),
             GOODBYE,
         ],
@@ -203,12 +208,12 @@ fn javascript_1_7_4_asks_for_namespaces_without_a_comma() {
         false,
         &[
             Ws("40/nope"),
-            Says("44/nope,\"Invalid namespace\""),
+            Sends("44/nope,\"Invalid namespace\""),
             Ws("420[\"hello\",{\"a\":\"한😀\"}]"),
             Ws(PLACEHOLDER),
             WsBinary(&[4, 1, 2, 255]),
             Ws("2"),
-            Says("3"),
+            Sends("3"),
             Ws("41"),
             GOODBYE,
         ],
@@ -219,11 +224,11 @@ fn javascript_1_7_4_asks_for_namespaces_without_a_comma() {
         true,
         &[
             Post(JS_TEXT, b"7:40/nope"),
-            Says("44/nope,\"Invalid namespace\""),
+            Sends("44/nope,\"Invalid namespace\""),
             Post(JS_TEXT, "28:420[\"hello\",{\"a\":\"í\u{95}\u{9c}ð\u{9f}\u{98}\u{80}\"}]".as_bytes()),
             Post(JS_TEXT, b"41:451-[\"bin\",{\"_placeholder\":true,\"num\":0}]6:b4AQL/"),
             Post(JS_TEXT, b"1:2"),
-            Says("3"),
+            Sends("3"),
             Post(JS_TEXT, b"1:1"),
             GOODBYE,
         ],
@@ -238,16 +243,16 @@ fn javascript_2_0_3_counts_utf_16_units_and_posts_while_it_probes() {
         true,
         &[
             Post(JS_TEXT, b"8:40/nope,"),
-            Says("44/nope,\"Invalid namespace\""),
+            Sends("44/nope,\"Invalid namespace\""),
             Ws("2probe"),
-            Steps(Step::Probed),
+            Upgrades(Step::Probed),
             Post(JS_TEXT, "24:420[\"hello\",{\"a\":\"한😀\"}]".as_bytes()),
             Ws("5"),
-            Steps(Step::Upgraded),
+            Upgrades(Step::Upgraded),
             Ws(PLACEHOLDER),
             WsBinary(&[4, 1, 2, 255]),
             Ws("2"),
-            Says("3"),
+            Sends("3"),
             Ws("41"),
             GOODBYE,
         ],
@@ -255,26 +260,26 @@ fn javascript_2_0_3_counts_utf_16_units_and_posts_while_it_probes() {
 }
 
 #[test]
-fn javascript_4_8_1_connects_by_itself_and_answers_pings() {
+fn javascript_4_8_1_sends_connect_and_answers_pings() {
     check(
         "socket.io-client 4.8.1, websocket",
         Revision::V4,
         false,
         &[
             Ws("40"),
-            Says("40{\"sid\":\"s1\"}"),
+            Sends("40{\"sid\":\"s1\"}"),
             IsConnected,
             Ws("40/nope,"),
-            Says("44/nope,{\"message\":\"Invalid namespace\"}"),
+            Sends("44/nope,{\"message\":\"Invalid namespace\"}"),
             Ws("420[\"hello\",{\"a\":\"한😀\"}]"),
             Ws(PLACEHOLDER),
             WsBinary(&[1, 2, 255]),
             Wait(700),
-            Says("2"),
+            Sends("2"),
             Ws("3"),
             Wait(699),
             Wait(1),
-            Says("2"),
+            Sends("2"),
             Ws("3"),
             Ws("41"),
             GOODBYE,
@@ -286,7 +291,7 @@ fn javascript_4_8_1_connects_by_itself_and_answers_pings() {
         true,
         &[
             Post(JS_TEXT, b"40"),
-            Says("40{\"sid\":\"s1\"}"),
+            Sends("40{\"sid\":\"s1\"}"),
             IsConnected,
             Post(
                 JS_TEXT,
@@ -295,13 +300,13 @@ fn javascript_4_8_1_connects_by_itself_and_answers_pings() {
             ),
             Post(JS_TEXT, b"3"),
             Ws("2probe"),
-            Steps(Step::Probed),
+            Upgrades(Step::Probed),
             Post(JS_TEXT, b"40/nope,"),
-            Says("44/nope,{\"message\":\"Invalid namespace\"}"),
+            Sends("44/nope,{\"message\":\"Invalid namespace\"}"),
             Ws("5"),
-            Steps(Step::Upgraded),
+            Upgrades(Step::Upgraded),
             Wait(700),
-            Says("2"),
+            Sends("2"),
             Ws("3"),
             WsClose(1001),
             GOODBYE,
@@ -317,7 +322,7 @@ fn python_with_engineio_3_posts_binary_framing_and_pings_first() {
         true,
         &[
             Post(OCTETS, b"\0\x01\xff2"),
-            Says("3"),
+            Sends("3"),
             Post(
                 OCTETS,
                 b"\0\x03\x08\xff42[\"hello\",{\"a\":\"\\ud55c\\ud83d\\ude00\"}]\
@@ -333,11 +338,11 @@ fn python_with_engineio_3_posts_binary_framing_and_pings_first() {
         true,
         &[
             Ws("2probe"),
-            Steps(Step::Probed),
+            Upgrades(Step::Probed),
             Ws("5"),
-            Steps(Step::Upgraded),
+            Upgrades(Step::Upgraded),
             Ws("2"),
-            Says("3"),
+            Sends("3"),
             Ws(PLACEHOLDER),
             WsBinary(&[4, 1, 2, 255]),
             WsClose(1000),
@@ -354,17 +359,17 @@ fn python_with_engineio_4_connects_with_an_empty_object() {
         true,
         &[
             Ws("2probe"),
-            Steps(Step::Probed),
+            Upgrades(Step::Probed),
             Ws("5"),
-            Steps(Step::Upgraded),
+            Upgrades(Step::Upgraded),
             Ws("40{}"),
-            Says("40{\"sid\":\"s1\"}"),
+            Sends("40{\"sid\":\"s1\"}"),
             IsConnected,
             Ws("42[\"hello\",{\"a\":\"\\ud55c\\ud83d\\ude00\"}]"),
             Ws(PLACEHOLDER),
             WsBinary(&[1, 2, 255]),
             Wait(700),
-            Says("2"),
+            Sends("2"),
             Ws("3"),
             Ws("41"),
             GOODBYE,
@@ -376,7 +381,7 @@ fn python_with_engineio_4_connects_with_an_empty_object() {
         true,
         &[
             Post("text/plain", b"40{}"),
-            Says("40{\"sid\":\"s1\"}"),
+            Sends("40{\"sid\":\"s1\"}"),
             IsConnected,
             Post("text/plain", b"41\x1e1"),
             GOODBYE,

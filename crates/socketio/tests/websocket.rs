@@ -1,4 +1,5 @@
-//! The websocket decoder: boundary lengths, fragments cut at every byte, and every rule a client can break.
+//! The websocket decoder: boundary lengths, fragments cut at every byte, and every rule that a client can
+//! break.
 
 use socketio::websocket::{DEFAULT_MAX_MESSAGE_BYTES, Decoder, Event, MAX_FRAGMENTS, NO_STATUS, WsError};
 
@@ -55,7 +56,7 @@ fn feed(decoder: &mut Decoder, bytes: &[u8], got: &mut Vec<Got>) -> Result<(), W
     })
 }
 
-/// Decodes the pieces one after another.
+/// Decodes the pieces in order.
 fn decode_all<'a>(limit: u32, pieces: impl IntoIterator<Item = &'a [u8]>) -> (Vec<Got>, Result<(), WsError>) {
     let (mut decoder, mut got) = (Decoder::new(limit), Vec::new());
     for piece in pieces {
@@ -72,7 +73,7 @@ fn conversation() -> (Vec<u8>, Vec<Got>) {
     let hangul = "안녕 😀".as_bytes();
     let stream = [
         text("2probe"),
-        // The cut lies inside of a character: only the whole message has to be UTF-8.
+        // The cut is inside of a character: only the whole message must be UTF-8.
         masked(1, &hangul[..4]),
         masked(0, &hangul[4..9]),
         masked(FIN | 9, b"are you there"),
@@ -99,7 +100,7 @@ fn conversation() -> (Vec<u8>, Vec<Got>) {
 }
 
 #[test]
-fn a_conversation_reads_the_same_cut_at_every_byte() {
+fn a_conversation_decodes_the_same_cut_at_every_byte() {
     let (stream, expected) = conversation();
     assert_eq!(decode_all(1000, [&stream[..]]), (expected.clone(), Ok(())));
     for cut in 0..=stream.len() {
@@ -112,7 +113,7 @@ fn a_conversation_reads_the_same_cut_at_every_byte() {
 }
 
 #[test]
-fn nothing_is_kept_between_whole_messages() {
+fn no_memory_is_held_between_whole_messages() {
     let mut decoder = Decoder::new(1000);
     let mut got = Vec::new();
     feed(&mut decoder, &text("2"), &mut got).unwrap();
@@ -132,7 +133,7 @@ fn nothing_is_kept_between_whole_messages() {
 }
 
 #[test]
-fn every_length_class_is_read_at_its_boundary() {
+fn every_length_format_decodes_at_its_boundary() {
     for length in [0, 1, 125, 126, 127, 65_535, 65_536] {
         let payload = "k".repeat(length);
         let (got, end) = decode_all(70_000, [&text(&payload)[..]]);
@@ -148,7 +149,7 @@ fn a_message_may_be_exactly_as_long_as_the_limit() {
     let parts = [masked(1, &vec![b'm'; limit]), masked(FIN, b"")].concat();
     assert_eq!(decode_all(DEFAULT_MAX_MESSAGE_BYTES, [&parts[..]]).1, Ok(()));
     for over in [
-        // Told from the header alone, before the payload comes.
+        // The header alone shows the length, before the payload arrives.
         text(&"m".repeat(limit + 1))[..4].to_vec(),
         [masked(1, &vec![b'm'; limit]), masked(FIN, b"m")].concat(),
         vec![FIN | 2, 0xff, 0, 0, 0, 1, 0, 0, 0, 0],
@@ -159,7 +160,7 @@ fn a_message_may_be_exactly_as_long_as_the_limit() {
 }
 
 #[test]
-fn every_broken_rule_is_told_with_its_close_code() {
+fn every_violation_has_its_close_code() {
     use WsError::*;
     let cases: Vec<(&str, Vec<u8>, WsError, u16)> = vec![
         ("no mask", vec![FIN | 1, 1, b'2'], Unmasked, 1002),
@@ -215,14 +216,14 @@ fn a_bad_frame_is_refused_at_its_first_bad_byte() {
 }
 
 #[test]
-fn as_many_fragments_as_allowed_make_a_message() {
+fn a_message_may_have_the_maximum_number_of_fragments() {
     let middle = masked(0, b"").repeat(usize::from(MAX_FRAGMENTS) - 2);
     let stream = [masked(1, b"4"), middle, masked(FIN, b"1")].concat();
     assert_eq!(decode_all(1000, [&stream[..]]), (vec![Got::Text("41".into())], Ok(())));
 }
 
 #[test]
-fn close_codes_are_those_that_may_be_sent() {
+fn only_valid_close_codes_are_accepted() {
     for code in [1000, 1001, 1002, 1003, 1007, 1011, 1014, 3000, 4999_u16] {
         let close = masked(FIN | 8, &code.to_be_bytes());
         assert_eq!(decode_all(1000, [&close[..]]), (vec![Got::Close(code)], Ok(())));
@@ -235,7 +236,7 @@ fn close_codes_are_those_that_may_be_sent() {
 }
 
 #[test]
-fn nothing_is_read_behind_a_close_or_an_error() {
+fn input_after_a_close_or_an_error_is_ignored() {
     let close = [masked(FIN | 8, b""), text("2")].concat();
     let mut decoder = Decoder::new(1000);
     let mut got = Vec::new();

@@ -10,7 +10,7 @@ use tokio::sync::{Notify, watch};
 
 use crate::Guard;
 
-/// Subscriptions are numbered from here. Smaller numbers are the receiver's own.
+/// The first number of a channel's subscription. The receiver itself uses smaller numbers.
 const FIRST_SID: u64 = 16;
 
 #[derive(Debug)]
@@ -18,7 +18,7 @@ pub(super) struct Interests {
     table: Mutex<Table>,
     /// Wakes the receiver to send changes to the server.
     pub(super) changed: Notify,
-    /// The last subscription that the server has confirmed. All earlier ones are confirmed too.
+    /// The number of the last subscription that the server has confirmed. All earlier ones are confirmed too.
     confirmed: watch::Sender<u64>,
 }
 
@@ -26,11 +26,11 @@ pub(super) struct Interests {
 struct Table {
     held: HashMap<ChannelId, HeldChannel>,
     next_sid: u64,
-    /// Changes that the server does not know yet. Empty without a connection, because a new connection sends
-    /// every subscription.
+    /// Changes that are still to be sent to the server. Empty without a connection, because a new connection
+    /// sends every subscription.
     changes: Vec<Change>,
     is_connected: bool,
-    /// The time of the first subscription that the server does not know yet.
+    /// The time of the first subscription that is still to be sent to the server.
     waiting_since: Option<Timestamp>,
 }
 
@@ -47,7 +47,7 @@ pub(super) enum Change {
     Unsubscribe(u64),
 }
 
-/// Changes to send to the server, and the subscription up to which they are confirmed by the ping after them.
+/// Changes to send to the server. The ping after them confirms every subscription up to `up_to`.
 #[derive(Debug)]
 pub(super) struct Changes {
     pub(super) changes: Vec<Change>,
@@ -175,7 +175,7 @@ impl Guard for ChannelGuard {
     fn ready(&self) -> BoxFuture<'_, ()> {
         Box::pin(async {
             let mut confirmed = self.interests.confirmed.subscribe();
-            // The sender lives in the table that this guard holds, so the wait cannot fail.
+            // The guard holds the table, and the table holds the sender. So the wait cannot fail.
             let _ = confirmed.wait_for(|confirmed| *confirmed >= self.sid).await;
         })
     }

@@ -22,23 +22,23 @@ use crate::wire::{self, Origin};
 const CONFIRM_TIMEOUT_TICKS: u64 = 8;
 /// Capacity of the queue of batches. Callers wait while it is full.
 pub(super) const BATCHES_WAITING_MAX: usize = 1_024;
-/// Maximum number of batches that are taken at once.
-const BATCHES_TAKEN_MAX: usize = 256;
-/// Bytes in flight above which no more batches are taken.
+/// Maximum number of batches new_batches from the queue at once.
+const BATCHES_AT_ONCE_MAX: usize = 256;
+/// Bytes in flight above which no more batches are new_batches.
 const IN_FLIGHT_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// How long a caller waits for room in the queue.
 const ENQUEUE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// The encoded messages of one caller.
+/// The encoded messages of one call.
 pub(super) struct Batch {
     frames: Vec<Frame>,
     /// Dropped without an answer when the batch is given up.
     confirmed: Option<oneshot::Sender<()>>,
-    /// The number of the first message. The others follow it.
+    /// The number of the first message. The other messages have the numbers after it.
     first: u64,
     /// The tick at which the batch is given up.
     until: u64,
-    /// The ping of this connection that confirms the batch; `None` before the batch is sent on this
+    /// The ping of this connection that confirms the batch; `None` until the batch is sent on this
     /// connection.
     ping: Option<u64>,
 }
@@ -85,7 +85,7 @@ impl Batch {
         self.frames.iter().map(|frame| frame.subject.len() + frame.body.len()).sum()
     }
 
-    /// No caller waits for the batch any more.
+    /// Whether the caller has stopped waiting for the batch.
     fn is_given_up(&self) -> bool {
         self.confirmed.is_none()
     }
@@ -148,7 +148,7 @@ impl Publisher {
     /// Publishes on one connection until it fails (an error) or the bus is dropped.
     async fn run_connection(&mut self, connection: &mut Connection) -> Result<(), ConnectionError> {
         self.start_connection(connection);
-        let mut taken = Vec::new();
+        let mut new_batches = Vec::new();
         loop {
             let has_room = self.in_flight_bytes < IN_FLIGHT_BYTES_MAX;
             tokio::select! {
@@ -156,11 +156,11 @@ impl Publisher {
                     driven?;
                     self.read_ops(connection)?;
                 }
-                count = self.batches.recv_many(&mut taken, BATCHES_TAKEN_MAX), if has_room => {
+                count = self.batches.recv_many(&mut new_batches, BATCHES_AT_ONCE_MAX), if has_room => {
                     if count == 0 {
                         return Ok(());
                     }
-                    self.number(&mut taken);
+                    self.number(&mut new_batches);
                     self.send(connection);
                 }
                 _ = self.ticking.tick() => self.on_tick(connection)?,
@@ -168,8 +168,7 @@ impl Publisher {
         }
     }
 
-    /// Starts a connection. Messages in flight are sent again; those that were given up are not, whether or
-    /// not they arrived.
+    /// Starts a connection. Messages in flight are sent again, except those that were given up.
     fn start_connection(&mut self, connection: &mut Connection) {
         self.pings = Pings::default();
         self.drop_given_up();
@@ -186,8 +185,8 @@ impl Publisher {
     }
 
     /// Numbers the messages of new batches.
-    fn number(&mut self, taken: &mut Vec<Batch>) {
-        for mut batch in taken.drain(..) {
+    fn number(&mut self, new_batches: &mut Vec<Batch>) {
+        for mut batch in new_batches.drain(..) {
             batch.first = self.next_number;
             batch.until = self.tick + CONFIRM_TIMEOUT_TICKS;
             self.next_number += batch.frames.len() as u64;
@@ -229,7 +228,7 @@ impl Publisher {
             let Some(batch) = self.in_flight.pop_front() else { break };
             self.in_flight_bytes -= batch.bytes();
             if let Some(confirmed) = batch.confirmed {
-                // The caller may have gone.
+                // The caller may be gone.
                 let _ = confirmed.send(());
             }
         }
@@ -265,16 +264,16 @@ impl Publisher {
         let shared = self.shared.clone();
         let mut reason = None;
         let mut connecting = std::pin::pin!(shared.connect("publisher", &mut reason));
-        let mut taken = Vec::new();
+        let mut new_batches = Vec::new();
         loop {
             let has_room = self.in_flight_bytes < IN_FLIGHT_BYTES_MAX;
             tokio::select! {
                 connection = &mut connecting => return Some(connection),
-                count = self.batches.recv_many(&mut taken, BATCHES_TAKEN_MAX), if has_room => {
+                count = self.batches.recv_many(&mut new_batches, BATCHES_AT_ONCE_MAX), if has_room => {
                     if count == 0 {
                         return None;
                     }
-                    self.number(&mut taken);
+                    self.number(&mut new_batches);
                 }
                 _ = self.ticking.tick() => {
                     self.tick += 1;

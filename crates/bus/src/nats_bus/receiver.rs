@@ -1,7 +1,7 @@
 //! Receives the events of the channels that this node has an interest in, and the changes of its sessions.
 //!
-//! After a connection was lost, every interest is sent to the server again. When the server has confirmed
-//! them all, the gap is reported, with the time up to which every message is known to have arrived. Messages
+//! After a connection was lost, every interest is sent to the server again. When the server has confirmed all
+//! of them, the gap is reported, with the time up to which every message is known to have arrived. Messages
 //! in between are dropped: they were committed before they were published, so a subscriber that reads the
 //! store after the gap finds them there.
 
@@ -21,12 +21,12 @@ use crate::wire::{self, Origin};
 
 /// The subscription to this node's own subject.
 const NODE_SID: u64 = 1;
-/// An interest that is confirmed later is reported as a gap, because its session may have continued without
-/// it.
+/// An interest that is confirmed later than this is reported as a gap, because its session may have continued
+/// without the interest.
 const INTEREST_CONFIRMED_WITHIN_MS: i64 = 1_500;
-/// Maximum number of publishers whose last number is remembered. Each start of a node is a publisher.
+/// Maximum number of publishers whose last number is kept. Each start of a node is a publisher.
 const PUBLISHERS_MAX: usize = 4_096;
-/// Maximum number of unanswered pings. With more, the server counts as silent.
+/// Maximum number of unanswered pings. With more, the connection to the server is closed as silent.
 const PINGS_MAX: usize = 65_536;
 
 pub(super) struct Receiver {
@@ -34,7 +34,7 @@ pub(super) struct Receiver {
     subscriber: mpsc::Sender<Delivery>,
     /// The last number of each publisher. A message with a number up to it is a duplicate.
     last_numbers: HashMap<u64, u64>,
-    /// Every message that was published before has arrived.
+    /// Every message that was published before this time has arrived.
     complete_until: Timestamp,
     ticking: Interval,
     /// Ticks so far.
@@ -42,9 +42,9 @@ pub(super) struct Receiver {
     malformed_log: LogInterval,
     /// The unanswered pings of this connection.
     pings: VecDeque<Ping>,
-    /// The server of this connection has confirmed every interest.
+    /// Whether the server of this connection has confirmed every interest.
     is_current: bool,
-    /// No connection was current before, so nothing can have been missed for long.
+    /// Whether no connection was current before. Then no message can have been missed for long.
     is_first: bool,
     silent_ticks: u64,
 }
@@ -186,7 +186,7 @@ impl Receiver {
             Ok((origin, message)) => self.is_new(origin).then_some(Delivery::Message(message)),
             Err(error) => {
                 self.on_malformed(subject, &error.to_string());
-                // An undecodable change of a session is read from the store later.
+                // An undecodable change of a session is found in the store later.
                 self.shared.options.prefix.channel_of(subject).map(Delivery::Lost)
             }
         }
@@ -230,10 +230,10 @@ impl Receiver {
         self.shared.interests.confirm(up_to);
     }
 
-    /// Waits while the queue of the subscriber is full. A server that cannot send for too long disconnects in
-    /// the end.
+    /// Waits while the queue of the subscriber is full. A server that cannot send for too long closes the
+    /// connection.
     async fn deliver(&mut self, delivery: Delivery) {
-        // A subscriber that has gone misses nothing.
+        // A dropped subscriber needs no message.
         let _ = self.subscriber.send(delivery).await;
         self.silent_ticks = 0;
     }
@@ -283,7 +283,7 @@ mod tests {
         let message = Message::NodeDeclaredDead { node: NodeId::stored("n".into()) };
         let payload =
             |number| [wire::header(Origin { publisher: 1, number }), wire::encode(&message)].concat();
-        // A forged number in it has no effect.
+        // A forged number in a message for another node has no effect.
         assert!(receiver.read("stagedoor.node.other", &payload(9)).is_none());
         assert!(receiver.read("stagedoor.event.n", &payload(9)).is_none());
         assert_eq!(receiver.shared.counters.malformed.load(Relaxed), 2);
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn publishers_are_not_remembered_without_bound() {
+    async fn the_number_of_remembered_publishers_is_bounded() {
         let (mut receiver, _deliveries) = receiver();
         for publisher in 0..=PUBLISHERS_MAX as u64 {
             assert!(receiver.is_new(Origin { publisher, number: 1 }));

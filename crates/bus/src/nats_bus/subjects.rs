@@ -10,7 +10,7 @@ const PREFIX_BYTES_MAX: usize = 64;
 /// The bytes of an id that are escaped.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_');
 
-/// Not a prefix of subjects.
+/// The text cannot be a prefix of subjects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("must be words of ASCII letters, digits, - and _, separated by dots, 64 bytes in all")]
 pub struct BadPrefix;
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn every_id_is_one_word_and_comes_back() {
+    fn every_id_is_encoded_as_one_word_and_decodes() {
         let prefix = Prefix::default();
         for id in ["haneul", "a.b", "..a", "A-b_9", "~2E", "%2E", "한 > *", "."] {
             let channel = ChannelId::stored(id.into());

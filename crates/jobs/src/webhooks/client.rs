@@ -1,7 +1,7 @@
-//! The HTTP client for webhooks: a POST, and as much of its answer as is needed.
+//! The HTTP client for webhooks: sends a POST, and reads the beginning of the answer.
 //!
-//! It follows no redirect, uses no proxy from the environment, and sends nothing twice. One attempt has 5
-//! seconds for everything, from the DNS lookup to the end of the answer.
+//! The client follows no redirect, uses no proxy from the environment, and sends nothing twice. One attempt
+//! has 5 seconds for everything, from the DNS lookup to the end of the answer.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -108,7 +108,7 @@ impl Client {
     /// Makes one attempt.
     ///
     /// # Errors
-    /// Why there is no answer. The receiver may have processed the message all the same.
+    /// Why there is no answer. The receiver may have processed the message anyway.
     pub async fn send(&self, outgoing: Outgoing) -> Result<Answer, SendFailure> {
         let in_time = self.0.connector.clock.sleep(ATTEMPT_MAX);
         tokio::select! {
@@ -117,7 +117,7 @@ impl Client {
         }
     }
 
-    /// Closes expired connections. To be called regularly.
+    /// Closes expired connections. The caller calls this regularly.
     pub fn close_idle(&self) {
         self.0.pool.close_idle();
     }
@@ -128,7 +128,7 @@ impl Client {
         let request = request(outgoing)?;
         let mut connection = self.connection(&url).await?;
         let answered = match connection.http.send(request).await {
-            // An idle connection had ended before anything was written to it.
+            // The idle connection had ended before anything was written.
             Err(Error::Unsent(request)) => {
                 connection = connector.connect(&url).await?;
                 connection.http.send(*request).await
@@ -152,7 +152,7 @@ impl Client {
     /// An idle connection, or a new one.
     async fn connection(&self, url: &WebhookUrl) -> Result<Connection, SendFailure> {
         while let Some(mut connection) = self.0.pool.take(url) {
-            // It may not have finished its last exchange yet.
+            // The connection may not have finished its last exchange.
             if connection.http.is_ready().await {
                 return Ok(connection);
             }

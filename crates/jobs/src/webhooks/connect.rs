@@ -18,12 +18,12 @@ use tokio::net::TcpStream;
 
 /// Maximum number of IP addresses of one name that are tried, in the order of the resolver.
 const ADDRESSES_TRIED_MAX: usize = 4;
-/// Deadline of one IP address while there are others to try.
+/// Deadline of one IP address while other addresses are left.
 const ADDRESS_TIMEOUT: Duration = Duration::from_millis(1_500);
-/// Maximum number of bytes that are received in one exchange, whatever they are: a TLS handshake, or an
-/// answer with interim answers and framing. Any useful answer is far below it.
+/// Maximum number of bytes received in one exchange, of any kind: a TLS handshake, or an answer with interim
+/// answers and framing. Any useful answer is far smaller.
 const EXCHANGE_BYTES_MAX: usize = 128 * 1024;
-/// Maximum number of bytes of an answer's body that are read. The rest is not awaited.
+/// Maximum number of bytes of an answer's body that are read. The client does not wait for the rest.
 pub const ANSWER_BYTES_MAX: usize = 64 * 1024;
 /// Maximum number of bytes of an answer's body that are kept: the longest excerpt that is shown.
 pub const BEGINNING_BYTES_MAX: usize = 4 * WEBHOOK_EXCERPT_CHARS_MAX;
@@ -58,12 +58,12 @@ pub(super) struct Connector {
 /// A connection to a receiver.
 pub(super) struct Connection {
     pub http: http_client::Connection,
-    /// On the monotonic clock.
+    /// The time of the connection, on the monotonic clock.
     pub opened_at: Duration,
 }
 
 impl Connector {
-    /// Connects. The caller sets the deadline.
+    /// Connects, without a deadline. The caller sets one.
     pub async fn connect(&self, url: &WebhookUrl) -> Result<Connection, SendFailure> {
         let stream = self.open(url).await?;
         let host = match url.host() {
@@ -99,7 +99,7 @@ impl Connector {
     async fn open_one(&self, url: &WebhookUrl, address: IpAddr) -> Result<TcpStream, SendFailure> {
         let opened = TcpStream::connect(SocketAddr::new(address, url.port())).await;
         let stream = opened.map_err(|_| SendFailure::Connect)?;
-        // The system may redirect connections. Then nothing is sent.
+        // The operating system may redirect the connection to another address. Then nothing is sent.
         let peer = stream.peer_addr().map_err(|_| SendFailure::Connect)?;
         if !url.may_connect(peer.ip(), self.reach) {
             return Err(SendFailure::Address);
@@ -116,7 +116,7 @@ impl Connector {
     }
 }
 
-/// The name of a failed exchange.
+/// The reason of a failed exchange.
 pub(super) fn failure_of(error: &Error) -> SendFailure {
     match error {
         Error::Tls(_) => SendFailure::Tls,
@@ -128,8 +128,8 @@ pub(super) fn failure_of(error: &Error) -> SendFailure {
 type Lookup = Shared<BoxFuture<'static, Option<Vec<IpAddr>>>>;
 
 /// Resolves names, with one lookup for each name at a time. The system's lookup occupies a thread until the
-/// name server answers, even if the caller has gone. Without this limit, a slow name server would soon occupy
-/// every thread.
+/// name server answers, even after its caller is gone. Without this limit, a slow name server would soon
+/// occupy every thread.
 pub(super) struct Lookups {
     resolver: Resolver,
     running: Arc<Mutex<HashMap<String, Lookup>>>,

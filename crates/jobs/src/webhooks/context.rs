@@ -1,4 +1,4 @@
-//! What the sender gives to each of its workers.
+//! The context that the sender shares with its workers.
 
 use std::sync::Arc;
 
@@ -16,14 +16,14 @@ pub(super) struct WorkerContext {
     /// One permit for each attempt in flight.
     pub permits: Arc<Semaphore>,
     pub metrics: Arc<WebhookMetrics>,
-    /// `true` when no more messages are to be taken.
+    /// `true` when the sender is stopping.
     pub stopping: watch::Receiver<bool>,
-    /// Limits the log lines about results that were not recorded in time.
+    /// Limits the log lines about results that were recorded too late.
     pub late_results: Arc<LogLimit>,
 }
 
 impl WorkerContext {
-    /// The value, or `None` after a line in the log.
+    /// The value of a result. Logs an error, and returns `None`.
     pub fn checked<T>(&self, outcome: Result<T, service::Error>) -> Option<T> {
         if let Err(error) = &outcome {
             self.service

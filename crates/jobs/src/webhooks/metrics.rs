@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use domain::delivery::Outcome;
 use domain::outbound::SendFailure;
 
-/// Names of the outcomes with an answer: a status of 2xx, and any other.
+/// Names of the outcomes with an answer: a 2xx status, and any other.
 const ANSWERS: [&str; 2] = ["delivered", "refused"];
 
 /// Bounds of the time from a claim to the first attempt of its message, in milliseconds.
 pub const DELAY_BOUNDS_MS: [u64; 10] = [5, 10, 25, 50, 100, 250, 1_000, 5_000, 60_000, 3_600_000];
 
-/// Counts attempts as they end.
+/// Counts finished attempts.
 #[derive(Debug, Default)]
 pub struct WebhookMetrics {
     outcomes: [AtomicU64; ANSWERS.len() + SendFailure::ALL.len()],

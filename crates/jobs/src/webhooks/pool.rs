@@ -26,7 +26,8 @@ pub(super) struct ConnectionPool {
 
 #[derive(Default)]
 struct Idle {
-    /// By origin, the most recently used one last, with the time since when it is idle.
+    /// The connections of each origin, the most recently used one last, with the time since when each is
+    /// idle.
     connections: HashMap<String, Vec<(Connection, Duration)>>,
     count: usize,
 }

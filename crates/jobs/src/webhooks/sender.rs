@@ -28,7 +28,7 @@ const WORKERS_MAX: usize = 1_024;
 pub struct Sender {
     context: WorkerContext,
     workers: Workers,
-    /// The webhook after which the next poll begins, if the last one found too many; else `None`.
+    /// The webhook after which the next poll continues, if the last poll found too many; else `None`.
     after: Option<WebhookId>,
 }
 
@@ -40,7 +40,7 @@ struct Workers {
 }
 
 impl Sender {
-    /// A sender with at most so many attempts in flight, which runs until `stopping` is `true`.
+    /// A sender with at most this many attempts in flight, which runs until `stopping` is `true`.
     pub fn new(
         service: Service,
         client: Client,
@@ -54,9 +54,9 @@ impl Sender {
         Self { context, workers: Workers::default(), after: None }
     }
 
-    /// Sends until `stopping` is `true`, and then finishes the attempts in flight, which takes 5 seconds and
-    /// a write. When it is dropped, the attempts are made again under the same ids, after the end of their
-    /// leases.
+    /// Sends until `stopping` is `true`. Then finishes the attempts in flight, which takes 5 seconds and a
+    /// write. If the sender is dropped instead, these attempts are made again under the same ids, after the
+    /// end of their leases.
     pub async fn run(mut self) {
         let mut written = self.context.service.deliveries_written();
         let mut stopping = self.context.stopping.clone();
@@ -66,7 +66,7 @@ impl Sender {
             let began = clock.monotonic();
             self.poll_outbox().await;
             self.context.client.close_idle();
-            // A poll with many webhooks takes long. The next one then waits twice as long.
+            // A poll that finds many webhooks takes long. The next poll then waits twice as long.
             let took = clock.monotonic() - began;
             clock.sleep_until(began + (took * 2).min(POLL_EVERY)).await;
             tokio::select! {
@@ -102,7 +102,7 @@ impl Sender {
 }
 
 impl Workers {
-    /// `false` when the maximum number of workers is running.
+    /// Returns `false` if the maximum number of workers is running.
     fn start_or_wake(&mut self, webhook: &WebhookId, context: &WorkerContext) -> bool {
         if let Some(wake) = self.wakers.get(webhook) {
             wake.notify_one();
@@ -116,14 +116,15 @@ impl Workers {
         let worker = Worker::new(context.clone(), webhook.clone(), wake);
         let webhook = webhook.clone();
         self.tasks.spawn(async move {
-            // A worker that panicked is replaced at the next poll, like one that is done.
+            // A worker that panicked is replaced at the next poll, like a finished worker.
             let _ = AssertUnwindSafe(worker.run()).catch_unwind().await;
             webhook
         });
         true
     }
 
-    /// Returns when a worker is done. More messages may have come in that moment, so the caller polls again.
+    /// Returns when a worker has finished. More messages may have been queued at the same time, so the caller
+    /// polls again.
     async fn worker_done(&mut self) {
         let mut done = self.tasks.join_next().await;
         if done.is_none() {
@@ -141,7 +142,7 @@ impl Workers {
 /// Returns when the sender has to stop.
 async fn stop_requested(stopping: &mut watch::Receiver<bool>) {
     if stopping.wait_for(|stopping| *stopping).await.is_err() {
-        // The sending end is gone. The sender ends by being dropped.
+        // The sending end is gone. Then the sender runs until it is dropped.
         std::future::pending().await
     }
 }

@@ -1,8 +1,7 @@
 //! Sends the due messages of one webhook, until there are no more.
 //!
-//! A worker begins with one attempt at a time. It doubles the concurrency with every answer of status 2xx,
-//! and goes back to one after anything else. So a receiver that hangs occupies one attempt, and the others
-//! keep theirs.
+//! A worker begins with one attempt at a time. Every 2xx answer doubles its concurrency, and any other
+//! outcome resets it to one. So a receiver that hangs occupies only one attempt of the sender's.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -66,14 +65,14 @@ impl Worker {
         }
     }
 
-    /// Takes as many messages as the concurrency allows, and starts their attempts. `false` when there are no
-    /// more.
+    /// Takes as many messages as the concurrency allows, and starts their attempts. Returns `false` if there
+    /// are no more messages.
     async fn take_due(&mut self) -> bool {
         let Some(permits) = self.permits().await else { return false };
         let asked_at = self.context.service.clock().monotonic();
         let limit = i64::try_from(permits.len()).unwrap_or(i64::MAX);
         let taken = self.context.service.take_deliveries(&self.webhook, limit).await;
-        // After a failure of the store, the next poll finds the rest.
+        // After a failure of the store, the next poll finds the remaining messages.
         let Some(attempts) = self.context.checked(taken) else { return false };
         let all_permits_are_used = attempts.len() == permits.len();
         for (attempt, permit) in attempts.into_iter().zip(permits) {
@@ -87,7 +86,7 @@ impl Worker {
         all_permits_are_used
     }
 
-    /// A permit for each attempt that may start: waits for the first one, and takes what else is free.
+    /// Permits for attempts: waits for the first one, then takes every other free one.
     async fn permits(&self) -> Option<Vec<OwnedSemaphorePermit>> {
         let all = &self.context.permits;
         let first = all.clone().acquire_owned().await.ok()?;
@@ -96,8 +95,8 @@ impl Worker {
         Some(std::iter::once(first).chain(further.take(concurrency - 1)).collect())
     }
 
-    /// Records the results of attempts, as long as their leases last. After that another node sends the
-    /// messages again, under the same ids.
+    /// Records the results of attempts while their leases last. After a lease, another node sends the message
+    /// again, under the same id.
     async fn record(&mut self, ended: Vec<(Report, Duration)>) {
         let WorkerContext { service, metrics, .. } = &self.context;
         for (report, _) in &ended {
@@ -154,8 +153,8 @@ async fn send(context: &WorkerContext, attempt: Attempt, leased_until: Duration)
     Some(Report { key, outcome, began_at, duration_ms, answer })
 }
 
-/// The request of an attempt; `None` when its address may not be called. The address was judged when it was
-/// registered, but the configuration may have allowed more then.
+/// The request of an attempt; `None` if its address may not be called. The address was judged when it was
+/// registered, but the configuration may allow fewer addresses since then.
 fn outgoing(
     context: &WorkerContext,
     url: Option<&str>,
