@@ -1,7 +1,7 @@
 //! Measures the cost of an event for many sessions, over real loopback sockets: `cargo bench -p gateway`.
 //!
 //! The clients run in a separate process. The same run measures a floor: the same bytes written in a plain
-//! loop, one write for each session. Figures vary with the machine, their ratio does not.
+//! loop, one write for each session. The figures depend on the machine; their ratio does not.
 //!
 //! `-- SESSIONS` sets the number of sessions of the idle measurement (default 5,000; two descriptors each).
 
@@ -28,7 +28,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 /// Sessions of the fan-out measurements.
 const SESSIONS: usize = 1_000;
-/// Client sessions that one application may have.
+/// Maximum number of client sessions of one application.
 const PER_APPLICATION: usize = 10;
 
 fn main() {
@@ -49,7 +49,7 @@ fn main() {
 }
 
 async fn measure(idle: usize) {
-    // First, before the process has freed memory to reuse.
+    // This measurement comes first, because later the process has freed memory to reuse.
     println!("{idle} idle sessions with 3 subscriptions each");
     World::new(idle).await.idle().await;
     println!("one event to {SESSIONS} sessions of one channel; CPU of the serving process");
@@ -57,7 +57,7 @@ async fn measure(idle: usize) {
         floor(rate, 1).await;
         World::new(SESSIONS).await.hot_channel(rate).await;
     }
-    World::new(SESSIONS).await.flat_out().await;
+    World::new(SESSIONS).await.saturate().await;
     println!("events to 100 channels of 10 sessions each");
     for rate in [500, 5_000] {
         floor(rate, 100).await;
@@ -161,7 +161,7 @@ impl World {
     }
 
     /// Publishes as many events as possible without a growing queue.
-    async fn flat_out(self) {
+    async fn saturate(self) {
         for at in 0..self.keys.len() {
             self.subscribe(at, 1, "c0", EventType::Chat).await;
         }
@@ -169,8 +169,8 @@ impl World {
         let (started, cpu, before) = (self.clock.monotonic(), cpu_ms(), self.gateway.stats().deliveries);
         let (mut published, sessions) = (0, self.keys.len() as u64);
         while self.clock.monotonic() - started < Duration::from_secs(4) {
-            let under_way = published - (self.gateway.stats().deliveries - before) / sessions;
-            if under_way > 128 || self.gateway.stats().queued_bytes > sessions * 16_384 {
+            let in_flight = published - (self.gateway.stats().deliveries - before) / sessions;
+            if in_flight > 128 || self.gateway.stats().queued_bytes > sessions * 16_384 {
                 tokio::time::sleep(Duration::from_millis(1)).await;
                 continue;
             }
@@ -321,7 +321,7 @@ impl Client {
     }
 }
 
-/// Opens a connection for each line of the input, answers with its session's key, and reads on.
+/// Opens a connection for each line of the input, answers with its session's key, and continues to read.
 async fn client(address: SocketAddr) {
     let (lines, mut urls) = tokio::sync::mpsc::unbounded_channel();
     std::thread::spawn(move || {

@@ -11,20 +11,20 @@ pub const QUEUE_MESSAGES_MAX: usize = 512;
 /// Maximum number of queued bytes of one session, 512 KiB. A session with more is closed
 /// (`docs/spec/realtime.md#delivery`).
 pub const QUEUE_BYTES_MAX: usize = 512 * 1024;
-/// How long a websocket may take no byte while bytes are queued (`docs/spec/realtime.md#delivery`).
+/// How long a websocket may accept no byte while bytes are queued (`docs/spec/realtime.md#delivery`).
 pub const WRITE_DEADLINE: Duration = Duration::from_secs(10);
-/// Deadline from the `101` to the upgraded stream, and of a probe from there to its `5`.
+/// Deadline from the `101` to the upgraded stream, and then of the probe up to its `5`.
 pub const UPGRADE_DEADLINE: Duration = Duration::from_millis(upgrade::UPGRADE_TIMEOUT_MS);
 /// How long a poll is held while nothing is queued. Then it is answered with a noop.
 pub const POLL_HOLD: Duration = Duration::from_secs(30);
-/// Largest body of a post, in bytes.
+/// Maximum length of a post's body, in bytes.
 pub const POST_BYTES_MAX: usize = payload::DEFAULT_MAX_BODY_BYTES;
 /// How long the body of a post may take to arrive.
 pub const POST_DEADLINE: Duration = Duration::from_secs(10);
-/// Default maximum number of shards. The default is one shard for two cores; the other cores serve
-/// publishers, REST and the store. Each further shard costs every event a wake-up.
+/// Default maximum number of shards. The default is one shard for two cores; publishers, REST and the store
+/// use the other cores. Each further shard costs every event a wake-up.
 pub const SHARDS_MAX: usize = 16;
-/// Default minimum number of shards, where there are as many cores. With one shard on two cores, one core
+/// Default minimum number of shards, if the machine has as many cores. With one shard on two cores, one core
 /// idles while the other writes.
 pub(crate) const SHARDS_MIN: usize = 2;
 
@@ -47,13 +47,13 @@ pub(crate) const ROUND_MAX: usize = 256;
 pub(crate) const BATCH_EVENTS_MAX: usize = 64;
 /// Maximum number of bytes of one write, except for a single larger event.
 pub(crate) const BATCH_BYTES_MAX: usize = 64 * 1024;
-/// The cooldown of a channel is so many times the duration of its last write to all sessions...
+/// The cooldown of a channel is its last write's duration times this factor, within the limits below.
 pub(crate) const COOLDOWN_FACTOR: u32 = 6;
-/// ... but at most so long, because it adds to the latency of a hot channel...
+/// The cooldown is at most this long, because it adds to the latency of a hot channel.
 pub(crate) const COOLDOWN_MAX: Duration = Duration::from_millis(8);
-/// ... or until so many events are batched, so that it does not limit the events per second of a channel...
+/// The cooldown ends when this many events are batched. So it does not limit a channel's events per second.
 pub(crate) const COOLDOWN_EVENTS_MAX: usize = 16;
-/// ... and none when it would be shorter than this, the resolution of timers.
+/// A cooldown shorter than this is skipped, because timers have no finer resolution.
 pub(crate) const COOLDOWN_MIN: Duration = Duration::from_millis(1);
 /// How often a shard checks the deadlines of its sessions.
 pub(crate) const TICK: Duration = Duration::from_secs(1);
@@ -62,19 +62,19 @@ pub(crate) const TICK: Duration = Duration::from_secs(1);
 pub(crate) const RECONCILE_EVERY: Duration = Duration::from_secs(1);
 /// Maximum number of catch-ups that read the store at the same time.
 pub(crate) const CATCH_UPS_MAX: usize = 32;
-/// First pause between two attempts of a catch-up, or of recording a session's end. It doubles each time...
+/// First pause between two attempts of a catch-up, or of recording a session's end. The pause doubles each
+/// time, up to [`RETRY_LONGEST`].
 pub(crate) const RETRY_FIRST: Duration = Duration::from_millis(100);
-/// ... up to this.
+/// Longest pause between two such attempts.
 pub(crate) const RETRY_LONGEST: Duration = Duration::from_secs(10);
-/// Attempts of a catch-up before its session is closed: some 10 s.
+/// Maximum attempts of a catch-up before its session is closed: some 10 s.
 pub(crate) const CATCH_UP_TRIES: u32 = 8;
-/// Maximum number of ends of sessions in one transaction: few enough for a distant database to finish in
-/// time...
+/// Maximum number of ends of sessions in one transaction. A distant database finishes this many in time.
 pub(crate) const DISCONNECTS_PER_WRITE: usize = 32;
-/// ... and maximum number of such transactions at the same time.
+/// Maximum number of transactions that record ends at the same time.
 pub(crate) const DISCONNECT_WRITES_MAX: usize = 4;
-/// Attempts to record a session's end: some 4 min. After that the session stays open in the store until this
-/// node registers again.
+/// Maximum attempts to record a session's end: some 4 min. After that the session stays open in the store
+/// until this node registers again.
 pub(crate) const DISCONNECT_TRIES: u32 = 30;
 /// How long a subscription waits for the bus to confirm its interest. A later confirmation counts as a gap,
 /// so no event is missed silently.
@@ -85,19 +85,20 @@ pub(crate) const GAP_LOOKUP_TIMEOUT: Duration = Duration::from_secs(5);
 ///
 /// [`LOST_EVENTS_KNOWN_WITHIN`]: service::lost_events::LOST_EVENTS_KNOWN_WITHIN
 pub(crate) const LOST_EVENTS_POLL_EVERY: Duration = Duration::from_millis(400);
-/// How long a shard remembers that a subscription ended, in milliseconds. A loss is known by then: an event
-/// counts as lost at most 8 s after its time, and finding and recording it takes some seconds more.
+/// How long a shard remembers that a subscription ended, in milliseconds. A lost event is found within this
+/// time: an event counts as lost at most 8 s after its time, and finding and recording it takes some seconds
+/// more.
 pub(crate) const UNSUBSCRIBED_REMEMBERED_MS: u64 = 15_000;
 /// Maximum number of ended subscriptions that a shard remembers.
 pub(crate) const UNSUBSCRIBED_MAX: usize = 65_536;
 /// Maximum number of websocket pings and pongs during a probe. Clients send none.
 pub(crate) const PROBE_CONTROLS_MAX: u32 = 16;
-/// How long the rest of a frame and the close frame may take. Only peers that did not read fast enough need
-/// that long.
+/// Deadline to write a partly written frame to its end, and the close frame. Only peers that read too slowly
+/// need that long.
 pub(crate) const CLOSE_FRAME_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long a closed websocket is still read, so that its peer receives the close frame and not a reset.
+/// How long a closed websocket is still read, so that its peer receives the close frame instead of a reset.
 pub(crate) const LINGER: Duration = Duration::from_secs(1);
-/// Maximum number of bytes that are read meanwhile.
+/// Maximum number of bytes that are read from a closed websocket.
 pub(crate) const LINGER_BYTES_MAX: usize = 64 * 1024;
 /// How long the requests of an ended polling session are answered: posts with `ok`, the first poll with `1`.
 pub(crate) const POLL_LINGER: Duration = Duration::from_secs(5);
@@ -117,15 +118,15 @@ pub struct Config {
     pub queue_messages_max: usize,
     /// Maximum number of queued bytes of one session.
     pub queue_bytes_max: usize,
-    /// How long a websocket may take no byte while bytes are queued.
+    /// How long a websocket may accept no byte while bytes are queued.
     pub write_deadline: Duration,
     /// How long an upgrade may take.
     pub upgrade_deadline: Duration,
     /// How long a poll is held while nothing is queued.
     pub poll_hold: Duration,
-    /// Largest body of a post, in bytes.
+    /// Maximum length of a post's body, in bytes.
     pub post_bytes_max: usize,
-    /// Largest websocket message of a client, in bytes.
+    /// Maximum length of a client's websocket message, in bytes.
     pub message_bytes_max: u32,
     /// Maximum number of sessions. Further handshakes are refused with 503.
     pub sessions_max: usize,

@@ -40,8 +40,8 @@ fn fuzz_queries() {
     });
 }
 
-/// Queued packets (one for each line of the input) are the packets that polls return, in order and counted to
-/// the last byte.
+/// Each line of the input is a queued packet. Polls must return these packets in order, and the byte count
+/// must match.
 #[test]
 fn fuzz_polls_take_what_was_queued() {
     let long = format!("4{}\n2\n42[\"{}\"]", "x".repeat(130), "가".repeat(60));

@@ -10,7 +10,7 @@
 //! | Module | What it does |
 //! |---|---|
 //! | `config`, `metrics` | every limit, with its unit; counters |
-//! | `context`, `panics` | service, configuration and counters for all; contained panics |
+//! | `context`, `panics` | the shared service, configuration and counters; containment of panics |
 //! | `session` | the state under the session's lock: protocol, link, bounded send queue |
 //! | `fanout` | the shards: subscriptions, changes in order, events encoded once and batched (pacing) |
 //! | `node` | the registry; the dispatcher of the bus; lost events, reconciliation, ends of sessions, drain |
@@ -18,7 +18,7 @@
 //! | `session_task` | one task for each session: opens it, runs it, records its end |
 //!
 //! `fanout/shard.rs` is a state machine without I/O: it takes commands and the time, and returns effects.
-//! `fanout/shard_thread.rs` does the effects.
+//! `fanout/shard_thread.rs` runs the effects.
 //!
 //! # Ownership
 //!
@@ -29,24 +29,25 @@
 //! no queue: its task waits for readability and reads into a buffer that the sessions of a thread share, and
 //! its shard checks its deadlines once in a ping interval.
 //!
-//! Only the shard owns subscriptions, so the path of an event takes no lock but that of each session. A shard
-//! works in rounds: commands that arrive while it writes belong to the next round. So the busier it is, the
-//! more events go into one write. A channel with a costly write pauses after it, with the same effect.
+//! Only the shard owns subscriptions, so delivering an event takes no lock except that of each session. A
+//! shard works in rounds: commands that arrive while it writes belong to the next round. So a busier shard
+//! puts more events into one write. A channel with a costly write pauses after it, with the same effect.
 //!
 //! # The life of a session
 //!
-//! 1. **Handshake.** The query is checked. Then a spawned task consumes the URL's token in the service. No
-//!    state exists for the peer before that. The task outlives the request, so a peer that disconnects does
-//!    not leak its place.
+//! 1. **Handshake.** The query is checked. Then a spawned task consumes the URL's token in the service.
+//!    Before that the node holds no state for the peer. The task outlives the request, so the place of a peer
+//!    that disconnects is freed.
 //! 2. **Joined.** The session waits in the join list of its shard, so the shard knows it before any command
 //!    about it. The peer gets `0…` and `40`: over the websocket together with the `101`, in one write, or as
 //!    the first poll.
 //! 3. **Introduced.** SYSTEM `connected` is queued (in revision 4 when the client has sent its `40`). From
 //!    now on the shard applies changes, each exactly once and in order. It reads earlier changes from the
 //!    store.
-//! 4. **Upgraded**, perhaps: between two packets the websocket becomes the link. The queue stays.
-//! 5. **Over.** The first close reason counts: [`socketio::CloseReason`]. The task closes the connection,
-//!    leaves the shard, counts the reason and retries until the store has recorded the end.
+//! 4. **Upgraded**, if the client upgrades: between two packets the websocket becomes the link. The queue
+//!    stays.
+//! 5. **Ended.** Only the first close reason counts: [`socketio::CloseReason`]. The task closes the
+//!    connection, leaves the shard, counts the reason and retries until the store has recorded the end.
 
 mod config;
 mod context;
@@ -123,8 +124,8 @@ impl Gateway {
     /// The path of the socket. It is served without its last slash too.
     pub const PATH: &str = "/socket.io/";
 
-    /// A gateway that is subscribed to the bus from now on. [`run`](Self::run) has to be called, because an
-    /// unread subscription slows publishers down.
+    /// A gateway that is subscribed to the bus from now on. The caller must call [`run`](Self::run), because
+    /// an unread subscription slows publishers down.
     pub fn new(service: Service, config: Config) -> Self {
         let (shards, inboxes) = Shards::new(config.shards);
         let registry = Registry::new(config.sessions_max);
@@ -141,7 +142,7 @@ impl Gateway {
     /// change that the bus lost is read from the store within a second.
     ///
     /// # Panics
-    /// When a shard panics: that is a bug, and no session can continue.
+    /// When a shard panics. That is a bug, and no session can continue.
     pub async fn run(self) {
         let receivers = self.0.receivers.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(receivers) = receivers {
@@ -167,7 +168,8 @@ impl Gateway {
         reply
     }
 
-    /// Logs one refusal a minute, and each one at debug. The span of the request has its id, method and path.
+    /// Logs one refusal a minute, and every refusal at level debug. The span of the request has its id,
+    /// method and path.
     fn log(&self, denied: &Denied) {
         let (status, reason) = (denied.status(), denied.reason());
         match denied {
@@ -278,17 +280,17 @@ impl Gateway {
     }
 
     /// Closes every session, because the other nodes declared this node dead and ended its sessions in the
-    /// store, or must be expected to.
+    /// store, or probably did.
     pub async fn on_declared_dead(&self) {
         self.0.dispatcher.on_declared_dead().await;
     }
 
-    /// The transport of a session; `None` when it is not connected to this node, or not yet.
+    /// The transport of a session; `None` if it is not connected to this node.
     pub async fn transport(&self, key: &SessionKey) -> Option<Transport> {
         self.0.shards.session(key).await?.transport()
     }
 
-    /// Number of sockets that the gateway holds: those of sessions, and those before or after a session.
+    /// Number of open sockets: those of sessions, and those before or after a session.
     pub fn sockets(&self) -> usize {
         let counters = &self.0.context.counters;
         let sockets = counters.websocket.load(Relaxed) + counters.sockets_beside.load(Relaxed);

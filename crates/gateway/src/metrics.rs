@@ -17,13 +17,13 @@ pub struct Stats {
     pub refused: u64,
     /// Events encoded so far: once for each profile that a subscriber on this node has.
     pub events_encoded: u64,
-    /// Events handed to sessions so far.
+    /// Deliveries of an event to a session so far.
     pub deliveries: u64,
     /// Bytes queued for slow websockets and for the next polls now.
     pub queued_bytes: u64,
-    /// Number of times that messages may have been lost on the bus.
+    /// Number of possible losses of messages on the bus.
     pub gaps: u64,
-    /// Sessions closed so far, by reason; reasons that never happened are left out.
+    /// Sessions closed so far, by reason; reasons with a count of 0 are omitted.
     pub closes: Vec<(CloseReason, u64)>,
 }
 
@@ -44,7 +44,7 @@ impl Stats {
 pub(crate) struct Counters {
     pub(crate) websocket: AtomicU64,
     pub(crate) polling: AtomicU64,
-    /// Sockets before their session has them, or after its end.
+    /// Sockets that do not belong to a session: before its start, or after its end.
     pub(crate) sockets_beside: AtomicU64,
     pub(crate) opened: AtomicU64,
     pub(crate) refused: AtomicU64,

@@ -39,13 +39,13 @@ struct OpenSession {
 
 type Opening = Pin<Box<dyn Future<Output = Option<OpenSession>> + Send>>;
 
-/// Sends the answer to the handshake's request to its handler.
+/// Sends the answer to the handshake from the session's task to the handler of the request.
 pub(crate) type ReplySender<T> = oneshot::Sender<Result<T, Denied>>;
 
-/// Runs a session in a task that starts before the URL is consumed. A peer that disconnects drops its
-/// request, but not the task that has to free the place in the store.
+/// Runs a session in a task that starts before the URL is consumed. If the peer disconnects, its request is
+/// dropped, but not the task, which must free the place in the store.
 async fn run_session(opening: Opening) {
-    // The opening and the end are boxed, so that an idle session does not carry their size.
+    // The opening and the end are boxed, so that an idle session does not hold their memory.
     let Some(open) = opening.await else { return };
     let reason = serve(&open).await;
     let ending: Pin<Box<dyn Future<Output = ()> + Send>> = Box::pin(finish(open, reason));
@@ -87,7 +87,7 @@ impl SessionTasks {
             let session = match tasks.register(&auth, revision, false).instrument(span).await {
                 Ok(session) => session,
                 Err(denied) => {
-                    // The peer may have gone.
+                    // The peer may be gone.
                     let _ = reply.send(Err(denied));
                     return None;
                 }
@@ -153,8 +153,8 @@ impl SessionTasks {
         if !shards.join(Join { key, session: session.clone(), unmatched_changes, is_introduced }) {
             session.end(CloseReason::InternalError);
         }
-        // This session joined after the drain, or the declaration that the node is dead, took its snapshot:
-        // close it here.
+        // The drain, or the declaration that the node is dead, listed the sessions before this one joined. So
+        // this session is closed here.
         if registry.is_draining() {
             session.end(CloseReason::ServerShutdown);
         } else if registry.times_declared_dead() != times_declared_dead {
@@ -184,8 +184,8 @@ async fn finish(open: OpenSession, reason: CloseReason) {
     );
 }
 
-/// Keeps the sid for some seconds. Some clients post their goodbyes one by one and expect an answer to each;
-/// others learn of the end with their next poll.
+/// Keeps the sid for some seconds. Some clients post their goodbyes one by one and expect an answer to each.
+/// Other clients find out about the end with their next poll.
 async fn forget(context: &Context, registry: &Registry, session: &Session) {
     if session.transport() == Some(Transport::Polling) {
         context.clock().sleep(POLL_LINGER).await;
@@ -193,8 +193,9 @@ async fn forget(context: &Context, registry: &Registry, session: &Session) {
     registry.remove_sid(session.sid());
 }
 
-/// Sends the rest of a frame, Engine.IO `1` unless the client ended the session, and the close frame. Some
-/// clients do not notice the end without the `1`: chzzkpy 2 reads the closed websocket again and again.
+/// Sends the unwritten part of a frame, Engine.IO `1` unless the client ended the session, and the close
+/// frame. Some clients do not notice the end without the `1`: chzzkpy 2 reads the closed websocket again and
+/// again.
 async fn send_close_frame(context: &Context, websocket: Option<(TcpStream, Bytes)>, reason: CloseReason) {
     let Some((mut stream, unfinished)) = websocket else { return };
     let _socket = Counted::in_gauge(&context.counters.sockets_beside);
@@ -210,8 +211,8 @@ async fn send_close_frame(context: &Context, websocket: Option<(TcpStream, Bytes
     }
 }
 
-/// Reads on for a moment. A socket that is dropped with unread bytes resets the connection, and the peer may
-/// lose the close frame.
+/// Continues to read for a short time. Dropping a socket with unread bytes resets the connection, and the
+/// peer may lose the close frame.
 async fn linger(context: &Context, mut stream: TcpStream) {
     let read_on = async {
         if stream.shutdown().await.is_err() {
@@ -235,7 +236,7 @@ async fn linger(context: &Context, mut stream: TcpStream) {
 mod tests {
     use super::*;
 
-    /// These values exist once for every idle session, so their size decides the memory of a node.
+    /// Every idle session has one of each, so their size decides the memory of a node.
     #[test]
     fn an_idle_session_is_small() {
         let opening: Opening = Box::pin(async { None });

@@ -1,4 +1,4 @@
-//! Access for the tests of the gateway, beyond its sockets (feature `testing`).
+//! Access to internals for the tests of the gateway (feature `testing`).
 
 use bus::Delivery;
 use domain::SessionKey;

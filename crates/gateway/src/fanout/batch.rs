@@ -14,7 +14,7 @@ use crate::config::{
 };
 use crate::metrics::{Counters, add};
 
-/// An event, encoded at most once for each profile, whatever the number of shards.
+/// An event. Each profile's encoding is made at most once, for all shards.
 pub(crate) struct Encoded {
     pub(crate) event: Arc<Event>,
     documented: OnceLock<Frame>,
@@ -38,7 +38,7 @@ impl Encoded {
     }
 }
 
-/// Events of one kind and channel, which go to the same sessions in one write each.
+/// Events of one kind and channel. Each session receives them in one write.
 pub(super) struct Batch {
     pub(crate) event_type: EventType,
     events: Vec<Arc<Encoded>>,
@@ -87,18 +87,18 @@ impl Batch {
 }
 
 /// The pacing of a channel. After a write the channel cools down, for longer the more the write cost. Outside
-/// the cooldown it writes at once. So a quiet channel is never delayed, and a hot one writes several events
-/// at a time. Enough events end the cooldown early, because it must not limit the events per second of a
-/// channel.
+/// the cooldown the channel writes at once. So a quiet channel is never delayed, and a hot channel writes
+/// several events together. Enough events end the cooldown early, because it must not limit a channel's
+/// events per second.
 #[derive(Default)]
 pub(super) struct Pacing {
-    /// The interest in the channel, held while the channel has a subscriber here.
+    /// The interest in the channel, held while a session of this shard is subscribed.
     pub(crate) interest: bus::Interest,
     pub(crate) batch: Option<Batch>,
     pub(crate) cooldown_until: Duration,
 }
 
-/// The cooldown of a channel after a write that took so long.
+/// The cooldown of a channel after a write of this duration.
 pub(super) fn cooldown(write_took: Duration) -> Duration {
     let cooldown = (write_took * COOLDOWN_FACTOR).min(COOLDOWN_MAX);
     if cooldown < COOLDOWN_MIN { Duration::ZERO } else { cooldown }

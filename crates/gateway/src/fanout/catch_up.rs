@@ -19,7 +19,7 @@ use crate::session::Session;
 pub(crate) struct CatchUps {
     context: Arc<Context>,
     shards: Arc<Shards>,
-    /// Bounds the reads.
+    /// Limits the concurrent reads.
     permits: Semaphore,
 }
 

@@ -25,7 +25,7 @@ pub(crate) struct Join<S = Arc<Session>> {
 pub(crate) enum Command<S = Arc<Session>> {
     /// SYSTEM `connected` is queued, so changes may follow it.
     Introduced(SessionKey),
-    /// The session's websocket takes no bytes: the shard watches the write deadline.
+    /// The session's websocket accepts no bytes: the shard checks the write deadline.
     Watch(SessionKey),
     /// The session has ended.
     Leave(SessionKey),
@@ -46,10 +46,10 @@ pub(crate) enum Command<S = Arc<Session>> {
 }
 
 /// Sessions that have joined since their shard's last round. A join does not wake the shard, because that
-/// would cost more than the rest of a connect. Joins are processed before the next command, or within one
-/// tick. Every command about a session is sent after its join, so the shard knows the session by then.
+/// would cost more than all other steps of a connect. Joins are processed before the next command, or within
+/// one tick. Every command about a session is sent after its join, so the shard finds the session.
 ///
-/// `None` once the shard has stopped. A session that is left here would never be dropped.
+/// `None` once the shard has stopped. A session that joined later would never be dropped.
 pub(super) struct PendingJoins(Mutex<Option<Vec<Join>>>);
 
 impl Default for PendingJoins {
@@ -59,7 +59,7 @@ impl Default for PendingJoins {
 }
 
 impl PendingJoins {
-    /// `false` when the shard has stopped.
+    /// Returns `false` if the shard has stopped.
     pub(super) fn push(&self, join: Join) -> bool {
         self.joins().as_mut().map(|joins| joins.push(join)).is_some()
     }

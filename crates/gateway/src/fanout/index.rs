@@ -7,7 +7,7 @@ use std::hash::Hash;
 use domain::ChannelId;
 use domain::session::EventType;
 
-/// The place of a member or of a channel.
+/// The slot of a member or of a channel.
 pub(super) type Slot = u32;
 
 /// Values in numbered slots. Free slots are reused.
@@ -21,14 +21,14 @@ impl<T> Slots<T> {
         Self { places: Vec::new(), free: Vec::new() }
     }
 
-    fn insert(&mut self, thing: T) -> Slot {
+    fn insert(&mut self, value: T) -> Slot {
         match self.free.pop() {
             Some(slot) => {
-                self.places[slot as usize] = Some(thing);
+                self.places[slot as usize] = Some(value);
                 slot
             }
             None => {
-                self.places.push(Some(thing));
+                self.places.push(Some(value));
                 // No node has 2^32 sessions or channels.
                 (self.places.len() - 1) as Slot
             }
@@ -44,14 +44,14 @@ impl<T> Slots<T> {
     }
 
     fn remove(&mut self, slot: Slot) -> Option<T> {
-        let thing = self.places.get_mut(slot as usize)?.take()?;
+        let value = self.places.get_mut(slot as usize)?.take()?;
         self.free.push(slot);
-        Some(thing)
+        Some(value)
     }
 }
 
-/// Members by key, and the channels that they are subscribed to. `M` and `C` are the data that the owner of
-/// the index keeps with a member and with a channel.
+/// Members by key, and the channels that they are subscribed to. `M` and `C` are the owner's data of a member
+/// and of a channel.
 pub(super) struct Index<K, M, C> {
     keys: HashMap<K, Slot>,
     members: Slots<Entry<M>>,

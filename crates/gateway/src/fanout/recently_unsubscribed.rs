@@ -10,7 +10,7 @@ use socketio::Millis;
 
 use crate::config::{UNSUBSCRIBED_MAX, UNSUBSCRIBED_REMEMBERED_MS};
 
-/// See the module. Oldest first.
+/// The subscriptions that ended in the last seconds, oldest first.
 #[derive(Default)]
 pub(super) struct RecentlyUnsubscribed(VecDeque<Unsubscribed>);
 
@@ -21,7 +21,7 @@ struct Unsubscribed {
 }
 
 impl RecentlyUnsubscribed {
-    /// A subscription ended.
+    /// Adds a subscription that ended.
     pub(super) fn add(&mut self, session: &SessionKey, channel: &ChannelId, now: Millis) {
         if self.0.len() >= UNSUBSCRIBED_MAX {
             self.0.pop_front();
@@ -29,7 +29,7 @@ impl RecentlyUnsubscribed {
         self.0.push_back(Unsubscribed { at: now, session: session.clone(), channel: channel.clone() });
     }
 
-    /// Forgets subscriptions that ended long ago.
+    /// Removes subscriptions that ended too long ago.
     pub(super) fn forget(&mut self, now: Millis) {
         while self.0.front().is_some_and(|left| left.at + UNSUBSCRIBED_REMEMBERED_MS < now) {
             self.0.pop_front();

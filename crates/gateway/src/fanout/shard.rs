@@ -27,10 +27,10 @@ use crate::context::millis;
 /// Makes this node receive the events of a channel.
 pub(super) type InterestOf = Box<dyn Fn(&ChannelId) -> Interest + Send>;
 
-/// An action that a shard returns and its thread runs. Effects run in order, before the next command. So
-/// their slots are valid.
+/// An action that a shard returns and its thread runs. Effects run in order and before the next command, so
+/// their slots are still valid.
 pub(super) enum Effect {
-    /// Write a batch to the subscribers of its channel, and report how long that took.
+    /// Write a batch to the subscribers of its channel, and report the duration.
     Write { channel: Slot, members: Vec<Slot>, batch: Batch },
     /// Send a SYSTEM message.
     Send { member: Slot, frame: Frame },
@@ -47,7 +47,7 @@ pub(super) enum Effect {
 /// A shard. `S` is the handle of a session.
 pub(super) struct Shard<S> {
     interest_of: InterestOf,
-    /// The node's count of changes whose session no shard knew.
+    /// The node's count of changes whose session was not found in any shard.
     unmatched_changes: Arc<AtomicU64>,
     index: Index<SessionKey, Member<S>, Pacing>,
     timers: Timers,
@@ -55,7 +55,7 @@ pub(super) struct Shard<S> {
     new_batches: Vec<Slot>,
     /// Channels whose batch has enough events to end the cooldown.
     ready_batches: Vec<Slot>,
-    /// Channels whose batch waits for the end of the cooldown, with that end.
+    /// Channels whose batch waits for the end of the cooldown, sorted by that end.
     cooling_down: BTreeSet<(Duration, Slot)>,
     unsubscribed: RecentlyUnsubscribed,
     effects: Vec<Effect>,
@@ -66,11 +66,11 @@ struct Member<S> {
     session: S,
     /// The last version that was sent.
     applied: i64,
-    /// The latest version that the shard has received a change of.
+    /// The latest version of a change that the shard has received.
     latest_known: i64,
-    /// `latest_known` when the store was last read: the read must return at least that version.
+    /// `latest_known` when the store was last read. The read must return at least this version.
     requested: i64,
-    /// The tick at which its deadlines are checked next.
+    /// The tick at which the member's deadlines are checked next.
     deadline_tick: Tick,
     is_introduced: bool,
     is_catching_up: bool,
@@ -98,7 +98,7 @@ impl<S: Clone> Shard<S> {
         self.index.member(member).map(|member| &member.session)
     }
 
-    /// When the next cooldown ends. [`end_round`](Self::end_round) has to be called by then.
+    /// When the next cooldown ends. The caller must call [`end_round`](Self::end_round) at that time.
     pub(super) fn cooldown_end(&self) -> Option<Duration> {
         self.cooling_down.first().map(|(until, _)| *until)
     }
@@ -146,12 +146,12 @@ impl<S: Clone> Shard<S> {
             Command::Lost(lost) => self.on_lost(&lost),
             Command::Find(key, reply) => {
                 let session = self.index.find(&key).and_then(|slot| self.session(slot));
-                // The asker may have gone.
+                // The caller may be gone.
                 let _ = reply.send(session.cloned());
             }
             Command::List(reply) => {
                 let sessions = self.index.members().map(|(_, member)| member.session.clone());
-                // The asker may have gone.
+                // The caller may be gone.
                 let _ = reply.send(sessions.collect());
             }
         }
@@ -183,7 +183,7 @@ impl<S: Clone> Shard<S> {
         }
         let (is_next, is_catching_up) = (change.version == member.applied + 1, member.is_catching_up);
         if is_next {
-            // Held until the channel holds an interest itself.
+            // The interest is held until the channel holds one itself.
             let interest = self.interest_needed_for(&change);
             if interest.is_ready() {
                 self.apply(slot, key, &change, now);
@@ -195,8 +195,8 @@ impl<S: Clone> Shard<S> {
         }
     }
 
-    /// Applies a change as soon as the bus has confirmed the interest that it needs, like a catch-up that has
-    /// the change already.
+    /// Applies a change when the bus has confirmed the interest that the change needs. Until then the session
+    /// counts as in a catch-up, which already has the change.
     fn wait_for_interest(&mut self, slot: Slot, change: SessionChange, interest: Interest) {
         let Some(member) = self.index.member_mut(slot) else { return };
         member.is_catching_up = true;
@@ -204,7 +204,7 @@ impl<S: Clone> Shard<S> {
         self.effects.push(Effect::WaitForInterest { member: slot, change, interest });
     }
 
-    /// An interest in the channel of a change, if this shard has no subscriber of the channel yet.
+    /// The interest in the channel of a change, if this shard has no subscriber of the channel yet.
     fn interest_needed_for(&self, change: &SessionChange) -> Interest {
         let channel = &change.subscription.channel_id;
         if change.kind == ChangeKind::Subscribed && self.index.channel(channel).is_none() {
@@ -214,7 +214,7 @@ impl<S: Clone> Shard<S> {
         }
     }
 
-    /// Asks for the missed changes of a session, once at a time.
+    /// Requests the missed changes of a session. A session has one such request at a time.
     fn catch_up(&mut self, slot: Slot) {
         let Some(member) = self.index.member_mut(slot) else { return };
         member.is_catching_up = true;
@@ -244,7 +244,7 @@ impl<S: Clone> Shard<S> {
         }
     }
 
-    /// Closes the sessions that are subscribed to a channel with lost events, or were until a moment ago.
+    /// Closes the sessions that are subscribed to a channel with lost events, or were in the last seconds.
     fn on_lost(&mut self, lost: &Lost) {
         let index = &self.index;
         let mut affected: Vec<Slot> = match lost {
@@ -265,7 +265,7 @@ impl<S: Clone> Shard<S> {
         self.effects.extend(affected.into_iter().map(|slot| Effect::Close(slot, CloseReason::Gap)));
     }
 
-    /// Begins or ends a subscription, on the socket and in the index. Nothing else does.
+    /// Begins or ends a subscription, on the socket and in the index. Only this function does.
     fn apply(&mut self, slot: Slot, key: &SessionKey, change: &SessionChange, now: Duration) {
         let (channel, event) = (&change.subscription.channel_id, change.subscription.event_type);
         if let Some(channel) = self.index.channel(channel) {
@@ -303,8 +303,8 @@ impl<S: Clone> Shard<S> {
         }
         let Some(pacing) = self.index.channel_mut(channel) else { return };
         match &mut pacing.batch {
-            // Events of one kind are batched. An event of another kind is written after them, to keep the
-            // order.
+            // Events of one kind are batched. An event of another kind is written after the batch, which
+            // keeps the order.
             Some(batch) if batch.event_type == event_type && !batch.is_full() => {
                 if batch.push(event) {
                     self.ready_batches.push(channel);
@@ -338,7 +338,7 @@ impl<S: Clone> Shard<S> {
             && until <= now
         {
             self.cooling_down.pop_first();
-            // Otherwise a later cooldown has begun, because enough events ended this one early.
+            // The channel may have a later cooldown, because enough events ended this one early.
             if self.index.channel_mut(channel).is_some_and(|pacing| pacing.cooldown_until == until) {
                 self.write_batch(channel);
             }
@@ -354,14 +354,14 @@ impl<S: Clone> Shard<S> {
         self.effects.push(Effect::Write { channel, members, batch });
     }
 
-    /// A batch of a channel was written: its cooldown begins.
+    /// Starts the cooldown of a channel whose batch was written.
     pub(super) fn on_written(&mut self, channel: Slot, started: Duration, took: Duration) {
         if let Some(pacing) = self.index.channel_mut(channel) {
             pacing.cooldown_until = started + took + cooldown(took);
         }
     }
 
-    /// Returns a check for every member with an expired deadline. Forgets old ends of subscriptions.
+    /// Returns a check for every member with an expired deadline. Removes subscriptions that ended long ago.
     pub(super) fn tick(&mut self, now: Duration) -> Vec<Effect> {
         let now = millis(now);
         self.unsubscribed.forget(now);
@@ -369,7 +369,7 @@ impl<S: Clone> Shard<S> {
             for slot in slots {
                 match self.index.member_mut(slot) {
                     Some(member) if member.deadline_tick == tick => member.deadline_tick = NEVER,
-                    // The session left, or was checked since.
+                    // The session has left, or was checked in the meantime.
                     _ => continue,
                 }
                 self.effects.push(Effect::CheckDeadlines(slot));
@@ -378,7 +378,7 @@ impl<S: Clone> Shard<S> {
         self.take_effects()
     }
 
-    /// The deadlines of a member were checked. Schedules the next check; `next` is the next deadline.
+    /// Schedules the next check of a member whose deadlines were checked; `next` is the next deadline.
     pub(super) fn on_checked(&mut self, member: Slot, next: Option<Millis>, now: Millis) {
         let (Some(next), Some(entry)) = (next, self.index.member_mut(member)) else { return };
         let tick = Timers::tick_of(next, now);

@@ -1,8 +1,8 @@
-//! The thread of a shard. It passes commands to the shard and runs the effects. The delivery of an event
-//! takes no lock except that of each session.
+//! The thread of a shard. It passes commands to the shard and runs the effects. Delivering an event takes no
+//! lock except that of each session.
 //!
-//! A shard is a thread, not a task, because it spends most of its time in system calls that write. As tasks,
-//! two shards may share a runtime thread and write one after the other while a core is idle.
+//! A shard is a thread, not a task, because it spends most of its time in system calls that write. Two tasks
+//! could share a runtime thread and write one after the other while a core is idle.
 
 use std::sync::Arc;
 use std::time::Duration;

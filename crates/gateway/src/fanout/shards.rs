@@ -14,8 +14,8 @@ use crate::session::Session;
 /// The senders to the shards of a node.
 pub(crate) struct Shards {
     senders: Box<[ShardSender]>,
-    /// Number of changes whose session no shard knew. A session that joins while this number rises may have
-    /// missed a change.
+    /// Number of changes whose session was not found in any shard. A session that joins while this number
+    /// rises may have missed a change.
     unmatched_changes: Arc<AtomicU64>,
 }
 
@@ -53,7 +53,8 @@ impl Shards {
         &self.senders[(hash.finish() % self.senders.len() as u64) as usize]
     }
 
-    /// Sends a command to a session's shard. `false` when the shard has stopped, because the gateway has.
+    /// Sends a command to a session's shard. Returns `false` if the shard has stopped, because the gateway
+    /// has.
     pub(crate) async fn send(&self, key: &SessionKey, command: Command) -> bool {
         self.shard_of(key).commands.send(command).await.is_ok()
     }
@@ -65,7 +66,7 @@ impl Shards {
         }
     }
 
-    /// Hands a session to its shard. `false` as for [`send`](Self::send).
+    /// Passes a session to its shard. Returns `false` if the shard has stopped.
     pub(crate) fn join(&self, join: Join) -> bool {
         self.shard_of(&join.key).pending_joins.push(join)
     }
@@ -89,7 +90,7 @@ impl Shards {
         answer.await.ok().flatten()
     }
 
-    /// Number of changes so far whose session no shard knew.
+    /// Number of changes so far whose session was not found in any shard.
     pub(crate) fn unmatched_changes(&self) -> u64 {
         self.unmatched_changes.load(SeqCst)
     }

@@ -1,4 +1,4 @@
-//! The deadlines of the members of a shard, to the tick.
+//! The deadlines of the members of a shard, rounded to ticks.
 
 use std::collections::BTreeMap;
 
@@ -10,16 +10,16 @@ use crate::config::TICK;
 /// The number of a tick since the clock began.
 pub(super) type Tick = u64;
 
-/// Later than every deadline.
+/// Later than every other tick.
 pub(super) const NEVER: Tick = u64::MAX;
 
-/// Slots by the tick at which their deadlines are checked. An entry that was replaced by an earlier one
-/// stays, so the owner compares the tick.
+/// Slots by the tick at which their deadlines are checked. An entry stays when an earlier one replaces it, so
+/// the owner compares the tick.
 #[derive(Default)]
 pub(super) struct Timers(BTreeMap<Tick, Vec<Slot>>);
 
 impl Timers {
-    /// The first tick at which a deadline has expired, and which is later than now.
+    /// The first tick after `now` at which the deadline has expired.
     pub(super) fn tick_of(deadline: Millis, now: Millis) -> Tick {
         deadline.max(now + 1).div_ceil(TICK.as_millis() as Millis)
     }

@@ -14,7 +14,7 @@ use crate::config::POST_DEADLINE;
 use crate::context::Context;
 use crate::session::{RequestKind, Session, packets};
 
-/// A request in flight. It ends with this guard, and counts as aborted unless it was answered.
+/// A request in flight. Dropping this guard ends the request, which counts as aborted unless it was answered.
 struct InFlight<'a> {
     session: &'a Session,
     kind: RequestKind,
@@ -48,7 +48,7 @@ pub(crate) async fn poll(context: &Context, session: &Session, framing: Framing)
     Ok(poll_answer(framing, body))
 }
 
-/// Processes a post. If its body is malformed, none of it has an effect.
+/// Processes a post. A malformed body has no effect.
 pub(crate) async fn post(
     context: &Context,
     session: &Session,

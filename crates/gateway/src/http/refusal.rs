@@ -12,13 +12,13 @@ use http_body_util::Full;
 use super::reply::{Reply, no_store};
 use crate::session::Rejected;
 
-/// What a draining node asks its clients to wait, in seconds.
+/// `Retry-After` of a draining node, in seconds.
 const DRAINING_RETRY_AFTER_S: u32 = 1;
-/// What a full node asks its clients to wait, in seconds.
+/// `Retry-After` of a full node, in seconds.
 const FULL_RETRY_AFTER_S: u32 = 5;
 
 const REASON: HeaderName = HeaderName::from_static(REASON_HEADER);
-/// The version of the websocket protocol that the gateway speaks.
+/// The version of the websocket protocol that the gateway supports.
 pub(super) const WEBSOCKET_VERSION: HeaderValue = HeaderValue::from_static("13");
 
 /// Why a request was refused.
@@ -39,7 +39,7 @@ pub(crate) enum Denied {
     Jsonp,
     /// A post was too big, which ended the session.
     TooBig,
-    /// A post was malformed, which ended the session.
+    /// The body of a post was malformed, which ended the session.
     BadBody,
     /// This node is draining.
     Draining,

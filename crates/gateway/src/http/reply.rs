@@ -9,7 +9,7 @@ use socketio::Framing;
 /// Every answer of the gateway.
 pub(crate) type Reply = Response<Full<Bytes>>;
 
-/// The headers that a page of another origin may read, besides those that it always may.
+/// The response headers that pages of other origins may read, besides those that are always readable.
 const EXPOSED: HeaderValue = HeaderValue::from_static("Stagedoor-Reason, Retry-After, X-Request-Id");
 
 /// The answer to a poll.
@@ -21,7 +21,7 @@ pub(crate) fn poll_answer(framing: Framing, body: Vec<u8>) -> Reply {
     reply
 }
 
-/// The answer to a post. The reference server says `text/html`, and old clients were tested with it.
+/// The answer to a post. The reference server sends `text/html`, and old clients were tested with that type.
 pub(super) fn post_answer() -> Reply {
     let mut reply = Response::new(Full::new(Bytes::from_static(b"ok")));
     reply.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html"));
@@ -29,12 +29,12 @@ pub(super) fn post_answer() -> Reply {
     reply
 }
 
-/// Keeps an answer out of every cache, because it may hold a key or chat messages.
+/// Keeps an answer out of every cache, because it may contain a key or chat messages.
 pub(super) fn no_store(reply: &mut Reply) {
     reply.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
 }
 
-/// The `101`.
+/// The answer `101 Switching Protocols`.
 pub(crate) fn switching_protocols(accept: HeaderValue) -> Reply {
     let mut reply = Response::new(Full::default());
     *reply.status_mut() = StatusCode::SWITCHING_PROTOCOLS;

@@ -11,7 +11,7 @@ use super::refusal::{Denied, WEBSOCKET_VERSION};
 use crate::config::QUERY_BYTES_MAX;
 use crate::session::{Sid, Transport};
 
-/// The body of a request, as a listener passes it on.
+/// The body of a request from a listener.
 pub trait RequestBody: Body<Data = Bytes, Error: Into<BodyError>> + Send + 'static {}
 
 impl<B: Body<Data = Bytes, Error: Into<BodyError>> + Send + 'static> RequestBody for B {}

@@ -10,21 +10,22 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
 /// A TCP stream that a listener serves HTTP over. It holds the `101` of a websocket back until the session
-/// has the stream. So the answer and the session's first packets are one write and, to the peer, one packet.
+/// has the stream. So the answer and the session's first packets are sent in one write, and mostly in one
+/// packet.
 ///
-/// It also withholds the bare status that the HTTP library answers to an unreadable request. The listener
-/// sends a better answer on the [bare stream](Self::into_stream).
+/// It also withholds the HTTP library's own answer to an unreadable request. The listener sends a better
+/// answer on the [bare stream](Self::into_stream).
 ///
-/// The stream needs `TCP_NODELAY`, from the listener or by itself, so that small events do not wait for
-/// acknowledgements.
+/// The stream needs `TCP_NODELAY`, so that small events do not wait for acknowledgements. The listener or the
+/// session sets it.
 #[derive(Debug)]
 pub struct Socket {
     stream: TcpStream,
     hold: Hold,
-    /// The bytes that are held back: an answer without a body, after at most the bytes that HTTP would have
-    /// buffered itself.
+    /// The bytes that are held back: an answer without a body, and before it at most as many bytes as HTTP
+    /// would have buffered.
     held: Vec<u8>,
-    /// The HTTP library refused a request by itself.
+    /// Whether the HTTP library refused a request itself.
     withheld: bool,
 }
 
@@ -39,7 +40,8 @@ impl Socket {
         Self { stream, hold: Hold::default(), held: Vec::new(), withheld: false }
     }
 
-    /// For the extensions of the connection's requests. A request without it is never held back.
+    /// The hold for the extensions of the connection's requests. Without it, the answer to a request is never
+    /// held back.
     pub fn hold(&self) -> Hold {
         self.hold.clone()
     }
@@ -49,14 +51,15 @@ impl Socket {
         self.stream
     }
 
-    /// The bare stream, and the bytes that have to be written first.
+    /// The bare stream, and the bytes that must be written first.
     pub(crate) fn into_parts(self) -> (TcpStream, Vec<u8>) {
         (self.stream, self.held)
     }
 }
 
 impl Hold {
-    /// Called by the handler right before it answers `101`, after which HTTP writes nothing more.
+    /// Holds back all later writes. The handler calls this right before it answers `101`, after which HTTP
+    /// writes nothing more.
     pub(crate) fn begin(&self) {
         self.0.store(true, Relaxed);
     }
@@ -112,12 +115,12 @@ impl AsyncWrite for Socket {
     }
 }
 
-/// Maximum length of an answer that the HTTP library gives by itself: it has a date and no body.
+/// Maximum length of the HTTP library's own answers, which consist of a status line and a date.
 const AUTOMATIC_BYTES_MAX: usize = 256;
 
-/// Whether this is an answer of status 4xx that the HTTP library gives by itself: a head without a body, and
-/// without the request id that every other answer has. An earlier answer has been written by then, so this
-/// head stands alone.
+/// Whether this is the HTTP library's own answer of status 4xx: a head without a body, and without the
+/// request id that every other answer has. Any earlier answer was flushed before, so the bytes contain only
+/// this head.
 fn is_automatic(slices: &[IoSlice<'_>]) -> bool {
     let [head] = slices else { return false };
     let has = |needle: &[u8]| head.windows(needle.len()).any(|window| window == needle);

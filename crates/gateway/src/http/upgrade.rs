@@ -31,8 +31,8 @@ pub(crate) async fn raw_stream(context: &Context, upgrade: OnUpgrade) -> Result<
     Ok(RawStream { stream, held, read: parts.read_buf })
 }
 
-/// Runs the probe of the websocket that takes a session over. `true` when the session has the websocket.
-/// Otherwise the session continues with polling.
+/// Runs the probe of the websocket that takes a session over. Returns `true` if the session now has the
+/// websocket. Otherwise the session continues with polling.
 pub(crate) async fn take_over(context: &Context, session: &Arc<Session>, upgrade: OnUpgrade) -> bool {
     let _socket = Counted::in_gauge(&context.counters.sockets_beside);
     let failed = tokio::select! {

@@ -1,6 +1,6 @@
 //! Records the ends of sessions in the store, in batches. When a network link breaks, thousands of sessions
-//! end at once. One write for each would fill the store's queue and block other writers. So few writes run at
-//! a time, and each includes the sessions that wait.
+//! end at once. One write for each would fill the store's queue and block other writers. So only a few writes
+//! run at a time, and each includes all waiting sessions.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -27,8 +27,7 @@ impl Default for Disconnects {
 
 impl Disconnects {
     /// Records the end of a session, which frees its place in the store. Retries while the store does not
-    /// answer, a limited number of times. Returns when the end is recorded, or when another task has taken
-    /// it over.
+    /// answer, a limited number of times. Returns when the end is recorded, or when another task records it.
     pub(crate) async fn record(
         &self,
         context: &Context,
@@ -37,8 +36,8 @@ impl Disconnects {
         reason: CloseReason,
     ) {
         self.waiting().push_back((key.clone(), reason.as_str()));
-        // There are as many waiters as sessions, so each session is taken by one of them. The semaphore is
-        // never closed.
+        // There are as many waiters as sessions, so one of them takes each session. The semaphore is never
+        // closed.
         let _permit = self.permits.acquire().await;
         let ended = self.take();
         if !ended.is_empty() {

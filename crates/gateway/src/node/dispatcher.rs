@@ -47,7 +47,7 @@ impl Dispatcher {
     /// When a shard panics.
     pub(crate) async fn run(&self, receivers: Receivers) {
         let Receivers { mut bus, inboxes } = receivers;
-        // A thread cannot be aborted as a task can.
+        // Dropping `_running` stops the threads, because a thread cannot be aborted like a task.
         let (_running, stopped) = watch::channel(());
         let mut threads: JoinSet<()> = JoinSet::new();
         for (number, thread) in ShardThread::all(&self.context, &self.shards, inboxes).into_iter().enumerate()
@@ -64,7 +64,7 @@ impl Dispatcher {
             () = self.lost_events.poll() => {}
             () = reconcile::run(&self.context, &self.shards, &self.reconcile_now) => {}
             ended = threads.join_next() => {
-                // A shard ends only with this future or by a panic. The panic is passed on.
+                // While this future runs, a shard ends only by a panic. The panic is passed on.
                 if let Some(Err(error)) = ended && let Ok(panic) = error.try_into_panic() {
                     std::panic::resume_unwind(panic);
                 }
@@ -93,7 +93,7 @@ impl Dispatcher {
                 let command = Command::Change(Box::new((session_key.clone(), change)));
                 self.shards.send(&session_key, command).await;
             }
-            // A session that has not joined its shard yet is found by the reconciliation.
+            // If the session has not joined its shard yet, the reconciliation finds it.
             Message::SessionEvicted { session_key, .. } => {
                 let command = Command::End(session_key.clone(), CloseReason::Evicted);
                 self.shards.send(&session_key, command).await;
@@ -125,7 +125,7 @@ impl Dispatcher {
             }),
             () = self.context.clock().sleep(GAP_LOOKUP_TIMEOUT) => Lost::Everything,
         };
-        // Counted after the lookup: an event after this moment is not part of the gap.
+        // Counted after the lookup, because a later event is not part of the gap.
         add(&self.context.counters.gaps, 1);
         self.lost_events.close_subscribed_to(lost).await;
         self.reconcile_now.notify_one();
@@ -155,7 +155,7 @@ fn start_thread(
 /// Names the thread of a shard, for tools such as `top -H` and `stagedoor-load`.
 fn name_thread(shard: usize) {
     if let Ok(name) = CString::new(format!("shard-{shard}")) {
-        // Nothing depends on the name.
+        // The name is only for tools, so an error is ignored.
         let _ = rustix::thread::set_name(&name);
     }
 }

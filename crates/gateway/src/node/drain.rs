@@ -36,8 +36,8 @@ async fn close_in_waves(context: &Context, shards: &Shards, span: Duration) {
             session.end(CloseReason::ServerShutdown);
         }
         if !sessions.is_empty() {
-            // Between half and one and a half of the pause, so that nodes that drain together do not act in
-            // lockstep.
+            // Between half and one and a half of the pause, so that several draining nodes do not close their
+            // waves at the same time.
             let [jitter] = context.service.entropy().bytes::<1>();
             context.clock().sleep(pause / 2 + pause * u32::from(jitter) / 255).await;
         }

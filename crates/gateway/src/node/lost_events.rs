@@ -54,13 +54,13 @@ impl LostEvents {
             () = clock.sleep(GAP_LOOKUP_TIMEOUT) => false,
         };
         if !known {
-            // This node cannot read the store, so any event may have been lost.
+            // This node could not read the store, so any event may have been lost.
             self.close_subscribed_to(Lost::Everything).await;
             self.read_at.send_replace(clock.monotonic());
         }
     }
 
-    /// Polls the store for lost events, for ever. On a bus of one node there are none.
+    /// Polls the store for lost events. Returns at once on a bus of one node, which records none.
     pub(super) async fn poll(&self) {
         let (service, clock) = (&self.context.service, self.context.clock());
         if !service.shares_bus() {

@@ -1,9 +1,9 @@
 //! Reconciles this node's sessions with the store about once a second. So a change reaches its session within
-//! [`RECONCILE_EVERY`] even if the bus lost it, or if it was never published because the answer to its commit
-//! was lost. A change that the bus delivered before is ignored, by its version.
+//! [`RECONCILE_EVERY`], even if the bus lost it, or if it was never published because the answer to its
+//! commit was lost. A change that the bus has already delivered is ignored, by its version.
 //!
-//! The store marks a change when it is taken. By then the change is in the memory of this node, and its shard
-//! knows at least that it has to read. If the process dies, the session has ended with it.
+//! The store marks a change as read. The change is then in the memory of this node, and its shard at least
+//! has the number of the version to read. If the process dies, the session ends with it.
 
 use domain::SessionKey;
 use service::{Error, Job};
@@ -60,7 +60,7 @@ async fn close_ended(context: &Context, shards: &Shards) -> Result<(), Error> {
         let Some((last, _)) = page.last() else { return Ok(()) };
         after = last.clone();
         for (key, reason) in page {
-            // A newer node may write a reason that is unknown here. The session has ended all the same.
+            // A newer node may write a reason that this version does not have. The session has ended anyway.
             let reason = CloseReason::from_name(&reason).unwrap_or(CloseReason::Revoked);
             shards.send(&key.clone(), Command::End(key, reason)).await;
         }

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 
 use crate::session::{Session, Sid};
 
-/// Number of locks over which the sids of polling sessions are spread.
+/// Number of locks that share the sids of polling sessions.
 const SID_LOCKS: usize = 16;
 
 /// The registry of a node.
@@ -78,12 +78,12 @@ impl Registry {
         (taken < self.sessions_max).then_some(permit)
     }
 
-    /// A session has opened.
+    /// Counts a session that has opened.
     pub(crate) fn opened(&self) {
         self.live.send_modify(|live| *live += 1);
     }
 
-    /// The ends of some sessions are recorded, or given up.
+    /// Counts sessions whose ends are recorded, or given up.
     pub(crate) fn recorded(&self, sessions: usize) {
         self.live.send_modify(|live| *live -= sessions);
     }

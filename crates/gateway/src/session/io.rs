@@ -36,7 +36,7 @@ struct PendingCommands {
 pub(crate) enum Wakeup {
     /// SYSTEM `connected` is queued: the shard may apply changes.
     Introduce,
-    /// The peer takes no bytes: the shard watches the write deadline.
+    /// The peer accepts no bytes: the shard checks the write deadline.
     Watch,
     /// The session has ended.
     Over(CloseReason),
@@ -68,7 +68,7 @@ impl Io {
         }
     }
 
-    /// Sends whole frames to the peer, or queues them. `true` when they are the first queued bytes of a
+    /// Sends whole frames to the peer, or queues them. Returns `true` if they are the first queued bytes of a
     /// websocket: then the caller watches the write deadline.
     pub(super) fn send(&mut self, context: &Context, bytes: &Bytes, messages: usize, now: Millis) -> bool {
         if self.ended.is_some() {
@@ -84,7 +84,7 @@ impl Io {
         }
     }
 
-    /// Wakes the writer of the queued bytes. `true` as for [`send`](Self::send).
+    /// Wakes the writer of the queued bytes. Returns `true` in the same case as [`send`](Self::send).
     fn on_queued(&mut self, sent: Sent) -> bool {
         match &self.link {
             Link::Websocket(_) if sent == Sent::FirstInQueue => {
@@ -99,14 +99,15 @@ impl Io {
         }
     }
 
-    /// Sends outside the shard. The session's task asks the shard to watch the write deadline, if necessary.
+    /// Sends bytes that do not come from the shard. If necessary, the session's task asks the shard to watch
+    /// the write deadline.
     pub(super) fn answer(&mut self, context: &Context, bytes: &Bytes, now: Millis) {
         if self.send(context, bytes, 1, now) {
             self.pending.watch = true;
         }
     }
 
-    /// SYSTEM `connected` is queued. The session's task reports that to the shard.
+    /// Marks SYSTEM `connected` as queued. The session's task reports that to the shard.
     pub(super) fn introduced(&mut self) {
         self.pending.introduce = true;
         self.wake();
@@ -130,7 +131,7 @@ impl Io {
         }
     }
 
-    /// When a websocket that takes no bytes is closed.
+    /// The time at which a websocket is closed if it accepts no bytes until then.
     pub(super) fn write_deadline(&self, context: &Context) -> Option<Millis> {
         self.link.stream()?;
         let span = u64::try_from(context.config.write_deadline.as_millis()).unwrap_or(u64::MAX);
@@ -142,7 +143,7 @@ impl Io {
         self.queue.push_front(bytes.into(), now, &context.counters.queued_bytes);
     }
 
-    /// Moves the session to a websocket. Queued messages go there, and a waiting poll is released.
+    /// Moves the session to a websocket. Queued messages are sent there, and a waiting poll is released.
     pub(super) fn link_websocket(&mut self, context: &Context, stream: TcpStream, now: Millis) {
         if self.ended.is_some() && matches!(self.link, Link::Gone) {
             return;
@@ -153,7 +154,7 @@ impl Io {
         }
         add(&context.counters.websocket, 1);
         self.queue.restart(now);
-        // The session's task meets the same error and ends the session.
+        // The session's task gets the same error and ends the session.
         let _ = self.queue.write_to(&stream, now, &context.counters.queued_bytes);
         self.pending.watch |= !self.queue.is_empty();
         let decoder = Decoder::new(context.config.message_bytes_max);
@@ -161,8 +162,8 @@ impl Io {
         self.wake();
     }
 
-    /// Ends the session, if it has not ended, and releases its link. Returns its websocket and the rest of a
-    /// partly written chunk. A polling client is answered for some more seconds.
+    /// Ends the session, if it has not ended, and releases its link. Returns its websocket and the unwritten
+    /// part of a partly written chunk. A polling client is answered for some more seconds.
     pub(super) fn detach(&mut self, context: &Context, reason: CloseReason) -> Option<(TcpStream, Bytes)> {
         self.end(reason);
         let unfinished = self.queue.unfinished();
@@ -203,7 +204,7 @@ impl Io {
         Ok(())
     }
 
-    /// Waits until the websocket has bytes, and reads them: their number, which may be 0.
+    /// Waits until the websocket has bytes, and reads them. Returns their number, which may be 0.
     pub(super) fn poll_read(
         &self,
         cx: &mut TaskContext<'_>,
@@ -227,7 +228,7 @@ impl Io {
         cx: &TaskContext<'_>,
     ) -> Poll<Vec<u8>> {
         let waiting = match &self.link {
-            // The websocket takes the rest.
+            // The websocket sends the remaining packets.
             Link::Websocket(_) => return Poll::Ready(packets(framing, &[Frame::NOOP])),
             _ => self.take_packets(context, framing),
         };
@@ -268,7 +269,8 @@ impl Io {
         Ok(())
     }
 
-    /// A request is no longer in flight. An aborted request ends the session, because its packets are lost.
+    /// Marks a request as no longer in flight. An aborted request ends the session, because its packets are
+    /// lost.
     pub(super) fn end_request(&mut self, kind: RequestKind, is_answered: bool) {
         let Some(polling) = self.link.polling() else { return };
         *polling.in_flight(kind) = false;
@@ -301,7 +303,7 @@ impl Io {
         }
     }
 
-    /// Remembers the waker of the session's task.
+    /// Stores the waker of the session's task.
     pub(super) fn remember(&mut self, cx: &TaskContext<'_>) {
         match &mut self.waker {
             Some(waker) => waker.clone_from(cx.waker()),

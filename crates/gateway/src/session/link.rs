@@ -16,7 +16,7 @@ pub enum Transport {
 }
 
 impl Transport {
-    /// Its name.
+    /// The transport's name.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Polling => "polling",
@@ -44,9 +44,9 @@ pub(super) struct WebsocketIo {
 /// The TCP stream of an upgraded connection, without the buffers of HTTP.
 pub(crate) struct RawStream {
     pub(crate) stream: TcpStream,
-    /// Bytes that have to be written first.
+    /// Bytes that must be written first.
     pub(crate) held: Vec<u8>,
-    /// Bytes that were read already.
+    /// Bytes that were already read.
     pub(crate) read: Bytes,
 }
 

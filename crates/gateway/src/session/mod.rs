@@ -47,8 +47,8 @@ pub(crate) struct Session {
 
 impl Session {
     /// Opens a session and queues its first packets. A websocket session queues SYSTEM `connected` at once. A
-    /// polling session has the hash of its URL's token. It queues SYSTEM `connected` after the answer to its
-    /// handshake, by [`first_poll`](Self::first_poll).
+    /// polling session has the hash of its URL's token, and queues SYSTEM `connected` after the answer to its
+    /// handshake, in [`first_poll`](Self::first_poll).
     pub(crate) fn open(
         context: Arc<Context>,
         connected: ConnectedSession,
@@ -87,8 +87,8 @@ impl Session {
         self.identity.profile
     }
 
-    /// Locks the state. After a panic of another holder the state is that between two packets, so the session
-    /// can be closed.
+    /// Locks the state. After a panic of another holder the state is whole, as between two packets, so the
+    /// session can be closed.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -101,13 +101,13 @@ impl Session {
         self.call(self.context.now_ms())
     }
 
-    /// Sends whole frames to the peer, or queues them. `true` when they are the first queued bytes of a
+    /// Sends whole frames to the peer, or queues them. Returns `true` if they are the first queued bytes of a
     /// websocket: then the caller watches the write deadline.
     pub(crate) fn deliver(&self, bytes: &Bytes, messages: usize, now: Millis) -> bool {
         self.lock().io.send(&self.context, bytes, messages, now)
     }
 
-    /// Ends the session, unless it has ended. The first reason counts.
+    /// Ends the session, unless it has ended. Only the first reason counts.
     pub(crate) fn end(&self, reason: CloseReason) {
         self.lock().io.end(reason);
     }
@@ -117,12 +117,12 @@ impl Session {
         self.lock().on_deadline(self.call(now))
     }
 
-    /// Gives the session its websocket, and processes the bytes that were read already.
+    /// Gives the session its websocket, and processes the bytes that were already read.
     pub(crate) fn attach(&self, stream: RawStream) {
         self.lock().attach(self.call_now(), stream);
     }
 
-    /// Whether SYSTEM `connected` is queued and the shard does not know yet. Resets the mark.
+    /// Whether SYSTEM `connected` is still to be reported to the shard. Resets the mark.
     pub(crate) fn take_introduction(&self) -> bool {
         self.lock().io.take_introduction()
     }
@@ -137,13 +137,13 @@ impl Session {
     }
 
     /// Ends the session, if it has not ended, and releases its link and its queue. Returns its websocket and
-    /// the rest of a partly written chunk. A polling client is answered for some more seconds.
+    /// the unwritten part of a partly written chunk. A polling client is answered for some more seconds.
     pub(crate) fn detach(&self, reason: CloseReason) -> Option<(TcpStream, Bytes)> {
         self.lock().io.detach(&self.context, reason)
     }
 
-    /// The transport of the session; `None` before its websocket is there, and after its end. A session that
-    /// polled when it ended keeps that transport.
+    /// The transport of the session; `None` before its websocket is attached, and after its end. A polling
+    /// session keeps its transport after its end.
     pub(crate) fn transport(&self) -> Option<Transport> {
         self.lock().io.link().transport()
     }
@@ -170,12 +170,13 @@ impl Session {
         self.lock().io.begin_request(kind)
     }
 
-    /// A request is no longer in flight. An aborted request ends the session, because its packets are lost.
+    /// Marks a request as no longer in flight. An aborted request ends the session, because its packets are
+    /// lost.
     pub(crate) fn end_request(&self, kind: RequestKind, is_answered: bool) {
         self.lock().io.end_request(kind, is_answered);
     }
 
-    /// The framing of an answer: text when this request asks for it, or the handshake did.
+    /// The framing of an answer: text if this request asks for it, or the handshake did.
     pub(crate) fn agreed_framing(&self, framing: Framing) -> Framing {
         match self.lock().io.link() {
             Link::Polling(polling) if polling.reads_text => Framing::Text,
@@ -208,7 +209,7 @@ impl Session {
         probe.feed(&mut self.lock(), self.call_now(), input)
     }
 
-    /// The upgrade has failed: the session continues with polling.
+    /// Continues with polling after a failed upgrade.
     pub(crate) fn abort_upgrade(&self) {
         self.lock().io.set_takeover(Takeover::None);
     }

@@ -13,9 +13,9 @@ pub(super) struct Polling {
     pub(super) waiter: Option<Waker>,
     poll_in_flight: bool,
     post_in_flight: bool,
-    /// A poll was answered with the end of the session. Further polls are refused.
+    /// Whether a poll was answered with the end of the session. Further polls are refused.
     pub(super) end_reported: bool,
-    /// The handshake asked for text. Some clients ask only there.
+    /// Whether the handshake asked for text. Some clients ask only there.
     pub(super) reads_text: bool,
     /// The state of an upgrade to a websocket.
     pub(super) takeover: Takeover,
@@ -31,7 +31,7 @@ pub(super) enum Takeover {
     Probed,
 }
 
-/// The kinds of request of which a client may have one in flight each.
+/// The kinds of requests. A client may have one request of each kind in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RequestKind {
     Poll,

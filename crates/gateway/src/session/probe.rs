@@ -12,7 +12,7 @@ use crate::config::PROBE_CONTROLS_MAX;
 
 /// A websocket during its probe.
 pub(crate) struct Probe {
-    /// `None` once the session has it.
+    /// The stream; `None` once it belongs to the session.
     stream: Option<TcpStream>,
     decoder: Decoder,
     upgrade: Upgrade,
@@ -27,12 +27,12 @@ impl Probe {
         Self { stream: Some(stream), decoder, upgrade: Upgrade::default(), controls: 0 }
     }
 
-    /// The stream; `None` once the session has it.
+    /// The stream; `None` once it belongs to the session.
     pub(crate) fn stream(&self) -> Option<&TcpStream> {
         self.stream.as_ref()
     }
 
-    /// Processes bytes: up to the `5` for the probe, and from there for the session.
+    /// Processes bytes: those up to the `5` for the probe, later ones for the session.
     pub(super) fn feed(
         &mut self,
         state: &mut State,
@@ -41,7 +41,7 @@ impl Probe {
     ) -> Result<(), CloseReason> {
         let Self { stream, decoder, upgrade, controls } = self;
         let fed = decoder.decode(input, |event| match event {
-            // Without its stream, the probe has become the link of the session.
+            // The stream already belongs to the session.
             event if stream.is_none() => state.on_event(call, event),
             Event::Text(text) => match upgrade.on_packet(text)? {
                 Step::Probed => {
@@ -50,7 +50,7 @@ impl Probe {
                 }
                 Step::Upgraded => take_over(state, call, stream),
             },
-            // Without a limit, a peer that is faster than this loop would occupy the thread.
+            // Without a limit, a peer that sends faster than this loop reads would occupy the thread.
             Event::Ping(_) | Event::Pong if *controls == PROBE_CONTROLS_MAX => Err(CloseReason::PacketFlood),
             Event::Ping(payload) => {
                 *controls += 1;
@@ -96,7 +96,7 @@ fn take_over(state: &mut State, call: Call<'_>, stream: &mut Option<TcpStream>) 
     Ok(())
 }
 
-/// Writes an answer of a few bytes to an empty socket. If it does not fit, the peer does not read.
+/// Writes an answer of a few bytes to an empty socket. If the answer does not fit, the peer is not reading.
 fn write(stream: &Option<TcpStream>, bytes: &[u8]) -> Result<(), CloseReason> {
     let written = stream.as_ref().and_then(|stream| stream.try_write(bytes).ok());
     if written == Some(bytes.len()) { Ok(()) } else { Err(CloseReason::UpgradeFailed) }

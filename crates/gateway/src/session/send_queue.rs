@@ -1,5 +1,5 @@
 //! The bounded send queue of one session. It holds whole websocket frames, shared with the other sessions
-//! that receive them. A poll takes the packets out of the frames.
+//! that receive them. Polls extract the packets from the frames.
 
 use std::collections::VecDeque;
 use std::io::{self, IoSlice};
@@ -39,7 +39,7 @@ impl<'a> Limits<'a> {
     }
 }
 
-/// The queue of one session. An empty one takes eight bytes.
+/// The queue of one session. An empty queue takes eight bytes.
 #[derive(Default)]
 pub(crate) struct SendQueue(Option<Box<Waiting>>);
 
@@ -47,9 +47,9 @@ struct Waiting {
     chunks: VecDeque<Chunk>,
     bytes: usize,
     messages: usize,
-    /// When the peer last took a byte.
+    /// When the peer last accepted a byte.
     progress_at: Millis,
-    /// Part of the first frame is written, so the rest of it must follow.
+    /// Whether part of the first frame is written. Then the remaining part must follow.
     head_started: bool,
 }
 
@@ -61,16 +61,16 @@ struct Chunk {
 /// The outcome of sending a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sent {
-    /// The kernel took all of it.
+    /// The kernel accepted all bytes.
     Written,
-    /// It is queued, as the first.
+    /// The message is queued, as the first one.
     FirstInQueue,
-    /// It is queued behind others.
+    /// The message is queued after others.
     Queued,
 }
 
 impl SendQueue {
-    /// Writes at once if there is a stream and the queue is empty, and queues the rest.
+    /// Writes at once if there is a stream and the queue is empty, and queues the unwritten bytes.
     ///
     /// # Errors
     /// [`CloseReason::SlowConsumer`] when the queue is full, [`CloseReason::TransportClosed`] when the stream
@@ -107,8 +107,8 @@ impl SendQueue {
         Ok(if first { Sent::FirstInQueue } else { Sent::Queued })
     }
 
-    /// Puts the answer to the handshake in front of the queue. It counts as started, so that all of it is
-    /// written first.
+    /// Puts the answer to the handshake in front of the queue. The answer counts as started, so it is written
+    /// completely before anything else.
     pub(crate) fn push_front(&mut self, bytes: Bytes, now: Millis, gauge: &AtomicU64) {
         if bytes.is_empty() {
             return;
@@ -124,8 +124,7 @@ impl SendQueue {
         self.0.is_none()
     }
 
-    /// The rest of the chunk that was started: whole frames, except for its beginning. It has to be written
-    /// before anything else.
+    /// The unwritten part of a chunk whose writing has started. It must be written before anything else.
     pub(crate) fn unfinished(&self) -> Bytes {
         match &self.0 {
             Some(waiting) if waiting.head_started => {
@@ -135,7 +134,7 @@ impl SendQueue {
         }
     }
 
-    /// When the peer last took a byte, if anything is queued.
+    /// When the peer last accepted a byte, if any byte is queued.
     pub(crate) fn stalled_since(&self) -> Option<Millis> {
         self.0.as_ref().map(|waiting| waiting.progress_at)
     }
@@ -221,7 +220,8 @@ impl Waiting {
         }
     }
 
-    /// Takes the packet out of the next text frame. While nothing was written, a chunk holds whole frames.
+    /// Extracts the packet from the next text frame. A chunk holds whole frames as long as nothing was
+    /// written.
     fn take_frame(&mut self) -> Option<Bytes> {
         loop {
             let head = self.chunks.front_mut()?;
@@ -246,7 +246,7 @@ fn is_temporary(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
 }
 
-/// Splits off the first frame: whether it is text, the length of its header, and its payload.
+/// Splits off the first frame. Returns whether it is text, the length of its header, and its payload.
 fn split_frame(bytes: &mut Bytes) -> Option<(bool, (usize, Bytes))> {
     let is_text = *bytes.first()? == TEXT_FRAME;
     let (header, payload) = match *bytes.get(1)? {
@@ -295,13 +295,13 @@ mod tests {
     }
 
     #[test]
-    fn one_poll_takes_sixteen_packets_and_the_next_one_the_rest() {
+    fn one_poll_takes_at_most_sixteen_packets() {
         let gauge = AtomicU64::new(0);
         let mut queue = SendQueue::default();
         let batch: Bytes = (0..18).flat_map(|_| frame("6")).collect::<Vec<_>>().into();
         queue.send(None, &batch, 18, 0, limits(&gauge)).expect("there is room");
         assert_eq!(queue.take_packets(Framing::Text, &gauge), Some(b"1:6".repeat(16)));
-        // The places are free again.
+        // The taken packets no longer count against the limit.
         let more = queue.send(None, &batch, 18, 0, limits(&gauge));
         assert_eq!(more, Ok(Sent::Queued));
         assert_eq!(queue.take_packets(Framing::Text, &gauge), Some(b"1:6".repeat(16)));

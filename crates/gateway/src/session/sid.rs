@@ -9,7 +9,7 @@ use crate::config::SID_BYTES;
 /// Characters of a session id: base64url of its bytes.
 const SID_CHARS: usize = SID_BYTES / 3 * 4;
 
-/// 120 random bits. The id finds a session; the URL token beside it in the query proves that the client may
+/// 120 random bits. The id identifies a session; the URL token in the same query proves that the client may
 /// use it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Sid([u8; SID_CHARS]);
@@ -17,7 +17,7 @@ pub(crate) struct Sid([u8; SID_CHARS]);
 impl Sid {
     pub(crate) fn generate(entropy: &Entropy) -> Self {
         let mut text = [b'A'; SID_CHARS];
-        // The array has the length of the text, so the encoding cannot fail.
+        // The array has the length of the encoded text, so the encoding cannot fail.
         let _ = URL_SAFE_NO_PAD.encode_slice(entropy.bytes::<SID_BYTES>(), &mut text);
         Self(text)
     }
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_differ_and_are_found_again_by_their_text() {
+    fn ids_differ_and_parse_from_their_text() {
         let entropy = Entropy::seeded(1);
         let (one, two) = (Sid::generate(&entropy), Sid::generate(&entropy));
         assert!(one != two && one.as_str().len() == 20);

@@ -76,14 +76,14 @@ impl State {
         if io.is_over() {
             return None;
         }
-        // A queued ping is covered by the write deadline below.
+        // The write deadline below also covers a queued ping.
         let tick = protocol.on_tick(now, |frame| _ = io.send(context, frame.websocket(), 1, now));
         if let Err(reason) = tick {
             io.end(reason);
             return None;
         }
-        // Any packet may move the heartbeat's deadline to an earlier time, but never to less than an interval
-        // from now.
+        // Any packet may make the heartbeat's deadline earlier. But the deadline is never less than an
+        // interval from now.
         let interval = u64::from(context.config.timing().ping_interval_ms);
         let mut next = protocol.deadline().min(now + interval);
         if let Some(deadline) = io.write_deadline(context) {
@@ -96,7 +96,7 @@ impl State {
         Some(next)
     }
 
-    /// Takes over a websocket, and processes the bytes that were read already.
+    /// Takes over a websocket, and processes the bytes that were already read.
     pub(super) fn attach(&mut self, call: Call<'_>, stream: RawStream) {
         let RawStream { stream, held, read } = stream;
         self.io.push_front(call.context, held, call.now);
@@ -104,7 +104,7 @@ impl State {
         self.feed(call, &mut read.to_vec());
     }
 
-    /// Reads and writes. Ready when the session's task has something to do.
+    /// Reads and writes. Returns ready when the session's task has a command to send.
     pub(super) fn poll(&mut self, call: Call<'_>, cx: &mut TaskContext<'_>) -> Poll<Wakeup> {
         loop {
             if let Some(wakeup) = self.io.take_wakeup() {
@@ -117,7 +117,7 @@ impl State {
         }
     }
 
-    /// Writes queued bytes and reads. Ready when something may have changed.
+    /// Writes queued bytes and reads. Returns ready when the state may have changed.
     fn poll_websocket(&mut self, call: Call<'_>, cx: &mut TaskContext<'_>) -> Poll<()> {
         if let Err(reason) = self.io.poll_write(call.context, call.now, cx) {
             self.io.end(reason);
@@ -179,8 +179,8 @@ impl State {
         protocol.on_binary(call.now, call.identity.sid.as_str(), data, answer)
     }
 
-    /// Processes the packets of a post, up to the first one that ends the session. The rest is ignored. If
-    /// the body is malformed, none of it has an effect.
+    /// Processes the packets of a post, up to the first one that ends the session. Later packets are ignored.
+    /// A malformed body has no effect.
     pub(super) fn on_post(
         &mut self,
         call: Call<'_>,
@@ -206,8 +206,8 @@ impl State {
         taken
     }
 
-    /// The answer to the handshake of a polling session. It holds `0…` and `40` only. Some clients lose
-    /// SYSTEM `connected` in the same answer.
+    /// The answer to the handshake of a polling session. It contains only `0…` and `40`, because some clients
+    /// lose SYSTEM `connected` in the same answer.
     pub(super) fn first_poll(&mut self, call: Call<'_>, framing: Framing) -> Vec<u8> {
         if let Some(polling) = self.io.link().polling() {
             polling.reads_text = framing == Framing::Text;

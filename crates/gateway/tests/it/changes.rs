@@ -1,4 +1,4 @@
-//! Each change of a subscription is one SYSTEM message, in order, also when the bus loses messages.
+//! Each change of a subscription causes one SYSTEM message, in order, also when the bus loses messages.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;

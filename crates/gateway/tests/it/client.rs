@@ -225,15 +225,16 @@ impl WsClient {
         Some((first, frame[start..].to_vec()))
     }
 
-    /// The next frame, which has to be text.
+    /// The next frame, which must be text.
     pub async fn text(&mut self) -> String {
         let (first, payload) = self.next().await.expect("the connection is open");
         assert_eq!(first, TEXT, "{payload:?}");
         String::from_utf8(payload).expect("it is UTF-8")
     }
 
-    /// Reads up to the close frame and returns its code and reason. Before it the server sends Engine.IO `1`,
-    /// unless the client said goodbye first or the upgrade was not finished. After it the stream ends.
+    /// Reads up to the close frame and returns its code and reason. Before the close frame the server sends
+    /// Engine.IO `1`, unless the client said goodbye first or the upgrade was not finished. After the close
+    /// frame the stream ends.
     pub async fn closed(&mut self) -> (u16, String) {
         let mut last = None;
         loop {
@@ -252,7 +253,7 @@ impl WsClient {
         }
     }
 
-    /// Asserts that nothing arrives before the pong of a ping that is sent now.
+    /// Sends a ping, and asserts that the pong is the next frame.
     pub async fn nothing_but_pong(&mut self) {
         self.send("2").await;
         assert_eq!(self.text().await, "3");

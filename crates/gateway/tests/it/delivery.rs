@@ -11,7 +11,7 @@ use socketio::CloseReason;
 use super::client::{self, change, payload};
 use super::world::{World, eventually, put_application, settle};
 
-/// Enough events to fill the socket buffers of a peer that does not read.
+/// Enough events to fill the socket buffers of a peer that is not reading.
 const FLOOD: usize = 40_000;
 
 #[tokio::test(flavor = "multi_thread")]
@@ -101,7 +101,7 @@ async fn a_slow_session_is_closed_and_others_are_not_delayed() {
                 return at;
             }
             bus.publish(Message::Event(Arc::new(event(&me.channel, at)))).await;
-            // The quick client reads each event.
+            // The fast client reads each event.
             let chat = payload("CHAT", &quick.text().await);
             assert!(chat["content"].as_str().unwrap().starts_with(&format!("{at} ")));
         }
@@ -112,7 +112,7 @@ async fn a_slow_session_is_closed_and_others_are_not_delayed() {
     eventually("its slot is free", async || world.connected().await == 1).await;
     assert_eq!(world.close_reasons().await, ["slow_consumer"]);
     assert_eq!(world.stats().queued_bytes, 0);
-    // It reads the first events without a hole, and then the close reason.
+    // The slow client reads the first events without a gap, and then the close reason.
     let mut read = 0;
     loop {
         let (kind, frame) = slow.next().await.expect("the close frame comes first");
@@ -141,7 +141,7 @@ async fn a_session_that_takes_no_byte_for_ten_seconds_is_closed() {
     world.subscribe(&me, &key, EventType::Chat).await;
     assert_eq!(change(&client.text().await), "subscribed CHAT");
     let mut sent = 0;
-    // More than the socket buffers take when the peer reads a little.
+    // More bytes than the socket buffers hold, even after the peer reads a little.
     while world.stats().queued_bytes < 16_000_000 {
         flood(&world, &*bus, &me.channel, 500).await;
         sent += 500;
@@ -163,7 +163,7 @@ async fn a_session_that_takes_no_byte_for_ten_seconds_is_closed() {
     }
     assert!(seconds >= 9, "closed after {seconds} s");
     world.empty().await;
-    // A peer that reads again soon receives the reason.
+    // A peer that resumes reading receives the reason.
     while client.next().await.expect("the close frame comes first") != (client::TEXT, b"1".to_vec()) {}
     assert_eq!(client.next().await, Some((client::CLOSE, b"\x03\xf5write_timeout".to_vec())));
 }
@@ -184,7 +184,7 @@ async fn a_peer_that_does_not_read_the_close_frame_is_dropped() {
     eventually("it is gone", async || world.gateway.sockets() == 0).await;
 }
 
-/// On the system clock, a channel cools down after its writes and batches events meanwhile.
+/// On the system clock, a channel cools down after its writes and batches events during the cooldown.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hot_channel_batches_events_and_keeps_each_once_in_order() {
     let bus = Arc::new(LocalBus::default());
@@ -201,7 +201,7 @@ async fn a_hot_channel_batches_events_and_keeps_each_once_in_order() {
         put_application(&world.service, &application, None).await;
         for _ in 0..10 {
             let (mut client, key) = world.address.session(&world.client_url_of(&application).await).await;
-            // The pong comes after the join. The store does not know these changes.
+            // The pong comes after the join. The store does not have these changes.
             client.nothing_but_pong().await;
             bus.publish(change(&key, 1, ChangeKind::Subscribed)).await;
             clients.push((client, key));
@@ -215,7 +215,7 @@ async fn a_hot_channel_batches_events_and_keeps_each_once_in_order() {
                     bus.publish(change(key, 2, ChangeKind::Unsubscribed)).await;
                 }
             }
-            // Some events are published alone, some together.
+            // Some events are published alone, some in quick succession.
             if at % 7 == 0 {
                 settle().await;
             }

@@ -1,4 +1,4 @@
-//! Handshakes: which are admitted, and that peers that disconnect leave nothing behind.
+//! Handshakes: the conditions for a session, and the cleanup after peers that disconnect.
 
 use std::time::Duration;
 
@@ -121,9 +121,9 @@ async fn a_url_opens_one_session_in_a_race_of_fifty() {
     assert_eq!((winners.len(), world.connected().await), (1, 1));
 }
 
-/// Cuts the connection after some number of bytes of the handshake, and later.
+/// Cuts the connection after some bytes of the handshake, and after the handshake.
 #[tokio::test(flavor = "multi_thread")]
-async fn peers_that_vanish_during_the_handshake_leave_nothing_behind() {
+async fn a_disconnect_during_the_handshake_frees_every_resource() {
     let world = World::new().await;
     for cut in [1, 40, 100, usize::MAX] {
         for waits in [false, true] {
@@ -138,7 +138,7 @@ async fn peers_that_vanish_during_the_handshake_leave_nothing_behind() {
         }
     }
     world.empty().await;
-    // After a polling handshake, the server notices only by the missing ping.
+    // After a polling handshake, only the missing ping reveals the disconnect.
     let query = format!("auth={}&EIO=3&transport=polling", world.client_url().await);
     let stream = world.address.request("GET", &query, "", b"").await;
     eventually("the session is open", async || world.stats().polling_sessions == 1).await;

@@ -15,7 +15,7 @@ use super::world::{World, eventually, settle};
 
 type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// A bus that confirms interests on demand, and knows which are held.
+/// A bus that confirms interests on demand and lists the held ones.
 struct SlowBus {
     inner: LocalBus,
     confirms: watch::Sender<bool>,

@@ -1,5 +1,4 @@
-//! Tests of the gateway through its sockets: a real service on a temporary store, and a clock that the tests
-//! move.
+//! Tests of the gateway through its sockets, with a real service on a temporary store and a manual clock.
 
 mod changes;
 mod client;

@@ -66,7 +66,7 @@ async fn a_session_in_both_framings_from_handshake_to_goodbye() {
         let query = format!("auth={}&EIO=3&transport=polling{b64}&t=x1", world.client_url().await);
         let first = world.address.get(&query).await;
         let packets = packets_of(&first);
-        // Some clients lose everything after these two packets.
+        // Some clients lose every packet after these two.
         assert_eq!(packets.len(), 2);
         assert!(packets[0].contains("\"upgrades\":[\"websocket\"]"));
         assert_eq!(packets[1], "40");
@@ -104,7 +104,7 @@ async fn a_session_in_both_framings_from_handshake_to_goodbye() {
         assert_eq!(packets_of(&read_answer(&mut waiting).await), ["1"]);
         world.empty().await;
         assert_eq!(world.close_reasons().await, ["client_goodbye"]);
-        // The place is free, but a second goodbye is answered. Further polls are refused.
+        // The place is free, and a second goodbye is still answered. Further polls are refused.
         let goodbye: &[u8] = if text { b"1:1" } else { b"\0\x01\xff1" };
         assert_eq!(world.address.http("POST", &query, content_type, goodbye).await.text(), "ok");
         assert_eq!(world.address.get(&query).await.status, 400);
@@ -128,7 +128,7 @@ async fn the_handshake_alone_may_ask_for_text() {
         assert_eq!(text_packets(&first).len(), 2);
         let later = world.address.get(&format!("{query}&sid={}", sid(&first))).await;
         connected_key(&text_packets(&later)[0]);
-        // The other way round: a request gets the framing that it asks for.
+        // The framing of a request also counts on its own.
         let query = format!("auth={}&EIO={revision}&transport=polling", world.client_url().await);
         let first = world.address.get(&query).await;
         assert_eq!(binary_packets(&first).len(), 2);
@@ -149,7 +149,7 @@ async fn a_session_of_revision_4_is_introduced_when_it_asks_for_its_namespace() 
     let (connect, system) = answer.split_once('\x1e').expect("two packets");
     assert!(connect.starts_with("40{\"sid\":"));
     connected_key(system);
-    // Its ping comes with a poll, its pong with a post.
+    // The server's ping comes in a poll; the client's pong goes in a post.
     let mut waiting = world.address.request("GET", &query, "", b"").await;
     settle().await;
     world.pass(27).await;
@@ -249,7 +249,7 @@ async fn a_client_that_does_not_poll_is_closed_when_its_queue_is_full() {
     }
     world.closed(CloseReason::SlowConsumer, 1).await;
     world.empty().await;
-    // The next poll is answered with the end, once.
+    // One poll is answered with the end of the session.
     assert_eq!(text_packets(&world.address.get(&query).await), ["1"]);
     assert_eq!(world.address.get(&query).await.status, 400);
 }

@@ -78,7 +78,7 @@ async fn ends_of_many_sessions_are_written_in_batches() {
     let holder = tokio::spawn(async move {
         let hold = store.write(|_| {
             Box::pin(async move {
-                // It ends when the test sends or drops the channel.
+                // The transaction ends when the test sends on the channel or drops it.
                 let _ = held.recv();
                 Ok::<_, StoreError>(())
             })
@@ -129,7 +129,7 @@ async fn unreadable_changes_end_the_session_after_some_attempts() {
 #[tokio::test(flavor = "multi_thread")]
 async fn shards_end_with_the_gateway_loop() {
     let world = World::new().await;
-    // Enough sessions that both shards have some.
+    // Enough sessions that each of the two shards has some.
     let mut sessions = Vec::new();
     for _ in 0..8 {
         sessions.push(world.address.session(&world.client_url().await).await);

@@ -52,7 +52,7 @@ async fn messages_in_flight_during_an_upgrade_arrive_once_and_in_order() {
     take(text_packets(&world.address.get(&query).await));
     assert_eq!(text_packets(&world.address.get(&query).await), ["6"]);
     say().await;
-    // The upgrade and a ping in one write.
+    // The upgrade packet and a ping in one write.
     client.send_raw(&[frame(TEXT, b"5"), frame(TEXT, b"2")].concat()).await;
     take(vec![client.text().await, client.text().await, client.text().await]);
     assert_eq!(client.text().await, "3");
@@ -84,7 +84,7 @@ async fn a_probe_that_fails_leaves_the_polling_session_as_it_was() {
         assert_eq!(client.closed().await, (1002, "upgrade_failed".into()));
         settle().await;
     }
-    // Websockets that close before the probe, after it, or stay silent.
+    // Websockets that close before the probe, close after the probe, or stay silent.
     drop(world.address.websocket(&websocket).await.ok().expect("it is let in"));
     eventually("the next may try", async || try_probe(&world, &websocket).await).await;
     eventually("the next may try", async || try_probe(&world, &websocket).await).await;

@@ -62,8 +62,7 @@ async fn a_session_of_revision_4_is_introduced_when_it_asks_for_its_namespace() 
     let query = format!("auth={}&EIO=4&transport=websocket", world.client_url().await);
     let mut client = world.address.websocket(&query).await.ok().expect("it is let in");
     assert!(client.text().await.contains("\"maxPayload\":65536"));
-    // Another client found the key in the list and subscribes the session before its client asks for
-    // anything.
+    // Another client finds the key in the list and subscribes the session before its client sends anything.
     let key = world.listed_key().await;
     world.subscribe(&me, &key, EventType::Chat).await;
     settle().await;
@@ -79,7 +78,7 @@ async fn a_session_of_revision_4_is_introduced_when_it_asks_for_its_namespace() 
         client.send("3").await;
         settle().await;
     }
-    // A client of this revision that does not answer pings is closed.
+    // A client of this revision is closed if it does not answer pings.
     world.pass(26).await;
     assert_eq!(client.text().await, "2");
     world.pass(61).await;

@@ -1,4 +1,4 @@
-//! A gateway over a real service on a temporary store, on a real port, with a clock that stands still.
+//! A gateway over a real service on a temporary store, on a real port, with a manual clock.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -63,7 +63,7 @@ impl World {
         Self::over(Arc::new(LocalBus::default()), change).await
     }
 
-    /// A world over a bus of the test's own.
+    /// A world over a bus that the test provides.
     pub async fn over(bus: Arc<dyn Bus>, change: impl FnOnce(&mut Config)) -> Self {
         let (clock, manual_clock) = Clock::manual(Timestamp::from_millis(1_800_000_000_000));
         Self::start(bus, clock, manual_clock, change).await
@@ -107,7 +107,7 @@ impl World {
         Self { service, gateway, manual_clock, address, running, store, _folder: folder, listening }
     }
 
-    /// Stops the gateway's loop and its shards, while its sockets are still served.
+    /// Stops the gateway's loop and its shards. The HTTP listener continues.
     pub fn stop(&self) {
         self.running.abort();
     }
@@ -208,7 +208,7 @@ impl World {
         SessionKey::stored(read.await.expect("the store answers"))
     }
 
-    /// Advances the clock in steps of a second, and lets every task do what is due in between.
+    /// Advances the clock in steps of a second. Between the steps every task runs its due work.
     pub async fn pass(&self, seconds: u64) {
         for _ in 0..seconds {
             self.manual_clock.advance(Duration::from_secs(1));
@@ -216,8 +216,8 @@ impl World {
         }
     }
 
-    /// Advances the clock by a second, and waits until the sessions were reconciled with the store after
-    /// that.
+    /// Advances the clock by a second, and waits until the sessions were reconciled with the store at the new
+    /// time.
     pub async fn reconciled(&self) {
         let runs = || {
             let mut runs = self.service.job_runs();
@@ -284,7 +284,7 @@ async fn listen(gateway: Gateway) -> (Address, JoinHandle<()>) {
 const SETTLING_TRIPS: usize = 40;
 
 /// Lets every ready task run and every socket be read. A byte makes many round trips to another task, over
-/// sockets of the same runtime. On a slow machine that takes as much longer as everything else does.
+/// sockets of the same runtime. A slower machine makes these round trips slower too.
 pub async fn settle() {
     let (mut here, mut there) = UnixStream::pair().expect("a pair of sockets");
     let echo = tokio::spawn(async move {

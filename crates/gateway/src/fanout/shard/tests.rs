@@ -141,14 +141,14 @@ fn changes_are_applied_in_order_and_once() {
     world.join("a");
     assert_eq!(world.change("a", 1, ChangeKind::Subscribed), ["subscribed to a"]);
     assert_eq!(world.change("a", 1, ChangeKind::Subscribed), NOTHING);
-    // The third comes before the second, so the shard reads both from the store, once.
+    // The third change comes before the second, so the shard reads both from the store, once.
     assert_eq!(world.change("a", 3, ChangeKind::Subscribed), ["read changes of a after 1"]);
     assert_eq!(world.change("a", 4, ChangeKind::Revoked), NOTHING);
     let (second, third) = (
         change(2, ChangeKind::Unsubscribed, EventType::Chat),
         change(3, ChangeKind::Subscribed, EventType::Chat),
     );
-    // The fourth is known, and not among the changes.
+    // The shard has received the fourth change, and the read returned only the others.
     let effects = world.caught_up("a", vec![second, third]);
     assert_eq!(effects, ["unsubscribed to a", "subscribed to a", "read changes of a after 3"]);
     let effects = world.caught_up("a", vec![change(4, ChangeKind::Revoked, EventType::Chat)]);
@@ -190,7 +190,7 @@ fn a_subscription_waits_for_the_interest_of_its_channel() {
 }
 
 #[test]
-fn events_of_one_kind_are_written_together_to_those_who_were_subscribed() {
+fn events_of_one_kind_are_written_together_to_the_subscribers() {
     let mut world = World::new();
     world.join("a");
     world.join("b");
