@@ -47,7 +47,7 @@ impl CategoryType {
     }
 
     /// A list with only this type's name, for a refusal.
-    const fn alone(self) -> &'static [&'static str] {
+    const fn only_name(self) -> &'static [&'static str] {
         match self {
             Self::Game => &["GAME"],
             Self::Sports => &["SPORTS"],
@@ -114,16 +114,16 @@ impl CategoryChoice {
 /// # Errors
 /// `Invalid` naming `categoryType`.
 pub fn check_category_type(
-    asked: Option<CategoryType>,
+    given: Option<CategoryType>,
     choice: &CategoryChoice,
     category: Option<&Category>,
 ) -> Result<(), Invalid> {
-    let Some(asked) = asked else { return Ok(()) };
+    let Some(given) = given else { return Ok(()) };
     let own = category.map(|category| category.category_type);
     let rule = match (choice, own) {
         (CategoryChoice::None, _) => return Ok(()),
-        (_, Some(own)) if own == asked => return Ok(()),
-        (_, Some(own)) => Rule::OneOf(own.alone()),
+        (_, Some(own)) if own == given => return Ok(()),
+        (_, Some(own)) => Rule::OneOf(own.only_name()),
         (_, None) => Rule::Together("categoryId"),
     };
     Err(Invalid::new("categoryType", rule))
@@ -225,7 +225,7 @@ mod tests {
         let (unsaid, none) = (CategoryChoice::Unsaid, CategoryChoice::None);
         let talk = CategoryChoice::parse(Some("talk")).expect("an id");
         let refused = |rule| Err(Invalid::new("categoryType", rule));
-        for (asked, choice, of, expected) in [
+        for (given, choice, of, expected) in [
             (None, &unsaid, None, Ok(())),
             (None, &talk, Some(&category), Ok(())),
             (Some(Etc), &talk, Some(&category), Ok(())),
@@ -235,7 +235,7 @@ mod tests {
             (Some(Game), &unsaid, Some(&category), refused(Rule::OneOf(&["ETC"]))),
             (Some(Game), &unsaid, None, refused(Rule::Together("categoryId"))),
         ] {
-            assert_eq!(check_category_type(asked, choice, of), expected, "{asked:?} {choice:?}");
+            assert_eq!(check_category_type(given, choice, of), expected, "{given:?} {choice:?}");
         }
         assert_eq!(CategoryChoice::parse(Some("")), Ok(none));
         assert_eq!(CategoryChoice::parse(None), Ok(unsaid));

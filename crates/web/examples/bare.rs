@@ -1,10 +1,10 @@
-//! The least that an axum program can do to answer `GET /open/v1/users/me`: what `stagedoor-load rest`
-//! measures the service against. It checks nothing and knows one user.
+//! The minimal axum program that answers `GET /open/v1/users/me`, the baseline of `stagedoor-load rest`. It
+//! checks nothing and has one user.
 //!
 //! ```text
 //! bare CHANNEL_ID CHANNEL_NAME
 //! ```
-//! It listens on a free port and prints `{"baseUrl":"http://127.0.0.1:PORT"}`.
+//! The program listens on a free port and prints `{"baseUrl":"http://127.0.0.1:PORT"}`.
 
 use std::sync::Arc;
 

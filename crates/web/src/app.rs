@@ -1,5 +1,5 @@
-//! The HTTP application of a listener: its routes, the documents, health and metrics, and what surrounds each
-//! request.
+//! The HTTP application of a listener: its routes, the documents, health, metrics, and the layers around
+//! them.
 
 use axum::Router;
 
@@ -7,21 +7,21 @@ use crate::contract::routes::Routes;
 use crate::router::{self, open, platform};
 use crate::{Web, documents, finish, health, operations, pictures};
 
-/// What a listener is for.
+/// The routes of a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Served {
-    /// Everything.
+    /// All routes.
     All,
-    /// Everything but the platform API, which has a listener of its own.
+    /// All routes except the platform API, which has its own listener.
     Open,
-    /// The platform API alone.
+    /// Only the platform API.
     Platform,
-    /// Only what every node answers: whether it is well, and what it counts.
+    /// Only health and metrics, which every node serves.
     Health,
 }
 
-/// All of a listener's HTTP but the sockets: an unknown path, a wrong method, a panic and a refusal all leave
-/// here in the envelope.
+/// All HTTP of a listener except the sockets. Unknown paths, wrong methods, panics and refusals are answered
+/// in the envelope.
 pub fn router(web: Web, served: Served) -> Router {
     let described = |routes: Routes| routes.into_router().merge(documents::paths()).merge(pictures::paths());
     let routes = match served {
@@ -30,10 +30,10 @@ pub fn router(web: Web, served: Served) -> Router {
         Served::Platform => described(platform()).merge(operations::paths()),
         Served::Health => operations::paths(),
     };
-    finish::around(routes.merge(health::paths()), web)
+    finish::layer(routes.merge(health::paths()), web)
 }
 
-/// Every pattern that a listener may serve, with each of its methods.
+/// Every route pattern that a listener may serve, with each of its methods.
 pub(crate) fn served() -> impl Iterator<Item = (&'static str, &'static str)> {
     let operations = router::operations().into_iter().map(|operation| (operation.path, operation.method));
     let others = documents::PATHS.into_iter().chain(pictures::PATHS.iter().copied());

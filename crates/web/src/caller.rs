@@ -1,7 +1,7 @@
-//! Who is calling, and whether they may: the only way for a handler to learn it (`docs/spec/rest.md#checks`).
+//! The caller and its permissions. Handlers get them only from these extractors (`docs/spec/rest.md#checks`).
 //!
-//! Each extractor makes the checks in that order: 401, then 429, then 403. What comes after it in a
-//! handler's arguments is only looked at once they hold.
+//! Each extractor makes the checks in that order: 401, then 429, then 403. The later arguments of a handler
+//! are only read if these checks pass.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -32,13 +32,13 @@ const CLIENT_SECRET: &str = "client-secret";
 
 /// A scope as a type, so that a handler's signature names it.
 pub trait NeedsScope: Send {
-    /// The scope; `None` where any user token will do.
+    /// The scope; `None` if any user token is enough.
     const SCOPE: Option<Scope>;
 }
 
-/// A scope that is needed to subscribe to a kind of event.
+/// A scope that allows subscribing to an event type.
 pub trait SubscribeScope: NeedsScope {
-    /// The kind of event.
+    /// The event type.
     const EVENT: EventType;
 }
 
@@ -110,10 +110,10 @@ pub mod scope {
 
 /// The holder of an access token that has scope `S`, charged to the user's quota and to `Q`.
 pub struct User<S, Q = Standard> {
-    /// Which application, acting for whom.
+    /// The application and its user.
     pub caller: Caller,
     holder: Arc<Holder>,
-    /// How answers to it are spelled.
+    /// The profile of the answer.
     pub profile: Profile,
     proof: PhantomData<(S, Q)>,
 }
@@ -148,13 +148,13 @@ impl<S: NeedsScope, Q: Extra> FromRequestParts<Web> for User<S, Q> {
     }
 }
 
-/// An application that proved itself, charged to its quota and to `Q`.
+/// An authenticated application, charged to its quota and to `Q`.
 pub struct Client<Q = Standard> {
     /// The application.
     pub application: Application,
-    /// The secret that proved it.
+    /// The secret that authenticated it.
     pub secret_id: ApplicationSecretId,
-    /// How answers to it are spelled.
+    /// The profile of the answer.
     pub profile: Profile,
     proof: PhantomData<Q>,
 }
@@ -211,7 +211,7 @@ impl FromRequestParts<Web> for Operator {
         let token = bearer(&parts.headers, Credential::OperatorKey)?;
         let presented = OperatorKey::presented(token).map(|key| key.hash());
         let key = web.config().operator_key.as_ref();
-        // The right key is let in whatever was tried from its address before.
+        // The right key is accepted regardless of earlier failures from its address.
         if key.zip(presented).is_some_and(|(key, presented)| key.matches(&presented)) {
             return Ok(Self(()));
         }
@@ -244,14 +244,14 @@ impl fmt::Debug for Operator {
     }
 }
 
-/// An application that goes unused is told on each of its answers.
+/// Notes the deletion date of an unused application, which each of its answers carries.
 fn note_deletion(parts: &Parts, web: &Web, client_id: &ClientId) {
     if let Some(deletion) = parts.extensions.get::<Deletion>() {
         deletion.note(web, client_id);
     }
 }
 
-/// What requests are charged; `finish` puts it into every one.
+/// The charges of a request; `finish` adds them to every request.
 pub(crate) fn charged(parts: &Parts) -> Charged {
     parts.extensions.get::<Charged>().cloned().unwrap_or_default()
 }
@@ -260,7 +260,7 @@ fn client_address(parts: &Parts) -> Option<ClientAddress> {
     parts.extensions.get().copied()
 }
 
-/// The bearer token, which is to be of this kind.
+/// The bearer token, which must be of this kind.
 fn bearer(headers: &HeaderMap, want: Credential) -> Result<&str, Refusal> {
     let unauthorized = |fault: fn(Credential) -> CredentialFault| Refusal::Unauthorized(fault(want));
     let Some(text) = header_text(headers, header::AUTHORIZATION.as_str()) else {

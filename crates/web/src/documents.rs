@@ -32,19 +32,19 @@ pub fn asyncapi() -> Value {
     contract::asyncapi::document()
 }
 
-/// A document as it is served and checked in.
+/// The text of a document, as it is served and checked in.
 pub fn text(document: &Value) -> String {
-    // A `Value` holds nothing that JSON cannot say.
+    // A `Value` can always be serialized.
     let mut text = serde_json::to_string_pretty(document).unwrap_or_default();
     text.push('\n');
     text
 }
 
-/// The paths of the documents, with the method that each takes.
+/// The paths of the documents, with the method of each.
 pub(crate) const PATHS: [(&str, &str); 3] =
     [("/openapi.json", "GET"), ("/asyncapi.json", "GET"), ("/docs", "GET")];
 
-/// The routes of the documents. They describe the router, so they are not on it.
+/// The routes of the documents. The documents describe the router, so these routes are not on it.
 pub(crate) fn paths() -> Router<Web> {
     Router::new()
         .route("/openapi.json", get(async || json(&OPENAPI)))

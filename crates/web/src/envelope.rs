@@ -9,7 +9,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Serialize;
 use service::Page;
 
-/// `{"code":200,"message":null,"content":…}`. All three keys always, also when there is nothing to say.
+/// `{"code":200,"message":null,"content":…}`. All three keys are always there, also without content.
 #[derive(Debug)]
 pub struct Success<T>(pub T);
 
@@ -148,17 +148,17 @@ impl<E: Into<service::Error>> From<E> for Failure {
 }
 
 impl Failure {
-    /// What the caller is told.
+    /// The refusal that the caller receives.
     pub fn refusal(&self) -> Refusal {
         self.0.refusal()
     }
 }
 
-/// What handlers give.
+/// The result of handlers.
 pub type Answer<T> = Result<Success<T>, Failure>;
 
 impl IntoResponse for Failure {
-    /// Leaves the refusal in the response's extensions; `finish` spells it in the caller's language.
+    /// Leaves the refusal in the response's extensions; `finish` writes it in the caller's language.
     fn into_response(self) -> Response {
         let refusal = self.refusal();
         let mut response = status(&refusal).into_response();
@@ -170,15 +170,15 @@ impl IntoResponse for Failure {
     }
 }
 
-/// In the extensions of a response: why the request failed, for the log.
+/// The cause of a failed request, in the extensions of a response, for the log.
 #[derive(Clone, Debug)]
 pub(crate) struct Cause(pub service::Error);
 
-/// Exactly `code` and `message`, nothing else (`docs/spec/rest.md#envelope`). Headers say the rest: why, and
-/// when to come back.
+/// Exactly `code` and `message`, nothing else (`docs/spec/rest.md#envelope`). Headers carry the reason and
+/// the time to retry.
 pub(crate) fn refused(refusal: &Refusal, language: Language) -> Response {
     let body = FailureBody { code: refusal.status(), message: &refusal.message(language) };
-    // A number and a text: there is nothing in it that JSON cannot say.
+    // A number and a text can always be serialized.
     let mut response = json(status(refusal), serde_json::to_vec(&body).unwrap_or_default());
     if let Some(seconds) = refusal.retry_after_s() {
         response.headers_mut().insert(header::RETRY_AFTER, seconds.into());

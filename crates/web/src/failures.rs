@@ -1,4 +1,4 @@
-//! Proofs of identity that failed: counted for the metrics, and told to the operator at most once a minute.
+//! Counts failed authentication for the metrics, and logs it at most once a minute.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -6,12 +6,12 @@ use service::LogLimit;
 
 use crate::{ClientAddress, Web};
 
-/// What failed.
+/// The kind of failure.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Failed {
     /// A wrong password, or one of a login that does not exist.
     Password,
-    /// A sign-in that was refused before its password was looked at.
+    /// A sign-in that was refused before its password was checked.
     SignInLimited,
     /// A wrong client secret, or one of an application that does not exist.
     ClientSecret,
@@ -19,7 +19,7 @@ pub(crate) enum Failed {
     OperatorKey,
 }
 
-/// The failures of a node so far.
+/// The failures of this node so far.
 #[derive(Debug, Default)]
 pub(crate) struct Failures {
     password: FailureKind,
@@ -34,12 +34,12 @@ struct FailureKind {
     log: LogLimit,
 }
 
-/// A moment's figures of failed proofs of identity.
+/// A snapshot of the failures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FailureFigures {
     /// Wrong passwords on the sign-in page.
     pub passwords: u64,
-    /// Sign-ins refused before their passwords were looked at.
+    /// Sign-ins refused before their passwords were checked.
     pub sign_ins_limited: u64,
     /// Wrong client secrets.
     pub client_secrets: u64,
@@ -48,7 +48,7 @@ pub struct FailureFigures {
 }
 
 impl Failures {
-    /// A moment's figures.
+    /// A snapshot of the failures.
     pub(crate) fn figures(&self) -> FailureFigures {
         FailureFigures {
             passwords: self.password.count.load(Relaxed),
@@ -68,8 +68,8 @@ impl Failures {
     }
 }
 
-/// Counts a failure of a client. The line names the client of the last one, and how many there were since the
-/// line before.
+/// Counts a failure of a client. The log line names the client of the latest failure, and the number of
+/// failures since the line before.
 pub(crate) fn count(web: &Web, failed: Failed, client: Option<ClientAddress>) {
     let (kind, text) = web.traffic().failures.kind(failed);
     kind.count.fetch_add(1, Relaxed);

@@ -1,5 +1,5 @@
-//! What every answer gets on its way out, also after a panic: the envelope of a refusal and its reason, the
-//! quota's headers, a line in the log.
+//! Finishes every answer, also after a panic: writes the envelope and reason of a refusal, the quota's
+//! headers, and a log line.
 
 use std::panic::AssertUnwindSafe;
 use std::pin::{Pin, pin};
@@ -21,8 +21,8 @@ use crate::{ClientAddress, Web, language};
 
 const REASON: HeaderName = HeaderName::from_static(REASON_HEADER);
 
-/// Puts the common way out around the routes.
-pub(crate) fn around(routes: Router<Web>, web: Web) -> Router {
+/// Wraps the routes in this layer.
+pub(crate) fn layer(routes: Router<Web>, web: Web) -> Router {
     routes
         .fallback(|| async { Failure::from(Refusal::NotFound(Resource::Path)) })
         .method_not_allowed_fallback(|| async { Failure::from(Refusal::MethodNotAllowed) })
@@ -63,14 +63,14 @@ async fn finish(State(web): State<Web>, mut request: Request, next: Next) -> Res
     response
 }
 
-/// Why a request failed, for the log; also when its handler did not say.
+/// The cause of a failed request, for the log. Every response with status 500 has one.
 fn cause(response: &mut Response) -> Option<service::Error> {
     let unknown = || service::Error::Internal("its handler gave no cause");
     let failed = response.status() == StatusCode::INTERNAL_SERVER_ERROR;
     response.extensions_mut().remove().map(|Cause(error)| error).or_else(|| failed.then(unknown))
 }
 
-/// The refusal's answer. Of the response that brought it only `Allow` is kept.
+/// The refusal's answer. Only the header `Allow` of the original response is kept.
 fn in_envelope(refusal: &Refusal, language: Language, mut response: Response) -> Response {
     let allow = response.headers_mut().remove(header::ALLOW);
     let mut response = refused(refusal, language);
@@ -82,13 +82,14 @@ fn in_envelope(refusal: &Refusal, language: Language, mut response: Response) ->
 }
 
 fn give_reason(reason: &Reason, headers: &mut HeaderMap) {
-    // Words and details are ASCII.
+    // The words and details of reasons are ASCII.
     if let Ok(reason) = HeaderValue::try_from(reason.to_string()) {
         headers.insert(REASON, reason);
     }
 }
 
-/// In the sandbox a refusal is worth a line by itself: its reader is the developer who was refused.
+/// Logs an answer. In the sandbox refusals are logged at level info, because the reader of the log is the
+/// developer whose request was refused.
 fn log(web: &Web, status: StatusCode, reason: Option<&Reason>) {
     let status = status.as_u16();
     match reason {
@@ -98,8 +99,7 @@ fn log(web: &Web, status: StatusCode, reason: Option<&Reason>) {
     }
 }
 
-/// A panic in a handler is our fault, so it is a 500 in the envelope and a line in the log; the connection
-/// lives on.
+/// Runs the handler. A panic becomes a 500 in the envelope and a log line, and the connection continues.
 async fn run(next: Next, request: Request) -> Response {
     let mut work = pin!(AssertUnwindSafe(next.run(request)));
     let unharmed = std::future::poll_fn(|context| catch(work.as_mut(), context)).await;

@@ -1,5 +1,5 @@
-//! What a load balancer asks. Every listener of every role answers it, in the envelope, without credentials
-//! or quotas. It is no part of the open API, so the documents do not name it.
+//! Health checks for load balancers. Every listener of every role answers them in the envelope, without
+//! credentials or quotas. They are not part of the open API, so the documents do not list them.
 
 use axum::Router;
 use axum::extract::State;
@@ -11,14 +11,14 @@ use service::nodes::Readiness;
 use crate::Web;
 use crate::envelope::NOTHING;
 
-/// `GET /health/live`: 200 for as long as the process answers. A process that does not answer is to be
+/// `GET /health/live`: 200 as long as the process answers. A process that does not answer should be
 /// restarted.
 ///
-/// `GET /health/ready`: 200, or 503 while the node drains, the store is away or its disk is full. New
-/// connections then go to other nodes.
+/// `GET /health/ready`: 200, or 503 while the node drains, the store is unreachable or its disk is full. A
+/// load balancer then sends new connections to other nodes.
 pub(crate) const PATHS: [(&str, &str); 2] = [("/health/live", "GET"), ("/health/ready", "GET")];
 
-/// Their routes.
+/// The routes.
 pub(crate) fn paths() -> Router<Web> {
     Router::new().route("/health/live", get(async || NOTHING)).route("/health/ready", get(ready))
 }

@@ -1,8 +1,8 @@
-//! Requests, read field by field, so that every refusal names its field and what it may be
+//! Reads requests field by field, so that every refusal names the field and its rule
 //! (`docs/spec/rest.md#bodies`, `docs/spec/rest.md#parameters`).
 //!
-//! A body or a query is a struct whose [`Form`] declares each field once: its name, what it may hold, and
-//! what it becomes. The documents describe the form, and [`Json`] and [`Query`] are the extractors that read
+//! A body or a query is a struct whose [`Form`] declares each field once: its name, its allowed values, and
+//! its conversion. The documents describe the form, and the extractors [`Json`] and [`Query`] read requests
 //! with it.
 
 mod fields;
@@ -37,7 +37,7 @@ const BODY_DEADLINE: Duration = Duration::from_secs(10);
 
 /// A request body that is a JSON object.
 pub trait Body: Sized {
-    /// Statuses with which its handler refuses besides 400.
+    /// Statuses of the handler's refusals besides 400.
     const REFUSES: &'static [u16] = &[];
 
     /// Its fields.
@@ -54,11 +54,11 @@ pub trait Params: Sized {
 #[derive(Debug)]
 pub struct Json<T>(pub T);
 
-/// A JSON body that may be left out: nothing, or `null`, is an object without fields.
+/// A JSON body that may be omitted: an empty body, or `null`, is an object without fields.
 #[derive(Debug)]
 pub struct OptionalJson<T>(pub T);
 
-/// A JSON body together with its bytes, for calls that may be repeated.
+/// A JSON body together with its text, for calls that may be repeated.
 #[derive(Debug)]
 pub struct JsonText<T>(pub T, pub String);
 
@@ -110,7 +110,7 @@ fn is_form(request: &Request) -> bool {
     media_type.is_some_and(|media_type| media_type.starts_with(FORM))
 }
 
-/// Libraries for OAuth post forms: what they have to send instead.
+/// The refusal of a form, which OAuth libraries post. It lists the JSON fields to send instead.
 fn not_a_form(shape: &Shape) -> Invalid {
     let names = |shape: &Shape| shape.fields.iter().map(|field| field.name).collect::<Vec<_>>().join(", ");
     let either = shape.either.iter().map(names).collect::<Vec<_>>().join(" / ");

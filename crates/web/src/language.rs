@@ -1,4 +1,4 @@
-//! The language in which a caller is answered.
+//! The language of answers.
 
 use std::convert::Infallible;
 
@@ -9,7 +9,7 @@ use http::{HeaderMap, header};
 
 use crate::Web;
 
-/// What `Accept-Language` prefers, else what the node is configured to speak.
+/// The language that `Accept-Language` prefers, else the configured language of the node.
 #[derive(Clone, Copy, Debug)]
 pub struct Spoken(pub Language);
 
@@ -21,7 +21,7 @@ impl FromRequestParts<Web> for Spoken {
     }
 }
 
-/// What `Accept-Language` prefers.
+/// The language that `Accept-Language` prefers.
 pub(crate) fn preferred(headers: &HeaderMap) -> Option<Language> {
     headers.get(header::ACCEPT_LANGUAGE).and_then(|accepted| Language::preferred(accepted.to_str().ok()?))
 }

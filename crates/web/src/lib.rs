@@ -1,9 +1,9 @@
-//! HTTP shapes: which path is which function of the service, who may call it, and how answers look.
+//! The HTTP side of the service: paths, authentication, and the form of answers.
 //!
-//! `router.rs` is the index of every endpoint. A handler is thin: extractors prove the caller (`caller.rs`),
+//! `router.rs` is the index of every endpoint. A handler is thin: extractors check the caller (`caller.rs`),
 //! the quota (`quota.rs`) and the request (`input.rs`), in the order of `docs/spec/rest.md#checks`. The
-//! service does the work, and `envelope.rs` writes the answer. There is no other way to learn who the caller
-//! is, so no handler can forget a scope.
+//! service does the work, and `envelope.rs` writes the answer. A handler gets its caller only from an
+//! extractor, so no handler can forget a scope.
 
 mod app;
 mod auth;
@@ -46,41 +46,40 @@ pub use failures::FailureFigures;
 pub use router::{Endpoint, endpoints};
 pub use traffic::{DURATION_BOUNDS_US, RouteFigures, STATUS_CLASSES, TrafficFigures};
 
-use auth::Places;
+use auth::KnownAddresses;
 use traffic::Traffic;
 
-/// Callers from addresses that failed too often whose secrets are looked up at once.
-const FAILED_AT_ONCE: usize = 4;
-/// How long such a caller waits for its turn, in seconds.
-const FAILED_WAIT_MAX_S: u32 = 3;
+/// Maximum number of concurrent secret look-ups for addresses with many failures.
+const FAILED_LOOKUPS_MAX: usize = 4;
+/// How long a caller from such an address waits for its look-up, in seconds.
+const FAILED_LOOKUP_WAIT_S: u32 = 3;
 
-/// How this node's HTTP side is set up.
+/// The configuration of a node's HTTP side.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The language of messages in the envelope.
     pub language: Language,
-    /// Where the REST interface is reached, without a slash at its end.
+    /// The base URL of the REST interface, without a slash at the end.
     pub base_url: String,
     /// The hash of the operator's key; `None` turns the platform API off.
     pub operator_key: Option<SecretHash>,
-    /// Whether the sign-in page lists people to pick from without a password: only in the sandbox.
+    /// Whether the sign-in page lists people to choose from without a password. Only the sandbox does.
     pub sandbox: bool,
 }
 
-/// What the HTTP side asks of the node around it, for the operator.
+/// The facts about the node that operators can read.
 pub trait NodeInfo: Send + Sync {
-    /// Everything that the node counts, in the text format of Prometheus. `traffic` are this side's own
-    /// figures.
+    /// All metrics of the node, in the text format of Prometheus. `traffic` is the metrics of this HTTP side.
     fn metrics(&self, traffic: TrafficFigures) -> BoxFuture<'_, String>;
 
-    /// How a session is connected to this node: `websocket` or `polling`; `None` when it is not.
+    /// How a session is connected to this node: `websocket` or `polling`; `None` if it is not.
     fn transport<'a>(&'a self, session: &'a SessionKey) -> BoxFuture<'a, Option<&'static str>>;
 }
 
-/// A boxed future: what [`NodeInfo`] gives.
+/// A boxed future.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
-/// What every handler is given. Cheap to clone.
+/// The state of all handlers. Cheap to clone.
 #[derive(Clone)]
 pub struct Web(Arc<Inner>);
 
@@ -89,9 +88,9 @@ struct Inner {
     config: Config,
     node: Arc<dyn NodeInfo>,
     traffic: Traffic,
-    places: Places,
-    /// Turns of addresses that failed too often.
-    failed: Semaphore,
+    known_addresses: KnownAddresses,
+    /// Limits the look-ups for addresses with many failures.
+    failed_lookups: Semaphore,
 }
 
 impl std::fmt::Debug for Web {
@@ -104,59 +103,60 @@ impl Web {
     /// The HTTP side of a service.
     pub fn new(service: Service, config: Config, node: Arc<dyn NodeInfo>) -> Self {
         let traffic = Traffic::of(app::served());
-        let (places, failed) = (Places::default(), Semaphore::new(FAILED_AT_ONCE));
-        Self(Arc::new(Inner { service, config, node, traffic, places, failed }))
+        let (known_addresses, failed_lookups) =
+            (KnownAddresses::default(), Semaphore::new(FAILED_LOOKUPS_MAX));
+        Self(Arc::new(Inner { service, config, node, traffic, known_addresses, failed_lookups }))
     }
 
-    /// The service behind.
+    /// The service.
     pub fn service(&self) -> &Service {
         &self.0.service
     }
 
-    /// How this side is set up.
+    /// The configuration.
     pub fn config(&self) -> &Config {
         &self.0.config
     }
 
-    /// The node around this side.
+    /// The node.
     pub(crate) fn node(&self) -> &dyn NodeInfo {
         &*self.0.node
     }
 
-    /// What this side counts.
+    /// The metrics of this side.
     pub(crate) fn traffic(&self) -> &Traffic {
         &self.0.traffic
     }
 
-    /// Where accounts were signed in to.
-    pub(crate) fn places(&self) -> &Places {
-        &self.0.places
+    /// The known addresses of accounts.
+    pub(crate) fn known_addresses(&self) -> &KnownAddresses {
+        &self.0.known_addresses
     }
 
-    /// A turn at the store for an address that failed too often: of all such addresses together,
-    /// [`FAILED_AT_ONCE`] are answered at once, so that they do not keep the store from others.
-    pub(crate) async fn turn_of_those_who_failed(&self) -> Result<SemaphorePermit<'_>, Refusal> {
-        let busy = Refusal::Busy { retry_after_s: FAILED_WAIT_MAX_S };
+    /// Waits for a look-up on behalf of an address with many failures. All such addresses together have
+    /// [`FAILED_LOOKUPS_MAX`] look-ups, so they do not keep other callers from the store.
+    pub(crate) async fn failed_lookup_permit(&self) -> Result<SemaphorePermit<'_>, Refusal> {
+        let busy = Refusal::Busy { retry_after_s: FAILED_LOOKUP_WAIT_S };
         tokio::select! {
-            permit = self.0.failed.acquire() => permit.map_err(|_| busy),
-            () = self.service().clock().sleep(Duration::from_secs(FAILED_WAIT_MAX_S.into())) => Err(busy),
+            permit = self.0.failed_lookups.acquire() => permit.map_err(|_| busy),
+            () = self.service().clock().sleep(Duration::from_secs(FAILED_LOOKUP_WAIT_S.into())) => Err(busy),
         }
     }
 
-    /// The profile that answers to an application follow.
+    /// The profile of answers to an application.
     pub(crate) fn profile(&self, own: Option<Profile>) -> Profile {
         self.service().profile(own)
     }
 }
 
-/// The id of a request: in its answer, in its log lines, on its error page. The listener puts it into each
+/// The id of a request, in its answer, its log lines and its error page. The listener adds it to each
 /// request's extensions.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestId([u8; 20]);
 
 impl RequestId {
-    /// The id of the `n`th request of a connection that drew 80 random bits: randomness is asked for once a
-    /// connection, because it costs a call of the system.
+    /// The id of the `n`th request of a connection, from 80 random bits of the connection. Randomness is
+    /// drawn once a connection, because it costs a system call.
     pub fn new(connection: [u8; 10], n: u64) -> Self {
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
         let mut bytes = [0; 16];
@@ -171,7 +171,7 @@ impl RequestId {
 
     /// The value of `X-Request-Id`.
     pub fn header(&self) -> HeaderValue {
-        // Hexadecimal digits fit into a header.
+        // Hexadecimal digits are valid in a header.
         HeaderValue::from_bytes(&self.0).unwrap_or(HeaderValue::from_static(""))
     }
 }
@@ -182,26 +182,26 @@ impl std::fmt::Display for RequestId {
     }
 }
 
-/// Keeps the place of a request whose body is still arriving. Without it the connection may be closed when
-/// another needs its place, because anybody can begin a body. The listener puts it into the extensions of
+/// Keeps the place of a request whose body is still arriving. Otherwise the connection may be closed when
+/// another needs its place, because any caller can begin a body. The listener adds this to the extensions of
 /// each request with a body.
 #[derive(Clone)]
 pub struct KeepPlace(Arc<dyn Fn() + Send + Sync>);
 
 impl KeepPlace {
-    /// One that calls this.
+    /// A value that calls this function.
     pub fn new(keep: impl Fn() + Send + Sync + 'static) -> Self {
         Self(Arc::new(keep))
     }
 
-    /// Keeps the place until the request is answered: for callers that have proved who they are.
+    /// Keeps the place until the request is answered. Called for authenticated callers.
     pub(crate) fn keep(&self) {
         (self.0)();
     }
 }
 
-/// The address of the client that a request counts for: the TCP peer, or whom a trusted proxy names. The
-/// listener puts it into each request's extensions.
+/// The address of the client that a request counts for: the TCP peer, or the client that a trusted proxy
+/// names. The listener adds it to each request's extensions.
 #[derive(Clone, Copy, Debug)]
 pub struct ClientAddress(pub IpAddr);
 

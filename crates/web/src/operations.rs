@@ -1,5 +1,5 @@
-//! What the operator's own tools ask a node for. It is no part of the documented interface, so it is not on
-//! the router.
+//! Endpoints for the operator's tools. They are not part of the documented interface, so they are not on the
+//! router.
 
 use axum::Router;
 use axum::extract::State;
@@ -10,18 +10,18 @@ use http::{HeaderValue, header};
 use crate::Web;
 use crate::caller::Operator;
 
-/// The text format that every collector reads.
+/// The text format of Prometheus.
 const TEXT: HeaderValue = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
 
-/// The paths, with the method that each takes.
+/// The paths, with the method of each.
 pub(crate) const PATHS: [(&str, &str); 1] = [("/metrics", "GET")];
 
-/// Their routes.
+/// The routes.
 pub(crate) fn paths() -> Router<Web> {
     Router::new().route("/metrics", get(metrics))
 }
 
-/// `GET /metrics`, the operator's key: everything that this node counts.
+/// `GET /metrics`, with the operator's key: all metrics of this node.
 async fn metrics(_: Operator, State(web): State<Web>) -> Response {
     ([(header::CONTENT_TYPE, TEXT)], web.node().metrics(web.traffic().figures()).await).into_response()
 }

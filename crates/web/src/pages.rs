@@ -1,9 +1,8 @@
-//! The HTML pages of the sign-in: asking who somebody is, asking for consent, and saying what went wrong
-//! (`docs/spec/authorization.md#sign-in`).
+//! The HTML pages of the sign-in: login, consent, and problems (`docs/spec/authorization.md#sign-in`).
 //!
-//! Every page is plain data that renders itself: nothing here reads a clock, a request or a database, so a
-//! test can render each of them from samples. There is no script and nothing is loaded from elsewhere. The
-//! one style sheet is inline and allowed by its hash, see [`content_security_policy`].
+//! Every page is plain data that renders itself without a clock, a request or a database, so tests render
+//! each page from samples. There is no script, and nothing is loaded from other hosts. The only style sheet
+//! is inline and allowed by its hash, see [`content_security_policy`].
 
 mod lang;
 mod name;
@@ -33,7 +32,7 @@ pub struct SeededPerson<'a> {
     pub login: &'a str,
     /// The name of the person's channel.
     pub channel_name: &'a str,
-    /// What this person is good for in a test, for example "streamer, two managers". May be empty.
+    /// The use of this person in a test, for example "streamer, two managers". May be empty.
     pub description: &'a str,
 }
 
@@ -44,17 +43,17 @@ pub struct SeededPerson<'a> {
 pub struct SignInPage<'a> {
     /// The language of the page.
     pub lang: Lang,
-    /// The same page in the other language, see [`language_href`]. `None` leaves the link out.
+    /// The address of the page in the other language, see [`language_href`]. Without it there is no link.
     pub language_href: Option<&'a str>,
     /// The name that the application's developer chose. Untrusted.
     pub application_name: &'a str,
-    /// Where the form posts to, on this origin.
+    /// The address that the form posts to, on this origin.
     pub action: &'a str,
-    /// Names and values that travel along unseen: the CSRF token and what was asked for.
+    /// Names and values of hidden fields: the CSRF token and the request's parameters.
     pub hidden: &'a [(&'a str, &'a str)],
-    /// What was typed into the login field before; the password is never sent back.
+    /// The login that was typed before. The password is never sent back.
     pub login: &'a str,
-    /// Why the last try failed.
+    /// Why the last attempt failed.
     pub error: Option<SignInError>,
     /// The seeded people; empty outside a sandbox.
     pub people: &'a [SeededPerson<'a>],
@@ -81,28 +80,28 @@ impl SignInPage<'_> {
 pub struct ConsentPage<'a> {
     /// The language of the page.
     pub lang: Lang,
-    /// The same page in the other language, see [`language_href`]. `None` leaves the link out.
+    /// The address of the page in the other language, see [`language_href`]. Without it there is no link.
     pub language_href: Option<&'a str>,
     /// The name that the application's developer chose. Untrusted.
     pub application_name: &'a str,
-    /// The organization behind the application; `None` for one developer alone.
+    /// The organization of the application; `None` for a single developer.
     pub organization: Option<&'a str>,
     /// Whether the operator has verified that organization. Without an organization it has no meaning.
     pub verified: bool,
-    /// The channel name of whoever is signed in. Untrusted.
+    /// The channel name of the signed-in person. Untrusted.
     pub person_name: &'a str,
-    /// The picture of whoever is signed in: a path on this origin or a `data:image/` address. Anything else
-    /// would be stopped by the page's own policy, so the first letter of the name is shown instead.
+    /// The picture of the signed-in person: a path on this origin or a `data:image/` address. The page's own
+    /// policy blocks any other address, so the page then shows the first letter of the name.
     pub person_image: Option<&'a str>,
-    /// What is asked for, in the order of `docs/spec/authorization.md#scopes`; the page groups it.
+    /// The requested scopes, in the order of `docs/spec/authorization.md#scopes`. The page groups them.
     pub scopes: &'a [ScopeLine<'a>],
     /// Host (and port, if any) of the validated redirect address.
     pub redirect_host: &'a str,
-    /// Where the form posts to, on this origin.
+    /// The address that the form posts to, on this origin.
     pub action: &'a str,
-    /// Names and values that travel along unseen: the CSRF token and what was asked for.
+    /// Names and values of hidden fields: the CSRF token and the request's parameters.
     pub hidden: &'a [(&'a str, &'a str)],
-    /// Where somebody else can sign in, on this origin.
+    /// The address where another person can sign in, on this origin.
     pub switch_account_href: &'a str,
 }
 
@@ -115,7 +114,7 @@ impl ConsentPage<'_> {
         self.texts().consent
     }
 
-    /// Verified is shown only next to the name that was verified.
+    /// The mark is shown only next to the verified name.
     fn is_verified(&self) -> bool {
         self.verified && self.organization.is_some()
     }
@@ -129,21 +128,21 @@ impl ConsentPage<'_> {
     }
 }
 
-/// Says what went wrong, what to do next, and what a developer should look at. Answer with
+/// Describes a problem, the next step, and a hint for developers. The answer has the status
 /// [`PageProblem::status`].
 #[derive(Debug, Template)]
 #[template(path = "pages/error.html")]
 pub struct ErrorPage<'a> {
     /// The language of the page.
     pub lang: Lang,
-    /// The same page in the other language, see [`language_href`]. `None` leaves the link out, as is right
-    /// for an answer to a POST.
+    /// The address of the page in the other language, see [`language_href`]. Without it there is no link, as
+    /// in an answer to a POST.
     pub language_href: Option<&'a str>,
-    /// What went wrong; title, explanation, next step and developer hint follow from it.
+    /// The problem. It decides title, explanation, next step and developer hint.
     pub problem: PageProblem,
-    /// Where to start again, on this origin, if that can help.
+    /// The address to start again, on this origin, if that can help.
     pub retry_href: Option<&'a str>,
-    /// The id under which the logs know this request.
+    /// The id of this request in the logs.
     pub request_id: &'a str,
 }
 
@@ -157,7 +156,7 @@ impl ErrorPage<'_> {
     }
 }
 
-/// What templates may call with `|name`.
+/// The filters that templates may use as `|name`.
 mod filters {
     pub use super::name::filters::*;
 }

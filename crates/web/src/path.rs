@@ -7,7 +7,7 @@ use http::request::Parts;
 
 use crate::Web;
 use crate::contract::Operation;
-use crate::contract::routes::Take;
+use crate::contract::routes::DescribeInput;
 use crate::envelope::Failure;
 
 /// The first id of the path, as text.
@@ -25,7 +25,7 @@ impl FromRequestParts<Web> for PathId {
     }
 }
 
-impl Take for PathId {
+impl DescribeInput for PathId {
     fn describe(operation: &mut Operation) {
         operation.may_refuse(&[400, 404]);
     }
@@ -55,13 +55,13 @@ impl FromRequestParts<Web> for ChannelPath {
     }
 }
 
-impl Take for ChannelPath {
+impl DescribeInput for ChannelPath {
     fn describe(operation: &mut Operation) {
         PathId::describe(operation);
     }
 }
 
-/// `{channelId}` and the id of the other channel that stands behind it in the path.
+/// `{channelId}` and the id of the other channel after it in the path.
 #[derive(Debug)]
 pub struct ChannelPairPath(pub ChannelId, pub ChannelId);
 
@@ -84,7 +84,7 @@ impl FromRequestParts<Web> for ChannelPairPath {
     }
 }
 
-impl Take for ChannelPairPath {
+impl DescribeInput for ChannelPairPath {
     fn describe(operation: &mut Operation) {
         PathId::describe(operation);
     }

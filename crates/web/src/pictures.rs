@@ -1,5 +1,5 @@
-//! The pictures that stand in where nobody gave one (`docs/spec/channels.md#pictures`). Drawn for Stagedoor,
-//! and served on every listener but the bare one, at addresses that do not change.
+//! The default pictures of channels, categories and badges (`docs/spec/channels.md#pictures`). They were
+//! drawn for Stagedoor. Every listener except the health listener serves them, at constant addresses.
 
 use axum::Router;
 use axum::routing::get;
@@ -7,12 +7,12 @@ use http::header::{ACCESS_CONTROL_ALLOW_ORIGIN, CACHE_CONTROL, CONTENT_TYPE};
 
 use crate::Web;
 
-/// How long a picture may be kept: a day.
+/// How long a cache may keep a picture: a day.
 const CACHED: &str = "public, max-age=86400";
 
 macro_rules! pictures {
     ($($(#[$doc:meta])* $name:ident = $file:literal;)+) => {
-        /// A picture of the service's own.
+        /// A default picture.
         #[derive(Clone, Copy, Debug)]
         pub(crate) enum Picture {
             $($(#[$doc])* $name,)+
@@ -26,17 +26,17 @@ macro_rules! pictures {
             }
         }
 
-        /// Where they are.
+        /// The paths.
         pub(crate) const PATHS: &[(&str, &str)] = &[$((Picture::$name.path(), "GET"),)+];
 
-        /// Their routes.
+        /// The routes.
         pub(crate) fn paths() -> Router<Web> {
             Router::new()$(.route(Picture::$name.path(), get(async || {
                 const PNG: &[u8] = include_bytes!(concat!("../pictures/", $file));
                 let headers = [
                     (CONTENT_TYPE, "image/png"),
                     (CACHE_CONTROL, CACHED),
-                    // Overlays draw them on canvases of pages from anywhere.
+                    // Overlays of any origin draw them on canvases.
                     (ACCESS_CONTROL_ALLOW_ORIGIN, "*"),
                 ];
                 (headers, PNG)
@@ -50,7 +50,7 @@ pictures! {
     Channel = "channel.png";
     /// A category that has no poster.
     Category = "category.png";
-    /// The badge of a streamer in the own chat.
+    /// The badge of a streamer in the streamer's own chat.
     BadgeStreamer = "badge-streamer.png";
     /// The badge of a channel manager.
     BadgeChannelManager = "badge-channel-manager.png";
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn badges_lead_to_pictures() {
+    fn every_badge_has_a_picture() {
         for (picture, path) in [
             (Picture::BadgeStreamer, STREAMER_PICTURE),
             (Picture::BadgeChannelManager, CHANNEL_MANAGER_PICTURE),

@@ -1,4 +1,4 @@
-//! Which quota a call is charged to, and the headers that say so (`docs/spec/limits.md#quotas`).
+//! The quotas of a call, and their headers (`docs/spec/limits.md#quotas`).
 
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,9 +21,9 @@ const LIMIT: HeaderName = HeaderName::from_static("ratelimit-limit");
 const REMAINING: HeaderName = HeaderName::from_static("ratelimit-remaining");
 const RESET: HeaderName = HeaderName::from_static("ratelimit-reset");
 
-/// A quota that an endpoint takes besides that of its mode; a type, so that a handler's signature names it.
+/// An endpoint's own quota besides that of its mode. It is a type, so that a handler's signature names it.
 pub trait Extra: Send {
-    /// What is counted, and how much of it; `None` for nothing more.
+    /// The counted thing and its quota; `None` for no additional quota.
     const EXTRA: Option<(Counted, Quota)>;
 }
 
@@ -39,7 +39,7 @@ macro_rules! extras {
 }
 
 extras! {
-    /// Nothing besides the quota of the mode.
+    /// Only the quota of the mode.
     Standard = None;
     /// Chat messages of a user: 20 in 30 s.
     ChatSend = Some((Counted::ChatSend, CHAT_SEND_QUOTA));
@@ -47,7 +47,7 @@ extras! {
     SessionUrl = Some((Counted::SessionUrls, SESSION_URL_QUOTA));
 }
 
-/// What a request was charged, for the headers of its answer: the tightest of its quotas.
+/// The tightest quota that a request was charged to, for the headers of its answer.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Charged(Arc<Mutex<Option<QuotaStatus>>>);
 
@@ -55,7 +55,7 @@ impl Charged {
     /// Takes one request out of a bucket.
     ///
     /// # Errors
-    /// [`Refusal::TooManyRequests`] when it is empty.
+    /// [`Refusal::TooManyRequests`] if the bucket is empty.
     pub(crate) fn take(
         &self,
         web: &Web,
@@ -66,8 +66,7 @@ impl Charged {
         self.note(counted, web.service().quotas().take(counted, caller, quota, monotonic(web)))
     }
 
-    /// Takes one request of an application, unless quotas do not hold for it: then it has all of them left,
-    /// always.
+    /// Takes one request of an application. An application without quotas always has a full bucket.
     ///
     /// # Errors
     /// As [`take`](Self::take).
@@ -97,7 +96,7 @@ impl Charged {
         }
     }
 
-    /// Writes the headers. A caller that never said who it is stands by its network address.
+    /// Writes the headers. A caller without credentials is counted by its network address.
     pub(crate) fn describe(&self, web: &Web, client: Option<ClientAddress>, headers: &mut HeaderMap) {
         let noted = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let status = noted.or_else(|| {
@@ -119,12 +118,12 @@ pub(crate) fn charge_client<Q: Extra>(
 ) -> Result<(), Refusal> {
     let (client_id, limited) = (application.client_id.as_str(), application.quota);
     charged.take_of(web, limited, Counted::Client, client_id, CLIENT_QUOTA)?;
-    // As a pair, so that an application never shares a bucket with the user of its name.
+    // The key is a pair, so that an application and a user with the same id never share a bucket.
     charge_extra::<Q>(web, charged, limited, ("client", client_id))
 }
 
-/// Charges a user-mode call. Chat messages and session URLs are counted for the user, whatever the
-/// application, as long as quotas hold for that.
+/// Charges a user-mode call. Chat messages and session URLs are counted for the user over all applications
+/// with quotas.
 pub(crate) fn charge_user<Q: Extra>(web: &Web, charged: &Charged, caller: &Caller) -> Result<(), Refusal> {
     let Caller { client_id, channel_id, quota: limited, .. } = caller;
     let (client_id, channel_id) = (client_id.as_str(), channel_id.as_str());
@@ -147,8 +146,8 @@ pub(crate) fn charge_token(web: &Web, charged: &Charged, application: &Applicati
     charged.take_of(web, application.quota, Counted::Token, client_id, TOKEN_QUOTA)
 }
 
-/// Counts a failed proof of identity, whose refusal is `refusal`, against the client's address. One that was
-/// right is let through whatever was counted, so this comes after the look at it.
+/// Counts failed authentication, whose refusal is `refusal`, against the client's address. Right credentials
+/// are accepted regardless of the count, so this is called after the check.
 pub(crate) fn failed(
     web: &Web,
     charged: &Charged,
@@ -159,28 +158,28 @@ pub(crate) fn failed(
     charged.take(web, counted, block(client), FAILURE_QUOTA).err().unwrap_or(refusal)
 }
 
-/// Whether an address has used up what it may fail at.
+/// Whether an address has used up its failures.
 pub(crate) fn has_failed_often(web: &Web, counted: Counted, client: Option<ClientAddress>) -> bool {
     let status = web.service().quotas().peek(counted, block(client), FAILURE_QUOTA, monotonic(web));
     status.is_some_and(|status| status.retry_after_s.is_some())
 }
 
-/// Counts a bad code of an application that proved itself: a stranger may have made it up, so it counts for
-/// nobody else.
+/// Counts a bad code of an authenticated application. An attacker may have made the code up, so it counts
+/// only for this application.
 ///
 /// # Errors
-/// [`Refusal::TooManyRequests`] where there were too many of them.
+/// [`Refusal::TooManyRequests`] if there were too many bad codes.
 pub(crate) fn bad_code(web: &Web, charged: &Charged, application: &Application) -> Result<(), Refusal> {
     charged.take(web, Counted::Exchanges, application.client_id.as_str(), FAILURE_QUOTA)
 }
 
-/// Counts a bad refresh token of an application that proved itself. No refresh is refused for it.
+/// Counts a bad refresh token of an authenticated application. The count never causes a refusal of a refresh.
 pub(crate) fn bad_refresh_token(web: &Web, application: &Application) {
     let client_id = application.client_id.as_str();
     web.service().quotas().take(Counted::Exchanges, client_id, FAILURE_QUOTA, monotonic(web));
 }
 
-/// What a client is counted by.
+/// The address block that a client is counted by.
 pub(crate) fn block(client: Option<ClientAddress>) -> Option<AddressBlock> {
     client.map(|ClientAddress(address)| address.into())
 }

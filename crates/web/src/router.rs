@@ -1,5 +1,5 @@
-//! Every endpoint: its path, its method, its handler and its summary. The handler's own line says which scope
-//! and quota it takes.
+//! Every endpoint: its path, its method, its handler and its summary. The handler's signature has its scope
+//! and quota.
 
 mod open;
 mod platform;
@@ -16,14 +16,14 @@ pub(crate) fn operations() -> Vec<Operation> {
     open().and(platform()).into_operations()
 }
 
-/// One endpoint, as far as a request to it has to know.
+/// The facts about one endpoint that a request needs.
 #[derive(Clone, Copy, Debug)]
 pub struct Endpoint {
     /// The method, in capitals.
     pub method: &'static str,
-    /// The path, with `{names}` for what is filled in.
+    /// The path, with `{names}` for its parameters.
     pub path: &'static str,
-    /// How the caller proves who it is.
+    /// How the caller authenticates.
     pub security: Security,
     /// The scope that the caller needs.
     pub scope: Option<Scope>,

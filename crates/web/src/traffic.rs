@@ -1,5 +1,5 @@
-//! What the HTTP side counts: requests by route, method and status, how long they took, refusals by kind.
-//! Counting is a look into a map that never changes and a few additions: no lock, no allocation.
+//! The metrics of the HTTP side: requests by route, method and status, durations, refusals by kind. Counting
+//! is a look-up in a constant map and a few additions, without a lock or an allocation.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -10,22 +10,22 @@ use http::{Method, StatusCode};
 
 use crate::failures::{FailureFigures, Failures};
 
-/// The upper bounds of the buckets of durations, in microseconds; what took longer is in one more bucket.
+/// The upper bounds of the buckets of durations, in microseconds. A last bucket has the longer ones.
 pub const DURATION_BOUNDS_US: [u64; 11] =
     [1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000, 2_500_000];
 
 /// The names of the classes of statuses.
 pub const STATUS_CLASSES: [&str; 4] = ["2xx", "3xx", "4xx", "5xx"];
 
-/// The route and method of what no route takes: unknown paths, wrong methods.
+/// The route and method of requests without a route: unknown paths, wrong methods.
 const UNMATCHED: (&str, &str) = ("unmatched", "any");
 
 /// The counters of a node's HTTP side.
 #[derive(Debug)]
 pub(crate) struct Traffic {
-    /// By the route's pattern: its methods, and their places in `routes`.
+    /// The methods of each route pattern, with their indices in `routes`.
     places: HashMap<&'static str, Vec<(&'static str, usize)>>,
-    /// The first one is of what no route takes.
+    /// The first entry counts requests without a route.
     routes: Box<[Route]>,
     refusals: [AtomicU64; Refusal::KINDS.len()],
     pub(crate) failures: Failures,
@@ -41,26 +41,26 @@ struct Route {
     duration_us: AtomicU64,
 }
 
-/// A moment's figures of one method of one route.
+/// A snapshot of one method of one route.
 #[derive(Clone, Debug)]
 pub struct RouteFigures {
-    /// Its pattern, with `{names}` for what is filled in; never a path that was asked for.
+    /// The route's pattern, with `{names}` for its parameters; never a requested path.
     pub route: &'static str,
     /// Its method.
     pub method: &'static str,
     /// Answers by the class of their status, in the order of [`STATUS_CLASSES`].
     pub statuses: [u64; STATUS_CLASSES.len()],
-    /// Answers by how long they took: those within each of [`DURATION_BOUNDS_US`] and above the one before,
-    /// and then the rest.
+    /// Answers by duration: one count for each bound of [`DURATION_BOUNDS_US`] (above the bound before it),
+    /// and one for longer durations.
     pub durations: [u64; DURATION_BOUNDS_US.len() + 1],
-    /// How long they took together.
+    /// The sum of the durations.
     pub duration_sum: Duration,
 }
 
-/// A moment's figures of the HTTP side.
+/// A snapshot of the HTTP side.
 #[derive(Clone, Debug)]
 pub struct TrafficFigures {
-    /// Every method of every route, and what no route took.
+    /// Every method of every route, and the requests without a route.
     pub routes: Vec<RouteFigures>,
     /// Refusals, by [`Refusal::kind`].
     pub refusals: Vec<(&'static str, u64)>,
@@ -83,9 +83,9 @@ impl Traffic {
         Self { places, routes, refusals, failures: Failures::default() }
     }
 
-    /// Where requests of this method to the route of this pattern are counted.
+    /// The index at which requests of this method to the route of this pattern are counted.
     pub(crate) fn place(&self, pattern: Option<&str>, method: &Method) -> usize {
-        // HEAD is answered by the route of GET.
+        // The route of GET also answers HEAD.
         let method = if *method == Method::HEAD { "GET" } else { method.as_str() };
         let methods = pattern.and_then(|pattern| self.places.get(pattern));
         let found = methods.and_then(|methods| methods.iter().find(|(name, _)| *name == method));
@@ -111,7 +111,7 @@ impl Traffic {
         }
     }
 
-    /// A moment's figures.
+    /// A snapshot.
     pub(crate) fn figures(&self) -> TrafficFigures {
         TrafficFigures {
             routes: self.routes.iter().map(Route::figures).collect(),
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_is_counted_at_its_pattern_and_method_and_what_has_none_at_one_place() {
+    fn a_request_is_counted_by_pattern_and_method_or_as_unmatched() {
         let traffic = traffic();
         let place = |pattern, method| {
             let route = &traffic.routes[traffic.place(pattern, &method)];
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn durations_fall_into_the_bucket_whose_bound_they_do_not_exceed() {
+    fn a_duration_is_counted_in_its_bucket() {
         for (bucket, bound) in DURATION_BOUNDS_US.into_iter().enumerate() {
             for (took_us, expected) in [(bound, bucket), (bound + 1, bucket + 1)] {
                 let traffic = traffic();

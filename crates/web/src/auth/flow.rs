@@ -1,4 +1,4 @@
-//! What comes next in a sign-in: decided from the query, the form and the browser alone.
+//! Decides the next step of a sign-in from the query, the form and the browser alone.
 
 use domain::application::with_query;
 use domain::limits::STATE_BYTES_MAX;
@@ -9,23 +9,23 @@ use service::sign_in::{BadSignIn, SignInRequest};
 use crate::input::Pairs;
 use crate::pages::{PageProblem, SignInError};
 
-/// The query parameter that asks for the sign-in page although a person is signed in.
+/// The query parameter that requests the sign-in page although a person is signed in.
 pub(super) const SWITCH: &str = "switch";
 
-/// Why a sign-in does not go on.
+/// Why a sign-in stops.
 pub(super) enum Stop {
-    /// The sign-in page is shown once more, with this login and this reason.
-    Again { login: String, error: SignInError },
-    /// A page says what is wrong.
+    /// The sign-in page is shown again, with this login and this reason.
+    Retry { login: String, error: SignInError },
+    /// An error page is shown.
     Problem(PageProblem),
     /// The service failed.
     Failed(service::Error),
 }
 
 impl Stop {
-    /// The sign-in page once more.
-    pub fn again(login: &str, error: SignInError) -> Self {
-        Self::Again { login: login.to_owned(), error }
+    /// Shows the sign-in page again.
+    pub fn retry(login: &str, error: SignInError) -> Self {
+        Self::Retry { login: login.to_owned(), error }
     }
 }
 
@@ -60,23 +60,23 @@ impl From<askama::Error> for Stop {
 pub(super) struct Browser {
     /// The token.
     pub token: BrowserToken,
-    /// Whether the browser has yet to receive its token.
+    /// Whether the browser still has to receive its token.
     pub new: bool,
     /// The person, with the name of the channel.
     pub person: Option<(ChannelId, String)>,
 }
 
-/// The request of an application, as its query says it.
+/// The parameters of an application's request.
 pub(super) struct Parameters<'q> {
-    /// Which application.
+    /// The id of the application.
     pub client_id: &'q str,
-    /// Where the sign-in is to end.
+    /// The redirect address.
     pub redirect_uri: &'q str,
-    /// What comes back in the redirect.
+    /// The `state`, which the redirect repeats.
     pub state: &'q str,
 }
 
-/// The three parameters of an application's request, once each.
+/// The three parameters of an application's request. Each must occur once.
 pub(super) fn parameters(query: &Pairs) -> Result<Parameters<'_>, Stop> {
     let client_id = parameter(query, "clientId")?;
     let redirect_uri = parameter(query, "redirectUri")?;
@@ -94,42 +94,42 @@ fn parameter<'p>(pairs: &'p Pairs, name: &'static str) -> Result<&'p str, PagePr
     })
 }
 
-/// Whether the consent page is shown first: a person is signed in, and the query does not ask for another
+/// Whether the consent page comes first: a person is signed in, and the query does not request another
 /// person.
 pub(super) fn begins_with_consent(query: &Pairs, browser: &Browser) -> bool {
     browser.person.is_some() && !matches!(query.optional(SWITCH), Ok(Some(_)))
 }
 
-/// What a form asks for.
+/// The action of a form.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Step<'f> {
-    /// The browser is signed out.
+    /// Signs the browser out.
     SignOut,
-    /// The person allows or denies.
+    /// Allows or denies the consent.
     Decide(&'f str),
-    /// A person of the sandbox is picked by login.
+    /// Signs in as a person of the sandbox, by login.
     Pick(&'f str),
-    /// A password is tried.
+    /// Signs in with a password.
     TryPassword { login: &'f str, password: &'f str },
 }
 
-/// What the form of this browser asks for. A form of another site, of another request, or of a browser that
-/// kept no cookie asks for nothing.
+/// The action of this browser's form. A form of another site, of another request, or of a browser without the
+/// cookie is refused.
 pub(super) fn step<'f>(
     form: &'f Pairs,
-    asked: &SignInRequest,
+    request: &SignInRequest,
     browser: &Browser,
     sandbox: bool,
 ) -> Result<Step<'f>, Stop> {
     let proof = field(form, "csrf")?.unwrap_or("");
-    if browser.new || !csrf(&browser.token, asked).matches(&SecretHash::stored(proof.to_owned())) {
+    if browser.new || !csrf(&browser.token, request).matches(&SecretHash::stored(proof.to_owned())) {
         return Err(PageProblem::FormExpired.into());
     }
-    wish(form, sandbox)
+    requested_step(form, sandbox)
 }
 
-/// What a form with a good proof asks for.
-fn wish(form: &Pairs, sandbox: bool) -> Result<Step<'_>, Stop> {
+/// The action of a form with a valid CSRF proof.
+fn requested_step(form: &Pairs, sandbox: bool) -> Result<Step<'_>, Stop> {
     if field(form, "sign_out")?.is_some() {
         return Ok(Step::SignOut);
     }
@@ -141,7 +141,7 @@ fn wish(form: &Pairs, sandbox: bool) -> Result<Step<'_>, Stop> {
     }
     let (login, password) = (field(form, "login")?.unwrap_or(""), field(form, "password")?.unwrap_or(""));
     if login.is_empty() || password.is_empty() {
-        return Err(Stop::again(login, SignInError::Missing));
+        return Err(Stop::retry(login, SignInError::Missing));
     }
     Ok(Step::TryPassword { login, password })
 }
@@ -150,17 +150,17 @@ fn field<'f>(form: &'f Pairs, name: &'static str) -> Result<Option<&'f str>, Sto
     form.optional(name).map_err(|_| PageProblem::RepeatedParameter(name).into())
 }
 
-/// What a person decided.
+/// The person's decision about a consent.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Decision {
     /// The application may act for the person.
     Allow,
-    /// It may not.
+    /// The application may not act for the person.
     Deny,
 }
 
 impl Decision {
-    /// Reads the field of the form.
+    /// Reads the form field `decision`.
     pub fn parse(text: &str) -> Result<Self, Stop> {
         match text {
             "allow" => Ok(Self::Allow),
@@ -170,29 +170,29 @@ impl Decision {
     }
 }
 
-/// What a consent that the service refused leads to.
+/// How a sign-in stops when the service refuses the consent.
 pub(super) fn no_consent(error: service::Error) -> Stop {
     match error.refusal() {
-        Refusal::InvalidToken(_) => Stop::again("", SignInError::Expired),
+        Refusal::InvalidToken(_) => Stop::retry("", SignInError::Expired),
         Refusal::NotFound(_) => PageProblem::UnknownApplication.into(),
         _ => error.into(),
     }
 }
 
-/// Where an allowed sign-in ends.
-pub(super) fn allowed(asked: &SignInRequest, code: &str) -> String {
-    with_query(&asked.redirect_uri, &[("code", code), ("state", &asked.state)])
+/// The redirect address of an allowed sign-in.
+pub(super) fn allowed(request: &SignInRequest, code: &str) -> String {
+    with_query(&request.redirect_uri, &[("code", code), ("state", &request.state)])
 }
 
-/// Where a denied sign-in ends.
-pub(super) fn denied(asked: &SignInRequest) -> String {
-    with_query(&asked.redirect_uri, &[("error", "access_denied"), ("state", &asked.state)])
+/// The redirect address of a denied sign-in.
+pub(super) fn denied(request: &SignInRequest) -> String {
+    with_query(&request.redirect_uri, &[("error", "access_denied"), ("state", &request.state)])
 }
 
-/// What a form must carry to count. Nobody without the browser's cookie can make it up, and it is good for
-/// this request of this application only, with the scopes that its page showed.
-pub(super) fn csrf(token: &BrowserToken, asked: &SignInRequest) -> SecretHash {
-    let SignInRequest { application, redirect_uri, state } = asked;
+/// The CSRF proof of a form. Only a browser with the cookie can have it. It is valid for one request of one
+/// application, with the scopes that the page showed.
+pub(super) fn csrf(token: &BrowserToken, request: &SignInRequest) -> SecretHash {
+    let SignInRequest { application, redirect_uri, state } = request;
     let (token, client_id, scopes) =
         (token.hash(), &application.client_id, application.user_scopes().to_stored());
     SecretHash::of(&format!("{}\n{client_id}\n{scopes}\n{redirect_uri}\n{state}", token.as_str()))
@@ -203,10 +203,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_form_asks_for_one_thing_and_the_first_of_several_counts() {
+    fn the_first_action_of_a_form_counts() {
         let check = |form: &str, sandbox, expected: Step<'_>| {
             let form = Pairs::parse(form).expect("readable");
-            assert_eq!(wish(&form, sandbox).ok(), Some(expected));
+            assert_eq!(requested_step(&form, sandbox).ok(), Some(expected));
         };
         let password = Step::TryPassword { login: "a", password: "b" };
         check("sign_out=1&decision=allow&login=a&password=b", false, Step::SignOut);
@@ -216,14 +216,14 @@ mod tests {
     }
 
     #[test]
-    fn a_form_without_login_or_password_is_shown_once_more() {
+    fn a_form_without_login_or_password_is_shown_again() {
         for form in ["login=a", "login=a&password=", ""] {
             let form = Pairs::parse(form).expect("readable");
-            let stop = wish(&form, false).err();
-            assert!(matches!(stop, Some(Stop::Again { error: SignInError::Missing, .. })));
+            let stop = requested_step(&form, false).err();
+            assert!(matches!(stop, Some(Stop::Retry { error: SignInError::Missing, .. })));
         }
         let twice = Pairs::parse("login=a&login=b").expect("readable");
-        let stop = wish(&twice, false).err();
+        let stop = requested_step(&twice, false).err();
         assert!(matches!(stop, Some(Stop::Problem(PageProblem::RepeatedParameter("login")))));
     }
 

@@ -1,13 +1,14 @@
-//! How many passwords may be tried (`docs/spec/authorization.md#guessing`).
+//! Limits password guessing (`docs/spec/authorization.md#guessing`).
 //!
-//! A try is charged before its password is looked at, and given back when the password is right: of tries
-//! made at once no more are looked at than of tries made one by one. There are two limits:
+//! An attempt is charged before its password is checked, and refunded if the password is right. So concurrent
+//! attempts have the same limit as attempts one after the other. There are two limits:
 //!
-//! - An address has [`FAILURE_QUOTA`] wrong passwords. One from which the account was signed in to before is
-//!   charged for this account alone, so that others behind the same address cannot use its tries up.
-//! - An account has as many for strangers. Beyond them each of their tries waits, longer and longer up to
-//!   [`ACCOUNT_DELAY_MAX`], and an address has [`SLOWED_QUOTA`]. Nobody is refused for the tries of other
-//!   addresses, and who comes from a known one does not wait.
+//! - An address has [`FAILURE_QUOTA`] wrong passwords. A known address, from which the account was signed in
+//!   to before, is charged for this account alone. So other people behind the address cannot use up its
+//!   attempts.
+//! - An account has as many wrong passwords from unknown addresses. Further attempts from unknown addresses
+//!   are delayed more and more, up to [`ACCOUNT_DELAY_MAX`], and each address has [`SLOWED_QUOTA`]. No
+//!   attempt is refused because of other addresses, and attempts from known addresses are not delayed.
 
 use std::time::Duration;
 
@@ -19,7 +20,7 @@ use service::quotas::Counted;
 use crate::quota::{Charged, block};
 use crate::{ClientAddress, Web};
 
-/// A try at an account that is being made.
+/// An attempt to sign in to an account.
 pub(super) struct Guess<'a> {
     web: &'a Web,
     login: &'a str,
@@ -28,9 +29,9 @@ pub(super) struct Guess<'a> {
     pub(super) known: bool,
 }
 
-/// Takes up to a quarter off the longest delay, so that tries that came together do not want their turn
-/// together.
-fn spread(delay: Duration, [random]: [u8; 1]) -> Duration {
+/// Subtracts up to a quarter from the maximum delay, so that concurrent attempts do not all continue at the
+/// same time.
+fn jittered(delay: Duration, [random]: [u8; 1]) -> Duration {
     if delay < ACCOUNT_DELAY_MAX {
         return delay;
     }
@@ -38,10 +39,10 @@ fn spread(delay: Duration, [random]: [u8; 1]) -> Duration {
 }
 
 impl<'a> Guess<'a> {
-    /// Charges a try, and waits where the account's tries are slowed down.
+    /// Charges an attempt, and delays it if the account's attempts are slowed down.
     ///
     /// # Errors
-    /// [`Refusal::TooManyRequests`] when the address has no try left.
+    /// [`Refusal::TooManyRequests`] if the address has no attempt left.
     pub(super) async fn begin(
         web: &'a Web,
         charged: &Charged,
@@ -49,7 +50,7 @@ impl<'a> Guess<'a> {
         client: Option<ClientAddress>,
     ) -> Result<Self, Refusal> {
         let block = block(client);
-        let known = web.places().know(login, block);
+        let known = web.known_addresses().contains(login, block);
         let guess = Self { web, login, block, known };
         if known {
             charged.take(web, Counted::KnownPlace, (login, block), FAILURE_QUOTA)?;
@@ -60,20 +61,20 @@ impl<'a> Guess<'a> {
         let delay = quotas.pace(Counted::Account, login, ACCOUNT_QUOTA, ACCOUNT_DELAY_MAX, clock.monotonic());
         if !delay.is_zero() {
             let slowed = charged.take(web, Counted::SlowedAccount, (login, block), SLOWED_QUOTA);
-            slowed.inspect_err(|_| guess.give_back())?;
-            clock.sleep(spread(delay, web.service().entropy().bytes())).await;
+            slowed.inspect_err(|_| guess.refund())?;
+            clock.sleep(jittered(delay, web.service().entropy().bytes())).await;
         }
         Ok(guess)
     }
 
-    /// The password was right: the try costs nothing, and the address is known from now on.
-    pub(super) fn was_right(self) {
-        self.give_back();
-        self.web.places().remember(self.login, self.block);
+    /// Refunds the attempt and marks the address as known, because the password was right.
+    pub(super) fn succeeded(self) {
+        self.refund();
+        self.web.known_addresses().insert(self.login, self.block);
     }
 
-    /// The password was not looked at, or was right.
-    pub(super) fn give_back(&self) {
+    /// Refunds the attempt, because its password was not checked or was right.
+    pub(super) fn refund(&self) {
         let Self { web, login, block, known } = self;
         let (quotas, now) = (web.service().quotas(), web.service().clock().monotonic());
         if *known {
@@ -90,9 +91,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_longest_delay_is_spread() {
+    fn only_the_maximum_delay_is_jittered() {
         let (six, eight) = (Duration::from_secs(6), Duration::from_secs(8));
         assert_eq!(ACCOUNT_DELAY_MAX, eight);
-        assert_eq!([spread(eight, [0]), spread(eight, [u8::MAX]), spread(six, [u8::MAX])], [eight, six, six]);
+        assert_eq!(
+            [jittered(eight, [0]), jittered(eight, [u8::MAX]), jittered(six, [u8::MAX])],
+            [eight, six, six]
+        );
     }
 }

@@ -1,5 +1,5 @@
-//! Where accounts were signed in to before. Who comes from there is not held up by what strangers try
-//! elsewhere.
+//! Known addresses: those from which an account was signed in to before. Attempts from a known address are
+//! not delayed because of attempts from other addresses.
 
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
@@ -7,39 +7,39 @@ use std::sync::{Mutex, PoisonError};
 
 use domain::client_address::AddressBlock;
 
-/// Pairs of account and address kept at once, in memory alone: 2 MiB.
-const PLACES_MAX: usize = 131_072;
+/// Maximum number of pairs of account and address, kept only in memory: 2 MiB.
+const ADDRESSES_MAX: usize = 131_072;
 
-/// Pairs of a login and an address, as keyed hashes of 64 bits. When half of the places are taken, they
-/// become the older half, and what was the older half is forgotten.
+/// Pairs of a login and an address, as keyed 64-bit hashes, in a newer and an older half. When the newer half
+/// is full, it replaces the older half.
 #[derive(Debug, Default)]
-pub(crate) struct Places {
+pub(crate) struct KnownAddresses {
     hasher: RandomState,
-    kept: Mutex<Halves>,
+    halves: Mutex<Halves>,
 }
 
 #[derive(Debug, Default)]
 struct Halves {
-    younger: HashSet<u64>,
+    newer: HashSet<u64>,
     older: HashSet<u64>,
 }
 
-impl Places {
-    /// Whether the account was signed in to from this address.
-    pub(crate) fn know(&self, login: &str, block: Option<AddressBlock>) -> bool {
-        let place = self.hasher.hash_one((login, block));
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.younger.contains(&place) || kept.older.contains(&place)
+impl KnownAddresses {
+    /// Whether the account was signed in to from this address before.
+    pub(crate) fn contains(&self, login: &str, block: Option<AddressBlock>) -> bool {
+        let pair = self.hasher.hash_one((login, block));
+        let halves = self.halves.lock().unwrap_or_else(PoisonError::into_inner);
+        halves.newer.contains(&pair) || halves.older.contains(&pair)
     }
 
-    /// The account was signed in to from this address.
-    pub(crate) fn remember(&self, login: &str, block: Option<AddressBlock>) {
-        let place = self.hasher.hash_one((login, block));
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if kept.younger.len() >= PLACES_MAX / 2 {
-            kept.older = std::mem::take(&mut kept.younger);
+    /// Records that the account was signed in to from this address.
+    pub(crate) fn insert(&self, login: &str, block: Option<AddressBlock>) {
+        let pair = self.hasher.hash_one((login, block));
+        let mut halves = self.halves.lock().unwrap_or_else(PoisonError::into_inner);
+        if halves.newer.len() >= ADDRESSES_MAX / 2 {
+            halves.older = std::mem::take(&mut halves.newer);
         }
-        kept.younger.insert(place);
+        halves.newer.insert(pair);
     }
 }
 
@@ -48,17 +48,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_are_pairs_and_the_oldest_are_forgotten() {
-        let places = Places::default();
+    fn addresses_are_known_by_account_and_the_oldest_are_dropped() {
+        let known = KnownAddresses::default();
         let block = |n: u32| Some(AddressBlock::from(std::net::IpAddr::from(n.to_be_bytes())));
-        places.remember("a", block(1));
-        assert!(places.know("a", block(1)));
-        assert!(!places.know("a", block(2)) && !places.know("b", block(1)) && !places.know("a", None));
-        for n in 0..u32::try_from(PLACES_MAX).expect("it fits") {
-            places.remember("b", block(n));
+        known.insert("a", block(1));
+        assert!(known.contains("a", block(1)));
+        assert!(
+            !known.contains("a", block(2)) && !known.contains("b", block(1)) && !known.contains("a", None)
+        );
+        for n in 0..u32::try_from(ADDRESSES_MAX).expect("it fits") {
+            known.insert("b", block(n));
         }
-        assert!(!places.know("a", block(1)) && places.know("b", block(100_000)));
-        let kept = places.kept.lock().expect("not poisoned");
-        assert!(kept.younger.len() + kept.older.len() <= PLACES_MAX);
+        assert!(!known.contains("a", block(1)) && known.contains("b", block(100_000)));
+        let halves = known.halves.lock().expect("not poisoned");
+        assert!(halves.newer.len() + halves.older.len() <= ADDRESSES_MAX);
     }
 }

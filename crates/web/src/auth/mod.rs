@@ -2,9 +2,9 @@
 
 mod flow;
 mod guesses;
+mod known_addresses;
 mod pages;
-mod places;
 pub mod sign_in;
 pub mod tokens;
 
-pub(crate) use places::Places;
+pub(crate) use known_addresses::KnownAddresses;

@@ -20,15 +20,15 @@ use crate::pages::{
 /// The address of every page.
 pub(super) const PATH: &str = "/account-interlock";
 const COOKIE: &str = "stagedoor_browser";
-/// Its name under https: a browser keeps it only from this very host, and only over https, so no other host
-/// of the domain can plant one.
+/// The cookie's name under https. The prefix makes browsers accept the cookie only from this host and over
+/// https, so no other host of the domain can set it.
 const HOST_COOKIE: &str = "__Host-stagedoor_browser";
 
 /// Renders the pages of one request.
 pub(super) struct Pages<'a> {
     /// The language of the pages.
     pub lang: Lang,
-    /// The query of the request, which stays the same throughout.
+    /// The query of the request, which all pages keep.
     pub query: &'a str,
     /// Whether browsers reach the service over https.
     pub https: bool,
@@ -40,24 +40,24 @@ impl Pages<'_> {
     /// The page that asks for login and password.
     pub fn sign_in(
         &self,
-        asked: &SignInRequest,
+        request: &SignInRequest,
         browser: &Browser,
         login: &str,
         error: Option<SignInError>,
         people: &[SeededPerson<'_>],
     ) -> Result<Response, Stop> {
-        let (action, proof) = (action(asked), csrf(&browser.token, asked));
+        let (action, proof) = (action(request), csrf(&browser.token, request));
         let page = SignInPage {
             lang: self.lang,
             language_href: Some(&self.language_href()),
-            application_name: &asked.application.name,
+            application_name: &request.application.name,
             action: &action,
             hidden: &[("csrf", proof.as_str())],
             login,
             error,
             people,
         };
-        let mut response = self.page(page.render()?, Some(asked), Some(browser));
+        let mut response = self.page(page.render()?, Some(request), Some(browser));
         if let Some(retry_after_seconds) = error.and_then(SignInError::retry_after_seconds) {
             *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
             response.headers_mut().insert(header::RETRY_AFTER, retry_after_seconds.into());
@@ -69,16 +69,16 @@ impl Pages<'_> {
     }
 
     /// The page that asks for consent.
-    pub fn consent(&self, asked: &SignInRequest, browser: &Browser) -> Result<Response, Stop> {
+    pub fn consent(&self, request: &SignInRequest, browser: &Browser) -> Result<Response, Stop> {
         let lang = self.lang;
-        let scopes = asked.application.user_scopes().iter().map(|scope| ScopeLine::new(scope.name(), lang));
-        let organization = asked.application.organization.as_ref();
-        let origin = origin_of(&asked.redirect_uri);
-        let (action, proof) = (action(asked), csrf(&browser.token, asked));
+        let scopes = request.application.user_scopes().iter().map(|scope| ScopeLine::new(scope.name(), lang));
+        let organization = request.application.organization.as_ref();
+        let origin = origin_of(&request.redirect_uri);
+        let (action, proof) = (action(request), csrf(&browser.token, request));
         let page = ConsentPage {
             lang,
             language_href: Some(&self.language_href()),
-            application_name: &asked.application.name,
+            application_name: &request.application.name,
             organization: organization.map(|organization| organization.name.as_str()),
             verified: organization.is_some_and(|Organization { verified, .. }| *verified),
             person_name: browser.person.as_ref().map_or("", |(_, name)| name),
@@ -89,10 +89,10 @@ impl Pages<'_> {
             hidden: &[("csrf", proof.as_str())],
             switch_account_href: &format!("{action}&{SWITCH}=1"),
         };
-        Ok(self.page(page.render()?, Some(asked), Some(browser)))
+        Ok(self.page(page.render()?, Some(request), Some(browser)))
     }
 
-    /// The page of a failure of the service. Its cause goes to the log.
+    /// The page for a failure of the service. The cause goes to the log.
     pub fn failure(&self, error: service::Error) -> Response {
         let mut response = self.problem(match error.refusal() {
             Refusal::DiskFull => PageProblem::DiskFull,
@@ -102,7 +102,7 @@ impl Pages<'_> {
         response
     }
 
-    /// The page that says what is wrong.
+    /// The page for a problem of the request.
     pub fn problem(&self, problem: PageProblem) -> Response {
         let page = ErrorPage {
             lang: self.lang,
@@ -121,10 +121,10 @@ impl Pages<'_> {
         response
     }
 
-    /// A page with its policy; the policy lets the form end at the validated redirect address, and nowhere
-    /// else.
-    fn page(&self, html: String, asked: Option<&SignInRequest>, browser: Option<&Browser>) -> Response {
-        let policy = content_security_policy(asked.map(|asked| origin_of(&asked.redirect_uri)));
+    /// A page with its content security policy. The policy allows the form to end only at the validated
+    /// redirect address.
+    fn page(&self, html: String, request: Option<&SignInRequest>, browser: Option<&Browser>) -> Response {
+        let policy = content_security_policy(request.map(|request| origin_of(&request.redirect_uri)));
         let mut response = html.into_response();
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
@@ -160,7 +160,7 @@ fn cookie<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
 }
 
 fn set_cookie(token: &BrowserToken, https: bool) -> String {
-    // The prefix of the name asks for the whole path.
+    // The prefix `__Host-` requires `Path=/`.
     let (name, path, secure) = match https {
         true => (HOST_COOKIE, "/", "; Secure"),
         false => (COOKIE, PATH, ""),
@@ -169,16 +169,16 @@ fn set_cookie(token: &BrowserToken, https: bool) -> String {
     format!("{name}={}; Path={path}; Max-Age={age}; HttpOnly; SameSite=Lax{secure}", token.expose())
 }
 
-/// The address again, with nothing in its query but the application's request.
-fn action(asked: &SignInRequest) -> String {
-    let mut action = format!("{PATH}?clientId={}&redirectUri=", asked.application.client_id);
-    percent_encode(&asked.redirect_uri, &mut action);
+/// The address of the form: its query has only the parameters of the application's request.
+fn action(request: &SignInRequest) -> String {
+    let mut action = format!("{PATH}?clientId={}&redirectUri=", request.application.client_id);
+    percent_encode(&request.redirect_uri, &mut action);
     action.push_str("&state=");
-    percent_encode(&asked.state, &mut action);
+    percent_encode(&request.state, &mut action);
     action
 }
 
-/// 303, so that the browser follows with a GET; the address carries a code, so it is kept out of caches and
+/// 303, so that the browser follows with a GET. The address contains a code, so it is kept out of caches and
 /// referrers.
 pub(super) fn redirect(location: &str) -> Response {
     let mut response = StatusCode::SEE_OTHER.into_response();

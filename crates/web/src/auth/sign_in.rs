@@ -1,9 +1,9 @@
 //! The authorization address: sign in, consent, and the redirect with the code
 //! (`docs/spec/authorization.md#sign-in`).
 //!
-//! One address, `/account-interlock`, whose query is the application's request and stays the same throughout.
-//! `GET` shows the page that comes next; `POST` takes a form and answers with the page after it, or with the
-//! redirect. Plain forms: nothing here needs a script. [`flow`](super::flow) decides what comes next,
+//! There is one address, `/account-interlock`. Its query is the application's request and stays the same
+//! throughout. `GET` shows the next page. `POST` takes a form and answers with the page after it, or with the
+//! redirect. The forms need no script. [`flow`](super::flow) decides the next step, and
 //! [`pages`](super::pages) renders it.
 
 use axum::Extension;
@@ -17,10 +17,10 @@ use service::sign_in::SignInRequest;
 use super::flow::{self, Browser, Decision, Step, Stop};
 use super::guesses::Guess;
 use super::pages::{self, Pages};
-use crate::contract::routes::Take;
+use crate::contract::routes::DescribeInput;
 use crate::contract::{Operation, Summary};
 use crate::failures::{self, Failed};
-use crate::input::shape::{Shape, one_of, optional, required, some_text, text};
+use crate::input::shape::{Shape, non_empty_text, one_of, optional, required, text};
 use crate::input::{Pairs, read_body};
 use crate::pages::{Lang, PageProblem, SeededPerson, SignInError};
 use crate::quota::Charged;
@@ -35,10 +35,10 @@ pub(crate) const SHOW: Summary = Summary::new(
     "로그인 또는 동의 페이지 표시",
 );
 
-/// `GET /account-interlock`: the sign-in page, or the consent page for whoever is signed in.
+/// `GET /account-interlock`: the sign-in page, or the consent page if a person is signed in.
 pub async fn show(State(web): State<Web>, Extension(id): Extension<RequestId>, request: Request) -> Response {
     let visit = Visit::new(&web, &id, &request, None);
-    visit.show().await.unwrap_or_else(|stop| visit.stopped(stop))
+    visit.show().await.unwrap_or_else(|stop| visit.stop_page(stop))
 }
 
 pub(crate) const SUBMIT: Summary =
@@ -61,22 +61,22 @@ pub async fn submit(
         }
         Err(_) => Err(PageProblem::InvalidParameter("form").into()),
     };
-    answer.unwrap_or_else(|stop| visit.stopped(stop))
+    answer.unwrap_or_else(|stop| visit.stop_page(stop))
 }
 
-/// The address for the documents: its query, and the form that its pages post. Only the pages of the sign-in
-/// take a request whole.
-impl Take for Request {
+/// Describes the address for the documents: its query, and the form that its pages post. Only the pages of
+/// the sign-in read the whole request themselves.
+impl DescribeInput for Request {
     fn describe(operation: &mut Operation) {
         operation.query.extend([
-            required("clientId", some_text().about("The application.")),
+            required("clientId", non_empty_text().about("The application.")),
             required(
                 "redirectUri",
-                some_text().about("Byte for byte one of those registered for the application."),
+                non_empty_text().about("Byte for byte one of those registered for the application."),
             ),
             required(
                 "state",
-                some_text()
+                non_empty_text()
                     .max_chars(STATE_BYTES_MAX)
                     .about("Comes back in the redirect. At most 1,024 bytes."),
             ),
@@ -95,7 +95,7 @@ impl Take for Request {
     }
 }
 
-/// One request to the address, and what it says about the browser.
+/// One request to the address, and the facts about its browser.
 struct Visit<'a> {
     web: &'a Web,
     id: &'a RequestId,
@@ -114,7 +114,7 @@ impl<'a> Visit<'a> {
         visit
     }
 
-    /// The form's language, else the query's, else the browser's.
+    /// The language of the form, else of the query, else of the browser.
     fn choose_lang(&self, form: Option<&str>) -> Lang {
         let pairs = Pairs::parse(&self.query).ok();
         let wanted = form.or(pairs.as_ref().and_then(|pairs| pairs.optional("lang").ok().flatten()));
@@ -130,61 +130,60 @@ impl<'a> Visit<'a> {
         self.web.config().base_url.starts_with("https://")
     }
 
-    /// The page of a sign-in that does not go on. The sign-in page is shown once more by [`Self::submit`]
-    /// alone.
-    fn stopped(&self, stop: Stop) -> Response {
+    /// The page of a sign-in that stops. Only [`Self::submit`] shows the sign-in page again.
+    fn stop_page(&self, stop: Stop) -> Response {
         match stop {
             Stop::Problem(problem) => self.pages().problem(problem),
             Stop::Failed(error) => self.pages().failure(error),
-            Stop::Again { .. } => self.pages().problem(PageProblem::FormExpired),
+            Stop::Retry { .. } => self.pages().problem(PageProblem::FormExpired),
         }
     }
 
     async fn show(&self) -> Result<Response, Stop> {
         let query = self.query()?;
-        let asked = self.asked(&query).await?;
+        let request = self.request(&query).await?;
         let browser = self.browser().await?;
         match flow::begins_with_consent(&query, &browser) {
-            true => self.pages().consent(&asked, &browser),
-            false => self.sign_in_page(&asked, &browser, "", None).await,
+            true => self.pages().consent(&request, &browser),
+            false => self.sign_in_page(&request, &browser, "", None).await,
         }
     }
 
     async fn submit(&self, form: &Pairs, charged: &Charged) -> Result<Response, Stop> {
-        let asked = self.asked(&self.query()?).await?;
+        let request = self.request(&self.query()?).await?;
         let browser = self.browser().await?;
-        match self.act(form, charged, &asked, &browser).await {
-            Err(Stop::Again { login, error }) => {
-                self.sign_in_page(&asked, &browser, &login, Some(error)).await
+        match self.act(form, charged, &request, &browser).await {
+            Err(Stop::Retry { login, error }) => {
+                self.sign_in_page(&request, &browser, &login, Some(error)).await
             }
             answer => answer,
         }
     }
 
-    /// Does what the form asks for.
+    /// Runs the action of the form.
     async fn act(
         &self,
         form: &Pairs,
         charged: &Charged,
-        asked: &SignInRequest,
+        request: &SignInRequest,
         browser: &Browser,
     ) -> Result<Response, Stop> {
-        match flow::step(form, asked, browser, self.web.config().sandbox)? {
-            Step::SignOut => self.sign_out(asked, browser).await,
-            Step::Decide(decision) => self.decide(asked, browser, decision).await,
+        match flow::step(form, request, browser, self.web.config().sandbox)? {
+            Step::SignOut => self.sign_out(request, browser).await,
+            Step::Decide(decision) => self.decide(request, browser, decision).await,
             Step::Pick(login) => {
-                let wrong = || Stop::again(login, SignInError::WrongLoginOrPassword);
+                let wrong = || Stop::retry(login, SignInError::WrongLoginOrPassword);
                 let token = self.web.service().sign_in_as(login).await?.ok_or_else(wrong)?;
-                self.signed_in(asked, browser, token).await
+                self.signed_in(request, browser, token).await
             }
             Step::TryPassword { login, password } => {
                 let token = self.try_password(charged, login, password).await?;
-                self.signed_in(asked, browser, token).await
+                self.signed_in(request, browser, token).await
             }
         }
     }
 
-    /// Tries a password: the browser's new token.
+    /// Checks a password and returns the browser's new token.
     async fn try_password(
         &self,
         charged: &Charged,
@@ -193,7 +192,7 @@ impl<'a> Visit<'a> {
     ) -> Result<BrowserToken, Stop> {
         let limited = |error| {
             failures::count(self.web, Failed::SignInLimited, self.client);
-            Err(Stop::again(login, error))
+            Err(Stop::retry(login, error))
         };
         let guess = match Guess::begin(self.web, charged, login, self.client).await {
             Ok(guess) => guess,
@@ -204,15 +203,15 @@ impl<'a> Visit<'a> {
         };
         match self.web.service().sign_in(login, password, guess.known).await {
             Ok(Some(token)) => {
-                guess.was_right();
+                guess.succeeded();
                 Ok(token)
             }
             Ok(None) => {
                 failures::count(self.web, Failed::Password, self.client);
-                Err(Stop::again(login, SignInError::WrongLoginOrPassword))
+                Err(Stop::retry(login, SignInError::WrongLoginOrPassword))
             }
             Err(error) => {
-                guess.give_back();
+                guess.refund();
                 match error.refusal().retry_after_s() {
                     Some(retry_after_seconds) => limited(SignInError::Busy { retry_after_seconds }),
                     None => Err(error.into()),
@@ -225,8 +224,8 @@ impl<'a> Visit<'a> {
         Pairs::parse(&self.query).map_err(|_| PageProblem::InvalidParameter("query").into())
     }
 
-    /// The request of the application, which has to be registered.
-    async fn asked(&self, query: &Pairs) -> Result<SignInRequest, Stop> {
+    /// The application's request, which must name a registered application and redirect address.
+    async fn request(&self, query: &Pairs) -> Result<SignInRequest, Stop> {
         let flow::Parameters { client_id, redirect_uri, state } = flow::parameters(query)?;
         Ok(self.web.service().sign_in_request(client_id, redirect_uri, state).await??)
     }
@@ -249,47 +248,46 @@ impl<'a> Visit<'a> {
         Browser { token, new: true, person: None }
     }
 
-    /// The consent page for a new token. It takes the place of the one before, so that a token planted in the
-    /// browser earlier is worth nothing.
+    /// The consent page with a new browser token. The new token replaces the old one, so a token planted in
+    /// the browser earlier is worthless.
     async fn signed_in(
         &self,
-        asked: &SignInRequest,
+        request: &SignInRequest,
         before: &Browser,
         token: BrowserToken,
     ) -> Result<Response, Stop> {
         self.web.service().sign_out(&before.token).await?;
-        self.pages().consent(asked, &self.browser_of(token, true).await?)
+        self.pages().consent(request, &self.browser_of(token, true).await?)
     }
 
-    /// Signs the browser out. The page that asks who it is now comes with a token that nobody is signed in
-    /// with.
-    async fn sign_out(&self, asked: &SignInRequest, browser: &Browser) -> Result<Response, Stop> {
+    /// Signs the browser out. The sign-in page then comes with a new token, without a person.
+    async fn sign_out(&self, request: &SignInRequest, browser: &Browser) -> Result<Response, Stop> {
         self.web.service().sign_out(&browser.token).await?;
-        self.sign_in_page(asked, &self.new_browser(), "", None).await
+        self.sign_in_page(request, &self.new_browser(), "", None).await
     }
 
     async fn decide(
         &self,
-        asked: &SignInRequest,
+        request: &SignInRequest,
         browser: &Browser,
         decision: &str,
     ) -> Result<Response, Stop> {
         let Some((user, _)) = &browser.person else {
-            return Err(Stop::again("", SignInError::Expired));
+            return Err(Stop::retry("", SignInError::Expired));
         };
         let location = match Decision::parse(decision)? {
             Decision::Allow => {
-                let code = self.web.service().consent(asked, user).await.map_err(flow::no_consent)?;
-                flow::allowed(asked, code.expose())
+                let code = self.web.service().consent(request, user).await.map_err(flow::no_consent)?;
+                flow::allowed(request, code.expose())
             }
-            Decision::Deny => flow::denied(asked),
+            Decision::Deny => flow::denied(request),
         };
         Ok(pages::redirect(&location))
     }
 
     async fn sign_in_page(
         &self,
-        asked: &SignInRequest,
+        request: &SignInRequest,
         browser: &Browser,
         login: &str,
         error: Option<SignInError>,
@@ -304,6 +302,6 @@ impl<'a> Visit<'a> {
             channel_name: &person.channel_name,
             description: "",
         });
-        self.pages().sign_in(asked, browser, login, error, &people.collect::<Vec<_>>())
+        self.pages().sign_in(request, browser, login, error, &people.collect::<Vec<_>>())
     }
 }

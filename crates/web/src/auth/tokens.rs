@@ -1,5 +1,5 @@
-//! Tokens (`docs/spec/authorization.md#tokens`). The caller proves itself in the body, so the checks that
-//! extractors make elsewhere are made here, in the same order: 401, 429, then 400.
+//! Tokens (`docs/spec/authorization.md#tokens`). The body contains the caller's credentials. So this module
+//! makes the checks that extractors make elsewhere, in the same order: 401, 429, then 400.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ use crate::{ClientAddress, Web};
 /// The two values of `tokenTypeHint`.
 const TOKEN_TYPE_HINTS: &[&str] = &["access_token", "refresh_token"];
 
-/// A body in which an application proves itself. The rest of it, a `T`, is only judged once that holds.
+/// A body with an application's credentials. Its other fields, a `T`, are only checked after the credentials.
 pub struct Proven<T> {
     client_id: String,
     client_secret: String,
@@ -49,10 +49,10 @@ impl<T: Body> Body for Proven<T> {
     }
 }
 
-/// The form of [`Proven`]: describes the rest, but does not read it yet.
+/// The form of [`Proven`]: describes the other fields, but does not read them yet.
 struct ProvenForm<T>(PhantomData<fn() -> T>);
 
-/// What an application proves itself with.
+/// The credentials of an application.
 fn proof() -> impl JsonForm<Out = (String, String)> {
     (required("clientId", text()), required("clientSecret", text()))
 }
@@ -72,7 +72,7 @@ impl<T: Body> FormOf<Fields<'_>> for ProvenForm<T> {
     }
 }
 
-/// What an application trades for tokens.
+/// The grant that an application exchanges for tokens.
 pub enum Grant {
     /// The code of a sign-in.
     Code {
@@ -147,9 +147,9 @@ enum ExpiresIn {
 pub(crate) const ISSUE: Summary =
     Summary::new("issueToken", "Exchange a code, or refresh a token", "토큰 발급 및 갱신");
 
-/// `POST /auth/v1/token`: both grants. A bad code or refresh token of a client that proved itself was most
-/// likely given to the client by a stranger. So it is counted against that client's codes alone, and a good
-/// one is exchanged all the same.
+/// `POST /auth/v1/token`: both grants. If an authenticated client presents a bad code or refresh token, an
+/// attacker most likely gave it to the client. So it only counts against this client's codes, and a good one
+/// is still exchanged.
 pub async fn issue(
     State(web): State<Web>,
     address: Option<Extension<ClientAddress>>,
@@ -195,7 +195,8 @@ pub async fn revoke(
     Ok(NOTHING)
 }
 
-/// The proof comes before every limit: a right secret is never refused for what others from its address did.
+/// Checks the credentials before every limit: a right secret is never refused because of other callers with
+/// the same address.
 async fn prove<T>(
     web: &Web,
     charged: &Charged,
@@ -203,9 +204,10 @@ async fn prove<T>(
     body: &Proven<T>,
 ) -> Result<Arc<ProvenApplication>, Failure> {
     let address = address.map(|Extension(address)| address);
-    // Wrong secrets are looked up in the store. An address that sent many gets its turn among others like it.
+    // Wrong secrets are looked up in the store. An address with many failures waits in a queue with other
+    // such addresses.
     let _turn = match quota::has_failed_often(web, Counted::ClientSecrets, address) {
-        true => Some(web.turn_of_those_who_failed().await?),
+        true => Some(web.failed_lookup_permit().await?),
         false => None,
     };
     let proven = web.service().authenticate_client(&body.client_id, &body.client_secret).await;

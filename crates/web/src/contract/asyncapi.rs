@@ -6,7 +6,7 @@ use domain::webhook::{self, DROP_REWARD_CLAIM, HEADER_PREFIX, HEADERS};
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-/// The events, and when they come.
+/// The events: the name, and the occasion in both languages.
 const EVENTS: [(&str, &str, &str); 4] = [
     (
         "SYSTEM",
@@ -103,8 +103,8 @@ fn session_rules() -> String {
     )
 }
 
-/// The argument of a Socket.IO event is a text, and the text is JSON. `payload` is what the text says, so
-/// that generated programs have a type for it; `x-argument` is the argument itself.
+/// The argument of a Socket.IO event is a text that contains JSON. `payload` is that JSON, so that generated
+/// programs have a type for it; `x-argument` is the text itself.
 fn socket_message(event: &str, summary: &str, schema: Value) -> Value {
     json!({
         "name": event,

@@ -1,14 +1,13 @@
-//! The contract: what the service promises to programs, as documents that programs read.
+//! The contract: machine-readable documents of the service's interface.
 //!
 //! - `/openapi.json`: every REST operation (OpenAPI 3.1). Method and path come from the router. Security,
-//!   scope, input and output come from the handlers' signatures ([`routes`]), answers from the types that are
-//!   serialized (`JsonSchema`), requests from the [`Form`](crate::input::Form) of each body and query, words
-//!   from the [`Summary`] above each handler.
-//! - `/asyncapi.json`: the socket's events and the drops webhook (AsyncAPI 3), from the types that are
-//!   serialized.
+//!   scope, input and output come from the handlers' signatures ([`routes`]), answers from the serialized
+//!   types (`JsonSchema`), requests from the [`Form`](crate::input::Form) of each body and query, words from
+//!   the [`Summary`] above each handler.
+//! - `/asyncapi.json`: the socket's events and the drops webhook (AsyncAPI 3), from the serialized types.
 //!
-//! `documents.rs` serves both, and the same for people. They are checked in under `docs/api/`; a test fails
-//! when they are stale.
+//! `documents.rs` serves both documents, and a page for people. The documents are checked in under
+//! `docs/api/`; a test fails when they are stale.
 
 pub mod asyncapi;
 pub mod openapi;
@@ -24,7 +23,8 @@ use serde_json::Value;
 
 pub use operation::{Operation, Section, Security, Summary};
 
-/// Whom to ask. Linters want all three, and a document that is the same for every operator cannot know them.
+/// The contact. Linters require all three fields. The document is the same for every operator, so the values
+/// are general.
 static CONTACT: LazyLock<Value> = LazyLock::new(|| {
     serde_json::json!({
         "name": "Whoever runs this service",
@@ -33,7 +33,7 @@ static CONTACT: LazyLock<Value> = LazyLock::new(|| {
     })
 });
 
-/// Makes the schemas of a document from the types that are serialized.
+/// Makes the schemas of a document from the serialized types.
 fn generator(settings: SchemaSettings) -> SchemaGenerator {
     let settings = settings.for_serialize().with(|settings| {
         settings.definitions_path = "/components/schemas".into();
@@ -42,7 +42,8 @@ fn generator(settings: SchemaSettings) -> SchemaGenerator {
     settings.with_transform(RecursiveTransform(join_lines)).into_generator()
 }
 
-/// A doc comment is wrapped for the readers of the source. In a document its paragraphs are lines.
+/// Joins the lines of a doc comment, which are wrapped for the source. In a document each paragraph is one
+/// line.
 fn join_lines(schema: &mut Schema) {
     if let Some(Value::String(description)) = schema.get_mut("description") {
         let paragraphs = description.split("\n\n").map(|paragraph| paragraph.replace('\n', " "));

@@ -9,7 +9,7 @@ use super::operation::{Operation, Output, Section, Security, Summary};
 use crate::envelope::FailureBody;
 use crate::input::shape::{self, Field};
 
-/// What each status means when it is a refusal.
+/// The meaning of each refusal status.
 pub const REFUSALS: [(u16, &str); 8] = [
     (400, "A wrong value: the message names the field and what it may be, or what does not fit."),
     (401, "Who calls is not proven: `UNAUTHORIZED`, `INVALID_CLIENT` or `INVALID_TOKEN`."),
@@ -186,7 +186,7 @@ fn responses(operation: &Operation, generator: &mut SchemaGenerator) -> Value {
     responses.into()
 }
 
-/// The refusals, by status; operations refer to them. No operation answers 405.
+/// The refusals, by status. Operations refer to them. No operation lists 405.
 fn refusals(generator: &mut SchemaGenerator) -> Value {
     let schema = generator.subschema_for::<FailureBody<'_>>();
     let content = json!({ "application/json": { "schema": schema } });
@@ -196,7 +196,7 @@ fn refusals(generator: &mut SchemaGenerator) -> Value {
     REFUSALS.into_iter().filter(|(status, _)| *status != 405).map(refusal).collect::<Map<_, _>>().into()
 }
 
-/// A response that says why it is one.
+/// A refusal's response, with its reason header.
 fn refusing(description: &str, retry: bool, content: Value) -> Value {
     let mut response = response(description, retry, content);
     response["headers"]["Stagedoor-Reason"] = json!({ "$ref": "#/components/headers/Stagedoor-Reason" });

@@ -1,4 +1,4 @@
-//! One operation of the REST interface, as the documents tell it.
+//! One operation of the REST interface, as the documents describe it.
 
 use std::collections::BTreeSet;
 
@@ -9,36 +9,36 @@ use serde_json::{Value, json};
 
 use crate::input::shape::{Field, Shape};
 
-/// Operations that belong together: a heading of the documents.
+/// Related operations under one heading of the documents.
 pub struct Section {
     /// The tag in the document.
     pub tag: &'static str,
-    /// What they are for.
+    /// The purpose of the operations.
     pub about: &'static str,
     /// The heading in Korean.
     pub korean: &'static str,
 }
 
-/// What no type says about an operation. Stands above its handler.
+/// The properties of an operation that its types do not give. A `Summary` stands above each handler.
 #[derive(Clone, Copy)]
 pub struct Summary {
-    /// The `operationId`, which generated clients name their functions after.
+    /// The `operationId`. Generated clients name their functions after it.
     pub id: &'static str,
-    /// What the operation does.
+    /// The description of the operation.
     pub english: &'static str,
-    /// The same in Korean.
+    /// The same description in Korean.
     pub korean: &'static str,
-    /// The statuses that only the service refuses with.
+    /// The statuses of refusals that come from the service, not from an extractor.
     pub refusals: &'static [u16],
 }
 
 impl Summary {
-    /// An operation that the service itself does not refuse.
+    /// An operation that the service itself never refuses.
     pub const fn new(id: &'static str, english: &'static str, korean: &'static str) -> Self {
         Self { id, english, korean, refusals: &[] }
     }
 
-    /// The service refuses with these statuses.
+    /// Adds the statuses with which the service refuses.
     pub const fn refuses(self, refusals: &'static [u16]) -> Self {
         Self { refusals, ..self }
     }
@@ -46,38 +46,38 @@ impl Summary {
 
 /// One method on one path.
 pub struct Operation {
-    /// What it is for.
+    /// Its summary.
     pub summary: Summary,
-    /// What it belongs to.
+    /// Its section.
     pub section: &'static Section,
     /// The method, in capitals.
     pub method: &'static str,
-    /// The path, with `{names}` for what is filled in.
+    /// The path, with `{names}` for its parameters.
     pub path: &'static str,
-    /// How the caller proves who it is.
+    /// How the caller authenticates.
     pub security: Security,
     /// The scope that the access token must have.
     pub scope: Option<Scope>,
-    /// A quota besides that of the mode.
+    /// A quota besides the quota of the mode.
     pub quota: Option<Quota>,
     /// The parameters of the query.
     pub query: Vec<Field>,
-    /// The headers that it reads.
+    /// The headers that the operation reads.
     pub headers: Vec<Field>,
-    /// The body that it reads: its media types and its schema.
+    /// The body that the operation reads: its media types and its schema.
     pub body: Option<(&'static [&'static str], Value)>,
-    /// Whether it needs that body.
+    /// Whether the body is required.
     pub body_required: bool,
-    /// What a success holds.
+    /// The content of a success.
     pub output: Output,
-    /// The statuses that it may refuse with.
+    /// The statuses of its refusals.
     pub refusals: BTreeSet<u16>,
 }
 
-/// How a caller proves who it is (`docs/spec/rest.md#modes`).
+/// How a caller authenticates (`docs/spec/rest.md#modes`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Security {
-    /// No headers; where anything is to be proven, the body does it.
+    /// No headers. If the operation needs authentication, it is in the body.
     None,
     /// An access token.
     User,
@@ -87,7 +87,7 @@ pub enum Security {
     Operator,
 }
 
-/// What a success holds.
+/// The content of a success.
 #[derive(Clone, Copy)]
 pub enum Output {
     /// The `content` of the envelope.
@@ -97,7 +97,7 @@ pub enum Output {
 }
 
 impl Operation {
-    /// An operation of which nothing else is known yet. Anything may fail for our fault.
+    /// An operation without any description yet, except 500, which every operation may return.
     pub fn new(method: &'static str, summary: Summary, output: Output) -> Self {
         Self {
             summary,
@@ -116,12 +116,12 @@ impl Operation {
         }
     }
 
-    /// It reads a JSON object of this shape.
+    /// The body is a JSON object of this shape.
     pub fn takes_json(&mut self, shape: &Shape) {
         self.body = Some((&["application/json"], shape.schema()));
     }
 
-    /// Its body may be missing or `null`.
+    /// The body may be missing or `null`.
     pub fn need_not_have_its_body(&mut self) {
         self.body_required = false;
         if let Some((_, schema)) = &mut self.body {
@@ -129,8 +129,8 @@ impl Operation {
         }
     }
 
-    /// It reads JSON objects of this shape, one a line; of nothing there are none. Generated clients that do
-    /// not know NDJSON send the same bytes as a file.
+    /// The body is JSON objects of this shape, one on each line; an empty body has none. Generated clients
+    /// without NDJSON support send the same bytes as a file.
     pub fn takes_lines(&mut self, shape: &Shape) {
         let text = "NDJSON: one happening a line, each as `x-line` says.";
         let schema = json!({ "type": "string", "description": text, "x-line": shape.schema() });
@@ -138,7 +138,7 @@ impl Operation {
         self.body_required = false;
     }
 
-    /// More statuses that it may refuse with.
+    /// Adds statuses of refusals.
     pub fn may_refuse(&mut self, statuses: &[u16]) {
         self.refusals.extend(statuses);
     }

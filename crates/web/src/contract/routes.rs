@@ -1,5 +1,5 @@
-//! Routes that describe themselves: what an operation takes and gives is read off its handler's signature, so
-//! that it cannot differ from what is served.
+//! Routes that describe themselves. The input and output of an operation come from its handler's signature,
+//! so the documents cannot differ from the code.
 
 use axum::Router;
 use axum::extract::{Extension, State};
@@ -26,12 +26,12 @@ pub struct Routes {
 }
 
 impl Routes {
-    /// No routes yet; those that follow belong to this section.
+    /// No routes yet. Routes that are added belong to this section.
     pub fn of(section: &'static Section) -> Self {
         Self { router: Router::new(), section, operations: Vec::new() }
     }
 
-    /// One more path, as [`Router::route`].
+    /// Adds a path, like [`Router::route`].
     pub fn route(mut self, path: &'static str, methods: Methods) -> Self {
         let Self { section, .. } = self;
         self.router = self.router.route(path, methods.router);
@@ -40,25 +40,25 @@ impl Routes {
         self
     }
 
-    /// These routes, and then those.
+    /// Appends other routes.
     pub fn and(mut self, more: Self) -> Self {
         self.router = self.router.merge(more.router);
         self.operations.extend(more.operations);
         self
     }
 
-    /// What serves.
+    /// The router.
     pub fn into_router(self) -> Router<Web> {
         self.router
     }
 
-    /// What is described, in the order of the routes.
+    /// The descriptions, in the order of the routes.
     pub fn into_operations(self) -> Vec<Operation> {
         self.operations
     }
 }
 
-/// The handlers of one path, as [`MethodRouter`].
+/// The handlers of one path, like [`MethodRouter`].
 pub struct Methods {
     router: MethodRouter<Web>,
     operations: Vec<Operation>,
@@ -96,9 +96,9 @@ macro_rules! methods {
 }
 methods!(get "GET", post "POST", put "PUT", patch "PATCH", delete "DELETE");
 
-/// A handler, with what its signature says. `A` is the tuple of its arguments.
+/// A handler with the description from its signature. `A` is the tuple of its arguments.
 pub trait Describe<A> {
-    /// The operation, still without its path and section.
+    /// The operation, without path and section.
     fn operation(method: &'static str, summary: Summary) -> Operation;
 }
 
@@ -107,8 +107,8 @@ macro_rules! describe {
         impl<F, Fut, $($argument),*> Describe<($($argument,)*)> for F
         where
             F: Fn($($argument),*) -> Fut,
-            Fut: Future<Output: Give>,
-            $($argument: Take,)*
+            Fut: Future<Output: DescribeOutput>,
+            $($argument: DescribeInput,)*
         {
             fn operation(method: &'static str, summary: Summary) -> Operation {
                 let mut operation = Operation::new(method, summary, Fut::Output::output());
@@ -127,13 +127,13 @@ describe! {
     (A1, A2, A3, A4, A5, A6);
 }
 
-/// What a handler gives.
-pub trait Give {
+/// The output of a handler.
+pub trait DescribeOutput {
     /// Its description.
     fn output() -> Output;
 }
 
-impl<T: JsonSchema> Give for Answer<T> {
+impl<T: JsonSchema> DescribeOutput for Answer<T> {
     fn output() -> Output {
         fn content<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
             generator.subschema_for::<SuccessBody<T>>()
@@ -143,19 +143,19 @@ impl<T: JsonSchema> Give for Answer<T> {
 }
 
 /// The pages of the sign-in.
-impl Give for Response {
+impl DescribeOutput for Response {
     fn output() -> Output {
         Output::Page
     }
 }
 
-/// What a handler takes: each extractor adds what it asks of a request, and how it may refuse it.
-pub trait Take {
-    /// Adds that to the operation.
+/// The input of a handler. Each extractor adds the parts of a request that it reads, and its refusals.
+pub trait DescribeInput {
+    /// Adds the description to the operation.
     fn describe(operation: &mut Operation);
 }
 
-impl<S: NeedsScope, Q: Extra> Take for User<S, Q> {
+impl<S: NeedsScope, Q: Extra> DescribeInput for User<S, Q> {
     fn describe(operation: &mut Operation) {
         operation.security = Security::User;
         operation.scope = S::SCOPE;
@@ -167,7 +167,7 @@ impl<S: NeedsScope, Q: Extra> Take for User<S, Q> {
     }
 }
 
-impl<Q: Extra> Take for Client<Q> {
+impl<Q: Extra> DescribeInput for Client<Q> {
     fn describe(operation: &mut Operation) {
         operation.security = Security::Client;
         operation.quota = Q::EXTRA.map(|(_, quota)| quota);
@@ -175,7 +175,7 @@ impl<Q: Extra> Take for Client<Q> {
     }
 }
 
-impl Take for DropsClient {
+impl DescribeInput for DropsClient {
     fn describe(operation: &mut Operation) {
         Client::<Standard>::describe(operation);
         operation.scope = Some(Scope::Drops);
@@ -183,14 +183,14 @@ impl Take for DropsClient {
     }
 }
 
-impl Take for Operator {
+impl DescribeInput for Operator {
     fn describe(operation: &mut Operation) {
         operation.security = Security::Operator;
         operation.may_refuse(&[401, 429]);
     }
 }
 
-impl<T: Body> Take for Json<T> {
+impl<T: Body> DescribeInput for Json<T> {
     fn describe(operation: &mut Operation) {
         operation.takes_json(&T::form().shape());
         operation.may_refuse(&[400]);
@@ -198,20 +198,20 @@ impl<T: Body> Take for Json<T> {
     }
 }
 
-impl<T: Body> Take for JsonText<T> {
+impl<T: Body> DescribeInput for JsonText<T> {
     fn describe(operation: &mut Operation) {
         Json::<T>::describe(operation);
     }
 }
 
-impl<T: Body> Take for OptionalJson<T> {
+impl<T: Body> DescribeInput for OptionalJson<T> {
     fn describe(operation: &mut Operation) {
         Json::<T>::describe(operation);
         operation.need_not_have_its_body();
     }
 }
 
-impl<T: Params> Take for Query<T> {
+impl<T: Params> DescribeInput for Query<T> {
     fn describe(operation: &mut Operation) {
         let Shape { fields, .. } = T::form().shape();
         operation.query.extend(fields);
@@ -221,7 +221,7 @@ impl<T: Params> Take for Query<T> {
 
 macro_rules! ask_nothing {
     ($($type:ty),+ $(,)?) => {$(
-        impl Take for $type {
+        impl DescribeInput for $type {
             fn describe(_: &mut Operation) {}
         }
     )+};

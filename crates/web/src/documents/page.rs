@@ -1,5 +1,5 @@
-//! `/docs`: the documents for people, in Korean and English. Read off the documents themselves, so there is
-//! nothing here that could say something else.
+//! `/docs`: the documents for people, in Korean and English. The page is generated from the documents, so it
+//! cannot contradict them.
 
 use std::sync::LazyLock;
 
@@ -18,12 +18,12 @@ use crate::input::Pairs;
 use crate::pages::{Lang, STYLE, docs_security_policy, language_href};
 use crate::router;
 
-/// What the page adds to the style sheet of the pages.
+/// The styles of this page, besides the style sheet of all pages.
 pub(crate) const DOCS_STYLE: &str = include_str!("../../templates/pages/docs.css");
 
 static PAGES: LazyLock<[String; 2]> = LazyLock::new(|| Lang::ALL.map(render));
 
-/// `GET /docs`, for everybody.
+/// `GET /docs`, without credentials.
 pub(super) async fn show(RawQuery(query): RawQuery, headers: HeaderMap) -> Response {
     let pairs = Pairs::parse(query.as_deref().unwrap_or_default()).ok();
     let wanted = pairs.as_ref().and_then(|pairs| pairs.optional("lang").ok().flatten());
@@ -76,7 +76,7 @@ impl DocsPage<'_> {
     }
 }
 
-/// Operations that belong together.
+/// Related operations.
 struct SectionView {
     heading: &'static str,
     anchor: String,
@@ -109,7 +109,7 @@ fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// The document has its paths in alphabetical order, the router in that of the specification.
+/// The operations by section, in the order of the router. The document itself sorts its paths alphabetically.
 fn section_views(openapi: &Value, lang: Lang) -> Vec<SectionView> {
     let operations = router::operations();
     let section = |(index, section): (usize, &Section)| {

@@ -1,19 +1,19 @@
-//! A schema as rows of a table: one for each field, those inside another below it.
+//! A schema as rows of a table: one row for each field, with inner fields below their outer field.
 
 use serde_json::Value;
 
-/// How deep fields inside fields are shown. Deeper than any answer, so that a schema that holds itself ends.
+/// Maximum depth of inner fields. No answer is deeper, so only a recursive schema is cut off.
 const DEPTH_MAX: usize = 6;
 
 /// A field, a parameter, or the heading of a variant.
 pub struct FieldRow {
-    /// Its name, below the fields that it is in: `data[].channelId`.
+    /// The name, with the names of the outer fields: `data[].channelId`.
     pub name: String,
-    /// What it may hold.
+    /// The type and the allowed values.
     pub kind: String,
-    /// Whether it must be there (in a request), or always is (in an answer).
+    /// Whether the field is required (in a request), or always present (in an answer).
     pub required: bool,
-    /// What it means.
+    /// The description.
     pub about: String,
 }
 
@@ -86,15 +86,15 @@ impl Walk<'_> {
     }
 }
 
-/// Takes the fields out of a variant that stand in the others.
+/// Removes the fields of a variant that belong only to other variants.
 fn hide_absent(variant: &mut Value) {
     if let Some(fields) = variant["properties"].as_object_mut() {
         fields.retain(|_, field| field["type"] != "null");
     }
 }
 
-/// The headings of variants: the field that distinguishes a variant from the others, with its
-/// value, or else what only it requires.
+/// The headings of variants: the field that distinguishes a variant from the others, with its value, or else
+/// the fields that only this variant requires.
 fn headings(inside: &str, variants: &[Value]) -> Vec<FieldRow> {
     let everywhere = |name: &str| variants.iter().all(|variant| required(variant).any(|each| each == name));
     let heading = |variant: &Value| {
@@ -116,7 +116,7 @@ fn required(schema: &Value) -> impl Iterator<Item = &str> {
     schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str)
 }
 
-/// The text that a field has to be, when there is only one.
+/// The text that a field must have, if only one is allowed.
 fn only_value(field: &Value) -> Option<&str> {
     match field["enum"].as_array().map(Vec::as_slice) {
         Some([value]) => value.as_str(),
@@ -125,13 +125,13 @@ fn only_value(field: &Value) -> Option<&str> {
     }
 }
 
-/// The schemas of which one holds, references followed.
+/// The alternatives of a schema, with references resolved.
 fn variants(document: &Value, schema: &Value) -> Vec<Value> {
     let either = schema.get("oneOf").or(schema.get("anyOf")).and_then(Value::as_array);
     either.into_iter().flatten().map(|variant| resolve(document, variant)).collect()
 }
 
-/// The schema that a reference leads to, with what stands beside the reference.
+/// The schema that a reference points to, merged with the properties next to the reference.
 pub fn resolve(document: &Value, schema: &Value) -> Value {
     let mut whole = schema.as_object().cloned().unwrap_or_default();
     let inner = whole.remove("allOf").and_then(|all| all.get(0).cloned());
@@ -144,7 +144,7 @@ pub fn resolve(document: &Value, schema: &Value) -> Value {
     Value::Object(whole)
 }
 
-/// What a value may be, in one line.
+/// The allowed values, in one line.
 fn kind(document: &Value, schema: &Value) -> String {
     let values = values(document, schema);
     let shown = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
@@ -159,7 +159,7 @@ fn kind(document: &Value, schema: &Value) -> String {
     line + &bounds(schema)
 }
 
-/// The types that a schema names: by itself, or through what it refers to and chooses from.
+/// The types that a schema names, also through references and alternatives.
 fn type_names(document: &Value, schema: &Value) -> Vec<String> {
     let schema = resolve(document, schema);
     let mut names: Vec<String> = match &schema["type"] {
@@ -171,7 +171,7 @@ fn type_names(document: &Value, schema: &Value) -> Vec<String> {
     names
 }
 
-/// The values that a schema lists: by itself, or through what it refers to and chooses from.
+/// The values that a schema lists, also through references and alternatives.
 fn values(document: &Value, schema: &Value) -> Vec<Value> {
     match (&schema["enum"], schema.get("const")) {
         (Value::Array(values), _) => values.clone(),
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reference_that_may_be_null_shows_what_it_leads_to() {
+    fn a_nullable_reference_is_resolved() {
         let document = json!({ "schemas": {
             "Thing": { "type": "object", "properties": { "id": { "type": "string" } } },
             "Role": { "oneOf": [{ "type": "string", "const": "a" }, { "type": "string", "const": "b" }] },
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn variants_are_named_by_the_field_that_tells_them_apart() {
+    fn variants_are_named_by_their_distinguishing_field() {
         let variant = |name: &str, extra: &str| json!({ "properties": { extra: { "type": "string" }, "kind": { "const": name, "type": "string" } } });
         let schema = json!({ "oneOf": [variant("one", "a"), variant("two", "b")] });
         let expected = [
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_variant_without_such_a_field_is_named_by_what_only_it_requires() {
+    fn a_variant_without_such_a_field_is_named_by_its_required_fields() {
         let text = json!({ "type": "string" });
         let schema = json!({ "oneOf": [
             { "properties": { "a": text, "id": text, "b": { "type": "null" } }, "required": ["a", "id"] },
@@ -281,7 +281,7 @@ mod tests {
         assert!(seen.len() > 300, "{}", seen.len());
         for FieldRow { name, kind, .. } in seen {
             let heading = name.contains(" = ") || name.contains("+ ");
-            // A restriction has no end, and an envelope may hold nothing.
+            // Two known cases: a restriction has no end, and an envelope may be empty.
             let field = name.rsplit('.').next().unwrap_or_default();
             let has_value = kind != "null" || ["releaseDate", "message", "content"].contains(&field);
             assert!(!name.is_empty() && !name.contains('#') && has_value, "{name}: {kind}");

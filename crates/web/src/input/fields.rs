@@ -10,20 +10,20 @@ use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};
 
-/// The fields of a JSON object, in the order in which they stand, with texts that are not copied as long as
-/// nothing is escaped in them. `null` means absent; unknown fields are ignored.
+/// The fields of a JSON object, in their order. Texts without escapes are borrowed. `null` means absent, and
+/// unknown fields are ignored.
 #[derive(Clone)]
 pub struct Fields<'a>(Vec<(Cow<'a, str>, FieldValue<'a>)>);
 
-/// What a field holds.
+/// The value of a field.
 #[derive(Clone)]
 enum FieldValue<'a> {
     Text(Cow<'a, str>),
-    /// Anything but a text.
+    /// Any value but a text.
     Other(Value),
 }
 
-/// Says which fields there are, never what they hold: some are secrets.
+/// Shows only the names of the fields, because some values are secrets.
 impl fmt::Debug for Fields<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_set().entries(self.0.iter().map(|(name, _)| name)).finish()
@@ -32,7 +32,7 @@ impl fmt::Debug for Fields<'_> {
 
 impl<'a> Fields<'a> {
     /// # Errors
-    /// `Invalid` naming `body` when the text is no JSON object.
+    /// `Invalid` naming `body` if the text is not a JSON object.
     pub fn parse(text: &'a str) -> Result<Self, Invalid> {
         serde_json::from_str(text).map_err(|_| {
             let is_json = serde_json::from_str::<Value>(text).is_ok();
@@ -40,7 +40,7 @@ impl<'a> Fields<'a> {
         })
     }
 
-    /// The same without the text that they were read from.
+    /// The same fields, without a borrow of the text.
     pub fn into_owned(self) -> Fields<'static> {
         let owned = |(name, field): (Cow<'a, str>, FieldValue<'a>)| {
             let field = match field {
@@ -52,7 +52,7 @@ impl<'a> Fields<'a> {
         Fields(self.0.into_iter().map(owned).collect())
     }
 
-    /// All fields but one, as JSON: the same for the same fields, however they were spelled.
+    /// All fields but one, as JSON. Equal fields give equal JSON, regardless of their spelling in the text.
     pub fn without(&self, field: &str) -> String {
         let others = self.0.iter().filter(|(name, _)| name != field);
         let fields: Map<String, Value> =
@@ -60,28 +60,28 @@ impl<'a> Fields<'a> {
         Value::Object(fields).to_string()
     }
 
-    /// Of several with one name, the last counts.
+    /// Of several fields with one name, the last one counts.
     fn get(&self, field: &str) -> Option<&FieldValue<'a>> {
         let (_, found) = self.0.iter().rfind(|(name, _)| name == field)?;
         (!matches!(found, FieldValue::Other(Value::Null))).then_some(found)
     }
 
-    /// Why a field that must be there is refused.
+    /// The refusal of a required field that is missing.
     pub(super) fn missing(&self, field: &'static str) -> Invalid {
         Invalid::missing(field, |name| self.get(name).is_some())
     }
 
-    /// A text that may be there.
+    /// An optional text.
     pub fn optional_text(&self, field: &'static str) -> Result<Option<String>, Invalid> {
         Ok(self.optional_str(field)?.map(str::to_owned))
     }
 
-    /// A text that must be there, where it stands.
+    /// A required text, borrowed.
     pub fn str(&self, field: &'static str) -> Result<&str, Invalid> {
         self.optional_str(field)?.ok_or_else(|| self.missing(field))
     }
 
-    /// A text that may be there, where it stands.
+    /// An optional text, borrowed.
     pub fn optional_str(&self, field: &'static str) -> Result<Option<&str>, Invalid> {
         match self.get(field) {
             None => Ok(None),
@@ -91,14 +91,14 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// An RFC 3339 date that may be there.
+    /// An optional RFC 3339 date.
     pub fn optional_date(&self, field: &'static str) -> Result<Option<Timestamp>, Invalid> {
         let text = self.optional_text(field)?;
         let date = |text: String| Timestamp::parse_rfc3339(&text).ok_or(Invalid::new(field, Rule::Date));
         text.map(date).transpose()
     }
 
-    /// A list of texts that may be there.
+    /// An optional list of texts.
     pub fn optional_texts(&self, field: &'static str) -> Result<Option<Vec<String>>, Invalid> {
         let wrong = || Invalid::new(field, Rule::TextList);
         let Some(found) = self.get(field) else { return Ok(None) };
@@ -109,7 +109,7 @@ impl<'a> Fields<'a> {
         found.as_array().ok_or_else(wrong)?.iter().map(text).collect::<Result<_, _>>().map(Some)
     }
 
-    /// A list of JSON objects that must be there.
+    /// A required list of JSON objects.
     pub fn objects(&self, field: &'static str) -> Result<Vec<Fields<'static>>, Invalid> {
         let wrong = || Invalid::new(field, Rule::ObjectList);
         let value = self.get(field).ok_or_else(|| self.missing(field))?;
@@ -117,17 +117,17 @@ impl<'a> Fields<'a> {
         value.as_array().ok_or_else(wrong)?.iter().map(object).collect()
     }
 
-    /// A list of objects, that may be there.
+    /// An optional list of objects.
     pub fn optional_objects(&self, field: &'static str) -> Result<Option<Vec<Fields<'static>>>, Invalid> {
         self.get(field).map(|_| self.objects(field)).transpose()
     }
 
-    /// `true` or `false`, that may be there.
+    /// An optional `true` or `false`.
     pub fn optional_flag(&self, field: &'static str) -> Result<Option<bool>, Invalid> {
         self.get(field).map(|value| value.as_bool().ok_or(Invalid::new(field, Rule::Boolean))).transpose()
     }
 
-    /// One of a few names, that may be there.
+    /// An optional name from a list.
     pub fn optional_name(
         &self,
         field: &'static str,
@@ -141,7 +141,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// One of a few numbers, that may be there.
+    /// An optional number from a list.
     pub fn optional_number(
         &self,
         field: &'static str,
@@ -152,14 +152,14 @@ impl<'a> Fields<'a> {
         self.get(field).map(|value| known(value).ok_or_else(wrong)).transpose()
     }
 
-    /// An integer in a range, that may be there.
+    /// An optional integer in a range.
     pub fn optional_integer(&self, field: &'static str, min: i64, max: i64) -> Result<Option<i64>, Invalid> {
         let within = |value: &FieldValue<'_>| value.as_i64().filter(|number| (min..=max).contains(number));
         let wrong = Invalid::new(field, Rule::Integer { min, max });
         self.get(field).map(|value| within(value).ok_or(wrong)).transpose()
     }
 
-    /// A map from text to text; absent is empty.
+    /// A map from text to text; an absent map is empty.
     pub fn text_map(&self, field: &'static str) -> Result<BTreeMap<String, String>, Invalid> {
         let wrong = || Invalid::new(field, Rule::Object);
         let Some(value) = self.get(field) else { return Ok(BTreeMap::new()) };
@@ -248,7 +248,7 @@ impl<'de> Visitor<'de> for ReadFields {
     }
 }
 
-/// Most objects have no more fields.
+/// Initial capacity: most objects have no more fields.
 const FIELDS_USUAL: usize = 8;
 
 impl<'de> Deserialize<'de> for FieldValue<'de> {
@@ -302,7 +302,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_json_object_is_refused() {
+    fn a_body_that_is_not_a_json_object_is_refused() {
         for text in [
             "",
             "null",
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_escaped_is_read_and_the_last_of_several_counts() {
+    fn escapes_are_decoded_and_the_last_of_several_fields_counts() {
         let text = r#"{"\u0061":"x\ny","b":"first","b":2,"c":[{"b":"\ud83d\ude00"}],"b":null,"b":"last"}"#;
         let fields = Fields::parse(text).expect("an object").into_owned();
         assert_eq!(fields.str("a"), Ok("x\ny"));

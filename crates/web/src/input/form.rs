@@ -1,5 +1,5 @@
-//! The fields of a body or a query, declared once: the documents describe them, and requests are read with
-//! them.
+//! The fields of a body or a query, declared once. The documents describe these declarations, and requests
+//! are read with them.
 
 use domain::limits::PAGE_MAX;
 use domain::{Invalid, Rule};
@@ -9,27 +9,27 @@ use super::shape::{self, Field, Kind, Shape};
 use super::values::{InJson, InQuery, List, Reader, Value, integer};
 use super::{Fields, Pairs};
 
-/// A composition of fields: a field, a tuple of fields, or what `map` and the like make of them.
+/// A composition of fields: a field, a tuple of fields, or a form made by `map` and similar functions.
 pub trait Form: Sized {
-    /// What is read.
+    /// The type of the result.
     type Out;
 
     /// The description for the documents.
     fn shape(&self) -> Shape;
 
-    /// What a function makes of it.
+    /// Applies a function to the result.
     fn map<T, F: Fn(Self::Out) -> T>(self, then: F) -> Map<Self, F> {
         Map(self, then)
     }
 
-    /// What a function makes of it, or refuses.
+    /// Applies a function to the result, which may refuse.
     fn try_map<T, F: Fn(Self::Out) -> Result<T, Invalid>>(self, then: F) -> TryMap<Self, F> {
         TryMap(self, then)
     }
 
-    /// An error within the value names this field.
-    fn told_of(self, field: &'static str) -> ToldOf<Self> {
-        ToldOf(self, field)
+    /// Makes every error within the value name this field.
+    fn with_error_field(self, field: &'static str) -> WithErrorField<Self> {
+        WithErrorField(self, field)
     }
 }
 
@@ -38,7 +38,7 @@ pub trait FormOf<S>: Form {
     /// Reads the fields in their order.
     ///
     /// # Errors
-    /// `Invalid` naming the first wrong one.
+    /// `Invalid` naming the first wrong field.
     fn read(&self, source: &S) -> Result<Self::Out, Invalid>;
 }
 
@@ -59,17 +59,17 @@ macro_rules! record {
 
 pub(crate) use record;
 
-/// A field that must be there.
+/// A required field.
 pub fn required<R, K>(name: &'static str, value: Value<R, K>) -> Required<R, K> {
     Required { name, value }
 }
 
-/// A field that may be there.
+/// An optional field.
 pub fn optional<R, K>(name: &'static str, value: Value<R, K>) -> Optional<R, K> {
     Optional { name, value }
 }
 
-/// A field that may be there, and what its absence stands for.
+/// An optional field with a default value.
 pub fn with_default<R: Reader, K>(
     name: &'static str,
     value: Value<R, K>,
@@ -78,7 +78,7 @@ pub fn with_default<R: Reader, K>(
     WithDefault { name, value, default }
 }
 
-/// [`required`].
+/// Reads a [`required`] field.
 #[derive(Clone, Copy)]
 pub struct Required<R, K> {
     pub(super) name: &'static str,
@@ -105,7 +105,7 @@ impl<R: InQuery, K: Fn() -> Kind> FormOf<Pairs> for Required<R, K> {
     }
 }
 
-/// [`optional`].
+/// Reads an [`optional`] field.
 #[derive(Clone, Copy)]
 pub struct Optional<R, K> {
     name: &'static str,
@@ -113,7 +113,7 @@ pub struct Optional<R, K> {
 }
 
 impl<R, K> Optional<R, K> {
-    /// A parameter of a query that may be spelled like this instead.
+    /// Adds a second spelling of a query parameter.
     pub fn or_spelled(self, other: &'static str) -> Respelled<Self> {
         Respelled { other, field: self }
     }
@@ -140,7 +140,7 @@ impl<R: InQuery, K: Fn() -> Kind> FormOf<Pairs> for Optional<R, K> {
     }
 }
 
-/// [`with_default`].
+/// Reads a field [`with_default`].
 #[derive(Clone, Copy)]
 pub struct WithDefault<R: Reader, K> {
     name: &'static str,
@@ -149,7 +149,7 @@ pub struct WithDefault<R: Reader, K> {
 }
 
 impl<R: Reader<Out: Clone>, K> WithDefault<R, K> {
-    /// A parameter of a query that may be spelled like this instead.
+    /// Adds a second spelling of a query parameter.
     pub fn or_spelled(self, other: &'static str) -> Respelled<Self> {
         Respelled { other, field: self }
     }
@@ -183,7 +183,7 @@ where
     }
 }
 
-/// A parameter with a second spelling, of which one may stand.
+/// A parameter with two spellings. A query may have only one of them.
 #[derive(Clone, Copy)]
 pub struct Respelled<F> {
     other: &'static str,
@@ -216,13 +216,13 @@ where
     }
 }
 
-/// A list parameter of a query, of at most `max` items. Its items are spelled `a,b`, as repeated keys, or as
-/// `name[]`; one item beyond `max` shows that there are too many.
+/// A list parameter of a query, of at most `max` items. Lists are written as `a,b`, as repeated keys, or as
+/// `name[]`. One item beyond `max` is read, to detect a list that is too long.
 pub fn list_parameter<R, K>(name: &'static str, value: Value<List<R>, K>, max: usize) -> ListParameter<R, K> {
     ListParameter { name, value, max, required: false }
 }
 
-/// [`list_parameter`].
+/// Reads a [`list_parameter`].
 #[derive(Clone, Copy)]
 pub struct ListParameter<R, K> {
     name: &'static str,
@@ -232,7 +232,7 @@ pub struct ListParameter<R, K> {
 }
 
 impl<R: Reader, K: Fn() -> Kind> ListParameter<R, K> {
-    /// Without items the request is refused.
+    /// Refuses an empty list.
     pub fn required(self) -> impl FormOf<Pairs, Out = Vec<R::Out>>
     where
         R: InQuery,
@@ -263,7 +263,7 @@ impl<R: InQuery, K: Fn() -> Kind> FormOf<Pairs> for ListParameter<R, K> {
     }
 }
 
-/// [`Form::map`].
+/// The form that [`Form::map`] returns.
 #[derive(Clone, Copy)]
 pub struct Map<A, F>(pub(super) A, F);
 
@@ -281,7 +281,7 @@ impl<S, A: FormOf<S>, T, F: Fn(A::Out) -> T> FormOf<S> for Map<A, F> {
     }
 }
 
-/// [`Form::try_map`].
+/// The form that [`Form::try_map`] returns.
 #[derive(Clone, Copy)]
 pub struct TryMap<A, F>(pub(super) A, F);
 
@@ -299,11 +299,11 @@ impl<S, A: FormOf<S>, T, F: Fn(A::Out) -> Result<T, Invalid>> FormOf<S> for TryM
     }
 }
 
-/// [`Form::told_of`].
+/// [`Form::with_error_field`].
 #[derive(Clone, Copy)]
-pub struct ToldOf<A>(A, &'static str);
+pub struct WithErrorField<A>(A, &'static str);
 
-impl<A: Form> Form for ToldOf<A> {
+impl<A: Form> Form for WithErrorField<A> {
     type Out = A::Out;
 
     fn shape(&self) -> Shape {
@@ -311,7 +311,7 @@ impl<A: Form> Form for ToldOf<A> {
     }
 }
 
-impl<S, A: FormOf<S>> FormOf<S> for ToldOf<A> {
+impl<S, A: FormOf<S>> FormOf<S> for WithErrorField<A> {
     fn read(&self, source: &S) -> Result<A::Out, Invalid> {
         self.0.read(source).map_err(|wrong| Invalid::new(self.1, wrong.rule))
     }
@@ -322,7 +322,7 @@ pub fn page(size_default: i64, size_max: i64) -> PageForm {
     PageForm { size_default, size_max }
 }
 
-/// [`page`].
+/// Reads [`page`].
 #[derive(Clone, Copy)]
 pub struct PageForm {
     size_default: i64,
@@ -345,7 +345,7 @@ impl FormOf<Pairs> for PageForm {
     }
 }
 
-/// No fields.
+/// A form without fields.
 impl Form for () {
     type Out = ();
 
@@ -399,7 +399,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_that_must_be_there_are_lists_of_what_they_hold() {
+    fn required_lists_check_their_items() {
         let fields = Fields::parse(r#"{"a":[{"x":"y"}],"b":[],"c":[1],"d":null,"e":{},"f":["x"]}"#)
             .expect("an object");
         assert_eq!(fields.objects("a").expect("objects")[0].str("x"), Ok("y"));

@@ -10,7 +10,7 @@ pub struct Pairs(Vec<(String, String)>);
 
 impl Pairs {
     /// # Errors
-    /// `Invalid` naming `query` when it is not percent-encoded UTF-8, or holds a NUL.
+    /// `Invalid` naming `query` if it is not percent-encoded UTF-8, or contains a NUL.
     pub fn parse(query: &str) -> Result<Self, Invalid> {
         let pair = |pair: &str| {
             let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
@@ -25,7 +25,7 @@ impl Pairs {
         Ok(Self(pairs))
     }
 
-    /// A parameter that may stand once; an empty one counts as there.
+    /// An optional parameter, at most once. An empty value counts as present.
     pub fn optional(&self, name: &'static str) -> Result<Option<&str>, Invalid> {
         let mut values = self.all(name);
         match (values.next(), values.next()) {
@@ -34,13 +34,13 @@ impl Pairs {
         }
     }
 
-    /// A parameter that must stand once and not be empty.
+    /// A required parameter, once and not empty.
     pub fn text(&self, name: &'static str) -> Result<&str, Invalid> {
         let missing = || Invalid::missing(name, |name| self.all(name).next().is_some());
         self.optional(name)?.filter(|value| !value.is_empty()).ok_or_else(missing)
     }
 
-    /// [`Pairs::optional`] for a parameter with two spellings, of which one may stand.
+    /// [`Pairs::optional`] for a parameter with two spellings. Only one of them may be present.
     pub fn either(&self, name: &'static str, other: &'static str) -> Result<Option<&str>, Invalid> {
         match (self.optional(name)?, self.optional(other)?) {
             (Some(_), Some(_)) => Err(Invalid::new(name, Rule::Once)),
@@ -48,8 +48,8 @@ impl Pairs {
         }
     }
 
-    /// The items of a list parameter: `a,b`, repeated keys, `name[]`; empty items are passed over, repeated
-    /// ones count once. No more than one item beyond `max` is read: it shows that there are too many.
+    /// The items of a list parameter: `a,b`, repeated keys, `name[]`. Empty items are skipped, and repeated
+    /// items count once. At most one item beyond `max` is read, to detect a list that is too long.
     pub fn list(&self, name: &'static str, max: usize) -> Vec<&str> {
         let bracketed = format!("{name}[]");
         let values = self.0.iter().filter(|(key, _)| key == name || *key == bracketed);
@@ -58,7 +58,7 @@ impl Pairs {
         items.filter(|item| seen.insert(*item)).take(max + 1).collect()
     }
 
-    /// [`Pairs::list`], or `None` when the parameter is not there at all.
+    /// [`Pairs::list`], or `None` if the parameter is absent.
     pub fn optional_list(&self, name: &'static str, max: usize) -> Option<Vec<&str>> {
         let bracketed = format!("{name}[]");
         self.0.iter().any(|(key, _)| key == name || *key == bracketed).then(|| self.list(name, max))
@@ -94,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lists_come_in_every_spelling() {
+    fn a_list_has_several_spellings() {
         let check = |query: &str, expected: &[&str]| {
             assert_eq!(Pairs::parse(query).expect("readable").list("channelIds", 20), expected, "{query}");
         };
@@ -107,12 +107,12 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_read_to_its_limit_whatever_its_length() {
+    fn a_list_is_read_only_up_to_its_limit() {
         let ids: Vec<_> = (0..100_000).map(|n| n.to_string()).collect();
         let query = format!("channelIds={}", ids.join(","));
         let pairs = Pairs::parse(&query).expect("readable");
         assert_eq!(pairs.list("channelIds", 20), &ids[..21]);
-        // Comparing each with each would take minutes.
+        // Comparing every pair of items would take minutes.
         assert_eq!(pairs.list("channelIds", 100_000).len(), 100_000);
     }
 
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn a_parameter_with_two_spellings_may_stand_in_one_of_them() {
+    fn a_parameter_may_have_one_of_its_two_spellings() {
         let check = |query: &str, expected: Option<i64>| {
             let pairs = Pairs::parse(query).expect("readable");
             let size = with_default("page.size", integer(1, 50), 20).or_spelled("page[size]");
@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_that_is_there_without_items_is_not_a_list_that_is_missing() {
+    fn an_empty_list_differs_from_a_missing_list() {
         let check = |query: &str, expected: Option<&[&str]>| {
             let pairs = Pairs::parse(query).expect("readable");
             assert_eq!(pairs.optional_list("claimId", 100).as_deref(), expected, "{query}");

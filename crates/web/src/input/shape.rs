@@ -1,4 +1,4 @@
-//! What a body or a query may hold, for the documents.
+//! The shape of a body or a query, for the documents.
 
 use std::collections::BTreeSet;
 
@@ -11,27 +11,27 @@ use serde_json::{Map, Value, json};
 pub struct Shape {
     /// The fields, in the order in which they are read.
     pub fields: Vec<Field>,
-    /// Shapes of which exactly one comes on top.
+    /// Alternatives: exactly one of these shapes applies in addition.
     pub either: Vec<Shape>,
 }
 
 /// One field or parameter.
 #[derive(Clone, Debug)]
 pub struct Field {
-    /// Its name on the wire.
+    /// Its name in the request.
     pub name: &'static str,
-    /// Whether it must be there.
+    /// Whether it is required.
     pub required: bool,
-    /// What it may hold.
+    /// Its allowed values.
     pub kind: Kind,
 }
 
-/// What a field may hold, as a JSON schema.
+/// The allowed values of a field, as a JSON schema.
 #[derive(Clone, Debug)]
 pub struct Kind(Map<String, Value>);
 
 impl Shape {
-    /// These fields.
+    /// A shape with these fields.
     pub fn of<const N: usize>(fields: [Field; N]) -> Self {
         Self { fields: fields.into(), either: Vec::new() }
     }
@@ -49,7 +49,7 @@ impl Shape {
         Self { fields: Vec::new(), either: either.into() }
     }
 
-    /// These fields as well.
+    /// Adds fields.
     pub fn and(mut self, more: Self) -> Self {
         self.fields.extend(more.fields);
         self.either.extend(more.either);
@@ -57,7 +57,7 @@ impl Shape {
     }
 
     /// The JSON schema of an object with these fields. `null` means absent, and unknown fields are ignored.
-    /// Each variant is whole: generators of clients pass over fields that stand beside `oneOf`.
+    /// Each variant contains all fields, because generators of clients ignore fields next to `oneOf`.
     pub fn schema(&self) -> Value {
         match &self.variants()[..] {
             [only] => only.object(),
@@ -88,47 +88,47 @@ impl Shape {
     }
 }
 
-/// A field that must be there.
+/// A required field.
 pub fn required(name: &'static str, kind: Kind) -> Field {
     Field { name, required: true, kind }
 }
 
-/// A field that may be there.
+/// An optional field.
 pub fn optional(name: &'static str, kind: Kind) -> Field {
     Field { name, required: false, kind }
 }
 
-/// A field that must not be there, because of another one that is.
+/// A field that must be absent, because another one is present.
 pub fn absent(name: &'static str) -> Field {
     optional(name, Kind::new("null"))
 }
 
-/// No field may hold a NUL.
+/// No field may contain a NUL.
 const NO_NUL: &str = r"^[^\x00]*$";
-/// Neither blank nor with a NUL.
+/// Not blank, without NUL.
 const NOT_BLANK: &str = r"^[^\x00]*\S[^\x00]*$";
-/// Neither white space nor a control character behind the scheme.
+/// No white space or control character after the scheme.
 const WEB_ADDRESS: &str = r"^https?://[^\s\x00-\x1f\x7f-\x9f]*$";
 
-/// Any text, but for NUL.
+/// Any text without NUL.
 pub fn text() -> Kind {
     Kind::new("string").pattern(NO_NUL)
 }
 
-/// A text of `min` to `max` code points; blank is refused where something is asked for.
+/// A text of `min` to `max` code points. If `min` is not 0, blank is refused.
 pub fn chars(min: usize, max: usize) -> Kind {
     let kind = text().with("minLength", min).with("maxLength", max);
     if min > 0 { kind.pattern(NOT_BLANK) } else { kind }
 }
 
 /// A text that is not empty.
-pub fn some_text() -> Kind {
+pub fn non_empty_text() -> Kind {
     text().with("minLength", 1)
 }
 
-/// One item of a list that stands in a query with commas between the items.
+/// One item of a comma-separated list in a query.
 pub fn item() -> Kind {
-    some_text().pattern(r"^[^,\x00]+$")
+    non_empty_text().pattern(r"^[^,\x00]+$")
 }
 
 /// An id that a caller chose.
@@ -146,12 +146,12 @@ pub fn date() -> Kind {
     Kind::new("string").with("format", "date-time")
 }
 
-/// A cursor of the page before.
+/// A cursor from the previous page.
 pub fn cursor() -> Kind {
     text().pattern("^[A-Za-z0-9_-]+$").about("From the page before; opaque. Left out: the first page.")
 }
 
-/// A cursor of the page before, or the empty text that the last page gave.
+/// A cursor from the previous page, or the empty text of the last page.
 pub fn cursor_or_empty() -> Kind {
     let about = "From the page before; opaque. Left out or empty: the first page.";
     text().pattern("^[A-Za-z0-9_-]*$").about(about)
@@ -183,8 +183,7 @@ pub fn list(items: Kind, min: usize, max: usize) -> Kind {
     if min > 0 { kind.with("minItems", min) } else { kind }
 }
 
-/// A list of any length, but for its least. Where repeated items count once, no schema can say how many there
-/// may be.
+/// A list with a minimum length. Repeated items count once, so a schema cannot express the maximum.
 pub fn texts(items: Kind, min: usize) -> Kind {
     let kind = Kind::new("array").with("items", items.schema());
     if min > 0 { kind.with("minItems", min) } else { kind }
@@ -214,27 +213,27 @@ impl Kind {
         self
     }
 
-    /// How many characters it may have.
+    /// Sets the maximum number of characters.
     pub fn max_chars(self, max: usize) -> Self {
         self.with("maxLength", max)
     }
 
-    /// A regular expression that it matches.
+    /// Adds a regular expression that the text must match.
     pub fn pattern(self, pattern: &str) -> Self {
         self.with("pattern", pattern)
     }
 
-    /// One of these texts.
+    /// Restricts to these texts.
     pub fn one_of(self, values: &[&str]) -> Self {
         self.with("enum", values)
     }
 
-    /// What is taken when it is absent.
+    /// Sets the default value.
     pub fn default(self, value: impl Into<Value>) -> Self {
         self.with("default", value)
     }
 
-    /// What a schema cannot say.
+    /// Adds a rule that a schema cannot express, as text.
     pub fn about(self, text: &str) -> Self {
         self.with("description", text)
     }
@@ -246,7 +245,7 @@ impl Kind {
 
     fn or_null(mut self, null: bool) -> Self {
         if null && self.0.contains_key("format") {
-            // Programs look at the format of what can be nothing but a text.
+            // Programs read the format only if the type is a text.
             let about = self.0.remove("description");
             let either = json!([self.0, { "type": "null" }]);
             let kind = Self(Map::new()).with("anyOf", either);

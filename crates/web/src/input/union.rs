@@ -1,4 +1,4 @@
-//! Forms of which one of several holds.
+//! Forms with alternatives.
 
 use domain::{Invalid, Rule};
 
@@ -29,19 +29,19 @@ pub fn either<A, B>(one: A, other: B) -> Either<A, B> {
     Either(one, other)
 }
 
-/// [`either`].
+/// Reads [`either`].
 #[derive(Clone, Copy)]
 pub struct Either<A, B>(A, B);
 
-/// One of the fields of [`either`]: it can be looked for before it is read.
+/// An alternative of [`either`]: its presence can be checked before it is read.
 pub trait Alternative: JsonForm {
-    /// The field.
+    /// The name of the field.
     fn name(&self) -> &'static str;
 
-    /// Whether the field is there.
+    /// Whether the field is present.
     ///
     /// # Errors
-    /// `Invalid` naming the field when it has another type.
+    /// `Invalid` naming the field if it has another type.
     fn is_there(&self, fields: &Fields<'_>) -> Result<bool, Invalid>;
 }
 
@@ -96,7 +96,7 @@ impl<A: Alternative, B: Alternative<Out = A::Out>> FormOf<Fields<'_>> for Either
     }
 }
 
-/// [`tagged`].
+/// Reads [`tagged`].
 pub struct Tagged<S, R> {
     /// The description.
     pub shape: S,
@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_of_two_fields_is_read_and_both_or_none_are_refused() {
+    fn exactly_one_of_two_fields_is_accepted() {
         let form = either(required("a", text()).map(Ok), required("b", integer(0, 9)).map(Err));
         let read = |text| form.read(&Fields::parse(text).expect("an object"));
         let refused = || Err(Invalid::new("a", Rule::EitherOr("b")));
@@ -138,12 +138,12 @@ mod tests {
         assert_eq!(read(r#"{"a":null,"b":1}"#), Ok(Err(1)));
         assert_eq!(read(r#"{"a":"x","b":1}"#), refused());
         assert_eq!(read("{}"), refused());
-        // A field of another type explains more than that there are two.
+        // A field of another type explains more than the presence of two fields.
         assert_eq!(read(r#"{"a":5,"b":1}"#), Err(Invalid::new("a", Rule::Text)));
     }
 
     #[test]
-    fn a_tag_says_which_fields_are_read() {
+    fn the_tag_selects_the_fields() {
         let form = tagged!("kind", {
             "one" => required("n", integer(0, 9)),
             "two" => ().map(|()| 2),

@@ -1,4 +1,4 @@
-//! What a field may hold: how it is read, and how the documents say it, in one value.
+//! The allowed values of a field: the reader and the description for the documents, together.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -7,7 +7,7 @@ use domain::{Invalid, Rule, Timestamp};
 use super::Fields;
 use super::shape::{self, Kind};
 
-/// What a field may hold: a reader and a schema. The schema is built only for the documents.
+/// The allowed values of a field: a reader and a schema. The schema is built only for the documents.
 #[derive(Clone, Copy)]
 pub struct Value<R, K> {
     pub(super) reader: R,
@@ -23,24 +23,24 @@ impl<R, K: Fn() -> Kind> Value<R, K> {
         (self.kind)()
     }
 
-    /// What a schema cannot say.
+    /// Adds a rule that a schema cannot express, as text.
     pub fn about(self, text: &'static str) -> Value<R, impl Fn() -> Kind> {
         self.with(move |kind| kind.about(text))
     }
 
-    /// A schema that says more than the reader checks; what it says is checked elsewhere.
+    /// Adds rules to the schema that the reader does not check. They are checked elsewhere.
     pub fn with(self, more: impl Fn(Kind) -> Kind) -> Value<R, impl Fn() -> Kind> {
         Value::new(self.reader, move || more((self.kind)()))
     }
 }
 
 impl<K: Fn() -> Kind> Value<Text, K> {
-    /// One of these texts.
+    /// Restricts to these texts.
     pub fn one_of(self, names: &'static [&'static str]) -> Value<Text, impl Fn() -> Kind> {
         self.with(move |kind| kind.one_of(names))
     }
 
-    /// What this function makes of the text.
+    /// Parses the text with this function.
     pub fn parsed<T, F>(self, parse: F) -> Value<Parsed<F>, K>
     where
         F: Fn(&str) -> Result<T, Invalid>,
@@ -49,24 +49,24 @@ impl<K: Fn() -> Kind> Value<Text, K> {
     }
 }
 
-/// Reads what a field holds.
+/// Reads the value of a field.
 pub trait Reader {
-    /// What it reads.
+    /// The type of the result.
     type Out;
 }
 
 /// Reads a field of a JSON object.
 pub trait InJson: Reader {
-    /// What the field holds; `None` when it is absent.
+    /// The value of the field; `None` if it is absent.
     ///
     /// # Errors
     /// `Invalid` naming the field.
     fn read(&self, name: &'static str, fields: &Fields<'_>) -> Result<Option<Self::Out>, Invalid>;
 
-    /// Whether the field is there. Says so before anything but its type is judged.
+    /// Whether the field is present. Checks nothing but its type.
     ///
     /// # Errors
-    /// `Invalid` naming the field when it has another type.
+    /// `Invalid` naming the field if it has another type.
     fn is_there(&self, name: &'static str, fields: &Fields<'_>) -> Result<bool, Invalid> {
         Ok(self.read(name, fields)?.is_some())
     }
@@ -74,14 +74,14 @@ pub trait InJson: Reader {
 
 /// Reads a parameter of a query.
 pub trait InQuery: Reader {
-    /// What the text of the parameter stands for.
+    /// The value of the parameter's text.
     ///
     /// # Errors
     /// `Invalid` naming the parameter.
     fn parse(&self, name: &'static str, text: &str) -> Result<Self::Out, Invalid>;
 }
 
-/// Any text, but for NUL.
+/// Any text without NUL.
 pub fn text() -> Value<Text, impl Fn() -> Kind> {
     Value::new(Text, shape::text)
 }
@@ -92,8 +92,8 @@ pub fn chars(min: usize, max: usize) -> Value<Text, impl Fn() -> Kind> {
 }
 
 /// A text that is not empty.
-pub fn some_text() -> Value<Text, impl Fn() -> Kind> {
-    Value::new(Text, shape::some_text)
+pub fn non_empty_text() -> Value<Text, impl Fn() -> Kind> {
+    Value::new(Text, shape::non_empty_text)
 }
 
 /// An `http` or `https` address. The service checks it.
@@ -101,17 +101,17 @@ pub fn web_address() -> Value<Text, impl Fn() -> Kind> {
     Value::new(Text, shape::web_address)
 }
 
-/// A cursor of the page before.
+/// A cursor from the previous page.
 pub fn cursor() -> Value<Text, impl Fn() -> Kind> {
     Value::new(Text, shape::cursor)
 }
 
-/// A cursor of the page before, or the empty text that the last page gave.
+/// A cursor from the previous page, or the empty text of the last page.
 pub fn cursor_or_empty() -> Value<Text, impl Fn() -> Kind> {
     Value::new(Text, shape::cursor_or_empty)
 }
 
-/// An id that a caller chose, with the function that reads one of its type.
+/// An id that a caller chose, parsed by a function of its type.
 pub fn id<T, F>(parse: F) -> Value<Id<F>, impl Fn() -> Kind>
 where
     F: Fn(&'static str, &str) -> Result<T, Invalid>,
@@ -119,7 +119,7 @@ where
     Value::new(Id(parse), shape::id)
 }
 
-/// One item of a list that stands in a query with commas between the items.
+/// One item of a comma-separated list in a query.
 pub fn item() -> Value<Text, impl Fn() -> Kind> {
     Value::new(Text, shape::item)
 }
@@ -149,7 +149,7 @@ pub fn flag() -> Value<Flag, impl Fn() -> Kind> {
     Value::new(Flag, shape::flag)
 }
 
-/// A list of texts, each of which a function reads. The domain or the service checks the length.
+/// A list of texts, each parsed by a function. The domain or the service checks the length.
 pub fn list<R, K: Fn() -> Kind>(
     items: Value<R, K>,
     min: usize,
@@ -158,7 +158,7 @@ pub fn list<R, K: Fn() -> Kind>(
     Value::new(List(items.reader), move || shape::list((items.kind)(), min, max))
 }
 
-/// A list of texts of which repeated ones count once, so that no schema can say how many there may be.
+/// A list of texts in which repeated items count once, so a schema cannot express the maximum.
 pub fn texts<R, K: Fn() -> Kind>(items: Value<R, K>, min: usize) -> Value<List<R>, impl Fn() -> Kind> {
     Value::new(List(items.reader), move || shape::texts((items.kind)(), min))
 }
@@ -205,7 +205,7 @@ impl InQuery for Text {
     }
 }
 
-/// Reads a text and what a function makes of it.
+/// Reads a text and parses it.
 #[derive(Clone, Copy)]
 pub struct Parsed<F>(F);
 
@@ -361,8 +361,8 @@ impl InJson for TextMap {
     }
 }
 
-/// Each of these once, in the order in which they first stand.
-pub fn different<T: Clone + Eq + std::hash::Hash>(mut items: Vec<T>) -> Vec<T> {
+/// The distinct items, in the order of their first occurrence.
+pub fn distinct<T: Clone + Eq + std::hash::Hash>(mut items: Vec<T>) -> Vec<T> {
     let mut seen = HashSet::new();
     items.retain(|item| seen.insert(item.clone()));
     items

@@ -24,7 +24,7 @@ pub struct ChannelQuery {
 impl Params for ChannelQuery {
     fn form() -> impl QueryForm<Out = Self> {
         let ids = list(item(), 1, CHANNEL_IDS_MAX).about("An id with no match is left out of the answer.");
-        // What cannot be an id matches no channel, and what matches no channel is left out.
+        // A text that cannot be an id matches no channel, like an unknown id.
         let possible = |ids: Vec<String>| {
             ids.into_iter().filter_map(|id| ChannelId::parse("channelIds", &id).ok()).collect()
         };

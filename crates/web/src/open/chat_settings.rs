@@ -77,7 +77,7 @@ pub(crate) const PUT: Summary =
     Summary::new("changeChatSettings", "Change the settings that are given", "채팅 설정 변경")
         .refuses(&[404]);
 
-/// `PUT /open/v1/chats/settings`, 채팅 설정 변경: only the fields that are given change.
+/// `PUT /open/v1/chats/settings`, 채팅 설정 변경: changes only the given fields.
 pub async fn put(
     user: User<scope::ChatSettingWrite>,
     State(web): State<Web>,

@@ -67,7 +67,7 @@ impl Body for Notice {
 pub(crate) const NOTICE: Summary =
     Summary::new("putNotice", "Pin a new text, or a message of the chat", "채팅 공지 등록").refuses(&[404]);
 
-/// `POST /open/v1/chats/notice`, 채팅 공지 쓰기: a text of its own, or a message of the chat.
+/// `POST /open/v1/chats/notice`, 채팅 공지 쓰기: a new text, or a message of the chat.
 pub async fn notice(
     user: User<scope::NoticeWrite>,
     State(web): State<Web>,

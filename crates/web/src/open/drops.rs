@@ -15,14 +15,14 @@ use crate::caller::DropsClient;
 use crate::contract::Summary;
 use crate::envelope::{Answer, Data, Success};
 use crate::input::form::list_parameter;
-use crate::input::values::{cursor_or_empty, different, integer, item, list, text, texts};
+use crate::input::values::{cursor_or_empty, distinct, integer, item, list, text, texts};
 use crate::input::{
     Body, Form, Json, JsonForm, Params, Query, QueryForm, optional, record, required, with_default,
 };
 
 impl Params for ClaimQuery {
     fn form() -> impl QueryForm<Out = Self> {
-        // An empty cursor is what the last page gave: it stands for no cursor.
+        // The last page returns an empty cursor, which stands for no cursor.
         let cursor = |from: Option<String>| from.filter(|cursor| !cursor.is_empty());
         let size = integer(1, CLAIM_PAGE_SIZE_MAX);
         let ids = list(item(), 0, CLAIM_ID_FILTER_MAX);
@@ -35,7 +35,7 @@ impl Params for ClaimQuery {
     }
 }
 
-/// Which claims to list.
+/// The filter of the claim query.
 fn filter() -> impl QueryForm<Out = ClaimFilter> {
     const NOT_BOTH: &str = "Not both `campaignId` and `categoryId`.";
     let scope = |given| match given {
@@ -145,7 +145,7 @@ impl Body for UpdateClaims {
             texts(text(), 1).with(|kind| kind.about(&format!("1 to {CLAIM_UPDATE_IDS_MAX} different ones.")));
         let state = text().one_of(FulfillmentState::NAMES).parsed(FulfillmentState::parse);
         record!(Self {
-            claim_ids: required("claimIds", ids).map(different),
+            claim_ids: required("claimIds", ids).map(distinct),
             state: required("fulfillmentState", state),
         })
     }
@@ -164,7 +164,8 @@ pub struct Updated {
 pub(crate) const UPDATE: Summary =
     Summary::new("updateRewardClaims", "Say which rewards were given", "드롭스 리워드 지급 상태 변경");
 
-/// `PUT /open/v1/drops/reward-claims`, client mode with the drops scope: up to 100 claims into a state.
+/// `PUT /open/v1/drops/reward-claims`, client mode with the drops scope: changes the state of up to 100
+/// claims.
 pub async fn update(
     DropsClient(publisher): DropsClient,
     State(web): State<Web>,

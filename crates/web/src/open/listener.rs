@@ -1,4 +1,4 @@
-//! What a developer's listener asks of the service (`stagedoor webhook listen`).
+//! The endpoints of a developer's listener (`stagedoor webhook listen`).
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -26,7 +26,7 @@ use crate::input::values::{chars, integer, name};
 use crate::input::{Body, Form, Json, JsonForm, optional, record, required, with_default};
 use crate::path::PathId;
 
-/// The longest `Retry-After` that is read, in characters.
+/// Maximum length of a `Retry-After` that is read, in characters.
 const RETRY_AFTER_CHARS_MAX: usize = 64;
 const FAILURES: [&str; SendFailure::ALL.len()] = {
     let mut names = [""; SendFailure::ALL.len()];
@@ -53,8 +53,8 @@ pub(crate) const BEGIN: Summary =
     Summary::new("beginListening", "Have a listener fetch the messages to the webhook", "웹훅 리스너 시작")
         .refuses(&[400, 404]);
 
-/// `POST /open/v1/drops/webhook/listener`, client mode with the drops scope: makes a webhook without address
-/// when the application has none.
+/// `POST /open/v1/drops/webhook/listener`, client mode with the drops scope: creates a webhook without
+/// address, if the application has no webhook.
 pub async fn begin(DropsClient(publisher): DropsClient, State(web): State<Web>) -> Answer<Listening> {
     let (details, secret) = web.service().begin_listening(&publisher.client_id).await?;
     let secret = secret.map(|secret| secret.expose().to_owned());
@@ -101,7 +101,7 @@ impl From<Attempt> for ListenerAttempt {
             number: attempt.key.number,
             event_type: DROP_REWARD_CLAIM,
             headers: attempt.headers.into_iter().collect(),
-            // The service wrote it as JSON.
+            // The service wrote the body as JSON.
             body: String::from_utf8(attempt.body).unwrap_or_default(),
         }
     }
@@ -114,8 +114,8 @@ pub(crate) const FETCH: Summary = Summary::new(
 )
 .refuses(&[404]);
 
-/// `POST /open/v1/drops/webhook/listener/attempts`, client mode with the drops scope: attempts to make within
-/// 15 seconds. Waits while there is none.
+/// `POST /open/v1/drops/webhook/listener/attempts`, client mode with the drops scope: returns attempts to
+/// make within 15 seconds. Waits until there is one.
 pub async fn fetch(
     DropsClient(publisher): DropsClient,
     State(web): State<Web>,
@@ -147,7 +147,7 @@ impl Body for ReportAttempt {
         let excerpt = chars(0, BODY_BYTES_MAX)
             .with(|kind| kind.about(&format!("Its first {WEBHOOK_EXCERPT_CHARS_MAX} characters are kept.")));
         let outcome = either(
-            // Three digits fit.
+            // An integer of three digits fits.
             required("status", status).map(|status| Ok(u16::try_from(status).unwrap_or(u16::MAX))),
             required("failure", failure)
                 .map(|name| Err(SendFailure::of_name(name).unwrap_or(SendFailure::Protocol))),
@@ -195,8 +195,8 @@ pub(crate) const REPORT: Summary = Summary::new(
 )
 .refuses(&[404]);
 
-/// `POST /open/v1/drops/webhook/listener/attempts/{messageId}`, client mode with the drops scope: what came
-/// of an attempt.
+/// `POST /open/v1/drops/webhook/listener/attempts/{messageId}`, client mode with the drops scope: reports the
+/// outcome of an attempt.
 pub async fn report(
     DropsClient(publisher): DropsClient,
     State(web): State<Web>,

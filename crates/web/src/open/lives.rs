@@ -123,7 +123,7 @@ pub struct Setting {
 
 impl Setting {
     fn new(web: &Web, setting: BroadcastSetting) -> Self {
-        // The title of a live that has no other, and one that can be written back.
+        // An empty title is replaced by the channel's name, which a caller can also write back.
         let title = Some(setting.default_live_title).filter(|title| !title.is_empty());
         Self {
             default_live_title: title.unwrap_or(setting.channel_name),
@@ -142,8 +142,8 @@ pub async fn setting(user: User<scope::LiveSettingRead>, State(web): State<Web>)
     Ok(Success(Setting::new(&web, setting)))
 }
 
-/// The tags of a broadcast. Letters, marks and digits of any script: such classes are not spelled alike in
-/// all languages, so the pattern only says which ASCII characters a tag does not hold.
+/// The tags of a broadcast: letters, marks and digits of any script. Regular expressions of different
+/// languages name these classes differently, so the pattern only excludes ASCII characters.
 pub(crate) fn tags() -> Value<List<Text>, impl Fn() -> Kind> {
     const NO_SPECIAL_ASCII: &str = r"^[^\x00-/:-@\[-`{-\x7f]+$";
     let tag = chars(1, TAG_CHARS_MAX)
@@ -153,7 +153,7 @@ pub(crate) fn tags() -> Value<List<Text>, impl Fn() -> Kind> {
         .with(|kind| kind.about(&format!("At most {TAGS_MAX} different ones. Empty: no tags any more.")))
 }
 
-/// A change of the broadcast setting: only what is given changes.
+/// A change of the broadcast setting. Only the given fields change.
 #[derive(Debug)]
 pub struct PatchSetting(SettingChange);
 
@@ -177,7 +177,7 @@ pub(crate) const CHANGE_SETTING: Summary =
     Summary::new("changeBroadcastSetting", "Change what is given of the broadcast setting", "방송 설정 변경")
         .refuses(&[404]);
 
-/// `PATCH /open/v1/lives/setting`, 방송 설정 변경. A live on air changes with it.
+/// `PATCH /open/v1/lives/setting`, 방송 설정 변경. Also changes the live that is on air.
 pub async fn change_setting(
     user: User<scope::LiveSettingWrite>,
     State(web): State<Web>,

@@ -1,4 +1,4 @@
-//! Who follows, subscribes to and helps to run the caller's channel (`docs/spec/channels.md`).
+//! The followers, subscribers and managers of the caller's channel (`docs/spec/channels.md`).
 
 use axum::extract::State;
 use domain::channel::{SubscriberSort, UserRole};

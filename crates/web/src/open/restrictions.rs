@@ -16,7 +16,7 @@ use crate::input::{
     Body, Form, Json, JsonForm, Params, Query, QueryForm, optional, record, required, with_default,
 };
 
-/// Whom a call is about.
+/// The channel to restrict or release.
 #[derive(Debug)]
 pub struct TargetBody {
     target: ChannelId,
@@ -38,7 +38,7 @@ impl Body for ChatTarget {
     }
 }
 
-/// Which page of the list.
+/// The page of the list.
 #[derive(Debug)]
 pub struct RestrictedQuery {
     size: i64,

@@ -15,7 +15,7 @@ use crate::caller::{Client, SubscribeScope, User, scope};
 use crate::contract::Summary;
 use crate::envelope::{Answer, NOTHING, PageData, Success};
 use crate::input::form::page;
-use crate::input::values::some_text;
+use crate::input::values::non_empty_text;
 use crate::input::{Form, Params, Query, QueryForm, record, required};
 use crate::quota;
 
@@ -36,16 +36,16 @@ impl Params for SessionListQuery {
     }
 }
 
-/// Which session a call is about.
+/// The session of a call.
 #[derive(Debug)]
 pub struct SessionKeyQuery {
-    /// `None` for a text that cannot be a key, which is as unknown as any other.
+    /// `None` for a text that cannot be a key. It is answered like an unknown key.
     session_key: Option<SessionKey>,
 }
 
 impl Params for SessionKeyQuery {
     fn form() -> impl QueryForm<Out = Self> {
-        let key = some_text().about("From the SYSTEM `connected` message of the session.");
+        let key = non_empty_text().about("From the SYSTEM `connected` message of the session.");
         let possible = |key: String| SessionKey::parse("sessionKey", &key).ok();
         record!(Self { session_key: required("sessionKey", key).map(possible) })
     }
@@ -162,8 +162,9 @@ pub(crate) const SUBSCRIBE_SUBSCRIPTION: Summary =
     Summary::new("subscribeSubscription", "Subscribe to paid subscriptions", "구독 이벤트 구독")
         .refuses(&[404]);
 
-/// `POST /open/v1/sessions/events/subscribe/{chat|donation|subscription}`, the scope of the event. The SYSTEM
-/// message on the session says when it is done. The body is not looked at: clients send none, `null` or `""`.
+/// `POST /open/v1/sessions/events/subscribe/{chat|donation|subscription}`, with the scope of the event. The
+/// SYSTEM message on the session confirms the subscription. The body is ignored: clients send none, `null` or
+/// `""`.
 pub async fn subscribe<S: SubscribeScope>(
     user: User<S>,
     State(web): State<Web>,
@@ -187,7 +188,8 @@ pub(crate) const UNSUBSCRIBE_SUBSCRIPTION: Summary = Summary::new(
 )
 .refuses(&[404]);
 
-/// `POST /open/v1/sessions/events/unsubscribe/{chat|donation|subscription}`, the scope of its subscribe.
+/// `POST /open/v1/sessions/events/unsubscribe/{chat|donation|subscription}`, with the scope of the subscribe
+/// call.
 pub async fn unsubscribe<S: SubscribeScope>(
     user: User<S>,
     State(web): State<Web>,

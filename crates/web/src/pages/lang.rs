@@ -15,11 +15,11 @@ pub enum Lang {
 }
 
 impl Lang {
-    /// Every language, in the order in which the tests go through them.
+    /// Every language.
     pub const ALL: [Self; 2] = [Self::Ko, Self::En];
 
-    /// Chooses the language: the query's (or form's) `lang` if it names one, else the one that the
-    /// `Accept-Language` header prefers, else Korean. Never fails; what it cannot read it ignores.
+    /// Chooses the language: `lang` of the query (or form) if valid, else the preference of the
+    /// `Accept-Language` header, else Korean. Invalid values are ignored.
     pub fn choose(query: Option<&str>, accept_language: Option<&str>) -> Self {
         query
             .and_then(Language::from_tag)
@@ -35,7 +35,7 @@ impl Lang {
         }
     }
 
-    /// The language to which the page's language link leads.
+    /// The target of the page's language link.
     pub const fn other(self) -> Self {
         match self {
             Self::Ko => Self::En,
@@ -43,7 +43,7 @@ impl Lang {
         }
     }
 
-    /// The language's name in itself.
+    /// The language's name in the language itself.
     pub const fn own_name(self) -> &'static str {
         match self {
             Self::Ko => "한국어",
@@ -66,10 +66,10 @@ impl From<Language> for Lang {
     }
 }
 
-/// The address of the page at `path` in language `to`: the other parameters of `raw_query` stay byte for
-/// byte, so switching the language does not lose the request.
+/// The address of the page at `path` in language `to`. The other parameters of `raw_query` stay byte for
+/// byte, so switching the language keeps the request.
 ///
-/// `path` is taken to be on this origin, whatever it looks like: `//host` cannot turn into another host.
+/// `path` is always treated as a path on this origin: `//host` does not become another host.
 pub fn language_href(path: &str, raw_query: Option<&str>, to: Lang) -> String {
     let path = path.trim_start_matches(['/', '\\', '\t', '\n', '\r']);
     let mut href = format!("/{path}?");
@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_language_is_the_asked_for_one_then_the_preferred_one_then_korean() {
+    fn the_language_is_the_requested_then_the_preferred_then_korean() {
         use Lang::{En, Ko};
         for (query, header, expected) in [
             (None, None, Ko),

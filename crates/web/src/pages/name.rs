@@ -1,23 +1,24 @@
-//! Names that strangers chose, made safe to look at. Escaping is the template's work; this is about names
-//! that are far too long or that rearrange the text around them.
+//! Makes untrusted names safe to display. The templates escape them. This module handles names that are far
+//! too long, or that rearrange the text around them.
 
-/// Longest name that a page shows, in characters.
+/// Maximum length of a displayed name, in characters.
 pub const SHOWN_NAME_MAX_CHARS: usize = 60;
 
-/// Longest host with port, in characters. No real one is longer, so the end that tells who it is never goes.
+/// Maximum length of a host with port, in characters. No real host is longer, so its end, which identifies
+/// the owner, is never cut off.
 const SHOWN_HOST_MAX_CHARS: usize = 253 + ":65535".len();
 
-/// What a page shows instead of a name in which nothing is visible.
+/// Displayed in place of a name without visible characters.
 const NO_NAME: &str = "?";
 
-/// The name as a page shows it: one line, without control and direction characters, at most
-/// [`SHOWN_NAME_MAX_CHARS`] characters with an ellipsis for the rest.
+/// The name as a page displays it: one line, without control and direction characters, at most
+/// [`SHOWN_NAME_MAX_CHARS`] characters. An ellipsis replaces the cut-off end.
 pub fn shown(name: &str) -> String {
     shown_up_to(name, SHOWN_NAME_MAX_CHARS)
 }
 
 fn shown_up_to(name: &str, max_chars: usize) -> String {
-    // Reading stops soon after the cap, so a name of any length costs the same.
+    // Reading stops soon after the maximum, so the cost does not depend on the name's length.
     let mut visible =
         name.chars().filter(|&c| !is_disruptive(c)).map(|c| if c.is_whitespace() { ' ' } else { c });
     let mut shown: String = visible.by_ref().take(max_chars).collect();
@@ -27,7 +28,7 @@ fn shown_up_to(name: &str, max_chars: usize) -> String {
         shown.push('…');
     }
     let shown = shown.trim();
-    // What joins or shapes other characters is nothing to look at by itself.
+    // Joiners alone are invisible.
     if shown.chars().all(|c| c.is_whitespace() || is_joiner(c)) {
         NO_NAME.to_owned()
     } else {
@@ -35,27 +36,26 @@ fn shown_up_to(name: &str, max_chars: usize) -> String {
     }
 }
 
-/// The first character of the name as shown, in upper case, for the tile in place of a picture.
+/// The first character of the displayed name, in upper case, for the tile in place of a picture.
 pub fn initial(name: &str) -> String {
     shown(name).chars().next().into_iter().flat_map(char::to_uppercase).collect()
 }
 
-/// Whether the page's policy lets this picture load: a path on this origin, or a picture in the address
-/// itself.
+/// Whether the page's policy allows this picture: a path on this origin, or a picture inside the address.
 pub fn is_own_image(address: &str) -> bool {
     address.starts_with("data:image/")
         || (address.starts_with('/') && !address.starts_with("//") && !address.starts_with("/\\"))
 }
 
-/// Holds other characters together or apart, and is needed for that in emoji and some scripts.
+/// Whether a character joins or separates others. Emoji and some scripts need these characters.
 fn is_joiner(c: char) -> bool {
     matches!(c, '\u{200C}' | '\u{200D}')
 }
 
-/// Control characters, characters that are invisible or turn the direction of the text after them, and marks
-/// that belong before a number and without one run on without a place to break the line.
+/// Control characters, invisible characters, characters that change the text direction, and marks that belong
+/// before a number and otherwise prevent line breaks.
 fn is_disruptive(c: char) -> bool {
-    // White space stays: tabs and line ends become spaces, so that words do not run together.
+    // White space is kept: tabs and line ends become spaces, which keeps words apart.
     (c.is_control() && !c.is_whitespace())
         || matches!(c,
             '\u{00AD}' | '\u{034F}' | '\u{061C}' | '\u{115F}' | '\u{1160}' | '\u{17B4}' | '\u{17B5}'
@@ -67,7 +67,7 @@ fn is_disruptive(c: char) -> bool {
             | '\u{110BD}' | '\u{110CD}')
 }
 
-/// The filters that the templates see.
+/// The filters of the templates.
 pub mod filters {
     /// `{{ text|initial }}`: [`super::initial`], escaped by the template.
     #[askama::filter_fn]
@@ -75,7 +75,7 @@ pub mod filters {
         Ok(super::initial(text))
     }
 
-    /// `{{ text|host }}`: like `name`, and as long as a host can be.
+    /// `{{ text|host }}`: like `name`, with the maximum length of a host.
     #[askama::filter_fn]
     pub fn host(text: &str, _: &dyn askama::Values) -> askama::Result<String> {
         Ok(super::shown_up_to(text, super::SHOWN_HOST_MAX_CHARS))
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_shown_on_one_line_without_tricks() {
+    fn a_name_is_shown_on_one_line_without_invisible_characters() {
         let longest = "가".repeat(SHOWN_NAME_MAX_CHARS);
         let shortened = format!("{}…", "가".repeat(SHOWN_NAME_MAX_CHARS - 1));
         for (name, expected) in [
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn the_initial_is_the_first_character_that_is_seen() {
+    fn the_initial_is_the_first_visible_character() {
         for (name, expected) in [("bot", "B"), (" \u{202E}별빛", "별"), ("", "?"), ("ßtar", "SS")] {
             assert_eq!(initial(name), expected, "{name:?}");
         }

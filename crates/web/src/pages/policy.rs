@@ -1,11 +1,11 @@
-//! The style sheet and the policy that allows it and little else.
+//! The style sheet, and the content security policy that allows it.
 
 use std::sync::LazyLock;
 
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use sha2::{Digest, Sha256};
 
-/// The one style sheet of the pages, as it stands between the style tags, byte for byte.
+/// The only style sheet of the pages, exactly the bytes between the style tags.
 pub(crate) const STYLE: &str = include_str!("../../templates/pages/style.css");
 
 static STYLE_HASH: LazyLock<String> =
@@ -18,10 +18,10 @@ pub fn style_csp_hash() -> &'static str {
 
 /// The value of the `Content-Security-Policy` header of a page.
 ///
-/// `redirect_origin` is scheme, host and port of the validated redirect address, for the pages whose form may
-/// end there: browsers apply `form-action` to the redirect after a form as well. An origin that does not fit
-/// into a header is left out, so that the form stays on this origin. A policy cannot name an IPv6 host, so
-/// the origin of a redirect to `[::1]` widens to its scheme.
+/// `redirect_origin` is scheme, host and port of the validated redirect address, for pages whose form may end
+/// there. Browsers apply `form-action` also to the redirect after a form. An origin that is not valid in a
+/// header is omitted, so the form stays on this origin. A policy cannot name an IPv6 host, so a redirect to
+/// `[::1]` allows its whole scheme.
 pub fn content_security_policy(redirect_origin: Option<&str>) -> String {
     let mut form_action = "form-action 'self'".to_owned();
     if let Some(source) = redirect_origin.and_then(source_expression) {
@@ -34,7 +34,7 @@ pub fn content_security_policy(redirect_origin: Option<&str>) -> String {
     )
 }
 
-/// The value of that header of the documents' page, which has `more` as a second style sheet, and no form.
+/// The policy of the documents' page, which has `more` as a second style sheet, and no form.
 pub fn docs_security_policy(more: &str) -> String {
     let more = STANDARD.encode(Sha256::digest(more.as_bytes()));
     format!(
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_policy_names_the_redirect_origin_and_nothing_that_could_change_it() {
+    fn the_policy_contains_only_a_valid_redirect_origin() {
         for (origin, expected) in [
             (None, "form-action 'self';"),
             (Some("https://bot.example"), "form-action 'self' https://bot.example;"),
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn the_style_sheet_loads_nothing_and_hashes_the_same_after_parsing() {
-        // A browser turns CR LF into LF before it hashes; the bytes here must already be what it sees.
+        // A browser turns CR LF into LF before it hashes, so these bytes must not contain CR.
         assert!(!STYLE.contains('\r'));
         for forbidden in ["</", "url(", "@import", "http"] {
             assert!(!STYLE.contains(forbidden), "{forbidden}");

@@ -1,4 +1,4 @@
-//! What can go wrong on the pages, and how each of it is told.
+//! The problems of the pages, and their texts.
 
 use domain::quota::QuotaName;
 use domain::refusal::DISK_FULL_RETRY_S;
@@ -6,21 +6,21 @@ use domain::{Invalid, Reason, Refusal, Rule, Word};
 
 use super::Lang;
 
-/// Why a try to sign in failed.
+/// Why an attempt to sign in failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SignInError {
-    /// Login or password is wrong; which of the two is never told.
+    /// Login or password is wrong. The page never shows which one.
     WrongLoginOrPassword,
     /// Login or password was left empty.
     Missing,
-    /// The form was open for too long, or its CSRF token does not fit.
+    /// The form was open for too long, or its CSRF token is wrong.
     Expired,
-    /// Too many tries.
+    /// Too many attempts.
     TooManyAttempts {
         /// How long to wait, in seconds.
         retry_after_seconds: u32,
     },
-    /// Too many others sign in at this moment.
+    /// Too many other sign-ins are running.
     Busy {
         /// How long to wait, in seconds.
         retry_after_seconds: u32,
@@ -57,7 +57,7 @@ impl SignInError {
         }
     }
 
-    /// The value of `Stagedoor-Reason`, where a limit refused the try.
+    /// The value of `Stagedoor-Reason`, if a limit refused the attempt.
     pub fn reason(self) -> Option<Reason> {
         let retry_after_s = self.retry_after_seconds()?;
         let refusal = match self {
@@ -67,7 +67,7 @@ impl SignInError {
         Some(refusal.reason())
     }
 
-    /// How long to wait before the next try, where that helps.
+    /// Seconds to wait before the next attempt, if waiting helps.
     pub const fn retry_after_seconds(self) -> Option<u32> {
         match self {
             Self::TooManyAttempts { retry_after_seconds } | Self::Busy { retry_after_seconds } => {
@@ -77,31 +77,31 @@ impl SignInError {
         }
     }
 
-    /// Whether what was typed is at fault, so that the fields are marked.
+    /// Whether the typed values are wrong, so that the fields are marked.
     pub(super) fn marks_fields(self) -> bool {
         matches!(self, Self::WrongLoginOrPassword | Self::Missing)
     }
 }
 
-/// What went wrong when there is no form to go back to. Parameter names are those of the request
-/// (`docs/spec/authorization.md#sign-in`); nothing that a stranger sent is repeated on the page.
+/// A problem without a form to return to. Parameter names are those of the request
+/// (`docs/spec/authorization.md#sign-in`). Untrusted values are never repeated on the page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PageProblem {
     /// No application has this `clientId`.
     UnknownApplication,
-    /// `redirectUri` is not, byte for byte, one of the application's.
+    /// `redirectUri` is not, byte for byte, a registered address of the application.
     RedirectNotRegistered,
     /// A required parameter is missing or empty.
     MissingParameter(&'static str),
-    /// A parameter was given more than once.
+    /// A parameter occurs more than once.
     RepeatedParameter(&'static str),
-    /// A parameter has a value that cannot be used.
+    /// A parameter has an invalid value.
     InvalidParameter(&'static str),
-    /// A form came back too late or with a CSRF token that does not fit.
+    /// A form was posted too late or with a wrong CSRF token.
     FormExpired,
     /// The disk of the database is full.
     DiskFull,
-    /// The fault is ours.
+    /// The service failed.
     ServerError,
 }
 
@@ -120,7 +120,7 @@ impl PageProblem {
         }
     }
 
-    /// How long to wait before the next try, where that helps.
+    /// Seconds to wait before the next attempt, if waiting helps.
     pub const fn retry_after_seconds(self) -> Option<u32> {
         match self {
             Self::DiskFull => Some(DISK_FULL_RETRY_S),
@@ -128,7 +128,7 @@ impl PageProblem {
         }
     }
 
-    /// Why, in the header `Stagedoor-Reason`.
+    /// The value of the header `Stagedoor-Reason`.
     pub fn reason(self) -> Reason {
         let invalid = |field, rule: Rule| Refusal::from(Invalid::new(field, rule)).reason();
         match self {
@@ -160,7 +160,7 @@ impl PageProblem {
         pick(lang, ko, en).into()
     }
 
-    /// What happened.
+    /// The explanation.
     pub(super) fn explanation(self, lang: Lang) -> &'static str {
         let (ko, en) = match self {
             Self::UnknownApplication => (
@@ -187,7 +187,7 @@ impl PageProblem {
         pick(lang, ko, en)
     }
 
-    /// What to do next.
+    /// The next step for the person.
     pub(super) fn next_step(self, lang: Lang) -> String {
         let (ko, en) = match self {
             Self::UnknownApplication
@@ -210,7 +210,7 @@ impl PageProblem {
         pick(lang, ko, en).into()
     }
 
-    /// What the application's developer should look at.
+    /// A hint for the application's developer.
     pub(super) fn developer_hint(self, lang: Lang) -> Option<String> {
         Some(match (self, lang) {
             (Self::UnknownApplication, Lang::Ko) => {

@@ -8,11 +8,11 @@ use super::Lang;
 pub struct ScopeLine<'a> {
     /// The scope's name, as [`domain::Scope::name`] gives it.
     pub name: &'a str,
-    /// What it lets the application do, in the language of the page.
+    /// What the scope allows the application, in the language of the page.
     pub description: &'a str,
-    /// Whether the application may change something or speak for the person, as opposed to only read.
+    /// Whether the application may change something or speak for the person, instead of only reading.
     pub write: bool,
-    /// What the person should know before allowing it.
+    /// A warning for the person.
     pub warning: Option<&'a str>,
 }
 
@@ -45,7 +45,7 @@ const fn acts(name: &'static str, ko: &'static str, en: &'static str) -> Scope {
 
 const STREAM_KEY: &str = "방송 스트림키 조회";
 
-/// In the order of [`domain::Scope::ALL`].
+/// The scopes in the order of [`domain::Scope::ALL`].
 const SCOPES: [Scope; 17] = [
     reads("유저 정보 조회", "내 채널 이름과 채널 ID를 확인합니다.", "See your channel name and channel ID."),
     reads(
@@ -126,7 +126,7 @@ fn find(name: &str) -> Option<&'static Scope> {
     SCOPES.iter().find(|scope| scope.name == name)
 }
 
-/// What the scope with this (Korean) name lets an application do. A name that is none of the 17 says so.
+/// What the scope with this (Korean) name allows an application. An unknown name has its own text.
 pub fn scope_description(name: &str, lang: Lang) -> &'static str {
     match (find(name), lang) {
         (Some(scope), Lang::Ko) => scope.ko,
@@ -136,14 +136,13 @@ pub fn scope_description(name: &str, lang: Lang) -> &'static str {
     }
 }
 
-/// Whether the scope lets an application change something or speak for the person. An unknown name counts as
-/// one that does: better to warn too much.
+/// Whether the scope allows an application to change something or to speak for the person. An unknown name
+/// counts as such, because too many warnings are safer than too few.
 pub fn scope_acts(name: &str) -> bool {
     find(name).is_none_or(|scope| scope.acts)
 }
 
-/// What the person should know before allowing this scope, for those that only read and are dangerous all the
-/// same.
+/// A warning about this scope, for scopes that only read but are dangerous.
 pub fn scope_warning(name: &str, lang: Lang) -> Option<&'static str> {
     (name == STREAM_KEY).then_some(match lang {
         Lang::Ko => "스트림키를 가진 사람은 누구나 내 채널에서 방송할 수 있습니다. 믿을 수 있는 앱에만 허용해 주세요.",
@@ -173,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn exactly_the_scopes_that_write_change_or_pay_out_act() {
+    fn only_scopes_that_write_change_or_pay_count_as_acting() {
         for scope in &SCOPES {
             let acts = ["쓰기", "변경", "드롭스"].iter().any(|ending| scope.name.ends_with(ending));
             assert_eq!(scope_acts(scope.name), acts, "{}", scope.name);
@@ -182,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn the_stream_key_comes_with_a_warning_and_nothing_else_does() {
+    fn only_the_stream_key_has_a_warning() {
         for lang in Lang::ALL {
             let warned: Vec<_> =
                 SCOPES.iter().filter(|scope| scope_warning(scope.name, lang).is_some()).collect();

@@ -1,4 +1,4 @@
-//! Every page, rendered from samples in every language, and what must hold for all of them.
+//! Renders every page from samples in every language, and checks the common rules.
 
 use super::scopes::{scope_acts, scope_description, scope_warning};
 use super::*;
@@ -12,7 +12,7 @@ const PEOPLE: [SeededPerson<'_>; 2] = [
 
 const SCOPE_NAMES: [&str; 4] = ["유저 정보 조회", "방송 스트림키 조회", "채팅 메시지 쓰기", "드롭스"];
 
-/// A name that tries everything at once.
+/// A name with many attacks at once.
 const HOSTILE: &str = "\u{202E}</title></style><script>alert('1')</script>\" onload=\"x\" & <img src=x>";
 
 const PROBLEMS: [PageProblem; 8] = [
@@ -134,8 +134,8 @@ fn samples() -> Vec<(String, String)> {
     samples
 }
 
-/// The opening tags of a page with their attributes, the style sheet left out. Values are escaped on these
-/// pages, so the first `>` ends a tag.
+/// The opening tags of a page with their attributes, without the style sheet. Attribute values are escaped on
+/// these pages, so the first `>` ends a tag.
 fn tags(html: &str) -> Vec<&str> {
     let (head, rest) = html.split_once("<style>").expect("a style sheet");
     let (_, body) = rest.split_once("</style>").expect("the end of the style sheet");
@@ -152,7 +152,7 @@ fn attributes(tag: &str) -> Vec<(&str, &str)> {
     let mut rest = tag.split_once(' ').map_or("", |(_, rest)| rest).trim();
     while let Some((name, after)) = rest.split_once("=\"") {
         let (value, after) = after.split_once('"').expect("the end of a value");
-        // Attributes without a value (`required`) stand before the name.
+        // Attributes without a value (`required`) precede the name.
         attributes.push((name.rsplit(' ').next().expect("a name"), value));
         rest = after;
     }
@@ -164,7 +164,7 @@ fn attribute<'a>(tag: &'a str, name: &str) -> Option<&'a str> {
 }
 
 #[test]
-fn every_page_says_its_language_and_has_one_heading_and_one_title() {
+fn every_page_has_a_language_one_heading_and_one_title() {
     for (label, html) in samples() {
         let lang = if label.contains("Ko") { "ko" } else { "en" };
         assert!(html.starts_with(&format!("<!DOCTYPE html>\n<html lang=\"{lang}\">")), "{label}");
@@ -176,7 +176,7 @@ fn every_page_says_its_language_and_has_one_heading_and_one_title() {
 }
 
 #[test]
-fn a_page_loads_nothing_from_elsewhere_and_runs_nothing() {
+fn a_page_has_no_script_and_loads_nothing_from_other_hosts() {
     for (label, html) in samples() {
         for tag in tags(&html) {
             let element = tag.split([' ', '/']).next().expect("an element");
@@ -230,14 +230,15 @@ fn every_field_has_a_label_and_a_hint_for_the_password_manager() {
 }
 
 #[test]
-fn hostile_names_stay_text() {
+fn hostile_names_are_escaped() {
     for (label, html) in samples().into_iter().filter(|(label, _)| label.ends_with("hostile")) {
         assert!(!html.contains("<script"), "{label}");
         assert!(!html.contains("<img src=x"), "{label}");
         assert!(html.contains("&#60;script&#62;"), "{label}: the name is not there at all");
         assert!(!html.contains("\" onload"), "{label}");
         let body = html.split_once("</style>").expect("a body").1;
-        // What a form gives back is kept byte for byte; what a person reads must not turn the text around.
+        // Values that a form sends back are kept byte for byte. Displayed text must not change the text
+        // direction.
         for line in body.lines().filter(|line| line.contains('\u{202E}')) {
             assert!(line.contains("value=\"\u{202E}") || line.contains("href=\"\u{202E}"), "{label}: {line}");
             assert_eq!(line.matches('\u{202E}').count(), 1, "{label}: {line}");
@@ -270,14 +271,14 @@ fn a_name_of_ten_thousand_characters_does_not_fill_the_page() {
 }
 
 #[test]
-fn the_host_that_consent_leads_to_is_never_shortened() {
+fn the_redirect_host_is_never_shortened() {
     let host = format!("{}evil.example:65535", "bank.example.".repeat(18));
     let html = ConsentPage { redirect_host: &host, ..consent(Lang::Ko, &[]) }.render().unwrap();
     assert!(html.contains(&host));
 }
 
 #[test]
-fn the_sign_in_form_carries_what_it_was_given_and_never_a_password() {
+fn the_sign_in_form_keeps_its_values_but_never_a_password() {
     for lang in Lang::ALL {
         let html = SignInPage { login: "da\"l", ..sign_in(lang, Some(SignInError::WrongLoginOrPassword)) };
         let html = html.render().unwrap();
@@ -286,12 +287,12 @@ fn the_sign_in_form_carries_what_it_was_given_and_never_a_password() {
         assert_eq!(attribute(field("login"), "value"), Some("da&#34;l"));
         assert_eq!(attribute(field("password"), "type"), Some("password"));
         assert_eq!(attribute(field("password"), "value"), None);
-        // The login is there already, so the password comes first now.
+        // The login is filled in, so the password field has the focus.
         assert!(field("password").contains("autofocus") && !field("login").contains("autofocus"));
         assert_eq!(html.matches(" autofocus").count(), 1);
         assert_eq!(html.matches("aria-invalid=\"true\" aria-describedby=\"error\"").count(), 2);
         assert!(html.contains("role=\"alert\""));
-        // Once in the form with the fields, once in the one with the seeded people.
+        // Once in the form with the fields, once in the form with the seeded people.
         for (name, value) in
             [("csrf", "c5rF"), ("request", "clientId=1&#38;state=&#34;2&#34;"), ("lang", lang.tag())]
         {
@@ -313,7 +314,7 @@ fn seeded_people_are_offered_only_when_there_are_any() {
 }
 
 #[test]
-fn consent_is_asked_with_two_buttons_and_no_choice_made_beforehand() {
+fn consent_has_two_buttons_and_no_default() {
     for (lang, allow, deny) in [(Lang::Ko, "허용", "거부"), (Lang::En, "Allow", "Deny")] {
         let html = consent(lang, &scope_lines(lang)).render().unwrap();
         assert!(html.contains(&format!("name=\"decision\" value=\"allow\">{allow}</button>")));
@@ -325,7 +326,7 @@ fn consent_is_asked_with_two_buttons_and_no_choice_made_beforehand() {
 }
 
 #[test]
-fn scopes_that_act_come_first_and_apart_from_those_that_only_read() {
+fn scopes_that_write_come_before_scopes_that_read() {
     for lang in Lang::ALL {
         let html = consent(lang, &scope_lines(lang)).render().unwrap();
         let at = |text: &str| html.find(text).unwrap_or_else(|| panic!("{text} is missing"));
@@ -358,7 +359,7 @@ fn only_an_organization_can_be_shown_as_verified() {
 }
 
 #[test]
-fn a_picture_from_elsewhere_gives_way_to_the_initial() {
+fn a_picture_of_another_host_is_replaced_by_the_initial() {
     for (image, shown) in
         [(Some("/images/1.png"), true), (Some("https://evil.example/1.png"), false), (None, false)]
     {

@@ -1,18 +1,18 @@
-//! The texts of the sign-in and consent pages, once per language. The texts of problems are in `problem`,
-//! the meanings of scopes in `scopes`.
+//! The texts of the sign-in and consent pages, in each language. The texts of problems are in `problem`,
+//! those of scopes in `scopes`.
 
-/// A sentence with a name in the middle, which the template puts there (and marks up).
+/// A sentence with a name in the middle, which the template inserts and marks up.
 #[derive(Debug)]
-pub struct Around {
+pub struct SplitSentence {
     pub before: &'static str,
     pub after: &'static str,
 }
 
-/// Everything that the templates say.
+/// All texts of the templates.
 #[derive(Debug)]
 pub struct Texts {
     pub sign_in: &'static str,
-    pub sign_in_for: Around,
+    pub sign_in_for: SplitSentence,
     pub login: &'static str,
     pub password: &'static str,
     pub sign_in_button: &'static str,
@@ -20,8 +20,8 @@ pub struct Texts {
     pub people_note: &'static str,
 
     pub consent: &'static str,
-    pub consent_question: Around,
-    pub made_by: Around,
+    pub consent_question: SplitSentence,
+    pub made_by: SplitSentence,
     pub lone_developer: &'static str,
     pub verified: &'static str,
     pub not_verified: &'static str,
@@ -33,7 +33,7 @@ pub struct Texts {
     pub acts_note: &'static str,
     pub reads: &'static str,
     pub no_scopes: &'static str,
-    pub redirect_to: Around,
+    pub redirect_to: SplitSentence,
     pub password_stays: &'static str,
     pub allow: &'static str,
     pub deny: &'static str,
@@ -48,7 +48,7 @@ pub struct Texts {
 /// Korean.
 pub const KO: Texts = Texts {
     sign_in: "로그인",
-    sign_in_for: Around {
+    sign_in_for: SplitSentence {
         before: "", after: " 앱에 연결하려면 Stagedoor 계정으로 로그인해 주세요."
     },
     login: "아이디",
@@ -58,8 +58,8 @@ pub const KO: Texts = Texts {
     people_note: "이 서버는 개발용입니다. 아래 계정은 모두 가상의 계정입니다.",
 
     consent: "앱 접근 허용",
-    consent_question: Around { before: "", after: " 앱에 접근을 허용할까요?" },
-    made_by: Around { before: "", after: "에서 만든 앱" },
+    consent_question: SplitSentence { before: "", after: " 앱에 접근을 허용할까요?" },
+    made_by: SplitSentence { before: "", after: "에서 만든 앱" },
     lone_developer: "개인 개발자가 만든 앱",
     verified: "인증된 기업",
     not_verified: "인증되지 않음",
@@ -71,7 +71,7 @@ pub const KO: Texts = Texts {
     acts_note: "이 앱이 회원님의 이름으로 내용을 바꾸거나 행동할 수 있습니다.",
     reads: "확인만 할 수 있는 정보",
     no_scopes: "이 앱은 아무 권한도 요청하지 않습니다.",
-    redirect_to: Around { before: "허용하면 다음 주소로 이동합니다: ", after: "" },
+    redirect_to: SplitSentence { before: "허용하면 다음 주소로 이동합니다: ", after: "" },
     password_stays: "이 앱은 회원님의 비밀번호를 볼 수 없습니다.",
     allow: "허용",
     deny: "거부",
@@ -86,7 +86,7 @@ pub const KO: Texts = Texts {
 /// English.
 pub const EN: Texts = Texts {
     sign_in: "Sign in",
-    sign_in_for: Around { before: "To connect ", after: ", sign in with your Stagedoor account." },
+    sign_in_for: SplitSentence { before: "To connect ", after: ", sign in with your Stagedoor account." },
     login: "Username",
     password: "Password",
     sign_in_button: "Sign in",
@@ -94,8 +94,8 @@ pub const EN: Texts = Texts {
     people_note: "This server is for development. All accounts below are made up.",
 
     consent: "Allow access",
-    consent_question: Around { before: "Allow ", after: " to access your account?" },
-    made_by: Around { before: "Made by ", after: "" },
+    consent_question: SplitSentence { before: "Allow ", after: " to access your account?" },
+    made_by: SplitSentence { before: "Made by ", after: "" },
     lone_developer: "Made by an individual developer",
     verified: "Verified organization",
     not_verified: "Not verified",
@@ -107,7 +107,7 @@ pub const EN: Texts = Texts {
     acts_note: "The app can change things and act in your name.",
     reads: "What it can only see",
     no_scopes: "This app does not ask for any permission.",
-    redirect_to: Around { before: "If you allow this, you go on to ", after: "." },
+    redirect_to: SplitSentence { before: "If you allow this, you go on to ", after: "." },
     password_stays: "This app cannot see your password.",
     allow: "Allow",
     deny: "Deny",

@@ -22,7 +22,7 @@ use crate::platform::{ListQuery, OrganizationListQuery};
 
 const PROFILES: &[&str] = &["documented", "observed"];
 
-/// What an organization is told to be.
+/// The properties of an organization.
 #[derive(Debug)]
 pub struct PutOrganization {
     name: String,
@@ -42,7 +42,7 @@ impl Body for PutOrganization {
 pub(crate) const PUT_ORGANIZATION: Summary =
     Summary::new("putOrganization", "Make or replace an organization", "조직 등록");
 
-/// `PUT /platform/v1/organizations/{organizationId}`: makes or replaces an organization.
+/// `PUT /platform/v1/organizations/{organizationId}`: creates or replaces an organization.
 pub async fn put_organization(
     _: Operator,
     State(web): State<Web>,
@@ -55,7 +55,7 @@ pub async fn put_organization(
     Ok(NOTHING)
 }
 
-/// What an application is told to be.
+/// The properties of an application.
 #[derive(Debug)]
 pub struct PutApplication {
     name: String,
@@ -110,8 +110,8 @@ impl MadeSecret {
 pub(crate) const PUT: Summary =
     Summary::new("putApplication", "Make or replace an application", "애플리케이션 등록");
 
-/// `PUT /platform/v1/applications/{clientId}`: makes, replaces or restores an application; `clientSecret`
-/// comes back when it is new.
+/// `PUT /platform/v1/applications/{clientId}`: creates, replaces or restores an application. The answer
+/// contains `clientSecret` if the application is new.
 pub async fn put(
     _: Operator,
     State(web): State<Web>,
@@ -202,8 +202,8 @@ pub(crate) const SHOW: Summary = Summary::new(
 )
 .refuses(&[404]);
 
-/// `GET /platform/v1/applications/{clientId}`: all that is registered of it but its secrets, also while it is
-/// deleted and can be restored.
+/// `GET /platform/v1/applications/{clientId}`: all registered properties except the secrets, also while the
+/// application is deleted and can be restored.
 pub async fn show(_: Operator, State(web): State<Web>, PathId(id): PathId) -> Answer<ApplicationAnswer> {
     let client_id = ClientId::parse("clientId", &id)?;
     Ok(Success(web.service().application_details(&client_id).await?.into()))
@@ -216,7 +216,8 @@ pub(crate) const RESTORE: Summary = Summary::new(
 )
 .refuses(&[404]);
 
-/// `POST /platform/v1/applications/{clientId}/restore`: brings back one that was deleted for want of use.
+/// `POST /platform/v1/applications/{clientId}/restore`: restores an application that was deleted because it
+/// was unused.
 pub async fn restore(_: Operator, State(web): State<Web>, PathId(id): PathId) -> Answer<()> {
     let client_id = ClientId::parse("clientId", &id)?;
     web.service().restore_application(&client_id).await?;
@@ -282,7 +283,7 @@ pub(crate) const DELETE: Summary = Summary::new(
     "애플리케이션 삭제",
 );
 
-/// `DELETE /platform/v1/applications/{clientId}`: deletes an application for good, with all that hangs on it.
+/// `DELETE /platform/v1/applications/{clientId}`: deletes an application and all its data for good.
 pub async fn delete(_: Operator, State(web): State<Web>, PathId(id): PathId) -> Answer<()> {
     let client_id = ClientId::parse("clientId", &id)?;
     web.service().delete_application(&client_id).await?;
@@ -296,8 +297,8 @@ pub(crate) const DISABLE: Summary = Summary::new(
 )
 .refuses(&[404]);
 
-/// `PUT /platform/v1/applications/{clientId}/disabled`: its credentials are refused until it is enabled, its
-/// sessions end.
+/// `PUT /platform/v1/applications/{clientId}/disabled`: refuses the application's credentials until it is
+/// enabled, and ends its sessions.
 pub async fn disable(_: Operator, State(web): State<Web>, PathId(id): PathId) -> Answer<()> {
     let client_id = ClientId::parse("clientId", &id)?;
     web.service().disable_application(&client_id).await?;
@@ -311,7 +312,7 @@ pub(crate) const ENABLE: Summary = Summary::new(
 )
 .refuses(&[404]);
 
-/// `DELETE /platform/v1/applications/{clientId}/disabled`: its credentials are good again.
+/// `DELETE /platform/v1/applications/{clientId}/disabled`: accepts the application's credentials again.
 pub async fn enable(_: Operator, State(web): State<Web>, PathId(id): PathId) -> Answer<()> {
     let client_id = ClientId::parse("clientId", &id)?;
     web.service().enable_application(&client_id).await?;

@@ -13,7 +13,7 @@ use crate::input::values::{chars, text, web_address};
 use crate::input::{Body, Json, JsonForm, optional, record, required};
 use crate::path::PathId;
 
-/// What a category is told to be.
+/// The properties of a category.
 #[derive(Debug)]
 pub struct PutCategory {
     category_type: CategoryType,
@@ -41,7 +41,7 @@ impl PutCategory {
 
 pub(crate) const PUT: Summary = Summary::new("putCategory", "Make or replace a category", "카테고리 등록");
 
-/// `PUT /platform/v1/categories/{categoryId}`: makes or replaces a category.
+/// `PUT /platform/v1/categories/{categoryId}`: creates or replaces a category.
 pub async fn put(
     _: Operator,
     State(web): State<Web>,

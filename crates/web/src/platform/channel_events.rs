@@ -45,7 +45,7 @@ fn badges() -> impl JsonForm<Out = Option<Vec<Badge>>> {
         "The sender's badges, none if the list is empty. Left out: those of the sender's role and subscription, with \
          pictures of the service's own.",
     );
-    optional("badges", badges).told_of("badges")
+    optional("badges", badges).with_error_field("badges")
 }
 
 impl Body for PostChat {

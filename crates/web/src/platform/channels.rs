@@ -1,4 +1,4 @@
-//! Channels, as the platform reports them, and as the operator sees them.
+//! Channels: reported by the platform, and shown to the operator.
 
 use axum::extract::State;
 use domain::limits::{CREDENTIAL_BYTES_MAX, NAME_CHARS_MAX};
@@ -20,7 +20,7 @@ use crate::input::{
 use crate::path::ChannelPath;
 use crate::platform::ListQuery;
 
-/// What a channel is told to be.
+/// The properties of a channel.
 pub struct PutChannel {
     name: String,
     image_url: Option<String>,
@@ -65,7 +65,7 @@ impl PutChannel {
 
 pub(crate) const PUT: Summary = Summary::new("putChannel", "Make or replace a channel", "채널 등록");
 
-/// `PUT /platform/v1/channels/{channelId}`: makes or replaces a channel; with login and password its person
+/// `PUT /platform/v1/channels/{channelId}`: creates or replaces a channel. With login and password its person
 /// can sign in.
 pub async fn put(
     _: Operator,
@@ -118,7 +118,7 @@ impl From<ChannelDetails> for ChannelAnswer {
     }
 }
 
-/// Which channels to list.
+/// The filter of the channel list.
 #[derive(Debug)]
 pub struct ChannelsQuery {
     filter: ChannelFilter,
@@ -176,7 +176,7 @@ pub async fn show(
 pub(crate) const DELETE: Summary =
     Summary::new("deleteChannel", "Delete a channel with what hangs on it", "채널 삭제");
 
-/// `DELETE /platform/v1/channels/{channelId}`: deletes a channel with what hangs on it. It is hidden at once.
+/// `DELETE /platform/v1/channels/{channelId}`: hides a channel at once, and deletes it with its data.
 pub async fn delete(_: Operator, State(web): State<Web>, ChannelPath(channel_id): ChannelPath) -> Answer<()> {
     web.service().delete_channel(&channel_id).await?;
     Ok(NOTHING)
@@ -186,8 +186,8 @@ pub(crate) const BAR: Summary =
     Summary::new("barChannel", "Keep a channel's person out, and end what it has", "채널 이용 정지")
         .refuses(&[404]);
 
-/// `PUT /platform/v1/channels/{channelId}/bar`: its person cannot sign in, and tokens, browsers and sessions
-/// end.
+/// `PUT /platform/v1/channels/{channelId}/bar`: its person cannot sign in, and the person's tokens, browser
+/// sessions and socket sessions end.
 pub async fn bar(_: Operator, State(web): State<Web>, ChannelPath(channel_id): ChannelPath) -> Answer<()> {
     web.service().bar_channel(&channel_id).await?;
     Ok(NOTHING)
@@ -207,7 +207,7 @@ pub(crate) const SIGN_OUT: Summary =
     Summary::new("endBrowserSessions", "Sign every browser of a channel's person out", "브라우저 로그아웃")
         .refuses(&[404]);
 
-/// `DELETE /platform/v1/channels/{channelId}/browser-sessions`: signs every browser of its person out.
+/// `DELETE /platform/v1/channels/{channelId}/browser-sessions`: signs its person out of every browser.
 pub async fn sign_out(
     _: Operator,
     State(web): State<Web>,

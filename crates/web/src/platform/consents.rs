@@ -1,4 +1,4 @@
-//! What users let applications do, taken back.
+//! Consents of users, withdrawn by the platform.
 
 use axum::extract::{FromRequestParts, RawPathParams, State};
 use domain::refusal::Resource;
@@ -7,7 +7,7 @@ use http::request::Parts;
 
 use crate::Web;
 use crate::caller::Operator;
-use crate::contract::routes::Take;
+use crate::contract::routes::DescribeInput;
 use crate::contract::{Operation, Summary};
 use crate::envelope::{Answer, Failure, NOTHING};
 use crate::path::PathId;
@@ -29,7 +29,7 @@ impl FromRequestParts<Web> for ConsentPath {
     }
 }
 
-impl Take for ConsentPath {
+impl DescribeInput for ConsentPath {
     fn describe(operation: &mut Operation) {
         PathId::describe(operation);
     }
@@ -38,7 +38,7 @@ impl Take for ConsentPath {
 pub(crate) const WITHDRAW: Summary =
     Summary::new("withdrawConsent", "Withdraw a consent", "동의 철회").refuses(&[404]);
 
-/// `DELETE /platform/v1/consents/{clientId}/{channelId}`: tokens die, SYSTEM `revoked`.
+/// `DELETE /platform/v1/consents/{clientId}/{channelId}`: revokes the tokens, and sends SYSTEM `revoked`.
 pub async fn withdraw(
     _: Operator,
     State(web): State<Web>,

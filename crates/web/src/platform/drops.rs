@@ -13,13 +13,13 @@ use crate::caller::Operator;
 use crate::contract::Summary;
 use crate::envelope::{Answer, NOTHING, Success};
 use crate::input::objects::objects;
-use crate::input::values::{chars, date, different, id, integer, list, text};
+use crate::input::values::{chars, date, distinct, id, integer, list, text};
 use crate::input::{Body, Form, Json, JsonForm, JsonText, optional, record, required, with_default};
 use crate::open::drops::Claim;
 use crate::path::PathId;
 use crate::platform::KeyHeader;
 
-/// What a campaign is told to be.
+/// The properties of a campaign.
 #[derive(Debug)]
 pub struct PutCampaign {
     name: String,
@@ -42,7 +42,7 @@ impl Body for PutCampaign {
             organization_id: required("organizationId", organization),
             category_id: required("categoryId", text()),
             period: record!(Period { start: optional("startDate", start), end: optional("endDate", end) }),
-            channels: optional("channelIds", channels).map(|ids| ids.map(different)),
+            channels: optional("channelIds", channels).map(|ids| ids.map(distinct)),
             rewards: required("rewards", objects(reward, 1, CAMPAIGN_REWARDS_MAX)),
         })
     }
@@ -61,8 +61,8 @@ fn reward() -> impl JsonForm<Out = Reward> {
 pub(crate) const PUT_CAMPAIGN: Summary =
     Summary::new("putCampaign", "Make or replace a campaign", "드롭스 캠페인 등록");
 
-/// `PUT /platform/v1/drops/campaigns/{campaignId}`: makes or replaces a campaign. A reward that is left out
-/// takes no more claims.
+/// `PUT /platform/v1/drops/campaigns/{campaignId}`: creates or replaces a campaign. A reward that is omitted
+/// can no longer be claimed.
 pub async fn put_campaign(
     _: Operator,
     State(web): State<Web>,
@@ -133,7 +133,7 @@ impl From<Campaign> for ShownCampaign {
 pub(crate) const SHOW_CAMPAIGN: Summary =
     Summary::new("showCampaign", "A campaign and its rewards", "드롭스 캠페인 조회").refuses(&[404]);
 
-/// `GET /platform/v1/drops/campaigns/{campaignId}`: a campaign, with the rewards that take claims.
+/// `GET /platform/v1/drops/campaigns/{campaignId}`: a campaign, with the rewards that can be claimed.
 pub async fn show_campaign(_: Operator, State(web): State<Web>, PathId(id): PathId) -> Answer<ShownCampaign> {
     let campaign = web.service().campaign(CampaignId::parse("campaignId", &id)?).await?;
     Ok(Success(campaign.into()))
@@ -153,7 +153,7 @@ impl Body for RewardRequest {
 pub(crate) const CLAIM: Summary =
     Summary::new("claimReward", "A viewer claims a reward", "드롭스 리워드 획득").refuses(&[403]);
 
-/// `POST /platform/v1/drops/claims`: a reward is claimed.
+/// `POST /platform/v1/drops/claims`: a viewer claimed a reward.
 pub async fn claim(
     _: Operator,
     State(web): State<Web>,

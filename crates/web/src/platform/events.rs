@@ -1,8 +1,8 @@
-//! Events in bulk: one a line, each with the effect of its single call.
+//! Events in bulk: one on each line, each with the effect of its single call.
 //!
-//! The body is read while it arrives. One batch of lines is under way in the service; meanwhile the next is
-//! gathered, up to the size of a batch, and no further: then the peer waits. So a body may be of any size,
-//! and whatever has come by the time a batch is done shares the next one's sync.
+//! The body is read while it arrives. While the service runs one batch of lines, the next batch is read, up
+//! to the maximum size of a batch; then the peer waits. So a body may have any size, and the lines that
+//! arrive while a batch runs share the next batch's sync.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -23,7 +23,7 @@ use service::lives::LiveReport;
 use service::watching::WatchingReport;
 
 use crate::caller::Operator;
-use crate::contract::routes::Take;
+use crate::contract::routes::DescribeInput;
 use crate::contract::{Operation, Summary};
 use crate::envelope::{Answer, Success};
 use crate::input::union::tagged;
@@ -39,9 +39,9 @@ use crate::{KeepPlace, Web};
 
 /// How long a peer may take to send the next part of its body.
 const CHUNK_DEADLINE: Duration = Duration::from_secs(10);
-/// Most bodies have no more lines.
+/// Initial capacity: most bodies have no more lines.
 const LINES_USUAL: usize = 16;
-/// Refused lines that an answer lists; it counts them all.
+/// Maximum number of refused lines that an answer lists. The answer counts all of them.
 const REFUSED_LISTED_MAX: usize = 1_000;
 
 /// What became of the lines.
@@ -69,8 +69,8 @@ pub struct RefusedLine {
     reason: String,
 }
 
-/// A body that is read while it arrives, for as long as it takes. Whoever sends it has proved to be the
-/// operator by then, because a body is the last thing that a handler takes.
+/// A body that is read while it arrives, for as long as it takes. The sender is already authenticated as the
+/// operator, because a handler's body comes after its other arguments.
 pub struct Upload(axum::body::Body);
 
 impl FromRequest<Web> for Upload {
@@ -82,7 +82,7 @@ impl FromRequest<Web> for Upload {
     }
 }
 
-impl Take for Upload {
+impl DescribeInput for Upload {
     fn describe(operation: &mut Operation) {
         let key = text().about("Like the header `Idempotency-Key` of the single call.");
         operation.takes_lines(&line().shape().and(optional("idempotencyKey", key).shape()));
@@ -92,10 +92,10 @@ impl Take for Upload {
 pub(crate) const REPORT: Summary =
     Summary::new("reportEvents", "Many happenings, one a line", "이벤트 일괄 등록");
 
-/// `POST /platform/v1/events`: NDJSON, one entry a line; blank lines are passed over. Lines take effect in
-/// their order, and a refused line keeps no other from it. When the store fails, the lines from there on are
-/// refused: with 503 when its disk is full, with 429 when other transactions are in the way for too long,
-/// else with 500. When no line was accepted before that, the request is refused.
+/// `POST /platform/v1/events`: NDJSON, one entry on each line. Blank lines are skipped. Lines take effect in
+/// their order, and a refused line does not affect the others. When the store fails, the lines from there on
+/// are refused: with 503 if its disk is full, with 429 if other transactions block for too long, else with
+/// 500. If no line was accepted before, the whole request is refused.
 pub async fn report(
     _: Operator,
     State(web): State<Web>,
@@ -138,35 +138,35 @@ pub async fn report(
     }
 }
 
-/// A line's number, and what it reports or why it is refused.
+/// A line's number, and its entry or refusal.
 type Numbered = (u64, Result<KeyedEntry, Refusal>);
 
-/// What became of each line of a batch, and what went wrong with the store.
-type Ran = (Vec<(u64, EntryOutcome)>, Option<service::Error>);
+/// The outcome of each line of a batch, and the failure of the store, if any.
+type BatchResult = (Vec<(u64, EntryOutcome)>, Option<service::Error>);
 
-type Running = Pin<Box<dyn Future<Output = Ran> + Send>>;
+type Running = Pin<Box<dyn Future<Output = BatchResult> + Send>>;
 
-async fn finish(running: &mut Option<Running>) -> Ran {
+async fn finish(running: &mut Option<Running>) -> BatchResult {
     match running {
         Some(running) => running.await,
         None => std::future::pending().await,
     }
 }
 
-async fn run(service: Service, batch: Vec<Numbered>) -> Ran {
+async fn run(service: Service, batch: Vec<Numbered>) -> BatchResult {
     let mut reported = Vec::with_capacity(batch.len());
-    let mut settled = Vec::with_capacity(batch.len());
+    let mut results = Vec::with_capacity(batch.len());
     for (number, line) in batch {
-        settled.push((number, line.map(|line| reported.push(line)).err()));
+        results.push((number, line.map(|line| reported.push(line)).err()));
     }
     let count = reported.len();
     let (outcomes, error) = match service.report(reported).await {
         Ok(outcomes) => (outcomes, None),
         Err(error) => (vec![Some(error.refusal()); count], Some(error)),
     };
-    let open = settled.iter_mut().filter(|(_, outcome)| outcome.is_none());
-    open.zip(outcomes).for_each(|((_, settled), outcome)| *settled = outcome);
-    (settled, error)
+    let open = results.iter_mut().filter(|(_, outcome)| outcome.is_none());
+    open.zip(outcomes).for_each(|((_, result), outcome)| *result = outcome);
+    (results, error)
 }
 
 fn lost((number, line): Numbered, refusal: &Refusal) -> (u64, EntryOutcome) {
@@ -190,7 +190,7 @@ impl Tally {
     }
 }
 
-/// A line spells the header of the single calls as a field.
+/// The refusal for a line, which has the idempotency key as a field instead of a header.
 fn of_line(refusal: Refusal) -> Refusal {
     match refusal {
         Refusal::Invalid(Invalid { field: "Idempotency-Key", rule }) => {
@@ -212,7 +212,8 @@ fn read(text: &str) -> Result<KeyedEntry, Invalid> {
         None => fields.optional_str("key")?,
         key => key,
     };
-    // What a key stands for is kept as a quick hash, from which a password could be guessed.
+    // A fast hash of the request is stored with its key. It must not contain a password, which could be
+    // guessed from the hash.
     let request = match &entry {
         Entry::Channel(_, Some(_)) => Cow::Owned(fields.without("password")),
         _ => Cow::Borrowed(text),
@@ -222,7 +223,7 @@ fn read(text: &str) -> Result<KeyedEntry, Invalid> {
     Ok(KeyedEntry { entry, key })
 }
 
-/// Entry a line reports, and the id of what it is about.
+/// The entry of a line, and the id of its subject.
 fn line() -> impl JsonForm<Out = (String, Entry)> {
     tagged!("kind", {
         "channel" => (channel_id(), PutChannel::form()).map(|(channel, body)| {
@@ -245,13 +246,13 @@ fn line() -> impl JsonForm<Out = (String, Entry)> {
         "unmanager" => on_channel(record!(ChannelEvent::Unmanager { manager: manager() })),
         "live" => on_channel(LiveReport::form().map(ChannelEvent::Live)),
         "liveEnd" => on_channel(().map(|()| ChannelEvent::LiveEnd)),
-        // These name the channel themselves.
+        // These kinds name the channel themselves.
         "claim" => on_channel(RewardRequest::form().map(ChannelEvent::Claim)),
         "watching" => on_channel(WatchingReport::form().map(ChannelEvent::Watching)),
     })
 }
 
-/// What happens on the channel that the line names.
+/// An event on the channel that the line names.
 fn on_channel(form: impl JsonForm<Out = ChannelEvent>) -> impl JsonForm<Out = (String, Entry)> {
     (channel_id(), form).map(|(channel, event)| (channel.to_string(), Entry::Event(channel, event)))
 }

@@ -1,5 +1,4 @@
-//! A request's body, line by line, while it arrives: of what was not taken yet, no more than one line is
-//! held.
+//! Splits a request's body into lines while it arrives. At most one line is held in memory.
 
 use std::pin::Pin;
 use std::time::Duration;
@@ -13,15 +12,15 @@ use domain::{Invalid, Rule};
 pub(super) struct Line {
     /// Its number, from 1.
     pub number: u64,
-    /// Its text; no text when it is not UTF-8, longer than a JSON body may be, or cut off.
+    /// Its text; an error if it is not UTF-8, longer than a JSON body may be, or cut off.
     pub text: Result<String, Invalid>,
 }
 
-/// The lines of a body that are not blank. They end with a line feed, with or without a carriage return
+/// The lines of a body that are not blank. A line ends with a line feed, with or without a carriage return
 /// before it.
 #[derive(Debug)]
 pub(super) struct Lines {
-    /// Gone once it has ended.
+    /// `None` after the end of the body.
     body: Option<Body>,
     /// How long a peer may take to send the next part of its body.
     deadline: Duration,
@@ -33,16 +32,15 @@ impl Lines {
         Self { body: Some(body), deadline, splitter: Splitter::default() }
     }
 
-    /// Whether everything has come.
+    /// Whether the whole body has been read.
     pub fn ended(&self) -> bool {
         self.body.is_none()
     }
 
-    /// Waits for the next part of the body and gives its lines to `each`. Whoever stops waiting loses
-    /// nothing.
+    /// Waits for the next part of the body and passes its lines to `each`. Cancel safe.
     ///
-    /// A body that breaks off, or does not go on in time, ends with a line that is refused: what had come of
-    /// it may not be the whole of it.
+    /// A body that breaks off, or is too slow, ends with a refused line, because the last line may be
+    /// incomplete.
     pub async fn more(&mut self, mut each: impl FnMut(Line)) {
         let Some(body) = &mut self.body else { return };
         match tokio::time::timeout(self.deadline, next_chunk(body)).await {
@@ -51,7 +49,7 @@ impl Lines {
                 if !body.is_end_stream() {
                     return;
                 }
-                // The body is complete: a last line without its line feed joins this batch and its sync.
+                // The body is complete: a last line without a line feed joins this batch and its sync.
                 self.splitter.end(each);
             }
             Ok(None) => self.splitter.end(each),
@@ -61,23 +59,23 @@ impl Lines {
     }
 }
 
-/// `None` at the end. Trailers say nothing.
+/// The next chunk; `None` at the end. Trailers are ignored.
 async fn next_chunk(body: &mut Body) -> Option<Result<Bytes, axum::Error>> {
     let frame = std::future::poll_fn(|context| Pin::new(&mut *body).poll_frame(context)).await?;
     Some(frame.map(|frame| frame.into_data().unwrap_or_default()))
 }
 
-/// Bytes in, lines out.
+/// Splits bytes into lines.
 #[derive(Debug, Default)]
 struct Splitter {
-    /// Lines that have ended.
+    /// Number of lines so far.
     ended: u64,
-    /// What has come of the next, up to two bytes more than it may have.
-    begun: Vec<u8>,
+    /// The beginning of the next line, up to two bytes longer than a line may be.
+    partial: Vec<u8>,
 }
 
-/// A line as long as a line may be, its carriage return, and the byte that shows that it is longer.
-const BEGUN_MAX: usize = BODY_BYTES_MAX + 2;
+/// The maximum length of a line, its carriage return, and one byte more to detect a line that is too long.
+const PARTIAL_MAX: usize = BODY_BYTES_MAX + 2;
 
 impl Splitter {
     fn split(&mut self, chunk: &[u8], mut each: impl FnMut(Line)) {
@@ -91,13 +89,13 @@ impl Splitter {
     }
 
     fn go_on(&mut self, part: &[u8]) {
-        let room = BEGUN_MAX - self.begun.len();
-        self.begun.extend_from_slice(&part[..part.len().min(room)]);
+        let room = PARTIAL_MAX - self.partial.len();
+        self.partial.extend_from_slice(&part[..part.len().min(room)]);
     }
 
-    /// The line is whole: its line feed has come, or the end of the body. One that never began is blank.
+    /// Ends the current line, at its line feed or at the end of the body. An empty line is blank.
     fn end(&mut self, mut each: impl FnMut(Line)) {
-        let mut bytes = std::mem::take(&mut self.begun);
+        let mut bytes = std::mem::take(&mut self.partial);
         if bytes.last() == Some(&b'\r') {
             bytes.pop();
         }
@@ -109,7 +107,7 @@ impl Splitter {
     }
 
     fn cut(&mut self, mut each: impl FnMut(Line)) {
-        self.begun.clear();
+        self.partial.clear();
         self.ended += 1;
         each(Line { number: self.ended, text: Err(wrong()) });
     }
@@ -125,7 +123,7 @@ mod tests {
 
     use super::*;
 
-    /// The lines of a body that comes in these chunks; `-` for one that is no text.
+    /// The lines of a body that arrives in these chunks; `-` for a line that is not text.
     fn lines(chunks: &[&[u8]]) -> Vec<(u64, String)> {
         let mut splitter = Splitter::default();
         let mut lines = Vec::new();
@@ -138,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_the_same_however_the_body_is_cut_into_chunks() {
+    fn lines_do_not_depend_on_the_chunks_of_the_body() {
         let body = b"a\r\n\nb\n \t\r\n{\"c\":\r1}\n\xff\n\xea\xb0\x80\nlast";
         let expected = [(1, "a"), (3, "b"), (5, "{\"c\":\r1}"), (6, "-"), (7, "가"), (8, "last")];
         for size in 1..=body.len() {
@@ -151,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_may_be_64_kib_long_and_one_that_is_longer_is_dropped_while_it_comes() {
+    fn a_line_has_64_kib_at_most_and_a_longer_one_is_not_buffered() {
         let longest = "x".repeat(BODY_BYTES_MAX);
         for (end, spare) in [("\n", 0), ("\r\n", 0), ("\n", 1), ("\r\n", 1), ("\n", 2), ("\r\n", 1_000_000)] {
             let body = format!("{longest}{}{end}b", "x".repeat(spare));
@@ -165,13 +163,13 @@ mod tests {
         for _ in 0..100 {
             splitter.split(&[b' '; 10_000], |_| panic!("no line has ended"));
         }
-        assert_eq!(splitter.begun.len(), BEGUN_MAX);
+        assert_eq!(splitter.partial.len(), PARTIAL_MAX);
         assert_eq!(lines(&[&[b' '; BODY_BYTES_MAX + 1]]), [(1, "-".to_owned())]);
         assert_eq!(lines(&[&[b' '; BODY_BYTES_MAX]]), []);
     }
 
     #[tokio::test]
-    async fn a_body_that_does_not_go_on_ends_after_its_time() {
+    async fn a_stalled_body_ends_after_its_deadline() {
         let sent = stream::iter([Ok::<_, std::io::Error>("whole\nbegun")]);
         let body = Body::from_stream(sent.chain(stream::pending()));
         let mut lines = Lines::new(body, Duration::from_millis(1));
@@ -183,7 +181,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_body_that_came_in_one_piece_has_ended_with_it() {
+    async fn a_body_in_one_chunk_ends_with_it() {
         for (text, count) in [("a\nb", 2), ("a\nb\n", 2), ("a", 1)] {
             let mut lines = Lines::new(Body::from(text), Duration::from_secs(1));
             let mut found = 0;
@@ -193,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_had_come_of_a_line_that_breaks_off_is_refused() {
+    fn an_incomplete_line_is_refused() {
         for (chunk, number) in [(&b""[..], 1), (b"a\n", 2), (b"a\nhalf", 2)] {
             let mut splitter = Splitter::default();
             let mut last = None;
@@ -211,7 +209,7 @@ mod tests {
             for size in [1, 3, 64] {
                 assert_eq!(lines(&input.chunks(size).collect::<Vec<_>>()), found, "in chunks of {size}");
             }
-            // The same read in one go. A line that is no UTF-8 is the only one that says so.
+            // The expected lines, split without chunks. Only a line that is not UTF-8 is refused as such.
             let plain = input.split(|byte| *byte == b'\n').enumerate().filter_map(|(at, line)| {
                 let line = line.strip_suffix(b"\r").unwrap_or(line);
                 let text = std::str::from_utf8(line).unwrap_or("-").to_owned();

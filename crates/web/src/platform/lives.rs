@@ -33,8 +33,8 @@ impl Body for LiveReport {
 pub(crate) const PUT: Summary =
     Summary::new("putLive", "A channel goes on air, or changes its broadcast", "방송 시작").refuses(&[404]);
 
-/// `PUT /platform/v1/channels/{channelId}/live`: puts the channel on air, or changes what it has on air. What
-/// is not given is the broadcast setting's.
+/// `PUT /platform/v1/channels/{channelId}/live`: puts the channel on air, or changes its live. Omitted fields
+/// come from the broadcast setting.
 pub async fn put(
     _: Operator,
     State(web): State<Web>,
@@ -48,7 +48,7 @@ pub async fn put(
 pub(crate) const END: Summary =
     Summary::new("endLive", "A channel goes off air", "방송 종료").refuses(&[404]);
 
-/// `DELETE /platform/v1/channels/{channelId}/live`: off air.
+/// `DELETE /platform/v1/channels/{channelId}/live`: ends the live.
 pub async fn end(_: Operator, State(web): State<Web>, ChannelPath(channel): ChannelPath) -> Answer<()> {
     web.service().end_live(&channel).await?;
     Ok(NOTHING)
@@ -57,8 +57,8 @@ pub async fn end(_: Operator, State(web): State<Web>, ChannelPath(channel): Chan
 pub(crate) const REISSUE_STREAM_KEY: Summary =
     Summary::new("reissueStreamKey", "Another stream key", "스트림키 재발급").refuses(&[404]);
 
-/// `POST /platform/v1/channels/{channelId}/stream-key`: another stream key. It is the streamer's secret, so
-/// the answer does not hold it.
+/// `POST /platform/v1/channels/{channelId}/stream-key`: replaces the stream key. The key is the streamer's
+/// secret, so the answer does not contain it.
 pub async fn reissue_stream_key(
     _: Operator,
     State(web): State<Web>,

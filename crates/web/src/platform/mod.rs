@@ -1,5 +1,5 @@
-//! The platform API, `/platform/v1`: how the platform reports what happens. The operator's key opens it; no
-//! application's credentials do.
+//! The platform API, `/platform/v1`: the platform reports events and data. It requires the operator's key;
+//! credentials of applications are refused.
 
 pub mod applications;
 pub mod categories;
@@ -25,7 +25,7 @@ use service::idempotency::{IdempotencyKey, KEY_BYTES_MAX};
 
 use crate::Web;
 use crate::contract::Operation;
-use crate::contract::routes::Take;
+use crate::contract::routes::DescribeInput;
 use crate::envelope::Failure;
 use crate::input::shape;
 use crate::input::values::{cursor, id, integer};
@@ -36,7 +36,7 @@ use crate::input::{Params, QueryForm, optional, record, with_default};
 pub struct ListQuery {
     /// Items of the page.
     pub size: i64,
-    /// The cursor, on every page but the first.
+    /// The cursor, on every page except the first.
     pub next: Option<String>,
 }
 
@@ -49,10 +49,10 @@ impl Params for ListQuery {
     }
 }
 
-/// The query of a list that can be narrowed to one organization.
+/// The query of a list that can be filtered by organization.
 #[derive(Debug)]
 pub struct OrganizationListQuery {
-    /// Items of this organization alone.
+    /// Only items of this organization.
     pub organization_id: Option<OrganizationId>,
     /// Size and cursor.
     pub list: ListQuery,
@@ -65,7 +65,7 @@ impl Params for OrganizationListQuery {
     }
 }
 
-/// The `Idempotency-Key` of a request, if it has one. The operation that it is bound to is the method and the
+/// The `Idempotency-Key` of a request, if it has one. The key is bound to the operation, which is method and
 /// path.
 #[derive(Debug)]
 pub struct KeyHeader {
@@ -81,7 +81,7 @@ impl FromRequestParts<Web> for KeyHeader {
     }
 }
 
-impl Take for KeyHeader {
+impl DescribeInput for KeyHeader {
     fn describe(operation: &mut Operation) {
         let key = shape::text()
             .pattern("^[!-~]([ -~]*[!-~])?$")

@@ -1,4 +1,4 @@
-//! Organizations and campaigns as the operator sees them: listed, switched off and on, deleted.
+//! Organizations and campaigns: listed, disabled, enabled and deleted by the operator.
 
 use axum::extract::State;
 use domain::{CampaignId, OrganizationId, Timestamp};
@@ -56,7 +56,7 @@ pub(crate) const DISABLE: Summary =
     Summary::new("disableOrganization", "Let an organization count as unverified", "조직 사용 중지")
         .refuses(&[404]);
 
-/// `PUT /platform/v1/organizations/{organizationId}/disabled`: it counts as unverified until it is enabled.
+/// `PUT /platform/v1/organizations/{organizationId}/disabled`: counts as unverified until it is enabled.
 pub async fn disable(_: Operator, State(web): State<Web>, PathId(id): PathId) -> Answer<()> {
     web.service().disable_organization(&OrganizationId::parse("organizationId", &id)?).await?;
     Ok(NOTHING)
@@ -66,7 +66,7 @@ pub(crate) const ENABLE: Summary =
     Summary::new("enableOrganization", "Let an organization count as what it was put as", "조직 사용 재개")
         .refuses(&[404]);
 
-/// `DELETE /platform/v1/organizations/{organizationId}/disabled`: it counts as what it was put as.
+/// `DELETE /platform/v1/organizations/{organizationId}/disabled`: counts as verified again, if it was before.
 pub async fn enable(_: Operator, State(web): State<Web>, PathId(id): PathId) -> Answer<()> {
     web.service().enable_organization(&OrganizationId::parse("organizationId", &id)?).await?;
     Ok(NOTHING)
@@ -136,8 +136,8 @@ pub(crate) const DISABLE_CAMPAIGN: Summary =
     Summary::new("disableCampaign", "Let nothing be claimed of a campaign", "캠페인 사용 중지")
         .refuses(&[404]);
 
-/// `PUT /platform/v1/drops/campaigns/{campaignId}/disabled`: nothing is claimed and no minutes count until it
-/// is enabled.
+/// `PUT /platform/v1/drops/campaigns/{campaignId}/disabled`: no rewards can be claimed and no minutes count
+/// until it is enabled.
 pub async fn disable_campaign(_: Operator, State(web): State<Web>, PathId(id): PathId) -> Answer<()> {
     web.service().disable_campaign(&CampaignId::parse("campaignId", &id)?).await?;
     Ok(NOTHING)
@@ -146,7 +146,7 @@ pub async fn disable_campaign(_: Operator, State(web): State<Web>, PathId(id): P
 pub(crate) const ENABLE_CAMPAIGN: Summary =
     Summary::new("enableCampaign", "Let a campaign go on", "캠페인 사용 재개").refuses(&[404]);
 
-/// `DELETE /platform/v1/drops/campaigns/{campaignId}/disabled`: the campaign goes on.
+/// `DELETE /platform/v1/drops/campaigns/{campaignId}/disabled`: continues the campaign.
 pub async fn enable_campaign(_: Operator, State(web): State<Web>, PathId(id): PathId) -> Answer<()> {
     web.service().enable_campaign(&CampaignId::parse("campaignId", &id)?).await?;
     Ok(NOTHING)
@@ -155,7 +155,7 @@ pub async fn enable_campaign(_: Operator, State(web): State<Web>, PathId(id): Pa
 pub(crate) const DELETE_CAMPAIGN: Summary =
     Summary::new("deleteCampaign", "Delete a campaign of which nothing was claimed", "캠페인 삭제");
 
-/// `DELETE /platform/v1/drops/campaigns/{campaignId}`: deletes one of which nothing was claimed.
+/// `DELETE /platform/v1/drops/campaigns/{campaignId}`: deletes a campaign without claims.
 pub async fn delete_campaign(_: Operator, State(web): State<Web>, PathId(id): PathId) -> Answer<()> {
     web.service().delete_campaign(&CampaignId::parse("campaignId", &id)?).await?;
     Ok(NOTHING)

@@ -12,7 +12,7 @@ use crate::input::values::{date, text};
 use crate::input::{Body, Json, JsonForm, OptionalJson, optional, record, required};
 use crate::path::ChannelPairPath;
 
-/// The role that somebody is given.
+/// The role of a manager.
 #[derive(Debug)]
 pub struct PutManager {
     pub(super) user_role: UserRole,
@@ -25,7 +25,7 @@ impl Body for PutManager {
     }
 }
 
-/// Since when somebody follows.
+/// The date of a follow.
 #[derive(Debug)]
 pub struct PutFollower {
     pub(super) created: Option<Timestamp>,
@@ -40,7 +40,8 @@ impl Body for PutFollower {
 pub(crate) const PUT_MANAGER: Summary =
     Summary::new("putManager", "Give somebody a role in a channel", "채널 관리자 등록").refuses(&[404]);
 
-/// `PUT /platform/v1/channels/{channelId}/managers/{managerChannelId}`: a role; the owner is implied.
+/// `PUT /platform/v1/channels/{channelId}/managers/{managerChannelId}`: gives a role. The owner's role is
+/// implied.
 pub async fn put_manager(
     _: Operator,
     State(web): State<Web>,
@@ -54,7 +55,7 @@ pub async fn put_manager(
 pub(crate) const DELETE_MANAGER: Summary =
     Summary::new("deleteManager", "Take a role away", "채널 관리자 해제").refuses(&[404]);
 
-/// `DELETE /platform/v1/channels/{channelId}/managers/{managerChannelId}`: no role any more.
+/// `DELETE /platform/v1/channels/{channelId}/managers/{managerChannelId}`: takes the role away.
 pub async fn delete_manager(
     _: Operator,
     State(web): State<Web>,
@@ -67,8 +68,8 @@ pub async fn delete_manager(
 pub(crate) const PUT_FOLLOWER: Summary =
     Summary::new("putFollower", "Somebody follows a channel", "팔로우").refuses(&[404]);
 
-/// `PUT /platform/v1/channels/{channelId}/followers/{followerChannelId}`: a follow. Repeated, it changes
-/// nothing but the date, if there is one in the body.
+/// `PUT /platform/v1/channels/{channelId}/followers/{followerChannelId}`: adds a follower. A repeated call
+/// changes only the date, if the body has one.
 pub async fn put_follower(
     _: Operator,
     State(web): State<Web>,
@@ -82,7 +83,7 @@ pub async fn put_follower(
 pub(crate) const DELETE_FOLLOWER: Summary =
     Summary::new("deleteFollower", "Somebody follows no more", "팔로우 취소").refuses(&[404]);
 
-/// `DELETE /platform/v1/channels/{channelId}/followers/{followerChannelId}`: no follow any more.
+/// `DELETE /platform/v1/channels/{channelId}/followers/{followerChannelId}`: removes a follower.
 pub async fn delete_follower(
     _: Operator,
     State(web): State<Web>,

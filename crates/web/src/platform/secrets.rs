@@ -1,4 +1,4 @@
-//! The secrets of applications: added, listed, expired, deleted.
+//! The secrets of applications: added, listed, expired and deleted.
 
 use axum::extract::{FromRequestParts, State};
 use domain::{ApplicationSecretId, ClientId, Timestamp};
@@ -9,7 +9,7 @@ use service::application_secrets::StoredSecret;
 
 use crate::Web;
 use crate::caller::Operator;
-use crate::contract::routes::Take;
+use crate::contract::routes::DescribeInput;
 use crate::contract::{Operation, Summary};
 use crate::envelope::{Answer, Data, Failure, NOTHING, Success};
 use crate::input::values::date;
@@ -22,7 +22,7 @@ pub(crate) const ADD: Summary =
     Summary::new("addApplicationSecret", "Give an application one more secret", "애플리케이션 시크릿 추가")
         .refuses(&[404]);
 
-/// `POST /platform/v1/applications/{clientId}/secrets`: one more secret; those before stay good.
+/// `POST /platform/v1/applications/{clientId}/secrets`: adds a secret. The others stay valid.
 pub async fn add(
     _: Operator,
     State(web): State<Web>,
@@ -70,7 +70,7 @@ pub(crate) const LIST: Summary = Summary::new(
 )
 .refuses(&[404]);
 
-/// `GET /platform/v1/applications/{clientId}/secrets`: those that are good, oldest first.
+/// `GET /platform/v1/applications/{clientId}/secrets`: the valid secrets, oldest first.
 pub async fn list(
     _: Operator,
     State(web): State<Web>,
@@ -81,7 +81,7 @@ pub async fn list(
     Ok(Success(Data { data: secrets.into_iter().map(ApplicationSecret::from).collect() }))
 }
 
-/// When a secret is to expire.
+/// The expiry date of a secret.
 #[derive(Debug)]
 pub struct SecretExpiry(Option<Timestamp>);
 
@@ -99,7 +99,8 @@ pub(crate) const PUT: Summary = Summary::new(
 )
 .refuses(&[404]);
 
-/// `PUT /platform/v1/applications/{clientId}/secrets/{secretId}`: lets a secret expire at a date, or never.
+/// `PUT /platform/v1/applications/{clientId}/secrets/{secretId}`: sets or removes the expiry date of a
+/// secret.
 pub async fn put(
     _: Operator,
     State(web): State<Web>,
@@ -118,8 +119,8 @@ pub(crate) const DELETE: Summary = Summary::new(
 )
 .refuses(&[404]);
 
-/// `DELETE /platform/v1/applications/{clientId}/secrets/{secretId}`: it proves nothing any more, its session
-/// URLs open nothing, and the sessions that were opened with it end.
+/// `DELETE /platform/v1/applications/{clientId}/secrets/{secretId}`: deletes a secret. Its session URLs
+/// become invalid, and the sessions opened with it end.
 pub async fn delete(_: Operator, State(web): State<Web>, path: ApplicationSecretPath) -> Answer<()> {
     let ApplicationSecretPath(client_id, secret_id) = path;
     web.service().delete_secret(&client_id, &secret_id).await?;
@@ -139,7 +140,7 @@ impl FromRequestParts<Web> for ApplicationSecretPath {
     }
 }
 
-impl Take for ApplicationSecretPath {
+impl DescribeInput for ApplicationSecretPath {
     fn describe(operation: &mut Operation) {
         PathId::describe(operation);
     }

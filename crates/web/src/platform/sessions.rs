@@ -1,4 +1,4 @@
-//! Sessions as the operator looks at them, and ends them.
+//! Sessions: listed and ended by the operator.
 
 use axum::extract::State;
 use domain::limits::{SESSION_LIST_SIZE_DEFAULT, SESSION_LIST_SIZE_MAX};
@@ -16,7 +16,7 @@ use crate::input::values::{cursor, flag, id, integer};
 use crate::input::{Params, Query, QueryForm, optional, record, with_default};
 use crate::path::PathId;
 
-/// Which sessions to list.
+/// The filter of the session list.
 #[derive(Debug)]
 pub struct SessionsQuery {
     filter: SessionFilter,
@@ -104,7 +104,7 @@ pub async fn list(
 pub(crate) const SHOW: Summary =
     Summary::new("showSession", "One session, with why it ended", "세션 조회").refuses(&[404]);
 
-/// `GET /platform/v1/sessions/{sessionKey}`: one session, with why it ended.
+/// `GET /platform/v1/sessions/{sessionKey}`: one session, with its close reason.
 pub async fn show(_: Operator, State(web): State<Web>, PathId(id): PathId) -> Answer<SessionAnswer> {
     let key = SessionKey::parse("sessionKey", &id)?;
     let details = web.service().session_details(&key).await?;
@@ -114,8 +114,8 @@ pub async fn show(_: Operator, State(web): State<Web>, PathId(id): PathId) -> An
 pub(crate) const EVICT: Summary =
     Summary::new("evictSession", "End a session, on whatever node it is", "세션 강제 종료");
 
-/// `DELETE /platform/v1/sessions/{sessionKey}`: its node ends it, with the reason `evicted`. Done when the
-/// node was told: at once on the node that answers, within two seconds on another.
+/// `DELETE /platform/v1/sessions/{sessionKey}`: ends a session with the reason `evicted`. The session's node
+/// does so at once if it answers this request, else within two seconds.
 pub async fn evict(_: Operator, State(web): State<Web>, PathId(id): PathId) -> Answer<()> {
     let key = SessionKey::parse("sessionKey", &id)?;
     web.service().evict_session(&key).await?;

@@ -1,4 +1,4 @@
-//! Watching for drops, as the platform reports it, and how far it has brought a viewer.
+//! Minutes watched for drops, reported by the platform, and the progress of viewers.
 
 use axum::extract::{FromRequestParts, RawPathParams, State};
 use domain::drops::RewardProgress;
@@ -12,11 +12,11 @@ use service::watching::{Viewers, Watched, Watching, WatchingReport};
 
 use crate::Web;
 use crate::caller::Operator;
-use crate::contract::routes::Take;
+use crate::contract::routes::DescribeInput;
 use crate::contract::{Operation, Summary};
 use crate::envelope::{Answer, Failure, Success};
 use crate::input::union::either;
-use crate::input::values::{different, id, integer, list};
+use crate::input::values::{distinct, id, integer, list};
 use crate::input::{Body, Form, JsonForm, JsonText, record, required};
 use crate::path::PathId;
 use crate::platform::KeyHeader;
@@ -30,7 +30,7 @@ impl Body for WatchingReport {
             channel_id: required("channelId", channel),
             viewers: either(
                 required("viewerChannelId", one).map(Viewers::One),
-                required("viewerChannelIds", many).map(|ids| Viewers::Many(different(ids))),
+                required("viewerChannelIds", many).map(|ids| Viewers::Many(distinct(ids))),
             ),
             minutes: required("minutes", integer(1, WATCHING_MINUTES_MAX)),
         })
@@ -75,8 +75,7 @@ impl From<Watching> for Reported {
 pub(crate) const REPORT: Summary =
     Summary::new("reportWatching", "Viewers watched a live", "드롭스 시청 등록");
 
-/// `POST /platform/v1/drops/watching`: viewers watched a live; every campaign that this counts for adds the
-/// minutes.
+/// `POST /platform/v1/drops/watching`: viewers watched a live. Adds the minutes to every matching campaign.
 pub async fn report(
     _: Operator,
     State(web): State<Web>,
@@ -108,7 +107,7 @@ impl FromRequestParts<Web> for ProgressPath {
     }
 }
 
-impl Take for ProgressPath {
+impl DescribeInput for ProgressPath {
     fn describe(operation: &mut Operation) {
         PathId::describe(operation);
     }
@@ -170,8 +169,7 @@ pub(crate) const PROGRESS: Summary = Summary::new(
 )
 .refuses(&[404]);
 
-/// `GET /platform/v1/drops/campaigns/{campaignId}/progress/{channelId}`: what a viewer has watched and
-/// claimed.
+/// `GET /platform/v1/drops/campaigns/{campaignId}/progress/{channelId}`: the minutes and claims of a viewer.
 pub async fn progress(
     _: Operator,
     State(web): State<Web>,

@@ -1,5 +1,5 @@
-//! Webhooks of applications, their secrets, and the messages that were sent to them. What arrives there is in
-//! `docs/webhooks.md`.
+//! Webhooks of applications, their secrets, and the messages sent to them. `docs/webhooks.md` describes the
+//! messages.
 
 use axum::extract::{FromRequestParts, State};
 use domain::delivery::{DeliveryState, DisabledReason};
@@ -18,7 +18,7 @@ use service::webhooks::{WebhookDetails, WebhookSecretDetails};
 
 use crate::Web;
 use crate::caller::Operator;
-use crate::contract::routes::Take;
+use crate::contract::routes::DescribeInput;
 use crate::contract::{Operation, Summary};
 use crate::envelope::{Answer, Failure, NOTHING, NextData, Success};
 use crate::input::values::{cursor_or_empty, date, flag, integer, name, text, web_address};
@@ -29,7 +29,7 @@ use crate::input::{
 use crate::path::{PathId, two_ids};
 use crate::platform::KeyHeader;
 
-/// What a webhook is told to be.
+/// The properties of a webhook.
 #[derive(Debug)]
 pub struct PutWebhook {
     url: Option<String>,
@@ -123,8 +123,8 @@ fn or_null(names: &[&'static str]) -> Vec<Option<&'static str>> {
 pub(crate) const PUT: Summary =
     Summary::new("putWebhook", "Make or replace the webhook of an application", "웹훅 등록").refuses(&[404]);
 
-/// `PUT /platform/v1/applications/{clientId}/webhook`: makes, replaces, enables or disables the webhook of an
-/// application; `secret` comes back when it is new.
+/// `PUT /platform/v1/applications/{clientId}/webhook`: creates, replaces, enables or disables the webhook of
+/// an application. The answer contains `secret` if the webhook is new.
 pub async fn put(
     _: Operator,
     State(web): State<Web>,
@@ -141,7 +141,7 @@ pub(crate) const SHOW: Summary =
     Summary::new("getWebhook", "The webhook of an application, and what its owner was told", "웹훅 조회")
         .refuses(&[404]);
 
-/// `GET /platform/v1/applications/{clientId}/webhook`: the webhook, and what its owner was told of it.
+/// `GET /platform/v1/applications/{clientId}/webhook`: the webhook, and the notices to its owner.
 pub async fn show(_: Operator, State(web): State<Web>, PathId(id): PathId) -> Answer<WebhookAnswer> {
     let client_id = ClientId::parse("clientId", &id)?;
     let details = web.service().webhook_details(&client_id).await?;
@@ -152,14 +152,14 @@ pub(crate) const DELETE: Summary =
     Summary::new("deleteWebhook", "Delete the webhook with its secrets and messages", "웹훅 삭제")
         .refuses(&[404]);
 
-/// `DELETE /platform/v1/applications/{clientId}/webhook`: the webhook goes, with its secrets and its
+/// `DELETE /platform/v1/applications/{clientId}/webhook`: deletes the webhook with its secrets and its
 /// messages.
 pub async fn delete(_: Operator, State(web): State<Web>, PathId(id): PathId) -> Answer<()> {
     web.service().delete_webhook(&ClientId::parse("clientId", &id)?).await?;
     Ok(NOTHING)
 }
 
-/// A secret that may be brought along.
+/// A secret, optionally chosen by the caller.
 #[derive(Debug)]
 pub struct AddSecret(Option<WebhookSecret>);
 
@@ -229,8 +229,8 @@ impl From<Vec<WebhookSecretDetails>> for Secrets {
 pub(crate) const ADD_SECRET: Summary =
     Summary::new("addWebhookSecret", "Another secret of a webhook", "웹훅 시크릿 추가").refuses(&[404]);
 
-/// `POST /platform/v1/applications/{clientId}/webhook/secrets`: another secret, which signs when it is
-/// activated, or after a day. Until then the one before signs.
+/// `POST /platform/v1/applications/{clientId}/webhook/secrets`: adds a secret, which signs when it is
+/// activated, or after a day. Until then the old one signs.
 pub async fn add_secret(
     _: Operator,
     State(web): State<Web>,
@@ -270,14 +270,15 @@ pub(crate) const DELETE_SECRET: Summary =
     Summary::new("deleteWebhookSecret", "Delete a secret that does not sign", "웹훅 시크릿 삭제")
         .refuses(&[404]);
 
-/// `DELETE /platform/v1/applications/{clientId}/webhook/secrets/{secretId}`: deletes one that does not sign.
+/// `DELETE /platform/v1/applications/{clientId}/webhook/secrets/{secretId}`: deletes a secret that does not
+/// sign.
 pub async fn delete_secret(_: Operator, State(web): State<Web>, path: SecretPath) -> Answer<()> {
     let SecretPath(client_id, secret_id) = path;
     web.service().delete_webhook_secret(&client_id, &secret_id).await?;
     Ok(NOTHING)
 }
 
-/// Which messages to list.
+/// The filter of the message list.
 #[derive(Debug)]
 pub struct DeliveriesQuery {
     query: DeliveryQuery,
@@ -417,7 +418,7 @@ pub async fn deliveries(
 pub(crate) const DELIVERY: Summary =
     Summary::new("getWebhookDelivery", "One message with its attempts", "웹훅 전송 조회").refuses(&[404]);
 
-/// `GET /platform/v1/applications/{clientId}/webhook/deliveries/{messageId}`: one message, and what came of
+/// `GET /platform/v1/applications/{clientId}/webhook/deliveries/{messageId}`: one message, and the outcome of
 /// each attempt.
 pub async fn delivery(
     _: Operator,
@@ -431,14 +432,14 @@ pub async fn delivery(
 pub(crate) const RESEND: Summary =
     Summary::new("resendWebhookDelivery", "Send a message anew", "웹훅 재전송").refuses(&[404]);
 
-/// `POST /platform/v1/applications/{clientId}/webhook/deliveries/{messageId}/resend`: sends a message anew,
-/// whatever became of it, with the whole schedule before it.
+/// `POST /platform/v1/applications/{clientId}/webhook/deliveries/{messageId}/resend`: sends a message again
+/// in any state, with the whole schedule of retries.
 pub async fn resend(_: Operator, State(web): State<Web>, path: DeliveryPath) -> Answer<DeliverySheetAnswer> {
     let DeliveryPath(client_id, message_id) = path;
     Ok(Success(web.service().resend_delivery(&client_id, &message_id).await?.into()))
 }
 
-/// Which messages to send anew.
+/// The messages to send again.
 #[derive(Debug)]
 pub struct ResendWindow {
     from: Timestamp,
@@ -471,8 +472,8 @@ pub(crate) const RESEND_WINDOW: Summary =
     Summary::new("resendWebhookDeliveries", "Send the messages of a window anew", "웹훅 기간 재전송")
         .refuses(&[404]);
 
-/// `POST /platform/v1/applications/{clientId}/webhook/resend`: sends the messages of a window anew, oldest
-/// first; the dead letters, unless another state is asked for.
+/// `POST /platform/v1/applications/{clientId}/webhook/resend`: sends the messages of a time window again,
+/// oldest first. Without a state in the request these are the dead letters.
 pub async fn resend_window(
     _: Operator,
     State(web): State<Web>,
@@ -511,13 +512,13 @@ impl FromRequestParts<Web> for DeliveryPath {
     }
 }
 
-impl Take for SecretPath {
+impl DescribeInput for SecretPath {
     fn describe(operation: &mut Operation) {
         PathId::describe(operation);
     }
 }
 
-impl Take for DeliveryPath {
+impl DescribeInput for DeliveryPath {
     fn describe(operation: &mut Operation) {
         PathId::describe(operation);
     }

@@ -108,7 +108,7 @@ fn session() -> Routes {
         )
 }
 
-/// Channels, and what happens on them.
+/// Channels, and the events on them.
 fn channel() -> Routes {
     Routes::of(&SECTION)
         .route(
