@@ -1,5 +1,5 @@
-//! The command line. Every option can also be given by the environment; secrets also by a file, whose path
-//! stands in a variable that ends in `_FILE`.
+//! The command line. Every option can also be set by the environment. A secret can also be read from a file,
+//! whose path is in a variable that ends in `_FILE`.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -34,60 +34,60 @@ const ABOUT: &str = "The open API service of a live-streaming platform: REST, si
 #[derive(Debug, Parser)]
 #[command(name = "stagedoor", version, about = ABOUT, max_term_width = 110)]
 pub struct Cli {
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// What `stagedoor` can do.
+/// The commands of `stagedoor`.
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Runs the service in a small seeded world, for the developers of bots, overlays and games.
     ///
-    /// Prints where everything is: addresses, two applications with their secrets, people with ready tokens,
-    /// and what to try next. Nothing else needs to be installed or started.
+    /// Prints an overview: addresses, two applications with their secrets, people with ready tokens, and what
+    /// to try next. Nothing else needs to be installed or started.
     Dev(DevOptions),
-    /// Runs the service for real: no seed, no sign-in without a password.
+    /// Runs the service in production: no seed, no sign-in without a password.
     ///
-    /// SIGTERM and SIGINT stop it: it says so at /health/ready, goes on for the time of --drain-delay, then
-    /// takes no new work, finishes what runs, and ends with status 0. By default that takes less than 10
-    /// seconds.
+    /// SIGTERM and SIGINT stop it: /health/ready fails and the node serves for the time of --drain-delay.
+    /// Then it accepts no new work, finishes running requests, and ends with status 0. By default that takes
+    /// less than 10 seconds.
     Serve(ServeOptions),
-    /// Checks the configuration that `serve` would run with, shows it without its secrets, and ends.
+    /// Checks the configuration of `serve`, shows it without its secrets, and ends.
     CheckConfig(ServeOptions),
-    /// Lets a viewer watch, and claim rewards, over the platform API of a running service.
+    /// Reports watched minutes and claims rewards for a viewer, over the platform API of a running service.
     #[command(subcommand)]
     Drops(DropsCommand),
-    /// Brings the messages to an application's webhook to this machine.
+    /// Forwards the messages to an application's webhook to this machine.
     #[command(subcommand)]
     Webhook(WebhookCommand),
 }
 
-/// What `dev` and `serve` share.
+/// The options that `dev` and `serve` share.
 #[derive(Debug, Args)]
 pub struct CommonOptions {
-    /// Where to listen. Port 0 picks a free one.
+    /// The address to listen on. Port 0 picks a free port.
     #[arg(long, value_name = "ADDR", env = "STAGEDOOR_LISTEN", default_value = "127.0.0.1:8080")]
     pub listen: SocketAddr,
 
-    /// Where to listen for the platform API. It is then nowhere else, so that only those who reach this
-    /// address can try the operator's key. Default: beside everything else.
+    /// A separate address for the platform API. Then only those who reach this address can try the operator's
+    /// key. Default: the platform API is served on --listen too.
     #[arg(long, value_name = "ADDR", env = "STAGEDOOR_PLATFORM_LISTEN")]
     pub platform_listen: Option<SocketAddr>,
 
-    /// The proxies before this node, as in `10.0.0.5,192.168.0.0/16,fd00::/8`. A connection from one of them
-    /// counts for the client that it names: the right-most address in X-Forwarded-For or Forwarded that is
-    /// none of them. Without this option those headers are ignored, and all clients of a proxy share its
-    /// address and its limits.
+    /// The proxies in front of this node, as in `10.0.0.5,192.168.0.0/16,fd00::/8`. A connection from one of
+    /// them counts for the client that it names: the right-most address in X-Forwarded-For or Forwarded that
+    /// is not a trusted proxy. Without this option those headers are ignored, and all clients of a proxy
+    /// share its address and its limits.
     #[arg(long, value_name = "LIST", env = "STAGEDOOR_TRUSTED_PROXIES")]
     trusted_proxies: Option<String>,
 
-    /// The trusted proxies speak the PROXY protocol, version 1 or 2, to --listen. They then have to; from
-    /// anybody else it is not understood.
+    /// The trusted proxies speak the PROXY protocol, version 1 or 2, to --listen. Connections from them must
+    /// then begin with its header. Other connections must not.
     #[arg(long, env = "STAGEDOOR_PROXY_PROTOCOL")]
     proxy_protocol: bool,
 
-    /// Which spelling answers have: that of the documentation, or that which clients of the modelled platform
+    /// The spelling of answers: that of the documentation, or that which clients of the modelled platform
     /// expect. An application can have its own.
     #[arg(long, value_enum, env = "STAGEDOOR_PROFILE", default_value = "documented")]
     pub profile: ProfileOption,
@@ -100,12 +100,12 @@ pub struct CommonOptions {
     #[arg(long, env = "STAGEDOOR_NO_QUOTA")]
     pub no_quota: bool,
 
-    /// Keeps everything in PostgreSQL: postgres://user:password@host/database. Also STAGEDOOR_DATABASE_URL or
-    /// STAGEDOOR_DATABASE_URL_FILE, which keep the password out of the list of processes.
+    /// Stores everything in PostgreSQL: postgres://user:password@host/database. Also STAGEDOOR_DATABASE_URL
+    /// or STAGEDOOR_DATABASE_URL_FILE, which keep the password out of the list of processes.
     #[arg(long, value_name = "URL", env = "STAGEDOOR_DATABASE_URL", hide_env_values = true)]
     database_url: Option<String>,
 
-    /// What to log, to stderr: error, warn, info, debug, or per part as in "info,web=debug".
+    /// What to log, to stderr: error, warn, info, debug, or per crate as in "info,web=debug".
     #[arg(long, value_name = "FILTER", env = "STAGEDOOR_LOG", default_value = "info")]
     pub log: String,
 }
@@ -113,26 +113,27 @@ pub struct CommonOptions {
 /// `stagedoor dev`
 #[derive(Debug, Args)]
 pub struct DevOptions {
-    /// What it shares with `serve`.
+    /// The options shared with `serve`.
     #[command(flatten)]
     pub common: CommonOptions,
 
-    /// Keeps the world in this folder, to go on with it next time. Without it the world is gone at exit.
+    /// Keeps the world in this folder, for the next start. Without it the world is deleted at exit.
     #[arg(long, value_name = "DIR", env = "STAGEDOOR_DATA")]
     data: Option<PathBuf>,
 
-    /// Where clients reach the sandbox, as in `https://sandbox.example.com`, when a proxy that speaks TLS is
-    /// in front of it. The addresses of sessions begin with it. Default: the address it listens on.
+    /// The base URL for clients, as in `https://sandbox.example.com`, when a TLS proxy is in front of the
+    /// sandbox. Session URLs begin with it. Default: the address that the sandbox listens on.
     #[arg(long, value_name = "URL", env = "STAGEDOOR_BASE_URL")]
     base_url: Option<String>,
 
-    /// Further names under which the sandbox answers, as in `sandbox.internal`. Without it: loopback names,
-    /// the address of --listen and the host of --base-url. Others are refused, so that no web page can lead
-    /// its own name here.
+    /// Further host names of the sandbox, as in `sandbox.internal`. Without it: loopback names, the address
+    /// of --listen and the host of --base-url. Requests for other hosts are refused, so that no web page can
+    /// point its own name at the sandbox.
     #[arg(long, value_name = "HOSTS", env = "STAGEDOOR_ALLOW_HOST", value_delimiter = ',')]
     allow_host: Vec<String>,
 
-    /// Prints one JSON object instead of the overview, as the first line of stdout, when the service answers.
+    /// Prints one JSON object instead of the overview, as the first line of stdout, when the service is
+    /// ready.
     #[arg(long)]
     pub json: bool,
 }
@@ -140,7 +141,7 @@ pub struct DevOptions {
 /// `stagedoor serve`
 #[derive(Debug, Args)]
 pub struct ServeOptions {
-    /// What it shares with `dev`.
+    /// The options shared with `dev`.
     #[command(flatten)]
     pub common: CommonOptions,
 
@@ -149,27 +150,28 @@ pub struct ServeOptions {
     data: PathBuf,
 
     /// Joins other nodes on the same PostgreSQL database over NATS: nats://user:password@host:port, with
-    /// further servers behind commas. Also STAGEDOOR_BUS_URL or STAGEDOOR_BUS_URL_FILE. Without it this is
-    /// the only node.
+    /// further servers after commas. Also STAGEDOOR_BUS_URL or STAGEDOOR_BUS_URL_FILE. Without it this is the
+    /// only node.
     #[arg(long, value_name = "URL", env = "STAGEDOOR_BUS_URL", hide_env_values = true)]
     bus_url: Option<String>,
 
-    /// What the subjects on NATS begin with, the same on every node, so that several services can share one
+    /// The prefix of the subjects on NATS, the same on every node, so that several services can share one
     /// NATS.
     #[arg(long, value_name = "WORDS", env = "STAGEDOOR_BUS_PREFIX", default_value = "stagedoor")]
     bus_prefix: String,
 
-    /// Where clients reach the service, as in `https://api.example.com`. Default: the address it listens on.
+    /// The base URL for clients, as in `https://api.example.com`. Default: the address that the node listens
+    /// on.
     #[arg(long, value_name = "URL", env = "STAGEDOOR_BASE_URL")]
     base_url: Option<String>,
 
-    /// Where clients reach the sockets of this very node, as in `https://node1.api.example.com`. Default: the
-    /// base URL, or the address that it listens on where it has the role gateway without web.
+    /// The base URL of this node's sockets for clients, as in `https://node1.api.example.com`. Default: the
+    /// base URL, or the address that the node listens on if it has the role gateway without web.
     #[arg(long, value_name = "URL", env = "STAGEDOOR_SESSION_BASE")]
     session_base: Option<String>,
 
-    /// What this node does, so that several can share the work: web (REST, sign-in, platform API), gateway
-    /// (sockets), jobs (clearing up). Needs PostgreSQL, unless it is all of them.
+    /// The roles of this node, so that several nodes can share the work: web (REST, sign-in, platform API),
+    /// gateway (sockets), jobs (background work). Needs PostgreSQL, unless the node has all roles.
     #[arg(
         long,
         value_name = "ROLES",
@@ -180,31 +182,31 @@ pub struct ServeOptions {
     )]
     roles: Vec<RoleOption>,
 
-    /// How long to go on serving after a signal to stop, while /health/ready answers 503, in seconds: give
-    /// the load balancer time to notice. Everything else takes 8 seconds at the most.
+    /// How long to continue serving after a signal to stop, while /health/ready answers 503, in seconds: give
+    /// the load balancer time to notice. Everything else takes 8 seconds at most.
     #[arg(long, value_name = "SECONDS", env = "STAGEDOOR_DRAIN_DELAY", default_value = "2",
         value_parser = clap::value_parser!(u64).range(..=DRAIN_DELAY_MAX_S))]
     drain_delay: u64,
 
-    /// The key of the platform API, at least 32 characters; without it that API is off. Better given as
+    /// The key of the platform API, at least 32 characters. Without it the platform API is off. Better set by
     /// STAGEDOOR_OPERATOR_KEY or STAGEDOOR_OPERATOR_KEY_FILE.
     #[arg(long, value_name = "KEY", env = "STAGEDOOR_OPERATOR_KEY", hide_env_values = true)]
     operator_key: Option<String>,
 
-    /// What cursors are proved with, and stream keys and webhook secrets sealed: at least 32 characters, the
+    /// The key that signs cursors and encrypts stream keys and webhook secrets: at least 32 characters, the
     /// same on every node. Default: derived from the operator key, which then cannot be changed without
-    /// losing what was sealed. Better given as STAGEDOOR_SERVICE_KEY or STAGEDOOR_SERVICE_KEY_FILE.
+    /// losing the encrypted secrets. Better set by STAGEDOOR_SERVICE_KEY or STAGEDOOR_SERVICE_KEY_FILE.
     #[arg(long, value_name = "KEY", env = "STAGEDOOR_SERVICE_KEY", hide_env_values = true)]
     service_key: Option<String>,
 
-    /// Where webhooks may go besides public addresses: loopback (this machine), private (10.0.0.0/8,
-    /// 172.16.0.0/12, 192.168.0.0/16, fc00::/7, and names like receiver.internal). There they may be http
-    /// too. The same on every node.
+    /// Allowed targets of webhooks besides public addresses: loopback (this machine), private (10.0.0.0/8,
+    /// 172.16.0.0/12, 192.168.0.0/16, fc00::/7, and names like receiver.internal). These may also use http.
+    /// The same on every node.
     #[arg(long, value_name = "ZONES", env = "STAGEDOOR_WEBHOOK_ALLOW", value_enum, value_delimiter = ',')]
     webhook_allow: Vec<ZoneOption>,
 
-    /// What the names of a webhook's headers begin with, as in `Service-Event-Message-Signature`. The same on
-    /// every node.
+    /// The prefix of a webhook's header names, as in `Service-Event-Message-Signature`. The same on every
+    /// node.
     #[arg(long, value_name = "PREFIX", env = "STAGEDOOR_WEBHOOK_HEADER_PREFIX", default_value = HEADER_PREFIX)]
     webhook_header_prefix: String,
 }
@@ -225,16 +227,16 @@ pub enum RoleOption {
     Web,
     /// The sockets.
     Gateway,
-    /// Work that nobody waits for.
+    /// Background work.
     Jobs,
 }
 
 /// `--profile`
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum ProfileOption {
-    /// The specification to the letter.
+    /// The spelling of the specification.
     Documented,
-    /// What published clients were written against.
+    /// The spelling that published clients expect.
     Observed,
 }
 
@@ -247,25 +249,25 @@ pub enum LanguageOption {
     En,
 }
 
-/// The longest `--drain-delay`, in seconds.
+/// Maximum of `--drain-delay`, in seconds.
 const DRAIN_DELAY_MAX_S: u64 = 600;
-/// Characters of an operator key.
+/// Minimum length of an operator key, in characters.
 const OPERATOR_KEY_CHARS_MIN: usize = 32;
-/// The service key of every sandbox, so that a database that outlives its sandbox opens in the next one. A
-/// sandbox has nothing to protect.
+/// The service key of every sandbox, so that the next sandbox can read an old database. A sandbox has no
+/// secrets to protect.
 const SANDBOX_SERVICE_KEY: &str = "a sandbox has nothing to protect";
 
-/// The folder of a world: one that is kept, or one that goes with the process.
+/// The folder of a world.
 #[derive(Debug)]
 pub enum Folder {
-    /// `--data`
+    /// A kept folder: `--data`.
     Kept(PathBuf),
     /// Deleted when it is dropped.
     Temporary(tempfile::TempDir),
 }
 
 impl Folder {
-    /// Where it is.
+    /// The path of the folder.
     pub fn path(&self) -> &Path {
         match self {
             Self::Kept(path) => path,
@@ -275,10 +277,10 @@ impl Folder {
 }
 
 impl DevOptions {
-    /// The settings of a sandbox, and the folder that they point into.
+    /// The settings of a sandbox, and its folder.
     ///
     /// # Errors
-    /// A sentence for the person at the keyboard.
+    /// A sentence for the developer.
     pub fn settings(&self) -> Result<(Settings, Folder), String> {
         let folder = match &self.data {
             Some(path) => Folder::Kept(make_folder(path)?),
@@ -286,7 +288,7 @@ impl DevOptions {
                 tempfile::Builder::new()
                     .prefix("stagedoor-")
                     .tempdir()
-                    .map_err(|error| format!("no temporary folder could be made: {error}"))?,
+                    .map_err(|error| format!("failed to create a temporary folder: {error}"))?,
             ),
         };
         let store = self.common.store(folder.path())?;
@@ -332,8 +334,8 @@ impl ServeOptions {
             service_key: match (&service_key, &operator_key) {
                 (Some(key), _) => check_service_key(key)?,
                 (None, Some(key)) => ServiceKey::of_text(key),
-                // Without the platform API there is nothing to seal, and a restart costs callers their
-                // cursors.
+                // Without the platform API no secret is encrypted. After a restart, only old cursors are
+                // invalid.
                 (None, None) => ServiceKey::new(Entropy::system().bytes()),
             },
             operator_key: operator_key.map(|key| check_operator_key(&key)).transpose()?,
@@ -412,7 +414,7 @@ impl CommonOptions {
             session_base: None,
             hosts: None,
             roles: Roles::ALL,
-            // Whoever stops a sandbox waits for it.
+            // A sandbox stops at once.
             drain_delay: Duration::ZERO,
             operator_key: None,
             service_key: ServiceKey::of_text(SANDBOX_SERVICE_KEY),

@@ -1,4 +1,5 @@
-//! The HTTP client of the commands: HTTP/1.1, one connection for each call, every wait and answer bounded.
+//! The HTTP client of the commands: HTTP/1.1, one connection for each call, with a limit on every wait and
+//! answer.
 
 use std::fmt;
 use std::time::Duration;
@@ -24,7 +25,7 @@ const LIMITS: Limits =
 pub struct Server {
     base: String,
     address: (String, u16),
-    /// For `https`.
+    /// `None` for `http`.
     tls: Option<Tls>,
 }
 
@@ -40,7 +41,7 @@ pub enum Failure {
         /// Seconds until the call may be repeated.
         retry_after_s: Option<u64>,
     },
-    /// There was no answer, or the answer was not Stagedoor's.
+    /// There was no answer, or the answer does not have the form of Stagedoor's answers.
     Unreachable(String),
 }
 
@@ -65,7 +66,8 @@ impl Server {
         let (host, port, tls) = match (host, uri.scheme_str()) {
             (Some(host), Some("http")) => (host, 80, None),
             (Some(host), Some("https")) => {
-                let tls = Tls::new(system_roots()).map_err(|error| format!("there is no TLS: {error}"))?;
+                let tls =
+                    Tls::new(system_roots()).map_err(|error| format!("TLS is not available: {error}"))?;
                 (host, 443, Some(tls))
             }
             _ => return Err(wrong()),
@@ -111,8 +113,8 @@ impl Server {
         self.read(&answer.map_err(late)??)
     }
 
-    /// Makes one exchange. The connection ends with the answer, or when the caller stops waiting, so that the
-    /// service learns of that.
+    /// Makes one exchange. The connection ends with the answer, or when the caller stops waiting, which the
+    /// service notices.
     async fn exchange(&self, request: Request<Full<Bytes>>) -> Result<Answer, Failure> {
         let (host, port) = &self.address;
         let stream = TcpStream::connect((host.as_str(), *port)).await;
@@ -132,7 +134,7 @@ impl Server {
         let status = answer.status.as_u16();
         let envelope: Option<Value> = serde_json::from_slice(&answer.beginning).ok();
         let Some(Value::Object(mut envelope)) = envelope.filter(|body| body["code"] == status) else {
-            let why = format!("{} answered {status}, but not as Stagedoor does", self.base);
+            let why = format!("{} answered {status}, but the answer is not Stagedoor's", self.base);
             return Err(Failure::Unreachable(why));
         };
         if answer.status.is_success() {
@@ -180,7 +182,7 @@ mod tests {
         };
         check(200, r#"{"code":200,"message":null,"content":[1]}"#, Ok(serde_json::json!([1])));
         check(404, r#"{"code":404,"message":"NOT_FOUND"}"#, Err("404 NOT_FOUND"));
-        check(404, r#"{"code":200}"#, Err("http://a answered 404, but not as Stagedoor does"));
-        check(200, "<html>", Err("http://a answered 200, but not as Stagedoor does"));
+        check(404, r#"{"code":200}"#, Err("http://a answered 404, but the answer is not Stagedoor's"));
+        check(200, "<html>", Err("http://a answered 200, but the answer is not Stagedoor's"));
     }
 }

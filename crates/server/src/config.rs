@@ -1,4 +1,4 @@
-//! The settings of a node, after the command line and the environment were read.
+//! The settings of a node, read from the command line and the environment.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -18,14 +18,14 @@ use crate::hosts::Hosts;
 /// The store.
 #[derive(Clone, Debug)]
 pub enum StoreSettings {
-    /// One file, which this process alone uses.
+    /// An SQLite file. Only this process uses it.
     Sqlite {
         /// The file.
         path: PathBuf,
     },
-    /// A PostgreSQL database, which nodes may share.
+    /// A PostgreSQL database. Several nodes may share it.
     Postgres {
-        /// Its address. Its `Debug` hides it.
+        /// Its URL, which `Debug` hides.
         url: DatabaseUrl,
     },
 }
@@ -47,7 +47,7 @@ pub enum BusSettings {
     Local,
     /// NATS.
     Nats {
-        /// Where it is. Its `Debug` hides who signs in.
+        /// Its address. `Debug` hides the login.
         address: bus::Address,
         /// The prefix of its subjects.
         prefix: bus::Prefix,
@@ -57,9 +57,9 @@ pub enum BusSettings {
 /// The settings of one node. `Debug` shows no secret.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// Where to listen.
+    /// The address to listen on.
     pub listen: SocketAddr,
-    /// Where to listen for the platform API alone; if not given, `listen` serves it too.
+    /// A separate address for the platform API; if not given, `listen` serves it too.
     pub platform_listen: Option<SocketAddr>,
     /// The proxies that may name their clients.
     pub trusted_proxies: TrustedProxies,
@@ -73,22 +73,22 @@ pub struct Settings {
     pub bus: BusSettings,
     /// The URL of the service for clients; if not given, the address that it listens on.
     pub base_url: Option<String>,
-    /// The URL of this node's sockets for clients; if not given, the base URL where the node has the role
-    /// web, else the address that it listens on.
+    /// The URL of this node's sockets for clients. If not given: the base URL if the node has the role web,
+    /// else the address that it listens on.
     pub session_base: Option<String>,
-    /// The host names that are answered; if not given, all of them.
+    /// The accepted host names; if not given, all of them.
     pub hosts: Option<Hosts>,
     /// The roles of this node.
     pub roles: Roles,
-    /// How long the node serves after `/health/ready` began to fail.
+    /// How long the node serves after `/health/ready` has begun to fail.
     pub drain_delay: Duration,
     /// The key of the platform API; without it the platform API is off.
     pub operator_key: Option<OperatorKey>,
     /// Authenticates cursors, and seals stream keys and webhook secrets. The same on every node.
     pub service_key: ServiceKey,
-    /// Whether this is a sandbox, whose sign-in page lists people to pick from.
+    /// Whether this is a sandbox, whose sign-in page lists people to choose from.
     pub sandbox: bool,
-    /// The profile of applications without one of their own.
+    /// The profile of applications without their own profile.
     pub profile: Profile,
     /// The language of messages.
     pub language: Language,

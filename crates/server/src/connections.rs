@@ -13,24 +13,24 @@ use tokio::sync::Notify;
 /// Maximum number of HTTP connections. An upgraded socket does not count: the gateway holds it, under its own
 /// limits.
 const CONNECTIONS_MAX: usize = 16_384;
-/// One address, or the /64 of an IPv6 address, may have this part of all places for waiting connections...
+/// One address, or the /64 of an IPv6 address, may have this fraction of all places for waiting connections.
 const PER_BLOCK_DIVISOR: usize = 4;
-/// ... but at least this many.
+/// Minimum number of waiting connections that a block may have.
 const PER_BLOCK_MIN: usize = 16;
 /// Pause between two checks for room. The gateway does not notify when it closes a socket.
 const ROOM_PAUSE: Duration = Duration::from_millis(50);
 
-/// A connection is not evicted for this long, so that a peer that sends its request at once is answered.
+/// A new connection is not evicted for this long, so a peer that sends its request at once is answered.
 const HEAD_GRACE: Duration = Duration::from_secs(1);
-/// The same for a request whose body is still arriving, counted from its head.
+/// A request whose body is still arriving is not evicted for this long after its head.
 const BODY_GRACE: Duration = Duration::from_secs(1);
 
 /// The connections of all listeners of a node.
 pub(crate) struct Connections {
-    /// On a node with the role gateway.
+    /// `None` on a node without the role gateway.
     gateway: Option<Gateway>,
     clock: Clock,
-    /// Maximum number of connections and sockets of the gateway together.
+    /// Maximum number of connections and of the gateway's sockets together.
     sockets_max: usize,
     open: Mutex<Open>,
     /// Notified when a connection ends.
@@ -40,7 +40,7 @@ pub(crate) struct Connections {
 #[derive(Default)]
 struct Open {
     accepted: u64,
-    /// By number, so the oldest comes first.
+    /// Connections by number, so the oldest comes first.
     connections: BTreeMap<u64, Arc<Connection>>,
     blocks: HashMap<AddressBlock, Peers>,
 }
@@ -56,13 +56,13 @@ struct Peers {
 /// The state of a connection, shared by its listener and its task.
 pub(crate) struct Connection {
     block: Option<AddressBlock>,
-    /// On the monotonic clock.
+    /// When the connection was accepted, on the monotonic clock.
     accepted_at: Duration,
     /// A [`Stage`].
     stage: AtomicU8,
-    /// When the head of the current request had arrived, in milliseconds of the monotonic clock.
-    asked_at_ms: AtomicU64,
-    /// The counter of the connection's block.
+    /// When the head of the current request arrived, in milliseconds of the monotonic clock.
+    head_at_ms: AtomicU64,
+    /// The number of waiting connections of the connection's block.
     waiting: Arc<AtomicUsize>,
     clock: Clock,
     /// Notified when another connection takes the place.
@@ -74,7 +74,8 @@ pub(crate) struct Connection {
 enum Stage {
     /// No request.
     Idle = 0,
-    /// The body of a request is still arriving. Anybody can begin a request, so it does not keep the place.
+    /// The body of a request is still arriving. Any peer can begin a request, so the connection may be
+    /// evicted.
     Receiving = 1,
     /// The whole request has arrived and is being answered.
     Running = 2,
@@ -88,7 +89,7 @@ pub(crate) struct Place {
 }
 
 /// One request of a connection, from its head to its answer. Dropping it ends the request.
-pub(crate) struct Asked(Arc<Connection>);
+pub(crate) struct RequestGuard(Arc<Connection>);
 
 impl Connections {
     pub(crate) fn new(gateway: Option<Gateway>, clock: Clock, sockets_max: usize) -> Arc<Self> {
@@ -134,7 +135,7 @@ impl Connections {
     }
 
     /// A place for an accepted connection. If its block has too many waiting connections, the oldest of them
-    /// is evicted. A peer without a block, such as a proxy that carries the connections of others, may have
+    /// is evicted. Without a block, as for a proxy that carries the connections of many clients, there may be
     /// any number.
     pub(crate) fn enter(self: &Arc<Self>, block: Option<AddressBlock>) -> Place {
         let now = self.clock.monotonic();
@@ -157,7 +158,7 @@ impl Connections {
             block,
             accepted_at: now,
             stage: AtomicU8::new(Stage::Idle as u8),
-            asked_at_ms: AtomicU64::new(0),
+            head_at_ms: AtomicU64::new(0),
             waiting,
             clock: self.clock.clone(),
             evicted: Notify::new(),
@@ -179,8 +180,8 @@ impl Connections {
 }
 
 impl Place {
-    /// The same connection, when its block has become known.
-    pub(crate) fn given_to(self, block: AddressBlock) -> Self {
+    /// The same place, now counted for the block of the real client.
+    pub(crate) fn moved_to(self, block: AddressBlock) -> Self {
         let connections = self.connections.clone();
         drop(self);
         connections.enter(Some(block))
@@ -188,22 +189,22 @@ impl Place {
 }
 
 impl Open {
-    /// Evicts the oldest waiting connection that has had its time. Its place is free at once.
+    /// Evicts the oldest waiting connection whose grace has ended. Its place is free at once.
     fn evict(&mut self, now: Duration) -> bool {
         let mut old = self.connections.iter().take_while(|(_, each)| each.is_older_than(HEAD_GRACE, now));
-        let Some(number) = old.find(|(_, each)| each.may_go(now)).map(|(number, _)| *number) else {
+        let Some(number) = old.find(|(_, each)| each.may_be_evicted(now)).map(|(number, _)| *number) else {
             return false;
         };
         self.send_away(number);
         true
     }
 
-    /// Evicts the oldest waiting connection of a block, preferably one that has had its time.
+    /// Evicts the oldest waiting connection of a block, preferably one whose grace has ended.
     fn evict_of(&mut self, block: AddressBlock, now: Duration) {
         let Some(peers) = self.blocks.get(&block) else { return };
         let each =
             || peers.numbers.iter().filter_map(|number| Some((*number, self.connections.get(number)?)));
-        let patient = each().find(|(_, each)| each.may_go(now));
+        let patient = each().find(|(_, each)| each.may_be_evicted(now));
         let found = patient.or_else(|| each().find(|(_, each)| each.is_waiting()));
         if let Some(number) = found.map(|(number, _)| number) {
             self.send_away(number);
@@ -247,14 +248,14 @@ impl Connection {
     }
 
     /// Begins a request. The caller drops the guard at its end.
-    pub(crate) fn asked(self: &Arc<Self>, whole: bool) -> Asked {
+    pub(crate) fn begin_request(self: &Arc<Self>, has_arrived: bool) -> RequestGuard {
         let now_ms = self.clock.monotonic().as_millis();
-        self.asked_at_ms.store(u64::try_from(now_ms).unwrap_or(u64::MAX), Relaxed);
-        self.enter_stage(if whole { Stage::Running } else { Stage::Receiving });
-        Asked(self.clone())
+        self.head_at_ms.store(u64::try_from(now_ms).unwrap_or(u64::MAX), Relaxed);
+        self.enter_stage(if has_arrived { Stage::Running } else { Stage::Receiving });
+        RequestGuard(self.clone())
     }
 
-    /// Marks the current request as arrived, or as one that keeps its place before.
+    /// Marks the current request as arrived, or lets it keep its place while its body arrives.
     pub(crate) fn received(&self) {
         self.enter_stage(Stage::Running);
     }
@@ -277,10 +278,10 @@ impl Connection {
         now.saturating_sub(self.accepted_at) >= span
     }
 
-    /// Whether the connection is waiting and has had its time.
-    fn may_go(&self, now: Duration) -> bool {
-        let asked_at = Duration::from_millis(self.asked_at_ms.load(Relaxed));
-        let had_time = self.is_idle() || now.saturating_sub(asked_at) >= BODY_GRACE;
+    /// Whether the connection is waiting and its grace has ended.
+    fn may_be_evicted(&self, now: Duration) -> bool {
+        let head_at = Duration::from_millis(self.head_at_ms.load(Relaxed));
+        let had_time = self.is_idle() || now.saturating_sub(head_at) >= BODY_GRACE;
         self.is_waiting() && had_time && self.is_older_than(HEAD_GRACE, now)
     }
 }
@@ -296,7 +297,7 @@ impl Drop for Place {
     }
 }
 
-impl Drop for Asked {
+impl Drop for RequestGuard {
     fn drop(&mut self) {
         self.0.enter_stage(Stage::Idle);
     }
@@ -308,7 +309,7 @@ mod tests {
 
     use super::*;
 
-    /// A node of 80 places, 20 for a block.
+    /// A node with 80 places, of which a block may have 20.
     fn connections() -> (Arc<Connections>, service::ManualClock) {
         let (clock, hand) = Clock::manual(Timestamp::from_millis(0));
         (Connections::new(None, clock, 80), hand)
@@ -328,7 +329,7 @@ mod tests {
         let neighbour = connections.enter(block("192.0.2.9"));
         let mut places: Vec<_> = (0..20).map(|_| connections.enter(block("192.0.2.1"))).collect();
         // A running request does not wait, so it is not evicted.
-        let running = places[0].connection.asked(true);
+        let running = places[0].connection.begin_request(true);
         places.push(connections.enter(block("192.0.2.1")));
         assert!(places.iter().all(is_open));
         places.push(connections.enter(block("192.0.2.1")));
@@ -339,7 +340,7 @@ mod tests {
         drop(places);
         assert_eq!(connections.open().blocks.len(), 1);
         let given =
-            connections.enter(None).given_to(AddressBlock::from(std::net::IpAddr::from([192, 0, 2, 9])));
+            connections.enter(None).moved_to(AddressBlock::from(std::net::IpAddr::from([192, 0, 2, 9])));
         assert_eq!(connections.open().waiting(AddressBlock::from(std::net::IpAddr::from([192, 0, 2, 9]))), 2);
         drop((given, neighbour));
         assert!(connections.open().blocks.is_empty());
@@ -361,11 +362,11 @@ mod tests {
             let was = connections.open().evict(connections.clock.monotonic());
             (was, places.iter().map(is_open).collect::<Vec<_>>())
         };
-        let _whole = places[0].connection.asked(true);
-        let _begun = places[1].connection.asked(false);
-        let _kept = places[2].connection.asked(false);
+        let _running = places[0].connection.begin_request(true);
+        let _unfinished = places[1].connection.begin_request(false);
+        let _kept = places[2].connection.begin_request(false);
         places[2].connection.received();
-        // The begun request has time for its body. The idle connection had its time.
+        // The unfinished request is within its grace. The idle connection is not.
         assert_eq!(evicted(), (true, vec![true, true, true, false]));
         assert_eq!(evicted(), (false, vec![true, true, true, false]));
         hand.advance(BODY_GRACE);

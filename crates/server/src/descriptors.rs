@@ -3,18 +3,19 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Descriptors for everything but connections of peers: the store, the bus, the listeners, the runtime.
+/// Descriptors reserved for the store, the bus, the listeners and the runtime.
 const RESERVED: usize = 96;
-/// Sessions may not have this part of the rest, so that requests are answered however many sessions there
-/// are...
+/// The fraction of the other descriptors that sessions may not use, so that requests are answered when all
+/// sessions are taken.
 const FOR_REQUESTS_DIVISOR: usize = 8;
-/// ... but at least this many descriptors...
+/// Minimum of the descriptors for requests.
 const FOR_REQUESTS_MIN: usize = 16;
-/// ... and at most this many.
+/// Maximum of the descriptors for requests.
 const FOR_REQUESTS_MAX: usize = 1_024;
-/// Webhooks may have this part of those: one half for running attempts, the other for idle connections.
+/// The fraction of the descriptors for requests that webhooks may use: half of it for running attempts, half
+/// for idle connections.
 const FOR_WEBHOOKS_DIVISOR: usize = 2;
-/// The assumed limit where the system sets none.
+/// The assumed limit if the system sets none.
 const UNLIMITED: usize = 1 << 20;
 
 /// The maximum numbers of sockets.

@@ -1,5 +1,5 @@
-//! `stagedoor drops`: reports watched minutes and claims over the platform API, and shows the result. In a
-//! sandbox there is no platform that reports them.
+//! `stagedoor drops`: reports watched minutes and claims over the platform API, and shows the result. A
+//! sandbox has no platform that reports them.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -12,25 +12,25 @@ use serde_json::{Value, json};
 use crate::client::{Failure, Server};
 use crate::secrets::secret;
 
-/// What `stagedoor drops` can do.
+/// The commands of `stagedoor drops`.
 #[derive(Debug, Subcommand)]
 pub enum DropsCommand {
-    /// Says that a viewer watched a channel, and shows how far that brought the viewer.
+    /// Reports that a viewer watched a channel, and shows the viewer's progress.
     ///
-    /// Minutes count for the campaigns of the category that the channel has on air.
+    /// Minutes count for the campaigns of the category of the channel's live.
     Watch(WatchOptions),
     /// Claims a reward for a viewer.
     Claim(ClaimOptions),
 }
 
-/// Where the platform API is, and what opens it.
+/// The address and the key of the platform API.
 #[derive(Debug, Args)]
 pub struct PlatformOptions {
     /// The base URL of the platform API.
     #[arg(long, value_name = "URL", env = "STAGEDOOR_SERVER", default_value = "http://127.0.0.1:8080")]
     server: String,
 
-    /// The key of the platform API, which `stagedoor dev` prints. Better given as STAGEDOOR_OPERATOR_KEY or
+    /// The key of the platform API, which `stagedoor dev` prints. Better set by STAGEDOOR_OPERATOR_KEY or
     /// STAGEDOOR_OPERATOR_KEY_FILE, which keep it out of the list of processes.
     #[arg(long, value_name = "KEY", env = "STAGEDOOR_OPERATOR_KEY", hide_env_values = true)]
     operator_key: Option<String>,
@@ -42,7 +42,7 @@ pub struct WatchOptions {
     #[command(flatten)]
     platform: PlatformOptions,
 
-    /// The channel that is watched. It has to be on air.
+    /// The watched channel. It must be on air.
     #[arg(long, value_name = "CHANNEL_ID")]
     channel: String,
 
@@ -50,7 +50,7 @@ pub struct WatchOptions {
     #[arg(long, value_name = "CHANNEL_ID")]
     viewer: String,
 
-    /// For how many minutes, 1 to 1440.
+    /// The watched minutes, 1 to 1440.
     #[arg(long, value_name = "MINUTES", value_parser = clap::value_parser!(i64).range(1..=WATCHING_MINUTES_MAX))]
     minutes: i64,
 }
@@ -76,10 +76,10 @@ pub struct ClaimOptions {
 
 const WATCHING_MINUTES_MAX: i64 = domain::limits::WATCHING_MINUTES_MAX;
 
-/// Runs the command, and gives what to tell of it.
+/// Runs the command, and returns its output.
 ///
 /// # Errors
-/// A sentence for the person at the keyboard, with what to do next.
+/// A sentence for the developer, with the next step.
 pub async fn run(command: &DropsCommand) -> Result<String, String> {
     match command {
         DropsCommand::Watch(options) => watch(options).await,
@@ -189,7 +189,7 @@ impl Platform {
                 "start `stagedoor dev` in another terminal, or say with --server where it is".to_owned()
             }
             Failure::Refused { status: 401, .. } => {
-                format!("the operator key is not that of {base}: `stagedoor dev` prints it")
+                format!("the operator key is wrong for {base}: `stagedoor dev` prints it")
             }
             Failure::Refused { status: 404, .. } => format!(
                 "{base} has no such thing: its platform API may be off, or listen elsewhere (--platform-listen)"

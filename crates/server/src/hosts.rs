@@ -1,8 +1,8 @@
-//! The host names that a sandbox answers.
+//! The host names that a sandbox accepts.
 //!
 //! A web page can point its own name at 127.0.0.1 after it was loaded (DNS rebinding), and may then read
-//! every answer of a server there. The browser sends the page's name in `Host`, so a sandbox answers only
-//! names that certainly mean it.
+//! every answer of a server at that address. The browser sends the page's name in `Host`, so a sandbox
+//! accepts only names that certainly are its own.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -10,18 +10,18 @@ use http::uri::Authority;
 use http::{HeaderMap, Uri, header};
 use service::{Clock, LogLimit};
 
-/// The host names that are answered besides those of loopback.
+/// The accepted host names, besides those of loopback.
 #[derive(Clone, Debug, Default)]
 pub struct Hosts {
     /// In lower case, without a port.
     names: Vec<String>,
-    /// Whether every IP address is answered. The name of a page cannot be one.
+    /// Whether every IP address is accepted. A web page's name is never an IP address.
     addresses: bool,
 }
 
 impl Hosts {
-    /// The hosts of a sandbox that listens at an address: that address, or every address where it listens on
-    /// all of them, the host of its base URL, and further names.
+    /// The hosts of a sandbox: the address that it listens on (every address if it listens on all), the host
+    /// of its base URL, and further names.
     ///
     /// # Errors
     /// A sentence that names the option.
@@ -37,7 +37,8 @@ impl Hosts {
         Ok(hosts)
     }
 
-    /// Whether every host that a request names is answered. A request without a host comes from no browser.
+    /// Whether every host that a request names is accepted. A request without a host does not come from a
+    /// browser.
     fn answer(&self, uri: &Uri, headers: &HeaderMap) -> bool {
         let of_target = uri.authority().map(Authority::as_str);
         let mut given =
@@ -45,7 +46,7 @@ impl Hosts {
         given.all(|host| self.allows(host)) && of_target.is_none_or(|host| self.allows(host))
     }
 
-    /// Whether a host, with or without a port, is answered.
+    /// Whether a host, with or without a port, is accepted.
     fn allows(&self, host: &str) -> bool {
         let Some(name) = name_of(host) else { return false };
         let address = name.parse::<IpAddr>().ok();
@@ -57,7 +58,7 @@ impl Hosts {
     }
 }
 
-/// Admits the requests to the configured names, or every request, and logs refused ones once a minute.
+/// Accepts requests for the configured names, or every request, and logs refused ones once a minute.
 pub(crate) struct HostFilter {
     allowed: Option<Hosts>,
     clock: Clock,
@@ -69,7 +70,7 @@ impl HostFilter {
         Self { allowed, clock, refused: LogLimit::default() }
     }
 
-    /// Whether a request is answered.
+    /// Whether a request is accepted.
     pub(crate) fn admits(&self, uri: &Uri, headers: &HeaderMap) -> bool {
         let admitted = self.allowed.as_ref().is_none_or(|hosts| hosts.answer(uri, headers));
         if !admitted && let Some(times) = self.refused.due(self.clock.monotonic()) {
@@ -92,7 +93,7 @@ fn name_of(host: &str) -> Option<String> {
     (!name.is_empty()).then_some(name)
 }
 
-/// Warns of a sandbox that others can reach; `None` on loopback.
+/// The warning for a sandbox that other machines can reach; `None` on loopback.
 pub fn exposure(listen: SocketAddr) -> Option<String> {
     (!listen.ip().to_canonical().is_loopback()).then(|| {
         format!(

@@ -2,7 +2,7 @@
 //!
 //! A handler may answer without reading the body: for an unknown path, a bad token, a body that is too large.
 //! The peer may still be sending the body then. Closing the connection would cost many clients the answer, so
-//! the rest of the body is read and dropped, within bounds.
+//! the unread part of the body is read and dropped, within bounds.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -19,20 +19,20 @@ use crate::connections::Connection;
 
 /// Maximum number of bytes of an unread body that are read and dropped before an answer.
 const DRAIN_BYTES_MAX: u64 = 1024 * 1024;
-/// Deadline of reading and dropping them.
+/// Deadline for reading and dropping these bytes.
 const DRAIN_WITHIN: Duration = Duration::from_secs(2);
 
-/// The body of a request, for its handler. Dropping it sends the unread rest to the listener.
+/// The body of a request, for its handler. Dropping it returns the unread part to the listener.
 pub(crate) struct Inbound {
-    /// `None` after the rest was sent back.
+    /// `None` after the unread part was returned.
     body: Option<Incoming>,
-    /// Sends the rest back.
+    /// Returns the unread part.
     back: Option<oneshot::Sender<Rest>>,
     connection: Arc<Connection>,
     state: State,
 }
 
-/// The unread rest of a body.
+/// The unread part of a body.
 pub(crate) struct Rest {
     body: Incoming,
     state: State,
@@ -99,17 +99,17 @@ impl Drop for Inbound {
         if let (Some(body), Some(back)) = (self.body.take(), self.back.take())
             && !body.is_end_stream()
         {
-            // Without a listener there is no connection.
+            // Without a listener there is no connection to drain.
             let _ = back.send(Rest { body, state: self.state });
         }
     }
 }
 
 impl Rest {
-    /// Reads the rest of the body and drops it. Returns `false` when that fails or exceeds the bounds; then
-    /// the connection must end with the answer.
+    /// Reads the unread part of the body and drops it. Returns `false` if that fails or exceeds the bounds;
+    /// then the connection must end with the answer.
     pub(crate) async fn drained(mut self) -> bool {
-        // A peer that waits for `100 Continue` and is refused does not send the body.
+        // A peer that waits for `100 Continue` does not send the body after a refusal.
         if self.state != State::Good || self.body.size_hint().lower() > DRAIN_BYTES_MAX {
             return false;
         }

@@ -1,5 +1,6 @@
-//! Composes the parts. Only this crate knows whether the store is SQLite or PostgreSQL, and how the parts of
-//! a node start and stop. [`node::Node`] is a running node. The binary and the tests start the same one.
+//! Composes the parts of a node. Only this crate depends on whether the store is SQLite or PostgreSQL, and on
+//! how the parts start and stop. [`node::Node`] is a running node. The binary and the tests start the same
+//! type.
 
 pub mod cli;
 mod client;

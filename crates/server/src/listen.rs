@@ -16,21 +16,21 @@ use tokio::task::JoinSet;
 use crate::client::{Failure, Server};
 use crate::secrets::secret;
 
-/// What `stagedoor webhook` can do.
+/// The commands of `stagedoor webhook`.
 #[derive(Debug, Subcommand)]
 pub enum WebhookCommand {
     /// Forwards the messages to an application's webhook to a program on this machine, and shows each
     /// attempt.
     ///
-    /// For an application without a webhook, or one without an address; it needs the scope 드롭스 and a verified
-    /// organization. Messages wait while nobody listens. Ctrl-C ends it.
+    /// For an application without a webhook, or with a webhook without an address. It needs the scope 드롭스 and
+    /// a verified organization. Messages wait while no listener runs. Ctrl-C ends the command.
     Listen(ListenOptions),
 }
 
 /// `stagedoor webhook listen`
 #[derive(Debug, Args)]
 pub struct ListenOptions {
-    /// Where the messages go, as in http://127.0.0.1:3000/webhook.
+    /// The target of the messages, as in http://127.0.0.1:3000/webhook.
     #[arg(long, value_name = "URL")]
     forward_to: String,
 
@@ -42,8 +42,8 @@ pub struct ListenOptions {
     #[arg(long, value_name = "ID", env = "STAGEDOOR_CLIENT_ID")]
     client_id: String,
 
-    /// Its secret. Better given as STAGEDOOR_CLIENT_SECRET or STAGEDOOR_CLIENT_SECRET_FILE, which keep it out
-    /// of the list of processes.
+    /// The application's secret. Better set by STAGEDOOR_CLIENT_SECRET or STAGEDOOR_CLIENT_SECRET_FILE, which
+    /// keep it out of the list of processes.
     #[arg(long, value_name = "SECRET", env = "STAGEDOOR_CLIENT_SECRET", hide_env_values = true)]
     client_secret: Option<String>,
 
@@ -63,12 +63,12 @@ const REPORT_PAUSE: Duration = Duration::from_secs(2);
 /// Listens until `stop` is ready, then finishes the running attempts.
 ///
 /// # Errors
-/// A sentence for the person at the keyboard, with what to do next.
+/// A sentence for the developer, with the next step.
 pub async fn run(options: &ListenOptions, stop: impl Future<Output = ()>) -> Result<(), String> {
     let listener = Listener::new(options)?;
     tokio::pin!(stop);
     tokio::select! {
-        begun = listener.begin() => begun?,
+        started = listener.begin() => started?,
         () = &mut stop => return Ok(()),
     }
     loop {
@@ -97,7 +97,7 @@ struct Listener {
 impl Listener {
     fn new(options: &ListenOptions) -> Result<Self, String> {
         let ListenOptions { forward_to, server, client_id, client_secret, json } = options;
-        // The command runs on the developer's machine, so every address of it and around it is allowed.
+        // The command runs on the developer's machine, so every loopback and private address is allowed.
         let reach = Reach { loopback: true, private: true };
         let target = WebhookUrl::parse(forward_to, reach).map_err(|invalid| {
             format!("--forward-to {forward_to}: {}", invalid.message(Language::English))
@@ -107,7 +107,8 @@ impl Listener {
              STAGEDOOR_CLIENT_SECRET_FILE",
         )?;
         let header = |option: &str, text: &str| {
-            HeaderValue::from_str(text).map_err(|_| format!("{option} holds characters that none has"))
+            HeaderValue::from_str(text)
+                .map_err(|_| format!("{option} contains characters that are not allowed"))
         };
         let mut secret = header("--client-secret", &secret)?;
         secret.set_sensitive(true);
@@ -116,13 +117,13 @@ impl Listener {
         credentials.insert("client-secret", secret);
         let clock = Clock::system();
         let client = Client::new(ClientConfig::system(reach, clock.clone(), 0));
-        let client = client.map_err(|error| format!("there is no TLS: {error}"))?;
+        let client = client.map_err(|error| format!("TLS is not available: {error}"))?;
         Ok(Self { server: Server::parse(server)?, credentials, target, client, clock, json: *json })
     }
 
     async fn begin(&self) -> Result<(), String> {
-        let begun = self.persistently(LISTENER, &json!({}), Duration::ZERO).await?;
-        let secret = begun["secret"].as_str();
+        let webhook = self.with_retries(LISTENER, &json!({}), Duration::ZERO).await?;
+        let secret = webhook["secret"].as_str();
         if self.json {
             let listening = json!({ "listening": self.target.as_str(), "secret": secret });
             println!("{listening}");
@@ -143,15 +144,15 @@ impl Listener {
         let path = format!("{LISTENER}/attempts");
         let body = json!({ "waitSeconds": LISTENER_WAIT_MAX_S });
         let patience = Duration::from_secs(LISTENER_WAIT_MAX_S.unsigned_abs());
-        let mut fetched = self.persistently(&path, &body, patience).await?;
+        let mut fetched = self.with_retries(&path, &body, patience).await?;
         match fetched["data"].take() {
             Value::Array(attempts) => Ok(attempts),
-            _ => Err(format!("{} answers in a way that this version does not know", self.server.base())),
+            _ => Err(format!("{} sent an answer that this version cannot read", self.server.base())),
         }
     }
 
     /// Repeats a call until there is an answer, or a refusal that a repetition would not change.
-    async fn persistently(&self, path: &str, body: &Value, patience: Duration) -> Result<Value, String> {
+    async fn with_retries(&self, path: &str, body: &Value, patience: Duration) -> Result<Value, String> {
         let (mut pause, longest) = AWAY_PAUSES;
         loop {
             let failure = match self.call(path, body, patience).await {
@@ -249,7 +250,7 @@ fn report_body(attempt: &Value, answered: &Result<Answer, SendFailure>, duration
     report
 }
 
-/// An attempt as the developer sees it.
+/// The output for an attempt.
 struct Summary<'a> {
     attempt: &'a Value,
     answered: &'a Result<Answer, SendFailure>,

@@ -33,19 +33,19 @@ use crate::proxies::Proxies;
 
 /// Deadline of a request's headers, and of an idle connection.
 const HEADERS_DEADLINE: Duration = Duration::from_secs(30);
-/// How long a connection without a running request is kept after the listener was closed, for a request that
-/// is on its way.
+/// How long a connection without a running request is kept after the listener was closed, because a request
+/// may be on its way.
 const SILENCE_GRACE: Duration = Duration::from_secs(1);
 /// How long a peer may leave sent bytes unacknowledged or unread. Then the system ends the connection, even
-/// if the peer keeps acknowledging that it has no room.
+/// if the peer keeps acknowledging with a full receive window.
 const UNREAD_DEADLINE: Duration = Duration::from_secs(30);
-/// After a connection has ended, it is read for this long, so that its peer receives the last answer...
+/// How long an ended connection is still read, so that its peer receives the last answer.
 const LINGER_WITHIN: Duration = Duration::from_secs(5);
-/// ... up to this many bytes...
+/// Maximum number of bytes read from an ended connection.
 const LINGER_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// ... this many at once.
+/// Size of the buffer for reading an ended connection.
 const LINGER_BUFFER_BYTES: usize = 16 * 1024;
-/// Pause after the system refused a connection, for example for want of descriptors.
+/// Pause after the system refused to accept a connection, for example without free descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 const REASON: HeaderName = HeaderName::from_static(REASON_HEADER);
@@ -54,19 +54,19 @@ const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// The phase of a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Phase {
-    /// Everything is served.
+    /// All requests are served.
     Serving,
-    /// Everything is served, but every connection ends with its next answer, so that no proxy keeps one when
-    /// the listener closes.
+    /// All requests are served, but every connection ends with its next answer. So no proxy keeps a
+    /// connection when the listener closes.
     Draining,
     /// No new connection is accepted.
     Closing,
 }
 
-/// The handlers of requests, and what they need.
+/// The handlers of requests, and their dependencies.
 #[derive(Clone)]
 pub struct Edges {
-    /// Handles sockets, on a listener that serves them.
+    /// Handles sockets, if the listener serves them.
     pub gateway: Option<Gateway>,
     /// Handles all other requests.
     pub web: web::Router,
@@ -110,7 +110,7 @@ pub async fn serve(
             }
         }
     }
-    for (stream, peer, place) in last_ones(listener, &connections, &edges.proxies) {
+    for (stream, peer, place) in drain_backlog(listener, &connections, &edges.proxies) {
         tokio::spawn(connection(stream, peer, place, edges.clone(), phases.clone()));
     }
     if tokio::time::timeout(grace, connections.all_ended()).await.is_err() {
@@ -118,7 +118,7 @@ pub async fn serve(
     }
 }
 
-/// Waits for room before it accepts, so that further peers wait in the system's queue.
+/// Waits for room before accepting, so that further peers wait in the system's queue.
 async fn accept(
     listener: &TcpListener,
     connections: &Arc<Connections>,
@@ -136,7 +136,7 @@ fn block(proxies: &Proxies, peer: SocketAddr) -> Option<AddressBlock> {
 
 /// Closes a listener, and returns the connections that the system has already accepted for it. Their peers
 /// see them as open, and would receive a reset.
-fn last_ones(
+fn drain_backlog(
     listener: TcpListener,
     connections: &Arc<Connections>,
     proxies: &Proxies,
@@ -144,7 +144,7 @@ fn last_ones(
     let mut last = Vec::new();
     let Ok(listener) = listener.into_std() else { return last };
     while connections.has_room() {
-        // The listener does not block. It fails when no connection is left.
+        // The listener is non-blocking. It fails when no connection is left.
         let Ok((stream, peer)) = listener.accept() else { break };
         let taken = stream.set_nonblocking(true).and_then(|()| TcpStream::from_std(stream));
         last.extend(taken.ok().map(|stream| (stream, peer, connections.enter(block(proxies, peer)))));
@@ -152,7 +152,7 @@ fn last_ones(
     last
 }
 
-/// One HTTP connection. When it becomes a websocket, it ends here, and the gateway has the stream.
+/// Serves one HTTP connection. If it becomes a websocket, this function ends and the gateway has the stream.
 async fn connection(
     mut stream: TcpStream,
     peer: SocketAddr,
@@ -165,9 +165,9 @@ async fn connection(
         () = place.connection.evicted() => return,
     };
     let Ok(client) = named else { return };
-    // A client that a proxy names counts by its own block, unless it is another proxy.
+    // A client that a proxy names counts by its own block, unless the client is another trusted proxy.
     let shared = client == peer.ip() || edges.proxies.trusts(client);
-    let place = if shared { place } else { place.given_to(AddressBlock::from(client)) };
+    let place = if shared { place } else { place.moved_to(AddressBlock::from(client)) };
     let (open, peer) = (&place.connection, client);
     let socket = Socket::new(stream);
     let exchange = Arc::new(Exchange {
@@ -181,7 +181,7 @@ async fn connection(
     });
     let service = service_fn({
         let exchange = exchange.clone();
-        // Boxed, so that a connection without a request reserves no memory for one.
+        // Boxed, so that a connection without a request reserves no memory for a request.
         move |request| -> Answering { Box::pin(exchange.clone().answer(request)) }
     });
     let mut connection = http1::Builder::new()
@@ -193,7 +193,7 @@ async fn connection(
     let ended = tokio::select! {
         ended = &mut connection => ended,
         // A connection with a request ends with its answer.
-        () = async { closing(&mut phase).await; silence(open).await } => return,
+        () = async { closing(&mut phase).await; end_of_grace(open).await } => return,
         () = open.evicted() => {
             Pin::new(&mut connection).graceful_shutdown();
             if open.is_waiting() {
@@ -205,7 +205,7 @@ async fn connection(
     // An upgraded connection has no parts.
     let Some(parts) = connection.into_parts() else { return };
     let stream = parts.io.into_inner().into_stream();
-    let last_words = match ended {
+    let last_bytes = match ended {
         Ok(()) => Vec::new(),
         Err(error) => match exchange.malformed(&error, &parts.read_buf) {
             Some(answer) => answer,
@@ -213,17 +213,17 @@ async fn connection(
         },
     };
     tokio::select! {
-        () = Box::pin(part(stream, last_words)) => {}
+        () = Box::pin(linger(stream, last_bytes)) => {}
         () = async { closing(&mut phase).await; tokio::time::sleep(SILENCE_GRACE).await } => {}
         () = open.evicted() => {}
     }
 }
 
-/// Ends a connection so that its last answer arrives. If the connection were closed while bytes of its peer
-/// are unread, the system would reset it, and the peer might lose the answer.
-async fn part(mut stream: TcpStream, last_words: Vec<u8>) {
+/// Ends a connection so that its last answer arrives. Closing the connection while bytes of its peer are
+/// unread would make the system reset it, and the peer might lose the answer.
+async fn linger(mut stream: TcpStream, last_bytes: Vec<u8>) {
     let read_on = async {
-        stream.write_all(&last_words).await?;
+        stream.write_all(&last_bytes).await?;
         stream.shutdown().await?;
         let (mut left, mut scratch) = (LINGER_BYTES_MAX, Vec::with_capacity(LINGER_BUFFER_BYTES));
         while left > 0 && stream.read_buf(&mut scratch).await? > 0 {
@@ -232,14 +232,14 @@ async fn part(mut stream: TcpStream, last_words: Vec<u8>) {
         }
         std::io::Result::Ok(())
     };
-    // A peer that disconnects before has nothing to lose.
+    // A peer that disconnects earlier needs no answer.
     let _ = tokio::time::timeout(LINGER_WITHIN, read_on).await;
 }
 
 /// The future of one answer.
 type Answering = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
 
-/// The state that the requests of one connection share.
+/// The state shared by the requests of one connection.
 struct Exchange {
     edges: Edges,
     peer: IpAddr,
@@ -256,15 +256,15 @@ impl Exchange {
         RequestId::new(self.random, self.requests.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Answers a request, and drains the rest of its body.
+    /// Answers a request, and drains the unread part of its body.
     async fn answer(self: Arc<Self>, request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
         let id = self.next_id();
         let (parts, body) = request.into_parts();
-        let whole = body.is_end_stream();
-        let _asked = self.open.asked(whole);
+        let has_arrived = body.is_end_stream();
+        let _request = self.open.begin_request(has_arrived);
         let (body, mut rest) = Inbound::new(&parts, body, &self.open);
         let mut request = Request::from_parts(parts, body);
-        if !whole {
+        if !has_arrived {
             let open = self.open.clone();
             request.extensions_mut().insert(KeepPlace::new(move || open.received()));
         }
@@ -280,7 +280,7 @@ impl Exchange {
         Ok(answer)
     }
 
-    /// Routes a request. Every answer carries the request id of the log, also that of a refused handshake.
+    /// Routes a request. Every answer has the request id of the log, also a refused handshake.
     async fn handle(&self, id: RequestId, mut request: Request<Inbound>) -> Response<Body> {
         let Edges { gateway, web, proxies, hosts, language, .. } = &self.edges;
         let client = proxies.client(self.peer, request.headers());
@@ -308,7 +308,7 @@ impl Exchange {
         response
     }
 
-    /// The answer to bytes that the HTTP library could not read.
+    /// The answer to bytes that the HTTP library cannot parse.
     fn malformed(&self, error: &hyper::Error, unread: &[u8]) -> Option<Vec<u8>> {
         malformed::answer(error, unread, self.open.is_idle(), self.edges.language, &self.next_id())
     }
@@ -331,8 +331,8 @@ fn foreign_host(headers: &HeaderMap, default: Language) -> Response<Body> {
     response
 }
 
-/// Returns when a connection had its time for a request, and no request runs.
-async fn silence(connection: &Connection) {
+/// Returns when the connection's grace has ended and no request is running.
+async fn end_of_grace(connection: &Connection) {
     tokio::time::sleep(SILENCE_GRACE).await;
     if !connection.is_idle() {
         std::future::pending::<()>().await;
@@ -342,11 +342,11 @@ async fn silence(connection: &Connection) {
 /// Sets options of the listener, which its connections inherit without a further call.
 fn prepare(listener: &TcpListener) {
     let socket = socket2::SockRef::from(listener);
-    // Answers and frames are written whole, so a delay to fill a packet has no use.
+    // Answers and frames are written whole, so a delay to fill a packet is useless.
     if let Err(error) = socket.set_tcp_nodelay(true) {
         tracing::warn!(%error, "failed to set TCP_NODELAY: small packets wait for acknowledgements");
     }
-    // A peer that reads no answers would keep its connection for ever. HTTP has no deadline for that.
+    // A peer that reads no answers would keep its connection forever. HTTP has no deadline for that.
     #[cfg(target_os = "linux")]
     if let Err(error) = socket.set_tcp_user_timeout(Some(UNREAD_DEADLINE)) {
         tracing::warn!(%error, "failed to set TCP_USER_TIMEOUT: unread answers have no deadline");
@@ -357,7 +357,7 @@ fn is_socket(path: &str) -> bool {
     path == Gateway::PATH || path == Gateway::PATH.trim_end_matches('/')
 }
 
-/// Returns in [`Phase::Closing`], or when the phase can change no more.
+/// Returns in [`Phase::Closing`], or when the phase cannot change any more.
 async fn closing(phase: &mut watch::Receiver<Phase>) {
     let _ = phase.wait_for(|phase| *phase == Phase::Closing).await;
 }

@@ -11,7 +11,8 @@ use tikv_jemallocator::Jemalloc;
 use tokio::runtime::Runtime;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// The system's allocator keeps the memory of closed sessions (`docs/adr/0011-memory-is-given-back.md`).
+/// The system's allocator does not return the memory of closed sessions
+/// (`docs/adr/0011-memory-is-given-back.md`).
 #[global_allocator]
 static ALLOCATOR: Jemalloc = Jemalloc;
 
@@ -56,10 +57,10 @@ fn run(cli: Cli) -> Result<(), String> {
 
 /// The runtime, with tokio's default number of threads: one for each core.
 fn runtime() -> Result<Runtime, String> {
-    Runtime::new().map_err(|error| format!("the runtime did not start: {error}"))
+    Runtime::new().map_err(|error| format!("failed to start the runtime: {error}"))
 }
 
-/// A core dump of this process would contain its keys.
+/// Disables core dumps, because a core dump of this process would contain its keys.
 fn forbid_core_dumps() {
     if let Err(error) = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) }) {
         tracing::warn!(%error, "failed to disable core dumps: a core dump would contain the keys");
@@ -68,7 +69,7 @@ fn forbid_core_dumps() {
 
 async fn serve(settings: Settings) -> Result<(), String> {
     let mut stop = Signals::listen()?;
-    let Some(node) = unless_stopped(&mut stop, Node::start(settings, Environment::system())).await? else {
+    let Some(node) = or_stopped(&mut stop, Node::start(settings, Environment::system())).await? else {
         return Ok(());
     };
     if node.settings().platform_listen.is_some() {
@@ -81,16 +82,16 @@ async fn serve(settings: Settings) -> Result<(), String> {
 }
 
 async fn sandbox(options: &DevOptions) -> Result<(), String> {
-    // Listens before the temporary folder exists, so that a signal does not leave it behind.
+    // The signals are handled before the temporary folder exists, so a signal cannot leave the folder behind.
     let mut stop = Signals::listen()?;
     let (settings, folder) = options.settings()?;
-    let Some(node) = unless_stopped(&mut stop, Node::start(settings, Environment::system())).await? else {
+    let Some(node) = or_stopped(&mut stop, Node::start(settings, Environment::system())).await? else {
         return Ok(());
     };
     if let Some(exposure) = hosts::exposure(node.address()) {
         tracing::warn!("{exposure}");
     }
-    if let Some(world) = unless_stopped(&mut stop, dev::settle(&node, folder.path())).await? {
+    if let Some(world) = or_stopped(&mut stop, dev::seed(&node, folder.path())).await? {
         if options.json {
             println!("{}", world.json());
             tracing::info!(address = %node.address(), "stagedoor serves");
@@ -103,8 +104,8 @@ async fn sandbox(options: &DevOptions) -> Result<(), String> {
     Ok(())
 }
 
-/// The result of `start`; `None` when a signal to stop comes first.
-async fn unless_stopped<T>(
+/// The result of `start`; `None` if a signal to stop comes first.
+async fn or_stopped<T>(
     stop: &mut Signals,
     start: impl Future<Output = Result<T, String>>,
 ) -> Result<Option<T>, String> {
@@ -123,11 +124,11 @@ struct Signals {
 
 impl Signals {
     fn listen() -> Result<Self, String> {
-        let listen = |kind| signal(kind).map_err(|error| format!("cannot listen for signals: {error}"));
+        let listen = |kind| signal(kind).map_err(|error| format!("failed to listen for signals: {error}"));
         Ok(Self { terminate: listen(SignalKind::terminate())?, interrupt: listen(SignalKind::interrupt())? })
     }
 
-    /// Waits for the next signal since the process began to listen.
+    /// Waits for the next signal since the process began to listen for signals.
     async fn next(&mut self) {
         let signal = tokio::select! {
             _ = self.terminate.recv() => "SIGTERM",

@@ -1,5 +1,5 @@
-//! The answer to requests that the HTTP library cannot read: the envelope with a request id, like every other
-//! refusal.
+//! The answer to requests that the HTTP library cannot parse: the envelope with a request id, like every
+//! other refusal.
 
 use domain::Language;
 use domain::reason::{REASON_HEADER, Word};
@@ -10,8 +10,8 @@ use web::RequestId;
 /// Maximum length of a request's head, in bytes: its line and its headers.
 pub(crate) const HEAD_BYTES_MAX: usize = 16 * 1024;
 
-/// The answer to bytes that are not a request; `None` where the connection ended for another reason. `unread`
-/// is the part of the head that the library has read, and `idle` says whether no request runs.
+/// The answer to bytes that are not a request; `None` if the connection ended for another reason. `unread` is
+/// the part of the head that the library has read, and `idle` is whether no request is running.
 pub(crate) fn answer(
     error: &hyper::Error,
     unread: &[u8],
@@ -25,7 +25,7 @@ pub(crate) fn answer(
         return None;
     }
     let status = match error.is_parse_too_large() {
-        // Without a line end, the line of the request alone is too long.
+        // Without a line end, the request line itself is too long.
         true if !unread.contains(&b'\n') => StatusCode::URI_TOO_LONG,
         true => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
         false => StatusCode::BAD_REQUEST,

@@ -1,4 +1,4 @@
-//! A running node: composes the store, the bus, the service and its edges, and stops them in order.
+//! A running node: starts the store, the bus, the service and the listeners, and stops them in order.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -25,14 +25,14 @@ use crate::proxies::Proxies;
 use crate::webhooks::Webhooks;
 
 /// Maximum number of connections that the system accepts in advance. When all clients reconnect at once, each
-/// further connection waits a second for its next try. Linux takes the smaller of this and
+/// further connection waits a second for its next try. Linux uses the smaller of this and
 /// `net.core.somaxconn`.
 const ACCEPT_QUEUE_MAX: u32 = 4_096;
-/// Deadline of closing the sockets. REST continues meanwhile.
+/// Deadline for closing the sockets. REST continues during that time.
 const DRAIN_WITHIN: Duration = Duration::from_secs(3);
-/// Deadline of running requests: a little longer than the store's deadline for one request.
+/// Deadline for running requests: a little longer than the store's deadline for one request.
 const REQUESTS_GRACE: Duration = Duration::from_millis(3_250);
-/// Deadline of deregistering the node and closing the store.
+/// Deadline for deregistering the node and closing the store.
 const CLOSE_WITHIN: Duration = Duration::from_millis(1_500);
 
 /// The sources of time and randomness.
@@ -58,12 +58,12 @@ pub struct Node {
     base_url: String,
     settings: Settings,
     service: Service,
-    /// On a node with the role gateway.
+    /// `None` on a node without the role gateway.
     gateway: Option<Gateway>,
-    /// On a node with the role jobs.
+    /// `None` on a node without the role jobs.
     webhooks: Option<Webhooks>,
     phase: watch::Sender<Phase>,
-    /// One listener, or two where the platform API has its own.
+    /// One listener, or two if the platform API has its own.
     listeners: JoinSet<()>,
     /// The jobs and the gateway's tasks. Dropping the set ends them.
     background: JoinSet<()>,
@@ -186,8 +186,8 @@ impl Node {
 
     /// Stops in steps. First `/health/ready` fails, and the node serves for the drain delay. Then the sockets
     /// are closed while REST continues. Then no connection is accepted, and running requests and webhook
-    /// attempts are finished. Last, the store is closed. This takes less than 8 seconds beyond the delay,
-    /// whatever happens.
+    /// attempts are finished. Last, the store is closed. In every case this takes less than 8 seconds beyond
+    /// the delay.
     pub async fn stop(mut self) {
         let _ = self.phase.send(Phase::Draining);
         let retiring = self.service.retire();
@@ -231,7 +231,7 @@ impl Node {
 fn bind(listen: SocketAddr) -> Result<(TcpListener, SocketAddr), String> {
     let failed = |error: std::io::Error| format!("cannot listen on {listen}: {error}");
     let socket = if listen.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }.map_err(failed)?;
-    // So that a restarted node need not wait for the last connections of its predecessor.
+    // With SO_REUSEADDR a restarted node can listen while connections of the old process are closing.
     socket.set_reuseaddr(true).map_err(failed)?;
     socket.bind(listen).map_err(failed)?;
     let listener = socket.listen(ACCEPT_QUEUE_MAX).map_err(failed)?;
@@ -239,7 +239,7 @@ fn bind(listen: SocketAddr) -> Result<(TcpListener, SocketAddr), String> {
     Ok((listener, address))
 }
 
-/// Registers the node. On a full disk it serves reads, and registers when there is room.
+/// Registers the node. On a full disk the node serves reads, and registers when there is room.
 async fn join(service: &Service, alone: bool) -> Result<(), String> {
     match service.join(alone).await {
         Ok(0) => {}
@@ -255,7 +255,7 @@ async fn join(service: &Service, alone: bool) -> Result<(), String> {
     Ok(())
 }
 
-/// Refuses a store that the other command has created.
+/// Refuses a store that another command created: `dev` refuses that of `serve`, and the reverse.
 async fn check_origin(service: &Service, sandbox: bool) -> Result<(), String> {
     let (command, other) = if sandbox { ("dev", "serve") } else { ("serve", "dev") };
     let made_by = service.claim_store(command).await.map_err(|error| format!("the store failed: {error}"))?;
@@ -269,7 +269,7 @@ async fn check_origin(service: &Service, sandbox: bool) -> Result<(), String> {
     ))
 }
 
-/// Opens the store. The flag says whether this process alone uses it.
+/// Opens the store. The flag is whether only this process uses it.
 async fn open_store(settings: &Settings) -> Result<(Store, bool), String> {
     let (target, alone) = match &settings.store {
         StoreSettings::Sqlite { path } => {

@@ -1,4 +1,4 @@
-//! Reads what proxies say about their clients: the header of the PROXY protocol before a connection, and the
+//! Reads the client's address from proxies: the header of the PROXY protocol before a connection, and the
 //! headers of each request. The rules are in `domain`.
 
 use std::io::{self, ErrorKind};
@@ -41,11 +41,11 @@ impl Proxies {
     }
 
     /// The client of a connection: the TCP peer, or the address that a trusted peer names with the PROXY
-    /// protocol. Where the protocol is on, a trusted peer must send its header: a client that could leave out
-    /// the header could also forge one.
+    /// protocol. If the protocol is on, a trusted peer must send its header. If the header were optional, a
+    /// client could forge one.
     ///
     /// # Errors
-    /// When the header is missing, malformed or late. The connection must be closed.
+    /// When the header is missing, malformed or late. The caller must close the connection.
     pub(crate) async fn peer(&self, stream: &mut TcpStream, peer: IpAddr) -> io::Result<IpAddr> {
         if !self.proxy_protocol || !self.trusts(peer) {
             return Ok(peer);
@@ -95,7 +95,7 @@ async fn read_text(stream: &mut TcpStream, mut line: Vec<u8>) -> io::Result<Vec<
         if room == 0 {
             return Err(malformed("the header has no line end"));
         }
-        // Peeks first, because the bytes after the line belong to the first request.
+        // The bytes are peeked first, because those after the header belong to the first request.
         let seen = stream.peek(&mut ahead[..room]).await?;
         if seen == 0 {
             return Err(ErrorKind::UnexpectedEof.into());

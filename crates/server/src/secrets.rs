@@ -1,8 +1,8 @@
-//! Secrets of the command line: given by an option or the environment, or read from a file.
+//! Secrets of the command line: from an option, the environment, or a file.
 
 use std::path::Path;
 
-/// A secret that was given, or the content of the file that `{variable}_FILE` names.
+/// The given secret, or the content of the file that `{variable}_FILE` names.
 pub(crate) fn secret(variable: &str, given: Option<&str>) -> Result<Option<String>, String> {
     let file_variable = format!("{variable}_FILE");
     let file = std::env::var_os(&file_variable).filter(|path| !path.is_empty());

@@ -1,11 +1,11 @@
-//! Logging to stderr, so that stdout has only the output of a command.
+//! Logs to stderr, because stdout has the output of a command.
 
 use tracing_subscriber::EnvFilter;
 
 /// Starts logging with a filter.
 ///
 /// # Errors
-/// A sentence for the operator: the filter is invalid, or logging was started before.
+/// A sentence for the operator: the filter is invalid, or logging is already running.
 pub fn init(filter: &str) -> Result<(), String> {
     let filter = EnvFilter::try_new(filter).map_err(|error| format!("--log {filter}: {error}"))?;
     tracing_subscriber::fmt()
@@ -13,5 +13,5 @@ pub fn init(filter: &str) -> Result<(), String> {
         .with_writer(std::io::stderr)
         .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
         .try_init()
-        .map_err(|error| format!("logging did not start: {error}"))
+        .map_err(|error| format!("failed to start logging: {error}"))
 }

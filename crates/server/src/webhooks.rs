@@ -1,4 +1,4 @@
-//! The sender of webhooks of a node with the role jobs, from start to stop.
+//! The webhook sender of a node with the role jobs, from start to stop.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ impl Webhooks {
     /// Starts the sender, with a maximum number of concurrent attempts.
     ///
     /// # Errors
-    /// A sentence for the operator: there is no TLS.
+    /// A sentence for the operator: TLS is not available.
     pub fn start(service: &Service, attempts_at_once: usize) -> Result<Self, String> {
         let reach = service.webhook_settings().reach;
         let client = Client::new(ClientConfig::system(reach, service.clock().clone(), attempts_at_once));
@@ -37,8 +37,8 @@ impl Webhooks {
         self.metrics.clone()
     }
 
-    /// Takes no more messages, and waits up to `grace` for running attempts. An aborted attempt is made again
-    /// under the same ids when its lease has ended.
+    /// Takes no more messages, and waits up to `grace` for running attempts. An aborted attempt is repeated
+    /// under the same id when its lease has ended.
     pub async fn stop(mut self, grace: Duration) {
         let _ = self.stop.send(true);
         let _ = tokio::time::timeout(grace, self.running.join_next()).await;

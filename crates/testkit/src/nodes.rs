@@ -94,7 +94,7 @@ impl ClusterNode {
     ///
     /// # Panics
     /// When it runs, or does not start.
-    pub async fn start_again(&self) {
+    pub async fn restart(&self) {
         let mut node = self.node.lock().await;
         assert!(node.is_none(), "the node still runs");
         let started = Node::start(self.settings.clone(), Environment::system()).await;

@@ -287,7 +287,7 @@ impl World {
     ///
     /// # Panics
     /// When it runs, or does not start.
-    pub async fn start_again(&self) {
+    pub async fn restart(&self) {
         let mut node = self.0.node.lock().await;
         assert!(node.is_none(), "the server still runs");
         let started = Node::start(self.0.settings.clone(), self.0.environment.clone()).await;

@@ -2,7 +2,7 @@
 
 use domain::scope::{Scope, ScopeSet};
 
-/// The organization of the second one.
+/// The organization of the second application.
 pub(super) const ORGANIZATION: &str = "sandbox-games";
 const REDIRECT_URIS: [&str; 2] = ["http://127.0.0.1:9999/callback", "http://localhost:9999/callback"];
 

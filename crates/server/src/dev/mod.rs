@@ -14,7 +14,7 @@ use crate::Node;
 
 pub use world::World;
 
-/// The operator's key of the world in `folder`, which is generated the first time.
+/// The operator's key of the world in `folder`. The first start generates it.
 ///
 /// # Errors
 /// A sentence for the developer: the notes cannot be read or written.
@@ -23,7 +23,7 @@ pub fn operator_key(folder: &Path) -> Result<OperatorKey, String> {
     OperatorKey::presented(&notes.operator_key).ok_or(format!("{} is damaged", notes::path(folder).display()))
 }
 
-/// Refuses a folder with a store of `stagedoor serve`, before anything is written there.
+/// Refuses a folder with a store of `stagedoor serve`, before anything is written to it.
 ///
 /// # Errors
 /// A sentence for the developer: `stagedoor serve` created the store.
@@ -41,10 +41,10 @@ pub fn check_folder(folder: &Path, store: &Path) -> Result<(), String> {
 ///
 /// # Errors
 /// A sentence for the developer: the store or the notes fail.
-pub async fn settle(node: &Node, folder: &Path) -> Result<World, String> {
+pub async fn seed(node: &Node, folder: &Path) -> Result<World, String> {
     let notes = notes::open(folder)?;
-    seed::plant(node.service(), &notes)
+    seed::seed_world(node.service(), &notes)
         .await
-        .map_err(|error| format!("the world could not be seeded: {error}"))?;
-    World::describe(node, &notes).await.map_err(|error| format!("the world could not be described: {error}"))
+        .map_err(|error| format!("failed to seed the world: {error}"))?;
+    World::describe(node, &notes).await.map_err(|error| format!("failed to describe the world: {error}"))
 }

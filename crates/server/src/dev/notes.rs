@@ -1,5 +1,5 @@
-//! The secrets that a sandbox prints. They are kept in a file, because the store has only hashes. A world
-//! that is kept keeps its secrets, so the configuration of a bot stays valid. `serve` has no such file.
+//! The secrets that a sandbox prints. They are stored in a file, because the store has only hashes. A kept
+//! world keeps its secrets, so the configuration of a bot stays valid. `serve` has no such file.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -60,11 +60,11 @@ pub(super) fn open(folder: &Path) -> Result<Notes, String> {
 
 /// Writes a new file and moves it into place, so that a crash leaves either no notes or complete ones.
 fn write(folder: &Path, path: &Path, notes: &Notes) -> std::io::Result<()> {
-    let beside = path.with_extension("json.new");
+    let temporary = path.with_extension("json.new");
     let mut file =
-        std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&beside)?;
+        std::fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&temporary)?;
     file.write_all(&serde_json::to_vec_pretty(notes)?)?;
     file.sync_all()?;
-    std::fs::rename(&beside, path)?;
+    std::fs::rename(&temporary, path)?;
     std::fs::File::open(folder)?.sync_all()
 }

@@ -3,7 +3,7 @@
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-/// `stagedoor` if the shell's search path leads to this file, else the path of the file.
+/// `stagedoor` if the shell's search path leads to this program, else the path of the program.
 pub(super) fn command() -> String {
     let Ok(executable) = std::env::current_exe() else { return NAME.to_owned() };
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -20,7 +20,7 @@ fn command_for(executable: &Path, mut search_path: impl Iterator<Item = PathBuf>
     quoted(&executable.to_string_lossy())
 }
 
-/// Device and inode of a file that a shell would start.
+/// Device and inode of an executable file.
 fn file_id(path: &Path) -> Option<(u64, u64)> {
     let file = std::fs::metadata(path).ok()?;
     let executable = file.is_file() && file.permissions().mode() & 0o111 != 0;

@@ -1,6 +1,6 @@
 //! The seeded world: three streamers and five viewers with their relations, two applications, a live, a
 //! campaign of drops. Every step can be repeated, so a crash during the seeding does no harm. Existing parts
-//! stay as the developer left them.
+//! are not changed.
 
 use domain::application::{Organization, RedirectUri};
 use domain::channel::UserRole;
@@ -19,7 +19,7 @@ use service::{ChannelRecord, Error, Service};
 use super::applications::{APPLICATIONS, ORGANIZATION};
 use super::notes::Notes;
 
-/// The password of every seeded person. A sandbox has nothing to protect.
+/// The password of every seeded person. A sandbox has no secrets to protect.
 pub(super) const PASSWORD: &str = "stagedoor";
 
 const IMAGES: &str = "https://images.stagedoor.example";
@@ -75,23 +75,23 @@ pub(super) const REWARDS: [(&str, &str, i64); 3] =
     [("compass", "별빛 나침반", 0), ("sail", "은하수 돛", 0), ("lighthouse", "새벽 등대", 30)];
 
 /// Creates the missing parts.
-pub(super) async fn plant(service: &Service, notes: &Notes) -> Result<(), Error> {
+pub(super) async fn seed_world(service: &Service, notes: &Notes) -> Result<(), Error> {
     let last = &PEOPLE[PEOPLE.len() - 1];
-    // Applications come last, so an existing application says that every part exists.
-    let planted =
+    // Applications are created last, so an existing application shows that all parts exist.
+    let seeded =
         service.application(&client(APPLICATIONS[APPLICATIONS.len() - 1].client_id)).await?.is_some();
-    if !planted {
-        plant_people(service).await?;
-        plant_bonds(service).await?;
-        plant_categories(service).await?;
-        plant_drops(service).await?;
-        plant_broadcasts(service).await?;
+    if !seeded {
+        seed_people(service).await?;
+        seed_bonds(service).await?;
+        seed_categories(service).await?;
+        seed_drops(service).await?;
+        seed_broadcasts(service).await?;
         tracing::debug!(last = last.channel_id, "seeded the world");
     }
-    plant_applications(service, notes).await
+    seed_applications(service, notes).await
 }
 
-async fn plant_people(service: &Service) -> Result<(), Error> {
+async fn seed_people(service: &Service) -> Result<(), Error> {
     for person in &PEOPLE {
         let record = ChannelRecord {
             channel_id: channel(person.channel_id),
@@ -107,7 +107,7 @@ async fn plant_people(service: &Service) -> Result<(), Error> {
     Ok(())
 }
 
-async fn plant_bonds(service: &Service) -> Result<(), Error> {
+async fn seed_bonds(service: &Service) -> Result<(), Error> {
     for (of, follower) in FOLLOWS {
         service.follow(person(of), person(follower), None).await?;
     }
@@ -123,7 +123,7 @@ async fn plant_bonds(service: &Service) -> Result<(), Error> {
     Ok(())
 }
 
-async fn plant_categories(service: &Service) -> Result<(), Error> {
+async fn seed_categories(service: &Service) -> Result<(), Error> {
     for (id, category_type, value) in CATEGORIES {
         service
             .put_category(Category {
@@ -138,7 +138,7 @@ async fn plant_categories(service: &Service) -> Result<(), Error> {
 }
 
 /// The broadcast settings of every streamer, and one live.
-async fn plant_broadcasts(service: &Service) -> Result<(), Error> {
+async fn seed_broadcasts(service: &Service) -> Result<(), Error> {
     for (of, title, id, tags) in BROADCASTS {
         let change = SettingChange {
             title: Some(title.to_owned()),
@@ -160,7 +160,7 @@ async fn plant_broadcasts(service: &Service) -> Result<(), Error> {
 }
 
 /// A verified organization with a campaign, of which one reward is claimed.
-async fn plant_drops(service: &Service) -> Result<(), Error> {
+async fn seed_drops(service: &Service) -> Result<(), Error> {
     let organization_id = OrganizationId::stored(ORGANIZATION.to_owned());
     let name = "모래상자 게임즈".to_owned();
     let organization = Organization { organization_id: organization_id.clone(), name, verified: true };
@@ -189,13 +189,13 @@ async fn plant_drops(service: &Service) -> Result<(), Error> {
         claim_id: None,
     };
     match service.claim_reward(request, None).await {
-        // Claimed by a seeding that was interrupted later.
+        // An interrupted seeding has already claimed the reward.
         Err(Error::Refused(Refusal::Invalid(Invalid { rule: Rule::Claimed, .. }))) => Ok(()),
         outcome => outcome.map(drop),
     }
 }
 
-async fn plant_applications(service: &Service, notes: &Notes) -> Result<(), Error> {
+async fn seed_applications(service: &Service, notes: &Notes) -> Result<(), Error> {
     for application in &APPLICATIONS {
         let client_id = client(application.client_id);
         if service.application(&client_id).await?.is_none() {

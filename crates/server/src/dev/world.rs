@@ -19,7 +19,7 @@ use crate::hosts::exposure;
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct World {
-    /// The warning of an address that is not loopback.
+    /// A warning, if the address is not loopback.
     #[serde(skip)]
     exposure: Option<String>,
     base_url: String,
@@ -58,7 +58,7 @@ struct TokenEntry {
 }
 
 impl World {
-    /// Gives every person new tokens of every application, and collects the description.
+    /// Creates new tokens of every person for every application, and collects the description.
     pub(super) async fn describe(node: &Node, notes: &Notes) -> Result<Self, Error> {
         let mut users = Vec::new();
         for person in &PEOPLE {
@@ -95,7 +95,7 @@ impl World {
 
     /// The description as one line of JSON.
     pub fn json(&self) -> String {
-        // Structs of texts always have a form in JSON.
+        // A struct of texts can always be serialized.
         serde_json::to_string(self).unwrap_or_default()
     }
 

@@ -11,7 +11,7 @@ pub struct Section {
     pub families: &'static [&'static Family],
 }
 
-/// Declares families together with the list of all families, so that none is missing from it.
+/// Declares families together with the list of all families, so that the list is complete.
 macro_rules! families {
     ($($title:literal { $($kind:ident $id:ident $name:literal [$($label:literal),*] $help:literal $alert:literal)+ })+) => {
         $($(
@@ -25,7 +25,7 @@ macro_rules! families {
             };
         )+)+
 
-        /// All of them, in the order of the text.
+        /// All groups, in the order of the text.
         pub const SECTIONS: &[Section] = &[$(Section { title: $title, families: &[$(&$id),+] },)+];
     };
 }

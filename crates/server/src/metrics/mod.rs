@@ -1,10 +1,10 @@
 //! `GET /metrics`: the figures of a node, for Prometheus and compatible readers.
 //!
-//! The gateway, the web crate, the store and the service keep their figures in atomics. Here the figures are
-//! only read and formatted. No label holds a secret or the id of an application, user or session.
+//! The gateway, the web crate, the store and the service count in atomics. This module only reads and formats
+//! these figures. No label contains a secret or the id of an application, user or session.
 //!
 //! A new figure is a row in `families` and a line in one of the functions below. A new source of figures,
-//! like the bus, is one more function. `docs/metrics.md` is generated from the rows.
+//! like the bus, is another function. `docs/metrics.md` is generated from the rows.
 
 pub mod families;
 mod process;
@@ -25,9 +25,9 @@ use text::Page;
 /// The sources of a node's figures.
 #[derive(Debug)]
 pub(crate) struct NodeMetrics {
-    /// On a node with the role gateway.
+    /// `None` on a node without the role gateway.
     pub gateway: Option<Gateway>,
-    /// On a node with the role jobs.
+    /// `None` on a node without the role jobs.
     pub webhooks: Option<Arc<WebhookMetrics>>,
     pub service: Service,
     /// `sqlite` or `postgres`.
@@ -38,7 +38,7 @@ pub(crate) struct NodeMetrics {
 impl NodeInfo for NodeMetrics {
     fn metrics(&self, traffic: TrafficFigures) -> BoxFuture<'_, String> {
         Box::pin(async move {
-            // Reading the figures of the system may block.
+            // Reading the figures of the operating system may block.
             let process = tokio::task::spawn_blocking(Process::now).await.unwrap_or_default();
             let mut page = Page::default();
             let sockets = self.gateway.as_ref().map(Gateway::stats).unwrap_or_default();

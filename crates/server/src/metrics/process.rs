@@ -1,5 +1,5 @@
-//! Figures of the system about this process. A figure that the system does not report is missing from the
-//! metrics, for example outside of Linux.
+//! Figures of the operating system about this process. A figure that the system does not report is missing
+//! from the metrics, for example outside of Linux.
 
 use std::fs;
 use std::path::Path;
@@ -7,10 +7,10 @@ use std::path::Path;
 /// Ticks of CPU time per second. Linux reports this number to programs on every platform of Rust.
 const TICKS_PER_SECOND: f64 = 100.0;
 
-/// The figures of one moment.
+/// A snapshot of the figures.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Process {
-    /// CPU time in seconds, of this program and of the system for it.
+    /// CPU time in seconds, user and system together.
     pub cpu_seconds: Option<f64>,
     /// Resident memory in bytes.
     pub resident_bytes: Option<u64>,
@@ -38,7 +38,8 @@ impl Process {
     }
 }
 
-/// The program's name, in parentheses, may contain any characters. The fields after it are plain.
+/// CPU time in seconds. The program's name, in parentheses, may contain any characters. The fields after it
+/// are plain.
 fn cpu_seconds(stat: &str) -> Option<f64> {
     let (_, fields) = stat.rsplit_once(')')?;
     let mut fields = fields.split_whitespace().skip(11);
@@ -51,12 +52,12 @@ fn status_line(status: &str, name: &str) -> Option<u64> {
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// Linux 6.2 and later report the number as the size of the folder. In older ones the entries have to be
-/// counted.
+/// Number of open descriptors. Linux 6.2 and later report it as the size of the folder. In older versions the
+/// entries must be counted.
 fn open_fds() -> Option<u64> {
     let folder = Path::new("/proc/self/fd");
     match fs::metadata(folder).ok()?.len() {
-        // Reading the folder opens one more.
+        // Reading the folder itself opens one descriptor.
         0 => Some((fs::read_dir(folder).ok()?.count() as u64).saturating_sub(1)),
         count => Some(count),
     }

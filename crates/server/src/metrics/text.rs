@@ -51,7 +51,7 @@ pub struct Samples<'a> {
 }
 
 impl Page {
-    /// Begins a family. Each family may be begun once.
+    /// Begins a family. Each family may begin once.
     pub fn family(&mut self, family: &'static Family) -> Samples<'_> {
         let Family { name, kind, help, .. } = family;
         self.line(format_args!("# HELP {name} {}", help.replace('\\', "\\\\").replace('\n', "\\n")));

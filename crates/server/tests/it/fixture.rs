@@ -1,4 +1,4 @@
-//! What most tests need before they begin: an application, a streamer, a viewer, and the streamer's tokens.
+//! The fixture of most tests: an application, a streamer, a viewer, and the streamer's tokens.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -7,7 +7,7 @@ use domain::Scope;
 use serde_json::json;
 use testkit::{Application, Person, Request, Tokens, World};
 
-/// What a test begins with.
+/// The data that a test begins with.
 pub struct Fixture {
     pub app: Application,
     pub streamer: Person,
@@ -19,19 +19,18 @@ pub struct Fixture {
     pub secret_id: String,
 }
 
-/// An application `told` of a verified organization of its own, with a webhook without a listener and
-/// one message in it.
+/// An application `told` of its own verified organization. Its webhook has no listener, and one message.
 pub struct WebhookOwner {
     /// The secret that signs.
     pub secret_id: String,
     /// The message.
     pub message_id: String,
-    /// The secret that was added last.
+    /// The latest added secret.
     pending_secret: Arc<Mutex<String>>,
 }
 
 impl WebhookOwner {
-    /// Where its webhook is.
+    /// The path of its webhook.
     pub const WEBHOOK: &str = "/platform/v1/applications/told/webhook";
 
     async fn set_up(world: &World) -> Self {
@@ -57,7 +56,7 @@ impl WebhookOwner {
         Self { secret_id, message_id, pending_secret: Arc::default() }
     }
 
-    /// Adds a secret that does not sign yet. There must not be one already.
+    /// Adds a secret that does not sign yet. The webhook must not have one already.
     pub async fn add_pending_secret(&self, world: &World) {
         let added = Request::post(format!("{}/secrets", Self::WEBHOOK));
         let added = world.operator(added).await.content();
@@ -65,7 +64,7 @@ impl WebhookOwner {
         *self.pending_secret.lock().expect("no test panicked") = id;
     }
 
-    /// The id of the secret that was added last.
+    /// The id of the latest added secret.
     pub fn pending_secret(&self) -> String {
         match self.pending_secret.lock().expect("no test panicked").as_str() {
             "" => "unknown".to_owned(),
@@ -74,7 +73,7 @@ impl WebhookOwner {
     }
 }
 
-/// A publisher of games: an application `publisher` of the verified organization of that name, which has the
+/// A publisher of games: an application `publisher` of the verified organization `publisher`, which has the
 /// campaign `voyage`.
 pub struct Publisher {
     pub app: Application,
@@ -101,7 +100,7 @@ impl Publisher {
         Self { app, claimed: AtomicUsize::new(0) }
     }
 
-    /// A reward of `voyage` that nobody was told of before: a channel claims each only once.
+    /// The next unclaimed reward of `voyage`, because a channel claims each reward only once.
     pub fn next_reward(&self) -> String {
         let n = self.claimed.fetch_add(1, Ordering::Relaxed);
         assert!(n < REWARDS, "the campaign has too few rewards for this test");
@@ -111,7 +110,7 @@ impl Publisher {
 
 impl Fixture {
     /// An application `bot` with every user scope, a streamer who has signed in to it, and a viewer who has
-    /// not; and an application `spare` and a person `nobody-else` that no test needs.
+    /// not. Also an application `spare` and a person `nobody-else` that no test needs.
     pub async fn set_up(world: &World) -> Self {
         let app = world.application("bot").create().await;
         let streamer = world.person("haneul").name("하늘 🚀").create().await;
@@ -127,7 +126,7 @@ impl Fixture {
     }
 }
 
-/// A token as it might look, that nobody was ever given.
+/// A well-formed token that was never issued.
 pub const UNKNOWN_TOKEN: &str = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA";
 
 /// The message of a 400 in Korean.

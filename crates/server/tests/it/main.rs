@@ -1,6 +1,6 @@
-//! The whole service through its public surface, on both engines. Files mirror the pages of `docs/spec/`;
-//! what holds everywhere is in `conventions`, `bad_input` and `quotas`; what the program promises is in
-//! `command_line`, `shutdown` and `durability`; what the source promises is in `tidy` and `citations`.
+//! Tests of the whole service through its public interfaces, on both databases. Files in `api` and `realtime`
+//! mirror the pages of `docs/spec/`. Rules for all endpoints are in `conventions`, `bad_input` and `quotas`,
+//! tests of the program in `cli`, and checks of the source code in `source`.
 
 mod api;
 mod cli;

@@ -1,4 +1,4 @@
-//! Applications over the platform API, and their life while nobody uses them
+//! Applications over the platform API, and the deletion of unused ones
 //! (`docs/spec/authorization.md#unused-applications`).
 
 use std::time::Duration;
@@ -21,7 +21,7 @@ async fn restore(world: &World, client_id: &str) -> Response {
     world.operator(Request::post(format!("/platform/v1/applications/{client_id}/restore"))).await
 }
 
-/// Lets minutes pass until the jobs have done their work.
+/// Advances the clock by minutes until the jobs have had the expected effect.
 async fn until(world: &World, client_id: &str, what: &str, happened: impl Fn(&Response) -> bool) -> Response {
     patiently(what, async {
         loop {
@@ -92,7 +92,7 @@ async fn calls_with_a_scope_are_uses_and_others_are_not() {
         let without = world.sign_in(&chat, &streamer).await;
         let made = date(&world);
         world.advance(Duration::from_secs(1));
-        // None of these takes a scope, or none that the caller has.
+        // None of these calls needs a scope that the caller has.
         world.user_sessions(&without.access, "").await.content();
         world.user_session_url(&without.access).await.content();
         world.channels(&chat, "channelIds=haneul").await.content();
@@ -120,13 +120,13 @@ async fn a_use_that_was_not_written_yet_is_written_when_the_node_stops() {
         let used = date(&world);
         world.me(&tokens.access).await.content();
         world.stop().await;
-        world.start_again().await;
+        world.restart().await;
         assert_eq!(show(&world, "bot").await.content()["lastUsedDate"], used);
     })
     .await;
 }
 
-/// Its owner may see no notice, but whoever reads the answers does.
+/// The owner may miss the notice, but every answer has the date.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_application_that_goes_unused_reads_when_it_will_be_deleted() {
     both(Setup::default(), |world| async move {
@@ -148,7 +148,7 @@ async fn an_application_that_goes_unused_reads_when_it_will_be_deleted() {
             }
         })
         .await;
-        // A call that uses a scope ends it, for its own answer too.
+        // A call that uses a scope cancels the deletion, and its own answer has no date.
         let tokens = world.sign_in(&fixture.app, &fixture.streamer).await;
         let me = world.me(&tokens.access).await;
         assert_eq!((me.status, me.header("stagedoor-deletes-at")), (200, None));
@@ -159,7 +159,7 @@ async fn an_application_that_goes_unused_reads_when_it_will_be_deleted() {
     .await;
 }
 
-/// Until shortly before day 90: `bot` is used at day 60, `idle` is not.
+/// Advances to shortly before day 90. `bot` is used at day 60, `idle` is not.
 async fn nearly_ninety_days(world: &World, fixture: &Fixture) {
     let began = world.now_ms();
     world.advance(60 * DAY);
@@ -214,7 +214,7 @@ async fn an_unused_application_is_deleted_restored_and_in_the_end_gone() {
         world.advance(30 * DAY);
         until(&world, "idle", "the end", |answer| answer.status == 404).await;
         restore(&world, "idle").await.assert_refused(404, "NOT_FOUND");
-        // Its id can be had again, by something new.
+        // The id is free for a new application.
         let new = world.application("idle").create().await;
         assert_ne!(new.client_secret, idle.client_secret);
         world.channels(&idle, "channelIds=haneul").await.assert_refused(401, "INVALID_CLIENT");

@@ -1,5 +1,5 @@
-//! Tokens: buying, refreshing, revoking (`docs/spec/authorization.md#tokens`). Their lifetimes are in
-//! `token_lifetimes`, races for them in `single_use`, the pages before them in `sign_in`.
+//! Tokens: exchange, refresh, revocation (`docs/spec/authorization.md#tokens`). Their lifetimes are in
+//! `token_lifetimes`, races in `single_use`, the pages of the sign-in in `sign_in`.
 
 use domain::Scope;
 use serde_json::{Value, json};
@@ -7,7 +7,7 @@ use testkit::{Request, Response, Setup, Tokens, World, both};
 
 use crate::fixture::{Fixture, UNKNOWN_TOKEN, wrong};
 
-/// The one message of every code that cannot be used.
+/// The message for every code that cannot be used.
 const BAD_CODE: &str =
     "잘못된 값을 입력했습니다. code: 사용할 수 없는 인증 코드이거나 state가 다릅니다. 다시 로그인해 주세요.";
 
@@ -52,10 +52,10 @@ async fn a_code_that_cannot_be_used_is_refused_with_one_message() {
         refused(world.exchange(&app, &code, "S").await);
         refused(world.exchange(&app, &code, "").await);
         refused(world.exchange(&stranger, &code, "s").await);
-        // None of these tries burned it.
+        // None of these tries used the code up.
         let tokens = Tokens::of(&world.exchange(&app, &code, "s").await.content());
         refused(world.exchange(&app, &code, "s").await);
-        // A second try at once is an honest client's: what the code bought stays.
+        // An immediate second try is an honest retry: the tokens of the code stay valid.
         assert!(is_valid(&world, &tokens.access).await);
     })
     .await;
@@ -117,11 +117,11 @@ async fn a_refresh_gives_new_tokens_and_the_scope_in_the_order_of_the_specificat
         let second = Tokens::of(&answer.content());
         assert_ne!(first.access, second.access);
         assert_ne!(first.refresh, second.refresh);
-        // The access token before lives on until it expires.
+        // The old access token is valid until it expires.
         assert!(is_valid(&world, &first.access).await);
         assert!(is_valid(&world, &second.access).await);
         world.refresh(&app, &first.refresh).await.assert_refused(401, "INVALID_TOKEN");
-        // Tried again at once, it was an honest client's mistake: the new ones stay.
+        // An immediate retry is an honest mistake: the new tokens stay valid.
         world.refresh(&app, &second.refresh).await.content();
     })
     .await;
@@ -141,7 +141,7 @@ async fn a_refresh_token_that_cannot_be_used_is_invalid() {
         ] {
             world.refresh(app, token).await.assert_refused(401, "INVALID_TOKEN");
         }
-        // Neither did the stranger burn it, nor does it open anything itself.
+        // The wrong caller did not use the token up, and a refresh token is no access token.
         world.me(&tokens.refresh).await.assert_refused(401, "INVALID_TOKEN");
         world.refresh(&app, &tokens.refresh).await.content();
     })
@@ -167,7 +167,7 @@ async fn revoking_any_token_ends_all_of_that_client_and_user_and_no_others() {
             }
             assert!(is_valid(&world, &elsewhere.access).await);
             assert!(is_valid(&world, &viewers.access).await);
-            // The consent is not withdrawn with the tokens: the next sign-in starts afresh.
+            // Revoking tokens does not withdraw the consent: the next sign-in works.
             let third = world.sign_in(&app, &streamer).await;
             assert!(is_valid(&world, &third.access).await);
         })
@@ -240,8 +240,7 @@ async fn revoking_ends_the_subscriptions_that_stood_on_the_tokens() {
         revoked.sort_by_key(ToString::to_string);
         assert_eq!(revoked[0], json!({ "eventType": "CHAT", "channelId": "haneul" }));
         assert_eq!(revoked[1], json!({ "eventType": "DONATION", "channelId": "haneul" }));
-        // Nothing of a subscription comes after its end: the next thing to arrive is of the next
-        // subscription.
+        // No message of a subscription follows its end: the next message belongs to the next subscription.
         let again = world.sign_in(&app, &streamer).await;
         world.send_chat(&again.access, "nobody hears this").await.content();
         world.subscribe(&again.access, "chat", socket.session_key()).await.content();

@@ -1,5 +1,4 @@
-//! Channels that the operator bars or deletes, browsers that are signed out, and what is switched off for
-//! publishers.
+//! Barred and deleted channels, browsers that are signed out, and disabled organizations and campaigns.
 
 use std::time::Duration;
 
@@ -25,7 +24,7 @@ fn bar(id: &str) -> String {
     format!("/platform/v1/channels/{id}/bar")
 }
 
-/// Whether a browser is signed in: whether it is asked for consent.
+/// Whether a browser is signed in. If so, the page asks for consent.
 async fn is_signed_in(browser: &mut Browser) -> bool {
     let page = browser.open(ADDRESS).await;
     assert_eq!(page.response.status, 200);
@@ -90,7 +89,7 @@ async fn a_barred_person_is_out_at_once_and_comes_back_by_signing_in() {
 async fn a_person_barred_on_one_node_is_out_on_another() {
     both(real_time(), |world| async move {
         if world.engine() == Engine::Sqlite {
-            return; // Its file belongs to one node.
+            return; // An SQLite file belongs to one node.
         }
         let Fixture { tokens, .. } = Fixture::set_up(&world).await;
         let (node, elsewhere) = world.another_node().await;
@@ -110,7 +109,7 @@ async fn a_person_barred_on_one_node_is_out_on_another() {
     .await;
 }
 
-/// A person consents all the time while being barred.
+/// A person consents continuously while being barred.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_consent_outlives_a_bar() {
     both(real_time(), |world| async move {
@@ -187,7 +186,7 @@ async fn a_person_signs_out_on_the_page() {
             let page = browser.open(ADDRESS).await;
             assert!(page.response.text().contains(words));
             let before = browser.clone();
-            // Without the proof nothing happens.
+            // Without the CSRF proof the form has no effect.
             let forged = page.form("sign_out").fill("csrf", "x").press("sign_out", "1");
             assert_eq!(browser.submit(&forged).await.response.status, 400);
             assert!(is_signed_in(&mut browser).await);
@@ -195,7 +194,7 @@ async fn a_person_signs_out_on_the_page() {
             assert_eq!(out.response.status, 200);
             out.form("login");
             assert!(!is_signed_in(&mut browser).await);
-            // Neither is whoever kept the cookie.
+            // A copy of the cookie is signed out too.
             assert!(!is_signed_in(&mut before.clone()).await);
             assert_ne!(browser.cookie("stagedoor_browser"), before.cookie("stagedoor_browser"));
         }
@@ -339,7 +338,7 @@ async fn a_disabled_organization_has_no_drops_and_a_disabled_campaign_gives_noth
     .await;
 }
 
-/// The page showed two scopes; by the decision the application asks for one of them.
+/// The page showed two scopes. Before the decision the application drops one of them.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_consent_holds_only_what_the_application_still_asks_for() {
     both(Setup::default(), |world| async move {

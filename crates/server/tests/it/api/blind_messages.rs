@@ -26,7 +26,7 @@ async fn the_streamer_hides_a_message_by_what_its_event_told() {
         let time = time.as_i64().expect("milliseconds");
         world.advance(Duration::from_secs(86_399));
         for _ in 0..2 {
-            // Hidden again, it stays hidden.
+            // A second call leaves the message hidden.
             let answer = world.blind_message(&tokens.access, chat, time, "byeol").await;
             assert_eq!((answer.status, answer.text()), (200, NOTHING));
         }

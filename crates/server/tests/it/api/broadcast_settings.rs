@@ -1,4 +1,4 @@
-//! Broadcast settings (`docs/spec/lives.md#broadcast-setting`): only what is given changes.
+//! Broadcast settings (`docs/spec/lives.md#broadcast-setting`): only the given fields change.
 
 use serde_json::{Value, json};
 use testkit::{Request, Setup, World, both};
@@ -69,7 +69,7 @@ async fn only_what_is_given_changes() {
         });
         patch(&world, &fixture, all.clone()).await;
         world.stop().await;
-        world.start_again().await;
+        world.restart().await;
         let kept = setting(&world, &fixture).await;
         assert_eq!((&kept["defaultLiveTitle"], &kept["tags"]), (&all["defaultLiveTitle"], &all["tags"]));
         assert_eq!(kept["category"], talk(&world));
@@ -126,7 +126,7 @@ async fn a_wrong_value_is_named_and_changes_nothing() {
             ),
             (json!({ "categoryType": "GAME" }), &own),
         ] {
-            // What is right beside it does not change either.
+            // The valid fields of the same request do not change either.
             let mut whole = json!({ "defaultLiveTitle": "다른 제목" });
             whole.as_object_mut().expect("an object").extend(body.as_object().expect("an object").clone());
             let answer = world.patch_live_setting(&fixture.tokens.access, &whole).await;
@@ -136,7 +136,7 @@ async fn a_wrong_value_is_named_and_changes_nothing() {
         let lone = lone.body(r#"{"defaultLiveTitle":"\ud800"}"#);
         assert_eq!(world.send(lone).await.status, 400);
         assert_eq!(setting(&world, &fixture).await, before);
-        // Decomposed Hangul has twice or three times as many code points.
+        // Decomposed Hangul has two or three times as many code points.
         patch(&world, &fixture, json!({ "tags": ["\u{1112}\u{1161}\u{11ab}", "तमिल"] })).await;
     })
     .await;
@@ -165,7 +165,7 @@ async fn a_category_type_alone_must_be_that_of_the_category() {
     .await;
 }
 
-/// What a channel reads it can write back.
+/// A channel can write back every value that it reads.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_channel_that_never_set_a_title_has_its_name_for_one() {
     both(Setup::default(), |world| async move {
@@ -231,7 +231,7 @@ async fn a_live_begins_with_the_setting_and_changes_with_it() {
         assert_eq!(shown(&live().await), (json!("둘"), Value::Null, json!([])));
         assert_eq!(live().await["concurrentUserCount"], 5);
 
-        // A report that says more than the setting wins until the next change.
+        // A field in a report replaces the setting until the next change.
         let report = json!({ "liveTitle": "셋", "categoryId": "star", "tags": ["나", "다"] });
         world.put_live("haneul", &report).await.content();
         assert_eq!(shown(&live().await), (json!("셋"), json!("star"), json!(["나", "다"])));

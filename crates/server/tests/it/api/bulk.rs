@@ -21,7 +21,7 @@ fn chat(message: &str) -> Value {
     json!({ "kind": "chat", "channelId": "haneul", "senderChannelId": "byeol", "message": message })
 }
 
-/// A session of the streamer's that receives these events.
+/// A session of the streamer that receives these events.
 async fn listen(world: &World, fixture: &Fixture, events: &[&str]) -> Socket {
     let mut socket = world.open_user_session(&fixture.tokens.access).await;
     for event in events {
@@ -31,7 +31,7 @@ async fn listen(world: &World, fixture: &Fixture, events: &[&str]) -> Socket {
     socket
 }
 
-/// The line numbers and answers of what was refused.
+/// Line number, code and message of each refused line.
 fn refused(answer: &Response) -> Vec<(u64, u64, String)> {
     let content = answer.content();
     let number = |value: &Value| value.as_u64().expect("a number");
@@ -44,8 +44,8 @@ fn refused(answer: &Response) -> Vec<(u64, u64, String)> {
     lines
 }
 
-/// An event without what tells two messages of the same words apart: the time, and the badge of who has
-/// subscribed meanwhile.
+/// An event without the parts that differ between two equal messages: the time, and the badge of a viewer who
+/// has subscribed in between.
 fn untimed(event: Option<(String, String)>) -> (String, Value) {
     let (name, payload) = event.expect("an event");
     let mut payload: Value = serde_json::from_str(&payload).expect("JSON");
@@ -155,7 +155,7 @@ async fn relations_and_claims_come_in_bulk_too_and_a_body_that_is_sent_again_und
         let answer = report(&world, ndjson(&wrongs)).await;
         let codes: Vec<_> = refused(&answer).into_iter().map(|(_, code, _)| code).collect();
         assert_eq!(codes, [404, 400, 400, 400, 400, 404, 400]);
-        // On air and off again.
+        // Puts the channel on air and off air again.
         let on_air = async || {
             let app = &fixture.app;
             let request = Request::get("/open/v1/lives").client(&app.client_id, &app.client_secret);
@@ -170,7 +170,7 @@ async fn relations_and_claims_come_in_bulk_too_and_a_body_that_is_sent_again_und
         }
         let wrong_live = keyed(7, "live", json!({ "concurrentUserCount": -1 }));
         assert_eq!(refused(&report(&world, ndjson(&[wrong_live])).await)[0].1, 400);
-        // None of them spent its key.
+        // None of these lines used its key up.
         let good = keyed(7, "follow", json!({ "followerChannelId": "byeol" }));
         assert_eq!(report(&world, ndjson(&[good])).await.content()["accepted"], 1);
     })
@@ -193,7 +193,7 @@ fn line(kind: &str, id_field: &str, id: &str, mut body: Value, more: &Value) -> 
     body
 }
 
-/// Whether these open the consent pages.
+/// Whether these credentials open the consent page.
 async fn signs_in(world: &World, fixture: &Fixture, channel_id: &str, login: &str, password: &str) -> bool {
     let [channel_id, login, password] = [channel_id, login, password].map(str::to_owned);
     let person = Person { name: channel_id.clone(), channel_id, login, password };
@@ -242,7 +242,7 @@ async fn channels_and_categories_come_in_bulk_and_the_lines_after_them_may_name_
         assert!(relations(&world, &fixture).await[0].contains(&"bom".to_owned()));
         assert!(signs_in(&world, &fixture, "bom", "bom@example", "correct horse").await);
         assert!(!signs_in(&world, &fixture, "bom", "bom@example", "wrong horse").await);
-        // What was remembered of a caller is forgotten.
+        // Cached data of the caller is dropped.
         let me = world.send(Request::get("/open/v1/users/me").bearer(&fixture.tokens.access)).await.content();
         assert_eq!(me["channelName"], "새 하늘");
     })
@@ -285,7 +285,7 @@ async fn a_wrong_channel_or_category_is_refused_as_by_its_single_call() {
         let nothing = world.channels(&fixture.app, "channelIds=taken,c").await.content();
         assert_eq!(nothing["data"], json!([]), "nothing of them happened");
 
-        // Two that want the same login: the first has it.
+        // Two channels with the same login: only the first one gets it.
         let twins = ["one", "two"].map(|id| channel(id, &json!({ "login": "twin", "password": id })));
         let answer = report(&world, ndjson(&twins)).await;
         assert_eq!(refused(&answer), [(2, 400, wrong("login", "이미 사용 중입니다."))]);
@@ -340,7 +340,7 @@ async fn two_thousand_lines_arrive_complete_and_in_order() {
     .await;
 }
 
-/// Lines that are refused, and with what.
+/// Refused lines, with code and message.
 fn wrong_lines() -> Vec<(Vec<u8>, u64, String)> {
     let body = || wrong("body", JSON);
     let object = wrong("body", "JSON 객체여야 합니다.");
@@ -401,7 +401,7 @@ async fn a_wrong_line_is_refused_by_its_number_and_keeps_no_other_line_back() {
                 expected.push((2 * n as u64 * per_line + 1, code, message));
                 said.push(good);
             }
-            // The last line needs no end.
+            // The last line needs no line feed.
             body.extend(chat("last").to_string().into_bytes());
             said.push("last".to_owned());
             let answer = report(&world, body).await;
@@ -432,7 +432,7 @@ async fn the_rules_of_a_chat_hold_for_each_of_many_messages() {
         let by = |sender: &str, n: u64| {
             json!({ "kind": "chat", "channelId": "haneul", "senderChannelId": sender, "message": format!("{sender} {n}") })
         };
-        // Twenty messages of the streamer, a viewer and one whom a rule keeps out, in turn.
+        // Twenty messages, in turn from the streamer, a viewer and a viewer whom a rule refuses.
         let lines: Vec<Value> = (0..20).map(|n| by(["haneul", "byeol", "dal"][n as usize % 3], n)).collect();
         let follow = json!({ "kind": "follow", "channelId": "haneul", "followerChannelId": "byeol" });
         assert_eq!(report(&world, follow.to_string()).await.content()["accepted"], 1);
@@ -441,7 +441,7 @@ async fn the_rules_of_a_chat_hold_for_each_of_many_messages() {
         for (settings, refusal, keeps_out) in [
             (json!({}), "", &[][..]),
             (json!({ "chatAvailableGroup": "FOLLOWER" }), follower, &[3, 6, 9, 12, 15, 18]),
-            // The first of each viewer is let through.
+            // The first message of each viewer is accepted.
             (json!({ "chatAvailableGroup": "ALL", "chatSlowModeSec": 3 }), slow, &[5, 6, 8, 9, 11, 12, 14, 15, 17, 18, 20]),
         ] {
             set(settings).await;
@@ -476,14 +476,14 @@ async fn a_line_with_a_key_happens_once_in_whatever_body_it_stands() {
         assert_eq!(answer.content()["accepted"], 2);
         let answer = report(&world, ndjson(&[keyed("other", "key"), once.clone(), chat("end")])).await;
         assert_eq!(refused(&answer), [(1, 400, taken)]);
-        // Another channel is another operation.
+        // The same key on another channel is another operation.
         let mut elsewhere = keyed("once", "key");
         elsewhere["channelId"] = json!("byeol");
         assert_eq!(report(&world, elsewhere.to_string()).await.content()["accepted"], 1);
         assert_eq!(socket.event("CHAT").await["content"], "once");
         assert_eq!(socket.event("CHAT").await["content"], "end");
 
-        // A refused line does not spend its key.
+        // A refused line does not use its key up.
         let mut early = keyed("early", "key");
         early["senderChannelId"] = json!("later");
         early["idempotencyKey"] = json!("two");
@@ -520,7 +520,7 @@ async fn many_refused_lines_are_counted_and_the_first_thousand_listed() {
     .await;
 }
 
-/// A request whose body comes in pieces.
+/// A request whose body is sent in chunks.
 struct Pieces(Connection);
 
 impl Pieces {
@@ -571,7 +571,7 @@ async fn of_a_caller_that_leaves_the_whole_lines_happen_and_the_begun_one_does_n
         let fixture = Fixture::set_up(&world).await;
         let mut socket = listen(&world, &fixture, &["chat"]).await;
         let mut pieces = Pieces::begin(&world).await;
-        // What is left of it is a whole line, but nobody knows that.
+        // The incomplete line happens to be a valid entry, but the server cannot know that it is complete.
         pieces.send(&format!("{}\n{}", chat("whole"), chat("begun"))).await;
         assert_eq!(socket.event("CHAT").await["content"], "whole");
         drop(pieces);
@@ -601,8 +601,7 @@ async fn who_is_not_the_operator_is_refused_before_the_body() {
     .await;
 }
 
-/// Two callers at once, each for a channel of its own and with lines that are refused: neither disturbs the
-/// other.
+/// Two concurrent callers, each with its own channel and some refused lines, do not affect each other.
 #[tokio::test(flavor = "multi_thread")]
 async fn callers_at_once_keep_their_own_order() {
     both(Setup::default(), |world| async move {

@@ -1,4 +1,4 @@
-//! Bulk calls side by side, with each other and with single calls: they wait for one another, and none fails.
+//! Concurrent bulk calls and single calls: they wait for each other, and none fails.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::fixture::Fixture;
 const CALLERS: usize = 6;
 const VIEWERS: usize = 12;
 const STREAMER: &str = "haneul";
-/// The channels that the lines are about.
+/// The channels of the lines.
 const CHANNELS: [&str; 3] = ["dal", "bada", STREAMER];
 
 async fn report(world: &World, lines: &[Value]) -> Response {
@@ -29,7 +29,7 @@ fn viewer(n: usize) -> String {
     format!("viewer-{}", n % VIEWERS)
 }
 
-/// The lines in another order for each caller.
+/// The lines in a different order for each caller.
 fn shuffled(lines: &[Value], caller: usize) -> Vec<Value> {
     let mut lines = lines.to_vec();
     let mut random = 0x9e37_79b9_7f4a_7c15_u64.wrapping_mul(caller as u64 + 1);
@@ -40,7 +40,8 @@ fn shuffled(lines: &[Value], caller: usize) -> Vec<Value> {
     lines
 }
 
-/// All callers at once. Each is answered with 200, and no line is refused but with an expected code.
+/// Sends the lines from all callers at once. Each answer is 200, and lines are refused only with an expected
+/// code.
 async fn side_by_side(world: &World, lines: &[Value], expected: &[u64]) -> Vec<Value> {
     let calls = (0..CALLERS).map(|caller| {
         let (world, lines) = (world.clone(), shuffled(lines, caller));
@@ -57,7 +58,7 @@ async fn side_by_side(world: &World, lines: &[Value], expected: &[u64]) -> Vec<V
     answers
 }
 
-/// The channels and viewers, and something for each line that ends something.
+/// Creates the channels, the viewers, and the relations that some of the lines end.
 async fn set_up(world: &World) -> Fixture {
     let fixture = Fixture::set_up(world).await;
     let channel = |id: &str| json!({ "kind": "channel", "channelId": id, "channelName": id });
@@ -100,7 +101,7 @@ fn everywhere(line: fn(&str, usize) -> Value) -> Vec<Value> {
     CHANNELS.iter().flat_map(|channel| (0..VIEWERS).map(move |n| line(channel, n))).collect()
 }
 
-/// Lines of every kind, each with a key. Whatever order they come in, they come to the same.
+/// Lines of every kind, each with a key. Their result does not depend on their order.
 fn lines_of_every_kind(reward: &str) -> Vec<Value> {
     let mut lines = [everywhere(follow), everywhere(subscription), everywhere(chat)].concat();
     for channel in CHANNELS {
@@ -155,7 +156,7 @@ async fn minutes(world: &World, viewer: &str) -> Value {
     world.operator(Request::get(target)).await.content()["minutes"].clone()
 }
 
-/// The streamer's session hears so many events of each kind, and no event more.
+/// The streamer's session receives exactly this many events of each kind.
 async fn hears(world: &World, socket: &mut Socket, expected: [usize; 3]) {
     let mut heard = [0; 3];
     for _ in 0..expected.iter().sum() {
@@ -177,7 +178,7 @@ async fn listen(world: &World, fixture: &Fixture) -> Socket {
     socket
 }
 
-/// What [`lines_of_every_kind`] come to.
+/// Checks the result of [`lines_of_every_kind`].
 async fn assert_all_happened_once(world: &World, fixture: &Fixture) {
     let viewers: BTreeSet<String> = (0..VIEWERS).map(viewer).collect();
     for list in ["followers", "subscribers"] {
@@ -233,7 +234,7 @@ async fn lines_of_every_kind_in_other_orders_have_their_effect_once() {
         }
         hears(&world, &mut socket, [VIEWERS; 3]).await;
         assert_all_happened_once(&world, &fixture).await;
-        // Sent again, they are answered and change nothing.
+        // Repeated lines are answered, and change nothing.
         assert_eq!(report(&world, &lines).await.content()["accepted"], lines.len());
         hears(&world, &mut socket, [0; 3]).await;
         assert_all_happened_once(&world, &fixture).await;
@@ -279,7 +280,7 @@ async fn refused_lines_among_them_leave_nothing_and_give_their_keys_back() {
     .await;
 }
 
-/// The first batches do not know that the chat is in slow mode. Those that wait in a circle are run again.
+/// The first batches miss that the chat is in slow mode. Deadlocked batches are run again.
 #[tokio::test(flavor = "multi_thread")]
 async fn of_a_viewer_who_speaks_in_slow_mode_in_six_bodies_one_message_stands() {
     both(Setup::default(), |world| async move {
@@ -294,7 +295,7 @@ async fn of_a_viewer_who_speaks_in_slow_mode_in_six_bodies_one_message_stands() 
     .await;
 }
 
-/// Single calls of what the lines are about, one after the other.
+/// Makes the single calls of the lines, one after the other.
 async fn call_one_by_one(world: &World, token: &str, caller: usize, rounds: usize) {
     for n in 0..rounds {
         let (who, channel) = (viewer(caller + 5 * n), CHANNELS[(caller + n) % 2]);
@@ -339,7 +340,7 @@ async fn single_calls_and_bulk_calls_wait_for_each_other() {
     .await;
 }
 
-/// A transaction that has a channel locked until it is released.
+/// A transaction that locks a channel until it is released.
 struct Holder {
     end: Arc<Notify>,
     task: JoinHandle<Result<(), StoreError>>,
@@ -378,7 +379,7 @@ async fn a_call_that_others_are_in_the_way_of_for_too_long_changes_nothing_and_c
             (refused.header("retry-after"), refused.header("stagedoor-reason")),
             (Some("1"), Some("busy"))
         );
-        // What comes before it in the same body has happened.
+        // The lines before it in the same body have taken effect.
         let mut lines: Vec<_> = (0..200).map(|n| chat(STREAMER, n)).collect();
         lines.push(follow("dal", 0));
         let answer = report(&world, &lines).await.content();

@@ -10,7 +10,7 @@ async fn put(world: &World, id: &str, value: &str) {
     assert_eq!(world.put_category(id, &body).await.content(), Value::Null);
 }
 
-/// The ids that a search finds, in their order.
+/// The ids that a search returns, in their order.
 async fn found(world: &World, app: &Application, query: &str) -> Vec<String> {
     ids(&world.categories(app, &format!("query={}", encode(query))).await.content())
 }
@@ -62,7 +62,7 @@ async fn exact_matches_come_first_then_prefixes_then_the_rest_each_by_name_ties_
         ] {
             put(&world, id, value).await;
         }
-        // Names go by code points: capitals before small letters, Hangul after both.
+        // Names are sorted by code point: capitals before small letters, Hangul after both.
         let all = ["e2", "e1", "e3", "p1", "p2", "p0", "s1", "s2", "s0"];
         for query in ["star", "STAR", "sTaR"] {
             assert_eq!(found(&world, &app, query).await, all, "{query}");
@@ -191,7 +191,7 @@ async fn a_change_is_found_by_the_next_search_and_after_a_restart() {
             assert_eq!(content["data"][0]["categoryType"], "ETC");
         }
         world.stop().await;
-        world.start_again().await;
+        world.restart().await;
         assert_eq!(found(&world, &app, "이름").await, ["x", "y"]);
     })
     .await;

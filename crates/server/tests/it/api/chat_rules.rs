@@ -1,6 +1,6 @@
-//! What keeps a viewer's message out of a chat, as the platform's call is told (`docs/spec/chat.md#viewers`).
-//! The rules at each of their boundaries are in the service's own tests; here is the road from the setting to
-//! the answer and to the sockets.
+//! The rules that refuse a viewer's message (`docs/spec/chat.md#viewers`), over the platform API. The
+//! service's own tests cover the boundaries of each rule. These tests cover the way from the setting to the
+//! answer and the sockets.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 
 use crate::fixture::Fixture;
 
-/// A socket that hears the streamer's chat.
+/// A socket that receives the streamer's chat.
 async fn listening(world: &World, fixture: &Fixture) -> Socket {
     let mut socket = world.open_user_session(&fixture.tokens.access).await;
     world.subscribe(&fixture.tokens.access, "chat", socket.session_key()).await.content();
@@ -39,7 +39,7 @@ async fn a_refusal_names_the_rule_and_the_message_reaches_nobody() {
         ] {
             set(&world, &fixture, setting).await;
             world.say("haneul", "byeol", said).await.assert_refused(403, rule);
-            // Nothing of it came before this, and the streamer is exempt.
+            // The refused message was not delivered before this one. The streamer is exempt.
             world.send_chat(&fixture.tokens.access, "저는 됩니다").await.content();
             assert_eq!(socket.event("CHAT").await["senderChannelId"], "haneul", "{rule}");
             world.say("haneul", "haneul", "여기서도").await.content();
@@ -69,7 +69,7 @@ async fn whoever_becomes_what_the_chat_asks_for_may_speak() {
         world.happen("haneul", "subscriptions", &paid).await.content();
         assert_eq!(say("a").await, 200);
 
-        // Not a follower, but subscribers may be let in to follower mode.
+        // The viewer does not follow, but follower mode may exempt subscribers.
         set(&world, &fixture, json!({ "chatAvailableGroup": "FOLLOWER", "minFollowerMinute": 259_200 })).await;
         assert_eq!(say("a").await, 403);
         set(&world, &fixture, json!({ "allowSubscriberInFollowerMode": true })).await;

@@ -26,7 +26,7 @@ async fn a_new_chat_is_open_to_all() {
     .await;
 }
 
-/// Every field with every value that it may have.
+/// Every field with all its allowed values.
 fn allowed() -> Vec<(&'static str, Value)> {
     let names =
         |field, names: &[&str]| names.iter().map(move |name| (field, json!(name))).collect::<Vec<_>>();
@@ -109,7 +109,7 @@ async fn anything_else_is_refused_with_the_field_and_its_values_and_changes_noth
             ("chatEmojiMode", &flag, &not_flags[..]),
         ] {
             for value in values {
-                // What is good beside it does not happen either.
+                // The valid fields of the same request do not change either.
                 let body = json!({ "chatAvailableGroup": "MANAGER", "chatSlowModeSec": 3, field: value });
                 let answer = world.change_chat_settings(&tokens.access, &body).await;
                 assert_eq!((answer.status, answer.message()), (400, wrong(field, rule)), "{value}");

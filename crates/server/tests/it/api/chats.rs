@@ -54,7 +54,7 @@ async fn a_message_has_1_to_100_code_points() {
             ("a".to_owned(), true),
             ("가".repeat(100), true),
             ("👋".repeat(100), true),
-            // One emoji to the eye, seven code points.
+            // One visible emoji has seven code points.
             ("👨‍👩‍👧‍👦".repeat(14), true),
             ("👨‍👩‍👧‍👦".repeat(15), false),
             ("가".repeat(101), false),
@@ -152,7 +152,7 @@ async fn badges_are_those_that_the_platform_reports_or_those_of_role_and_subscri
         }
         post(&say(json!([])), json!([])).await;
         post(&json!({ "senderChannelId": "haneul", "message": "네" }), json!([picture("streamer")])).await;
-        // In bulk the same.
+        // The same in bulk.
         let lines = [say(own.clone()), say(Value::Null)].map(|mut line| {
             line["kind"] = json!("chat");
             line["channelId"] = json!("haneul");

@@ -1,4 +1,4 @@
-//! Consents that are withdrawn over the platform API: what stood on them ends at once, on the socket too
+//! Consents that are withdrawn over the platform API. Their tokens, codes and subscriptions end at once
 //! (`docs/spec/authorization.md#consent`).
 
 use serde_json::json;
@@ -34,7 +34,7 @@ async fn a_withdrawn_consent_ends_tokens_codes_and_subscriptions_at_once() {
         let revoked = json!({ "eventType": "CHAT", "channelId": "haneul" });
         assert_eq!(own.system("revoked").await, revoked);
         assert_eq!(shared.system("revoked").await, revoked);
-        // What others consented to goes on, and nothing more arrives of what was revoked.
+        // Other consents stay, and no event of the withdrawn one arrives.
         for (channel, text) in [("haneul", "unheard"), ("byeol", "heard")] {
             let body = json!({ "senderChannelId": "byeol", "message": text });
             world.happen(channel, "chats", &body).await.content();
@@ -43,7 +43,7 @@ async fn a_withdrawn_consent_ends_tokens_codes_and_subscriptions_at_once() {
         own.ping().await;
         world.me(&viewers.access).await.content();
 
-        // A second time there is nothing to do; a new sign-in asks again, and works.
+        // A second call has no effect. A new sign-in asks for consent again, and works.
         assert_eq!(withdraw(&world, "bot", "haneul").await.text(), NOTHING);
         let again = world.sign_in(&app, &streamer).await;
         world.me(&again.access).await.content();

@@ -1,5 +1,5 @@
-//! What holds for every endpoint (`docs/spec/rest.md`): the envelope, who may call, the order of checks,
-//! methods, request ids.
+//! The conventions of every endpoint (`docs/spec/rest.md`): the envelope, authentication, the order of
+//! checks, methods, request ids.
 
 use domain::{Language, Scope};
 use testkit::{Connection, Request, Response, Setup, World, both};
@@ -106,7 +106,7 @@ async fn with_both_modes_headers_the_endpoints_own_mode_decides() {
         let (_socket, key) = session_key(&world, &fixture).await;
         for endpoint in ENDPOINTS.iter() {
             for is_good in [false, true] {
-                // The refresh token of the cast works once only.
+                // The refresh token of the fixture works only once.
                 if is_good && endpoint.path == "/auth/v1/token" {
                     continue;
                 }
@@ -144,7 +144,8 @@ async fn checks_come_in_the_order_401_429_403_400_404() {
         for _ in 0..19 {
             assert_eq!(world.send(send(Some(&writer.access), broken)).await.status, 400);
         }
-        // Twenty in thirty seconds are used up, by whatever application: 429 before 403 and before 400.
+        // Twenty messages in thirty seconds use the quota up, over all applications: 429 comes before 403 and
+        // 400.
         world.send(send(Some(&reader.access), broken)).await.assert_refused(429, "TOO_MANY_REQUESTS");
         world.send(send(Some(&writer.access), broken)).await.assert_refused(429, "TOO_MANY_REQUESTS");
         world.send(send(Some(UNKNOWN_TOKEN), broken)).await.assert_refused(401, "INVALID_TOKEN");
@@ -255,7 +256,7 @@ async fn a_connection_lives_on_after_every_kind_of_answer() {
     .await;
 }
 
-/// A body that nobody reads, because the caller was refused before it: the answer must still arrive.
+/// The refused body stays unread. The answer must still arrive.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refusal_arrives_although_its_body_was_not_read() {
     both(Setup::default(), |world| async move {
@@ -302,7 +303,7 @@ async fn messages_are_korean_or_english_as_configured() {
             world.send(request).await.assert_refused(400, begin);
             let code = world.exchange(&app, UNKNOWN_TOKEN, "s").await.message();
             assert!(code.starts_with(begin.split(" message").next().expect("a sentence")), "{code}");
-            // The rest is spelled by the specification in any language.
+            // Codes of the specification are the same in every language.
             world.me(UNKNOWN_TOKEN).await.assert_refused(401, "INVALID_TOKEN");
         })
         .await;
@@ -326,7 +327,7 @@ async fn header_names_and_the_bearer_scheme_are_read_in_any_case() {
     .await;
 }
 
-/// Bytes that are no HTTP at all: the peer is told so or cut off, and nobody else notices.
+/// Bytes that are not HTTP are refused or end the connection. Other callers are not affected.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_no_http_is_refused_and_the_next_caller_served() {
     both(Setup::default(), |world| async move {
@@ -357,7 +358,7 @@ async fn what_is_no_http_is_refused_and_the_next_caller_served() {
     .await;
 }
 
-/// Half a request, and then nothing: it is gone before it did anything.
+/// An incomplete request has no effect.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_caller_that_leaves_in_the_middle_changes_nothing() {
     both(Setup::default(), |world: World| async move {

@@ -1,4 +1,4 @@
-//! A revoked token is refused at once where it was revoked, and soon on every other node.
+//! A revoked token is refused at once on the same node, and soon on every other node.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use testkit::{Engine, Setup, both, patiently};
 
 use crate::fixture::Fixture;
 
-/// What the service promises of other nodes.
+/// The promised delay on other nodes.
 const ELSEWHERE_WITHIN: Duration = Duration::from_secs(2);
 
 #[tokio::test(flavor = "multi_thread")]
@@ -27,7 +27,7 @@ async fn a_revoked_token_is_refused_at_once() {
 async fn a_token_revoked_on_one_node_is_refused_on_another_within_two_seconds() {
     both(Setup { system_clock: true, ..Setup::default() }, |world| async move {
         if world.engine() == Engine::Sqlite {
-            return; // Its file belongs to one node.
+            return; // An SQLite file belongs to one node.
         }
         let Fixture { app, streamer, tokens, .. } = Fixture::set_up(&world).await;
         let (node, elsewhere) = world.another_node().await;
@@ -44,7 +44,7 @@ async fn a_token_revoked_on_one_node_is_refused_on_another_within_two_seconds() 
         })
         .await;
         assert!(since_then.monotonic() < ELSEWHERE_WITHIN, "{:?}", since_then.monotonic());
-        // From here on for good.
+        // From here on it is always refused.
         for _ in 0..20 {
             elsewhere.me(&tokens.access).await.assert_refused(401, "INVALID_TOKEN");
         }

@@ -8,13 +8,13 @@ use testkit::{Application, Request, Response, Setup, World, both};
 
 use crate::fixture::{Fixture, wrong};
 
-/// The publisher, a rival, and what they see.
+/// The publisher, a rival, and their claims.
 struct Cast {
     app: Application,
     rival: Application,
 }
 
-/// The publisher has, newest first, the claims e d c b a; its rival has x.
+/// The publisher's claims are e d c b a, newest first. The rival has x.
 async fn cast(world: &World) -> Cast {
     let fixture = Fixture::set_up(world).await;
     world.category("talk", "토크").await;
@@ -38,7 +38,7 @@ async fn cast(world: &World) -> Cast {
         ("x", "theirs", "sword", "haneul"),
         ("e", "sea", "sword", "byeol"),
     ] {
-        // The second and the third are claimed at one time.
+        // b and c are claimed at the same time.
         world.advance(Duration::from_millis(if id == "c" { 0 } else { 10 }));
         make(world, id, campaign, reward, channel).await.content();
     }
@@ -60,7 +60,7 @@ async fn update(world: &World, app: &Application, ids: &[&str], state: &str) -> 
     world.update_claims(app, &json!({ "claimIds": ids, "fulfillmentState": state })).await
 }
 
-/// The ids of a page, and the cursor that it gave.
+/// The ids of a page, and its cursor.
 async fn page(world: &World, app: &Application, query: &str) -> (String, String) {
     let content = world.reward_claims(app, query).await.content();
     let keys: Vec<_> = content.as_object().expect("an object").keys().map(String::as_str).collect();
@@ -466,7 +466,7 @@ async fn without_the_scope_or_a_verified_organization_the_drops_scope_is_require
         for outsider in &outsiders {
             refused(outsider).await;
         }
-        // What changes for the organization or the application counts at once.
+        // A change of the organization or the application takes effect at once.
         put_organization(&world, "publisher", false).await;
         refused(&app).await;
         put_organization(&world, "publisher", true).await;

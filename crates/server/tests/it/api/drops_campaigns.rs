@@ -1,5 +1,4 @@
-//! What campaigns ask for, watching as the platform reports it, and what it lets viewers claim (the platform
-//! API's drops).
+//! Campaigns, reported watching, and the claims that it allows (the platform API's drops).
 
 use std::time::Duration;
 
@@ -9,7 +8,7 @@ use testkit::{Request, Response, Setup, World, both};
 use crate::cli::process::{Said, Sandbox, run, stagedoor};
 use crate::fixture::{Fixture, wrong};
 
-/// The world's clock at its beginning.
+/// The initial time of the world's clock.
 const NOW: &str = "2026-07-18T14:32:12.345Z";
 const SECOND_LATER: &str = "2026-07-18T14:32:13.345Z";
 
@@ -24,14 +23,14 @@ fn campaign() -> Value {
     })
 }
 
-/// The fixture, and the category `sea`, of which no campaign is yet.
+/// The fixture, and the category `sea` without a campaign.
 async fn fixture(world: &World) -> Fixture {
     let fixture = Fixture::set_up(world).await;
     world.category("sea", "바다").await;
     fixture
 }
 
-/// The fixture, with the campaign `new` as `change` makes it, and `haneul` on air with its category.
+/// The fixture, with the campaign `new`, modified by `change`, and `haneul` on air in its category.
 async fn set(world: &World, change: impl FnOnce(&mut Value)) -> Fixture {
     let fixture = fixture(world).await;
     let mut campaign = campaign();
@@ -59,7 +58,7 @@ async fn watch(world: &World, body: &Value) -> Response {
     world.operator(Request::post("/platform/v1/drops/watching").json(body)).await
 }
 
-/// Lets `byeol` watch `haneul`, and gives the minutes that `new` counts then.
+/// Reports that `byeol` watched `haneul`, and returns the minutes that count for `new`.
 async fn watched(world: &World, minutes: i64) -> Option<i64> {
     let content = watch(world, &watching(&["byeol"], minutes)).await.content();
     let counted = content["data"].as_array().expect("a list");
@@ -75,7 +74,7 @@ async fn claim(world: &World, reward: &str) -> Response {
     world.claim(&json!({ "campaignId": "new", "rewardId": reward, "channelId": "byeol" })).await
 }
 
-/// As many lines as there are, in bulk.
+/// Sends any number of lines in bulk.
 async fn bulk(world: &World, lines: &[Value]) -> Value {
     let lines: Vec<_> = lines.iter().map(Value::to_string).collect();
     world.operator(Request::post("/platform/v1/events").body(lines.join("\n"))).await.content()
@@ -312,7 +311,7 @@ async fn a_claim_outside_the_dates_is_refused_and_the_message_says_when() {
         world.advance(Duration::from_secs(1));
         let late = "종료된 캠페인입니다. (종료: 2026-07-18T14:32:14.345Z)";
         claim(&world, "crown").await.assert_refused(403, late);
-        // The campaign goes on for longer: so does everything else.
+        // The campaign is extended, so claims are possible again.
         world.put_campaign("new", &campaign()).await.content();
         watched(&world, 30).await;
         claim(&world, "crown").await.content();
@@ -523,7 +522,7 @@ async fn a_command_that_cannot_speak_to_the_platform_api_says_what_to_do() {
     let wrong_key = "k".repeat(40);
     for (server, key, part) in [
         (platform.as_str(), None, "stagedoor dev` prints it"),
-        (&platform, Some(wrong_key.as_str()), "the operator key is not that of"),
+        (&platform, Some(wrong_key.as_str()), "the operator key is wrong for"),
         (&base, Some(&wrong_key), "--platform-listen"),
         ("http://127.0.0.1:1", Some(&wrong_key), "start `stagedoor dev`"),
         ("127.0.0.1:8080", Some(&wrong_key), "as in http://127.0.0.1:8080"),

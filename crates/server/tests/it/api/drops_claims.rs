@@ -1,4 +1,4 @@
-//! Campaigns and claims, as the platform reports them (the platform API's drops).
+//! Campaigns and claims, reported by the platform (the platform API's drops).
 
 use serde_json::{Value, json};
 use testkit::{Request, Response, Setup, World, both};
@@ -22,7 +22,7 @@ async fn keyed(world: &World, key: &str, body: &Value) -> Response {
     world.operator(request.json(body)).await
 }
 
-/// How many claims the publisher sees.
+/// The number of claims that the publisher sees.
 async fn count(world: &World, fixture: &Fixture) -> usize {
     let content = world.reward_claims(&fixture.publisher.app, "page.size=1000").await.content();
     content["data"].as_array().expect("data is a list").len()
@@ -136,7 +136,7 @@ async fn what_is_wrong_with_a_claim_is_named() {
         }
         let again = world.claim(&claim("sword", "haneul")).await;
         again.assert_refused(400, &wrong("rewardId", "이 채널이 이미 받은 보상입니다."));
-        // Another reward, another channel, and the same reward of another campaign are other claims.
+        // Another reward, another channel, or the same reward of another campaign make other claims.
         world.claim(&claim("shield", "haneul")).await.content();
         world.claim(&claim("sword", "byeol")).await.content();
         world.put_campaign("newer", &campaign(&["sword"])).await.content();
@@ -207,14 +207,14 @@ async fn a_repeated_key_gets_the_first_answer_whatever_became_of_the_claim() {
         keyed(&world, "another key", &body).await.assert_refused(400, &claimed);
         let taken = wrong("Idempotency-Key", "이미 사용 중입니다.");
         keyed(&world, "key", &claim("sword", "haneul")).await.assert_refused(400, &taken);
-        // A key whose request was refused is free for a better one.
+        // The key of a refused request is free for another request.
         keyed(&world, "another key", &claim("sword", "haneul")).await.content();
         assert_eq!(count(&world, &fixture).await, 2);
     })
     .await;
 }
 
-/// The answers to as many claims at once.
+/// The answers to concurrent claims.
 async fn raced(world: &World, requests: Vec<Request>) -> Vec<Response> {
     let calls: Vec<_> = requests
         .into_iter()
@@ -242,7 +242,7 @@ async fn of_a_hundred_claims_at_once_one_is_made_and_the_others_are_told_so() {
         for answer in refused {
             answer.assert_refused(400, &wrong("rewardId", "이 채널이 이미 받은 보상입니다."));
         }
-        // With one key they are one request: all get its answer.
+        // With one key they are one request: all get the same answer.
         let one_key = |_| request("shield").header("Idempotency-Key", "key");
         let answers = raced(&world, (0..20).map(one_key).collect()).await;
         assert!(answers.iter().all(|answer| answer.text() == answers[0].text()), "{answers:?}");

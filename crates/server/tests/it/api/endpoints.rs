@@ -1,5 +1,5 @@
-//! Every REST endpoint of the service, for the tests that hold for all of them. The router says which there
-//! are. This file says what a good request to each of them holds.
+//! Every REST endpoint, for the tests that cover all of them. The list comes from the router. This file has a
+//! good request for each endpoint.
 
 use std::sync::LazyLock;
 
@@ -10,14 +10,14 @@ use web::Security;
 
 use crate::fixture::{Fixture, WebhookOwner};
 
-/// How an endpoint learns who calls.
+/// How a caller authenticates at an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
     /// Client id and secret in headers.
     Client,
     /// Client id and secret in headers, of an application that may use drops.
     Drops,
-    /// An access token; with a scope, unless any will do.
+    /// An access token, with this scope; `None` if any token is enough.
     User(Option<Scope>),
     /// Client id and secret in the body.
     Body,
@@ -26,13 +26,13 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// Whether the proof is a client id and secret in headers.
+    /// Whether the credentials are a client id and secret in headers.
     pub fn is_client(self) -> bool {
         matches!(self, Self::Client | Self::Drops)
     }
 }
 
-/// One endpoint, with what a good request to it holds. `{…}` is filled in by [`Endpoint::good`].
+/// One endpoint, with the parts of a good request. [`Endpoint::good`] fills in `{…}`.
 #[derive(Clone, Copy, Debug)]
 pub struct Endpoint {
     pub method: &'static str,
@@ -58,7 +58,7 @@ const WEBHOOK: &str = "/platform/v1/applications/{clientId}/webhook";
 const WEBHOOK_SECRETS: &str = "/platform/v1/applications/{clientId}/webhook/secrets";
 const WEBHOOK_SECRET: &str = "/platform/v1/applications/{clientId}/webhook/secrets/{secretId}";
 const WEBHOOK_RESEND: &str = "/platform/v1/applications/{clientId}/webhook/resend";
-/// Stand in paths for what a fixture has, until it is known.
+/// Placeholders in paths for ids of the fixture.
 const FIXTURE_SECRET: &str = "secret-of-the-fixture";
 const FIXTURE_MESSAGE: &str = "message-of-the-fixture";
 const SECRET_OF_BOT: &str = "secret-of-the-bot";
@@ -69,7 +69,7 @@ const LISTENER: &str = "/open/v1/drops/webhook/listener";
 const RESTRICT: &str = "/open/v1/restrict-channels";
 const RESTRICT_TEMPORARILY: &str = "/open/v1/temporary-restrict-channels";
 
-/// All of them but the pages of the sign-in, as the router has them.
+/// All endpoints of the router, except the pages of the sign-in.
 pub static ENDPOINTS: LazyLock<Vec<Endpoint>> = LazyLock::new(|| {
     let endpoints = web::endpoints().into_iter().filter(|endpoint| endpoint.path != "/account-interlock");
     endpoints.map(Endpoint::from).collect()
@@ -114,13 +114,13 @@ fn query(method: &str, path: &str) -> &'static str {
 }
 
 impl Endpoint {
-    /// The path with ids in it.
+    /// The path with ids filled in.
     pub fn path(&self) -> String {
         let client = match self.path {
-            // Deleting a webhook that is not there is no error, and leaves the others theirs.
+            // Deleting a missing webhook is no error, and keeps the webhook that other tests need.
             WEBHOOK if self.method == "DELETE" => "bot",
             path if path.contains("/webhook") => "told",
-            // Deleting an application that is not there is no error; one of the cast would be missed.
+            // Deleting a missing application is no error, and keeps the application that other tests need.
             APPLICATION if self.method == "DELETE" => "unknown",
             DISABLED_APPLICATION => "spare",
             _ => "bot",
@@ -131,7 +131,7 @@ impl Endpoint {
             APPLICATION_SECRET => SECRET_OF_BOT,
             _ => FIXTURE_SECRET,
         };
-        // Nobody of the cast is deleted or barred, and no campaign that others need.
+        // An unneeded channel or campaign is deleted or barred, because other tests need the fixture's.
         let channel = match self.path {
             CHANNEL if self.method == "DELETE" => "unknown",
             BAR => "nobody-else",
@@ -151,14 +151,14 @@ impl Endpoint {
         self.path
             .replace("{secretId}", secret)
             .replace("{messageId}", FIXTURE_MESSAGE)
-            // The viewer has consented to nothing, so withdrawing it takes nothing from the cast.
+            // The viewer has no consent, so withdrawing it does not affect other tests.
             .replace("consents/{clientId}/{channelId}", "consents/bot/byeol")
-            // Ending a session that is not there is no error, and leaves the test its own.
+            // Ending a missing session is no error, and keeps the session of the test.
             .replace("{sessionKey}", "unknown")
             .replace("{channelId}", channel)
             .replace("{managerChannelId}", "byeol")
             .replace("{followerChannelId}", "byeol")
-            // The one that is there is left as it is.
+            // An existing campaign is not changed.
             .replace("{campaignId}", campaign)
             .replace("{clientId}", client)
             .replace("{categoryId}", "talk")
@@ -176,7 +176,8 @@ impl Endpoint {
         }
     }
 
-    /// The body of a good request; `Null` where none is read. For `Mode::Body` it proves the application.
+    /// The body of a good request; `Null` if the endpoint reads none. For `Mode::Body` it contains the
+    /// credentials.
     pub fn body(&self, fixture: &Fixture) -> Value {
         let proof = |more: Value| {
             let mut body =
@@ -201,7 +202,7 @@ impl Endpoint {
             RESTRICT if self.reads_body => json!({ "targetChannelId": "gureum" }),
             RESTRICT_TEMPORARILY => json!({ "targetChannelId": "gureum", "chatChannelId": "chat-haneul" }),
             ORGANIZATION if self.reads_body => json!({ "organizationName": "게임즈" }),
-            // Never expires.
+            // The secret does not expire.
             APPLICATION_SECRET if self.reads_body => json!({}),
             APPLICATION if self.reads_body => json!({
                 "name": "bot", "redirectUris": [fixture.app.redirect_uri],
@@ -209,7 +210,7 @@ impl Endpoint {
             }),
             CHANNEL if self.reads_body => json!({ "channelName": "하늘 🚀" }),
             MANAGER if self.reads_body => json!({ "userRole": "STREAMING_CHAT_MANAGER" }),
-            // A body without a field is a good one: every field of these is optional.
+            // All fields of these bodies are optional, so an empty object is valid.
             "/open/v1/lives/setting" | "/platform/v1/channels/{channelId}/live" if self.reads_body => {
                 json!({})
             }
@@ -252,8 +253,8 @@ impl Endpoint {
         }
     }
 
-    /// Brings the world to where a good request succeeds, however often one was made before: for the
-    /// endpoints that need something to be there, or not to be there any more.
+    /// Prepares the world so that a good request succeeds, also repeatedly: some endpoints need a row to
+    /// exist, or not to exist.
     pub async fn prepare(&self, world: &World, fixture: &Fixture) {
         if self.path.starts_with(LISTENER) {
             let begin = Request::post(LISTENER);
@@ -278,7 +279,7 @@ impl Endpoint {
         let channel = Request::put("/platform/v1/channels/gureum").json(&json!({ "channelName": "구름" }));
         world.operator(channel).await.content();
         match undo {
-            // Refused where there is nothing to undo, or the token has not the scope.
+            // The answer is ignored: there may be nothing to undo, or the token may lack the scope.
             Some(method) => drop(world.send(Self { method, ..*self }.good(fixture, "")).await),
             None => {
                 let said = json!({ "senderChannelId": "gureum", "message": "안녕" });
@@ -287,7 +288,7 @@ impl Endpoint {
         }
     }
 
-    /// A request with its mode's good headers and nothing else.
+    /// A request with the headers of its mode, and nothing else.
     pub fn proven(&self, fixture: &Fixture, target: &str) -> Request {
         let target = target.replace(FIXTURE_SECRET, &fixture.webhook_owner.secret_id);
         let target = target.replace(SECRET_OF_BOT, &fixture.secret_id);
@@ -319,7 +320,7 @@ impl Endpoint {
     }
 }
 
-/// A webhook has one pending secret at a time.
+/// Deletes pending secrets, because a webhook has at most one.
 async fn forget_pending_secrets(world: &World) {
     let secrets = format!("{}/secrets", WebhookOwner::WEBHOOK);
     let list = world.operator(Request::get(&secrets)).await.content();
@@ -331,7 +332,7 @@ async fn forget_pending_secrets(world: &World) {
     }
 }
 
-/// A session of the streamer's that subscribe calls may use.
+/// A session of the streamer, for subscribe calls.
 pub async fn session_key(world: &World, fixture: &Fixture) -> (testkit::Socket, String) {
     let socket = world.open_client_session(&fixture.app).await;
     let key = socket.session_key().to_owned();

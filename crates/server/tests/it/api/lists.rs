@@ -1,5 +1,5 @@
-//! Followers, subscribers and roles of the caller's channel (`docs/spec/channels.md`,
-//! `docs/spec/rest.md#lists`), and how the platform API brings them about.
+//! Followers, subscribers and managers of the caller's channel (`docs/spec/channels.md`,
+//! `docs/spec/rest.md#lists`), and the platform API that creates them.
 
 use domain::Profile;
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ async fn get(world: &World, fixture: &Fixture, list: &str) -> Response {
     world.send(request).await
 }
 
-/// The platform API on `…/channels/haneul/{path}`.
+/// Calls the platform API on `…/channels/haneul/{path}`.
 async fn platform(world: &World, method: &str, path: &str, body: &str) -> Response {
     let request = Request::new(method, format!("/platform/v1/channels/{path}"));
     world.operator(request.body(body)).await
@@ -34,7 +34,7 @@ async fn subscribe(world: &World, who: &str, month: i64, date: &str) {
     world.happen("haneul", "subscriptions", &body).await.content();
 }
 
-/// A channel that nobody signs in to.
+/// A channel without a login.
 async fn channel(world: &World, id: &str) {
     let body = json!({ "channelName": id }).to_string();
     assert_eq!(platform(world, "PUT", id, &body).await.text(), NOTHING);
@@ -93,7 +93,7 @@ async fn the_owner_comes_first_and_managers_by_the_day_of_their_appointment() {
         }
         let left = column(&world, &fixture, ROLES, "managerChannelId").await;
         assert_eq!(left, ["haneul", "sol", "byeol"]);
-        // Whoever manages a channel reads the roles of the own one.
+        // A manager of another channel reads the managers of the own channel.
         let viewer = world.sign_in(&fixture.app, &fixture.viewer).await;
         let fixture = Fixture { tokens: viewer, ..fixture };
         assert_eq!(column(&world, &fixture, ROLES, "managerChannelId").await, ["byeol"]);
@@ -109,7 +109,7 @@ async fn followers_come_newest_first_and_then_by_id() {
         for id in ["sol", "Sol", "sol-1", "sol_1", "last"] {
             channel(&world, id).await;
         }
-        // Without a date, and without a body: now.
+        // Without a date, or without a body, the date is now.
         for body in ["", " ", "null", "{}", r#"{"createdDate":null}"#] {
             let answer = platform(&world, "PUT", "haneul/followers/byeol", body).await;
             assert_eq!(answer.text(), NOTHING, "{body}");
@@ -131,7 +131,7 @@ async fn followers_come_newest_first_and_then_by_id() {
         assert_eq!(ids(&world, &fixture, "followers?page=1&size=4").await, order[4..]);
         assert_eq!(follower_count(&world, &fixture).await, 6);
 
-        // A repeated follow keeps its day, unless it comes with one.
+        // A repeated follow keeps its date, unless the body has one.
         for body in ["", "{}"] {
             platform(&world, "PUT", "haneul/followers/last", body).await.content();
             assert_eq!(ids(&world, &fixture, "followers").await, order);
@@ -165,7 +165,7 @@ async fn subscribers_come_newest_first_or_longest_first_and_then_by_id() {
         ] {
             assert_eq!(ids(&world, &fixture, &format!("subscribers{sort}")).await, order, "{sort}");
         }
-        // A later month moves the longest, and the first day stays.
+        // A later month changes the number of months, and keeps the first day.
         let later = json!({ "subscriberChannelId": "bada", "tierNo": 2, "tierName": "열혈", "month": 12 });
         world.happen("haneul", "subscriptions", &later).await.content();
         assert_eq!(
@@ -331,7 +331,7 @@ async fn what_the_platform_reports_wrongly_is_named_and_changes_nothing() {
         ] {
             platform(&world, "PUT", path, body).await.assert_refused(400, message);
         }
-        // What is wrong comes before what is missing.
+        // An invalid value is reported before a missing one.
         for (method, path, body) in [
             ("PUT", "nobody/managers/byeol", good_role),
             ("PUT", "haneul/managers/nobody", good_role),
@@ -379,7 +379,7 @@ async fn one_follow_raced_over_http_counts_once() {
     .await;
 }
 
-/// A list is the caller's own, and the names in it are those of today.
+/// A list belongs to the caller, and contains the current names.
 #[tokio::test(flavor = "multi_thread")]
 async fn lists_are_the_callers_own_and_show_todays_names() {
     both(Setup::default(), |world| async move {

@@ -1,5 +1,5 @@
-//! Lives and the list of them (`docs/spec/lives.md#lives`): most viewers first, and a cursor that loses and
-//! repeats no live.
+//! Lives and the live list (`docs/spec/lives.md#lives`): most viewers first, with a cursor that neither skips
+//! nor repeats a live.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::fixture::{Fixture, wrong};
 
 const CURSOR: &str = "같은 목록의 이전 응답에서 받은 값이어야 합니다.";
 
-/// Channels `c00`, `c01`, … on air with these viewers.
+/// Puts the channels `c00`, `c01`, … on air with these numbers of viewers.
 async fn on_air(world: &World, viewers: &[i64]) {
     for (n, count) in viewers.iter().enumerate() {
         let channel = format!("c{n:02}");
@@ -53,7 +53,7 @@ async fn first(world: &World, app: &Application, size: usize) -> (Vec<(String, i
     read(&world.lives(app, &format!("size={size}")).await.content())
 }
 
-/// Every live of a walk with pages of that size.
+/// All lives of a walk with pages of this size.
 async fn walk(world: &World, app: &Application, size: usize) -> Vec<(String, i64)> {
     let (mut lives, mut next) = first(world, app, size).await;
     while let Some(cursor) = next {
@@ -204,8 +204,8 @@ async fn most_viewers_come_first_and_of_as_many_the_one_that_began_first() {
     .await;
 }
 
-/// Everything turns over; after the second page one ends, one ends and begins again, one is new; after the
-/// third the server starts again.
+/// Changes all numbers. After the second page one live ends, one ends and starts again, and one is new. After
+/// the third page the server restarts.
 async fn turn_over(world: &World, page: usize) {
     for n in (0..12_usize).filter(|n| page <= 2 || *n > 1) {
         let count = if page.is_multiple_of(2) { n } else { 100 - n };
@@ -221,7 +221,7 @@ async fn turn_over(world: &World, page: usize) {
     }
     if page == 3 {
         world.stop().await;
-        world.start_again().await;
+        world.restart().await;
     }
 }
 
@@ -232,7 +232,7 @@ async fn a_walk_sees_each_live_that_stays_once_whatever_moves_between_its_pages(
         let viewers: Vec<i64> = (0..12).map(|n| n % 5).collect();
         on_air(&world, &viewers).await;
         let mut expected = first(&world, &app, 20).await.0;
-        // Counts 4, 3, 2 are through with by the second page; these two have 0 and 1.
+        // The walk has passed the counts 4, 3 and 2 by its second page. These two lives have counts 0 and 1.
         expected.retain(|(channel, _)| channel != "c00" && channel != "c01");
         let (mut walked, mut next) = first(&world, &app, 2).await;
         for number in 1.. {
@@ -263,7 +263,7 @@ async fn walks_during_a_churn_see_each_live_that_stays_exactly_once() {
                         .wrapping_add(1_442_695_040_888_963_407);
                     let channel = format!("c{:02}", from + (random >> 33) as usize % 18);
                     report(&world, &channel, i64::try_from(random >> 40).expect("small") % 7).await;
-                    // These come and go.
+                    // These lives start and end.
                     if random.is_multiple_of(5) {
                         world.end_live("c38").await.content();
                         report(&world, "c39", 3).await;

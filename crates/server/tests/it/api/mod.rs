@@ -1,4 +1,4 @@
-//! What callers of the REST interface, the sign-in and the platform API see.
+//! The REST interface, the sign-in and the platform API.
 
 mod applications;
 mod authorization;

@@ -1,4 +1,4 @@
-//! The platform API: how events get in (`/platform/v1`).
+//! The platform API (`/platform/v1`), which reports events.
 
 use serde_json::{Value, json};
 use testkit::{Request, Response, Setup, World, both};
@@ -66,7 +66,7 @@ async fn an_anonymous_donor_has_no_channel() {
     .await;
 }
 
-/// One event of each kind, in a spelling that is accepted.
+/// One accepted event of each kind.
 fn events() -> [(&'static str, Value); 3] {
     [
         ("chats", json!({ "senderChannelId": "byeol", "message": "안녕", "emojis": {} })),
@@ -84,7 +84,7 @@ fn events() -> [(&'static str, Value); 3] {
     ]
 }
 
-/// A wrong value of a field, with the rule that the answer names.
+/// Wrong values of fields, with the rule in the answer.
 fn wrong_values() -> Vec<(&'static str, &'static str, Value, &'static str)> {
     let text = "문자열이어야 합니다.";
     let nul = "NUL 문자(U+0000)가 있으면 안 됩니다.";

@@ -1,5 +1,5 @@
-//! The two profiles (`docs/spec/rest.md#profiles`), field by field. What a profile spells differently is
-//! spelled so for the whole service or for one application.
+//! The two profiles (`docs/spec/rest.md#profiles`), field by field. A profile applies to the whole service or
+//! to one application.
 
 use std::time::Duration;
 
@@ -108,7 +108,7 @@ async fn the_session_list_as_observed() {
     .await;
 }
 
-/// Waits until the list knows that the newest session has ended: the socket is closed first, then the row is
+/// Waits until the list shows the end of the newest session. The socket is closed first, then the row is
 /// written.
 async fn ended(world: &World, token: &str) {
     testkit::patiently("the session's end is recorded", async {

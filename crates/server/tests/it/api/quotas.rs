@@ -1,4 +1,4 @@
-//! Quotas at their boundaries (`docs/spec/limits.md#quotas`), on a clock that stands still until it is moved.
+//! Quotas at their boundaries (`docs/spec/limits.md#quotas`), on a manual clock.
 
 use std::time::Duration;
 
@@ -83,10 +83,10 @@ async fn a_user_sends_20_messages_in_30_seconds_whatever_the_application() {
             assert_one_too_many(&world.send_chat(token, "x").await, 20, 2);
         }
         world.send_chat(&viewers.access, "x").await.content();
-        // Other calls of the user go on.
+        // Other calls of the user are not limited.
         world.me(&tokens.access).await.content();
 
-        // One more each 1.5 seconds.
+        // One more message is allowed each 1.5 seconds.
         world.advance(Duration::from_millis(1_499));
         assert_one_too_many(&world.send_chat(&tokens.access, "x").await, 20, 1);
         world.advance(Duration::from_millis(1));
@@ -141,7 +141,7 @@ async fn an_application_and_a_channel_of_the_same_id_are_two_callers() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_application_makes_60_token_calls_a_minute() {
     both(enforced(), |world| async move {
-        // Signing in was the first.
+        // The sign-in was the first call.
         let Fixture { app, tokens, .. } = Fixture::set_up(&world).await;
         let other = world.application("other").create().await;
         let mut tokens = tokens;
@@ -162,7 +162,7 @@ async fn an_application_makes_60_token_calls_a_minute() {
         world.revoke(&other, "unknown").await.content();
         world.me(&tokens.access).await.content();
         world.advance(Duration::from_secs(1));
-        // What was one too many used nothing up.
+        // A refused call uses nothing up.
         world.refresh(&app, &tokens.refresh).await.content();
     })
     .await;
@@ -185,11 +185,11 @@ async fn an_address_sends_10_wrong_secrets_a_minute_and_right_ones_are_never_ref
         }
         assert_one_too_many(&world.refresh(&wrong, &tokens.refresh).await, 10, 6);
         assert_one_too_many(&world.revoke(&unknown, &tokens.refresh).await, 10, 6);
-        // Who proves itself is served, from the same address.
+        // A caller with the right secret is served, also from the same address.
         let refreshed = Tokens::of(&world.refresh(&app, &tokens.refresh).await.content());
         world.revoke(&app, UNKNOWN_TOKEN).await.content();
         world.me(&refreshed.access).await.content();
-        // Being refused is not one more failure: a place is free after six seconds.
+        // A refused call is not another failure: one try is free after six seconds.
         world.advance(Duration::from_millis(5_999));
         assert_one_too_many(&world.refresh(&wrong, &tokens.refresh).await, 10, 1);
         world.advance(Duration::from_millis(1));
@@ -212,8 +212,7 @@ async fn bad_codes_count_for_the_application_that_hands_them_on_and_stop_nothing
             assert_eq!(answer.status, if failed % 2 == 0 { 401 } else { 400 }, "{}", answer.text());
         }
         assert_one_too_many(&world.exchange(&app, UNKNOWN_TOKEN, "s").await, 10, 6);
-        // A good code is exchanged all the same, refreshes go on whatever they bring, and so does everybody
-        // else.
+        // A good code is still exchanged, refreshes are not limited, and other applications are not affected.
         world.sign_in(&app, &streamer).await;
         world.refresh(&app, UNKNOWN_TOKEN).await.assert_refused(401, "INVALID_TOKEN");
         world.refresh(&app, &tokens.refresh).await.content();
@@ -312,7 +311,7 @@ async fn an_application_without_quotas_is_never_refused_and_is_told_that_all_is_
                 assert_eq!(standing(&answer), (limit, limit, 0));
             }
         }
-        // What it did counts for nobody else, and quotas hold again once they are switched on.
+        // Its calls count for no other caller, and quotas apply again when they are switched on.
         let app = world.application("bound").create().await;
         let bound = world.sign_in(&app, &streamer).await;
         assert_eq!(standing(&world.send_chat(&bound.access, "x").await), (20, 19, 2));

@@ -1,5 +1,5 @@
-//! Why a request was refused: the header `Stagedoor-Reason`, the language of messages, the line in the log.
-//! What each reason means is in `docs/errors.md`.
+//! The header `Stagedoor-Reason`, the language of messages, and the log line of a refusal. `docs/errors.md`
+//! explains each reason.
 
 use serde_json::json;
 use testkit::{Request, Response, Setup, Socket, World, both, patiently};
@@ -155,7 +155,7 @@ async fn what_is_not_there_and_what_is_not_allowed_is_named() {
         ] {
             check(&world, request, status, expected).await;
         }
-        // A session that is there and not the caller's looks the same, headers included.
+        // A session of another caller looks like a missing one, headers included.
         let stranger = world.application("stranger").create().await;
         let _socket = world.open_client_session(&stranger).await;
         let listed = world.client_sessions(&stranger, "").await.content();
@@ -218,12 +218,12 @@ async fn messages_are_in_the_language_that_the_caller_asks_for() {
             assert_eq!(answer.header("vary"), Some("Accept-Language"));
         }
         world.send(list()).await.assert_refused(400, korean);
-        // Handshakes too, beside what they say to pages of other origins.
+        // Handshakes too, besides their CORS headers.
         let handshake = Request::get("/socket.io/?EIO=9&transport=polling").header("Accept-Language", "en");
         let answer = world.send(handshake).await;
         assert_eq!((answer.status, reason(&answer)), (400, "invalid; field=EIO; rule=one-of"));
         assert!(answer.text().contains("A wrong value was entered."), "{}", answer.text());
-        // And lines of a bulk call.
+        // Also the lines of a bulk call.
         let lines = "{\"kind\":\"nope\"}\n{}\n{\"kind\":\"chat\"}";
         let bulk = Request::post("/platform/v1/events").bearer(World::OPERATOR_KEY).body(lines);
         let refused = world.send(bulk.header("Accept-Language", "en")).await.content()["refused"].clone();

@@ -19,7 +19,7 @@ fn assert_target_refused(answer: &Response, rule: &str) {
     answer.assert_refused(400, &wrong("targetChannelId", rule));
 }
 
-/// A call of either kind, about somebody in the streamer's chat.
+/// Makes a call of either kind, about a channel in the streamer's chat.
 async fn call(world: &World, temporary: bool, method: &str, token: &str, target: &str) -> Response {
     if temporary {
         world.temporary_restriction(method, token, target, CHAT).await
@@ -39,7 +39,7 @@ async fn a_restricted_viewer_is_silent_until_released() {
         assert_eq!((answer.status, answer.text()), (200, NOTHING));
         world.say("haneul", "byeol", "안녕").await.assert_refused(403, "활동제한된 사용자입니다.");
         socket.ping().await;
-        // It is about chat, and about this chat.
+        // The restriction applies only to chat, and only to this chat.
         world.say("byeol", "byeol", "제 채팅").await.content();
         let donation = json!({ "donationType": "CHAT", "payAmount": "1", "donatorChannelId": "byeol" });
         world.happen("haneul", "donations", &donation).await.content();
@@ -83,7 +83,7 @@ async fn a_temporary_restriction_ends_by_itself_after_60_seconds() {
     .await;
 }
 
-/// Whether a message can be pinned: what is hidden cannot.
+/// Whether a message can be pinned. A hidden message cannot.
 async fn is_seen(world: &World, token: &str, message: &Value) -> bool {
     let answer = world.put_notice(token, &json!({ "messageId": message["messageId"] })).await;
     match answer.status {
@@ -107,7 +107,7 @@ async fn a_temporary_restriction_hides_what_was_said_in_the_minute_before() {
             world.advance(Duration::from_millis(ms));
             said.push(world.say("haneul", "byeol", "안녕").await.content());
         }
-        // They are 60.000, 59.999 and twice 0 seconds old.
+        // The messages are 60.000, 59.999 and twice 0 seconds old.
         world.temporary_restriction("POST", &tokens.access, "byeol", CHAT).await.content();
         let token = &tokens.access;
         let mut seen = Vec::new();
@@ -246,7 +246,7 @@ async fn of_100_calls_at_once_one_succeeds_and_the_others_say_why_not() {
     .await;
 }
 
-/// Restricts so many channels, `v00` first, every second one a second later.
+/// Restricts this many channels, `v00` first, with a second after every other one.
 async fn restrict_many(world: &World, token: &str, count: usize) {
     for n in 0..count {
         let id = format!("v{n:02}");
@@ -316,7 +316,8 @@ async fn a_walk_repeats_and_loses_nobody_while_the_list_changes() {
         restrict_many(&world, token, 6).await;
         let first = world.restricted(token, "size=2").await.content();
         assert_eq!(ids(&first), ["v05", "v04"]);
-        // One that was shown goes, the one at the cut goes, one that was not shown goes, and a new one comes.
+        // A channel before the cursor, one at the cursor and one after it are released, and a new one is
+        // restricted.
         for gone in ["v05", "v04", "v02"] {
             world.restriction("DELETE", token, gone).await.content();
         }
@@ -357,14 +358,14 @@ async fn sizes_and_cursors_are_checked() {
         for text in [format!("{cursor}A"), "%00".into(), "%27%20OR%201%3D1".into(), "A".repeat(4_000)] {
             assert_eq!(world.restricted(token, &format!("next={text}")).await.status, 400, "{text}");
         }
-        // Another user's, and the same user's through another application.
+        // Cursors of another user, and of the same user through another application.
         let viewers = world.sign_in(&app, &viewer).await;
         let other = world.application("other").create().await;
         let elsewhere = world.sign_in(&other, &streamer).await;
         for borrower in [&viewers.access, &elsewhere.access] {
             world.restricted(borrower, &format!("next={cursor}")).await.assert_refused(400, &refused);
         }
-        // It is good for any size, and again.
+        // The cursor is valid for any size, and more than once.
         for size in [1, 30, 1] {
             let page = world.restricted(token, &format!("size={size}&next={cursor}")).await.content();
             assert_eq!(ids(&page)[0], "v01");

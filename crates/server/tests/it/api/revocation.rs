@@ -1,4 +1,4 @@
-//! Credentials that the operator takes back: secrets one by one, and all of an application.
+//! Credentials that the operator revokes: single secrets, and all credentials of an application.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use testkit::{Api, Application, Engine, Request, Response, Setup, Socket, both, 
 use crate::fixture::Fixture;
 
 const NOTHING: &str = r#"{"code":200,"message":null,"content":null}"#;
-/// What the service promises of other nodes, and of sockets.
+/// The promised delay on other nodes, and on sockets.
 const WITHIN: Duration = Duration::from_secs(2);
 
 fn real_time() -> Setup {
@@ -37,7 +37,7 @@ async fn delete_secret(api: &Api, client_id: &str, secret_id: &str) -> Response 
     api.operator(Request::delete(format!("{}/{secret_id}", secrets_of(client_id)))).await
 }
 
-/// The application with one more secret, and that secret's id.
+/// Adds a secret to the application, and returns the application with it, and the secret's id.
 async fn another_secret(api: &Api, app: &Application) -> (Application, String) {
     let before = secrets(api, &app.client_id).await;
     let made = api.operator(Request::post(secrets_of(&app.client_id))).await.content();
@@ -135,7 +135,7 @@ async fn a_deleted_secret_takes_its_addresses_and_sessions_along() {
         world.refresh(&leaked, &tokens.refresh).await.assert_refused(401, "INVALID_CLIENT");
         assert_eq!(handshake(&url).await, 401);
         assert_eq!(ended.closed().await.1, "revoked");
-        // What the other secret opened goes on, and so do users.
+        // Session URLs and sessions of the other secret stay valid, and so do users.
         Socket::open(good["url"].as_str().expect("a text")).await;
         world.subscribe(&tokens.access, "chat", kept.session_key()).await.content();
         kept.system("subscribed").await;
@@ -143,12 +143,12 @@ async fn a_deleted_secret_takes_its_addresses_and_sessions_along() {
         users.system("subscribed").await;
         world.me(&tokens.access).await.content();
 
-        // Again, and one that never was.
+        // A repeated deletion, and a secret that never existed.
         assert_eq!(delete_secret(&world, "bot", &leaked_id).await.text(), NOTHING);
         assert_eq!(delete_secret(&world, "bot", "unknown").await.text(), NOTHING);
         delete_secret(&world, "nobody", "unknown").await.assert_refused(404, "NOT_FOUND");
         assert_eq!(secrets(&world, "bot").await.len(), 1);
-        // Another application's is left alone.
+        // Secrets of another application are not deleted.
         let spare = secrets(&world, "spare").await;
         assert_eq!(delete_secret(&world, "bot", id(&spare[0])).await.text(), NOTHING);
         assert_eq!(secrets(&world, "spare").await, spare);
@@ -191,7 +191,7 @@ async fn a_secret_expires_at_its_date() {
 async fn a_secret_deleted_or_an_application_disabled_on_one_node_is_refused_on_another() {
     both(real_time(), |world| async move {
         if world.engine() == Engine::Sqlite {
-            return; // Its file belongs to one node.
+            return; // An SQLite file belongs to one node.
         }
         let Fixture { app, tokens, .. } = Fixture::set_up(&world).await;
         let (node, elsewhere) = world.another_node().await;
@@ -214,7 +214,7 @@ async fn a_secret_deleted_or_an_application_disabled_on_one_node_is_refused_on_a
     .await;
 }
 
-/// Many prove themselves with the secret while it goes.
+/// Many callers use the secret while it is deleted.
 #[tokio::test(flavor = "multi_thread")]
 async fn nobody_gets_in_with_a_secret_after_its_deletion_was_answered() {
     both(real_time(), |world| async move {
@@ -275,7 +275,7 @@ async fn a_disabled_application_comes_back_as_it_was() {
         let listed = world.operator(Request::get("/platform/v1/applications?size=1")).await.content();
         assert_eq!(listed["data"][0]["clientId"], "bot");
         assert!(listed["data"][0]["disabledDate"].is_string());
-        // Being put does not enable it.
+        // A PUT does not enable the application.
         world.application("bot").replace().await;
         world.me(&tokens.access).await.assert_refused(401, "INVALID_TOKEN");
 
@@ -308,7 +308,7 @@ async fn a_deleted_application_is_gone_with_all_that_hung_on_it() {
         world.operator(Request::get(target("bot"))).await.assert_refused(404, "NOT_FOUND");
         world.operator(Request::post(target("bot") + "/restore")).await.assert_refused(404, "NOT_FOUND");
         world.operator(Request::get(target("told") + "/webhook")).await.assert_refused(404, "NOT_FOUND");
-        // Its id can be had again, by something new.
+        // The id is free for a new application.
         let body = json!({ "name": "bot", "redirectUris": [app.redirect_uri], "scopes": [] });
         let new = patiently("the id is free", async {
             loop {
@@ -328,7 +328,7 @@ async fn a_deleted_application_is_gone_with_all_that_hung_on_it() {
     .await;
 }
 
-/// Sessions connect all the time while their application is deleted.
+/// Sessions connect continuously while their application is deleted.
 #[tokio::test(flavor = "multi_thread")]
 async fn no_session_outlives_its_application() {
     both(real_time(), |world| async move {
@@ -350,7 +350,7 @@ async fn no_session_outlives_its_application() {
             let target = format!("/platform/v1/applications/app-{round}");
             world.operator(Request::delete(target)).await.content();
             for caller in callers {
-                // A socket may be closed before it says `connected`.
+                // The socket may be closed before `connected`.
                 drop(caller.await);
             }
             let connected = format!("/platform/v1/sessions?clientId=app-{round}&connected=true");

@@ -1,5 +1,5 @@
-//! The seventeen scopes (`docs/spec/authorization.md#scopes`): their names, who needs which, and what becomes
-//! of one that an application loses.
+//! The seventeen scopes (`docs/spec/authorization.md#scopes`): their names, the endpoints that need them, and
+//! the effect of removing one from an application.
 
 use domain::{Scope, ScopeSet};
 use serde_json::json;
@@ -8,7 +8,7 @@ use testkit::{Request, Setup, both};
 use crate::api::endpoints::{ENDPOINTS, Endpoint, Mode, session_key};
 use crate::fixture::Fixture;
 
-/// As the specification spells them, in its order.
+/// The names and order of the specification.
 const NAMES: [&str; 17] = [
     "유저 정보 조회",
     "채널 관리자 조회",
@@ -87,7 +87,7 @@ async fn a_user_endpoint_needs_its_own_scope_and_no_other() {
                         assert_eq!(answer.status, 403);
                     }
                 }
-                // What needs no scope works with none.
+                // Calls that need no scope work without one.
                 world.user_sessions(&cast.tokens.access, "").await.content();
                 socket.close().await;
             }
@@ -105,7 +105,7 @@ async fn a_drops_endpoint_needs_the_drops_scope_and_no_other() {
         for (held, works) in [(&[Scope::Drops][..], true), (&user_scopes, false), (&[], false)] {
             world.application("publisher").scopes(held).with("organizationId", "publisher").replace().await;
             for endpoint in ENDPOINTS.iter().filter(|endpoint| endpoint.mode == Mode::Drops) {
-                // Who may not call these may not prepare for them either.
+                // Without the right to call these endpoints, the caller may not prepare for them either.
                 if works {
                     endpoint.prepare(&world, &fixture).await;
                     world.send(endpoint.good(&fixture, "")).await.content();
@@ -151,7 +151,7 @@ async fn a_scope_that_an_application_loses_ends_at_once_also_on_its_sockets() {
         world.me(&tokens.access).await.content();
         world.application("bot").scopes(&left).replace().await;
         world.me(&tokens.access).await.assert_refused(403, "FORBIDDEN");
-        // The token itself lives, and a scope that comes back needs a new consent.
+        // The token stays valid. A scope that is added again needs a new consent.
         world.user_sessions(&tokens.access, "").await.content();
         world.application("bot").replace().await;
         world.me(&tokens.access).await.assert_refused(403, "FORBIDDEN");

@@ -1,5 +1,4 @@
-//! The pages of the sign-in (`docs/spec/authorization.md#sign-in`): what they are protected by, and where
-//! they lead.
+//! The pages of the sign-in (`docs/spec/authorization.md#sign-in`): their protection, and their redirects.
 
 use domain::Scope;
 use serde_json::json;
@@ -28,7 +27,7 @@ fn sandbox() -> Setup {
     Setup { sandbox: true, ..Setup::default() }
 }
 
-/// An HTML error page, never a redirect, that repeats nothing of what was sent.
+/// An HTML error page, never a redirect, that repeats no value of the request.
 #[track_caller]
 fn assert_error_page(page: &Page, title: &str) {
     assert_eq!(page.response.status, 400, "{}", page.response.text());
@@ -110,7 +109,7 @@ async fn the_cookie_is_closed_to_scripts_and_other_sites_and_secure_under_https(
         both(Setup { base_url, ..Setup::default() }, move |world| async move {
             let Fixture { app, streamer, .. } = Fixture::set_up(&world).await;
             let mut browser = world.browser();
-            // No other host of the domain can plant one of the prefix.
+            // With the prefix `__Host-`, no other host of the domain can set the cookie.
             let (name, path) = match base_url {
                 Some(_) => (HOST_COOKIE, "/"),
                 None => (COOKIE, PATH),
@@ -266,10 +265,10 @@ async fn a_form_counts_only_with_the_proof_of_its_own_browser_and_request() {
         for form in &forged {
             assert_error_page(&browser.submit(form).await, "화면이 만료되었습니다");
         }
-        // Without its cookies, and with another browser's.
+        // The form without its cookies, and with another browser's cookies.
         assert_error_page(&world.browser().submit(&mine).await, "화면이 만료되었습니다");
         assert_error_page(&strangers_browser.submit(&mine).await, "화면이 만료되었습니다");
-        // The same for signing in.
+        // The same for the sign-in form.
         let sign_in = world.browser().open(&address(&app, "s")).await;
         let with_password =
             sign_in.form("login").fill("login", &streamer.login).fill("password", &streamer.password);
@@ -277,7 +276,7 @@ async fn a_form_counts_only_with_the_proof_of_its_own_browser_and_request() {
         for form in [with_password, by_list] {
             assert_error_page(&world.browser().submit(&form).await, "화면이 만료되었습니다");
         }
-        // Nothing of all that spoiled the real one.
+        // The refused forms did not invalidate the real one.
         assert_eq!(browser.submit(&mine).await.response.status, 303);
     })
     .await;
@@ -298,7 +297,7 @@ async fn signing_in_rotates_the_cookie_so_a_planted_one_is_worth_nothing() {
         attacker.plant(COOKIE, &planted);
         attacker.open(&address(&app, "s")).await.form("login");
 
-        // The cookie before dies with the next sign-in, too.
+        // The old cookie also becomes invalid with the next sign-in.
         let before = victim.cookie(COOKIE).expect("a cookie").to_owned();
         let page = victim.open(&format!("{}&switch=1", address(&app, "s"))).await;
         let form = page.form("login").fill("login", &viewer.login).fill("password", &viewer.password);
@@ -359,7 +358,7 @@ async fn the_consent_page_names_the_application_its_maker_its_scopes_and_the_per
         }
         assert!(!html.contains("<b>오버레이"), "names are text, not markup");
         assert!(html.contains("오버레이"));
-        // What belongs to the application itself is nothing that a user grants.
+        // 드롭스 belongs to the application itself, so users do not grant it.
         assert!(!html.contains("드롭스"));
     })
     .await;

@@ -7,7 +7,7 @@ use crate::fixture::Fixture;
 
 const AT_ONCE: usize = 100;
 
-/// Runs the same call many times at once.
+/// Makes many calls at once.
 async fn race<T, Fut>(world: &World, call: impl Fn(World) -> Fut) -> Vec<T>
 where
     T: Send + 'static,
@@ -88,8 +88,8 @@ async fn revoking_and_refreshing_at_once_leaves_either_all_or_nothing() {
             let (revoked, refreshed) =
                 tokio::join!(world.revoke(&app, &tokens.access), world.refresh(&app, &tokens.refresh));
             revoked.content();
-            // Whichever came first: a refresh before the revocation was revoked with the rest, one after it
-            // was refused.
+            // Either order is valid: an earlier refresh was revoked with the other tokens, a later one was
+            // refused.
             match refreshed.status {
                 200 => {
                     let next = Tokens::of(&refreshed.content());

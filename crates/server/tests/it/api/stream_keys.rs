@@ -27,7 +27,7 @@ async fn a_stream_key_is_made_once_and_stays_until_it_is_issued_again() {
         let of_viewer = key(&world, &viewer.access).await;
         assert_ne!(of_viewer, first);
         world.stop().await;
-        world.start_again().await;
+        world.restart().await;
         assert_eq!(key(&world, token).await, first);
 
         let answer = reissue(&world, "haneul").await;
@@ -103,7 +103,7 @@ async fn the_store_holds_it_sealed_and_for_its_channel_only() {
                         let sealed: &str = row.get(0)?;
                         assert!(keys.iter().all(|key| !sealed.contains(key.as_str())));
                     }
-                    // Somebody with the database puts another's key in place.
+                    // An attacker with access to the database swaps two keys.
                     const SWAP: &str = "UPDATE stream_keys SET sealed_key =
                         (SELECT k.sealed_key FROM stream_keys k WHERE k.channel_id = 'byeol')
                         WHERE channel_id = 'haneul'";
@@ -114,10 +114,10 @@ async fn the_store_holds_it_sealed_and_for_its_channel_only() {
             .map_err(|error: store::StoreError| error)
             .expect("a store");
         store.close().await;
-        world.start_again().await;
+        world.restart().await;
         let answer = world.stream_key(&fixture.tokens.access).await;
         answer.assert_refused(500, "INTERNAL_SERVER_ERROR");
-        // The operator's way out.
+        // The operator can issue a new key.
         reissue(&world, "haneul").await.content();
         key(&world, &fixture.tokens.access).await;
     })

@@ -38,7 +38,7 @@ async fn an_access_token_lives_a_day_and_a_refresh_token_thirty() {
         world.me(&next.access).await.content();
         world.advance(TICK);
         world.refresh(&app, &late.refresh).await.assert_refused(401, "INVALID_TOKEN");
-        // Each refresh starts thirty days anew.
+        // Each refresh token has its own thirty days.
         world.advance(DAY * 30 - TICK * 2);
         world.refresh(&app, &next.refresh).await.content();
     })
@@ -84,7 +84,7 @@ async fn a_code_used_again_later_than_ten_seconds_takes_back_what_it_bought() {
         world.me(&refreshed.access).await.assert_refused(401, "INVALID_TOKEN");
         world.refresh(&app, &refreshed.refresh).await.assert_refused(401, "INVALID_TOKEN");
         socket.system("revoked").await;
-        // Another sign-in of the same person bought its own.
+        // Tokens of another sign-in of the same person stay valid.
         world.me(&others.access).await.content();
     })
     .await;

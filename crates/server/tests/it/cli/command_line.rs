@@ -8,7 +8,7 @@ use testkit::{Request, Socket};
 
 use crate::cli::process::{Sandbox, run, stagedoor};
 
-/// How a bus is shown whose address holds a password.
+/// How a bus address with a password is displayed.
 const BUS: &str = "nats://…@bus.example:4222,other.example:4333";
 const DATABASE: &str = "postgres://database/x";
 
@@ -124,7 +124,7 @@ async fn every_secret_token_and_password_of_the_first_line_works() {
         .content();
 }
 
-/// What `dev` prints for a person, where the shell looks for programs in `search_path`.
+/// The output of `dev` for a person, with this search path for programs.
 async fn overview(search_path: &std::path::Path) -> String {
     let mut command = stagedoor(&["dev", "--listen", "127.0.0.1:0", "--log", "debug"]);
     command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
@@ -157,7 +157,7 @@ async fn the_overview_ends_in_five_things_to_try_and_keeps_the_log_out_of_stdout
     assert!(!said.contains("DEBUG") && !said.contains("INFO"), "{said}");
 }
 
-/// interop/examples types them.
+/// interop/examples runs these commands.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_there_is_to_try_names_a_program_that_a_shell_finds_and_puts_no_secret_on_its_command_line() {
     let program = std::path::Path::new(env!("CARGO_BIN_EXE_stagedoor"));
@@ -228,7 +228,7 @@ async fn a_world_that_is_kept_goes_on_after_any_death() {
     second.api.me(&tokens.access).await.content();
     let channels = second.api.channels(&app, "channelIds=mine").await.content();
     assert_eq!(channels["data"][0]["channelName"], "내 채널");
-    // The session died with the process that held it.
+    // The session ended with its process.
     let sessions = second.api.user_sessions(&tokens.access, "").await.content();
     assert!(sessions["data"][0]["disconnectedDate"].is_string(), "{sessions}");
     second.signal("TERM").await;
@@ -437,7 +437,7 @@ async fn the_help_is_the_manual_of_every_option() {
         ("--webhook-header-prefix", "STAGEDOOR_WEBHOOK_HEADER_PREFIX"),
     ];
     for (command, own) in [("dev", &[("--json", "JSON")][..]), ("serve", &serve), ("check-config", &serve)] {
-        // Secrets of the surroundings do not show up in the manual.
+        // The help never shows secrets from the environment.
         let mut help = stagedoor(&[command, "--help"]);
         help.env("STAGEDOOR_DATABASE_URL", "postgres://hunter2").env("STAGEDOOR_OPERATOR_KEY", "hunter2");
         let said = run(help).await;

@@ -1,4 +1,4 @@
-//! What stands in `deploy/` and in `docs/operating.md` fits this program: its options and variables, and each
+//! Checks `deploy/` and `docs/operating.md` against the program's options and variables, and against each
 //! other.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -23,13 +23,13 @@ const DEPLOYED: [&str; 7] = [
     "deploy/systemd/stagedoor@.service",
 ];
 
-/// What `serve` says of itself.
+/// The help of `serve`.
 fn help() -> String {
     let said = Command::new(env!("CARGO_BIN_EXE_stagedoor")).args(["serve", "--help"]).output();
     String::from_utf8(said.expect("it runs").stdout).expect("a text")
 }
 
-/// The words of a text that begin so: letters, digits, `_` and `-`.
+/// The words of a text with this prefix: letters, digits, `_` and `-`.
 fn words<'t>(text: &'t str, beginning: &str) -> BTreeSet<&'t str> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     let words = text.split(|c: char| !is_part(c)).filter(|word| word.starts_with(beginning));
@@ -47,7 +47,7 @@ fn every_variable_and_option_that_is_named_exists() {
         assert!(unknown.is_empty(), "{path} names {unknown:?}");
     }
     let operating = text("docs/operating.md");
-    // Other programs' options are never at the beginning of a piece of code.
+    // Options of other programs never stand at the beginning of a code span.
     let named: BTreeSet<&str> =
         operating.split("`--").skip(1).map(|rest| rest.split(['`', ' ']).next().expect("a word")).collect();
     assert!(named.len() > 5, "{named:?}");
@@ -56,8 +56,7 @@ fn every_variable_and_option_that_is_named_exists() {
     assert!(unknown.is_empty(), "docs/operating.md names {unknown:?}");
 }
 
-/// The part of YAML that the compose files are written in: maps, texts and lists in brackets, `&names` of
-/// maps, and `<<`.
+/// The subset of YAML in the compose files: maps, texts and lists in brackets, `&names` of maps, and `<<`.
 #[derive(Clone, Debug, PartialEq)]
 enum Yaml {
     Text(String),
@@ -172,7 +171,7 @@ fn the_compose_files_hold_together() {
                 };
                 assert!(there, "{service}: {volume}");
             }
-            // What is said to be in a file is a secret that the service is given.
+            // Every `_FILE` variable names a secret that the service has.
             let environment = about.get("environment");
             if let Some(Yaml::Map(environment)) = environment {
                 for (variable, value) in
@@ -239,7 +238,7 @@ fn the_balancer_tells_who_its_clients_are_and_keeps_strangers_from_what_is_the_o
         blocks(&nginx, "location ").into_iter().filter(|block| block.contains("proxy_pass")).collect();
     assert_eq!(passing.len(), 2);
     for block in passing {
-        // One header of its own, and nginx inherits none.
+        // A block with its own `proxy_set_header` inherits none, so it must set all of them.
         for header in ["Host $http_host", "X-Forwarded-For $remote_addr", "Forwarded \"\""] {
             assert!(block.contains(&format!("proxy_set_header {header};")), "{header}: {block}");
         }
@@ -259,7 +258,7 @@ fn nats_lets_nobody_in_without_a_password_that_stands_in_a_file() {
     assert!(nats.contains("http: \"127.0.0.1:") && !nats.contains("http_port"), "monitoring is open");
     let file = text("deploy/compose/three-nodes.yaml");
     assert!(!file.contains("STAGEDOOR_BUS_URL:"), "the password would stand in the environment");
-    // As three-nodes.yaml tells to make it.
+    // The password line that three-nodes.yaml describes.
     let line = file.lines().find(|line| line.ends_with(">nats-authorization")).expect("how it is made");
     let form = line.split('\'').nth(1).expect("a form").replace("%s", "bus-password");
     let (etc, secrets) = (folder.path().join("etc/nats"), folder.path().join("run/secrets"));
@@ -274,7 +273,7 @@ fn nats_lets_nobody_in_without_a_password_that_stands_in_a_file() {
     assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
 }
 
-/// The value of a constant of the test command.
+/// The value of a constant in the test command.
 fn tested(constant: &str) -> String {
     let script = text("test");
     let (_, behind) = script.split_once(&format!("{constant}=")).expect("the test command names it");
@@ -345,14 +344,14 @@ fn the_units_are_what_systemd_takes() {
         };
         assert!(number("LimitNOFILE=") >= 1_000_000);
         assert!(number("TimeoutStopSec=") >= 20);
-        // The program is not installed here.
+        // The program is not installed here, so the path of the built one is used.
         let text = text.replace("/usr/local/bin/stagedoor", env!("CARGO_BIN_EXE_stagedoor"));
         let path = folder.path().join(instance);
         std::fs::write(&path, text.replace("EnvironmentFile=", "EnvironmentFile=-"))
             .expect("it can be written");
         checked.push(path);
     }
-    // Not every machine that runs the tests has systemd.
+    // A machine that runs the tests may lack systemd.
     if let Ok(said) = Command::new("systemd-analyze").arg("verify").args(&checked).output() {
         let complaints = String::from_utf8_lossy(&said.stderr);
         let about_ours: Vec<_> = complaints.lines().filter(|line| line.contains("stagedoor")).collect();

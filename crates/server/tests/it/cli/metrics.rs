@@ -1,5 +1,5 @@
-//! `GET /metrics`: what a node counts, in the text format, and `docs/metrics.md`, which is made from the same
-//! list. `UPDATE_DOCS=1 cargo test -p server --test it metrics` renews that page.
+//! `GET /metrics`: the metrics of a node, and `docs/metrics.md`, which is generated from the same list.
+//! `UPDATE_DOCS=1 cargo test -p server --test it metrics` renews that page.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -27,8 +27,8 @@ struct Parsed {
     samples: Vec<Sample>,
 }
 
-/// Reads the text format, version 0.0.4, and allows nothing that a collector might read in two ways: each
-/// family once, with its help, its type and then all of its samples; no sample twice; histograms whole.
+/// A strict parser of the text format, version 0.0.4: each family once, with its help, its type and then all
+/// of its samples; no sample twice; complete histograms.
 fn parse(text: &str) -> BTreeMap<String, Parsed> {
     let mut families: BTreeMap<String, Parsed> = BTreeMap::new();
     let mut current: Option<String> = None;
@@ -104,7 +104,7 @@ fn sample(line: &str) -> Sample {
     (name.to_owned(), labels, value.parse().unwrap_or_else(|_| panic!("{line}")))
 }
 
-/// Buckets that grow to `+Inf`, whose count is the whole, beside a sum: for each set of labels.
+/// Checks for each set of labels that the buckets grow to `+Inf`, and that the last bucket equals the count.
 fn check_histogram(family: &Parsed) {
     type Series = (Vec<(f64, f64)>, Option<f64>, Option<f64>);
     let mut series: BTreeMap<Labels, Series> = BTreeMap::new();
@@ -154,7 +154,7 @@ async fn the_text_holds_exactly_what_the_documentation_lists() {
     both(Setup::default(), |world| async move {
         let families = metrics(&world).await;
         let listed: BTreeSet<&str> = all().map(|family| family.name).collect();
-        // A process may have no limit of descriptors.
+        // A process may have no limit on descriptors.
         let found: BTreeSet<&str> = families.keys().map(String::as_str).chain(["process_max_fds"]).collect();
         assert_eq!(found, listed);
         for family in all() {
@@ -248,7 +248,7 @@ async fn what_happens_is_counted_where_it_happened() {
             let grew = value(&open, name, labels) - value(&before, name, labels);
             assert_eq!(grew, grown, "{name} {labels:?}");
         }
-        // A session URL, a session, a subscription, two messages.
+        // Four writes: a session URL, a session, a subscription, and two messages.
         let written = "stagedoor_store_writes_committed_total";
         assert!(value(&open, written, &[]) - value(&before, written, &[]) >= 5.0);
         let looked = |now: &BTreeMap<_, _>| {
@@ -261,7 +261,7 @@ async fn what_happens_is_counted_where_it_happened() {
         assert!(looked(&open) - looked(&before) >= 7.0);
         assert_eq!(value(&after, "stagedoor_sessions", &[]), 0.0);
         assert_eq!(value(&after, "stagedoor_sessions_closed_total", &[("reason", "client_goodbye")]), 1.0);
-        // Every reason is there from the beginning.
+        // Every reason has a sample from the start.
         let reasons = |now: &BTreeMap<String, Parsed>| now["stagedoor_sessions_closed_total"].samples.len();
         assert_eq!(reasons(&before), gateway::CloseReason::ALL.len());
         assert_eq!(value(&before, "stagedoor_sessions_closed_total", &[]), 0.0);
@@ -325,7 +325,7 @@ async fn metrics_are_the_operators_and_stand_where_the_platform_api_does() {
             let platform = Api::new(&node.platform_url(), World::OPERATOR_KEY);
             open.operator(Request::get("/metrics")).await.assert_refused(404, "NOT_FOUND");
             let families = metrics(&platform).await;
-            // The refusal on the other listener is counted in the same place.
+            // Refusals on both listeners are counted together.
             assert_eq!(value(&families, "stagedoor_refusals_total", &[("kind", "not_found")]), 1.0);
             node.stop().await;
             true
@@ -334,7 +334,7 @@ async fn metrics_are_the_operators_and_stand_where_the_platform_api_does() {
     .await;
 }
 
-/// The page, from the list of families.
+/// The page, generated from the list of families.
 fn page() -> String {
     let mut page = String::from(
         "# Metrics\n\n\
@@ -365,7 +365,7 @@ fn the_page_of_the_documentation_is_not_stale() {
     }
     let written = std::fs::read_to_string(&path).expect("docs/metrics.md");
     assert!(written == page(), "docs/metrics.md is stale: renew it as it says");
-    // What it lists, read as a reader would.
+    // The names on the page, as a reader sees them.
     let names: Vec<&str> =
         written.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next()).collect();
     assert_eq!(names, all().map(|family| family.name).collect::<Vec<_>>());

@@ -1,4 +1,4 @@
-//! The program itself, in a process of its own.
+//! The program in a separate process.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -10,14 +10,14 @@ use testkit::{Api, Application, Person, Tokens, patiently};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::process::{Child, ChildStdout, Command};
 
-/// What a command that ends by itself said.
+/// The output and status of a command that has ended.
 pub struct Said {
     pub status: ExitStatus,
     pub stdout: String,
     pub stderr: String,
 }
 
-/// `stagedoor` with nothing of the surroundings but what a test gives it.
+/// `stagedoor` with no environment but that of the test.
 pub fn stagedoor(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_stagedoor"));
     command.args(arguments).stdin(Stdio::null()).kill_on_drop(true);
@@ -41,11 +41,11 @@ pub struct Sandbox {
     child: Child,
     stdout: BufReader<ChildStdout>,
     log: PathBuf,
-    /// The first line.
+    /// The first line of stdout.
     pub first_line: String,
-    /// What it says.
+    /// The first line as JSON.
     pub world: Value,
-    /// A client of it.
+    /// A client of the sandbox.
     pub api: Api,
 }
 
@@ -59,12 +59,12 @@ impl Sandbox {
         Self::of(command, log).await
     }
 
-    /// Starts a command that is to print a world.
+    /// Starts a command that prints a world.
     pub async fn of(command: Command, log: PathBuf) -> Self {
         Self::reached_at(None, command, log).await
     }
 
-    /// The same for one that is not reached at its base URL.
+    /// The same for a sandbox that has another address than its base URL.
     pub async fn reached_at(url: Option<&str>, mut command: Command, log: PathBuf) -> Self {
         let mut child = command.spawn().expect("the program starts");
         let mut stdout = BufReader::new(child.stdout.take().expect("stdout is piped"));
@@ -113,17 +113,17 @@ impl Sandbox {
         self.log.clone()
     }
 
-    /// A file of what the system knows of the process.
+    /// A file of the process in `/proc`.
     fn known(&self, file: &str) -> PathBuf {
         Path::new("/proc").join(self.child.id().expect("the program runs").to_string()).join(file)
     }
 
-    /// Descriptors that it has open.
+    /// Number of its open descriptors.
     pub fn descriptors(&self) -> usize {
         std::fs::read_dir(self.known("fd")).expect("its descriptors").count()
     }
 
-    /// Memory that it has in use, in bytes.
+    /// Its resident memory, in bytes.
     pub fn memory(&self) -> u64 {
         let status = std::fs::read_to_string(self.known("status")).expect("its status");
         let (_, rest) = status.split_once("VmRSS:").expect("its memory");
@@ -131,7 +131,7 @@ impl Sandbox {
         kib * 1024
     }
 
-    /// CPU that it has used.
+    /// Its CPU time.
     pub fn cpu(&self) -> Duration {
         const TICK: Duration = Duration::from_millis(10);
         let stat = std::fs::read_to_string(self.known("stat")).expect("its times");
@@ -141,7 +141,7 @@ impl Sandbox {
         TICK * ticks.sum::<u32>()
     }
 
-    /// Changes how many descriptors it may have.
+    /// Changes the limit of its descriptors.
     pub async fn limit_descriptors(&self, limit: usize) {
         let id = self.child.id().expect("the program runs").to_string();
         let limit = format!("--nofile={limit}:");
@@ -156,7 +156,7 @@ impl Sandbox {
         assert!(status.expect("kill is there").success());
     }
 
-    /// Waits for its end. Gives its status and what else it said on stdout.
+    /// Waits for its end. Returns its status and the rest of its stdout.
     pub async fn end(mut self) -> (ExitStatus, String) {
         let mut rest = String::new();
         patiently("the end of stdout", self.stdout.read_to_string(&mut rest)).await.expect("text");

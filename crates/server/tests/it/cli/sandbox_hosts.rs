@@ -1,4 +1,4 @@
-//! Which names a sandbox answers, and the address that it is reached under.
+//! The host names that a sandbox accepts, and its base URL.
 
 use std::fs::File;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::cli::process::{Sandbox, run, stagedoor};
 const TARGETS: [&str; 4] =
     ["/open/v1/lives", "/health/live", "/account-interlock", "/socket.io/?EIO=3&transport=polling&auth=x"];
 
-/// A sandbox with further arguments, at the address of loopback that it listens on.
+/// A sandbox with further arguments, and the loopback address that it listens on.
 async fn sandbox(folder: &Path, listen: &str, arguments: &[&str]) -> Sandbox {
     let free = std::net::TcpListener::bind(format!("{listen}:0")).expect("a port").local_addr();
     let address = free.expect("an address");
@@ -58,7 +58,7 @@ async fn a_sandbox_answers_names_of_loopback_and_those_that_it_was_given() {
             );
         }
     }
-    // A refusal leaves the connection in order, with a body too.
+    // The connection is usable after a refusal, also of a request with a body.
     let mut connection = Connection::open(sandbox.api.address()).await;
     for _ in 0..3 {
         let body = "POST /auth/v1/token HTTP/1.1\r\nHost: evil.example\r\nContent-Length: 2\r\n\r\n{}";
@@ -99,7 +99,7 @@ async fn what_is_no_host_is_refused_at_the_start() {
     assert!(!said.status.success() && said.stderr.contains("--base-url must be"), "{}", said.stderr);
 }
 
-/// The service itself is reached under whatever name leads to it.
+/// `serve` accepts every host name.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_service_answers_every_name() {
     both(Setup::default(), |world| async move {

@@ -1,4 +1,4 @@
-//! `stagedoor serve`: the service for real, without a seed and without ways in that only a sandbox has.
+//! `stagedoor serve`: no seed, and none of the sandbox's ways to sign in.
 
 use std::process::Stdio;
 
@@ -9,7 +9,7 @@ use crate::cli::process::{Sandbox, run, stagedoor};
 
 const KEY: &str = "an-operator-key-of-more-than-32-characters";
 
-/// A running `serve` and where it listens.
+/// A running `serve` and its address.
 async fn serve(mut command: Command, folder: &tempfile::TempDir) -> (Child, String) {
     let log = folder.path().join("log");
     command.stdout(Stdio::piped()).stderr(std::fs::File::create(&log).expect("a file"));
@@ -58,7 +58,7 @@ async fn it_begins_with_nobody_and_keeps_what_it_is_told() {
     let url = api.user_session_url(&tokens.access).await.content()["url"].clone();
     assert!(url.as_str().expect("a text").starts_with(&base_url), "{url}");
 
-    // No list of people, and a name alone opens nothing.
+    // The page lists no people, and a login without password does not sign in.
     let mut browser = Browser::new(api.address());
     let target = format!("/account-interlock?clientId=bot&redirectUri={}&state=s", encode(&app.redirect_uri));
     let page = browser.open(&target).await;
@@ -68,7 +68,7 @@ async fn it_begins_with_nobody_and_keeps_what_it_is_told() {
     browser.submit(&form).await.form("login");
     stop(child).await;
 
-    // Without the operator's key its API is off, and everything else goes on.
+    // Without an operator key the platform API is off. All other endpoints work.
     let mut second = command(&folder);
     second.args(["--session-base", "https://node1.api.example.com"]);
     let (child, base_url) = serve(second, &folder).await;

@@ -1,4 +1,4 @@
-//! How a node stops, and that it finds everything again.
+//! The stop of a node, and its state after a restart.
 
 use std::time::Duration;
 
@@ -14,14 +14,14 @@ async fn a_request_that_runs_is_finished() {
         let token = &tokens.access;
         let body = r#"{"message":"the last word"}"#;
         let mut busy = Connection::open(world.address()).await;
-        // Half of the request is there when the node is told to stop, the rest comes while it stops.
+        // Half of the request arrives before the stop, the other half during it.
         let head = format!(
             "POST /open/v1/chats/send HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token}\r\nContent-Length: {}\r\n\r\n",
             body.len()
         );
         busy.write(head.as_bytes()).await;
         busy.write(&body.as_bytes()[..5]).await;
-        // An answer on another connection shows that the half was taken in.
+        // An answer on another connection shows that the server has read the half request.
         world.me(token).await.content();
         let stopping = tokio::spawn({
             let world = world.clone();
@@ -54,7 +54,7 @@ async fn a_request_that_runs_is_finished() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_node_that_is_about_to_stop_says_so_and_serves_on() {
-    // A minute of a clock that a stopping world moves on by itself, which is some seconds.
+    // The stop advances the manual clock, so the minute lasts some seconds.
     let setup = Setup { drain_delay: Duration::from_secs(60), ..Setup::default() };
     both(setup, |world| async move {
         let Fixture { tokens, .. } = Fixture::set_up(&world).await;
@@ -86,7 +86,7 @@ async fn a_node_that_is_about_to_stop_says_so_and_serves_on() {
         for socket in [&mut early, &mut late] {
             while socket.next_packet().await.is_some() {}
         }
-        world.start_again().await;
+        world.restart().await;
         let list = world.user_sessions(&tokens.access, "").await.content();
         let ended =
             list["data"].as_array().expect("a list").iter().all(|s| s["disconnectedDate"].is_string());
@@ -107,7 +107,7 @@ async fn sockets_are_closed_and_their_sessions_are_disconnected() {
         for socket in &mut sockets {
             while socket.next_packet().await.is_some() {}
         }
-        world.start_again().await;
+        world.restart().await;
         for list in [world.user_sessions(&tokens.access, "").await, world.client_sessions(&app, "").await] {
             let list = list.content();
             assert!(list["data"][0]["disconnectedDate"].is_string(), "{list}");
@@ -133,7 +133,7 @@ async fn everything_is_there_after_a_restart() {
         let consent = world.sign_in_page(&mut browser, &app, &streamer, "s").await;
 
         world.stop().await;
-        world.start_again().await;
+        world.restart().await;
         assert_eq!(world.me(&tokens.access).await.content()["channelName"], "하늘 🚀");
         world.exchange(&app, &code, "s").await.content();
         world.refresh(&app, &tokens.refresh).await.content();
@@ -149,7 +149,7 @@ async fn everything_is_there_after_a_restart() {
 async fn connections_without_a_whole_request_do_not_keep_the_node_from_stopping() {
     both(Setup::default(), |world| async move {
         let Fixture { tokens, .. } = Fixture::set_up(&world).await;
-        // As browsers do, ahead of a request that may never come.
+        // Browsers open connections in advance, for requests that may never come.
         let mut opened = Connection::open(world.address()).await;
         let mut idle = Connection::open(world.address()).await;
         idle.send(&Request::get("/open/v1/users/me").bearer(&tokens.access)).await.content();

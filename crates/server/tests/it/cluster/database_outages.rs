@@ -1,5 +1,5 @@
-//! The database gone for a while: every call is answered with 500 within 3 s, never with anything that a
-//! caller could take for the truth, and everything works again once it is back, without a restart.
+//! Database outages: every call is answered with 500 within 3 s, and never with a wrong answer. When the
+//! database is back, every call works again without a restart.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +13,7 @@ use testkit::{
 use crate::api::endpoints::{ENDPOINTS, Endpoint, session_key};
 use crate::fixture::{Fixture, UNKNOWN_TOKEN};
 
-/// How long a caller may be left without an answer.
+/// The longest time without an answer.
 const LIMIT: Duration = Duration::from_secs(3);
 
 async fn within_limit<T>(what: &str, future: impl Future<Output = T>) -> T {
@@ -21,7 +21,7 @@ async fn within_limit<T>(what: &str, future: impl Future<Output = T>) -> T {
     done.unwrap_or_else(|| panic!("nothing came within {LIMIT:?}: {what}"))
 }
 
-/// Sends every request at once, and gives what each was answered within the limit.
+/// Sends all requests at once, and returns their answers.
 async fn all_at_once(world: &World, requests: Vec<Request>) -> Vec<(String, Response)> {
     let send = |request: Request| {
         let world = world.clone();
@@ -42,13 +42,13 @@ fn is_internal(answer: &Response) -> bool {
     answer.status == 500 && answer.text() == r#"{"code":500,"message":"INTERNAL_SERVER_ERROR"}"#
 }
 
-/// For two seconds after it was looked up, a token's holder may still be known without the database.
+/// A token may be accepted from the cache for two seconds after its last look-up.
 fn may_be_remembered(name: &str) -> bool {
     name.ends_with("/users/me")
 }
 
-/// All endpoints but one: the refresh token of the cast works once only. The one that takes away what the
-/// others stand on comes last.
+/// All endpoints but one: the refresh token of the fixture works only once. The endpoint that revokes the
+/// others' credentials comes last.
 fn repeatable() -> impl Iterator<Item = &'static Endpoint> {
     let withdraws = |endpoint: &&Endpoint| endpoint.path.contains("/consents/");
     let others = ENDPOINTS.iter().filter(move |endpoint| !withdraws(endpoint));
@@ -60,7 +60,7 @@ fn post(message: &str) -> Request {
     Request::post("/platform/v1/channels/haneul/chats").bearer(World::OPERATOR_KEY).json(&body)
 }
 
-/// Uses every connection until all are good: those that died unnoticed are thrown away by use.
+/// Uses every connection until all of them work: broken connections are dropped on use.
 async fn until_found_again(world: &World, fixture: &Fixture) {
     let read = Request::get("/open/v1/sessions").bearer(&fixture.tokens.access);
     let calls = || (0..20).flat_map(|_| [read.clone(), post("x")]).collect();
@@ -91,7 +91,7 @@ async fn survives(world: World, wire: Arc<Wire>, outage: Network) {
 
     wire.set(outage);
     let mut tries = requests;
-    // Nobody can know now whether these are good.
+    // Without the database it is unknown whether these credentials are valid.
     tries.push(Request::get("/open/v1/sessions").bearer(UNKNOWN_TOKEN));
     tries.push(Request::get("/open/v1/sessions/client").client("nobody", UNKNOWN_TOKEN));
     for _ in 0..2 {
@@ -105,7 +105,7 @@ async fn survives(world: World, wire: Arc<Wire>, outage: Network) {
         assert!(is_internal(&refused), "{} {}", refused.status, refused.text());
         let answer = within_limit("a page", world.send(Request::get(page.clone()))).await;
         assert_eq!(answer.status, 500);
-        // What is wrong without a look at the database is still said.
+        // Errors that need no database are still reported.
         let answer = world.send(Request::get("/open/v1/users/me")).await;
         answer.assert_refused(401, "UNAUTHORIZED");
     }
@@ -131,8 +131,8 @@ async fn a_database_that_falls_silent_is_a_500_within_3_s_and_is_found_again() {
     over_a_wire(Setup::hurried(), |world, wire| survives(world, wire, Network::Silent)).await;
 }
 
-/// Callers that keep on sending while the database goes and comes back. Each is answered in time; what was
-/// accepted happened, and what was not has no event.
+/// Callers continue to send while the database fails and comes back. Each is answered in time. Every accepted
+/// call took effect, and no refused call sent an event.
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_under_way_when_the_database_goes_are_answered_in_time() {
     over_a_wire(Setup::default(), |world, wire| async move {
@@ -194,8 +194,8 @@ fn line(n: usize) -> String {
     format!("{line}\n")
 }
 
-/// The answer's accepted lines, and the numbers of those refused with 500, which must be all that were
-/// refused.
+/// The number of accepted lines, and the numbers of the lines refused with 500. No line is refused with
+/// another code.
 fn tally(answer: &Response) -> (u64, Vec<u64>) {
     let content = answer.content();
     let line = |line: &Value| {
@@ -232,7 +232,7 @@ async fn a_bulk_that_loses_the_database_says_which_lines_to_send_again() {
         let answer = within_limit("a bulk", connection.read_response(false)).await.expect("an answer");
         assert_eq!(tally(&answer), (3, (4..=900).collect()));
 
-        // Nothing could be done at all: so it is with the whole request.
+        // No line could be processed, so the whole request is answered with 500.
         let again = || Request::post("/platform/v1/events").bearer(World::OPERATOR_KEY).body(body.clone());
         let answer = within_limit("a bulk", world.send(again())).await;
         assert!(is_internal(&answer), "{}", answer.text());

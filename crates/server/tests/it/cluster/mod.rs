@@ -1,4 +1,4 @@
-//! Several nodes, and engines that fail.
+//! Several nodes, and failing databases and buses.
 
 mod database_outages;
 mod node_failures;

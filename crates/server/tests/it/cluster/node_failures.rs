@@ -1,4 +1,4 @@
-//! Places of sessions are free again after any kind of death, of a peer or of a node, and none is leaked.
+//! The places of sessions are freed after any failure of a peer or a node.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::cli::process::stagedoor;
 use crate::fixture::Fixture;
 
 const SECOND: Duration = Duration::from_secs(1);
-/// The ping times, and what the service may take to notice.
+/// The ping times, and the time to detect a missing ping.
 const VANISHED_WITHIN_S: u32 = 25 + 60 + 5;
 
 fn connected(list: &Response) -> usize {
@@ -21,7 +21,7 @@ fn connected(list: &Response) -> usize {
     data.iter().filter(|session| session["disconnectedDate"].is_null()).count()
 }
 
-/// Another node, which reaches the store whatever happens to the wire.
+/// Another node, with a direct connection to the store that does not use the wire.
 async fn a_node_past(wire: &Wire, world: &World) -> (Node, Api) {
     let past = wire.past();
     let change = |settings: &mut Settings| {
@@ -30,11 +30,11 @@ async fn a_node_past(wire: &Wire, world: &World) -> (Node, Api) {
     world.another_node_with(change).await
 }
 
-/// Moves the clock on in steps in which everybody does what is due.
+/// Advances the clock in steps, so that every task runs its due work.
 async fn pass(world: &World, seconds: u32) {
     for second in 0..seconds {
         world.advance(SECOND);
-        // A heartbeat that is under way takes as long on this clock as the clock is moved meanwhile.
+        // A running heartbeat takes as long on this clock as the clock advances meanwhile.
         let pause = if second % 5 == 0 { 100 } else { 20 };
         tokio::time::sleep(Duration::from_millis(pause)).await;
     }
@@ -49,7 +49,7 @@ async fn until_connected(api: &Api, token: &str, count: usize) {
     .await;
 }
 
-/// Three, which is what a user may have.
+/// Three sessions, the maximum of a user.
 async fn three(api: &Api, token: &str) -> Vec<Socket> {
     let mut sockets = Vec::new();
     for _ in 0..3 {
@@ -64,7 +64,7 @@ async fn peers_that_vanish_free_their_places_on_every_node() {
     over_a_wire(Setup::default(), |world, _| async move {
         let Fixture { app, tokens, .. } = Fixture::set_up(&world).await;
         let (node, elsewhere) = world.another_node().await;
-        // They keep their connections, and say no more.
+        // The peers keep their connections and send nothing.
         let silent = three(&elsewhere, &tokens.access).await;
         let here = world.open_client_session(&app).await;
         pass(&world, VANISHED_WITHIN_S).await;
@@ -87,7 +87,7 @@ async fn a_node_cut_off_from_the_store_loses_its_places_and_then_its_sockets() {
         let (node, elsewhere) = a_node_past(&wire, &world).await;
         let mut sockets = three(&world, &tokens.access).await;
         wire.set(Network::Down);
-        // 20 s of silence, and a heartbeat of the other node to notice.
+        // 20 s without a heartbeat, and one more heartbeat of the other node.
         pass(&world, 26).await;
         until_connected(&elsewhere, &tokens.access, 0).await;
         let taken = three(&elsewhere, &tokens.access).await;
@@ -109,7 +109,7 @@ async fn a_node_cut_off_from_the_store_loses_its_places_and_then_its_sockets() {
         drop(taken);
         until_connected(&elsewhere, &tokens.access, 0).await;
         node.stop().await;
-        // It takes part again.
+        // The node takes sessions again.
         drop(three(&world, &tokens.access).await);
         until_connected(&world, &tokens.access, 0).await;
     })

@@ -12,21 +12,20 @@ use tokio::task::JoinSet;
 
 use crate::fixture::Fixture;
 
-/// Callers at once.
+/// Number of concurrent callers.
 const CALLERS: usize = 8;
-/// How long a node says that it will stop before it does.
+/// How long a node announces its stop before it stops.
 const DRAIN_DELAY: Duration = Duration::from_secs(1);
-/// How often the balancer that asks does so.
+/// Interval of the balancer's readiness checks.
 const ASKED_EVERY: Duration = Duration::from_millis(100);
 
-/// A way to either node.
+/// A load balancer over two nodes.
 trait Balancer: Send + Sync + 'static {
     /// `None` when the call failed.
     fn call(self: Arc<Self>, request: Request) -> impl Future<Output = Option<Response>> + Send;
 }
 
-/// Passes every connection on to the nodes in turns, to the other one when it is refused, and knows nothing
-/// of HTTP.
+/// A TCP balancer: alternates between the nodes, and uses the other node if a connection is refused.
 struct Plain {
     address: SocketAddr,
 }
@@ -58,7 +57,7 @@ impl Balancer for Plain {
     }
 }
 
-/// Keeps connections to the nodes and uses them again, as proxies do, and goes by their readiness.
+/// An HTTP balancer: keeps connections open, reuses them, and checks the readiness of the nodes.
 struct Pooled {
     nodes: [Upstream; 2],
     turn: AtomicUsize,
@@ -138,7 +137,7 @@ fn calls(fixture: &Fixture, caller: usize, n: usize) -> Request {
     }
 }
 
-/// Calls until it is told that it is enough. Gives how many were answered.
+/// Makes calls until it is stopped. Returns the number of answers.
 async fn load(balancer: Arc<impl Balancer>, fixture: Arc<Fixture>, enough: Arc<AtomicBool>) -> usize {
     let mut callers = JoinSet::new();
     for caller in 0..CALLERS {
@@ -173,7 +172,7 @@ async fn until_ready(address: SocketAddr) {
     .await;
 }
 
-/// Restarts both nodes under load over the balancer that is made for their addresses.
+/// Restarts both nodes under load, behind a balancer for their addresses.
 async fn restarts<B: Balancer, Fut>(balancer: impl FnOnce([SocketAddr; 2]) -> Fut + Send + 'static)
 where
     Fut: Future<Output = Arc<B>> + Send,
@@ -189,9 +188,9 @@ where
         tokio::time::sleep(Duration::from_millis(300)).await;
 
         world.stop().await;
-        world.start_again().await;
+        world.restart().await;
         until_ready(addresses[0]).await;
-        // The balancer has to have seen it.
+        // The balancer must have checked the readiness.
         tokio::time::sleep(ASKED_EVERY * 3).await;
         node.stop().await;
         let (node, _) = world.another_node_with(|settings| settings.listen = addresses[1]).await;

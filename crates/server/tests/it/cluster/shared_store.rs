@@ -1,4 +1,4 @@
-//! Several nodes on one database, and no bus between them: what the store says alone has to do.
+//! Several nodes on one database without a bus between them: the store alone connects them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,7 +19,7 @@ const WEB: Roles = Roles { web: true, gateway: false, jobs: false };
 const GATEWAY: Roles = Roles { web: false, gateway: true, jobs: false };
 const JOBS: Roles = Roles { web: false, gateway: false, jobs: true };
 
-/// Runs the body on a world whose database other nodes can share.
+/// Runs the body on a world with a database that other nodes can share.
 async fn shared<Fut>(setup: Setup, body: impl FnOnce(World, Arc<Wire>) -> Fut)
 where
     Fut: Future<Output = ()> + Send + 'static,
@@ -68,7 +68,7 @@ async fn a_call_on_one_node_changes_a_session_on_another_though_no_bus_leads_the
     .await;
 }
 
-/// What the other node finds when it looks into the store, which it may begin to wait for at any moment.
+/// Advances the clock until the other node has found a change in the store.
 async fn found<T>(world: &World, awaited: impl Future<Output = T>) -> T {
     let time_goes_on = async {
         loop {
@@ -93,8 +93,8 @@ impl Revoke for World {
     }
 }
 
-/// Each cut hits some commit at some moment: before it, or after it, when the change is in the store and
-/// nobody was told.
+/// Each cut hits some commit at some point: before the commit, or after it, when the change is stored and no
+/// answer was sent.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_committed_is_heard_once_whatever_became_of_the_answer() {
     shared(Setup { system_clock: true, ..Setup::default() }, |world, wire| async move {
@@ -130,8 +130,7 @@ async fn what_was_committed_is_heard_once_whatever_became_of_the_answer() {
         }
         enough.store(true, Ordering::Relaxed);
         while callers.join_next().await.is_some() {}
-        // Undelivered changes are found by the reconciliation, which may have to reconnect to the database
-        // first.
+        // The reconciliation finds undelivered changes. It may have to reconnect to the database first.
         tokio::time::sleep(Duration::from_secs(4)).await;
         world.stop().await;
         let heard = listening.await.expect("the socket is read to its end");
@@ -147,9 +146,9 @@ async fn what_was_committed_is_heard_once_whatever_became_of_the_answer() {
         let log: Result<Vec<_>, store::StoreError> = log.await;
         let mut log: Vec<_> = log.expect("the log is there");
         store.close().await;
-        // An idle machine gets ten times as far.
+        // An idle machine has ten times as many.
         assert!(log.len() > 5, "{}", log.len());
-        // Of a long log the beginning was forgotten.
+        // The beginning of a long log is missing.
         let heard: Vec<_> = heard.iter().map(|(kind, event)| (lower(kind), lower(event))).collect();
         let log: Vec<_> =
             log.drain(..).map(|(kind, event)| (kind.to_lowercase(), event.to_lowercase())).collect();
@@ -167,7 +166,7 @@ fn lower(text: &Value) -> String {
 async fn roles_share_the_work() {
     shared(Setup { roles: WEB, ..Setup::default() }, |world, _| async move {
         let Fixture { app, tokens, .. } = Fixture::set_up(&world).await;
-        // Nobody takes sessions yet: that is no fault of the service, and soon over.
+        // No node takes sessions yet. That is expected, and ends soon.
         let none = world.user_session_url(&tokens.access).await;
         none.assert_refused(429, "TOO_MANY_REQUESTS");
         assert_eq!(none.number("retry-after"), 5);
@@ -230,7 +229,8 @@ async fn health_answers_on_every_listener_and_to_nothing_else_but_get() {
 async fn a_node_whose_store_is_away_lives_but_is_not_ready() {
     shared(Setup::default(), |world, wire| async move {
         wire.set(Network::Down);
-        // In steps, so that every loop has its turn; less than what a node may be silent.
+        // In small steps, so that every task runs. The total is shorter than the time after which the node is
+        // declared dead.
         for _ in 0..9 {
             world.advance(SECOND);
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -249,7 +249,7 @@ async fn a_node_whose_store_is_away_lives_but_is_not_ready() {
     .await;
 }
 
-/// Runs calls against two nodes in turns, all at once.
+/// Makes concurrent calls against two nodes in turns.
 async fn over_two<T, Fut>(apis: [Api; 2], count: usize, call: impl Fn(Api, usize) -> Fut) -> Vec<T>
 where
     T: Send + 'static,
@@ -298,7 +298,7 @@ async fn the_limits_hold_when_two_nodes_are_raced() {
             answers.sort_unstable();
             assert_eq!(answers, [[200; 30], [429; 30]].concat());
 
-            // By a goodbye and by mere absence: the places are free for the next round.
+            // Half of the clients say goodbye, half disappear. All places are free for the next round.
             for (n, socket) in clients.into_iter().chain(users).enumerate() {
                 if n % 2 == 0 { socket.close().await } else { drop(socket) }
             }
@@ -317,7 +317,7 @@ async fn the_limits_hold_when_two_nodes_are_raced() {
     .await;
 }
 
-/// Opens all of them at once: so many succeed.
+/// Opens all sessions at once, and expects this many to succeed.
 async fn raced(urls: Vec<String>, limit: usize) -> Vec<Socket> {
     let mut tries: JoinSet<_> =
         urls.into_iter().map(|url| async move { Socket::connect(&url).await }).collect();

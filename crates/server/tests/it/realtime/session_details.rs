@@ -1,4 +1,4 @@
-//! Sessions as the operator looks at them, and ends them (platform API).
+//! Sessions that the operator lists and ends (platform API).
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use testkit::{Engine, Request, Setup, World, both, patiently};
 
 use crate::fixture::{Fixture, wrong};
 
-/// As often as a node asks what became of its sessions.
+/// Interval of a node's reconciliation.
 const LOOK: Duration = Duration::from_secs(1);
 
 async fn details(world: &World, key: &str) -> Value {
@@ -107,7 +107,7 @@ async fn lists_are_filtered_newest_first_and_a_walk_meets_each_session_once() {
         loop {
             let page = list(&world, &format!("{filter}&size=2{next}")).await;
             walked.extend(keys(&page).into_iter().map(str::to_owned));
-            // Who connects meanwhile is newer than where the walk is.
+            // A session that connects during the walk is newer than the walk's position.
             if walked.len() == 2 {
                 sockets.push(world.open_user_session(&tokens.access).await);
             }
@@ -122,7 +122,7 @@ async fn lists_are_filtered_newest_first_and_a_walk_meets_each_session_once() {
             let answer = world.operator(Request::get(format!("/platform/v1/sessions?{query}"))).await;
             answer.assert_refused(400, &wrong(field, rule));
         };
-        // A cursor belongs to its filters.
+        // A cursor is only valid with its filters.
         let cursor = next.trim_start_matches('&');
         for query in [cursor.to_owned(), format!("connected=false&{cursor}"), "next=x".to_owned()] {
             refused(&query, "next", "같은 목록의 이전 응답에서 받은 값이어야 합니다.").await;
@@ -147,7 +147,7 @@ async fn an_evicted_session_ends_at_once_and_says_why() {
         let other = world.open_user_session(&tokens.access).await;
         let key = socket.session_key().to_owned();
         let path = format!("/platform/v1/sessions/{key}");
-        // The clock stands still: nothing but the bus can have brought it.
+        // The clock does not advance, so only the bus can have ended the session.
         assert_eq!(world.operator(Request::delete(path.clone())).await.content(), Value::Null);
         assert_eq!(socket.closed().await, (1008, "evicted".to_owned()));
         patiently("its end is recorded", async {
@@ -172,7 +172,7 @@ async fn a_session_of_another_node_ends_when_that_node_looks() {
         let Fixture { tokens, .. } = Fixture::set_up(&world).await;
         let socket = world.open_user_session(&tokens.access).await;
         let key = socket.session_key().to_owned();
-        // It shares the store and nothing else.
+        // The second node shares the store, but not the bus.
         let (node, api) = world.another_node().await;
         let path = format!("/platform/v1/sessions/{key}");
         let shown = api.operator(Request::get(path.clone())).await.content();

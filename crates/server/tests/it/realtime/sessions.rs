@@ -1,5 +1,5 @@
-//! Realtime sessions: their addresses, subscriptions, limits and lists (`docs/spec/realtime.md`). How sockets
-//! behave on the wire is tested beside the gateway.
+//! Realtime sessions: their URLs, subscriptions, limits and lists (`docs/spec/realtime.md`). The gateway's
+//! own tests cover the sockets' protocols.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ fn keys(list: &Value) -> Vec<String> {
     data.iter().map(|item| item["sessionKey"].as_str().expect("a text").to_owned()).collect()
 }
 
-/// Waits until `count` sessions of the user are connected: a socket is closed before its row is written.
+/// Waits until the user has `count` connected sessions. A socket is closed before its row is written.
 async fn until_connected(world: &World, token: &str, count: usize) {
     testkit::patiently("sessions are disconnected", async {
         loop {
@@ -36,7 +36,7 @@ async fn until_connected(world: &World, token: &str, count: usize) {
     .await;
 }
 
-/// Waiting does not help, so nothing says how long to wait.
+/// Waiting does not help at a cap, so there is no `Retry-After`.
 fn assert_cap(refused: &testkit::Response, reason: &str) {
     refused.assert_refused(429, "TOO_MANY_REQUESTS");
     assert_eq!(refused.header("stagedoor-reason"), Some(reason));
@@ -74,7 +74,7 @@ async fn subscribing_and_unsubscribing_answer_nothing_and_say_so_on_the_session(
             let key = socket.session_key().to_owned();
             for (event, name) in EVENTS {
                 let data = json!({ "eventType": name, "channelId": "haneul" });
-                // Repeating is no error, and gives one more message.
+                // Repeating a call is no error, and sends another message.
                 for _ in 0..2 {
                     let answer = world.subscribe(&tokens.access, event, &key).await;
                     assert_eq!(answer.text(), r#"{"code":200,"message":null,"content":null}"#);
@@ -118,7 +118,8 @@ async fn an_event_reaches_every_subscribed_session_once_and_no_other() {
         let mut mine = world.open_user_session(&tokens.access).await;
         let mut clients = world.open_client_session(&app).await;
         let mut others = world.open_user_session(&viewers.access).await;
-        // Twice, which must not deliver twice; and the viewer's own channel on the client's session as well.
+        // A second subscription must not deliver twice. The client's session also receives the viewer's
+        // channel.
         for _ in 0..2 {
             world.subscribe(&tokens.access, "chat", mine.session_key()).await.content();
             mine.system("subscribed").await;
@@ -142,7 +143,7 @@ async fn an_event_reaches_every_subscribed_session_once_and_no_other() {
                 assert_eq!(socket.event("CHAT").await["content"], **text);
             }
         }
-        // What was not subscribed to has not come before this.
+        // No unsubscribed event has come before this one.
         for (token, socket) in [(&tokens.access, &mut mine), (&viewers.access, &mut others)] {
             world.unsubscribe(token, "chat", socket.session_key()).await.content();
             socket.system("unsubscribed").await;
@@ -244,15 +245,15 @@ async fn a_user_has_three_sessions_whatever_the_application() {
             let refused = world.user_session_url(token).await;
             assert_cap(&refused, "cap; name=user-sessions; limit=3");
         }
-        // Checked again at the handshake, before any upgrade.
+        // The cap is checked again at the handshake, before any upgrade.
         let refused = Socket::connect(&late).await.expect_err("the fourth");
         assert_cap(&refused, "cap; name=user-sessions; limit=3");
-        // Client sessions are counted apart.
+        // Client sessions are counted separately.
         open.push(world.open_client_session(&app).await);
 
         open.remove(0).close().await;
         until_connected(&world, &tokens.access, 1).await;
-        // The address that came too late was not used up.
+        // The refused session URL was not used up.
         open.push(Socket::open(&late).await);
     })
     .await;
@@ -316,7 +317,7 @@ async fn a_session_holds_thirty_subscriptions() {
         }
         let refused = world.subscribe(last, "chat", &key).await;
         assert_cap(&refused, "cap; name=subscriptions; limit=30");
-        // The thirty go on, one of them may be repeated, and one that ends makes room.
+        // The thirty subscriptions stay, one of them may be repeated, and an ended one makes room.
         world.subscribe(&ten[0], "chat", &key).await.content();
         socket.system("subscribed").await;
         world.unsubscribe(&ten[0], "donation", &key).await.content();

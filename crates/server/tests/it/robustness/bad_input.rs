@@ -1,5 +1,5 @@
-//! Bad input to every endpoint: nothing answers 500, nothing leaves the envelope, and the answer names what
-//! was wrong. Values that only one endpoint refuses are in the file of that endpoint.
+//! Bad input to every endpoint: no answer is a 500 or leaves the envelope, and each names the fault. Values
+//! that only one endpoint refuses are in the file of that endpoint.
 
 use serde_json::{Value, json};
 use testkit::{Connection, Request, Setup, World, both};
@@ -15,7 +15,7 @@ fn reading() -> impl Iterator<Item = &'static Endpoint> {
     ENDPOINTS.iter().filter(|endpoint| endpoint.reads_body)
 }
 
-/// Bodies that are no JSON object, and what is said of them.
+/// Bodies that are not JSON objects, with the expected messages.
 fn broken_bodies() -> Vec<(Vec<u8>, &'static str)> {
     let deep =
         |open: &str, close: &str| format!("{}{}", open.repeat(30_000), close.repeat(30_000)).into_bytes();
@@ -85,7 +85,7 @@ async fn a_body_that_is_no_json_object_is_refused_by_name() {
     .await;
 }
 
-/// The good body, grown to so many bytes by a field that nobody reads.
+/// The good body, extended to this length with an unknown field.
 fn grown(endpoint: &Endpoint, fixture: &Fixture, bytes: usize) -> String {
     let mut body = endpoint.body(fixture);
     body["padding"] = json!("");
@@ -139,7 +139,7 @@ async fn a_chunked_body_is_measured_like_any_other() {
     .await;
 }
 
-/// What a field may hold instead of what it should: a value of every other type.
+/// A value of every other JSON type.
 fn other_types(good: &Value) -> Vec<Value> {
     let all = [json!("text"), json!(7), json!(true), json!([]), json!({}), json!([[]]), json!(1.5)];
     all.into_iter().filter(|value| std::mem::discriminant(value) != std::mem::discriminant(good)).collect()
@@ -171,7 +171,7 @@ async fn a_field_of_a_wrong_type_or_with_a_nul_is_refused_by_name() {
     .await;
 }
 
-/// Fields without which a request is still complete.
+/// Fields that may be missing.
 const OPTIONAL: [&str; 8] = [
     "redirectUris",
     "scopes",
@@ -182,7 +182,7 @@ const OPTIONAL: [&str; 8] = [
     "chatSlowModeSec",
     "chatEmojiMode",
 ];
-/// Take either of two fields; `notices`, `drops_campaigns` and `webhook_listener` have their own tests.
+/// Endpoints with alternative fields; `notices`, `drops_campaigns` and `webhook_listener` test them.
 const EITHER_OR: [&str; 3] = [
     "/open/v1/chats/notice",
     "/platform/v1/drops/watching",
@@ -278,7 +278,7 @@ async fn a_query_that_is_no_percent_encoded_utf8_is_refused_by_name() {
     .await;
 }
 
-/// Whether it reads any parameter; those that read none take whatever there is.
+/// Whether the endpoint reads any parameter. Other endpoints ignore the query.
 fn takes_query(endpoint: &Endpoint) -> bool {
     !endpoint.query.is_empty() || matches!(endpoint.path, "/open/v1/sessions" | "/open/v1/sessions/client")
 }
@@ -367,7 +367,7 @@ async fn grants_name_what_they_lack() {
     .await;
 }
 
-/// Anything at all, everywhere: whatever comes back is in the envelope and no 500.
+/// Arbitrary input to every endpoint: each answer is in the envelope, and none is a 500.
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_answers_500_and_nothing_leaves_the_envelope() {
     both(Setup::default(), |world: World| async move {

@@ -1,5 +1,5 @@
-//! Whose address a request counts for (`docs/operating.md#client-addresses`), seen by what wrong client
-//! secrets leave of an address's ten a minute.
+//! The address that a request counts for (`docs/operating.md#client-addresses`), shown by the remaining tries
+//! for client secrets.
 
 use std::net::SocketAddr;
 
@@ -23,7 +23,7 @@ fn left(answer: &Response) -> i64 {
     answer.number("ratelimit-remaining")
 }
 
-/// Sends a wrong secret with header lines, and says how many more the address has.
+/// Sends a wrong secret with header lines, and returns the remaining tries of the address.
 async fn left_with(world: &World, lines: &[(&str, &str)]) -> i64 {
     let request = lines.iter().fold(wrong_secret(), |request, (name, value)| request.header(name, *value));
     left(&world.send(request).await)
@@ -54,7 +54,7 @@ async fn behind_a_trusted_proxy_each_client_has_its_own_failures() {
         const LIST: &str = "X-Forwarded-For";
         for (lines, expected) in [
             (&[(LIST, "203.0.113.7")][..], 9),
-            // What a client writes itself changes nothing.
+            // Addresses that the client itself wrote do not count.
             (&[(LIST, "198.51.100.1, 203.0.113.7")], 8),
             (&[(LIST, "198.51.100.2"), (LIST, "203.0.113.7, 10.0.0.9")], 7),
             (&[(LIST, "203.0.113.7:4711")], 6),
@@ -62,11 +62,11 @@ async fn behind_a_trusted_proxy_each_client_has_its_own_failures() {
             (&[("Forwarded", "for=198.51.100.1;proto=http, for=\"203.0.113.7:4711\";proto=https")], 4),
             (&[(LIST, "203.0.113.7"), ("Forwarded", "for=203.0.113.7")], 3),
             (&[(LIST, "203.0.113.8")], 9),
-            // The neighbours of a /64 are one client.
+            // Addresses of one /64 are one client.
             (&[(LIST, "2001:db8:1:2::1")], 9),
             (&[("Forwarded", "for=\"[2001:db8:1:2:3:4:5:6]:99\"")], 8),
             (&[(LIST, "2001:db8:1:3::1")], 9),
-            // The proxy itself, and whoever is not told from it.
+            // The proxy itself, and clients that cannot be identified.
             (&[], 9),
             (&[(LIST, "unknown")], 8),
             (&[(LIST, "203.0.113.9"), ("Forwarded", "for=198.51.100.1")], 7),
@@ -89,10 +89,11 @@ async fn connect(from: &str, to: SocketAddr) -> TcpStream {
     patiently("a connection", socket.connect(to)).await.expect("it is accepted")
 }
 
-/// Sends parts one after the other, and gives all that comes back until the server has answered or closed.
+/// Sends the parts one after the other, and returns the bytes received until the server has answered or
+/// closed.
 async fn answer(stream: &mut TcpStream, parts: &[&[u8]]) -> String {
     for part in parts {
-        // The server may have closed already.
+        // The server may already have closed.
         let _ = stream.write_all(part).await;
         tokio::task::yield_now().await;
     }
@@ -137,7 +138,7 @@ async fn a_trusted_proxy_names_the_client_with_the_proxy_protocol() {
             (&[&BINARY[..14], &BINARY[14..], &request[..10], &request[10..]], 4),
             (&[b"PROXY TCP6 2001:db8:1:2::1 ::1 1 2\r\n", &request], 9),
             (&[b"PROXY TCP6 2001:db8:1:2::2 ::1 1 2\r\n", &request], 8),
-            // Nobody is named: it is the proxy.
+            // The header names no client, so the connection counts for the proxy.
             (&[LOCAL, &request], 9),
             (&[b"PROXY UNKNOWN\r\n", &request], 8),
         ] {
@@ -145,14 +146,14 @@ async fn a_trusted_proxy_names_the_client_with_the_proxy_protocol() {
             let answer = answer(&mut stream, parts).await;
             assert_eq!(remaining(&answer), Some(expected), "{answer}");
         }
-        // Behind a named proxy that is trusted too, its header names the client.
+        // If the named client is a trusted proxy too, its header names the client.
         let mut stream = connect("127.0.0.2", address).await;
         let head_end = request.windows(2).position(|pair| pair == b"\r\n").expect("a line") + 2;
         let (line, rest) = request.split_at(head_end);
         let forwarded = [line, b"X-Forwarded-For: 203.0.113.7\r\n", rest].concat();
         let proxy: &[u8] = b"PROXY TCP4 127.0.0.3 10.0.0.1 4711 8080\r\n";
         assert_eq!(remaining(&answer(&mut stream, &[proxy, &forwarded]).await), Some(3));
-        // A named client is no proxy: its header is its own.
+        // A named client that is not a proxy cannot name another client.
         let mut stream = connect("127.0.0.2", address).await;
         let client: &[u8] = b"PROXY TCP4 203.0.113.8 10.0.0.1 4711 8080\r\n";
         assert_eq!(remaining(&answer(&mut stream, &[client, &forwarded]).await), Some(9));
@@ -179,7 +180,7 @@ async fn without_its_header_a_trusted_proxy_is_not_served_and_nobody_else_may_se
             let answer = answer(&mut stream, &[header, &request]).await;
             assert!(!answer.contains("INVALID_CLIENT"), "{answer}");
         }
-        // It is the proxy's connections that are asked for one.
+        // Only connections of the proxy need a header.
         assert_eq!(left_with(&world, &[("X-Forwarded-For", "203.0.113.7")]).await, 9);
         assert_eq!(left_with(&world, &[]).await, 8);
     })

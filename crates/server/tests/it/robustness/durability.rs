@@ -1,4 +1,4 @@
-//! What was acknowledged survives `kill -9`.
+//! Acknowledged writes survive `kill -9`.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,17 +12,17 @@ use tokio::sync::Mutex;
 use crate::cli::process::Sandbox;
 
 const CLIENTS: usize = 8;
-/// Acknowledged writes after which the process is killed.
+/// Number of acknowledged writes before the process is killed.
 const ENOUGH: usize = 300;
 
-/// Sends requests of one client until the connection breaks, and keeps what was acknowledged.
+/// Sends requests of one client until the connection breaks, and records the acknowledged ones.
 async fn hammer(api: Api, request: impl Fn() -> Request, acknowledged: Arc<Acknowledged>) {
     while let Some(content) = attempt(&api, &request()).await {
         acknowledged.keep(content).await;
     }
 }
 
-/// `None` when no answer came.
+/// `None` if there was no answer.
 async fn attempt(api: &Api, request: &Request) -> Option<Value> {
     let mut connection = Connection::try_open(api.address()).await?;
     let answer = connection.try_send(request).await?;
@@ -96,12 +96,12 @@ async fn every_acknowledged_message_is_there_after_kill_9() {
         let id = content["messageId"].as_str().expect("an id");
         assert!(there.iter().any(|there| there == id), "{id} was acknowledged and is lost");
     }
-    // What is there beyond that was under way when the process died.
+    // Further messages were in flight when the process was killed.
     assert!(there.len() <= acknowledged.len() + CLIENTS);
 }
 
-/// One client's chain of refreshes: each answer's token buys the next. Gives the last pair that was
-/// acknowledged.
+/// One client's chain of refreshes, each with the token of the last answer. Returns the last acknowledged
+/// pair.
 async fn refresh_chain(
     api: Api,
     app: Application,
@@ -146,7 +146,7 @@ async fn every_acknowledged_token_works_after_kill_9() {
     for content in acknowledged.contents.lock().await.iter() {
         sandbox.api.me(&Tokens::of(content).access).await.content();
     }
-    // The last refresh token of a chain is either unused, or was used up by a request whose answer was lost.
+    // The last refresh token of a chain is either unused, or was used by a request whose answer was lost.
     for tokens in last {
         let answer = sandbox.api.refresh(&app, &tokens.refresh).await;
         if answer.status != 200 {

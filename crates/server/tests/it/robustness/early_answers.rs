@@ -1,32 +1,32 @@
-//! Answers that are given before the body was read reach callers that are still sending it, and the
-//! connection goes on.
+//! Answers that are sent before the body was read reach callers that are still sending it, and the connection
+//! stays open.
 
 use std::time::Duration;
 
 use testkit::{Connection, Request, Response, Setup, World, both};
 
-/// How long the body comes behind its head: in a segment of its own.
+/// Delay between head and body, so that the body is a separate segment.
 const BEHIND: Duration = Duration::from_millis(2);
-/// Tries of each kind: how head and body meet differs from try to try.
+/// Number of tries of each kind, because the timing of head and body varies.
 const TRIES: usize = 6;
-/// What is read and dropped for the sake of a connection.
+/// Maximum number of body bytes that are dropped to keep a connection open.
 const DROPPED_MAX: usize = 1024 * 1024;
 
-/// How a body says where it ends.
+/// The framing of a body.
 #[derive(Clone, Copy, Debug)]
 enum Framing {
     Length,
     Chunks,
 }
 
-/// A request that is refused without its body.
+/// A request that is refused without reading its body.
 struct Case {
     status: u16,
     line: &'static str,
     headers: String,
 }
 
-/// Sends the head, and then the body; a broken pipe would be a failure.
+/// Sends the head, and then the body. A broken pipe is a failure.
 async fn send(connection: &mut Connection, case: &Case, framing: Framing, size: usize) {
     let (length, body) = match framing {
         Framing::Length => (format!("Content-Length: {size}"), vec![b' '; size]),
@@ -123,7 +123,7 @@ async fn whoever_waits_to_be_asked_for_a_refused_body_is_not_asked() {
         let answer = connection.read_response(false).await.expect("an answer");
         assert_eq!((answer.status, answer.header("connection")), (404, Some("close")));
         assert!(connection.is_closed().await);
-        // One whose body is wanted is asked, and goes on.
+        // A peer whose body is needed gets `100 Continue`, and continues.
         let mut connection = Connection::open(world.address()).await;
         let expect = "Expect: 100-continue\r\nContent-Length: 2\r\n\r\n";
         connection.write(format!("POST /auth/v1/token HTTP/1.1\r\nHost: x\r\n{expect}").as_bytes()).await;

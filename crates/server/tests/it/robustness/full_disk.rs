@@ -1,5 +1,5 @@
-//! A full disk: reads go on, writes are refused with 503 and change nothing, the log says it once a minute,
-//! and writes come back by themselves when there is room.
+//! A full disk: reads work, writes are refused with 503 and change nothing, the log has one line a minute,
+//! and writes work again when there is room.
 
 use std::fs::File;
 use std::io::Write;
@@ -19,10 +19,10 @@ const OPERATOR_KEY: &str = "operator-key-of-a-test-0123456789";
 const SERVICE_KEY: &str = "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDE=";
 /// The size of the disk.
 const DISK_MIB: usize = 16;
-/// Writes that are tried while it is full.
+/// Number of writes on the full disk.
 const WRITES: usize = 200;
 
-/// A disk of its own: a tmpfs. To mount one takes root or sudo without a password.
+/// A separate disk: a tmpfs. Mounting it needs root, or sudo without a password.
 struct Disk {
     folder: tempfile::TempDir,
 }
@@ -44,7 +44,7 @@ impl Disk {
         self.path().join("filler")
     }
 
-    /// Takes all the room that is left.
+    /// Fills the free space.
     fn fill(&self) {
         let mut filler = File::create(self.filler()).expect("a file");
         for size in [65_536, 4_096, 1] {
@@ -84,7 +84,7 @@ fn serve(disk: &Disk) -> tokio::process::Command {
 }
 
 impl Server {
-    /// Starts one; its log is a file beside the disk.
+    /// Starts the server; its log is a file beside the disk.
     async fn start(disk: &Disk, log: &Path) -> Self {
         let mut command = serve(disk);
         command.stderr(File::create(log).expect("a file for the log"));
@@ -153,7 +153,7 @@ fn assert_disk_full(what: &str, answer: &Response) {
     assert!(is_disk_full(answer), "{what}: {} {reason:?} {}", answer.status, answer.text());
 }
 
-/// What writes from every side is refused with 503; what only reads is answered.
+/// Every write is refused with 503; every read is answered.
 async fn writes_are_refused(api: &Api, app: &Application, tokens: &Tokens, auth: &str) {
     assert_disk_full("a chat message", &api.send_chat(&tokens.access, "lost").await);
     assert_disk_full("a session URL", &api.user_session_url(&tokens.access).await);
@@ -209,7 +209,7 @@ async fn on_a_full_disk_reads_go_on_and_writes_come_back_with_the_room() {
     assert!((1..=3).contains(&lines.len()), "{said}");
     assert!(lines.iter().any(|line| line.contains("the disk of the database is full")), "{said}");
 
-    // A start on the full disk, after a death that left the log of the database in place.
+    // A start on the full disk, after a kill that left the database's log in place.
     server.kill().await;
     let server = Server::start(&disk, &log).await;
     let api = server.api.clone();
@@ -245,11 +245,11 @@ async fn on_a_full_disk_reads_go_on_and_writes_come_back_with_the_room() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_start_that_a_full_disk_forbids_says_so_in_a_sentence() {
     let (disk, logs) = (Disk::mount(), tempfile::tempdir().expect("a temporary folder"));
-    // No database yet.
+    // There is no database yet.
     start_is_refused(&disk).await;
     disk.make_room();
     Server::start(&disk, &logs.path().join("log")).await.stop().await;
-    // A database that was closed.
+    // The database was closed properly.
     start_is_refused(&disk).await;
 }
 
@@ -263,7 +263,7 @@ async fn start_is_refused(disk: &Disk) {
     assert!(last.contains("disk is full") && last.contains(path), "{}", said.stderr);
 }
 
-/// PostgreSQL says it with SQLSTATE 53100; here triggers do.
+/// PostgreSQL reports a full disk with SQLSTATE 53100. Triggers simulate it here.
 #[tokio::test(flavor = "multi_thread")]
 async fn what_postgresql_refuses_for_want_of_room_is_answered_alike() {
     const FAIL: &str = "CREATE FUNCTION disk_full() RETURNS trigger LANGUAGE plpgsql AS
@@ -285,7 +285,7 @@ async fn what_postgresql_refuses_for_want_of_room_is_answered_alike() {
         assert_disk_full("a chat message", &say().await);
         assert_eq!(ready(&world).await, disk_full());
         world.me(&fixture.tokens.access).await.content();
-        // Time alone makes no room: the next heartbeat finds none either.
+        // Waiting frees no space: the next heartbeat fails too.
         world.advance(Duration::from_secs(60));
         patiently("a heartbeat finds the disk full", async {
             while ready(&world).await != disk_full() {

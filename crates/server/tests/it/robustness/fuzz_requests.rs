@@ -1,8 +1,8 @@
-//! One corpus of odd requests to every endpoint, generated from the list of endpoints. Both engines give the
-//! same answers, byte for byte; none is a 500 or leaves the envelope; and what was refused has changed
+//! One corpus of odd requests to every endpoint, generated from the list of endpoints. Both databases give
+//! the same answers, byte for byte. No answer is a 500 or leaves the envelope, and a refused request changes
 //! nothing.
 //!
-//! What one kind of odd request is answered is in `bad_input`; here it is only that both engines agree on it.
+//! The expected answers of each kind are in `bad_input`. These tests only compare the two databases.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, Mutex};
@@ -17,14 +17,13 @@ use crate::robustness::odd_values::{
     QUERY_VALUES, VOLATILE,
 };
 
-/// What stands for a text that no two worlds share.
+/// Replaces texts that differ between worlds.
 const MASK: &str = "…";
 
-/// What a request was answered: its name, and the answer without what no two worlds share.
+/// An answer: the name of the request, the status, and the body without values that differ between worlds.
 type Answered = (String, u16, String);
 
-/// A world in which there is something to see, and a socket that hears what happens on the streamer's
-/// channel.
+/// A world with some data, and a socket that receives the events of the streamer's channel.
 struct Scene {
     world: World,
     fixture: Fixture,
@@ -62,7 +61,7 @@ impl Scene {
         self.send(&request).await
     }
 
-    /// What the world looks like to whoever reads it.
+    /// The visible state of the world.
     async fn look(&mut self) -> Vec<Answered> {
         let mut seen = Vec::new();
         for endpoint in ENDPOINTS.iter().filter(|endpoint| endpoint.method == "GET") {
@@ -75,7 +74,7 @@ impl Scene {
         seen
     }
 
-    /// Waits for all events so far, and says how many there were.
+    /// Waits for all events so far, and returns their number.
     async fn hear(&mut self) -> usize {
         self.socket.send("2").await;
         let mut heard = 0;
@@ -86,7 +85,7 @@ impl Scene {
     }
 }
 
-/// Every answer stays in the envelope, and none is our fault.
+/// Checks that an answer is in the envelope and not a 500.
 fn answered(name: String, answer: &Response) -> Answered {
     let status = answer.status;
     assert!(status < 500, "{name}: {}", answer.text());
@@ -106,7 +105,7 @@ fn masked(value: Value) -> Value {
         Value::Object(fields) => Value::Object(fields.into_iter().map(mask).collect::<Map<_, _>>()),
         Value::Array(items) => {
             let mut items: Vec<_> = items.into_iter().map(masked).collect();
-            // Those of one moment stand in the order of ids that no two worlds share.
+            // Items of the same time are sorted by random ids, which differ between worlds.
             if items
                 .iter()
                 .any(|item| item.as_object().is_some_and(|item| item.values().any(|id| id == MASK)))
@@ -119,7 +118,7 @@ fn masked(value: Value) -> Value {
     }
 }
 
-/// The extra names of a table's row.
+/// The additional names of a table's row.
 fn extras(table: &[Extra], endpoint: &Endpoint) -> &'static [&'static str] {
     table
         .iter()
@@ -129,7 +128,8 @@ fn extras(table: &[Extra], endpoint: &Endpoint) -> &'static [&'static str] {
 
 /// The odd requests to an endpoint, each with a name.
 fn odd_requests(endpoint: &Endpoint, fixture: &Fixture, session_key: &str) -> Vec<(String, Request)> {
-    // An application that is told oddities must not be the one whose tokens the others are called with.
+    // The odd requests go to another application, because their effects must not invalidate the tokens of the
+    // others.
     let target = endpoint.target(session_key).replace("/applications/bot", "/applications/odd");
     let body = endpoint.body(fixture);
     let mut requests = Vec::new();
@@ -143,7 +143,7 @@ fn odd_requests(endpoint: &Endpoint, fixture: &Fixture, session_key: &str) -> Ve
         {
             for value in field_values() {
                 if field == "waitSeconds" && value.parse().is_ok_and(|seconds: f64| seconds > 0.0) {
-                    // It would wait by a clock that nobody moves meanwhile.
+                    // This request would wait for a clock that nobody advances.
                     continue;
                 }
                 push(
@@ -185,7 +185,7 @@ fn odd_requests(endpoint: &Endpoint, fixture: &Fixture, session_key: &str) -> Ve
     requests
 }
 
-/// Enough of it to tell it from others.
+/// A prefix of the bytes, to identify them.
 fn shown(bytes: &[u8]) -> String {
     format!("{} ({} bytes)", String::from_utf8_lossy(&bytes[..bytes.len().min(60)]), bytes.len())
 }
@@ -195,7 +195,7 @@ fn field_values() -> impl Iterator<Item = String> {
     JSON_VALUES.iter().map(|value| (*value).to_owned()).chain(long)
 }
 
-/// The good body, with one field of this very spelling.
+/// The good body, with one field spelled exactly like this.
 fn with_field(good: &Map<String, Value>, field: &str, value: &str) -> String {
     let others =
         good.iter().filter(|(name, _)| *name != field).map(|(name, value)| format!(",\"{name}\":{value}"));
@@ -213,10 +213,10 @@ fn odd_bodies() -> impl Iterator<Item = Vec<u8>> {
     BODIES.iter().map(|body| body.to_vec()).chain(DEPTHS.iter().flat_map(deep))
 }
 
-/// Endpoints that are tried in a world of their own, so that all parts can be tried at once.
+/// A part of the endpoints with its own world, so that all parts run in parallel.
 type Part = fn(&Endpoint) -> bool;
 
-/// The corpus of a part, and after each endpoint that writes a look at the world.
+/// Sends the corpus of a part, and records the world after each endpoint that writes.
 async fn tell_all(world: World, part: Part) -> Vec<Answered> {
     let mut scene = Scene::set(world).await;
     let mut answers = Vec::new();
@@ -225,7 +225,7 @@ async fn tell_all(world: World, part: Part) -> Vec<Answered> {
             let answer = scene.send(&request).await;
             answers.push(answered(name, &answer));
         }
-        // So that the next endpoint finds what it needs.
+        // Restores what the next endpoint needs.
         let good = scene.send_good(endpoint).await;
         answers.push(answered(format!("good {}", endpoint.path), &good));
         if endpoint.method != "GET" {
@@ -237,8 +237,7 @@ async fn tell_all(world: World, part: Part) -> Vec<Answered> {
     answers
 }
 
-/// What was refused, told to a world that was told nothing else: it looks as before, and nobody heard of
-/// anything.
+/// Sends only the refused requests to another world. That world must look as before, without any event.
 async fn tell_refused(world: World, part: Part, refused: &HashSet<String>) {
     let mut scene = Scene::set(world).await;
     let mut good_now = 0;
@@ -248,7 +247,7 @@ async fn tell_refused(world: World, part: Part, refused: &HashSet<String>) {
         let mut before = scene.look().await;
         for (name, request) in odd_requests(endpoint, &scene.fixture, scene.socket.session_key()) {
             if refused.contains(&name) && scene.send(&request).await.status == 200 {
-                // What was refused after something that was not told here may be good now.
+                // A request that was refused after an earlier one may be valid without the earlier one.
                 good_now += 1;
                 before = scene.look().await;
                 scene.hear().await;
@@ -260,7 +259,7 @@ async fn tell_refused(world: World, part: Part, refused: &HashSet<String>) {
     assert!(good_now * 100 < refused.len(), "{good_now} of {}", refused.len());
 }
 
-/// Both engines answer every odd request alike, and a refused one changes nothing.
+/// Both databases give the same answer to every odd request, and a refused request changes nothing.
 async fn alike_and_harmless(part: Part) {
     let told: Arc<Mutex<Vec<Vec<Answered>>>> = Arc::default();
     both(Setup::default(), |world| {

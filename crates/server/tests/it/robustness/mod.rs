@@ -1,4 +1,4 @@
-//! Input, callers and machines that mean no good.
+//! Bad input, hostile clients, full disks and crashes.
 
 mod bad_input;
 mod client_addresses;

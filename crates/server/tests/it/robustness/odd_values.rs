@@ -1,6 +1,6 @@
-//! What the corpus is made of: values that a program might be given and hardly anybody tries.
+//! The values of the corpus: valid but unusual, or invalid.
 
-/// JSON values, as they stand in a body, for any field.
+/// JSON values for any field, as text.
 pub const JSON_VALUES: &[&str] = &[
     // Texts. The first two look alike: composed and decomposed Hangul.
     r#""\ud55c\uae00""#,
@@ -38,7 +38,7 @@ pub const JSON_VALUES: &[&str] = &[
     r#""https://e.example/\u202e""#,
     r#""haneul""#,
     r#""nobody""#,
-    // Numbers: zeros, the limits of what is counted, the limits of the types.
+    // Numbers: zeros, the limits of counts, the limits of types.
     "0",
     "-0",
     "0.0",
@@ -67,7 +67,7 @@ pub const JSON_VALUES: &[&str] = &[
     "1e400",
     "-1e400",
     "123456789012345678901234567890123456789012345678901234567890",
-    // Everything else.
+    // Values of all other types.
     "true",
     "false",
     "null",
@@ -86,7 +86,7 @@ pub const JSON_VALUES: &[&str] = &[
     r#"{"x":{"x":{}}}"#,
 ];
 
-/// JSON values that are long: how often which text stands in them.
+/// Long JSON values: the number of repetitions, and the repeated text.
 pub const LONG_VALUES: &[(&str, usize)] = &[
     ("x", 64),
     ("x", 65),
@@ -99,7 +99,7 @@ pub const LONG_VALUES: &[(&str, usize)] = &[
     ("한", 10_000),
 ];
 
-/// Bodies in place of the good one.
+/// Bodies that replace the good one.
 pub const BODIES: &[&[u8]] = &[
     b"",
     b"null",
@@ -113,7 +113,7 @@ pub const BODIES: &[&[u8]] = &[
     b"{\"\\u0000\":\"\\u0000\"}",
 ];
 
-/// How deep a body may be nested, and deeper.
+/// Nesting depths around the limit.
 pub const DEPTHS: &[usize] = &[100, 126, 127, 128, 200, 5_000];
 
 /// Values of a query's parameter, percent-encoded where they must be.
@@ -201,10 +201,10 @@ pub const PATH_IDS: &[&str] = &[
     "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx",
 ];
 
-/// A method, a path, and names that a good request there need not hold.
+/// A method, a path, and the names of optional parts of a request there.
 pub type Extra = (&'static str, &'static str, &'static [&'static str]);
 
-/// Fields of bodies.
+/// Optional fields of bodies.
 pub const OPTIONAL_FIELDS: &[Extra] = &[
     ("POST", "/auth/v1/token/revoke", &["tokenTypeHint"]),
     ("POST", "/open/v1/chats/notice", &["messageId"]),
@@ -228,7 +228,7 @@ pub const OPTIONAL_FIELDS: &[Extra] = &[
     ("POST", "/platform/v1/events", &["emojis", "badges", "key", "idempotencyKey"]),
 ];
 
-/// Parameters of queries.
+/// Optional parameters of queries.
 pub const OPTIONAL_PARAMETERS: &[Extra] = &[
     ("GET", "/platform/v1/sessions", &["clientId", "channelId", "connected", "next"]),
     ("GET", "/open/v1/sessions", &["page", "size"]),
@@ -245,8 +245,7 @@ pub const OPTIONAL_PARAMETERS: &[Extra] = &[
     ("GET", "/open/v1/restrict-channels", &["next"]),
 ];
 
-/// Keys of answers whose values no two worlds share: made of randomness. `body` is that of a webhook's
-/// message, with its ids.
+/// Keys of answers whose values are random. `body` is that of a webhook's message, which contains its ids.
 pub const VOLATILE: &[&str] = &[
     "Service-Event-Message-Id",
     "Service-Event-Message-Signature",

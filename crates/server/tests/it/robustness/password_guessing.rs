@@ -1,5 +1,5 @@
-//! Passwords and operator keys that are guessed (`docs/spec/authorization.md#guessing`): guesses are limited,
-//! and nobody is kept out by those of others.
+//! Guessed passwords and operator keys (`docs/spec/authorization.md#guessing`): guesses are limited, and
+//! nobody is refused because of the guesses of others.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ fn behind_a_proxy() -> Setup {
     Setup { quotas: true, trusted_proxies: "127.0.0.1", ..Setup::default() }
 }
 
-/// The sign-in page's form, and the browser that it belongs to.
+/// The sign-in page's form, and its browser.
 struct SignIn {
     browser: Browser,
     form: Form,
@@ -29,7 +29,7 @@ impl SignIn {
         Self { browser, form, password: fixture.streamer.password.clone() }
     }
 
-    /// Tries a password from an address.
+    /// Sends a password from an address.
     async fn attempt(&self, address: &str, password: &str) -> Page {
         let form = self.form.clone().fill("password", password);
         let request = Request::post(&form.action)
@@ -53,7 +53,7 @@ fn is_consent(page: &Page) -> bool {
     page.response.status == 200 && page.response.text().contains("name=\"decision\"")
 }
 
-/// Wrong passwords that were looked at, and sign-ins that were refused before.
+/// The counters of wrong passwords, and of sign-ins that were refused without a check.
 async fn figures(world: &World) -> [u64; 2] {
     let answer = world.operator(Request::get("/metrics")).await;
     ["wrong", "limited"].map(|outcome| {
@@ -63,7 +63,7 @@ async fn figures(world: &World) -> [u64; 2] {
     })
 }
 
-/// Moves the clock on until something is done; gives by how much.
+/// Advances the clock until the work is done, and returns the elapsed time.
 async fn advance_until<T>(world: &World, work: impl Future<Output = T>) -> (Duration, T) {
     const STEP: Duration = Duration::from_millis(250);
     let mut work = Box::pin(work);
@@ -92,12 +92,12 @@ async fn of_300_guesses_made_at_once_10_are_looked_at() {
         let refused = sign_in.right("203.0.113.7").await;
         assert_eq!((refused.response.status, refused.response.number("retry-after")), (429, 6));
         assert_eq!(refused.response.header("stagedoor-reason"), Some("quota; name=failures"));
-        // Neither a neighbour of the attacker nor the owner at home hears of it.
+        // Another address of the attacker's block and the owner's own address are not affected.
         assert!(is_consent(&sign_in.right("127.0.0.1").await));
         let other = SignIn { form: sign_in.form.clone().fill("login", &fixture.viewer.login), ..sign_in };
         let other = SignIn { password: fixture.viewer.password.clone(), ..other };
         assert!(is_consent(&other.right("203.0.113.8").await));
-        // A place is free after six seconds.
+        // One try is free after six seconds.
         world.advance(Duration::from_secs(6));
         assert!(is_consent(&other.right("203.0.113.7").await));
         assert_eq!(other.wrong("203.0.113.7").await, 200);
@@ -129,22 +129,22 @@ async fn guesses_at_one_account_from_many_addresses_are_slowed_and_its_owner_get
         for address in 1..=10 {
             assert_eq!(sign_in.wrong(&format!("203.0.113.{address}")).await, 200);
         }
-        // The owner was here before, and waits for nobody.
+        // The owner's address is known, so there is no delay.
         assert!(is_consent(&sign_in.right("127.0.0.1").await));
-        // Everybody else waits, the first one for as long as one of ten tries a minute takes; and an address
-        // has two tries a minute.
+        // All others wait, the first one for the interval of ten tries a minute. An address has two tries a
+        // minute.
         let three = join_all((0..3).map(|_| sign_in.wrong("203.0.113.11")));
         let (waited, mut statuses) = advance_until(&world, three).await;
         assert!(waited >= Duration::from_secs(6), "{waited:?}");
         statuses.sort_unstable();
         assert_eq!(statuses, [200, 200, 429]);
-        // Twenty addresses at once: none is refused, however many there are.
+        // Twenty addresses at once: none is refused.
         let addresses: Vec<_> = (20..40).map(|address| format!("203.0.113.{address}")).collect();
         let crowd = join_all(addresses.iter().map(|address| sign_in.wrong(address)));
         let (waited, statuses) = advance_until(&world, crowd).await;
         assert!((Duration::from_secs(6)..Duration::from_secs(40)).contains(&waited), "{waited:?}");
         assert!(statuses.iter().all(|status| *status == 200), "{statuses:?}");
-        // Nor does the owner in a new place, who is known there from then on.
+        // An owner at a new address is delayed too, and then the address is known.
         let crowd = join_all(addresses.iter().map(|address| sign_in.wrong(address)));
         let (_, (_, page)) =
             advance_until(&world, async { tokio::join!(crowd, sign_in.right("198.51.100.1")) }).await;
@@ -166,7 +166,7 @@ async fn who_signed_in_from_an_address_is_not_kept_out_by_others_there() {
             assert_eq!(stranger.wrong("203.0.113.7").await, if tried < 10 { 200 } else { 429 });
         }
         assert!(is_consent(&sign_in.right("203.0.113.7").await));
-        // The account's own tries are limited there like anybody's.
+        // The account's own tries at this address are limited.
         for tried in 0..12 {
             assert_eq!(sign_in.wrong("203.0.113.7").await, if tried < 10 { 200 } else { 429 });
         }

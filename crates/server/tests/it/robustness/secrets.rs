@@ -1,12 +1,12 @@
-//! Secrets stay out of the log: a whole flow at level debug, on both engines, and then a look for each secret
-//! that was used.
+//! The log contains no secrets: runs a whole flow at level debug, on both databases, and searches the log for
+//! each secret.
 
 use serde_json::json;
 use testkit::{Browser, Request, Socket, Tokens, query_value};
 
 use crate::cli::process::{Sandbox, stagedoor};
 
-/// What a flow used, by name.
+/// The secrets that a flow used, by name.
 #[derive(Default)]
 struct Used(Vec<(&'static str, String)>);
 
@@ -70,7 +70,7 @@ async fn flow(sandbox: &Sandbox) -> Used {
     used
 }
 
-/// The secrets of a webhook, and its address, which may hold one of the receiver's.
+/// The secrets of a webhook, and its URL, which may contain a secret of the receiver.
 async fn webhooks(sandbox: &Sandbox, used: &mut Used) {
     let api = &sandbox.api;
     let webhook = "/platform/v1/applications/another/webhook";
@@ -91,7 +91,7 @@ async fn webhooks(sandbox: &Sandbox, used: &mut Used) {
     put(format!("https://{key}@games.example/")).await.message();
 }
 
-/// Secrets in places where they do not belong, or that are refused: those are no less secret.
+/// Secrets that are misplaced or refused. They must not be logged either.
 async fn used_in_vain(sandbox: &Sandbox, used: &mut Used, app: &testkit::Application, url: &str) {
     let api = &sandbox.api;
     let mistyped = "mistyped-secret-0123456789";

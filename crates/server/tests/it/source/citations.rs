@@ -1,13 +1,13 @@
-//! Every page and heading that a file of the repository cites exists, and nothing cites a page that a clone
-//! does not have.
+//! Every page and heading that a file of the repository cites exists, and no file cites a page that is not in
+//! the repository.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-/// Folders that no author wrote.
+/// Folders with generated files.
 const SKIPPED_FOLDERS: &[&str] = &["target", "node_modules", ".git", ".cache", "__pycache__"];
-/// Files that a program wrote from other texts than ours.
+/// Files that programs have generated from other sources.
 const SKIPPED_FILES: &[&str] = &["Cargo.lock", "package-lock.json"];
 
 fn root() -> PathBuf {
@@ -28,7 +28,7 @@ fn texts() -> BTreeMap<String, String> {
                 folders.push(path);
             } else if kind.is_file() && !listed(SKIPPED_FILES) {
                 let name = path.strip_prefix(&root).expect("below").display().to_string();
-                // What is not UTF-8 is a picture.
+                // Files that are not UTF-8 are pictures.
                 if let Ok(text) = fs::read_to_string(&path) {
                     texts.insert(name, text);
                 }
@@ -49,7 +49,7 @@ fn prose(text: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// The anchor that GitHub gives to a heading. Headings of ours hold no images and no HTML.
+/// The anchor that GitHub gives to a heading. Headings here contain no images and no HTML.
 fn anchor(heading: &str) -> String {
     let kept = heading.trim().chars().filter_map(|c| match c {
         ' ' => Some('-'),
@@ -80,13 +80,13 @@ fn anchors(text: &str) -> BTreeSet<String> {
     anchors
 }
 
-/// The citations of paths below `docs/` in a text: path, and anchor if there is one.
+/// The citations of paths below `docs/` in a text: the path, and the anchor, if any.
 fn citations(text: &str) -> Vec<(&str, Option<&str>)> {
     let is_path = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
     let mut found = Vec::new();
     for (at, _) in text.match_indices("docs/") {
-        // Behind a longer path it is another repository's, or a relative one that the compiler or `links`
-        // follows.
+        // After a longer path it is another repository's page, or a relative path that the compiler or
+        // `links` checks.
         if text[..at].chars().next_back().is_some_and(is_path) {
             continue;
         }
@@ -103,7 +103,7 @@ fn citations(text: &str) -> Vec<(&str, Option<&str>)> {
     found
 }
 
-/// The targets of a Markdown page's links to files and headings, with the lines that they stand in.
+/// The targets of a Markdown page's links to files and headings, with their line numbers.
 fn links(text: &str) -> Vec<(usize, &str)> {
     let mut found = Vec::new();
     for (number, line) in prose(text) {
@@ -130,8 +130,7 @@ fn normalized(path: &Path) -> String {
     parts.join("/")
 }
 
-/// What is wrong with a reference to a path of the repository and, if there is one, to a heading of that
-/// page.
+/// The fault of a reference to a path of the repository and, if given, to a heading of that page.
 fn fault(texts: &BTreeMap<String, String>, path: &str, anchor: Option<&str>) -> Option<String> {
     if !root().join(path).exists() {
         return Some(format!("{path} does not exist"));
@@ -170,12 +169,12 @@ fn every_link_of_a_page_leads_somewhere() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
-/// A number behind these words names a section of a page that is not in the repository.
+/// A number after these words cites a section of a page that is not in the repository.
 #[test]
 fn nothing_is_cited_by_a_number_alone() {
     let mut faults = Vec::new();
     for (name, text) in texts() {
-        // A citation may go on in the next line of a comment.
+        // A citation may continue in the next line of a comment.
         let numbered = (1..).zip(text.lines());
         let words: Vec<(usize, &str)> = numbered
             .flat_map(|(number, line)| line.split_whitespace().map(move |word| (number, word)))

@@ -1,6 +1,6 @@
-//! The documents of the service: they are those that are checked in, they are served, they name every
-//! endpoint as it is, and what they forbid is refused. That answers are as they say is checked on every
-//! answer of every test (`testkit`).
+//! The documents of the service: the checked-in files are current, the service serves them, they describe
+//! every endpoint correctly, and the service refuses what they forbid. `testkit` checks every answer of every
+//! test against them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,7 +12,7 @@ use testkit::{Request, Setup, both};
 use crate::api::endpoints::{ENDPOINTS, Endpoint, Mode};
 use crate::fixture::Fixture;
 
-/// Set to renew the documents instead of comparing them.
+/// The environment variable that renews the documents instead of comparing them.
 const UPDATE: &str = "UPDATE_CONTRACTS";
 
 fn documents() -> [(&'static str, Value); 2] {
@@ -82,7 +82,7 @@ async fn people_read_the_same_in_korean_and_english_without_a_script() {
     .await;
 }
 
-/// Method and path, with what proves the caller.
+/// Method and path of each operation, with its security and scope.
 fn described() -> BTreeMap<String, (Value, Value)> {
     let document = web::documents::openapi();
     let mut operations = BTreeMap::new();
@@ -113,7 +113,7 @@ fn every_endpoint_is_described_with_its_mode_and_scope_and_nothing_else_is() {
     assert_eq!(described(), expected);
 }
 
-/// A reader of the documents does not have the repository.
+/// Readers of the documents do not have the repository.
 #[test]
 fn the_documents_name_nothing_that_their_readers_do_not_have() {
     for (name, document) in documents() {
@@ -171,7 +171,7 @@ fn every_operation_is_whole() {
     }
 }
 
-/// Bodies that a schema forbids, each made of a good one by one change.
+/// Bodies that a schema forbids, each made from a good one by one change.
 fn forbidden(schema: &Value, good: &Value) -> Vec<(String, Value)> {
     let mut bodies = Vec::new();
     let mut with = |what: String, field: &str, value: Option<Value>| {

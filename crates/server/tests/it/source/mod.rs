@@ -1,4 +1,4 @@
-//! What the source, the documents and their citations promise.
+//! The rules of the source code, the documents and their citations.
 
 mod citations;
 mod contract;

@@ -1,6 +1,5 @@
 //! The modules of a crate use each other in one direction. An arrow goes from a file to the file whose names
-//! it uses. The arrows between a module and those inside it do not count: a module is made of its parts, and
-//! lends them its names.
+//! it uses. Arrows between a module and its submodules do not count.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -28,7 +27,7 @@ fn crates() -> BTreeMap<String, BTreeMap<Module, Source>> {
             continue;
         }
         let source = Source { text: code(&text), file: file.clone() };
-        // A program beside a library has the same root: its names are not used by anybody.
+        // A program beside a library has the same root. No module uses the program's names.
         let modules = crates.entry(name.to_owned()).or_default();
         if path != "main.rs" || !modules.contains_key(&module) {
             modules.insert(module, source);
@@ -44,8 +43,8 @@ fn code(text: &str) -> String {
     spell_out(&lines.collect::<Vec<_>>().join("\n"))
 }
 
-/// Replaces each declaration of names with one a name: `use a::{b, c::{d}};` becomes
-/// `use a::b; use a::c::d;`.
+/// Replaces each `use` declaration with one declaration per name: `use a::{b, c::{d}};` becomes `use a::b;
+/// use a::c::d;`.
 fn spell_out(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
@@ -69,7 +68,7 @@ fn spell_out(text: &str) -> String {
     out + rest
 }
 
-/// The paths of a tree of names.
+/// The paths of a `use` tree.
 fn names(tree: &str) -> Vec<String> {
     let tree = tree.trim();
     let Some((prefix, list)) = tree.split_once('{') else { return vec![tree.to_owned()] };
@@ -92,7 +91,7 @@ fn names(tree: &str) -> Vec<String> {
     parts.flat_map(|part| names(part)).map(|name| format!("{prefix}{name}")).collect()
 }
 
-/// Where a path that begins in a module ends: the module itself, or the one whose name it is.
+/// The module that a path leads to, starting from another module.
 fn target(modules: &BTreeMap<Module, Source>, from: &Module, path: &str, hops: usize) -> Option<Module> {
     let mut at: Module = Vec::new();
     let mut parts = path.split("::").map(str::trim).peekable();
@@ -125,7 +124,7 @@ fn target(modules: &BTreeMap<Module, Source>, from: &Module, path: &str, hops: u
         }
         at = inner;
     }
-    // A name that a module only hands on belongs to the module that has it.
+    // A re-exported name belongs to the module that declares it.
     let handed_on = name.filter(|_| hops > 0).and_then(|name| {
         let uses = modules.get(&at)?.text.split("use ").skip(1);
         let uses = uses.filter_map(|path| path.split(';').next());
@@ -135,7 +134,7 @@ fn target(modules: &BTreeMap<Module, Source>, from: &Module, path: &str, hops: u
     Some(handed_on.unwrap_or(at))
 }
 
-/// The modules that a module uses, other than those around it and inside it.
+/// The modules that a module uses, except its parents and submodules.
 fn arrows(modules: &BTreeMap<Module, Source>, from: &Module) -> BTreeSet<Module> {
     let text = &modules[from].text;
     let is_path = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
@@ -144,7 +143,7 @@ fn arrows(modules: &BTreeMap<Module, Source>, from: &Module) -> BTreeSet<Module>
     found.filter(|to| !to.starts_with(from) && !from.starts_with(to)).collect()
 }
 
-/// The modules that a module reaches, each with the one before it.
+/// The modules that a module reaches, each with its predecessor on the path.
 fn reach(arrows: &BTreeMap<Module, BTreeSet<Module>>, from: &Module) -> BTreeMap<Module, Module> {
     let mut before = BTreeMap::new();
     let mut open = vec![from.clone()];

@@ -1,16 +1,16 @@
-//! What the source promises: who uses whom, how long a file may be, where a secret becomes a text, what is
-//! never left behind.
+//! Rules of the source code: dependencies between crates, length of files, the files that may expose a
+//! secret, and forbidden leftovers.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Characters of a line of comment.
+/// Maximum width of a comment line, in characters.
 const COMMENT_WIDTH_MAX: usize = 110;
-/// Lines of a source file.
+/// Maximum number of lines of a source file.
 const LINES_MAX: usize = 640;
 
-/// Where the text of a secret may be taken out: into the one answer that hands it out, and into the sandbox's
+/// The files that may expose a secret's text: for the one answer that contains it, and for the sandbox's
 /// notes.
 const EXPOSE: &[&str] = &[
     "server/src/dev/notes.rs",
@@ -52,7 +52,7 @@ pub(crate) fn sources() -> Vec<(String, String)> {
     files
 }
 
-/// The dependencies that stand in a manifest's section, which ends at the next one.
+/// The dependencies in a section of a manifest.
 fn dependencies(manifest: &str, section: &str) -> BTreeSet<String> {
     let mut inside = false;
     let mut names = BTreeSet::new();
@@ -83,11 +83,11 @@ fn manifests() -> Vec<(String, String)> {
 /// A row of the table of crates in ARCHITECTURE.md.
 struct Row {
     name: String,
-    /// The crates of ours that it uses.
+    /// The crates of this project that it uses.
     uses: BTreeSet<String>,
     /// Whether it may use every crate above it.
     uses_all: bool,
-    /// The libraries that it alone knows.
+    /// The libraries that only this crate may use.
     alone_knows: BTreeSet<String>,
 }
 
@@ -136,7 +136,7 @@ fn a_library_that_one_crate_alone_knows_stays_there() {
     for row in table() {
         for library in row.alone_knows {
             let knows = |manifest: &str| dependencies(manifest, "[dependencies]").contains(&library);
-            // The load program has a command line of its own.
+            // The load program has its own command line.
             let others = manifests.iter().filter(|(name, _)| name != "loadgen");
             let known: Vec<_> = others.filter(|(_, text)| knows(text)).map(|(name, _)| name).collect();
             assert_eq!(known, [&row.name], "{library}");
@@ -177,7 +177,7 @@ fn no_comment_is_wider_than_a_reader_can_bear() {
 
 #[test]
 fn nothing_is_left_undone_or_switched_off() {
-    // Put together here, so that this file does not find itself.
+    // The words are split here, so that the test does not find this file.
     let forbidden = [["#[ign", "ore"], ["todo", "!("], ["unimplemented", "!("], ["dbg", "!("], ["FIX", "ME"]];
     for (name, text) in sources() {
         for parts in forbidden {

@@ -1,5 +1,5 @@
-//! A claim on its way to the publisher's webhook: what arrives, what follows from each answer, and who waits
-//! for whom (`docs/spec/drops.md#webhook`).
+//! The delivery of a claim to the publisher's webhook: the request, the consequence of each answer, and the
+//! limits of concurrency (`docs/spec/drops.md#webhook`).
 
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ impl Shop {
         Self { world: world.clone(), fixture, receiver, secret }
     }
 
-    /// Claims another reward, and gives the claim.
+    /// Claims another reward, and returns the claim.
     pub async fn claim(&self) -> Value {
         let reward = self.fixture.publisher.next_reward();
         let body = json!({ "campaignId": "voyage", "rewardId": reward, "channelId": "byeol" });
@@ -49,7 +49,7 @@ impl Shop {
         self.world.operator(Request::get(path(""))).await.content()
     }
 
-    /// A message, once it is as it should be.
+    /// The message, when it satisfies the condition.
     pub async fn message(&self, id: &str, is_as_it_should: impl Fn(&Value) -> bool) -> Value {
         let last = std::sync::Mutex::new(Value::Null);
         let found = async {
@@ -67,7 +67,7 @@ impl Shop {
             .unwrap_or_else(|_| panic!("the message stays {}", last.lock().expect("not poisoned")))
     }
 
-    /// The next message that arrives, when so many of its attempts were recorded.
+    /// The next message that arrives, when this many of its attempts were recorded.
     async fn next_recorded(&self, attempts: usize) -> (Received, Value) {
         let received = self.receiver.next().await;
         let is_recorded = |message: &Value| count(message) == attempts && message["inFlight"] == false;
@@ -101,7 +101,7 @@ fn rfc3339(ms: i64) -> String {
     domain::Timestamp::from_millis(ms).rfc3339()
 }
 
-/// A little more than a pause of the schedule with all that may be added to it.
+/// A little more than a pause of the schedule with its maximum jitter.
 fn at_most(pause: Duration) -> Duration {
     pause + pause / 10 + Duration::from_millis(1)
 }
@@ -132,7 +132,7 @@ async fn a_claim_arrives_signed_and_with_these_very_headers() {
                 received.headers
             );
         }
-        // The signature, user agent, host and length.
+        // The other four: signature, user agent, host and length.
         assert_eq!(received.headers.len(), expected.len() + 4, "{:?}", received.headers);
         assert!(received.is_signed_with(&shop.secret));
         let mut changed = received.clone();
@@ -181,7 +181,7 @@ async fn a_message_is_tried_as_the_schedule_says_and_then_given_up() {
         shop.receiver.usually(Reply::Status(204));
         assert_eq!(shop.receiver.count(), 8);
 
-        // A dead letter is sent anew under its old id, with the whole schedule before it.
+        // A dead letter is sent again under its old id, with the whole schedule of retries.
         shop.resend(id(&first)).await.content();
         let (again, message) = shop.next_recorded(9).await;
         assert_eq!((id(&again), &message["state"]), (id(&first), &json!("DELIVERED")));
@@ -223,7 +223,7 @@ async fn a_receiver_that_is_gone_is_left_alone_and_its_owner_told() {
         world.advance(DAY);
         assert_eq!(shop.receiver.count(), 1);
 
-        // Enabled again, with the window sent anew, the publisher has missed nothing.
+        // After enabling it and sending the window again, the publisher has received every message.
         world
             .operator(Request::put(path("")).json(&json!({ "url": shop.receiver.url("/"), "enabled": true })))
             .await
@@ -255,7 +255,7 @@ async fn a_webhook_that_only_fails_for_five_days_is_disabled() {
             assert_eq!(shop.webhook().await["enabled"], true, "day {day}");
             world.advance(DAY);
         }
-        // What is due by now fails too.
+        // The attempts that are due now fail too.
         patiently("the webhook is disabled", async { while shop.webhook().await["enabled"] == true {} })
             .await;
         assert_eq!(shop.webhook().await["notices"][0]["kind"], "DISABLED_FAILING");
@@ -263,7 +263,7 @@ async fn a_webhook_that_only_fails_for_five_days_is_disabled() {
     .await;
 }
 
-/// Waits until nothing is due: every attempt that came was recorded.
+/// Waits until every due attempt was made and recorded.
 async fn settle(shop: &Shop) {
     patiently("nothing is due", async {
         loop {
@@ -338,7 +338,7 @@ async fn a_receiver_that_hangs_delays_nobody_else() {
         for _ in 0..12 {
             shop.receiver.next().await;
         }
-        // The clock stands still: the one that hangs still holds its first message, and no more than that.
+        // The clock does not advance: the hanging receiver still has its first message, and no other.
         slow.next().await;
         assert_eq!((slow.count(), slow.at_once()), (1, 1));
     })
@@ -354,7 +354,7 @@ async fn a_receiver_has_eight_messages_at_once_at_the_most() {
         for _ in 0..19 {
             shop.claim().await;
         }
-        // The first seven answers show that it can take more.
+        // The first seven answers increase the concurrency.
         shop.receiver.reply(vec![Reply::Status(200); 7]);
         shop.receiver.usually(Reply::Hang);
         let page = json!({ "url": shop.receiver.url("/"), "enabled": true });

@@ -1,4 +1,4 @@
-//! A developer's listener: the messages that it fetches, what it says of them, and the command that does so
+//! A developer's listener: the messages that it fetches, the results that it reports, and its command
 //! (`docs/webhooks.md`).
 
 use std::convert::Infallible;
@@ -17,12 +17,12 @@ use crate::fixture::{Fixture, wrong};
 
 const LISTENER: &str = "/open/v1/drops/webhook/listener";
 const WEBHOOK: &str = "/platform/v1/applications/publisher/webhook";
-/// As long as a lease.
+/// The duration of a lease.
 const LEASE: Duration = Duration::from_secs(15);
-/// More than the first pause of the schedule with all that may be added to it.
+/// More than the first pause of the schedule with its maximum jitter.
 const FIRST_PAUSE: Duration = Duration::from_millis(5_501);
 
-/// A publisher whose webhook a listener fetches.
+/// A publisher whose webhook has a listener.
 struct Desk {
     world: World,
     fixture: Fixture,
@@ -49,13 +49,13 @@ impl Desk {
         self.world.claim(&body).await.content()["claimId"].as_str().expect("a text").to_owned()
     }
 
-    /// What there is to do now.
+    /// The attempts that are due now.
     async fn fetch(&self) -> Vec<Value> {
         let content = self.ask("/attempts", &json!({ "waitSeconds": 0 })).await.content();
         content["data"].as_array().expect("a list").clone()
     }
 
-    /// The one thing that there is to do now.
+    /// The only attempt that is due now.
     async fn next(&self) -> Value {
         let mut attempts = self.fetch().await;
         assert_eq!(attempts.len(), 1, "{attempts:?}");
@@ -104,7 +104,7 @@ async fn a_listener_makes_the_webhook_and_its_secret_is_told_once() {
     .await;
 }
 
-/// All of them at once.
+/// Runs all calls concurrently.
 async fn futures<T>(calls: impl Iterator<Item = impl Future<Output = T>>) -> Vec<T> {
     futures_util::future::join_all(calls).await
 }
@@ -165,13 +165,13 @@ async fn a_lease_that_nobody_answers_is_a_failed_attempt() {
         let second = desk.next().await;
         assert_eq!(second["number"], 2);
         world.advance(LEASE);
-        // A word that comes late, but before anybody missed it, counts.
+        // A late report counts if no other attempt was made.
         assert_eq!(desk.report(&second, json!({ "status": 200 })).await.content()["state"], "DELIVERED");
     })
     .await;
 }
 
-/// In steps, because whoever waits may begin to at any moment of them.
+/// Advances the clock in steps, because a waiting task may start at any time.
 async fn time_goes_on(world: &World) -> Infallible {
     loop {
         world.advance(Duration::from_millis(500));
@@ -191,7 +191,7 @@ async fn a_listener_that_waits_is_woken_by_a_claim_and_by_what_is_due() {
             })
         };
         let first = waiting(desk.clone());
-        // The clock stands still: only the claim can wake it.
+        // The clock does not advance: only the claim can wake the listener.
         desk.claim().await;
         let attempts = patiently("the claim", first).await.expect("attempts");
         assert_eq!(attempts.len(), 1);
@@ -265,7 +265,7 @@ async fn what_stands_against_a_listener_is_named_with_what_to_do() {
     .await;
 }
 
-/// `stagedoor webhook listen --json`, running.
+/// A running `stagedoor webhook listen --json`.
 struct Listening {
     child: Child,
     stdout: Lines<BufReader<ChildStdout>>,
@@ -292,7 +292,7 @@ impl Listening {
         serde_json::from_str(&line).unwrap_or_else(|_| panic!("no JSON: {line}"))
     }
 
-    /// Interrupts it, and gives what else it said.
+    /// Interrupts it, and returns the rest of its output.
     async fn end(mut self) {
         let id = self.child.id().expect("it runs").to_string();
         tokio::process::Command::new("kill").args(["-INT", &id]).status().await.expect("kill is there");
@@ -330,7 +330,7 @@ async fn the_command_forwards_each_message_to_the_byte_and_tells_what_came_of_it
     assert_eq!(told["messageId"], received.header("Service-Event-Message-Id"));
     assert!(told["nextAttemptDate"].is_string() && told["number"] == 1, "{told}");
 
-    // The next attempt, about five seconds later.
+    // The next attempt is about five seconds later.
     let again = receiver.next().await;
     assert_eq!(again.header("Service-Event-Message-Id"), received.header("Service-Event-Message-Id"));
     assert_eq!(again.header("Service-Event-Message-Retry"), "1");
@@ -338,7 +338,8 @@ async fn the_command_forwards_each_message_to_the_byte_and_tells_what_came_of_it
     assert_eq!((&told["status"], &told["state"]), (&json!(200), &json!("DELIVERED")), "{told}");
     listening.end().await;
 
-    // A second listener has no secret to tell, and gets what came meanwhile. Nobody is there to take it.
+    // A second listener prints no secret, and fetches the messages that have arrived. Its target does not
+    // run.
     claim(&sandbox, "viewer-gureum").await;
     drop(receiver);
     let mut listening = Listening::start(&base, &app.client_secret, &forward_to).await;
@@ -350,7 +351,7 @@ async fn the_command_forwards_each_message_to_the_byte_and_tells_what_came_of_it
     sandbox.end().await;
 }
 
-/// A sandbox on a port of its own choosing, or on the given one, whose world is kept.
+/// A sandbox with a kept world, on a free port or on the given one.
 async fn kept(folder: &Path, listen: &str) -> Sandbox {
     let mut command = stagedoor(&["dev", "--json", "--listen", listen, "--data"]);
     command.arg(folder).stdout(Stdio::piped()).stderr(Stdio::null());

@@ -1,5 +1,5 @@
-//! Webhooks as the operator registers them, rotates their secrets and looks at their messages
-//! (`docs/webhooks.md`). What is sent, and when, is in the tests of the sender.
+//! Webhooks that the operator registers, with rotated secrets and listed messages (`docs/webhooks.md`). The
+//! tests of the sender cover the deliveries.
 
 use std::time::Duration;
 
@@ -27,7 +27,7 @@ async fn delete(world: &World, rest: &str) -> Response {
     world.operator(Request::delete(format!("{WEBHOOK}{rest}"))).await
 }
 
-/// A claim by the streamer, and the message that tells of it.
+/// A claim by the streamer, and its message.
 async fn claim(world: &World, fixture: &Fixture) -> Value {
     let reward = fixture.publisher.next_reward();
     let body = json!({ "campaignId": "voyage", "rewardId": reward, "channelId": "haneul" });
@@ -196,7 +196,7 @@ async fn a_secret_may_be_brought_along_if_it_is_long_enough() {
 async fn messages_are_listed_shown_and_sent_anew() {
     both(Setup::default(), |world| async move {
         let fixture = Fixture::set_up(&world).await;
-        // Nobody fetches them, so they stay as they are.
+        // The webhook has no listener, so its messages stay waiting.
         put(&world, &json!({})).await.content();
         let first = claim(&world, &fixture).await;
         let expected: Vec<_> = [

@@ -1,4 +1,4 @@
-//! Webhooks of the drops.
+//! Webhooks for drops.
 
 pub(crate) mod delivery;
 mod listener;

@@ -1,5 +1,5 @@
-//! Webhooks while something dies: the process, the database, another node. A message is delivered at least
-//! once, under one id, and never by two nodes at once (`docs/spec/drops.md#webhook`).
+//! Webhooks during failures of the process, the database and a node. A message is delivered at least once,
+//! under one id, and never by two nodes at once (`docs/spec/drops.md#webhook`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::cli::process::Sandbox;
 use crate::fixture::Fixture;
 use crate::webhooks::delivery::{Shop, count, id, register};
 
-/// How long a message is its taker's alone.
+/// The duration of a lease.
 const LEASE: Duration = Duration::from_secs(15);
 
 #[tokio::test(flavor = "multi_thread")]
@@ -30,7 +30,7 @@ async fn a_claim_that_was_answered_is_told_of_after_kill_9() {
 
     receiver.usually(Reply::Status(204));
     let _again = Sandbox::start(folder.path(), &arguments).await;
-    // Whether or not the first process came as far as the receiver before it died, and whatever it sent.
+    // The first process may or may not have sent the message before it was killed.
     let came = patiently("the message", async {
         loop {
             let received = receiver.next().await;
@@ -74,7 +74,7 @@ async fn a_result_waits_for_a_store_that_is_away_for_a_moment() {
         let received = shop.receiver.next().await;
         wire.set(Network::Down);
         tokio::time::sleep(Duration::from_millis(600)).await;
-        // The answer is there and cannot be written down. It is tried again while the lease lasts.
+        // The answer has arrived and cannot be recorded. Recording is retried during the lease.
         world.advance(Duration::from_secs(1));
         wire.set(Network::Up);
         recorded(&world, &shop, id(&received), Duration::from_millis(500)).await;
@@ -102,7 +102,7 @@ async fn a_message_whose_result_was_lost_is_sent_again_under_its_id() {
     .await;
 }
 
-/// Moves the clock in steps until a message is recorded as delivered.
+/// Advances the clock in steps until a message is recorded as delivered.
 async fn recorded(world: &World, shop: &Shop, id: &str, step: Duration) {
     patiently("the result is recorded", async {
         loop {
@@ -121,7 +121,7 @@ async fn recorded(world: &World, shop: &Shop, id: &str, step: Duration) {
 
 const WITHOUT_JOBS: Roles = Roles { jobs: false, ..Roles::ALL };
 
-/// Runs the body on a world on PostgreSQL whose own node sends nothing.
+/// Runs the body on a world on PostgreSQL whose own node has no jobs.
 async fn without_jobs<F, Fut>(body: F)
 where
     F: FnOnce(World) -> Fut,
@@ -183,7 +183,7 @@ async fn an_address_is_judged_by_the_configuration_of_the_node_that_sends() {
     .await;
 }
 
-/// Stops a further node of a world, whose clock is moved meanwhile.
+/// Stops a further node of a world, and advances the clock meanwhile.
 async fn stop(world: &World, node: server::Node) {
     let mut stopping = Box::pin(node.stop());
     while tokio::time::timeout(Duration::from_millis(5), &mut stopping).await.is_err() {
@@ -199,10 +199,9 @@ async fn an_attempt_that_is_under_way_is_finished_before_the_node_stops() {
         shop.claim().await;
         let received = shop.receiver.next().await;
         world.stop().await;
-        world.start_again().await;
+        world.restart().await;
         let message = shop.message(id(&received), |_| true).await;
-        // The clock was moved while it stopped, by more than 5 seconds perhaps: then the attempt had its
-        // time.
+        // The clock may have advanced by more than 5 seconds during the stop. Then the attempt has timed out.
         assert_eq!((count(&message), &message["inFlight"]), (1, &json!(false)));
     })
     .await;
@@ -227,7 +226,7 @@ async fn two_nodes_send_every_message_once_and_never_together() {
         for _ in 0..=CLAIMS {
             receiver.next().await;
         }
-        // Another look of both nodes would find what was left.
+        // Another poll of both nodes would find messages that are left.
         tokio::time::sleep(Duration::from_secs(1)).await;
         let mut times = BTreeMap::<String, usize>::new();
         for received in receiver.received() {
@@ -253,7 +252,7 @@ async fn a_receiver_that_was_down_for_hours_is_told_of_everything() {
         let attempts = async || world.operator(Request::get(page)).await.content()["data"][0]["attemptCount"].clone();
         for (attempt, minutes) in [(1, 1), (2, 6), (3, 34), (4, 133)] {
             patiently("an attempt", async { while attempts().await != attempt {} }).await;
-            // It may be under way still.
+            // The attempt may still be running.
             tokio::time::sleep(Duration::from_millis(50)).await;
             world.advance(Duration::from_secs(60 * minutes));
         }

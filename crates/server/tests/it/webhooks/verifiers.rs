@@ -1,5 +1,4 @@
-//! The verifiers of `docs/webhooks.md`, as they stand there, on messages that the service signed and on
-//! others.
+//! The verifiers in the code blocks of `docs/webhooks.md`, with genuine and forged messages.
 
 use std::io::Write;
 use std::path::Path;
@@ -17,7 +16,7 @@ const SECRETS: [&str; 2] = ["0123456789abcdef0123456789abcdef", "-!\"#$%&'()*+,.
 const ID: &str = "019f75a4-5739-7128-b08a-e1ac19733c3e";
 const BODY: &str = "{\"한글\":\"값 🚀\",\"a\":\"\\\\n\",\r\n \"b\":\"'$x`\"}\n";
 
-/// A message as it came, the secrets that the receiver knows, and whether it is genuine.
+/// A received message, the receiver's secrets, and whether the message is genuine.
 struct Case {
     what: &'static str,
     id: &'static str,
@@ -33,7 +32,7 @@ fn signed(secret: &str, at: Timestamp) -> String {
     signature(&secret, &DeliveryId::stored(ID.to_owned()), at, BODY.as_bytes())
 }
 
-/// What every verifier is tried with. `fresh`: whether it looks at the date itself.
+/// The cases for every verifier. `fresh` is whether the verifier checks the date itself.
 fn cases(fresh: bool) -> Vec<Case> {
     let now = service::Clock::system().now();
     let case = |what, genuine, change: &dyn Fn(&mut Case)| {
@@ -78,7 +77,7 @@ fn cases(fresh: bool) -> Vec<Case> {
     ]
 }
 
-/// The one code block of the document in a language.
+/// The only code block of the document in a language.
 fn block(language: &str) -> &'static str {
     let section = DOCUMENT.split("\n## Verifying\n").nth(1).expect("the section");
     let section = section.split("\n## ").next().expect("its end");
@@ -89,8 +88,8 @@ fn block(language: &str) -> &'static str {
     block
 }
 
-/// Tries a program that is given id, timestamp, signature, the file of the body and the secrets, and says
-/// `true` or `false`. A language that is not at hand is told of where nobody can miss it.
+/// Runs a program with id, timestamp, signature, the body's file and the secrets; it prints `true` or
+/// `false`. A language that is not installed is reported on stderr.
 async fn try_out(language: &str, command: &[&str], file: &str, program: String) {
     if Command::new(command[0]).arg("--version").output().await.is_err() {
         let told = writeln!(std::io::stderr(), "NOT AT HAND: {}: its verifier was not run", command[0]);
@@ -119,7 +118,7 @@ async fn one(folder: &Path, command: &[&str], file: &str, case: &Case) -> Said {
     let mut program = Command::new(command[0]);
     program.args(&command[1..]).args([file, case.id, &case.timestamp, &case.signature, "body"]);
     program.args(&case.secrets).current_dir(folder);
-    // So that what is no ASCII arrives as it is.
+    // With this locale, non-ASCII arguments arrive unchanged.
     program.env("LC_ALL", "C.UTF-8");
     crate::cli::process::run(program).await
 }

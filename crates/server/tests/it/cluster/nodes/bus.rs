@@ -1,4 +1,4 @@
-//! Events and changes across nodes, and what becomes of sessions when the way between them is cut
+//! Events and changes across nodes, and the end of sessions when the connection between nodes fails
 //! (`docs/delivery.md`).
 
 use std::sync::Arc;
@@ -21,7 +21,7 @@ impl Cast {
         let app = node.application("bot").create().await;
         let mut cast = Self { app, streamers: Vec::new() };
         for n in 0..streamers {
-            // A dot, because subjects have them too.
+            // The id has a dot, because subjects contain dots too.
             let person = node.person(&format!("streamer.{n}")).create().await;
             let tokens = node.sign_in(&cast.app, &person).await;
             cast.streamers.push((person, tokens));
@@ -52,12 +52,12 @@ async fn hears(socket: &mut Socket, message: &str) {
     assert_eq!(socket.event("CHAT").await["content"], message);
 }
 
-/// The session ended without anything before that.
+/// The session ends, and no message comes before the end.
 async fn ended(socket: &mut Socket) {
     assert_eq!(socket.next_event().await, None, "the session is closed");
 }
 
-/// Waits for what has to come true.
+/// Waits for a condition.
 pub async fn until<Fut: Future<Output = bool>>(what: &str, mut holds: impl FnMut() -> Fut) {
     patiently(what, async {
         while !holds().await {
@@ -67,12 +67,12 @@ pub async fn until<Fut: Future<Output = bool>>(what: &str, mut holds: impl FnMut
     .await;
 }
 
-/// Waits until a node knows that it may have missed something.
+/// Waits until a node has detected a gap.
 async fn until_told_of_a_gap(node: &ClusterNode) {
     until("the node is told of a gap", || async { node.socket_stats().await.gaps > 0 }).await;
 }
 
-/// Waits until a node can say something and hears what others say.
+/// Waits until a node can publish and receive.
 async fn until_connected(node: &ClusterNode) {
     until("the node has found the bus again", || async { node.bus_stats().await.connections == 2 }).await;
 }
@@ -139,7 +139,7 @@ async fn after_a_restart_of_the_bus_only_sessions_that_missed_something_are_clos
         let mut idle = listening(&cast, two, one, &[1]).await;
         cluster.nats.lock().await.stop().await;
         chat(one, &cast, 0, "lost").await;
-        cluster.nats.lock().await.start_again().await;
+        cluster.nats.lock().await.restart().await;
         ended(&mut on_one).await;
         ended(&mut on_two).await;
         until_told_of_a_gap(two).await;
@@ -162,7 +162,7 @@ async fn after_a_restart_of_the_bus_without_events_nobody_is_closed() {
         let cast = Cast::set(one, 1).await;
         let mut sockets = [listening(&cast, one, two, &[0]).await, listening(&cast, two, one, &[0]).await];
         cluster.nats.lock().await.stop().await;
-        cluster.nats.lock().await.start_again().await;
+        cluster.nats.lock().await.restart().await;
         for node in [one, two] {
             until_told_of_a_gap(node).await;
             until_connected(node).await;
@@ -191,7 +191,7 @@ async fn a_publisher_that_is_cut_off_takes_no_event_with_it_silently() {
             let call = while_running(Duration::from_secs(6), chat(one, &cast, 0, "lost"));
             call.await.expect("the call is answered all the same");
             assert_eq!(one.bus_stats().await.lost, 1);
-            // The other node learns of it from the store, while the publisher is still cut off.
+            // The other node finds the lost event in the store, while the publisher is still cut off.
             ended(&mut loud).await;
             quiet.ping().await;
             chat(two, &cast, 1, "goes on").await;
@@ -246,7 +246,7 @@ async fn a_receiver_that_is_cut_off_closes_the_sessions_that_missed_something() 
             chat(one, &cast, 0, "missed").await;
             hears(&mut here, "missed").await;
             if network == Network::Silent {
-                // Long enough for the silence to be noticed.
+                // Long enough for the silence to be detected.
                 until("it is noticed", || async { two.bus_stats().await.disconnects >= 2 }).await;
             }
             two.bus_wire.set(Network::Up);
@@ -270,12 +270,12 @@ async fn changes_come_within_5_s_while_the_bus_is_away_and_events_are_not_missed
         let mut socket = listening(&cast, two, two, &[]).await;
         two.bus_wire.set(Network::Down);
         two.subscribe(cast.token(0), "chat", socket.session_key()).await.content();
-        // The change is found in the store when the bus is back, at the latest.
+        // The change is found in the store at the latest when the bus is back.
         chat(one, &cast, 0, "before the bus is back").await;
         two.bus_wire.set(Network::Up);
         socket.system("subscribed").await;
         chat(one, &cast, 0, "after").await;
-        // Either it was subscribed when the bus was back, or the gap closed it.
+        // The session was either subscribed when the bus was back, or closed by the gap.
         match socket.next_event().await {
             Some((_, payload)) => assert!(payload.contains("after"), "{payload}"),
             None => assert!(two.socket_stats().await.gaps > 0),
@@ -284,11 +284,11 @@ async fn changes_come_within_5_s_while_the_bus_is_away_and_events_are_not_missed
     .await;
 }
 
-/// Longer than a node may be silent and the others take to notice.
+/// Longer than the time after which the other nodes declare a silent node dead.
 const DECLARED_DEAD_WITHIN: Duration = Duration::from_secs(40);
 
-/// A user has three sessions on the first node; then the wires of that node change. Gives them when the
-/// others have given their places away.
+/// Opens three sessions of a user on the first node, and then cuts connections of that node. Returns the
+/// sessions when the other nodes have freed their places.
 async fn given_away(cluster: &Cluster, cast: &Cast, cut: impl FnOnce(&ClusterNode)) -> Vec<Socket> {
     let (one, two) = (&cluster.nodes[0], &cluster.nodes[1]);
     let mut sockets = Vec::new();

@@ -1,4 +1,5 @@
-//! PostgreSQL crashes while nodes publish: what it kept was heard by each session that stayed open.
+//! PostgreSQL crashes while nodes publish. Every committed event was delivered to each session that stayed
+//! open.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -21,19 +22,20 @@ use super::kills::{listen, name, stored};
 use super::outbox::count;
 
 const CRASHES: usize = 3;
-/// Each with a caller on each node, and a session on each.
+/// Number of channels. Each has a caller and a session on each node.
 const CHANNELS: usize = 5;
 /// How long nodes publish before the database crashes.
 const LOAD: Duration = Duration::from_millis(600);
-/// How long before the crash nothing comes back of what it commits: the answers that a crash takes along.
+/// How long before the crash answers are withheld, so that some commits have no answer.
 const UNANSWERED: Duration = Duration::from_millis(50);
 const PASSWORD: &str = "crash";
-/// Names the folder of PostgreSQL's programs, where another version is tested than the one that is installed.
+/// The environment variable with the folder of PostgreSQL's programs, to test another version than the
+/// installed one.
 const PROGRAMS: &str = "STAGEDOOR_TEST_POSTGRES_BIN";
-/// Runs PostgreSQL where root runs the tests: PostgreSQL refuses root.
+/// The user that runs PostgreSQL if root runs the tests, because PostgreSQL refuses root.
 const UNPRIVILEGED: &str = "nobody";
 
-/// A PostgreSQL server of this test alone.
+/// A separate PostgreSQL server for this test.
 struct Postgres {
     folder: TempDir,
     port: u16,
@@ -57,18 +59,18 @@ impl Postgres {
             .args(["--locale", "C.UTF-8", "--no-sync", "--pwfile"])
             .arg(server.folder.path().join("password"));
         assert!(initdb.status().await.expect("initdb runs").success());
-        server.start_again();
+        server.restart();
         server
     }
 
-    fn start_again(&mut self) {
+    fn restart(&mut self) {
         let mut command = self.program("postgres");
         let port = format!("port={}", self.port);
         command.args(["-c", "listen_addresses=127.0.0.1", "-c", &port, "-c", "unix_socket_directories="]);
         self.process = Some(command.args(["-c", "fsync=off"]).kill_on_drop(true).spawn().expect("it starts"));
     }
 
-    /// Ends it as a crash does: no process writes or says anything any more.
+    /// Kills every process of the server at once, as a crash does.
     async fn crash(&mut self) {
         let mut stop = self.program("pg_ctl");
         assert!(stop.args(["stop", "--mode", "immediate"]).status().await.expect("pg_ctl").success());
@@ -104,7 +106,7 @@ fn is_root() -> bool {
     std::fs::metadata("/proc/self").is_ok_and(|own| std::os::unix::fs::MetadataExt::uid(&own) == 0)
 }
 
-/// Where PostgreSQL's programs are: where [`PROGRAMS`] says, or where Debian has the newest.
+/// The folder of PostgreSQL's programs: that of [`PROGRAMS`], or Debian's newest.
 fn programs() -> PathBuf {
     if let Some(named) = std::env::var_os(PROGRAMS) {
         return named.into();
@@ -131,7 +133,7 @@ async fn start_node(postgres: &Postgres, wire: &Wire, nats: &NatsServer) -> (Nod
     (node, api)
 }
 
-/// Posts on a channel, whatever the answers, until it is enough.
+/// Posts on a channel until it is stopped, whatever the answers are.
 async fn post(node: std::net::SocketAddr, at: usize, channel: usize, is_enough: Arc<AtomicBool>) {
     let name = name(channel);
     let mut connection = Connection::open(node).await;
@@ -190,7 +192,7 @@ async fn a_database_that_crashes_while_nodes_publish_leaves_no_silent_gap() {
         postgres.crash().await;
         is_enough.store(true, SeqCst);
         wire.set(Network::Up);
-        postgres.start_again();
+        postgres.restart();
         while callers.join_next().await.is_some() {}
     }
     let sql = "SELECT COUNT(*) FROM event_outbox WHERE taken_over_at IS NULL";
@@ -215,7 +217,7 @@ async fn a_database_that_crashes_while_nodes_publish_leaves_no_silent_gap() {
         closed += usize::from(!lived);
     }
     println!("{all} stored, {unheard} of them unheard in {closed} sessions that were closed");
-    // So that nothing was proven about nothing.
+    // Without any unheard events or with too few events, the test would prove nothing.
     assert!(unheard > 0 && all > 10 * CRASHES, "{unheard} of {all}");
     for (node, _) in nodes {
         node.stop().await;

@@ -1,4 +1,4 @@
-//! Nodes that are killed while they publish: what is in the store was heard by each session that stayed open.
+//! Nodes are killed while they publish. Every stored event was delivered to each session that stayed open.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -18,17 +18,17 @@ use super::outbox::{cluster_closed_for_gaps, count, open_store};
 use crate::cli::process::stagedoor;
 
 const KILLS: usize = 10;
-/// Each node that is killed has its own, with a caller and a session for each.
+/// Number of channels of each killed node. Each has a caller and a session.
 const CHANNELS_PER_KILL: usize = 3;
-/// Sessions that an application may have.
+/// Maximum number of sessions of an application.
 const SESSIONS_MAX: usize = 10;
 /// How long a node publishes before it is killed.
 const LOAD: Duration = Duration::from_millis(400);
-/// How long the way to the bus is silent before every other kill: nothing is confirmed from then on, so that
-/// there are events that were committed and not published.
+/// How long the bus is unreachable before every other kill. No event is confirmed in this time, so some
+/// events are committed and not published.
 const SILENCE: Duration = Duration::from_millis(200);
 
-/// A node in a process of its own.
+/// A node in a separate process.
 struct Victim {
     process: Child,
     address: SocketAddr,
@@ -65,7 +65,8 @@ impl Victim {
         Self { process, address, bus_wire, _folder: folder }
     }
 
-    /// Lets callers post on these channels, and kills it meanwhile. Gives what was answered with 200.
+    /// Posts on these channels and kills the node meanwhile. Returns the messages that were answered with
+    /// 200.
     async fn publish_and_die(mut self, channels: Vec<usize>, is_silenced: bool) -> BTreeSet<(usize, String)> {
         let mut callers = JoinSet::new();
         for channel in channels {
@@ -106,7 +107,7 @@ pub fn name(channel: usize) -> String {
     format!("streamer.{channel}")
 }
 
-/// What a session of one channel heard until the last word, or until its end.
+/// The messages that a session of one channel received until the last message, or until its end.
 pub fn listen(mut socket: Socket) -> JoinHandle<(BTreeSet<String>, bool)> {
     tokio::spawn(async move {
         let mut heard = BTreeSet::new();
@@ -146,7 +147,7 @@ pub async fn stored(store: &Store, channel: usize) -> BTreeSet<String> {
 async fn nodes_that_are_killed_while_they_publish_leave_no_silent_gap() {
     nodes(1, Setup::hurried(), |cluster: Arc<Cluster>| async move {
         let survivor = &cluster.nodes[0];
-        // One more, on which nothing happens.
+        // One more channel, which has no events.
         let channels = KILLS * CHANNELS_PER_KILL + 1;
         let (mut apps, mut listeners) = (Vec::new(), Vec::new());
         for n in 0..channels.div_ceil(SESSIONS_MAX) {
@@ -190,7 +191,7 @@ async fn nodes_that_are_killed_while_they_publish_leave_no_silent_gap() {
         assert_eq!(answered, BTreeSet::new(), "what was answered is stored");
         println!("{all} stored, {unheard} of them unheard in {closed} sessions that were closed");
         assert_eq!(cluster_closed_for_gaps(&cluster).await, closed as u64);
-        // So that nothing was proven about nothing.
+        // Without any unheard events or with too few events, the test would prove nothing.
         assert!(unheard > 0 && all > 10 * KILLS, "{unheard} of {all}");
         store.close().await;
     })

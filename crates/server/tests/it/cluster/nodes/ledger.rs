@@ -1,26 +1,26 @@
-//! What the delivery promise (`docs/spec/realtime.md#delivery`) says of what producers wrote down and of what
-//! each session saw: nothing twice, nothing out of order, no hole in a session's life, and everything of a
+//! Checks the delivery promise (`docs/spec/realtime.md#delivery`) against the records of producers and
+//! sessions: no message twice or out of order, no gap while a session lives, and every message of a
 //! subscription between its SYSTEM messages.
 
 use std::collections::{HashMap, HashSet};
 
-/// A moment: all participants draw from one counter.
+/// A logical time: all participants draw from one counter.
 pub type Moment = u64;
 
-/// A message, as its producer knows it.
+/// A message in the record of its producer.
 #[derive(Clone, Debug)]
 pub struct Said {
     pub channel: usize,
     pub producer: usize,
     pub number: usize,
-    /// Before the call.
+    /// The time before the call.
     pub begun: Moment,
-    /// After its answer, when that was good. Without one, the message may have been said or not.
+    /// The time after a successful answer. Without one, the message may have been sent or not.
     pub acknowledged: Option<Moment>,
 }
 
 impl Said {
-    /// What is said: no two messages are the same.
+    /// The text of the message, which is unique.
     pub fn text(&self) -> String {
         text(self.producer, self.number)
     }
@@ -30,53 +30,53 @@ pub fn text(producer: usize, number: usize) -> String {
     format!("{producer}:{number}")
 }
 
-/// What came on a session, in order.
+/// A message that a session received, in order.
 #[derive(Clone, Debug)]
 pub enum Seen {
     Connected,
-    /// And when it was read.
+    /// With the time of its receipt.
     Subscribed(usize, Moment),
     Unsubscribed(usize),
     Message(usize, String),
 }
 
-/// A session's life.
+/// The record of a session.
 #[derive(Clone, Debug)]
 pub struct Life {
     pub seen: Vec<Seen>,
-    /// It was not closed before everything was said.
+    /// Whether the session was still open after the last message.
     pub lived: bool,
 }
 
-/// What is wrong with a life.
+/// A violation of the promise.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// `connected` does not come first, or comes again.
     NotConnectedFirst,
-    /// Nobody said that.
+    /// A message that no producer has sent.
     NeverSaid(String),
-    /// On another channel than where it was said.
+    /// A message on another channel than that of its producer.
     WrongChannel(String),
     Twice(String),
-    /// The second came after the first, though it was acknowledged before the first was begun, or its
-    /// producer said it before.
+    /// The second message came after the first, although it was acknowledged before the first was begun, or
+    /// its producer sent it earlier.
     OutOfOrder(String, String),
-    /// It is missing, though something later came, or the session lived on.
+    /// A missing message, although a later one arrived or the session was still open at the end.
     Hole(String),
-    /// It came before `subscribed` or after the end of the subscription.
+    /// A message before `subscribed` or after the end of the subscription.
     Unframed(String),
 }
 
-/// One subscription: from `subscribed` to its end or the session's.
+/// One subscription: from `subscribed` to its end or the end of the session.
 struct Window {
     channel: usize,
     from: Moment,
     received: Vec<String>,
-    /// It was there when everything was said.
+    /// Whether the subscription was open after the last message.
     lived: bool,
 }
 
-/// Everything that is wrong.
+/// All violations.
 pub fn faults(said: &[Said], life: &Life) -> Vec<Fault> {
     let by_text: HashMap<_, _> = said.iter().map(|one| (one.text(), one)).collect();
     let mut faults = Vec::new();
@@ -116,7 +116,8 @@ pub fn faults(said: &[Said], life: &Life) -> Vec<Fault> {
 
 fn disorder(by_text: &HashMap<String, &Said>, window: &Window) -> Vec<Fault> {
     let mut faults = Vec::new();
-    // What begins last so far: whatever was done before that began must not come any more.
+    // The message with the latest begin so far. A message that was acknowledged before that begin must not
+    // come any more.
     let mut latest: Option<&Said> = None;
     let mut numbers = HashMap::<usize, &Said>::new();
     for text in &window.received {
@@ -136,7 +137,7 @@ fn disorder(by_text: &HashMap<String, &Said>, window: &Window) -> Vec<Fault> {
 fn holes(said: &[Said], by_text: &HashMap<String, &Said>, window: &Window) -> Vec<Fault> {
     let received: HashSet<_> = window.received.iter().collect();
     let latest = window.received.iter().map(|text| by_text[text].begun).max();
-    // Up to when everything that was acknowledged must have come.
+    // All messages acknowledged before this time must have arrived.
     let until = if window.lived { Moment::MAX } else { latest.unwrap_or(0) };
     let due = said.iter().filter(|one| one.channel == window.channel && one.begun > window.from);
     let due = due.filter(|one| one.acknowledged.is_some_and(|done| done < until));
@@ -147,8 +148,8 @@ fn holes(said: &[Said], by_text: &HashMap<String, &Said>, window: &Window) -> Ve
 mod tests {
     use super::*;
 
-    /// Two producers on channel 0, who say three things each, one after another: 0:0 1:0 0:1 1:1 0:2 1:2,
-    /// from moment 10 on, each in two moments; and one on channel 1, at the end.
+    /// Two producers on channel 0 send three messages each: 0:0 1:0 0:1 1:1 0:2 1:2, from time 10 on, each
+    /// within two time steps. One producer sends on channel 1 at the end.
     fn said() -> Vec<Said> {
         let said = |at: u64, channel, producer, number| Said {
             channel,
@@ -184,10 +185,10 @@ mod tests {
         for end in 0..=6 {
             check(&life(false, &ALL[..end]), &[]);
         }
-        // Subscribed in the middle.
+        // The subscription begins in the middle.
         let seen = [Seen::Connected, Seen::Subscribed(0, 35), message("1:1"), message("0:2"), message("1:2")];
         check(&Life { seen: seen.into(), lived: true }, &[]);
-        // What was under way when it was subscribed to may come or not.
+        // A message that was being sent at the time of the subscription may come or not.
         let seen = [Seen::Connected, Seen::Subscribed(0, 41), message("1:1"), message("0:2"), message("1:2")];
         check(&Life { seen: seen.into(), lived: true }, &[]);
     }
@@ -202,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_said_at_the_same_time_may_come_in_any_order() {
+    fn concurrent_messages_may_arrive_in_any_order() {
         let mut all = said();
         all[1].begun = 10;
         assert_eq!(faults(&all, &life(true, &["1:0", "0:0", "0:1", "1:1", "0:2", "1:2"])), []);
@@ -213,10 +214,10 @@ mod tests {
         let hole = |text: &str| Fault::Hole(text.to_owned());
         check(&life(false, &["0:0", "0:1"]), &[hole("1:0")]);
         check(&life(false, &["1:0"]), &[hole("0:0")]);
-        // At the end, of a session that lived on.
+        // A gap at the end of a session that is still open.
         check(&life(true, &ALL[..5]), &[hole("1:2")]);
         check(&life(true, &[]), &ALL.map(hole));
-        // Within a subscription that ended, but not at its end.
+        // A gap within a subscription that has ended, but not at its end.
         let mut short = life(true, &["0:0", "0:1"]);
         short.seen.push(Seen::Unsubscribed(0));
         check(&short, &[hole("1:0")]);
@@ -230,13 +231,13 @@ mod tests {
     #[test]
     fn disorder() {
         let disorder = |first: &str, then: &str| Fault::OutOfOrder(first.into(), then.into());
-        // Of one producer, though both were under way at once.
+        // Two messages of one producer in the wrong order, although they were sent concurrently.
         let mut all = said();
         all[2].begun = 1;
         all[0].acknowledged = Some(99);
         let found = faults(&all, &life(false, &["0:1", "0:0"]));
         assert_eq!(found, [disorder("0:1", "0:0")]);
-        // Of two, one of which was acknowledged before the other began.
+        // Two messages of two producers, of which one was acknowledged before the other was begun.
         check(&life(false, &["1:0", "0:0"]), &[disorder("1:0", "0:0")]);
     }
 

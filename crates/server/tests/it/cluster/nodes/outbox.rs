@@ -11,7 +11,7 @@ use testkit::{
 use super::bus::{Cast, until};
 use crate::fixture::Fixture;
 
-/// What a node may take to find a batch that nobody settles: 8 s, a look each second, and a busy machine.
+/// The time that a node may take to find an unpublished batch: 8 s, a poll each second, and a slow machine.
 const TAKEN_OVER_WITHIN: Duration = Duration::from_secs(30);
 
 /// A session on a node, subscribed to one channel's chat.
@@ -32,7 +32,7 @@ async fn is_intact(node: &ClusterNode, cast: &Cast, streamer: usize, socket: &mu
     assert_eq!(socket.event("CHAT").await["content"], "goes on");
 }
 
-/// Posts with a key, as often as it is called the same.
+/// Posts with a key.
 async fn post(api: &Api, path: &str, key: &str, body: &Value) -> Response {
     api.operator(Request::post(path).header("Idempotency-Key", key).json(body)).await
 }
@@ -53,7 +53,7 @@ async fn sessions_that_miss_an_event_whose_commit_had_no_answer_are_closed_by_th
         one.database_wire.set(Network::LosesCommits);
         assert_eq!(one.send_chat(cast.token(0), "committed").await.status, 500);
         one.database_wire.set(Network::Down);
-        // It was subscribed when the event happened.
+        // The session was subscribed when the event happened.
         two.unsubscribe(cast.token(0), "chat", gone.session_key()).await.content();
         gone.system("unsubscribed").await;
         one.database_wire.set(Network::Up);
@@ -90,13 +90,13 @@ async fn a_call_that_is_repeated_with_its_key_succeeds_when_the_first_ones_event
             };
             one.database_wire.set(Network::LosesCommits);
             assert_eq!(post(one, &target, "k", &body).await.status, 500);
-            // It cannot make good what it did: somebody else has to.
+            // The node cannot settle its own event, so the other node must.
             one.database_wire.set(Network::Down);
             post(two, &target, "k", &body).await.content();
             two.send_chat(cast.token(0), "after").await.content();
             ended_unheard(&mut here).await;
             is_intact(two, &cast, 1, &mut quiet).await;
-            // From now on it is told at once.
+            // From now on the answer comes at once.
             post(two, &target, "k", &body).await.content();
         })
         .await;
@@ -225,7 +225,7 @@ async fn what_was_heard_leaves_nothing_behind_and_closes_nobody() {
             count(&store, "SELECT COUNT(*) FROM event_outbox").await == Some(0)
         })
         .await;
-        // A node that stops settles what it has.
+        // A node that stops settles its own events.
         one.send_chat(cast.token(0), "last").await.content();
         one.stop().await;
         assert_eq!(count(&store, "SELECT COUNT(*) FROM event_outbox").await, Some(0));
@@ -236,7 +236,7 @@ async fn what_was_heard_leaves_nothing_behind_and_closes_nobody() {
     .await;
 }
 
-/// A way into the database past the nodes.
+/// Opens the database without a node.
 pub async fn open_store(node: &ClusterNode) -> store::Store {
     let target = store::Target::Postgres { url: node.database_wire.past().into() };
     store::Store::open(target, store::Options::default()).await.expect("the store opens")

@@ -1,5 +1,5 @@
-//! The delivery promise under fire: producers and clients on two nodes, links cut and the bus restarted
-//! meanwhile, and every session's life held against the ledger.
+//! The delivery promise under failures: producers and clients on two nodes, while links are cut and the bus
+//! is restarted. Every session's record is checked against the ledger.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -13,25 +13,25 @@ use super::ledger::{Life, Said, Seen, faults, text};
 
 const CHANNELS: usize = 3;
 const PRODUCERS: usize = 8;
-/// Applications, because each may have ten sessions.
+/// Number of applications. Each may have ten sessions.
 const APPLICATIONS: usize = 3;
 const CLIENTS: usize = 18;
-/// Messages of one channel after which some clients leave it and come back.
+/// Number of messages of one channel after which some clients unsubscribe and subscribe again.
 const LEAVE_AFTER: usize = 40;
-/// From the end of the trouble until every client has a session that lives: what was lost is known within 4
-/// s, and the rest is for a busy machine.
+/// The time from the end of the failures until every client has an open session. A loss is found within 4 s;
+/// the other seconds are for a slow machine.
 const ALL_HEAR_WITHIN: Duration = Duration::from_secs(60);
 
-/// What everybody shares.
+/// The state that all tasks share.
 struct Scene {
     cluster: Arc<Cluster>,
     apps: Vec<Application>,
-    /// By application and channel.
+    /// The tokens of each application for each channel.
     tokens: Vec<Vec<String>>,
     moments: AtomicU64,
     said: Mutex<Vec<Said>>,
     lives: Mutex<Vec<Life>>,
-    /// Nobody says anything any more, but the last words.
+    /// Whether the producers have stopped. Only last messages follow.
     is_said: AtomicBool,
 }
 
@@ -61,7 +61,7 @@ impl Scene {
         self.moments.fetch_add(1, SeqCst)
     }
 
-    /// Says one thing on a node, and writes it down.
+    /// Sends one message on a node, and records it.
     async fn say(&self, node: usize, channel: usize, producer: usize, number: usize) -> bool {
         let begun = self.now();
         let (name, message) = (name(channel), text(producer, number));
@@ -81,14 +81,14 @@ impl Scene {
         }
     }
 
-    /// One client: whenever its session ends it makes another one, on the other node, until one lives to hear
-    /// the last words.
+    /// One client. When its session ends, it opens another on the other node, until one session receives the
+    /// last messages.
     async fn consume(self: Arc<Self>, client: usize) {
         for node in (client..).map(|n| n % 2) {
             let app = &self.apps[client % APPLICATIONS];
             let url = self.cluster.nodes[node].client_session_url(app).await;
             if url.status != 200 {
-                // The slot of the last session is not free yet.
+                // The place of the last session may not be free yet.
                 tokio::time::sleep(Duration::from_millis(100)).await;
                 continue;
             }
@@ -103,8 +103,8 @@ impl Scene {
         }
     }
 
-    /// One session: subscribed to two channels by calls to the other node; it lives until it is closed or has
-    /// heard the last word on each of them.
+    /// One session, subscribed to two channels by calls to the other node. Returns when it is closed or has
+    /// received the last message of each channel.
     async fn live(&self, client: usize, calls: usize, mut socket: Socket) -> Life {
         let mut life = Life { seen: vec![Seen::Connected], lived: false };
         let channels = [client % CHANNELS, (client + 1) % CHANNELS];
@@ -112,7 +112,7 @@ impl Scene {
         for channel in channels {
             let calls = &self.cluster.nodes[calls];
             if calls.subscribe(&tokens[channel], "chat", socket.session_key()).await.status != 200 {
-                // It was closed already, or the store did not answer.
+                // The session was already closed, or the store did not answer.
                 return life;
             }
         }
@@ -134,7 +134,7 @@ impl Scene {
             let is_back = matches!(seen, Seen::Unsubscribed(..));
             life.seen.push(seen);
             let token = &tokens[channels[0]];
-            // Every other client leaves its first channel once, and comes back.
+            // Every other client leaves its first channel once, and subscribes again.
             if client.is_multiple_of(2) && heard == LEAVE_AFTER && !has_left {
                 has_left = true;
                 self.cluster.nodes[calls].unsubscribe(token, "chat", socket.session_key()).await;
@@ -170,12 +170,12 @@ impl Scene {
     async fn restart_bus(&self, for_ms: u64) {
         self.cluster.nats.lock().await.stop().await;
         tokio::time::sleep(Duration::from_millis(for_ms)).await;
-        self.cluster.nats.lock().await.start_again().await;
+        self.cluster.nats.lock().await.restart().await;
         tokio::time::sleep(Duration::from_millis(1_500)).await;
     }
 
-    /// The last word on each channel, again and again: what was lost before may still close sessions, whose
-    /// clients come back and have to hear it too.
+    /// Sends the last message on each channel repeatedly. An earlier loss may still close sessions, whose
+    /// clients open new ones that need the last message too.
     async fn end(self: Arc<Self>) {
         loop {
             for channel in 0..CHANNELS {
@@ -228,7 +228,7 @@ async fn no_session_has_a_hole_a_repetition_or_disorder_whatever_happens_to_the_
         let heard: usize = lives.iter().map(heard).sum();
         let lived = lives.iter().filter(|life| life.lived).count();
         println!("{acknowledged} of {} acknowledged, {heard} heard in {} lives", said.len(), lives.len());
-        // So that nothing was proven about nothing. An idle machine gets ten times as far.
+        // With too few messages the test would prove nothing. An idle machine has ten times as many.
         assert!(acknowledged > 200 && heard > 500, "{acknowledged} {heard}");
         assert!(lives.len() > CLIENTS && lived == CLIENTS, "{} {lived}", lives.len());
     })

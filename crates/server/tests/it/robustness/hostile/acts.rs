@@ -1,18 +1,18 @@
-//! What a peer may do on its websocket, and the reason that its session ends with.
+//! Misbehaviour on a websocket, and the close reason of the session.
 
 use testkit::{Setup, World, both, patiently};
 
 use super::crowd::Crowd;
 use super::peer::{CLOSE, Peer, frame, session_queries, text};
 
-/// Peers that do the same.
+/// Number of peers with the same misbehaviour.
 const PEERS: usize = 4;
 
 const ALL: &[u8] = &[2, 3, 4];
 const OLD: &[u8] = &[2, 3];
 const NEW: &[u8] = &[4];
 
-/// One way to misbehave.
+/// One kind of misbehaviour.
 struct Act {
     name: &'static str,
     revisions: &'static [u8],
@@ -99,7 +99,7 @@ fn acts() -> Vec<Act> {
     acts
 }
 
-/// What is odd, allowed, and answered with nothing.
+/// Odd but allowed input, which has no answer.
 fn oddities() -> Vec<(&'static [u8], Vec<u8>)> {
     let strays = [
         text("0{}"),
@@ -127,7 +127,7 @@ fn oddities() -> Vec<(&'static [u8], Vec<u8>)> {
     allowed.into_iter().map(|bytes| (ALL, bytes)).chain(strays).collect()
 }
 
-/// Waits until so many sessions more have ended for a reason.
+/// Waits until this many more sessions have ended for a reason.
 pub async fn until_closed(world: &World, reason: &str, count: u64) {
     patiently(&format!("{count} sessions end as {reason}"), async {
         while world.sockets().await.closed(reason) < count {
@@ -195,7 +195,7 @@ async fn a_flood_limit_is_met_exactly() {
     both(Setup::default(), |world| async move {
         let queries = session_queries(&world, "flood", 3).await;
         for (query, revision) in queries.iter().zip(ALL) {
-            // Revision 4 has sent its connect already.
+            // A client of revision 4 has already sent its connect packet.
             let packets = if *revision == 4 { 98 } else { 99 };
             let mut peer = Peer::session(world.address(), query, *revision).await;
             peer.write(&text("6").repeat(packets)).await;
@@ -220,7 +220,7 @@ async fn deflate_is_declined_and_not_spoken() {
         let head = peer.head().await.to_ascii_lowercase();
         assert!(head.starts_with("http/1.1 101 ") && !head.contains("sec-websocket-extensions"), "{head}");
         assert!(!head.contains("sec-websocket-protocol"), "{head}");
-        // Plain frames, without the bit of a compressed one.
+        // Frames without the bit of a compressed one.
         let (first, open) = peer.frame().await.expect("a frame");
         assert!(first == 0x81 && open.starts_with(b"0{"));
     })

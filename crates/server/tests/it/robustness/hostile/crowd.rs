@@ -1,4 +1,4 @@
-//! Well-behaved sessions that chat while others misbehave.
+//! Well-behaved sessions that receive chat while other peers misbehave.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
@@ -12,19 +12,19 @@ use tokio::task::JoinHandle;
 /// The pause between two messages.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Sessions that are subscribed to one streamer's chat, where somebody talks all the time.
+/// Sessions that are subscribed to one streamer's chat, in which the streamer sends messages continuously.
 pub struct Crowd {
     members: Vec<JoinHandle<Vec<Duration>>>,
-    /// Moved to have every member ping.
+    /// Incremented to make every member ping.
     pings: watch::Sender<usize>,
-    /// Pongs that came.
+    /// Number of received pongs.
     pongs: Arc<AtomicUsize>,
     silent: Arc<AtomicBool>,
     talker: JoinHandle<usize>,
     size: usize,
 }
 
-/// When each message was said.
+/// When each message was sent.
 type SaidAt = Arc<Mutex<Vec<Instant>>>;
 
 #[allow(clippy::disallowed_methods, reason = "what others notice is about real time")]
@@ -32,7 +32,7 @@ fn now() -> Instant {
     Instant::now()
 }
 
-/// The streamer's message: its number, and enough behind it to fill buffers.
+/// The streamer's message: its number, and padding that fills buffers.
 fn message(number: usize) -> String {
     format!("{number} {}", "가".repeat(80))
 }
@@ -50,7 +50,7 @@ async fn subscribed(api: &Api, app: &Application, tokens: &Tokens, size: usize) 
 }
 
 impl Crowd {
-    /// `size` sessions, 10 at the most, that hear `name` talk.
+    /// `size` sessions, at most 10, that receive the messages of `name`.
     pub async fn gather(api: &Api, name: &str, size: usize) -> Self {
         let app = api.application(&format!("app-of-{name}")).create().await;
         let person = api.person(name).create().await;
@@ -67,18 +67,18 @@ impl Crowd {
         Self { members, pings, pongs, silent, talker, size }
     }
 
-    /// How many there are.
+    /// The number of sessions.
     pub fn size(&self) -> u64 {
         self.size as u64
     }
 
-    /// Waits until nobody else has a session, and everybody who had one is counted as gone; `meanwhile` is
-    /// done over and over. Gives what is counted then.
+    /// Waits until all other sessions have ended and their ends are counted, and repeats `meanwhile` until
+    /// then. Returns the counters.
     pub async fn alone(&self, world: &World, mut meanwhile: impl FnMut()) -> Sockets {
         patiently("only the crowd is left", async {
             loop {
                 let sockets = world.sockets().await;
-                // A session is let go of before its end is counted.
+                // A session is dropped before its end is counted.
                 if sockets.sessions == self.size() && sockets.opened == sockets.all_closed() + self.size() {
                     return sockets;
                 }
@@ -89,7 +89,7 @@ impl Crowd {
         .await
     }
 
-    /// Has every member ping, so that the clock may be moved on.
+    /// Makes every member ping, so that the clock can be advanced.
     pub async fn ping(&self) {
         let before = self.pongs.load(SeqCst);
         self.pings.send_modify(|rounds| *rounds += 1);
@@ -101,7 +101,7 @@ impl Crowd {
         .await;
     }
 
-    /// Moves the clock on in steps that well-behaved sessions live through.
+    /// Advances the clock in steps that well-behaved sessions survive.
     pub async fn live_through(&self, world: &World, seconds: u64) {
         const STEP: u64 = 20;
         for start in (0..seconds).step_by(STEP as usize) {
@@ -111,8 +111,8 @@ impl Crowd {
         self.ping().await;
     }
 
-    /// Ends the talk. Checks that everybody has heard all of it, in order. Gives the 99th percentile of the
-    /// time from the call of a message to its arrival.
+    /// Ends the chat. Checks that every session received all messages, in order. Returns the 99th percentile
+    /// of the time from the call of a message to its arrival.
     pub async fn disperse(self) -> Duration {
         self.silent.store(true, SeqCst);
         let said = self.talker.await.expect("everything was said");
@@ -128,7 +128,7 @@ impl Crowd {
     }
 }
 
-/// Talks until it is to be silent; then says `end`. Gives the number of messages.
+/// Sends messages until it is stopped, and then `end`. Returns the number of messages.
 async fn talk(api: Api, token: String, silent: Arc<AtomicBool>, said_at: SaidAt) -> usize {
     let mut said = 0;
     while !silent.load(SeqCst) {
@@ -141,7 +141,7 @@ async fn talk(api: Api, token: String, silent: Arc<AtomicBool>, said_at: SaidAt)
     said
 }
 
-/// Listens until `end`. Gives how long each message took; they must come in order.
+/// Receives messages until `end`, and checks their order. Returns the delay of each.
 async fn listen(
     mut socket: Socket,
     mut pings: watch::Receiver<usize>,

@@ -1,5 +1,5 @@
-//! Out of descriptors: sessions live, newcomers are told to wait or do wait, nothing spins, and whoever
-//! leaves makes room.
+//! A process without free descriptors: sessions continue, new connections are refused or wait, no task
+//! busy-loops, and every closed connection makes room.
 
 use std::fs::File;
 use std::process::Stdio;
@@ -12,16 +12,16 @@ use super::crowd::Crowd;
 use super::peer::{Peer, session_queries};
 use crate::cli::process::{Sandbox, stagedoor};
 
-/// Descriptors that the program may have.
+/// The limit of descriptors of the program.
 const LIMIT: usize = 200;
-/// Sessions that it takes then.
+/// The number of sessions that it accepts with this limit.
 const SESSIONS: usize = 88;
-/// Peers that want more connections than there can be.
+/// Number of peers, more than there is room for.
 const PEERS: usize = 50;
-/// CPU that it may use in two seconds in which nothing can be done: a loop would use all of them.
+/// Maximum CPU time in two idle seconds. A busy loop would use all of it.
 const IDLE_CPU_MAX: Duration = Duration::from_millis(500);
 
-/// The program with few descriptors.
+/// The program with a low limit of descriptors.
 pub async fn limited(folder: &tempfile::TempDir, limit: usize) -> Sandbox {
     let log = folder.path().join("log");
     let program = stagedoor(&["dev", "--json", "--listen", "127.0.0.1:0", "--no-quota"]);
@@ -45,7 +45,7 @@ async fn open_sessions(sandbox: &Sandbox, queries: &[String]) -> Vec<Socket> {
     sockets
 }
 
-/// CPU that two seconds cost.
+/// The CPU time of two seconds.
 async fn cpu_of_two_seconds(sandbox: &Sandbox) -> Duration {
     let before = sandbox.cpu();
     tokio::time::sleep(Duration::from_secs(2)).await;
@@ -71,7 +71,7 @@ async fn a_full_node_keeps_its_sessions_refuses_more_and_takes_others_when_some_
         refused.assert_refused(503, "SERVICE_UNAVAILABLE");
         assert!(refused.number("retry-after") > 0);
     }
-    // Peers that never ask cannot keep out those that do.
+    // Peers that send no request cannot keep out those that do.
     let mut idle = Vec::new();
     for _ in 0..PEERS {
         idle.push(Peer::connect(sandbox.api.address()).await);
@@ -79,7 +79,7 @@ async fn a_full_node_keeps_its_sessions_refuses_more_and_takes_others_when_some_
     let demo = sandbox.user(0, "demo").1.access;
     sandbox.api.me(&demo).await.content();
 
-    // Neither can those that do not finish asking, once they had a second for it.
+    // Peers with unfinished requests cannot either, after a second for their bodies.
     let mut busy = Vec::new();
     for _ in 0..PEERS {
         let mut peer = Peer::connect(sandbox.api.address()).await;
@@ -93,7 +93,7 @@ async fn a_full_node_keeps_its_sessions_refuses_more_and_takes_others_when_some_
     }
     sandbox.api.me(&demo).await.content();
     drop((idle, busy));
-    // Sessions that leave make room, and the URL that came too late is still good.
+    // Closed sessions make room, and the refused session URL is still valid.
     for socket in sockets.drain(..10) {
         socket.close().await;
     }
@@ -119,7 +119,7 @@ async fn a_node_that_the_system_gives_no_more_descriptors_waits_for_some() {
     let queries = session_queries(&sandbox.api, "before", 20).await;
     let mut sockets = open_sessions(&sandbox, &queries[..10]).await;
     sandbox.limit_descriptors(sandbox.descriptors()).await;
-    // The system accepts for the program, so these connect, and wait.
+    // The system accepts the connections for the program, so these peers connect, and wait.
     let mut waiting = Vec::new();
     for query in &queries[10..] {
         let url = format!("http://{}?{query}", sandbox.api.address());

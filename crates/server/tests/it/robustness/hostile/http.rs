@@ -1,5 +1,4 @@
-//! HTTP below the calls: heads that bomb or trickle, requests that two readers might understand in two ways,
-//! garbage.
+//! Malformed HTTP: oversized or slow heads, ambiguous requests, garbage.
 
 use std::net::SocketAddr;
 
@@ -8,7 +7,7 @@ use testkit::{Connection, Request, Response, Setup, both};
 use super::crowd::Crowd;
 use super::peer::{Peer, session_queries};
 
-/// Everything that comes back, lossily as text, to a peer that says that it is done.
+/// All received bytes as text, for a peer that closes its sending side.
 async fn answer(address: SocketAddr, bytes: &[u8]) -> String {
     let mut peer = Peer::connect(address).await;
     peer.write(bytes).await;
@@ -16,14 +15,14 @@ async fn answer(address: SocketAddr, bytes: &[u8]) -> String {
     String::from_utf8_lossy(&peer.rest().await).into_owned()
 }
 
-/// The same to a peer that waits: the server lets go of whoever is done, answered or not.
+/// The same for a peer that keeps its side open. The server ends the connection.
 async fn patient_answer(address: SocketAddr, bytes: &[u8]) -> String {
     let mut peer = Peer::connect(address).await;
     peer.write(bytes).await;
     String::from_utf8_lossy(&peer.rest().await).into_owned()
 }
 
-/// How often an answer of a status is among what came back.
+/// The number of answers with a status.
 fn answers(text: &str, status: u16) -> usize {
     text.matches(&format!("HTTP/1.1 {status} ")).count()
         + text.matches(&format!("HTTP/1.0 {status} ")).count()
@@ -83,8 +82,8 @@ async fn what_is_no_http_is_answered_with_400_at_most_and_ends_its_connection() 
     .await;
 }
 
-/// What is answered to bytes that are no request: once, in the envelope, with an id, and then the connection
-/// ends.
+/// Sends bytes that are not a request. Expects one answer in the envelope, with an id, and then the end of
+/// the connection.
 async fn refused(address: SocketAddr, bytes: &[u8]) -> Response {
     let mut connection = Connection::open(address).await;
     connection.write(bytes).await;
@@ -133,12 +132,12 @@ async fn malformed_requests_are_refused_in_the_envelope_with_an_id() {
             };
             assert_eq!(answer.header("stagedoor-reason"), Some(reason));
         }
-        // A head that ends before its end.
+        // A head that is cut off.
         let mut cut = Connection::open(world.address()).await;
         cut.write(b"GET / HTTP/1.1\r\nHost: x\r\n").await;
         cut.finish_writing().await;
         assert_eq!(cut.read_response(false).await.map(|answer| answer.status), Some(400));
-        // An answer before it stays what it is, and the ids differ.
+        // An earlier answer is not affected, and the ids differ.
         let mut connection = Connection::open(world.address()).await;
         let good = "GET /open/v1/users/me HTTP/1.1\r\nHost: x\r\n\r\n";
         connection.write(format!("{good}{good}nonsense\r\n\r\n").as_bytes()).await;
@@ -151,7 +150,7 @@ async fn malformed_requests_are_refused_in_the_envelope_with_an_id() {
         ids.dedup();
         assert_eq!(ids.len(), 3);
         assert!(connection.is_closed().await);
-        // Chunks that are none are a wrong body, and the connection cannot go on behind them.
+        // Malformed chunks are an invalid body, and end the connection.
         for chunks in ["x\r\n", "1\r\nab\r\n", "fffffffffffffffff\r\n"] {
             let head = "POST /auth/v1/token HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n";
             let answer = refused(world.address(), format!("{head}{chunks}").as_bytes()).await;
@@ -183,11 +182,10 @@ async fn a_length_beside_chunks_counts_for_nothing() {
         ] {
             let head = format!("POST /auth/v1/token HTTP/1.1\r\nHost: x\r\n{lengths}\r\n\r\n");
             let said = answer(world.address(), format!("{head}{chunked}{inner}").as_bytes()).await;
-            // The chunks are the body, so what comes behind them is a request of its own, and no more than
-            // that one.
+            // The chunks are the body, so the bytes after them are exactly one more request.
             assert!(answers(&said, 400) == 1 && answers(&said, 401) <= 1, "{said}");
         }
-        // What pretends to be chunked in other words is refused rather than guessed at.
+        // Unknown transfer codings are refused.
         for coding in ["xchunked", "chunked, identity", "\"chunked\"", "chunked;x=y"] {
             let head = format!("POST /auth/v1/token HTTP/1.1\r\nTransfer-Encoding: {coding}\r\n\r\n");
             let said = answer(world.address(), format!("{head}{chunked}{inner}").as_bytes()).await;
@@ -221,7 +219,7 @@ async fn targets_hosts_and_versions_of_all_kinds_lead_to_the_same_place() {
                 assert!(!said.contains("evil"), "{said}");
             }
         }
-        // The address of a session is the configured one, whatever the Host says.
+        // The session URL contains the configured base URL, regardless of `Host`.
         let app = world.application("hosted").create().await;
         let request =
             Request::get("/open/v1/sessions/auth/client").client(&app.client_id, &app.client_secret);
@@ -230,7 +228,7 @@ async fn targets_hosts_and_versions_of_all_kinds_lead_to_the_same_place() {
             url.as_str().is_some_and(|url| url.starts_with(&format!("http://{}?", world.address()))),
             "{url}"
         );
-        // HTTP/1.0 knows no upgrade.
+        // HTTP/1.0 has no upgrade.
         let head = super::peer::handshake(&format!("{query}&EIO=3&transport=websocket"), "");
         let said = patient_answer(world.address(), head.replace("HTTP/1.1", "HTTP/1.0").as_bytes()).await;
         assert_eq!(answers(&said, 101), 0, "{said}");
@@ -245,7 +243,7 @@ async fn methods_that_nobody_serves_are_refused_in_the_envelope() {
         for method in ["PUT", "DELETE", "PATCH", "TRACE", "CONNECT", "BREW", "HEAD"] {
             let mut connection = Connection::open(world.address()).await;
             if method == "CONNECT" {
-                // Its target is no path, so there is nothing there.
+                // The target is not a path, so it is not found.
                 connection.write(b"CONNECT 127.0.0.1:22 HTTP/1.1\r\nHost: x\r\n\r\n").await;
                 assert_eq!(connection.read_response(false).await.map(|answer| answer.status), Some(404));
                 continue;

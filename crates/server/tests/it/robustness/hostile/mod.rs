@@ -1,6 +1,6 @@
-//! Peers that mean harm, or are broken: their connection ends with a named reason, what they held is free
-//! again, and nobody else notices. Each test has a [`crowd::Crowd`] of well-behaved sessions beside them,
-//! which must not lose a message.
+//! Hostile or broken peers: their connection ends with a named reason, their resources are freed, and other
+//! sessions are not affected. Each test has a [`crowd::Crowd`] of well-behaved sessions, which must not lose
+//! a message.
 
 mod acts;
 mod crowd;

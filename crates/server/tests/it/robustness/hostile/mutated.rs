@@ -1,4 +1,4 @@
-//! Ten thousand frames of clients, mutated and thrown at a live node.
+//! Ten thousand mutated frames of clients, sent to a running node.
 
 use fuzz::Fuzz;
 use testkit::{Setup, both};
@@ -7,16 +7,16 @@ use super::crowd::Crowd;
 use super::peer::{CLOSE, Peer, frame, session_queries, text};
 use super::upgrades::{polling, post};
 
-/// Sessions that frames are thrown at, on each engine.
+/// Number of sessions that receive mutated frames, on each database.
 const SESSIONS: usize = 260;
-/// Of them at once.
+/// Number of concurrent sessions.
 const AT_ONCE: usize = 10;
-/// Frames of one session.
+/// Number of frames of one session.
 const FRAMES: usize = 40;
-/// Posts thrown at polling sessions.
+/// Number of mutated posts to polling sessions.
 const POSTS: usize = 100;
 
-/// What clients of each generation send in a session's life, with what is sent seldom among it.
+/// All packets of clients of each generation, including rare ones.
 fn transcripts() -> Vec<Vec<u8>> {
     let old = [
         "2",

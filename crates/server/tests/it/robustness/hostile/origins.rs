@@ -1,5 +1,5 @@
-//! Pages of other origins: an overlay may run anywhere, so any page may use a session whose URL it has. No
-//! cookie is read at the socket, so a page that has no URL has nothing.
+//! Pages of other origins: an overlay may run anywhere, so any page may use a session whose URL it has. The
+//! socket reads no cookie, so a page without a URL has no access.
 
 use testkit::{Request, Setup, both};
 
@@ -24,7 +24,7 @@ async fn a_page_of_any_origin_may_use_a_url_that_it_was_given_and_nothing_else()
         peer.write(handshake(&websocket, &format!("Origin: {EVIL}\r\n")).as_bytes()).await;
         assert!(peer.head().await.starts_with("HTTP/1.1 101 "));
 
-        // Without the token of a URL a page gets nothing, whatever cookies its browser sends along.
+        // Without a session URL's token a page gets nothing, even with the browser's cookies.
         for auth in ["", "auth=", "auth=guess"] {
             for transport in ["polling", "websocket"] {
                 let mut peer = Peer::connect(world.address()).await;
@@ -50,7 +50,7 @@ async fn the_socket_alone_is_open_to_other_origins() {
             world.send(preflight("/socket.io/?EIO=4&transport=polling", "POST", "content-type")).await;
         assert_eq!(answer.status, 200);
         assert_eq!(answer.header("access-control-allow-methods"), Some("GET, POST"));
-        // What would carry a token of the REST interface is not among what a page may send here.
+        // A page may not send the header that carries REST tokens.
         assert_eq!(answer.header("access-control-allow-headers"), Some("Content-Type"));
         for target in ["/open/v1/users/me", "/auth/v1/token", "/platform/v1/channels/x", "/account-interlock"]
         {

@@ -1,4 +1,4 @@
-//! A peer that sends what it likes.
+//! A peer that sends arbitrary bytes.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -42,7 +42,7 @@ pub fn handshake(query: &str, more: &str) -> String {
     )
 }
 
-/// The addresses of `count` client sessions, ten of an application each.
+/// The queries of `count` client session URLs, ten for each application.
 pub async fn session_queries(api: &Api, name: &str, count: usize) -> Vec<String> {
     let mut queries = Vec::new();
     while queries.len() < count {
@@ -79,7 +79,7 @@ impl Peer {
         Self { stream, read: Vec::new(), session_key: String::new() }
     }
 
-    /// Connects with hardly any room for what it is sent.
+    /// Connects with a very small receive buffer.
     pub async fn connect_narrow(address: SocketAddr) -> Self {
         let socket = TcpSocket::new_v4().expect("a socket");
         socket.set_recv_buffer_size(2_048).expect("a small buffer");
@@ -92,7 +92,7 @@ impl Peer {
         Self::connect(address).await.introduced(query, revision).await
     }
 
-    /// The same on this connection.
+    /// The same on an existing connection.
     pub async fn introduced(self, query: &str, revision: u8) -> Self {
         let mut peer = self.opened(query, revision).await;
         if revision == 4 {
@@ -107,7 +107,7 @@ impl Peer {
         peer
     }
 
-    /// Opens a websocket session, and reads its first packet only.
+    /// Opens a websocket session, and reads only its first packet.
     pub async fn opened(mut self, query: &str, revision: u8) -> Self {
         let query = format!("{query}&EIO={revision}&transport=websocket");
         self.write(handshake(&query, "").as_bytes()).await;
@@ -117,22 +117,22 @@ impl Peer {
         self
     }
 
-    /// Sends bytes; the server may have closed already.
+    /// Sends bytes; the server may already have closed.
     pub async fn write(&mut self, bytes: &[u8]) {
         let _ = patiently("the server takes bytes", self.stream.write_all(bytes)).await;
     }
 
-    /// Sends what the system takes at once.
+    /// Sends as many bytes as the system accepts at once.
     pub fn try_write(&self, bytes: &[u8]) -> Option<usize> {
         self.stream.try_write(bytes).ok()
     }
 
-    /// Goes without a word.
+    /// Resets the connection.
     pub fn reset(self) {
         self.stream.set_zero_linger().expect("an option of sockets");
     }
 
-    /// Says that nothing more will come.
+    /// Closes the sending side.
     pub async fn finish(&mut self) {
         let _ = self.stream.shutdown().await;
     }
@@ -146,7 +146,7 @@ impl Peer {
         }
     }
 
-    /// The next frame: its first byte and what is in it.
+    /// The next frame: its first byte and its payload.
     pub async fn frame(&mut self) -> Option<(u8, Vec<u8>)> {
         let header = self.take(2).await?;
         let length = match header[1] {
@@ -157,7 +157,7 @@ impl Peer {
         Some((header[0], self.take(length).await?))
     }
 
-    /// The reason in the close frame, skipping what comes before; `None` when the server closes without one.
+    /// The reason in the close frame, skipping earlier frames; `None` if the server closes without one.
     pub async fn reason(&mut self) -> Option<String> {
         loop {
             match self.frame().await? {
@@ -181,7 +181,7 @@ impl Peer {
         }
     }
 
-    /// Everything up to the end of the connection.
+    /// All bytes up to the end of the connection.
     pub async fn rest(mut self) -> Vec<u8> {
         while self.more().await {}
         self.read
@@ -196,7 +196,7 @@ impl Peer {
         Some(self.read.drain(..count).collect())
     }
 
-    /// `false` at the end; a reset is one as well.
+    /// Reads more bytes. Returns `false` at the end, or after a reset.
     async fn more(&mut self) -> bool {
         let read = patiently("the server says something", self.stream.read_buf(&mut self.read)).await;
         matches!(read, Ok(1..))

@@ -1,4 +1,4 @@
-//! Polling: bodies that lie about themselves, requests in parallel, other peoples' sids.
+//! Hostile polling: bodies with wrong lengths, parallel requests, sids of other clients.
 
 use testkit::{Connection, Request, Setup, both};
 
@@ -38,7 +38,7 @@ async fn a_body_that_lies_ends_its_session_with_a_reason() {
             until_closed(&world, reason, before + 1).await;
             assert!(poll(world.address(), &query).await.text().ends_with("1:1"), "the poller is told");
         }
-        // Bodies with nothing in them are counted too.
+        // Posts with an empty body count too.
         let query = polling(&world, &session_queries(&world, "nothing", 1).await[0]).await;
         let before = world.sockets().await.closed("packet_flood");
         let mut connection = Connection::open(world.address()).await;
@@ -82,7 +82,7 @@ async fn many_polls_or_posts_at_once_end_their_session_and_are_all_answered() {
             format!("POST /socket.io/?{query} HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\n1").as_bytes(),
         )
         .await;
-        // The second one conflicts as soon as the first is under way.
+        // The second poll conflicts as soon as the first one is running.
         while world.sockets().await.closed("poll_conflict") < 2 {
             let posted = post(address, &query, "1:6").await.status;
             assert!(matches!(posted, 200 | 400), "{posted}");
@@ -105,7 +105,7 @@ async fn a_sid_is_its_clients_alone() {
         let (_, sid) = query.split_once("&sid=").expect("a sid");
         let (my_token, _) = mine.split_once("&sid=").expect("a sid");
         let unused = format!("{}&EIO=3&transport=polling&b64=1", queries[2]);
-        // With one's own token, with one that was never used, with none.
+        // With the own token, an unused token, and no token.
         for foreign in [my_token, unused.as_str(), "EIO=3&transport=polling", "auth=&EIO=3&transport=polling"]
         {
             let foreign = format!("{foreign}&sid={sid}");
@@ -127,7 +127,7 @@ async fn a_sid_is_its_clients_alone() {
             let wrong = format!("{my_token}&sid={}", testkit::encode(wrong));
             assert_eq!(poll(world.address(), &wrong).await.status, 400, "{wrong}");
         }
-        // The session that all this was about has not noticed, and the unused token is still good.
+        // The session is not affected, and the unused token is still valid.
         assert_eq!(post(world.address(), &query, "1:2").await.text(), "ok");
         assert_eq!(poll(world.address(), &query).await.text(), "1:3");
         open_polling(world.address(), &queries[2], 3).await;

@@ -1,5 +1,5 @@
-//! A crowd of hostile peers of every kind at once, against the program in a process of its own: what they
-//! held is free again within a minute, to the last descriptor, and the memory within 20 MiB.
+//! A crowd of hostile peers of every kind, against the program in a separate process. Within a minute all
+//! their descriptors are free, and all their memory but 20 MiB.
 
 use std::time::Duration;
 
@@ -10,28 +10,27 @@ use super::peer::{Peer, frame, handshake, session_queries, text};
 use super::silence::open_polling;
 use crate::cli::process::Sandbox;
 
-/// Peers of each kind that need no session.
+/// Number of peers of each kind without a session.
 const MANY: usize = 200;
-/// Peers of each kind that need one.
+/// Number of peers of each kind with a session.
 const SOME: usize = 60;
-/// Within which HTTP connections that do nothing, or read nothing, are let go: the deadlines of 30 s, and
-/// some.
+/// Deadline for closing HTTP connections that send or read nothing: 30 s, and some seconds more.
 const LET_GO_WITHIN: Duration = Duration::from_secs(36);
-/// Descriptors that calls of the crowd's talker come and go with.
+/// Descriptors for the calls of the crowd's streamer.
 const SPARE: usize = 4;
-/// Within which everything is free again.
+/// Deadline for freeing all resources.
 const FREE_WITHIN: Duration = Duration::from_secs(60);
-/// The crowd's p99 from call to arrival. It is some 10 ms where nothing else runs; tests share their machine.
+/// Maximum of the crowd's p99 from call to arrival. It is some 10 ms on an idle machine; tests share theirs.
 const P99_MAX: Duration = Duration::from_secs(2);
-/// By how much the memory may have grown then, in bytes.
+/// Maximum growth of the memory, in bytes.
 const MEMORY_MAX: u64 = 20 * 1024 * 1024;
 
-/// Peers that hold what they have until they are let go, or let go themselves.
+/// Peers that keep their connections until the server closes them, or until they are dropped.
 async fn attack(api: &Api, round: &str) -> Vec<Peer> {
     let address = api.address();
     let mut peers = Vec::new();
     for _ in 0..MANY {
-        // Half-open, half a head, half a body, and answers that nobody reads.
+        // An idle connection, half a head, half a body, and answers that are never read.
         peers.push(Peer::connect(address).await);
         let mut slow = Peer::connect(address).await;
         slow.write(b"GET /socket.io/?EIO=3 HTTP/1.1\r\nHost: localhost\r\nA: ").await;
@@ -80,8 +79,8 @@ async fn everything_is_free_again_within_a_minute() {
     let folder = tempfile::tempdir().expect("a folder");
     let sandbox = Sandbox::start(folder.path(), &["--no-quota"]).await;
     let crowd = Crowd::gather(&sandbox.api, "haneul", 10).await;
-    // Once, so that what is kept for good (allocator, caches, connections to the store) is there before it is
-    // measured.
+    // A first round, so that permanent memory (allocator, caches, connections to the store) exists before the
+    // measurement.
     drop(attack(&sandbox.api, "first").await);
     crowd.ping().await;
     wait_until_free(&sandbox, sandbox_baseline(&crowd)).await;
@@ -91,13 +90,13 @@ async fn everything_is_free_again_within_a_minute() {
     let peers = attack(&sandbox.api, "second").await;
     assert!(sandbox.descriptors() > descriptors + MANY, "they were all there at once");
     crowd.ping().await;
-    // Those that ask for nothing, or do not take what they asked for, are let go by the time. What is left
-    // are three kinds of websockets, which may be silent for longer, and polls.
+    // The server has closed peers that send no request or read no answer. Three kinds of silent websockets
+    // and polls remain, which have longer deadlines.
     tokio::time::sleep(LET_GO_WITHIN).await;
     let held = sandbox.descriptors() - descriptors;
     assert!(held <= 4 * SOME + SPARE, "{held} descriptors are held after {LET_GO_WITHIN:?}");
     crowd.ping().await;
-    // These go by themselves, one half with a reset.
+    // These peers disconnect, half of them with a reset.
     for (number, peer) in peers.into_iter().enumerate() {
         if number % 2 == 0 {
             peer.reset();
@@ -115,7 +114,7 @@ async fn everything_is_free_again_within_a_minute() {
     assert_eq!(sandbox.end().await.0.code(), Some(0));
 }
 
-/// More than a node with only the crowd on it has open.
+/// More descriptors than a node with only the crowd uses.
 fn sandbox_baseline(crowd: &Crowd) -> usize {
     60 + crowd.size() as usize
 }

@@ -1,4 +1,4 @@
-//! Peers that vanish at each step, by a goodbye of TCP, by a reset, or by silence; and peers that never read.
+//! Peers that disappear at each step, by closing, resetting or silence; and peers that never read.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -10,10 +10,10 @@ use super::acts::until_closed;
 use super::crowd::Crowd;
 use super::peer::{Peer, handshake, session_queries, text};
 
-/// Peers that vanish at the same step.
+/// Number of peers that disappear at the same step.
 const PEERS: usize = 4;
 
-/// How a peer goes.
+/// The way in which a peer disappears.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Way {
     Finish,
@@ -21,7 +21,7 @@ enum Way {
     Silence,
 }
 
-/// Where a peer goes.
+/// The step at which a peer disappears.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     Connected,
@@ -54,7 +54,7 @@ const STEPS: [Step; 13] = [
     Step::Probed,
 ];
 
-/// Opens a polling session; gives the query of its later requests.
+/// Opens a polling session, and returns the query of its later requests.
 pub async fn open_polling(address: SocketAddr, query: &str, revision: u8) -> String {
     let query = format!("{query}&EIO={revision}&transport=polling&b64=1");
     let mut peer = Peer::connect(address).await;
@@ -69,7 +69,7 @@ pub async fn open_polling(address: SocketAddr, query: &str, revision: u8) -> Str
     format!("{query}&sid={sid}")
 }
 
-/// Everything that is open when the peer has come as far as this step.
+/// All open connections of a peer at this step.
 async fn up_to(step: Step, address: SocketAddr, query: &str, revision: u8) -> Vec<Peer> {
     let head = |websocket: bool, query: &str| {
         let transport = if websocket { "websocket" } else { "polling" };
@@ -135,8 +135,7 @@ async fn peers_that_vanish_at_any_step_leave_nothing_behind() {
                 }
             }
         }
-        // Longer than any silence of a session may last: ping interval and timeout, and the shard's look at
-        // it.
+        // Longer than the longest silence of a session: ping interval, timeout, and the shard's check.
         crowd.live_through(&world, 25 + 60 + 5).await;
         let sockets = crowd.alone(&world, || world.advance(Duration::from_millis(100))).await;
         let named = ["transport_closed", "ping_timeout", "connect_timeout"];
@@ -148,7 +147,7 @@ async fn peers_that_vanish_at_any_step_leave_nothing_behind() {
     .await;
 }
 
-/// Peers that are subscribed to somebody loud, and do not read what they get.
+/// Peers that are subscribed to a busy channel, and do not read.
 async fn deaf(world: &World) -> Vec<Peer> {
     let app = world.application("deaf").create().await;
     let person = world.person("loud").create().await;
@@ -164,7 +163,7 @@ async fn deaf(world: &World) -> Vec<Peer> {
     peers
 }
 
-/// Has somebody say so much: events of some 18 KB each.
+/// Sends this many messages, of some 18 KB each.
 async fn shout(world: &World, messages: usize) {
     let emoji = |n: usize| (format!("emoji-{n}"), json!(format!("https://e.example/{}", "x".repeat(1_800))));
     let emojis: serde_json::Map<_, _> = (0..10).map(emoji).collect();
@@ -203,7 +202,7 @@ async fn peers_that_never_read_are_closed_after_ten_seconds_without_progress() {
                 for peer in &mut peers {
                     peer.write(&text("2")).await;
                 }
-                // Less than a queue holds, and then the time to take it.
+                // First less than a queue holds, then the write deadline passes.
                 shout(&world, 7).await;
                 crowd.live_through(&world, 12).await;
             }

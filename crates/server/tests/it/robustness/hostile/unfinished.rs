@@ -1,5 +1,5 @@
-//! Peers that begin a head or a body and do not finish it hold no place that another needs, and little
-//! memory.
+//! Peers that begin a head or a body and do not finish it keep no place that another peer needs, and use
+//! little memory.
 
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
@@ -10,32 +10,32 @@ use super::descriptors::limited;
 use super::peer::Peer;
 use crate::cli::process::Sandbox;
 
-/// Descriptors of a process that nobody has given more: 870 places.
+/// The default limit of descriptors, which gives 870 places.
 const LIMIT: usize = 1_024;
-/// Calls of others, each on a connection of its own.
+/// Number of calls of other clients, each on its own connection.
 const CALLS: usize = 60;
-/// Half of these calls are faster. They take some milliseconds where nothing else runs.
+/// Maximum of the median of these calls. It is some milliseconds on an idle machine.
 const P50_MAX: Duration = Duration::from_millis(300);
-/// And the slowest call, which comes behind those that had a second for their bodies.
+/// Maximum of the slowest call, which waits for the body grace of other peers.
 const LONGEST: Duration = Duration::from_secs(8);
 
-/// Peers whose memory is measured: so many that the rest of the process does not matter.
+/// Number of peers for the memory measurement, so many that the other memory of the process does not matter.
 const MEASURED: usize = 1_500;
-/// Room for them.
+/// The limit of descriptors for these peers.
 const MEASURED_LIMIT: usize = 4_096;
-/// Bytes of memory that an unfinished request may cost beside what was sent of it: 16 KiB and a tenth.
+/// Maximum memory of an unfinished request beyond its bytes: 16 KiB and a tenth.
 const MEMORY_MAX: usize = 16 * 1024 * 11 / 10;
-/// After which what was freed has been given back to the system: docs/adr/0011-memory-is-given-back.md.
+/// After this time freed memory is back at the system: docs/adr/0011-memory-is-given-back.md.
 const GIVEN_BACK_AFTER: Duration = Duration::from_secs(3);
 
 const UNFINISHED: &[u8] = b"POST /auth/v1/token HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{";
 
-/// Peers with unfinished bodies, from these addresses in turn.
+/// Peers with unfinished bodies, in turn from these addresses.
 async fn attack(sandbox: &Sandbox, peers: usize, from: impl Fn(usize) -> Ipv4Addr) -> Vec<Peer> {
     attack_with(UNFINISHED, sandbox, peers, from).await
 }
 
-/// Peers that send this and no more.
+/// Peers that send only these bytes.
 async fn attack_with(
     bytes: &[u8],
     sandbox: &Sandbox,
@@ -56,7 +56,7 @@ fn now() -> Instant {
     Instant::now()
 }
 
-/// How long calls of others take, sorted. Every one is answered.
+/// The durations of other clients' calls, sorted. Every call is answered.
 async fn calls(sandbox: &Sandbox) -> Vec<Duration> {
     let token = sandbox.user(0, "demo").1.access;
     let mut took = Vec::new();
@@ -101,7 +101,7 @@ async fn unfinished_bodies_delay_nobody_else() {
     assert_eq!(sandbox.end().await.0.code(), Some(0));
 }
 
-/// The memory that each of many peers costs that send this and no more.
+/// The memory per peer, for many peers that send only these bytes.
 async fn memory_of(bytes: &[u8]) -> usize {
     let folder = tempfile::tempdir().expect("a folder");
     let sandbox = limited(&folder, MEASURED_LIMIT).await;
@@ -131,7 +131,7 @@ async fn an_unfinished_request_costs_little_memory() {
     }
 }
 
-/// The operator has proved who it is: its body may take its time, whoever else needs places.
+/// The operator is authenticated, so its body may arrive slowly although others need places.
 #[tokio::test(flavor = "multi_thread")]
 async fn many_events_that_trickle_keep_their_place() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -1,4 +1,4 @@
-//! Upgrades that are begun and not finished, or finished otherwise than the protocol says.
+//! Upgrades that are not finished, or finished in violation of the protocol.
 
 use std::net::SocketAddr;
 
@@ -9,7 +9,7 @@ use super::crowd::Crowd;
 use super::peer::{Peer, frame, handshake, session_queries, text};
 use super::silence::open_polling;
 
-/// A websocket that wants to take the session over.
+/// A websocket that begins to take the session over.
 async fn candidate(address: SocketAddr, query: &str) -> Peer {
     let mut peer = Peer::connect(address).await;
     peer.write(handshake(&query.replace("transport=polling", "transport=websocket"), "").as_bytes()).await;
@@ -22,17 +22,17 @@ async fn request(address: SocketAddr, request: Request) -> Response {
     Connection::open(address).await.send(&request).await
 }
 
-/// What a poll brings.
+/// The answer to a poll.
 pub async fn poll(address: SocketAddr, query: &str) -> Response {
     request(address, Request::get(format!("/socket.io/?{query}"))).await
 }
 
-/// What a post is answered.
+/// The answer to a post.
 pub async fn post(address: SocketAddr, query: &str, body: impl Into<Vec<u8>>) -> Response {
     request(address, Request::post(format!("/socket.io/?{query}")).body(body)).await
 }
 
-/// A polling session that has read what was there from the beginning.
+/// A polling session whose first packets were read.
 pub async fn polling(world: &World, query: &str) -> String {
     let query = open_polling(world.address(), query, 3).await;
     assert!(poll(world.address(), &query).await.text().contains("connected"));
@@ -63,7 +63,7 @@ async fn a_probe_that_goes_wrong_is_closed_and_the_session_polls_on() {
             let mut peer = candidate(world.address(), &query).await;
             peer.write(&bytes).await;
             assert_eq!(peer.reason().await.as_deref(), Some(reason));
-            // Another may try at once, and the session is none the worse.
+            // Another websocket may try at once, and the session still works.
             patiently("the next websocket may try", async {
                 loop {
                     let answer = poll_with_ping(&world, &query).await;
