@@ -66,7 +66,8 @@ impl Bus for LocalBus {
 mod tests {
     use std::sync::Arc;
 
-    use domain::session::{ChangeKind, EventType, SessionChange, Subscription};
+    use domain::event::EventType;
+    use domain::session::{ChangeKind, SessionChange, Subscription};
     use domain::{ChannelId, NodeId, SessionKey};
     use futures_util::FutureExt;
 

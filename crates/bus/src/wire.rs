@@ -2,8 +2,10 @@
 //! format of [`postcard`]. Nodes of different versions meet during a rolling upgrade. A message of another
 //! version is not decoded, and its events count as lost.
 //!
-//! Every change of a type inside [`Message`] changes the bytes, also the order of fields and variants. Such a
-//! change needs another [`VERSION`].
+//! A change of a type inside [`Message`] changes the bytes, also a change of the order of fields or variants.
+//! Such a change needs a higher [`VERSION`], and a test fails without. Only a variant that comes last needs none:
+//! it changes no other bytes, and a node that does not know the variant drops its messages as those of another
+//! version.
 
 use serde::{Deserialize, Serialize};
 

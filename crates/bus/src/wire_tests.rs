@@ -2,8 +2,8 @@ use std::sync::Arc;
 
 use domain::channel::UserRoleCode;
 use domain::chat::{Badge, DonationType, Emojis};
-use domain::event::{ChatEvent, DonationEvent, Event, EventKind, SubscriptionEvent};
-use domain::session::{ChangeKind, EventType, SessionChange, Subscription};
+use domain::event::{ChatEvent, DonationEvent, Event, EventKind, EventType, SubscriptionEvent};
+use domain::session::{ChangeKind, SessionChange, Subscription};
 use domain::{ChannelId, NodeId, SessionKey, Timestamp};
 use proptest::prelude::*;
 
@@ -96,9 +96,17 @@ fn paid() -> impl Strategy<Value = EventKind> {
     )
 }
 
+/// What happened in an event of this type.
+fn kind(event_type: EventType) -> BoxedStrategy<EventKind> {
+    match event_type {
+        EventType::Chat => chat().boxed(),
+        EventType::Donation => donation().boxed(),
+        EventType::Subscription => paid().boxed(),
+    }
+}
+
 fn event() -> impl Strategy<Value = Message> {
-    let kind = prop_oneof![chat(), donation(), paid()];
-    (channel(), time(), kind)
+    (channel(), time(), one_of(&EventType::ALL).prop_flat_map(kind))
         .prop_map(|(channel_id, sent_at, kind)| Message::Event(Arc::new(Event { channel_id, sent_at, kind })))
 }
 
@@ -177,9 +185,69 @@ fn messages_of_other_versions_and_kinds_are_malformed() {
     assert_eq!(decode(&[]).err(), Some(Malformed));
 }
 
-/// Nodes of one version must agree on every byte. A change here needs another version.
+/// An event of this type on the channel `c`, and the bytes of its message.
+fn sample(event_type: EventType) -> (EventKind, &'static [u8]) {
+    let channel = |id: &str| ChannelId::stored(id.to_owned());
+    let emojis = Emojis::from([("e".to_owned(), "u".to_owned())]);
+    match event_type {
+        EventType::Chat => (
+            EventKind::Chat(ChatEvent {
+                sender_channel_id: channel("s"),
+                nickname: "n".to_owned(),
+                badges: vec![Badge { image_url: "b".to_owned() }],
+                verified_mark: true,
+                user_role_code: UserRoleCode::CommonUser,
+                chat_channel_id: "chat".to_owned(),
+                content: "안녕".to_owned(),
+                emojis,
+                message_time: Timestamp::from_millis(-1),
+            }),
+            b"\x00\x01c\x02\x00\x01s\x01n\x01\x01b\x01\x01\x04chat\x06\xec\x95\x88\xeb\x85\x95\x01\x01e\x01u\x01",
+        ),
+        EventType::Donation => (
+            EventKind::Donation(DonationEvent {
+                donation_type: DonationType::Video,
+                donator: Some((channel("d"), "n".to_owned())),
+                pay_amount: "1000".to_owned(),
+                donation_text: "t".to_owned(),
+                emojis,
+            }),
+            b"\x00\x01c\x02\x01\x01\x01\x01d\x01n\x041000\x01t\x01\x01e\x01u",
+        ),
+        EventType::Subscription => (
+            EventKind::Subscription(SubscriptionEvent {
+                subscriber_channel_id: channel("s"),
+                subscriber_nickname: "n".to_owned(),
+                tier_no: 2,
+                tier_name: "t".to_owned(),
+                month: 300,
+            }),
+            b"\x00\x01c\x02\x02\x01s\x01n\x04\x01t\xd8\x04",
+        ),
+    }
+}
+
+/// A message with that event.
+fn sample_message(event_type: EventType) -> Message {
+    let (kind, _) = sample(event_type);
+    let channel_id = ChannelId::stored("c".to_owned());
+    Message::Event(Arc::new(Event { channel_id, sent_at: Timestamp::from_millis(1), kind }))
+}
+
+/// Nodes of one version must agree on every byte.
+fn assert_bytes(bytes: &[u8], expected: &[u8]) {
+    let (bytes, expected) = (bytes.escape_ascii(), expected.escape_ascii());
+    assert!(
+        bytes.to_string() == expected.to_string(),
+        "the encoding changed: raise `VERSION`, and write the new bytes here\n  now {bytes}\n  was {expected}"
+    );
+}
+
 #[test]
 fn the_bytes_of_a_version_are_fixed() {
+    for event_type in EventType::ALL {
+        assert_bytes(&encode(&sample_message(event_type)), sample(event_type).1);
+    }
     let message = Message::SessionChanged {
         node: NodeId::stored("n".into()),
         session_key: SessionKey::stored("key".into()),
@@ -193,7 +261,7 @@ fn the_bytes_of_a_version_are_fixed() {
         },
     };
     let expected = b"\x03\x01\x80\x01\x01\x01n\x03key\xd7\x04\x02\x01\x01c";
-    assert_eq!([header(Origin { publisher: 1, number: 128 }), encode(&message)].concat(), expected);
+    assert_bytes(&[header(Origin { publisher: 1, number: 128 }), encode(&message)].concat(), expected);
 }
 
 /// The length says 268 million badges. The bytes end before that.
@@ -247,45 +315,17 @@ fn a_chat_message_is_small() {
 
 #[test]
 fn fuzz_messages() {
-    let channel = ChannelId::stored("haneul".to_owned());
-    let event = |kind| {
-        let sent_at = Timestamp::from_millis(1_784_385_132_345);
-        Message::Event(Arc::new(Event { channel_id: channel.clone(), sent_at, kind }))
-    };
-    let emojis = Emojis::from([("웃음".to_owned(), "https://e.example/".to_owned())]);
-    let messages = [
-        event(EventKind::Chat(ChatEvent {
-            sender_channel_id: channel.clone(),
-            nickname: "별이".to_owned(),
-            badges: vec![Badge { image_url: "https://e/b.png".to_owned() }],
-            verified_mark: true,
-            user_role_code: ROLES[1],
-            chat_channel_id: "haneul".to_owned(),
-            content: "안녕 👋".repeat(20),
-            emojis: emojis.clone(),
-            message_time: Timestamp::from_millis(-1),
-        })),
-        event(EventKind::Donation(DonationEvent {
-            donation_type: DONATION_TYPES[0],
-            donator: Some((channel.clone(), "별이".to_owned())),
-            pay_amount: "1000".to_owned(),
-            donation_text: String::new(),
-            emojis,
-        })),
-        event(EventKind::Subscription(SubscriptionEvent {
-            subscriber_channel_id: channel.clone(),
-            subscriber_nickname: "별이".to_owned(),
-            tier_no: 2,
-            tier_name: "팬".to_owned(),
-            month: i64::MAX,
-        })),
+    let changes = [
         Message::SessionChanged {
             node: NodeId::stored("node".to_owned()),
             session_key: SessionKey::stored("key".to_owned()),
             change: SessionChange {
                 version: 1,
                 kind: CHANGES[2],
-                subscription: Subscription { event_type: EventType::ALL[1], channel_id: channel.clone() },
+                subscription: Subscription {
+                    event_type: EventType::Donation,
+                    channel_id: ChannelId::stored("haneul".to_owned()),
+                },
             },
         },
         Message::SessionEvicted {
@@ -295,7 +335,7 @@ fn fuzz_messages() {
         Message::NodeDeclaredDead { node: NodeId::stored("node".to_owned()) },
     ];
     fuzz::Fuzz::new("messages between nodes")
-        .seeds(messages.iter().map(bytes))
+        .seeds(EventType::ALL.map(sample_message).iter().chain(&changes).map(bytes))
         .tokens([&b"\xff\xff\xff\x7f"[..], b"\x80\x01"])
         .run(|input| {
             let (origin, message) = decode(input).ok()?;

@@ -5,8 +5,82 @@ use serde::{Deserialize, Serialize};
 
 use crate::channel::UserRoleCode;
 use crate::chat::{Badge, DonationType, Emojis};
-use crate::session::{ChangeKind, EventType, SessionChange, Subscription};
-use crate::{ChannelId, Profile, SessionKey, Timestamp};
+use crate::scope::Scope;
+use crate::{ChannelId, Profile, Timestamp};
+
+/// A kind of event that a session can subscribe to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "UPPERCASE")]
+pub enum EventType {
+    /// Chat messages.
+    Chat,
+    /// Donations.
+    Donation,
+    /// Paid subscriptions of viewers to the channel.
+    Subscription,
+}
+
+impl EventType {
+    /// Every event type.
+    pub const ALL: [Self; 3] = [Self::Chat, Self::Donation, Self::Subscription];
+
+    /// The name in payloads, on the socket and in the store.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Chat => "CHAT",
+            Self::Donation => "DONATION",
+            Self::Subscription => "SUBSCRIPTION",
+        }
+    }
+
+    /// The event type of that name.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|event| event.name() == name)
+    }
+
+    /// The scope that subscribing and unsubscribing need.
+    pub const fn scope(self) -> Scope {
+        match self {
+            Self::Chat => Scope::ChatRead,
+            Self::Donation => Scope::DonationRead,
+            Self::Subscription => Scope::SubscriptionRead,
+        }
+    }
+
+    /// The event in the published document. The schema is generated from the serialized type.
+    pub fn description(self, generator: &mut SchemaGenerator) -> EventDescription {
+        let (message_id, summary, schema) = match self {
+            Self::Chat => (
+                "chatMessage",
+                "A chat message on a subscribed channel.",
+                generator.subschema_for::<ChatPayload<'_>>(),
+            ),
+            Self::Donation => (
+                "donationMessage",
+                "A donation on a subscribed channel.",
+                generator.subschema_for::<DonationPayload<'_>>(),
+            ),
+            Self::Subscription => (
+                "subscriptionMessage",
+                "A paid subscription on a subscribed channel.",
+                generator.subschema_for::<SubscriptionPayload<'_>>(),
+            ),
+        };
+        EventDescription { name: self.name(), message_id, summary, schema }
+    }
+}
+
+/// An event in the published document.
+pub struct EventDescription {
+    /// The event's name on the socket.
+    pub name: &'static str,
+    /// The id of its message in the document.
+    pub message_id: &'static str,
+    /// A sentence about it.
+    pub summary: &'static str,
+    /// The schema of its payload.
+    pub schema: Schema,
+}
 
 /// Something that happened on a channel, for every session subscribed to it. Nodes exchange events in the
 /// encoding of the bus. Sessions receive the [`payload`](Event::payload).
@@ -142,53 +216,6 @@ impl Event {
             }),
         }
     }
-}
-
-/// The name of the service's own messages on the socket.
-pub const SYSTEM: &str = "SYSTEM";
-
-/// The payload of SYSTEM `connected`.
-pub fn system_connected(session_key: &SessionKey) -> impl Serialize {
-    SystemPayload::Connected { session_key }
-}
-
-/// The payload of SYSTEM `subscribed`, `unsubscribed` or `revoked`.
-pub fn system_change(change: &SessionChange) -> impl Serialize {
-    let subscription = &change.subscription;
-    match change.kind {
-        ChangeKind::Subscribed => SystemPayload::Subscribed(subscription),
-        ChangeKind::Unsubscribed => SystemPayload::Unsubscribed(subscription),
-        ChangeKind::Revoked => SystemPayload::Revoked(subscription),
-    }
-}
-
-/// The schemas of the payloads, by the events' names on the socket. They are generated from the serialized
-/// types.
-pub fn schemas(generator: &mut SchemaGenerator) -> [(&'static str, Schema); 4] {
-    [
-        (SYSTEM, generator.subschema_for::<SystemPayload<'_>>()),
-        (EventType::Chat.name(), generator.subschema_for::<ChatPayload<'_>>()),
-        (EventType::Donation.name(), generator.subschema_for::<DonationPayload<'_>>()),
-        (EventType::Subscription.name(), generator.subschema_for::<SubscriptionPayload<'_>>()),
-    ]
-}
-
-/// What the service says about a session and its subscriptions.
-#[derive(Serialize, JsonSchema)]
-#[serde(tag = "type", content = "data", rename_all = "lowercase", rename_all_fields = "camelCase")]
-enum SystemPayload<'a> {
-    /// The first message on every session.
-    Connected {
-        /// Names the session in subscribe calls.
-        session_key: &'a SessionKey,
-    },
-    /// A subscribe call is done: events of the subscription may follow.
-    Subscribed(&'a Subscription),
-    /// An unsubscribe call is done: no event of the subscription follows.
-    Unsubscribed(&'a Subscription),
-    /// Consent was withdrawn, tokens were revoked, or a scope was taken away: no event of the subscription
-    /// follows.
-    Revoked(&'a Subscription),
 }
 
 /// The JSON of an event.
@@ -341,20 +368,5 @@ mod tests {
             r#"{"donationType":"VIDEO","channelId":"c","donatorChannelId":"d","donatorNickname":"달","payAmount":"1000","donationText":"힘내세요","emojis":{}}"#
         );
         assert!(donation(None).contains(r#""donatorChannelId":"","donatorNickname":"익명의 후원자""#));
-    }
-
-    #[test]
-    fn system_messages() {
-        let change = SessionChange {
-            version: 1,
-            kind: ChangeKind::Revoked,
-            subscription: Subscription { event_type: EventType::Chat, channel_id: channel("c") },
-        };
-        assert_eq!(
-            json(system_change(&change)),
-            r#"{"type":"revoked","data":{"eventType":"CHAT","channelId":"c"}}"#
-        );
-        let key = SessionKey::stored("k".into());
-        assert_eq!(json(system_connected(&key)), r#"{"type":"connected","data":{"sessionKey":"k"}}"#);
     }
 }

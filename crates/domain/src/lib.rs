@@ -10,7 +10,7 @@
 //! | [`scope`], [`token`], [`application`] | `docs/spec/authorization.md` |
 //! | [`channel`] | `docs/spec/channels.md` |
 //! | [`chat`], [`chat_settings`] | `docs/spec/chat.md` |
-//! | [`event`], [`session`] | `docs/spec/realtime.md` |
+//! | [`event`], [`session`], [`system_message`] | `docs/spec/realtime.md` |
 //! | [`live`] | `docs/spec/lives.md` |
 //! | [`restriction`] | `docs/spec/restriction.md` |
 //! | [`drops`], [`webhook`], [`webhook_secrets`], [`delivery`], [`outbound`], [`address_fault`] | `docs/spec/drops.md` |
@@ -48,6 +48,7 @@ pub mod scope;
 pub mod seal;
 pub mod secret;
 pub mod session;
+pub mod system_message;
 pub mod time;
 pub mod token;
 pub mod webhook;

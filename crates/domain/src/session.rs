@@ -3,50 +3,10 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::event::EventType;
 use crate::refusal::Cap;
-use crate::scope::Scope;
 use crate::token::Caller;
 use crate::{ChannelId, ClientId, NodeId, SessionKey, Timestamp};
-
-/// A kind of event that a session can subscribe to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "UPPERCASE")]
-pub enum EventType {
-    /// Chat messages.
-    Chat,
-    /// Donations.
-    Donation,
-    /// Paid subscriptions of viewers to the channel.
-    Subscription,
-}
-
-impl EventType {
-    /// Every event type.
-    pub const ALL: [Self; 3] = [Self::Chat, Self::Donation, Self::Subscription];
-
-    /// The name in payloads, on the socket and in the store.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Chat => "CHAT",
-            Self::Donation => "DONATION",
-            Self::Subscription => "SUBSCRIPTION",
-        }
-    }
-
-    /// The event type of that name.
-    pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|event| event.name() == name)
-    }
-
-    /// The scope that subscribing and unsubscribing need.
-    pub const fn scope(self) -> Scope {
-        match self {
-            Self::Chat => Scope::ChatRead,
-            Self::Donation => Scope::DonationRead,
-            Self::Subscription => Scope::SubscriptionRead,
-        }
-    }
-}
 
 /// The owner of a session. It decides the session's cap and the callers that may subscribe on it.
 #[derive(Clone, Debug, PartialEq, Eq)]

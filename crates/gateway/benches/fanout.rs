@@ -13,8 +13,8 @@ use std::time::Duration;
 
 use bus::{Bus, LocalBus, Message};
 use domain::channel::UserRoleCode;
-use domain::event::{ChatEvent, Event, EventKind};
-use domain::session::{ChangeKind, EventType, SessionChange, SessionOwner, Subscription};
+use domain::event::{ChatEvent, Event, EventKind, EventType};
+use domain::session::{ChangeKind, SessionChange, SessionOwner, Subscription};
 use domain::{ChannelId, ClientId, NodeId, Profile, ScopeSet, SessionKey, Timestamp};
 use gateway::{Config, Gateway, Socket};
 use hyper::service::service_fn;

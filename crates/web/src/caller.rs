@@ -12,7 +12,6 @@ use domain::application::Application;
 use domain::refusal::{Credential, CredentialFault, TokenFault};
 use domain::scope::Scope;
 use domain::secret::OperatorKey;
-use domain::session::EventType;
 use domain::token::Caller;
 use domain::{ApplicationSecretId, ChannelId, ClientId, Profile, Refusal};
 use http::{HeaderMap, header, request::Parts};
@@ -36,18 +35,12 @@ pub trait NeedsScope: Send {
     const SCOPE: Option<Scope>;
 }
 
-/// A scope that allows subscribing to an event type.
-pub trait SubscribeScope: NeedsScope {
-    /// The event type.
-    const EVENT: EventType;
-}
-
-/// The scopes that endpoints name.
+/// The scopes that endpoints name. Those of events are named by
+/// [`EventType::scope`](domain::event::EventType::scope).
 pub mod scope {
     use domain::scope::Scope;
-    use domain::session::EventType;
 
-    use super::{NeedsScope, SubscribeScope};
+    use super::NeedsScope;
 
     macro_rules! scopes {
         ($($(#[$doc:meta])* $name:ident = $scope:expr;)+) => {$(
@@ -77,8 +70,6 @@ pub mod scope {
         LiveSettingRead = Some(Scope::LiveSettingRead);
         /// 방송 설정 변경
         LiveSettingWrite = Some(Scope::LiveSettingWrite);
-        /// 채팅 메시지 조회
-        ChatRead = Some(Scope::ChatRead);
         /// 채팅 메시지 쓰기
         ChatWrite = Some(Scope::ChatWrite);
         /// 채팅 공지 쓰기
@@ -87,24 +78,10 @@ pub mod scope {
         ChatSettingRead = Some(Scope::ChatSettingRead);
         /// 채팅 설정 변경
         ChatSettingWrite = Some(Scope::ChatSettingWrite);
-        /// 후원 조회
-        DonationRead = Some(Scope::DonationRead);
-        /// 구독 조회
-        SubscriptionRead = Some(Scope::SubscriptionRead);
         /// 활동제한 쓰기
         RestrictionWrite = Some(Scope::RestrictionWrite);
         /// 활동제한 조회
         RestrictionRead = Some(Scope::RestrictionRead);
-    }
-
-    impl SubscribeScope for ChatRead {
-        const EVENT: EventType = EventType::Chat;
-    }
-    impl SubscribeScope for DonationRead {
-        const EVENT: EventType = EventType::Donation;
-    }
-    impl SubscribeScope for SubscriptionRead {
-        const EVENT: EventType = EventType::Subscription;
     }
 }
 

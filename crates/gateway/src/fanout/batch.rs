@@ -5,8 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use domain::Profile;
-use domain::event::Event;
-use domain::session::EventType;
+use domain::event::{Event, EventType};
 use socketio::{Frame, packet};
 
 use crate::config::{

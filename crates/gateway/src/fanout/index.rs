@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::hash::Hash;
 
 use domain::ChannelId;
-use domain::session::EventType;
+use domain::event::EventType;
 
 /// The slot of a member or of a channel.
 pub(super) type Slot = u32;
@@ -241,7 +241,7 @@ mod tests {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             let [member, at, event, action] =
                 [33, 40, 47, 54].map(|shift| (random >> shift) as usize).map(|r| r % 128);
-            let (member, at, event) = (member % 12, at % 5, EventType::ALL[event % 3]);
+            let (member, at, event) = (member % 12, at % 5, EventType::ALL[event % EventType::ALL.len()]);
             let slot = index.find(&member).unwrap_or_else(|| index.insert(member, member));
             match action % 16 {
                 0 => {

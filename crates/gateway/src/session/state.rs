@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::task::{Context as TaskContext, Poll, ready};
 
-use domain::event::{SYSTEM, system_connected};
+use domain::system_message::{self, SYSTEM};
 use domain::{Profile, SessionKey};
 use socketio::payload::{self, Item};
 use socketio::{
@@ -63,7 +63,7 @@ impl State {
     /// Queues SYSTEM `connected` if the client is connected, and marks that for the shard.
     pub(super) fn introduce(&mut self, call: Call<'_>) {
         if self.protocol.is_connected() {
-            let frame = packet::event(SYSTEM, &system_connected(&call.identity.key));
+            let frame = packet::event(SYSTEM, &system_message::connected(&call.identity.key));
             self.io.answer(call.context, frame.websocket(), call.now);
             self.io.introduced();
         }

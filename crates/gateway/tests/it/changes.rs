@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
 use bus::Delivery;
-use domain::session::EventType;
+use domain::event::EventType;
 use socketio::CloseReason;
 
 use super::client::{change, payload};

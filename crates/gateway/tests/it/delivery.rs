@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use bus::{Bus, LocalBus, Message};
-use domain::event::{DonationEvent, EventKind};
-use domain::session::{ChangeKind, EventType, SessionChange, Subscription};
+use domain::event::{DonationEvent, EventKind, EventType};
+use domain::session::{ChangeKind, SessionChange, Subscription};
 use domain::{ChannelId, NodeId, SessionKey};
 use socketio::CloseReason;
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use bus::{Bus, Guard, Interest, LocalBus, Message, Subscriber};
 use domain::ChannelId;
-use domain::session::EventType;
+use domain::event::EventType;
 use tokio::sync::watch;
 
 use super::client::{change, payload};

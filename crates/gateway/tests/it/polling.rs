@@ -1,6 +1,6 @@
 //! Sessions over long polling.
 
-use domain::session::EventType;
+use domain::event::EventType;
 use socketio::CloseReason;
 
 use super::client::{Answer, change, connected_key, payload, read_answer};

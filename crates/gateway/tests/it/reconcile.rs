@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
 
 use domain::Timestamp;
-use domain::session::EventType;
+use domain::event::EventType;
 use socketio::CloseReason;
 
 use super::client::{change, payload};

@@ -105,7 +105,7 @@ async fn unreadable_changes_end_the_session_after_some_attempts() {
     let (mut client, key) = world.address.session(&world.client_url().await).await;
     world.store.close().await;
     let subscription = domain::session::Subscription {
-        event_type: domain::session::EventType::Chat,
+        event_type: domain::event::EventType::Chat,
         channel_id: domain::ChannelId::stored("c".into()),
     };
     let kind = domain::session::ChangeKind::Subscribed;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use domain::session::EventType;
+use domain::event::EventType;
 use socketio::CloseReason;
 
 use super::client::{TEXT, change, frame, payload, read_answer, system};

@@ -1,7 +1,7 @@
 //! Sessions over websocket from the start.
 
 use domain::Profile;
-use domain::session::EventType;
+use domain::event::EventType;
 use socketio::CloseReason;
 
 use super::client::{self, BINARY, CLOSE, PING, PONG, change, connected_key, payload};

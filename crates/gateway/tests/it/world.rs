@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use bus::{Bus, Interest, LocalBus, Message, Subscriber};
 use domain::chat::{Emojis, MessageText};
-use domain::session::{EventType, SessionOwner};
+use domain::event::EventType;
+use domain::session::SessionOwner;
 use domain::token::Caller;
 use domain::{ChannelId, ClientId, NodeId, Profile, ScopeSet, SessionKey, Timestamp};
 use gateway::{Config, Gateway, Socket, Stats};

@@ -3,9 +3,10 @@
 //! (`docs/spec/realtime.md#subscriptions`).
 
 use bus::Message;
+use domain::event::EventType;
 use domain::limits::SUBSCRIPTIONS_PER_SESSION_MAX;
 use domain::refusal::{Cap, Resource, TokenFault};
-use domain::session::{ChangeKind, EventType, SessionChange, Subscription};
+use domain::session::{ChangeKind, SessionChange, Subscription};
 use domain::token::{Caller, TokenFamily};
 use domain::{ChannelId, ClientId, NodeId, Refusal, ScopeSet, SessionKey};
 use store::Tx;

@@ -1,8 +1,9 @@
 //! Applications that go unused, and come back or do not (`docs/spec/authorization.md#unused-applications`).
 
+use domain::event::EventType;
 use domain::limits::{APPLICATION_RESTORABLE_MS, DAY_MS, UNUSED_APPLICATION_MS, USE_WRITTEN_EVERY_MS};
 use domain::refusal::{CredentialFault, Resource};
-use domain::session::{ChangeKind, EventType};
+use domain::session::ChangeKind;
 use domain::{ClientId, Refusal, ScopeSet, SessionKey};
 use service::Service;
 use service::application_life::Look;

@@ -1,6 +1,7 @@
 //! Consents that are taken back, and what must not outlive them.
 
-use domain::session::{ChangeKind, EventType};
+use domain::event::EventType;
+use domain::session::ChangeKind;
 use domain::{ChannelId, ClientId, Scope};
 
 use crate::world::{

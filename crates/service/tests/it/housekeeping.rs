@@ -1,9 +1,9 @@
 //! Nodes that live and die, and what is over.
 
+use domain::event::EventType;
 use domain::limits::{
     ACCESS_TOKEN_LIFETIME_MS, DAY_MS, ENDED_TOKENS_KEPT_MS, NODE_DEAD_AFTER_MS, SESSION_URLS_KEPT_MS,
 };
-use domain::session::EventType;
 use service::housekeeping::NodeStatus;
 
 use crate::world::{at_once, both, client_owner, user_owner};

@@ -6,7 +6,8 @@ use std::task::Poll;
 use std::time::Duration;
 
 use domain::chat::{Emojis, MessageText};
-use domain::session::{ChangeKind, EventType};
+use domain::event::EventType;
+use domain::session::ChangeKind;
 
 use crate::world::{both, client_owner, within};
 

@@ -2,7 +2,8 @@
 //! readiness.
 
 use domain::Refusal;
-use domain::session::{ChangeKind, EventType};
+use domain::event::EventType;
+use domain::session::ChangeKind;
 use service::housekeeping::NodeStatus;
 use service::nodes::{Membership, Readiness, Roles, STORE_SILENT_MS};
 

@@ -1,12 +1,13 @@
 //! Session URLs, handshakes, caps, lists.
 
+use domain::event::EventType;
 use domain::limits::{
     CLIENT_SESSIONS_MAX, DISCONNECTED_SESSION_VISIBLE_MS, PAGE_MAX, SESSION_LIST_SIZE_MAX,
     SESSION_URL_LIFETIME_MS, USER_SESSIONS_MAX,
 };
 use domain::refusal::{Credential, CredentialFault};
 use domain::secret::SessionUrlToken;
-use domain::session::{EventType, SessionOwner};
+use domain::session::SessionOwner;
 use domain::{Profile, Refusal, ScopeSet};
 
 use crate::world::{World, at_once, both, client_owner, record, refused, user_owner, winners};

@@ -1,8 +1,9 @@
 //! Consent, code, first tokens.
 
+use domain::event::EventType;
 use domain::limits::{CODE_LIFETIME_MS, REUSE_GRACE_MS};
 use domain::refusal::CodeFault;
-use domain::session::{ChangeKind, EventType};
+use domain::session::ChangeKind;
 use domain::{Refusal, Scope};
 use service::sign_in::BadSignIn;
 

@@ -1,9 +1,10 @@
 //! Subscribing, unsubscribing, and what ends subscriptions from outside.
 
 use domain::application::Application;
+use domain::event::EventType;
 use domain::limits::SUBSCRIPTIONS_PER_SESSION_MAX;
 use domain::refusal::{Cap, Resource, TokenFault};
-use domain::session::{ChangeKind, EventType};
+use domain::session::ChangeKind;
 use domain::{ChannelId, Refusal, Scope, ScopeSet, SessionKey};
 
 use crate::world::{

@@ -1,8 +1,9 @@
 //! Refreshing and revoking.
 
+use domain::event::EventType;
 use domain::limits::{ACCESS_TOKEN_LIFETIME_MS, DAY_MS, REFRESH_TOKEN_LIFETIME_MS, REUSE_GRACE_MS};
 use domain::refusal::{Credential, TokenFault};
-use domain::session::{ChangeKind, EventType};
+use domain::session::ChangeKind;
 use domain::{Refusal, Scope, ScopeSet};
 
 use crate::world::{

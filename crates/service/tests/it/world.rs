@@ -7,10 +7,10 @@ use std::time::Duration;
 
 use bus::{Bus, Delivery, LocalBus, Message, Subscriber};
 use domain::application::{Application, RedirectUri};
-use domain::event::Event;
+use domain::event::{Event, EventType};
 use domain::limits::SESSION_LIST_SIZE_MAX;
 use domain::secret::AuthCode;
-use domain::session::{ChangeKind, EventType, SessionListing, SessionOwner};
+use domain::session::{ChangeKind, SessionListing, SessionOwner};
 use domain::token::Caller;
 use domain::{ChannelId, ClientId, NodeId, Profile, Refusal, Scope, ScopeSet, SessionKey, Timestamp};
 use service::applications::ApplicationRecord;

@@ -1,6 +1,6 @@
 //! Applications that are used, warned, deleted, restored and gone.
 
-use domain::session::EventType;
+use domain::event::EventType;
 use domain::token::Caller;
 use store::queries::application_life::LIFE_ROWS_MAX;
 use store::queries::tokens::{NewCode, NewToken};

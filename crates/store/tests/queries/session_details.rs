@@ -1,7 +1,8 @@
 //! Sessions as the operator looks at them, and ends them.
 
 use domain::SessionKey;
-use domain::session::{EventType, SessionDetails, SessionOwner};
+use domain::event::EventType;
+use domain::session::{SessionDetails, SessionOwner};
 use domain::token::Caller;
 use store::queries::session_details::SessionFilter;
 use store::{StoreError, Tx};

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use domain::event::EventType;
 use domain::limits::PAGE_MAX;
-use domain::session::{EventType, SessionListing, SessionOwner};
+use domain::session::{SessionListing, SessionOwner};
 use domain::token::Caller;
 use domain::{ScopeSet, Timestamp};
 use store::queries::Page;

@@ -1,7 +1,8 @@
 //! Event subscriptions and the log of their changes.
 
 use domain::ScopeSet;
-use domain::session::{ChangeKind, EventType, SessionChange, SessionOwner, Subscription};
+use domain::event::EventType;
+use domain::session::{ChangeKind, SessionChange, SessionOwner, Subscription};
 use domain::token::Caller;
 use store::{StoreError, Tx};
 

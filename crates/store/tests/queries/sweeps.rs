@@ -1,7 +1,8 @@
 //! Sweeps delete what is over, no more at once than their load, and nothing else.
 
+use domain::event::EventType;
 use domain::limits::DAY_MS;
-use domain::session::{ChangeKind, EventType, SessionChange, Subscription};
+use domain::session::{ChangeKind, SessionChange, Subscription};
 use domain::{WebhookId, WebhookSecretId};
 use store::queries::lost_events::LostEvents;
 use store::queries::sweeps::{SWEEP_ROWS_MAX, Sweep};

@@ -1,33 +1,21 @@
 //! The AsyncAPI 3 document: the events on the socket, and the drops webhook.
 
-use domain::event;
+use domain::event::{EventDescription, EventType};
 use domain::limits::{SESSION_URL_LIFETIME_MS, SUBSCRIPTIONS_PER_SESSION_MAX};
+use domain::system_message;
 use domain::webhook::{self, DROP_REWARD_CLAIM, HEADER_PREFIX, HEADERS};
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-/// The events: the name, and the occasion in both languages.
-const EVENTS: [(&str, &str, &str); 4] = [
-    (
-        "SYSTEM",
-        "systemMessage",
-        "Something about the session itself: connected, subscribed, unsubscribed, revoked.",
-    ),
-    ("CHAT", "chatMessage", "A chat message on a subscribed channel."),
-    ("DONATION", "donationMessage", "A donation on a subscribed channel."),
-    ("SUBSCRIPTION", "subscriptionMessage", "A paid subscription on a subscribed channel."),
-];
-
 /// The whole document.
 pub fn document() -> Value {
     let mut generator = super::generator(SchemaSettings::draft07());
-    let payloads = event::schemas(&mut generator);
+    let mut events = vec![system_message::description(&mut generator)];
+    events.extend(EventType::ALL.map(|event| event.description(&mut generator)));
     let notification = webhook::schema(&mut generator);
-    let mut messages: Map<String, Value> = Map::new();
-    for (event, name, summary) in EVENTS {
-        let schema = payloads.iter().find(|(of, _)| *of == event).map(|(_, schema)| schema);
-        messages.insert(name.to_owned(), socket_message(event, summary, json!(schema)));
-    }
+    let mut messages: Map<String, Value> =
+        events.iter().map(|event| (event.message_id.to_owned(), socket_message(event))).collect();
+    let event_ids: Vec<_> = events.iter().map(|event| event.message_id).collect();
     messages.insert("dropRewardClaim".to_owned(), webhook_message(json!(notification)));
     json!({
         "asyncapi": "3.1.0",
@@ -60,14 +48,14 @@ pub fn document() -> Value {
                 "description": "Messages come at most once, in order within a session and channel, and never with a \
                     silent gap: a session that cannot keep up is closed.",
                 "servers": [{ "$ref": "#/servers/sessions" }],
-                "messages": references(EVENTS.map(|(_, name, _)| name)),
+                "messages": references(&event_ids),
             },
             "dropsWebhook": {
                 "address": null,
                 "title": "The address that a game publisher registered",
                 "description": "An HTTP POST, at least once, with the same id in every attempt. 2xx within 5 s is \
                     success; 410 turns the address off.",
-                "messages": references(["dropRewardClaim"]),
+                "messages": references(&["dropRewardClaim"]),
             },
         },
         "operations": {
@@ -76,7 +64,7 @@ pub fn document() -> Value {
                 "summary": "Events of a session",
                 "description": "What happens to the session, and on the channels that it is subscribed to.",
                 "channel": { "$ref": "#/channels/session" },
-                "messages": targets("session", EVENTS.map(|(_, name, _)| name)),
+                "messages": targets("session", &event_ids),
             },
             "sendDropRewardClaim": {
                 "action": "send",
@@ -84,7 +72,7 @@ pub fn document() -> Value {
                 "description": "One message for each claim and webhook, signed, until it is answered with 2xx.",
                 "channel": { "$ref": "#/channels/dropsWebhook" },
                 "bindings": { "http": { "method": "POST" } },
-                "messages": targets("dropsWebhook", ["dropRewardClaim"]),
+                "messages": targets("dropsWebhook", &["dropRewardClaim"]),
             },
         },
         "components": { "messages": messages, "schemas": generator.take_definitions(true) },
@@ -105,16 +93,17 @@ fn session_rules() -> String {
 
 /// The argument of a Socket.IO event is a text that contains JSON. `payload` is that JSON, so that generated
 /// programs have a type for it; `x-argument` is the text itself.
-fn socket_message(event: &str, summary: &str, schema: Value) -> Value {
+fn socket_message(event: &EventDescription) -> Value {
+    let EventDescription { name, summary, schema, .. } = event;
     json!({
-        "name": event,
-        "title": event,
+        "name": name,
+        "title": name,
         "summary": summary,
         "contentType": "application/json",
         "description": "The event's one argument is a JSON text: parse it again. `payload` is what is in it.",
         "payload": schema,
         "x-argument": { "type": "string", "contentMediaType": "application/json", "contentSchema": schema },
-        "x-event": event,
+        "x-event": name,
     })
 }
 
@@ -135,13 +124,13 @@ fn webhook_message(schema: Value) -> Value {
     })
 }
 
-fn references<const N: usize>(names: [&str; N]) -> Map<String, Value> {
+fn references(names: &[&str]) -> Map<String, Value> {
     let reference =
-        |name: &str| (name.to_owned(), json!({ "$ref": format!("#/components/messages/{name}") }));
-    names.into_iter().map(reference).collect()
+        |name: &&str| ((*name).to_owned(), json!({ "$ref": format!("#/components/messages/{name}") }));
+    names.iter().map(reference).collect()
 }
 
-fn targets<const N: usize>(channel: &str, names: [&str; N]) -> Vec<Value> {
-    let target = |name: &str| json!({ "$ref": format!("#/channels/{channel}/messages/{name}") });
-    names.into_iter().map(target).collect()
+fn targets(channel: &str, names: &[&str]) -> Vec<Value> {
+    let target = |name: &&str| json!({ "$ref": format!("#/channels/{channel}/messages/{name}") });
+    names.iter().map(target).collect()
 }

@@ -40,6 +40,11 @@ impl Routes {
         self
     }
 
+    /// Adds paths, in their order.
+    pub fn routes(self, routes: impl IntoIterator<Item = Route>) -> Self {
+        routes.into_iter().fold(self, |all, (path, methods)| all.route(path, methods))
+    }
+
     /// Appends other routes.
     pub fn and(mut self, more: Self) -> Self {
         self.router = self.router.merge(more.router);
@@ -57,6 +62,9 @@ impl Routes {
         self.operations
     }
 }
+
+/// A path and its handlers.
+pub type Route = (&'static str, Methods);
 
 /// The handlers of one path, like [`MethodRouter`].
 pub struct Methods {

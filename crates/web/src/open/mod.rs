@@ -11,4 +11,5 @@ pub mod relations;
 pub mod restrictions;
 pub mod sessions;
 pub mod streams;
+pub mod subscriptions;
 pub mod users;

@@ -1,22 +1,21 @@
-//! Realtime sessions (`docs/spec/realtime.md`).
+//! Realtime sessions: their addresses and lists (`docs/spec/realtime.md`). The calls that subscribe them to events
+//! are in [`super::subscriptions`].
 
 use axum::extract::State;
 use domain::limits::{SESSION_LIST_SIZE_DEFAULT, SESSION_LIST_SIZE_MAX};
-use domain::refusal::Resource;
 use domain::secret::SessionUrlToken;
 use domain::session::{SessionListing, SessionOwner, Subscription};
-use domain::{Profile, Refusal, SessionKey, Timestamp};
+use domain::{Profile, SessionKey, Timestamp};
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 use service::Page;
 
 use crate::Web;
-use crate::caller::{Client, SubscribeScope, User, scope};
+use crate::caller::{Client, User, scope};
 use crate::contract::Summary;
-use crate::envelope::{Answer, NOTHING, PageData, Success};
+use crate::envelope::{Answer, PageData, Success};
 use crate::input::form::page;
-use crate::input::values::non_empty_text;
-use crate::input::{Form, Params, Query, QueryForm, record, required};
+use crate::input::{Form, Params, Query, QueryForm};
 use crate::quota;
 
 /// Where a socket may connect, once, within 30 seconds.
@@ -33,21 +32,6 @@ pub struct SessionListQuery(Page);
 impl Params for SessionListQuery {
     fn form() -> impl QueryForm<Out = Self> {
         page(SESSION_LIST_SIZE_DEFAULT, SESSION_LIST_SIZE_MAX).map(Self)
-    }
-}
-
-/// The session of a call.
-#[derive(Debug)]
-pub struct SessionKeyQuery {
-    /// `None` for a text that cannot be a key. It is answered like an unknown key.
-    session_key: Option<SessionKey>,
-}
-
-impl Params for SessionKeyQuery {
-    fn form() -> impl QueryForm<Out = Self> {
-        let key = non_empty_text().about("From the SYSTEM `connected` message of the session.");
-        let possible = |key: String| SessionKey::parse("sessionKey", &key).ok();
-        record!(Self { session_key: required("sessionKey", key).map(possible) })
     }
 }
 
@@ -152,52 +136,6 @@ pub async fn user_list(
 ) -> Answer<PageData<Session>> {
     let profile = user.profile;
     list(&web, owner_of(user), query.0, profile).await
-}
-
-pub(crate) const SUBSCRIBE_CHAT: Summary =
-    Summary::new("subscribeChat", "Subscribe to chat messages", "채팅 이벤트 구독").refuses(&[404]);
-pub(crate) const SUBSCRIBE_DONATION: Summary =
-    Summary::new("subscribeDonation", "Subscribe to donations", "후원 이벤트 구독").refuses(&[404]);
-pub(crate) const SUBSCRIBE_SUBSCRIPTION: Summary =
-    Summary::new("subscribeSubscription", "Subscribe to paid subscriptions", "구독 이벤트 구독")
-        .refuses(&[404]);
-
-/// `POST /open/v1/sessions/events/subscribe/{chat|donation|subscription}`, with the scope of the event. The
-/// SYSTEM message on the session confirms the subscription. The body is ignored: clients send none, `null` or
-/// `""`.
-pub async fn subscribe<S: SubscribeScope>(
-    user: User<S>,
-    State(web): State<Web>,
-    Query(query): Query<SessionKeyQuery>,
-) -> Answer<()> {
-    let session_key = query.session_key.ok_or(Refusal::NotFound(Resource::Session))?;
-    web.service().subscribe(&user.caller, &session_key, S::EVENT).await?;
-    Ok(NOTHING)
-}
-
-pub(crate) const UNSUBSCRIBE_CHAT: Summary =
-    Summary::new("unsubscribeChat", "End a subscription to chat messages", "채팅 이벤트 구독 취소")
-        .refuses(&[404]);
-pub(crate) const UNSUBSCRIBE_DONATION: Summary =
-    Summary::new("unsubscribeDonation", "End a subscription to donations", "후원 이벤트 구독 취소")
-        .refuses(&[404]);
-pub(crate) const UNSUBSCRIBE_SUBSCRIPTION: Summary = Summary::new(
-    "unsubscribeSubscription",
-    "End a subscription to paid subscriptions",
-    "구독 이벤트 구독 취소",
-)
-.refuses(&[404]);
-
-/// `POST /open/v1/sessions/events/unsubscribe/{chat|donation|subscription}`, with the scope of the subscribe
-/// call.
-pub async fn unsubscribe<S: SubscribeScope>(
-    user: User<S>,
-    State(web): State<Web>,
-    Query(query): Query<SessionKeyQuery>,
-) -> Answer<()> {
-    let session_key = query.session_key.ok_or(Refusal::NotFound(Resource::Session))?;
-    web.service().unsubscribe(&user.caller, &session_key, S::EVENT).await?;
-    Ok(NOTHING)
 }
 
 fn owner_of<S, Q>(user: User<S, Q>) -> SessionOwner {

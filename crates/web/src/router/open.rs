@@ -1,12 +1,11 @@
 //! The open API, `/open/v1`, and the sign-in, in the order of the pages of `docs/spec/`.
 
 use crate::auth::{sign_in, tokens};
-use crate::caller::scope;
 use crate::contract::Section;
 use crate::contract::routes::{Routes, get, post};
 use crate::open::{
     categories, channels, chat_settings, chats, drops, listener, lives, relations, restrictions, sessions,
-    streams, users,
+    streams, subscriptions, users,
 };
 
 /// The open API and the sign-in.
@@ -90,30 +89,9 @@ fn session() -> Routes {
     .route("/open/v1/sessions/auth", get(sessions::user_url, sessions::USER_URL))
     .route("/open/v1/sessions/client", get(sessions::client_list, sessions::CLIENT_LIST))
     .route("/open/v1/sessions", get(sessions::user_list, sessions::USER_LIST))
-    .route(
-        "/open/v1/sessions/events/subscribe/chat",
-        post(sessions::subscribe::<scope::ChatRead>, sessions::SUBSCRIBE_CHAT),
-    )
-    .route(
-        "/open/v1/sessions/events/subscribe/donation",
-        post(sessions::subscribe::<scope::DonationRead>, sessions::SUBSCRIBE_DONATION),
-    )
-    .route(
-        "/open/v1/sessions/events/subscribe/subscription",
-        post(sessions::subscribe::<scope::SubscriptionRead>, sessions::SUBSCRIBE_SUBSCRIPTION),
-    )
-    .route(
-        "/open/v1/sessions/events/unsubscribe/chat",
-        post(sessions::unsubscribe::<scope::ChatRead>, sessions::UNSUBSCRIBE_CHAT),
-    )
-    .route(
-        "/open/v1/sessions/events/unsubscribe/donation",
-        post(sessions::unsubscribe::<scope::DonationRead>, sessions::UNSUBSCRIBE_DONATION),
-    )
-    .route(
-        "/open/v1/sessions/events/unsubscribe/subscription",
-        post(sessions::unsubscribe::<scope::SubscriptionRead>, sessions::UNSUBSCRIBE_SUBSCRIPTION),
-    )
+    // `/open/v1/sessions/events/subscribe/…` and `/open/v1/sessions/events/unsubscribe/…`
+    .routes(subscriptions::subscribe_routes())
+    .routes(subscriptions::unsubscribe_routes())
 }
 
 /// Drops: `docs/spec/drops.md`.

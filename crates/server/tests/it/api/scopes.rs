@@ -1,6 +1,7 @@
 //! The seventeen scopes (`docs/spec/authorization.md#scopes`): their names, the endpoints that need them, and
 //! the effect of removing one from an application.
 
+use domain::event::EventType;
 use domain::{Scope, ScopeSet};
 use serde_json::json;
 use testkit::{Request, Setup, both};
@@ -122,25 +123,26 @@ async fn a_drops_endpoint_needs_the_drops_scope_and_no_other() {
 }
 
 /// The events that can be subscribed to, with their scopes.
-const EVENTS: [(&str, Scope); 3] =
-    [("chat", Scope::ChatRead), ("donation", Scope::DonationRead), ("subscription", Scope::SubscriptionRead)];
+fn events() -> impl Iterator<Item = (String, Scope)> {
+    EventType::ALL.into_iter().map(|event| (event.name().to_lowercase(), event.scope()))
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_scope_that_an_application_loses_ends_at_once_also_on_its_sockets() {
     both(Setup::default(), |world| async move {
         let Fixture { tokens, .. } = Fixture::set_up(&world).await;
         let mut socket = world.open_user_session(&tokens.access).await;
-        for (event, _) in EVENTS {
-            world.subscribe(&tokens.access, event, socket.session_key()).await.content();
+        for (event, _) in events() {
+            world.subscribe(&tokens.access, &event, socket.session_key()).await.content();
             socket.system("subscribed").await;
         }
         let mut left: Vec<_> = ScopeSet::of_users().iter().collect();
-        for (event, lost) in EVENTS {
+        for (event, lost) in events() {
             left.retain(|scope| *scope != lost);
             world.application("bot").scopes(&left).replace().await;
             let revoked = socket.system("revoked").await;
             assert_eq!(revoked, json!({ "eventType": event.to_uppercase(), "channelId": "haneul" }));
-            let again = world.subscribe(&tokens.access, event, socket.session_key()).await;
+            let again = world.subscribe(&tokens.access, &event, socket.session_key()).await;
             again.assert_refused(403, "FORBIDDEN");
             world.happen("haneul", "chats", &json!({ "senderChannelId": "byeol", "message": "안녕" })).await;
             if event == "chat" {

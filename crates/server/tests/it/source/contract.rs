@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use domain::event::EventType;
 use serde_json::{Value, json};
 use testkit::{Request, Setup, both};
 
@@ -72,7 +73,9 @@ async fn people_read_the_same_in_korean_and_english_without_a_script() {
             for Endpoint { path, .. } in ENDPOINTS.iter() {
                 assert!(html.contains(&format!("<code>{path}</code>")), "{path} is missing");
             }
-            for event in ["SYSTEM", "CHAT", "DONATION", "SUBSCRIPTION", "drop_reward_claim"] {
+            for event in
+                EventType::ALL.map(EventType::name).into_iter().chain(["SYSTEM", "drop_reward_claim"])
+            {
                 assert!(html.contains(&format!("<code>{event}</code>")), "{event} is missing");
             }
             let asked = world.send(Request::get(format!("/docs?lang={language}"))).await;

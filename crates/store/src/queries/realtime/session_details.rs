@@ -1,6 +1,7 @@
 //! Sessions as the operator sees and ends them.
 
-use domain::session::{EventType, SessionDetails, SessionOwner, Subscription};
+use domain::event::EventType;
+use domain::session::{SessionDetails, SessionOwner, Subscription};
 use domain::{ChannelId, ClientId, NodeId, SessionKey, Timestamp};
 
 use super::sessions::is_users_sql;

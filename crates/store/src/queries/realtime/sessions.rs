@@ -1,7 +1,8 @@
 //! Session URLs and sessions.
 
+use domain::event::EventType;
 use domain::secret::SecretHash;
-use domain::session::{EventType, SessionListing, SessionOwner, Subscription};
+use domain::session::{SessionListing, SessionOwner, Subscription};
 use domain::{ApplicationSecretId, ChannelId, ClientId, NodeId, Profile, SessionKey, Timestamp};
 
 use crate::queries::Page;

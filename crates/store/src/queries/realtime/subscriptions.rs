@@ -1,6 +1,7 @@
 //! Event subscriptions of sessions, and the numbered log of the sessions' changes.
 
-use domain::session::{ChangeKind, EventType, SessionChange, Subscription};
+use domain::event::EventType;
+use domain::session::{ChangeKind, SessionChange, Subscription};
 use domain::token::{Caller, TokenFamily};
 use domain::{ChannelId, ClientId, NodeId, SessionKey, Timestamp};
 
