@@ -1,6 +1,7 @@
 //! The REST interface and the platform API, call by call. A call returns the [`Response`] unchanged, so that
 //! a test can check every part of it. A call that only prepares a test panics when it is refused.
 
+pub(crate) mod accounts;
 pub(crate) mod builders;
 
 use std::net::SocketAddr;
@@ -8,8 +9,7 @@ use std::net::SocketAddr;
 use serde_json::{Value, json};
 
 use crate::{
-    Application, Browser, Connection, NewApplication, NewPerson, Page, Person, Request, Response, Socket,
-    Tokens, encode, query_value,
+    Application, Browser, Connection, Page, Person, Request, Response, Socket, Tokens, encode, query_value,
 };
 
 /// The address of a server, and the key of its platform API.
@@ -57,16 +57,6 @@ impl Api {
     }
 
     // ---- Preparing ---------------------------------------------------------------------------------------
-
-    /// An application to be registered.
-    pub fn application(&self, client_id: &str) -> NewApplication<'_> {
-        NewApplication::new(self, client_id)
-    }
-
-    /// A channel to be created, whose person can sign in.
-    pub fn person(&self, channel_id: &str) -> NewPerson<'_> {
-        NewPerson::new(self, channel_id)
-    }
 
     /// Signs in through the pages up to the redirect with the code, and exchanges the code for tokens.
     ///

@@ -34,6 +34,7 @@ mod html;
 mod http;
 mod message;
 mod nodes;
+mod patience;
 mod receiver;
 mod schema;
 mod signature;
@@ -41,32 +42,18 @@ mod socket;
 mod url;
 mod world;
 
-use std::time::Duration;
-
 pub use api::Api;
-pub use api::builders::{Application, NewApplication, NewPerson, Person, Tokens};
+pub use api::accounts::{Application, Person, Tokens};
+pub use api::builders::{NewApplication, NewPerson};
 pub use authority::Authority;
 pub use browser::{Browser, Page};
 pub use html::Form;
 pub use http::Connection;
 pub use message::{Request, Response};
 pub use nodes::{Cluster, ClusterNode, nodes};
+pub use patience::{PATIENCE, patiently};
 pub use receiver::{Received, Receiver, Reply};
 pub use socket::{Refused, Socket};
 pub use store::testing::{Network, Wire, while_running};
 pub use url::{decode, encode, query_value};
 pub use world::{Engine, Setup, Sockets, World, both, engines, over_a_wire, settings_on};
-
-/// How long a test waits before it fails. Long, because only a failing test waits that long.
-pub const PATIENCE: Duration = Duration::from_secs(60);
-
-/// Waits for an event that must happen within [`PATIENCE`].
-///
-/// # Panics
-/// When it does not. The message names it.
-pub async fn patiently<T>(what: &str, future: impl Future<Output = T>) -> T {
-    match tokio::time::timeout(PATIENCE, future).await {
-        Ok(output) => output,
-        Err(_) => panic!("nothing came within {PATIENCE:?}: {what}"),
-    }
-}

@@ -1,11 +1,15 @@
 //! The HTTP application of a listener: its routes, the documents, health, metrics, and the layers around
 //! them.
 
+use std::sync::Arc;
+
 use axum::Router;
+use service::Service;
 
 use crate::contract::routes::Routes;
 use crate::router::{self, open, platform};
-use crate::{Web, documents, finish, health, operations, pictures};
+use crate::traffic::Traffic;
+use crate::{Config, NodeInfo, Web, documents, finish, health, operations, pictures};
 
 /// The routes of a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +22,13 @@ pub enum Served {
     Platform,
     /// Only health and metrics, which every node serves.
     Health,
+}
+
+impl Web {
+    /// The HTTP side of a service.
+    pub fn new(service: Service, config: Config, node: Arc<dyn NodeInfo>) -> Self {
+        Self::with_traffic(service, config, node, Traffic::of(served()))
+    }
 }
 
 /// All HTTP of a listener except the sockets. Unknown paths, wrong methods, panics and refusals are answered
@@ -34,7 +45,7 @@ pub fn router(web: Web, served: Served) -> Router {
 }
 
 /// Every route pattern that a listener may serve, with each of its methods.
-pub(crate) fn served() -> impl Iterator<Item = (&'static str, &'static str)> {
+fn served() -> impl Iterator<Item = (&'static str, &'static str)> {
     let operations = router::operations().into_iter().map(|operation| (operation.path, operation.method));
     let others = documents::PATHS.into_iter().chain(pictures::PATHS.iter().copied());
     operations.chain(others).chain(operations::PATHS).chain(health::PATHS)

@@ -22,7 +22,7 @@ use service::quotas::Counted;
 
 use crate::deletion::Deletion;
 use crate::envelope::Failure;
-use crate::failures::{self, Failed};
+use crate::failures::Failed;
 use crate::quota::{self, Charged, Extra, Standard};
 use crate::{ClientAddress, Web};
 
@@ -143,7 +143,7 @@ impl<Q: Extra> FromRequestParts<Web> for Client<Q> {
         let (id, secret) = client_headers(&parts.headers)?;
         let proven = web.service().authenticate_client(id, secret).await;
         if proven.as_ref().is_err_and(|error| error.refusal() == Refusal::InvalidClient) {
-            failures::count(web, Failed::ClientSecret, client_address(parts));
+            web.count_failure(Failed::ClientSecret, client_address(parts));
         }
         let ProvenApplication { application, secret_id, .. } = Arc::unwrap_or_clone(proven?);
         note_deletion(parts, web, &application.client_id);
@@ -193,7 +193,7 @@ impl FromRequestParts<Web> for Operator {
             return Ok(Self(()));
         }
         let client = client_address(parts);
-        failures::count(web, Failed::OperatorKey, client);
+        web.count_failure(Failed::OperatorKey, client);
         let fault = match web.service().authenticate_user(token).await {
             Ok(_) => TokenFault::WrongKind(Credential::OperatorKey),
             Err(_) => TokenFault::OperatorKey,

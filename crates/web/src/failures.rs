@@ -1,10 +1,11 @@
 //! Counts failed authentication for the metrics, and logs it at most once a minute.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
 
 use service::LogLimit;
 
-use crate::{ClientAddress, Web};
+use crate::ClientAddress;
 
 /// The kind of failure.
 #[derive(Clone, Copy, Debug)]
@@ -58,6 +59,17 @@ impl Failures {
         }
     }
 
+    /// Counts a failure of a client. The log line names the client of the latest failure, and the number of
+    /// failures since the line before.
+    pub(crate) fn count(&self, failed: Failed, client: Option<ClientAddress>, now: Duration) {
+        let (kind, text) = self.kind(failed);
+        kind.count.fetch_add(1, Relaxed);
+        if let Some(times) = kind.log.due(now) {
+            let address = client.map(|ClientAddress(address)| tracing::field::display(address));
+            tracing::warn!(address, times, "{text}");
+        }
+    }
+
     fn kind(&self, failed: Failed) -> (&FailureKind, &'static str) {
         match failed {
             Failed::Password => (&self.password, "wrong passwords on the sign-in page"),
@@ -65,16 +77,5 @@ impl Failures {
             Failed::ClientSecret => (&self.client_secret, "wrong client secrets"),
             Failed::OperatorKey => (&self.operator_key, "wrong operator keys"),
         }
-    }
-}
-
-/// Counts a failure of a client. The log line names the client of the latest failure, and the number of
-/// failures since the line before.
-pub(crate) fn count(web: &Web, failed: Failed, client: Option<ClientAddress>) {
-    let (kind, text) = web.traffic().failures.kind(failed);
-    kind.count.fetch_add(1, Relaxed);
-    if let Some(times) = kind.log.due(web.service().clock().monotonic()) {
-        let address = client.map(|ClientAddress(address)| tracing::field::display(address));
-        tracing::warn!(address, times, "{text}");
     }
 }

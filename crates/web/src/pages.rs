@@ -4,6 +4,7 @@
 //! each page from samples. There is no script, and nothing is loaded from other hosts. The only style sheet
 //! is inline and allowed by its hash, see [`content_security_policy`].
 
+mod filters;
 mod lang;
 mod name;
 mod policy;
@@ -154,9 +155,4 @@ impl ErrorPage<'_> {
     fn title(&self) -> String {
         self.problem.title(self.lang)
     }
-}
-
-/// The filters that templates may use as `|name`.
-mod filters {
-    pub use super::name::filters::*;
 }

@@ -6,7 +6,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
-use super::Fresh;
+use super::engines::Fresh;
 
 /// The state of the network between a store and its server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

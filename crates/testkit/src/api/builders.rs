@@ -1,19 +1,21 @@
-//! Applications and people, registered through the platform API.
+//! Registers applications and people through the platform API.
 
 use domain::{Scope, ScopeSet};
 use serde_json::{Value, json};
 
+use super::accounts::{Application, Person};
 use crate::{Api, Request};
 
-/// A registered application.
-#[derive(Clone, Debug)]
-pub struct Application {
-    /// Its id.
-    pub client_id: String,
-    /// Its secret.
-    pub client_secret: String,
-    /// The first of its redirect addresses.
-    pub redirect_uri: String,
+impl Api {
+    /// An application to be registered.
+    pub fn application(&self, client_id: &str) -> NewApplication<'_> {
+        NewApplication::new(self, client_id)
+    }
+
+    /// A channel to be created, whose person can sign in.
+    pub fn person(&self, channel_id: &str) -> NewPerson<'_> {
+        NewPerson::new(self, channel_id)
+    }
 }
 
 /// An application to be registered. By default it has every user scope and one redirect address.
@@ -27,7 +29,7 @@ pub struct NewApplication<'a> {
 }
 
 impl<'a> NewApplication<'a> {
-    pub(crate) fn new(api: &'a Api, client_id: &str) -> Self {
+    fn new(api: &'a Api, client_id: &str) -> Self {
         Self {
             api,
             client_id: client_id.to_owned(),
@@ -88,19 +90,6 @@ impl<'a> NewApplication<'a> {
     }
 }
 
-/// A channel and its person.
-#[derive(Clone, Debug)]
-pub struct Person {
-    /// The channel, which is the person.
-    pub channel_id: String,
-    /// The channel's name.
-    pub name: String,
-    /// What to sign in with.
-    pub login: String,
-    /// What to sign in with.
-    pub password: String,
-}
-
 /// A channel to be created, whose person can sign in.
 #[derive(Debug)]
 pub struct NewPerson<'a> {
@@ -110,7 +99,7 @@ pub struct NewPerson<'a> {
 }
 
 impl<'a> NewPerson<'a> {
-    pub(crate) fn new(api: &'a Api, channel_id: &str) -> Self {
+    fn new(api: &'a Api, channel_id: &str) -> Self {
         let person = Person {
             channel_id: channel_id.to_owned(),
             name: channel_id.to_owned(),
@@ -145,25 +134,5 @@ impl<'a> NewPerson<'a> {
         let target = format!("/platform/v1/channels/{channel_id}");
         assert_eq!(self.api.operator(Request::put(target).json(&body)).await.content(), Value::Null);
         self.person
-    }
-}
-
-/// The tokens of a sign-in.
-#[derive(Clone, Debug)]
-pub struct Tokens {
-    /// For `Authorization: Bearer`.
-    pub access: String,
-    /// For the next pair.
-    pub refresh: String,
-}
-
-impl Tokens {
-    /// Reads the tokens of a token answer's content.
-    ///
-    /// # Panics
-    /// When it has no tokens.
-    pub fn of(content: &Value) -> Self {
-        let token = |name| content[name].as_str().expect("a token is a text").to_owned();
-        Self { access: token("accessToken"), refresh: token("refreshToken") }
     }
 }

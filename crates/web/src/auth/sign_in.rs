@@ -19,7 +19,7 @@ use super::guesses::Guess;
 use super::pages::{self, Pages};
 use crate::contract::routes::DescribeInput;
 use crate::contract::{Operation, Summary};
-use crate::failures::{self, Failed};
+use crate::failures::Failed;
 use crate::input::shape::{Shape, non_empty_text, one_of, optional, required, text};
 use crate::input::{Pairs, read_body};
 use crate::pages::{Lang, PageProblem, SeededPerson, SignInError};
@@ -191,7 +191,7 @@ impl<'a> Visit<'a> {
         password: &str,
     ) -> Result<BrowserToken, Stop> {
         let limited = |error| {
-            failures::count(self.web, Failed::SignInLimited, self.client);
+            self.web.count_failure(Failed::SignInLimited, self.client);
             Err(Stop::retry(login, error))
         };
         let guess = match Guess::begin(self.web, charged, login, self.client).await {
@@ -207,7 +207,7 @@ impl<'a> Visit<'a> {
                 Ok(token)
             }
             Ok(None) => {
-                failures::count(self.web, Failed::Password, self.client);
+                self.web.count_failure(Failed::Password, self.client);
                 Err(Stop::retry(login, SignInError::WrongLoginOrPassword))
             }
             Err(error) => {

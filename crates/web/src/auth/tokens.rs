@@ -16,7 +16,7 @@ use service::tokens::IssuedTokens;
 
 use crate::contract::Summary;
 use crate::envelope::{Answer, Failure, NOTHING, Success};
-use crate::failures::{self, Failed};
+use crate::failures::Failed;
 use crate::input::shape::Shape;
 use crate::input::union::tagged;
 use crate::input::values::text;
@@ -213,7 +213,7 @@ async fn prove<T>(
     let proven = web.service().authenticate_client(&body.client_id, &body.client_secret).await;
     let application = proven.map_err(|error| match error.refusal() {
         Refusal::InvalidClient => {
-            failures::count(web, Failed::ClientSecret, address);
+            web.count_failure(Failed::ClientSecret, address);
             let refusal = Refusal::InvalidClient;
             quota::failed(web, charged, Counted::ClientSecrets, address, refusal).into()
         }

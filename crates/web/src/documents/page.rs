@@ -11,6 +11,7 @@ use domain::Scope;
 use http::{HeaderValue, header};
 use serde_json::Value;
 
+use super::json::{CACHE, asyncapi, openapi};
 use super::rows::{FieldRow, plain, resolve, rows};
 use crate::contract::openapi::{REFUSALS, sections};
 use crate::contract::{Operation, Section};
@@ -33,7 +34,7 @@ pub(super) async fn show(RawQuery(query): RawQuery, headers: HeaderMap) -> Respo
     let mut response = page.clone().into_response();
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
-    headers.insert(header::CACHE_CONTROL, super::CACHE);
+    headers.insert(header::CACHE_CONTROL, CACHE);
     headers.insert(header::VARY, HeaderValue::from_static("accept-language"));
     headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     if let Ok(policy) = HeaderValue::from_str(&docs_security_policy(DOCS_STYLE)) {
@@ -43,7 +44,7 @@ pub(super) async fn show(RawQuery(query): RawQuery, headers: HeaderMap) -> Respo
 }
 
 fn render(lang: Lang) -> String {
-    let (openapi, asyncapi) = (super::openapi(), super::asyncapi());
+    let (openapi, asyncapi) = (openapi(), asyncapi());
     let href = language_href("/docs", None, lang.other());
     let page = DocsPage {
         lang,

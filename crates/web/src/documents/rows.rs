@@ -264,7 +264,7 @@ mod tests {
 
     #[test]
     fn every_row_of_the_documents_has_a_name_and_a_type() {
-        let documents = [super::super::openapi(), super::super::asyncapi()];
+        let documents = [crate::documents::openapi(), crate::documents::asyncapi()];
         let mut seen = Vec::new();
         for document in &documents {
             for (_, schema) in document["components"]["schemas"].as_object().into_iter().flatten() {

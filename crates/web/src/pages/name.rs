@@ -6,7 +6,7 @@ pub const SHOWN_NAME_MAX_CHARS: usize = 60;
 
 /// Maximum length of a host with port, in characters. No real host is longer, so its end, which identifies
 /// the owner, is never cut off.
-const SHOWN_HOST_MAX_CHARS: usize = 253 + ":65535".len();
+pub(super) const SHOWN_HOST_MAX_CHARS: usize = 253 + ":65535".len();
 
 /// Displayed in place of a name without visible characters.
 const NO_NAME: &str = "?";
@@ -17,7 +17,8 @@ pub fn shown(name: &str) -> String {
     shown_up_to(name, SHOWN_NAME_MAX_CHARS)
 }
 
-fn shown_up_to(name: &str, max_chars: usize) -> String {
+/// The same with another maximum.
+pub(super) fn shown_up_to(name: &str, max_chars: usize) -> String {
     // Reading stops soon after the maximum, so the cost does not depend on the name's length.
     let mut visible =
         name.chars().filter(|&c| !is_disruptive(c)).map(|c| if c.is_whitespace() { ' ' } else { c });
@@ -65,27 +66,6 @@ fn is_disruptive(c: char) -> bool {
             | '\u{1D173}'..='\u{1D17A}' | '\u{E0000}'..='\u{E0FFF}'
             | '\u{0600}'..='\u{0605}' | '\u{06DD}' | '\u{070F}' | '\u{0890}' | '\u{0891}' | '\u{08E2}'
             | '\u{110BD}' | '\u{110CD}')
-}
-
-/// The filters of the templates.
-pub mod filters {
-    /// `{{ text|initial }}`: [`super::initial`], escaped by the template.
-    #[askama::filter_fn]
-    pub fn initial(text: &str, _: &dyn askama::Values) -> askama::Result<String> {
-        Ok(super::initial(text))
-    }
-
-    /// `{{ text|host }}`: like `name`, with the maximum length of a host.
-    #[askama::filter_fn]
-    pub fn host(text: &str, _: &dyn askama::Values) -> askama::Result<String> {
-        Ok(super::shown_up_to(text, super::SHOWN_HOST_MAX_CHARS))
-    }
-
-    /// `{{ text|name }}`: [`super::shown`], escaped by the template.
-    #[askama::filter_fn]
-    pub fn name(text: &str, _: &dyn askama::Values) -> askama::Result<String> {
-        Ok(super::shown(text))
-    }
 }
 
 #[cfg(test)]

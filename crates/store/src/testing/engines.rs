@@ -1,0 +1,164 @@
+//! Fresh homes for a store on both engines.
+
+use std::future::Future;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tempfile::TempDir;
+use tokio_postgres::NoTls;
+
+use crate::{DatabaseUrl, Options, Store, Target};
+
+/// Names the PostgreSQL server of the tests: a `postgres://` URL without `options`, whose user may create
+/// schemas.
+pub const DATABASE_URL: &str = "STAGEDOOR_TEST_DATABASE_URL";
+
+/// Small enough for many tests at once on one server.
+const POSTGRES_CONNECTIONS: usize = 8;
+const POSTGRES_READ_CONNECTIONS: usize = 2;
+
+/// How long a caller waits for the store in a test that is not about waiting: long enough that a machine
+/// which stands still for some seconds, as shared ones do, makes no error that the test then takes for ours.
+pub const UNHURRIED: Duration = Duration::from_secs(20);
+
+/// Runs the body on a fresh SQLite file, then on a fresh PostgreSQL schema, with the schema of this program.
+///
+/// # Panics
+/// If the body panics, naming the engine, or `STAGEDOOR_TEST_DATABASE_URL` is missing.
+pub async fn both<F, Fut>(body: F)
+where
+    F: FnMut(Store) -> Fut,
+    Fut: Future<Output = ()> + Send + 'static,
+{
+    both_with(Options::default(), body).await;
+}
+
+/// [`both`] with other options, such as a test's own migrations.
+pub async fn both_with<F, Fut>(options: Options, mut body: F)
+where
+    F: FnMut(Store) -> Fut,
+    Fut: Future<Output = ()> + Send + 'static,
+{
+    for engine in engines().await {
+        let store = engine.open(options.clone()).await;
+        // In a task, so that the engine is cleaned up behind a test that fails.
+        let outcome = tokio::spawn(body(store.clone())).await;
+        store.close().await;
+        let name = engine.name();
+        engine.remove().await;
+        assert!(outcome.is_ok(), "failed on {name}: see the panic above");
+    }
+}
+
+/// A fresh home for a store on each engine. Open them as often as the test needs; end with [`Fresh::remove`].
+///
+/// # Panics
+/// If `STAGEDOOR_TEST_DATABASE_URL` is missing or its server does not answer.
+pub async fn engines() -> [Fresh; 2] {
+    [sqlite(), postgres().await]
+}
+
+/// An empty SQLite file's place.
+///
+/// # Panics
+/// If there is no room for temporary files.
+pub fn sqlite() -> Fresh {
+    Fresh { folder: TempDir::with_prefix("store").expect("a temporary folder"), schema: None }
+}
+
+/// An empty PostgreSQL schema.
+///
+/// # Panics
+/// If `STAGEDOOR_TEST_DATABASE_URL` is missing or its server does not answer.
+pub async fn postgres() -> Fresh {
+    static COUNT: AtomicU64 = AtomicU64::new(0);
+    let folder = TempDir::with_prefix("").expect("a temporary folder");
+    // The folder's random name keeps test runs on one server apart, the count keeps tests apart.
+    let random = folder.path().file_name().and_then(|name| name.to_str()).expect("a folder's name");
+    let name = format!("test_{}_{}", random.to_lowercase(), COUNT.fetch_add(1, Ordering::Relaxed));
+    let schema = Schema { url: database_url(), name };
+    schema.run(&format!("CREATE SCHEMA {}", schema.name)).await;
+    Fresh { folder, schema: Some(schema) }
+}
+
+/// The test server's URL.
+///
+/// # Panics
+/// If `STAGEDOOR_TEST_DATABASE_URL` is missing.
+pub fn database_url() -> String {
+    std::env::var(DATABASE_URL).unwrap_or_else(|_| {
+        panic!(
+            "{DATABASE_URL} is not set: tests run on both engines and are never skipped. \
+             Run them by the project's test command, which starts a PostgreSQL server for them."
+        )
+    })
+}
+
+/// A fresh place for a store on one engine.
+pub struct Fresh {
+    folder: TempDir,
+    schema: Option<Schema>,
+}
+
+impl Fresh {
+    /// `"SQLite"` or `"PostgreSQL"`.
+    pub fn name(&self) -> &'static str {
+        if self.schema.is_some() { "PostgreSQL" } else { "SQLite" }
+    }
+
+    /// Where the store is.
+    pub fn target(&self) -> Target {
+        match &self.schema {
+            Some(schema) => Target::Postgres { url: DatabaseUrl::from(schema.url_within()) },
+            None => Target::Sqlite { path: self.folder.path().join("data.sqlite") },
+        }
+    }
+
+    /// The PostgreSQL URL with the schema in it; `None` on SQLite.
+    pub fn url(&self) -> Option<String> {
+        self.schema.as_ref().map(Schema::url_within)
+    }
+
+    /// Opens the store, with fewer PostgreSQL connections than in production, and [`UNHURRIED`].
+    ///
+    /// # Panics
+    /// If it cannot be opened.
+    pub async fn open(&self, options: Options) -> Store {
+        let options = Options {
+            postgres_connections: options.postgres_connections.min(POSTGRES_CONNECTIONS),
+            postgres_read_connections: options.postgres_read_connections.min(POSTGRES_READ_CONNECTIONS),
+            deadline: UNHURRIED,
+            ..options
+        };
+        Store::open(self.target(), options).await.unwrap_or_else(|error| panic!("{}: {error}", self.name()))
+    }
+
+    /// Removes the file or the schema. Close the stores first.
+    pub async fn remove(self) {
+        if let Some(schema) = &self.schema {
+            schema.run(&format!("DROP SCHEMA IF EXISTS {} CASCADE", schema.name)).await;
+        }
+    }
+}
+
+struct Schema {
+    url: String,
+    name: String,
+}
+
+impl Schema {
+    /// The server's URL with this schema as the only one that unqualified names are looked up in.
+    fn url_within(&self) -> String {
+        let joint = if self.url.contains('?') { '&' } else { '?' };
+        format!("{}{joint}options=-c%20search_path%3D{}", self.url, self.name)
+    }
+
+    async fn run(&self, sql: &str) {
+        let (client, connection) =
+            tokio_postgres::connect(&self.url, NoTls).await.expect("the test server answers");
+        let connection = tokio::spawn(connection);
+        client.batch_execute(sql).await.expect("the test's user may create and drop schemas");
+        drop(client);
+        connection.abort();
+    }
+}

@@ -1,0 +1,21 @@
+//! The filters that templates may use as `|name`.
+
+use super::name::{self as names, SHOWN_HOST_MAX_CHARS};
+
+/// `{{ text|initial }}`: [`names::initial`], escaped by the template.
+#[askama::filter_fn]
+pub fn initial(text: &str, _: &dyn askama::Values) -> askama::Result<String> {
+    Ok(names::initial(text))
+}
+
+/// `{{ text|host }}`: like `name`, with the maximum length of a host.
+#[askama::filter_fn]
+pub fn host(text: &str, _: &dyn askama::Values) -> askama::Result<String> {
+    Ok(names::shown_up_to(text, SHOWN_HOST_MAX_CHARS))
+}
+
+/// `{{ text|name }}`: [`names::shown`], escaped by the template.
+#[askama::filter_fn]
+pub fn name(text: &str, _: &dyn askama::Values) -> askama::Result<String> {
+    Ok(names::shown(text))
+}
