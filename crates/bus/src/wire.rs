@@ -3,9 +3,9 @@
 //! version is not decoded, and its events count as lost.
 //!
 //! A change of a type inside [`Message`] changes the bytes, also a change of the order of fields or variants.
-//! Such a change needs a higher [`VERSION`], and a test fails without. Only a variant that comes last needs none:
-//! it changes no other bytes, and a node that does not know the variant drops its messages as those of another
-//! version.
+//! Such a change needs a higher [`VERSION`], and a test fails without. A new variant that comes last needs
+//! none: it changes no other bytes, and a node that does not know the variant treats its messages like those
+//! of another version.
 
 use serde::{Deserialize, Serialize};
 

@@ -41,7 +41,7 @@ impl Routes {
     }
 
     /// Adds paths, in their order.
-    pub fn routes(self, routes: impl IntoIterator<Item = Route>) -> Self {
+    pub fn routes(self, routes: impl IntoIterator<Item = DescribedRoute>) -> Self {
         routes.into_iter().fold(self, |all, (path, methods)| all.route(path, methods))
     }
 
@@ -64,7 +64,7 @@ impl Routes {
 }
 
 /// A path and its handlers.
-pub type Route = (&'static str, Methods);
+pub type DescribedRoute = (&'static str, Methods);
 
 /// The handlers of one path, like [`MethodRouter`].
 pub struct Methods {

@@ -1,5 +1,5 @@
-//! Realtime sessions: their addresses and lists (`docs/spec/realtime.md`). The calls that subscribe them to events
-//! are in [`super::subscriptions`].
+//! Realtime sessions: their addresses and lists (`docs/spec/realtime.md`). The calls that subscribe them to
+//! events are in [`super::subscriptions`].
 
 use axum::extract::State;
 use domain::limits::{SESSION_LIST_SIZE_DEFAULT, SESSION_LIST_SIZE_MAX};

@@ -9,7 +9,7 @@ use domain::{Refusal, Scope, SessionKey};
 use crate::Web;
 use crate::caller::{NeedsScope, User};
 use crate::contract::Summary;
-use crate::contract::routes::{Route, post};
+use crate::contract::routes::{DescribedRoute, post};
 use crate::envelope::{Answer, NOTHING};
 use crate::input::values::non_empty_text;
 use crate::input::{Form, Params, Query, QueryForm, record, required};
@@ -85,21 +85,21 @@ impl SubscribedEvent for PaidSubscription {
 }
 
 /// The subscribe call of each event.
-pub(crate) fn subscribe_routes() -> [Route; EventType::ALL.len()] {
+pub(crate) fn subscribe_routes() -> [DescribedRoute; EventType::ALL.len()] {
     [subscribe_route::<Chat>(), subscribe_route::<Donation>(), subscribe_route::<PaidSubscription>()]
 }
 
 /// The unsubscribe call of each event.
-pub(crate) fn unsubscribe_routes() -> [Route; EventType::ALL.len()] {
+pub(crate) fn unsubscribe_routes() -> [DescribedRoute; EventType::ALL.len()] {
     [unsubscribe_route::<Chat>(), unsubscribe_route::<Donation>(), unsubscribe_route::<PaidSubscription>()]
 }
 
-fn subscribe_route<E: SubscribedEvent>() -> Route {
+fn subscribe_route<E: SubscribedEvent>() -> DescribedRoute {
     let (path, summary) = E::SUBSCRIBE;
     (path, post(subscribe::<E>, summary))
 }
 
-fn unsubscribe_route<E: SubscribedEvent>() -> Route {
+fn unsubscribe_route<E: SubscribedEvent>() -> DescribedRoute {
     let (path, summary) = E::UNSUBSCRIBE;
     (path, post(unsubscribe::<E>, summary))
 }
