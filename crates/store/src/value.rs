@@ -113,6 +113,10 @@ impl Row {
         Self(values)
     }
 
+    pub(crate) fn values(&self) -> &[Value<'static>] {
+        &self.0
+    }
+
     /// The value in this column, counted from 0, as `i64`, `u32`, `u64`, `bool`, `String`, `&str` or an
     /// `Option` of one. Fails with [`StoreError::Decode`] if the column holds another type, NULL without an
     /// `Option`, a number out of range, or does not exist.

@@ -1,10 +1,11 @@
 //! Drops campaigns, and the claims of their rewards.
 
-use domain::drops::{Campaign, ClaimRefusal, FulfillmentState, Reward, RewardClaim, Terms};
+use domain::drops::{Campaign, ClaimRefusal, FulfillmentState, Period, Reward, RewardClaim, Terms};
 use domain::{CampaignId, ChannelId, ClaimId, ClientId, OrganizationId, RewardId, Timestamp};
 
-use super::sql::{hundred_ids, padded, period_at, with_hundred_ids};
-use crate::{Row, StoreError, Tx, Value, params};
+use super::columns::{Select, columns, sql};
+use super::sql::{HUNDRED_IDS, padded};
+use crate::{StoreError, Tx, Value, params};
 
 /// Inserts nothing if the organization or the category does not exist, so that the same transaction can look
 /// for the reason. Not an upsert: on PostgreSQL the conflict of an upsert is on one unique index, and a
@@ -38,16 +39,16 @@ const LOCK_CAMPAIGN: &str = "UPDATE drops_campaigns SET campaign_name = campaign
 
 /// One row for a campaign that exists: whether it has the reward, the channel exists, the claim's id is
 /// taken, the reward is claimed, and what stands against what the campaign asks for.
-const CLAIM_OBSTACLES: &str = "
-    SELECT r.reward_id IS NOT NULL, h.channel_id IS NOT NULL,
-        EXISTS (SELECT 1 FROM reward_claims WHERE claim_id = $4),
-        EXISTS (SELECT 1 FROM reward_claims WHERE campaign_id = $1 AND reward_id = $2 AND channel_id = $3),
-        c.starts_at, c.ends_at, COALESCE(r.watch_minutes, 0), COALESCE(w.minutes, 0), c.disabled_at IS NOT NULL
+const CLAIM_OBSTACLES: &str = sql!(
+    "SELECT ",
+    ClaimChecks::COLUMNS,
+    "
     FROM drops_campaigns c
     LEFT JOIN drops_rewards r ON r.campaign_id = c.campaign_id AND r.reward_id = $2 AND r.claimable
     LEFT JOIN channels h ON h.channel_id = $3 AND h.deleted_at IS NULL
     LEFT JOIN watched_minutes w ON w.campaign_id = c.campaign_id AND w.channel_id = $3
-    WHERE c.campaign_id = $1";
+    WHERE c.campaign_id = $1"
+);
 
 /// Of concurrent claims of one reward by one channel, one inserts. Inserts nothing if a row that the claim
 /// needs does not exist, or if [`Terms`] refuse the claim, so that the same transaction can look for the
@@ -67,12 +68,10 @@ const INSERT_CLAIM: &str = "
 
 macro_rules! claims {
     ($($condition:literal),+) => {
-        concat!(
-            "
-    SELECT c.claim_id, c.campaign_id, c.reward_id, c.category_id, g.category_value, c.channel_id, c.fulfillment_state,
-        c.claimed_at, c.updated_at
-    FROM reward_claims c JOIN categories g ON g.category_id = c.category_id
-    WHERE ",
+        sql!(
+            "SELECT ",
+            RewardClaim::COLUMNS,
+            " FROM reward_claims c JOIN categories g ON g.category_id = c.category_id WHERE ",
             $($condition),+
         )
     };
@@ -106,9 +105,9 @@ const CLAIMS_OF_CHANNEL: &str = page_of_claims!(
 
 const CLAIM: &str = claims!("c.claim_id = $1");
 
-const CLAIMS_BY_ID: &str = concat!(
+const CLAIMS_BY_ID: &str = sql!(
     claims!("c.claim_id IN "),
-    hundred_ids!(),
+    HUNDRED_IDS,
     " AND c.organization_id = $101
         AND (CAST($102 AS TEXT) IS NULL OR c.channel_id = $102)
         AND (CAST($103 AS TEXT) IS NULL OR c.campaign_id = $103)
@@ -120,18 +119,19 @@ const CLAIMS_BY_ID: &str = concat!(
 const LOCK_CLAIMS: &str = "UPDATE organizations SET verified = verified WHERE organization_id = $1";
 
 const CLAIM_OWNERS: &str =
-    with_hundred_ids!("SELECT claim_id, organization_id FROM reward_claims WHERE claim_id IN ", "");
+    sql!("SELECT claim_id, organization_id FROM reward_claims WHERE claim_id IN ", HUNDRED_IDS);
 
-const UPDATE_CLAIMS: &str = with_hundred_ids!(
+const UPDATE_CLAIMS: &str = sql!(
     "UPDATE reward_claims SET fulfillment_state = $101, updated_at = $102 WHERE claim_id IN ",
+    HUNDRED_IDS,
     " AND organization_id = $103 AND fulfillment_state <> $101 RETURNING claim_id"
 );
 
 /// There are two states, so a claim that changed to one was in the other.
-const INSERT_CLAIM_CHANGES: &str = with_hundred_ids!(
+const INSERT_CLAIM_CHANGES: &str = sql!(
     "INSERT INTO claim_changes (claim_id, from_state, to_state, client_id, changed_at)
     SELECT claim_id, $101, fulfillment_state, $102, $103 FROM reward_claims WHERE claim_id IN ",
-    ""
+    HUNDRED_IDS
 );
 
 /// How often a claim is tried again when its obstacle has disappeared. Only a campaign that changes all the
@@ -162,6 +162,51 @@ pub enum ClaimObstacle {
     Claimed,
     /// The campaign does not allow it now.
     Terms(ClaimRefusal),
+}
+
+/// What a claim needs, and whether it is there.
+struct ClaimChecks {
+    reward_exists: bool,
+    channel_exists: bool,
+    id_is_taken: bool,
+    is_claimed: bool,
+    terms: Terms,
+    is_disabled: bool,
+}
+
+columns!(ClaimChecks {
+    reward_exists: "r.reward_id IS NOT NULL",
+    channel_exists: "h.channel_id IS NOT NULL",
+    id_is_taken: "EXISTS (SELECT 1 FROM reward_claims WHERE claim_id = $4)",
+    is_claimed: "EXISTS (SELECT 1 FROM reward_claims WHERE campaign_id = $1 AND reward_id = $2 AND channel_id = $3)",
+    terms: Terms::COLUMNS,
+    is_disabled: "c.disabled_at IS NOT NULL",
+});
+
+columns!(Terms {
+    period: Period::COLUMNS,
+    watch_minutes: "COALESCE(r.watch_minutes, 0)",
+    watched: "COALESCE(w.minutes, 0)",
+});
+
+columns!(Period { start: "c.starts_at", end: "c.ends_at" });
+
+impl ClaimChecks {
+    fn obstacle(&self, now: Timestamp) -> Option<ClaimObstacle> {
+        if !self.reward_exists {
+            Some(ClaimObstacle::NoReward)
+        } else if !self.channel_exists {
+            Some(ClaimObstacle::NoChannel)
+        } else if self.id_is_taken {
+            Some(ClaimObstacle::IdTaken)
+        } else if self.is_claimed {
+            Some(ClaimObstacle::Claimed)
+        } else if self.is_disabled {
+            Some(ClaimObstacle::Terms(ClaimRefusal::Disabled))
+        } else {
+            self.terms.refusal(now).map(ClaimObstacle::Terms)
+        }
+    }
 }
 
 /// A new claim.
@@ -223,6 +268,18 @@ pub struct ClaimPosition {
     /// Its id.
     pub claim_id: ClaimId,
 }
+
+columns!(RewardClaim {
+    claim_id: "c.claim_id",
+    campaign_id: "c.campaign_id",
+    reward_id: "c.reward_id",
+    category_id: "c.category_id",
+    category_name: "g.category_value",
+    channel_id: "c.channel_id",
+    state: "c.fulfillment_state",
+    claimed_at: "c.claimed_at",
+    updated_at: "c.updated_at",
+});
 
 impl Tx {
     /// Creates or replaces a campaign. Its rewards and channels are written one by one, and none can be
@@ -289,23 +346,13 @@ impl Tx {
     ) -> Result<Option<ClaimObstacle>, StoreError> {
         let NewClaim { claim_id, campaign_id, reward_id, channel_id } = claim;
         let values = params![campaign_id, reward_id, channel_id, claim_id];
-        let Some(found) = self.query_opt(CLAIM_OBSTACLES, values).await? else {
-            return Ok(Some(ClaimObstacle::NoCampaign));
-        };
-        let (period, watch_minutes, watched) = (period_at(&found, 4)?, found.get(6)?, found.get(7)?);
-        Ok(match (found.get(0)?, found.get(1)?, found.get(2)?, found.get(3)?) {
-            (false, _, _, _) => Some(ClaimObstacle::NoReward),
-            (_, false, _, _) => Some(ClaimObstacle::NoChannel),
-            (_, _, true, _) => Some(ClaimObstacle::IdTaken),
-            (_, _, _, true) => Some(ClaimObstacle::Claimed),
-            _ if found.get(8)? => Some(ClaimObstacle::Terms(ClaimRefusal::Disabled)),
-            _ => Terms { period, watch_minutes, watched }.refusal(now).map(ClaimObstacle::Terms),
-        })
+        let checks = self.fetch_optional::<ClaimChecks>(CLAIM_OBSTACLES, values).await?;
+        Ok(checks.map_or(Some(ClaimObstacle::NoCampaign), |checks| checks.obstacle(now)))
     }
 
     /// The claim of that id, of any organization.
     pub async fn claim(&mut self, id: &ClaimId) -> Result<Option<RewardClaim>, StoreError> {
-        self.query_opt(CLAIM, params![id]).await?.as_ref().map(claim).transpose()
+        self.fetch_optional(CLAIM, params![id]).await
     }
 
     /// Up to `limit` claims of an organization, newest first, after a position.
@@ -349,7 +396,7 @@ impl Tx {
                 CLAIMS_OF_CATEGORY_IN_STATE
             }
         };
-        self.query(sql, &values).await?.iter().map(claim).collect()
+        self.fetch_all(sql, &values).await
     }
 
     /// Of up to 100 claims, those of an organization that match the filter, newest first.
@@ -364,7 +411,7 @@ impl Tx {
         values.push(owner.into());
         values.push(filter.channel_id.as_deref().into());
         values.extend([filter.campaign_id(), filter.category_id(), state].map(Value::from));
-        self.query(CLAIMS_BY_ID, &values).await?.iter().map(claim).collect()
+        self.fetch_all(CLAIMS_BY_ID, &values).await
     }
 
     /// Locks the updates of an organization's claims for the rest of the transaction, so that two updates
@@ -380,8 +427,7 @@ impl Tx {
         ids: &[ClaimId],
     ) -> Result<Vec<(ClaimId, OrganizationId)>, StoreError> {
         let Some(values) = padded(ids) else { return Ok(Vec::new()) };
-        let owner = |row: &Row| Ok((row.get(0)?, row.get(1)?));
-        self.query(CLAIM_OWNERS, &values).await?.iter().map(owner).collect()
+        self.fetch_all(CLAIM_OWNERS, &values).await
     }
 
     /// Changes up to 100 claims of an organization to a state, and gives those that were in another one.
@@ -394,8 +440,7 @@ impl Tx {
     ) -> Result<Vec<ClaimId>, StoreError> {
         let Some(mut values) = padded(ids) else { return Ok(Vec::new()) };
         values.extend([state.name().into(), now.into(), owner.into()]);
-        let rows = self.query(UPDATE_CLAIMS, &values).await?;
-        rows.iter().map(|row| row.get(0)).collect()
+        self.fetch_all(UPDATE_CLAIMS, &values).await
     }
 
     /// Records that an application changed up to 100 claims from a state to their present one.
@@ -411,20 +456,4 @@ impl Tx {
         self.execute(INSERT_CLAIM_CHANGES, &values).await?;
         Ok(())
     }
-}
-
-fn claim(row: &Row) -> Result<RewardClaim, StoreError> {
-    let unknown_state =
-        |_| StoreError::Decode { column: 6, wanted: "a fulfillment state", found: "text".to_owned() };
-    Ok(RewardClaim {
-        claim_id: row.get(0)?,
-        campaign_id: row.get(1)?,
-        reward_id: row.get(2)?,
-        category_id: row.get(3)?,
-        category_name: row.get(4)?,
-        channel_id: row.get(5)?,
-        state: FulfillmentState::parse(row.get(6)?).map_err(unknown_state)?,
-        claimed_at: row.get(7)?,
-        updated_at: row.get(8)?,
-    })
 }

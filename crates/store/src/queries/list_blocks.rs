@@ -10,7 +10,8 @@ use domain::ChannelId;
 #[cfg(test)]
 use domain::limits::FOLLOWER_LIST_SIZE_MAX;
 
-use crate::{Row, StoreError, Tx, params};
+use crate::queries::columns::{Select, columns, sql};
+use crate::{StoreError, Tx, params};
 
 /// The most items of a block, by level from the bottom. Each level has 32 times the one below.
 const BLOCK_ITEMS_MAX: [i64; 3] = [128, 4_096, 131_072];
@@ -23,19 +24,22 @@ const BEFORE_ALL: i64 = -9_223_372_036_854_775_807;
 const BLOCKS_AT_ONCE: i64 = 32;
 
 /// The next blocks of a level from a position on.
-const BLOCKS_FROM: &str = "
-    SELECT level, first_rank, first_id, items FROM list_blocks
+const BLOCKS_FROM: &str = sql!(
+    "SELECT ",
+    Block::COLUMNS,
+    " FROM list_blocks
     WHERE channel_id = $1 AND list = $2 AND level = $3 AND (first_rank, first_id) >= ($4, $5)
-    ORDER BY first_rank, first_id LIMIT $6";
+    ORDER BY first_rank, first_id LIMIT $6"
+);
 
 /// A statement that selects from the page (`p`: `rank`, `id`) of `$4` rows, `$5` rows after position `($2,
 /// $3)` of a list of channel `$1`. The inner limit is the size of a block and a page. It is a constant, so
 /// that PostgreSQL chooses an index scan.
 macro_rules! page_sql {
-    ($table:literal, $rank:literal, $id:literal, $select:literal, $joined:literal) => {
-        concat!(
+    ($table:literal, $rank:literal, $id:literal, $columns:expr, $joined:literal) => {
+        sql!(
             "SELECT ",
-            $select,
+            $columns,
             " FROM (
                 SELECT rank, id FROM (
                     SELECT ",
@@ -67,7 +71,7 @@ pub(super) use page_sql;
 /// The first position of a block that begins `$4` rows after `($2, $3)`.
 macro_rules! row_at_sql {
     ($table:literal, $rank:literal, $id:literal) => {
-        concat!(
+        sql!(
             "SELECT ",
             $rank,
             ", ",
@@ -92,13 +96,16 @@ const LONGEST_SUBSCRIBER_AT: &str = row_at_sql!("subscribers", "longest_rank", "
 
 /// The block of a level that contains a position is the last one that does not begin after it. One statement
 /// for each level: for several levels at once SQLite reads every block of the list.
-const COUNT: &str = "
+const COUNT: &str = sql!(
+    "
     UPDATE list_blocks SET items = items + $6
     WHERE channel_id = $1 AND list = $2 AND level = $3 AND (first_rank, first_id) = (
         SELECT first_rank, first_id FROM list_blocks
         WHERE channel_id = $1 AND list = $2 AND level = $3 AND (first_rank, first_id) <= ($4, $5)
         ORDER BY first_rank DESC, first_id DESC LIMIT 1)
-    RETURNING level, first_rank, first_id, items";
+    RETURNING ",
+    Block::COLUMNS
+);
 
 const INSERT_FIRST: &str = "
     INSERT INTO list_blocks (channel_id, list, level, first_rank, first_id, items)
@@ -175,11 +182,9 @@ struct Block {
     items: i64,
 }
 
-impl Block {
-    fn read(row: &Row) -> Result<Self, StoreError> {
-        Ok(Self { level: row.get(0)?, first: (row.get(1)?, row.get(2)?), items: row.get(3)? })
-    }
+columns!(Block { level: "level", first: "first_rank, first_id", items: "items" });
 
+impl Block {
     fn is_too_full(&self) -> bool {
         let max = usize::try_from(self.level - 1).ok().and_then(|level| BLOCK_ITEMS_MAX.get(level));
         max.is_some_and(|max| self.items > *max)
@@ -261,16 +266,16 @@ impl Tx {
         let mut passed = 0;
         loop {
             let from = params![channel, list.name(), level, start.rank, &start.id, BLOCKS_AT_ONCE + passed];
-            let rows = self.query(BLOCKS_FROM, from).await?;
-            // The first block of these rows was counted at the end of the rows before.
-            for row in rows.iter().skip(passed as usize) {
-                let Block { first: (rank, id), items, .. } = Block::read(row)?;
+            let blocks: Vec<Block> = self.fetch_all(BLOCKS_FROM, from).await?;
+            let is_last = (blocks.len() as i64) < BLOCKS_AT_ONCE + passed;
+            // The first of these blocks was counted as the last of those before.
+            for Block { first: (rank, id), items, .. } in blocks.into_iter().skip(passed as usize) {
                 if start.behind < items {
                     return Ok(Some(Start { rank, id, behind: start.behind }));
                 }
                 start = Start { rank, id, behind: start.behind - items };
             }
-            if (rows.len() as i64) < BLOCKS_AT_ONCE + passed {
+            if is_last {
                 return Ok(None);
             }
             passed = 1;
@@ -279,7 +284,7 @@ impl Tx {
 
     /// The number of rows of a list.
     pub(super) async fn count_listed(&mut self, list: List, channel: &ChannelId) -> Result<i64, StoreError> {
-        self.query_one(COUNT_LISTED, params![channel, list.name()]).await?.get(0)
+        self.fetch_one(COUNT_LISTED, params![channel, list.name()]).await
     }
 
     /// Adds `change` to the blocks that contain a position, and gives them from the bottom up.
@@ -293,8 +298,8 @@ impl Tx {
     ) -> Result<Vec<Block>, StoreError> {
         let mut blocks = Vec::with_capacity(BLOCK_ITEMS_MAX.len());
         for level in 1..=BLOCK_ITEMS_MAX.len() as i64 {
-            let row = self.query_opt(COUNT, params![channel, list.name(), level, rank, id, change]).await?;
-            blocks.extend(row.as_ref().map(Block::read).transpose()?);
+            let values = params![channel, list.name(), level, rank, id, change];
+            blocks.extend(self.fetch_optional::<Block>(COUNT, values).await?);
         }
         Ok(blocks)
     }
@@ -303,16 +308,15 @@ impl Tx {
     async fn split(&mut self, list: List, channel: &ChannelId, block: &Block) -> Result<(), StoreError> {
         let Block { level, first: (rank, id), items } = block;
         let half = items / 2;
-        let row = if *level == 1 {
-            self.query_one(list.row_at(), params![channel, *rank, id, half]).await?
+        let (new_rank, new_id, left): (i64, String, i64) = if *level == 1 {
+            let (rank, id) = self.fetch_one(list.row_at(), params![channel, *rank, id, half]).await?;
+            (rank, id, half)
         } else {
             let place = params![channel, list.name(), level - 1, *rank, id, half, *items];
-            self.query_one(LOWER_BLOCK_AT, place).await?
+            self.fetch_one(LOWER_BLOCK_AT, place).await?
         };
-        let (at, kept) =
-            ((row.get::<i64>(0)?, row.get::<&str>(1)?), if *level == 1 { half } else { row.get(2)? });
-        self.execute(SHRINK_BLOCK, params![channel, list.name(), *level, *rank, id, kept]).await?;
-        let new = params![channel, list.name(), *level, at.0, at.1, items - kept];
+        self.execute(SHRINK_BLOCK, params![channel, list.name(), *level, *rank, id, left]).await?;
+        let new = params![channel, list.name(), *level, new_rank, new_id, items - left];
         self.execute(INSERT_BLOCK, new).await?;
         Ok(())
     }
@@ -321,7 +325,7 @@ impl Tx {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::queries::sqlite_plan;
+    use crate::queries::plan::sqlite_plan;
 
     #[test]
     fn a_pages_statement_reads_no_more_than_a_block_and_a_page() {

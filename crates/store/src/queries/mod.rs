@@ -8,17 +8,28 @@ mod batched;
 mod channel;
 mod chat;
 mod cluster;
+mod columns;
 pub mod drops;
 mod identity;
 mod list_blocks;
 mod live;
 mod page;
+#[cfg(test)]
+mod plan;
 mod platform;
 mod realtime;
 mod sql;
 mod webhook;
 
+use domain::channel::UserRole;
+use domain::chat_settings::{Condition, Group};
+use domain::delivery::DeliveryState;
+use domain::drops::FulfillmentState;
+use domain::event::EventType;
+use domain::live::CategoryType;
+use domain::outbound::SendFailure;
 use domain::secret::SecretHash;
+use domain::session::ChangeKind;
 use domain::{
     ApplicationSecretId, BatchId, CampaignId, CategoryId, ChannelId, ClaimId, ClientId, DeliveryId,
     MessageId, NodeId, OrganizationId, RewardId, ScopeSet, SessionKey, Timestamp, WebhookId, WebhookSecretId,
@@ -76,6 +87,30 @@ text_values!(
     WebhookSecretId
 );
 
+/// Types that are stored by a name.
+macro_rules! named_values {
+    ($($name:ty: $wanted:literal = $from_name:expr),+ $(,)?) => {$(
+        impl FromValue<'_> for $name {
+            const WANTED: &'static str = $wanted;
+            fn from_value(value: &Value<'static>) -> Option<Self> {
+                let from_name: fn(&str) -> Option<Self> = $from_name;
+                <&str>::from_value(value).and_then(from_name)
+            }
+        }
+    )+};
+}
+named_values!(
+    CategoryType: "a category type" = Self::stored,
+    ChangeKind: "a kind of change" = Self::from_name,
+    Condition: "a condition" = |name| Self::parse(name).ok(),
+    DeliveryState: "a delivery state" = Self::from_name,
+    EventType: "an event type" = Self::from_name,
+    FulfillmentState: "a fulfillment state" = |name| Self::parse(name).ok(),
+    Group: "a group" = |name| Self::parse(name).ok(),
+    SendFailure: "a failure" = Self::of_name,
+    UserRole: "a role" = Self::from_name,
+);
+
 impl From<Timestamp> for Value<'_> {
     fn from(value: Timestamp) -> Self {
         value.as_millis().into()
@@ -94,17 +129,4 @@ impl FromValue<'_> for ScopeSet {
     fn from_value(value: &Value<'static>) -> Option<Self> {
         i64::from_value(value).map(Self::from_stored)
     }
-}
-
-/// How SQLite runs a statement, by the whole schema: the steps that it names itself.
-#[cfg(test)]
-fn sqlite_plan(sql: &str) -> Vec<String> {
-    let database = rusqlite::Connection::open_in_memory().unwrap();
-    for migration in crate::migrate::MIGRATIONS {
-        database.execute_batch(migration.sql).unwrap();
-    }
-    let mut statement = database.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
-    let nothing = std::iter::repeat_n(None::<i64>, statement.parameter_count());
-    let steps = statement.query_map(rusqlite::params_from_iter(nothing), |row| row.get(3)).unwrap();
-    steps.map(Result::unwrap).collect()
 }

@@ -154,7 +154,7 @@ fn no_statement_that_changes_a_credential_forgets_to_note_it() {
     for source in sources(folder.as_ref()) {
         let statements = source.split("\nconst ").skip(1).filter_map(|rest| {
             let (name, rest) = rest.split_once(':')?;
-            let text = rest.split("\";").next()?;
+            let text = rest.split(";\n").next()?;
             CHANGES.iter().any(|change| text.contains(change)).then_some(name)
         });
         for name in

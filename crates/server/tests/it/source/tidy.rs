@@ -187,6 +187,29 @@ fn nothing_is_left_undone_or_switched_off() {
     }
 }
 
+/// Whether a text calls `.get(0)` or `.get::<T>(0)`, with any number.
+fn gets_by_number(text: &str) -> bool {
+    text.split(".get").skip(1).any(|rest| {
+        let arguments = match rest.strip_prefix("::<") {
+            Some(generic) => generic.split_once(">(").map(|(_, arguments)| arguments),
+            None => rest.strip_prefix('('),
+        };
+        arguments.is_some_and(|arguments| arguments.starts_with(|first: char| first.is_ascii_digit()))
+    })
+}
+
+#[test]
+fn queries_read_rows_by_their_declared_columns() {
+    assert!(gets_by_number("row.get(0)?") && gets_by_number("row.get::<Option<&str>>(12)?"));
+    assert!(!gets_by_number("blocks.get(index + 1), map.get(&0), settings.get()"));
+    let numbered: Vec<_> = sources()
+        .into_iter()
+        .filter(|(name, text)| name.starts_with("store/src/queries/") && gets_by_number(text))
+        .map(|(name, _)| name)
+        .collect();
+    assert!(numbered.is_empty(), "declare the columns with `columns!` instead of numbers: {numbered:?}");
+}
+
 #[test]
 fn secrets_become_texts_only_where_the_list_says() {
     let call = [".expose", "()"].concat();

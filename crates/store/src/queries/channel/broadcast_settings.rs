@@ -3,17 +3,19 @@
 use domain::live::Category;
 use domain::{CategoryId, ChannelId};
 
-use crate::queries::categories::category_at;
+use crate::queries::columns::{Select, columns, sql};
 use crate::queries::lives::{joined_tags, stored_tags};
 use crate::{StoreError, Tx, params};
 
-const OF_CHANNEL: &str = "
-    SELECT c.channel_name, COALESCE(s.default_live_title, ''), COALESCE(s.tags, ''),
-        k.category_type, k.category_id, k.category_value, k.poster_image_url
+const OF_CHANNEL: &str = sql!(
+    "SELECT ",
+    BroadcastSetting::COLUMNS,
+    "
     FROM channels c
     LEFT JOIN broadcast_settings s ON s.channel_id = c.channel_id
     LEFT JOIN categories k ON k.category_id = s.category_id
-    WHERE c.channel_id = $1 AND c.deleted_at IS NULL";
+    WHERE c.channel_id = $1 AND c.deleted_at IS NULL"
+);
 
 const LOCK: &str = "
     INSERT INTO broadcast_settings (channel_id, default_live_title, tags) VALUES ($1, '', '')
@@ -36,6 +38,13 @@ pub struct BroadcastSetting {
     pub tags: Vec<String>,
 }
 
+columns!(BroadcastSetting {
+    channel_name: "c.channel_name",
+    default_live_title: "COALESCE(s.default_live_title, '')",
+    category: Category::COLUMNS,
+    tags: "COALESCE(s.tags, '')" => stored_tags,
+});
+
 impl BroadcastSetting {
     /// The category's id.
     pub fn category_id(&self) -> Option<&CategoryId> {
@@ -49,16 +58,7 @@ impl Tx {
         &mut self,
         channel: &ChannelId,
     ) -> Result<Option<BroadcastSetting>, StoreError> {
-        let row = self.query_opt(OF_CHANNEL, params![channel]).await?;
-        row.map(|row| {
-            Ok(BroadcastSetting {
-                channel_name: row.get(0)?,
-                default_live_title: row.get(1)?,
-                tags: stored_tags(row.get(2)?),
-                category: category_at(&row, 3)?,
-            })
-        })
-        .transpose()
+        self.fetch_optional(OF_CHANNEL, params![channel]).await
     }
 
     /// Locks a channel's setting and live for the rest of the transaction. Values that were read before may

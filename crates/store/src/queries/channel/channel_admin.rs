@@ -2,15 +2,16 @@
 
 use domain::{ChannelId, ClientId, Timestamp};
 
+use crate::queries::columns::{Select, columns, sql};
 use crate::queries::credential_changes::Dependency;
-use crate::{Row, StoreError, Tx, Value, params};
+use crate::{StoreError, Tx, Value, params};
 
 macro_rules! details_sql {
     ($condition:literal) => {
-        concat!(
-            "SELECT c.channel_id, c.channel_name, c.channel_image_url, c.verified_mark, c.real_name_verified,
-                 c.follower_count, c.created_at, c.barred_at, p.login
-             FROM channels c LEFT JOIN people p ON p.channel_id = c.channel_id
+        sql!(
+            "SELECT ",
+            ChannelDetails::COLUMNS,
+            " FROM channels c LEFT JOIN people p ON p.channel_id = c.channel_id
              WHERE c.deleted_at IS NULL AND ",
             $condition
         )
@@ -54,6 +55,18 @@ pub struct ChannelDetails {
     pub login: Option<String>,
 }
 
+columns!(ChannelDetails {
+    channel_id: "c.channel_id",
+    name: "c.channel_name",
+    image_url: "c.channel_image_url",
+    verified_mark: "c.verified_mark",
+    real_name_verified: "c.real_name_verified",
+    follower_count: "c.follower_count",
+    created_at: "c.created_at",
+    barred_at: "c.barred_at",
+    login: "p.login",
+});
+
 /// The filter of a list of channels.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ChannelFilter {
@@ -73,7 +86,7 @@ impl Tx {
         &mut self,
         channel: &ChannelId,
     ) -> Result<Option<ChannelDetails>, StoreError> {
-        self.query_opt(ONE, params![channel]).await?.as_ref().map(details).transpose()
+        self.fetch_optional(ONE, params![channel]).await
     }
 
     /// Up to `size` channels after `after`, in the order of their ids, without those that are being deleted.
@@ -91,7 +104,7 @@ impl Tx {
         };
         let mut values: Vec<Value<'_>> = vec![after.into(), size.into()];
         values.extend(wanted.map(Value::from));
-        self.query(sql, &values).await?.iter().map(details).collect()
+        self.fetch_all(sql, &values).await
     }
 
     /// Bars the person of a channel, and locks the channel: `false` if there is none.
@@ -108,21 +121,6 @@ impl Tx {
 
     /// The applications that a user has consented to.
     pub async fn consented_to(&mut self, channel: &ChannelId) -> Result<Vec<ClientId>, StoreError> {
-        let rows = self.query(CONSENTED_TO, params![channel]).await?;
-        rows.iter().map(|row| row.get(0)).collect()
+        self.fetch_all(CONSENTED_TO, params![channel]).await
     }
-}
-
-fn details(row: &Row) -> Result<ChannelDetails, StoreError> {
-    Ok(ChannelDetails {
-        channel_id: row.get(0)?,
-        name: row.get(1)?,
-        image_url: row.get(2)?,
-        verified_mark: row.get(3)?,
-        real_name_verified: row.get(4)?,
-        follower_count: row.get(5)?,
-        created_at: row.get(6)?,
-        barred_at: row.get(7)?,
-        login: row.get(8)?,
-    })
 }

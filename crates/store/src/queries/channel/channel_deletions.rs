@@ -5,6 +5,7 @@
 
 use domain::{ChannelId, MessageId, Timestamp};
 
+use crate::queries::columns::{Select, columns, sql};
 use crate::queries::credential_changes::Dependency;
 use crate::{StoreError, Tx, params};
 
@@ -32,9 +33,10 @@ const DELETIONS: &str = "
     SELECT channel_id FROM channel_deletions ORDER BY created_at, channel_id LIMIT $1";
 
 /// Locks the deletion of a channel against other nodes.
-const LOCK_DELETION: &str = "
-    UPDATE channel_deletions SET alias = alias WHERE channel_id = $1
-    RETURNING alias, messages_after, messages_until, donations_after, created_at";
+const LOCK_DELETION: &str = sql!(
+    "UPDATE channel_deletions SET alias = alias WHERE channel_id = $1 RETURNING ",
+    ChannelDeletion::COLUMNS
+);
 
 /// Rows that are deleted with the channel. `$1` is the channel, `$2` the most rows.
 const LOADS: [&str; 12] = [
@@ -129,6 +131,15 @@ struct ChannelDeletion {
     donations_after: String,
 }
 
+columns!(ChannelDeletion {
+    channel_id: "channel_id",
+    alias: "alias",
+    created_at: "created_at",
+    messages_after: "messages_after",
+    messages_until: "messages_until",
+    donations_after: "donations_after",
+});
+
 /// The result of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeletionLoad {
@@ -161,8 +172,7 @@ impl Tx {
 
     /// The oldest `limit` channels whose deletion is not finished.
     pub async fn channels_being_deleted(&mut self, limit: i64) -> Result<Vec<ChannelId>, StoreError> {
-        let rows = self.query(DELETIONS, params![limit]).await?;
-        rows.iter().map(|row| row.get(0)).collect()
+        self.fetch_all(DELETIONS, params![limit]).await
     }
 
     /// Deletes one batch of the rows of a channel that is being deleted, and at the end the channel. Its
@@ -173,18 +183,9 @@ impl Tx {
         channel: &ChannelId,
         writers_gone: Timestamp,
     ) -> Result<DeletionLoad, StoreError> {
-        let Some(row) = self.query_opt(LOCK_DELETION, params![channel]).await? else {
-            return Ok(DeletionLoad::Done);
-        };
+        let deletion = self.fetch_optional::<ChannelDeletion>(LOCK_DELETION, params![channel]).await?;
+        let Some(deletion) = deletion else { return Ok(DeletionLoad::Done) };
         self.credentials_changed(Dependency::Channel(channel));
-        let deletion = ChannelDeletion {
-            channel_id: channel.clone(),
-            alias: row.get(0)?,
-            messages_after: row.get(1)?,
-            messages_until: row.get(2)?,
-            donations_after: row.get(3)?,
-            created_at: row.get(4)?,
-        };
         for sql in LOADS {
             if self.execute(sql, params![channel, DELETION_ROWS_MAX]).await? > 0 {
                 return Ok(DeletionLoad::More);
@@ -201,16 +202,17 @@ impl Tx {
 
     /// Ends some of its follows and subscriptions, in the order of the channels: `false` if none is left.
     async fn leave_others(&mut self, channel: &ChannelId) -> Result<bool, StoreError> {
-        let followed = self.query(FOLLOWED, params![channel, RELATIONS_MAX]).await?;
-        for row in &followed {
-            self.unfollow(&row.get(0)?, channel).await?;
+        let followed: Vec<ChannelId> = self.fetch_all(FOLLOWED, params![channel, RELATIONS_MAX]).await?;
+        for other in &followed {
+            self.unfollow(other, channel).await?;
         }
         if !followed.is_empty() {
             return Ok(true);
         }
-        let subscribed = self.query(SUBSCRIBED_TO, params![channel, RELATIONS_MAX]).await?;
-        for row in &subscribed {
-            self.delete_subscriber(&row.get(0)?, channel).await?;
+        let subscribed: Vec<ChannelId> =
+            self.fetch_all(SUBSCRIBED_TO, params![channel, RELATIONS_MAX]).await?;
+        for other in &subscribed {
+            self.delete_subscriber(other, channel).await?;
         }
         Ok(!subscribed.is_empty())
     }
@@ -231,14 +233,14 @@ impl Tx {
         let ChannelDeletion { channel_id, alias, messages_after, messages_until, donations_after, .. } =
             deletion;
         let bounds = params![messages_after, messages_until, DELETION_LOOKS_MAX];
-        if let Some(end) = self.query_one(MESSAGES_END, bounds).await?.get::<Option<String>>(0)? {
+        if let Some(end) = self.fetch_one::<Option<String>>(MESSAGES_END, bounds).await? {
             self.execute(DELETE_MESSAGES, params![messages_after, &end, channel_id]).await?;
             self.execute(RENAME_SENDER, params![messages_after, &end, channel_id, alias]).await?;
             self.execute(MESSAGES_DONE, params![channel_id, &end]).await?;
             return Ok(DeletionLoad::More);
         }
         let bounds = params![donations_after, messages_until, DELETION_LOOKS_MAX];
-        if let Some(end) = self.query_one(DONATIONS_END, bounds).await?.get::<Option<String>>(0)? {
+        if let Some(end) = self.fetch_one::<Option<String>>(DONATIONS_END, bounds).await? {
             self.execute(RENAME_DONATIONS, params![donations_after, &end, channel_id, alias]).await?;
             self.execute(DONATIONS_DONE, params![channel_id, &end]).await?;
             return Ok(DeletionLoad::More);

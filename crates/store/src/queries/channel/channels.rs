@@ -4,8 +4,9 @@ use domain::channel::{Channel, UserRole};
 use domain::limits::CHANNEL_IDS_MAX;
 use domain::{ChannelId, Timestamp};
 
+use crate::queries::columns::{Select, columns, sql};
 use crate::queries::credential_changes::Dependency;
-use crate::{Row, StoreError, Tx, Value, params};
+use crate::{StoreError, Tx, Value, params};
 
 const PUT_CHANNEL: &str = "
     INSERT INTO channels (channel_id, channel_name, channel_image_url, verified_mark, real_name_verified, created_at)
@@ -19,7 +20,7 @@ const PUT_PERSON: &str = "
     INSERT INTO people (channel_id, login, password_hash) VALUES ($1, $2, $3)
     ON CONFLICT (channel_id) DO UPDATE SET login = excluded.login, password_hash = excluded.password_hash";
 
-const PERSON_BY_LOGIN: &str = "SELECT channel_id, password_hash FROM people WHERE login = $1";
+const PERSON_BY_LOGIN: &str = sql!("SELECT ", Person::COLUMNS, " FROM people WHERE login = $1");
 
 const PASSWORD_HASH: &str = "SELECT password_hash FROM people WHERE channel_id = $1";
 
@@ -27,25 +28,36 @@ const PASSWORD_HASH: &str = "SELECT password_hash FROM people WHERE channel_id =
 const LOCK_UNBARRED: &str = "
     UPDATE channels SET follower_count = follower_count WHERE channel_id = $1 AND barred_at IS NULL";
 
-const PEOPLE: &str = "
-    SELECT p.login, c.channel_id, c.channel_name FROM people p JOIN channels c ON c.channel_id = p.channel_id
-    ORDER BY c.created_at, c.channel_id LIMIT $1";
+const PEOPLE: &str = sql!(
+    "SELECT ",
+    PersonListing::COLUMNS,
+    "
+    FROM people p JOIN channels c ON c.channel_id = p.channel_id
+    ORDER BY c.created_at, c.channel_id LIMIT $1"
+);
 
 /// A list of [`CHANNEL_IDS_MAX`] parameters. A shorter list repeats its last id.
-const CHANNELS_BY_ID: &str = "
-    SELECT channel_id, channel_name, channel_image_url, follower_count, verified_mark FROM channels
+const CHANNELS_BY_ID: &str = sql!(
+    "SELECT ",
+    Channel::COLUMNS,
+    "
+    FROM channels
     WHERE channel_id IN ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)
-        AND deleted_at IS NULL";
+        AND deleted_at IS NULL"
+);
 
-const SPEAKER: &str = "
-    SELECT s.channel_name, s.verified_mark, m.user_role
+const SPEAKER: &str = sql!(
+    "SELECT ",
+    Speaker::COLUMNS,
+    "
     FROM channels s
     JOIN channels c ON c.channel_id = $1 AND c.deleted_at IS NULL
     LEFT JOIN managers m ON m.channel_id = c.channel_id AND m.manager_channel_id = s.channel_id
-    WHERE s.channel_id = $2 AND s.deleted_at IS NULL";
+    WHERE s.channel_id = $2 AND s.deleted_at IS NULL"
+);
 
-/// The owner of a channel has no role in it.
-const STREAMER: &str = "SELECT channel_name, verified_mark, CAST(NULL AS TEXT) FROM channels WHERE channel_id = $1 AND deleted_at IS NULL";
+const STREAMER: &str =
+    "SELECT channel_name, verified_mark FROM channels WHERE channel_id = $1 AND deleted_at IS NULL";
 
 /// A person who can sign in.
 pub struct Person {
@@ -54,6 +66,8 @@ pub struct Person {
     /// Argon2id, in PHC form.
     pub password_hash: String,
 }
+
+columns!(Person { channel_id: "channel_id", password_hash: "password_hash" });
 
 /// An item of the sandbox's list of people.
 #[derive(Clone, Debug)]
@@ -66,6 +80,8 @@ pub struct PersonListing {
     pub channel_name: String,
 }
 
+columns!(PersonListing { login: "p.login", channel_id: "c.channel_id", channel_name: "c.channel_name" });
+
 /// The sender of a message or donation in a channel.
 #[derive(Clone, Debug)]
 pub struct Speaker {
@@ -76,6 +92,20 @@ pub struct Speaker {
     /// The speaker's role in the channel.
     pub role: Option<UserRole>,
 }
+
+columns!(Speaker {
+    name: "s.channel_name",
+    verified_mark: "s.verified_mark",
+    role: "m.user_role" => |name: Option<&str>| name.and_then(UserRole::from_name),
+});
+
+columns!(Channel {
+    channel_id: "channel_id",
+    name: "channel_name",
+    image_url: "channel_image_url",
+    follower_count: "follower_count",
+    verified_mark: "verified_mark",
+});
 
 /// The data of a channel.
 #[derive(Clone, Debug)]
@@ -120,14 +150,12 @@ impl Tx {
 
     /// The person with that login.
     pub async fn person_by_login(&mut self, login: &str) -> Result<Option<Person>, StoreError> {
-        let row = self.query_opt(PERSON_BY_LOGIN, params![login]).await?;
-        row.map(|row| Ok(Person { channel_id: row.get(0)?, password_hash: row.get(1)? })).transpose()
+        self.fetch_optional(PERSON_BY_LOGIN, params![login]).await
     }
 
     /// The hash of the password of a channel's person, if the person can sign in.
     pub async fn password_hash(&mut self, channel: &ChannelId) -> Result<Option<String>, StoreError> {
-        let row = self.query_opt(PASSWORD_HASH, params![channel]).await?;
-        row.map(|row| row.get(0)).transpose()
+        self.fetch_optional(PASSWORD_HASH, params![channel]).await
     }
 
     /// Locks a channel for the rest of the transaction: `false` if there is none, or it is barred. A sign-in,
@@ -138,11 +166,7 @@ impl Tx {
 
     /// The first `limit` people who can sign in.
     pub async fn people(&mut self, limit: i64) -> Result<Vec<PersonListing>, StoreError> {
-        let rows = self.query(PEOPLE, params![limit]).await?;
-        let person = |row: &Row| {
-            Ok(PersonListing { login: row.get(0)?, channel_id: row.get(1)?, channel_name: row.get(2)? })
-        };
-        rows.iter().map(person).collect()
+        self.fetch_all(PEOPLE, params![limit]).await
     }
 
     /// The channels of up to 20 ids, in any order. An id without a channel is left out.
@@ -150,7 +174,7 @@ impl Tx {
         let Some(last) = ids.last() else { return Ok(Vec::new()) };
         let padded = ids.iter().chain(std::iter::repeat(last)).take(CHANNEL_IDS_MAX);
         let params: Vec<Value<'_>> = padded.map(Value::from).collect();
-        self.query(CHANNELS_BY_ID, &params).await?.iter().map(channel).collect()
+        self.fetch_all(CHANNELS_BY_ID, &params).await
     }
 
     /// The name and role of `speaker` in `channel`; `None` if either does not exist.
@@ -159,26 +183,11 @@ impl Tx {
         channel: &ChannelId,
         speaker: &ChannelId,
     ) -> Result<Option<Speaker>, StoreError> {
-        // Most messages are of the owner.
-        let row = if channel == speaker {
-            self.query_opt(STREAMER, params![channel]).await?
-        } else {
-            self.query_opt(SPEAKER, params![channel, speaker]).await?
-        };
-        row.map(|row| {
-            let role = row.get::<Option<&str>>(2)?.and_then(UserRole::from_name);
-            Ok(Speaker { name: row.get(0)?, verified_mark: row.get(1)?, role })
-        })
-        .transpose()
+        if channel != speaker {
+            return self.fetch_optional(SPEAKER, params![channel, speaker]).await;
+        }
+        // Most messages are of the owner, who has no role in the own channel.
+        let streamer = self.fetch_optional(STREAMER, params![channel]).await?;
+        Ok(streamer.map(|(name, verified_mark)| Speaker { name, verified_mark, role: None }))
     }
-}
-
-fn channel(row: &Row) -> Result<Channel, StoreError> {
-    Ok(Channel {
-        channel_id: row.get(0)?,
-        name: row.get(1)?,
-        image_url: row.get(2)?,
-        follower_count: row.get(3)?,
-        verified_mark: row.get(4)?,
-    })
 }

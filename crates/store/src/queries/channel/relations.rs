@@ -8,8 +8,9 @@ use domain::event::SubscriptionEvent;
 use domain::{ChannelId, Timestamp};
 
 use crate::queries::Page;
+use crate::queries::columns::{FromColumns, Select, columns, sql};
 use crate::queries::list_blocks::{List, page_sql};
-use crate::{Row, StoreError, Tx, params};
+use crate::{StoreError, Tx, params};
 
 const LOCK_CHANNEL: &str = "UPDATE channels SET follower_count = follower_count WHERE channel_id = $1";
 
@@ -23,14 +24,18 @@ const COUNT_OTHER_MANAGERS: &str =
 const DELETE_MANAGER: &str = "DELETE FROM managers WHERE channel_id = $1 AND manager_channel_id = $2";
 
 /// The owner is the row without a role.
-const MANAGERS: &str = "
-    SELECT id, name, user_role, created_at FROM (
+const MANAGERS: &str = sql!(
+    "SELECT ",
+    Manager::COLUMNS,
+    "
+    FROM (
         SELECT 0 AS place, channel_id AS id, channel_name AS name, CAST(NULL AS TEXT) AS user_role, created_at
         FROM channels WHERE channel_id = $1
         UNION ALL
         SELECT 1, c.channel_id, c.channel_name, m.user_role, m.created_at
         FROM managers m JOIN channels c ON c.channel_id = m.manager_channel_id WHERE m.channel_id = $1
-    ) roles ORDER BY place, created_at, id";
+    ) roles ORDER BY place, created_at, id"
+);
 
 const INSERT_FOLLOWER: &str = "
     INSERT INTO followers (channel_id, follower_channel_id, created_at, newest_rank)
@@ -52,12 +57,12 @@ const FOLLOWERS: &str = page_sql!(
     "followers",
     "newest_rank",
     "follower_channel_id",
-    "p.id, c.channel_name, -p.rank",
+    Follower::COLUMNS,
     "JOIN channels c ON c.channel_id = p.id"
 );
 
-const SUBSCRIPTION_OF: &str =
-    "SELECT created_at, month FROM subscribers WHERE channel_id = $1 AND subscriber_channel_id = $2";
+const SUBSCRIBED_MONTH: &str =
+    "SELECT month FROM subscribers WHERE channel_id = $1 AND subscriber_channel_id = $2";
 
 const INSERT_SUBSCRIBER: &str = "
     INSERT INTO subscribers
@@ -77,7 +82,7 @@ macro_rules! subscribers_sql {
             "subscribers",
             $rank,
             "subscriber_channel_id",
-            "p.id, c.channel_name, s.month, s.tier_no, s.created_at",
+            Subscriber::COLUMNS,
             "JOIN subscribers s ON s.channel_id = $1 AND s.subscriber_channel_id = p.id
              JOIN channels c ON c.channel_id = p.id"
         )
@@ -94,6 +99,23 @@ pub enum Followed {
     /// An existing follower, since that time.
     Since(Timestamp),
 }
+
+columns!(Manager {
+    channel_id: "id",
+    name: "name",
+    role: "user_role" => |role: Option<UserRole>| role.unwrap_or(UserRole::StreamingChannelOwner),
+    created_at: "created_at",
+});
+
+columns!(Follower { channel_id: "p.id", name: "c.channel_name", created_at: "-p.rank" });
+
+columns!(Subscriber {
+    channel_id: "p.id",
+    name: "c.channel_name",
+    month: "s.month",
+    tier_no: "s.tier_no",
+    created_at: "s.created_at",
+});
 
 impl Tx {
     /// Locks a channel's lists for the rest of the transaction: `false` if there is no such channel.
@@ -119,7 +141,7 @@ impl Tx {
         channel: &ChannelId,
         manager: &ChannelId,
     ) -> Result<i64, StoreError> {
-        self.query_one(COUNT_OTHER_MANAGERS, params![channel, manager]).await?.get(0)
+        self.fetch_one(COUNT_OTHER_MANAGERS, params![channel, manager]).await
     }
 
     /// Removes a person's role in a channel: `false` if there was none.
@@ -133,7 +155,7 @@ impl Tx {
 
     /// The owner, and then the managers by the date of their first role.
     pub async fn managers(&mut self, channel: &ChannelId) -> Result<Vec<Manager>, StoreError> {
-        self.query(MANAGERS, params![channel]).await?.iter().map(manager).collect()
+        self.fetch_all(MANAGERS, params![channel]).await
     }
 
     /// Adds a follower and counts it. An existing follower keeps its date.
@@ -144,8 +166,8 @@ impl Tx {
         at: Timestamp,
     ) -> Result<Followed, StoreError> {
         self.lock_channel(channel).await?;
-        if let Some(row) = self.query_opt(FOLLOWED_AT, params![channel, follower]).await? {
-            return Ok(Followed::Since(row.get(0)?));
+        if let Some(since) = self.fetch_optional(FOLLOWED_AT, params![channel, follower]).await? {
+            return Ok(Followed::Since(since));
         }
         self.execute(INSERT_FOLLOWER, params![channel, follower, at]).await?;
         self.execute(COUNT_FOLLOWER, params![channel, 1]).await?;
@@ -161,10 +183,9 @@ impl Tx {
         at: Timestamp,
     ) -> Result<bool, StoreError> {
         self.lock_channel(channel).await?;
-        let Some(row) = self.query_opt(FOLLOWED_AT, params![channel, follower]).await? else {
+        let Some(before) = self.fetch_optional(FOLLOWED_AT, params![channel, follower]).await? else {
             return Ok(false);
         };
-        let before: Timestamp = row.get(0)?;
         self.execute(SET_FOLLOWED_AT, params![channel, follower, at]).await?;
         self.leave_list(List::Followers, channel, newest(before), follower).await?;
         self.enter_list(List::Followers, channel, newest(at), follower).await?;
@@ -174,21 +195,17 @@ impl Tx {
     /// Ends a follow and counts it: `false` if there was none.
     pub async fn unfollow(&mut self, channel: &ChannelId, follower: &ChannelId) -> Result<bool, StoreError> {
         self.lock_channel(channel).await?;
-        let Some(row) = self.query_opt(DELETE_FOLLOWER, params![channel, follower]).await? else {
+        let Some(since) = self.fetch_optional(DELETE_FOLLOWER, params![channel, follower]).await? else {
             return Ok(false);
         };
         self.execute(COUNT_FOLLOWER, params![channel, -1]).await?;
-        let rank = newest(row.get(0)?);
-        self.leave_list(List::Followers, channel, rank, follower).await?;
+        self.leave_list(List::Followers, channel, newest(since), follower).await?;
         Ok(true)
     }
 
     /// One page of a channel's followers, the newest first, then by id.
     pub async fn followers(&mut self, channel: &ChannelId, page: Page) -> Result<Vec<Follower>, StoreError> {
-        let rows = self.page_of(List::Followers, FOLLOWERS, channel, page).await?;
-        let follower =
-            |row: &Row| Ok(Follower { channel_id: row.get(0)?, name: row.get(1)?, created_at: row.get(2)? });
-        rows.iter().map(follower).collect()
+        self.page_of(List::Followers, FOLLOWERS, channel, page).await
     }
 
     /// How many followers the list has.
@@ -205,10 +222,10 @@ impl Tx {
     ) -> Result<(), StoreError> {
         let SubscriptionEvent { subscriber_channel_id: id, tier_no, tier_name, month, .. } = subscription;
         self.lock_channel(channel).await?;
-        if let Some(row) = self.query_opt(SUBSCRIPTION_OF, params![channel, id]).await? {
+        if let Some(month_before) = self.fetch_optional(SUBSCRIBED_MONTH, params![channel, id]).await? {
             let row_values = params![channel, id, *tier_no, tier_name, *month];
             self.execute(UPDATE_SUBSCRIBER, row_values).await?;
-            self.leave_list(List::LongestSubscribers, channel, longest(row.get(1)?), id).await?;
+            self.leave_list(List::LongestSubscribers, channel, longest(month_before), id).await?;
         } else {
             let row_values = params![channel, id, *tier_no, tier_name, *month, at];
             self.execute(INSERT_SUBSCRIBER, row_values).await?;
@@ -224,12 +241,10 @@ impl Tx {
         subscriber: &ChannelId,
     ) -> Result<bool, StoreError> {
         self.lock_channel(channel).await?;
-        let Some(row) = self.query_opt(DELETE_SUBSCRIBER, params![channel, subscriber]).await? else {
-            return Ok(false);
-        };
-        let newest = newest(row.get(0)?);
-        self.leave_list(List::NewestSubscribers, channel, newest, subscriber).await?;
-        self.leave_list(List::LongestSubscribers, channel, longest(row.get(1)?), subscriber).await?;
+        let deleted = self.fetch_optional(DELETE_SUBSCRIBER, params![channel, subscriber]).await?;
+        let Some((since, month)) = deleted else { return Ok(false) };
+        self.leave_list(List::NewestSubscribers, channel, newest(since), subscriber).await?;
+        self.leave_list(List::LongestSubscribers, channel, longest(month), subscriber).await?;
         Ok(true)
     }
 
@@ -244,8 +259,7 @@ impl Tx {
             SubscriberSort::Recent => (List::NewestSubscribers, NEWEST_SUBSCRIBERS),
             SubscriberSort::Longer => (List::LongestSubscribers, LONGEST_SUBSCRIBERS),
         };
-        let rows = self.page_of(list, sql, channel, page).await?;
-        rows.iter().map(subscriber).collect()
+        self.page_of(list, sql, channel, page).await
     }
 
     /// How many subscribers the list has.
@@ -253,16 +267,19 @@ impl Tx {
         self.count_listed(List::NewestSubscribers, channel).await
     }
 
-    async fn page_of(
+    async fn page_of<T>(
         &mut self,
         list: List,
         sql: &'static str,
         channel: &ChannelId,
         page: Page,
-    ) -> Result<Vec<Row>, StoreError> {
+    ) -> Result<Vec<T>, StoreError>
+    where
+        T: for<'r> FromColumns<'r>,
+    {
         match self.find_in_list(list, channel, page.offset()).await? {
             Some(start) => {
-                self.query(sql, params![channel, start.rank, &start.id, page.size, start.behind]).await
+                self.fetch_all(sql, params![channel, start.rank, &start.id, page.size, start.behind]).await
             }
             None => Ok(Vec::new()),
         }
@@ -279,30 +296,10 @@ fn longest(month: i64) -> i64 {
     -month
 }
 
-fn manager(row: &Row) -> Result<Manager, StoreError> {
-    let role = row.get::<Option<&str>>(2)?.map_or(Some(UserRole::StreamingChannelOwner), UserRole::from_name);
-    Ok(Manager {
-        channel_id: row.get(0)?,
-        name: row.get(1)?,
-        role: role.ok_or_else(|| StoreError::Corrupt("a role that no release has given".to_owned()))?,
-        created_at: row.get(3)?,
-    })
-}
-
-fn subscriber(row: &Row) -> Result<Subscriber, StoreError> {
-    Ok(Subscriber {
-        channel_id: row.get(0)?,
-        name: row.get(1)?,
-        month: row.get(2)?,
-        tier_no: row.get(3)?,
-        created_at: row.get(4)?,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::queries::sqlite_plan;
+    use crate::queries::plan::sqlite_plan;
 
     /// A page is found by index searches alone: nothing is scanned but the statement's own subqueries.
     #[test]

@@ -2,7 +2,8 @@
 
 use domain::{ChannelId, Timestamp};
 
-use crate::{Row, StoreError, Tx, params};
+use crate::queries::columns::{Select, columns, sql};
+use crate::{StoreError, Tx, params};
 
 const RESTRICT: &str = "
     INSERT INTO restricted_channels (channel_id, restricted_channel_id, created_at) VALUES ($1, $2, $3)
@@ -12,12 +13,15 @@ const RELEASE: &str = "DELETE FROM restricted_channels WHERE channel_id = $1 AND
 
 /// The first page passes a value beyond every row as its bound, so that the index is read from a bound in
 /// each case.
-const RESTRICTED: &str = "
-    SELECT r.restricted_channel_id, c.channel_name, r.created_at
+const RESTRICTED: &str = sql!(
+    "SELECT ",
+    RestrictedChannel::COLUMNS,
+    "
     FROM restricted_channels r
     JOIN channels c ON c.channel_id = r.restricted_channel_id
     WHERE r.channel_id = $1 AND (r.created_at, r.restricted_channel_id) < ($2, $3)
-    ORDER BY r.created_at DESC, r.restricted_channel_id DESC LIMIT $4";
+    ORDER BY r.created_at DESC, r.restricted_channel_id DESC LIMIT $4"
+);
 
 /// An expired restriction has no effect, whether or not it was swept.
 const RESTRICT_TEMPORARILY: &str = "
@@ -38,6 +42,12 @@ pub struct RestrictedChannel {
     /// Since when it is restricted.
     pub created_at: Timestamp,
 }
+
+columns!(RestrictedChannel {
+    channel_id: "r.restricted_channel_id",
+    channel_name: "c.channel_name",
+    created_at: "r.created_at",
+});
 
 /// A position in the list of restricted channels, after which a page begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,7 +90,7 @@ impl Tx {
         limit: i64,
     ) -> Result<Vec<RestrictedChannel>, StoreError> {
         let params = params![channel, behind.created_at, &behind.channel_id, limit];
-        self.query(RESTRICTED, params).await?.iter().map(restricted_channel).collect()
+        self.fetch_all(RESTRICTED, params).await
     }
 
     /// Restricts a channel until `ends_at`: `false` if it is restricted.
@@ -103,8 +113,4 @@ impl Tx {
     ) -> Result<bool, StoreError> {
         Ok(self.execute(RELEASE_TEMPORARILY, params![channel, target, now]).await? > 0)
     }
-}
-
-fn restricted_channel(row: &Row) -> Result<RestrictedChannel, StoreError> {
-    Ok(RestrictedChannel { channel_id: row.get(0)?, channel_name: row.get(1)?, created_at: row.get(2)? })
 }

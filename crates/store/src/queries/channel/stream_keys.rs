@@ -17,8 +17,7 @@ const REPLACE: &str = "
 impl Tx {
     /// The sealed key of a channel that has one.
     pub async fn stream_key(&mut self, channel: &ChannelId) -> Result<Option<String>, StoreError> {
-        let row = self.query_opt(OF_CHANNEL, params![channel]).await?;
-        row.map(|row| row.get(0)).transpose()
+        self.fetch_optional(OF_CHANNEL, params![channel]).await
     }
 
     /// Gives a channel its first key. An existing key stays.

@@ -2,7 +2,6 @@
 
 use std::sync::LazyLock;
 
-use domain::channel::UserRole;
 use domain::chat_settings::{ChatSettings, ChatSettingsChange, Condition, Group, Viewer};
 use domain::limits::SECOND_MS;
 use domain::restriction::RestrictionStatus;
@@ -10,12 +9,11 @@ use domain::{ChannelId, Timestamp};
 
 use crate::queries::batched::BatchedStatement;
 use crate::queries::channels::Speaker;
-use crate::{Row, StoreError, Tx, Value, params};
+use crate::queries::columns::{Select, columns, sql};
+use crate::{StoreError, Tx, Value, params};
 
-const CHAT_SETTINGS: &str = "
-    SELECT chat_available_condition, chat_available_group, min_follower_minute, allow_subscriber_in_follower_mode,
-           chat_slow_mode_sec, chat_emoji_mode
-    FROM chat_settings WHERE channel_id = $1";
+const CHAT_SETTINGS: &str =
+    sql!("SELECT ", ChatSettings::COLUMNS, " FROM chat_settings o WHERE o.channel_id = $1");
 
 /// `$2` to `$7` are the row of a channel without one, `$8` to `$13` the changes. One statement, so that
 /// concurrent changes of different fields are both kept.
@@ -36,18 +34,11 @@ const CHANGE_CHAT_SETTINGS: &str = "
 /// The facts of a list of channels and speakers. The follow is looked up only if the chat's settings need it.
 static FACTS: LazyLock<BatchedStatement> = LazyLock::new(|| {
     BatchedStatement::new(true, 2, |rows| {
+        let facts = ChatFacts::COLUMNS;
         format!(
             "
     WITH asked (place, channel_id, speaker_id) AS (VALUES {rows})
-    SELECT CAST(a.place AS BIGINT), o.chat_available_condition, o.chat_available_group, o.min_follower_minute,
-           o.allow_subscriber_in_follower_mode, o.chat_slow_mode_sec, o.chat_emoji_mode,
-           s.channel_name, s.verified_mark, m.user_role, s.real_name_verified,
-           r.restricted_channel_id IS NOT NULL, t.ends_at,
-           CASE WHEN o.chat_available_group <> 'ALL' THEN
-               (SELECT f.created_at FROM followers f
-                WHERE f.channel_id = c.channel_id AND f.follower_channel_id = s.channel_id) END,
-           EXISTS (SELECT 1 FROM subscribers b
-                   WHERE b.channel_id = c.channel_id AND b.subscriber_channel_id = s.channel_id)
+    SELECT CAST(a.place AS BIGINT), {facts}
     FROM asked a
     CROSS JOIN channels s
     CROSS JOIN channels c
@@ -80,6 +71,33 @@ pub struct ChatFacts {
     pub settings: ChatSettings,
 }
 
+columns!(ChatFacts {
+    speaker: Speaker::COLUMNS,
+    viewer: Viewer::COLUMNS,
+    settings: ChatSettings::COLUMNS => Option::unwrap_or_default,
+});
+
+columns!(Viewer {
+    real_name_verified: "s.real_name_verified",
+    following_since: "CASE WHEN o.chat_available_group <> 'ALL' THEN
+        (SELECT f.created_at FROM followers f
+         WHERE f.channel_id = c.channel_id AND f.follower_channel_id = s.channel_id) END",
+    subscriber: "EXISTS (SELECT 1 FROM subscribers b
+         WHERE b.channel_id = c.channel_id AND b.subscriber_channel_id = s.channel_id)",
+    restriction: RestrictionStatus::COLUMNS,
+});
+
+columns!(RestrictionStatus { restricted: "r.restricted_channel_id IS NOT NULL", until: "t.ends_at" });
+
+columns!(outer_join ChatSettings {
+    condition: "o.chat_available_condition",
+    group: "o.chat_available_group",
+    min_follower_minute: "o.min_follower_minute",
+    allow_subscriber_in_follower_mode: "o.allow_subscriber_in_follower_mode",
+    slow_mode_sec: "o.chat_slow_mode_sec",
+    emoji_mode: "o.chat_emoji_mode",
+});
+
 /// Whether a viewer may post in slow mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SlowModeTurn {
@@ -95,8 +113,7 @@ pub enum SlowModeTurn {
 impl Tx {
     /// The settings of a channel's chat.
     pub async fn chat_settings(&mut self, channel: &ChannelId) -> Result<ChatSettings, StoreError> {
-        let row = self.query_opt(CHAT_SETTINGS, params![channel]).await?;
-        row.map_or(Ok(ChatSettings::default()), |row| settings(&row, 0))
+        Ok(self.fetch_optional(CHAT_SETTINGS, params![channel]).await?.unwrap_or_default())
     }
 
     /// Changes the given fields. `StoreError::ForeignKey` if there is no such channel.
@@ -140,13 +157,13 @@ impl Tx {
             found.resize(first + batch.len(), None);
             let ids = batch.iter().flat_map(|(channel, sender)| [(*channel).into(), (*sender).into()]);
             let ids: Vec<Value<'_>> = ids.collect();
-            for row in self.query(sql, &ids).await? {
-                let place = usize::try_from(row.get::<i64>(0)?).unwrap_or(usize::MAX);
+            for (place, facts) in self.fetch_all::<(i64, ChatFacts)>(sql, &ids).await? {
+                let place = usize::try_from(place).unwrap_or(usize::MAX);
                 let batch_found = &mut found[first..];
                 let found = batch_found
                     .get_mut(place)
                     .ok_or(StoreError::Misuse("a row's place is not in its list"))?;
-                *found = Some(facts(&row)?);
+                *found = Some(facts);
             }
         }
         Ok(found)
@@ -165,38 +182,7 @@ impl Tx {
         if self.execute(TAKE_SLOW_MODE_TURN, params).await? > 0 {
             return Ok(SlowModeTurn::Granted);
         }
-        let last = self.query_one(LAST_TURN, params![channel, sender]).await?.get(0)?;
+        let last = self.fetch_one(LAST_TURN, params![channel, sender]).await?;
         Ok(SlowModeTurn::TooSoon { last })
     }
-}
-
-fn facts(row: &Row) -> Result<ChatFacts, StoreError> {
-    let has_settings = row.get::<Option<&str>>(1)?.is_some();
-    Ok(ChatFacts {
-        settings: if has_settings { settings(row, 1)? } else { ChatSettings::default() },
-        speaker: Speaker {
-            name: row.get(7)?,
-            verified_mark: row.get(8)?,
-            role: row.get::<Option<&str>>(9)?.and_then(UserRole::from_name),
-        },
-        viewer: Viewer {
-            real_name_verified: row.get(10)?,
-            following_since: row.get(13)?,
-            subscriber: row.get(14)?,
-            restriction: RestrictionStatus { restricted: row.get(11)?, until: row.get(12)? },
-        },
-    })
-}
-
-/// The settings in the six columns from that one on.
-fn settings(row: &Row, from: usize) -> Result<ChatSettings, StoreError> {
-    let unknown = |column, wanted| StoreError::Decode { column, wanted, found: "another text".to_owned() };
-    Ok(ChatSettings {
-        condition: Condition::parse(row.get(from)?).map_err(|_| unknown(from, "a condition"))?,
-        group: Group::parse(row.get(from + 1)?).map_err(|_| unknown(from + 1, "a group"))?,
-        min_follower_minute: row.get(from + 2)?,
-        allow_subscriber_in_follower_mode: row.get(from + 3)?,
-        slow_mode_sec: row.get(from + 4)?,
-        emoji_mode: row.get(from + 5)?,
-    })
 }

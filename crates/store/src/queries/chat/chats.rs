@@ -103,8 +103,7 @@ impl Tx {
         sender: &ChannelId,
         from: Timestamp,
     ) -> Result<Option<Timestamp>, StoreError> {
-        let row = self.query_one(LAST_MESSAGE, params![&MessageId::bound_at(from), channel, sender]).await?;
-        row.get(0)
+        self.fetch_one(LAST_MESSAGE, params![&MessageId::bound_at(from), channel, sender]).await
     }
 
     /// Hides the messages of `sender` in the chat of `channel` from `times.start` on and before `times.end`.

@@ -59,13 +59,12 @@ impl Tx {
         but: &NodeId,
         seen_after: Timestamp,
     ) -> Result<Vec<String>, StoreError> {
-        self.query(SESSION_BASES, params![seen_after, but]).await?.iter().map(|row| row.get(0)).collect()
+        self.fetch_all(SESSION_BASES, params![seen_after, but]).await
     }
 
     /// Deregisters the nodes whose last heartbeat was at `silent_since` or before, and gives them.
     pub async fn forget_silent_nodes(&mut self, silent_since: Timestamp) -> Result<Vec<NodeId>, StoreError> {
-        let rows = self.query(FORGET_SILENT, params![silent_since]).await?;
-        rows.iter().map(|row| row.get(0)).collect()
+        self.fetch_all(FORGET_SILENT, params![silent_since]).await
     }
 
     /// Deregisters a node that stops.

@@ -24,6 +24,6 @@ impl Tx {
 
     /// The program that created the store.
     pub async fn store_made_by(&mut self) -> Result<Option<String>, StoreError> {
-        self.query_opt(MADE_BY, params![]).await?.map(|row| row.get(0)).transpose()
+        self.fetch_optional(MADE_BY, params![]).await
     }
 }

@@ -2,6 +2,7 @@
 
 use domain::Timestamp;
 
+use crate::queries::columns::sql;
 use crate::{StoreError, Tx, params};
 
 /// The most rows that one statement of a sweep deletes.
@@ -10,7 +11,7 @@ pub const SWEEP_ROWS_MAX: i64 = 500;
 /// One statement for each kind of row. Rows before the time `$1` are expired. `$2` is the most rows.
 macro_rules! sweep_sql {
     ($table:literal, $key:literal, $column:literal) => {
-        concat!(
+        sql!(
             "DELETE FROM ",
             $table,
             " WHERE ",

@@ -5,9 +5,9 @@
 use domain::application::Application;
 use domain::{ClientId, Timestamp};
 
-use super::applications::application;
 use super::credential_changes::Dependency;
-use crate::{Row, StoreError, Tx, params};
+use crate::queries::columns::{Select, columns, sql};
+use crate::{StoreError, Tx, params};
 
 /// The most rows that one statement here changes. A small statement can share a commit with the requests of
 /// users.
@@ -61,15 +61,21 @@ const FORGET_GONE: &str =
 const CONDEMN: &str = "
     UPDATE applications SET purging = TRUE WHERE deleted_at <= $1 AND purging = FALSE";
 
-const LIFE: &str = "
-    SELECT a.client_id, a.name, a.scopes, a.profile, a.quota, o.organization_id, o.organization_name, o.verified,
-        a.created_at, a.last_used_at, a.deleted_at, a.disabled_at
+const LIFE: &str = sql!(
+    "SELECT ",
+    ApplicationLife::COLUMNS,
+    "
     FROM applications a LEFT JOIN organizations o ON o.organization_id = a.organization_id
-    WHERE a.client_id = $1 AND a.purging = FALSE AND (a.deleted_at IS NULL OR a.deleted_at > $2)";
+    WHERE a.client_id = $1 AND a.purging = FALSE AND (a.deleted_at IS NULL OR a.deleted_at > $2)"
+);
 
-const NOTICES: &str = "
-    SELECT n.kind, n.created_at FROM application_notices n JOIN applications a ON a.client_id = n.client_id
-    WHERE n.client_id = $1 AND n.created_at > a.last_used_at ORDER BY n.created_at, n.kind";
+const NOTICES: &str = sql!(
+    "SELECT ",
+    Notice::COLUMNS,
+    "
+    FROM application_notices n JOIN applications a ON a.client_id = n.client_id
+    WHERE n.client_id = $1 AND n.created_at > a.last_used_at ORDER BY n.created_at, n.kind"
+);
 
 /// Applications that were warned and not used since.
 const WARNED: &str = "
@@ -82,7 +88,7 @@ const WARNED: &str = "
 /// Rows of one kind that belong to condemned applications. `$1` is the most rows.
 macro_rules! purge_sql {
     ($table:literal, $key:literal) => {
-        concat!(
+        sql!(
             "DELETE FROM ",
             $table,
             " WHERE ",
@@ -138,6 +144,8 @@ pub struct Notice {
     pub given_at: Timestamp,
 }
 
+columns!(Notice { kind: "n.kind", given_at: "n.created_at" });
+
 /// An application with its times.
 #[derive(Clone, Debug)]
 pub struct ApplicationLife {
@@ -155,6 +163,15 @@ pub struct ApplicationLife {
     pub notices: Vec<Notice>,
 }
 
+columns!(ApplicationLife {
+    application: Application::COLUMNS,
+    created_at: "a.created_at",
+    last_used_at: "a.last_used_at",
+    deleted_at: "a.deleted_at",
+    disabled_at: "a.disabled_at";
+    notices: Vec::new(),
+});
+
 impl Tx {
     /// Up to `limit` applications that were warned and not used since, with their last use. The longest idle
     /// come first.
@@ -163,8 +180,7 @@ impl Tx {
         idle_since: Timestamp,
         limit: i64,
     ) -> Result<Vec<(ClientId, Timestamp)>, StoreError> {
-        let rows = self.query(WARNED, params![idle_since, limit]).await?;
-        rows.iter().map(|row| Ok((row.get(0)?, row.get(1)?))).collect()
+        self.fetch_all(WARNED, params![idle_since, limit]).await
     }
 
     /// Records a use of an application: `true` if the recorded last use changed.
@@ -200,8 +216,7 @@ impl Tx {
         now: Timestamp,
         idle_since: Timestamp,
     ) -> Result<Vec<ClientId>, StoreError> {
-        let rows = self.query(GIVE_NOTICES, params![kind, now, idle_since, LIFE_ROWS_MAX]).await?;
-        rows.iter().map(|row| row.get(0)).collect()
+        self.fetch_all(GIVE_NOTICES, params![kind, now, idle_since, LIFE_ROWS_MAX]).await
     }
 
     /// Deletes one application that was last used at `idle_since` or before. It can be restored. `None` if
@@ -211,12 +226,11 @@ impl Tx {
         now: Timestamp,
         idle_since: Timestamp,
     ) -> Result<Option<ClientId>, StoreError> {
-        let Some(row) = self.query_opt(DELETE_UNUSED, params![now, idle_since]).await? else {
-            return Ok(None);
-        };
-        let client_id = row.get(0)?;
-        self.credentials_changed(Dependency::Application(&client_id));
-        Ok(Some(client_id))
+        let deleted = self.fetch_optional(DELETE_UNUSED, params![now, idle_since]).await?;
+        if let Some(client_id) = &deleted {
+            self.credentials_changed(Dependency::Application(client_id));
+        }
+        Ok(deleted)
     }
 
     /// Restores a deleted application, with `now` as its last use: `false` if there is none, or it was
@@ -264,21 +278,11 @@ impl Tx {
         client_id: &ClientId,
         gone_since: Timestamp,
     ) -> Result<Option<ApplicationLife>, StoreError> {
-        let Some(row) = self.query_opt(LIFE, params![client_id, gone_since]).await? else { return Ok(None) };
-        let notices = self.query(NOTICES, params![client_id]).await?;
-        let notice = |row: &Row| Ok::<_, StoreError>(Notice { kind: row.get(0)?, given_at: row.get(1)? });
-        Ok(Some(life(&row, notices.iter().map(notice).collect::<Result<_, _>>()?)?))
+        let mut life: Option<ApplicationLife> =
+            self.fetch_optional(LIFE, params![client_id, gone_since]).await?;
+        if let Some(life) = &mut life {
+            life.notices = self.fetch_all(NOTICES, params![client_id]).await?;
+        }
+        Ok(life)
     }
-}
-
-/// Reads the columns of [`LIFE`].
-pub(super) fn life(row: &Row, notices: Vec<Notice>) -> Result<ApplicationLife, StoreError> {
-    Ok(ApplicationLife {
-        application: application(row)?,
-        created_at: row.get(8)?,
-        last_used_at: row.get(9)?,
-        deleted_at: row.get(10)?,
-        disabled_at: row.get(11)?,
-        notices,
-    })
 }

@@ -4,7 +4,8 @@ use domain::secret::SecretHash;
 use domain::{ApplicationSecretId, ClientId, Timestamp};
 
 use super::credential_changes::Dependency;
-use crate::{Row, StoreError, Tx, params};
+use crate::queries::columns::{Select, columns, sql};
+use crate::{StoreError, Tx, params};
 
 /// Expired secrets that one transaction deletes.
 pub const EXPIRED_SECRETS_MAX: i64 = 100;
@@ -14,9 +15,12 @@ const INSERT_SECRET: &str = "
     VALUES ($1, $2, $3, $4, $5)
     ON CONFLICT DO NOTHING";
 
-const SECRETS: &str = "
-    SELECT secret_id, secret_hash, last_characters, created_at, last_used_at, expires_at FROM application_secrets
-    WHERE client_id = $1 AND (expires_at IS NULL OR expires_at > $2) ORDER BY created_at, secret_id";
+const SECRETS: &str = sql!(
+    "SELECT ",
+    StoredSecret::COLUMNS,
+    " FROM application_secrets
+    WHERE client_id = $1 AND (expires_at IS NULL OR expires_at > $2) ORDER BY created_at, secret_id"
+);
 
 const TIME_SECRET: &str = "
     UPDATE application_secrets SET expires_at = $3
@@ -59,6 +63,15 @@ pub struct StoredSecret {
     pub expires_at: Option<Timestamp>,
 }
 
+columns!(StoredSecret {
+    secret_id: "secret_id",
+    hash: "secret_hash",
+    last_characters: "last_characters",
+    created_at: "created_at",
+    last_used_at: "last_used_at",
+    expires_at: "expires_at",
+});
+
 impl Tx {
     /// Adds a secret beside the existing ones. `StoreError::ForeignKey` if the application does not exist.
     pub async fn insert_application_secret(
@@ -78,7 +91,7 @@ impl Tx {
         client_id: &ClientId,
         now: Timestamp,
     ) -> Result<Vec<StoredSecret>, StoreError> {
-        self.query(SECRETS, params![client_id, now]).await?.iter().map(secret).collect()
+        self.fetch_all(SECRETS, params![client_id, now]).await
     }
 
     /// Sets or removes the expiry of a secret: `false` if the application has no such secret, or it has
@@ -109,9 +122,7 @@ impl Tx {
         &mut self,
         now: Timestamp,
     ) -> Result<Vec<(ClientId, ApplicationSecretId)>, StoreError> {
-        let rows = self.query(EXPIRED, params![now, EXPIRED_SECRETS_MAX]).await?;
-        let ids = |row: &Row| Ok((row.get(0)?, row.get(1)?));
-        rows.iter().map(ids).collect()
+        self.fetch_all(EXPIRED, params![now, EXPIRED_SECRETS_MAX]).await
     }
 
     /// Deletes a secret that has expired at `now`.
@@ -125,15 +136,4 @@ impl Tx {
         self.execute(DELETE_EXPIRED, params![secret_id, now]).await?;
         Ok(())
     }
-}
-
-fn secret(row: &Row) -> Result<StoredSecret, StoreError> {
-    Ok(StoredSecret {
-        secret_id: row.get(0)?,
-        hash: row.get(1)?,
-        last_characters: row.get(2)?,
-        created_at: row.get(3)?,
-        last_used_at: row.get(4)?,
-        expires_at: row.get(5)?,
-    })
 }

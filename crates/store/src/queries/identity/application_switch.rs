@@ -2,8 +2,9 @@
 
 use domain::{ClientId, OrganizationId, Timestamp};
 
-use super::application_life::{ApplicationLife, life};
+use super::application_life::ApplicationLife;
 use super::credential_changes::Dependency;
+use crate::queries::columns::{Select, sql};
 use crate::{StoreError, Tx, params};
 
 const DISABLE: &str = "
@@ -23,13 +24,15 @@ const IS_CONDEMNED: &str = "SELECT 1 FROM applications WHERE client_id = $1 AND 
 const ANY_CONDEMNED: &str =
     "SELECT 1 FROM applications WHERE deleted_at IS NOT NULL AND purging = TRUE LIMIT 1";
 
-const LIST: &str = "
-    SELECT a.client_id, a.name, a.scopes, a.profile, a.quota, o.organization_id, o.organization_name, o.verified,
-        a.created_at, a.last_used_at, a.deleted_at, a.disabled_at
+const LIST: &str = sql!(
+    "SELECT ",
+    ApplicationLife::COLUMNS,
+    "
     FROM applications a LEFT JOIN organizations o ON o.organization_id = a.organization_id
     WHERE a.purging = FALSE AND (a.deleted_at IS NULL OR a.deleted_at > $1) AND a.client_id > $2
         AND (CAST($3 AS TEXT) IS NULL OR a.organization_id = $3)
-    ORDER BY a.client_id LIMIT $4";
+    ORDER BY a.client_id LIMIT $4"
+);
 
 impl Tx {
     /// Disables an application with its tokens and secrets: `false` if there is none, or it was deleted at
@@ -84,7 +87,6 @@ impl Tx {
         gone_since: Timestamp,
         size: i64,
     ) -> Result<Vec<ApplicationLife>, StoreError> {
-        let rows = self.query(LIST, params![gone_since, after, organization, size]).await?;
-        rows.iter().map(|row| life(row, Vec::new())).collect()
+        self.fetch_all(LIST, params![gone_since, after, organization, size]).await
     }
 }

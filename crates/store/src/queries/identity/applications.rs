@@ -4,7 +4,8 @@ use domain::application::{Application, Organization, RedirectUri};
 use domain::{ClientId, Profile, ScopeSet, Timestamp};
 
 use super::credential_changes::Dependency;
-use crate::{Row, StoreError, Tx, params};
+use crate::queries::columns::{Select, columns, sql};
+use crate::{StoreError, Tx, params};
 
 const PUT_ORGANIZATION: &str = "
     INSERT INTO organizations (organization_id, organization_name, verified) VALUES ($1, $2, $3)
@@ -33,15 +34,32 @@ const HAS_REDIRECT_URI: &str =
 const REDIRECT_URIS: &str =
     "SELECT redirect_uri FROM application_redirect_uris WHERE client_id = $1 ORDER BY redirect_uri";
 
-const APPLICATION: &str = "
-    SELECT a.client_id, a.name, a.scopes, a.profile, a.quota, o.organization_id, o.organization_name,
-        o.verified AND o.disabled_at IS NULL
+const APPLICATION: &str = sql!(
+    "SELECT ",
+    Application::COLUMNS,
+    ", o.disabled_at
     FROM applications a LEFT JOIN organizations o ON o.organization_id = a.organization_id
-    WHERE a.client_id = $1 AND a.deleted_at IS NULL AND a.disabled_at IS NULL";
+    WHERE a.client_id = $1 AND a.deleted_at IS NULL AND a.disabled_at IS NULL"
+);
 
 const LOCK_APPLICATION_SCOPES: &str = "
     UPDATE applications SET name = name WHERE client_id = $1 AND deleted_at IS NULL AND disabled_at IS NULL
     RETURNING scopes";
+
+columns!(Application {
+    client_id: "a.client_id",
+    name: "a.name",
+    organization: Organization::COLUMNS,
+    scopes: "a.scopes",
+    profile: "a.profile" => |name: Option<&str>| name.and_then(Profile::from_name),
+    quota: "a.quota",
+});
+
+columns!(outer_join Organization {
+    organization_id: "o.organization_id",
+    name: "o.organization_name",
+    verified: "o.verified",
+});
 
 impl Tx {
     /// Locks an application for the rest of the transaction and gives its scopes; `None` if it is deleted or
@@ -50,8 +68,7 @@ impl Tx {
         &mut self,
         client_id: &ClientId,
     ) -> Result<Option<ScopeSet>, StoreError> {
-        let row = self.query_opt(LOCK_APPLICATION_SCOPES, params![client_id]).await?;
-        row.map(|row| row.get(0)).transpose()
+        self.fetch_optional(LOCK_APPLICATION_SCOPES, params![client_id]).await
     }
 
     /// Creates or replaces an organization.
@@ -107,7 +124,7 @@ impl Tx {
 
     /// The redirect addresses of an application.
     pub async fn redirect_uris(&mut self, client_id: &ClientId) -> Result<Vec<String>, StoreError> {
-        self.query(REDIRECT_URIS, params![client_id]).await?.iter().map(|row| row.get(0)).collect()
+        self.fetch_all(REDIRECT_URIS, params![client_id]).await
     }
 
     /// Whether this address is registered, byte for byte.
@@ -118,24 +135,13 @@ impl Tx {
     /// The application of that id, unless it is deleted or disabled. Its organization is not verified while
     /// disabled.
     pub async fn application(&mut self, client_id: &ClientId) -> Result<Option<Application>, StoreError> {
-        self.query_opt(APPLICATION, params![client_id]).await?.as_ref().map(application).transpose()
+        let found: Option<(Application, Option<Timestamp>)> =
+            self.fetch_optional(APPLICATION, params![client_id]).await?;
+        Ok(found.map(|(mut application, organization_disabled_at)| {
+            if let Some(organization) = &mut application.organization {
+                organization.verified &= organization_disabled_at.is_none();
+            }
+            application
+        }))
     }
-}
-
-/// Reads the first eight columns.
-pub(super) fn application(row: &Row) -> Result<Application, StoreError> {
-    let organization = match row.get(5)? {
-        Some(organization_id) => {
-            Some(Organization { organization_id, name: row.get(6)?, verified: row.get(7)? })
-        }
-        None => None,
-    };
-    Ok(Application {
-        client_id: row.get(0)?,
-        name: row.get(1)?,
-        organization,
-        scopes: row.get(2)?,
-        profile: row.get::<Option<&str>>(3)?.and_then(Profile::from_name),
-        quota: row.get(4)?,
-    })
 }

@@ -3,13 +3,18 @@
 use domain::secret::SecretHash;
 use domain::{ChannelId, Timestamp};
 
+use crate::queries::columns::{Select, columns, sql};
 use crate::{StoreError, Tx, params};
 
 const INSERT: &str = "INSERT INTO browser_sessions (token_hash, channel_id, expires_at) VALUES ($1, $2, $3)";
 
-const FIND: &str = "
-    SELECT b.channel_id, c.channel_name FROM browser_sessions b JOIN channels c ON c.channel_id = b.channel_id
-    WHERE b.token_hash = $1 AND b.expires_at > $2";
+const FIND: &str = sql!(
+    "SELECT ",
+    SignedIn::COLUMNS,
+    "
+    FROM browser_sessions b JOIN channels c ON c.channel_id = b.channel_id
+    WHERE b.token_hash = $1 AND b.expires_at > $2"
+);
 
 const DELETE: &str = "DELETE FROM browser_sessions WHERE token_hash = $1";
 
@@ -23,6 +28,8 @@ pub struct SignedIn {
     /// Its name.
     pub channel_name: String,
 }
+
+columns!(SignedIn { channel_id: "b.channel_id", channel_name: "c.channel_name" });
 
 impl Tx {
     /// Signs a browser in.
@@ -42,8 +49,7 @@ impl Tx {
         token: &SecretHash,
         now: Timestamp,
     ) -> Result<Option<SignedIn>, StoreError> {
-        let row = self.query_opt(FIND, params![token, now]).await?;
-        row.map(|row| Ok(SignedIn { channel_id: row.get(0)?, channel_name: row.get(1)? })).transpose()
+        self.fetch_optional(FIND, params![token, now]).await
     }
 
     /// Signs every browser of a person out. Gives their number.

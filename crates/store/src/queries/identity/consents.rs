@@ -45,8 +45,7 @@ impl Tx {
         client_id: &ClientId,
         channel_id: &ChannelId,
     ) -> Result<Option<ScopeSet>, StoreError> {
-        let row = self.query_opt(LOCK, params![client_id, channel_id]).await?;
-        row.map(|row| row.get(0)).transpose()
+        self.fetch_optional(LOCK, params![client_id, channel_id]).await
     }
 
     /// Locks the consents to an application that have tokens: without a token nothing can be subscribed to.

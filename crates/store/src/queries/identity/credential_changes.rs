@@ -83,11 +83,11 @@ impl Tx {
 
     /// The version of each slot that has changed at least once.
     pub async fn credential_versions(&mut self) -> Result<Vec<(ChangeSlot, i64)>, StoreError> {
-        let rows = self.query(VERSIONS, params![]).await?;
-        let version = |row: &crate::Row| {
-            let slot = u16::try_from(row.get::<i64>(0)?).ok().filter(|slot| usize::from(*slot) < SLOTS);
-            Ok(slot.map(ChangeSlot).zip(Some(row.get(1)?)))
+        let versions: Vec<(i64, i64)> = self.fetch_all(VERSIONS, params![]).await?;
+        let known = |(slot, version): (i64, i64)| {
+            let slot = u16::try_from(slot).ok().filter(|slot| usize::from(*slot) < SLOTS)?;
+            Some((ChangeSlot(slot), version))
         };
-        rows.iter().filter_map(|row| version(row).transpose()).collect()
+        Ok(versions.into_iter().filter_map(known).collect())
     }
 }

@@ -4,14 +4,18 @@ use domain::application::Organization;
 use domain::{CampaignId, OrganizationId, Timestamp};
 
 use super::credential_changes::Dependency;
-use crate::{Row, StoreError, Tx, params};
+use crate::queries::columns::{Select, columns, sql};
+use crate::{StoreError, Tx, params};
 
 /// The most rows of viewers' minutes that one statement deletes.
 pub const CAMPAIGN_ROWS_MAX: i64 = 500;
 
-const ORGANIZATIONS: &str = "
-    SELECT organization_id, organization_name, verified, disabled_at FROM organizations
-    WHERE organization_id > $1 ORDER BY organization_id LIMIT $2";
+const ORGANIZATIONS: &str = sql!(
+    "SELECT ",
+    OrganizationDetails::COLUMNS,
+    "
+    FROM organizations o WHERE o.organization_id > $1 ORDER BY o.organization_id LIMIT $2"
+);
 
 const DISABLE_ORGANIZATION: &str =
     "UPDATE organizations SET disabled_at = COALESCE(disabled_at, $2) WHERE organization_id = $1";
@@ -20,11 +24,14 @@ const ENABLE_ORGANIZATION: &str = "UPDATE organizations SET disabled_at = NULL W
 
 const DELETE_ORGANIZATION: &str = "DELETE FROM organizations WHERE organization_id = $1";
 
-const CAMPAIGNS: &str = "
-    SELECT campaign_id, campaign_name, organization_id, category_id, starts_at, ends_at, disabled_at
+const CAMPAIGNS: &str = sql!(
+    "SELECT ",
+    CampaignListing::COLUMNS,
+    "
     FROM drops_campaigns
     WHERE campaign_id > $1 AND (CAST($2 AS TEXT) IS NULL OR organization_id = $2)
-    ORDER BY campaign_id LIMIT $3";
+    ORDER BY campaign_id LIMIT $3"
+);
 
 const DISABLE_CAMPAIGN: &str =
     "UPDATE drops_campaigns SET disabled_at = COALESCE(disabled_at, $2) WHERE campaign_id = $1";
@@ -53,6 +60,8 @@ pub struct OrganizationDetails {
     pub disabled_at: Option<Timestamp>,
 }
 
+columns!(OrganizationDetails { organization: Organization::COLUMNS, disabled_at: "o.disabled_at" });
+
 /// A campaign in a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CampaignListing {
@@ -72,6 +81,16 @@ pub struct CampaignListing {
     pub disabled_at: Option<Timestamp>,
 }
 
+columns!(CampaignListing {
+    campaign_id: "campaign_id",
+    name: "campaign_name",
+    organization_id: "organization_id",
+    category_id: "category_id",
+    starts_at: "starts_at",
+    ends_at: "ends_at",
+    disabled_at: "disabled_at",
+});
+
 impl Tx {
     /// Up to `size` organizations after `after`, in the order of their ids.
     pub async fn organizations(
@@ -79,12 +98,7 @@ impl Tx {
         after: &str,
         size: i64,
     ) -> Result<Vec<OrganizationDetails>, StoreError> {
-        let details = |row: &Row| {
-            let organization_id = row.get(0)?;
-            let organization = Organization { organization_id, name: row.get(1)?, verified: row.get(2)? };
-            Ok(OrganizationDetails { organization, disabled_at: row.get(3)? })
-        };
-        self.query(ORGANIZATIONS, params![after, size]).await?.iter().map(details).collect()
+        self.fetch_all(ORGANIZATIONS, params![after, size]).await
     }
 
     /// Disables an organization, which suspends its verification: `false` if there is none.
@@ -117,18 +131,7 @@ impl Tx {
         after: &str,
         size: i64,
     ) -> Result<Vec<CampaignListing>, StoreError> {
-        let listing = |row: &Row| {
-            Ok(CampaignListing {
-                campaign_id: row.get(0)?,
-                name: row.get(1)?,
-                organization_id: row.get(2)?,
-                category_id: row.get(3)?,
-                starts_at: row.get(4)?,
-                ends_at: row.get(5)?,
-                disabled_at: row.get(6)?,
-            })
-        };
-        self.query(CAMPAIGNS, params![after, organization, size]).await?.iter().map(listing).collect()
+        self.fetch_all(CAMPAIGNS, params![after, organization, size]).await
     }
 
     /// Disables a campaign: nothing can be claimed, and no minutes count: `false` if there is none.

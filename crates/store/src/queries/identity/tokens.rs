@@ -7,14 +7,15 @@ use domain::token::{Caller, SingleUse, TokenFamily};
 use domain::{ChannelId, ClientId, Profile, ScopeSet, Timestamp};
 
 use super::credential_changes::{ChangeSlot, Dependency};
-use crate::{Row, StoreError, Tx, params};
+use crate::queries::columns::{Select, columns, sql};
+use crate::{StoreError, Tx, params};
 
 const INSERT_CODE: &str = "
     INSERT INTO authorization_codes (code_hash, family, client_id, channel_id, state_hash, redirect_uri, expires_at)
     VALUES ($1, $2, $3, $4, $5, $6, $7)";
 
-const FIND_CODE: &str = "
-    SELECT family, client_id, channel_id, state_hash, expires_at, used_at FROM authorization_codes WHERE code_hash = $1";
+const FIND_CODE: &str =
+    sql!("SELECT ", StoredCredential::COLUMNS, ", state_hash FROM authorization_codes WHERE code_hash = $1");
 
 const USE_CODE: &str = "
     UPDATE authorization_codes SET used_at = $2
@@ -27,22 +28,25 @@ const INSERT_ACCESS_TOKEN: &str = "
 const INSERT_REFRESH_TOKEN: &str = "
     INSERT INTO refresh_tokens (token_hash, family, client_id, channel_id, expires_at) VALUES ($1, $2, $3, $4, $5)";
 
-const HOLDER: &str = "
-    SELECT t.client_id, t.channel_id, t.family, c.scopes, a.scopes, a.profile, a.quota, t.expires_at, u.channel_name
+const HOLDER: &str = sql!(
+    "SELECT ",
+    Holder::COLUMNS,
+    "
     FROM access_tokens t
     JOIN consents c ON c.client_id = t.client_id AND c.channel_id = t.channel_id
     JOIN applications a ON a.client_id = t.client_id
     JOIN channels u ON u.channel_id = t.channel_id
     WHERE t.token_hash = $1 AND t.expires_at > $2 AND a.deleted_at IS NULL AND a.disabled_at IS NULL
-        AND u.barred_at IS NULL";
+        AND u.barred_at IS NULL"
+);
 
 const FAMILY_LIVES: &str = "
     SELECT 1 FROM access_tokens t JOIN applications a ON a.client_id = t.client_id
     WHERE t.client_id = $1 AND t.channel_id = $2 AND t.family = $3
         AND a.deleted_at IS NULL AND a.disabled_at IS NULL LIMIT 1";
 
-const FIND_REFRESH_TOKEN: &str = "
-    SELECT family, client_id, channel_id, expires_at, used_at FROM refresh_tokens WHERE token_hash = $1";
+const FIND_REFRESH_TOKEN: &str =
+    sql!("SELECT ", StoredCredential::COLUMNS, " FROM refresh_tokens WHERE token_hash = $1");
 
 const USE_REFRESH_TOKEN: &str = "
     UPDATE refresh_tokens SET used_at = $2
@@ -114,6 +118,13 @@ pub struct StoredCredential {
     pub single_use: SingleUse,
 }
 
+columns!(StoredCredential {
+    family: "family" => TokenFamily,
+    client_id: "client_id",
+    channel_id: "channel_id",
+    single_use: "expires_at, used_at" => |(expires_at, used_at)| SingleUse { expires_at, used_at },
+});
+
 /// The kind of a token that cannot be used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trace {
@@ -135,6 +146,17 @@ pub struct Holder {
     /// When the token expires.
     pub expires_at: Timestamp,
 }
+
+columns!(Holder { caller: Caller::COLUMNS, channel_name: "u.channel_name", expires_at: "t.expires_at" });
+
+columns!(Caller {
+    client_id: "t.client_id",
+    channel_id: "t.channel_id",
+    family: "t.family" => TokenFamily,
+    scopes: "c.scopes, a.scopes" => |(consented, chosen): (ScopeSet, ScopeSet)| consented.and(chosen),
+    profile: "a.profile" => |name: Option<&str>| name.and_then(Profile::from_name),
+    quota: "a.quota",
+});
 
 impl Deref for Holder {
     type Target = Caller;
@@ -195,8 +217,7 @@ impl Tx {
         &mut self,
         hash: &SecretHash,
     ) -> Result<Option<(StoredCredential, SecretHash)>, StoreError> {
-        let row = self.query_opt(FIND_CODE, params![hash]).await?;
-        row.map(|row| Ok((credential(&row, [0, 1, 2, 4, 5])?, row.get(3)?))).transpose()
+        self.fetch_optional(FIND_CODE, params![hash]).await
     }
 
     /// Uses a code: `true` for exactly one of any number of callers.
@@ -223,21 +244,7 @@ impl Tx {
 
     /// The holder of an access token at `now`: one look-up for every user-mode call.
     pub async fn holder(&mut self, hash: &SecretHash, now: Timestamp) -> Result<Option<Holder>, StoreError> {
-        let row = self.query_opt(HOLDER, params![hash, now]).await?;
-        row.map(|row| {
-            let (consented, chosen): (ScopeSet, ScopeSet) = (row.get(3)?, row.get(4)?);
-            let caller = Caller {
-                client_id: row.get(0)?,
-                channel_id: row.get(1)?,
-                family: TokenFamily(row.get(2)?),
-                scopes: consented.and(chosen),
-                profile: row.get::<Option<&str>>(5)?.and_then(Profile::from_name),
-                quota: row.get(6)?,
-            };
-            let expires_at = row.get(7)?;
-            Ok(Holder { caller, channel_name: row.get(8)?, expires_at })
-        })
-        .transpose()
+        self.fetch_optional(HOLDER, params![hash, now]).await
     }
 
     /// Whether an access token of the caller's family exists. Under the consent's lock it shows that no
@@ -251,8 +258,7 @@ impl Tx {
 
     /// The refresh token of that hash.
     pub async fn refresh_token(&mut self, hash: &SecretHash) -> Result<Option<StoredCredential>, StoreError> {
-        let row = self.query_opt(FIND_REFRESH_TOKEN, params![hash]).await?;
-        row.map(|row| credential(&row, [0, 1, 2, 3, 4])).transpose()
+        self.fetch_optional(FIND_REFRESH_TOKEN, params![hash]).await
     }
 
     /// Uses a refresh token: `true` for exactly one of any number of callers.
@@ -265,13 +271,15 @@ impl Tx {
         &mut self,
         hash: &SecretHash,
     ) -> Result<Option<(ClientId, Trace, Timestamp)>, StoreError> {
-        let Some(row) = self.query(TRACE, params![hash]).await?.into_iter().next() else { return Ok(None) };
-        let trace = match row.get::<&str>(1)? {
-            "access" => Trace::Access,
-            "refresh" => Trace::Refresh,
-            _ => Trace::Revoked,
-        };
-        Ok(Some((row.get(0)?, trace, row.get(2)?)))
+        let traces: Vec<(ClientId, String, Timestamp)> = self.fetch_all(TRACE, params![hash]).await?;
+        Ok(traces.into_iter().next().map(|(client_id, kind, expires_at)| {
+            let trace = match kind.as_str() {
+                "access" => Trace::Access,
+                "refresh" => Trace::Refresh,
+                _ => Trace::Revoked,
+            };
+            (client_id, trace, expires_at)
+        }))
     }
 
     /// The application and the user of a token of either kind.
@@ -279,8 +287,7 @@ impl Tx {
         &mut self,
         hash: &SecretHash,
     ) -> Result<Option<(ClientId, ChannelId)>, StoreError> {
-        let rows = self.query(OWNER, params![hash]).await?;
-        rows.first().map(|row| Ok((row.get(0)?, row.get(1)?))).transpose()
+        Ok(self.fetch_all(OWNER, params![hash]).await?.into_iter().next())
     }
 
     /// Deletes the unused codes of a client and a user.
@@ -309,15 +316,4 @@ impl Tx {
         }
         Ok(())
     }
-}
-
-/// Columns: family, client id, channel id, expiry, use.
-fn credential(row: &Row, columns: [usize; 5]) -> Result<StoredCredential, StoreError> {
-    let [family, client_id, channel_id, expires_at, used_at] = columns;
-    Ok(StoredCredential {
-        family: TokenFamily(row.get(family)?),
-        client_id: row.get(client_id)?,
-        channel_id: row.get(channel_id)?,
-        single_use: SingleUse { expires_at: row.get(expires_at)?, used_at: row.get(used_at)? },
-    })
 }

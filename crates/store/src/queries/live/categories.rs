@@ -1,9 +1,10 @@
 //! Categories of lives, and the numbers of their writes.
 
 use domain::CategoryId;
-use domain::live::{Category, CategoryType};
+use domain::live::Category;
 
-use crate::{Row, StoreError, Tx, params};
+use crate::queries::columns::{Select, columns, sql};
+use crate::{StoreError, Tx, params};
 
 const VERSION: &str = "SELECT version FROM category_clock WHERE clock_id = 1";
 
@@ -16,12 +17,21 @@ const PUT: &str = "
         category_type = excluded.category_type, category_value = excluded.category_value,
         poster_image_url = excluded.poster_image_url, version = excluded.version";
 
-const BY_ID: &str = "
-    SELECT category_type, category_id, category_value, poster_image_url FROM categories WHERE category_id = $1";
+const BY_ID: &str = sql!("SELECT ", Category::COLUMNS, " FROM categories k WHERE k.category_id = $1");
 
-const AFTER: &str = "
-    SELECT category_type, category_id, category_value, poster_image_url, version FROM categories
-    WHERE (version, category_id) > ($1, $2) ORDER BY version, category_id LIMIT $3";
+const AFTER: &str = sql!(
+    "SELECT ",
+    Category::COLUMNS,
+    ", k.version FROM categories k
+    WHERE (k.version, k.category_id) > ($1, $2) ORDER BY k.version, k.category_id LIMIT $3"
+);
+
+columns!(outer_join Category {
+    category_type: "k.category_type",
+    category_id: "k.category_id",
+    category_value: "k.category_value",
+    poster_image_url: "k.poster_image_url",
+});
 
 /// The position of a reader of all categories: the number and id of the last category that it read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -35,7 +45,7 @@ pub struct CategoryMark {
 impl Tx {
     /// The number of the last write of a category. Every row with this number or a smaller one is committed.
     pub async fn category_version(&mut self) -> Result<i64, StoreError> {
-        self.query_one(VERSION, &[]).await?.get(0)
+        self.fetch_one(VERSION, &[]).await
     }
 
     /// Takes the next number, and locks the writes of categories for the rest of the transaction.
@@ -54,10 +64,7 @@ impl Tx {
 
     /// The category of that id.
     pub async fn category(&mut self, id: &CategoryId) -> Result<Option<Category>, StoreError> {
-        match self.query_opt(BY_ID, params![id]).await? {
-            Some(row) => category_at(&row, 0),
-            None => Ok(None),
-        }
+        self.fetch_optional(BY_ID, params![id]).await
     }
 
     /// The next `limit` categories after `mark` in the order of their last writes, each with the mark after
@@ -67,28 +74,11 @@ impl Tx {
         mark: &CategoryMark,
         limit: i64,
     ) -> Result<Vec<(Category, CategoryMark)>, StoreError> {
-        let rows = self.query(AFTER, params![mark.version, &mark.category_id, limit]).await?;
-        let item = |row: &Row| {
-            let category = category_at(row, 0)?.ok_or(StoreError::NoRow)?;
-            let mark = CategoryMark { version: row.get(4)?, category_id: category.category_id.to_string() };
-            Ok((category, mark))
+        let rows = self.fetch_all(AFTER, params![mark.version, &mark.category_id, limit]).await?;
+        let with_mark = |(category, version): (Category, i64)| {
+            let category_id = category.category_id.to_string();
+            (category, CategoryMark { version, category_id })
         };
-        rows.iter().map(item).collect()
+        Ok(rows.into_iter().map(with_mark).collect())
     }
-}
-
-/// A category in four columns from `first` on: type, id, value, picture. `None` where a join found none.
-pub(crate) fn category_at(row: &Row, first: usize) -> Result<Option<Category>, StoreError> {
-    let Some(name) = row.get::<Option<&str>>(first)? else { return Ok(None) };
-    let category_type = CategoryType::stored(name).ok_or_else(|| StoreError::Decode {
-        column: first,
-        wanted: "a category type",
-        found: "another text".to_owned(),
-    })?;
-    Ok(Some(Category {
-        category_type,
-        category_id: row.get(first + 1)?,
-        category_value: row.get(first + 2)?,
-        poster_image_url: row.get(first + 3)?,
-    }))
 }

@@ -4,17 +4,15 @@
 use domain::live::Category;
 use domain::{CategoryId, ChannelId, Timestamp};
 
-use super::categories::category_at;
-use crate::{Row, StoreError, Tx, params};
+use crate::queries::columns::{Select, columns, sql};
+use crate::{StoreError, Tx, params};
 
 const NEXT_VERSION: &str = "UPDATE live_clock SET version = version + 1 WHERE clock_id = 1 RETURNING version";
 
 const NEXT_LIVE_ID: &str =
     "UPDATE live_clock SET last_live_id = last_live_id + 1 WHERE clock_id = 1 RETURNING last_live_id";
 
-const ON_AIR: &str = "
-    SELECT live_id, counted_since, live_title, thumbnail_image_url, concurrent_user_count, adult, category_id, tags
-    FROM lives WHERE channel_id = $1";
+const ON_AIR: &str = sql!("SELECT ", LiveOnAir::COLUMNS, " FROM lives WHERE channel_id = $1");
 
 const BEGIN: &str = "
     INSERT INTO lives (channel_id, live_id, counted_since, live_title, thumbnail_image_url, concurrent_user_count,
@@ -38,28 +36,31 @@ const CLOSE_SPAN: &str = "
     UPDATE live_spans SET until_version = $3, closed_at = $4 WHERE live_id = $1 AND since_version = $2";
 
 /// The current list with the number of its last change. One statement, so that the list and the number match.
-const FIRST_PAGE: &str = "
-    SELECT l.live_id, l.live_title, l.thumbnail_image_url, l.concurrent_user_count, l.opened_at, l.adult, l.tags,
-        k.category_type, k.category_id, k.category_value, k.poster_image_url,
-        c.channel_id, c.channel_name, c.channel_image_url, clock.version
-    FROM (SELECT * FROM lives ORDER BY concurrent_user_count DESC, live_id LIMIT $1) l
+const FIRST_PAGE: &str = sql!(
+    "SELECT ",
+    LiveListing::COLUMNS,
+    "
+    FROM (SELECT *, concurrent_user_count AS viewers FROM lives
+          ORDER BY concurrent_user_count DESC, live_id LIMIT $1) l
     JOIN channels c ON c.channel_id = l.channel_id
-    JOIN live_clock clock ON clock.clock_id = 1
+    JOIN (SELECT version AS list_version FROM live_clock WHERE clock_id = 1) clock ON TRUE
     LEFT JOIN categories k ON k.category_id = l.category_id
-    ORDER BY l.concurrent_user_count DESC, l.live_id";
+    ORDER BY l.concurrent_user_count DESC, l.live_id"
+);
 
 /// The list as it was after change `$1`, after a position in it, without the lives that have ended since.
-const NEXT_PAGE: &str = "
-    SELECT l.live_id, l.live_title, l.thumbnail_image_url, -s.viewer_rank, l.opened_at, l.adult, l.tags,
-        k.category_type, k.category_id, k.category_value, k.poster_image_url,
-        c.channel_id, c.channel_name, c.channel_image_url, CAST($1 AS BIGINT)
-    FROM (SELECT live_id, viewer_rank FROM live_spans
+const NEXT_PAGE: &str = sql!(
+    "SELECT ",
+    LiveListing::COLUMNS,
+    "
+    FROM (SELECT live_id, viewer_rank, -viewer_rank AS viewers, CAST($1 AS BIGINT) AS list_version FROM live_spans
           WHERE (viewer_rank, live_id) > ($2, $3) AND since_version <= $1 AND until_version > $1
           ORDER BY viewer_rank, live_id LIMIT $4) s
     JOIN lives l ON l.live_id = s.live_id
     JOIN channels c ON c.channel_id = l.channel_id
     LEFT JOIN categories k ON k.category_id = l.category_id
-    ORDER BY s.viewer_rank, s.live_id";
+    ORDER BY s.viewer_rank, s.live_id"
+);
 
 /// The data of a live.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,6 +79,15 @@ pub struct LiveShow {
     pub tags: Vec<String>,
 }
 
+columns!(LiveShow {
+    title: "live_title",
+    thumbnail_image_url: "thumbnail_image_url",
+    concurrent_user_count: "concurrent_user_count",
+    adult: "adult",
+    category_id: "category_id",
+    tags: "tags" => stored_tags,
+});
+
 /// A live under way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LiveOnAir {
@@ -88,6 +98,8 @@ pub struct LiveOnAir {
     /// Its data.
     pub show: LiveShow,
 }
+
+columns!(LiveOnAir { live_id: "live_id", counted_since: "counted_since", show: LiveShow::COLUMNS });
 
 /// An item of the live list.
 #[derive(Clone, Debug)]
@@ -118,6 +130,21 @@ pub struct LiveListing {
     pub version: i64,
 }
 
+columns!(LiveListing {
+    live_id: "l.live_id",
+    title: "l.live_title",
+    thumbnail_image_url: "l.thumbnail_image_url",
+    concurrent_user_count: "viewers",
+    opened_at: "l.opened_at",
+    adult: "l.adult",
+    tags: "l.tags" => stored_tags,
+    category: Category::COLUMNS,
+    channel_id: "c.channel_id",
+    channel_name: "c.channel_name",
+    channel_image_url: "c.channel_image_url",
+    version: "list_version",
+});
+
 /// A place in the list as it was after a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LivePlace {
@@ -133,32 +160,17 @@ impl Tx {
     /// Takes the number of the next change of the list, and locks the list's changes for the rest of the
     /// transaction. So changes are committed in the order of their numbers.
     pub async fn next_live_version(&mut self) -> Result<i64, StoreError> {
-        self.query_one(NEXT_VERSION, &[]).await?.get(0)
+        self.fetch_one(NEXT_VERSION, &[]).await
     }
 
     /// Takes the number of the next live.
     pub async fn next_live_id(&mut self) -> Result<i64, StoreError> {
-        self.query_one(NEXT_LIVE_ID, &[]).await?.get(0)
+        self.fetch_one(NEXT_LIVE_ID, &[]).await
     }
 
     /// The live of a channel.
     pub async fn live_on_air(&mut self, channel: &ChannelId) -> Result<Option<LiveOnAir>, StoreError> {
-        let row = self.query_opt(ON_AIR, params![channel]).await?;
-        row.map(|row| {
-            Ok(LiveOnAir {
-                live_id: row.get(0)?,
-                counted_since: row.get(1)?,
-                show: LiveShow {
-                    title: row.get(2)?,
-                    thumbnail_image_url: row.get(3)?,
-                    concurrent_user_count: row.get(4)?,
-                    adult: row.get(5)?,
-                    category_id: row.get(6)?,
-                    tags: stored_tags(row.get(7)?),
-                },
-            })
-        })
-        .transpose()
+        self.fetch_optional(ON_AIR, params![channel]).await
     }
 
     /// Starts a channel's live. Its viewer count needs a span from the same change on.
@@ -245,32 +257,14 @@ impl Tx {
 
     /// The first `limit` lives of the current list.
     pub async fn first_lives(&mut self, limit: i64) -> Result<Vec<LiveListing>, StoreError> {
-        self.query(FIRST_PAGE, params![limit]).await?.iter().map(listing).collect()
+        self.fetch_all(FIRST_PAGE, params![limit]).await
     }
 
     /// The next `limit` lives after a position in the list of that time, without those that have ended.
     pub async fn next_lives(&mut self, after: LivePlace, limit: i64) -> Result<Vec<LiveListing>, StoreError> {
         let rank = -after.concurrent_user_count;
-        let rows = self.query(NEXT_PAGE, params![after.version, rank, after.live_id, limit]).await?;
-        rows.iter().map(listing).collect()
+        self.fetch_all(NEXT_PAGE, params![after.version, rank, after.live_id, limit]).await
     }
-}
-
-fn listing(row: &Row) -> Result<LiveListing, StoreError> {
-    Ok(LiveListing {
-        live_id: row.get(0)?,
-        title: row.get(1)?,
-        thumbnail_image_url: row.get(2)?,
-        concurrent_user_count: row.get(3)?,
-        opened_at: row.get(4)?,
-        adult: row.get(5)?,
-        tags: stored_tags(row.get(6)?),
-        category: category_at(row, 7)?,
-        channel_id: row.get(11)?,
-        channel_name: row.get(12)?,
-        channel_image_url: row.get(13)?,
-        version: row.get(14)?,
-    })
 }
 
 /// Joins tags. No tag contains a space (`domain::live::distinct_tags`).

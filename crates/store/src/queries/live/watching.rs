@@ -1,14 +1,13 @@
 //! The conditions of drops campaigns, and the minutes that viewers have watched.
 
-use domain::drops::{Campaign, Reward, RewardProgress};
-use domain::{CampaignId, CategoryId, ChannelId, ClaimId, Timestamp};
+use domain::drops::{Campaign, Period, Reward, RewardProgress};
+use domain::{CampaignId, CategoryId, ChannelId, Timestamp};
 
-use crate::queries::sql::{hundred_ids, padded, period_at};
-use crate::{Row, StoreError, Tx, params};
+use crate::queries::columns::{Select, columns, sql};
+use crate::queries::sql::{HUNDRED_IDS, padded};
+use crate::{StoreError, Tx, params};
 
-const CAMPAIGN: &str = "
-    SELECT campaign_name, organization_id, category_id, starts_at, ends_at, every_channel
-    FROM drops_campaigns WHERE campaign_id = $1";
+const CAMPAIGN: &str = sql!("SELECT ", Campaign::COLUMNS, " FROM drops_campaigns c WHERE c.campaign_id = $1");
 
 const CAMPAIGN_CHANNELS: &str = "
     SELECT channel_id FROM drops_campaign_channels WHERE campaign_id = $1 ORDER BY channel_id";
@@ -21,19 +20,22 @@ const PUT_CAMPAIGN_CHANNEL: &str = "
     SELECT $1, channel_id FROM channels WHERE channel_id = $2 AND deleted_at IS NULL";
 
 /// What a campaign offers, and which of it a viewer has claimed.
-const REWARDS: &str = "
-    SELECT r.reward_id, r.reward_name, r.watch_minutes, k.claim_id
+const REWARDS: &str = sql!(
+    "SELECT ",
+    RewardProgress::COLUMNS,
+    "
     FROM drops_rewards r
     LEFT JOIN reward_claims k
         ON k.campaign_id = r.campaign_id AND k.reward_id = r.reward_id AND k.channel_id = $2
     WHERE r.campaign_id = $1 AND r.claimable
-    ORDER BY r.watch_minutes, r.reward_id";
+    ORDER BY r.watch_minutes, r.reward_id"
+);
 
 /// One row for a channel that exists: how many of the viewers do, and what it has on air.
-const WATCHABLE: &str = concat!(
-    "SELECT (SELECT COUNT(*) FROM channels WHERE channel_id IN ",
-    hundred_ids!(),
-    " AND deleted_at IS NULL), l.channel_id IS NOT NULL, l.category_id
+const WATCHABLE: &str = sql!(
+    "SELECT ",
+    Watchable::COLUMNS,
+    "
     FROM channels h LEFT JOIN lives l ON l.channel_id = h.channel_id
     WHERE h.channel_id = $101 AND h.deleted_at IS NULL"
 );
@@ -41,20 +43,21 @@ const WATCHABLE: &str = concat!(
 /// The statement that adds minutes checks their conditions, and adds to the stored minutes, so concurrent
 /// additions are not lost. It locks rows in one order, so that two of them never wait for each other in a
 /// circle.
-const ACCRUE: &str = concat!(
+const ACCRUE: &str = sql!(
     "INSERT INTO watched_minutes (campaign_id, channel_id, minutes)
     SELECT c.campaign_id, v.channel_id, CAST($102 AS BIGINT)
     FROM lives l
     JOIN drops_campaigns c ON c.category_id = l.category_id
     JOIN channels v ON v.channel_id IN ",
-    hundred_ids!(),
+    HUNDRED_IDS,
     " WHERE l.channel_id = $101 AND v.deleted_at IS NULL AND c.disabled_at IS NULL
         AND (c.starts_at IS NULL OR c.starts_at <= $103) AND (c.ends_at IS NULL OR c.ends_at > $103)
         AND (c.every_channel OR EXISTS (SELECT 1 FROM drops_campaign_channels p
             WHERE p.campaign_id = c.campaign_id AND p.channel_id = l.channel_id))
     ORDER BY v.channel_id, c.campaign_id
     ON CONFLICT (campaign_id, channel_id) DO UPDATE SET minutes = watched_minutes.minutes + excluded.minutes
-    RETURNING campaign_id, channel_id, minutes"
+    RETURNING ",
+    Watched::COLUMNS
 );
 
 const WATCHED_MINUTES: &str = "
@@ -74,6 +77,16 @@ pub struct Watchable {
     pub category_id: Option<CategoryId>,
 }
 
+columns!(Watchable {
+    viewers: sql!(
+        "(SELECT COUNT(*) FROM channels WHERE channel_id IN ",
+        HUNDRED_IDS,
+        " AND deleted_at IS NULL)"
+    ),
+    on_air: "l.channel_id IS NOT NULL",
+    category_id: "l.category_id",
+});
+
 /// What a viewer has watched for a campaign.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Watched {
@@ -85,28 +98,31 @@ pub struct Watched {
     pub minutes: i64,
 }
 
+columns!(Watched { campaign_id: "campaign_id", viewer: "channel_id", minutes: "minutes" });
+
+columns!(Campaign {
+    campaign_id: "c.campaign_id",
+    name: "c.campaign_name",
+    organization_id: "c.organization_id",
+    category_id: "c.category_id",
+    period: Period::COLUMNS,
+    channels: "c.every_channel" => |every: bool| (!every).then(Vec::new);
+    rewards: Vec::new(),
+});
+
+columns!(RewardProgress { reward: Reward::COLUMNS, claim_id: "k.claim_id" });
+
+columns!(Reward { reward_id: "r.reward_id", name: "r.reward_name", watch_minutes: "r.watch_minutes" });
+
 impl Tx {
     /// A campaign without its rewards and channels.
     pub async fn campaign(&mut self, id: &CampaignId) -> Result<Option<Campaign>, StoreError> {
-        let campaign = |row: Row| {
-            let every_channel: bool = row.get(5)?;
-            Ok(Campaign {
-                campaign_id: id.clone(),
-                name: row.get(0)?,
-                organization_id: row.get(1)?,
-                category_id: row.get(2)?,
-                period: period_at(&row, 3)?,
-                channels: (!every_channel).then(Vec::new),
-                rewards: Vec::new(),
-            })
-        };
-        self.query_opt(CAMPAIGN, params![id]).await?.map(campaign).transpose()
+        self.fetch_optional(CAMPAIGN, params![id]).await
     }
 
     /// The channels that a campaign names.
     pub async fn campaign_channels(&mut self, id: &CampaignId) -> Result<Vec<ChannelId>, StoreError> {
-        let rows = self.query(CAMPAIGN_CHANNELS, params![id]).await?;
-        rows.iter().map(|row| row.get(0)).collect()
+        self.fetch_all(CAMPAIGN_CHANNELS, params![id]).await
     }
 
     /// Removes the channels of a campaign.
@@ -132,12 +148,7 @@ impl Tx {
     ) -> Result<Option<Watchable>, StoreError> {
         let Some(mut values) = padded(viewers) else { return Ok(None) };
         values.push(channel.into());
-        let watchable = |row: Row| {
-            let category: Option<String> = row.get(2)?;
-            let category_id = category.map(CategoryId::stored);
-            Ok(Watchable { viewers: row.get(0)?, on_air: row.get(1)?, category_id })
-        };
-        self.query_opt(WATCHABLE, &values).await?.map(watchable).transpose()
+        self.fetch_optional(WATCHABLE, &values).await
     }
 
     /// Adds the minutes that up to 100 viewers watched a channel to every running campaign in which the
@@ -151,9 +162,7 @@ impl Tx {
     ) -> Result<Vec<Watched>, StoreError> {
         let Some(mut values) = padded(viewers) else { return Ok(Vec::new()) };
         values.extend([channel.into(), minutes.into(), now.into()]);
-        let watched =
-            |row: &Row| Ok(Watched { campaign_id: row.get(0)?, viewer: row.get(1)?, minutes: row.get(2)? });
-        self.query(ACCRUE, &values).await?.iter().map(watched).collect()
+        self.fetch_all(ACCRUE, &values).await
     }
 
     /// Minutes that a viewer has watched for a campaign; `None` if either does not exist.
@@ -162,7 +171,7 @@ impl Tx {
         campaign: &CampaignId,
         viewer: &ChannelId,
     ) -> Result<Option<i64>, StoreError> {
-        self.query_opt(WATCHED_MINUTES, params![campaign, viewer]).await?.map(|row| row.get(0)).transpose()
+        self.fetch_optional(WATCHED_MINUTES, params![campaign, viewer]).await
     }
 
     /// The rewards of a campaign that can be claimed, those with the fewest minutes first, with the claims of
@@ -172,12 +181,6 @@ impl Tx {
         campaign: &CampaignId,
         viewer: Option<&ChannelId>,
     ) -> Result<Vec<RewardProgress>, StoreError> {
-        let progress = |row: &Row| {
-            let claim_id: Option<String> = row.get(3)?;
-            let reward_id = row.get(0)?;
-            let reward = Reward { reward_id, name: row.get(1)?, watch_minutes: row.get(2)? };
-            Ok(RewardProgress { reward, claim_id: claim_id.map(ClaimId::stored) })
-        };
-        self.query(REWARDS, params![campaign, viewer]).await?.iter().map(progress).collect()
+        self.fetch_all(REWARDS, params![campaign, viewer]).await
     }
 }

@@ -48,12 +48,12 @@ impl Tx {
         if self.execute(CLAIM, params![operation, key, request, answer, now, batch.as_ref()]).await? > 0 {
             return Ok(KeyClaim::Ours);
         }
-        let row = self.query_one(RECORDED, params![operation, key]).await?;
-        let earlier: Option<BatchId> = row.get(2)?;
+        let (request, answer, earlier): (_, _, Option<BatchId>) =
+            self.fetch_one(RECORDED, params![operation, key]).await?;
         // The key may stand twice in one transaction.
         let earlier = earlier.filter(|earlier| Some(earlier) != batch.as_ref());
         self.notes::<EventBatchNotes>().earlier.extend(earlier);
-        Ok(KeyClaim::Earlier { request: row.get(0)?, answer: row.get(1)? })
+        Ok(KeyClaim::Earlier { request, answer })
     }
 
     /// Replaces the answer of a key that was claimed in this transaction.

@@ -5,19 +5,22 @@ use std::sync::LazyLock;
 use domain::{BatchId, ChannelId, NodeId, Timestamp};
 
 use crate::queries::batched::BatchedStatement;
-use crate::{Row, StoreError, Tx, Value, params};
+use crate::queries::columns::{Select, columns, sql};
+use crate::{StoreError, Tx, Value, params};
 
 const RECORD: &str = "
     INSERT INTO event_outbox (batch_id, node_id, created_at, channels) VALUES ($1, $2, $3, $4)";
 
-const FIND: &str = "
-    SELECT batch_id, node_id, channels, taken_over_at FROM event_outbox WHERE batch_id = $1";
+const FIND: &str = sql!("SELECT ", EventBatch::COLUMNS, " FROM event_outbox WHERE batch_id = $1");
 
 /// A range of the primary key, whose ids grow with time.
-const OVERDUE: &str = "
-    SELECT batch_id, node_id, channels, taken_over_at FROM event_outbox
+const OVERDUE: &str = sql!(
+    "SELECT ",
+    EventBatch::COLUMNS,
+    " FROM event_outbox
     WHERE batch_id < $1 AND taken_over_at IS NULL AND ($2 OR node_id = $3)
-    ORDER BY batch_id LIMIT $4";
+    ORDER BY batch_id LIMIT $4"
+);
 
 const TAKE_OVER: &str = "
     UPDATE event_outbox SET taken_over_at = $2 WHERE batch_id = $1 AND taken_over_at IS NULL";
@@ -41,6 +44,13 @@ pub struct EventBatch {
     /// Its channels were recorded as lost.
     pub is_taken_over: bool,
 }
+
+columns!(EventBatch {
+    batch_id: "batch_id",
+    node_id: "node_id",
+    channels: "channels" => stored_channels,
+    is_taken_over: "taken_over_at IS NOT NULL",
+});
 
 /// The nodes whose batches are read.
 #[derive(Clone, Copy, Debug)]
@@ -105,7 +115,7 @@ impl Tx {
 
     /// The batch of this id, unless it is settled.
     pub async fn unsettled_event_batch(&mut self, batch: &BatchId) -> Result<Option<EventBatch>, StoreError> {
-        self.query_opt(FIND, params![batch]).await?.as_ref().map(read).transpose()
+        self.fetch_optional(FIND, params![batch]).await
     }
 
     /// The oldest batches from before a time that are neither settled nor taken over.
@@ -120,7 +130,7 @@ impl Tx {
             BatchesOf::Node(node) => (false, node.as_str()),
         };
         let bound = BatchId::bound_at(before);
-        self.query(OVERDUE, params![&bound, all, node, limit]).await?.iter().map(read).collect()
+        self.fetch_all(OVERDUE, params![&bound, all, node, limit]).await
     }
 
     /// Marks a batch as taken over. The same transaction records its channels as lost. `false` if the batch
@@ -134,12 +144,6 @@ impl Tx {
     }
 }
 
-fn read(row: &Row) -> Result<EventBatch, StoreError> {
-    let channels: &str = row.get(2)?;
-    Ok(EventBatch {
-        batch_id: row.get(0)?,
-        node_id: row.get(1)?,
-        channels: channels.split(SEPARATOR).map(|id| ChannelId::stored(id.to_owned())).collect(),
-        is_taken_over: row.get::<Option<i64>>(3)?.is_some(),
-    })
+fn stored_channels(joined: &str) -> Vec<ChannelId> {
+    joined.split(SEPARATOR).map(|id| ChannelId::stored(id.to_owned())).collect()
 }

@@ -2,13 +2,18 @@
 
 use domain::{ChannelId, MessageId, NodeId, Timestamp};
 
+use crate::queries::columns::{Select, columns, sql};
 use crate::{StoreError, Tx, params};
 
 const RECORD: &str = "
     INSERT INTO lost_events (lost_at, channel_id, node_id) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
 
-const SINCE: &str = "SELECT lost_at, channel_id, node_id FROM lost_events WHERE lost_at >= $1
-    ORDER BY lost_at DESC, channel_id DESC, node_id DESC LIMIT $2";
+const SINCE: &str = sql!(
+    "SELECT ",
+    LostEvents::COLUMNS,
+    " FROM lost_events WHERE lost_at >= $1
+    ORDER BY lost_at DESC, channel_id DESC, node_id DESC LIMIT $2"
+);
 
 /// Three ranges, each of an index that grows with time.
 const CHANNELS_WITH_EVENTS: &str = "
@@ -31,6 +36,8 @@ pub struct LostEvents {
     pub node_id: NodeId,
 }
 
+columns!(LostEvents { lost_at: "lost_at", channel_id: "channel_id", node_id: "node_id" });
+
 impl Tx {
     /// Records that events of a channel were given up. A repetition in the same millisecond changes nothing.
     pub async fn record_lost_events(&mut self, lost: &LostEvents) -> Result<(), StoreError> {
@@ -45,11 +52,7 @@ impl Tx {
         since: Timestamp,
         limit: i64,
     ) -> Result<Vec<LostEvents>, StoreError> {
-        let rows = self.query(SINCE, params![since, limit]).await?;
-        let lost = |row: &crate::Row| {
-            Ok(LostEvents { lost_at: row.get(0)?, channel_id: row.get(1)?, node_id: row.get(2)? })
-        };
-        rows.iter().map(lost).collect()
+        self.fetch_all(SINCE, params![since, limit]).await
     }
 
     /// Up to `limit` channels with events at `since` or later.
@@ -58,9 +61,7 @@ impl Tx {
         since: Timestamp,
         limit: i64,
     ) -> Result<Vec<ChannelId>, StoreError> {
-        let rows =
-            self.query(CHANNELS_WITH_EVENTS, params![&MessageId::bound_at(since), since, limit]).await?;
-        rows.iter().map(|row| row.get(0)).collect()
+        self.fetch_all(CHANNELS_WITH_EVENTS, params![&MessageId::bound_at(since), since, limit]).await
     }
 
     /// Records the time of the event of a paid subscription.

@@ -1,11 +1,11 @@
 //! Sessions as the operator sees and ends them.
 
-use domain::event::EventType;
-use domain::session::{SessionDetails, SessionOwner, Subscription};
+use domain::session::SessionDetails;
 use domain::{ChannelId, ClientId, NodeId, SessionKey, Timestamp};
 
-use super::sessions::is_users_sql;
-use crate::{Row, StoreError, Tx, Value, params};
+use super::sessions::{self, IS_USERS, JoinedSubscription, session_owner};
+use crate::queries::columns::{Select, columns, sql};
+use crate::{StoreError, Tx, Value, params};
 
 /// Sorts behind every key.
 const BEHIND_ALL: &str = "~";
@@ -13,7 +13,7 @@ const BEHIND_ALL: &str = "~";
 /// Sessions under a condition.
 macro_rules! sessions_sql {
     ($($condition:expr),+) => {
-        concat!(
+        sql!(
             "SELECT session_key, client_id, channel_id, node_id, connected_at, disconnected_at, close_reason
              FROM sessions WHERE ",
             $($condition),+
@@ -24,10 +24,12 @@ macro_rules! sessions_sql {
 /// Such sessions, each with its subscriptions, newest first: a key begins with its time.
 macro_rules! details_sql {
     ($($sessions:expr),+) => {
-        concat!(
-            "SELECT p.session_key, p.client_id, p.channel_id, p.node_id, p.connected_at, p.disconnected_at, p.close_reason,
-                    s.event_type, s.channel_id
-             FROM (",
+        sql!(
+            "SELECT ",
+            SessionDetails::COLUMNS,
+            ", ",
+            JoinedSubscription::COLUMNS,
+            " FROM (",
             $($sessions),+,
             ") p
              LEFT JOIN session_subscriptions s ON s.session_key = p.session_key
@@ -39,7 +41,7 @@ macro_rules! details_sql {
 /// The first sessions under a condition from the one before `$1` on.
 macro_rules! newest_sql {
     ($($condition:expr),+) => {
-        concat!(sessions_sql!($($condition),+), " session_key < $1 ORDER BY session_key DESC LIMIT $2")
+        sql!(sessions_sql!($($condition),+), " session_key < $1 ORDER BY session_key DESC LIMIT $2")
     };
 }
 
@@ -48,9 +50,9 @@ macro_rules! of_client_sql {
     ($state:literal) => {
         details_sql!(
             "SELECT * FROM (",
-            newest_sql!("client_id = $3 AND ", is_users_sql!(), " = 0 AND ", $state),
+            newest_sql!("client_id = $3 AND ", IS_USERS, " = 0 AND ", $state),
             ") o UNION ALL SELECT * FROM (",
-            newest_sql!("client_id = $3 AND ", is_users_sql!(), " = 1 AND ", $state),
+            newest_sql!("client_id = $3 AND ", IS_USERS, " = 1 AND ", $state),
             ") u ORDER BY session_key DESC LIMIT $2"
         )
     };
@@ -93,6 +95,16 @@ pub struct SessionFilter {
     pub connected: Option<bool>,
 }
 
+columns!(SessionDetails {
+    session_key: "p.session_key",
+    owner: "p.client_id, p.channel_id" => session_owner,
+    node_id: "p.node_id",
+    connected_at: "p.connected_at",
+    disconnected_at: "p.disconnected_at",
+    close_reason: "p.close_reason";
+    subscribed_events: Vec::new(),
+});
+
 impl SessionFilter {
     /// The statement, and its parameters from `$3` on.
     fn statement(&self) -> (&'static str, Vec<Value<'_>>) {
@@ -115,8 +127,7 @@ impl SessionFilter {
 impl Tx {
     /// A session of any owner.
     pub async fn session_details(&mut self, key: &SessionKey) -> Result<Option<SessionDetails>, StoreError> {
-        let rows = self.query(ONE, params![key]).await?;
-        Ok(rows.iter().try_fold(Vec::new(), collect)?.pop())
+        Ok(with_subscriptions(self.fetch_all(ONE, params![key]).await?).pop())
     }
 
     /// Up to `size` sessions older than `after`, newest first. Every page costs the same.
@@ -129,7 +140,7 @@ impl Tx {
         let (sql, ids) = filter.statement();
         let mut params = vec![after.map_or(BEHIND_ALL, SessionKey::as_str).into(), size.into()];
         params.extend(ids);
-        self.query(sql, &params).await?.iter().try_fold(Vec::new(), collect)
+        Ok(with_subscriptions(self.fetch_all(sql, &params).await?))
     }
 
     /// Ends a connected session, and gives its node, which finds the session by
@@ -140,41 +151,22 @@ impl Tx {
         now: Timestamp,
         reason: &str,
     ) -> Result<Option<NodeId>, StoreError> {
-        let row = self.query_opt(END, params![key, now, reason]).await?;
-        row.map(|row| row.get(0)).transpose()
+        self.fetch_optional(END, params![key, now, reason]).await
     }
 }
 
-/// The rows of a session are adjacent: one for each subscription, or one without a subscription.
-fn collect(mut sessions: Vec<SessionDetails>, row: &Row) -> Result<Vec<SessionDetails>, StoreError> {
-    let key = row.get::<&str>(0)?;
-    if sessions.last().is_none_or(|last| last.session_key.as_str() != key) {
-        let client_id = row.get(1)?;
-        sessions.push(SessionDetails {
-            session_key: SessionKey::stored(key.to_owned()),
-            owner: match row.get(2)? {
-                Some(channel_id) => SessionOwner::User { client_id, channel_id },
-                None => SessionOwner::Client { client_id },
-            },
-            node_id: row.get(3)?,
-            connected_at: row.get(4)?,
-            disconnected_at: row.get(5)?,
-            close_reason: row.get(6)?,
-            subscribed_events: Vec::new(),
-        });
-    }
-    let event_type = row.get::<Option<&str>>(7)?.and_then(EventType::from_name);
-    if let (Some(details), Some(event_type)) = (sessions.last_mut(), event_type) {
-        let channel_id = row.get(8)?;
-        details.subscribed_events.push(Subscription { event_type, channel_id });
-    }
-    Ok(sessions)
+fn with_subscriptions(rows: Vec<(SessionDetails, JoinedSubscription)>) -> Vec<SessionDetails> {
+    sessions::with_subscriptions(
+        rows,
+        |session| &session.session_key,
+        |session| &mut session.subscribed_events,
+    )
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::queries::sqlite_plan;
+    use crate::queries::plan::sqlite_plan;
 
     /// A page is read from its position on, in both halves of the index.
     #[test]

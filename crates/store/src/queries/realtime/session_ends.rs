@@ -8,6 +8,7 @@
 use domain::session::SessionOwner;
 use domain::{ApplicationSecretId, ChannelId, ClientId, SessionKey, Timestamp};
 
+use crate::queries::columns::sql;
 use crate::{StoreError, Tx, Value, params};
 
 /// The most sessions that one statement ends. A small statement can share a commit with the requests of
@@ -21,7 +22,7 @@ const DELETE_URLS_OF_SECRET: &str = "DELETE FROM session_urls WHERE secret_id = 
 /// Their nodes find the sessions by [`Tx::sessions_closing`].
 macro_rules! end_sql {
     ($whose:literal) => {
-        concat!(
+        sql!(
             "UPDATE sessions SET disconnected_at = $2, close_reason = $3, closing_node = node_id
              WHERE disconnected_at IS NULL AND session_key IN (
                  SELECT session_key FROM sessions WHERE ",
@@ -77,9 +78,6 @@ impl Tx {
         };
         let mut values = vec![whose, now.into(), reason.into(), after.into(), SESSION_ENDS_MAX.into()];
         values.extend(secret);
-        let rows = self.query(sql, &values).await?;
-        let keys = rows.iter().map(|row| row.get(0));
-        let keys = keys.collect::<Result<Vec<_>, StoreError>>()?;
-        Ok(keys.into_iter().max())
+        Ok(self.fetch_all(sql, &values).await?.into_iter().max())
     }
 }

@@ -6,12 +6,14 @@ use domain::session::{SessionListing, SessionOwner, Subscription};
 use domain::{ApplicationSecretId, ChannelId, ClientId, NodeId, Profile, SessionKey, Timestamp};
 
 use crate::queries::Page;
-use crate::{Row, StoreError, Tx, params};
+use crate::queries::columns::{Select, columns, sql};
+use crate::{StoreError, Tx, params};
 
 const INSERT_URL: &str = "
     INSERT INTO session_urls (token_hash, client_id, channel_id, secret_id, expires_at) VALUES ($1, $2, $3, $4, $5)";
 
-const TAKE_URL: &str = "
+const TAKE_URL: &str = sql!(
+    "
     DELETE FROM session_urls WHERE token_hash = $1 AND expires_at > $2 AND EXISTS (
         SELECT 1 FROM applications a
         WHERE a.client_id = session_urls.client_id AND a.deleted_at IS NULL AND a.disabled_at IS NULL)
@@ -20,8 +22,9 @@ const TAKE_URL: &str = "
     AND (secret_id IS NULL OR EXISTS (
         SELECT 1 FROM application_secrets s
         WHERE s.secret_id = session_urls.secret_id AND (s.expires_at IS NULL OR s.expires_at > $2)))
-    RETURNING client_id, channel_id, secret_id,
-        (SELECT profile FROM applications a WHERE a.client_id = session_urls.client_id)";
+    RETURNING ",
+    TakenUrl::COLUMNS
+);
 
 const FIND_URL: &str = "SELECT client_id, channel_id, expires_at FROM session_urls WHERE token_hash = $1";
 
@@ -71,18 +74,17 @@ const CLOSED: &str =
 
 /// 0 for a session of an application itself, 1 for a session of a user, as in the index
 /// `sessions_of_application`.
-macro_rules! is_users_sql {
-    () => {
-        "(CASE WHEN channel_id IS NULL THEN 0 ELSE 1 END)"
-    };
-}
-pub(super) use is_users_sql;
+pub(super) const IS_USERS: &str = "(CASE WHEN channel_id IS NULL THEN 0 ELSE 1 END)";
 
 /// A page of sessions with their subscriptions, newest first: a key begins with its time.
 macro_rules! list_sql {
     ($($whose:expr),+) => {
-        concat!(
-            "SELECT p.session_key, p.connected_at, p.disconnected_at, s.event_type, s.channel_id FROM (
+        sql!(
+            "SELECT ",
+            SessionListing::COLUMNS,
+            ", ",
+            JoinedSubscription::COLUMNS,
+            " FROM (
                  SELECT session_key, connected_at, disconnected_at FROM sessions
                  WHERE client_id = $1 AND ",
             $($whose),+,
@@ -95,16 +97,16 @@ macro_rules! list_sql {
     };
 }
 const LIST_OF_USER: &str = list_sql!("channel_id = $2");
-const LIST_OF_CLIENT: &str = list_sql!(is_users_sql!(), " = 0 AND CAST($2 AS TEXT) IS NULL");
+const LIST_OF_CLIENT: &str = list_sql!(IS_USERS, " = 0 AND CAST($2 AS TEXT) IS NULL");
 
 /// The number of sessions in the lists. A user's sessions are found by the user, who has few sessions of all
 /// applications.
 const COUNT_OF_USER: &str = "
     SELECT COUNT(*) FILTER (WHERE client_id = $1) FROM sessions
     WHERE channel_id = $2 AND (disconnected_at IS NULL OR disconnected_at > $3)";
-const COUNT_OF_CLIENT: &str = concat!(
+const COUNT_OF_CLIENT: &str = sql!(
     "SELECT COUNT(*) FROM sessions WHERE client_id = $1 AND ",
-    is_users_sql!(),
+    IS_USERS,
     " = 0 AND CAST($2 AS TEXT) IS NULL AND (disconnected_at IS NULL OR disconnected_at > $3)"
 );
 
@@ -118,6 +120,31 @@ pub struct TakenUrl {
     /// The profile that the application chose for itself.
     pub profile: Option<Profile>,
 }
+
+columns!(TakenUrl {
+    owner: "client_id, channel_id" => session_owner,
+    secret_id: "secret_id",
+    profile: "(SELECT profile FROM applications a WHERE a.client_id = session_urls.client_id)"
+        => |name: Option<&str>| name.and_then(Profile::from_name),
+});
+
+columns!(SessionListing {
+    session_key: "p.session_key",
+    connected_at: "p.connected_at",
+    disconnected_at: "p.disconnected_at";
+    subscribed_events: Vec::new(),
+});
+
+/// The subscription in a row of a session; both columns are NULL for a session without one.
+pub(super) struct JoinedSubscription {
+    event_type: Option<EventType>,
+    channel_id: Option<ChannelId>,
+}
+
+columns!(JoinedSubscription {
+    event_type: "s.event_type" => |name: Option<&str>| name.and_then(EventType::from_name),
+    channel_id: "s.channel_id",
+});
 
 impl Tx {
     /// Records a session URL, and the client secret that it was issued for, if any.
@@ -141,13 +168,7 @@ impl Tx {
         token: &SecretHash,
         now: Timestamp,
     ) -> Result<Option<TakenUrl>, StoreError> {
-        let row = self.query_opt(TAKE_URL, params![token, now]).await?;
-        row.map(|row| {
-            let secret_id = row.get(2)?;
-            let profile = row.get::<Option<&str>>(3)?.and_then(Profile::from_name);
-            Ok(TakenUrl { owner: owner(&row)?, secret_id, profile })
-        })
-        .transpose()
+        self.fetch_optional(TAKE_URL, params![token, now]).await
     }
 
     /// The owner and the expiry of an unused session URL.
@@ -155,8 +176,8 @@ impl Tx {
         &mut self,
         token: &SecretHash,
     ) -> Result<Option<(SessionOwner, Timestamp)>, StoreError> {
-        let row = self.query_opt(FIND_URL, params![token]).await?;
-        row.map(|row| Ok((owner(&row)?, row.get(2)?))).transpose()
+        let found = self.fetch_optional(FIND_URL, params![token]).await?;
+        Ok(found.map(|(owner, expires_at)| (session_owner(owner), expires_at)))
     }
 
     /// Locks the count of an owner's sessions for the rest of the transaction.
@@ -170,7 +191,7 @@ impl Tx {
 
     /// The number of connected sessions that count for this owner.
     pub async fn count_connected(&mut self, owner: &SessionOwner) -> Result<i64, StoreError> {
-        self.query_one(COUNT_CONNECTED, params![owner.counted_as()]).await?.get(0)
+        self.fetch_one(COUNT_CONNECTED, params![owner.counted_as()]).await
     }
 
     /// Records a session at the handshake of its socket.
@@ -222,8 +243,7 @@ impl Tx {
         after: &SessionKey,
         limit: i64,
     ) -> Result<Vec<(SessionKey, String)>, StoreError> {
-        let rows = self.query(CLOSING, params![node, after, limit]).await?;
-        rows.iter().map(|row| Ok((row.get(0)?, row.get(1)?))).collect()
+        self.fetch_all(CLOSING, params![node, after, limit]).await
     }
 
     /// Takes the next version of a connected session that this client and user may change, gives the
@@ -235,8 +255,7 @@ impl Tx {
         client_id: &ClientId,
         channel_id: &ChannelId,
     ) -> Result<Option<(i64, NodeId)>, StoreError> {
-        let row = self.query_opt(NEXT_VERSION, params![key, client_id, channel_id]).await?;
-        row.map(|row| Ok((row.get(0)?, row.get(1)?))).transpose()
+        self.fetch_optional(NEXT_VERSION, params![key, client_id, channel_id]).await
     }
 
     /// Ends every session of a node that is not registered. Gives their number. Cheap if there are none.
@@ -251,7 +270,7 @@ impl Tx {
         ended_after: Timestamp,
     ) -> Result<i64, StoreError> {
         let sql = if owner.channel_id().is_some() { COUNT_OF_USER } else { COUNT_OF_CLIENT };
-        self.query_one(sql, params![owner.client_id(), owner.channel_id(), ended_after]).await?.get(0)
+        self.fetch_one(sql, params![owner.client_id(), owner.channel_id(), ended_after]).await
     }
 
     /// One page of an owner's sessions, newest first: those connected, and those that ended after
@@ -264,43 +283,44 @@ impl Tx {
     ) -> Result<Vec<SessionListing>, StoreError> {
         let sql = if owner.channel_id().is_some() { LIST_OF_USER } else { LIST_OF_CLIENT };
         let params = params![owner.client_id(), owner.channel_id(), ended_after, page.size, page.offset()];
-        let rows = self.query(sql, params).await?;
-        rows.iter().try_fold(Vec::new(), collect_listing)
+        let rows: Vec<(SessionListing, _)> = self.fetch_all(sql, params).await?;
+        Ok(with_subscriptions(rows, |session| &session.session_key, |session| &mut session.subscribed_events))
     }
 }
 
-/// The rows of a session are adjacent: one for each subscription, or one without a subscription.
-fn collect_listing(mut listings: Vec<SessionListing>, row: &Row) -> Result<Vec<SessionListing>, StoreError> {
-    let key = row.get::<&str>(0)?;
-    if listings.last().is_none_or(|last| last.session_key.as_str() != key) {
-        listings.push(SessionListing {
-            session_key: SessionKey::stored(key.to_owned()),
-            connected_at: row.get(1)?,
-            disconnected_at: row.get(2)?,
-            subscribed_events: Vec::new(),
-        });
+/// Adds the subscriptions to their sessions. The rows of a session are adjacent: one for each subscription,
+/// or one without a subscription.
+pub(super) fn with_subscriptions<T>(
+    rows: Vec<(T, JoinedSubscription)>,
+    key: fn(&T) -> &SessionKey,
+    subscriptions: fn(&mut T) -> &mut Vec<Subscription>,
+) -> Vec<T> {
+    let mut sessions: Vec<T> = Vec::new();
+    for (session, JoinedSubscription { event_type, channel_id }) in rows {
+        if sessions.last().is_none_or(|last| key(last) != key(&session)) {
+            sessions.push(session);
+        }
+        if let (Some(last), Some(event_type), Some(channel_id)) =
+            (sessions.last_mut(), event_type, channel_id)
+        {
+            subscriptions(last).push(Subscription { event_type, channel_id });
+        }
     }
-    let event_type = row.get::<Option<&str>>(3)?.and_then(EventType::from_name);
-    if let (Some(listing), Some(event_type)) = (listings.last_mut(), event_type) {
-        let channel_id = row.get(4)?;
-        listing.subscribed_events.push(Subscription { event_type, channel_id });
-    }
-    Ok(listings)
+    sessions
 }
 
-/// Columns: client id, and the channel id of a user's.
-fn owner(row: &Row) -> Result<SessionOwner, StoreError> {
-    let client_id = row.get(0)?;
-    Ok(match row.get(1)? {
+/// The owner of a session: an application, or a user of it.
+pub(super) fn session_owner((client_id, channel_id): (ClientId, Option<ChannelId>)) -> SessionOwner {
+    match channel_id {
         Some(channel_id) => SessionOwner::User { client_id, channel_id },
         None => SessionOwner::Client { client_id },
-    })
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::queries::sqlite_plan;
+    use crate::queries::plan::sqlite_plan;
 
     /// Only the owner's sessions are read, and a page is read in the order of its index.
     #[test]

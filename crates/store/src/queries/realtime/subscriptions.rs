@@ -1,11 +1,12 @@
 //! Event subscriptions of sessions, and the numbered log of the sessions' changes.
 
 use domain::event::EventType;
-use domain::session::{ChangeKind, SessionChange, Subscription};
+use domain::session::{SessionChange, Subscription};
 use domain::token::{Caller, TokenFamily};
 use domain::{ChannelId, ClientId, NodeId, SessionKey, Timestamp};
 
-use crate::{Row, StoreError, Tx, params};
+use crate::queries::columns::{Select, columns, sql};
+use crate::{StoreError, Tx, params};
 
 const PUT: &str = "
     INSERT INTO session_subscriptions (session_key, event_type, channel_id, client_id, family, created_at)
@@ -36,17 +37,26 @@ const INSERT_CHANGE: &str = "
 
 const HAS_UNTOLD: &str = "SELECT version FROM session_changes WHERE untold_node = $1 LIMIT 1";
 
-const TAKE_UNTOLD: &str = "
+const TAKE_UNTOLD: &str = sql!(
+    "
     UPDATE session_changes SET untold_node = NULL WHERE untold_node = $1 AND (session_key, version) IN (
         SELECT session_key, version FROM session_changes WHERE untold_node = $1
         ORDER BY session_key, version LIMIT $2)
-    RETURNING version, kind, event_type, channel_id, session_key";
+    RETURNING session_key, ",
+    SessionChange::COLUMNS
+);
 
 const FORGET_CHANGES: &str = "DELETE FROM session_changes WHERE session_key = $1 AND version <= $2";
 
-const CHANGES_AFTER: &str = "
-    SELECT version, kind, event_type, channel_id FROM session_changes
-    WHERE session_key = $1 AND version > $2 ORDER BY version";
+const CHANGES_AFTER: &str = sql!(
+    "SELECT ",
+    SessionChange::COLUMNS,
+    " FROM session_changes WHERE session_key = $1 AND version > $2 ORDER BY version"
+);
+
+columns!(SessionChange { version: "version", kind: "kind", subscription: Subscription::COLUMNS });
+
+columns!(Subscription { event_type: "event_type", channel_id: "channel_id" });
 
 impl Tx {
     /// Subscribes a session to events of the caller's channel. A repeated call changes only the token family
@@ -66,7 +76,7 @@ impl Tx {
 
     /// How many subscriptions a session holds.
     pub async fn count_subscriptions(&mut self, key: &SessionKey) -> Result<i64, StoreError> {
-        self.query_one(COUNT, params![key]).await?.get(0)
+        self.fetch_one(COUNT, params![key]).await
     }
 
     /// Ends a subscription: `false` if there was none.
@@ -88,8 +98,7 @@ impl Tx {
         family: Option<&TokenFamily>,
     ) -> Result<Vec<(SessionKey, EventType)>, StoreError> {
         let family = family.map(|family| family.0.as_str());
-        let rows = self.query(STANDING_ON, params![client_id, channel_id, family]).await?;
-        rows.iter().map(|row| Ok((row.get(0)?, event_type(row, 1)?))).collect()
+        self.fetch_all(STANDING_ON, params![client_id, channel_id, family]).await
     }
 
     /// The subscriptions of connected sessions of an application to a kind of event.
@@ -98,8 +107,7 @@ impl Tx {
         client_id: &ClientId,
         event: EventType,
     ) -> Result<Vec<(SessionKey, ChannelId)>, StoreError> {
-        let rows = self.query(OF_CLIENT, params![client_id, event.name()]).await?;
-        rows.iter().map(|row| Ok((row.get(0)?, row.get(1)?))).collect()
+        self.fetch_all(OF_CLIENT, params![client_id, event.name()]).await
     }
 
     /// Appends a change to a session's log, for the session's node to read.
@@ -130,9 +138,8 @@ impl Tx {
         node: &NodeId,
         limit: i64,
     ) -> Result<Vec<(SessionKey, SessionChange)>, StoreError> {
-        let rows = self.query(TAKE_UNTOLD, params![node, limit]).await?;
-        let keyed = |row: &Row| Ok((row.get(4)?, change(row)?));
-        let mut taken = rows.iter().map(keyed).collect::<Result<Vec<_>, StoreError>>()?;
+        let mut taken: Vec<(SessionKey, SessionChange)> =
+            self.fetch_all(TAKE_UNTOLD, params![node, limit]).await?;
         taken.sort_by(|(a, one), (b, other)| (a, one.version).cmp(&(b, other.version)));
         Ok(taken)
     }
@@ -149,23 +156,6 @@ impl Tx {
         key: &SessionKey,
         version: i64,
     ) -> Result<Vec<SessionChange>, StoreError> {
-        self.query(CHANGES_AFTER, params![key, version]).await?.iter().map(change).collect()
+        self.fetch_all(CHANGES_AFTER, params![key, version]).await
     }
-}
-
-fn change(row: &Row) -> Result<SessionChange, StoreError> {
-    let kind = row.get::<&str>(1)?;
-    Ok(SessionChange {
-        version: row.get(0)?,
-        kind: ChangeKind::from_name(kind).ok_or_else(|| unknown(1, "a kind of change"))?,
-        subscription: Subscription { event_type: event_type(row, 2)?, channel_id: row.get(3)? },
-    })
-}
-
-fn event_type(row: &Row, column: usize) -> Result<EventType, StoreError> {
-    EventType::from_name(row.get(column)?).ok_or_else(|| unknown(column, "an event type"))
-}
-
-fn unknown(column: usize, wanted: &'static str) -> StoreError {
-    StoreError::Decode { column, wanted, found: "another text".to_owned() }
 }

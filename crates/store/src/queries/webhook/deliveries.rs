@@ -10,8 +10,9 @@ use domain::outbound::SendFailure;
 use domain::{ClaimId, ClientId, DeliveryId, Timestamp, WebhookId};
 
 use super::webhooks::{drops_bit, may_receive};
-use crate::queries::sql::{hundred_ids, padded, with_hundred_ids};
-use crate::{Row, StoreError, Tx, params};
+use crate::queries::columns::{Select, columns, sql};
+use crate::queries::sql::{HUNDRED_IDS, padded};
+use crate::{StoreError, Tx, params};
 
 const INSERT_DELIVERY: &str = "
     INSERT INTO webhook_deliveries (webhook_id, message_id, claim_id, data, state, due_at, created_at, changed_at)
@@ -21,7 +22,7 @@ const INSERT_DELIVERY: &str = "
 /// cost depends on the number of these webhooks, not of their messages. Subqueries, because a join or EXISTS
 /// may be planned as a scan of all messages. The order is that of the index of waiting messages, because the
 /// engine may choose another index otherwise.
-const WEBHOOKS_DUE: &str = concat!(
+const WEBHOOKS_DUE: &str = sql!(
     "
     WITH RECURSIVE waiting (webhook_id) AS (
         SELECT (SELECT d.webhook_id FROM webhook_deliveries d WHERE d.state = 'WAITING' AND d.webhook_id > $3
@@ -42,16 +43,21 @@ const WEBHOOKS_DUE: &str = concat!(
     ORDER BY w.webhook_id LIMIT $4"
 );
 
-const DUE_DELIVERIES: &str = "
-    SELECT message_id, attempts, in_flight, due_at FROM webhook_deliveries
-    WHERE webhook_id = $1 AND state = 'WAITING' AND due_at <= $2 ORDER BY due_at, message_id LIMIT $3";
+const DUE_DELIVERIES: &str = sql!(
+    "SELECT ",
+    DueDelivery::COLUMNS,
+    " FROM webhook_deliveries
+    WHERE webhook_id = $1 AND state = 'WAITING' AND due_at <= $2 ORDER BY due_at, message_id LIMIT $3"
+);
 
 /// Transactions that lease messages of the same webhook wait here for each other.
 const LOCK_WEBHOOK: &str = "UPDATE webhooks SET enabled = enabled WHERE webhook_id = $1";
 
-const TARGET: &str = concat!(
+const TARGET: &str = sql!(
+    "SELECT ",
+    DeliveryTarget::COLUMNS,
     "
-    SELECT w.client_id, w.url FROM webhooks w JOIN applications a ON a.client_id = w.client_id
+    FROM webhooks w JOIN applications a ON a.client_id = w.client_id
     JOIN organizations o ON o.organization_id = a.organization_id
     WHERE w.webhook_id = $2 AND w.enabled AND ",
     may_receive!()
@@ -63,11 +69,13 @@ const DUE: &str = "
 
 /// CASE, so that no engine reads everything that is due. For the same reason the ids come from a statement of
 /// their own: the plan of a subquery with LIMIT depends on the engine's statistics.
-const LEASE: &str = with_hundred_ids!(
+const LEASE: &str = sql!(
     "
     UPDATE webhook_deliveries SET due_at = $103, attempts = attempts + 1, in_flight = TRUE
     WHERE webhook_id = $101 AND CASE WHEN state = 'WAITING' THEN due_at <= $102 ELSE FALSE END AND message_id IN ",
-    " RETURNING message_id, attempts, failures, data"
+    HUNDRED_IDS,
+    " RETURNING ",
+    LeasedDelivery::COLUMNS
 );
 
 const RECORD: &str = "
@@ -86,12 +94,7 @@ const INSERT_ATTEMPT: &str = "
 
 macro_rules! deliveries {
     ($condition:literal) => {
-        concat!(
-            "
-    SELECT message_id, claim_id, data, state, due_at, in_flight, attempts, created_at, changed_at
-    FROM webhook_deliveries WHERE webhook_id = $1 AND ",
-            $condition
-        )
+        sql!("SELECT ", Delivery::COLUMNS, " FROM webhook_deliveries WHERE webhook_id = $1 AND ", $condition)
     };
 }
 
@@ -105,20 +108,23 @@ const DELIVERIES_IN_STATE: &str = deliveries!(
     ORDER BY state DESC, message_id DESC LIMIT $4"
 );
 
-const ATTEMPTS: &str = "
-    SELECT number, began_at, duration_ms, status, failure, excerpt FROM webhook_attempts
-    WHERE webhook_id = $1 AND message_id = $2 ORDER BY number DESC LIMIT $3";
+const ATTEMPTS: &str = sql!(
+    "SELECT ",
+    AttemptRecord::COLUMNS,
+    " FROM webhook_attempts
+    WHERE webhook_id = $1 AND message_id = $2 ORDER BY number DESC LIMIT $3"
+);
 
 /// A leased message stays leased until the lease ends, so that no message is sent twice at the same time. The
 /// list of ids may repeat an id.
-const SEND_ANEW: &str = with_hundred_ids!(
+const SEND_ANEW: &str = sql!(
     "
     UPDATE webhook_deliveries SET state = 'WAITING', failures = 0, changed_at = $102,
         due_at = CASE WHEN in_flight AND due_at > $102 THEN due_at ELSE $102 END,
         in_flight = (in_flight AND due_at > $102)
     WHERE webhook_id = $101 AND CASE WHEN CAST($103 AS TEXT) IS NULL THEN TRUE ELSE state = $103 END
         AND message_id IN ",
-    ""
+    HUNDRED_IDS
 );
 
 const WINDOW: &str = "
@@ -153,6 +159,8 @@ pub struct DeliveryTarget {
     pub url: Option<String>,
 }
 
+columns!(DeliveryTarget { client_id: "w.client_id", url: "w.url" });
+
 /// A leased message, to be sent before the lease ends.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeasedDelivery {
@@ -166,6 +174,8 @@ pub struct LeasedDelivery {
     pub data: String,
 }
 
+columns!(LeasedDelivery { message_id: "message_id", number: "attempts", failures: "failures", data: "data" });
+
 /// A message that is due.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DueDelivery {
@@ -178,6 +188,13 @@ pub struct DueDelivery {
     /// Since when it is due.
     pub due_at: Timestamp,
 }
+
+columns!(DueDelivery {
+    message_id: "message_id",
+    number: "attempts",
+    in_flight: "in_flight",
+    due_at: "due_at",
+});
 
 /// A lease of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -220,6 +237,15 @@ pub struct AttemptRecord {
     pub excerpt: String,
 }
 
+columns!(AttemptRecord {
+    number: "number",
+    began_at: "began_at",
+    duration_ms: "duration_ms",
+    status: "status" => |status: Option<i64>| status.and_then(|status| status.try_into().ok()),
+    failure: "failure",
+    excerpt: "excerpt",
+});
+
 /// A message to a webhook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Delivery {
@@ -242,6 +268,18 @@ pub struct Delivery {
     /// When its state last changed.
     pub changed_at: Timestamp,
 }
+
+columns!(Delivery {
+    message_id: "message_id",
+    claim_id: "claim_id",
+    data: "data",
+    state: "state",
+    due_at: "due_at",
+    in_flight: "in_flight",
+    attempts: "attempts",
+    created_at: "created_at",
+    changed_at: "changed_at",
+});
 
 /// Messages of a webhook that were written in a span of time.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -278,8 +316,7 @@ impl Tx {
         limit: i64,
     ) -> Result<Vec<WebhookId>, StoreError> {
         let after = after.map_or("", WebhookId::as_str);
-        let rows = self.query(WEBHOOKS_DUE, params![drops_bit(), now, after, limit]).await?;
-        rows.iter().map(|row| row.get(0)).collect()
+        self.fetch_all(WEBHOOKS_DUE, params![drops_bit(), now, after, limit]).await
     }
 
     /// Up to `limit` messages of a webhook that are due, the longest due first.
@@ -289,15 +326,7 @@ impl Tx {
         now: Timestamp,
         limit: i64,
     ) -> Result<Vec<DueDelivery>, StoreError> {
-        let due = |row: &Row| {
-            Ok(DueDelivery {
-                message_id: row.get(0)?,
-                number: row.get(1)?,
-                in_flight: row.get(2)?,
-                due_at: row.get(3)?,
-            })
-        };
-        self.query(DUE_DELIVERIES, params![webhook_id, now, limit]).await?.iter().map(due).collect()
+        self.fetch_all(DUE_DELIVERIES, params![webhook_id, now, limit]).await
     }
 
     /// Locks the leasing of a webhook's messages for the rest of the transaction.
@@ -314,8 +343,7 @@ impl Tx {
         &mut self,
         webhook_id: &WebhookId,
     ) -> Result<Option<DeliveryTarget>, StoreError> {
-        let target = |row: Row| Ok(DeliveryTarget { client_id: row.get(0)?, url: row.get(1)? });
-        self.query_opt(TARGET, params![drops_bit(), webhook_id]).await?.map(target).transpose()
+        self.fetch_optional(TARGET, params![drops_bit(), webhook_id]).await
     }
 
     /// Leases up to `limit` messages that are due, at most [`MESSAGES_AT_ONCE`], in the order of their due
@@ -327,19 +355,11 @@ impl Tx {
         leased_until: Timestamp,
         limit: i64,
     ) -> Result<Vec<LeasedDelivery>, StoreError> {
-        let leased = |row: &Row| {
-            Ok(LeasedDelivery {
-                message_id: row.get(0)?,
-                number: row.get(1)?,
-                failures: row.get(2)?,
-                data: row.get(3)?,
-            })
-        };
-        let due = self.query(DUE, params![webhook_id, now, limit.min(MESSAGES_AT_ONCE)]).await?;
-        let due = message_ids(&due)?;
+        let limit = limit.min(MESSAGES_AT_ONCE);
+        let due: Vec<DeliveryId> = self.fetch_all(DUE, params![webhook_id, now, limit]).await?;
         let Some(mut values) = padded(&due) else { return Ok(Vec::new()) };
         values.extend([webhook_id.into(), now.into(), leased_until.into()]);
-        self.query(LEASE, &values).await?.iter().map(leased).collect()
+        self.fetch_all(LEASE, &values).await
     }
 
     /// Records the result of a lease, once: `false` if a later lease exists, a result was recorded, or the
@@ -361,8 +381,7 @@ impl Tx {
     /// latest and has no result.
     pub async fn failures_in_flight(&mut self, key: &LeaseKey) -> Result<Option<i64>, StoreError> {
         let LeaseKey { webhook_id, message_id, number } = key;
-        let row = self.query_opt(FAILURES_IN_FLIGHT, params![webhook_id, message_id, *number]).await?;
-        row.map(|row| row.get(0)).transpose()
+        self.fetch_optional(FAILURES_IN_FLIGHT, params![webhook_id, message_id, *number]).await
     }
 
     /// Records the result of an attempt.
@@ -386,7 +405,7 @@ impl Tx {
         webhook_id: &WebhookId,
         message_id: &DeliveryId,
     ) -> Result<Option<Delivery>, StoreError> {
-        self.query_opt(DELIVERY, params![webhook_id, message_id]).await?.as_ref().map(delivery).transpose()
+        self.fetch_optional(DELIVERY, params![webhook_id, message_id]).await
     }
 
     /// Up to `limit` messages of a webhook within a span, newest first.
@@ -398,14 +417,13 @@ impl Tx {
         limit: i64,
     ) -> Result<Vec<Delivery>, StoreError> {
         let DeliverySpan { from, below } = span;
-        let rows = match state {
-            None => self.query(DELIVERIES, params![webhook_id, from, below, limit]).await?,
+        match state {
+            None => self.fetch_all(DELIVERIES, params![webhook_id, from, below, limit]).await,
             Some(state) => {
                 let values = params![webhook_id, from, below, limit, state.name()];
-                self.query(DELIVERIES_IN_STATE, values).await?
+                self.fetch_all(DELIVERIES_IN_STATE, values).await
             }
-        };
-        rows.iter().map(delivery).collect()
+        }
     }
 
     /// The last attempts of a message whose result is known, newest first.
@@ -415,7 +433,7 @@ impl Tx {
         message_id: &DeliveryId,
         limit: i64,
     ) -> Result<Vec<AttemptRecord>, StoreError> {
-        self.query(ATTEMPTS, params![webhook_id, message_id, limit]).await?.iter().map(attempt).collect()
+        self.fetch_all(ATTEMPTS, params![webhook_id, message_id, limit]).await
     }
 
     /// Resends a message in any state, with the whole schedule of attempts: `false` if there is none. A
@@ -441,8 +459,7 @@ impl Tx {
     ) -> Result<u64, StoreError> {
         let limit = limit.min(MESSAGES_AT_ONCE);
         let values = params![webhook_id, state.name(), &span.from, &span.below, limit];
-        let rows = self.query(WINDOW, values).await?;
-        let ids = message_ids(&rows)?;
+        let ids: Vec<DeliveryId> = self.fetch_all(WINDOW, values).await?;
         self.send_these_anew(webhook_id, &ids, Some(state), now).await
     }
 
@@ -457,40 +474,4 @@ impl Tx {
         values.extend([webhook_id.into(), now.into(), in_state.map(DeliveryState::name).into()]);
         self.execute(SEND_ANEW, &values).await
     }
-}
-
-fn message_ids(rows: &[Row]) -> Result<Vec<DeliveryId>, StoreError> {
-    rows.iter().map(|row| row.get(0)).collect()
-}
-
-fn unknown(column: usize, wanted: &'static str) -> StoreError {
-    StoreError::Decode { column, wanted, found: "text".to_owned() }
-}
-
-fn delivery(row: &Row) -> Result<Delivery, StoreError> {
-    Ok(Delivery {
-        message_id: row.get(0)?,
-        claim_id: row.get(1)?,
-        data: row.get(2)?,
-        state: DeliveryState::from_name(row.get(3)?).ok_or_else(|| unknown(3, "a delivery state"))?,
-        due_at: row.get(4)?,
-        in_flight: row.get(5)?,
-        attempts: row.get(6)?,
-        created_at: row.get(7)?,
-        changed_at: row.get(8)?,
-    })
-}
-
-fn attempt(row: &Row) -> Result<AttemptRecord, StoreError> {
-    let failure = row
-        .get::<Option<&str>>(4)?
-        .map(|name| SendFailure::of_name(name).ok_or_else(|| unknown(4, "a failure")));
-    Ok(AttemptRecord {
-        number: row.get(0)?,
-        began_at: row.get(1)?,
-        duration_ms: row.get(2)?,
-        status: row.get::<Option<i64>>(3)?.and_then(|status| u16::try_from(status).ok()),
-        failure: failure.transpose()?,
-        excerpt: row.get(5)?,
-    })
 }

@@ -5,7 +5,8 @@ use domain::delivery::DisabledReason;
 use domain::scope::Scope;
 use domain::{CampaignId, ClientId, ScopeSet, Timestamp, WebhookId, WebhookSecretId};
 
-use crate::{Row, StoreError, Tx, params};
+use crate::queries::columns::{Select, columns, sql};
+use crate::{StoreError, Tx, params};
 
 /// Locks the changes of an application's webhook.
 const LOCK_APPLICATION: &str =
@@ -25,12 +26,10 @@ macro_rules! may_receive {
 }
 pub(super) use may_receive;
 
-const WEBHOOK: &str = concat!(
+const WEBHOOK: &str = sql!(
+    "SELECT ",
+    Webhook::COLUMNS,
     "
-    SELECT w.webhook_id, w.url, w.enabled, w.disabled_reason, w.disabled_at, w.failing_since, w.created_at,
-        w.changed_at, COALESCE(",
-    may_receive!(),
-    ", FALSE)
     FROM webhooks w JOIN applications a ON a.client_id = w.client_id
     LEFT JOIN organizations o ON o.organization_id = a.organization_id
     WHERE w.client_id = $2 AND a.purging = FALSE"
@@ -62,14 +61,17 @@ const NOTE_FAILURE: &str =
 const INSERT_NOTICE: &str = "
     INSERT INTO webhook_notices (webhook_id, kind, created_at) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
 
-const NOTICES: &str = "
-    SELECT kind, created_at FROM webhook_notices WHERE webhook_id = $1
-    ORDER BY created_at DESC, kind DESC LIMIT $2";
+const NOTICES: &str = sql!(
+    "SELECT ",
+    WebhookNotice::COLUMNS,
+    " FROM webhook_notices WHERE webhook_id = $1 ORDER BY created_at DESC, kind DESC LIMIT $2"
+);
 
 /// The webhooks that receive claims of this campaign.
-const RECEIVERS: &str = concat!(
+const RECEIVERS: &str = sql!(
+    "SELECT ",
+    Receiver::COLUMNS,
     "
-    SELECT w.webhook_id, w.enabled
     FROM drops_campaigns c JOIN applications a ON a.organization_id = c.organization_id
     JOIN organizations o ON o.organization_id = a.organization_id JOIN webhooks w ON w.client_id = a.client_id
     WHERE c.campaign_id = $2 AND ",
@@ -81,9 +83,12 @@ const INSERT_SECRET: &str = "
     INSERT INTO webhook_secrets (secret_id, webhook_id, sealed_secret, signs_from, created_at)
     VALUES ($1, $2, $3, $4, $5)";
 
-const SECRETS: &str = "
-    SELECT secret_id, signs_from, forget_at, created_at FROM webhook_secrets
-    WHERE webhook_id = $1 AND (forget_at IS NULL OR forget_at > $2) ORDER BY signs_from, secret_id";
+const SECRETS: &str = sql!(
+    "SELECT ",
+    StoredWebhookSecret::COLUMNS,
+    " FROM webhook_secrets
+    WHERE webhook_id = $1 AND (forget_at IS NULL OR forget_at > $2) ORDER BY signs_from, secret_id"
+);
 
 const TIME_SECRET: &str = "UPDATE webhook_secrets SET signs_from = $2, forget_at = $3 WHERE secret_id = $1";
 
@@ -114,6 +119,23 @@ pub struct Webhook {
     pub receives: bool,
 }
 
+columns!(Webhook {
+    webhook_id: "w.webhook_id",
+    url: "w.url",
+    disabled: "w.enabled, w.disabled_reason, w.disabled_at" => disabled,
+    failing_since: "w.failing_since",
+    created_at: "w.created_at",
+    changed_at: "w.changed_at",
+    receives: sql!("COALESCE(", may_receive!(), ", FALSE)"),
+});
+
+fn disabled((enabled, reason, since): (bool, Option<&str>, Option<Timestamp>)) -> Option<Disabled> {
+    (!enabled).then(|| Disabled {
+        reason: reason.and_then(DisabledReason::from_name).unwrap_or(DisabledReason::Operator),
+        since: since.unwrap_or_default(),
+    })
+}
+
 /// Why and since when a webhook is disabled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Disabled {
@@ -132,6 +154,8 @@ pub struct WebhookNotice {
     pub given_at: Timestamp,
 }
 
+columns!(WebhookNotice { kind: "kind", given_at: "created_at" });
+
 /// A secret of a webhook, without its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredWebhookSecret {
@@ -145,6 +169,13 @@ pub struct StoredWebhookSecret {
     pub created_at: Timestamp,
 }
 
+columns!(StoredWebhookSecret {
+    secret_id: "secret_id",
+    signs_from: "signs_from",
+    forget_at: "forget_at",
+    created_at: "created_at",
+});
+
 /// A webhook that a claim goes to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Receiver {
@@ -153,6 +184,8 @@ pub struct Receiver {
     /// Whether messages are sent to it now.
     pub enabled: bool,
 }
+
+columns!(Receiver { webhook_id: "w.webhook_id", enabled: "w.enabled" });
 
 impl Tx {
     /// Locks the changes of an application's webhook for the rest of the transaction: `false` if there is no
@@ -178,7 +211,7 @@ impl Tx {
 
     /// The webhook of an application, also while the application is deleted and can be restored.
     pub async fn webhook(&mut self, client_id: &ClientId) -> Result<Option<Webhook>, StoreError> {
-        self.query_opt(WEBHOOK, params![drops_bit(), client_id]).await?.as_ref().map(webhook).transpose()
+        self.fetch_optional(WEBHOOK, params![drops_bit(), client_id]).await
     }
 
     /// Writes the settings of a webhook, at `changed_at`.
@@ -193,10 +226,10 @@ impl Tx {
     /// Deletes the webhook of an application with its secrets: `false` if there was none. Its messages are
     /// deleted later, in batches.
     pub async fn forget_webhook(&mut self, client_id: &ClientId, now: Timestamp) -> Result<bool, StoreError> {
-        let Some(row) = self.query_opt(FORGET_WEBHOOK, params![client_id, now]).await? else {
-            return Ok(false);
-        };
-        self.execute(DELETE_SECRETS, params![row.get::<&str>(0)?]).await?;
+        let forgotten: Option<WebhookId> =
+            self.fetch_optional(FORGET_WEBHOOK, params![client_id, now]).await?;
+        let Some(webhook_id) = forgotten else { return Ok(false) };
+        self.execute(DELETE_SECRETS, params![&webhook_id]).await?;
         Ok(true)
     }
 
@@ -254,15 +287,13 @@ impl Tx {
         webhook_id: &WebhookId,
         limit: i64,
     ) -> Result<Vec<WebhookNotice>, StoreError> {
-        let notice = |row: &Row| Ok(WebhookNotice { kind: row.get(0)?, given_at: row.get(1)? });
-        self.query(NOTICES, params![webhook_id, limit]).await?.iter().map(notice).collect()
+        self.fetch_all(NOTICES, params![webhook_id, limit]).await
     }
 
     /// The webhooks that receive the claims of a campaign: those of the applications of its organization that
     /// receive claims.
     pub async fn claim_receivers(&mut self, campaign: &CampaignId) -> Result<Vec<Receiver>, StoreError> {
-        let receiver = |row: &Row| Ok(Receiver { webhook_id: row.get(0)?, enabled: row.get(1)? });
-        self.query(RECEIVERS, params![drops_bit(), campaign]).await?.iter().map(receiver).collect()
+        self.fetch_all(RECEIVERS, params![drops_bit(), campaign]).await
     }
 
     /// Gives a webhook a secret.
@@ -284,15 +315,7 @@ impl Tx {
         webhook_id: &WebhookId,
         now: Timestamp,
     ) -> Result<Vec<StoredWebhookSecret>, StoreError> {
-        let secret = |row: &Row| {
-            Ok(StoredWebhookSecret {
-                secret_id: row.get(0)?,
-                signs_from: row.get(1)?,
-                forget_at: row.get(2)?,
-                created_at: row.get(3)?,
-            })
-        };
-        self.query(SECRETS, params![webhook_id, now]).await?.iter().map(secret).collect()
+        self.fetch_all(SECRETS, params![webhook_id, now]).await
     }
 
     /// Sets from when on a secret signs, and until when it is kept.
@@ -318,8 +341,7 @@ impl Tx {
         webhook_id: &WebhookId,
         now: Timestamp,
     ) -> Result<Option<String>, StoreError> {
-        let row = self.query_opt(SIGNING_SECRET, params![webhook_id, now]).await?;
-        row.map(|row| row.get(0)).transpose()
+        self.fetch_optional(SIGNING_SECRET, params![webhook_id, now]).await
     }
 }
 
@@ -330,23 +352,4 @@ pub(super) fn drops_bit() -> i64 {
 
 fn split(disabled: Option<Disabled>) -> (Option<&'static str>, Option<Timestamp>) {
     (disabled.map(|disabled| disabled.reason.name()), disabled.map(|disabled| disabled.since))
-}
-
-fn webhook(row: &Row) -> Result<Webhook, StoreError> {
-    let disabled = match (row.get::<bool>(2)?, row.get::<Option<&str>>(3)?, row.get::<Option<_>>(4)?) {
-        (true, _, _) => None,
-        (false, reason, since) => Some(Disabled {
-            reason: reason.and_then(DisabledReason::from_name).unwrap_or(DisabledReason::Operator),
-            since: since.unwrap_or_default(),
-        }),
-    };
-    Ok(Webhook {
-        webhook_id: row.get(0)?,
-        url: row.get(1)?,
-        disabled,
-        failing_since: row.get(5)?,
-        created_at: row.get(6)?,
-        changed_at: row.get(7)?,
-        receives: row.get(8)?,
-    })
 }
