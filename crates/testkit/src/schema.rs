@@ -1,162 +1,83 @@
-//! Checks a value against a JSON schema, with the keywords of the documents only.
+//! The schemas of a document. Each one is compiled when it is first needed.
 
 use std::collections::HashMap;
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use regex_lite::Regex;
+use jsonschema::{PatternOptions, Validator};
 use serde_json::{Map, Value};
 
-/// Keywords that do not restrict values.
-const WORDS: [&str; 7] = ["description", "title", "default", "examples", "format", "const", "x-event"];
-
-/// The schemas of a document.
-#[derive(Clone, Copy)]
-pub(crate) struct Schemas<'d> {
-    /// The targets of references.
-    pub document: &'d Value,
-    /// Whether an object may have only the fields that its schema names.
-    pub strict: bool,
+/// A document of `docs/api/`.
+pub(crate) struct Document {
+    /// Its text, parsed.
+    pub content: Value,
+    /// By the text of the schema.
+    compiled: Mutex<HashMap<String, Arc<Validator>>>,
 }
 
-type Verdict = Result<(), String>;
-
-impl Schemas<'_> {
-    /// The place and the reason of an invalid value.
-    pub(crate) fn check(self, schema: &Value, value: &Value) -> Verdict {
-        self.at("", schema, value)
+impl Document {
+    /// A document, as it stands.
+    ///
+    /// # Panics
+    /// When it is not JSON.
+    pub(crate) fn as_published(text: &str) -> Self {
+        let content = serde_json::from_str(text).expect("a document is JSON");
+        Self { content, compiled: Mutex::default() }
     }
 
-    fn at(self, place: &str, schema: &Value, value: &Value) -> Verdict {
-        let Value::Object(schema) = schema else {
-            let any = *schema == Value::Bool(true);
-            return if any { Ok(()) } else { wrong(place, value, "anything", schema) };
+    /// A document in which an object has only the fields that its schema names, unless the schema describes
+    /// further fields.
+    ///
+    /// # Panics
+    /// When it is not JSON.
+    pub(crate) fn without_unnamed_fields(text: &str) -> Self {
+        let mut document = Self::as_published(text);
+        forbid_unnamed_fields(&mut document.content);
+        document
+    }
+
+    /// Checks a value against a schema of this document. An error names every invalid place and the reason.
+    ///
+    /// # Panics
+    /// When the schema is none.
+    pub(crate) fn check(&self, schema: &Value, value: &Value) -> Result<(), String> {
+        let validator = self.validator(schema);
+        let describe = |error: jsonschema::ValidationError<'_>| match error.instance_path().as_str() {
+            "" => error.to_string(),
+            place => format!("{place}: {error}"),
         };
-        if let Some(constant) = schema.get("const").filter(|constant| *constant != value) {
-            return wrong(place, value, "const", constant);
+        let errors: Vec<_> = validator.iter_errors(value).map(describe).collect();
+        if errors.is_empty() { Ok(()) } else { Err(errors.join("; ")) }
+    }
+
+    fn validator(&self, schema: &Value) -> Arc<Validator> {
+        let mut compiled = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
+        compiled.entry(schema.to_string()).or_insert_with(|| Arc::new(self.compile(schema))).clone()
+    }
+
+    fn compile(&self, schema: &Value) -> Validator {
+        let mut schema = schema.clone();
+        // The targets of its references.
+        if let Some(keywords) = schema.as_object_mut() {
+            let shared = self.content["components"]["schemas"].clone();
+            let components = Map::from_iter([("schemas".to_owned(), shared)]);
+            keywords.insert("components".to_owned(), Value::Object(components));
         }
-        for (keyword, rule) in schema {
-            if !WORDS.contains(&keyword.as_str()) && !keyword.starts_with("x-") {
-                self.keyword(place, schema, keyword, rule, value)?;
-            }
-        }
-        self.unnamed(place, schema, value)
-    }
-
-    fn keyword(
-        self,
-        place: &str,
-        schema: &Map<String, Value>,
-        keyword: &str,
-        rule: &Value,
-        value: &Value,
-    ) -> Verdict {
-        let chars = value.as_str().map(|text| text.chars().count() as f64);
-        let items = value.as_array().map(|items| items.len() as f64);
-        let number = value.as_f64();
-        let limit = rule.as_f64().unwrap_or_default();
-        let right = match keyword {
-            "$ref" => {
-                let reference = rule.as_str().unwrap_or_default();
-                let found = self.document.pointer(reference.trim_start_matches('#'));
-                return self.at(place, found.unwrap_or(&Value::Bool(false)), value);
-            }
-            "type" => match rule {
-                Value::Array(names) => names.iter().any(|name| is_type(name, value)),
-                name => is_type(name, value),
-            },
-            "enum" => rule.as_array().is_some_and(|values| values.contains(value)),
-            "minimum" => number.is_none_or(|number| number >= limit),
-            "maximum" => number.is_none_or(|number| number <= limit),
-            "minLength" => chars.is_none_or(|chars| chars >= limit),
-            "maxLength" => chars.is_none_or(|chars| chars <= limit),
-            "minItems" => items.is_none_or(|items| items >= limit),
-            "maxItems" => items.is_none_or(|items| items <= limit),
-            "maxProperties" => value.as_object().is_none_or(|fields| fields.len() as f64 <= limit),
-            "pattern" => value.as_str().is_none_or(|text| matches(rule.as_str().unwrap_or_default(), text)),
-            "required" => value.as_object().is_none_or(|fields| {
-                rule.as_array()
-                    .into_iter()
-                    .flatten()
-                    .all(|name| fields.contains_key(name.as_str().unwrap_or("")))
-            }),
-            "propertyNames" => {
-                let mut names = value.as_object().into_iter().flatten().map(|(name, _)| name);
-                return names.try_for_each(|name| self.at(place, rule, &Value::from(name.as_str())));
-            }
-            "properties" => return self.properties(place, rule, value),
-            "additionalProperties" => return self.additional(place, schema, rule, value),
-            "items" => return self.items(place, rule, value),
-            "allOf" => {
-                return rule.as_array().into_iter().flatten().try_for_each(|s| self.at(place, s, value));
-            }
-            "anyOf" => {
-                rule.as_array().is_some_and(|all| all.iter().any(|s| self.at(place, s, value).is_ok()))
-            }
-            "oneOf" => rule.as_array().is_some_and(|all| {
-                all.iter().filter(|schema| self.at(place, schema, value).is_ok()).count() == 1
-            }),
-            other => panic!(
-                "the documents use {other}, which is not checked yet: teach it to testkit/src/schema.rs"
-            ),
-        };
-        if right { Ok(()) } else { wrong(place, value, keyword, rule) }
-    }
-
-    fn properties(self, place: &str, rule: &Value, value: &Value) -> Verdict {
-        let both =
-            rule.as_object().into_iter().flatten().filter_map(|(name, s)| Some((name, s, value.get(name)?)));
-        both.into_iter()
-            .try_for_each(|(name, schema, value)| self.at(&format!("{place}/{name}"), schema, value))
-    }
-
-    fn additional(self, place: &str, schema: &Map<String, Value>, rule: &Value, value: &Value) -> Verdict {
-        let named = |name: &str| schema.get("properties").is_some_and(|fields| fields.get(name).is_some());
-        let fields = value.as_object().into_iter().flatten().filter(|(name, _)| !named(name));
-        fields.into_iter().try_for_each(|(name, value)| self.at(&format!("{place}/{name}"), rule, value))
-    }
-
-    fn items(self, place: &str, rule: &Value, value: &Value) -> Verdict {
-        let items = value.as_array().into_iter().flatten().enumerate();
-        items.into_iter().try_for_each(|(index, item)| self.at(&format!("{place}/{index}"), rule, item))
-    }
-
-    /// Fields that the schema does not name are invalid, unless the schema describes further fields.
-    fn unnamed(self, place: &str, schema: &Map<String, Value>, value: &Value) -> Verdict {
-        let open = !self.strict || schema.contains_key("additionalProperties");
-        let (Some(fields), Some(named)) = (value.as_object(), schema.get("properties")) else {
-            return Ok(());
-        };
-        match fields.keys().find(|name| named.get(*name).is_none()) {
-            Some(name) if !open => Err(format!("{place}/{name} is not documented")),
-            _ => Ok(()),
-        }
+        let options = jsonschema::draft202012::options().with_pattern_options(PatternOptions::regex());
+        options.build(&schema).unwrap_or_else(|error| panic!("no schema: {error}"))
     }
 }
 
-fn wrong(place: &str, value: &Value, keyword: &str, rule: &Value) -> Verdict {
-    Err(format!("{} is {value}, against {keyword} {rule}", if place.is_empty() { "/" } else { place }))
-}
-
-fn is_type(name: &Value, value: &Value) -> bool {
-    match name.as_str().unwrap_or_default() {
-        "null" => value.is_null(),
-        "boolean" => value.is_boolean(),
-        "integer" => value.is_i64() || value.is_u64(),
-        "number" => value.is_number(),
-        "string" => value.is_string(),
-        "array" => value.is_array(),
-        "object" => value.is_object(),
-        _ => false,
+fn forbid_unnamed_fields(value: &mut Value) {
+    match value {
+        Value::Object(fields) => {
+            fields.values_mut().for_each(forbid_unnamed_fields);
+            if fields.get("properties").is_some_and(Value::is_object) {
+                fields.entry("additionalProperties").or_insert(Value::Bool(false));
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(forbid_unnamed_fields),
+        _ => {}
     }
-}
-
-fn matches(pattern: &str, text: &str) -> bool {
-    // There are few patterns. Compiling one takes much longer than matching it, and each is matched thousands
-    // of times.
-    static COMPILED: LazyLock<Mutex<HashMap<String, Regex>>> = LazyLock::new(Mutex::default);
-    let compile = || Regex::new(pattern).expect("a pattern of the documents is a regular expression");
-    let mut compiled = COMPILED.lock().unwrap_or_else(PoisonError::into_inner);
-    compiled.entry(pattern.to_owned()).or_insert_with(compile).is_match(text)
 }
 
 #[cfg(test)]
@@ -165,45 +86,47 @@ mod tests {
 
     use super::*;
 
+    const DOCUMENT: &str = r##"{
+        "components": { "schemas": {
+            "Id": { "type": "string", "pattern": "^[a-z]+$" },
+            "Item": { "type": "object", "required": ["id"], "properties": {
+                "id": { "$ref": "#/components/schemas/Id" },
+                "size": { "type": ["integer", "null"], "minimum": 1, "maximum": 5 }
+            } },
+            "List": { "type": "array", "items": { "$ref": "#/components/schemas/Item" }, "maxItems": 2 },
+            "Map": { "type": "object", "additionalProperties": { "type": "string" }, "properties": { "id": {} } }
+        } }
+    }"##;
+
     #[test]
     fn values_against_schemas() {
-        let document =
-            json!({ "components": { "schemas": { "Id": { "type": "string", "pattern": "^[a-z]+$" } } } });
-        let item = json!({ "type": "object", "required": ["id"], "properties": {
-            "id": { "$ref": "#/components/schemas/Id" },
-            "size": { "type": ["integer", "null"], "minimum": 1, "maximum": 5 },
-        } });
-        let list = json!({ "type": "array", "items": item, "maxItems": 2 });
-        let either = json!({ "oneOf": [{ "const": 1 }, { "type": "string", "maxLength": 2, "enum": ["가나", "다"] }] });
-        let map = json!({ "type": "object", "additionalProperties": { "type": "string" },
-            "propertyNames": { "maxLength": 1 } });
-        for (schema, value, strict, loose) in [
-            (&item, json!({ "id": "a", "size": 5 }), true, true),
-            (&item, json!({ "id": "a", "size": null }), true, true),
-            (&item, json!({ "id": "a", "size": 6 }), false, false),
-            (&item, json!({ "id": "a", "size": 1.5 }), false, false),
-            (&item, json!({ "id": "A" }), false, false),
-            (&item, json!({ "size": 1 }), false, false),
-            (&item, json!({ "id": "a", "more": 1 }), false, true),
-            (&item, json!([]), false, false),
-            (&list, json!([{ "id": "a" }, { "id": "b" }]), true, true),
-            (&list, json!([{ "id": "a" }, { "id": 1 }]), false, false),
-            (&list, json!([{ "id": "a" }, { "id": "b" }, { "id": "c" }]), false, false),
-            (&either, json!(1), true, true),
-            (&either, json!("가나"), true, true),
-            (&either, json!("라"), false, false),
-            (&map, json!({ "a": "b" }), true, true),
-            (&map, json!({ "a": 1 }), false, false),
-            (&map, json!({ "ab": "b" }), false, false),
+        let (published, strict) =
+            (Document::as_published(DOCUMENT), Document::without_unnamed_fields(DOCUMENT));
+        for (schema, value, is_valid, is_strictly_valid) in [
+            ("Item", json!({ "id": "a", "size": 5 }), true, true),
+            ("Item", json!({ "id": "a", "size": 6 }), false, false),
+            ("Item", json!({ "id": "A" }), false, false),
+            ("Item", json!({ "size": 1 }), false, false),
+            ("Item", json!({ "id": "a", "more": 1 }), true, false),
+            ("List", json!([{ "id": "a" }, { "id": "b" }]), true, true),
+            ("List", json!([{ "id": "a" }, { "id": "b", "more": 1 }]), true, false),
+            ("List", json!([{ "id": "a" }, { "id": "b" }, { "id": "c" }]), false, false),
+            ("Map", json!({ "a": "b" }), true, true),
+            ("Map", json!({ "a": 1 }), false, false),
         ] {
-            for (strict, expected) in [(true, strict), (false, loose)] {
-                let schemas = Schemas { document: &document, strict };
-                let verdict = schemas.check(schema, &value);
-                assert_eq!(verdict.is_ok(), expected, "{value} (strict: {strict}): {verdict:?}");
+            let schema = json!({ "$ref": format!("#/components/schemas/{schema}") });
+            for (document, expected) in [(&published, is_valid), (&strict, is_strictly_valid)] {
+                let verdict = document.check(&schema, &value);
+                assert_eq!(verdict.is_ok(), expected, "{value}: {verdict:?}");
             }
         }
-        let schemas = Schemas { document: &document, strict: true };
-        let wrong = schemas.check(&list, &json!([{ "id": "a" }, { "id": "b", "more": 1 }]));
-        assert_eq!(wrong, Err("/1/more is not documented".to_owned()));
+    }
+
+    #[test]
+    fn an_error_names_the_place() {
+        let strict = Document::without_unnamed_fields(DOCUMENT);
+        let list = json!({ "$ref": "#/components/schemas/List" });
+        let wrong = strict.check(&list, &json!([{ "id": "a" }, { "id": "b", "more": 1 }]));
+        assert!(wrong.unwrap_err().starts_with("/1: "));
     }
 }
