@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use wire_client::{BadHead, Head};
 
 use crate::clock::{Clock, Nanos, SECOND_NS};
 
@@ -14,8 +15,6 @@ pub(crate) const CALL_DEADLINE: Duration = Duration::from_secs(30);
 /// A connection that rested for longer is not used again: the server may be about to close it, and a call
 /// that broke cannot be told from one that was carried out.
 const REST_MAX: Nanos = 5 * SECOND_NS;
-/// Bytes of an answer's head.
-pub(crate) const HEAD_BYTES_MAX: usize = 64 * 1024;
 /// Bytes of an answer's body.
 const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// Bytes asked of the socket at once.
@@ -114,59 +113,26 @@ impl Broken {
     }
 }
 
-/// The head of an answer.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Head {
-    pub(crate) status: u16,
-    /// Names in lower case.
-    headers: Vec<(String, String)>,
-}
-
-impl Head {
-    /// Reads the head at the start of `bytes`; gives it with its length, or `None` while it is not all there.
-    ///
-    /// # Errors
-    /// [`Broken::Malformed`], also for a head that is too long.
-    pub(crate) fn read(bytes: &[u8]) -> Result<Option<(Self, usize)>, Broken> {
-        let Some(end) = memchr::memmem::find(bytes, b"\r\n\r\n") else {
-            return if bytes.len() > HEAD_BYTES_MAX { Err(Broken::Malformed) } else { Ok(None) };
-        };
-        let text = std::str::from_utf8(&bytes[..end]).map_err(|_| Broken::Malformed)?;
-        let mut lines = text.split("\r\n");
-        let status = lines.next().and_then(status).ok_or(Broken::Malformed)?;
-        let headers = lines.map(|line| {
-            let (name, value) = line.split_once(':')?;
-            Some((name.to_ascii_lowercase(), value.trim().to_owned()))
-        });
-        let headers = headers.collect::<Option<Vec<_>>>().ok_or(Broken::Malformed)?;
-        Ok(Some((Self { status, headers }, end + 4)))
-    }
-
-    /// The first header of that name, given in lower case.
-    pub(crate) fn header(&self, name: &str) -> Option<&str> {
-        self.headers.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_str())
-    }
-
-    fn body_length(&self) -> Result<usize, Broken> {
-        match self.header("content-length") {
-            Some(length) => match length.parse() {
-                Ok(length) if length <= BODY_BYTES_MAX => Ok(length),
-                _ => Err(Broken::Malformed),
-            },
-            None if matches!(self.status, 204 | 304) => Ok(0),
-            None => Err(Broken::Malformed),
-        }
-    }
-
-    fn closes(&self) -> bool {
-        self.header("connection").is_some_and(|value| value.eq_ignore_ascii_case("close"))
+impl From<BadHead> for Broken {
+    fn from(_: BadHead) -> Self {
+        Self::Malformed
     }
 }
 
-fn status(line: &str) -> Option<u16> {
-    let rest = line.strip_prefix("HTTP/1.1 ")?;
-    let digits = rest.get(..3).filter(|_| matches!(rest.as_bytes().get(3), None | Some(b' ')))?;
-    digits.parse().ok().filter(|status| (100..600).contains(status))
+/// The length of the body behind a head.
+fn body_length(head: &Head) -> Result<usize, Broken> {
+    match head.header("content-length") {
+        Some(length) => match length.parse() {
+            Ok(length) if length <= BODY_BYTES_MAX => Ok(length),
+            _ => Err(Broken::Malformed),
+        },
+        None if matches!(head.status, 204 | 304) => Ok(0),
+        None => Err(Broken::Malformed),
+    }
+}
+
+fn closes(head: &Head) -> bool {
+    head.header("connection").is_some_and(|value| value.eq_ignore_ascii_case("close"))
 }
 
 /// A whole answer.
@@ -232,7 +198,7 @@ impl Client {
         };
         stream.write_all(&call.bytes(&self.origin.host)).await.map_err(|_| Broken::Ended)?;
         let answer = read_answer(&mut stream).await?;
-        if !answer.head.closes() {
+        if !closes(&answer.head) {
             self.connection = Some((stream, self.clock.now()));
         }
         Ok(answer)
@@ -247,7 +213,7 @@ async fn read_answer(stream: &mut TcpStream) -> Result<Answer, Broken> {
         }
         read_more(stream, &mut bytes).await?;
     };
-    let length = head.body_length()?;
+    let length = body_length(&head)?;
     while bytes.len() < head_length + length {
         read_more(stream, &mut bytes).await?;
     }
@@ -301,32 +267,6 @@ mod tests {
             Body::Json("{}"),
             "POST /p HTTP/1.1\r\nHost: h:1\r\nA: b\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}",
         );
-    }
-
-    #[test]
-    fn heads_are_read_whole_or_not_at_all() {
-        let bytes = b"HTTP/1.1 303 See Other\r\nLocation:  http://x/?a=b:c \r\nX-Y:z\r\n\r\nrest";
-        for cut in 0..bytes.len() - 4 {
-            assert_eq!(Head::read(&bytes[..cut]), Ok(None), "{cut}");
-        }
-        let (head, length) = Head::read(bytes).unwrap().unwrap();
-        assert_eq!((head.status, length), (303, bytes.len() - 4));
-        assert_eq!(head.header("location"), Some("http://x/?a=b:c"));
-        assert_eq!(head.header("x-y"), Some("z"));
-        assert_eq!(head.header("absent"), None);
-    }
-
-    #[test]
-    fn what_is_no_head_is_refused() {
-        for bytes in [
-            "HTTP/2 200\r\n\r\n",
-            "HTTP/1.1 20\r\n\r\n",
-            "HTTP/1.1 2000\r\n\r\n",
-            "HTTP/1.1 200 OK\r\nx\r\n\r\n",
-        ] {
-            assert_eq!(Head::read(bytes.as_bytes()), Err(Broken::Malformed), "{bytes:?}");
-        }
-        assert_eq!(Head::read(&vec![b'x'; HEAD_BYTES_MAX + 1]), Err(Broken::Malformed));
     }
 
     #[test]

@@ -26,7 +26,6 @@ mod shared;
 mod sockets;
 mod stats;
 mod webhooks;
-mod websocket;
 mod world;
 
 use std::process::ExitCode;

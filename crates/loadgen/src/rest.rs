@@ -12,9 +12,10 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
+use wire_client::HEAD_BYTES_MAX;
 
 use crate::clock::{Clock, Nanos, SECOND_NS, seconds};
-use crate::http::{Body, Call, Client, HEAD_BYTES_MAX, Origin};
+use crate::http::{Body, Call, Client, Origin};
 use crate::server::{Own, Probe, Server, Spawned};
 use crate::stats::{Summary, Times};
 

@@ -13,6 +13,7 @@ use serde_json::Value;
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use wire_client::{BINARY, BadFrame, CLOSE, Frame, Frames, PING, PONG, TEXT, frame};
 
 use crate::clock::Nanos;
 use crate::ledger::{Ledger, Mark, Verdict};
@@ -20,7 +21,6 @@ use crate::packet::{self, Packet, Timing};
 use crate::plan::{EventKind, SessionPlan};
 use crate::shared::{Entry, Opened, Shared};
 use crate::stats::{Times, lock};
-use crate::websocket::{BadFrame, Frame, Frames, client_frame, opcode};
 
 /// Bytes read from a socket at once.
 const SCRATCH_BYTES: usize = 64 * 1024;
@@ -140,8 +140,8 @@ impl Peer {
 
     /// Sends a small frame at once; the kernel's buffer always has room for one, unless the server reads
     /// nothing.
-    pub(crate) fn send(&self, opcode: u8, payload: &[u8]) -> bool {
-        let frame = client_frame(opcode, payload);
+    pub(crate) fn send(&self, first: u8, payload: &[u8]) -> bool {
+        let frame = frame(first, payload);
         self.write.try_write(&frame).is_ok_and(|written| written == frame.len())
     }
 
@@ -149,8 +149,8 @@ impl Peer {
     pub(crate) fn leave(&self, shared: &Shared) {
         if !self.is_over() {
             self.end(shared, None);
-            self.send(opcode::TEXT, b"41");
-            self.send(opcode::CLOSE, &1_000_u16.to_be_bytes());
+            self.send(TEXT, b"41");
+            self.send(CLOSE, &1_000_u16.to_be_bytes());
         }
     }
 }
@@ -240,24 +240,24 @@ impl Inner {
     }
 
     fn on_frame(&mut self, frame: Frame<'_>, now: Nanos) -> Result<(), End> {
-        match frame.opcode {
-            opcode::TEXT => match Packet::read(frame.payload) {
+        match frame.first {
+            TEXT => match Packet::read(frame.payload) {
                 Some(packet) => self.on_packet(packet, now),
                 None => {
                     self.violated("a packet that nobody expects");
                     Ok(())
                 }
             },
-            opcode::CLOSE => {
+            CLOSE => {
                 let code = frame.payload.first_chunk().map(|code| u16::from_be_bytes(*code));
                 Err(End::CloseFrame(code))
             }
-            opcode::PING => {
-                self.peer.send(opcode::PONG, frame.payload);
+            PING => {
+                self.peer.send(PONG, frame.payload);
                 Ok(())
             }
-            opcode::PONG => Ok(()),
-            opcode::BINARY => {
+            PONG => Ok(()),
+            BINARY => {
                 self.violated("a binary frame");
                 Ok(())
             }

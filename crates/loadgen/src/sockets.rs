@@ -15,15 +15,15 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::sync::watch;
 use tokio::task::LocalSet;
+use wire_client::{Head, TEXT, check_handshake, handshake};
 
 use crate::clock::Nanos;
-use crate::http::{Body, Call, Client, Head, Origin};
+use crate::http::{Body, Broken, Call, Client, Origin};
 use crate::ledger::Ledger;
 use crate::plan::SessionPlan;
 use crate::session::{End, Peer, Session, Thread};
 use crate::shared::Shared;
 use crate::stats::Times;
-use crate::websocket::{self, opcode};
 
 /// How long one session may take from its connection to SYSTEM `connected`.
 pub(crate) const CONNECT_DEADLINE: Duration = Duration::from_secs(20);
@@ -181,7 +181,7 @@ impl Holder {
         let (origin, path) = target(url)?;
         let mut stream = self.stream(plan, &origin).await.map_err(|error| error.kind().to_string())?;
         stream
-            .write_all(websocket::handshake(&origin, &path).as_bytes())
+            .write_all(handshake(&origin.host, &path, "").as_bytes())
             .await
             .map_err(|error| error.kind().to_string())?;
         let mut bytes = Vec::with_capacity(1_024);
@@ -191,11 +191,11 @@ impl Holder {
                 Ok(0) => return Err(End::Ended.kind()),
                 Err(_) => return Err(End::Reset.kind()),
             }
-            if let Some(head) = Head::read(&bytes).map_err(|broken| broken.kind().to_owned())? {
+            if let Some(head) = Head::read(&bytes).map_err(|bad| Broken::from(bad).kind().to_owned())? {
                 break head;
             }
         };
-        websocket::check_handshake(&head)?;
+        check_handshake(&head)?;
         let mut session = Session::new(self.thread.clone(), plan, stream);
         session.feed(&bytes[length..]).map_err(End::kind)?;
         poll_fn(|cx| session.poll_connected(cx)).await.map_err(End::kind)?;
@@ -268,7 +268,7 @@ impl Holder {
             peer.end(self.shared(), Some(End::NoPong));
             return None;
         }
-        if peer.send(opcode::TEXT, b"2") {
+        if peer.send(TEXT, b"2") {
             peer.pinged.set(Some(now));
             self.shared().pings.add(1);
         } else {

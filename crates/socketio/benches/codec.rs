@@ -15,21 +15,6 @@ const CHAT: &str = concat!(
     r#""https://cdn.example.test/emojis/hello.gif"},"messageTime":1760000000123,"eventSentAt":"2026-07-18 23:32:12"}"#,
 );
 
-fn masked_text(payload: &str) -> Vec<u8> {
-    let mask = [0x37, 0xfa, 0x21, 0x3d];
-    let mut frame = vec![0x81];
-    match payload.len() {
-        short @ 0..126 => frame.push(0x80 | short as u8),
-        medium => {
-            frame.push(0x80 | 126);
-            frame.extend((medium as u16).to_be_bytes());
-        }
-    }
-    frame.extend(mask);
-    frame.extend(payload.bytes().zip(mask.iter().cycle()).map(|(byte, key)| byte ^ key));
-    frame
-}
-
 fn encode_event(c: &mut Criterion) {
     let mut group = c.benchmark_group("encode");
     group.throughput(Throughput::Bytes(CHAT.len() as u64));
@@ -42,9 +27,10 @@ fn encode_event(c: &mut Criterion) {
 
 fn decode_frames(c: &mut Criterion) {
     let mut group = c.benchmark_group("websocket");
-    for (name, frame) in
-        [("text_1k", masked_text(&format!("42[\"{}\"]", "a".repeat(1017)))), ("ping", masked_text("2"))]
-    {
+    for (name, frame) in [
+        ("text_1k", wire_client::text(&format!("42[\"{}\"]", "a".repeat(1017)))),
+        ("ping", wire_client::text("2")),
+    ] {
         let mut decoder = Decoder::new(DEFAULT_MAX_MESSAGE_BYTES);
         group.throughput(Throughput::Bytes(frame.len() as u64));
         group.bench_function(name, |b| {

@@ -7,6 +7,7 @@ use socketio::payload::{self, Framing, Item};
 use socketio::session::FLOOD_PACKETS;
 use socketio::websocket::{Decoder, Event, MAX_FRAGMENTS, WsError};
 use socketio::{CloseReason, Frame, Open, Revision, Session, Timing, Upgrade};
+use wire_client::frame;
 
 const MESSAGE_MAX: u32 = 300;
 
@@ -34,32 +35,17 @@ const PACKETS: &[&str] = &[
     "42[\"한글😀\",\"\\ud55c\"]",
 ];
 
-fn masked(first: u8, payload: &[u8]) -> Vec<u8> {
-    const MASK: [u8; 4] = [0x11, 0x22, 0x33, 0x44];
-    let mut frame = vec![first];
-    match payload.len() {
-        short @ 0..126 => frame.push(0x80 | short as u8),
-        long => {
-            frame.push(0x80 | 126);
-            frame.extend((long as u16).to_be_bytes());
-        }
-    }
-    frame.extend(MASK);
-    frame.extend(payload.iter().zip(MASK.iter().cycle()).map(|(byte, key)| byte ^ key));
-    frame
-}
-
 fn streams() -> Vec<Vec<u8>> {
-    let mut streams: Vec<Vec<u8>> = PACKETS.iter().map(|packet| masked(0x81, packet.as_bytes())).collect();
-    streams.push([masked(0x01, b"42[\"a"), masked(0x89, b"ping"), masked(0x80, b"\",1]")].concat());
-    streams.push([masked(0x02, b"\x01"), masked(0x00, b"\x02"), masked(0x80, b"\x03")].concat());
-    streams.push(masked(0x00, b"").repeat(usize::from(MAX_FRAGMENTS)));
-    streams.push([masked(0x01, b""), masked(0x00, b"x").repeat(70)].concat());
-    streams.push(masked(0x81, &[b'4'; 200]));
-    streams.push([masked(0x8a, b""), masked(0x88, b"\x03\xe8bye"), masked(0x81, b"2")].concat());
+    let mut streams: Vec<Vec<u8>> = PACKETS.iter().map(|packet| frame(0x81, packet.as_bytes())).collect();
+    streams.push([frame(0x01, b"42[\"a"), frame(0x89, b"ping"), frame(0x80, b"\",1]")].concat());
+    streams.push([frame(0x02, b"\x01"), frame(0x00, b"\x02"), frame(0x80, b"\x03")].concat());
+    streams.push(frame(0x00, b"").repeat(usize::from(MAX_FRAGMENTS)));
+    streams.push([frame(0x01, b""), frame(0x00, b"x").repeat(70)].concat());
+    streams.push(frame(0x81, &[b'4'; 200]));
+    streams.push([frame(0x8a, b""), frame(0x88, b"\x03\xe8bye"), frame(0x81, b"2")].concat());
     streams.push(b"\x81\xff\0\0\0\0\0\x01\0\0\0\0\0\0".to_vec());
     streams.push(
-        [masked(0x01, "한".as_bytes().split_at(1).0), masked(0x80, "한".as_bytes().split_at(1).1)].concat(),
+        [frame(0x01, "한".as_bytes().split_at(1).0), frame(0x80, "한".as_bytes().split_at(1).1)].concat(),
     );
     streams
 }

@@ -10,6 +10,7 @@ use socketio::packet::{self, SocketPacketRef};
 use socketio::payload::{self, Framing, Item, PayloadError};
 use socketio::websocket::{Decoder, Event, WsError};
 use socketio::{CloseReason, Frame, Open, Revision, Session, Timing};
+use wire_client::frame_with_mask;
 
 const MAX_BODY: usize = 1 << 20;
 
@@ -24,20 +25,6 @@ fn may_be_double_encoded(packet: &str) -> bool {
     !packet.is_ascii() && bytes.is_some_and(|bytes| std::str::from_utf8(&bytes).is_ok())
 }
 
-fn masked(first: u8, mask: [u8; 4], payload: &[u8]) -> Vec<u8> {
-    let mut frame = vec![first];
-    match payload.len() {
-        short @ 0..126 => frame.push(0x80 | short as u8),
-        medium => {
-            frame.push(0x80 | 126);
-            frame.extend((medium as u16).to_be_bytes());
-        }
-    }
-    frame.extend(mask);
-    frame.extend(payload.iter().zip(mask.iter().cycle()).map(|(byte, key)| byte ^ key));
-    frame
-}
-
 /// Frames that are mostly valid, so that the decoder accepts their headers.
 fn client_frame() -> impl Strategy<Value = Vec<u8>> {
     let first = prop_oneof![
@@ -49,7 +36,7 @@ fn client_frame() -> impl Strategy<Value = Vec<u8>> {
         vec(any::<u8>(), 0..140),
         Just(vec![0x03, 0xe8]),
     ];
-    (first, any::<[u8; 4]>(), payload).prop_map(|(first, mask, payload)| masked(first, mask, &payload))
+    (first, any::<[u8; 4]>(), payload).prop_map(|(first, mask, payload)| frame_with_mask(first, mask, &payload))
 }
 
 type Outcome = (Vec<String>, Result<(), WsError>);

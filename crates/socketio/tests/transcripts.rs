@@ -5,6 +5,7 @@ use socketio::payload::{self, Item};
 use socketio::upgrade::Step;
 use socketio::websocket::DEFAULT_MAX_MESSAGE_BYTES;
 use socketio::{CloseReason, Decoder, Event, Framing, Open, Revision, Session, Signal, Timing, Upgrade};
+use wire_client::{BINARY, CLOSE, TEXT, frame};
 
 use Line::*;
 
@@ -66,9 +67,9 @@ impl World {
 
     fn play(&mut self, line: &Line) {
         let result = match line {
-            Ws(text) => self.websocket(&masked(0x81, text.as_bytes())),
-            WsBinary(bytes) => self.websocket(&masked(0x82, bytes)),
-            WsClose(code) => self.websocket(&masked(0x88, &code.to_be_bytes())),
+            Ws(text) => self.websocket(&frame(TEXT, text.as_bytes())),
+            WsBinary(bytes) => self.websocket(&frame(BINARY, bytes)),
+            WsClose(code) => self.websocket(&frame(CLOSE, &code.to_be_bytes())),
             Post(content_type, body) => self.post(content_type, body),
             Wait(ms) => {
                 self.now += ms;
@@ -134,13 +135,6 @@ fn on_text(
         actions.push(Action::Connected);
     }
     Ok(())
-}
-
-fn masked(first: u8, payload: &[u8]) -> Vec<u8> {
-    let mask = [0x0f, 0xf0, 0xaa, 0x55];
-    assert!(payload.len() < 126);
-    let head = [&[first, 0x80 | payload.len() as u8], &mask[..]].concat();
-    head.into_iter().chain(payload.iter().zip(mask.iter().cycle()).map(|(byte, key)| byte ^ key)).collect()
 }
 
 /// Plays the lines. Before each line of the client, the server must have done exactly the expected actions.

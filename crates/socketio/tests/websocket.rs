@@ -2,8 +2,8 @@
 //! break.
 
 use socketio::websocket::{DEFAULT_MAX_MESSAGE_BYTES, Decoder, Event, MAX_FRAGMENTS, NO_STATUS, WsError};
+use wire_client::{frame, text};
 
-const MASK: [u8; 4] = [0x12, 0xe4, 0x7f, 0x01];
 const FIN: u8 = 0x80;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -25,28 +25,6 @@ impl From<Event<'_>> for Got {
             Event::Close(code) => Self::Close(code),
         }
     }
-}
-
-fn masked(first: u8, payload: &[u8]) -> Vec<u8> {
-    let mut frame = vec![first];
-    match payload.len() {
-        short @ 0..126 => frame.push(0x80 | short as u8),
-        medium @ 126..0x1_0000 => {
-            frame.push(0x80 | 126);
-            frame.extend((medium as u16).to_be_bytes());
-        }
-        long => {
-            frame.push(0x80 | 127);
-            frame.extend((long as u64).to_be_bytes());
-        }
-    }
-    frame.extend(MASK);
-    frame.extend(payload.iter().zip(MASK.iter().cycle()).map(|(byte, key)| byte ^ key));
-    frame
-}
-
-fn text(payload: &str) -> Vec<u8> {
-    masked(FIN | 1, payload.as_bytes())
 }
 
 fn feed(decoder: &mut Decoder, bytes: &[u8], got: &mut Vec<Got>) -> Result<(), WsError> {
@@ -74,16 +52,16 @@ fn conversation() -> (Vec<u8>, Vec<Got>) {
     let stream = [
         text("2probe"),
         // The cut is inside of a character: only the whole message must be UTF-8.
-        masked(1, &hangul[..4]),
-        masked(0, &hangul[4..9]),
-        masked(FIN | 9, b"are you there"),
-        masked(0, b""),
-        masked(FIN, &hangul[9..]),
-        masked(FIN | 2, &[0, 0xff, 0xfe]),
+        frame(1, &hangul[..4]),
+        frame(0, &hangul[4..9]),
+        frame(FIN | 9, b"are you there"),
+        frame(0, b""),
+        frame(FIN, &hangul[9..]),
+        frame(FIN | 2, &[0, 0xff, 0xfe]),
         text(""),
         text(&"x".repeat(130)),
-        masked(FIN | 0xa, b"pong"),
-        masked(FIN | 8, b"\x03\xe9going"),
+        frame(FIN | 0xa, b"pong"),
+        frame(FIN | 8, b"\x03\xe9going"),
     ]
     .concat();
     let got = vec![
@@ -119,15 +97,15 @@ fn no_memory_is_held_between_whole_messages() {
     feed(&mut decoder, &text("2"), &mut got).unwrap();
     assert_eq!(decoder.heap_bytes(), 0);
 
-    let frame = text("42[\"a\"]");
-    feed(&mut decoder, &frame[..5], &mut got).unwrap();
+    let message = text("42[\"a\"]");
+    feed(&mut decoder, &message[..5], &mut got).unwrap();
     assert!(decoder.heap_bytes() > 0);
-    feed(&mut decoder, &frame[5..], &mut got).unwrap();
+    feed(&mut decoder, &message[5..], &mut got).unwrap();
     assert_eq!(decoder.heap_bytes(), 0);
 
-    feed(&mut decoder, &masked(1, b"4"), &mut got).unwrap();
+    feed(&mut decoder, &frame(1, b"4"), &mut got).unwrap();
     assert!(decoder.heap_bytes() > 0);
-    feed(&mut decoder, &masked(FIN, b"1"), &mut got).unwrap();
+    feed(&mut decoder, &frame(FIN, b"1"), &mut got).unwrap();
     assert_eq!(decoder.heap_bytes(), 0);
     assert_eq!(got, ["2", "42[\"a\"]", "41"].map(|text| Got::Text(text.into())));
 }
@@ -146,14 +124,14 @@ fn a_message_may_be_exactly_as_long_as_the_limit() {
     let limit = DEFAULT_MAX_MESSAGE_BYTES as usize;
     let whole = text(&"m".repeat(limit));
     assert_eq!(decode_all(DEFAULT_MAX_MESSAGE_BYTES, [&whole[..]]).1, Ok(()));
-    let parts = [masked(1, &vec![b'm'; limit]), masked(FIN, b"")].concat();
+    let parts = [frame(1, &vec![b'm'; limit]), frame(FIN, b"")].concat();
     assert_eq!(decode_all(DEFAULT_MAX_MESSAGE_BYTES, [&parts[..]]).1, Ok(()));
     for over in [
         // The header alone shows the length, before the payload arrives.
         text(&"m".repeat(limit + 1))[..4].to_vec(),
-        [masked(1, &vec![b'm'; limit]), masked(FIN, b"m")].concat(),
+        [frame(1, &vec![b'm'; limit]), frame(FIN, b"m")].concat(),
         vec![FIN | 2, 0xff, 0, 0, 0, 1, 0, 0, 0, 0],
-        [masked(1, b"m"), vec![FIN, 0xff, 0x7f, 255, 255, 255, 255, 255, 255, 255]].concat(),
+        [frame(1, b"m"), vec![FIN, 0xff, 0x7f, 255, 255, 255, 255, 255, 255, 255]].concat(),
     ] {
         assert_eq!(decode_all(DEFAULT_MAX_MESSAGE_BYTES, [&over[..]]), (vec![], Err(WsError::MessageTooBig)));
     }
@@ -164,35 +142,35 @@ fn every_violation_has_its_close_code() {
     use WsError::*;
     let cases: Vec<(&str, Vec<u8>, WsError, u16)> = vec![
         ("no mask", vec![FIN | 1, 1, b'2'], Unmasked, 1002),
-        ("reserved bit 1", masked(FIN | 0x40 | 1, b"2"), ReservedBits, 1002),
-        ("reserved bit 2", masked(FIN | 0x20 | 1, b"2"), ReservedBits, 1002),
-        ("reserved bit 3", masked(FIN | 0x10 | 1, b"2"), ReservedBits, 1002),
-        ("data opcode 3", masked(FIN | 3, b""), UnknownOpcode, 1002),
-        ("data opcode 7", masked(FIN | 7, b""), UnknownOpcode, 1002),
-        ("control opcode 11", masked(FIN | 11, b""), UnknownOpcode, 1002),
-        ("control opcode 15", masked(FIN | 15, b""), UnknownOpcode, 1002),
-        ("ping of 126 bytes", masked(FIN | 9, &[0; 126]), BadControlFrame, 1002),
-        ("close of 126 bytes", masked(FIN | 8, &[0; 126]), BadControlFrame, 1002),
-        ("fragmented ping", masked(9, b""), BadControlFrame, 1002),
-        ("continuation of nothing", masked(FIN, b"x"), BadFragmentation, 1002),
-        ("text inside of a text", [masked(1, b"a"), masked(FIN | 1, b"b")].concat(), BadFragmentation, 1002),
-        ("binary inside of a text", [masked(1, b"a"), masked(2, b"b")].concat(), BadFragmentation, 1002),
+        ("reserved bit 1", frame(FIN | 0x40 | 1, b"2"), ReservedBits, 1002),
+        ("reserved bit 2", frame(FIN | 0x20 | 1, b"2"), ReservedBits, 1002),
+        ("reserved bit 3", frame(FIN | 0x10 | 1, b"2"), ReservedBits, 1002),
+        ("data opcode 3", frame(FIN | 3, b""), UnknownOpcode, 1002),
+        ("data opcode 7", frame(FIN | 7, b""), UnknownOpcode, 1002),
+        ("control opcode 11", frame(FIN | 11, b""), UnknownOpcode, 1002),
+        ("control opcode 15", frame(FIN | 15, b""), UnknownOpcode, 1002),
+        ("ping of 126 bytes", frame(FIN | 9, &[0; 126]), BadControlFrame, 1002),
+        ("close of 126 bytes", frame(FIN | 8, &[0; 126]), BadControlFrame, 1002),
+        ("fragmented ping", frame(9, b""), BadControlFrame, 1002),
+        ("continuation of nothing", frame(FIN, b"x"), BadFragmentation, 1002),
+        ("text inside of a text", [frame(1, b"a"), frame(FIN | 1, b"b")].concat(), BadFragmentation, 1002),
+        ("binary inside of a text", [frame(1, b"a"), frame(2, b"b")].concat(), BadFragmentation, 1002),
         ("125 in two bytes", vec![FIN | 1, 0xfe, 0, 125, 0, 0, 0, 0], BadLength, 1002),
         ("65535 in eight bytes", vec![FIN | 1, 0xff, 0, 0, 0, 0, 0, 0, 255, 255], BadLength, 1002),
         ("length with its top bit", vec![FIN | 1, 0xff, 128, 0, 0, 0, 0, 1, 0, 0], BadLength, 1002),
-        ("text that is not UTF-8", masked(FIN | 1, b"4\xff"), InvalidUtf8, 1007),
-        ("text that is a lone surrogate", masked(FIN | 1, b"4\xed\xa0\x80"), InvalidUtf8, 1007),
+        ("text that is not UTF-8", frame(FIN | 1, b"4\xff"), InvalidUtf8, 1007),
+        ("text that is a lone surrogate", frame(FIN | 1, b"4\xed\xa0\x80"), InvalidUtf8, 1007),
         (
             "fragments that are not UTF-8",
-            [masked(1, b"4\xed"), masked(FIN, b"x")].concat(),
+            [frame(1, b"4\xed"), frame(FIN, b"x")].concat(),
             InvalidUtf8,
             1007,
         ),
-        ("close of one byte", masked(FIN | 8, b"\x03"), BadClose, 1002),
-        ("close with a bad reason", masked(FIN | 8, b"\x03\xe8\xff"), InvalidUtf8, 1007),
+        ("close of one byte", frame(FIN | 8, b"\x03"), BadClose, 1002),
+        ("close with a bad reason", frame(FIN | 8, b"\x03\xe8\xff"), InvalidUtf8, 1007),
         (
             "too many fragments",
-            [masked(1, b""), masked(0, b"").repeat(usize::from(MAX_FRAGMENTS))].concat(),
+            [frame(1, b""), frame(0, b"").repeat(usize::from(MAX_FRAGMENTS))].concat(),
             TooManyFragments,
             1008,
         ),
@@ -217,27 +195,27 @@ fn a_bad_frame_is_refused_at_its_first_bad_byte() {
 
 #[test]
 fn a_message_may_have_the_maximum_number_of_fragments() {
-    let middle = masked(0, b"").repeat(usize::from(MAX_FRAGMENTS) - 2);
-    let stream = [masked(1, b"4"), middle, masked(FIN, b"1")].concat();
+    let middle = frame(0, b"").repeat(usize::from(MAX_FRAGMENTS) - 2);
+    let stream = [frame(1, b"4"), middle, frame(FIN, b"1")].concat();
     assert_eq!(decode_all(1000, [&stream[..]]), (vec![Got::Text("41".into())], Ok(())));
 }
 
 #[test]
 fn only_valid_close_codes_are_accepted() {
     for code in [1000, 1001, 1002, 1003, 1007, 1011, 1014, 3000, 4999_u16] {
-        let close = masked(FIN | 8, &code.to_be_bytes());
+        let close = frame(FIN | 8, &code.to_be_bytes());
         assert_eq!(decode_all(1000, [&close[..]]), (vec![Got::Close(code)], Ok(())));
     }
     for code in [0, 999, 1004, 1005, 1006, 1015, 2999, 5000, 65_535_u16] {
-        let close = masked(FIN | 8, &code.to_be_bytes());
+        let close = frame(FIN | 8, &code.to_be_bytes());
         assert_eq!(decode_all(1000, [&close[..]]), (vec![], Err(WsError::BadClose)), "{code}");
     }
-    assert_eq!(decode_all(1000, [&masked(FIN | 8, b"")[..]]), (vec![Got::Close(NO_STATUS)], Ok(())));
+    assert_eq!(decode_all(1000, [&frame(FIN | 8, b"")[..]]), (vec![Got::Close(NO_STATUS)], Ok(())));
 }
 
 #[test]
 fn input_after_a_close_or_an_error_is_ignored() {
-    let close = [masked(FIN | 8, b""), text("2")].concat();
+    let close = [frame(FIN | 8, b""), text("2")].concat();
     let mut decoder = Decoder::new(1000);
     let mut got = Vec::new();
     assert_eq!(feed(&mut decoder, &close, &mut got), Ok(()));
@@ -245,7 +223,7 @@ fn input_after_a_close_or_an_error_is_ignored() {
     assert_eq!(got, [Got::Close(NO_STATUS)]);
 
     let mut decoder = Decoder::new(1000);
-    assert_eq!(feed(&mut decoder, &masked(FIN | 3, b""), &mut got), Err(WsError::UnknownOpcode));
+    assert_eq!(feed(&mut decoder, &frame(FIN | 3, b""), &mut got), Err(WsError::UnknownOpcode));
     assert_eq!(feed(&mut decoder, &text("2"), &mut got), Ok(()));
     assert_eq!(got.len(), 1);
 }
