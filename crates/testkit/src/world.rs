@@ -256,6 +256,11 @@ impl World {
     /// because closing the sockets takes some seconds.
     pub async fn stop(&self) {
         let Some(node) = self.0.node.lock().await.take() else { return };
+        self.stop_node(node).await;
+    }
+
+    /// Stops another node of this world, as [`stop`](Self::stop) does.
+    pub async fn stop_node(&self, node: Node) {
         let mut stopping = Box::pin(node.stop());
         patiently("the server stops", async {
             while tokio::time::timeout(STOPPING_STEP, &mut stopping).await.is_err() {

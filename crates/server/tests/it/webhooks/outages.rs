@@ -7,7 +7,9 @@ use std::time::Duration;
 use domain::outbound::Reach;
 use serde_json::{Value, json};
 use service::nodes::Roles;
-use testkit::{Api, Network, Receiver, Reply, Request, Setup, World, both, nodes, over_a_wire, patiently};
+use testkit::{
+    Api, Network, Received, Receiver, Reply, Request, Setup, Wire, World, both, nodes, over_a_wire, patiently,
+};
 
 use crate::cli::process::Sandbox;
 use crate::fixture::Fixture;
@@ -65,19 +67,26 @@ async fn publish_and_claim(api: &Api, url: &str) -> Value {
     api.claim(&json!({ "campaignId": "g", "rewardId": "r", "channelId": "v" })).await.content()
 }
 
+/// Has a message delivered while the database cannot be reached, which can be reached again when the clock
+/// has moved by `span`. Waits until the delivery is recorded.
+async fn delivered_without_the_database(world: &World, wire: &Wire, span: Duration) -> (Shop, Received) {
+    let shop = Shop::open(world).await;
+    shop.receiver.reply([Reply::After(Duration::from_millis(300))]);
+    shop.claim().await;
+    let received = shop.receiver.next().await;
+    wire.set(Network::Down);
+    tokio::time::sleep(Duration::from_millis(600)).await;
+    world.advance(span);
+    wire.set(Network::Up);
+    recorded(world, &shop, id(&received), Duration::from_millis(500)).await;
+    (shop, received)
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_result_waits_for_a_store_that_is_away_for_a_moment() {
     over_a_wire(Setup::default(), |world, wire| async move {
-        let shop = Shop::open(&world).await;
-        shop.receiver.reply([Reply::After(Duration::from_millis(300))]);
-        shop.claim().await;
-        let received = shop.receiver.next().await;
-        wire.set(Network::Down);
-        tokio::time::sleep(Duration::from_millis(600)).await;
-        // The answer has arrived and cannot be recorded. Recording is retried during the lease.
-        world.advance(Duration::from_secs(1));
-        wire.set(Network::Up);
-        recorded(&world, &shop, id(&received), Duration::from_millis(500)).await;
+        // Recording is retried during the lease.
+        let (shop, _) = delivered_without_the_database(&world, &wire, Duration::from_secs(1)).await;
         assert_eq!(shop.receiver.count(), 1);
     })
     .await;
@@ -86,15 +95,7 @@ async fn a_result_waits_for_a_store_that_is_away_for_a_moment() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_message_whose_result_was_lost_is_sent_again_under_its_id() {
     over_a_wire(Setup::default(), |world, wire| async move {
-        let shop = Shop::open(&world).await;
-        shop.receiver.reply([Reply::After(Duration::from_millis(300))]);
-        shop.claim().await;
-        let received = shop.receiver.next().await;
-        wire.set(Network::Down);
-        tokio::time::sleep(Duration::from_millis(600)).await;
-        world.advance(LEASE);
-        wire.set(Network::Up);
-        recorded(&world, &shop, id(&received), Duration::from_millis(500)).await;
+        let (shop, received) = delivered_without_the_database(&world, &wire, LEASE).await;
         let again = shop.receiver.next().await;
         assert_eq!(id(&again), id(&received));
         assert_eq!(again.header("Service-Event-Message-Retry"), "1");
@@ -149,7 +150,7 @@ async fn what_a_dead_node_had_taken_goes_to_the_next() {
         assert!(second.is_signed_with(&shop.secret));
         let message = shop.message(id(&first), |message| message["state"] == "DELIVERED").await;
         assert_eq!((count(&message), &message["attemptCount"]), (1, &json!(2)));
-        stop(&world, living).await;
+        world.stop_node(living).await;
     })
     .await;
 }
@@ -178,17 +179,9 @@ async fn an_address_is_judged_by_the_configuration_of_the_node_that_sends() {
         .await;
         assert_eq!(message["attempts"][0]["failure"], "address");
         assert_eq!(shop.receiver.connections(), 0);
-        stop(&world, strict).await;
+        world.stop_node(strict).await;
     })
     .await;
-}
-
-/// Stops a further node of a world, and advances the clock meanwhile.
-async fn stop(world: &World, node: server::Node) {
-    let mut stopping = Box::pin(node.stop());
-    while tokio::time::timeout(Duration::from_millis(5), &mut stopping).await.is_err() {
-        world.advance(Duration::from_millis(100));
-    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
