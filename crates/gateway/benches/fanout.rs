@@ -25,6 +25,7 @@ use service::{Clock, Entropy, PasswordCost, Service, ServiceDeps};
 use store::{Options, Store, Target};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
+use wire_client::handshake;
 
 /// Sessions of the fan-out measurements.
 const SESSIONS: usize = 1_000;
@@ -334,11 +335,8 @@ async fn client(address: SocketAddr) {
         let mut read = Vec::with_capacity(8 * 1024);
         let done: &[u8] = if url == "-" { b"\n" } else { b"\\\"}}\"]" };
         if url != "-" {
-            let request = format!(
-                "GET /socket.io/?EIO=3&transport=websocket&auth={url} HTTP/1.1\r\nHost: bench\r\n\
-                 Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n\
-                 Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
-            );
+            let target = format!("/socket.io/?EIO=3&transport=websocket&auth={url}");
+            let request = handshake("bench", &target, "");
             stream.write_all(request.as_bytes()).await.expect("the server reads");
         }
         while !read.ends_with(done) {

@@ -36,7 +36,8 @@ fn client_frame() -> impl Strategy<Value = Vec<u8>> {
         vec(any::<u8>(), 0..140),
         Just(vec![0x03, 0xe8]),
     ];
-    (first, any::<[u8; 4]>(), payload).prop_map(|(first, mask, payload)| frame_with_mask(first, mask, &payload))
+    (first, any::<[u8; 4]>(), payload)
+        .prop_map(|(first, mask, payload)| frame_with_mask(first, mask, &payload))
 }
 
 type Outcome = (Vec<String>, Result<(), WsError>);

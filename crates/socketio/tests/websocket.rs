@@ -160,12 +160,7 @@ fn every_violation_has_its_close_code() {
         ("length with its top bit", vec![FIN | 1, 0xff, 128, 0, 0, 0, 0, 1, 0, 0], BadLength, 1002),
         ("text that is not UTF-8", frame(FIN | 1, b"4\xff"), InvalidUtf8, 1007),
         ("text that is a lone surrogate", frame(FIN | 1, b"4\xed\xa0\x80"), InvalidUtf8, 1007),
-        (
-            "fragments that are not UTF-8",
-            [frame(1, b"4\xed"), frame(FIN, b"x")].concat(),
-            InvalidUtf8,
-            1007,
-        ),
+        ("fragments that are not UTF-8", [frame(1, b"4\xed"), frame(FIN, b"x")].concat(), InvalidUtf8, 1007),
         ("close of one byte", frame(FIN | 8, b"\x03"), BadClose, 1002),
         ("close with a bad reason", frame(FIN | 8, b"\x03\xe8\xff"), InvalidUtf8, 1007),
         (

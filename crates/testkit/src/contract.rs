@@ -99,10 +99,10 @@ fn check_body(name: &str, described: &Value, response: &Response) {
     let content = content.get(sent);
     let schema =
         content.unwrap_or_else(|| panic!("{name}: {sent:?} is not documented for {}", response.status));
-    if sent == "application/json" {
-        if let Err(wrong) = OPENAPI.check(&schema["schema"], &response.json()) {
-            panic!("{name} answered {} otherwise than documented: {wrong}\n{RENEW}", response.status);
-        }
+    if sent == "application/json"
+        && let Err(wrong) = OPENAPI.check(&schema["schema"], &response.json())
+    {
+        panic!("{name} answered {} otherwise than documented: {wrong}\n{RENEW}", response.status);
     }
 }
 

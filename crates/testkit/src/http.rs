@@ -1,9 +1,11 @@
-//! A minimal HTTP/1.1 client, without checks that would prevent a test from sending malformed requests.
+//! A minimal client of HTTP/1.1 and websockets, without checks that would prevent a test from sending
+//! malformed bytes.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
+use wire_client::{Frame, Head};
 
 use crate::contract;
 use crate::message::{Request, Response};
@@ -13,8 +15,8 @@ use crate::patiently;
 #[derive(Debug)]
 pub struct Connection {
     address: SocketAddr,
-    pub(crate) stream: TcpStream,
-    pub(crate) buffer: Vec<u8>,
+    stream: TcpStream,
+    buffer: Vec<u8>,
 }
 
 impl Connection {
@@ -32,6 +34,32 @@ impl Connection {
         Some(Self { address, stream, buffer: Vec::new() })
     }
 
+    /// Connects from this address of the machine.
+    ///
+    /// # Panics
+    /// When nobody listens there.
+    pub async fn open_from(from: Ipv4Addr, address: SocketAddr) -> Self {
+        let socket = TcpSocket::new_v4().expect("a socket");
+        socket.bind(SocketAddr::from((from, 0))).expect("an address of this machine");
+        Self::over(socket, address).await
+    }
+
+    /// Connects with a small receive buffer.
+    ///
+    /// # Panics
+    /// When nobody listens there.
+    pub async fn open_narrow(address: SocketAddr) -> Self {
+        let socket = TcpSocket::new_v4().expect("a socket");
+        socket.set_recv_buffer_size(2_048).expect("a small buffer");
+        Self::over(socket, address).await
+    }
+
+    async fn over(socket: TcpSocket, address: SocketAddr) -> Self {
+        let stream = patiently("a connection", socket.connect(address)).await;
+        let stream = stream.unwrap_or_else(|_| panic!("no connection to {address}"));
+        Self { address, stream, buffer: Vec::new() }
+    }
+
     /// Sends a request and waits for its answer.
     ///
     /// # Panics
@@ -43,10 +71,15 @@ impl Connection {
 
     /// Sends a request and waits for its answer; `None` when the connection ends before one.
     pub async fn try_send(&mut self, request: &Request) -> Option<Response> {
-        self.write(&request.bytes(self.address)).await;
+        self.begin(request).await;
         let response = self.read_response(request.method() == "HEAD").await?;
         contract::check_answer(request, &response);
         Some(response)
+    }
+
+    /// Sends a request.
+    pub async fn begin(&mut self, request: &Request) {
+        self.write(&request.bytes(self.address)).await;
     }
 
     /// Sends bytes. A peer that has stopped reading is not an error: it may have answered already.
@@ -62,6 +95,19 @@ impl Connection {
         patiently("the peer takes bytes", self.stream.write_all(bytes)).await
     }
 
+    /// Sends as many bytes as the system takes at once.
+    pub fn try_write(&self, bytes: &[u8]) -> Option<usize> {
+        self.stream.try_write(bytes).ok()
+    }
+
+    /// Closes the connection with a reset.
+    ///
+    /// # Panics
+    /// When the system has no such option.
+    pub fn reset(self) {
+        self.stream.set_zero_linger().expect("an option of sockets");
+    }
+
     /// Closes the sending side of the connection.
     pub async fn finish_writing(&mut self) {
         let _ = self.stream.shutdown().await;
@@ -73,17 +119,17 @@ impl Connection {
     /// When the connection ends within an answer.
     pub async fn read_response(&mut self, to_head: bool) -> Option<Response> {
         patiently("an answer", async {
-            let head_end = loop {
-                if let Some(at) = find(&self.buffer, b"\r\n\r\n") {
-                    break at;
+            let (head, length) = loop {
+                if let Some(head) = Head::read(&self.buffer).expect("the head of an answer") {
+                    break head;
                 }
                 if !self.fill().await {
                     assert!(self.buffer.is_empty(), "the connection ended within a head");
                     return None;
                 }
             };
-            let head: Vec<u8> = self.buffer.drain(..head_end + 4).collect();
-            let mut response = parse_head(&head);
+            self.buffer.drain(..length);
+            let mut response = Response { status: head.status, headers: head.headers, body: Vec::new() };
             assert_eq!(response.header("transfer-encoding"), None, "answers are sent whole");
             if !to_head && !matches!(response.status, 101 | 204 | 304) {
                 response.body = self.read_body(response.header("content-length")).await;
@@ -104,6 +150,32 @@ impl Connection {
         self.buffer.drain(..length.unwrap_or(self.buffer.len())).collect()
     }
 
+    /// The next frame of a websocket: its first byte and its payload. `None` at the end of the connection.
+    ///
+    /// # Panics
+    /// When the server breaks the protocol.
+    pub async fn frame(&mut self) -> Option<(u8, Vec<u8>)> {
+        patiently("a frame", async {
+            loop {
+                if let Some((frame, length)) = Frame::read(&self.buffer).expect("a frame of a server") {
+                    let frame = (frame.first, frame.payload.to_vec());
+                    self.buffer.drain(..length);
+                    return Some(frame);
+                }
+                if !self.fill().await {
+                    return None;
+                }
+            }
+        })
+        .await
+    }
+
+    /// Everything up to the end of the connection.
+    pub async fn rest(&mut self) -> Vec<u8> {
+        while patiently("bytes or the end", self.fill()).await {}
+        std::mem::take(&mut self.buffer)
+    }
+
     /// Whether neither bytes nor an end have arrived since the last answer. A proxy checks this before it
     /// reuses a connection.
     pub fn is_idle(&self) -> bool {
@@ -117,29 +189,9 @@ impl Connection {
     }
 
     /// `false` at the end. A reset is an end as well.
-    pub(crate) async fn fill(&mut self) -> bool {
+    async fn fill(&mut self) -> bool {
         // Reads into the buffer: an array here would be part of every test's future, which would overflow
         // stacks.
         matches!(self.stream.read_buf(&mut self.buffer).await, Ok(1..))
-    }
-}
-
-pub(crate) fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
-    haystack.windows(needle.len()).position(|window| window == needle)
-}
-
-fn parse_head(head: &[u8]) -> Response {
-    let head = String::from_utf8_lossy(head);
-    let mut lines = head.trim_end().split("\r\n");
-    let status_line = lines.next().unwrap_or_default();
-    let status = status_line.split(' ').nth(1).and_then(|status| status.parse().ok());
-    let header = |line: &str| {
-        let (name, value) = line.split_once(':').expect("a header has a colon");
-        (name.to_ascii_lowercase(), value.trim().to_owned())
-    };
-    Response {
-        status: status.unwrap_or_else(|| panic!("no status line: {status_line}")),
-        headers: lines.map(header).collect(),
-        body: Vec::new(),
     }
 }

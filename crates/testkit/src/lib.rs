@@ -18,9 +18,9 @@
 //! - [`Api`]: the REST interface and the platform API of any server, also of one in another process. A
 //!   [`World`] is one.
 //! - [`Browser`]: walks the sign-in pages with a cookie jar and real forms.
-//! - [`Socket`]: a websocket session of Engine.IO revision 3.
+//! - [`Socket`]: a session of Engine.IO revision 3 over a [`WebSocket`], whose events are checked.
 //! - [`Receiver`]: takes webhooks, over TLS with a certificate of an [`Authority`] if need be.
-//! - [`Connection`]: raw bytes, for requests that no client would send.
+//! - [`WebSocket`] and [`Connection`]: raw packets, frames and bytes, for what no client would send.
 //!
 //! Nothing here shares code with the server's wire formats, so that a bug there cannot hide itself here. A
 //! test fails when a wait exceeds [`PATIENCE`], or when any answer or event does not match the documents in
@@ -40,6 +40,7 @@ mod schema;
 mod signature;
 mod socket;
 mod url;
+mod websocket;
 mod world;
 
 pub use api::Api;
@@ -53,7 +54,9 @@ pub use message::{Request, Response};
 pub use nodes::{Cluster, ClusterNode, nodes};
 pub use patience::{PATIENCE, patiently};
 pub use receiver::{Received, Receiver, Reply};
-pub use socket::{Refused, Socket};
+pub use socket::Socket;
 pub use store::testing::{Network, Wire, while_running};
 pub use url::{decode, encode, query_value};
+pub use websocket::{Refused, WebSocket, websocket_request};
+pub use wire_client::{BINARY, CLOSE, PING, PONG, TEXT, frame, handshake, text};
 pub use world::{Engine, Setup, Sockets, World, both, engines, over_a_wire, settings_on};

@@ -12,7 +12,6 @@ use tokio::task::JoinSet;
 use tokio_rustls::TlsAcceptor;
 
 use crate::authority::Authority;
-use crate::http::find;
 use crate::patiently;
 
 /// Number of bytes of an endless answer that are sent at once.
@@ -347,7 +346,7 @@ async fn read(
     connection: usize,
 ) -> Option<Received> {
     let head_end = loop {
-        if let Some(at) = find(buffer, b"\r\n\r\n") {
+        if let Some(at) = buffer.windows(4).position(|window| window == b"\r\n\r\n") {
             break at;
         }
         if stream.read_buf(buffer).await.ok()? == 0 {

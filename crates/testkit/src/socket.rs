@@ -3,24 +3,16 @@
 use std::net::SocketAddr;
 
 use serde_json::Value;
+use wire_client::{CLOSE, frame};
 
-use crate::{Connection, Request, Response, contract, patiently};
-
-/// The answer to a refused handshake.
-pub type Refused = Response;
+use crate::{Refused, WebSocket, contract};
 
 /// A session whose SYSTEM `connected` has arrived.
 #[derive(Debug)]
 pub struct Socket {
-    connection: Connection,
+    websocket: WebSocket,
     session_key: String,
-    /// Engine.IO `1` has arrived.
-    said_close: bool,
 }
-
-const TEXT: u8 = 1;
-const CLOSE: u8 = 8;
-const PING: u8 = 9;
 
 impl Socket {
     /// Connects with a session URL and waits for `connected`.
@@ -42,18 +34,8 @@ impl Socket {
     /// When the server breaks the protocol.
     pub async fn connect(url: &str) -> Result<Self, Refused> {
         let (address, query) = split(url);
-        let request = Request::get(format!("/socket.io/?{query}&EIO=3&transport=websocket"))
-            .header("Connection", "Upgrade")
-            .header("Upgrade", "websocket")
-            .header("Sec-WebSocket-Version", "13")
-            .header("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ==");
-        let mut connection = Connection::open(address).await;
-        let answer = connection.send(&request).await;
-        if answer.status != 101 {
-            return Err(answer);
-        }
-        assert_eq!(answer.header("sec-websocket-accept"), Some("s3pPLMBiTxaQ9kYGzzhZRbK+xOo="));
-        let mut socket = Self { connection, session_key: String::new(), said_close: false };
+        let websocket = WebSocket::open(address, &format!("{query}&EIO=3&transport=websocket")).await?;
+        let mut socket = Self { websocket, session_key: String::new() };
         let open = socket.next_packet().await.expect("an open packet");
         assert!(open.starts_with(r#"0{"sid":""#), "no open packet: {open}");
         assert_eq!(socket.next_packet().await.as_deref(), Some("40"));
@@ -107,100 +89,31 @@ impl Socket {
         message["data"].clone()
     }
 
-    /// Sends an Engine.IO packet as text.
+    /// Sends an Engine.IO packet.
     pub async fn send(&mut self, packet: &str) {
-        self.send_frame(TEXT, packet.as_bytes()).await;
+        self.websocket.send(packet).await;
+    }
+
+    /// The next Engine.IO packet; `None` when the server closes the session.
+    pub async fn next_packet(&mut self) -> Option<String> {
+        self.websocket.next_packet().await
     }
 
     /// Pings and waits for the answer, so that everything that was sent before has arrived.
-    ///
-    /// # Panics
-    /// When anything else arrives first.
     pub async fn ping(&mut self) {
-        self.send("2").await;
-        assert_eq!(self.next_packet().await.as_deref(), Some("3"));
+        self.websocket.ping().await;
     }
 
     /// Sends a close, and waits until the server has closed the connection.
     pub async fn close(mut self) {
         self.send("41").await;
-        self.send_frame(CLOSE, &1000_u16.to_be_bytes()).await;
+        self.websocket.write(&frame(CLOSE, &1000_u16.to_be_bytes())).await;
         while self.next_packet().await.is_some() {}
     }
 
     /// Waits until the server closes the connection, and returns the code and the reason that it sent.
-    ///
-    /// # Panics
-    /// When the connection ends without a close frame, or Engine.IO `1` does not come before it.
     pub async fn closed(mut self) -> (u16, String) {
-        patiently("the socket is closed", async {
-            loop {
-                let (opcode, payload) = self.next_frame().await.expect("a close frame");
-                match (opcode, payload.as_slice()) {
-                    (CLOSE, [high, low, reason @ ..]) => {
-                        let reason = String::from_utf8_lossy(reason).into_owned();
-                        assert!(self.said_close || reason == "client_goodbye", "no `1` before {reason}");
-                        return (u16::from_be_bytes([*high, *low]), reason);
-                    }
-                    (TEXT, b"1") => self.said_close = true,
-                    _ => {}
-                }
-            }
-        })
-        .await
-    }
-
-    /// The next Engine.IO packet; `None` when the server closes the session.
-    ///
-    /// # Panics
-    /// When the server breaks the protocol.
-    pub async fn next_packet(&mut self) -> Option<String> {
-        patiently("a packet", async {
-            loop {
-                let (opcode, payload) = self.next_frame().await?;
-                match opcode {
-                    TEXT if payload == b"1" => {
-                        self.said_close = true;
-                        return None;
-                    }
-                    TEXT => return Some(String::from_utf8(payload).expect("a text frame is UTF-8")),
-                    CLOSE => return None,
-                    PING => {}
-                    other => panic!("a frame of opcode {other}"),
-                }
-            }
-        })
-        .await
-    }
-
-    async fn next_frame(&mut self) -> Option<(u8, Vec<u8>)> {
-        let header = self.take(2).await?;
-        assert_eq!(header[0] & 0x80, 0x80, "the server fragments nothing");
-        assert_eq!(header[1] & 0x80, 0, "the server masks nothing");
-        let length = match header[1] {
-            126 => self.take(2).await?.iter().fold(0, |n, b| n << 8 | usize::from(*b)),
-            127 => self.take(8).await?.iter().fold(0, |n, b| n << 8 | usize::from(*b)),
-            short => usize::from(short),
-        };
-        Some((header[0] & 0x0f, self.take(length).await?))
-    }
-
-    async fn take(&mut self, count: usize) -> Option<Vec<u8>> {
-        while self.connection.buffer.len() < count {
-            if !self.connection.fill().await {
-                return None;
-            }
-        }
-        Some(self.connection.buffer.drain(..count).collect())
-    }
-
-    async fn send_frame(&mut self, opcode: u8, payload: &[u8]) {
-        const MASK: [u8; 4] = [0x37, 0xfa, 0x21, 0x3d];
-        let length = u8::try_from(payload.len()).ok().filter(|length| *length < 126);
-        let length = length.expect("tests send short frames");
-        let masked = payload.iter().zip(MASK.iter().cycle()).map(|(byte, mask)| byte ^ mask);
-        let frame: Vec<u8> = [0x80 | opcode, 0x80 | length].into_iter().chain(MASK).chain(masked).collect();
-        self.connection.write(&frame).await;
+        self.websocket.closed().await
     }
 }
 

@@ -18,16 +18,16 @@ async fn repeated_changes_are_one_message_each_and_one_delivery() {
     let (mut client, key) = world.address.session(&world.client_url().await).await;
     for _ in 0..3 {
         world.subscribe(&me, &key, EventType::Chat).await;
-        assert_eq!(change(&client.text().await), "subscribed CHAT");
+        assert_eq!(change(&client.packet().await), "subscribed CHAT");
     }
     world.chat(&me, "once").await;
-    assert_eq!(payload("CHAT", &client.text().await)["content"], "once");
+    assert_eq!(payload("CHAT", &client.packet().await)["content"], "once");
     for _ in 0..2 {
         world.unsubscribe(&me, &key, EventType::Chat).await;
-        assert_eq!(change(&client.text().await), "unsubscribed CHAT");
+        assert_eq!(change(&client.packet().await), "unsubscribed CHAT");
     }
     world.chat(&me, "never").await;
-    client.nothing_but_pong().await;
+    client.ping().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -37,17 +37,17 @@ async fn revoked_tokens_end_their_subscriptions() {
     let (mut client, key) = world.address.session(&world.client_url().await).await;
     for person in [&me, &you] {
         world.subscribe(person, &key, EventType::Chat).await;
-        assert_eq!(change(&client.text().await), "subscribed CHAT");
+        assert_eq!(change(&client.packet().await), "subscribed CHAT");
     }
     let request = world.service.sign_in_request("app", "http://127.0.0.1:9999/callback", "s").await;
     let request = request.expect("the store answers").expect("it is registered");
     let code = world.service.consent(&request, &me.channel).await.expect("consents");
     let tokens = world.service.exchange_code(&request.application, code.expose(), "s").await.expect("good");
     world.service.revoke(&request.application, tokens.access.expose()).await.expect("revokes");
-    assert_eq!(change(&client.text().await), "revoked CHAT");
+    assert_eq!(change(&client.packet().await), "revoked CHAT");
     world.chat(&me, "not any more").await;
     world.chat(&you, "still").await;
-    assert_eq!(payload("CHAT", &client.text().await)["content"], "still");
+    assert_eq!(payload("CHAT", &client.packet().await)["content"], "still");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -61,7 +61,7 @@ async fn changes_that_the_bus_lost_are_read_from_the_store_in_order() {
         world.subscribe(&me, &key, event).await;
     }
     world.unsubscribe(&me, &key, EventType::Donation).await;
-    client.nothing_but_pong().await;
+    client.ping().await;
     bus.losing.store(false, SeqCst);
     world.unsubscribe(&me, &key, EventType::Subscription).await;
     for expected in [
@@ -71,11 +71,11 @@ async fn changes_that_the_bus_lost_are_read_from_the_store_in_order() {
         "unsubscribed DONATION",
         "unsubscribed SUBSCRIPTION",
     ] {
-        assert_eq!(change(&client.text().await), expected);
+        assert_eq!(change(&client.packet().await), expected);
     }
     world.chat(&me, "here").await;
-    assert_eq!(payload("CHAT", &client.text().await)["content"], "here");
-    client.nothing_but_pong().await;
+    assert_eq!(payload("CHAT", &client.packet().await)["content"], "here");
+    client.ping().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -95,9 +95,9 @@ async fn changes_in_quick_succession_keep_their_order_among_events() {
         }
     });
     for round in 0..100 {
-        assert_eq!(change(&client.text().await), "subscribed CHAT");
-        assert_eq!(payload("CHAT", &client.text().await)["content"], round.to_string());
-        assert_eq!(change(&client.text().await), "unsubscribed CHAT");
+        assert_eq!(change(&client.packet().await), "subscribed CHAT");
+        assert_eq!(payload("CHAT", &client.packet().await)["content"], round.to_string());
+        assert_eq!(change(&client.packet().await), "unsubscribed CHAT");
     }
     producer.await.expect("everything was posted");
 }
@@ -110,10 +110,10 @@ async fn a_gap_ends_sessions_that_missed_an_event_and_sends_missed_changes() {
     let other = world.person("other").await;
     let (mut missed_event, key) = world.address.session(&world.client_url().await).await;
     world.subscribe(&loud, &key, EventType::Chat).await;
-    assert_eq!(change(&missed_event.text().await), "subscribed CHAT");
+    assert_eq!(change(&missed_event.packet().await), "subscribed CHAT");
     let (mut stays, key) = world.address.session(&world.client_url().await).await;
     world.subscribe(&quiet, &key, EventType::Chat).await;
-    assert_eq!(change(&stays.text().await), "subscribed CHAT");
+    assert_eq!(change(&stays.packet().await), "subscribed CHAT");
     let (mut idle, _) = world.address.session(&world.client_url().await).await;
     let (mut missed_change, key) = world.address.session(&world.client_url().await).await;
     let since = world.service.clock().now();
@@ -124,10 +124,10 @@ async fn a_gap_ends_sessions_that_missed_an_event_and_sends_missed_changes() {
     bus.losing.store(false, SeqCst);
     world.gateway.dispatch(Delivery::Gap { since }).await;
     assert_eq!(missed_event.closed().await, (1013, "gap".into()));
-    assert_eq!(change(&missed_change.text().await), "subscribed DONATION");
-    idle.nothing_but_pong().await;
+    assert_eq!(change(&missed_change.packet().await), "subscribed DONATION");
+    idle.ping().await;
     world.chat(&quiet, "after").await;
-    assert_eq!(payload("CHAT", &stays.text().await)["content"], "after");
+    assert_eq!(payload("CHAT", &stays.packet().await)["content"], "after");
     world.closed(CloseReason::Gap, 1).await;
     assert_eq!(world.stats().gaps, 1);
     eventually("its end is recorded", async || world.connected().await == 3).await;
@@ -140,12 +140,12 @@ async fn a_gap_without_a_store_ends_every_session_with_a_subscription() {
     let me = world.person("me").await;
     let (mut subscribed, key) = world.address.session(&world.client_url().await).await;
     world.subscribe(&me, &key, EventType::Chat).await;
-    assert_eq!(change(&subscribed.text().await), "subscribed CHAT");
+    assert_eq!(change(&subscribed.packet().await), "subscribed CHAT");
     let (mut idle, _) = world.address.session(&world.client_url().await).await;
     world.store.close().await;
     world.gateway.dispatch(Delivery::Gap { since: world.service.clock().now() }).await;
     assert_eq!(subscribed.closed().await, (1013, "gap".into()));
-    idle.nothing_but_pong().await;
+    idle.ping().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -157,7 +157,7 @@ async fn a_lost_event_ends_the_sessions_of_its_channel() {
     {
         let (mut client, key) = world.address.session(&world.client_url().await).await;
         world.subscribe(person, &key, event).await;
-        assert!(change(&client.text().await).starts_with("subscribed"));
+        assert!(change(&client.packet().await).starts_with("subscribed"));
         clients.push(client);
     }
     world.gateway.dispatch(Delivery::Lost(loud.channel.clone())).await;
@@ -166,5 +166,5 @@ async fn a_lost_event_ends_the_sessions_of_its_channel() {
         assert_eq!(client.closed().await, (1013, "gap".into()));
     }
     world.chat(&quiet, "after").await;
-    assert_eq!(payload("CHAT", &stays.text().await)["content"], "after");
+    assert_eq!(payload("CHAT", &stays.packet().await)["content"], "after");
 }

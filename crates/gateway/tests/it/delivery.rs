@@ -8,6 +8,8 @@ use domain::session::{ChangeKind, SessionChange, Subscription};
 use domain::{ChannelId, NodeId, SessionKey};
 use socketio::CloseReason;
 
+use testkit::{CLOSE, TEXT};
+
 use super::client::{self, change, payload};
 use super::world::{World, eventually, put_application, settle};
 
@@ -24,7 +26,7 @@ async fn every_session_gets_every_event_of_its_channels_in_order() {
         for (channel, person) in people.iter().enumerate() {
             if at % 3 != channel {
                 world.subscribe(person, &key, EventType::Chat).await;
-                assert_eq!(change(&client.text().await), "subscribed CHAT");
+                assert_eq!(change(&client.packet().await), "subscribed CHAT");
             }
         }
         clients.push(client);
@@ -40,14 +42,14 @@ async fn every_session_gets_every_event_of_its_channels_in_order() {
             let mut received = [Vec::new(), Vec::new()];
             let channels = if at % 3 == 2 { 2 } else { 1 };
             for _ in 0..channels * expected.len() {
-                let chat = payload("CHAT", &client.text().await);
+                let chat = payload("CHAT", &client.packet().await);
                 let channel = usize::from(chat["channelId"] == "b");
                 received[channel].push(chat["content"].as_str().unwrap().to_owned());
             }
             for (channel, received) in received.into_iter().enumerate() {
                 assert_eq!(received, if at % 3 == channel { &[][..] } else { &expected[..] });
             }
-            client.nothing_but_pong().await;
+            client.ping().await;
         }
     };
     tokio::join!(saying, reading);
@@ -91,10 +93,10 @@ async fn a_slow_session_is_closed_and_others_are_not_delayed() {
     let me = world.person("me").await;
     let (mut slow, slow_key) = world.address.session(&world.client_url().await).await;
     world.subscribe(&me, &slow_key, EventType::Chat).await;
-    assert_eq!(change(&slow.text().await), "subscribed CHAT");
+    assert_eq!(change(&slow.packet().await), "subscribed CHAT");
     let (mut quick, quick_key) = world.address.session(&world.client_url().await).await;
     world.subscribe(&me, &quick_key, EventType::Chat).await;
-    assert_eq!(change(&quick.text().await), "subscribed CHAT");
+    assert_eq!(change(&quick.packet().await), "subscribed CHAT");
     let flooding = async {
         for at in 0..FLOOD {
             if world.stats().closed(CloseReason::SlowConsumer) > 0 {
@@ -102,21 +104,21 @@ async fn a_slow_session_is_closed_and_others_are_not_delayed() {
             }
             bus.publish(Message::Event(Arc::new(event(&me.channel, at)))).await;
             // The fast client reads each event.
-            let chat = payload("CHAT", &quick.text().await);
+            let chat = payload("CHAT", &quick.packet().await);
             assert!(chat["content"].as_str().unwrap().starts_with(&format!("{at} ")));
         }
         panic!("the slow one is never closed");
     };
     flooding.await;
-    quick.nothing_but_pong().await;
+    quick.ping().await;
     eventually("its slot is free", async || world.connected().await == 1).await;
     assert_eq!(world.close_reasons().await, ["slow_consumer"]);
     assert_eq!(world.stats().queued_bytes, 0);
     // The slow client reads the first events without a gap, and then the close reason.
     let mut read = 0;
     loop {
-        let (kind, frame) = slow.next().await.expect("the close frame comes first");
-        if (kind, &frame[..]) == (client::TEXT, b"1") {
+        let (kind, frame) = slow.frame().await.expect("the close frame comes first");
+        if (kind, &frame[..]) == (TEXT, b"1") {
             break;
         }
         let chat = payload("CHAT", &String::from_utf8(frame).unwrap());
@@ -124,8 +126,8 @@ async fn a_slow_session_is_closed_and_others_are_not_delayed() {
         read += 1;
     }
     assert!(read > 0);
-    assert_eq!(slow.next().await, Some((client::CLOSE, b"\x03\xf5slow_consumer".to_vec())));
-    assert_eq!(slow.next().await, None);
+    assert_eq!(slow.frame().await, Some((CLOSE, b"\x03\xf5slow_consumer".to_vec())));
+    assert_eq!(slow.frame().await, None);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -139,7 +141,7 @@ async fn a_session_that_takes_no_byte_for_ten_seconds_is_closed() {
     let me = world.person("me").await;
     let (mut client, key) = world.address.session(&world.client_url().await).await;
     world.subscribe(&me, &key, EventType::Chat).await;
-    assert_eq!(change(&client.text().await), "subscribed CHAT");
+    assert_eq!(change(&client.packet().await), "subscribed CHAT");
     let mut sent = 0;
     // More bytes than the socket buffers hold, even after the peer reads a little.
     while world.stats().queued_bytes < 16_000_000 {
@@ -151,7 +153,7 @@ async fn a_session_that_takes_no_byte_for_ten_seconds_is_closed() {
     // A written byte restarts the write deadline.
     let before = world.stats().queued_bytes;
     eventually("the peer reads", async || {
-        client.text().await;
+        client.packet().await;
         world.stats().queued_bytes < before
     })
     .await;
@@ -164,8 +166,8 @@ async fn a_session_that_takes_no_byte_for_ten_seconds_is_closed() {
     assert!(seconds >= 9, "closed after {seconds} s");
     world.empty().await;
     // A peer that resumes reading receives the reason.
-    while client.next().await.expect("the close frame comes first") != (client::TEXT, b"1".to_vec()) {}
-    assert_eq!(client.next().await, Some((client::CLOSE, b"\x03\xf5write_timeout".to_vec())));
+    while client.frame().await.expect("the close frame comes first") != (TEXT, b"1".to_vec()) {}
+    assert_eq!(client.frame().await, Some((CLOSE, b"\x03\xf5write_timeout".to_vec())));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -202,7 +204,7 @@ async fn a_hot_channel_batches_events_and_keeps_each_once_in_order() {
         for _ in 0..10 {
             let (mut client, key) = world.address.session(&world.client_url_of(&application).await).await;
             // The pong comes after the join. The store does not have these changes.
-            client.nothing_but_pong().await;
+            client.ping().await;
             bus.publish(change(&key, 1, ChangeKind::Subscribed)).await;
             clients.push((client, key));
         }
@@ -223,15 +225,15 @@ async fn a_hot_channel_batches_events_and_keeps_each_once_in_order() {
     };
     publishing.await;
     for (at, (client, _)) in clients.iter_mut().enumerate() {
-        assert_eq!(client::change(&client.text().await), "subscribed CHAT");
+        assert_eq!(client::change(&client.packet().await), "subscribed CHAT");
         for expected in 0..if at % 2 == 0 { 200 } else { 400 } {
-            let chat = payload("CHAT", &client.text().await);
+            let chat = payload("CHAT", &client.packet().await);
             assert!(chat["content"].as_str().unwrap().starts_with(&format!("{expected} ")));
         }
         if at % 2 == 0 {
-            assert_eq!(client::change(&client.text().await), "unsubscribed CHAT");
+            assert_eq!(client::change(&client.packet().await), "unsubscribed CHAT");
         }
-        client.nothing_but_pong().await;
+        client.ping().await;
     }
 }
 
@@ -242,11 +244,11 @@ async fn kinds_of_events_keep_their_order_within_a_channel_and_reach_their_subsc
     let me = world.person("me").await;
     let (mut chats, key) = world.address.session(&world.client_url().await).await;
     world.subscribe(&me, &key, EventType::Chat).await;
-    assert_eq!(change(&chats.text().await), "subscribed CHAT");
+    assert_eq!(change(&chats.packet().await), "subscribed CHAT");
     let (mut both, key) = world.address.session(&world.client_url().await).await;
     for kind in [EventType::Chat, EventType::Donation] {
         world.subscribe(&me, &key, kind).await;
-        assert_eq!(change(&both.text().await), format!("subscribed {}", kind.name()));
+        assert_eq!(change(&both.packet().await), format!("subscribed {}", kind.name()));
     }
     for at in 0..300 {
         let mut event = event(&me.channel, at);
@@ -262,16 +264,16 @@ async fn kinds_of_events_keep_their_order_within_a_channel_and_reach_their_subsc
         bus.publish(Message::Event(Arc::new(event))).await;
     }
     for at in 0..300 {
-        let packet = both.text().await;
+        let packet = both.packet().await;
         if at % 3 == 0 {
             assert_eq!(payload("DONATION", &packet)["payAmount"], at.to_string());
             continue;
         }
-        for packet in [packet, chats.text().await] {
+        for packet in [packet, chats.packet().await] {
             let chat = payload("CHAT", &packet);
             assert!(chat["content"].as_str().unwrap().starts_with(&format!("{at} ")));
         }
     }
-    chats.nothing_but_pong().await;
-    both.nothing_but_pong().await;
+    chats.ping().await;
+    both.ping().await;
 }

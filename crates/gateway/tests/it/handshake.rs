@@ -5,13 +5,17 @@ use std::time::Duration;
 use domain::event::EventType;
 use socketio::CloseReason;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use wire_client::handshake;
 
-use super::client::{Answer, connected_key, websocket_request};
+use testkit::{Request, Response};
+
+use super::client::{connected_key, target};
 use super::world::{World, eventually, settle};
 
-fn check(answer: &Answer, status: u16, message: &str) {
-    let envelope: serde_json::Value = serde_json::from_str(&answer.text()).expect("an envelope");
-    assert_eq!((answer.status, envelope["code"].as_u64()), (status, Some(status.into())), "{}", answer.head);
+fn check(answer: &Response, status: u16, message: &str) {
+    let envelope: serde_json::Value = answer.json();
+    assert_eq!((answer.status, envelope["code"].as_u64()), (status, Some(status.into())), "{answer:?}");
     let message_text = envelope["message"].as_str().expect("a message");
     assert!(message_text.contains(message), "{message_text}");
     assert_eq!(answer.header("cache-control"), Some("no-store"));
@@ -29,7 +33,7 @@ async fn unknown_used_and_expired_urls_are_refused_before_any_upgrade() {
             let query = format!("auth={auth}&EIO=3&transport={transport}");
             let answer = match transport {
                 "polling" => world.address.get(&query).await,
-                _ => world.address.websocket(&query).await.err().expect("refused"),
+                _ => world.address.websocket(&query).await.expect_err("refused"),
             };
             check(&answer, 401, "UNAUTHORIZED");
         }
@@ -50,7 +54,7 @@ async fn the_fourth_session_of_a_user_is_refused_however_many_urls_there_are() {
         clients.push(world.address.session(url).await);
     }
     let query = |url: &str| format!("auth={url}&EIO=3&transport=websocket");
-    let answer = world.address.websocket(&query(&urls[3])).await.err().expect("refused");
+    let answer = world.address.websocket(&query(&urls[3])).await.expect_err("refused");
     check(&answer, 429, "TOO_MANY_REQUESTS");
     assert_eq!(answer.header("retry-after"), None);
     assert_eq!(answer.header("stagedoor-reason"), Some("cap; name=user-sessions; limit=3"));
@@ -79,7 +83,7 @@ async fn invalid_handshakes_are_refused() {
         ("POST", format!("auth={auth}&EIO=3&transport=polling&sid={sid}"), 400, "sid"),
         ("GET", format!("auth={auth}&EIO=3&transport=polling&sid=가"), 400, "sid"),
     ] {
-        check(&world.address.http(method, &query, "", b"").await, status, message);
+        check(&world.address.send(Request::new(method, target(&query))).await, status, message);
     }
     // No request consumed the URL.
     world.address.session(&auth).await;
@@ -90,12 +94,15 @@ async fn invalid_handshakes_are_refused() {
 async fn pages_of_every_origin_may_read_the_answers() {
     let world = World::new().await;
     let query = "EIO=3&transport=polling&auth=x";
-    let answer = world.address.http("OPTIONS", query, "Origin: https://overlay.example\r\n", b"").await;
+    let answer = world
+        .address
+        .send(Request::new("OPTIONS", target(query)).header("Origin", "https://overlay.example"))
+        .await;
     assert_eq!(answer.status, 200);
     assert_eq!(answer.header("access-control-allow-origin"), Some("https://overlay.example"));
     assert_eq!(answer.header("access-control-allow-credentials"), Some("true"));
     assert_eq!(answer.header("access-control-allow-headers"), Some("Content-Type"));
-    let refused = world.address.http("GET", query, "Origin: null\r\n", b"").await;
+    let refused = world.address.send(Request::get(target(query)).header("Origin", "null")).await;
     assert_eq!((refused.status, refused.header("access-control-allow-origin")), (401, Some("null")));
     assert_eq!(world.address.get(query).await.header("access-control-allow-origin"), Some("*"));
 }
@@ -128,21 +135,21 @@ async fn a_disconnect_during_the_handshake_frees_every_resource() {
     for cut in [1, 40, 100, usize::MAX] {
         for waits in [false, true] {
             let query = format!("auth={}&EIO=3&transport=websocket", world.client_url().await);
-            let request = websocket_request(&query);
-            let mut stream = world.address.connect().await;
-            stream.write_all(&request.as_bytes()[..cut.min(request.len())]).await.expect("it is sent");
+            let request = handshake("test", &target(&query), "");
+            let mut peer = world.address.connect().await;
+            peer.write(&request.as_bytes()[..cut.min(request.len())]).await;
             if waits {
                 settle().await;
             }
-            drop(stream);
+            drop(peer);
         }
     }
     world.empty().await;
     // After a polling handshake, only the missing ping reveals the disconnect.
     let query = format!("auth={}&EIO=3&transport=polling", world.client_url().await);
-    let stream = world.address.request("GET", &query, "", b"").await;
+    let waiting = world.address.poll(&query).await;
     eventually("the session is open", async || world.stats().polling_sessions == 1).await;
-    drop(stream);
+    drop(waiting);
     world.pass(87).await;
     world.empty().await;
     let closes = world.stats().closes;
@@ -158,8 +165,9 @@ async fn the_first_packets_come_with_the_answer_to_the_handshake() {
     let world = World::new().await;
     for (revision, last) in [(3, "connected"), (4, "maxPayload")] {
         let query = format!("auth={}&EIO={revision}&transport=websocket", world.client_url().await);
-        let mut stream = world.address.connect().await;
-        stream.write_all(websocket_request(&query).as_bytes()).await.expect("it is sent");
+        let mut stream = TcpStream::connect(world.address.0).await.expect("connects");
+        let request = handshake("test", &target(&query), "");
+        stream.write_all(request.as_bytes()).await.expect("it is sent");
         let mut bytes = vec![0; 2_048];
         // One read returns the bytes of one write.
         let read = stream.read(&mut bytes).await.expect("it is answered");
@@ -174,14 +182,13 @@ async fn a_change_between_the_handshake_and_the_introduction_is_not_lost() {
     let world = World::new().await;
     let me = world.person("me").await;
     let query = format!("auth={}&EIO=3&transport=polling", world.client_url().await);
-    let stream = world.address.request("GET", &query, "", b"").await;
+    let mut waiting = world.address.poll(&query).await;
     // Another client subscribes the session as soon as it is listed.
     eventually("it is listed", async || world.connected().await == 1).await;
     let key = world.listed_key().await;
     world.subscribe(&me, &key, EventType::Chat).await;
     world.subscribe(&me, &key, EventType::Donation).await;
-    let mut stream = stream;
-    let first = super::client::read_answer(&mut stream).await;
+    let first = super::client::read_answer(&mut waiting).await;
     let sid = super::polling::sid(&first);
     let poll = format!("{query}&b64=1&sid={sid}");
     let mut packets = Vec::new();
@@ -211,7 +218,7 @@ async fn a_drained_node_closes_its_sessions_in_waves_and_takes_no_new_ones() {
     eventually("the first wave", async || world.stats().closed(CloseReason::ServerShutdown) > 0).await;
     assert!(world.stats().sessions() > 20, "not all at once");
     let query = format!("auth={late}&EIO=3&transport=websocket");
-    let answer = world.address.websocket(&query).await.err().expect("refused");
+    let answer = world.address.websocket(&query).await.expect_err("refused");
     check(&answer, 503, "SERVICE_UNAVAILABLE");
     for _ in 0..100 {
         world.manual_clock.advance(Duration::from_millis(100));

@@ -87,15 +87,15 @@ async fn a_subscription_waits_for_its_interest_and_changes_keep_their_order() {
     world.subscribe(&me, &key, EventType::Donation).await;
     world.unsubscribe(&me, &key, EventType::Chat).await;
     world.chat(&me, "too early").await;
-    client.nothing_but_pong().await;
+    client.ping().await;
     bus.confirms.send_replace(true);
     for expected in ["subscribed CHAT", "subscribed DONATION", "unsubscribed CHAT"] {
-        assert_eq!(change(&client.text().await), expected);
+        assert_eq!(change(&client.packet().await), expected);
     }
     world.subscribe(&me, &key, EventType::Chat).await;
-    assert_eq!(change(&client.text().await), "subscribed CHAT");
+    assert_eq!(change(&client.packet().await), "subscribed CHAT");
     world.chat(&me, "here").await;
-    assert_eq!(payload("CHAT", &client.text().await)["content"], "here");
+    assert_eq!(payload("CHAT", &client.packet().await)["content"], "here");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -109,9 +109,9 @@ async fn a_subscription_waits_two_seconds_for_its_interest() {
         world.manual_clock.advance(Duration::from_millis(100));
         settle().await;
     }
-    client.nothing_but_pong().await;
+    client.ping().await;
     let text = tokio::select! {
-        text = client.text() => text,
+        text = client.packet() => text,
         () = world.pass(60) => panic!("it waits for a minute"),
     };
     assert_eq!(change(&text), "subscribed CHAT");
@@ -128,16 +128,16 @@ async fn an_interest_is_held_exactly_while_a_session_is_subscribed() {
     assert_eq!(bus.held(), []);
     for (person, event) in [(&a, EventType::Chat), (&a, EventType::Donation), (&b, EventType::Chat)] {
         world.subscribe(person, &one_key, event).await;
-        assert!(change(&one.text().await).starts_with("subscribed"));
+        assert!(change(&one.packet().await).starts_with("subscribed"));
     }
     world.subscribe(&a, &two_key, EventType::Chat).await;
-    assert_eq!(change(&two.text().await), "subscribed CHAT");
+    assert_eq!(change(&two.packet().await), "subscribed CHAT");
     assert_eq!(bus.held(), [a.channel.clone(), b.channel.clone()]);
     world.unsubscribe(&b, &one_key, EventType::Chat).await;
-    assert_eq!(change(&one.text().await), "unsubscribed CHAT");
+    assert_eq!(change(&one.packet().await), "unsubscribed CHAT");
     eventually("the interest goes", async || bus.held() == [a.channel.clone()]).await;
     world.unsubscribe(&a, &one_key, EventType::Chat).await;
-    assert_eq!(change(&one.text().await), "unsubscribed CHAT");
+    assert_eq!(change(&one.packet().await), "unsubscribed CHAT");
     one.send("41").await;
     one.closed().await;
     settle().await;

@@ -2,22 +2,23 @@
 
 use domain::event::EventType;
 use socketio::CloseReason;
+use testkit::{Request, Response};
 
-use super::client::{Answer, change, connected_key, payload, read_answer};
+use super::client::{change, connected_key, payload, read_answer, target};
 use super::world::{World, eventually, settle};
 
 /// The sid in the answer to a handshake.
-pub fn sid(answer: &Answer) -> String {
+pub fn sid(answer: &Response) -> String {
     let body = String::from_utf8_lossy(&answer.body);
     let (_, rest) = body.split_once("\"sid\":\"").expect("an open packet");
     rest.split_once('"').expect("it ends").0.to_owned()
 }
 
 /// Packets of a body in the text framing.
-pub fn text_packets(answer: &Answer) -> Vec<String> {
+pub fn text_packets(answer: &Response) -> Vec<String> {
     assert_eq!((answer.status, answer.header("content-type")), (200, Some("text/plain; charset=UTF-8")));
     let (text, mut packets) = (answer.text(), Vec::new());
-    let mut rest = &text[..];
+    let mut rest = text;
     while let Some((length, behind)) = rest.split_once(':') {
         let (packet, next) = behind.split_at(length.parse().expect("a length"));
         packets.push(packet.to_owned());
@@ -27,7 +28,7 @@ pub fn text_packets(answer: &Answer) -> Vec<String> {
 }
 
 /// Packets of a body in the binary framing.
-fn binary_packets(answer: &Answer) -> Vec<String> {
+fn binary_packets(answer: &Response) -> Vec<String> {
     assert_eq!((answer.status, answer.header("content-type")), (200, Some("application/octet-stream")));
     let (mut rest, mut packets) = (&answer.body[..], Vec::new());
     while let Some((0, behind)) = rest.split_first() {
@@ -58,10 +59,14 @@ async fn a_session_in_both_framings_from_handshake_to_goodbye() {
         let world = World::new().await;
         let me = world.person("me").await;
         let b64 = if text { "&b64=1" } else { "" };
-        let packets_of = |answer: &Answer| if text { text_packets(answer) } else { binary_packets(answer) };
+        let packets_of = |answer: &Response| if text { text_packets(answer) } else { binary_packets(answer) };
         let (content_type, ping): (_, &[u8]) = match text {
-            true => ("Content-Type: text/plain;charset=UTF-8\r\n", b"1:2"),
-            false => ("Content-Type: application/octet-stream\r\n", b"\0\x01\xff2"),
+            true => ("text/plain;charset=UTF-8", b"1:2"),
+            false => ("application/octet-stream", b"\0\x01\xff2"),
+        };
+        let post = async |query: &str, body: &[u8]| {
+            let request = Request::post(target(query)).header("Content-Type", content_type);
+            world.address.send(request.body(body)).await
         };
         let query = format!("auth={}&EIO=3&transport=polling{b64}&t=x1", world.client_url().await);
         let first = world.address.get(&query).await;
@@ -74,7 +79,7 @@ async fn a_session_in_both_framings_from_handshake_to_goodbye() {
         let packets = packets_of(&world.address.get(&query).await);
         let key = connected_key(&packets[0]);
 
-        let mut waiting = world.address.request("GET", &query, "", b"").await;
+        let mut waiting = world.address.poll(&query).await;
         settle().await;
         world.subscribe(&me, &key, EventType::Chat).await;
         assert_eq!(change(&packets_of(&read_answer(&mut waiting).await)[0]), "subscribed CHAT");
@@ -91,30 +96,27 @@ async fn a_session_in_both_framings_from_handshake_to_goodbye() {
         let expected: Vec<_> = (0..20).map(|at| format!("한글과 😀 #{at}")).collect();
         assert_eq!(contents, expected);
 
-        let mut waiting = world.address.request("GET", &query, "", b"").await;
+        let mut waiting = world.address.poll(&query).await;
         settle().await;
-        let answer = world.address.http("POST", &query, content_type, ping).await;
-        assert_eq!((answer.status, answer.text()), (200, "ok".into()));
+        let answer = post(&query, ping).await;
+        assert_eq!((answer.status, answer.text()), (200, "ok"));
         assert_eq!(packets_of(&read_answer(&mut waiting).await), ["3"]);
 
-        let mut waiting = world.address.request("GET", &query, "", b"").await;
+        let mut waiting = world.address.poll(&query).await;
         settle().await;
         let goodbye: &[u8] = if text { b"2:41" } else { b"\0\x02\xff41" };
-        assert_eq!(world.address.http("POST", &query, content_type, goodbye).await.status, 200);
+        assert_eq!(post(&query, goodbye).await.status, 200);
         assert_eq!(packets_of(&read_answer(&mut waiting).await), ["1"]);
         world.empty().await;
         assert_eq!(world.close_reasons().await, ["client_goodbye"]);
         // The place is free, and a second goodbye is still answered. Further polls are refused.
         let goodbye: &[u8] = if text { b"1:1" } else { b"\0\x01\xff1" };
-        assert_eq!(world.address.http("POST", &query, content_type, goodbye).await.text(), "ok");
+        assert_eq!(post(&query, goodbye).await.text(), "ok");
         assert_eq!(world.address.get(&query).await.status, 400);
         let websocket = query.replace("polling", "websocket");
-        assert_eq!(world.address.websocket(&websocket).await.err().expect("refused").status, 400);
+        assert_eq!(world.address.websocket(&websocket).await.expect_err("refused").status, 400);
         world.pass(6).await;
-        eventually("it is forgotten", async || {
-            world.address.http("POST", &query, content_type, goodbye).await.status == 400
-        })
-        .await;
+        eventually("it is forgotten", async || post(&query, goodbye).await.status == 400).await;
         assert_eq!(world.stats().closed(CloseReason::ClientGoodbye), 1);
     }
 }
@@ -144,24 +146,25 @@ async fn a_session_of_revision_4_is_introduced_when_it_asks_for_its_namespace() 
     let first = world.address.get(&query).await;
     assert!(first.text().starts_with("0{") && !first.text().contains('\x1e'));
     let query = format!("{query}&sid={}", sid(&first));
-    assert_eq!(world.address.http("POST", &query, "", b"40").await.text(), "ok");
-    let answer = world.address.get(&query).await.text();
+    assert_eq!(world.address.post(&query, b"40").await.text(), "ok");
+    let answer = world.address.get(&query).await;
+    let answer = answer.text();
     let (connect, system) = answer.split_once('\x1e').expect("two packets");
     assert!(connect.starts_with("40{\"sid\":"));
     connected_key(system);
     // The server's ping comes in a poll; the client's pong goes in a post.
-    let mut waiting = world.address.request("GET", &query, "", b"").await;
+    let mut waiting = world.address.poll(&query).await;
     settle().await;
     world.pass(27).await;
     assert_eq!(read_answer(&mut waiting).await.text(), "2");
-    assert_eq!(world.address.http("POST", &query, "", b"3").await.status, 200);
+    assert_eq!(world.address.post(&query, b"3").await.status, 200);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_held_poll_is_answered_with_a_noop() {
     let world = World::new().await;
     let (query, _) = open(&world, &world.client_url().await).await;
-    let mut waiting = world.address.request("GET", &query, "", b"").await;
+    let mut waiting = world.address.poll(&query).await;
     settle().await;
     world.pass(31).await;
     assert_eq!(text_packets(&read_answer(&mut waiting).await), ["6"]);
@@ -171,7 +174,7 @@ async fn a_held_poll_is_answered_with_a_noop() {
 async fn a_second_poll_in_flight_ends_the_session() {
     let world = World::new().await;
     let (query, _) = open(&world, &world.client_url().await).await;
-    let mut waiting = world.address.request("GET", &query, "", b"").await;
+    let mut waiting = world.address.poll(&query).await;
     settle().await;
     assert_eq!(world.address.get(&query).await.status, 400);
     assert_eq!(text_packets(&read_answer(&mut waiting).await), ["1"]);
@@ -183,7 +186,7 @@ async fn a_second_poll_in_flight_ends_the_session() {
 async fn an_aborted_poll_ends_the_session() {
     let world = World::new().await;
     let (query, _) = open(&world, &world.client_url().await).await;
-    let waiting = world.address.request("GET", &query, "", b"").await;
+    let waiting = world.address.poll(&query).await;
     settle().await;
     drop(waiting);
     world.empty().await;
@@ -210,12 +213,15 @@ async fn only_the_token_of_the_handshake_reaches_the_session() {
     for auth in [auth, "auth=", "x=1"] {
         let query = format!("{auth}&EIO=3&transport=polling&b64=1&{sid}");
         for method in ["GET", "POST"] {
-            assert_eq!(world.address.http(method, &query, "", b"1:2").await.status, 401);
+            assert_eq!(
+                world.address.send(Request::new(method, target(&query)).body("1:2")).await.status,
+                401
+            );
         }
         let websocket = query.replace("polling", "websocket");
-        assert_eq!(world.address.websocket(&websocket).await.err().expect("refused").status, 401);
+        assert_eq!(world.address.websocket(&websocket).await.expect_err("refused").status, 401);
     }
-    assert_eq!(world.address.http("POST", &other, "", b"1:2").await.status, 200);
+    assert_eq!(world.address.post(&other, b"1:2").await.status, 200);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -232,7 +238,7 @@ async fn malformed_posts_end_the_session() {
     ] {
         let (query, _) = open(&world, &world.client_url().await).await;
         let before = world.stats().closed(reason);
-        assert_eq!(world.address.http("POST", &query, "", body).await.status, status, "{reason}");
+        assert_eq!(world.address.post(&query, body).await.status, status, "{reason}");
         world.closed(reason, before + 1).await;
     }
     world.empty().await;

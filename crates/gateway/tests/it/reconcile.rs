@@ -24,22 +24,22 @@ async fn changes_that_the_bus_lost_arrive_within_a_second_each_once() {
         }
         world.unsubscribe(&me, &key, EventType::Donation).await;
         if losing {
-            client.nothing_but_pong().await;
+            client.ping().await;
             world.pass(1).await;
         }
         for expected in
             ["subscribed CHAT", "subscribed DONATION", "subscribed SUBSCRIPTION", "unsubscribed DONATION"]
         {
-            assert_eq!(change(&client.text().await), expected);
+            assert_eq!(change(&client.packet().await), expected);
         }
         world.pass(2).await;
         world.reconciled().await;
-        client.nothing_but_pong().await;
+        client.ping().await;
     }
     bus.losing.store(false, SeqCst);
     world.chat(&me, "here").await;
-    assert_eq!(payload("CHAT", &client.text().await)["content"], "here");
-    client.nothing_but_pong().await;
+    assert_eq!(payload("CHAT", &client.packet().await)["content"], "here");
+    client.ping().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -48,16 +48,16 @@ async fn a_change_before_the_introduction_is_not_lost() {
     let world = World::over(bus.clone(), |_| {}).await;
     let me = world.person("me").await;
     let query = format!("auth={}&EIO=4&transport=websocket", world.client_url().await);
-    let mut client = world.address.websocket(&query).await.ok().expect("it is let in");
-    client.text().await;
+    let mut client = world.address.websocket(&query).await.expect("it is let in");
+    client.packet().await;
     let key = world.listed_key().await;
     bus.losing.store(true, SeqCst);
     world.subscribe(&me, &key, EventType::Chat).await;
     world.pass(2).await;
     client.send("40").await;
-    client.text().await;
-    client.text().await;
-    assert_eq!(change(&client.text().await), "subscribed CHAT");
+    client.packet().await;
+    client.packet().await;
+    assert_eq!(change(&client.packet().await), "subscribed CHAT");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -73,7 +73,7 @@ async fn a_session_that_was_ended_in_the_store_ends() {
         })
     });
     assert_eq!(deleted.await, Ok(1));
-    client.nothing_but_pong().await;
+    client.ping().await;
     world.pass(1).await;
     assert_eq!(client.closed().await, (1008, "revoked".into()));
     world.closed(CloseReason::Revoked, 1).await;
@@ -85,5 +85,5 @@ async fn a_session_that_was_ended_in_the_store_ends() {
     })
     .await;
     world.pass(2).await;
-    others.nothing_but_pong().await;
+    others.ping().await;
 }

@@ -20,7 +20,7 @@ async fn a_panic_in_one_session_ends_that_session_only() {
     assert_eq!(one.closed().await, (1011, "internal_error".into()));
     world.closed(CloseReason::InternalError, 1).await;
     eventually("its slot is free", async || world.connected().await == 1).await;
-    other.nothing_but_pong().await;
+    other.ping().await;
     assert_eq!(world.close_reasons().await, ["internal_error"]);
 }
 
@@ -114,7 +114,7 @@ async fn unreadable_changes_end_the_session_after_some_attempts() {
         bus::Message::SessionChanged { node: world.service.node().clone(), session_key: key, change };
     world.gateway.dispatch(bus::Delivery::Message(message)).await;
     settle().await;
-    client.nothing_but_pong().await;
+    client.ping().await;
     let mut tries = 0;
     while world.stats().closed(CloseReason::InternalError) == 0 {
         assert!(tries < 100, "it is never given up");

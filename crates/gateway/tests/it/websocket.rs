@@ -4,7 +4,9 @@ use domain::Profile;
 use domain::event::EventType;
 use socketio::CloseReason;
 
-use super::client::{self, BINARY, CLOSE, PING, PONG, change, connected_key, payload};
+use testkit::{BINARY, CLOSE, PING, PONG, TEXT, frame, text};
+
+use super::client::{change, connected_key, payload};
 use super::world::{World, eventually, put_application, settle};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -12,31 +14,31 @@ async fn a_session_of_revision_3_from_handshake_to_goodbye() {
     let world = World::new().await;
     let me = world.person("me").await;
     let query = format!("auth={}&EIO=3&transport=websocket", world.client_url().await);
-    let mut client = world.address.websocket(&query).await.ok().expect("it is let in");
+    let mut client = world.address.websocket(&query).await.expect("it is let in");
     let open: serde_json::Value =
-        serde_json::from_str(client.text().await.strip_prefix('0').expect("open")).expect("JSON");
+        serde_json::from_str(client.packet().await.strip_prefix('0').expect("open")).expect("JSON");
     assert_eq!(open["upgrades"], serde_json::json!([]));
     assert_eq!((open["pingInterval"].as_u64(), open["pingTimeout"].as_u64()), (Some(25_000), Some(60_000)));
-    assert_eq!(client.text().await, "40");
-    let key = connected_key(&client.text().await);
+    assert_eq!(client.packet().await, "40");
+    let key = connected_key(&client.packet().await);
     assert_eq!(key, world.listed_key().await);
 
     for event in EventType::ALL {
         world.subscribe(&me, &key, event).await;
-        assert_eq!(change(&client.text().await), format!("subscribed {}", event.name()));
+        assert_eq!(change(&client.packet().await), format!("subscribed {}", event.name()));
     }
     world.chat(&me, "안녕하세요 👋 \"hi\" \\").await;
-    let chat = payload("CHAT", &client.text().await);
+    let chat = payload("CHAT", &client.packet().await);
     assert_eq!(chat["content"], "안녕하세요 👋 \"hi\" \\");
     assert_eq!(chat["profile"]["nickname"], "me 님");
     world.unsubscribe(&me, &key, EventType::Chat).await;
-    assert_eq!(change(&client.text().await), "unsubscribed CHAT");
+    assert_eq!(change(&client.packet().await), "unsubscribed CHAT");
     world.chat(&me, "not subscribed any more").await;
     world.service.donate(&me.channel, donation(), None).await.expect("donates");
-    assert_eq!(payload("DONATION", &client.text().await)["payAmount"], "1000");
+    assert_eq!(payload("DONATION", &client.packet().await)["payAmount"], "1000");
 
     client.send("2").await;
-    assert_eq!(client.text().await, "3");
+    assert_eq!(client.packet().await, "3");
     client.send("41").await;
     assert_eq!(client.closed().await, (1000, "client_goodbye".into()));
     world.empty().await;
@@ -60,27 +62,27 @@ async fn a_session_of_revision_4_is_introduced_when_it_asks_for_its_namespace() 
     let world = World::new().await;
     let me = world.person("me").await;
     let query = format!("auth={}&EIO=4&transport=websocket", world.client_url().await);
-    let mut client = world.address.websocket(&query).await.ok().expect("it is let in");
-    assert!(client.text().await.contains("\"maxPayload\":65536"));
+    let mut client = world.address.websocket(&query).await.expect("it is let in");
+    assert!(client.packet().await.contains("\"maxPayload\":65536"));
     // Another client finds the key in the list and subscribes the session before its client sends anything.
     let key = world.listed_key().await;
     world.subscribe(&me, &key, EventType::Chat).await;
     settle().await;
     client.send("40").await;
-    assert!(client.text().await.starts_with("40{\"sid\":"));
-    assert_eq!(connected_key(&client.text().await), key);
-    assert_eq!(change(&client.text().await), "subscribed CHAT");
+    assert!(client.packet().await.starts_with("40{\"sid\":"));
+    assert_eq!(connected_key(&client.packet().await), key);
+    assert_eq!(change(&client.packet().await), "subscribed CHAT");
     world.chat(&me, "one").await;
-    assert_eq!(payload("CHAT", &client.text().await)["content"], "one");
+    assert_eq!(payload("CHAT", &client.packet().await)["content"], "one");
     for _ in 0..3 {
         world.pass(26).await;
-        assert_eq!(client.text().await, "2");
+        assert_eq!(client.packet().await, "2");
         client.send("3").await;
         settle().await;
     }
     // A client of this revision is closed if it does not answer pings.
     world.pass(26).await;
-    assert_eq!(client.text().await, "2");
+    assert_eq!(client.packet().await, "2");
     world.pass(61).await;
     assert_eq!(client.closed().await.1, "ping_timeout");
     world.empty().await;
@@ -90,7 +92,7 @@ async fn a_session_of_revision_4_is_introduced_when_it_asks_for_its_namespace() 
 async fn a_client_that_never_asks_for_its_namespace_is_closed() {
     let world = World::new().await;
     let query = format!("auth={}&EIO=4&transport=websocket", world.client_url().await);
-    let mut client = world.address.websocket(&query).await.ok().expect("it is let in");
+    let mut client = world.address.websocket(&query).await.expect("it is let in");
     for _ in 0..2 {
         world.pass(23).await;
         client.send("3").await;
@@ -111,10 +113,10 @@ async fn a_silent_client_is_closed_and_its_place_is_free() {
     assert_eq!(full.unwrap_err().refusal(), domain::Refusal::Cap(domain::refusal::Cap::UserSessions));
     world.pass(60).await;
     // One client pings. The others are silent without closing their sockets.
-    clients[0].nothing_but_pong().await;
+    clients[0].ping().await;
     world.pass(27).await;
     world.closed(CloseReason::PingTimeout, 2).await;
-    clients[0].nothing_but_pong().await;
+    clients[0].ping().await;
     eventually("the slots are free", async || world.connected().await == 1).await;
     world.address.session(&world.user_url(&me).await).await;
 }
@@ -130,7 +132,7 @@ fn owner(person: &super::world::Person) -> domain::session::SessionOwner {
 async fn a_close_frame_is_answered_by_a_close_frame() {
     let world = World::new().await;
     let (mut client, _) = world.address.session(&world.client_url().await).await;
-    client.send_raw(&client::frame(CLOSE, &1001_u16.to_be_bytes())).await;
+    client.write(&frame(CLOSE, &1001_u16.to_be_bytes())).await;
     assert_eq!(client.closed().await, (1000, "client_goodbye".into()));
     world.empty().await;
 }
@@ -139,32 +141,32 @@ async fn a_close_frame_is_answered_by_a_close_frame() {
 async fn websocket_pings_are_answered_and_frames_may_come_in_pieces() {
     let world = World::new().await;
     let (mut client, _) = world.address.session(&world.client_url().await).await;
-    client.send_raw(&client::frame(PING, b"hello")).await;
-    assert_eq!(client.next().await, Some((PONG, b"hello".to_vec())));
-    for byte in client::frame(client::TEXT, b"2probe") {
-        client.send_raw(&[byte]).await;
+    client.write(&frame(PING, b"hello")).await;
+    assert_eq!(client.frame().await, Some((PONG, b"hello".to_vec())));
+    for byte in text("2probe") {
+        client.write(&[byte]).await;
         settle().await;
     }
-    assert_eq!(client.text().await, "3probe");
+    assert_eq!(client.packet().await, "3probe");
     // A fragmented message, and two frames in one write.
-    client.send_raw(&[client::frame(0x01, b"2a"), client::frame(0x80, b"b")].concat()).await;
-    assert_eq!(client.text().await, "3ab");
+    client.write(&[frame(0x01, b"2a"), frame(0x80, b"b")].concat()).await;
+    assert_eq!(client.packet().await, "3ab");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_protocol_error_closes_with_its_reason() {
     let world = World::new().await;
     let cases: [(Vec<u8>, u16, &str); 6] = [
-        (client::frame(client::TEXT, b"x"), 1002, "protocol_error"),
+        (text("x"), 1002, "protocol_error"),
         (b"\x81\x012".to_vec(), 1002, "protocol_error"),
-        (client::frame(0xc1, b"2"), 1002, "protocol_error"),
-        (client::frame(client::TEXT, b"42[\"\xff\"]"), 1007, "invalid_utf8"),
-        (client::frame(client::TEXT, &[b'4'; 20_000]), 1009, "message_too_big"),
-        (client::frame(client::TEXT, b"2").repeat(101), 1008, "packet_flood"),
+        (frame(0xc1, b"2"), 1002, "protocol_error"),
+        (frame(TEXT, b"42[\"\xff\"]"), 1007, "invalid_utf8"),
+        (frame(TEXT, &[b'4'; 20_000]), 1009, "message_too_big"),
+        (text("2").repeat(101), 1008, "packet_flood"),
     ];
     for (bytes, code, reason) in cases {
         let (mut client, _) = world.address.session(&world.client_url().await).await;
-        client.send_raw(&bytes).await;
+        client.write(&bytes).await;
         assert_eq!(client.closed().await, (code, reason.into()));
     }
     world.empty().await;
@@ -177,20 +179,20 @@ async fn stray_frames_of_revision_3_are_ignored() {
     let (mut client, _) = world.address.session(&world.client_url().await).await;
     for text in ["0{}", "5", "b4AAAA", "47", "42{}", "44\"x\""] {
         client.send(text).await;
-        client.nothing_but_pong().await;
+        client.ping().await;
     }
     for data in [&b""[..], b"\x04", b"\x04\x01", b"\x07", b"2"] {
-        client.send_raw(&client::frame(BINARY, data)).await;
-        client.nothing_but_pong().await;
+        client.write(&frame(BINARY, data)).await;
+        client.ping().await;
     }
     for ping in [&b"\0\x01\xff2"[..], b"\x02"] {
-        client.send_raw(&client::frame(BINARY, ping)).await;
-        assert_eq!(client.text().await, "3");
+        client.write(&frame(BINARY, ping)).await;
+        assert_eq!(client.packet().await, "3");
     }
-    client.send_raw(&client::frame(BINARY, b"").repeat(101)).await;
+    client.write(&frame(BINARY, b"").repeat(101)).await;
     assert_eq!(client.closed().await, (1008, "packet_flood".into()));
     let (mut client, _) = world.address.session(&world.client_url().await).await;
-    client.send_raw(&client::frame(BINARY, b"\0\x02\xff41\0\x01\xff1")).await;
+    client.write(&frame(BINARY, b"\0\x02\xff41\0\x01\xff1")).await;
     assert_eq!(client.closed().await, (1000, "client_goodbye".into()));
     world.empty().await;
 }
@@ -204,13 +206,13 @@ async fn each_profile_gets_its_own_encoding_of_one_event() {
     for person in [&me, &me, &me2] {
         let (mut client, key) = world.address.session(&world.user_url(person).await).await;
         world.subscribe(person, &key, EventType::Chat).await;
-        assert_eq!(change(&client.text().await), "subscribed CHAT");
+        assert_eq!(change(&client.packet().await), "subscribed CHAT");
         clients.push(client);
     }
     world.chat(&me, "hi").await;
     let mut has_sent_at = Vec::new();
     for client in &mut clients {
-        has_sent_at.push(payload("CHAT", &client.text().await).get("eventSentAt").is_some());
+        has_sent_at.push(payload("CHAT", &client.packet().await).get("eventSentAt").is_some());
     }
     assert_eq!(has_sent_at, [false, false, true]);
     eventually("all are counted", async || world.stats().deliveries == 3).await;

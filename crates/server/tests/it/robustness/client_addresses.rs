@@ -1,12 +1,10 @@
 //! The address that a request counts for (`docs/operating.md#client-addresses`), shown by the remaining tries
 //! for client secrets.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 
 use serde_json::json;
-use testkit::{Request, Response, Setup, World, both, patiently};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpSocket, TcpStream};
+use testkit::{Connection, Request, Response, Setup, World, both};
 
 fn behind(trusted_proxies: &'static str) -> Setup {
     Setup { quotas: true, trusted_proxies, ..Setup::default() }
@@ -83,41 +81,23 @@ async fn behind_a_trusted_proxy_each_client_has_its_own_failures() {
 }
 
 /// A connection from another address of this machine.
-async fn connect(from: &str, to: SocketAddr) -> TcpStream {
-    let socket = TcpSocket::new_v4().expect("a socket");
-    socket.bind(format!("{from}:0").parse().expect("an address")).expect("an address of this machine");
-    patiently("a connection", socket.connect(to)).await.expect("it is accepted")
+async fn connect(from: [u8; 4], to: SocketAddr) -> Connection {
+    Connection::open_from(Ipv4Addr::from(from), to).await
 }
 
-/// Sends the parts one after the other, and returns the bytes received until the server has answered or
-/// closed.
-async fn answer(stream: &mut TcpStream, parts: &[&[u8]]) -> String {
+/// Sends parts one after the other, and gives the answer. `None` when the server closes without one.
+async fn answer(connection: &mut Connection, parts: &[&[u8]]) -> Option<Response> {
     for part in parts {
-        // The server may already have closed.
-        let _ = stream.write_all(part).await;
+        connection.write(part).await;
         tokio::task::yield_now().await;
     }
-    let mut read = Vec::new();
-    patiently("an answer or the end", async {
-        while !String::from_utf8_lossy(&read).contains("INVALID_CLIENT") {
-            if !matches!(stream.read_buf(&mut read).await, Ok(1..)) {
-                break;
-            }
-        }
-    })
-    .await;
-    String::from_utf8(read).expect("a text")
+    connection.read_response(false).await
 }
 
 fn request() -> Vec<u8> {
     let body = r#"{"grantType":"refresh_token","clientId":"nobody","clientSecret":"x","refreshToken":"x"}"#;
     let head = "POST /auth/v1/token HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n";
     format!("{head}Content-Length: {}\r\n\r\n{body}", body.len()).into_bytes()
-}
-
-fn remaining(answer: &str) -> Option<i64> {
-    let line = answer.lines().find_map(|line| line.strip_prefix("ratelimit-remaining: "));
-    line.map(|number| number.parse().expect("a number"))
 }
 
 const BINARY: &[u8] = b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c\xcb\0\x71\x07\x0a\0\0\x01\x12\x34\x56\x78";
@@ -142,21 +122,21 @@ async fn a_trusted_proxy_names_the_client_with_the_proxy_protocol() {
             (&[LOCAL, &request], 9),
             (&[b"PROXY UNKNOWN\r\n", &request], 8),
         ] {
-            let mut stream = connect("127.0.0.2", address).await;
+            let mut stream = connect([127, 0, 0, 2], address).await;
             let answer = answer(&mut stream, parts).await;
-            assert_eq!(remaining(&answer), Some(expected), "{answer}");
+            assert_eq!(left(&answer.expect("an answer")), expected);
         }
         // If the named client is a trusted proxy too, its header names the client.
-        let mut stream = connect("127.0.0.2", address).await;
+        let mut stream = connect([127, 0, 0, 2], address).await;
         let head_end = request.windows(2).position(|pair| pair == b"\r\n").expect("a line") + 2;
         let (line, rest) = request.split_at(head_end);
         let forwarded = [line, b"X-Forwarded-For: 203.0.113.7\r\n", rest].concat();
         let proxy: &[u8] = b"PROXY TCP4 127.0.0.3 10.0.0.1 4711 8080\r\n";
-        assert_eq!(remaining(&answer(&mut stream, &[proxy, &forwarded]).await), Some(3));
+        assert_eq!(left(&answer(&mut stream, &[proxy, &forwarded]).await.expect("an answer")), 3);
         // A named client that is not a proxy cannot name another client.
-        let mut stream = connect("127.0.0.2", address).await;
+        let mut stream = connect([127, 0, 0, 2], address).await;
         let client: &[u8] = b"PROXY TCP4 203.0.113.8 10.0.0.1 4711 8080\r\n";
-        assert_eq!(remaining(&answer(&mut stream, &[client, &forwarded]).await), Some(9));
+        assert_eq!(left(&answer(&mut stream, &[client, &forwarded]).await.expect("an answer")), 9);
     })
     .await;
 }
@@ -171,14 +151,14 @@ async fn without_its_header_a_trusted_proxy_is_not_served_and_nobody_else_may_se
         too_long[14..16].copy_from_slice(&[0xff, 0xff]);
         for header in [&b""[..], b"PROXY TCP4 203.0.113.7\r\n", b"PROXY / HTTP/1.1\r\n", &endless, &too_long]
         {
-            let mut stream = connect("127.0.0.2", address).await;
+            let mut stream = connect([127, 0, 0, 2], address).await;
             let answer = answer(&mut stream, &[header, &request]).await;
-            assert_eq!(answer, "", "{}", header.escape_ascii());
+            assert!(answer.is_none(), "{}: {answer:?}", header.escape_ascii());
         }
         for header in [&b"PROXY TCP4 203.0.113.7 10.0.0.1 4711 8080\r\n"[..], BINARY] {
-            let mut stream = connect("127.0.0.1", address).await;
+            let mut stream = connect([127, 0, 0, 1], address).await;
             let answer = answer(&mut stream, &[header, &request]).await;
-            assert!(!answer.contains("INVALID_CLIENT"), "{answer}");
+            assert!(answer.as_ref().is_none_or(|answer| answer.status == 400), "{answer:?}");
         }
         // Only connections of the proxy need a header.
         assert_eq!(left_with(&world, &[("X-Forwarded-For", "203.0.113.7")]).await, 9);

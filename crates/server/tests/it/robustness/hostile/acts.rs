@@ -1,9 +1,9 @@
 //! Misbehaviour on a websocket, and the close reason of the session.
 
-use testkit::{Setup, World, both, patiently};
+use testkit::{CLOSE, Connection, Setup, World, both, frame, patiently, text, websocket_request};
 
 use super::crowd::Crowd;
-use super::peer::{CLOSE, Peer, frame, session_queries, text};
+use super::sessions::{opened, reason, session, session_queries};
 
 /// Number of peers with the same misbehaviour.
 const PEERS: usize = 4;
@@ -148,13 +148,13 @@ async fn every_act_ends_its_session_with_its_reason_and_no_other() {
             let before = world.sockets().await;
             let mut peers = Vec::new();
             for (query, revision) in queries.iter().zip(act.revisions.iter().cycle()) {
-                peers.push(Peer::session(world.address(), query, *revision).await);
+                peers.push(session(world.address(), query, *revision).await);
             }
             for peer in &mut peers {
                 peer.write(&act.bytes).await;
             }
             for peer in &mut peers {
-                assert_eq!(peer.reason().await.as_deref(), Some(act.reason), "{}", act.name);
+                assert_eq!(reason(peer).await.as_deref(), Some(act.reason), "{}", act.name);
             }
             until_closed(&world, act.reason, before.closed(act.reason) + peers.len() as u64).await;
         }
@@ -171,7 +171,7 @@ async fn what_is_odd_and_allowed_ends_nothing() {
         for (number, (revisions, bytes)) in oddities().into_iter().enumerate() {
             let queries = session_queries(&world, &format!("odd-{number}"), revisions.len()).await;
             for (query, revision) in queries.iter().zip(revisions) {
-                let mut peer = Peer::session(world.address(), query, *revision).await;
+                let mut peer = session(world.address(), query, *revision).await;
                 peer.write(&bytes).await;
                 peer.write(&frame(0x89, b"still there?")).await;
                 loop {
@@ -181,7 +181,7 @@ async fn what_is_odd_and_allowed_ends_nothing() {
                         other => panic!("{other:?} is the answer to oddity {number}"),
                     }
                 }
-                peer.finish().await;
+                peer.finish_writing().await;
             }
         }
         let peers: usize = oddities().iter().map(|(revisions, _)| revisions.len()).sum();
@@ -197,12 +197,12 @@ async fn a_flood_limit_is_met_exactly() {
         for (query, revision) in queries.iter().zip(ALL) {
             // A client of revision 4 has already sent its connect packet.
             let packets = if *revision == 4 { 98 } else { 99 };
-            let mut peer = Peer::session(world.address(), query, *revision).await;
+            let mut peer = session(world.address(), query, *revision).await;
             peer.write(&text("6").repeat(packets)).await;
             peer.write(&frame(0x89, b"the hundredth")).await;
             assert_eq!(peer.frame().await, Some((0x8a, b"the hundredth".to_vec())));
             peer.write(&text("6")).await;
-            assert_eq!(peer.reason().await.as_deref(), Some("packet_flood"));
+            assert_eq!(reason(&mut peer).await.as_deref(), Some("packet_flood"));
         }
     })
     .await;
@@ -212,14 +212,17 @@ async fn a_flood_limit_is_met_exactly() {
 async fn deflate_is_declined_and_not_spoken() {
     both(Setup::default(), |world| async move {
         let query = &session_queries(&world, "deflate", 1).await[0];
-        let mut peer = Peer::connect(world.address()).await;
-        let more = "Sec-WebSocket-Extensions: permessage-deflate; client_max_window_bits, x-webkit-deflate-frame\r\n\
-                    Sec-WebSocket-Protocol: mqtt, stomp\r\n";
-        let query = format!("{query}&EIO=3&transport=websocket");
-        peer.write(super::peer::handshake(&query, more).as_bytes()).await;
-        let head = peer.head().await.to_ascii_lowercase();
-        assert!(head.starts_with("http/1.1 101 ") && !head.contains("sec-websocket-extensions"), "{head}");
-        assert!(!head.contains("sec-websocket-protocol"), "{head}");
+        let mut peer = Connection::open(world.address()).await;
+        let request = websocket_request(&format!("{query}&EIO=3&transport=websocket"))
+            .header(
+                "Sec-WebSocket-Extensions",
+                "permessage-deflate; client_max_window_bits, x-webkit-deflate-frame",
+            )
+            .header("Sec-WebSocket-Protocol", "mqtt, stomp");
+        let answer = peer.send(&request).await;
+        assert_eq!(answer.status, 101);
+        assert_eq!(answer.header("sec-websocket-extensions"), None);
+        assert_eq!(answer.header("sec-websocket-protocol"), None);
         // Frames without the bit of a compressed one.
         let (first, open) = peer.frame().await.expect("a frame");
         assert!(first == 0x81 && open.starts_with(b"0{"));
@@ -232,9 +235,9 @@ async fn a_handshake_of_revision_4_comes_first() {
     both(Setup::default(), |world| async move {
         let queries = session_queries(&world, "early", 3).await;
         for (query, bytes) in queries.iter().zip([text("42[\"early\"]"), text("431[]"), text("451-[0]")]) {
-            let mut peer = Peer::connect(world.address()).await.opened(query, 4).await;
+            let mut peer = opened(Connection::open(world.address()).await, query, 4).await;
             peer.write(&bytes).await;
-            assert_eq!(peer.reason().await.as_deref(), Some("protocol_error"));
+            assert_eq!(reason(&mut peer).await.as_deref(), Some("protocol_error"));
         }
     })
     .await;

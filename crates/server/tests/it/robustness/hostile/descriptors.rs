@@ -5,11 +5,11 @@ use std::fs::File;
 use std::process::Stdio;
 use std::time::Duration;
 
-use testkit::{Connection, Request, Socket, patiently};
+use testkit::{Connection, Socket, patiently, websocket_request};
 use tokio::process::Command;
 
 use super::crowd::Crowd;
-use super::peer::{Peer, session_queries};
+use super::sessions::session_queries;
 use crate::cli::process::{Sandbox, stagedoor};
 
 /// The limit of descriptors of the program.
@@ -61,12 +61,7 @@ async fn a_full_node_keeps_its_sessions_refuses_more_and_takes_others_when_some_
     let mut sockets = open_sessions(&sandbox, &queries[..SESSIONS - 8]).await;
     for (query, transport) in queries[SESSIONS - 8..].iter().zip(["websocket", "polling"]) {
         let mut connection = Connection::open(sandbox.api.address()).await;
-        let target = format!("/socket.io/?{query}&EIO=3&transport={transport}");
-        let request = Request::get(target)
-            .header("Connection", "Upgrade")
-            .header("Upgrade", "websocket")
-            .header("Sec-WebSocket-Version", "13")
-            .header("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ==");
+        let request = websocket_request(&format!("{query}&EIO=3&transport={transport}"));
         let refused = connection.send(&request).await;
         refused.assert_refused(503, "SERVICE_UNAVAILABLE");
         assert!(refused.number("retry-after") > 0);
@@ -74,7 +69,7 @@ async fn a_full_node_keeps_its_sessions_refuses_more_and_takes_others_when_some_
     // Peers that send no request cannot keep out those that do.
     let mut idle = Vec::new();
     for _ in 0..PEERS {
-        idle.push(Peer::connect(sandbox.api.address()).await);
+        idle.push(Connection::open(sandbox.api.address()).await);
     }
     let demo = sandbox.user(0, "demo").1.access;
     sandbox.api.me(&demo).await.content();
@@ -82,7 +77,7 @@ async fn a_full_node_keeps_its_sessions_refuses_more_and_takes_others_when_some_
     // Peers with unfinished requests cannot either, after a second for their bodies.
     let mut busy = Vec::new();
     for _ in 0..PEERS {
-        let mut peer = Peer::connect(sandbox.api.address()).await;
+        let mut peer = Connection::open(sandbox.api.address()).await;
         peer.write(b"POST /auth/v1/token HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{").await;
         busy.push(peer);
     }

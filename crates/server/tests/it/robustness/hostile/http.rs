@@ -2,22 +2,22 @@
 
 use std::net::SocketAddr;
 
-use testkit::{Connection, Request, Response, Setup, both};
+use testkit::{Connection, Request, Response, Setup, both, handshake};
 
 use super::crowd::Crowd;
-use super::peer::{Peer, session_queries};
+use super::sessions::session_queries;
 
 /// All received bytes as text, for a peer that closes its sending side.
 async fn answer(address: SocketAddr, bytes: &[u8]) -> String {
-    let mut peer = Peer::connect(address).await;
+    let mut peer = Connection::open(address).await;
     peer.write(bytes).await;
-    peer.finish().await;
+    peer.finish_writing().await;
     String::from_utf8_lossy(&peer.rest().await).into_owned()
 }
 
 /// The same for a peer that keeps its side open. The server ends the connection.
 async fn patient_answer(address: SocketAddr, bytes: &[u8]) -> String {
-    let mut peer = Peer::connect(address).await;
+    let mut peer = Connection::open(address).await;
     peer.write(bytes).await;
     String::from_utf8_lossy(&peer.rest().await).into_owned()
 }
@@ -229,7 +229,7 @@ async fn targets_hosts_and_versions_of_all_kinds_lead_to_the_same_place() {
             "{url}"
         );
         // HTTP/1.0 has no upgrade.
-        let head = super::peer::handshake(&format!("{query}&EIO=3&transport=websocket"), "");
+        let head = handshake("x", &format!("/socket.io/?{query}&EIO=3&transport=websocket"), "");
         let said = patient_answer(world.address(), head.replace("HTTP/1.1", "HTTP/1.0").as_bytes()).await;
         assert_eq!(answers(&said, 101), 0, "{said}");
     })

@@ -1,10 +1,10 @@
 //! Ten thousand mutated frames of clients, sent to a running node.
 
 use fuzz::Fuzz;
-use testkit::{Setup, both};
+use testkit::{CLOSE, Setup, both, frame, text};
 
 use super::crowd::Crowd;
-use super::peer::{CLOSE, Peer, frame, session_queries, text};
+use super::sessions::{session, session_queries};
 use super::upgrades::{polling, post};
 
 /// Number of sessions that receive mutated frames, on each database.
@@ -63,9 +63,9 @@ async fn ten_thousand_mutated_frames_end_sessions_with_named_reasons_only() {
                 let (address, query, revision) = (world.address(), query.clone(), [2, 3, 4][round % 3]);
                 let stream = streams.next().expect("there is always another");
                 tasks.push(tokio::spawn(async move {
-                    let mut peer = Peer::session(address, &query, revision).await;
+                    let mut peer = session(address, &query, revision).await;
                     peer.write(&stream).await;
-                    peer.finish().await;
+                    peer.finish_writing().await;
                     peer.rest().await;
                 }));
             }

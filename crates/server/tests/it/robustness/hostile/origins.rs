@@ -1,9 +1,9 @@
 //! Pages of other origins: an overlay may run anywhere, so any page may use a session whose URL it has. The
 //! socket reads no cookie, so a page without a URL has no access.
 
-use testkit::{Request, Setup, both};
+use testkit::{Connection, Request, Setup, both, websocket_request};
 
-use super::peer::{Peer, handshake, session_queries};
+use super::sessions::session_queries;
 
 const EVIL: &str = "https://evil.example";
 
@@ -19,18 +19,17 @@ async fn a_page_of_any_origin_may_use_a_url_that_it_was_given_and_nothing_else()
         assert_eq!(answer.header("vary"), Some("Origin"));
         assert_eq!(answer.header("set-cookie"), None);
 
-        let mut peer = Peer::connect(world.address()).await;
-        let websocket = format!("{}&EIO=4&transport=websocket", queries[1]);
-        peer.write(handshake(&websocket, &format!("Origin: {EVIL}\r\n")).as_bytes()).await;
-        assert!(peer.head().await.starts_with("HTTP/1.1 101 "));
+        let request = websocket_request(&format!("{}&EIO=4&transport=websocket", queries[1]));
+        let answer = Connection::open(world.address()).await.send(&request.header("Origin", EVIL)).await;
+        assert_eq!(answer.status, 101);
 
         // Without a session URL's token a page gets nothing, even with the browser's cookies.
         for auth in ["", "auth=", "auth=guess"] {
             for transport in ["polling", "websocket"] {
-                let mut peer = Peer::connect(world.address()).await;
-                let more = format!("Origin: {EVIL}\r\nCookie: session=x; stagedoor=y; auth=z\r\n");
-                peer.write(handshake(&format!("{auth}&EIO=4&transport={transport}"), &more).as_bytes()).await;
-                assert!(peer.head().await.starts_with("HTTP/1.1 401 "));
+                let request = websocket_request(&format!("{auth}&EIO=4&transport={transport}"))
+                    .header("Origin", EVIL)
+                    .header("Cookie", "session=x; stagedoor=y; auth=z");
+                assert_eq!(Connection::open(world.address()).await.send(&request).await.status, 401);
             }
         }
     })

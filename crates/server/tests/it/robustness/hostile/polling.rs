@@ -4,7 +4,7 @@ use testkit::{Connection, Request, Setup, both};
 
 use super::acts::until_closed;
 use super::crowd::Crowd;
-use super::peer::{Peer, session_queries};
+use super::sessions::{candidate, session_queries};
 use super::silence::open_polling;
 use super::upgrades::{poll, polling, post};
 
@@ -77,7 +77,7 @@ async fn many_polls_or_posts_at_once_end_their_session_and_are_all_answered() {
         until_closed(&world, "poll_conflict", 1).await;
 
         let query = polling(&world, &queries[1]).await;
-        let mut half = Peer::connect(address).await;
+        let mut half = Connection::open(address).await;
         half.write(
             format!("POST /socket.io/?{query} HTTP/1.1\r\nHost: x\r\nContent-Length: 3\r\n\r\n1").as_bytes(),
         )
@@ -114,10 +114,8 @@ async fn a_sid_is_its_clients_alone() {
             {
                 answer.assert_refused(401, "UNAUTHORIZED");
             }
-            let websocket = foreign.replace("transport=polling", "transport=websocket");
-            let mut peer = Peer::connect(world.address()).await;
-            peer.write(super::peer::handshake(&websocket, "").as_bytes()).await;
-            assert!(peer.head().await.starts_with("HTTP/1.1 401 "));
+            let refused = candidate(world.address(), &foreign).await.expect_err("refused");
+            assert_eq!(refused.status, 401);
         }
         for guess in 0..200 {
             let guess = format!("{my_token}&sid={guess:020}");

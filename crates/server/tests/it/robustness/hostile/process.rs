@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use testkit::{Api, while_running};
+use testkit::{Api, Connection, Request, frame, text, while_running};
 
 use super::crowd::Crowd;
-use super::peer::{Peer, frame, handshake, session_queries, text};
+use super::sessions::{session, session_queries, upgrade_request};
 use super::silence::open_polling;
 use crate::cli::process::Sandbox;
 
@@ -26,22 +26,22 @@ const P99_MAX: Duration = Duration::from_secs(2);
 const MEMORY_MAX: u64 = 20 * 1024 * 1024;
 
 /// Peers that keep their connections until the server closes them, or until they are dropped.
-async fn attack(api: &Api, round: &str) -> Vec<Peer> {
+async fn attack(api: &Api, round: &str) -> Vec<Connection> {
     let address = api.address();
     let mut peers = Vec::new();
     for _ in 0..MANY {
         // An idle connection, half a head, half a body, and answers that are never read.
-        peers.push(Peer::connect(address).await);
-        let mut slow = Peer::connect(address).await;
+        peers.push(Connection::open(address).await);
+        let mut slow = Connection::open(address).await;
         slow.write(b"GET /socket.io/?EIO=3 HTTP/1.1\r\nHost: localhost\r\nA: ").await;
         peers.push(slow);
-        let mut half = Peer::connect(address).await;
+        let mut half = Connection::open(address).await;
         half.write(b"POST /auth/v1/token HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{").await;
         peers.push(half);
     }
     let pipelined = "GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(200);
     for _ in 0..SOME {
-        let unread = Peer::connect_narrow(address).await;
+        let unread = Connection::open_narrow(address).await;
         unread.try_write(pipelined.as_bytes());
         peers.push(unread);
     }
@@ -57,18 +57,17 @@ async fn attack(api: &Api, round: &str) -> Vec<Peer> {
     for (number, query) in
         session_queries(api, &format!("{round}-ws"), SOME * kinds.len()).await.iter().enumerate()
     {
-        let mut peer = Peer::session(address, query, [2, 3, 4][number % 3]).await;
+        let mut peer = session(address, query, [2, 3, 4][number % 3]).await;
         peer.write(kinds[number % kinds.len()]).await;
-        peers.push(peer);
+        peers.push(peer.connection);
     }
     for query in session_queries(api, &format!("{round}-poll"), SOME).await {
         let query = open_polling(address, &query, 3).await;
-        let mut peer = Peer::connect(address).await;
-        peer.write(handshake(&query.replace("transport=polling", "transport=websocket"), "").as_bytes())
-            .await;
+        let mut peer = Connection::open(address).await;
+        peer.begin(&upgrade_request(&query)).await;
         peers.push(peer);
-        let mut poll = Peer::connect(address).await;
-        poll.write(format!("GET /socket.io/?{query} HTTP/1.1\r\nHost: localhost\r\n\r\n").as_bytes()).await;
+        let mut poll = Connection::open(address).await;
+        poll.begin(&Request::get(format!("/socket.io/?{query}"))).await;
         peers.push(poll);
     }
     peers

@@ -4,11 +4,11 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use serde_json::json;
-use testkit::{Request, Setup, World, both, patiently};
+use testkit::{Connection, Request, Setup, World, both, handshake, patiently, text};
 
 use super::acts::until_closed;
 use super::crowd::Crowd;
-use super::peer::{Peer, handshake, session_queries, text};
+use super::sessions::{candidate, introduced, opened, session, session_queries};
 
 /// Number of peers that disappear at the same step.
 const PEERS: usize = 4;
@@ -57,43 +57,38 @@ const STEPS: [Step; 13] = [
 /// Opens a polling session, and returns the query of its later requests.
 pub async fn open_polling(address: SocketAddr, query: &str, revision: u8) -> String {
     let query = format!("{query}&EIO={revision}&transport=polling&b64=1");
-    let mut peer = Peer::connect(address).await;
-    peer.write(
-        format!("GET /socket.io/?{query} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-            .as_bytes(),
-    )
-    .await;
-    let answer = String::from_utf8(peer.rest().await).expect("text");
+    let answer = Connection::open(address).await.send(&Request::get(format!("/socket.io/?{query}"))).await;
+    let answer = answer.text();
     let (_, rest) = answer.split_once(r#""sid":""#).unwrap_or_else(|| panic!("no sid: {answer}"));
     let (sid, _) = rest.split_once('"').expect("the sid ends");
     format!("{query}&sid={sid}")
 }
 
 /// All open connections of a peer at this step.
-async fn up_to(step: Step, address: SocketAddr, query: &str, revision: u8) -> Vec<Peer> {
+async fn up_to(step: Step, address: SocketAddr, query: &str, revision: u8) -> Vec<Connection> {
     let head = |websocket: bool, query: &str| {
         let transport = if websocket { "websocket" } else { "polling" };
-        handshake(&format!("{query}&EIO={revision}&transport={transport}"), "")
+        handshake("localhost", &format!("/socket.io/?{query}&EIO={revision}&transport={transport}"), "")
     };
     let request = |method: &str, query: &str, more: &str| {
         format!("{method} /socket.io/?{query} HTTP/1.1\r\nHost: localhost\r\n{more}\r\n")
     };
     let polling = async || open_polling(address, query, revision).await;
     let asked = async |request: String| {
-        let mut peer = Peer::connect(address).await;
+        let mut peer = Connection::open(address).await;
         peer.write(request.as_bytes()).await;
         peer
     };
     let session = async |bytes: &[u8]| {
-        let mut peer = Peer::session(address, query, revision).await;
+        let mut peer = session(address, query, revision).await;
         peer.write(bytes).await;
-        peer
+        peer.connection
     };
     vec![match step {
-        Step::Connected => Peer::connect(address).await,
+        Step::Connected => Connection::open(address).await,
         Step::HalfAHead => asked(head(true, query)[..40].to_owned()).await,
         Step::Asked { websocket } => asked(head(websocket, query)).await,
-        Step::Opened => Peer::connect(address).await.opened(query, revision).await,
+        Step::Opened => opened(Connection::open(address).await, query, revision).await.connection,
         Step::Introduced => session(b"").await,
         Step::HalfAFrame => session(&text("42[\"never finished\"]")[..9]).await,
         Step::HalfAMessage => session(b"\x01\x81\0\0\0\x004\x00\x81\0").await,
@@ -104,14 +99,12 @@ async fn up_to(step: Step, address: SocketAddr, query: &str, revision: u8) -> Ve
         Step::Polled => asked(request("GET", &polling().await, "")).await,
         Step::HalfAPost => asked(request("POST", &polling().await, "Content-Length: 100\r\n") + "1:2").await,
         Step::UpgradeBegun | Step::Probed => {
-            let upgrade = polling().await.replace("transport=polling", "transport=websocket");
-            let mut peer = asked(handshake(&upgrade, "")).await;
-            assert!(peer.head().await.starts_with("HTTP/1.1 101 "));
+            let mut peer = candidate(address, &polling().await).await.expect("it is let in");
             if let Step::Probed = step {
-                peer.write(&text("2probe")).await;
-                assert_eq!(peer.packet().await.as_deref(), Some("3probe"));
+                peer.send("2probe").await;
+                assert_eq!(peer.packet().await, "3probe");
             }
-            peer
+            peer.connection
         }
     }]
 }
@@ -127,7 +120,7 @@ async fn peers_that_vanish_at_any_step_leave_nothing_behind() {
                 for (query, revision) in queries.iter().zip([2, 3, 4].iter().cycle()) {
                     for mut peer in up_to(step, world.address(), query, *revision).await {
                         match way {
-                            Way::Finish => peer.finish().await,
+                            Way::Finish => peer.finish_writing().await,
                             Way::Reset => peer.reset(),
                             Way::Silence => silent.push(peer),
                         }
@@ -148,7 +141,7 @@ async fn peers_that_vanish_at_any_step_leave_nothing_behind() {
 }
 
 /// Peers that are subscribed to a busy channel, and do not read.
-async fn deaf(world: &World) -> Vec<Peer> {
+async fn deaf(world: &World) -> Vec<Connection> {
     let app = world.application("deaf").create().await;
     let person = world.person("loud").create().await;
     let tokens = world.sign_in(&app, &person).await;
@@ -156,9 +149,10 @@ async fn deaf(world: &World) -> Vec<Peer> {
     for _ in 0..PEERS {
         let url = world.client_session_url(&app).await.content()["url"].clone();
         let (_, query) = url.as_str().and_then(|url| url.split_once('?')).expect("an address with a query");
-        let peer = Peer::connect_narrow(world.address()).await.introduced(query, 3).await;
-        world.subscribe(&tokens.access, "chat", &peer.session_key).await.content();
-        peers.push(peer);
+        let connection = Connection::open_narrow(world.address()).await;
+        let (peer, key) = introduced(connection, query, 3).await;
+        world.subscribe(&tokens.access, "chat", &key).await.content();
+        peers.push(peer.connection);
     }
     peers
 }

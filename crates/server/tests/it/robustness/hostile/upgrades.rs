@@ -2,21 +2,12 @@
 
 use std::net::SocketAddr;
 
-use testkit::{Connection, Request, Response, Setup, World, both, patiently};
+use testkit::{Connection, Request, Response, Setup, World, both, frame, patiently, text};
 
 use super::acts::until_closed;
 use super::crowd::Crowd;
-use super::peer::{Peer, frame, handshake, session_queries, text};
+use super::sessions::{candidate, reason, session_queries, upgrade_request};
 use super::silence::open_polling;
-
-/// A websocket that begins to take the session over.
-async fn candidate(address: SocketAddr, query: &str) -> Peer {
-    let mut peer = Peer::connect(address).await;
-    peer.write(handshake(&query.replace("transport=polling", "transport=websocket"), "").as_bytes()).await;
-    let head = peer.head().await;
-    assert!(head.starts_with("HTTP/1.1 101 "), "{head}");
-    peer
-}
 
 async fn request(address: SocketAddr, request: Request) -> Response {
     Connection::open(address).await.send(&request).await
@@ -60,18 +51,15 @@ async fn a_probe_that_goes_wrong_is_closed_and_the_session_polls_on() {
         let queries = session_queries(&world, "probe", cases.len()).await;
         for (query, (bytes, reason)) in queries.iter().zip(cases) {
             let query = polling(&world, query).await;
-            let mut peer = candidate(world.address(), &query).await;
+            let mut peer = candidate(world.address(), &query).await.expect("it is let in");
             peer.write(&bytes).await;
-            assert_eq!(peer.reason().await.as_deref(), Some(reason));
+            assert_eq!(super::sessions::reason(&mut peer).await.as_deref(), Some(reason));
             // Another websocket may try at once, and the session still works.
             patiently("the next websocket may try", async {
                 loop {
                     let answer = poll_with_ping(&world, &query).await;
                     assert_eq!(answer, "1:3");
-                    let mut next = Peer::connect(world.address()).await;
-                    let upgrade = query.replace("transport=polling", "transport=websocket");
-                    next.write(handshake(&upgrade, "").as_bytes()).await;
-                    if next.head().await.starts_with("HTTP/1.1 101 ") {
+                    if candidate(world.address(), &query).await.is_ok() {
                         break;
                     }
                 }
@@ -97,18 +85,18 @@ async fn an_upgrade_that_is_never_finished_ends_after_ten_seconds_and_frees_its_
         let (mut sessions, mut peers) = (Vec::new(), Vec::new());
         for (number, query) in queries.iter().enumerate() {
             let query = polling(&world, query).await;
-            let mut peer = candidate(world.address(), &query).await;
+            let mut peer = candidate(world.address(), &query).await.expect("it is let in");
             if number % 2 == 1 {
                 peer.write(&text("2probe")).await;
-                assert_eq!(peer.packet().await.as_deref(), Some("3probe"));
+                assert_eq!(peer.packet().await, "3probe");
             }
-            let second = request(world.address(), websocket_request(&query)).await;
+            let second = request(world.address(), upgrade_request(&query)).await;
             assert_eq!(second.status, 400, "one at a time: {}", second.text());
             sessions.push(query);
             peers.push(peer);
         }
         crowd.live_through(&world, 11).await;
-        for peer in peers {
+        for mut peer in peers {
             assert_eq!(peer.rest().await, b"");
         }
         for query in &sessions {
@@ -120,41 +108,33 @@ async fn an_upgrade_that_is_never_finished_ends_after_ten_seconds_and_frees_its_
     .await;
 }
 
-fn websocket_request(query: &str) -> Request {
-    Request::get(format!("/socket.io/?{}", query.replace("transport=polling", "transport=websocket")))
-        .header("Connection", "Upgrade")
-        .header("Upgrade", "websocket")
-        .header("Sec-WebSocket-Version", "13")
-        .header("Sec-WebSocket-Key", "dGhlIHNhbXBsZSBub25jZQ==")
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_upgraded_is_done_with_polling() {
     both(Setup::default(), |world| async move {
         let queries = session_queries(&world, "upgraded", 2).await;
         for (query, confirmed_twice) in queries.iter().zip([true, false]) {
             let query = polling(&world, query).await;
-            let mut peer = candidate(world.address(), &query).await;
+            let mut peer = candidate(world.address(), &query).await.expect("it is let in");
             peer.write(&[text("2probe"), text("5"), text("2")].concat()).await;
-            assert_eq!(peer.packet().await.as_deref(), Some("3probe"));
-            assert_eq!(peer.packet().await.as_deref(), Some("3"));
+            assert_eq!(peer.packet().await, "3probe");
+            assert_eq!(peer.packet().await, "3");
             for answer in [
                 poll(world.address(), &query).await,
                 post(world.address(), &query, "1:2").await,
-                request(world.address(), websocket_request(&query)).await,
+                request(world.address(), upgrade_request(&query)).await,
             ] {
                 assert_eq!(answer.status, 400, "{}", answer.text());
                 answer.message();
             }
             peer.write(&text("2")).await;
-            assert_eq!(peer.packet().await.as_deref(), Some("3"), "the websocket did not notice");
+            assert_eq!(peer.packet().await, "3", "the websocket did not notice");
             if confirmed_twice {
                 peer.write(&[text("5"), text("2")].concat()).await;
-                assert_eq!(peer.packet().await.as_deref(), Some("3"), "a second one is ignored");
+                assert_eq!(peer.packet().await, "3", "a second one is ignored");
                 peer.write(&text("9")).await;
-                assert_eq!(peer.reason().await.as_deref(), Some("protocol_error"));
+                assert_eq!(reason(&mut peer).await.as_deref(), Some("protocol_error"));
             } else {
-                peer.reset();
+                peer.connection.reset();
             }
         }
         until_closed(&world, "protocol_error", 1).await;
