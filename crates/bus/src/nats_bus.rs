@@ -4,6 +4,7 @@
 //! | Module | What it does |
 //! |---|---|
 //! | `subjects` | the subjects of channels and nodes |
+//! | `shared` | the state of both connections: options, interests, counters |
 //! | `publisher` | sends in order, waits for confirmations, gives up unconfirmed messages |
 //! | `interests`, `receiver` | the channels that this node subscribes to; delivers messages and reports gaps |
 //!
@@ -14,52 +15,29 @@
 mod interests;
 mod publisher;
 mod receiver;
+mod shared;
 mod subjects;
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use domain::{ChannelId, NodeId, Timestamp};
+use domain::ChannelId;
 use futures_util::future::BoxFuture;
-use nats::{Address, Connection, ConnectionError};
+use nats::Address;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use crate::{Bus, Delivery, Interest, Message, QUEUE_MAX, Stats, Subscriber};
-use interests::Interests;
 use publisher::{Batch, Publisher};
 use receiver::Receiver;
+use shared::Shared;
 
+pub use shared::Options;
 pub use subjects::{BadPrefix, Prefix};
 
 /// Deadline of the first connection.
 const FIRST_CONNECTION_TIMEOUT: Duration = Duration::from_secs(10);
-/// How often both connections check their deadlines.
-const TICK: Duration = Duration::from_millis(250);
-/// Ticks between two pings: a second.
-const PING_TICKS: u64 = 4;
-/// Ticks without any byte from a server that is pinged every second: three seconds.
-const SILENT_TICKS: u64 = 12;
-/// First pause before a new connection attempt. The pause doubles with each attempt up to
-/// [`BACKOFF_LONGEST`].
-const BACKOFF_FIRST: Duration = Duration::from_millis(50);
-/// Longest pause. It is short, because messages are given up after two seconds.
-const BACKOFF_LONGEST: Duration = Duration::from_secs(1);
-
-/// The options of a [`NatsBus`].
-pub struct Options {
-    /// The address of NATS.
-    pub address: Address,
-    /// The prefix of the service's subjects.
-    pub prefix: Prefix,
-    /// This node.
-    pub node: NodeId,
-    /// The current time.
-    pub now: Box<dyn Fn() -> Timestamp + Send + Sync>,
-    /// Random numbers.
-    pub random: Box<dyn Fn() -> u64 + Send + Sync>,
-}
 
 /// NATS was not reached.
 #[derive(Debug, thiserror::Error)]
@@ -67,29 +45,6 @@ pub struct Options {
 pub struct Unreachable {
     address: Address,
     reason: String,
-}
-
-/// The state that both connections share.
-struct Shared {
-    options: Options,
-    interests: Arc<Interests>,
-    counters: Counters,
-    /// The receiving connection is up and its messages are delivered.
-    is_receiving: AtomicBool,
-}
-
-#[derive(Default)]
-struct Counters {
-    published: AtomicU64,
-    lost: AtomicU64,
-    received: AtomicU64,
-    connections: AtomicU64,
-    disconnects: AtomicU64,
-    malformed: AtomicU64,
-}
-
-fn count(counter: &AtomicU64, by: usize) {
-    counter.fetch_add(by as u64, Relaxed);
 }
 
 /// The bus of many nodes. Dropping it ends its connections.
@@ -112,12 +67,7 @@ impl NatsBus {
     /// # Errors
     /// When NATS is not reached within 10 s. A node without a bus must not start.
     pub async fn connect(options: Options) -> Result<Self, Unreachable> {
-        let shared = Arc::new(Shared {
-            options,
-            interests: Arc::new(Interests::new()),
-            counters: Counters::default(),
-            is_receiving: AtomicBool::new(false),
-        });
+        let shared = Arc::new(Shared::new(options));
         let mut reason = None;
         let first = tokio::time::timeout(FIRST_CONNECTION_TIMEOUT, shared.connect("first", &mut reason));
         let connection = first.await.map_err(|_| Unreachable {
@@ -128,42 +78,6 @@ impl NatsBus {
         let mut tasks = JoinSet::new();
         tasks.spawn(Publisher::new(shared.clone(), batches).run(connection));
         Ok(Self { shared, publisher, tasks: Mutex::new(tasks) })
-    }
-}
-
-impl Shared {
-    /// Connects, with retries and without a deadline. Leaves the last error in `reason`.
-    async fn connect(&self, which: &str, reason: &mut Option<String>) -> Connection {
-        let Options { address, node, random, .. } = &self.options;
-        let mut tries = 0_u32;
-        loop {
-            match Connection::connect(address, tries as usize, node.as_str()).await {
-                Ok(connection) => {
-                    self.counters.connections.fetch_add(1, Relaxed);
-                    tracing::info!(%address, connection = which, tries, "connected to the bus");
-                    return connection;
-                }
-                Err(error) => {
-                    tracing::debug!(%address, connection = which, tries, %error, "failed to connect to the bus");
-                    *reason = Some(error.to_string());
-                }
-            }
-            let pause = BACKOFF_FIRST.saturating_mul(2_u32.saturating_pow(tries)).min(BACKOFF_LONGEST);
-            // Between half and all of the pause, so that nodes do not reconnect at the same time.
-            let jitter = pause.mul_f64((random() % 1_000) as f64 / 2_000.0);
-            tokio::time::sleep(pause / 2 + jitter).await;
-            tries = tries.saturating_add(1);
-        }
-    }
-
-    fn disconnected(&self, which: &str, error: &ConnectionError) {
-        count(&self.counters.disconnects, 1);
-        self.counters.connections.fetch_sub(1, Relaxed);
-        tracing::warn!(address = %self.options.address, connection = which, %error, "connection to the bus lost");
-    }
-
-    fn now(&self) -> Timestamp {
-        (self.options.now)()
     }
 }
 

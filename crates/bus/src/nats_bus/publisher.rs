@@ -14,7 +14,7 @@ use nats::{Connection, ConnectionError, ServerOp};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Interval, MissedTickBehavior};
 
-use super::{PING_TICKS, SILENT_TICKS, Shared, TICK, count};
+use super::shared::{PING_TICKS, SILENT_TICKS, Shared, TICK, count};
 use crate::Message;
 use crate::wire::{self, Origin};
 

@@ -15,7 +15,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Interval, MissedTickBehavior};
 
 use super::interests::{Change, Changes};
-use super::{PING_TICKS, SILENT_TICKS, Shared, TICK, count};
+use super::shared::{PING_TICKS, SILENT_TICKS, Shared, TICK, count};
 use crate::Delivery;
 use crate::wire::{self, Origin};
 
@@ -241,12 +241,11 @@ impl Receiver {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::AtomicBool;
-
     use domain::NodeId;
     use nats::Address;
 
-    use super::super::{Counters, Interests, Options, Prefix};
+    use super::super::shared::Options;
+    use super::super::subjects::Prefix;
     use super::*;
     use crate::Message;
 
@@ -258,14 +257,8 @@ mod tests {
             now: Box::new(|| Timestamp::from_millis(7)),
             random: Box::new(|| 1),
         };
-        let shared = Shared {
-            options,
-            interests: Arc::new(Interests::new()),
-            counters: Counters::default(),
-            is_receiving: AtomicBool::new(false),
-        };
         let (sender, deliveries) = mpsc::channel(8);
-        (Receiver::new(Arc::new(shared), sender), deliveries)
+        (Receiver::new(Arc::new(Shared::new(options)), sender), deliveries)
     }
 
     #[tokio::test]

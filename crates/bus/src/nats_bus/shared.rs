@@ -1,0 +1,105 @@
+//! The state that both connections of a [`NatsBus`](super::NatsBus) share, and how each connects.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use domain::{NodeId, Timestamp};
+use nats::{Address, Connection, ConnectionError};
+
+use super::interests::Interests;
+use super::subjects::Prefix;
+
+/// How often both connections check their deadlines.
+pub(super) const TICK: Duration = Duration::from_millis(250);
+/// Ticks between two pings: a second.
+pub(super) const PING_TICKS: u64 = 4;
+/// Ticks without any byte from a server that is pinged every second: three seconds.
+pub(super) const SILENT_TICKS: u64 = 12;
+/// First pause before a new connection attempt. The pause doubles with each attempt up to
+/// [`BACKOFF_LONGEST`].
+const BACKOFF_FIRST: Duration = Duration::from_millis(50);
+/// Longest pause. It is short, because messages are given up after two seconds.
+const BACKOFF_LONGEST: Duration = Duration::from_secs(1);
+
+/// The options of a [`NatsBus`](super::NatsBus).
+pub struct Options {
+    /// The address of NATS.
+    pub address: Address,
+    /// The prefix of the service's subjects.
+    pub prefix: Prefix,
+    /// This node.
+    pub node: NodeId,
+    /// The current time.
+    pub now: Box<dyn Fn() -> Timestamp + Send + Sync>,
+    /// Random numbers.
+    pub random: Box<dyn Fn() -> u64 + Send + Sync>,
+}
+
+/// The state that both connections share.
+pub(super) struct Shared {
+    pub(super) options: Options,
+    pub(super) interests: Arc<Interests>,
+    pub(super) counters: Counters,
+    /// The receiving connection is up and its messages are delivered.
+    pub(super) is_receiving: AtomicBool,
+}
+
+#[derive(Default)]
+pub(super) struct Counters {
+    pub(super) published: AtomicU64,
+    pub(super) lost: AtomicU64,
+    pub(super) received: AtomicU64,
+    pub(super) connections: AtomicU64,
+    pub(super) disconnects: AtomicU64,
+    pub(super) malformed: AtomicU64,
+}
+
+pub(super) fn count(counter: &AtomicU64, by: usize) {
+    counter.fetch_add(by as u64, Relaxed);
+}
+
+impl Shared {
+    pub(super) fn new(options: Options) -> Self {
+        Self {
+            options,
+            interests: Arc::new(Interests::new()),
+            counters: Counters::default(),
+            is_receiving: AtomicBool::new(false),
+        }
+    }
+
+    /// Connects, with retries and without a deadline. Leaves the last error in `reason`.
+    pub(super) async fn connect(&self, which: &str, reason: &mut Option<String>) -> Connection {
+        let Options { address, node, random, .. } = &self.options;
+        let mut tries = 0_u32;
+        loop {
+            match Connection::connect(address, tries as usize, node.as_str()).await {
+                Ok(connection) => {
+                    self.counters.connections.fetch_add(1, Relaxed);
+                    tracing::info!(%address, connection = which, tries, "connected to the bus");
+                    return connection;
+                }
+                Err(error) => {
+                    tracing::debug!(%address, connection = which, tries, %error, "failed to connect to the bus");
+                    *reason = Some(error.to_string());
+                }
+            }
+            let pause = BACKOFF_FIRST.saturating_mul(2_u32.saturating_pow(tries)).min(BACKOFF_LONGEST);
+            // Between half and all of the pause, so that nodes do not reconnect at the same time.
+            let jitter = pause.mul_f64((random() % 1_000) as f64 / 2_000.0);
+            tokio::time::sleep(pause / 2 + jitter).await;
+            tries = tries.saturating_add(1);
+        }
+    }
+
+    pub(super) fn disconnected(&self, which: &str, error: &ConnectionError) {
+        count(&self.counters.disconnects, 1);
+        self.counters.connections.fetch_sub(1, Relaxed);
+        tracing::warn!(address = %self.options.address, connection = which, %error, "connection to the bus lost");
+    }
+
+    pub(super) fn now(&self) -> Timestamp {
+        (self.options.now)()
+    }
+}
