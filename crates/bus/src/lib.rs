@@ -24,6 +24,7 @@ pub mod testing;
 mod wire;
 
 pub use bus::{Bus, Guard, Interest, QUEUE_MAX, Stats, Subscriber};
+pub use futures_util::future::BoxFuture;
 pub use local::LocalBus;
 pub use message::{Delivery, Message};
 pub use nats::{Address, BadAddress};

@@ -15,7 +15,7 @@ use domain::seal::ServiceKey;
 use domain::{CategoryId, NodeId, Profile};
 use service::{Clock, Entropy, PasswordCost, Service, ServiceDeps};
 use store::testing::{self, Fresh};
-use store::{Options, Store, StoreError};
+use store::{Options, Store, StoreError, Tx};
 
 const CATEGORIES: usize = 100_000;
 const SEARCHES: usize = 1_000;
@@ -113,14 +113,12 @@ fn category(n: usize, word: &str) -> Category {
 async fn fill(store: &Store) {
     for from in (0..CATEGORIES).step_by(200) {
         let filled: Result<(), StoreError> = store
-            .write(move |tx| {
-                Box::pin(async move {
-                    for n in from..from + 200 {
-                        tx.next_category_version().await?;
-                        tx.put_category(&category(n, "")).await?;
-                    }
-                    Ok(())
-                })
+            .write(async move |tx: &mut Tx| {
+                for n in from..from + 200 {
+                    tx.next_category_version().await?;
+                    tx.put_category(&category(n, "")).await?;
+                }
+                Ok(())
             })
             .await;
         filled.expect("categories");

@@ -13,6 +13,7 @@ use store::{StoreError, Tx};
 
 use crate::platform::idempotency::{self, IdempotencyKey, StoredAnswer};
 use crate::webhook::deliveries;
+use crate::work::Work;
 use crate::{Error, Service};
 
 /// A claim of a reward, as the platform reports it.
@@ -76,7 +77,7 @@ impl Service {
     /// `Invalid` for what [`Campaign::check`] refuses, and for an unknown organization, category or channel.
     pub async fn put_campaign(&self, campaign: Campaign) -> Result<(), Error> {
         campaign.check()?;
-        self.write(move |tx| Box::pin(async move { put_campaign(tx, &campaign).await })).await
+        self.write(async move |work: &mut Work<'_>| put_campaign(work, &campaign).await).await
     }
 
     /// Claims a reward for a channel, once. The messages that tell publishers of it are written in the same
@@ -91,29 +92,23 @@ impl Service {
         request: RewardRequest,
         key: Option<IdempotencyKey>,
     ) -> Result<RewardClaim, Error> {
-        let now = self.now();
-        let claim = request.into_claim(now, self.random());
+        let claim = request.into_claim(self.now(), self.random());
         let (again, key_again) = (claim.clone(), key.clone());
-        let claimed = self
-            .write(move |tx| Box::pin(async move { self::claim(tx, &claim, key.as_ref(), now).await }))
-            .await;
-        let claimed = match claimed {
+        let claimed =
+            self.write(async move |work: &mut Work<'_>| self::claim(work, &claim, key.as_ref()).await).await;
+        match claimed {
             // The campaign went to another organization or category between the look at it and the claim.
             // That is rare, and a lock on the campaign, for which its claims would queue up, is taken only
             // then.
             Err(Error::Store(StoreError::ForeignKey)) => {
-                self.write(move |tx| {
-                    Box::pin(async move {
-                        tx.lock_campaign(&again.campaign_id).await?;
-                        self::claim(tx, &again, key_again.as_ref(), now).await
-                    })
+                self.write(async move |work: &mut Work<'_>| {
+                    work.lock_campaign(&again.campaign_id).await?;
+                    self::claim(work, &again, key_again.as_ref()).await
                 })
-                .await?
+                .await
             }
-            claimed => claimed?,
-        };
-        self.wake_senders();
-        Ok(claimed)
+            claimed => claimed,
+        }
     }
 
     /// The claims of a publisher's organization, newest first (`docs/spec/drops.md#query`). A walk from
@@ -130,14 +125,14 @@ impl Service {
             if ids.len() > CLAIM_ID_FILTER_MAX {
                 return Err(Invalid::new("claimId", Rule::Items { min: 1, max: CLAIM_ID_FILTER_MAX }).into());
             }
-            let found = self
-                .read(move |tx| Box::pin(async move { Ok(tx.claims_by_id(&owner, &ids, &filter).await?) }));
+            let found =
+                self.read(async move |tx: &mut Tx| Ok(tx.claims_by_id(&owner, &ids, &filter).await?));
             return Ok(ClaimPage { claims: found.await?, cursor: None });
         }
         let mut claims = self
-            .read(move |tx| {
+            .read(async move |tx: &mut Tx| {
                 // One more than the page shows whether there is a next one.
-                Box::pin(async move { Ok(tx.claims(&owner, &filter, after.as_ref(), size + 1).await?) })
+                Ok(tx.claims(&owner, &filter, after.as_ref(), size + 1).await?)
             })
             .await?;
         let more = claims.len() > usize::try_from(size).unwrap_or(usize::MAX);
@@ -168,10 +163,9 @@ impl Service {
             return Err(Invalid::new("claimIds", Rule::Items { min: 1, max: CLAIM_UPDATE_IDS_MAX }).into());
         }
         let known: Vec<_> = ids.iter().filter_map(|id| ClaimId::parse("claimIds", id).ok()).collect();
-        let (acting, now) = (publisher.clone(), self.now());
-        let owners = self
-            .write(move |tx| Box::pin(async move { update(tx, &acting, &known, state, now).await }))
-            .await;
+        let acting = publisher.clone();
+        let owners =
+            self.write(async move |work: &mut Work<'_>| update(work, &acting, &known, state).await).await;
         let owners = owners.inspect_err(|error| self.log_failure("reward claims were not updated", error));
         Ok(grouped(ids, |id| match &owners {
             Ok(owners) => UpdateStatus::of(owners.get(id), &publisher.organization_id),
@@ -199,8 +193,8 @@ fn context(publisher: &Publisher, query: &ClaimQuery) -> String {
     serde_json::json!(["reward-claims", client, claim_ids, filter.channel_id, scope, state]).to_string()
 }
 
-async fn put_campaign(tx: &mut Tx, campaign: &Campaign) -> Result<(), Error> {
-    match tx.put_campaign(campaign).await? {
+async fn put_campaign(work: &mut Work<'_>, campaign: &Campaign) -> Result<(), Error> {
+    match work.put_campaign(campaign).await? {
         None => {}
         Some(CampaignObstacle::NoOrganization) => {
             return Err(Invalid::new("organizationId", Rule::KnownOrganization).into());
@@ -210,14 +204,14 @@ async fn put_campaign(tx: &mut Tx, campaign: &Campaign) -> Result<(), Error> {
         }
     }
     let Campaign { campaign_id, channels, rewards, .. } = campaign;
-    tx.delete_campaign_channels(campaign_id).await?;
+    work.delete_campaign_channels(campaign_id).await?;
     for channel in channels.iter().flatten() {
-        if !tx.put_campaign_channel(campaign_id, channel).await? {
+        if !work.put_campaign_channel(campaign_id, channel).await? {
             return Err(Invalid::new("channelIds", Rule::KnownChannel).into());
         }
     }
     for reward in rewards {
-        tx.put_reward(campaign_id, reward).await?;
+        work.put_reward(campaign_id, reward).await?;
     }
     Ok(())
 }
@@ -235,13 +229,13 @@ impl StoredAnswer for ClaimId {
 
 /// One claim, inside a transaction: the one place where claims begin.
 pub(crate) async fn claim(
-    tx: &mut Tx,
+    work: &mut Work<'_>,
     claim: &NewClaim,
     key: Option<&IdempotencyKey>,
-    now: Timestamp,
 ) -> Result<RewardClaim, Error> {
-    if let Some(earlier) = idempotency::claim(tx, key, &claim.claim_id, now).await? {
-        let earlier = tx.claim(&earlier).await?;
+    let now = work.now();
+    if let Some(earlier) = idempotency::claim(work, key, &claim.claim_id).await? {
+        let earlier = work.claim(&earlier).await?;
         let earlier = earlier.ok_or(Error::Internal("the claim of an idempotency key is gone"))?;
         // As it was answered the first time, whatever the publisher has done since.
         return Ok(RewardClaim {
@@ -250,12 +244,12 @@ pub(crate) async fn claim(
             ..earlier
         });
     }
-    if let Some(obstacle) = tx.insert_claim(claim, now).await? {
+    if let Some(obstacle) = work.insert_claim(claim, now).await? {
         return Err(refusal(obstacle).into());
     }
-    let made = tx.claim(&claim.claim_id).await?;
+    let made = work.claim(&claim.claim_id).await?;
     let made = made.ok_or(Error::Internal("a claim is gone in the transaction that made it"))?;
-    deliveries::write(tx, &made, now).await?;
+    deliveries::write(work, &made).await?;
     Ok(made)
 }
 
@@ -273,14 +267,14 @@ fn refusal(obstacle: ClaimObstacle) -> Refusal {
 
 /// Updates those of the claims that are the publisher's, and gives the owner of each that exists.
 async fn update(
-    tx: &mut Tx,
+    work: &mut Work<'_>,
     publisher: &Publisher,
     ids: &[ClaimId],
     state: FulfillmentState,
-    now: Timestamp,
 ) -> Result<HashMap<ClaimId, OrganizationId>, Error> {
-    tx.lock_claims(&publisher.organization_id).await?;
-    let changed = tx.update_claims(&publisher.organization_id, ids, state, now).await?;
-    tx.insert_claim_changes(&changed, state.other(), &publisher.client_id, now).await?;
-    Ok(tx.claim_owners(ids).await?.into_iter().collect())
+    let now = work.now();
+    work.lock_claims(&publisher.organization_id).await?;
+    let changed = work.update_claims(&publisher.organization_id, ids, state, now).await?;
+    work.insert_claim_changes(&changed, state.other(), &publisher.client_id, now).await?;
+    Ok(work.claim_owners(ids).await?.into_iter().collect())
 }

@@ -25,6 +25,7 @@ pub mod quotas;
 mod realtime;
 mod run_to_completion;
 mod webhook;
+mod work;
 
 pub use channel::{badges, broadcast_settings, channel_admin, channels, relations, restrictions};
 pub use chat::{chat_settings, chats};
@@ -40,11 +41,11 @@ pub use webhook::{deliveries, listeners, webhooks};
 
 use std::sync::{Arc, OnceLock};
 
-use bus::{Bus, Message};
+use bus::Bus;
 use domain::cursor::CursorKey;
 use domain::seal::ServiceKey;
 use domain::{ApplicationSecretId, ClientId, NodeId, Profile, Timestamp};
-use store::{BoxFuture, Store, StoreError, Tx};
+use store::{SendAsyncFnOnce, Store, Tx};
 
 pub use clock::{Clock, ManualClock};
 pub use cluster::job_metrics::{Job, JobRuns};
@@ -62,7 +63,6 @@ use chat::message_times::MessageTimes;
 use chat::slow_chats::SlowChats;
 use cluster::job_metrics::JobMetrics;
 use cluster::nodes::{Membership, NodeState};
-use identity::credential_cache::CommittedChanges;
 use identity::credentials::CachedCredentials;
 use identity::last_used::LastUsed;
 use identity::password::Passwords;
@@ -70,12 +70,10 @@ use identity::warned_applications::WarnedApplications;
 use live::category_index::CategoryIndex;
 use platform::bulk::NodeLocks;
 use quotas::Quotas;
-use realtime::event_outbox::{BatchRow, EventOutbox, OutboxWrite, OwnBatch};
+use realtime::event_outbox::EventOutbox;
 use realtime::lost_events::LostEventRecorder;
-use realtime::publication::Publication;
 use realtime::sessions::UndeliveredChanges;
 use realtime::used_urls::UsedUrls;
-use run_to_completion::RunToCompletion;
 use webhook::deliveries::DeliveryQueue;
 use webhook::webhooks::WebhookSettings;
 
@@ -141,13 +139,6 @@ struct Inner {
     failures: FailureLog,
     /// Codes and refresh tokens that were presented again after their use.
     reused_credentials: LogLimit,
-}
-
-/// A committed transaction: its value, and the work that follows the commit.
-struct Committed<T> {
-    value: T,
-    publication: Publication,
-    recorded: OutboxWrite,
 }
 
 impl std::fmt::Debug for Service {
@@ -260,117 +251,10 @@ impl Service {
         self.0.clock.now()
     }
 
-    /// Runs one transaction. Returns after the sync. Changes of credentials are recorded for the other nodes,
-    /// and this node drops the changed credentials from its caches before it returns.
-    async fn write<T, F>(&self, work: F) -> Result<T, Error>
-    where
-        F: for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<T, Error>> + Send + 'static,
-        T: Send + 'static,
-    {
-        let (value, _changed) = self.0.store.write(self.noting_changes(work)).await?;
-        Ok(value)
-    }
-
-    /// Runs one transaction and publishes its messages, in order, after the commit. If the caller stops
-    /// waiting, for example because its client hung up, both go on. On SQLite the messages are published
-    /// before the sync. A power failure can then undo a published event, but its caller has no answer yet
-    /// (`docs/adr/0017-listeners-need-not-wait-for-the-sync.md`).
-    async fn write_then_publish<T, F>(&self, work: F) -> Result<T, Error>
-    where
-        F: for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<(T, Vec<Message>), Error>> + Send + 'static,
-        T: Send + 'static,
-    {
-        let (service, batch) = (self.clone(), self.begin_event_batch());
-        self.run_to_completion(async move {
-            let row = batch.as_ref().map(OwnBatch::row);
-            let committed = match service.write_with_messages(work, row).await {
-                Ok(committed) => committed,
-                Err(error) => {
-                    if let (Some(batch), Error::Store(StoreError::CommitUnknown)) = (batch, &error) {
-                        batch.doubt();
-                    }
-                    return Err(error);
-                }
-            };
-            let Committed { value, publication, recorded } = committed;
-            let is_settled = service.publish(publication).await;
-            if let Some(batch) = batch.filter(|_| recorded.has_row) {
-                if is_settled { batch.settle() } else { batch.doubt() }
-            }
-            if let Err(error) = service.await_published(recorded.earlier).await {
-                service.log_failure(
-                    "failed to find out whether the events of an earlier request were published",
-                    &error,
-                );
-                // This transaction is committed, so the answer must not say that it was undone.
-                return Err(StoreError::CommitUnknown.into());
-            }
-            Ok(value)
-        })
-        .await
-    }
-
-    /// Runs one transaction. On a bus that is not shared the publication begins with the commit. With a `row`
-    /// the transaction writes its batch into the event outbox.
-    async fn write_with_messages<T, F>(&self, work: F, row: Option<BatchRow>) -> Result<Committed<T>, Error>
-    where
-        F: for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<(T, Vec<Message>), Error>> + Send + 'static,
-        T: Send + 'static,
-    {
-        let (bus, is_shared) = (self.0.bus.clone(), self.0.bus.is_shared());
-        let on_commit = move |(committed, changed): &mut (Committed<T>, CommittedChanges)| {
-            changed.apply();
-            // No message leaves the node before the sync.
-            if !is_shared {
-                committed.publication.begin();
-            }
-        };
-        let work = self.noting_changes(move |tx| {
-            Box::pin(async move {
-                row.iter().for_each(|row| row.begin(tx));
-                let (value, messages) = work(&mut *tx).await?;
-                let recorded = match row {
-                    Some(row) => row.record(tx, &messages).await?,
-                    None => OutboxWrite::default(),
-                };
-                Ok(Committed { value, publication: Publication::new(bus, messages), recorded })
-            })
-        });
-        let (committed, _) = self.0.store.write_with_commit_hook(work, on_commit).await?;
-        Ok(committed)
-    }
-
-    /// Adds the changed credentials to the result of the work.
-    fn noting_changes<T, F>(
-        &self,
-        work: F,
-    ) -> impl for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<(T, CommittedChanges), Error>> + Send + 'static
-    where
-        F: for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<T, Error>> + Send + 'static,
-        T: Send + 'static,
-    {
-        let changes = self.0.credentials.changes.clone();
-        move |tx| {
-            Box::pin(async move {
-                let value = work(&mut *tx).await?;
-                let changed = tx.record_credential_changes().await?;
-                Ok((value, changes.when_dropped(changed)))
-            })
-        }
-    }
-
-    /// Runs work to its end, also when the caller stops waiting.
-    async fn run_to_completion<T: Send + 'static>(
-        &self,
-        work: impl Future<Output = Result<T, Error>> + Send + 'static,
-    ) -> Result<T, Error> {
-        RunToCompletion::new(work).await.unwrap_or(Err(StoreError::Panicked.into()))
-    }
-
     /// Runs a transaction that only reads.
     async fn read<T, F>(&self, work: F) -> Result<T, Error>
     where
-        F: for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<T, Error>> + Send + 'static,
+        F: for<'t> SendAsyncFnOnce<&'t mut Tx, Result<T, Error>> + Send + 'static,
         T: Send + 'static,
     {
         self.0.store.read(work).await
@@ -379,7 +263,7 @@ impl Service {
     /// [`Service::read`] whose statements all see the same moment.
     async fn snapshot<T, F>(&self, work: F) -> Result<T, Error>
     where
-        F: for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<T, Error>> + Send + 'static,
+        F: for<'t> SendAsyncFnOnce<&'t mut Tx, Result<T, Error>> + Send + 'static,
         T: Send + 'static,
     {
         self.0.store.snapshot(work).await

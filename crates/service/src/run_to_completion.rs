@@ -7,15 +7,25 @@ use std::task::{Context, Poll, ready};
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
+use store::StoreError;
 use tracing::Instrument;
 
+use crate::Error;
+
+/// Runs work to its end, also when the caller stops waiting. A panic, which the panic hook has reported,
+/// becomes [`StoreError::Panicked`].
+pub(crate) fn run_to_completion<T: Send + 'static>(
+    work: impl Future<Output = Result<T, Error>> + Send + 'static,
+) -> impl Future<Output = Result<T, Error>> + Send {
+    RunToCompletion::new(work).map(|done| done.unwrap_or(Err(StoreError::Panicked.into())))
+}
+
 /// Runs in the task of the caller, which costs no task and no wakeup. If the caller drops it before its end,
-/// it goes on in a task of its own. Gives `None` when the work panicked. The panic hook has reported the
-/// panic then.
-pub(crate) struct RunToCompletion<T: Send + 'static>(Option<BoxFuture<'static, Option<T>>>);
+/// it goes on in a task of its own. `None` when the work panicked.
+struct RunToCompletion<T: Send + 'static>(Option<BoxFuture<'static, Option<T>>>);
 
 impl<T: Send + 'static> RunToCompletion<T> {
-    pub fn new(work: impl Future<Output = T> + Send + 'static) -> Self {
+    fn new(work: impl Future<Output = T> + Send + 'static) -> Self {
         // Nothing looks at the state of the work after a panic.
         Self(Some(AssertUnwindSafe(work).catch_unwind().map(Result::ok).boxed()))
     }

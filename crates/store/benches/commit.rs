@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant};
 
 use store::testing::{self, Fresh};
-use store::{Migration, Options, Store, StoreError, params};
+use store::{Migration, Options, Store, StoreError, Tx, params};
 
 const RUN: Duration = Duration::from_secs(3);
 
@@ -82,11 +82,9 @@ async fn writer(store: Store, next: Arc<AtomicI64>, until: Instant) -> Vec<Durat
         let id = next.fetch_add(1, Ordering::Relaxed);
         let begun = Instant::now();
         let inserted: Result<u64, StoreError> = store
-            .write(move |tx| {
-                Box::pin(async move {
-                    let insert = "INSERT INTO chat (id, channel, body) VALUES ($1, $2, $3)";
-                    tx.execute(insert, params![id, "channel", "x".repeat(260)]).await
-                })
+            .write(async move |tx: &mut Tx| {
+                let insert = "INSERT INTO chat (id, channel, body) VALUES ($1, $2, $3)";
+                tx.execute(insert, params![id, "channel", "x".repeat(260)]).await
             })
             .await;
         inserted.expect("the row is inserted");
@@ -103,11 +101,9 @@ async fn reader(store: Store, rows: i64, until: Instant) -> Vec<Duration> {
         let id = (seed >> 33) as i64 % rows;
         let begun = Instant::now();
         let found: Result<usize, StoreError> = store
-            .read(move |tx| {
-                Box::pin(async move {
-                    let row = tx.query_one("SELECT body FROM chat WHERE id = $1", params![id]).await?;
-                    Ok(row.get::<&str>(0)?.len())
-                })
+            .read(async move |tx: &mut Tx| {
+                let row = tx.query_one("SELECT body FROM chat WHERE id = $1", params![id]).await?;
+                Ok(row.get::<&str>(0)?.len())
             })
             .await;
         assert_eq!(found, Ok(260));

@@ -11,7 +11,7 @@ use domain::{ChannelId, Timestamp};
 use store::migrate::MIGRATIONS;
 use store::queries::Page;
 use store::testing::{self, Fresh};
-use store::{BoxFuture, Options, Store, StoreError, Tx, params};
+use store::{Options, SendAsyncFnOnce, Store, StoreError, Tx, params};
 
 const FOLLOWERS: i64 = 1_000_000;
 const CHUNK: i64 = 20_000;
@@ -48,14 +48,12 @@ async fn measure(engine: Fresh) {
     }
     for offset in [0, 30, 15_000, 500_010, 999_000, FOLLOWERS + 30, i64::from(i32::MAX) * SIZE] {
         let page = Page { size: SIZE, page: offset / SIZE };
-        let with_blocks = sample(&store, move |tx| {
-            Box::pin(async move { tx.followers(&streamer(), page).await.map(|found| found.len()) })
+        let with_blocks = sample(&store, async move |tx: &mut Tx| {
+            tx.followers(&streamer(), page).await.map(|found| found.len())
         })
         .await;
-        let by_offset = sample_few(&store, move |tx| {
-            Box::pin(async move {
-                tx.query(BY_OFFSET, params!["0", page.offset(), SIZE]).await.map(|found| found.len())
-            })
+        let by_offset = sample_few(&store, async move |tx: &mut Tx| {
+            tx.query(BY_OFFSET, params!["0", page.offset(), SIZE]).await.map(|found| found.len())
         })
         .await;
         println!("{name}: from {offset}: {with_blocks}; by OFFSET {by_offset}");
@@ -89,11 +87,11 @@ async fn fill(store: &Store) {
             SELECT CAST($1 AS BIGINT) UNION ALL SELECT n + 1 FROM numbers WHERE n + 1 < $2
         ) SELECT '0', 'viewer-' || n,
             1700000000000 + CASE WHEN n % 10 = 0 THEN n % 7 ELSE (n * 7919 % 1000003) * 94608 END FROM numbers";
-    run(store, |tx| Box::pin(async move { tx.execute(CHANNEL, params![FOLLOWERS]).await.map(drop) })).await;
+    run(store, async move |tx: &mut Tx| tx.execute(CHANNEL, params![FOLLOWERS]).await.map(drop)).await;
     for sql in [CHANNELS, FOLLOWS] {
         for first in (0..FOLLOWERS).step_by(CHUNK as usize) {
-            run(store, move |tx| {
-                Box::pin(async move { tx.execute(sql, params![first, first + CHUNK]).await.map(drop) })
+            run(store, async move |tx: &mut Tx| {
+                tx.execute(sql, params![first, first + CHUNK]).await.map(drop)
             })
             .await;
         }
@@ -120,19 +118,15 @@ async fn write_some(store: &Store, name: &str) {
     ] {
         let begun = Instant::now();
         for n in 0..WRITES {
-            run(store, move |tx| {
-                Box::pin(async move {
-                    match at {
-                        None => {
-                            tx.unfollow(&streamer(), &viewer(n)).await?;
-                            tx.unfollow(&streamer(), &viewer(n + WRITES)).await.map(drop)
-                        }
-                        Some(at) => {
-                            let who = viewer(if at > 1_800_000_000_000 { n } else { n + WRITES });
-                            tx.follow(&streamer(), &who, Timestamp::from_millis(at + n)).await.map(drop)
-                        }
-                    }
-                })
+            run(store, async move |tx: &mut Tx| match at {
+                None => {
+                    tx.unfollow(&streamer(), &viewer(n)).await?;
+                    tx.unfollow(&streamer(), &viewer(n + WRITES)).await.map(drop)
+                }
+                Some(at) => {
+                    let who = viewer(if at > 1_800_000_000_000 { n } else { n + WRITES });
+                    tx.follow(&streamer(), &who, Timestamp::from_millis(at + n)).await.map(drop)
+                }
             })
             .await;
         }
@@ -142,28 +136,28 @@ async fn write_some(store: &Store, name: &str) {
 
 async fn run<F>(store: &Store, work: F)
 where
-    F: for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<(), StoreError>> + Send + 'static,
+    F: for<'t> SendAsyncFnOnce<&'t mut Tx, Result<(), StoreError>> + Send + 'static,
 {
     store.write(work).await.expect("the statement succeeds");
 }
 
 async fn sample<F>(store: &Store, read: F) -> String
 where
-    F: for<'t> Fn(&'t mut Tx) -> BoxFuture<'t, Result<usize, StoreError>> + Copy + Send + 'static,
+    F: for<'t> SendAsyncFnOnce<&'t mut Tx, Result<usize, StoreError>> + Copy + Send + 'static,
 {
     times(store, read, ROUNDS).await
 }
 
 async fn sample_few<F>(store: &Store, read: F) -> String
 where
-    F: for<'t> Fn(&'t mut Tx) -> BoxFuture<'t, Result<usize, StoreError>> + Copy + Send + 'static,
+    F: for<'t> SendAsyncFnOnce<&'t mut Tx, Result<usize, StoreError>> + Copy + Send + 'static,
 {
     times(store, read, 10).await
 }
 
 async fn times<F>(store: &Store, read: F, rounds: usize) -> String
 where
-    F: for<'t> Fn(&'t mut Tx) -> BoxFuture<'t, Result<usize, StoreError>> + Copy + Send + 'static,
+    F: for<'t> SendAsyncFnOnce<&'t mut Tx, Result<usize, StoreError>> + Copy + Send + 'static,
 {
     let (mut times, mut rows) = (Vec::new(), 0);
     for _ in 0..rounds {

@@ -71,13 +71,9 @@ async fn measure(engine: Fresh) {
 
 async fn read(store: &Store, after: Option<LivePlace>) -> Vec<LiveListing> {
     let page: Result<_, StoreError> = store
-        .read(move |tx| {
-            Box::pin(async move {
-                match after {
-                    Some(place) => tx.next_lives(place, PAGE).await,
-                    None => tx.first_lives(PAGE).await,
-                }
-            })
+        .read(async move |tx: &mut Tx| match after {
+            Some(place) => tx.next_lives(place, PAGE).await,
+            None => tx.first_lives(PAGE).await,
         })
         .await;
     page.expect("a page")
@@ -102,13 +98,11 @@ fn live(live_id: i64, count: i64, since: i64) -> LiveOnAir {
 async fn fill(store: &Store) {
     for from in (0..LIVES).step_by(500) {
         let filled: Result<(), StoreError> = store
-            .write(move |tx| {
-                Box::pin(async move {
-                    for n in from + 1..=from + 500 {
-                        begin(tx, n).await?;
-                    }
-                    Ok(())
-                })
+            .write(async move |tx: &mut Tx| {
+                for n in from + 1..=from + 500 {
+                    begin(tx, n).await?;
+                }
+                Ok(())
             })
             .await;
         filled.expect("lives");
@@ -126,11 +120,9 @@ async fn fill(store: &Store) {
 
 async fn execute(store: &Store, sql: &'static str, numbers: Vec<i64>) {
     let done: Result<u64, StoreError> = store
-        .write(move |tx| {
-            Box::pin(async move {
-                let params: Vec<_> = numbers.into_iter().map(Value::from).collect();
-                tx.execute(sql, &params).await
-            })
+        .write(async move |tx: &mut Tx| {
+            let params: Vec<_> = numbers.into_iter().map(Value::from).collect();
+            tx.execute(sql, &params).await
         })
         .await;
     done.expect("a past");
@@ -189,14 +181,12 @@ impl Churn {
 
 async fn change(store: &Store, n: i64, count: i64) -> Result<(), StoreError> {
     store
-        .write(move |tx| {
-            Box::pin(async move {
-                let version = tx.next_live_version().await?;
-                let before = tx.live_on_air(&channel(n)).await?.ok_or(StoreError::NoRow)?;
-                tx.close_live_span(n, before.counted_since, version, Timestamp::from_millis(1)).await?;
-                tx.open_live_span(n, count, version).await?;
-                tx.change_live(&channel(n), &live(n, count, version)).await
-            })
+        .write(async move |tx: &mut Tx| {
+            let version = tx.next_live_version().await?;
+            let before = tx.live_on_air(&channel(n)).await?.ok_or(StoreError::NoRow)?;
+            tx.close_live_span(n, before.counted_since, version, Timestamp::from_millis(1)).await?;
+            tx.open_live_span(n, count, version).await?;
+            tx.change_live(&channel(n), &live(n, count, version)).await
         })
         .await
 }

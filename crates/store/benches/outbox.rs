@@ -16,7 +16,7 @@ use store::queries::channels::ChannelRecord;
 use store::queries::chats::NewMessage;
 use store::queries::event_outbox::EventBatch;
 use store::testing;
-use store::{Options, Store, StoreError};
+use store::{Options, Store, StoreError, Tx};
 
 const RUN: Duration = Duration::from_secs(4);
 const TURNS: usize = 3;
@@ -76,7 +76,7 @@ async fn prepare(store: &Store) {
         real_name_verified: false,
     };
     let put: Result<(), StoreError> =
-        store.write(move |tx| Box::pin(async move { tx.put_channel(&record, now()).await.map(drop) })).await;
+        store.write(async move |tx: &mut Tx| tx.put_channel(&record, now()).await.map(drop)).await;
     put.expect("a channel");
 }
 
@@ -103,10 +103,8 @@ async fn settle(run: Arc<Run>) {
         let settled = std::mem::take(&mut *run.settled.lock().expect("nobody panicked"));
         for part in settled.chunks(512) {
             let part = part.to_vec();
-            let deleted: Result<(), StoreError> = run
-                .store
-                .write(move |tx| Box::pin(async move { tx.settle_event_batches(&part).await }))
-                .await;
+            let deleted: Result<(), StoreError> =
+                run.store.write(async move |tx: &mut Tx| tx.settle_event_batches(&part).await).await;
             deleted.expect("rows are deleted");
         }
     }
@@ -129,29 +127,26 @@ async fn post(run: Arc<Run>, until: Instant) -> Vec<Duration> {
         let settled = batch.as_ref().map(|batch| batch.batch_id.clone());
         let posted: Result<(), StoreError> = run
             .store
-            .write(move |tx| {
-                Box::pin(async move {
-                    let channel = channel();
-                    let speaker = tx.speaker(&channel, &channel).await?.ok_or(StoreError::NoRow)?;
-                    let chat = ChatEvent {
-                        sender_channel_id: channel.clone(),
-                        nickname: speaker.name,
-                        verified_mark: speaker.verified_mark,
-                        user_role_code: UserRoleCode::Streamer,
-                        chat_channel_id: "chat-streamer".to_owned(),
-                        content: "안녕하세요, 오늘도 방송 재미있게 보고 있어요!".to_owned(),
-                        badges: Default::default(),
-                        emojis: Emojis::new(),
-                        message_time: now(),
-                    };
-                    let message =
-                        NewMessage { id: &id, channel: &channel, chat: &chat, emojis: "{}".to_owned() };
-                    tx.insert_chat_messages(&[message]).await?;
-                    match batch {
-                        Some(batch) => tx.record_event_batch(&batch, now()).await,
-                        None => Ok(()),
-                    }
-                })
+            .write(async move |tx: &mut Tx| {
+                let channel = channel();
+                let speaker = tx.speaker(&channel, &channel).await?.ok_or(StoreError::NoRow)?;
+                let chat = ChatEvent {
+                    sender_channel_id: channel.clone(),
+                    nickname: speaker.name,
+                    verified_mark: speaker.verified_mark,
+                    user_role_code: UserRoleCode::Streamer,
+                    chat_channel_id: "chat-streamer".to_owned(),
+                    content: "안녕하세요, 오늘도 방송 재미있게 보고 있어요!".to_owned(),
+                    badges: Default::default(),
+                    emojis: Emojis::new(),
+                    message_time: now(),
+                };
+                let message = NewMessage { id: &id, channel: &channel, chat: &chat, emojis: "{}".to_owned() };
+                tx.insert_chat_messages(&[message]).await?;
+                match batch {
+                    Some(batch) => tx.record_event_batch(&batch, now()).await,
+                    None => Ok(()),
+                }
             })
             .await;
         posted.expect("a message is posted");

@@ -45,5 +45,6 @@ pub use migrate::Migration;
 pub use options::{DEADLINE, DatabaseUrl, Options, Target};
 pub use stats::Stats;
 pub use store::Store;
-pub use tx::{BoxFuture, Tx};
+pub use tx::Tx;
 pub use value::{FromValue, Row, Value};
+pub use work::SendAsyncFnOnce;

@@ -16,7 +16,7 @@ use tokio::time::Timeout;
 use crate::disk::Disk;
 use crate::stats::Counters;
 use crate::tx::{Link, Tx};
-use crate::work::{Work, run};
+use crate::work::{Closure, run};
 use crate::{DatabaseUrl, Options, Stats, StoreError};
 use connection::{Lease, PostgresConnection};
 use connector::{Connector, Deadlines};
@@ -74,7 +74,7 @@ impl Postgres {
     /// Runs a write in a task of its own, because a caller that stops waiting must not stop a transaction.
     pub async fn write<T, E, F, C>(self: &Arc<Self>, work: F, on_commit: C) -> Result<T, E>
     where
-        F: Work<T, E>,
+        F: Closure<T, E>,
         T: Send + 'static,
         E: From<StoreError> + Send + 'static,
         C: FnOnce(&mut T) + Send + 'static,
@@ -103,7 +103,7 @@ impl Postgres {
 
     pub async fn snapshot<T, E, F>(&self, work: F) -> Result<T, E>
     where
-        F: Work<T, E>,
+        F: Closure<T, E>,
         E: From<StoreError>,
     {
         let _permit = self.permit(&self.transactions)?;
@@ -112,7 +112,7 @@ impl Postgres {
 
     pub async fn read<T, E, F>(&self, work: F) -> Result<T, E>
     where
-        F: Work<T, E>,
+        F: Closure<T, E>,
         E: From<StoreError>,
     {
         let _permit = self.permit(&self.lookups)?;
@@ -131,7 +131,7 @@ impl Postgres {
     async fn transact<T, E: From<StoreError>>(
         &self,
         begin: &'static str,
-        work: impl Work<T, E>,
+        work: impl Closure<T, E>,
     ) -> Result<T, E> {
         let committing = AtomicBool::new(false);
         self.within_deadline(self.attempt(begin, work, &committing)).await.unwrap_or_else(|_| {
@@ -148,7 +148,7 @@ impl Postgres {
     async fn attempt<T, E: From<StoreError>>(
         &self,
         begin: &'static str,
-        work: impl Work<T, E>,
+        work: impl Closure<T, E>,
         committing: &AtomicBool,
     ) -> Result<T, E> {
         let connection = self.pool.get().await.map_err(|error| self.counters.refused(acquiring(error)))?;

@@ -19,7 +19,7 @@ use std::time::Duration;
 
 use crate::disk::Disk;
 use crate::stats::Counters;
-use crate::work::Work;
+use crate::work::Closure;
 use crate::{Options, Stats, StoreError};
 use connection::SqliteConnection;
 use request::{Request, Ticket};
@@ -101,7 +101,7 @@ impl Sqlite {
 
     pub async fn write<T, E, F, C>(&self, work: F, on_commit: C) -> Result<T, E>
     where
-        F: Work<T, E>,
+        F: Closure<T, E>,
         T: Send + 'static,
         E: From<StoreError> + Send + 'static,
         C: FnOnce(&mut T) + Send + 'static,
@@ -117,7 +117,7 @@ impl Sqlite {
 
     pub async fn read<T, E, F>(&self, work: F) -> Result<T, E>
     where
-        F: Work<T, E>,
+        F: Closure<T, E>,
         T: Send + 'static,
         E: From<StoreError> + Send + 'static,
     {

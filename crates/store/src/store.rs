@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::disk::Disk;
 use crate::postgres::Postgres;
 use crate::sqlite::Sqlite;
-use crate::{BoxFuture, Options, Stats, StoreError, Target, Tx};
+use crate::{Options, SendAsyncFnOnce, Stats, StoreError, Target, Tx};
 
 /// An open store. Its clones share it.
 #[derive(Clone)]
@@ -48,17 +48,17 @@ impl Store {
     /// awaits only its `Tx`. A caller that stops waiting does not stop the transaction.
     ///
     /// ```no_run
-    /// # use store::{Store, StoreError, params};
+    /// # use store::{Store, StoreError, Tx, params};
     /// # async fn use_code(store: Store, now: i64, id: String) -> Result<(), StoreError> {
-    /// store.write(move |tx| Box::pin(async move {
+    /// store.write(async move |tx: &mut Tx| {
     ///     tx.execute("UPDATE codes SET used_at = $1 WHERE id = $2", params![now, id]).await?;
     ///     Ok::<_, StoreError>(())
-    /// })).await?;
+    /// }).await?;
     /// # Ok(()) }
     /// ```
     pub async fn write<T, E, F>(&self, work: F) -> Result<T, E>
     where
-        F: for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<T, E>> + Send + 'static,
+        F: for<'t> SendAsyncFnOnce<&'t mut Tx, Result<T, E>> + Send + 'static,
         T: Send + 'static,
         E: From<StoreError> + Send + 'static,
     {
@@ -72,7 +72,7 @@ impl Store {
     /// before it is reported. A panic in `on_commit` does not undo the commit.
     pub async fn write_with_commit_hook<T, E, F, C>(&self, work: F, on_commit: C) -> Result<T, E>
     where
-        F: for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<T, E>> + Send + 'static,
+        F: for<'t> SendAsyncFnOnce<&'t mut Tx, Result<T, E>> + Send + 'static,
         T: Send + 'static,
         E: From<StoreError> + Send + 'static,
         C: FnOnce(&mut T) + Send + 'static,
@@ -94,7 +94,7 @@ impl Store {
     /// each statement is a round trip of its own, and sees the data of its own time: see [`Store::snapshot`].
     pub async fn read<T, E, F>(&self, work: F) -> Result<T, E>
     where
-        F: for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<T, E>> + Send + 'static,
+        F: for<'t> SendAsyncFnOnce<&'t mut Tx, Result<T, E>> + Send + 'static,
         T: Send + 'static,
         E: From<StoreError> + Send + 'static,
     {
@@ -108,7 +108,7 @@ impl Store {
     /// costs two more round trips, and holds a connection.
     pub async fn snapshot<T, E, F>(&self, work: F) -> Result<T, E>
     where
-        F: for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<T, E>> + Send + 'static,
+        F: for<'t> SendAsyncFnOnce<&'t mut Tx, Result<T, E>> + Send + 'static,
         T: Send + 'static,
         E: From<StoreError> + Send + 'static,
     {

@@ -1,8 +1,6 @@
 //! The transaction that all statements run in.
 
 use std::any::Any;
-use std::future::Future;
-use std::pin::Pin;
 
 use memchr::memchr;
 
@@ -10,9 +8,6 @@ use crate::notes::Notes;
 use crate::postgres::connection::{LastStatement, PostgresConnection};
 use crate::sqlite::connection::SqliteConnection;
 use crate::{Row, StoreError, Value};
-
-/// A boxed future that may move between threads: what a closure over a [`Tx`] returns.
-pub type BoxFuture<'t, T> = Pin<Box<dyn Future<Output = T> + Send + 't>>;
 
 /// A transaction. All SQL runs in one.
 ///
@@ -142,11 +137,10 @@ impl Tx {
     ///
     /// # Errors
     /// The savepoint failed, so the transaction is lost.
-    pub async fn attempt<T, E, F>(&mut self, part: F) -> Result<Result<T, E>, StoreError>
-    where
-        F: for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<T, E>>,
-        E: From<StoreError>,
-    {
+    pub async fn attempt<T, E: From<StoreError>>(
+        &mut self,
+        part: impl AsyncFnOnce(&mut Tx) -> Result<T, E>,
+    ) -> Result<Result<T, E>, StoreError> {
         self.control("SAVEPOINT attempt").await?;
         let mut outcome = part(self).await;
         if self.failed && outcome.is_ok() {

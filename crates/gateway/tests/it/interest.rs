@@ -1,19 +1,16 @@
 //! Subscriptions that wait until the bus has confirmed the interest.
 
 use std::collections::BTreeMap;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use bus::{Bus, Guard, Interest, LocalBus, Message, Subscriber};
+use bus::{BoxFuture, Bus, Guard, Interest, LocalBus, Message, Subscriber};
 use domain::ChannelId;
 use domain::event::EventType;
 use tokio::sync::watch;
 
 use super::client::{change, payload};
 use super::world::{World, eventually, settle};
-
-type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// A bus that confirms interests on demand and lists the held ones.
 struct SlowBus {

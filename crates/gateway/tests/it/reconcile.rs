@@ -9,6 +9,7 @@ use socketio::CloseReason;
 
 use super::client::{change, payload};
 use super::world::{LossyBus, World, eventually};
+use store::Tx;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn changes_that_the_bus_lost_arrive_within_a_second_each_once() {
@@ -66,11 +67,9 @@ async fn a_session_that_was_ended_in_the_store_ends() {
     super::world::put_application(&world.service, "other", None).await;
     let (mut client, _) = world.address.session(&world.client_url().await).await;
     let (mut others, _) = world.address.session(&world.client_url_of("other").await).await;
-    let deleted = world.store.write(|tx| {
-        Box::pin(async move {
-            tx.execute("UPDATE applications SET deleted_at = 1 WHERE client_id = 'app'", &[]).await?;
-            tx.end_sessions_of_deleted_applications(Timestamp::from_millis(1), "revoked").await
-        })
+    let deleted = world.store.write(async move |tx: &mut Tx| {
+        tx.execute("UPDATE applications SET deleted_at = 1 WHERE client_id = 'app'", &[]).await?;
+        tx.end_sessions_of_deleted_applications(Timestamp::from_millis(1), "revoked").await
     });
     assert_eq!(deleted.await, Ok(1));
     client.ping().await;
@@ -79,8 +78,7 @@ async fn a_session_that_was_ended_in_the_store_ends() {
     world.closed(CloseReason::Revoked, 1).await;
     let left = "SELECT COUNT(*) FROM sessions WHERE closing_node IS NOT NULL";
     eventually("its socket is known to be gone", async || {
-        let read =
-            world.store.read(move |tx| Box::pin(async move { tx.query_one(left, &[]).await?.get::<i64>(0) }));
+        let read = world.store.read(async move |tx: &mut Tx| tx.query_one(left, &[]).await?.get::<i64>(0));
         read.await == Ok(0)
     })
     .await;

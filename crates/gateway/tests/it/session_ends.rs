@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use socketio::CloseReason;
-use store::StoreError;
+use store::{StoreError, Tx};
 
 use super::world::{PATIENCE, World, eventually, put_application, settle};
 
@@ -76,12 +76,10 @@ async fn ends_of_many_sessions_are_written_in_batches() {
     let (let_go, held) = std::sync::mpsc::channel::<()>();
     let store = world.store.clone();
     let holder = tokio::spawn(async move {
-        let hold = store.write(|_| {
-            Box::pin(async move {
-                // The transaction ends when the test sends on the channel or drops it.
-                let _ = held.recv();
-                Ok::<_, StoreError>(())
-            })
+        let hold = store.write(async move |_: &mut Tx| {
+            // The transaction ends when the test sends on the channel or drops it.
+            let _ = held.recv();
+            Ok::<_, StoreError>(())
         });
         hold.await
     });

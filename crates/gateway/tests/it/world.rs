@@ -18,7 +18,7 @@ use service::applications::ApplicationRecord;
 use service::nodes::{Membership, Roles};
 use service::{ChannelRecord, Clock, Entropy, Job, ManualClock, PasswordCost, Service, ServiceDeps};
 use socketio::CloseReason;
-use store::{Options, Store, Target};
+use store::{Options, Store, Target, Tx};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, UnixStream};
 use tokio::task::{AbortHandle, JoinHandle};
@@ -177,34 +177,28 @@ impl World {
 
     /// Number of connected sessions in the store.
     pub async fn connected(&self) -> i64 {
-        let read = self.store.read(|tx| {
-            Box::pin(async move {
-                let sql = "SELECT COUNT(*) FROM sessions WHERE disconnected_at IS NULL";
-                tx.query_one(sql, &[]).await?.get::<i64>(0)
-            })
+        let read = self.store.read(async move |tx: &mut Tx| {
+            let sql = "SELECT COUNT(*) FROM sessions WHERE disconnected_at IS NULL";
+            tx.query_one(sql, &[]).await?.get::<i64>(0)
         });
         read.await.expect("the store answers")
     }
 
     /// Close reasons of the ended sessions in the store, sorted.
     pub async fn close_reasons(&self) -> Vec<String> {
-        let read = self.store.read(|tx| {
-            Box::pin(async move {
-                let sql = "SELECT close_reason FROM sessions WHERE disconnected_at IS NOT NULL ORDER BY 1";
-                let rows = tx.query(sql, &[]).await?;
-                rows.iter().map(|row| row.get::<String>(0)).collect::<Result<Vec<_>, _>>()
-            })
+        let read = self.store.read(async move |tx: &mut Tx| {
+            let sql = "SELECT close_reason FROM sessions WHERE disconnected_at IS NOT NULL ORDER BY 1";
+            let rows = tx.query(sql, &[]).await?;
+            rows.iter().map(|row| row.get::<String>(0)).collect::<Result<Vec<_>, _>>()
         });
         read.await.expect("the store answers")
     }
 
     /// The key of the only connected session in the store.
     pub async fn listed_key(&self) -> SessionKey {
-        let read = self.store.read(|tx| {
-            Box::pin(async move {
-                let sql = "SELECT session_key FROM sessions WHERE disconnected_at IS NULL";
-                tx.query_one(sql, &[]).await?.get::<String>(0)
-            })
+        let read = self.store.read(async move |tx: &mut Tx| {
+            let sql = "SELECT session_key FROM sessions WHERE disconnected_at IS NULL";
+            tx.query_one(sql, &[]).await?.get::<String>(0)
         });
         SessionKey::stored(read.await.expect("the store answers"))
     }

@@ -4,14 +4,13 @@
 use std::collections::HashMap;
 use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use domain::limits::WEBHOOK_EXCERPT_CHARS_MAX;
 use domain::outbound::{Host, Reach, SendFailure, WebhookUrl};
 use futures_util::FutureExt;
-use futures_util::future::Shared;
+use futures_util::future::{BoxFuture, Shared};
 use http_client::{Error, Limits, Tls};
 use service::Clock;
 use tokio::net::TcpStream;
@@ -30,9 +29,6 @@ pub const BEGINNING_BYTES_MAX: usize = 4 * WEBHOOK_EXCERPT_CHARS_MAX;
 /// The limits of one exchange.
 const LIMITS: Limits =
     Limits { received_max: EXCHANGE_BYTES_MAX, body_max: ANSWER_BYTES_MAX, kept_max: BEGINNING_BYTES_MAX };
-
-/// A boxed future.
-pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// Resolves names.
 pub type Resolver = Arc<dyn Fn(String) -> BoxFuture<'static, io::Result<Vec<IpAddr>>> + Send + Sync>;

@@ -20,7 +20,7 @@ mod sender;
 mod worker;
 
 pub use client::{ATTEMPT_MAX, Answer, Client, ClientConfig, Outgoing};
-pub use connect::{ANSWER_BYTES_MAX, BEGINNING_BYTES_MAX, BoxFuture, Resolver, system_resolver};
+pub use connect::{ANSWER_BYTES_MAX, BEGINNING_BYTES_MAX, Resolver, system_resolver};
 pub use metrics::{DELAY_BOUNDS_MS, WebhookMetrics};
 pub use sender::{POLL_EVERY, Sender};
 pub use worker::PER_WEBHOOK_MAX;

@@ -11,6 +11,7 @@ pub use store::queries::broadcast_settings::BroadcastSetting;
 use crate::channel::channels::not_found;
 use crate::live::lives::{check_category, setting_of};
 use crate::platform::idempotency::{self, IdempotencyKey};
+use crate::work::Work;
 use crate::{Error, Service};
 
 /// A change of a broadcast setting: only what is given changes.
@@ -33,7 +34,7 @@ impl Service {
     /// [`Refusal::NotFound`] when the channel is gone.
     pub async fn broadcast_setting(&self, channel: &ChannelId) -> Result<BroadcastSetting, Error> {
         let channel = channel.clone();
-        self.read(move |tx| Box::pin(async move { setting_of(tx, &channel).await })).await
+        self.read(async move |tx: &mut Tx| setting_of(tx, &channel).await).await
     }
 
     /// Changes the setting of a channel, and the live that it has on air with it. Two changes at once that
@@ -51,7 +52,7 @@ impl Service {
         }
         let tags = change.tags.map(distinct_tags).transpose()?;
         let (channel, change) = (channel.clone(), SettingChange { tags, ..change });
-        self.write(move |tx| Box::pin(async move { change_setting(tx, &channel, change).await })).await
+        self.write(async move |work: &mut Work<'_>| change_setting(work, &channel, change).await).await
     }
 
     /// The stream key of a channel, made when it is first asked for, and the same until it is issued again.
@@ -61,7 +62,7 @@ impl Service {
     /// another service key than this one.
     pub async fn stream_key(&self, channel: &ChannelId) -> Result<StreamKey, Error> {
         let of = channel.clone();
-        let found = self.read(move |tx| Box::pin(async move { Ok(tx.stream_key(&of).await?) })).await?;
+        let found = self.read(async move |tx: &mut Tx| Ok(tx.stream_key(&of).await?)).await?;
         let sealed = match found {
             Some(sealed) => sealed,
             None => self.make_stream_key(channel).await?,
@@ -80,28 +81,26 @@ impl Service {
         channel: &ChannelId,
         key: Option<IdempotencyKey>,
     ) -> Result<(), Error> {
-        let (channel, sealed, now) = (channel.clone(), self.sealed_stream_key(channel), self.now());
-        self.write(move |tx| {
-            Box::pin(async move {
-                if idempotency::claim(tx, key.as_ref(), &(), now).await?.is_none() {
-                    tx.replace_stream_key(&channel, &sealed, now)
-                        .await
-                        .map_err(not_found(Resource::Channel))?;
-                }
-                Ok(())
-            })
+        let (channel, sealed) = (channel.clone(), self.sealed_stream_key(channel));
+        self.write(async move |work: &mut Work<'_>| {
+            let now = work.now();
+            if idempotency::claim(work, key.as_ref(), &()).await?.is_none() {
+                work.replace_stream_key(&channel, &sealed, now)
+                    .await
+                    .map_err(not_found(Resource::Channel))?;
+            }
+            Ok(())
         })
         .await
     }
 
     /// Whoever comes first makes it; everybody gets that one, sealed.
     async fn make_stream_key(&self, channel: &ChannelId) -> Result<String, Error> {
-        let (channel, sealed, now) = (channel.clone(), self.sealed_stream_key(channel), self.now());
-        self.write(move |tx| {
-            Box::pin(async move {
-                tx.make_stream_key(&channel, &sealed, now).await.map_err(not_found(Resource::Channel))?;
-                tx.stream_key(&channel).await?.ok_or(Refusal::NotFound(Resource::Channel).into())
-            })
+        let (channel, sealed) = (channel.clone(), self.sealed_stream_key(channel));
+        self.write(async move |work: &mut Work<'_>| {
+            let now = work.now();
+            work.make_stream_key(&channel, &sealed, now).await.map_err(not_found(Resource::Channel))?;
+            work.stream_key(&channel).await?.ok_or(Refusal::NotFound(Resource::Channel).into())
         })
         .await
     }
@@ -112,15 +111,19 @@ impl Service {
 }
 
 /// One change, inside a transaction.
-async fn change_setting(tx: &mut Tx, channel: &ChannelId, change: SettingChange) -> Result<(), Error> {
+async fn change_setting(
+    work: &mut Work<'_>,
+    channel: &ChannelId,
+    change: SettingChange,
+) -> Result<(), Error> {
     // Before the lock, which would make a row for a channel that is not there.
-    setting_of(tx, channel).await?;
-    tx.lock_broadcast_setting(channel).await?;
-    let before = setting_of(tx, channel).await?;
+    setting_of(work, channel).await?;
+    work.lock_broadcast_setting(channel).await?;
+    let before = setting_of(work, channel).await?;
     let category = match &change.category {
         CategoryChoice::Unsaid => before.category.clone(),
         CategoryChoice::None => None,
-        CategoryChoice::Of(id) => Some(check_category(tx, id).await?),
+        CategoryChoice::Of(id) => Some(check_category(work, id).await?),
     };
     check_category_type(change.category_type, &change.category, category.as_ref())?;
     let after = BroadcastSetting {
@@ -130,19 +133,19 @@ async fn change_setting(tx: &mut Tx, channel: &ChannelId, change: SettingChange)
         tags: change.tags.clone().unwrap_or_else(|| before.tags.clone()),
     };
     if after != before {
-        tx.change_broadcast_setting(channel, &after).await?;
+        work.change_broadcast_setting(channel, &after).await?;
     }
-    redress(tx, channel, &change, &after).await
+    redress(work, channel, &change, &after).await
 }
 
 /// What was given, also for the live on air, which may show something else than the setting.
 async fn redress(
-    tx: &mut Tx,
+    work: &mut Work<'_>,
     channel: &ChannelId,
     change: &SettingChange,
     setting: &BroadcastSetting,
 ) -> Result<(), Error> {
-    let Some(live) = tx.live_on_air(channel).await? else { return Ok(()) };
+    let Some(live) = work.live_on_air(channel).await? else { return Ok(()) };
     let mut show = live.show.clone();
     if let Some(title) = &change.title {
         show.title.clone_from(title);
@@ -154,7 +157,7 @@ async fn redress(
         show.tags.clone_from(tags);
     }
     if show != live.show {
-        tx.redress_live(channel, &show.title, show.category_id.as_ref(), &show.tags).await?;
+        work.redress_live(channel, &show.title, show.category_id.as_ref(), &show.tags).await?;
     }
     Ok(())
 }

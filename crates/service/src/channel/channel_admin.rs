@@ -2,6 +2,7 @@
 
 use domain::refusal::Resource;
 use domain::{ChannelId, ClientId, MessageId, Refusal};
+use store::Tx;
 pub use store::queries::channel_admin::{ChannelDetails, ChannelFilter};
 use store::queries::channel_deletions::DeletionLoad;
 use store::queries::session_ends::AdmittedBy;
@@ -9,6 +10,7 @@ use store::queries::session_ends::AdmittedBy;
 use crate::cluster::housekeeping::SWEEP_LOAD;
 use crate::identity::tokens::end_tokens;
 use crate::live::lives;
+use crate::work::Work;
 use crate::{Error, Service};
 
 /// How long after the deletion of a channel something that was begun in its name before may still be written.
@@ -37,8 +39,7 @@ impl Service {
     /// [`Refusal::NotFound`] when there is none.
     pub async fn channel_details(&self, channel: &ChannelId) -> Result<ChannelDetails, Error> {
         let channel = channel.clone();
-        let details =
-            self.read(move |tx| Box::pin(async move { Ok(tx.channel_details(&channel).await?) })).await?;
+        let details = self.read(async move |tx: &mut Tx| Ok(tx.channel_details(&channel).await?)).await?;
         Ok(details.ok_or(Refusal::NotFound(Resource::Channel))?)
     }
 
@@ -56,9 +57,9 @@ impl Service {
         let after = next.map(|cursor| self.cursors().open("next", &context, cursor)).transpose()?;
         let after = after.unwrap_or_default();
         let mut channels = self
-            .read(move |tx| {
+            .read(async move |tx: &mut Tx| {
                 // One more than the page shows whether there is a next one.
-                Box::pin(async move { Ok(tx.list_channel_details(&filter, &after, size + 1).await?) })
+                Ok(tx.list_channel_details(&filter, &after, size + 1).await?)
             })
             .await?;
         let more = channels.len() > usize::try_from(size).unwrap_or(usize::MAX);
@@ -76,15 +77,14 @@ impl Service {
     /// # Errors
     /// [`Refusal::NotFound`] when there is no such channel.
     pub async fn bar_channel(&self, channel: &ChannelId) -> Result<(), Error> {
-        let (id, now) = (channel.clone(), self.now());
-        self.write(move |tx| {
-            Box::pin(async move {
-                if !tx.bar_channel(&id, now).await? {
-                    return Err(Error::from(Refusal::NotFound(Resource::Channel)));
-                }
-                tx.delete_browser_sessions(&id).await?;
-                Ok(())
-            })
+        let id = channel.clone();
+        self.write(async move |work: &mut Work<'_>| {
+            let now = work.now();
+            if !work.bar_channel(&id, now).await? {
+                return Err(Error::from(Refusal::NotFound(Resource::Channel)));
+            }
+            work.delete_browser_sessions(&id).await?;
+            Ok(())
         })
         .await?;
         tracing::info!(channel_id = %channel, "channel barred");
@@ -97,7 +97,7 @@ impl Service {
     /// [`Refusal::NotFound`] when there is no such channel.
     pub async fn unbar_channel(&self, channel: &ChannelId) -> Result<(), Error> {
         let id = channel.clone();
-        let there = self.write(move |tx| Box::pin(async move { Ok(tx.unbar_channel(&id).await?) })).await?;
+        let there = self.write(async move |work: &mut Work<'_>| Ok(work.unbar_channel(&id).await?)).await?;
         if !there {
             return Err(Refusal::NotFound(Resource::Channel).into());
         }
@@ -113,18 +113,16 @@ impl Service {
         let alias = ChannelId::stored(format!("deleted-{}", ChannelId::generate(now, self.random())));
         let until = MessageId::bound_at(now.plus_ms(WRITERS_GONE_AFTER_MS + CLOCKS_DIFFER_MS));
         let deleted = self
-            .write(move |tx| {
-                Box::pin(async move {
-                    if tx.channel_details(&id).await?.is_none() {
-                        return Ok(false);
-                    }
-                    lives::end(tx, &id).await?;
-                    if !tx.mark_channel_deleted(&id, &alias, &until, now).await? {
-                        return Ok(false);
-                    }
-                    tx.delete_browser_sessions(&id).await?;
-                    Ok::<_, Error>(true)
-                })
+            .write(async move |work: &mut Work<'_>| {
+                if work.channel_details(&id).await?.is_none() {
+                    return Ok(false);
+                }
+                lives::end(work, &id).await?;
+                if !work.mark_channel_deleted(&id, &alias, &until, now).await? {
+                    return Ok(false);
+                }
+                work.delete_browser_sessions(&id).await?;
+                Ok::<_, Error>(true)
             })
             .await?;
         if deleted {
@@ -138,7 +136,7 @@ impl Service {
     /// where they are to go. Nobody can consent anew meanwhile.
     async fn end_credentials(&self, channel: &ChannelId, consents_too: bool) -> Result<(), Error> {
         let id = channel.clone();
-        let clients = self.read(move |tx| Box::pin(async move { Ok(tx.consented_to(&id).await?) })).await?;
+        let clients = self.read(async move |tx: &mut Tx| Ok(tx.consented_to(&id).await?)).await?;
         for client_id in clients {
             self.end_tokens_of_barred(client_id, channel.clone(), consents_too).await?;
         }
@@ -151,17 +149,15 @@ impl Service {
         channel: ChannelId,
         consent_too: bool,
     ) -> Result<(), Error> {
-        self.write_then_publish(move |tx| {
-            Box::pin(async move {
-                if tx.lock_consent(&client_id, &channel).await?.is_none() {
-                    return Ok(((), Vec::new()));
-                }
-                let ended = end_tokens(tx, &client_id, &channel, None).await?;
-                if consent_too {
-                    tx.delete_consent(&client_id, &channel).await?;
-                }
-                Ok(((), ended))
-            })
+        self.write(async move |work: &mut Work<'_>| {
+            if work.lock_consent(&client_id, &channel).await?.is_none() {
+                return Ok(());
+            }
+            end_tokens(work, &client_id, &channel, None).await?;
+            if consent_too {
+                work.delete_consent(&client_id, &channel).await?;
+            }
+            Ok(())
         })
         .await
     }
@@ -175,7 +171,7 @@ impl Service {
     /// Deletes up to so many loads. Gives whether there is more to do at once.
     async fn delete_loads(&self, mut loads: usize) -> Result<bool, Error> {
         let channels = self
-            .read(|tx| Box::pin(async move { Ok(tx.channels_being_deleted(DELETIONS_AT_ONCE).await?) }))
+            .read(async move |tx: &mut Tx| Ok(tx.channels_being_deleted(DELETIONS_AT_ONCE).await?))
             .await?;
         for channel in channels {
             while self.delete_load(channel.clone()).await? == DeletionLoad::More {
@@ -190,8 +186,8 @@ impl Service {
 
     async fn delete_load(&self, channel: ChannelId) -> Result<DeletionLoad, Error> {
         let writers_gone = self.now().plus_ms(-WRITERS_GONE_AFTER_MS);
-        self.write(move |tx| {
-            Box::pin(async move { Ok(tx.delete_channel_load(&channel, writers_gone).await?) })
+        self.write(async move |work: &mut Work<'_>| {
+            Ok(work.delete_channel_load(&channel, writers_gone).await?)
         })
         .await
     }

@@ -4,9 +4,10 @@ use domain::channel::Channel;
 use domain::chat::check_web_address;
 use domain::limits::{CREDENTIAL_BYTES_MAX, NAME_CHARS_MAX};
 use domain::refusal::Resource;
-use domain::{ChannelId, Invalid, Refusal, Rule, Timestamp, invalid};
+use domain::{ChannelId, Invalid, Refusal, Rule, invalid};
 use store::{StoreError, Tx};
 
+use crate::work::Work;
 use crate::{ChannelRecord, Error, PersonListing, Service};
 
 /// What a person signs in with.
@@ -57,8 +58,7 @@ impl Service {
     /// (`docs/spec/channels.md#channels`).
     pub async fn channels(&self, ids: Vec<ChannelId>) -> Result<Vec<Channel>, Error> {
         let wanted = ids.clone();
-        let mut channels =
-            self.read(move |tx| Box::pin(async move { Ok(tx.channels_by_id(&wanted).await?) })).await?;
+        let mut channels = self.read(async move |tx: &mut Tx| Ok(tx.channels_by_id(&wanted).await?)).await?;
         channels.sort_by_key(|channel| ids.iter().position(|id| *id == channel.channel_id));
         Ok(channels)
     }
@@ -74,8 +74,8 @@ impl Service {
         credentials: Option<LoginCredentials>,
     ) -> Result<(), Error> {
         let channel = self.checked_channel(channel, credentials).await?;
-        let now = self.now();
-        self.write(move |tx| Box::pin(async move { put(tx, &channel, now).await })).await
+
+        self.write(async move |work: &mut Work<'_>| put(work, &channel).await).await
     }
 
     /// Does what comes before the transaction: hashing takes so long that nothing may wait for it.
@@ -103,8 +103,7 @@ impl Service {
     /// The hash of a password: the one that is kept, where it is that password's.
     async fn password_hash(&self, channel: &ChannelId, password: String) -> Result<String, Error> {
         let channel = channel.clone();
-        let kept =
-            self.read(move |tx| Box::pin(async move { Ok(tx.password_hash(&channel).await?) })).await?;
+        let kept = self.read(async move |tx: &mut Tx| Ok(tx.password_hash(&channel).await?)).await?;
         match kept {
             Some(kept)
                 if matches!(
@@ -120,22 +119,23 @@ impl Service {
 
     /// The first `limit` people who can sign in: for the sandbox's sign-in page.
     pub async fn people(&self, limit: i64) -> Result<Vec<PersonListing>, Error> {
-        self.read(move |tx| Box::pin(async move { Ok(tx.people(limit).await?) })).await
+        self.read(async move |tx: &mut Tx| Ok(tx.people(limit).await?)).await
     }
 }
 
 /// One channel, inside a transaction.
-pub(crate) async fn put(tx: &mut Tx, channel: &CheckedChannel, now: Timestamp) -> Result<(), Error> {
+pub(crate) async fn put(work: &mut Work<'_>, channel: &CheckedChannel) -> Result<(), Error> {
+    let now = work.now();
     let CheckedChannel { record, person } = channel;
-    if !tx.put_channel(record, now).await? {
+    if !work.put_channel(record, now).await? {
         return Err(Invalid::new("channelId", Rule::BeingDeleted).into());
     }
     if let Some(HashedLogin { login, password_hash }) = person {
         // Under the lock of the channel's row, so that no sign-in with the former password comes after it.
-        if tx.password_hash(&record.channel_id).await?.is_some_and(|before| before != *password_hash) {
-            tx.delete_browser_sessions(&record.channel_id).await?;
+        if work.password_hash(&record.channel_id).await?.is_some_and(|before| before != *password_hash) {
+            work.delete_browser_sessions(&record.channel_id).await?;
         }
-        tx.put_person(&record.channel_id, login, password_hash).await.map_err(login_taken)?;
+        work.put_person(&record.channel_id, login, password_hash).await.map_err(login_taken)?;
     }
     Ok(())
 }

@@ -7,6 +7,7 @@ use domain::{ChannelId, Invalid, Refusal, Rule, Timestamp};
 use store::Tx;
 use store::queries::relations::Followed;
 
+use crate::work::Work;
 use crate::{Error, Page, Service};
 
 /// A page of a list and, where it was asked for, the number of items on all pages.
@@ -21,7 +22,7 @@ pub struct Listed<T> {
 impl Service {
     /// The owner of a channel, then its managers by the day of their first role.
     pub async fn managers(&self, channel: ChannelId) -> Result<Vec<Manager>, Error> {
-        self.read(move |tx| Box::pin(async move { Ok(tx.managers(&channel).await?) })).await
+        self.read(async move |tx: &mut Tx| Ok(tx.managers(&channel).await?)).await
     }
 
     /// Gives somebody a role in a channel; the day of the first role stays.
@@ -35,11 +36,8 @@ impl Service {
         manager: ChannelId,
         role: UserRole,
     ) -> Result<(), Error> {
-        let now = self.now();
-        self.write(move |tx| {
-            Box::pin(async move { self::put_manager(tx, &channel, &manager, role, now).await })
-        })
-        .await
+        self.write(async move |work: &mut Work<'_>| self::put_manager(work, &channel, &manager, role).await)
+            .await
     }
 
     /// Takes somebody's role in a channel, if there is one.
@@ -47,7 +45,7 @@ impl Service {
     /// # Errors
     /// [`Refusal::NotFound`] when either channel does not exist.
     pub async fn delete_manager(&self, channel: ChannelId, manager: ChannelId) -> Result<(), Error> {
-        self.write(move |tx| Box::pin(async move { self::delete_manager(tx, &channel, &manager).await }))
+        self.write(async move |work: &mut Work<'_>| self::delete_manager(work, &channel, &manager).await)
             .await
     }
 
@@ -62,11 +60,8 @@ impl Service {
         follower: ChannelId,
         created: Option<Timestamp>,
     ) -> Result<(), Error> {
-        let now = self.now();
-        self.write(move |tx| {
-            Box::pin(async move { self::follow(tx, &channel, &follower, created, now).await })
-        })
-        .await
+        self.write(async move |work: &mut Work<'_>| self::follow(work, &channel, &follower, created).await)
+            .await
     }
 
     /// Ends a follow, if there is one.
@@ -74,7 +69,7 @@ impl Service {
     /// # Errors
     /// [`Refusal::NotFound`] when either channel does not exist.
     pub async fn unfollow(&self, channel: ChannelId, follower: ChannelId) -> Result<(), Error> {
-        self.write(move |tx| Box::pin(async move { self::unfollow(tx, &channel, &follower).await })).await
+        self.write(async move |work: &mut Work<'_>| self::unfollow(work, &channel, &follower).await).await
     }
 
     /// One page of a channel's followers, the newest first, ties by id. `counted` asks for the number of all
@@ -85,12 +80,10 @@ impl Service {
         page: Page,
         counted: bool,
     ) -> Result<Listed<Follower>, Error> {
-        self.read(move |tx| {
-            Box::pin(async move {
-                let items = tx.followers(&channel, page).await?;
-                let total = if counted { Some(tx.count_followers(&channel).await?) } else { None };
-                Ok(Listed { items, total })
-            })
+        self.read(async move |tx: &mut Tx| {
+            let items = tx.followers(&channel, page).await?;
+            let total = if counted { Some(tx.count_followers(&channel).await?) } else { None };
+            Ok(Listed { items, total })
         })
         .await
     }
@@ -104,12 +97,10 @@ impl Service {
         page: Page,
         counted: bool,
     ) -> Result<Listed<Subscriber>, Error> {
-        self.read(move |tx| {
-            Box::pin(async move {
-                let items = tx.subscribers(&channel, sort, page).await?;
-                let total = if counted { Some(tx.count_subscribers(&channel).await?) } else { None };
-                Ok(Listed { items, total })
-            })
+        self.read(async move |tx: &mut Tx| {
+            let items = tx.subscribers(&channel, sort, page).await?;
+            let total = if counted { Some(tx.count_subscribers(&channel).await?) } else { None };
+            Ok(Listed { items, total })
         })
         .await
     }
@@ -117,57 +108,61 @@ impl Service {
 
 /// A role, inside a transaction.
 pub(crate) async fn put_manager(
-    tx: &mut Tx,
+    work: &mut Work<'_>,
     channel: &ChannelId,
     manager: &ChannelId,
     role: UserRole,
-    now: Timestamp,
 ) -> Result<(), Error> {
+    let now = work.now();
     differ("managerChannelId", channel, manager)?;
-    tx.lock_channel(channel).await?;
-    both_exist(tx, channel, manager).await?;
-    if tx.count_other_managers(channel, manager).await? >= MANAGERS_MAX {
+    work.lock_channel(channel).await?;
+    both_exist(work, channel, manager).await?;
+    if work.count_other_managers(channel, manager).await? >= MANAGERS_MAX {
         let rule = Rule::Items { min: 0, max: MANAGERS_MAX as usize };
         return Err(Invalid::new("managerChannelId", rule).into());
     }
-    Ok(tx.put_manager(channel, manager, role, now).await?)
+    Ok(work.put_manager(channel, manager, role, now).await?)
 }
 
 /// No role any more, inside a transaction.
 pub(crate) async fn delete_manager(
-    tx: &mut Tx,
+    work: &mut Work<'_>,
     channel: &ChannelId,
     manager: &ChannelId,
 ) -> Result<(), Error> {
-    tx.lock_channel(channel).await?;
-    both_exist(tx, channel, manager).await?;
-    tx.delete_manager(channel, manager).await?;
+    work.lock_channel(channel).await?;
+    both_exist(work, channel, manager).await?;
+    work.delete_manager(channel, manager).await?;
     Ok(())
 }
 
 /// A follow, inside a transaction.
 pub(crate) async fn follow(
-    tx: &mut Tx,
+    work: &mut Work<'_>,
     channel: &ChannelId,
     follower: &ChannelId,
     created: Option<Timestamp>,
-    now: Timestamp,
 ) -> Result<(), Error> {
+    let now = work.now();
     differ("followerChannelId", channel, follower)?;
-    both_exist(tx, channel, follower).await?;
-    let followed = tx.follow(channel, follower, created.unwrap_or(now)).await?;
+    both_exist(work, channel, follower).await?;
+    let followed = work.follow(channel, follower, created.unwrap_or(now)).await?;
     if let (Followed::Since(since), Some(created)) = (followed, created)
         && since != created
     {
-        tx.move_follow(channel, follower, created).await?;
+        work.move_follow(channel, follower, created).await?;
     }
     Ok(())
 }
 
 /// No follow any more, inside a transaction.
-pub(crate) async fn unfollow(tx: &mut Tx, channel: &ChannelId, follower: &ChannelId) -> Result<(), Error> {
-    both_exist(tx, channel, follower).await?;
-    tx.unfollow(channel, follower).await?;
+pub(crate) async fn unfollow(
+    work: &mut Work<'_>,
+    channel: &ChannelId,
+    follower: &ChannelId,
+) -> Result<(), Error> {
+    both_exist(work, channel, follower).await?;
+    work.unfollow(channel, follower).await?;
     Ok(())
 }
 

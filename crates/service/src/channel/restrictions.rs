@@ -9,6 +9,7 @@ use store::Tx;
 pub use store::queries::restrictions::RestrictedChannel;
 use store::queries::restrictions::RestrictedPlace;
 
+use crate::work::Work;
 use crate::{Error, Service};
 
 /// A page of the channels that a channel restricted.
@@ -35,13 +36,12 @@ impl Service {
     /// # Errors
     /// [`RestrictionRefusal`], also when it is restricted already.
     pub async fn restrict(&self, channel: &ChannelId, target: ChannelId) -> Result<(), Error> {
-        let (channel, now) = (channel.clone(), self.now());
-        self.write(move |tx| {
-            Box::pin(async move {
-                check_target(tx, &channel, &target).await?;
-                let done = tx.restrict(&channel, &target, now).await?;
-                done_or(done, RestrictionRefusal::AlreadyRestricted)
-            })
+        let channel = channel.clone();
+        self.write(async move |work: &mut Work<'_>| {
+            let now = work.now();
+            check_target(work, &channel, &target).await?;
+            let done = work.restrict(&channel, &target, now).await?;
+            done_or(done, RestrictionRefusal::AlreadyRestricted)
         })
         .await
     }
@@ -52,12 +52,10 @@ impl Service {
     /// [`RestrictionRefusal`], also when it is not restricted.
     pub async fn release(&self, channel: &ChannelId, target: ChannelId) -> Result<(), Error> {
         let channel = channel.clone();
-        self.write(move |tx| {
-            Box::pin(async move {
-                let refusal = check_release(tx, &channel, &target, RestrictionRefusal::NotRestricted).await?;
-                let done = tx.release(&channel, &target).await?;
-                done_or(done, refusal)
-            })
+        self.write(async move |work: &mut Work<'_>| {
+            let refusal = check_release(work, &channel, &target, RestrictionRefusal::NotRestricted).await?;
+            let done = work.release(&channel, &target).await?;
+            done_or(done, refusal)
         })
         .await
     }
@@ -81,9 +79,7 @@ impl Service {
         let channel = caller.channel_id.clone();
         // One more than asked for tells whether there is a next page.
         let mut channels = self
-            .read(move |tx| {
-                Box::pin(async move { Ok(tx.restricted_channels(&channel, &behind, size + 1).await?) })
-            })
+            .read(async move |tx: &mut Tx| Ok(tx.restricted_channels(&channel, &behind, size + 1).await?))
             .await?;
         let size = usize::try_from(size).unwrap_or(usize::MAX);
         let more = channels.len() > size;
@@ -100,20 +96,19 @@ impl Service {
     /// [`Refusal::NotYourChat`] for another's chat; [`RestrictionRefusal`], also while it is restricted
     /// already.
     pub async fn restrict_temporarily(&self, channel: &ChannelId, about: ChatTarget) -> Result<(), Error> {
-        let (channel, now) = (channel.clone(), self.now());
-        self.write(move |tx| {
-            Box::pin(async move {
-                let ChatTarget { target, chat_channel_id } = about;
-                check_chat(tx, &channel, &chat_channel_id).await?;
-                check_target(tx, &channel, &target).await?;
-                let ends_at = now.plus_ms(TEMPORARY_RESTRICTION_MS);
-                let done = tx.restrict_temporarily(&channel, &target, ends_at, now).await?;
-                done_or(done, RestrictionRefusal::AlreadyTemporarilyRestricted)?;
-                // Without an end: what another node recorded by a clock that is ahead is hidden too.
-                let said = now.plus_ms(-TEMPORARY_RESTRICTION_HIDES_MS)..Timestamp::LAST;
-                tx.hide_messages(&channel, &target, said, now).await?;
-                Ok(())
-            })
+        let channel = channel.clone();
+        self.write(async move |work: &mut Work<'_>| {
+            let now = work.now();
+            let ChatTarget { target, chat_channel_id } = about;
+            check_chat(work, &channel, &chat_channel_id).await?;
+            check_target(work, &channel, &target).await?;
+            let ends_at = now.plus_ms(TEMPORARY_RESTRICTION_MS);
+            let done = work.restrict_temporarily(&channel, &target, ends_at, now).await?;
+            done_or(done, RestrictionRefusal::AlreadyTemporarilyRestricted)?;
+            // Without an end: what another node recorded by a clock that is ahead is hidden too.
+            let said = now.plus_ms(-TEMPORARY_RESTRICTION_HIDES_MS)..Timestamp::LAST;
+            work.hide_messages(&channel, &target, said, now).await?;
+            Ok(())
         })
         .await
     }
@@ -124,16 +119,15 @@ impl Service {
     /// [`Refusal::NotYourChat`] for another's chat; [`RestrictionRefusal`], also when no temporary
     /// restriction runs.
     pub async fn release_temporarily(&self, channel: &ChannelId, about: ChatTarget) -> Result<(), Error> {
-        let (channel, now) = (channel.clone(), self.now());
-        self.write(move |tx| {
-            Box::pin(async move {
-                let ChatTarget { target, chat_channel_id } = about;
-                check_chat(tx, &channel, &chat_channel_id).await?;
-                let not_restricted = RestrictionRefusal::NotTemporarilyRestricted;
-                let refusal = check_release(tx, &channel, &target, not_restricted).await?;
-                let done = tx.release_temporarily(&channel, &target, now).await?;
-                done_or(done, refusal)
-            })
+        let channel = channel.clone();
+        self.write(async move |work: &mut Work<'_>| {
+            let now = work.now();
+            let ChatTarget { target, chat_channel_id } = about;
+            check_chat(work, &channel, &chat_channel_id).await?;
+            let not_restricted = RestrictionRefusal::NotTemporarilyRestricted;
+            let refusal = check_release(work, &channel, &target, not_restricted).await?;
+            let done = work.release_temporarily(&channel, &target, now).await?;
+            done_or(done, refusal)
         })
         .await
     }

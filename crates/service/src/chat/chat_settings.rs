@@ -6,13 +6,15 @@ use domain::chat_settings::{ChatSettings, ChatSettingsChange};
 use domain::refusal::Resource;
 
 use crate::channel::channels::not_found;
+use crate::work::Work;
 use crate::{Error, Service};
+use store::Tx;
 
 impl Service {
     /// The settings of a channel's chat.
     pub async fn chat_settings(&self, channel: &ChannelId) -> Result<ChatSettings, Error> {
         let channel = channel.clone();
-        self.read(move |tx| Box::pin(async move { Ok(tx.chat_settings(&channel).await?) })).await
+        self.read(async move |tx: &mut Tx| Ok(tx.chat_settings(&channel).await?)).await
     }
 
     /// Changes the settings that are given. They hold for the next message.
@@ -26,10 +28,8 @@ impl Service {
     ) -> Result<(), Error> {
         change.check()?;
         let channel = channel.clone();
-        self.write(move |tx| {
-            Box::pin(async move {
-                tx.change_chat_settings(&channel, change).await.map_err(not_found(Resource::Channel))
-            })
+        self.write(async move |work: &mut Work<'_>| {
+            work.change_chat_settings(&channel, change).await.map_err(not_found(Resource::Channel))
         })
         .await
     }

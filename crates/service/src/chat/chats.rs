@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use bus::Message;
 use domain::channel::UserRoleCode;
 use domain::chat::{Badge, Emojis, MessageText, chat_channel_id, check_badges, check_emojis};
 use domain::chat_settings::{ChatSettings, may_speak, slow_mode_left};
@@ -17,8 +16,9 @@ use store::queries::chats::{NewMessage, is_time_taken};
 use crate::channel::badges::default_badges;
 use crate::chat::message_times::MessageTimes;
 use crate::chat::slow_chats::SlowChats;
-use crate::platform::channel_events::{event, json, unknown_channel};
+use crate::platform::channel_events::{json, publish, unknown_channel};
 use crate::platform::idempotency::{self, IdempotencyKey, StoredAnswer};
+use crate::work::Work;
 use crate::{Error, Inner, Service};
 
 /// Maximum number of times tried for one message. A time is taken when other nodes post for the same sender
@@ -111,13 +111,10 @@ impl Service {
         message: Arc<ChatMessage>,
         key: Option<IdempotencyKey>,
     ) -> Result<PostedMessage, Error> {
-        let (posting, now) = (self.posting(), self.now());
-        self.write_then_publish(move |tx| {
-            Box::pin(async move {
-                let post =
-                    Post { channel: &channel, message: &message, posting: &posting, key: key.as_ref() };
-                self::post(tx, &post, now).await
-            })
+        let posting = self.posting();
+        self.write(async move |work: &mut Work<'_>| {
+            let post = Post { channel: &channel, message: &message, posting: &posting, key: key.as_ref() };
+            self::post(work, &post).await
         })
         .await
     }
@@ -136,8 +133,7 @@ impl Service {
     async fn learn_time(&self, channel: &ChannelId, sender: &ChannelId) -> Result<(), Error> {
         let (channel, sender) = (channel.clone(), sender.clone());
         let (times, now) = (self.0.message_times.clone(), self.now());
-        self.read(move |tx| Box::pin(async move { learn_time(tx, &times, &channel, &sender, now).await }))
-            .await
+        self.read(async move |tx: &mut Tx| learn_time(tx, &times, &channel, &sender, now).await).await
     }
 
     /// Hides a message that stands in the chat of `channel`. Hiding it again changes nothing.
@@ -149,16 +145,15 @@ impl Service {
         if place.chat_channel_id != chat_channel_id(channel) {
             return Err(Refusal::NotTheStreamer.into());
         }
-        let (channel, now) = (channel.clone(), self.now());
-        self.write(move |tx| {
-            Box::pin(async move {
-                // More than one message only if an earlier version recorded them with the same time.
-                let then = place.message_time..place.message_time.plus_ms(1);
-                match tx.hide_messages(&channel, &place.sender, then, now).await? {
-                    0 => Err(Refusal::NotFound(Resource::Message).into()),
-                    _ => Ok(()),
-                }
-            })
+        let channel = channel.clone();
+        self.write(async move |work: &mut Work<'_>| {
+            let now = work.now();
+            // More than one message only if an earlier version recorded them with the same time.
+            let then = place.message_time..place.message_time.plus_ms(1);
+            match work.hide_messages(&channel, &place.sender, then, now).await? {
+                0 => Err(Refusal::NotFound(Resource::Message).into()),
+                _ => Ok(()),
+            }
         })
         .await
     }
@@ -237,68 +232,68 @@ pub(crate) async fn learn_time(
 ///
 /// # Errors
 /// The store's error. If [`is_time_taken`], the caller calls [`learn_time`] and tries again.
-pub(crate) async fn post(
-    tx: &mut Tx,
-    post: &Post<'_>,
-    now: Timestamp,
-) -> Result<(PostedMessage, Vec<Message>), Error> {
+pub(crate) async fn post(work: &mut Work<'_>, post: &Post<'_>) -> Result<PostedMessage, Error> {
+    let now = work.now();
     let Post { channel, message, .. } = *post;
     let (chat_channel_id, place) = (chat_channel_id(channel), post.place(now));
-    if let Some(earlier) = claim(tx, post, &place, now).await? {
-        return Ok((earlier.message(chat_channel_id), Vec::new()));
+    if let Some(earlier) = claim(work, post, &place).await? {
+        return Ok(earlier.message(chat_channel_id));
     }
     let author = if message.sender == *channel {
         // Most messages are of this kind, and one small look-up is enough for them.
-        let speaker = tx.speaker(channel, channel).await?.ok_or(Refusal::NotFound(Resource::Channel))?;
+        let speaker = work.speaker(channel, channel).await?.ok_or(Refusal::NotFound(Resource::Channel))?;
         Author { speaker, subscriber: false }
     } else {
-        let facts = tx.chat_facts(&[(channel, &message.sender)]).await?.pop().flatten();
-        admitted(tx, post, facts, now).await?
+        let facts = work.chat_facts(&[(channel, &message.sender)]).await?.pop().flatten();
+        admitted(work, post, facts).await?
     };
     let chats = [(post, place.id, chat_event(post, author, place.time))];
-    record(tx, &chats).await?;
+    record(work, &chats).await?;
     let [(_, id, chat)] = chats;
-    let events = event(channel.clone(), now, EventKind::Chat(chat));
-    Ok((Place { id, time: place.time }.message(chat_channel_id), events))
+    publish(work, channel.clone(), EventKind::Chat(chat));
+    Ok(Place { id, time: place.time }.message(chat_channel_id))
 }
 
 /// Posts many messages with few statements, inside a transaction. Each has the effect of [`post`].
 ///
 /// # Errors
 /// As [`post`].
-pub(crate) async fn post_all(tx: &mut Tx, posts: &[Post<'_>], now: Timestamp) -> Result<Vec<Message>, Error> {
+pub(crate) async fn post_all(work: &mut Work<'_>, posts: &[Post<'_>]) -> Result<(), Error> {
+    let now = work.now();
     let mut new = Vec::with_capacity(posts.len());
     for post in posts {
         let place = post.place(now);
-        if claim(tx, post, &place, now).await?.is_none() {
+        if claim(work, post, &place).await?.is_none() {
             new.push((post, place));
         }
     }
     let asked: Vec<_> = new.iter().map(|(post, _)| (post.channel, &post.message.sender)).collect();
-    let facts = tx.chat_facts(&asked).await?;
+    let facts = work.chat_facts(&asked).await?;
     let mut chats = Vec::with_capacity(new.len());
     for ((post, place), facts) in new.into_iter().zip(facts) {
-        let author = admitted(tx, post, facts, now).await?;
+        let author = admitted(work, post, facts).await?;
         chats.push((post, place.id, chat_event(post, author, place.time)));
     }
-    record(tx, &chats).await?;
-    let events = |(post, _, chat): (&Post<'_>, _, _)| event(post.channel.clone(), now, EventKind::Chat(chat));
-    Ok(chats.into_iter().flat_map(events).collect())
+    record(work, &chats).await?;
+    for (post, _, chat) in chats {
+        publish(work, post.channel.clone(), EventKind::Chat(chat));
+    }
+    Ok(())
 }
 
 /// The place of the message of the request that had the key first, if there was one.
-async fn claim(tx: &mut Tx, post: &Post<'_>, place: &Place, now: Timestamp) -> Result<Option<Place>, Error> {
+async fn claim(work: &mut Work<'_>, post: &Post<'_>, place: &Place) -> Result<Option<Place>, Error> {
     check_emojis(&post.message.emojis)?;
     check_badges(post.message.badges.as_deref().unwrap_or_default())?;
-    idempotency::claim(tx, post.key, place, now).await
+    idempotency::claim(work, post.key, place).await
 }
 
-async fn record(tx: &mut Tx, chats: &[(&Post<'_>, MessageId, ChatEvent)]) -> Result<(), Error> {
+async fn record(work: &mut Work<'_>, chats: &[(&Post<'_>, MessageId, ChatEvent)]) -> Result<(), Error> {
     let mut rows = Vec::with_capacity(chats.len());
     for (post, id, chat) in chats {
         rows.push(NewMessage { id, channel: post.channel, chat, emojis: json(&chat.emojis) });
     }
-    Ok(tx.insert_chat_messages(&rows).await?)
+    Ok(work.insert_chat_messages(&rows).await?)
 }
 
 /// A sender who may speak.
@@ -327,42 +322,34 @@ fn chat_event(post: &Post<'_>, author: Author, message_time: Timestamp) -> ChatE
 
 /// The sender of a message, if they may speak. The streamer and managers are exempt from every rule
 /// (`docs/spec/chat.md#viewers`).
-async fn admitted(
-    tx: &mut Tx,
-    post: &Post<'_>,
-    facts: Option<ChatFacts>,
-    now: Timestamp,
-) -> Result<Author, Error> {
+async fn admitted(work: &mut Work<'_>, post: &Post<'_>, facts: Option<ChatFacts>) -> Result<Author, Error> {
+    let now = work.now();
     let Post { channel, message, .. } = post;
     let is_streamer = message.sender == **channel;
     let Some(facts) = facts else {
         return Err(if is_streamer {
             Refusal::NotFound(Resource::Channel).into()
         } else {
-            unknown_channel(tx, channel, "senderChannelId").await?
+            unknown_channel(work, channel, "senderChannelId").await?
         });
     };
     if !is_streamer && facts.speaker.role.is_none() {
         let text = message.text.as_str();
         may_speak(&facts.settings, &facts.viewer, text, &message.emojis, now).map_err(Refusal::from)?;
-        wait_for_turn(tx, post, &facts.settings, now).await?;
+        wait_for_turn(work, post, &facts.settings).await?;
     }
     // A streamer does not subscribe to their own channel.
     Ok(Author { speaker: facts.speaker, subscriber: facts.viewer.subscriber && !is_streamer })
 }
 
 /// Applies slow mode. It comes last, so that only an accepted message counts.
-async fn wait_for_turn(
-    tx: &mut Tx,
-    post: &Post<'_>,
-    settings: &ChatSettings,
-    now: Timestamp,
-) -> Result<(), Error> {
+async fn wait_for_turn(work: &mut Work<'_>, post: &Post<'_>, settings: &ChatSettings) -> Result<(), Error> {
+    let now = work.now();
     if settings.slow_mode_sec == 0 {
         return Ok(());
     }
     post.posting.slow_chats.note(post.channel);
-    match tx.take_slow_mode_turn(post.channel, &post.message.sender, settings.slow_mode_sec, now).await? {
+    match work.take_slow_mode_turn(post.channel, &post.message.sender, settings.slow_mode_sec, now).await? {
         SlowModeTurn::Granted => Ok(()),
         SlowModeTurn::TooSoon { last } => Err(Refusal::from(slow_mode_left(settings, last, now)).into()),
     }

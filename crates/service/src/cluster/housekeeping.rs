@@ -11,6 +11,7 @@ use store::queries::sweeps::{SWEEP_ROWS_MAX, Sweep};
 
 use crate::platform::idempotency::KEY_LIFETIME_MS;
 use crate::realtime::lost_events::LOST_EVENTS_KEPT_MS;
+use crate::work::Work;
 use crate::{Error, Service};
 
 /// Whether the other nodes count this node as alive.
@@ -27,17 +28,16 @@ impl Service {
     /// run of this node, and of nodes that are not registered. A node that has the store to itself
     /// deregisters every other node first. Returns the number of ended sessions.
     pub async fn join(&self, alone: bool) -> Result<u64, Error> {
-        let (node, record, now) = (self.node().clone(), self.node_record(), self.now());
-        self.write(move |tx| {
-            Box::pin(async move {
-                if alone {
-                    tx.forget_other_nodes(&node).await?;
-                }
-                tx.forget_node(&node).await?;
-                let ended = tx.disconnect_sessions_of_dead_nodes(now).await?;
-                tx.register_node(&record, now).await?;
-                Ok(ended)
-            })
+        let (node, record) = (self.node().clone(), self.node_record());
+        self.write(async move |work: &mut Work<'_>| {
+            let now = work.now();
+            if alone {
+                work.forget_other_nodes(&node).await?;
+            }
+            work.forget_node(&node).await?;
+            let ended = work.disconnect_sessions_of_dead_nodes(now).await?;
+            work.register_node(&record, now).await?;
+            Ok(ended)
         })
         .await
     }
@@ -49,11 +49,9 @@ impl Service {
 
     /// Marks a new store as made by this command, `dev` or `serve`. Returns the command that made the store.
     pub async fn claim_store(&self, command: &'static str) -> Result<String, Error> {
-        self.write(move |tx| {
-            Box::pin(async move {
-                tx.claim_store(command).await?;
-                Ok(tx.store_made_by().await?.unwrap_or_else(|| command.to_owned()))
-            })
+        self.write(async move |work: &mut Work<'_>| {
+            work.claim_store(command).await?;
+            Ok(work.store_made_by().await?.unwrap_or_else(|| command.to_owned()))
         })
         .await
     }
@@ -80,16 +78,14 @@ impl Service {
         }
         let (node, record, now) = (self.node().clone(), self.node_record(), self.now());
         let status = self
-            .write(move |tx| {
-                Box::pin(async move {
-                    if tx.node_heartbeat(&node, now).await? {
-                        return Ok(NodeStatus::Alive);
-                    }
-                    // Sessions that connected before this node learned of its end are ended too.
-                    tx.disconnect_sessions_of_dead_nodes(now).await?;
-                    tx.register_node(&record, now).await?;
-                    Ok(NodeStatus::WasDeclaredDead)
-                })
+            .write(async move |work: &mut Work<'_>| {
+                if work.node_heartbeat(&node, now).await? {
+                    return Ok(NodeStatus::Alive);
+                }
+                // Sessions that connected before this node learned of its end are ended too.
+                work.disconnect_sessions_of_dead_nodes(now).await?;
+                work.register_node(&record, now).await?;
+                Ok(NodeStatus::WasDeclaredDead)
             })
             .await?;
         if self.node_state().has_listened(self.clock().monotonic()) {
@@ -101,32 +97,29 @@ impl Service {
     }
 
     async fn declare_silent_nodes_dead(&self, now: Timestamp) -> Result<(), Error> {
-        self.write_then_publish(move |tx| {
-            Box::pin(async move {
-                let dead = tx.forget_silent_nodes(now.plus_ms(-NODE_DEAD_AFTER_MS)).await?;
-                // Also when no node is silent: a node that does not know of its end may have admitted one
-                // more session.
-                let ended = tx.disconnect_sessions_of_dead_nodes(now).await?;
-                if !dead.is_empty() || ended > 0 {
-                    tracing::warn!(dead = dead.len(), ended, "nodes died: their sessions were disconnected");
-                }
-                // A silent node may only have lost the store, and still have sockets.
-                let notices = dead.into_iter().map(|node| Message::NodeDeclaredDead { node }).collect();
-                Ok(((), notices))
-            })
+        self.write(async move |work: &mut Work<'_>| {
+            let dead = work.forget_silent_nodes(now.plus_ms(-NODE_DEAD_AFTER_MS)).await?;
+            // Also when no node is silent: a node that does not know of its end may have admitted one
+            // more session.
+            let ended = work.disconnect_sessions_of_dead_nodes(now).await?;
+            if !dead.is_empty() || ended > 0 {
+                tracing::warn!(dead = dead.len(), ended, "nodes died: their sessions were disconnected");
+            }
+            // A silent node may only have lost the store, and still have sockets.
+            dead.into_iter().for_each(|node| work.publish(Message::NodeDeclaredDead { node }));
+            Ok(())
         })
         .await
     }
 
     /// Deregisters this node, and ends the sessions that it could not end one by one.
     pub async fn leave(&self) -> Result<(), Error> {
-        let (node, now) = (self.node().clone(), self.now());
-        self.write(move |tx| {
-            Box::pin(async move {
-                tx.forget_node(&node).await?;
-                tx.disconnect_sessions_of_dead_nodes(now).await?;
-                Ok(())
-            })
+        let node = self.node().clone();
+        self.write(async move |work: &mut Work<'_>| {
+            let now = work.now();
+            work.forget_node(&node).await?;
+            work.disconnect_sessions_of_dead_nodes(now).await?;
+            Ok(())
         })
         .await
     }
@@ -139,7 +132,7 @@ impl Service {
         for sweep in Sweep::ALL {
             let before = over_before(sweep, now);
             swept +=
-                self.write(move |tx| Box::pin(async move { Ok(tx.sweep(sweep, before).await?) })).await?;
+                self.write(async move |work: &mut Work<'_>| Ok(work.sweep(sweep, before).await?)).await?;
         }
         swept += self.bury_expired_secrets().await?;
         swept += self.purge_applications().await?;

@@ -7,9 +7,10 @@ use std::time::Duration;
 
 use domain::limits::{NODE_DEAD_AFTER_MS, NODE_HEARTBEAT_MS};
 use domain::{Refusal, Timestamp};
-use store::Disk;
 use store::queries::nodes::NodeRecord;
+use store::{Disk, Tx};
 
+use crate::work::Work;
 use crate::{Clock, Error, Service};
 
 /// A node gets new sessions while its last heartbeat is no older than this, in milliseconds: two heartbeats
@@ -198,7 +199,7 @@ impl Service {
     pub fn retire(&self) -> impl Future<Output = Result<(), Error>> + use<> {
         self.0.node_state.retired.store(true, Ordering::SeqCst);
         let (service, node) = (self.clone(), self.node().clone());
-        async move { service.write(move |tx| Box::pin(async move { Ok(tx.retire_node(&node).await?) })).await }
+        async move { service.write(async move |work: &mut Work<'_>| Ok(work.retire_node(&node).await?)).await }
     }
 
     /// The base URL for a new session: of this node if it has sockets, else of any node that has.
@@ -211,9 +212,8 @@ impl Service {
             return Ok(own.clone());
         }
         let (node, seen_after) = (self.node().clone(), self.now().plus_ms(-TAKES_SESSIONS_MS));
-        let others = self
-            .read(move |tx| Box::pin(async move { Ok(tx.session_bases(&node, seen_after).await?) }))
-            .await?;
+        let others =
+            self.read(async move |tx: &mut Tx| Ok(tx.session_bases(&node, seen_after).await?)).await?;
         let chosen = usize::from_be_bytes(self.random()).checked_rem(others.len());
         chosen
             .and_then(|chosen| others.into_iter().nth(chosen))

@@ -1,14 +1,15 @@
 //! The life of applications: one whose scopes were not used for 90 days is deleted, after three warnings, and
 //! can be restored for 30 days more (`docs/spec/authorization.md#unused-applications`).
 
-use bus::Message;
 use domain::limits::{APPLICATION_RESTORABLE_MS, DAY_MS, UNUSED_APPLICATION_MS, UNUSED_WARNING_DAYS};
 use domain::refusal::Resource;
 use domain::{ClientId, Refusal, Timestamp};
 
 use crate::realtime::sessions;
 use crate::realtime::subscriptions;
+use crate::work::Work;
 use crate::{Error, Service};
+use store::Tx;
 
 pub use store::queries::application_life::{ApplicationLife, Notice};
 
@@ -62,13 +63,11 @@ impl Service {
         let uses = self.0.applications_last_used.to_write(now, every);
         for some in uses.chunks(USES_AT_ONCE) {
             let batch = some.to_vec();
-            self.write(move |tx| {
-                Box::pin(async move {
-                    for (client_id, at) in &batch {
-                        tx.note_application_use(client_id, *at).await?;
-                    }
-                    Ok::<_, Error>(())
-                })
+            self.write(async move |work: &mut Work<'_>| {
+                for (client_id, at) in &batch {
+                    work.note_application_use(client_id, *at).await?;
+                }
+                Ok::<_, Error>(())
             })
             .await?;
             self.0.applications_last_used.written(some);
@@ -88,12 +87,10 @@ impl Service {
             look.deleted.push(client_id);
         }
         look.condemned = self
-            .write(move |tx| {
-                Box::pin(async move {
-                    // For earlier deletions, which did not see handshakes that were under way.
-                    tx.end_sessions_of_deleted_applications(now, sessions::REVOKED).await?;
-                    Ok::<_, Error>(tx.condemn_applications(gone_since(now)).await?)
-                })
+            .write(async move |work: &mut Work<'_>| {
+                // For earlier deletions, which did not see handshakes that were under way.
+                work.end_sessions_of_deleted_applications(now, sessions::REVOKED).await?;
+                Ok::<_, Error>(work.condemn_applications(gone_since(now)).await?)
             })
             .await?;
         Ok(look)
@@ -101,8 +98,8 @@ impl Service {
 
     async fn warn_unused(&self, now: Timestamp) -> Result<Vec<(ClientId, i64)>, Error> {
         let first = idle_since(now, UNUSED_WARNING_DAYS[0]);
-        self.write(move |tx| {
-            Box::pin(async move { Ok::<_, Error>(tx.note_subscribed_applications(now, first).await?) })
+        self.write(async move |work: &mut Work<'_>| {
+            Ok::<_, Error>(work.note_subscribed_applications(now, first).await?)
         })
         .await?;
         let mut warned = Vec::new();
@@ -122,28 +119,24 @@ impl Service {
     }
 
     async fn warn_some(&self, days: i64, now: Timestamp) -> Result<Vec<ClientId>, Error> {
-        self.write(move |tx| {
-            Box::pin(async move {
-                let kind = notice_kind(days);
-                tx.forget_application_notices(&kind, days * DAY_MS).await?;
-                Ok(tx.give_application_notices(&kind, now, idle_since(now, days)).await?)
-            })
+        self.write(async move |work: &mut Work<'_>| {
+            let kind = notice_kind(days);
+            work.forget_application_notices(&kind, days * DAY_MS).await?;
+            Ok(work.give_application_notices(&kind, now, idle_since(now, days)).await?)
         })
         .await
     }
 
     /// Deletes one application. The same transaction revokes its subscriptions and ends its sessions.
     async fn delete_one_unused(&self, now: Timestamp) -> Result<Option<ClientId>, Error> {
-        self.write_then_publish(move |tx| {
-            Box::pin(async move {
-                let unused_since = now.plus_ms(-UNUSED_APPLICATION_MS);
-                let Some(client_id) = tx.delete_unused_application(now, unused_since).await? else {
-                    return Ok((None, Vec::<Message>::new()));
-                };
-                let revoked = subscriptions::revoke_all(tx, &client_id).await?;
-                tx.end_sessions_of_deleted_applications(now, sessions::REVOKED).await?;
-                Ok((Some(client_id), revoked))
-            })
+        self.write(async move |work: &mut Work<'_>| {
+            let unused_since = now.plus_ms(-UNUSED_APPLICATION_MS);
+            let Some(client_id) = work.delete_unused_application(now, unused_since).await? else {
+                return Ok(None);
+            };
+            subscriptions::revoke_all(work, &client_id).await?;
+            work.end_sessions_of_deleted_applications(now, sessions::REVOKED).await?;
+            Ok(Some(client_id))
         })
         .await
     }
@@ -151,11 +144,11 @@ impl Service {
     /// Deletes one batch of rows of irrecoverable applications. Returns how many. At 0 nothing is left except
     /// sessions whose sockets are still open.
     pub async fn purge_applications(&self) -> Result<u64, Error> {
-        let any = self.read(|tx| Box::pin(async move { Ok(tx.has_condemned_applications().await?) })).await?;
+        let any = self.read(async move |tx: &mut Tx| Ok(tx.has_condemned_applications().await?)).await?;
         if !any {
             return Ok(0);
         }
-        self.write(move |tx| Box::pin(async move { Ok(tx.purge_applications().await?) })).await
+        self.write(async move |work: &mut Work<'_>| Ok(work.purge_applications().await?)).await
     }
 
     /// Restores a deleted application with its secrets, its consents and its unexpired tokens. The
@@ -164,15 +157,14 @@ impl Service {
     /// # Errors
     /// [`Refusal::NotFound`] when there is none, or it is irrecoverable.
     pub async fn restore_application(&self, client_id: &ClientId) -> Result<(), Error> {
-        let (client_id, now) = (client_id.clone(), self.now());
-        self.write(move |tx| {
-            Box::pin(async move {
-                if tx.restore_application(&client_id, now, gone_since(now)).await? {
-                    Ok(())
-                } else {
-                    Err(Error::from(Refusal::NotFound(Resource::Application)))
-                }
-            })
+        let client_id = client_id.clone();
+        self.write(async move |work: &mut Work<'_>| {
+            let now = work.now();
+            if work.restore_application(&client_id, now, gone_since(now)).await? {
+                Ok(())
+            } else {
+                Err(Error::from(Refusal::NotFound(Resource::Application)))
+            }
         })
         .await
     }
@@ -183,14 +175,12 @@ impl Service {
     /// [`Refusal::NotFound`] when there is none, or it is irrecoverable.
     pub async fn application_details(&self, client_id: &ClientId) -> Result<ApplicationDetails, Error> {
         let (client_id, now) = (client_id.clone(), self.now());
-        self.read(move |tx| {
-            Box::pin(async move {
-                let life = tx
-                    .application_life(&client_id, gone_since(now))
-                    .await?
-                    .ok_or(Refusal::NotFound(Resource::Application))?;
-                Ok(ApplicationDetails { life, redirect_uris: tx.redirect_uris(&client_id).await? })
-            })
+        self.read(async move |tx: &mut Tx| {
+            let life = tx
+                .application_life(&client_id, gone_since(now))
+                .await?
+                .ok_or(Refusal::NotFound(Resource::Application))?;
+            Ok(ApplicationDetails { life, redirect_uris: tx.redirect_uris(&client_id).await? })
         })
         .await
     }

@@ -11,6 +11,7 @@ use store::queries::session_ends::AdmittedBy;
 use crate::channel::channels::not_found;
 use crate::identity::application_life::{USES_AT_ONCE, gone_since};
 use crate::platform::idempotency::{self, IdempotencyKey, StoredAnswer};
+use crate::work::Work;
 use crate::{Error, Service};
 
 /// A client secret, sealed with the service key.
@@ -49,18 +50,17 @@ impl Service {
         let secret = ClientSecret::generate(self.random());
         let subject = format!("secret of {client_id}");
         let sealed = self.key().seal(&subject, secret.expose(), self.random());
-        let (client_id, new, now) = (client_id.clone(), self.new_secret(&secret), self.now());
+        let (client_id, new) = (client_id.clone(), self.new_secret(&secret));
         let earlier = self
-            .write(move |tx| {
-                Box::pin(async move {
-                    let earlier = idempotency::claim(tx, key.as_ref(), &SealedSecret(sealed), now).await?;
-                    if earlier.is_none() {
-                        tx.insert_application_secret(&client_id, &new, now)
-                            .await
-                            .map_err(not_found(Resource::Application))?;
-                    }
-                    Ok::<_, Error>(earlier)
-                })
+            .write(async move |work: &mut Work<'_>| {
+                let now = work.now();
+                let earlier = idempotency::claim(work, key.as_ref(), &SealedSecret(sealed)).await?;
+                if earlier.is_none() {
+                    work.insert_application_secret(&client_id, &new, now)
+                        .await
+                        .map_err(not_found(Resource::Application))?;
+                }
+                Ok::<_, Error>(earlier)
             })
             .await?;
         let Some(SealedSecret(sealed)) = earlier else { return Ok(secret) };
@@ -74,13 +74,12 @@ impl Service {
     /// # Errors
     /// [`Refusal::NotFound`] when there is no such application.
     pub async fn keep_secret(&self, client_id: &ClientId, secret: &ClientSecret) -> Result<(), Error> {
-        let (client_id, new, now) = (client_id.clone(), self.new_secret(secret), self.now());
-        self.write(move |tx| {
-            Box::pin(async move {
-                tx.insert_application_secret(&client_id, &new, now)
-                    .await
-                    .map_err(not_found(Resource::Application))
-            })
+        let (client_id, new) = (client_id.clone(), self.new_secret(secret));
+        self.write(async move |work: &mut Work<'_>| {
+            let now = work.now();
+            work.insert_application_secret(&client_id, &new, now)
+                .await
+                .map_err(not_found(Resource::Application))
         })
         .await
     }
@@ -91,11 +90,9 @@ impl Service {
     /// [`Refusal::NotFound`] when there is no such application.
     pub async fn secrets(&self, client_id: &ClientId) -> Result<Vec<StoredSecret>, Error> {
         let (client_id, now) = (client_id.clone(), self.now());
-        self.read(move |tx| {
-            Box::pin(async move {
-                require_application(tx, &client_id, now).await?;
-                Ok(tx.application_secrets(&client_id, now).await?)
-            })
+        self.read(async move |tx: &mut Tx| {
+            require_application(tx, &client_id, now).await?;
+            Ok(tx.application_secrets(&client_id, now).await?)
         })
         .await
     }
@@ -113,15 +110,13 @@ impl Service {
     ) -> Result<(), Error> {
         let now = self.now();
         let (client, secret) = (client_id.clone(), secret_id.clone());
-        self.write(move |tx| {
-            Box::pin(async move {
-                require_application(tx, &client, now).await?;
-                if tx.time_application_secret(&client, &secret, expires_at, now).await? {
-                    Ok(())
-                } else {
-                    Err(Error::from(Refusal::NotFound(Resource::Secret)))
-                }
-            })
+        self.write(async move |work: &mut Work<'_>| {
+            require_application(work, &client, now).await?;
+            if work.time_application_secret(&client, &secret, expires_at, now).await? {
+                Ok(())
+            } else {
+                Err(Error::from(Refusal::NotFound(Resource::Secret)))
+            }
         })
         .await?;
         if expires_at.is_some_and(|expires_at| expires_at <= now) {
@@ -142,12 +137,10 @@ impl Service {
     ) -> Result<(), Error> {
         let now = self.now();
         let (client, secret) = (client_id.clone(), secret_id.clone());
-        self.write(move |tx| {
-            Box::pin(async move {
-                require_application(tx, &client, now).await?;
-                tx.time_application_secret(&client, &secret, Some(now), now).await?;
-                Ok::<_, Error>(())
-            })
+        self.write(async move |work: &mut Work<'_>| {
+            require_application(work, &client, now).await?;
+            work.time_application_secret(&client, &secret, Some(now), now).await?;
+            Ok::<_, Error>(())
         })
         .await?;
         // Also when another call let it expire: that one may have died on its way here.
@@ -157,8 +150,7 @@ impl Service {
     /// Deletes the secrets that have expired, with what they opened. Gives how many rows that were.
     pub(crate) async fn bury_expired_secrets(&self) -> Result<u64, Error> {
         let now = self.now();
-        let expired =
-            self.read(move |tx| Box::pin(async move { Ok(tx.expired_secrets(now).await?) })).await?;
+        let expired = self.read(async move |tx: &mut Tx| Ok(tx.expired_secrets(now).await?)).await?;
         for (client_id, secret_id) in &expired {
             self.bury_secret(client_id, secret_id, now).await?;
         }
@@ -174,8 +166,8 @@ impl Service {
     ) -> Result<(), Error> {
         self.end_admitted(AdmittedBy::Secret(client_id.clone(), secret_id.clone())).await?;
         let (client_id, secret_id) = (client_id.clone(), secret_id.clone());
-        self.write(move |tx| {
-            Box::pin(async move { Ok(tx.delete_expired_secret(&client_id, &secret_id, now).await?) })
+        self.write(async move |work: &mut Work<'_>| {
+            Ok(work.delete_expired_secret(&client_id, &secret_id, now).await?)
         })
         .await
     }
@@ -185,13 +177,11 @@ impl Service {
         let uses = self.0.secrets_last_used.to_write(now, every);
         for some in uses.chunks(USES_AT_ONCE) {
             let batch = some.to_vec();
-            self.write(move |tx| {
-                Box::pin(async move {
-                    for (secret_id, at) in &batch {
-                        tx.note_secret_use(secret_id, *at).await?;
-                    }
-                    Ok::<_, Error>(())
-                })
+            self.write(async move |work: &mut Work<'_>| {
+                for (secret_id, at) in &batch {
+                    work.note_secret_use(secret_id, *at).await?;
+                }
+                Ok::<_, Error>(())
             })
             .await?;
             self.0.secrets_last_used.written(some);

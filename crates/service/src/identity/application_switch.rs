@@ -2,10 +2,12 @@
 
 use domain::refusal::Resource;
 use domain::{ClientId, OrganizationId, Refusal};
+use store::Tx;
 use store::queries::application_life::ApplicationLife;
 use store::queries::session_ends::AdmittedBy;
 
 use crate::identity::application_life::gone_since;
+use crate::work::Work;
 use crate::{Error, Service};
 
 /// One page of the list of applications.
@@ -33,12 +35,10 @@ impl Service {
         let after = next.map(|cursor| self.cursors().open("next", &context, cursor)).transpose()?;
         let (after, gone) = (after.unwrap_or_default(), gone_since(self.now()));
         let mut applications = self
-            .read(move |tx| {
+            .read(async move |tx: &mut Tx| {
                 // One more than the page shows whether there is a next one.
                 let organization = organization;
-                Box::pin(
-                    async move { Ok(tx.applications(organization.as_ref(), &after, gone, size + 1).await?) },
-                )
+                Ok(tx.applications(organization.as_ref(), &after, gone, size + 1).await?)
             })
             .await?;
         let more = applications.len() > usize::try_from(size).unwrap_or(usize::MAX);
@@ -56,10 +56,11 @@ impl Service {
     /// # Errors
     /// [`Refusal::NotFound`] when there is none.
     pub async fn disable_application(&self, client_id: &ClientId) -> Result<(), Error> {
-        let (id, now) = (client_id.clone(), self.now());
+        let id = client_id.clone();
         let there = self
-            .write(move |tx| {
-                Box::pin(async move { Ok(tx.disable_application(&id, now, gone_since(now)).await?) })
+            .write(async move |work: &mut Work<'_>| {
+                let now = work.now();
+                Ok(work.disable_application(&id, now, gone_since(now)).await?)
             })
             .await?;
         if !there {
@@ -77,7 +78,7 @@ impl Service {
     pub async fn enable_application(&self, client_id: &ClientId) -> Result<(), Error> {
         let (id, gone) = (client_id.clone(), gone_since(self.now()));
         let there = self
-            .write(move |tx| Box::pin(async move { Ok(tx.enable_application(&id, gone).await?) }))
+            .write(async move |work: &mut Work<'_>| Ok(work.enable_application(&id, gone).await?))
             .await?;
         if !there {
             return Err(Refusal::NotFound(Resource::Application).into());
@@ -90,14 +91,13 @@ impl Service {
     /// first step on none of its credentials is good; what hangs on it goes load by load. One that is not
     /// there is no error.
     pub async fn delete_application(&self, client_id: &ClientId) -> Result<(), Error> {
-        let (id, now) = (client_id.clone(), self.now());
+        let id = client_id.clone();
         let deleted = self
-            .write(move |tx| {
-                Box::pin(async move {
-                    let deleted = tx.condemn_application(&id, now).await?;
-                    tx.forget_webhook(&id, now).await?;
-                    Ok::<_, Error>(deleted)
-                })
+            .write(async move |work: &mut Work<'_>| {
+                let now = work.now();
+                let deleted = work.condemn_application(&id, now).await?;
+                work.forget_webhook(&id, now).await?;
+                Ok::<_, Error>(deleted)
             })
             .await?;
         if deleted {
@@ -112,10 +112,7 @@ impl Service {
     pub(crate) async fn is_being_deleted(&self, client_id: &ClientId) -> Result<bool, Error> {
         let id = client_id.clone();
         let condemned = async |id: ClientId| {
-            self.read(move |tx| {
-                Box::pin(async move { Ok::<_, Error>(tx.application_is_condemned(&id).await?) })
-            })
-            .await
+            self.read(async move |tx: &mut Tx| Ok::<_, Error>(tx.application_is_condemned(&id).await?)).await
         };
         if !condemned(id.clone()).await? {
             return Ok(false);

@@ -4,10 +4,11 @@ use domain::application::{Application, Organization, RedirectUri};
 use domain::limits::{NAME_CHARS_MAX, REDIRECT_URIS_MAX};
 use domain::secret::ClientSecret;
 use domain::{ClientId, Invalid, OrganizationId, Profile, Rule, ScopeSet, invalid};
-use store::StoreError;
+use store::{StoreError, Tx};
 
 use crate::identity::application_life::gone_since;
 use crate::realtime::subscriptions;
+use crate::work::Work;
 use crate::{Error, Service};
 
 /// What an application is told to be.
@@ -33,7 +34,7 @@ impl Service {
     /// The application of that id, for a page that shows its name.
     pub async fn application(&self, client_id: &ClientId) -> Result<Option<Application>, Error> {
         let client_id = client_id.clone();
-        self.read(move |tx| Box::pin(async move { Ok(tx.application(&client_id).await?) })).await
+        self.read(async move |tx: &mut Tx| Ok(tx.application(&client_id).await?)).await
     }
 
     /// Makes or replaces an organization.
@@ -42,7 +43,7 @@ impl Service {
     /// `Invalid` when the name is blank or too long.
     pub async fn put_organization(&self, organization: Organization) -> Result<(), Error> {
         invalid::text("organizationName", &organization.name, 1, NAME_CHARS_MAX)?;
-        self.write(move |tx| Box::pin(async move { Ok(tx.put_organization(&organization).await?) })).await
+        self.write(async move |work: &mut Work<'_>| Ok(work.put_organization(&organization).await?)).await
     }
 
     /// Makes or replaces an application. A new one gets a secret, which is never shown again. Scopes that it
@@ -60,40 +61,39 @@ impl Service {
         if self.is_being_deleted(&record.client_id).await? {
             return Err(Invalid::new("clientId", Rule::BeingDeleted).into());
         }
-        let (now, secret) = (self.now(), ClientSecret::generate(self.random()));
+        let secret = ClientSecret::generate(self.random());
         let new_secret = self.new_secret(&secret);
         let made = self
-            .write_then_publish(move |tx| {
-                Box::pin(async move {
-                    let ApplicationRecord {
-                        client_id,
-                        name,
-                        organization_id,
-                        redirect_uris,
-                        scopes,
-                        profile,
-                        quota,
-                    } = record;
-                    let organization = organization_id.map(|organization_id| Organization {
-                        organization_id,
-                        name: String::new(),
-                        verified: false,
-                    });
-                    let application = Application { client_id, name, organization, scopes, profile, quota };
-                    let client_id = &application.client_id;
-                    tx.forget_gone_application(client_id, gone_since(now)).await?;
-                    tx.put_application(&application, now).await.map_err(unknown_organization)?;
-                    let changes = subscriptions::revoke_outside(tx, client_id, application.scopes).await?;
-                    tx.delete_redirect_uris(client_id).await?;
-                    for uri in &redirect_uris {
-                        tx.insert_redirect_uri(client_id, uri).await?;
-                    }
-                    let new = tx.application_secrets(client_id, now).await?.is_empty();
-                    if new {
-                        tx.insert_application_secret(client_id, &new_secret, now).await?;
-                    }
-                    Ok((new, changes))
-                })
+            .write(async move |work: &mut Work<'_>| {
+                let now = work.now();
+                let ApplicationRecord {
+                    client_id,
+                    name,
+                    organization_id,
+                    redirect_uris,
+                    scopes,
+                    profile,
+                    quota,
+                } = record;
+                let organization = organization_id.map(|organization_id| Organization {
+                    organization_id,
+                    name: String::new(),
+                    verified: false,
+                });
+                let application = Application { client_id, name, organization, scopes, profile, quota };
+                let client_id = &application.client_id;
+                work.forget_gone_application(client_id, gone_since(now)).await?;
+                work.put_application(&application, now).await.map_err(unknown_organization)?;
+                subscriptions::revoke_outside(work, client_id, application.scopes).await?;
+                work.delete_redirect_uris(client_id).await?;
+                for uri in &redirect_uris {
+                    work.insert_redirect_uri(client_id, uri).await?;
+                }
+                let new = work.application_secrets(client_id, now).await?.is_empty();
+                if new {
+                    work.insert_application_secret(client_id, &new_secret, now).await?;
+                }
+                Ok(new)
             })
             .await?;
         Ok(made.then_some(secret))

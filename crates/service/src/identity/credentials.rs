@@ -148,13 +148,9 @@ impl Service {
         kept.token_looks.misses.fetch_add(1, Ordering::Relaxed);
         let (asked, hash) = (kept.changes.epoch(), token.clone());
         let holder = self
-            .read(move |tx| {
-                Box::pin(async move {
-                    match tx.holder(&hash, now).await? {
-                        Some(holder) => Ok(holder),
-                        None => Err(Refusal::InvalidToken(fault(tx, &hash, now).await?).into()),
-                    }
-                })
+            .read(async move |tx: &mut Tx| match tx.holder(&hash, now).await? {
+                Some(holder) => Ok(holder),
+                None => Err(Refusal::InvalidToken(fault(tx, &hash, now).await?).into()),
             })
             .await?;
         let holder = Arc::new(holder);
@@ -198,10 +194,8 @@ impl Service {
         kept.client_looks.misses.fetch_add(1, Ordering::Relaxed);
         let (asked, now) = (kept.changes.epoch(), self.now());
         let (application, secrets) = self
-            .read(move |tx| {
-                Box::pin(async move {
-                    Ok((tx.application(&client_id).await?, tx.application_secrets(&client_id, now).await?))
-                })
+            .read(async move |tx: &mut Tx| {
+                Ok((tx.application(&client_id).await?, tx.application_secrets(&client_id, now).await?))
             })
             .await?;
         let (application, secret) =
@@ -225,7 +219,7 @@ impl Service {
     /// every check asks the store.
     pub async fn watch_credentials(&self) -> Result<(), Error> {
         let began = self.0.clock.monotonic();
-        let versions = self.read(|tx| Box::pin(async move { Ok(tx.credential_versions().await?) })).await?;
+        let versions = self.read(async move |tx: &mut Tx| Ok(tx.credential_versions().await?)).await?;
         self.0.credentials.found(began, &versions);
         self.0.node_state.store_answered(began);
         self.refresh_warned_applications().await

@@ -5,6 +5,7 @@ use domain::refusal::Resource;
 use domain::{ChannelId, Refusal};
 
 use crate::channel::channels::not_found;
+use crate::work::Work;
 use crate::{Error, Service};
 
 impl Service {
@@ -13,17 +14,16 @@ impl Service {
     /// # Errors
     /// [`Refusal::NotFound`] for a message that does not exist, is hidden, or stands in another chat.
     pub async fn put_notice(&self, channel: &ChannelId, notice: Notice) -> Result<(), Error> {
-        let (channel, now) = (channel.clone(), self.now());
-        self.write(move |tx| {
-            Box::pin(async move {
-                match notice {
-                    Notice::Text(text) => {
-                        tx.put_notice(&channel, &text, now).await.map_err(not_found(Resource::Channel))
-                    }
-                    Notice::Message(id) if tx.pin_message(&channel, &id, now).await? => Ok(()),
-                    Notice::Message(_) => Err(Refusal::NotFound(Resource::Message).into()),
+        let channel = channel.clone();
+        self.write(async move |work: &mut Work<'_>| {
+            let now = work.now();
+            match notice {
+                Notice::Text(text) => {
+                    work.put_notice(&channel, &text, now).await.map_err(not_found(Resource::Channel))
                 }
-            })
+                Notice::Message(id) if work.pin_message(&channel, &id, now).await? => Ok(()),
+                Notice::Message(_) => Err(Refusal::NotFound(Resource::Message).into()),
+            }
         })
         .await
     }

@@ -2,9 +2,10 @@
 
 use domain::refusal::Resource;
 use domain::{CampaignId, Invalid, OrganizationId, Refusal, Rule};
-use store::StoreError;
 pub use store::queries::organizations::{CampaignListing, OrganizationDetails};
+use store::{StoreError, Tx};
 
+use crate::work::Work;
 use crate::{Error, Service};
 
 /// One page of a list by ids.
@@ -29,9 +30,7 @@ impl Service {
         const CONTEXT: &str = "organizations";
         let after = next.map(|cursor| self.cursors().open("next", CONTEXT, cursor)).transpose()?;
         let after = after.unwrap_or_default();
-        let items = self
-            .read(move |tx| Box::pin(async move { Ok(tx.organizations(&after, size + 1).await?) }))
-            .await?;
+        let items = self.read(async move |tx: &mut Tx| Ok(tx.organizations(&after, size + 1).await?)).await?;
         Ok(self.page(CONTEXT, items, size, |item| item.organization.organization_id.as_str()))
     }
 
@@ -50,9 +49,7 @@ impl Service {
         let after = next.map(|cursor| self.cursors().open("next", &context, cursor)).transpose()?;
         let after = after.unwrap_or_default();
         let items = self
-            .read(move |tx| {
-                Box::pin(async move { Ok(tx.campaigns(organization.as_ref(), &after, size + 1).await?) })
-            })
+            .read(async move |tx: &mut Tx| Ok(tx.campaigns(organization.as_ref(), &after, size + 1).await?))
             .await?;
         Ok(self.page(&context, items, size, |item| item.campaign_id.as_str()))
     }
@@ -79,9 +76,12 @@ impl Service {
     /// # Errors
     /// [`Refusal::NotFound`] when there is none.
     pub async fn disable_organization(&self, id: &OrganizationId) -> Result<(), Error> {
-        let (organization, now) = (id.clone(), self.now());
+        let organization = id.clone();
         let there = self
-            .write(move |tx| Box::pin(async move { Ok(tx.disable_organization(&organization, now).await?) }))
+            .write(async move |work: &mut Work<'_>| {
+                let now = work.now();
+                Ok(work.disable_organization(&organization, now).await?)
+            })
             .await?;
         found(there, Resource::Organization)
     }
@@ -93,7 +93,7 @@ impl Service {
     pub async fn enable_organization(&self, id: &OrganizationId) -> Result<(), Error> {
         let id = id.clone();
         let there =
-            self.write(move |tx| Box::pin(async move { Ok(tx.enable_organization(&id).await?) })).await?;
+            self.write(async move |work: &mut Work<'_>| Ok(work.enable_organization(&id).await?)).await?;
         found(there, Resource::Organization)
     }
 
@@ -109,7 +109,7 @@ impl Service {
             }
             error => Error::from(error),
         };
-        self.write(move |tx| Box::pin(async move { tx.delete_organization(&id).await.map_err(in_use) })).await
+        self.write(async move |work: &mut Work<'_>| work.delete_organization(&id).await.map_err(in_use)).await
     }
 
     /// Lets nothing be claimed of a campaign, and no minutes count for it. Repeating it is no error.
@@ -117,9 +117,13 @@ impl Service {
     /// # Errors
     /// [`Refusal::NotFound`] when there is none.
     pub async fn disable_campaign(&self, id: &CampaignId) -> Result<(), Error> {
-        let (id, now) = (id.clone(), self.now());
-        let there =
-            self.write(move |tx| Box::pin(async move { Ok(tx.disable_campaign(&id, now).await?) })).await?;
+        let id = id.clone();
+        let there = self
+            .write(async move |work: &mut Work<'_>| {
+                let now = work.now();
+                Ok(work.disable_campaign(&id, now).await?)
+            })
+            .await?;
         found(there, Resource::Campaign)
     }
 
@@ -129,7 +133,7 @@ impl Service {
     /// [`Refusal::NotFound`] when there is none.
     pub async fn enable_campaign(&self, id: &CampaignId) -> Result<(), Error> {
         let id = id.clone();
-        let there = self.write(move |tx| Box::pin(async move { Ok(tx.enable_campaign(&id).await?) })).await?;
+        let there = self.write(async move |work: &mut Work<'_>| Ok(work.enable_campaign(&id).await?)).await?;
         found(there, Resource::Campaign)
     }
 
@@ -140,17 +144,16 @@ impl Service {
     /// `Invalid` when something was claimed: such a one can only be disabled.
     pub async fn delete_campaign(&self, id: &CampaignId) -> Result<(), Error> {
         let in_use = || Error::from(Invalid::new("campaignId", Rule::InUse("reward claims")));
-        let (campaign, now) = (id.clone(), self.now());
+        let campaign = id.clone();
         let has_claims = self
-            .write(move |tx| {
-                Box::pin(async move {
-                    if tx.campaign_has_claims(&campaign).await? {
-                        return Ok(true);
-                    }
-                    // Nothing is added from here on, so that it comes to an end.
-                    tx.disable_campaign(&campaign, now).await?;
-                    Ok::<_, Error>(false)
-                })
+            .write(async move |work: &mut Work<'_>| {
+                let now = work.now();
+                if work.campaign_has_claims(&campaign).await? {
+                    return Ok(true);
+                }
+                // Nothing is added from here on, so that it comes to an end.
+                work.disable_campaign(&campaign, now).await?;
+                Ok::<_, Error>(false)
             })
             .await?;
         if has_claims {
@@ -159,7 +162,7 @@ impl Service {
         loop {
             let campaign = id.clone();
             let deleted = self
-                .write(move |tx| Box::pin(async move { Ok(tx.delete_campaign_minutes(&campaign).await?) }))
+                .write(async move |work: &mut Work<'_>| Ok(work.delete_campaign_minutes(&campaign).await?))
                 .await?;
             if deleted == 0 {
                 break;
@@ -171,7 +174,7 @@ impl Service {
             StoreError::ForeignKey => in_use(),
             error => error.into(),
         };
-        self.write(move |tx| Box::pin(async move { tx.delete_campaign(&id).await.map_err(in_use) })).await
+        self.write(async move |work: &mut Work<'_>| work.delete_campaign(&id).await.map_err(in_use)).await
     }
 }
 

@@ -6,11 +6,13 @@ use domain::refusal::{Resource, TokenFault};
 use domain::secret::{AuthCode, BrowserToken, SecretHash};
 use domain::token::TokenFamily;
 use domain::{ChannelId, ClientId, Refusal};
+use store::Tx;
 use store::queries::browser_sessions::SignedIn;
 use store::queries::channels::Person;
 use store::queries::tokens::NewCode;
 
 use crate::identity::password::Busy;
+use crate::work::Work;
 use crate::{Error, Service};
 
 /// A sign-in that an application asked for, after its client id and redirect address were found to be
@@ -49,17 +51,15 @@ impl Service {
             return Ok(Err(BadSignIn::UnknownClient));
         };
         let (uri, state) = (redirect_uri.to_owned(), state.to_owned());
-        self.read(move |tx| {
-            Box::pin(async move {
-                let Some(application) = tx.application(&client_id).await? else {
-                    return Ok(Err(BadSignIn::UnknownClient));
-                };
-                // No parameter may hold a NUL, and no registered address does.
-                if uri.contains('\0') || !tx.has_redirect_uri(&client_id, &uri).await? {
-                    return Ok(Err(BadSignIn::UnregisteredRedirect));
-                }
-                Ok(Ok(SignInRequest { application, redirect_uri: uri, state }))
-            })
+        self.read(async move |tx: &mut Tx| {
+            let Some(application) = tx.application(&client_id).await? else {
+                return Ok(Err(BadSignIn::UnknownClient));
+            };
+            // No parameter may hold a NUL, and no registered address does.
+            if uri.contains('\0') || !tx.has_redirect_uri(&client_id, &uri).await? {
+                return Ok(Err(BadSignIn::UnregisteredRedirect));
+            }
+            Ok(Ok(SignInRequest { application, redirect_uri: uri, state }))
         })
         .await
     }
@@ -67,7 +67,7 @@ impl Service {
     /// Who is signed in with a browser's cookie.
     pub async fn signed_in(&self, token: &BrowserToken) -> Result<Option<SignedIn>, Error> {
         let (hash, now) = (token.hash(), self.now());
-        self.read(move |tx| Box::pin(async move { Ok(tx.browser_session(&hash, now).await?) })).await
+        self.read(async move |tx: &mut Tx| Ok(tx.browser_session(&hash, now).await?)).await
     }
 
     /// Signs a browser in with login and password; `None` when they do not match. An unknown login takes as
@@ -110,7 +110,7 @@ impl Service {
             return Ok(None);
         }
         let login = login.to_owned();
-        self.read(move |tx| Box::pin(async move { Ok(tx.person_by_login(&login).await?) })).await
+        self.read(async move |tx: &mut Tx| Ok(tx.person_by_login(&login).await?)).await
     }
 
     /// `None` when the person was barred, or the password changed, since it was looked at.
@@ -122,16 +122,14 @@ impl Service {
         let token = BrowserToken::generate(self.random());
         let (hash, expires_at) = (token.hash(), self.now().plus_ms(BROWSER_SESSION_LIFETIME_MS));
         let opened = self
-            .write(move |tx| {
-                Box::pin(async move {
-                    if !tx.lock_unbarred_channel(&channel).await?
-                        || tx.password_hash(&channel).await?.as_ref() != Some(&password_hash)
-                    {
-                        return Ok(false);
-                    }
-                    tx.insert_browser_session(&hash, &channel, expires_at).await?;
-                    Ok::<_, Error>(true)
-                })
+            .write(async move |work: &mut Work<'_>| {
+                if !work.lock_unbarred_channel(&channel).await?
+                    || work.password_hash(&channel).await?.as_ref() != Some(&password_hash)
+                {
+                    return Ok(false);
+                }
+                work.insert_browser_session(&hash, &channel, expires_at).await?;
+                Ok::<_, Error>(true)
             })
             .await?;
         Ok(opened.then_some(token))
@@ -143,14 +141,12 @@ impl Service {
     /// [`Refusal::NotFound`] when there is no such channel.
     pub async fn end_browser_sessions(&self, channel: &ChannelId) -> Result<(), Error> {
         let channel = channel.clone();
-        self.write(move |tx| {
-            Box::pin(async move {
-                if !tx.lock_channel(&channel).await? {
-                    return Err(Error::from(Refusal::NotFound(Resource::Channel)));
-                }
-                tx.delete_browser_sessions(&channel).await?;
-                Ok(())
-            })
+        self.write(async move |work: &mut Work<'_>| {
+            if !work.lock_channel(&channel).await? {
+                return Err(Error::from(Refusal::NotFound(Resource::Channel)));
+            }
+            work.delete_browser_sessions(&channel).await?;
+            Ok(())
         })
         .await
     }
@@ -158,7 +154,7 @@ impl Service {
     /// Signs a browser out.
     pub async fn sign_out(&self, token: &BrowserToken) -> Result<(), Error> {
         let hash = token.hash();
-        self.write(move |tx| Box::pin(async move { Ok(tx.delete_browser_session(&hash).await?) })).await
+        self.write(async move |work: &mut Work<'_>| Ok(work.delete_browser_session(&hash).await?)).await
     }
 
     /// Records the user's consent to what the request asked for and the application still asks for, and
@@ -171,30 +167,29 @@ impl Service {
         let code = AuthCode::generate(self.random());
         let family = TokenFamily(AuthCode::generate(self.random()).hash().as_str().to_owned());
         let (hash, state) = (code.hash(), SecretHash::of(&request.state));
-        let (request, user, now) = (request.clone(), user.clone(), self.now());
-        self.write(move |tx| {
-            Box::pin(async move {
-                let client_id = &request.application.client_id;
-                if !tx.lock_unbarred_channel(&user).await? {
-                    return Err(Error::from(Refusal::InvalidToken(TokenFault::Revoked)));
-                }
-                let chosen = tx.lock_application_scopes(client_id).await?;
-                let chosen = chosen.ok_or(Refusal::NotFound(Resource::Application))?;
-                let scopes = request.application.user_scopes().and(chosen);
-                tx.put_consent(client_id, &user, scopes, now).await?;
-                let expires_at = now.plus_ms(CODE_LIFETIME_MS);
-                let redirect_uri = &request.redirect_uri;
-                let code = NewCode {
-                    hash: &hash,
-                    family: &family,
-                    client_id,
-                    channel_id: &user,
-                    state: &state,
-                    redirect_uri,
-                    expires_at,
-                };
-                Ok(tx.insert_code(code).await?)
-            })
+        let (request, user) = (request.clone(), user.clone());
+        self.write(async move |work: &mut Work<'_>| {
+            let now = work.now();
+            let client_id = &request.application.client_id;
+            if !work.lock_unbarred_channel(&user).await? {
+                return Err(Error::from(Refusal::InvalidToken(TokenFault::Revoked)));
+            }
+            let chosen = work.lock_application_scopes(client_id).await?;
+            let chosen = chosen.ok_or(Refusal::NotFound(Resource::Application))?;
+            let scopes = request.application.user_scopes().and(chosen);
+            work.put_consent(client_id, &user, scopes, now).await?;
+            let expires_at = now.plus_ms(CODE_LIFETIME_MS);
+            let redirect_uri = &request.redirect_uri;
+            let code = NewCode {
+                hash: &hash,
+                family: &family,
+                client_id,
+                channel_id: &user,
+                state: &state,
+                redirect_uri,
+                expires_at,
+            };
+            Ok(work.insert_code(code).await?)
         })
         .await?;
         Ok(code)

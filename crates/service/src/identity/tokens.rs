@@ -1,15 +1,15 @@
 //! Tokens: exchange of codes, refresh, revocation (`docs/spec/authorization.md#tokens`).
 
-use bus::Message;
 use domain::application::Application;
 use domain::limits::{ACCESS_TOKEN_LIFETIME_MS, REFRESH_TOKEN_LIFETIME_MS};
 use domain::refusal::{CodeFault, Credential, TokenFault};
 use domain::secret::{AccessToken, AuthCode, RefreshToken, SecretHash};
 use domain::token::{Presented, TokenFamily};
-use domain::{ChannelId, ClientId, Refusal, ScopeSet, Timestamp};
+use domain::{ChannelId, ClientId, Refusal, ScopeSet};
 use store::Tx;
 use store::queries::tokens::{NewToken, StoredCredential, Trace};
 
+use crate::work::Work;
 use crate::{Error, Service};
 
 const MALFORMED: Refusal = Refusal::InvalidToken(TokenFault::Malformed(Credential::RefreshToken));
@@ -33,13 +33,6 @@ enum TokenOutcome {
     Stolen(Refusal),
 }
 
-/// The result of the transaction, and the messages to publish.
-type Concluded = (TokenOutcome, Vec<Message>);
-
-fn refused(refusal: Refusal) -> Concluded {
-    (TokenOutcome::Refused(refusal), Vec::new())
-}
-
 impl Service {
     /// Exchanges a code for the first pair of tokens.
     ///
@@ -56,34 +49,33 @@ impl Service {
         let code = AuthCode::presented(code).ok_or(Refusal::BadCode(CodeFault::Unknown))?.hash();
         let state = SecretHash::of(state);
         let pair = self.new_pair();
-        let (application, now, hashes) = (application.clone(), self.now(), pair.hashes());
+        let (application, hashes) = (application.clone(), pair.hashes());
         let outcome = self
-            .write_then_publish(move |tx| {
-                Box::pin(async move {
-                    let fault = |fault| refused(Refusal::BadCode(fault));
-                    let found = tx.code(&code).await?;
-                    let own = found.filter(|(found, _)| found.client_id == application.client_id);
-                    let Some((found, code_state)) = own else { return Ok(fault(CodeFault::Unknown)) };
-                    if !code_state.matches(&state) {
-                        return Ok(fault(CodeFault::StateDiffers));
+            .write(async move |work: &mut Work<'_>| {
+                let now = work.now();
+                let fault = |fault| TokenOutcome::Refused(Refusal::BadCode(fault));
+                let found = work.code(&code).await?;
+                let own = found.filter(|(found, _)| found.client_id == application.client_id);
+                let Some((found, code_state)) = own else { return Ok(fault(CodeFault::Unknown)) };
+                if !code_state.matches(&state) {
+                    return Ok(fault(CodeFault::StateDiffers));
+                }
+                let (client_id, channel_id) = (&found.client_id, &found.channel_id);
+                let Some(consented) = work.lock_consent(client_id, channel_id).await? else {
+                    return Ok(fault(CodeFault::Unknown));
+                };
+                match found.single_use.presented(now) {
+                    Presented::Fresh if work.use_code(&code, now).await? => {
+                        insert_pair(work, &found, &hashes).await?;
+                        Ok(TokenOutcome::Issued(consented.and(application.scopes)))
                     }
-                    let (client_id, channel_id) = (&found.client_id, &found.channel_id);
-                    let Some(consented) = tx.lock_consent(client_id, channel_id).await? else {
-                        return Ok(fault(CodeFault::Unknown));
-                    };
-                    match found.single_use.presented(now) {
-                        Presented::Fresh if tx.use_code(&code, now).await? => {
-                            insert_pair(tx, &found, &hashes, now).await?;
-                            Ok((TokenOutcome::Issued(consented.and(application.scopes)), Vec::new()))
-                        }
-                        Presented::Fresh | Presented::Used => Ok(fault(CodeFault::Used)),
-                        Presented::Expired => Ok(fault(CodeFault::Expired)),
-                        Presented::Stolen => {
-                            let ended = end_tokens(tx, client_id, channel_id, Some(&found.family)).await?;
-                            Ok((TokenOutcome::Stolen(Refusal::BadCode(CodeFault::Reused)), ended))
-                        }
+                    Presented::Fresh | Presented::Used => Ok(fault(CodeFault::Used)),
+                    Presented::Expired => Ok(fault(CodeFault::Expired)),
+                    Presented::Stolen => {
+                        end_tokens(work, client_id, channel_id, Some(&found.family)).await?;
+                        Ok(TokenOutcome::Stolen(Refusal::BadCode(CodeFault::Reused)))
                     }
-                })
+                }
             })
             .await?;
         self.conclude(outcome, pair)
@@ -101,33 +93,32 @@ impl Service {
     ) -> Result<IssuedTokens, Error> {
         let token = RefreshToken::presented(refresh_token).ok_or(MALFORMED)?.hash();
         let pair = self.new_pair();
-        let (application, now, hashes) = (application.clone(), self.now(), pair.hashes());
+        let (application, hashes) = (application.clone(), pair.hashes());
         let outcome = self
-            .write_then_publish(move |tx| {
-                Box::pin(async move {
-                    let fault = |fault| refused(Refusal::InvalidToken(fault));
-                    let found = tx.refresh_token(&token).await?;
-                    let own = found.filter(|found| found.client_id == application.client_id);
-                    let Some(found) = own else {
-                        return Ok(fault(fault_of(tx, &token, &application.client_id).await?));
-                    };
-                    let (client_id, channel_id) = (&found.client_id, &found.channel_id);
-                    let Some(consented) = tx.lock_consent(client_id, channel_id).await? else {
-                        return Ok(fault(TokenFault::Revoked));
-                    };
-                    match found.single_use.presented(now) {
-                        Presented::Fresh if tx.use_refresh_token(&token, now).await? => {
-                            insert_pair(tx, &found, &hashes, now).await?;
-                            Ok((TokenOutcome::Issued(consented.and(application.scopes)), Vec::new()))
-                        }
-                        Presented::Fresh | Presented::Used => Ok(fault(TokenFault::Used)),
-                        Presented::Expired => Ok(fault(TokenFault::Expired)),
-                        Presented::Stolen => {
-                            let ended = end_tokens(tx, client_id, channel_id, None).await?;
-                            Ok((TokenOutcome::Stolen(Refusal::InvalidToken(TokenFault::Reused)), ended))
-                        }
+            .write(async move |work: &mut Work<'_>| {
+                let now = work.now();
+                let fault = |fault| TokenOutcome::Refused(Refusal::InvalidToken(fault));
+                let found = work.refresh_token(&token).await?;
+                let own = found.filter(|found| found.client_id == application.client_id);
+                let Some(found) = own else {
+                    return Ok(fault(fault_of(work, &token, &application.client_id).await?));
+                };
+                let (client_id, channel_id) = (&found.client_id, &found.channel_id);
+                let Some(consented) = work.lock_consent(client_id, channel_id).await? else {
+                    return Ok(fault(TokenFault::Revoked));
+                };
+                match found.single_use.presented(now) {
+                    Presented::Fresh if work.use_refresh_token(&token, now).await? => {
+                        insert_pair(work, &found, &hashes).await?;
+                        Ok(TokenOutcome::Issued(consented.and(application.scopes)))
                     }
-                })
+                    Presented::Fresh | Presented::Used => Ok(fault(TokenFault::Used)),
+                    Presented::Expired => Ok(fault(TokenFault::Expired)),
+                    Presented::Stolen => {
+                        end_tokens(work, client_id, channel_id, None).await?;
+                        Ok(TokenOutcome::Stolen(Refusal::InvalidToken(TokenFault::Reused)))
+                    }
+                }
             })
             .await?;
         self.conclude(outcome, pair)
@@ -138,17 +129,12 @@ impl Service {
     pub async fn revoke(&self, application: &Application, token: &str) -> Result<(), Error> {
         let Some(token) = AccessToken::presented(token) else { return Ok(()) };
         let (hash, client_id) = (token.hash(), application.client_id.clone());
-        self.write_then_publish(move |tx| {
-            Box::pin(async move {
-                let ended = match tx.token_holder(&hash).await? {
-                    Some((holder, channel)) if holder == client_id => {
-                        tx.lock_consent(&client_id, &channel).await?;
-                        end_tokens(tx, &client_id, &channel, None).await?
-                    }
-                    _ => Vec::new(),
-                };
-                Ok(((), ended))
-            })
+        self.write(async move |work: &mut Work<'_>| match work.token_holder(&hash).await? {
+            Some((holder, channel)) if holder == client_id => {
+                work.lock_consent(&client_id, &channel).await?;
+                end_tokens(work, &client_id, &channel, None).await
+            }
+            _ => Ok(()),
         })
         .await
     }
@@ -203,11 +189,11 @@ impl Pair {
 }
 
 async fn insert_pair(
-    tx: &mut Tx,
+    work: &mut Work<'_>,
     bought_with: &StoredCredential,
     pair: &PairHashes,
-    now: Timestamp,
 ) -> Result<(), Error> {
+    let now = work.now();
     let StoredCredential { family, client_id, channel_id, .. } = bought_with;
     let token = |hash, lifetime_ms| NewToken {
         hash,
@@ -216,22 +202,22 @@ async fn insert_pair(
         channel_id,
         expires_at: now.plus_ms(lifetime_ms),
     };
-    tx.insert_access_token(token(&pair.access, ACCESS_TOKEN_LIFETIME_MS)).await?;
-    tx.insert_refresh_token(token(&pair.refresh, REFRESH_TOKEN_LIFETIME_MS)).await?;
+    work.insert_access_token(token(&pair.access, ACCESS_TOKEN_LIFETIME_MS)).await?;
+    work.insert_refresh_token(token(&pair.refresh, REFRESH_TOKEN_LIFETIME_MS)).await?;
     Ok(())
 }
 
-/// Revokes the tokens of a client and a user and the subscriptions made with them. Returns the messages to
-/// publish. Without a family, unused codes are deleted too. The consent must be locked.
+/// Revokes the tokens of a client and a user and the subscriptions made with them. Without a family, unused
+/// codes are deleted too. The consent must be locked.
 pub(crate) async fn end_tokens(
-    tx: &mut Tx,
+    work: &mut Work<'_>,
     client_id: &ClientId,
     channel_id: &ChannelId,
     family: Option<&TokenFamily>,
-) -> Result<Vec<Message>, Error> {
+) -> Result<(), Error> {
     if family.is_none() {
-        tx.delete_unused_codes(client_id, channel_id).await?;
+        work.delete_unused_codes(client_id, channel_id).await?;
     }
-    tx.delete_tokens(client_id, channel_id, family).await?;
-    crate::realtime::subscriptions::revoke_standing_on(tx, client_id, channel_id, family).await
+    work.delete_tokens(client_id, channel_id, family).await?;
+    crate::realtime::subscriptions::revoke_standing_on(work, client_id, channel_id, family).await
 }

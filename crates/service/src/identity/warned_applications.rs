@@ -9,6 +9,7 @@ use domain::limits::{DAY_MS, UNUSED_APPLICATION_MS, UNUSED_WARNING_DAYS};
 use domain::{ClientId, Timestamp};
 
 use crate::{Error, Service};
+use store::Tx;
 
 /// How often the store is read, in milliseconds.
 const REFRESH_EVERY_MS: i64 = 60_000;
@@ -52,9 +53,7 @@ impl Service {
         }
         let idle_since = now.plus_ms(-UNUSED_WARNING_DAYS[0] * DAY_MS);
         let found = self
-            .read(move |tx| {
-                Box::pin(async move { Ok(tx.warned_applications(idle_since, WARNED_MAX).await?) })
-            })
+            .read(async move |tx: &mut Tx| Ok(tx.warned_applications(idle_since, WARNED_MAX).await?))
             .await?;
         *warned.last_uses.write().unwrap_or_else(PoisonError::into_inner) = found.into_iter().collect();
         Ok(())

@@ -6,6 +6,7 @@ use domain::live::Category;
 use store::Tx;
 
 use crate::live::category_index::Snapshot;
+use crate::work::Work;
 use crate::{Error, Service};
 
 /// Rows that one statement reads into the index.
@@ -18,7 +19,7 @@ impl Service {
     /// `Invalid` for a wrong name or picture.
     pub async fn put_category(&self, category: Category) -> Result<(), Error> {
         category.check()?;
-        self.write(move |tx| Box::pin(async move { put(tx, &category).await })).await
+        self.write(async move |work: &mut Work<'_>| put(work, &category).await).await
     }
 
     /// The first `size` categories whose name holds `query`: exact matches first, then those that begin with
@@ -35,7 +36,7 @@ impl Service {
 
     /// All categories, with every write that was acknowledged before.
     async fn categories_now(&self) -> Result<Arc<Snapshot>, Error> {
-        let version = self.read(|tx| Box::pin(async move { Ok(tx.category_version().await?) })).await?;
+        let version = self.read(async move |tx: &mut Tx| Ok(tx.category_version().await?)).await?;
         match self.0.categories.current_at(version) {
             Some(snapshot) => Ok(snapshot),
             None => self.read_categories_up_to(version).await,
@@ -49,9 +50,8 @@ impl Service {
         let mut reader = index.reader().await;
         while !reader.has(version) {
             let mark = reader.mark().clone();
-            let rows = self
-                .read(move |tx| Box::pin(async move { Ok(tx.categories_after(&mark, INDEX_LOAD).await?) }))
-                .await?;
+            let rows =
+                self.read(async move |tx: &mut Tx| Ok(tx.categories_after(&mark, INDEX_LOAD).await?)).await?;
             let all = i64::try_from(rows.len()).is_ok_and(|count| count < INDEX_LOAD);
             reader.take(rows);
             if all {
@@ -63,10 +63,10 @@ impl Service {
 }
 
 /// One category that was checked, inside a transaction.
-pub(crate) async fn put(tx: &mut Tx, category: &Category) -> Result<(), Error> {
-    if tx.category(&category.category_id).await?.as_ref() != Some(category) {
-        tx.next_category_version().await?;
-        tx.put_category(category).await?;
+pub(crate) async fn put(work: &mut Work<'_>, category: &Category) -> Result<(), Error> {
+    if work.category(&category.category_id).await?.as_ref() != Some(category) {
+        work.next_category_version().await?;
+        work.put_category(category).await?;
     }
     Ok(())
 }

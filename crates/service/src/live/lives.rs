@@ -10,6 +10,7 @@ use store::queries::broadcast_settings::BroadcastSetting;
 pub use store::queries::lives::LiveListing;
 use store::queries::lives::{LiveOnAir, LivePlace, LiveShow};
 
+use crate::work::Work;
 use crate::{Error, Service};
 
 /// A live as the platform reports it. What is not given is the broadcast setting's.
@@ -46,8 +47,8 @@ impl Service {
     /// [`Refusal::NotFound`] when the channel does not exist; `Invalid` for a wrong field.
     pub async fn put_live(&self, channel: &ChannelId, report: LiveReport) -> Result<(), Error> {
         let report = report.checked()?;
-        let (channel, now) = (channel.clone(), self.now());
-        self.write(move |tx| Box::pin(async move { put(tx, &channel, &report, now).await })).await
+        let channel = channel.clone();
+        self.write(async move |work: &mut Work<'_>| put(work, &channel, &report).await).await
     }
 
     /// Takes a channel off air. One that is not on air stays so.
@@ -56,7 +57,7 @@ impl Service {
     /// [`Refusal::NotFound`] when the channel does not exist.
     pub async fn end_live(&self, channel: &ChannelId) -> Result<(), Error> {
         let channel = channel.clone();
-        self.write(move |tx| Box::pin(async move { end(tx, &channel).await })).await
+        self.write(async move |work: &mut Work<'_>| end(work, &channel).await).await
     }
 
     /// A page of the live list, most viewers first, ties by number. A cursor goes on in the order that its
@@ -76,12 +77,10 @@ impl Service {
         let limit = size + 1;
         let place = walk.map(|walk| walk.place);
         let mut lives = self
-            .read(move |tx| {
-                Box::pin(async move {
-                    Ok(match place {
-                        Some(place) => tx.next_lives(place, limit).await?,
-                        None => tx.first_lives(limit).await?,
-                    })
+            .read(async move |tx: &mut Tx| {
+                Ok(match place {
+                    Some(place) => tx.next_lives(place, limit).await?,
+                    None => tx.first_lives(limit).await?,
                 })
             })
             .await?;
@@ -132,68 +131,58 @@ impl LiveReport {
 }
 
 /// One report, inside a transaction.
-pub(crate) async fn put(
-    tx: &mut Tx,
-    channel: &ChannelId,
-    report: &LiveReport,
-    now: Timestamp,
-) -> Result<(), Error> {
+pub(crate) async fn put(work: &mut Work<'_>, channel: &ChannelId, report: &LiveReport) -> Result<(), Error> {
     if let CategoryChoice::Of(id) = &report.category {
-        check_category(tx, id).await?;
+        check_category(work, id).await?;
     }
-    let show = report.over(&setting_of(tx, channel).await?);
-    if tx.live_on_air(channel).await?.is_some_and(|live| live.show == show) {
+    let show = report.over(&setting_of(work, channel).await?);
+    if work.live_on_air(channel).await?.is_some_and(|live| live.show == show) {
         return Ok(());
     }
     // Under the two locks everything is read again. A batch has the first one before it comes to the settings
     // of its lines.
-    let version = tx.next_live_version().await?;
-    tx.lock_broadcast_setting(channel).await?;
-    let show = report.over(&setting_of(tx, channel).await?);
-    match tx.live_on_air(channel).await? {
-        None => begin(tx, channel, show, version, now).await,
-        Some(live) => change(tx, channel, live, show, version, now).await,
+    let version = work.next_live_version().await?;
+    work.lock_broadcast_setting(channel).await?;
+    let show = report.over(&setting_of(work, channel).await?);
+    match work.live_on_air(channel).await? {
+        None => begin(work, channel, show, version).await,
+        Some(live) => change(work, channel, live, show, version).await,
     }
 }
 
-async fn begin(
-    tx: &mut Tx,
-    channel: &ChannelId,
-    show: LiveShow,
-    version: i64,
-    now: Timestamp,
-) -> Result<(), Error> {
-    let live_id = tx.next_live_id().await?;
+async fn begin(work: &mut Work<'_>, channel: &ChannelId, show: LiveShow, version: i64) -> Result<(), Error> {
+    let now = work.now();
+    let live_id = work.next_live_id().await?;
     let count = show.concurrent_user_count;
-    tx.begin_live(channel, &LiveOnAir { live_id, counted_since: version, show }, now).await?;
-    Ok(tx.open_live_span(live_id, count, version).await?)
+    work.begin_live(channel, &LiveOnAir { live_id, counted_since: version, show }, now).await?;
+    Ok(work.open_live_span(live_id, count, version).await?)
 }
 
 async fn change(
-    tx: &mut Tx,
+    work: &mut Work<'_>,
     channel: &ChannelId,
     live: LiveOnAir,
     show: LiveShow,
     version: i64,
-    now: Timestamp,
 ) -> Result<(), Error> {
+    let now = work.now();
     let LiveOnAir { live_id, mut counted_since, show: before } = live;
     let count = show.concurrent_user_count;
     if count != before.concurrent_user_count {
-        tx.close_live_span(live_id, counted_since, version, now).await?;
-        tx.open_live_span(live_id, count, version).await?;
+        work.close_live_span(live_id, counted_since, version, now).await?;
+        work.open_live_span(live_id, count, version).await?;
         counted_since = version;
     }
-    Ok(tx.change_live(channel, &LiveOnAir { live_id, counted_since, show }).await?)
+    Ok(work.change_live(channel, &LiveOnAir { live_id, counted_since, show }).await?)
 }
 
-pub(crate) async fn end(tx: &mut Tx, channel: &ChannelId) -> Result<(), Error> {
-    setting_of(tx, channel).await?;
-    if tx.live_on_air(channel).await?.is_some() {
+pub(crate) async fn end(work: &mut Work<'_>, channel: &ChannelId) -> Result<(), Error> {
+    setting_of(work, channel).await?;
+    if work.live_on_air(channel).await?.is_some() {
         // Whoever changes this live at the same time, or the setting that it shows, comes before or after.
-        tx.next_live_version().await?;
-        tx.lock_broadcast_setting(channel).await?;
-        tx.end_live(channel).await?;
+        work.next_live_version().await?;
+        work.lock_broadcast_setting(channel).await?;
+        work.end_live(channel).await?;
     }
     Ok(())
 }

@@ -6,12 +6,13 @@ use std::slice;
 use domain::drops::{Campaign, RewardProgress};
 use domain::limits::{WATCHING_MINUTES_MAX, WATCHING_VIEWERS_MAX};
 use domain::refusal::Resource;
-use domain::{CampaignId, CategoryId, ChannelId, Invalid, Refusal, Rule, Timestamp};
+use domain::{CampaignId, CategoryId, ChannelId, Invalid, Refusal, Rule};
 use store::Tx;
 use store::queries::locks::Shared;
 pub use store::queries::watching::Watched;
 
 use crate::platform::idempotency::{self, IdempotencyKey, StoredAnswer};
+use crate::work::Work;
 use crate::{Error, Service};
 
 /// How often a report is tried that the database ended for another transaction.
@@ -70,12 +71,11 @@ impl Service {
         report: WatchingReport,
         key: Option<IdempotencyKey>,
     ) -> Result<Watching, Error> {
-        let now = self.now();
         let mut tries = 1..REPORT_TRIES;
         loop {
             let (report, key) = (report.clone(), key.clone());
             let watching = self
-                .write(move |tx| Box::pin(async move { watch_once(tx, &report, key.as_ref(), now).await }))
+                .write(async move |work: &mut Work<'_>| watch_once(work, &report, key.as_ref()).await)
                 .await;
             match watching {
                 // A node of an earlier version takes the minutes of a batch line by line, and locks nothing
@@ -91,7 +91,7 @@ impl Service {
     /// # Errors
     /// [`Refusal::NotFound`] when there is none.
     pub async fn campaign(&self, id: CampaignId) -> Result<Campaign, Error> {
-        self.snapshot(move |tx| Box::pin(async move { campaign(tx, &id).await })).await
+        self.snapshot(async move |tx: &mut Tx| campaign(tx, &id).await).await
     }
 
     /// How far a viewer has come in a campaign.
@@ -99,14 +99,10 @@ impl Service {
     /// # Errors
     /// [`Refusal::NotFound`] when the campaign or the viewer does not exist.
     pub async fn drops_progress(&self, campaign: CampaignId, viewer: ChannelId) -> Result<Progress, Error> {
-        self.snapshot(move |tx| {
-            Box::pin(async move {
-                let minutes = tx
-                    .watched_minutes(&campaign, &viewer)
-                    .await?
-                    .ok_or(Refusal::NotFound(Resource::Campaign))?;
-                Ok(Progress { minutes, rewards: tx.reward_progress(&campaign, Some(&viewer)).await? })
-            })
+        self.snapshot(async move |tx: &mut Tx| {
+            let minutes =
+                tx.watched_minutes(&campaign, &viewer).await?.ok_or(Refusal::NotFound(Resource::Campaign))?;
+            Ok(Progress { minutes, rewards: tx.reward_progress(&campaign, Some(&viewer)).await? })
         })
         .await
     }
@@ -143,32 +139,32 @@ impl WatchingReport {
 
 /// One report that its key lets count once, inside a transaction.
 async fn watch_once(
-    tx: &mut Tx,
+    work: &mut Work<'_>,
     report: &WatchingReport,
     key: Option<&IdempotencyKey>,
-    now: Timestamp,
 ) -> Result<Watching, Error> {
     // Reports add to their rows in one order, but a batch adds to those of one line after the other.
-    tx.share_lock(Shared::WatchedMinutes).await?;
-    if let Some(earlier) = idempotency::claim_without_answer(tx, key, now).await? {
+    work.share_lock(Shared::WatchedMinutes).await?;
+    if let Some(earlier) = idempotency::claim_without_answer(work, key).await? {
         return Ok(earlier);
     }
-    let watching = watch(tx, report, now).await?;
-    idempotency::answer(tx, key, &watching).await?;
+    let watching = watch(work, report).await?;
+    idempotency::answer(work, key, &watching).await?;
     Ok(watching)
 }
 
 /// One report, inside a transaction.
-pub(crate) async fn watch(tx: &mut Tx, report: &WatchingReport, now: Timestamp) -> Result<Watching, Error> {
+pub(crate) async fn watch(work: &mut Work<'_>, report: &WatchingReport) -> Result<Watching, Error> {
+    let now = work.now();
     report.check()?;
     let WatchingReport { channel_id, viewers, minutes } = report;
-    let Some(channel) = tx.watchable(channel_id, viewers.ids()).await? else {
+    let Some(channel) = work.watchable(channel_id, viewers.ids()).await? else {
         return Err(Invalid::new("channelId", Rule::KnownChannel).into());
     };
     if i64::try_from(viewers.ids().len()) != Ok(channel.viewers) {
         return Err(Invalid::new(viewers.field(), Rule::KnownChannel).into());
     }
-    let mut watched = tx.accrue(channel_id, viewers.ids(), *minutes, now).await?;
+    let mut watched = work.accrue(channel_id, viewers.ids(), *minutes, now).await?;
     watched.sort();
     Ok(Watching { on_air: channel.on_air, category_id: channel.category_id, watched })
 }

@@ -12,11 +12,9 @@ mod locks;
 
 use std::sync::Arc;
 
-use bus::Message;
 use domain::channel::UserRole;
 use domain::live::Category;
-use domain::{ChannelId, MessageId, Refusal, Timestamp};
-use store::Tx;
+use domain::{ChannelId, Refusal, Timestamp};
 use store::queries::chats::is_time_taken;
 
 use crate::channel::channels::{self, CheckedChannel, LoginCredentials};
@@ -28,6 +26,7 @@ use crate::live::lives::{self, LiveReport};
 use crate::live::watching::{self, WatchingReport};
 use crate::platform::channel_events::{self, Donation, PaidSubscription};
 use crate::platform::idempotency::{self, IdempotencyKey};
+use crate::work::Work;
 use crate::{ChannelRecord, Error, Service};
 
 pub(crate) use locks::NodeLocks;
@@ -110,10 +109,6 @@ pub type EntryOutcome = Option<Refusal>;
 struct Prepared {
     entry: PreparedEntry,
     key: Option<IdempotencyKey>,
-    /// For the id of what the entry makes.
-    random: [u8; 10],
-    /// For a chat message.
-    posting: Posting,
 }
 
 #[derive(Clone)]
@@ -129,9 +124,9 @@ impl Prepared {
     }
 
     /// The chat message, if the entry is one.
-    fn post(&self) -> Option<Post<'_>> {
+    fn post<'a>(&'a self, posting: &'a Posting) -> Option<Post<'a>> {
         let PreparedEntry::Event(channel, ChannelEvent::Chat(message)) = &self.entry else { return None };
-        Some(Post { channel, message, posting: &self.posting, key: self.key.as_ref() })
+        Some(Post { channel, message, posting, key: self.key.as_ref() })
     }
 }
 
@@ -197,57 +192,45 @@ impl Service {
             Entry::Category(category) => PreparedEntry::Category(category),
             Entry::Event(channel, event) => PreparedEntry::Event(channel, event),
         };
-        Prepared { entry, key, random: self.random(), posting: self.posting() }
+        Prepared { entry, key }
     }
 
     async fn run(&self, batch: Arc<[Prepared]>, mode: BatchMode) -> Result<Vec<EntryOutcome>, Error> {
         let shared = self.locks_of(&batch);
         let _held = self.lock_in_node(&shared).await?;
-        let now = self.now();
-        let has_claims = batch
-            .iter()
-            .any(|prepared| matches!(prepared.entry, PreparedEntry::Event(_, ChannelEvent::Claim(_))));
-        let run = self.write_then_publish(move |tx| {
-            Box::pin(async move {
-                tx.lock_in_order(&shared).await?;
-                let (mut outcomes, mut messages) = (vec![None; batch.len()], Vec::new());
-                match mode {
-                    BatchMode::Together => {
-                        for part in batch.chunk_by(|one, next| one.is_chat() && next.is_chat()) {
-                            messages.extend(apply_together(tx, part, now).await?);
-                        }
-                    }
-                    BatchMode::OneByOne => {
-                        for (prepared, outcome) in batch.iter().zip(&mut outcomes) {
-                            match apply_alone(tx, prepared.clone(), now).await? {
-                                Ok(events) => messages.extend(events),
-                                Err(refusal) => *outcome = Some(refusal),
-                            }
-                        }
+        let posting = self.posting();
+        let run = self.write(async move |work: &mut Work<'_>| {
+            work.lock_in_order(&shared).await?;
+            let mut outcomes = vec![None; batch.len()];
+            match mode {
+                BatchMode::Together => {
+                    for part in batch.chunk_by(|one, next| one.is_chat() && next.is_chat()) {
+                        apply_together(work, part, &posting).await?;
                     }
                 }
-                Ok((outcomes, messages))
-            })
+                BatchMode::OneByOne => {
+                    for (prepared, outcome) in batch.iter().zip(&mut outcomes) {
+                        *outcome = apply_alone(work, prepared, &posting).await?;
+                    }
+                }
+            }
+            Ok(outcomes)
         });
-        let outcomes = run.await.inspect_err(|error| {
+        run.await.inspect_err(|error| {
             if is_outage(error) && !is_contention(error) {
                 self.0.node_locks.store_failed();
             }
-        })?;
-        if has_claims {
-            self.wake_senders();
-        }
-        Ok(outcomes)
+        })
     }
 }
 
 /// Applies one entry, or several chat messages.
-async fn apply_together(tx: &mut Tx, part: &[Prepared], now: Timestamp) -> Result<Vec<Message>, Error> {
+async fn apply_together(work: &mut Work<'_>, part: &[Prepared], posting: &Posting) -> Result<(), Error> {
     match part {
-        [prepared] => apply(tx, prepared.clone(), now).await,
+        [prepared] => apply(work, prepared, posting).await,
         part => {
-            let posts: Vec<_> = part.iter().filter_map(Prepared::post).collect();
-            chats::post_all(tx, &posts, now).await
+            let posts: Vec<_> = part.iter().filter_map(|prepared| prepared.post(posting)).collect();
+            chats::post_all(work, &posts).await
         }
     }
 }
@@ -257,34 +240,34 @@ async fn apply_together(tx: &mut Tx, part: &[Prepared], now: Timestamp) -> Resul
 /// # Errors
 /// The store's error, when the whole batch is lost.
 async fn apply_alone(
-    tx: &mut Tx,
-    prepared: Prepared,
-    now: Timestamp,
-) -> Result<Result<Vec<Message>, Refusal>, Error> {
-    match attempt(tx, prepared, now).await? {
-        Ok(events) => Ok(Ok(events)),
+    work: &mut Work<'_>,
+    prepared: &Prepared,
+    posting: &Posting,
+) -> Result<EntryOutcome, Error> {
+    match attempt(work, prepared, posting).await? {
+        Ok(()) => Ok(None),
         Err(error) if is_outage(&error) => Err(error),
         Err(error) => {
             if let Error::Store(error) = &error {
                 tracing::error!(%error, "the store failed at one entry of a batch");
             }
-            Ok(Err(error.refusal()))
+            Ok(Some(error.refusal()))
         }
     }
 }
 
 /// Applies an entry in a savepoint. A chat message whose time is taken is tried again with a later time.
 async fn attempt(
-    tx: &mut Tx,
-    prepared: Prepared,
-    now: Timestamp,
-) -> Result<Result<Vec<Message>, Error>, Error> {
+    work: &mut Work<'_>,
+    prepared: &Prepared,
+    posting: &Posting,
+) -> Result<Result<(), Error>, Error> {
+    let now = work.now();
     for _ in 0..chats::TIMES_TRIED_MAX {
-        let entry = prepared.clone();
-        let done = tx.attempt(move |tx| Box::pin(apply(tx, entry, now))).await?;
-        match (&done, prepared.post()) {
+        let done = work.attempt(async |work: &mut Work<'_>| apply(work, prepared, posting).await).await?;
+        match (&done, prepared.post(posting)) {
             (Err(Error::Store(error)), Some(post)) if is_time_taken(error) => {
-                chats::learn_time(tx, &post.posting.times, post.channel, &post.message.sender, now).await?;
+                chats::learn_time(work, &posting.times, post.channel, &post.message.sender, now).await?;
             }
             _ => return Ok(done),
         }
@@ -306,63 +289,58 @@ fn is_contention(error: &Error) -> bool {
 }
 
 /// Has the effect of the single call, inside a transaction.
-async fn apply(tx: &mut Tx, prepared: Prepared, now: Timestamp) -> Result<Vec<Message>, Error> {
-    if let Some(post) = prepared.post() {
-        return Ok(chats::post(tx, &post, now).await?.1);
+async fn apply(work: &mut Work<'_>, prepared: &Prepared, posting: &Posting) -> Result<(), Error> {
+    if let Some(post) = prepared.post(posting) {
+        return chats::post(work, &post).await.map(drop);
     }
-    let Prepared { entry, key, random, .. } = prepared;
+    let Prepared { entry, key } = prepared.clone();
     let key = key.as_ref();
     match entry {
-        PreparedEntry::Event(channel, event) => {
-            return apply_event(tx, channel, event, key, random, now).await;
-        }
+        PreparedEntry::Event(channel, event) => return apply_event(work, channel, event, key).await,
         // Repeating the single calls of these changes nothing. Repeating them after other entries may.
-        _ if idempotency::claim(tx, key, &(), now).await?.is_some() => {}
-        PreparedEntry::Channel(channel) => channels::put(tx, &channel?, now).await?,
+        _ if idempotency::claim(work, key, &()).await?.is_some() => {}
+        PreparedEntry::Channel(channel) => channels::put(work, &channel?).await?,
         PreparedEntry::Category(category) => {
             category.check()?;
-            categories::put(tx, &category).await?;
+            categories::put(work, &category).await?;
         }
     }
-    Ok(Vec::new())
+    Ok(())
 }
 
 async fn apply_event(
-    tx: &mut Tx,
+    work: &mut Work<'_>,
     channel: ChannelId,
     event: ChannelEvent,
     key: Option<&IdempotencyKey>,
-    random: [u8; 10],
-    now: Timestamp,
-) -> Result<Vec<Message>, Error> {
+) -> Result<(), Error> {
     match event {
         ChannelEvent::Donation(donation) => {
-            let id = MessageId::generate(now, random);
-            return channel_events::donate(tx, channel, donation, id, key, now).await;
+            return channel_events::donate(work, channel, donation, key).await;
         }
         ChannelEvent::Subscription(paid) => {
-            return channel_events::subscribe_paid(tx, channel, paid, key, now).await;
+            return channel_events::subscribe_paid(work, channel, paid, key).await;
         }
         ChannelEvent::Claim(request) => {
-            let claim = request.into_claim(now, random);
-            drops::claim(tx, &claim, key, now).await?;
+            let claim = request.into_claim(work.now(), work.random());
+            drops::claim(work, &claim, key).await?;
         }
         // `apply` has posted it.
         ChannelEvent::Chat(_) => {}
-        _ if idempotency::claim(tx, key, &(), now).await?.is_some() => {}
+        _ if idempotency::claim(work, key, &()).await?.is_some() => {}
         ChannelEvent::Follow { follower, created } => {
-            relations::follow(tx, &channel, &follower, created, now).await?;
+            relations::follow(work, &channel, &follower, created).await?;
         }
-        ChannelEvent::Unfollow { follower } => relations::unfollow(tx, &channel, &follower).await?,
+        ChannelEvent::Unfollow { follower } => relations::unfollow(work, &channel, &follower).await?,
         ChannelEvent::Manager { manager, role } => {
-            relations::put_manager(tx, &channel, &manager, role, now).await?
+            relations::put_manager(work, &channel, &manager, role).await?
         }
-        ChannelEvent::Unmanager { manager } => relations::delete_manager(tx, &channel, &manager).await?,
-        ChannelEvent::Live(report) => lives::put(tx, &channel, &report.checked()?, now).await?,
-        ChannelEvent::LiveEnd => lives::end(tx, &channel).await?,
+        ChannelEvent::Unmanager { manager } => relations::delete_manager(work, &channel, &manager).await?,
+        ChannelEvent::Live(report) => lives::put(work, &channel, &report.checked()?).await?,
+        ChannelEvent::LiveEnd => lives::end(work, &channel).await?,
         ChannelEvent::Watching(report) => {
-            watching::watch(tx, &report, now).await?;
+            watching::watch(work, &report).await?;
         }
     }
-    Ok(Vec::new())
+    Ok(())
 }

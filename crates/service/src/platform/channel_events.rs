@@ -13,6 +13,7 @@ use store::Tx;
 
 use crate::channel::channels::not_found;
 use crate::platform::idempotency::{self, IdempotencyKey};
+use crate::work::Work;
 use crate::{Error, Service};
 
 /// The smallest and the largest `tierNo` (`docs/spec/channels.md#subscribers`).
@@ -62,14 +63,9 @@ impl Service {
         donation: Donation,
         key: Option<IdempotencyKey>,
     ) -> Result<(), Error> {
-        let (channel, now) = (channel.clone(), self.now());
-        let id = MessageId::generate(now, self.random());
-        self.write_then_publish(move |tx| {
-            Box::pin(
-                async move { Ok(((), self::donate(tx, channel, donation, id, key.as_ref(), now).await?)) },
-            )
-        })
-        .await
+        let channel = channel.clone();
+        self.write(async move |work: &mut Work<'_>| self::donate(work, channel, donation, key.as_ref()).await)
+            .await
     }
 
     /// Records a paid subscription to `channel`.
@@ -83,11 +79,9 @@ impl Service {
         paid: PaidSubscription,
         key: Option<IdempotencyKey>,
     ) -> Result<(), Error> {
-        let (channel, now) = (channel.clone(), self.now());
-        self.write_then_publish(move |tx| {
-            Box::pin(
-                async move { Ok(((), self::subscribe_paid(tx, channel, paid, key.as_ref(), now).await?)) },
-            )
+        let channel = channel.clone();
+        self.write(async move |work: &mut Work<'_>| {
+            self::subscribe_paid(work, channel, paid, key.as_ref()).await
         })
         .await
     }
@@ -95,37 +89,38 @@ impl Service {
 
 /// One donation, inside a transaction.
 pub(crate) async fn donate(
-    tx: &mut Tx,
+    work: &mut Work<'_>,
     channel: ChannelId,
     donation: Donation,
-    id: MessageId,
     key: Option<&IdempotencyKey>,
-    now: Timestamp,
-) -> Result<Vec<Message>, Error> {
+) -> Result<(), Error> {
+    let now = work.now();
     check_pay_amount(&donation.pay_amount)?;
     check_donation_text(&donation.donation_text)?;
     check_emojis(&donation.emojis)?;
-    if idempotency::claim(tx, key, &(), now).await?.is_some() {
-        return Ok(Vec::new());
+    if idempotency::claim(work, key, &()).await?.is_some() {
+        return Ok(());
     }
-    let donation = donation_event(tx, &channel, donation).await?;
-    tx.insert_donation(&id, &channel, &donation, &json(&donation.emojis), now).await?;
-    Ok(event(channel, now, EventKind::Donation(donation)))
+    let donation = donation_event(work, &channel, donation).await?;
+    let id = MessageId::generate(now, work.random());
+    work.insert_donation(&id, &channel, &donation, &json(&donation.emojis), now).await?;
+    publish(work, channel, EventKind::Donation(donation));
+    Ok(())
 }
 
 /// One paid subscription, inside a transaction.
 pub(crate) async fn subscribe_paid(
-    tx: &mut Tx,
+    work: &mut Work<'_>,
     channel: ChannelId,
     paid: PaidSubscription,
     key: Option<&IdempotencyKey>,
-    now: Timestamp,
-) -> Result<Vec<Message>, Error> {
+) -> Result<(), Error> {
+    let now = work.now();
     check_paid(&paid)?;
-    if idempotency::claim(tx, key, &(), now).await?.is_some() {
-        return Ok(Vec::new());
+    if idempotency::claim(work, key, &()).await?.is_some() {
+        return Ok(());
     }
-    let nickname = name_of(tx, &channel, &paid.subscriber, "subscriberChannelId").await?;
+    let nickname = name_of(work, &channel, &paid.subscriber, "subscriberChannelId").await?;
     let subscription = SubscriptionEvent {
         subscriber_channel_id: paid.subscriber,
         subscriber_nickname: nickname,
@@ -133,16 +128,18 @@ pub(crate) async fn subscribe_paid(
         tier_name: paid.tier_name,
         month: paid.month,
     };
-    tx.put_subscriber(&channel, &subscription, paid.created.unwrap_or(now))
+    work.put_subscriber(&channel, &subscription, paid.created.unwrap_or(now))
         .await
         .map_err(not_found(Resource::Channel))?;
-    tx.tell_of_subscriber(&channel, &subscription.subscriber_channel_id, now).await?;
-    Ok(event(channel, now, EventKind::Subscription(subscription)))
+    work.tell_of_subscriber(&channel, &subscription.subscriber_channel_id, now).await?;
+    publish(work, channel, EventKind::Subscription(subscription));
+    Ok(())
 }
 
-/// The message that carries an event to the subscribed sessions.
-pub(crate) fn event(channel_id: ChannelId, sent_at: Timestamp, kind: EventKind) -> Vec<Message> {
-    vec![Message::Event(Arc::new(Event { channel_id, sent_at, kind }))]
+/// Publishes an event to the subscribed sessions.
+pub(crate) fn publish(work: &mut Work<'_>, channel_id: ChannelId, kind: EventKind) {
+    let sent_at = work.now();
+    work.publish(Message::Event(Arc::new(Event { channel_id, sent_at, kind })));
 }
 
 async fn donation_event(

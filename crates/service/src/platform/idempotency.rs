@@ -2,11 +2,11 @@
 //! one with the same key gets the answer of the first.
 
 use domain::secret::SecretHash;
-use domain::{Invalid, Rule, Timestamp};
-use store::Tx;
+use domain::{Invalid, Rule};
 use store::queries::idempotency::KeyClaim;
 
 use crate::Error;
+use crate::work::Work;
 
 /// Maximum length of an `Idempotency-Key`, in bytes.
 pub const KEY_BYTES_MAX: usize = 255;
@@ -67,13 +67,12 @@ impl StoredAnswer for () {
 /// # Errors
 /// `Invalid` when the key names another request.
 pub(crate) async fn claim<A: StoredAnswer>(
-    tx: &mut Tx,
+    work: &mut Work<'_>,
     key: Option<&IdempotencyKey>,
     answer: &A,
-    now: Timestamp,
 ) -> Result<Option<A>, Error> {
     let Some(key) = key else { return Ok(None) };
-    claim_text(tx, key, &answer.to_text(), now).await
+    claim_text(work, key, &answer.to_text()).await
 }
 
 /// Like [`claim`], for an answer that is not known before the effect. [`answer`] has to follow in the same
@@ -82,12 +81,11 @@ pub(crate) async fn claim<A: StoredAnswer>(
 /// # Errors
 /// As [`claim`].
 pub(crate) async fn claim_without_answer<A: StoredAnswer>(
-    tx: &mut Tx,
+    work: &mut Work<'_>,
     key: Option<&IdempotencyKey>,
-    now: Timestamp,
 ) -> Result<Option<A>, Error> {
     let Some(key) = key else { return Ok(None) };
-    claim_text(tx, key, "", now).await
+    claim_text(work, key, "").await
 }
 
 /// Stores the answer of a key that this transaction claimed.
@@ -95,22 +93,22 @@ pub(crate) async fn claim_without_answer<A: StoredAnswer>(
 /// # Errors
 /// The store's.
 pub(crate) async fn answer<A: StoredAnswer>(
-    tx: &mut Tx,
+    work: &mut Work<'_>,
     key: Option<&IdempotencyKey>,
     answer: &A,
 ) -> Result<(), Error> {
     let Some(IdempotencyKey { operation, key, .. }) = key else { return Ok(()) };
-    Ok(tx.answer_idempotency_key(operation, key, &answer.to_text()).await?)
+    Ok(work.answer_idempotency_key(operation, key, &answer.to_text()).await?)
 }
 
 async fn claim_text<A: StoredAnswer>(
-    tx: &mut Tx,
+    work: &mut Work<'_>,
     key: &IdempotencyKey,
     answer: &str,
-    now: Timestamp,
 ) -> Result<Option<A>, Error> {
+    let now = work.now();
     let IdempotencyKey { operation, key, request } = key;
-    match tx.claim_idempotency_key(operation, key, request, answer, now).await? {
+    match work.claim_idempotency_key(operation, key, request, answer, now).await? {
         KeyClaim::Ours => Ok(None),
         KeyClaim::Earlier { request: first, answer } if first.matches(request) => {
             A::from_text(&answer).map(Some).ok_or(Error::Internal(UNREADABLE_ANSWER))

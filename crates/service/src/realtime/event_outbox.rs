@@ -267,8 +267,7 @@ impl Service {
                 return Ok(());
             }
             let batches = settled.clone();
-            self.write(move |tx| Box::pin(async move { Ok(tx.settle_event_batches(&batches).await?) }))
-                .await?;
+            self.0.store.write(async move |tx: &mut Tx| tx.settle_event_batches(&batches).await).await?;
             let mut own = outbox.own();
             settled.iter().for_each(|batch| _ = own.settled.remove(batch));
         }
@@ -282,12 +281,10 @@ impl Service {
     pub async fn take_over_overdue_events(&self) -> Result<usize, Error> {
         let (before, node, all) = (self.overdue_before(), self.node().clone(), self.shares_bus());
         let found = self
-            .read(move |tx| {
-                Box::pin(async move {
-                    // Without a shared bus no session here can have missed the events of another node.
-                    let of = if all { BatchesOf::All } else { BatchesOf::Node(&node) };
-                    Ok(tx.overdue_event_batches(before, of, OVERDUE_MAX as i64).await?)
-                })
+            .read(async move |tx: &mut Tx| {
+                // Without a shared bus no session here can have missed the events of another node.
+                let of = if all { BatchesOf::All } else { BatchesOf::Node(&node) };
+                Ok(tx.overdue_event_batches(before, of, OVERDUE_MAX as i64).await?)
             })
             .await?;
         let count = found.len();
@@ -351,14 +348,12 @@ impl Service {
     /// The batches whose rows still exist and whose events sessions of this node may have missed.
     async fn unsettled(&self, batches: Vec<BatchId>) -> Result<Vec<EventBatch>, Error> {
         let mut found = self
-            .read(move |tx| {
-                Box::pin(async move {
-                    let mut found = Vec::new();
-                    for batch in batches {
-                        found.extend(tx.unsettled_event_batch(&batch).await?);
-                    }
-                    Ok::<_, Error>(found)
-                })
+            .read(async move |tx: &mut Tx| {
+                let mut found = Vec::new();
+                for batch in batches {
+                    found.extend(tx.unsettled_event_batch(&batch).await?);
+                }
+                Ok::<_, Error>(found)
             })
             .await?;
         if !self.shares_bus() {
@@ -380,7 +375,8 @@ impl Service {
                 self.0.bus.report_lost(lost.collect()).await;
             }
             let (now, node) = (self.now(), self.node().clone());
-            let count = self.write(move |tx| Box::pin(mark_lost(tx, part, now, node))).await?;
+            let count =
+                self.0.store.write(async move |tx: &mut Tx| mark_lost(tx, part, now, node).await).await?;
             if count > 0 {
                 self.0.event_outbox.taken_over.fetch_add(count, Relaxed);
                 tracing::warn!(

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use domain::limits::DAY_MS;
 use domain::{ChannelId, Timestamp};
+use store::Tx;
 use store::queries::lost_events::LostEvents;
 
 use crate::realtime::publication::Publication;
@@ -134,16 +135,16 @@ impl Service {
 
     async fn write_lost_events(&self, channels: &BTreeSet<ChannelId>) -> Result<(), Error> {
         let (channels, lost_at, node_id) = (channels.clone(), self.now(), self.node().clone());
-        self.write(move |tx| {
-            Box::pin(async move {
+        self.0
+            .store
+            .write(async move |tx: &mut Tx| {
                 for channel_id in channels {
                     let lost = LostEvents { lost_at, channel_id, node_id: node_id.clone() };
                     tx.record_lost_events(&lost).await?;
                 }
                 Ok(())
             })
-        })
-        .await
+            .await
     }
 
     /// The channels that were recorded as lost since the last call with the same `seen`.
@@ -152,9 +153,8 @@ impl Service {
     /// When the store does not answer. The next call finds the same channels.
     pub async fn new_lost_events(&self, seen: &mut SeenLostEvents) -> Result<Lost, Error> {
         let since = self.now().plus_ms(-LOOK_BACK_MS);
-        let found = self
-            .read(move |tx| Box::pin(async move { Ok(tx.lost_events_since(since, LISTED_MAX).await?) }))
-            .await?;
+        let found =
+            self.read(async move |tx: &mut Tx| Ok(tx.lost_events_since(since, LISTED_MAX).await?)).await?;
         let is_complete = (found.len() as i64) < LISTED_MAX;
         let found: HashSet<_> = found.into_iter().collect();
         // The newest rows come first. So if no listed row is new, none beyond the limit is.
@@ -174,9 +174,7 @@ impl Service {
     pub async fn events_since(&self, since: Timestamp) -> Result<Lost, Error> {
         let since = since.plus_ms(-STAMPED_BEFORE_MS);
         let channels = self
-            .read(move |tx| {
-                Box::pin(async move { Ok(tx.channels_with_events_since(since, LISTED_MAX).await?) })
-            })
+            .read(async move |tx: &mut Tx| Ok(tx.channels_with_events_since(since, LISTED_MAX).await?))
             .await?;
         let is_complete = (channels.len() as i64) < LISTED_MAX;
         Ok(if is_complete { Lost::Channels(channels) } else { Lost::Everything })

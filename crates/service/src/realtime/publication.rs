@@ -5,7 +5,7 @@ use std::task::{Context, Poll, Waker};
 
 use bus::{Bus, Message};
 use domain::ChannelId;
-use store::BoxFuture;
+use futures_util::future::BoxFuture;
 
 /// The messages of one transaction on their way to the bus.
 pub(crate) struct Publication {

@@ -4,8 +4,10 @@ use bus::Message;
 use domain::refusal::Resource;
 use domain::session::SessionDetails;
 use domain::{Refusal, SessionKey};
+use store::Tx;
 use store::queries::session_details::SessionFilter;
 
+use crate::work::Work;
 use crate::{Error, Service};
 
 /// Why sessions end that the operator ends, as the sockets' own table of reasons calls it.
@@ -27,8 +29,7 @@ impl Service {
     /// [`Refusal::NotFound`] when there is none of that key.
     pub async fn session_details(&self, key: &SessionKey) -> Result<SessionDetails, Error> {
         let key = key.clone();
-        let details =
-            self.read(move |tx| Box::pin(async move { Ok(tx.session_details(&key).await?) })).await?;
+        let details = self.read(async move |tx: &mut Tx| Ok(tx.session_details(&key).await?)).await?;
         Ok(details.ok_or(Refusal::NotFound(Resource::Session))?)
     }
 
@@ -47,9 +48,9 @@ impl Service {
         let after = next.map(|cursor| self.cursors().open("next", &context, cursor)).transpose()?;
         let after = after.map(SessionKey::stored);
         let mut sessions = self
-            .read(move |tx| {
+            .read(async move |tx: &mut Tx| {
                 // One more than the page shows whether there is a next one.
-                Box::pin(async move { Ok(tx.list_session_details(&filter, after.as_ref(), size + 1).await?) })
+                Ok(tx.list_session_details(&filter, after.as_ref(), size + 1).await?)
             })
             .await?;
         let more = sessions.len() > usize::try_from(size).unwrap_or(usize::MAX);
@@ -63,13 +64,13 @@ impl Service {
 
     /// Ends a session, on whatever node it is. Nothing happens when it is not there or has ended.
     pub async fn evict_session(&self, key: &SessionKey) -> Result<(), Error> {
-        let (key, now) = (key.clone(), self.now());
-        self.write_then_publish(move |tx| {
-            Box::pin(async move {
-                let node = tx.end_session(&key, now, EVICTED).await?;
-                let message = node.map(|node| Message::SessionEvicted { node, session_key: key });
-                Ok(((), message.into_iter().collect()))
-            })
+        let key = key.clone();
+        self.write(async move |work: &mut Work<'_>| {
+            let now = work.now();
+            if let Some(node) = work.end_session(&key, now, EVICTED).await? {
+                work.publish(Message::SessionEvicted { node, session_key: key });
+            }
+            Ok(())
         })
         .await
     }

@@ -4,6 +4,7 @@ use domain::SessionKey;
 use store::queries::session_ends::AdmittedBy;
 
 use crate::realtime::sessions;
+use crate::work::Work;
 use crate::{Error, Service};
 
 /// Tries of a batch that deadlocks with sessions that end by themselves.
@@ -15,7 +16,7 @@ impl Service {
     /// between. May be repeated.
     pub(crate) async fn end_admitted(&self, admitted: AdmittedBy) -> Result<(), Error> {
         let urls = admitted.clone();
-        self.write(move |tx| Box::pin(async move { Ok(tx.delete_session_urls(&urls).await?) })).await?;
+        self.write(async move |work: &mut Work<'_>| Ok(work.delete_session_urls(&urls).await?)).await?;
         let mut after = Some(SessionKey::stored(String::new()));
         while let Some(last) = after {
             after = self.end_some(&admitted, last).await?;
@@ -24,15 +25,13 @@ impl Service {
     }
 
     async fn end_some(&self, admitted: &AdmittedBy, after: SessionKey) -> Result<Option<SessionKey>, Error> {
-        let now = self.now();
         let mut tries = 1..TRIES;
         loop {
             let (admitted, after) = (admitted.clone(), after.clone());
             let ended = self
-                .write(move |tx| {
-                    Box::pin(
-                        async move { Ok(tx.end_sessions(&admitted, &after, now, sessions::REVOKED).await?) },
-                    )
+                .write(async move |work: &mut Work<'_>| {
+                    let now = work.now();
+                    Ok(work.end_sessions(&admitted, &after, now, sessions::REVOKED).await?)
                 })
                 .await;
             match ended {

@@ -10,6 +10,8 @@ use domain::{ApplicationSecretId, ClientId, Profile, Refusal, SessionKey, Timest
 use store::Tx;
 use store::queries::sessions::TakenUrl;
 
+use crate::run_to_completion::run_to_completion;
+use crate::work::Work;
 use crate::{Error, Page, Service};
 
 /// The close reason of a session whose peer disconnected during the handshake.
@@ -112,14 +114,12 @@ impl Service {
     ) -> Result<SessionUrlToken, Error> {
         let token = SessionUrlToken::generate(self.random());
         let (hash, expires_at) = (token.hash(), self.now().plus_ms(SESSION_URL_LIFETIME_MS));
-        self.write(move |tx| {
-            Box::pin(async move {
-                // Only an early answer. The handshake decides, under the owner's lock.
-                if tx.count_connected(&owner).await? >= owner.sessions_max() {
-                    return Err(Error::from(Refusal::Cap(owner.cap())));
-                }
-                Ok(tx.insert_session_url(&hash, &owner, secret.as_ref(), expires_at).await?)
-            })
+        self.write(async move |work: &mut Work<'_>| {
+            // Only an early answer. The handshake decides, under the owner's lock.
+            if work.count_connected(&owner).await? >= owner.sessions_max() {
+                return Err(Error::from(Refusal::Cap(owner.cap())));
+            }
+            Ok(work.insert_session_url(&hash, &owner, secret.as_ref(), expires_at).await?)
         })
         .await?;
         Ok(token)
@@ -134,7 +134,7 @@ impl Service {
     /// If the caller stops waiting, the session is ended. A caller that has the session must end it.
     pub async fn connect_session(&self, token: &str) -> Result<ConnectedSession, Error> {
         let (service, token) = (self.clone(), token.to_owned());
-        let unclaimed = self.run_to_completion(async move {
+        let unclaimed = run_to_completion(async move {
             let session = Some(service.register_session(&token).await?);
             Ok(Unclaimed { service, session })
         });
@@ -151,21 +151,19 @@ impl Service {
         }
         let url = hash.clone();
         let (owner, profile) = self
-            .write(move |tx| {
-                Box::pin(async move {
-                    let Some(taken) = tx.take_session_url(&hash, now).await? else {
-                        return Err(Refusal::Unauthorized(url_fault(tx, &hash, now).await?).into());
-                    };
-                    let TakenUrl { owner, secret_id, profile } = taken;
-                    tx.lock_session_owner(&owner).await?;
-                    if tx.count_connected(&owner).await? >= owner.sessions_max() {
-                        tracing::info!(client_id = %owner.client_id(), channel_id = ?owner.channel_id(),
+            .write(async move |work: &mut Work<'_>| {
+                let Some(taken) = work.take_session_url(&hash, now).await? else {
+                    return Err(Refusal::Unauthorized(url_fault(work, &hash, now).await?).into());
+                };
+                let TakenUrl { owner, secret_id, profile } = taken;
+                work.lock_session_owner(&owner).await?;
+                if work.count_connected(&owner).await? >= owner.sessions_max() {
+                    tracing::info!(client_id = %owner.client_id(), channel_id = ?owner.channel_id(),
                             "a handshake is refused: its owner has as many sessions as it may");
-                        return Err(Error::from(Refusal::Cap(owner.cap())));
-                    }
-                    tx.insert_session(&key, &owner, secret_id.as_ref(), &node, now).await?;
-                    Ok((owner, profile))
-                })
+                    return Err(Error::from(Refusal::Cap(owner.cap())));
+                }
+                work.insert_session(&key, &owner, secret_id.as_ref(), &node, now).await?;
+                Ok((owner, profile))
             })
             .await?;
         self.0.used_urls.remember(url);
@@ -179,14 +177,12 @@ impl Service {
 
     /// [`disconnect_session`](Self::disconnect_session) of many in one transaction.
     pub async fn disconnect_sessions(&self, ended: Vec<(SessionKey, &'static str)>) -> Result<(), Error> {
-        let now = self.now();
-        self.write(move |tx| {
-            Box::pin(async move {
-                for (key, reason) in &ended {
-                    tx.disconnect_session(key, now, reason).await?;
-                }
-                Ok(())
-            })
+        self.write(async move |work: &mut Work<'_>| {
+            let now = work.now();
+            for (key, reason) in &ended {
+                work.disconnect_session(key, now, reason).await?;
+            }
+            Ok(())
         })
         .await
     }
@@ -194,7 +190,7 @@ impl Service {
     /// The changes of a session's subscriptions after a version, in order.
     pub async fn session_changes(&self, key: &SessionKey, after: i64) -> Result<Vec<SessionChange>, Error> {
         let key = key.clone();
-        self.read(move |tx| Box::pin(async move { Ok(tx.session_changes_after(&key, after).await?) })).await
+        self.read(async move |tx: &mut Tx| Ok(tx.session_changes_after(&key, after).await?)).await
     }
 
     /// Takes changes of this node's sessions that it has not taken before, those of a session in order. The
@@ -208,18 +204,15 @@ impl Service {
     async fn read_undelivered_changes(&self) -> Result<(), Error> {
         let node = self.node().clone();
         let asked = node.clone();
-        let any =
-            self.read(move |tx| Box::pin(async move { Ok(tx.has_untold_changes(&asked).await?) })).await?;
+        let any = self.read(async move |tx: &mut Tx| Ok(tx.has_untold_changes(&asked).await?)).await?;
         if !any {
             return Ok(());
         }
         let taken = self.0.undelivered_changes.clone();
-        self.write(move |tx| {
-            Box::pin(async move {
-                let changes = tx.take_untold_changes(&node, NEWS_MAX).await?;
-                taken.changes().extend(changes);
-                Ok(())
-            })
+        self.write(async move |work: &mut Work<'_>| {
+            let changes = work.take_untold_changes(&node, NEWS_MAX).await?;
+            taken.changes().extend(changes);
+            Ok(())
         })
         .await
     }
@@ -229,8 +222,7 @@ impl Service {
     /// its end.
     pub async fn sessions_closing(&self, after: &SessionKey) -> Result<Vec<(SessionKey, String)>, Error> {
         let (node, after) = (self.node().clone(), after.clone());
-        self.read(move |tx| Box::pin(async move { Ok(tx.sessions_closing(&node, &after, NEWS_MAX).await?) }))
-            .await
+        self.read(async move |tx: &mut Tx| Ok(tx.sessions_closing(&node, &after, NEWS_MAX).await?)).await
     }
 
     /// One page of the caller's own sessions, newest first; disconnected ones for 90 days
@@ -242,13 +234,10 @@ impl Service {
         counted: bool,
     ) -> Result<SessionPage, Error> {
         let ended_after = self.now().plus_ms(-DISCONNECTED_SESSION_VISIBLE_MS);
-        self.read(move |tx| {
-            Box::pin(async move {
-                let sessions = tx.sessions_of(&owner, ended_after, page).await?;
-                let total =
-                    if counted { Some(tx.count_sessions_of(&owner, ended_after).await?) } else { None };
-                Ok(SessionPage { sessions, total })
-            })
+        self.read(async move |tx: &mut Tx| {
+            let sessions = tx.sessions_of(&owner, ended_after, page).await?;
+            let total = if counted { Some(tx.count_sessions_of(&owner, ended_after).await?) } else { None };
+            Ok(SessionPage { sessions, total })
         })
         .await
     }

@@ -11,6 +11,7 @@ use domain::token::{Caller, TokenFamily};
 use domain::{ChannelId, ClientId, NodeId, Refusal, ScopeSet, SessionKey};
 use store::Tx;
 
+use crate::work::Work;
 use crate::{Error, Service};
 
 /// Maximum number of changes kept for a connected session. Its node applies changes at once, so it is never
@@ -51,28 +52,27 @@ impl Service {
         event: EventType,
         kind: ChangeKind,
     ) -> Result<(), Error> {
-        let (caller, key, now) = (caller.clone(), session_key.clone(), self.now());
-        self.write_then_publish(move |tx| {
-            Box::pin(async move {
-                still_allowed(tx, &caller, event).await?;
-                let (client_id, channel_id) = (&caller.client_id, &caller.channel_id);
-                let next = tx.next_session_version(&key, client_id, channel_id).await?;
-                let (version, node) = next.ok_or(Refusal::NotFound(Resource::Session))?;
-                match kind {
-                    ChangeKind::Subscribed => {
-                        tx.put_subscription(&key, event, &caller, now).await?;
-                        if tx.count_subscriptions(&key).await? > SUBSCRIPTIONS_PER_SESSION_MAX {
-                            return Err(Error::from(Refusal::Cap(Cap::Subscriptions)));
-                        }
-                    }
-                    ChangeKind::Unsubscribed | ChangeKind::Revoked => {
-                        tx.delete_subscription(&key, event, channel_id).await?;
+        let (caller, key) = (caller.clone(), session_key.clone());
+        self.write(async move |work: &mut Work<'_>| {
+            let now = work.now();
+            still_allowed(work, &caller, event).await?;
+            let (client_id, channel_id) = (&caller.client_id, &caller.channel_id);
+            let next = work.next_session_version(&key, client_id, channel_id).await?;
+            let (version, node) = next.ok_or(Refusal::NotFound(Resource::Session))?;
+            match kind {
+                ChangeKind::Subscribed => {
+                    work.put_subscription(&key, event, &caller, now).await?;
+                    if work.count_subscriptions(&key).await? > SUBSCRIPTIONS_PER_SESSION_MAX {
+                        return Err(Error::from(Refusal::Cap(Cap::Subscriptions)));
                     }
                 }
-                let subscription = Subscription { event_type: event, channel_id: channel_id.clone() };
-                let change = SessionChange { version, kind, subscription };
-                Ok(((), vec![log_change(tx, key, node, change).await?]))
-            })
+                ChangeKind::Unsubscribed | ChangeKind::Revoked => {
+                    work.delete_subscription(&key, event, channel_id).await?;
+                }
+            }
+            let subscription = Subscription { event_type: event, channel_id: channel_id.clone() };
+            let change = SessionChange { version, kind, subscription };
+            log_change(work, key, node, change).await
         })
         .await
     }
@@ -93,85 +93,85 @@ async fn still_allowed(tx: &mut Tx, caller: &Caller, event: EventType) -> Result
     Ok(())
 }
 
+/// Records a change of a session, and notifies its node.
 async fn log_change(
-    tx: &mut Tx,
+    work: &mut Work<'_>,
     session_key: SessionKey,
     node: NodeId,
     change: SessionChange,
-) -> Result<Message, Error> {
-    tx.insert_session_change(&session_key, &node, &change).await?;
+) -> Result<(), Error> {
+    work.insert_session_change(&session_key, &node, &change).await?;
     if change.version % FORGET_EVERY == 0 {
-        tx.forget_session_changes(&session_key, change.version - CHANGES_KEPT).await?;
+        work.forget_session_changes(&session_key, change.version - CHANGES_KEPT).await?;
     }
-    Ok(Message::SessionChanged { node, session_key, change })
+    work.publish(Message::SessionChanged { node, session_key, change });
+    Ok(())
 }
 
-/// Revokes the subscriptions made with the tokens of a client and a user, or of one family. Returns the
-/// messages to publish. The consent must be locked.
+/// Revokes the subscriptions made with the tokens of a client and a user, or of one family. The consent must
+/// be locked.
 pub(crate) async fn revoke_standing_on(
-    tx: &mut Tx,
+    work: &mut Work<'_>,
     client_id: &ClientId,
     channel_id: &ChannelId,
     family: Option<&TokenFamily>,
-) -> Result<Vec<Message>, Error> {
-    let mut changes = Vec::new();
-    for (key, event) in tx.subscriptions_standing_on(client_id, channel_id, family).await? {
-        changes.extend(revoke(tx, client_id, channel_id, &key, event).await?);
+) -> Result<(), Error> {
+    for (key, event) in work.subscriptions_standing_on(client_id, channel_id, family).await? {
+        revoke(work, client_id, channel_id, &key, event).await?;
     }
-    Ok(changes)
+    Ok(())
 }
 
 /// Revokes the subscriptions that need scopes that an application lost. First the consents with such a scope
 /// are narrowed, which locks them. So a concurrent subscribe call is either seen here or finds the narrower
 /// consent.
 pub(crate) async fn revoke_outside(
-    tx: &mut Tx,
+    work: &mut Work<'_>,
     client_id: &ClientId,
     scopes: ScopeSet,
-) -> Result<Vec<Message>, Error> {
-    tx.narrow_consents(client_id, scopes).await?;
+) -> Result<(), Error> {
+    work.narrow_consents(client_id, scopes).await?;
     let lost = EventType::ALL.into_iter().filter(|event| !scopes.contains(event.scope()));
-    revoke_needing(tx, client_id, lost).await
+    revoke_needing(work, client_id, lost).await
 }
 
 /// Revokes all subscriptions of an application, which must be deleted already. So a concurrent subscribe call
 /// is either seen here, behind the consent's lock, or finds no living application.
-pub(crate) async fn revoke_all(tx: &mut Tx, client_id: &ClientId) -> Result<Vec<Message>, Error> {
-    tx.lock_live_consents(client_id).await?;
-    revoke_needing(tx, client_id, EventType::ALL.into_iter()).await
+pub(crate) async fn revoke_all(work: &mut Work<'_>, client_id: &ClientId) -> Result<(), Error> {
+    work.lock_live_consents(client_id).await?;
+    revoke_needing(work, client_id, EventType::ALL.into_iter()).await
 }
 
 async fn revoke_needing(
-    tx: &mut Tx,
+    work: &mut Work<'_>,
     client_id: &ClientId,
     events: impl Iterator<Item = EventType>,
-) -> Result<Vec<Message>, Error> {
+) -> Result<(), Error> {
     let mut subscriptions = Vec::new();
     for event in events {
-        let found = tx.subscriptions_of_client(client_id, event).await?;
+        let found = work.subscriptions_of_client(client_id, event).await?;
         subscriptions.extend(found.into_iter().map(|(key, channel_id)| (key, event, channel_id)));
     }
     // Sessions are locked in one order everywhere, so that two revocations cannot wait for each other.
     subscriptions.sort();
-    let mut changes = Vec::new();
     for (key, event, channel_id) in subscriptions {
-        changes.extend(revoke(tx, client_id, &channel_id, &key, event).await?);
+        revoke(work, client_id, &channel_id, &key, event).await?;
     }
-    Ok(changes)
+    Ok(())
 }
 
-/// `None` for a session that has ended meanwhile.
+/// Does nothing for a session that has ended meanwhile.
 async fn revoke(
-    tx: &mut Tx,
+    work: &mut Work<'_>,
     client_id: &ClientId,
     channel_id: &ChannelId,
     key: &SessionKey,
     event: EventType,
-) -> Result<Option<Message>, Error> {
-    let next = tx.next_session_version(key, client_id, channel_id).await?;
-    let Some((version, node)) = next else { return Ok(None) };
-    tx.delete_subscription(key, event, channel_id).await?;
+) -> Result<(), Error> {
+    let next = work.next_session_version(key, client_id, channel_id).await?;
+    let Some((version, node)) = next else { return Ok(()) };
+    work.delete_subscription(key, event, channel_id).await?;
     let subscription = Subscription { event_type: event, channel_id: channel_id.clone() };
     let change = SessionChange { version, kind: ChangeKind::Revoked, subscription };
-    Ok(Some(log_change(tx, key.clone(), node, change).await?))
+    log_change(work, key.clone(), node, change).await
 }

@@ -21,6 +21,7 @@ use store::queries::webhooks::Disabled;
 use tokio::sync::watch;
 
 use crate::webhook::webhooks::webhook_of;
+use crate::work::Work;
 use crate::{Error, LogLimit, Service};
 
 /// Maximum number of results that one transaction records.
@@ -135,8 +136,7 @@ impl Service {
     /// are left out. Messages that are not due, or of a disabled webhook, cost nothing.
     pub async fn webhooks_due(&self, after: Option<&WebhookId>, limit: i64) -> Result<Vec<WebhookId>, Error> {
         let (after, now) = (after.cloned(), self.now());
-        self.read(move |tx| Box::pin(async move { Ok(tx.webhooks_due(now, after.as_ref(), limit).await?) }))
-            .await
+        self.read(async move |tx: &mut Tx| Ok(tx.webhooks_due(now, after.as_ref(), limit).await?)).await
     }
 
     /// Takes up to `limit` due messages of a webhook, at most 100, the longest due first. This node has a
@@ -144,14 +144,12 @@ impl Service {
     pub async fn take_deliveries(&self, webhook_id: &WebhookId, limit: i64) -> Result<Vec<Attempt>, Error> {
         let (id, now) = (webhook_id.clone(), self.now());
         let taken = self
-            .write(move |tx| {
-                Box::pin(async move {
-                    tx.lock_webhook(&id).await?;
-                    let Some(target) = tx.delivery_target(&id).await? else { return Ok::<_, Error>(None) };
-                    let leased_until = now.plus_ms(WEBHOOK_LEASE_MS);
-                    let taken = tx.lease_deliveries(&id, now, leased_until, limit).await?;
-                    Ok(tx.signing_secret(&id, now).await?.map(|sealed| (target, sealed, taken)))
-                })
+            .write(async move |work: &mut Work<'_>| {
+                work.lock_webhook(&id).await?;
+                let Some(target) = work.delivery_target(&id).await? else { return Ok::<_, Error>(None) };
+                let leased_until = now.plus_ms(WEBHOOK_LEASE_MS);
+                let taken = work.lease_deliveries(&id, now, leased_until, limit).await?;
+                Ok(work.signing_secret(&id, now).await?.map(|sealed| (target, sealed, taken)))
             })
             .await?;
         let Some((target, sealed, taken)) = taken else { return Ok(Vec::new()) };
@@ -191,9 +189,9 @@ impl Service {
         for some in reports.chunks(RECORDS_AT_ONCE) {
             let batch: Vec<_> =
                 some.iter().map(|report| (report.clone(), u16::from_le_bytes(self.random()))).collect();
-            let now = self.now();
+
             let (nexts, disabled) =
-                self.write(move |tx| Box::pin(async move { record(tx, &batch, now).await })).await?;
+                self.write(async move |work: &mut Work<'_>| record(work, &batch).await).await?;
             for (webhook_id, reason) in disabled {
                 self.0.delivery_queue.disabled.fetch_add(1, Relaxed);
                 tracing::warn!(%webhook_id, reason = reason.name(), "a webhook was disabled: its messages are on hold");
@@ -236,16 +234,14 @@ impl Service {
         let after = cursor.map(|cursor| self.cursors().open("cursor", &context, cursor)).transpose()?;
         let client_id = client_id.clone();
         let mut deliveries = self
-            .read(move |tx| {
-                Box::pin(async move {
-                    let webhook = webhook_of(tx, &client_id).await?;
-                    let mut span = DeliverySpan::of(query.from, query.until);
-                    if let Some(after) = after {
-                        span.below = DeliveryId::stored(after);
-                    }
-                    // One row more than the page shows whether there is a next page.
-                    Ok::<_, Error>(tx.deliveries(&webhook.webhook_id, query.state, &span, size + 1).await?)
-                })
+            .read(async move |tx: &mut Tx| {
+                let webhook = webhook_of(tx, &client_id).await?;
+                let mut span = DeliverySpan::of(query.from, query.until);
+                if let Some(after) = after {
+                    span.below = DeliveryId::stored(after);
+                }
+                // One row more than the page shows whether there is a next page.
+                Ok::<_, Error>(tx.deliveries(&webhook.webhook_id, query.state, &span, size + 1).await?)
             })
             .await?;
         let more = deliveries.len() > usize::try_from(size).unwrap_or(usize::MAX);
@@ -267,11 +263,9 @@ impl Service {
         message_id: &DeliveryId,
     ) -> Result<DeliveryDetails, Error> {
         let (client_id, message_id) = (client_id.clone(), message_id.clone());
-        self.read(move |tx| {
-            Box::pin(async move {
-                let webhook_id = webhook_of(tx, &client_id).await?.webhook_id;
-                details(tx, &webhook_id, &message_id).await
-            })
+        self.read(async move |tx: &mut Tx| {
+            let webhook_id = webhook_of(tx, &client_id).await?.webhook_id;
+            details(tx, &webhook_id, &message_id).await
         })
         .await
     }
@@ -286,20 +280,17 @@ impl Service {
         client_id: &ClientId,
         message_id: &DeliveryId,
     ) -> Result<DeliveryDetails, Error> {
-        let (client_id, message_id, now) = (client_id.clone(), message_id.clone(), self.now());
-        let details = self
-            .write(move |tx| {
-                Box::pin(async move {
-                    let webhook_id = webhook_of(tx, &client_id).await?.webhook_id;
-                    if !tx.send_anew(&webhook_id, &message_id, now).await? {
-                        return Err(Refusal::NotFound(Resource::Delivery).into());
-                    }
-                    details(tx, &webhook_id, &message_id).await
-                })
-            })
-            .await?;
-        self.wake_senders();
-        Ok(details)
+        let (client_id, message_id) = (client_id.clone(), message_id.clone());
+        self.write(async move |work: &mut Work<'_>| {
+            let now = work.now();
+            let webhook_id = webhook_of(work, &client_id).await?.webhook_id;
+            if !work.send_anew(&webhook_id, &message_id, now).await? {
+                return Err(Refusal::NotFound(Resource::Delivery).into());
+            }
+            work.wake_senders();
+            details(work, &webhook_id, &message_id).await
+        })
+        .await
     }
 
     /// Schedules the messages of a time window again that are in a state, oldest first, up to 10,000.
@@ -313,22 +304,19 @@ impl Service {
         from: Timestamp,
         until: Timestamp,
     ) -> Result<SentAnew, Error> {
-        let now = self.now();
         let mut sent = SentAnew { messages: 0, all: false };
         while !sent.all && sent.messages < SENT_ANEW_MAX {
             let (client_id, span) = (client_id.clone(), DeliverySpan::of(Some(from), Some(until)));
             let some = self
-                .write(move |tx| {
-                    Box::pin(async move {
-                        let webhook_id = webhook_of(tx, &client_id).await?.webhook_id;
-                        Ok::<_, Error>(
-                            tx.send_window_anew(&webhook_id, state, &span, now, MESSAGES_AT_ONCE).await?,
-                        )
-                    })
+                .write(async move |work: &mut Work<'_>| {
+                    let now = work.now();
+                    let webhook_id = webhook_of(work, &client_id).await?.webhook_id;
+                    Ok::<_, Error>(
+                        work.send_window_anew(&webhook_id, state, &span, now, MESSAGES_AT_ONCE).await?,
+                    )
                 })
                 .await?;
             sent = SentAnew { messages: sent.messages + some, all: some < MESSAGES_AT_ONCE.unsigned_abs() };
-            self.wake_senders();
         }
         Ok(sent)
     }
@@ -336,8 +324,9 @@ impl Service {
 
 /// Writes the messages about a claim, inside the claim's transaction: one for each receiving webhook. For a
 /// disabled webhook the message is a dead letter, so that it can be sent later.
-pub(crate) async fn write(tx: &mut Tx, claim: &RewardClaim, now: Timestamp) -> Result<(), Error> {
-    for receiver in tx.claim_receivers(&claim.campaign_id).await? {
+pub(crate) async fn write(work: &mut Work<'_>, claim: &RewardClaim) -> Result<(), Error> {
+    let now = work.now();
+    for receiver in work.claim_receivers(&claim.campaign_id).await? {
         let new = NewDelivery {
             message_id: DeliveryId::of_claim(now, &claim.claim_id, &receiver.webhook_id),
             webhook_id: receiver.webhook_id,
@@ -345,7 +334,8 @@ pub(crate) async fn write(tx: &mut Tx, claim: &RewardClaim, now: Timestamp) -> R
             data: webhook::data(claim),
             waiting: receiver.enabled,
         };
-        tx.insert_delivery(&new, now).await?;
+        work.insert_delivery(&new, now).await?;
+        work.wake_senders();
     }
     Ok(())
 }
@@ -357,7 +347,7 @@ fn order(key: &AttemptKey) -> (&WebhookId, &DeliveryId, i64) {
 /// What follows each attempt of a batch, and the webhooks that were disabled.
 type RecordedBatch = (Vec<(AttemptKey, Option<Next>)>, Vec<(WebhookId, DisabledReason)>);
 
-async fn record(tx: &mut Tx, batch: &[(Report, u16)], now: Timestamp) -> Result<RecordedBatch, Error> {
+async fn record(work: &mut Work<'_>, batch: &[(Report, u16)]) -> Result<RecordedBatch, Error> {
     let mut by_webhook = BTreeMap::<&WebhookId, Vec<&(Report, u16)>>::new();
     for report in batch {
         by_webhook.entry(&report.0.key.webhook_id).or_default().push(report);
@@ -365,11 +355,11 @@ async fn record(tx: &mut Tx, batch: &[(Report, u16)], now: Timestamp) -> Result<
     let (mut nexts, mut disabled) = (Vec::with_capacity(batch.len()), Vec::new());
     for (webhook_id, reports) in by_webhook {
         let outcomes = reports.iter().map(|(report, _)| &report.outcome);
-        if let Some(reason) = judge(tx, webhook_id, outcomes, now).await? {
+        if let Some(reason) = judge(work, webhook_id, outcomes).await? {
             disabled.push((webhook_id.clone(), reason));
         }
         for (report, random) in reports {
-            nexts.push((report.key.clone(), record_one(tx, report, *random, now).await?));
+            nexts.push((report.key.clone(), record_one(work, report, *random).await?));
         }
     }
     Ok((nexts, disabled))
@@ -377,46 +367,42 @@ async fn record(tx: &mut Tx, batch: &[(Report, u16)], now: Timestamp) -> Result<
 
 /// Notes whether a webhook fails. Disables it when it is gone or failed for too long.
 async fn judge(
-    tx: &mut Tx,
+    work: &mut Work<'_>,
     webhook_id: &WebhookId,
     outcomes: impl Iterator<Item = &Outcome> + Clone,
-    now: Timestamp,
 ) -> Result<Option<DisabledReason>, Error> {
+    let now = work.now();
     let reason = if outcomes.clone().any(Outcome::is_gone) {
         let gone = Disabled { reason: DisabledReason::Gone, since: now };
-        tx.disable_webhook(webhook_id, gone).await?.then_some(gone.reason)
+        work.disable_webhook(webhook_id, gone).await?.then_some(gone.reason)
     } else if outcomes.clone().any(Outcome::is_success) {
-        tx.note_webhook_success(webhook_id).await?;
+        work.note_webhook_success(webhook_id).await?;
         None
     } else {
-        tx.note_webhook_failure(webhook_id, now).await?;
+        work.note_webhook_failure(webhook_id, now).await?;
         let since = given_up_when_failing_since(now);
-        tx.disable_failing_webhook(webhook_id, since, now).await?.then_some(DisabledReason::Failing)
+        work.disable_failing_webhook(webhook_id, since, now).await?.then_some(DisabledReason::Failing)
     };
     if let Some(reason) = reason {
-        tx.insert_webhook_notice(webhook_id, &format!("DISABLED_{}", reason.name()), now).await?;
+        work.insert_webhook_notice(webhook_id, &format!("DISABLED_{}", reason.name()), now).await?;
     }
     Ok(reason)
 }
 
-async fn record_one(
-    tx: &mut Tx,
-    report: &Report,
-    random: u16,
-    now: Timestamp,
-) -> Result<Option<Next>, Error> {
+async fn record_one(work: &mut Work<'_>, report: &Report, random: u16) -> Result<Option<Next>, Error> {
+    let now = work.now();
     let AttemptKey { webhook_id, message_id, number, failures } = report.key.clone();
     let key = LeaseKey { webhook_id, message_id, number };
     let mut failures = Some(failures);
     while let Some(before) = failures {
         let next = next(&report.outcome, before, now, random);
-        if tx.record_delivery(&key, recorded(next, before, now), now).await? {
+        if work.record_delivery(&key, recorded(next, before, now), now).await? {
             let attempt = attempt_record(report);
-            tx.insert_attempt(&key.webhook_id, &key.message_id, &attempt).await?;
+            work.insert_attempt(&key.webhook_id, &key.message_id, &attempt).await?;
             return Ok(Some(next));
         }
         // The message may have been scheduled again meanwhile. Then the whole schedule is before it.
-        failures = tx.failures_in_flight(&key).await?.filter(|now| *now != before);
+        failures = work.failures_in_flight(&key).await?.filter(|now| *now != before);
     }
     Ok(None)
 }

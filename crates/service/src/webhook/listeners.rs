@@ -9,6 +9,7 @@ use domain::limits::WEBHOOK_LEASE_MS;
 use domain::outbound::SendFailure;
 use domain::secret::WebhookSecret;
 use domain::{ClientId, DeliveryId, Invalid, Rule, Timestamp, WebhookId};
+use store::Tx;
 use store::queries::deliveries::DueDelivery;
 
 use crate::cluster::nodes::Readiness;
@@ -137,12 +138,10 @@ impl Service {
         loop {
             let (client, now) = (client_id.clone(), self.now());
             let (webhook, due) = self
-                .read(move |tx| {
-                    Box::pin(async move {
-                        let webhook = details_of(tx, &client).await?.webhook;
-                        let due = tx.due_deliveries(&webhook.webhook_id, now, SETTLED_AT_ONCE).await?;
-                        Ok::<_, Error>((webhook, due))
-                    })
+                .read(async move |tx: &mut Tx| {
+                    let webhook = details_of(tx, &client).await?.webhook;
+                    let due = tx.due_deliveries(&webhook.webhook_id, now, SETTLED_AT_ONCE).await?;
+                    Ok::<_, Error>((webhook, due))
                 })
                 .await?;
             check_address(&webhook)?;

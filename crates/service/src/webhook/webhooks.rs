@@ -14,6 +14,7 @@ use store::queries::webhooks::{Disabled, StoredWebhookSecret};
 pub use store::queries::webhooks::{Webhook, WebhookNotice};
 
 use crate::platform::idempotency::{self, IdempotencyKey, StoredAnswer};
+use crate::work::Work;
 use crate::{Error, Service};
 
 /// Maximum number of notices shown with a webhook.
@@ -99,10 +100,7 @@ impl Service {
         let disabled = (enabled == Some(false)).then_some(by_operator(self.now()));
         let as_new = (url.clone(), disabled);
         let altered = move |before, now| Ok(Some(changed(before, url, enabled, now)));
-        let put = self.make_or_alter_webhook(client_id, as_new, altered).await?;
-        // Messages that waited while the webhook was disabled are sent now.
-        self.wake_senders();
-        Ok(put)
+        self.make_or_alter_webhook(client_id, as_new, altered).await
     }
 
     /// Makes the webhook of an application from `as_new`, or changes the existing one with `alter`. Returns
@@ -118,25 +116,25 @@ impl Service {
         let (secret, sealed) = self.sealed_webhook_secret(&made_id, None);
         let secret_id = WebhookSecretId::generate(now, self.random());
         let (details, made) = self
-            .write(move |tx| {
-                Box::pin(async move {
-                    lock(tx, &client_id).await?;
-                    let before = tx.webhook(&client_id).await?;
-                    let made = before.is_none();
-                    match before {
-                        None => {
-                            let (url, disabled) = as_new;
-                            tx.insert_webhook(&made_id, &client_id, url.as_deref(), disabled, now).await?;
-                            tx.insert_webhook_secret(&secret_id, &made_id, &sealed, now, now).await?;
-                        }
-                        Some(before) => {
-                            if let Some(altered) = alter(before, now)? {
-                                tx.change_webhook(&altered).await?;
-                            }
+            .write(async move |work: &mut Work<'_>| {
+                lock(work, &client_id).await?;
+                let before = work.webhook(&client_id).await?;
+                let made = before.is_none();
+                match before {
+                    None => {
+                        let (url, disabled) = as_new;
+                        work.insert_webhook(&made_id, &client_id, url.as_deref(), disabled, now).await?;
+                        work.insert_webhook_secret(&secret_id, &made_id, &sealed, now, now).await?;
+                    }
+                    Some(before) => {
+                        if let Some(altered) = alter(before, now)? {
+                            work.change_webhook(&altered).await?;
+                            // Messages that waited while the webhook was disabled are sent now.
+                            work.wake_senders();
                         }
                     }
-                    Ok::<_, Error>((details_of(tx, &client_id).await?, made))
-                })
+                }
+                Ok::<_, Error>((details_of(work, &client_id).await?, made))
             })
             .await?;
         Ok((details, made.then_some(secret)))
@@ -148,7 +146,7 @@ impl Service {
     /// [`Refusal::NotFound`] when it has none.
     pub async fn webhook_details(&self, client_id: &ClientId) -> Result<WebhookDetails, Error> {
         let client_id = client_id.clone();
-        self.read(move |tx| Box::pin(async move { details_of(tx, &client_id).await })).await
+        self.read(async move |tx: &mut Tx| details_of(tx, &client_id).await).await
     }
 
     /// Deletes the webhook of an application with its secrets and messages. Nothing happens when it has none.
@@ -156,13 +154,12 @@ impl Service {
     /// # Errors
     /// [`Refusal::NotFound`] when there is no such application, or it is deleted.
     pub async fn delete_webhook(&self, client_id: &ClientId) -> Result<(), Error> {
-        let (client_id, now) = (client_id.clone(), self.now());
-        self.write(move |tx| {
-            Box::pin(async move {
-                lock(tx, &client_id).await?;
-                tx.forget_webhook(&client_id, now).await?;
-                Ok(())
-            })
+        let client_id = client_id.clone();
+        self.write(async move |work: &mut Work<'_>| {
+            let now = work.now();
+            lock(work, &client_id).await?;
+            work.forget_webhook(&client_id, now).await?;
+            Ok(())
         })
         .await
     }
@@ -184,18 +181,16 @@ impl Service {
         let (id, secret_id) = (webhook_id.clone(), WebhookSecretId::generate(now, self.random()));
         let added = AddedSecret { secret_id, sealed };
         let (details, earlier) = self
-            .write(move |tx| {
-                Box::pin(async move {
-                    lock(tx, &client_id).await?;
-                    let earlier = idempotency::claim(tx, key.as_ref(), &added, now).await?;
-                    if earlier.is_none() {
-                        add_secret(tx, &id, &added.secret_id, &added.sealed, now).await?;
-                    }
-                    let secret_id = &earlier.as_ref().unwrap_or(&added).secret_id;
-                    let secrets = secrets_of(tx, &id, now).await?;
-                    let details = secrets.into_iter().find(|details| details.secret_id == *secret_id);
-                    Ok::<_, Error>((details.ok_or(Refusal::NotFound(Resource::WebhookSecret))?, earlier))
-                })
+            .write(async move |work: &mut Work<'_>| {
+                lock(work, &client_id).await?;
+                let earlier = idempotency::claim(work, key.as_ref(), &added).await?;
+                if earlier.is_none() {
+                    add_secret(work, &id, &added.secret_id, &added.sealed).await?;
+                }
+                let secret_id = &earlier.as_ref().unwrap_or(&added).secret_id;
+                let secrets = secrets_of(work, &id, now).await?;
+                let details = secrets.into_iter().find(|details| details.secret_id == *secret_id);
+                Ok::<_, Error>((details.ok_or(Refusal::NotFound(Resource::WebhookSecret))?, earlier))
             })
             .await?;
         let Some(earlier) = earlier else { return Ok((details, secret)) };
@@ -211,11 +206,9 @@ impl Service {
     /// [`Refusal::NotFound`] when the application has no webhook.
     pub async fn webhook_secrets(&self, client_id: &ClientId) -> Result<Vec<WebhookSecretDetails>, Error> {
         let (client_id, now) = (client_id.clone(), self.now());
-        self.read(move |tx| {
-            Box::pin(async move {
-                let webhook = webhook_of(tx, &client_id).await?;
-                secrets_of(tx, &webhook.webhook_id, now).await
-            })
+        self.read(async move |tx: &mut Tx| {
+            let webhook = webhook_of(tx, &client_id).await?;
+            secrets_of(tx, &webhook.webhook_id, now).await
         })
         .await
     }
@@ -229,23 +222,22 @@ impl Service {
         client_id: &ClientId,
         secret_id: &WebhookSecretId,
     ) -> Result<Vec<WebhookSecretDetails>, Error> {
-        let (client_id, secret_id, now) = (client_id.clone(), secret_id.clone(), self.now());
-        self.write(move |tx| {
-            Box::pin(async move {
-                let (webhook_id, secrets) = locked_secrets(tx, &client_id, now).await?;
-                let chosen = secrets.iter().find(|secret| secret.secret_id == secret_id);
-                let chosen = chosen.ok_or(Refusal::NotFound(Resource::WebhookSecret))?;
-                let signing = secrets.iter().find(|secret| secret.state == SecretState::Signing);
-                if let (Some(signing), true) = (signing, chosen.state != SecretState::Signing) {
-                    // One of the two is the younger one, also when both are made to sign within a
-                    // millisecond.
-                    let before = signing.signs_from.min(now.plus_ms(-1));
-                    let kept = now.plus_ms(WEBHOOK_SECRET_OVERLAP_MS);
-                    tx.time_webhook_secret(&signing.secret_id, before, Some(kept)).await?;
-                    tx.time_webhook_secret(&chosen.secret_id, now, None).await?;
-                }
-                secrets_of(tx, &webhook_id, now).await
-            })
+        let (client_id, secret_id) = (client_id.clone(), secret_id.clone());
+        self.write(async move |work: &mut Work<'_>| {
+            let now = work.now();
+            let (webhook_id, secrets) = locked_secrets(work, &client_id).await?;
+            let chosen = secrets.iter().find(|secret| secret.secret_id == secret_id);
+            let chosen = chosen.ok_or(Refusal::NotFound(Resource::WebhookSecret))?;
+            let signing = secrets.iter().find(|secret| secret.state == SecretState::Signing);
+            if let (Some(signing), true) = (signing, chosen.state != SecretState::Signing) {
+                // One of the two is the younger one, also when both are made to sign within a
+                // millisecond.
+                let before = signing.signs_from.min(now.plus_ms(-1));
+                let kept = now.plus_ms(WEBHOOK_SECRET_OVERLAP_MS);
+                work.time_webhook_secret(&signing.secret_id, before, Some(kept)).await?;
+                work.time_webhook_secret(&chosen.secret_id, now, None).await?;
+            }
+            secrets_of(work, &webhook_id, now).await
         })
         .await
     }
@@ -259,23 +251,21 @@ impl Service {
         client_id: &ClientId,
         secret_id: &WebhookSecretId,
     ) -> Result<(), Error> {
-        let (client_id, secret_id, now) = (client_id.clone(), secret_id.clone(), self.now());
-        self.write(move |tx| {
-            Box::pin(async move {
-                let (_, secrets) = locked_secrets(tx, &client_id, now).await?;
-                let chosen = secrets.iter().find(|secret| secret.secret_id == secret_id);
-                let chosen = chosen.ok_or(Refusal::NotFound(Resource::WebhookSecret))?;
-                if chosen.state == SecretState::Signing {
-                    return Err(Invalid::new("secretId", Rule::NotTheSigningSecret).into());
+        let (client_id, secret_id) = (client_id.clone(), secret_id.clone());
+        self.write(async move |work: &mut Work<'_>| {
+            let (_, secrets) = locked_secrets(work, &client_id).await?;
+            let chosen = secrets.iter().find(|secret| secret.secret_id == secret_id);
+            let chosen = chosen.ok_or(Refusal::NotFound(Resource::WebhookSecret))?;
+            if chosen.state == SecretState::Signing {
+                return Err(Invalid::new("secretId", Rule::NotTheSigningSecret).into());
+            }
+            if chosen.state == SecretState::Pending {
+                // No pending secret will replace the signing one any more.
+                for secret in secrets.iter().filter(|secret| secret.state == SecretState::Signing) {
+                    work.time_webhook_secret(&secret.secret_id, secret.signs_from, None).await?;
                 }
-                if chosen.state == SecretState::Pending {
-                    // No pending secret will replace the signing one any more.
-                    for secret in secrets.iter().filter(|secret| secret.state == SecretState::Signing) {
-                        tx.time_webhook_secret(&secret.secret_id, secret.signs_from, None).await?;
-                    }
-                }
-                Ok(tx.delete_webhook_secret(&secret_id).await?)
-            })
+            }
+            Ok(work.delete_webhook_secret(&secret_id).await?)
         })
         .await
     }
@@ -354,34 +344,34 @@ async fn secrets_of(
 
 /// The secrets of an application's webhook, locked until this transaction ends.
 async fn locked_secrets(
-    tx: &mut Tx,
+    work: &mut Work<'_>,
     client_id: &ClientId,
-    now: Timestamp,
 ) -> Result<(WebhookId, Vec<WebhookSecretDetails>), Error> {
-    lock(tx, client_id).await?;
-    let webhook_id = webhook_of(tx, client_id).await?.webhook_id;
-    let secrets = secrets_of(tx, &webhook_id, now).await?;
+    let now = work.now();
+    lock(work, client_id).await?;
+    let webhook_id = webhook_of(work, client_id).await?.webhook_id;
+    let secrets = secrets_of(work, &webhook_id, now).await?;
     Ok((webhook_id, secrets))
 }
 
 /// A pending secret beside the one that signs. The webhook must be locked.
 async fn add_secret(
-    tx: &mut Tx,
+    work: &mut Work<'_>,
     webhook_id: &WebhookId,
     secret_id: &WebhookSecretId,
     sealed: &str,
-    now: Timestamp,
 ) -> Result<(), Error> {
+    let now = work.now();
     let signs_from = now.plus_ms(WEBHOOK_SECRET_OVERLAP_MS);
-    for secret in secrets_of(tx, webhook_id, now).await? {
+    for secret in secrets_of(work, webhook_id, now).await? {
         match secret.state {
             SecretState::Pending => return Err(Invalid::new("secret", Rule::NoOtherPendingSecret).into()),
-            SecretState::Retiring => tx.delete_webhook_secret(&secret.secret_id).await?,
+            SecretState::Retiring => work.delete_webhook_secret(&secret.secret_id).await?,
             SecretState::Signing => {
                 let kept = signs_from.plus_ms(WEBHOOK_SECRET_OVERLAP_MS);
-                tx.time_webhook_secret(&secret.secret_id, secret.signs_from, Some(kept)).await?;
+                work.time_webhook_secret(&secret.secret_id, secret.signs_from, Some(kept)).await?;
             }
         }
     }
-    Ok(tx.insert_webhook_secret(secret_id, webhook_id, sealed, signs_from, now).await?)
+    Ok(work.insert_webhook_secret(secret_id, webhook_id, sealed, signs_from, now).await?)
 }

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use bus::{Bus, Interest, LocalBus, Message, Subscriber};
+use bus::{BoxFuture, Bus, Interest, LocalBus, Message, Subscriber};
 use domain::channel::{UserRole, UserRoleCode};
 use domain::chat::{DonationType, Emojis, MessageText};
 use domain::event::{ChatEvent, EventKind};
@@ -12,7 +12,7 @@ use service::channel_events::{Donation, PaidSubscription};
 use service::chats::PostedMessage;
 use service::idempotency::IdempotencyKey;
 use service::{ChannelRecord, Error};
-use store::{BoxFuture, Store};
+use store::{Store, Tx};
 use tokio::runtime::Handle;
 
 use crate::world::{World, at_once, both, events_among, heard, refused};
@@ -279,7 +279,7 @@ impl Bus for WitnessBus {
         Box::pin(async move {
             let store = self.store.clone();
             let read = self.runtime.spawn(async move {
-                store.read(|tx| Box::pin(async move { tx.query_one(MESSAGES, &[]).await?.get(0) })).await
+                store.read(async move |tx: &mut Tx| tx.query_one(MESSAGES, &[]).await?.get(0)).await
             });
             let committed: Result<i64, store::StoreError> = read.await.unwrap();
             self.seen.lock().unwrap().push(committed.unwrap());

@@ -10,7 +10,7 @@ use domain::{ChannelId, OrganizationId, Refusal, Scope, ScopeSet};
 use service::credentials::{TRUST, WATCH_EVERY};
 use service::tokens::IssuedTokens;
 use service::{Error, Service};
-use store::StoreError;
+use store::{StoreError, Tx};
 
 use crate::world::{World, all_scopes_but, both, record, refused, within};
 
@@ -26,7 +26,7 @@ async fn begin(world: &World) -> (Application, ChannelId, IssuedTokens) {
 /// Changes rows behind the service's back: whoever still answers as before did not ask the store.
 async fn behind_its_back(world: &World, sql: &'static str) {
     let changed: Result<u64, StoreError> =
-        world.store.write(move |tx| Box::pin(async move { tx.execute(sql, &[]).await })).await;
+        world.store.write(async move |tx: &mut Tx| tx.execute(sql, &[]).await).await;
     assert!(changed.unwrap() > 0, "{sql}");
 }
 

@@ -13,7 +13,7 @@ use service::Service;
 use service::bulk::{ChannelEvent, Entry, KeyedEntry};
 use service::deliveries::{Attempt, Delivery, DeliveryDetails, DeliveryQuery, Report, SENT_ANEW_MAX};
 use service::drops::RewardRequest;
-use store::params;
+use store::{Tx, params};
 
 use crate::webhooks::{URL, publisher, webhook};
 use crate::world::{World, at_once, both, refused, winners};
@@ -308,14 +308,12 @@ async fn five_days_of_failure_only_disable_and_one_success_in_between_saves() {
             for (day, outcome) in outcomes.iter().enumerate() {
                 world
                     .store
-                    .write(|tx| {
-                        Box::pin(async move {
-                            tx.execute(
-                                "UPDATE webhook_deliveries SET state = 'DEAD', in_flight = FALSE",
-                                params![],
-                            )
-                            .await
-                        })
+                    .write(async move |tx: &mut Tx| {
+                        tx.execute(
+                            "UPDATE webhook_deliveries SET state = 'DEAD', in_flight = FALSE",
+                            params![],
+                        )
+                        .await
                     })
                     .await
                     .unwrap();
@@ -381,11 +379,7 @@ async fn who_asks_for_a_message_during_its_last_attempt_gets_the_whole_schedule(
         webhook(&world, &client).await;
         claim(&world, "byeol").await;
         let failed_often = "UPDATE webhook_deliveries SET failures = 7";
-        world
-            .store
-            .write(move |tx| Box::pin(async move { tx.execute(failed_often, &[]).await }))
-            .await
-            .unwrap();
+        world.store.write(async move |tx: &mut Tx| tx.execute(failed_often, &[]).await).await.unwrap();
         let last = take(&world.service).await.remove(0);
         assert_eq!(last.key.failures, 7);
         world.service.resend_delivery(&client, &last.key.message_id).await.unwrap();
@@ -478,7 +472,7 @@ async fn a_window_is_sent_anew_piece_by_piece() {
         let id = webhook_id.clone();
         world
             .store
-            .write(move |tx| Box::pin(async move { tx.execute(dead, params![&id, rows]).await }))
+            .write(async move |tx: &mut Tx| { tx.execute(dead, params![&id, rows]).await })
             .await
             .unwrap();
         let all = (Timestamp::from_millis(0), Timestamp::LAST);

@@ -10,6 +10,7 @@ use service::broadcast_settings::SettingChange;
 use service::lives::LiveReport;
 
 use crate::world::{World, both, refusal};
+use store::Tx;
 
 fn category(id: &str, value: &str) -> Category {
     Category {
@@ -45,11 +46,9 @@ async fn every_node_finds_a_category_as_soon_as_any_has_written_it() {
             let category = category(&format!("old-{n:04}"), &format!("오래된 {n}"));
             world
                 .store
-                .write(move |tx| {
-                    Box::pin(async move {
-                        tx.next_category_version().await?;
-                        tx.put_category(&category).await
-                    })
+                .write(async move |tx: &mut Tx| {
+                    tx.next_category_version().await?;
+                    tx.put_category(&category).await
                 })
                 .await
                 .map_err(|error: store::StoreError| error)
@@ -166,9 +165,9 @@ async fn reports_and_changes_of_one_channel_at_the_same_time_come_one_after_the_
         let lives = world.service.lives(&app.client_id, 20, None).await.unwrap().lives;
         assert_eq!(lives.len(), 1);
         assert_eq!((lives[0].title.as_str(), lives[0].concurrent_user_count), ("제목 19", 7));
-        let open = world.store.read(|tx| {
+        let open = world.store.read(async |tx: &mut Tx| {
             let sql = "SELECT COUNT(*) FROM live_spans WHERE closed_at IS NULL";
-            Box::pin(async move { tx.query_one(sql, &[]).await?.get::<i64>(0) })
+            tx.query_one(sql, &[]).await?.get::<i64>(0)
         });
         assert_eq!(open.await, Ok::<_, store::StoreError>(1));
     })

@@ -4,12 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
 
-use bus::{Bus, Delivery, Interest, LocalBus, Message, Subscriber};
+use bus::{BoxFuture, Bus, Delivery, Interest, LocalBus, Message, Subscriber};
 use domain::ChannelId;
 use domain::chat::{DonationType, Emojis, MessageText};
 use service::channel_events::{Donation, PaidSubscription};
 use service::lost_events::{Lost, SeenLostEvents};
-use store::BoxFuture;
 
 use crate::world::World;
 

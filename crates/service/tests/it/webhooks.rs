@@ -12,6 +12,7 @@ use service::idempotency::IdempotencyKey;
 use service::webhooks::WebhookDetails;
 
 use crate::world::{World, at_once, both, record, refused, winners};
+use store::Tx;
 
 pub const URL: &str = "https://games.example/hook";
 
@@ -231,11 +232,9 @@ async fn the_store_holds_no_secret_that_can_be_read() {
         assert_eq!(kept.expose(), given.expose());
         let sealed: Vec<String> = world
             .store
-            .read(|tx| {
-                Box::pin(async move {
-                    let rows = tx.query("SELECT sealed_secret FROM webhook_secrets", &[]).await?;
-                    rows.iter().map(|row| row.get(0)).collect::<Result<_, store::StoreError>>()
-                })
+            .read(async move |tx: &mut Tx| {
+                let rows = tx.query("SELECT sealed_secret FROM webhook_secrets", &[]).await?;
+                rows.iter().map(|row| row.get(0)).collect::<Result<_, store::StoreError>>()
             })
             .await
             .unwrap();

@@ -18,7 +18,7 @@ use service::nodes::{Membership, Roles};
 use service::sign_in::SignInRequest;
 use service::tokens::IssuedTokens;
 use service::{ChannelRecord, Clock, Entropy, Error, ManualClock, Page, PasswordCost, Service, ServiceDeps};
-use store::Store;
+use store::{Store, Tx};
 
 /// Where every application's sign-ins end.
 pub const REDIRECT: &str = "https://app.example/callback";
@@ -164,7 +164,7 @@ impl World {
 
     pub async fn count(&self, sql: &'static str) -> i64 {
         let counted: Result<i64, store::StoreError> =
-            self.store.read(move |tx| Box::pin(async move { tx.query_one(sql, &[]).await?.get(0) })).await;
+            self.store.read(async move |tx: &mut Tx| tx.query_one(sql, &[]).await?.get(0)).await;
         counted.unwrap()
     }
 }

@@ -7,8 +7,8 @@ use std::task::{Context, Poll, Waker};
 use rusqlite::InterruptHandle;
 use tokio::sync::oneshot;
 
-use crate::work::{Work, run};
-use crate::{BoxFuture, StoreError, Tx};
+use crate::work::{Closure, run};
+use crate::{StoreError, Tx};
 
 type AnswerSender<T, E> = oneshot::Sender<Result<T, E>>;
 
@@ -135,7 +135,7 @@ struct Pending<F, T, E, C> {
 /// A request, its progress, and where its answer arrives.
 pub(super) fn new<T, E, F, C>(work: F, on_commit: C) -> (Box<dyn Request>, Ticket, AnswerReceiver<T, E>)
 where
-    F: Work<T, E>,
+    F: Closure<T, E>,
     T: Send + 'static,
     E: From<StoreError> + Send + 'static,
     C: FnOnce(&mut T) + Send + 'static,
@@ -147,7 +147,7 @@ where
 
 impl<F, T, E, C> Request for Pending<F, T, E, C>
 where
-    F: Work<T, E>,
+    F: Closure<T, E>,
     T: Send + 'static,
     E: From<StoreError> + Send + 'static,
     C: FnOnce(&mut T) + Send + 'static,
@@ -158,7 +158,7 @@ where
 
     fn run(self: Box<Self>, tx: &mut Tx) -> Executed {
         let Self { work, ticket, on_commit, caller } = *self;
-        let result = poll_once(Box::pin(run(work, tx)));
+        let result = poll_once(run(work, tx));
         let succeeded = result.is_ok();
         let responder = Responder { ticket, result, on_commit: Some(on_commit), caller };
         Executed { succeeded, responder: Box::new(responder) }
@@ -172,7 +172,7 @@ where
 
 /// Polls a closure's future once. On SQLite the future of a statement is ready at once, so one poll completes
 /// a closure that awaits only its `Tx`.
-fn poll_once<T, E: From<StoreError>>(future: BoxFuture<'_, Result<T, E>>) -> Result<T, E> {
+fn poll_once<T, E: From<StoreError>>(future: impl Future<Output = Result<T, E>>) -> Result<T, E> {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(result) => result,
         Poll::Pending => Err(StoreError::Misuse("the closure awaited something other than its Tx").into()),
@@ -194,7 +194,7 @@ mod tests {
     ) -> (Executed, AnswerReceiver<u8, StoreError>) {
         let folder = tempfile::tempdir().unwrap();
         let connection = SqliteConnection::open_for_writing(&folder.path().join("a.db")).unwrap();
-        let (request, _, answer) = new(move |_| Box::pin(async move { result }), on_commit);
+        let (request, _, answer) = new(async move |_: &mut Tx| result, on_commit);
         assert!(request.start(None));
         (request.run(&mut Tx::new(Link::Sqlite(connection))), answer)
     }

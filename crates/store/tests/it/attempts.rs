@@ -1,6 +1,6 @@
 //! Parts of a transaction that fail alone.
 
-use store::{Store, StoreError, Tx, params};
+use store::{SendAsyncFnOnce, Store, StoreError, Tx, params};
 
 use crate::{both, ids};
 
@@ -10,43 +10,31 @@ async fn note(tx: &mut Tx, id: i64) -> Result<(), StoreError> {
 
 /// A part that writes one note and then ends like this.
 async fn attempt(tx: &mut Tx, id: i64, end: Result<(), StoreError>) -> Result<(), StoreError> {
-    tx.attempt(move |tx| {
-        Box::pin(async move {
-            note(tx, id).await?;
-            end
-        })
+    tx.attempt(async move |tx: &mut Tx| {
+        note(tx, id).await?;
+        end
     })
     .await?
 }
 
-async fn write(store: &Store, work: impl AsyncTransaction) -> Result<(), StoreError> {
+async fn write<F>(store: &Store, work: F) -> Result<(), StoreError>
+where
+    F: for<'t> SendAsyncFnOnce<&'t mut Tx, Result<(), StoreError>> + Send + 'static,
+{
     store.write(work).await
-}
-
-/// What [`Store::write`] takes here.
-trait AsyncTransaction:
-    for<'t> FnOnce(&'t mut Tx) -> store::BoxFuture<'t, Result<(), StoreError>> + Send + 'static
-{
-}
-
-impl<F> AsyncTransaction for F where
-    F: for<'t> FnOnce(&'t mut Tx) -> store::BoxFuture<'t, Result<(), StoreError>> + Send + 'static
-{
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_part_that_fails_leaves_nothing_and_the_others_stay() {
     both(|store| async move {
-        let outcome = write(&store, |tx| {
-            Box::pin(async move {
-                note(tx, 1).await?;
-                assert_eq!(attempt(tx, 2, Err(StoreError::NoRow)).await, Err(StoreError::NoRow));
-                assert_eq!(attempt(tx, 3, Ok(())).await, Ok(()));
-                // A statement that fails, which would otherwise be the end of the transaction.
-                assert!(attempt(tx, 1, Ok(())).await.unwrap_err().is_unique("notes(id)"));
-                assert_eq!(attempt(tx, 4, Err(StoreError::NoRow)).await, Err(StoreError::NoRow));
-                note(tx, 5).await
-            })
+        let outcome = write(&store, async move |tx: &mut Tx| {
+            note(tx, 1).await?;
+            assert_eq!(attempt(tx, 2, Err(StoreError::NoRow)).await, Err(StoreError::NoRow));
+            assert_eq!(attempt(tx, 3, Ok(())).await, Ok(()));
+            // A statement that fails, which would otherwise be the end of the transaction.
+            assert!(attempt(tx, 1, Ok(())).await.unwrap_err().is_unique("notes(id)"));
+            assert_eq!(attempt(tx, 4, Err(StoreError::NoRow)).await, Err(StoreError::NoRow));
+            note(tx, 5).await
         })
         .await;
         assert_eq!(outcome, Ok(()));
@@ -58,18 +46,14 @@ async fn a_part_that_fails_leaves_nothing_and_the_others_stay() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_part_cannot_shrug_off_its_failed_statement() {
     both(|store| async move {
-        let outcome = write(&store, |tx| {
-            Box::pin(async move {
-                let part = tx.attempt(|tx| {
-                    Box::pin(async move {
-                        note(tx, 1).await?;
-                        let _ = note(tx, 1).await;
-                        Ok::<_, StoreError>(())
-                    })
-                });
-                assert_eq!(part.await, Ok(Err(StoreError::Aborted)));
-                note(tx, 2).await
-            })
+        let outcome = write(&store, async move |tx: &mut Tx| {
+            let part = tx.attempt(async move |tx: &mut Tx| {
+                note(tx, 1).await?;
+                let _ = note(tx, 1).await;
+                Ok::<_, StoreError>(())
+            });
+            assert_eq!(part.await, Ok(Err(StoreError::Aborted)));
+            note(tx, 2).await
         })
         .await;
         assert_eq!(outcome, Ok(()));
@@ -81,20 +65,16 @@ async fn a_part_cannot_shrug_off_its_failed_statement() {
 #[tokio::test(flavor = "multi_thread")]
 async fn parts_go_with_their_transaction() {
     both(|store| async move {
-        let failed = write(&store, |tx| {
-            Box::pin(async move {
-                attempt(tx, 1, Ok(())).await?;
-                Err(StoreError::NoRow)
-            })
+        let failed = write(&store, async move |tx: &mut Tx| {
+            attempt(tx, 1, Ok(())).await?;
+            Err(StoreError::NoRow)
         });
         assert_eq!(failed.await, Err(StoreError::NoRow));
-        let failed_before = write(&store, |tx| {
-            Box::pin(async move {
-                note(tx, 1).await?;
-                let _ = note(tx, 1).await;
-                assert_eq!(attempt(tx, 2, Ok(())).await, Err(StoreError::Aborted));
-                Ok(())
-            })
+        let failed_before = write(&store, async move |tx: &mut Tx| {
+            note(tx, 1).await?;
+            let _ = note(tx, 1).await;
+            assert_eq!(attempt(tx, 2, Ok(())).await, Err(StoreError::Aborted));
+            Ok(())
         });
         assert_eq!(failed_before.await, Err(StoreError::Aborted));
         assert!(ids(&store).await.is_empty());
@@ -105,17 +85,13 @@ async fn parts_go_with_their_transaction() {
 #[tokio::test(flavor = "multi_thread")]
 async fn parts_within_parts_are_taken_back_from_the_inside() {
     both(|store| async move {
-        let outcome = write(&store, |tx| {
-            Box::pin(async move {
-                let outer = tx.attempt(|tx| {
-                    Box::pin(async move {
-                        note(tx, 1).await?;
-                        assert_eq!(attempt(tx, 2, Err(StoreError::NoRow)).await, Err(StoreError::NoRow));
-                        attempt(tx, 3, Ok(())).await
-                    })
-                });
-                outer.await?
-            })
+        let outcome = write(&store, async move |tx: &mut Tx| {
+            let outer = tx.attempt(async move |tx: &mut Tx| {
+                note(tx, 1).await?;
+                assert_eq!(attempt(tx, 2, Err(StoreError::NoRow)).await, Err(StoreError::NoRow));
+                attempt(tx, 3, Ok(())).await
+            });
+            outer.await?
         })
         .await;
         assert_eq!(outcome, Ok(()));

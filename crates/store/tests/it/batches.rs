@@ -2,7 +2,7 @@
 
 use std::sync::mpsc;
 
-use store::{Options, Store, StoreError, params};
+use store::{Options, Store, StoreError, Tx, params};
 use tokio::task::JoinHandle;
 
 use crate::{Held, both, eventually, ids, insert, let_go, options, within};
@@ -60,7 +60,7 @@ async fn a_commit_hook_is_called_when_the_commit_can_be_read() {
         for id in 1..=20_i64 {
             let (tell, told) = tokio::sync::oneshot::channel();
             let write = store.write_with_commit_hook(
-                move |tx| Box::pin(async move { tx.execute(sql, params![id, "committed"]).await }),
+                async move |tx: &mut Tx| tx.execute(sql, params![id, "committed"]).await,
                 move |rows| tell.send(*rows).unwrap(),
             );
             let read = async { (told.await, ids(&store).await) };
@@ -68,7 +68,7 @@ async fn a_commit_hook_is_called_when_the_commit_can_be_read() {
             assert_eq!((written, told, read.last()), (Ok::<_, StoreError>(1), Ok(1), Some(&id)));
         }
         let again = store.write_with_commit_hook(
-            move |tx| Box::pin(async move { tx.execute(sql, params![1, "again"]).await }),
+            async move |tx: &mut Tx| tx.execute(sql, params![1, "again"]).await,
             |_| panic!("nothing was committed"),
         );
         let refused = again.await;
@@ -82,7 +82,7 @@ async fn a_commit_hook_is_called_when_the_commit_can_be_read() {
 async fn a_panic_of_a_commit_hook_undoes_nothing() {
     both(|store| async move {
         let written = store.write_with_commit_hook(
-            |tx| Box::pin(tx.execute("INSERT INTO notes (id) VALUES (1)", &[])),
+            async move |tx: &mut Tx| tx.execute("INSERT INTO notes (id) VALUES (1)", &[]).await,
             |_| panic!("on purpose"),
         );
         assert_eq!(written.await, Ok::<_, StoreError>(1));
@@ -101,13 +101,11 @@ async fn a_commit_hook_is_called_though_its_caller_has_given_up_waiting() {
     let (release, released) = mpsc::channel::<()>();
     let (tell, told) = tokio::sync::oneshot::channel();
     let write = store.write_with_commit_hook(
-        move |tx| {
-            Box::pin(async move {
-                tx.execute("INSERT INTO notes (id) VALUES (1)", &[]).await?;
-                // Blocks the thread that writes, on purpose.
-                let _ = released.recv();
-                Ok(())
-            })
+        async move |tx: &mut Tx| {
+            tx.execute("INSERT INTO notes (id) VALUES (1)", &[]).await?;
+            // Blocks the thread that writes, on purpose.
+            let _ = released.recv();
+            Ok(())
         },
         move |()| tell.send(()).unwrap(),
     );
@@ -126,11 +124,9 @@ async fn failures_in_a_batch_roll_back_only_themselves() {
         let store = store.clone();
         tokio::spawn(async move {
             store
-                .write(move |tx| {
-                    Box::pin(async move {
-                        tx.execute("INSERT INTO notes (id) VALUES ($1)", params![id]).await?;
-                        end()
-                    })
+                .write(async move |tx: &mut Tx| {
+                    tx.execute("INSERT INTO notes (id) VALUES ($1)", params![id]).await?;
+                    end()
                 })
                 .await
         })
@@ -162,13 +158,11 @@ async fn what_is_refused_at_the_head_of_a_batch_leaves_nothing_to_those_behind_i
     let writer = store.clone();
     let head = tokio::spawn(async move {
         writer
-            .write(move |tx| {
-                Box::pin(async move {
-                    tx.execute("INSERT INTO notes (id) VALUES ($1)", params![1]).await?;
-                    let _ = start.send(());
-                    let_go(released).await;
-                    Err::<(), _>(StoreError::NoRow)
-                })
+            .write(async move |tx: &mut Tx| {
+                tx.execute("INSERT INTO notes (id) VALUES ($1)", params![1]).await?;
+                let _ = start.send(());
+                let_go(released).await;
+                Err::<(), _>(StoreError::NoRow)
             })
             .await
     });
@@ -195,7 +189,10 @@ async fn a_failed_commit_is_answered_to_everyone_in_it() {
     let innocent = spawn_insert(&store, 2);
     let refused = spawn_insert(&store, 1);
     let writer = store.clone();
-    let culprit = tokio::spawn(async move { writer.write(|tx| Box::pin(tx.execute(ORPHAN, &[]))).await });
+    let culprit =
+        tokio::spawn(
+            async move { writer.write(async move |tx: &mut Tx| tx.execute(ORPHAN, &[]).await).await },
+        );
     eventually(|| store.stats().waiting == 3).await;
     assert_eq!(held.release().await, Err(StoreError::ForeignKey));
     assert_eq!(within(culprit).await.unwrap(), Err(StoreError::ForeignKey));
@@ -214,7 +211,7 @@ async fn a_full_disk_leaves_exactly_what_was_answered() {
     let store = fresh.open(options()).await;
     // As full as the file is now, with little room inside it.
     store
-        .write(|tx| Box::pin(tx.query("PRAGMA max_page_count = 1", &[])))
+        .write(async move |tx: &mut Tx| tx.query("PRAGMA max_page_count = 1", &[]).await)
         .await
         .map_err(|e: StoreError| e)
         .unwrap();
@@ -222,9 +219,7 @@ async fn a_full_disk_leaves_exactly_what_was_answered() {
     let writer = store.clone();
     let large = tokio::spawn(async move {
         let sql = "INSERT INTO notes (id, body) VALUES ($1, $2)";
-        writer
-            .write(move |tx| Box::pin(async move { tx.execute(sql, params![2, "x".repeat(1 << 20)]).await }))
-            .await
+        writer.write(async move |tx: &mut Tx| tx.execute(sql, params![2, "x".repeat(1 << 20)]).await).await
     });
     eventually(|| store.stats().waiting == 1).await;
     let small = spawn_insert(&store, 3);
@@ -240,7 +235,7 @@ async fn a_full_disk_leaves_exactly_what_was_answered() {
     }
     assert_eq!(ids(&store).await, answered);
     store
-        .write(|tx| Box::pin(tx.query("PRAGMA max_page_count = 100000", &[])))
+        .write(async move |tx: &mut Tx| tx.query("PRAGMA max_page_count = 100000", &[]).await)
         .await
         .map_err(|e: StoreError| e)
         .unwrap();
@@ -301,7 +296,9 @@ async fn closing_finishes_what_was_accepted_and_refuses_the_rest() {
         for write in writes {
             within(write).await.unwrap().unwrap();
         }
-        for outcome in [insert(&store, 6).await, store.read(|_| Box::pin(async { Ok(()) })).await] {
+        for outcome in
+            [insert(&store, 6).await, store.read(async move |_: &mut Tx| async { Ok(()) }.await).await]
+        {
             assert!(matches!(outcome, Err(StoreError::Unavailable(_))), "{outcome:?}");
         }
         assert_eq!(store.stats().committed, 6);

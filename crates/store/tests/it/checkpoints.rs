@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use store::{Store, StoreError, Target, params};
+use store::{Store, StoreError, Target, Tx, params};
 
 use crate::options;
 
@@ -15,10 +15,8 @@ async fn fill(store: &Store, ids: std::ops::Range<i64>) {
     let body = "x".repeat(BODY_BYTES);
     for id in ids {
         let body = body.clone();
-        let written = store.write(move |tx| {
-            Box::pin(async move {
-                tx.execute("INSERT INTO notes (id, body) VALUES ($1, $2)", params![id, &body]).await
-            })
+        let written = store.write(async move |tx: &mut Tx| {
+            tx.execute("INSERT INTO notes (id, body) VALUES ($1, $2)", params![id, &body]).await
         });
         written.await.unwrap_or_else(|error: StoreError| panic!("{error}"));
     }

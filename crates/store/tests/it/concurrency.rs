@@ -1,6 +1,6 @@
 //! The patterns that keep rules true under concurrency without `FOR UPDATE`.
 
-use store::{StoreError, params};
+use store::{StoreError, Tx, params};
 use tokio::task::JoinSet;
 
 use crate::both;
@@ -9,23 +9,23 @@ use crate::both;
 async fn of_100_concurrent_uses_of_a_code_exactly_one_wins() {
     const USE: &str = "UPDATE codes SET used_by = $2 WHERE code = $1 AND used_by IS NULL RETURNING code";
     both(|store| async move {
-        let made =
-            store.write(|tx| Box::pin(tx.execute("INSERT INTO codes (code) VALUES ('one')", &[]))).await;
+        let made = store
+            .write(async move |tx: &mut Tx| tx.execute("INSERT INTO codes (code) VALUES ('one')", &[]).await)
+            .await;
         assert_eq!(made, Ok::<_, StoreError>(1));
         let mut uses = JoinSet::new();
         for user in 0..100_i64 {
             let store = store.clone();
             uses.spawn(async move {
-                let used = store
-                    .write(move |tx| Box::pin(async move { tx.query_opt(USE, params!["one", user]).await }))
-                    .await;
+                let used =
+                    store.write(async move |tx: &mut Tx| tx.query_opt(USE, params!["one", user]).await).await;
                 used.map_err(|error: StoreError| error).unwrap().map(|_| user)
             });
         }
         let winners: Vec<i64> = uses.join_all().await.into_iter().flatten().collect();
         assert_eq!(winners.len(), 1);
         let recorded = store
-            .read(|tx| Box::pin(tx.query_one("SELECT used_by FROM codes", &[])))
+            .read(async move |tx: &mut Tx| tx.query_one("SELECT used_by FROM codes", &[]).await)
             .await
             .map_err(|error: StoreError| error)
             .unwrap();
@@ -43,7 +43,9 @@ async fn of_60_concurrent_inserts_under_a_cap_of_30_exactly_30_pass() {
     const CAP: i64 = 30;
     both(|store| async move {
         let made = store
-            .write(|tx| Box::pin(tx.execute("INSERT INTO parents (id, children) VALUES ('p', 0)", &[])))
+            .write(async move |tx: &mut Tx| {
+                tx.execute("INSERT INTO parents (id, children) VALUES ('p', 0)", &[]).await
+            })
             .await;
         assert_eq!(made, Ok::<_, StoreError>(1));
         let mut inserts = JoinSet::new();
@@ -51,15 +53,13 @@ async fn of_60_concurrent_inserts_under_a_cap_of_30_exactly_30_pass() {
             let store = store.clone();
             inserts.spawn(async move {
                 let inserted: Result<(), StoreError> = store
-                    .write(move |tx| {
-                        Box::pin(async move {
-                            tx.execute(LOCK, params!["p"]).await?;
-                            if tx.query_one(COUNT, params!["p"]).await?.get::<i64>(0)? >= CAP {
-                                return Err(StoreError::NoRow);
-                            }
-                            tx.execute(INSERT, params!["p", kind.to_string()]).await?;
-                            Ok(())
-                        })
+                    .write(async move |tx: &mut Tx| {
+                        tx.execute(LOCK, params!["p"]).await?;
+                        if tx.query_one(COUNT, params!["p"]).await?.get::<i64>(0)? >= CAP {
+                            return Err(StoreError::NoRow);
+                        }
+                        tx.execute(INSERT, params!["p", kind.to_string()]).await?;
+                        Ok(())
                     })
                     .await;
                 inserted
@@ -69,9 +69,8 @@ async fn of_60_concurrent_inserts_under_a_cap_of_30_exactly_30_pass() {
         let refused = outcomes.iter().filter(|outcome| **outcome == Err(StoreError::NoRow)).count();
         let passed = outcomes.iter().filter(|outcome| outcome.is_ok()).count();
         assert_eq!((passed, refused), (30, 30), "{outcomes:?}");
-        let rows = store
-            .read(|tx| Box::pin(async move { tx.query_one(COUNT, params!["p"]).await?.get::<i64>(0) }))
-            .await;
+        let rows =
+            store.read(async move |tx: &mut Tx| tx.query_one(COUNT, params!["p"]).await?.get::<i64>(0)).await;
         assert_eq!(rows, Ok(CAP));
     })
     .await;
@@ -89,10 +88,8 @@ async fn many_reads_at_once_all_find_their_row() {
             reads.spawn(async move {
                 let id = n % 20;
                 let found: Result<i64, StoreError> = store
-                    .read(move |tx| {
-                        Box::pin(async move {
-                            tx.query_one("SELECT id FROM notes WHERE id = $1", params![id]).await?.get(0)
-                        })
+                    .read(async move |tx: &mut Tx| {
+                        tx.query_one("SELECT id FROM notes WHERE id = $1", params![id]).await?.get(0)
                     })
                     .await;
                 found == Ok(id)

@@ -1,6 +1,6 @@
 //! Violated constraints have one name on both engines.
 
-use store::StoreError;
+use store::{StoreError, Tx};
 
 use crate::both;
 
@@ -16,7 +16,10 @@ async fn each_constraint_is_told_apart() {
             "INSERT INTO parents (id, children) VALUES ('p', 0)",
             "INSERT INTO children (parent_id, kind, open) VALUES ('p', 'first', TRUE)",
         ] {
-            assert_eq!(store.write(move |tx| Box::pin(tx.execute(sql, &[]))).await, Ok::<_, StoreError>(1));
+            assert_eq!(
+                store.write(async move |tx: &mut Tx| tx.execute(sql, &[]).await).await,
+                Ok::<_, StoreError>(1)
+            );
         }
         for (sql, expected) in [
             ("INSERT INTO codes (code) VALUES ('taken')", unique("codes(code)")),
@@ -37,7 +40,7 @@ async fn each_constraint_is_told_apart() {
             ("INSERT INTO children (parent_id, kind, open) VALUES ('p', NULL, FALSE)", StoreError::NotNull),
             ("INSERT INTO late (parent_id) VALUES ('nobody')", StoreError::ForeignKey),
         ] {
-            let outcome = store.write(move |tx| Box::pin(tx.execute(sql, &[]))).await;
+            let outcome = store.write(async move |tx: &mut Tx| tx.execute(sql, &[]).await).await;
             assert_eq!(outcome, Err(expected), "{sql}");
         }
     })
@@ -52,7 +55,7 @@ async fn a_wrong_statement_says_so_in_the_engines_words() {
             ("SELEC 1", "SELEC"),
             ("SELECT \"text\" FROM notes", "text"),
         ] {
-            let outcome = store.read(move |tx| Box::pin(tx.query(sql, &[]))).await;
+            let outcome = store.read(async move |tx: &mut Tx| tx.query(sql, &[]).await).await;
             match outcome {
                 Err(StoreError::Statement { message, .. }) => assert!(message.contains(word), "{message}"),
                 other => panic!("{sql}: {other:?}"),

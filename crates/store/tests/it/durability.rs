@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use store::{Store, StoreError, Target};
+use store::{Store, StoreError, Target, Tx};
 
 use crate::{ids, insert, options};
 
@@ -69,7 +69,8 @@ async fn every_acknowledged_write_is_found_after_kill_9() {
         let found: HashSet<i64> = ids(&store).await.into_iter().collect();
         let lost: Vec<_> = acknowledged.iter().filter(|id| !found.contains(id)).collect();
         assert!(lost.is_empty(), "{} of {} lost: {lost:?}", lost.len(), acknowledged.len());
-        let check = store.read(|tx| Box::pin(tx.query_one("PRAGMA integrity_check", &[]))).await;
+        let check =
+            store.read(async move |tx: &mut Tx| tx.query_one("PRAGMA integrity_check", &[]).await).await;
         assert_eq!(check.map_err(|error: StoreError| error).unwrap().get(0), Ok("ok"));
         store.close().await;
     }

@@ -2,7 +2,7 @@
 //! SQLite is a real one, in the server's tests.
 
 use store::testing::postgres;
-use store::{Disk, Store, StoreError};
+use store::{Disk, Store, StoreError, Tx};
 
 use crate::{ids, insert, options};
 
@@ -15,8 +15,7 @@ async fn fill(store: &Store, create_trigger: &'static str) {
 }
 
 async fn run(store: &Store, sql: &'static str) {
-    let done: Result<_, StoreError> =
-        store.write(move |tx| Box::pin(async move { tx.execute(sql, &[]).await })).await;
+    let done: Result<_, StoreError> = store.write(async move |tx: &mut Tx| tx.execute(sql, &[]).await).await;
     done.unwrap();
 }
 

@@ -19,7 +19,7 @@ use std::future::Future;
 use std::sync::mpsc;
 use std::time::Duration;
 
-use store::{Migration, Options, Store, StoreError, params};
+use store::{Migration, Options, Store, StoreError, Tx, params};
 
 /// Longer than anything here takes, shorter than a hanging test run.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -66,17 +66,16 @@ async fn both<Fut: Future<Output = ()> + Send + 'static>(body: impl FnMut(Store)
 
 async fn insert(store: &Store, id: i64) -> Result<(), StoreError> {
     store
-        .write(move |tx| {
-            Box::pin(async move {
-                tx.execute("INSERT INTO notes (id, body) VALUES ($1, $2)", params![id, "a note"]).await?;
-                Ok(())
-            })
+        .write(async move |tx: &mut Tx| {
+            tx.execute("INSERT INTO notes (id, body) VALUES ($1, $2)", params![id, "a note"]).await?;
+            Ok(())
         })
         .await
 }
 
 async fn ids(store: &Store) -> Vec<i64> {
-    let rows = store.read(|tx| Box::pin(tx.query("SELECT id FROM notes ORDER BY id", &[]))).await;
+    let rows =
+        store.read(async move |tx: &mut Tx| tx.query("SELECT id FROM notes ORDER BY id", &[]).await).await;
     let rows: Vec<store::Row> = rows.unwrap_or_else(|error: StoreError| panic!("{error}"));
     rows.iter().map(|row| row.get(0).unwrap()).collect()
 }
@@ -103,13 +102,11 @@ impl Held {
         let store = store.clone();
         let done = tokio::spawn(async move {
             store
-                .write(move |tx| {
-                    Box::pin(async move {
-                        tx.execute("INSERT INTO notes (id) VALUES ($1)", params![id]).await?;
-                        let _ = start.send(());
-                        let_go(released).await;
-                        Ok(())
-                    })
+                .write(async move |tx: &mut Tx| {
+                    tx.execute("INSERT INTO notes (id) VALUES ($1)", params![id]).await?;
+                    let _ = start.send(());
+                    let_go(released).await;
+                    Ok(())
                 })
                 .await
         });

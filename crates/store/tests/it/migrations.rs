@@ -1,7 +1,7 @@
 //! The schema's history.
 
 use store::testing::engines;
-use store::{Migration, Options, Store, StoreError};
+use store::{Migration, Options, Store, StoreError, Tx};
 
 const ONE: Migration =
     Migration { version: 1, name: "one", sql: "CREATE TABLE a (id BIGINT); CREATE TABLE b (id BIGINT)" };
@@ -28,10 +28,10 @@ async fn each_migration_runs_once() {
         engine.open(history(&[ONE, TWO])).await.close().await;
         let store = engine.open(history(&[ONE, TWO])).await;
         let row = store
-            .read(|tx| {
+            .read(async |tx: &mut Tx| {
                 let sql = "SELECT COUNT(*), (SELECT COUNT(*) FROM schema_migrations WHERE applied_at > 1600000000000)
                            FROM a";
-                Box::pin(tx.query_one(sql, &[]))
+                tx.query_one(sql, &[]).await
             })
             .await
             .map_err(|error: StoreError| error)
@@ -61,7 +61,7 @@ async fn a_migration_that_fails_leaves_nothing_of_itself() {
         let why = refusal(Store::open(engine.target(), history(&[ONE, BROKEN]))).await;
         assert!(why.contains("migration 2 (broken)"), "{why}");
         let store = engine.open(history(&[ONE])).await;
-        let table = store.read(|tx| Box::pin(tx.query("SELECT id FROM c", &[]))).await;
+        let table = store.read(async move |tx: &mut Tx| tx.query("SELECT id FROM c", &[]).await).await;
         assert!(matches!(table, Err(StoreError::Statement { .. })), "{table:?}");
         store.close().await;
         engine.remove().await;
@@ -113,12 +113,12 @@ async fn postgres_orders_text_by_bytes_whatever_collation_its_columns_had() {
     let store = fresh.open(history(&[COLLATED])).await;
     // As an older release left it.
     const BACK: &str = r#"ALTER TABLE words ALTER COLUMN word TYPE TEXT COLLATE "und-x-icu""#;
-    let undone = store.write(|tx| Box::pin(tx.execute(BACK, &[]))).await;
+    let undone = store.write(async move |tx: &mut Tx| tx.execute(BACK, &[]).await).await;
     undone.unwrap_or_else(|error: StoreError| panic!("{error}"));
     store.close().await;
     let store = fresh.open(history(&[COLLATED, LATER])).await;
     let words = |sql: &'static str| {
-        let rows = store.read(move |tx| Box::pin(tx.query(sql, &[])));
+        let rows = store.read(async move |tx: &mut Tx| tx.query(sql, &[]).await);
         async move {
             let rows: Vec<store::Row> = rows.await.unwrap_or_else(|error: StoreError| panic!("{error}"));
             rows.iter().map(|row| row.get::<String>(0).unwrap()).collect::<Vec<_>>()
@@ -143,7 +143,7 @@ async fn every_text_column_of_the_programs_schema_is_ordered_by_bytes_on_postgre
     const COLUMNS: &str = "
         SELECT COUNT(*), COUNT(*) FILTER (WHERE collation_name = 'C') FROM information_schema.columns
         WHERE table_schema = current_schema() AND data_type = 'text'";
-    let row = store.read(|tx| Box::pin(tx.query_one(COLUMNS, &[]))).await;
+    let row = store.read(async move |tx: &mut Tx| tx.query_one(COLUMNS, &[]).await).await;
     let row = row.unwrap_or_else(|error: StoreError| panic!("{error}"));
     let (all, by_bytes): (i64, i64) = (row.get(0).unwrap(), row.get(1).unwrap());
     assert!(all > 30 && all == by_bytes, "{by_bytes} of {all}");

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use store::testing::{Fresh, Network, Wire, postgres, while_running};
-use store::{Contention, Options, Store, StoreError, Target, params};
+use store::{Contention, Options, Store, StoreError, Target, Tx, params};
 
 use crate::{ids, insert, options, within};
 
@@ -17,9 +17,7 @@ async fn over_a_wire() -> (Fresh, Wire, Store) {
 }
 
 async fn read(store: &Store) -> Result<i64, StoreError> {
-    store
-        .read(|tx| Box::pin(async move { tx.query_one("SELECT COUNT(*) FROM notes", &[]).await?.get(0) }))
-        .await
+    store.read(async move |tx: &mut Tx| tx.query_one("SELECT COUNT(*) FROM notes", &[]).await?.get(0)).await
 }
 
 async fn survives(outage: Network) {
@@ -64,16 +62,14 @@ async fn a_terminated_backend_costs_its_own_request_alone() {
     let fresh = postgres().await;
     let store = fresh.open(options()).await;
     let outcome: Result<(), StoreError> = store
-        .write(|tx| {
-            Box::pin(async move {
-                tx.execute("INSERT INTO notes (id) VALUES ($1)", params![1]).await?;
-                tx.query(SUICIDE, &[]).await?;
-                Ok(())
-            })
+        .write(async move |tx: &mut Tx| {
+            tx.execute("INSERT INTO notes (id) VALUES ($1)", params![1]).await?;
+            tx.query(SUICIDE, &[]).await?;
+            Ok(())
         })
         .await;
     assert!(outcome.as_ref().is_err_and(StoreError::is_outage), "{outcome:?}");
-    let outcome = store.read(|tx| Box::pin(tx.query(SUICIDE, &[]))).await;
+    let outcome = store.read(async move |tx: &mut Tx| tx.query(SUICIDE, &[]).await).await;
     assert!(outcome.as_ref().is_err_and(StoreError::is_outage), "{outcome:?}");
     assert!(ids(&store).await.is_empty());
     for id in 2..20 {
@@ -88,7 +84,7 @@ async fn a_statement_that_takes_too_long_is_stopped_by_the_server() {
     const SLOW: &str = "SELECT CAST(COUNT(*) AS BIGINT) FROM (SELECT pg_sleep(10)) AS slow";
     let fresh = postgres().await;
     let store = Store::open(fresh.target(), options()).await.unwrap();
-    let slow = store.read(|tx| Box::pin(tx.query(SLOW, &[])));
+    let slow = store.read(async move |tx: &mut Tx| tx.query(SLOW, &[]).await);
     let slow = while_running(Duration::from_secs(3), slow).await.expect("an answer within 3 s");
     // Not by the deadline of the store: the server has stopped working on the statement.
     assert_eq!(slow, Err(Contention::StatementTimeout.into()));

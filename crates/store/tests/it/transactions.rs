@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use store::{Store, StoreError, params};
+use store::{Store, StoreError, Tx, params};
 
 use crate::{Held, both, eventually, ids, insert, options, within};
 
@@ -10,12 +10,10 @@ use crate::{Held, both, eventually, ids, insert, options, within};
 async fn an_error_takes_back_everything_the_closure_wrote() {
     both(|store| async move {
         let outcome: Result<(), StoreError> = store
-            .write(|tx| {
-                Box::pin(async move {
-                    tx.execute("INSERT INTO notes (id) VALUES ($1)", params![1]).await?;
-                    tx.execute("INSERT INTO notes (id) VALUES ($1)", params![2]).await?;
-                    Err(StoreError::NoRow)
-                })
+            .write(async move |tx: &mut Tx| {
+                tx.execute("INSERT INTO notes (id) VALUES ($1)", params![1]).await?;
+                tx.execute("INSERT INTO notes (id) VALUES ($1)", params![2]).await?;
+                Err(StoreError::NoRow)
             })
             .await;
         assert_eq!(outcome, Err(StoreError::NoRow));
@@ -32,15 +30,14 @@ async fn an_error_takes_back_everything_the_closure_wrote() {
 async fn a_panic_takes_back_everything_and_harms_nobody_else() {
     both(|store| async move {
         let outcome: Result<(), StoreError> = store
-            .write(|tx| {
-                Box::pin(async move {
-                    tx.execute("INSERT INTO notes (id) VALUES ($1)", params![1]).await?;
-                    panic!("expected by the test");
-                })
+            .write(async move |tx: &mut Tx| {
+                tx.execute("INSERT INTO notes (id) VALUES ($1)", params![1]).await?;
+                panic!("expected by the test");
             })
             .await;
         assert_eq!(outcome, Err(StoreError::Panicked));
-        let read: Result<(), StoreError> = store.read(|_| panic!("expected by the test")).await;
+        let read: Result<(), StoreError> =
+            store.read(async |_: &mut Tx| panic!("expected by the test")).await;
         assert_eq!(read, Err(StoreError::Panicked));
         insert(&store, 2).await.unwrap();
         assert_eq!(ids(&store).await, [2]);
@@ -53,15 +50,13 @@ async fn a_failed_statement_cannot_be_shrugged_off() {
     both(|store| async move {
         insert(&store, 1).await.unwrap();
         let outcome: Result<(), StoreError> = store
-            .write(|tx| {
-                Box::pin(async move {
-                    tx.execute("INSERT INTO notes (id) VALUES ($1)", params![2]).await?;
-                    let conflict = tx.execute("INSERT INTO notes (id) VALUES ($1)", params![1]).await;
-                    assert!(conflict.unwrap_err().is_unique("notes(id)"));
-                    let next = tx.execute("INSERT INTO notes (id) VALUES ($1)", params![3]).await;
-                    assert_eq!(next, Err(StoreError::Aborted));
-                    Ok(())
-                })
+            .write(async move |tx: &mut Tx| {
+                tx.execute("INSERT INTO notes (id) VALUES ($1)", params![2]).await?;
+                let conflict = tx.execute("INSERT INTO notes (id) VALUES ($1)", params![1]).await;
+                assert!(conflict.unwrap_err().is_unique("notes(id)"));
+                let next = tx.execute("INSERT INTO notes (id) VALUES ($1)", params![3]).await;
+                assert_eq!(next, Err(StoreError::Aborted));
+                Ok(())
             })
             .await;
         assert_eq!(outcome, Err(StoreError::Aborted));
@@ -75,15 +70,13 @@ async fn a_conflict_foreseen_in_the_statement_lets_the_transaction_go_on() {
     both(|store| async move {
         insert(&store, 1).await.unwrap();
         let changed: Result<_, StoreError> = store
-            .write(|tx| {
-                Box::pin(async move {
-                    let nothing = "INSERT INTO notes (id) VALUES ($1) ON CONFLICT (id) DO NOTHING";
-                    let update = "INSERT INTO notes (id, body) VALUES ($1, $2)
+            .write(async move |tx: &mut Tx| {
+                let nothing = "INSERT INTO notes (id) VALUES ($1) ON CONFLICT (id) DO NOTHING";
+                let update = "INSERT INTO notes (id, body) VALUES ($1, $2)
                                   ON CONFLICT (id) DO UPDATE SET body = excluded.body RETURNING body";
-                    let ignored = tx.execute(nothing, params![1]).await?;
-                    let body: String = tx.query_one(update, params![1, "new"]).await?.get(0)?;
-                    Ok((ignored, body, tx.execute(update, params![1, "newer"]).await?))
-                })
+                let ignored = tx.execute(nothing, params![1]).await?;
+                let body: String = tx.query_one(update, params![1, "new"]).await?.get(0)?;
+                Ok((ignored, body, tx.execute(update, params![1, "newer"]).await?))
             })
             .await;
         assert_eq!(changed, Ok((0, "new".to_owned(), 1)));
@@ -106,10 +99,9 @@ async fn what_was_answered_is_seen_by_the_next_read() {
 async fn a_write_inside_a_read_is_refused() {
     const INSERT: &str = "INSERT INTO notes (id) VALUES ($1)";
     both(|store| async move {
-        let read = store.read(|tx| Box::pin(async move { tx.execute(INSERT, params![1]).await })).await;
+        let read = store.read(async move |tx: &mut Tx| tx.execute(INSERT, params![1]).await).await;
         assert_eq!(read, Err(StoreError::ReadOnly));
-        let snapshot =
-            store.snapshot(|tx| Box::pin(async move { tx.execute(INSERT, params![1]).await })).await;
+        let snapshot = store.snapshot(async move |tx: &mut Tx| tx.execute(INSERT, params![1]).await).await;
         assert_eq!(snapshot, Err(StoreError::ReadOnly));
         assert!(ids(&store).await.is_empty());
         insert(&store, 1).await.unwrap();
@@ -126,14 +118,12 @@ async fn a_snapshot_sees_one_moment() {
         let reader = store.clone();
         let counts = tokio::spawn(async move {
             reader
-                .snapshot(move |tx| {
-                    Box::pin(async move {
-                        let before: i64 = tx.query_one(COUNT, &[]).await?.get(0)?;
-                        let _ = begun.send(());
-                        crate::let_go(may_go_on).await;
-                        let after: i64 = tx.query_one(COUNT, &[]).await?.get(0)?;
-                        Ok::<_, StoreError>((before, after))
-                    })
+                .snapshot(async move |tx: &mut Tx| {
+                    let before: i64 = tx.query_one(COUNT, &[]).await?.get(0)?;
+                    let _ = begun.send(());
+                    crate::let_go(may_go_on).await;
+                    let after: i64 = tx.query_one(COUNT, &[]).await?.get(0)?;
+                    Ok::<_, StoreError>((before, after))
                 })
                 .await
         });
@@ -150,7 +140,7 @@ async fn a_snapshot_sees_one_moment() {
 async fn a_transaction_cannot_be_ended_by_a_statement() {
     both(|store| async move {
         for sql in ["COMMIT", "rollback", "BEGIN", "SAVEPOINT mine", "RELEASE request"] {
-            let outcome = store.write(move |tx| Box::pin(tx.execute(sql, &[]))).await;
+            let outcome = store.write(async move |tx: &mut Tx| tx.execute(sql, &[]).await).await;
             assert!(matches!(outcome, Err(StoreError::Misuse(_))), "{sql}: {outcome:?}");
         }
         insert(&store, 1).await.unwrap();
@@ -175,11 +165,9 @@ async fn sqlite_refuses_a_closure_that_awaits_something_else() {
     let fresh = store::testing::sqlite();
     let store = fresh.open(options()).await;
     let outcome: Result<(), StoreError> = store
-        .write(|tx| {
-            Box::pin(async move {
-                tx.execute("INSERT INTO notes (id) VALUES ($1)", params![1]).await?;
-                std::future::pending().await
-            })
+        .write(async move |tx: &mut Tx| {
+            tx.execute("INSERT INTO notes (id) VALUES ($1)", params![1]).await?;
+            std::future::pending().await
         })
         .await;
     assert!(matches!(outcome, Err(StoreError::Misuse(_))), "{outcome:?}");
@@ -194,11 +182,9 @@ async fn postgres_rolls_back_a_closure_that_outlives_the_deadline() {
     let writer = store.clone();
     let outcome: Result<(), StoreError> = store::testing::while_running(
         Duration::from_secs(3),
-        writer.write(|tx| {
-            Box::pin(async move {
-                tx.execute("INSERT INTO notes (id) VALUES ($1)", params![1]).await?;
-                std::future::pending().await
-            })
+        writer.write(async move |tx: &mut Tx| {
+            tx.execute("INSERT INTO notes (id) VALUES ($1)", params![1]).await?;
+            std::future::pending().await
         }),
     )
     .await

@@ -1,17 +1,17 @@
 //! Parameters in, columns out, alike on both engines.
 
-use store::{Row, Store, StoreError, Value, params};
+use store::{Row, Store, StoreError, Tx, Value, params};
 
 use crate::both;
 
 async fn query(store: &Store, sql: &'static str, params: &[Value<'static>]) -> Result<Vec<Row>, StoreError> {
     let params = params.to_vec();
-    store.read(move |tx| Box::pin(async move { tx.query(sql, &params).await })).await
+    store.read(async move |tx: &mut Tx| tx.query(sql, &params).await).await
 }
 
 async fn execute(store: &Store, sql: &'static str, params: &[Value<'static>]) -> Result<u64, StoreError> {
     let params = params.to_vec();
-    store.write(move |tx| Box::pin(async move { tx.execute(sql, &params).await })).await
+    store.write(async move |tx: &mut Tx| tx.execute(sql, &params).await).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -136,9 +136,11 @@ async fn row_counts_are_of_what_changed() {
         ] {
             assert_eq!(execute(&store, sql, &[]).await, Ok(changed), "{sql}");
         }
-        let one = store.read(|tx| Box::pin(tx.query_one("SELECT id FROM notes", &[]))).await;
+        let one = store.read(async move |tx: &mut Tx| tx.query_one("SELECT id FROM notes", &[]).await).await;
         assert!(matches!(one, Err(StoreError::Misuse(_))));
-        let none = store.read(|tx| Box::pin(tx.query_one("SELECT id FROM notes WHERE id = 9", &[]))).await;
+        let none = store
+            .read(async move |tx: &mut Tx| tx.query_one("SELECT id FROM notes WHERE id = 9", &[]).await)
+            .await;
         assert_eq!(none, Err(StoreError::NoRow));
     })
     .await;

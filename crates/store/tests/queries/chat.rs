@@ -38,33 +38,27 @@ fn changes() -> [ChatSettingsChange; 6] {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn settings_are_the_defaults_until_changed_and_a_change_keeps_the_rest() {
-    in_seeded(|tx| {
-        Box::pin(async move {
-            let mut expected = ChatSettings::default();
+    in_seeded(async move |tx: &mut Tx| {
+        let mut expected = ChatSettings::default();
+        assert_eq!(tx.chat_settings(&channel("a")).await?, expected);
+        for change in changes() {
+            tx.change_chat_settings(&channel("a"), change).await?;
+            expected = change.applied_to(expected);
             assert_eq!(tx.chat_settings(&channel("a")).await?, expected);
-            for change in changes() {
-                tx.change_chat_settings(&channel("a"), change).await?;
-                expected = change.applied_to(expected);
-                assert_eq!(tx.chat_settings(&channel("a")).await?, expected);
-                tx.change_chat_settings(&channel("a"), ChatSettingsChange::default()).await?;
-                assert_eq!(tx.chat_settings(&channel("a")).await?, expected, "nothing changed");
-            }
-            assert_eq!(expected, FULL);
-            let back = ChatSettingsChange {
-                allow_subscriber_in_follower_mode: Some(false),
-                emoji_mode: Some(false),
-                slow_mode_sec: Some(0),
-                ..Default::default()
-            };
-            tx.change_chat_settings(&channel("a"), back).await?;
-            assert_eq!(
-                tx.chat_settings(&channel("a")).await?,
-                back.applied_to(FULL),
-                "false and 0 are values"
-            );
-            assert_eq!(tx.chat_settings(&channel("b")).await?, ChatSettings::default());
-            Ok(())
-        })
+            tx.change_chat_settings(&channel("a"), ChatSettingsChange::default()).await?;
+            assert_eq!(tx.chat_settings(&channel("a")).await?, expected, "nothing changed");
+        }
+        assert_eq!(expected, FULL);
+        let back = ChatSettingsChange {
+            allow_subscriber_in_follower_mode: Some(false),
+            emoji_mode: Some(false),
+            slow_mode_sec: Some(0),
+            ..Default::default()
+        };
+        tx.change_chat_settings(&channel("a"), back).await?;
+        assert_eq!(tx.chat_settings(&channel("a")).await?, back.applied_to(FULL), "false and 0 are values");
+        assert_eq!(tx.chat_settings(&channel("b")).await?, ChatSettings::default());
+        Ok(())
     })
     .await;
 }
@@ -122,48 +116,46 @@ async fn facts(tx: &mut Tx, of: &ChannelId, who: &ChannelId) -> Result<Option<Ch
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_facts_about_a_viewer_come_in_one_row() {
-    in_seeded(|tx| {
-        Box::pin(async move {
-            let (a, b) = (channel("a"), channel("b"));
-            let plain = facts(tx, &a, &b).await?.unwrap();
-            assert_eq!((plain.speaker.name.as_str(), plain.speaker.role), ("channel b", None));
-            assert_eq!(plain.settings, ChatSettings::default());
-            assert_eq!((plain.viewer.following_since, plain.viewer.subscriber), (None, false));
-            assert_eq!(
-                (plain.viewer.real_name_verified, plain.viewer.restriction),
-                (false, RestrictionStatus::default())
-            );
+    in_seeded(async move |tx: &mut Tx| {
+        let (a, b) = (channel("a"), channel("b"));
+        let plain = facts(tx, &a, &b).await?.unwrap();
+        assert_eq!((plain.speaker.name.as_str(), plain.speaker.role), ("channel b", None));
+        assert_eq!(plain.settings, ChatSettings::default());
+        assert_eq!((plain.viewer.following_since, plain.viewer.subscriber), (None, false));
+        assert_eq!(
+            (plain.viewer.real_name_verified, plain.viewer.restriction),
+            (false, RestrictionStatus::default())
+        );
 
-            let real = ChannelRecord { real_name_verified: true, verified_mark: true, ..record("b") };
-            tx.put_channel(&real, at(1)).await?;
-            tx.follow(&a, &b, at(5)).await?;
-            tx.put_subscriber(&a, &subscription("b"), at(6)).await?;
-            tx.put_manager(&a, &b, UserRole::StreamingSettlementManager, at(7)).await?;
-            tx.restrict(&a, &b, at(8)).await?;
-            tx.restrict_temporarily(&a, &b, at(99), at(9)).await?;
-            for change in changes() {
-                tx.change_chat_settings(&a, change).await?;
-            }
-            let full = facts(tx, &a, &b).await?.unwrap();
-            assert_eq!(full.settings, FULL);
-            assert_eq!(full.speaker.role, Some(UserRole::StreamingSettlementManager));
-            assert!(full.speaker.verified_mark && full.viewer.real_name_verified && full.viewer.subscriber);
-            assert_eq!(full.viewer.following_since, Some(at(5)));
-            assert_eq!(full.viewer.restriction, RestrictionStatus { restricted: true, until: Some(at(99)) });
+        let real = ChannelRecord { real_name_verified: true, verified_mark: true, ..record("b") };
+        tx.put_channel(&real, at(1)).await?;
+        tx.follow(&a, &b, at(5)).await?;
+        tx.put_subscriber(&a, &subscription("b"), at(6)).await?;
+        tx.put_manager(&a, &b, UserRole::StreamingSettlementManager, at(7)).await?;
+        tx.restrict(&a, &b, at(8)).await?;
+        tx.restrict_temporarily(&a, &b, at(99), at(9)).await?;
+        for change in changes() {
+            tx.change_chat_settings(&a, change).await?;
+        }
+        let full = facts(tx, &a, &b).await?.unwrap();
+        assert_eq!(full.settings, FULL);
+        assert_eq!(full.speaker.role, Some(UserRole::StreamingSettlementManager));
+        assert!(full.speaker.verified_mark && full.viewer.real_name_verified && full.viewer.subscriber);
+        assert_eq!(full.viewer.following_since, Some(at(5)));
+        assert_eq!(full.viewer.restriction, RestrictionStatus { restricted: true, until: Some(at(99)) });
 
-            // What a channel says of a viewer holds nowhere else, and not the other way round.
-            for (of, who) in [("a", "c"), ("b", "a"), ("c", "b")] {
-                let other = facts(tx, &channel(of), &channel(who)).await?.unwrap();
-                assert_eq!((other.speaker.role, other.viewer.following_since), (None, None), "{of} {who}");
-                assert_eq!(other.viewer.restriction, RestrictionStatus::default(), "{of} {who}");
-                assert!(!other.viewer.subscriber);
-                assert_eq!(other.settings == FULL, of == "a", "{of} {who}");
-            }
-            for (of, who) in [("a", "nobody"), ("nobody", "a"), ("nobody", "nobody")] {
-                assert!(facts(tx, &channel(of), &channel(who)).await?.is_none(), "{of} {who}");
-            }
-            Ok(())
-        })
+        // What a channel says of a viewer holds nowhere else, and not the other way round.
+        for (of, who) in [("a", "c"), ("b", "a"), ("c", "b")] {
+            let other = facts(tx, &channel(of), &channel(who)).await?.unwrap();
+            assert_eq!((other.speaker.role, other.viewer.following_since), (None, None), "{of} {who}");
+            assert_eq!(other.viewer.restriction, RestrictionStatus::default(), "{of} {who}");
+            assert!(!other.viewer.subscriber);
+            assert_eq!(other.settings == FULL, of == "a", "{of} {who}");
+        }
+        for (of, who) in [("a", "nobody"), ("nobody", "a"), ("nobody", "nobody")] {
+            assert!(facts(tx, &channel(of), &channel(who)).await?.is_none(), "{of} {who}");
+        }
+        Ok(())
     })
     .await;
 }
@@ -237,60 +229,56 @@ async fn facts_are_those_of_the_transaction_whatever_was_asked_before() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn facts_come_in_the_order_in_which_they_were_asked_for_however_many() {
-    in_seeded(|tx| {
-        Box::pin(async move {
-            let (a, b, nobody) = (channel("a"), channel("b"), channel("nobody"));
-            tx.restrict(&a, &b, at(1)).await?;
-            let kinds = [(&a, &b), (&b, &a), (&nobody, &a), (&a, &b), (&a, &a), (&a, &nobody)];
-            for count in 0..40 {
-                let asked: Vec<_> = kinds.iter().copied().cycle().take(count).collect();
-                let found = tx.chat_facts(&asked).await?;
-                assert_eq!(found.len(), count);
-                for ((of, who), facts) in asked.into_iter().zip(found) {
-                    let exist = ![of, who].contains(&&nobody);
-                    assert_eq!(facts.is_some(), exist);
-                    if let Some(facts) = facts {
-                        assert_eq!(facts.speaker.name, format!("channel {}", who.as_str()));
-                        assert_eq!(facts.viewer.restriction.restricted, (of, who) == (&a, &b));
-                    }
+    in_seeded(async move |tx: &mut Tx| {
+        let (a, b, nobody) = (channel("a"), channel("b"), channel("nobody"));
+        tx.restrict(&a, &b, at(1)).await?;
+        let kinds = [(&a, &b), (&b, &a), (&nobody, &a), (&a, &b), (&a, &a), (&a, &nobody)];
+        for count in 0..40 {
+            let asked: Vec<_> = kinds.iter().copied().cycle().take(count).collect();
+            let found = tx.chat_facts(&asked).await?;
+            assert_eq!(found.len(), count);
+            for ((of, who), facts) in asked.into_iter().zip(found) {
+                let exist = ![of, who].contains(&&nobody);
+                assert_eq!(facts.is_some(), exist);
+                if let Some(facts) = facts {
+                    assert_eq!(facts.speaker.name, format!("channel {}", who.as_str()));
+                    assert_eq!(facts.viewer.restriction.restricted, (of, who) == (&a, &b));
                 }
             }
-            Ok(())
-        })
+        }
+        Ok(())
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_turn_comes_again_when_the_wait_is_over_to_the_millisecond() {
-    in_seeded(|tx| {
-        Box::pin(async move {
-            let (a, b, c) = (channel("a"), channel("b"), channel("c"));
-            assert_eq!(tx.take_slow_mode_turn(&a, &b, 3, at(1_000)).await?, SlowModeTurn::Granted);
-            assert_eq!(
-                tx.take_slow_mode_turn(&a, &c, 3, at(1_000)).await?,
-                SlowModeTurn::Granted,
-                "another viewer"
-            );
-            assert_eq!(
-                tx.take_slow_mode_turn(&c, &b, 3, at(1_000)).await?,
-                SlowModeTurn::Granted,
-                "another chat"
-            );
-            let too_soon = SlowModeTurn::TooSoon { last: at(1_000) };
-            assert_eq!(tx.take_slow_mode_turn(&a, &b, 3, at(3_999)).await?, too_soon);
-            assert_eq!(
-                tx.take_slow_mode_turn(&a, &b, 300, at(4_000)).await?,
-                too_soon,
-                "by the wait that holds now"
-            );
-            assert_eq!(tx.take_slow_mode_turn(&a, &b, 3, at(4_000)).await?, SlowModeTurn::Granted);
-            assert_eq!(
-                tx.take_slow_mode_turn(&a, &b, 3, at(6_999)).await?,
-                SlowModeTurn::TooSoon { last: at(4_000) }
-            );
-            Ok(())
-        })
+    in_seeded(async move |tx: &mut Tx| {
+        let (a, b, c) = (channel("a"), channel("b"), channel("c"));
+        assert_eq!(tx.take_slow_mode_turn(&a, &b, 3, at(1_000)).await?, SlowModeTurn::Granted);
+        assert_eq!(
+            tx.take_slow_mode_turn(&a, &c, 3, at(1_000)).await?,
+            SlowModeTurn::Granted,
+            "another viewer"
+        );
+        assert_eq!(
+            tx.take_slow_mode_turn(&c, &b, 3, at(1_000)).await?,
+            SlowModeTurn::Granted,
+            "another chat"
+        );
+        let too_soon = SlowModeTurn::TooSoon { last: at(1_000) };
+        assert_eq!(tx.take_slow_mode_turn(&a, &b, 3, at(3_999)).await?, too_soon);
+        assert_eq!(
+            tx.take_slow_mode_turn(&a, &b, 300, at(4_000)).await?,
+            too_soon,
+            "by the wait that holds now"
+        );
+        assert_eq!(tx.take_slow_mode_turn(&a, &b, 3, at(4_000)).await?, SlowModeTurn::Granted);
+        assert_eq!(
+            tx.take_slow_mode_turn(&a, &b, 3, at(6_999)).await?,
+            SlowModeTurn::TooSoon { last: at(4_000) }
+        );
+        Ok(())
     })
     .await;
 }
@@ -347,70 +335,66 @@ async fn hidden(tx: &mut Tx) -> Result<Vec<(String, i64)>, StoreError> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn messages_are_hidden_by_chat_sender_and_time() {
-    in_seeded(|tx| {
-        Box::pin(async move {
-            for (n, (of, sender, ms)) in [
-                ("a", "b", 99),
-                ("a", "b", 100),
-                ("a", "b", 100),
-                ("a", "b", 101),
-                ("a", "c", 100),
-                ("c", "b", 100),
-            ]
-            .into_iter()
-            .enumerate()
-            {
-                say(tx, of, sender, ms, n as u8).await?;
-            }
-            let (a, b) = (channel("a"), channel("b"));
-            let then = at(100)..at(101);
-            assert_eq!(tx.hide_messages(&a, &channel("a"), then.clone(), at(500)).await?, 0);
-            assert_eq!(tx.hide_messages(&b, &b, then.clone(), at(500)).await?, 0);
-            assert_eq!(tx.hide_messages(&a, &b, at(102)..at(103), at(500)).await?, 0);
-            assert_eq!(hidden(tx).await?, []);
-            assert_eq!(tx.hide_messages(&a, &b, then.clone(), at(500)).await?, 2);
-            assert_eq!(tx.hide_messages(&a, &b, then, at(600)).await?, 2, "again");
-            let both = [("b says 1".to_owned(), 500), ("b says 2".to_owned(), 500)];
-            assert_eq!(hidden(tx).await?, both, "since the first time");
-            assert_eq!(tx.hide_messages(&a, &b, at(100)..Timestamp::LAST, at(700)).await?, 3);
-            assert_eq!(hidden(tx).await?.len(), 3);
-            Ok(())
-        })
+    in_seeded(async move |tx: &mut Tx| {
+        for (n, (of, sender, ms)) in [
+            ("a", "b", 99),
+            ("a", "b", 100),
+            ("a", "b", 100),
+            ("a", "b", 101),
+            ("a", "c", 100),
+            ("c", "b", 100),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            say(tx, of, sender, ms, n as u8).await?;
+        }
+        let (a, b) = (channel("a"), channel("b"));
+        let then = at(100)..at(101);
+        assert_eq!(tx.hide_messages(&a, &channel("a"), then.clone(), at(500)).await?, 0);
+        assert_eq!(tx.hide_messages(&b, &b, then.clone(), at(500)).await?, 0);
+        assert_eq!(tx.hide_messages(&a, &b, at(102)..at(103), at(500)).await?, 0);
+        assert_eq!(hidden(tx).await?, []);
+        assert_eq!(tx.hide_messages(&a, &b, then.clone(), at(500)).await?, 2);
+        assert_eq!(tx.hide_messages(&a, &b, then, at(600)).await?, 2, "again");
+        let both = [("b says 1".to_owned(), 500), ("b says 2".to_owned(), 500)];
+        assert_eq!(hidden(tx).await?, both, "since the first time");
+        assert_eq!(tx.hide_messages(&a, &b, at(100)..Timestamp::LAST, at(700)).await?, 3);
+        assert_eq!(hidden(tx).await?.len(), 3);
+        Ok(())
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_chat_has_one_notice_the_last() {
-    in_seeded(|tx| {
-        Box::pin(async move {
-            const NOTICE: &str =
-                "SELECT COUNT(*) FROM chat_notices WHERE channel_id = 'a' AND content = $1 AND created_at = $2";
-            async fn is(tx: &mut Tx, text: &str, ms: i64) -> Result<bool, StoreError> {
-                let found: i64 = tx.query_one(NOTICE, store::params![text, ms]).await?.get(0)?;
-                Ok(found == 1 && number(tx, "SELECT COUNT(*) FROM chat_notices").await? == 1)
-            }
-            let a = channel("a");
-            let text = |text: &str| MessageText::parse(text.to_owned()).unwrap();
-            tx.put_notice(&a, &text("첫 공지"), at(1)).await?;
-            assert!(is(tx, "첫 공지", 1).await?);
-            let seen = say(tx, "a", "b", 5, 1).await?;
-            let elsewhere = say(tx, "c", "b", 5, 2).await?;
-            let gone = say(tx, "a", "b", 6, 3).await?;
-            tx.hide_messages(&a, &channel("b"), at(6)..at(7), at(8)).await?;
-            for id in [&elsewhere, &gone, &MessageId::stored("nothing".into())] {
-                assert!(!tx.pin_message(&a, id, at(9)).await?, "{id}");
-            }
-            assert!(is(tx, "첫 공지", 1).await?, "nothing changed");
-            assert!(tx.pin_message(&a, &seen, at(10)).await?);
-            assert!(is(tx, "b says 1", 10).await?);
-            assert!(tx.pin_message(&a, &seen, at(11)).await?);
-            assert!(is(tx, "b says 1", 11).await?);
-            tx.put_notice(&a, &text("끝"), at(12)).await?;
-            assert!(is(tx, "끝", 12).await?);
-            assert_eq!(number(tx, "SELECT COUNT(*) FROM chat_notices WHERE message_id IS NULL").await?, 1);
-            Ok(())
-        })
+    in_seeded(async move |tx: &mut Tx| {
+        const NOTICE: &str =
+            "SELECT COUNT(*) FROM chat_notices WHERE channel_id = 'a' AND content = $1 AND created_at = $2";
+        async fn is(tx: &mut Tx, text: &str, ms: i64) -> Result<bool, StoreError> {
+            let found: i64 = tx.query_one(NOTICE, store::params![text, ms]).await?.get(0)?;
+            Ok(found == 1 && number(tx, "SELECT COUNT(*) FROM chat_notices").await? == 1)
+        }
+        let a = channel("a");
+        let text = |text: &str| MessageText::parse(text.to_owned()).unwrap();
+        tx.put_notice(&a, &text("첫 공지"), at(1)).await?;
+        assert!(is(tx, "첫 공지", 1).await?);
+        let seen = say(tx, "a", "b", 5, 1).await?;
+        let elsewhere = say(tx, "c", "b", 5, 2).await?;
+        let gone = say(tx, "a", "b", 6, 3).await?;
+        tx.hide_messages(&a, &channel("b"), at(6)..at(7), at(8)).await?;
+        for id in [&elsewhere, &gone, &MessageId::stored("nothing".into())] {
+            assert!(!tx.pin_message(&a, id, at(9)).await?, "{id}");
+        }
+        assert!(is(tx, "첫 공지", 1).await?, "nothing changed");
+        assert!(tx.pin_message(&a, &seen, at(10)).await?);
+        assert!(is(tx, "b says 1", 10).await?);
+        assert!(tx.pin_message(&a, &seen, at(11)).await?);
+        assert!(is(tx, "b says 1", 11).await?);
+        tx.put_notice(&a, &text("끝"), at(12)).await?;
+        assert!(is(tx, "끝", 12).await?);
+        assert_eq!(number(tx, "SELECT COUNT(*) FROM chat_notices WHERE message_id IS NULL").await?, 1);
+        Ok(())
     })
     .await;
 }
@@ -428,19 +412,15 @@ async fn a_notice_stands_above_a_chat_that_exists() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_last_message_is_that_of_one_sender_in_one_chat() {
-    in_seeded(|tx| {
-        Box::pin(async move {
-            for (of, sender, ms, n) in
-                [("a", "b", 5, 1), ("a", "b", 7, 2), ("a", "c", 9, 3), ("b", "b", 11, 4)]
-            {
-                say(tx, of, sender, ms, n).await?;
-            }
-            let (a, b) = (channel("a"), channel("b"));
-            for (from, expected) in [(1, Some(at(7))), (7, Some(at(7))), (8, None)] {
-                assert_eq!(tx.last_message(&a, &b, at(from)).await?, expected, "{from}");
-            }
-            Ok(())
-        })
+    in_seeded(async move |tx: &mut Tx| {
+        for (of, sender, ms, n) in [("a", "b", 5, 1), ("a", "b", 7, 2), ("a", "c", 9, 3), ("b", "b", 11, 4)] {
+            say(tx, of, sender, ms, n).await?;
+        }
+        let (a, b) = (channel("a"), channel("b"));
+        for (from, expected) in [(1, Some(at(7))), (7, Some(at(7))), (8, None)] {
+            assert_eq!(tx.last_message(&a, &b, at(from)).await?, expected, "{from}");
+        }
+        Ok(())
     })
     .await;
 }

@@ -17,59 +17,51 @@ async fn noted(tx: &mut Tx) -> Result<Vec<ChangeSlot>, StoreError> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn whatever_changes_an_answer_notes_what_the_answer_rests_on() {
-    in_seeded(|tx| {
-        Box::pin(async move {
-            let (app, user) = (client("app"), channel("a"));
-            assert_eq!(noted(tx).await?, []);
-            let consent = ChangeSlot::from(Dependency::Consent(&app, &user));
-            tx.put_consent(&app, &user, ScopeSet::default(), at(2)).await?;
-            assert_eq!(noted(tx).await?, [consent]);
-            tx.delete_tokens(&app, &user, None).await?;
-            tx.delete_tokens(&app, &user, Some(&family("f"))).await?;
-            assert_eq!(noted(tx).await?, [consent], "each once");
-            let applications = ChangeSlot::from(Dependency::Application(&app));
-            tx.narrow_consents(&app, ScopeSet::default()).await?;
-            assert_eq!(noted(tx).await?, [applications]);
-            tx.put_application(&application("app"), at(2)).await?;
-            assert_eq!(noted(tx).await?, [applications]);
-            let owner = organization("o", true);
-            tx.put_organization(&owner).await?;
-            assert_eq!(
-                noted(tx).await?,
-                [ChangeSlot::from(Dependency::Organization(&owner.organization_id))]
-            );
-            tx.put_channel(&record("a"), at(2)).await?;
-            assert_eq!(noted(tx).await?, [ChangeSlot::from(Dependency::Channel(&user))]);
-            tx.delete_consent(&app, &user).await?;
-            assert_eq!(noted(tx).await?, [consent]);
-            let mut deleted = Vec::new();
-            while let Some(client_id) = tx.delete_unused_application(at(3), at(2)).await? {
-                deleted.push(ChangeSlot::from(Dependency::Application(&client_id)));
-            }
-            deleted.sort();
-            assert_eq!(deleted.len(), 2);
-            assert_eq!(noted(tx).await?, deleted);
-            Ok(())
-        })
+    in_seeded(async move |tx: &mut Tx| {
+        let (app, user) = (client("app"), channel("a"));
+        assert_eq!(noted(tx).await?, []);
+        let consent = ChangeSlot::from(Dependency::Consent(&app, &user));
+        tx.put_consent(&app, &user, ScopeSet::default(), at(2)).await?;
+        assert_eq!(noted(tx).await?, [consent]);
+        tx.delete_tokens(&app, &user, None).await?;
+        tx.delete_tokens(&app, &user, Some(&family("f"))).await?;
+        assert_eq!(noted(tx).await?, [consent], "each once");
+        let applications = ChangeSlot::from(Dependency::Application(&app));
+        tx.narrow_consents(&app, ScopeSet::default()).await?;
+        assert_eq!(noted(tx).await?, [applications]);
+        tx.put_application(&application("app"), at(2)).await?;
+        assert_eq!(noted(tx).await?, [applications]);
+        let owner = organization("o", true);
+        tx.put_organization(&owner).await?;
+        assert_eq!(noted(tx).await?, [ChangeSlot::from(Dependency::Organization(&owner.organization_id))]);
+        tx.put_channel(&record("a"), at(2)).await?;
+        assert_eq!(noted(tx).await?, [ChangeSlot::from(Dependency::Channel(&user))]);
+        tx.delete_consent(&app, &user).await?;
+        assert_eq!(noted(tx).await?, [consent]);
+        let mut deleted = Vec::new();
+        while let Some(client_id) = tx.delete_unused_application(at(3), at(2)).await? {
+            deleted.push(ChangeSlot::from(Dependency::Application(&client_id)));
+        }
+        deleted.sort();
+        assert_eq!(deleted.len(), 2);
+        assert_eq!(noted(tx).await?, deleted);
+        Ok(())
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_rests_on_the_consent_the_application_and_the_channel() {
-    in_seeded(|tx| {
-        Box::pin(async move {
-            let (app, user) = (client("app"), channel("a"));
-            let (hash, family, expires_at) = (hash("t"), family("f"), at(100));
-            let token =
-                NewToken { hash: &hash, family: &family, client_id: &app, channel_id: &user, expires_at };
-            tx.insert_access_token(token).await?;
-            let slots = tx.holder(&hash, at(1)).await?.unwrap().slots();
-            let dependencies =
-                [Dependency::Consent(&app, &user), Dependency::Application(&app), Dependency::Channel(&user)];
-            assert_eq!(slots, dependencies.map(ChangeSlot::from));
-            Ok(())
-        })
+    in_seeded(async move |tx: &mut Tx| {
+        let (app, user) = (client("app"), channel("a"));
+        let (hash, family, expires_at) = (hash("t"), family("f"), at(100));
+        let token = NewToken { hash: &hash, family: &family, client_id: &app, channel_id: &user, expires_at };
+        tx.insert_access_token(token).await?;
+        let slots = tx.holder(&hash, at(1)).await?.unwrap().slots();
+        let dependencies =
+            [Dependency::Consent(&app, &user), Dependency::Application(&app), Dependency::Channel(&user)];
+        assert_eq!(slots, dependencies.map(ChangeSlot::from));
+        Ok(())
     })
     .await;
 }
@@ -104,22 +96,20 @@ async fn a_recorded_change_is_counted_in_its_slot_and_a_change_that_was_taken_ba
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_table_stays_within_its_slots() {
-    in_seeded(|tx| {
-        Box::pin(async move {
-            for n in 0..SLOTS * 2 {
-                tx.put_channel(&record(&format!("channel {n}")), at(1)).await?;
-            }
-            let noted = noted(tx).await?;
-            assert!(noted.len() > SLOTS / 2, "they are spread: {}", noted.len());
-            assert!(noted.is_sorted(), "locked in one order");
-            assert!(noted.iter().all(|slot| slot.index() < SLOTS));
-            assert_eq!(tx.credential_versions().await?.len(), noted.len());
-            assert_eq!(
-                number(tx, "SELECT COUNT(*) FROM credential_changes").await?,
-                i64::try_from(noted.len()).unwrap()
-            );
-            Ok(())
-        })
+    in_seeded(async move |tx: &mut Tx| {
+        for n in 0..SLOTS * 2 {
+            tx.put_channel(&record(&format!("channel {n}")), at(1)).await?;
+        }
+        let noted = noted(tx).await?;
+        assert!(noted.len() > SLOTS / 2, "they are spread: {}", noted.len());
+        assert!(noted.is_sorted(), "locked in one order");
+        assert!(noted.iter().all(|slot| slot.index() < SLOTS));
+        assert_eq!(tx.credential_versions().await?.len(), noted.len());
+        assert_eq!(
+            number(tx, "SELECT COUNT(*) FROM credential_changes").await?,
+            i64::try_from(noted.len()).unwrap()
+        );
+        Ok(())
     })
     .await;
 }

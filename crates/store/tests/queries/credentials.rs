@@ -43,176 +43,163 @@ async fn insert_pair(tx: &mut Tx, name: &str, of: (&str, &str, &str)) -> Result<
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_consent_holds_what_was_consented_to_last() {
-    in_seeded(|tx| {
-        Box::pin(async move {
-            let lock = async |tx: &mut Tx, app: &str, user: &str| {
-                tx.lock_consent(&client(app), &channel(user)).await
-            };
-            assert_eq!(lock(tx, "app", "a").await?, Some(scopes()));
-            assert_eq!(lock(tx, "app", "nobody").await?, None);
-            assert_eq!(lock(tx, "nobody", "a").await?, None);
-            let other: ScopeSet = [Scope::UserRead].into_iter().collect();
-            tx.put_consent(&client("app"), &channel("a"), other, at(2)).await?;
-            assert_eq!(lock(tx, "app", "a").await?, Some(other));
-            assert_eq!(lock(tx, "app", "b").await?, Some(scopes()));
-            Ok(())
-        })
+    in_seeded(async move |tx: &mut Tx| {
+        let lock =
+            async |tx: &mut Tx, app: &str, user: &str| tx.lock_consent(&client(app), &channel(user)).await;
+        assert_eq!(lock(tx, "app", "a").await?, Some(scopes()));
+        assert_eq!(lock(tx, "app", "nobody").await?, None);
+        assert_eq!(lock(tx, "nobody", "a").await?, None);
+        let other: ScopeSet = [Scope::UserRead].into_iter().collect();
+        tx.put_consent(&client("app"), &channel("a"), other, at(2)).await?;
+        assert_eq!(lock(tx, "app", "a").await?, Some(other));
+        assert_eq!(lock(tx, "app", "b").await?, Some(scopes()));
+        Ok(())
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn consents_to_an_application_are_narrowed_to_its_scopes() {
-    in_seeded(|tx| {
-        Box::pin(async move {
-            let chat: ScopeSet = [Scope::ChatRead].into_iter().collect();
-            let narrower: ScopeSet = [Scope::ChatRead, Scope::Drops].into_iter().collect();
-            tx.put_consent(&client("app"), &channel("a"), chat, at(2)).await?;
-            assert_eq!(tx.narrow_consents(&client("app"), narrower).await?, 2, "one is narrow enough");
-            assert_eq!(tx.narrow_consents(&client("app"), narrower).await?, 0);
-            assert_eq!(tx.narrow_consents(&client("nobody"), ScopeSet::EMPTY).await?, 0);
-            for user in ["a", "b", "c"] {
-                assert_eq!(tx.lock_consent(&client("app"), &channel(user)).await?, Some(chat));
-                assert_eq!(tx.lock_consent(&client("other"), &channel(user)).await?, Some(scopes()));
-            }
-            Ok(())
-        })
+    in_seeded(async move |tx: &mut Tx| {
+        let chat: ScopeSet = [Scope::ChatRead].into_iter().collect();
+        let narrower: ScopeSet = [Scope::ChatRead, Scope::Drops].into_iter().collect();
+        tx.put_consent(&client("app"), &channel("a"), chat, at(2)).await?;
+        assert_eq!(tx.narrow_consents(&client("app"), narrower).await?, 2, "one is narrow enough");
+        assert_eq!(tx.narrow_consents(&client("app"), narrower).await?, 0);
+        assert_eq!(tx.narrow_consents(&client("nobody"), ScopeSet::EMPTY).await?, 0);
+        for user in ["a", "b", "c"] {
+            assert_eq!(tx.lock_consent(&client("app"), &channel(user)).await?, Some(chat));
+            assert_eq!(tx.lock_consent(&client("other"), &channel(user)).await?, Some(scopes()));
+        }
+        Ok(())
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_code_is_used_once_and_before_its_end() {
-    in_seeded(|tx| {
-        Box::pin(async move {
-            insert_code(tx, "code").await?;
-            insert_code(tx, "late").await?;
-            assert!(tx.code(&hash("unknown")).await?.is_none());
-            assert!(!tx.use_code(&hash("unknown"), at(1)).await?);
-            let (found, state) = tx.code(&hash("code")).await?.unwrap();
-            assert_eq!(
-                (found.client_id, found.channel_id, found.family),
-                (client("app"), channel("a"), family("f"))
-            );
-            assert_eq!((found.single_use.expires_at, found.single_use.used_at), (at(100), None));
-            assert_eq!(state, hash("state"));
+    in_seeded(async move |tx: &mut Tx| {
+        insert_code(tx, "code").await?;
+        insert_code(tx, "late").await?;
+        assert!(tx.code(&hash("unknown")).await?.is_none());
+        assert!(!tx.use_code(&hash("unknown"), at(1)).await?);
+        let (found, state) = tx.code(&hash("code")).await?.unwrap();
+        assert_eq!(
+            (found.client_id, found.channel_id, found.family),
+            (client("app"), channel("a"), family("f"))
+        );
+        assert_eq!((found.single_use.expires_at, found.single_use.used_at), (at(100), None));
+        assert_eq!(state, hash("state"));
 
-            assert!(tx.use_code(&hash("code"), at(99)).await?);
-            assert!(!tx.use_code(&hash("code"), at(99)).await?);
-            assert_eq!(tx.code(&hash("code")).await?.unwrap().0.single_use.used_at, Some(at(99)));
-            assert!(!tx.use_code(&hash("late"), at(100)).await?);
-            assert_eq!(tx.code(&hash("late")).await?.unwrap().0.single_use.used_at, None);
-            Ok(())
-        })
+        assert!(tx.use_code(&hash("code"), at(99)).await?);
+        assert!(!tx.use_code(&hash("code"), at(99)).await?);
+        assert_eq!(tx.code(&hash("code")).await?.unwrap().0.single_use.used_at, Some(at(99)));
+        assert!(!tx.use_code(&hash("late"), at(100)).await?);
+        assert_eq!(tx.code(&hash("late")).await?.unwrap().0.single_use.used_at, None);
+        Ok(())
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_refresh_token_is_used_once_and_before_its_end() {
-    in_seeded(|tx| {
-        Box::pin(async move {
-            insert_pair(tx, "one", ("app", "a", "f")).await?;
-            insert_pair(tx, "two", ("app", "a", "f")).await?;
-            assert!(tx.refresh_token(&hash("access one")).await?.is_none());
-            let found = tx.refresh_token(&hash("refresh one")).await?.unwrap();
-            assert_eq!(
-                (found.client_id, found.channel_id, found.family),
-                (client("app"), channel("a"), family("f"))
-            );
-            assert_eq!((found.single_use.expires_at, found.single_use.used_at), (at(100), None));
+    in_seeded(async move |tx: &mut Tx| {
+        insert_pair(tx, "one", ("app", "a", "f")).await?;
+        insert_pair(tx, "two", ("app", "a", "f")).await?;
+        assert!(tx.refresh_token(&hash("access one")).await?.is_none());
+        let found = tx.refresh_token(&hash("refresh one")).await?.unwrap();
+        assert_eq!(
+            (found.client_id, found.channel_id, found.family),
+            (client("app"), channel("a"), family("f"))
+        );
+        assert_eq!((found.single_use.expires_at, found.single_use.used_at), (at(100), None));
 
-            assert!(tx.use_refresh_token(&hash("refresh one"), at(99)).await?);
-            assert!(!tx.use_refresh_token(&hash("refresh one"), at(99)).await?);
-            assert!(!tx.use_refresh_token(&hash("refresh two"), at(100)).await?);
-            assert!(!tx.use_refresh_token(&hash("unknown"), at(1)).await?);
-            let used = tx.refresh_token(&hash("refresh one")).await?.unwrap().single_use.used_at;
-            assert_eq!(used, Some(at(99)));
-            Ok(())
-        })
+        assert!(tx.use_refresh_token(&hash("refresh one"), at(99)).await?);
+        assert!(!tx.use_refresh_token(&hash("refresh one"), at(99)).await?);
+        assert!(!tx.use_refresh_token(&hash("refresh two"), at(100)).await?);
+        assert!(!tx.use_refresh_token(&hash("unknown"), at(1)).await?);
+        let used = tx.refresh_token(&hash("refresh one")).await?.unwrap().single_use.used_at;
+        assert_eq!(used, Some(at(99)));
+        Ok(())
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_caller_may_what_was_consented_to_and_is_still_asked_for() {
-    in_seeded(|tx| {
-        Box::pin(async move {
-            insert_pair(tx, "one", ("app", "a", "f")).await?;
-            let holder = tx.holder(&hash("access one"), at(99)).await?.unwrap();
-            let expected = Caller {
-                client_id: client("app"),
-                channel_id: channel("a"),
-                scopes: scopes(),
-                profile: None,
-                quota: true,
-                family: family("f"),
-            };
-            assert_eq!(holder.caller, expected);
-            assert_eq!((holder.channel_name.as_str(), holder.expires_at), ("channel a", at(100)));
-            for (token, now) in [("access one", 100), ("refresh one", 1), ("unknown", 1)] {
-                assert!(tx.holder(&hash(token), at(now)).await?.is_none(), "{token} {now}");
-            }
-            let mut other = application("app");
-            other.scopes = [Scope::ChatWrite, Scope::UserRead].into_iter().collect();
-            other.profile = OBSERVED;
-            tx.put_application(&other, at(2)).await?;
-            let caller = tx.holder(&hash("access one"), at(99)).await?.unwrap().caller;
-            assert_eq!(caller.scopes, [Scope::ChatWrite].into_iter().collect());
-            assert_eq!(caller.profile, OBSERVED);
-            Ok(())
-        })
+    in_seeded(async move |tx: &mut Tx| {
+        insert_pair(tx, "one", ("app", "a", "f")).await?;
+        let holder = tx.holder(&hash("access one"), at(99)).await?.unwrap();
+        let expected = Caller {
+            client_id: client("app"),
+            channel_id: channel("a"),
+            scopes: scopes(),
+            profile: None,
+            quota: true,
+            family: family("f"),
+        };
+        assert_eq!(holder.caller, expected);
+        assert_eq!((holder.channel_name.as_str(), holder.expires_at), ("channel a", at(100)));
+        for (token, now) in [("access one", 100), ("refresh one", 1), ("unknown", 1)] {
+            assert!(tx.holder(&hash(token), at(now)).await?.is_none(), "{token} {now}");
+        }
+        let mut other = application("app");
+        other.scopes = [Scope::ChatWrite, Scope::UserRead].into_iter().collect();
+        other.profile = OBSERVED;
+        tx.put_application(&other, at(2)).await?;
+        let caller = tx.holder(&hash("access one"), at(99)).await?.unwrap().caller;
+        assert_eq!(caller.scopes, [Scope::ChatWrite].into_iter().collect());
+        assert_eq!(caller.profile, OBSERVED);
+        Ok(())
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn tokens_are_deleted_by_client_and_user_and_within_them_by_family() {
-    in_seeded(|tx| {
-        Box::pin(async move {
-            let pairs = [
-                ("one", ("app", "a", "f")),
-                ("two", ("app", "a", "g")),
-                ("three", ("app", "b", "f")),
-                ("four", ("other", "a", "f")),
-            ];
-            for (name, of) in pairs {
-                insert_pair(tx, name, of).await?;
-            }
-            for (app, user, of, left) in [
-                ("app", "a", Some("h"), vec!["one", "two", "three", "four"]),
-                ("app", "a", Some("f"), vec!["two", "three", "four"]),
-                ("app", "a", None, vec!["three", "four"]),
-                ("app", "c", None, vec!["three", "four"]),
-                ("app", "b", None, vec!["four"]),
-            ] {
-                let of = of.map(family);
-                tx.delete_tokens(&client(app), &channel(user), of.as_ref()).await?;
-                for (name, (app, user, in_family)) in pairs {
-                    let lives = left.contains(&name);
-                    for kind in ["access", "refresh"] {
-                        let holder = tx.token_holder(&hash(&format!("{kind} {name}"))).await?;
-                        assert_eq!(holder, lives.then(|| (client(app), channel(user))), "{kind} {name}");
-                        let trace =
-                            tx.token_trace(&hash(&format!("{kind} {name}"))).await?.expect("it was there");
-                        let standing = if kind == "access" { Trace::Access } else { Trace::Refresh };
-                        let expected = if lives { standing } else { Trace::Revoked };
-                        assert_eq!((trace.0, trace.1), (client(app), expected), "{kind} {name}");
-                    }
-                    let caller = Caller {
-                        client_id: client(app),
-                        channel_id: channel(user),
-                        scopes: ScopeSet::EMPTY,
-                        profile: None,
-                        quota: true,
-                        family: family(in_family),
-                    };
-                    assert_eq!(tx.family_lives(&caller).await?, lives, "{name}");
+    in_seeded(async move |tx: &mut Tx| {
+        let pairs = [
+            ("one", ("app", "a", "f")),
+            ("two", ("app", "a", "g")),
+            ("three", ("app", "b", "f")),
+            ("four", ("other", "a", "f")),
+        ];
+        for (name, of) in pairs {
+            insert_pair(tx, name, of).await?;
+        }
+        for (app, user, of, left) in [
+            ("app", "a", Some("h"), vec!["one", "two", "three", "four"]),
+            ("app", "a", Some("f"), vec!["two", "three", "four"]),
+            ("app", "a", None, vec!["three", "four"]),
+            ("app", "c", None, vec!["three", "four"]),
+            ("app", "b", None, vec!["four"]),
+        ] {
+            let of = of.map(family);
+            tx.delete_tokens(&client(app), &channel(user), of.as_ref()).await?;
+            for (name, (app, user, in_family)) in pairs {
+                let lives = left.contains(&name);
+                for kind in ["access", "refresh"] {
+                    let holder = tx.token_holder(&hash(&format!("{kind} {name}"))).await?;
+                    assert_eq!(holder, lives.then(|| (client(app), channel(user))), "{kind} {name}");
+                    let trace =
+                        tx.token_trace(&hash(&format!("{kind} {name}"))).await?.expect("it was there");
+                    let standing = if kind == "access" { Trace::Access } else { Trace::Refresh };
+                    let expected = if lives { standing } else { Trace::Revoked };
+                    assert_eq!((trace.0, trace.1), (client(app), expected), "{kind} {name}");
                 }
+                let caller = Caller {
+                    client_id: client(app),
+                    channel_id: channel(user),
+                    scopes: ScopeSet::EMPTY,
+                    profile: None,
+                    quota: true,
+                    family: family(in_family),
+                };
+                assert_eq!(tx.family_lives(&caller).await?, lives, "{name}");
             }
-            assert_eq!(tx.token_holder(&hash("unknown")).await?, None);
-            Ok(())
-        })
+        }
+        assert_eq!(tx.token_holder(&hash("unknown")).await?, None);
+        Ok(())
     })
     .await;
 }
@@ -237,101 +224,86 @@ async fn a_credential_needs_a_consent_and_a_name_of_its_own() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_browser_is_signed_in_until_its_end_or_its_deletion() {
-    in_seeded(|tx| {
-        Box::pin(async move {
-            tx.insert_browser_session(&hash("one"), &channel("a"), at(100)).await?;
-            tx.insert_browser_session(&hash("two"), &channel("a"), at(100)).await?;
-            let found = tx.browser_session(&hash("one"), at(99)).await?.unwrap();
-            assert_eq!((found.channel_id, found.channel_name.as_str()), (channel("a"), "channel a"));
-            assert!(tx.browser_session(&hash("one"), at(100)).await?.is_none());
-            assert!(tx.browser_session(&hash("unknown"), at(1)).await?.is_none());
-            tx.delete_browser_session(&hash("one")).await?;
-            tx.delete_browser_session(&hash("unknown")).await?;
-            assert!(tx.browser_session(&hash("one"), at(1)).await?.is_none());
-            assert!(tx.browser_session(&hash("two"), at(1)).await?.is_some());
-            Ok(())
-        })
+    in_seeded(async move |tx: &mut Tx| {
+        tx.insert_browser_session(&hash("one"), &channel("a"), at(100)).await?;
+        tx.insert_browser_session(&hash("two"), &channel("a"), at(100)).await?;
+        let found = tx.browser_session(&hash("one"), at(99)).await?.unwrap();
+        assert_eq!((found.channel_id, found.channel_name.as_str()), (channel("a"), "channel a"));
+        assert!(tx.browser_session(&hash("one"), at(100)).await?.is_none());
+        assert!(tx.browser_session(&hash("unknown"), at(1)).await?.is_none());
+        tx.delete_browser_session(&hash("one")).await?;
+        tx.delete_browser_session(&hash("unknown")).await?;
+        assert!(tx.browser_session(&hash("one"), at(1)).await?.is_none());
+        assert!(tx.browser_session(&hash("two"), at(1)).await?.is_some());
+        Ok(())
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_idempotency_key_belongs_to_the_first_request_of_its_operation() {
-    in_seeded(|tx| {
-        Box::pin(async move {
-            let claims = [
-                ("POST /a", "key", "first", "answer 1", None),
-                ("POST /a", "key", "second", "answer 2", Some(("first", "answer 1"))),
-                ("POST /b", "key", "third", "", None),
-                ("POST /a", "Key", "fourth", "", None),
-                ("POST /b", "key", "third", "x", Some(("third", ""))),
-            ];
-            for (operation, key, request, answer, earlier) in claims {
-                let now = at(REUSE_GRACE_MS);
-                let claim = tx.claim_idempotency_key(operation, key, &hash(request), answer, now).await?;
-                let found = match &claim {
-                    KeyClaim::Ours => None,
-                    KeyClaim::Earlier { request, answer } => Some((request.clone(), answer.as_str())),
-                };
-                assert_eq!(
-                    found,
-                    earlier.map(|(request, answer)| (hash(request), answer)),
-                    "{operation} {key}"
-                );
-            }
-            tx.answer_idempotency_key("POST /a", "key", "late").await?;
-            for (operation, expected) in [("POST /a", "late"), ("POST /b", "")] {
-                let claim = tx.claim_idempotency_key(operation, "key", &hash("x"), "x", at(1)).await?;
-                assert!(
-                    matches!(claim, KeyClaim::Earlier { answer, .. } if answer == expected),
-                    "{operation}"
-                );
-            }
-            Ok(())
-        })
+    in_seeded(async move |tx: &mut Tx| {
+        let claims = [
+            ("POST /a", "key", "first", "answer 1", None),
+            ("POST /a", "key", "second", "answer 2", Some(("first", "answer 1"))),
+            ("POST /b", "key", "third", "", None),
+            ("POST /a", "Key", "fourth", "", None),
+            ("POST /b", "key", "third", "x", Some(("third", ""))),
+        ];
+        for (operation, key, request, answer, earlier) in claims {
+            let now = at(REUSE_GRACE_MS);
+            let claim = tx.claim_idempotency_key(operation, key, &hash(request), answer, now).await?;
+            let found = match &claim {
+                KeyClaim::Ours => None,
+                KeyClaim::Earlier { request, answer } => Some((request.clone(), answer.as_str())),
+            };
+            assert_eq!(found, earlier.map(|(request, answer)| (hash(request), answer)), "{operation} {key}");
+        }
+        tx.answer_idempotency_key("POST /a", "key", "late").await?;
+        for (operation, expected) in [("POST /a", "late"), ("POST /b", "")] {
+            let claim = tx.claim_idempotency_key(operation, "key", &hash("x"), "x", at(1)).await?;
+            assert!(matches!(claim, KeyClaim::Earlier { answer, .. } if answer == expected), "{operation}");
+        }
+        Ok(())
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn codes_that_bought_nothing_end_with_the_tokens_of_their_user() {
-    in_seeded(|tx| {
-        Box::pin(async move {
-            insert_code(tx, "used").await?;
-            insert_code(tx, "unused").await?;
-            assert!(tx.use_code(&hash("used"), at(2)).await?);
-            assert_eq!(tx.delete_unused_codes(&client("app"), &channel("b")).await?, 0);
-            assert_eq!(tx.delete_unused_codes(&client("other"), &channel("a")).await?, 0);
-            assert_eq!(tx.delete_unused_codes(&client("app"), &channel("a")).await?, 1);
-            assert!(tx.code(&hash("unused")).await?.is_none());
-            assert!(tx.code(&hash("used")).await?.is_some(), "so that its theft shows");
-            Ok(())
-        })
+    in_seeded(async move |tx: &mut Tx| {
+        insert_code(tx, "used").await?;
+        insert_code(tx, "unused").await?;
+        assert!(tx.use_code(&hash("used"), at(2)).await?);
+        assert_eq!(tx.delete_unused_codes(&client("app"), &channel("b")).await?, 0);
+        assert_eq!(tx.delete_unused_codes(&client("other"), &channel("a")).await?, 0);
+        assert_eq!(tx.delete_unused_codes(&client("app"), &channel("a")).await?, 1);
+        assert!(tx.code(&hash("unused")).await?.is_none());
+        assert!(tx.code(&hash("used")).await?.is_some(), "so that its theft shows");
+        Ok(())
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_consent_takes_its_codes_and_tokens_along() {
-    in_seeded(|tx| {
-        Box::pin(async move {
-            insert_code(tx, "code").await?;
-            insert_pair(tx, "one", ("app", "a", "f")).await?;
-            insert_pair(tx, "two", ("app", "b", "g")).await?;
-            assert_eq!(tx.lock_live_consents(&client("app")).await?, 2, "the third has no token");
-            assert_eq!(tx.lock_live_consents(&client("other")).await?, 0);
-            assert!(!tx.delete_consent(&client("nobody"), &channel("a")).await?);
-            assert!(tx.delete_consent(&client("app"), &channel("a")).await?);
-            assert!(!tx.delete_consent(&client("app"), &channel("a")).await?);
-            assert_eq!(tx.lock_consent(&client("app"), &channel("a")).await?, None);
-            assert!(tx.code(&hash("code")).await?.is_none());
-            for kind in ["access", "refresh"] {
-                assert!(tx.token_holder(&hash(&format!("{kind} one"))).await?.is_none());
-                assert!(tx.token_holder(&hash(&format!("{kind} two"))).await?.is_some());
-            }
-            assert!(tx.lock_consent(&client("other"), &channel("a")).await?.is_some());
-            Ok(())
-        })
+    in_seeded(async move |tx: &mut Tx| {
+        insert_code(tx, "code").await?;
+        insert_pair(tx, "one", ("app", "a", "f")).await?;
+        insert_pair(tx, "two", ("app", "b", "g")).await?;
+        assert_eq!(tx.lock_live_consents(&client("app")).await?, 2, "the third has no token");
+        assert_eq!(tx.lock_live_consents(&client("other")).await?, 0);
+        assert!(!tx.delete_consent(&client("nobody"), &channel("a")).await?);
+        assert!(tx.delete_consent(&client("app"), &channel("a")).await?);
+        assert!(!tx.delete_consent(&client("app"), &channel("a")).await?);
+        assert_eq!(tx.lock_consent(&client("app"), &channel("a")).await?, None);
+        assert!(tx.code(&hash("code")).await?.is_none());
+        for kind in ["access", "refresh"] {
+            assert!(tx.token_holder(&hash(&format!("{kind} one"))).await?.is_none());
+            assert!(tx.token_holder(&hash(&format!("{kind} two"))).await?.is_some());
+        }
+        assert!(tx.lock_consent(&client("other"), &channel("a")).await?.is_some());
+        Ok(())
     })
     .await;
 }

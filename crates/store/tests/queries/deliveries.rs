@@ -56,246 +56,223 @@ const EVER: Option<Timestamp> = None;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_message_is_taken_once_until_its_lease_ends_and_only_the_last_result_counts() {
-    in_seeded(|tx| {
-        Box::pin(async move {
-            let webhook = plant(tx, "drops").await?;
-            let id = insert(tx, &webhook, "c", 100).await?;
-            tx.lock_webhook(&webhook).await?;
-            assert_eq!(tx.lease_deliveries(&webhook, at(99), at(114), 9).await?, [], "it is not due");
-            let first = tx.lease_deliveries(&webhook, at(100), at(115), 9).await?.remove(0);
-            let data = "{\"claimId\":\"c\"}".to_owned();
-            assert_eq!(first, LeasedDelivery { message_id: id.clone(), number: 1, failures: 0, data });
-            assert_eq!(tx.lease_deliveries(&webhook, at(114), at(129), 9).await?, [], "its lease holds");
-            assert_eq!(tx.failures_in_flight(&key(&webhook, &first)).await?, Some(0));
+    in_seeded(async move |tx: &mut Tx| {
+        let webhook = plant(tx, "drops").await?;
+        let id = insert(tx, &webhook, "c", 100).await?;
+        tx.lock_webhook(&webhook).await?;
+        assert_eq!(tx.lease_deliveries(&webhook, at(99), at(114), 9).await?, [], "it is not due");
+        let first = tx.lease_deliveries(&webhook, at(100), at(115), 9).await?.remove(0);
+        let data = "{\"claimId\":\"c\"}".to_owned();
+        assert_eq!(first, LeasedDelivery { message_id: id.clone(), number: 1, failures: 0, data });
+        assert_eq!(tx.lease_deliveries(&webhook, at(114), at(129), 9).await?, [], "its lease holds");
+        assert_eq!(tx.failures_in_flight(&key(&webhook, &first)).await?, Some(0));
 
-            let second = tx.lease_deliveries(&webhook, at(115), at(130), 9).await?.remove(0);
-            assert_eq!((second.number, second.failures), (2, 0), "a lost attempt is none that failed");
-            let late = key(&webhook, &first);
-            assert_eq!(tx.failures_in_flight(&late).await?, None);
-            assert!(!tx.record_delivery(&late, result(Delivered, 0, 0), at(116)).await?);
-            assert_eq!(show(tx, &webhook, &id).await?.state, Waiting);
+        let second = tx.lease_deliveries(&webhook, at(115), at(130), 9).await?.remove(0);
+        assert_eq!((second.number, second.failures), (2, 0), "a lost attempt is none that failed");
+        let late = key(&webhook, &first);
+        assert_eq!(tx.failures_in_flight(&late).await?, None);
+        assert!(!tx.record_delivery(&late, result(Delivered, 0, 0), at(116)).await?);
+        assert_eq!(show(tx, &webhook, &id).await?.state, Waiting);
 
-            let key = key(&webhook, &second);
-            assert!(tx.record_delivery(&key, result(Waiting, 200, 0), at(117)).await?);
-            assert!(!tx.record_delivery(&key, result(Delivered, 0, 1), at(118)).await?, "once");
-            assert_eq!(tx.failures_in_flight(&key).await?, None);
-            let shown = show(tx, &webhook, &id).await?;
-            assert_eq!((shown.state, shown.due_at, shown.in_flight), (Waiting, at(200), false));
-            assert_eq!((shown.attempts, shown.created_at, shown.changed_at), (2, at(100), at(100)));
+        let key = key(&webhook, &second);
+        assert!(tx.record_delivery(&key, result(Waiting, 200, 0), at(117)).await?);
+        assert!(!tx.record_delivery(&key, result(Delivered, 0, 1), at(118)).await?, "once");
+        assert_eq!(tx.failures_in_flight(&key).await?, None);
+        let shown = show(tx, &webhook, &id).await?;
+        assert_eq!((shown.state, shown.due_at, shown.in_flight), (Waiting, at(200), false));
+        assert_eq!((shown.attempts, shown.created_at, shown.changed_at), (2, at(100), at(100)));
 
-            let third = tx.lease_deliveries(&webhook, at(200), at(215), 9).await?.remove(0);
-            assert_eq!((third.number, third.failures), (3, 1));
-            let third = crate::deliveries::key(&webhook, &third);
-            assert!(tx.record_delivery(&third, result(Delivered, 0, 1), at(201)).await?);
-            let shown = show(tx, &webhook, &id).await?;
-            assert_eq!((shown.state, shown.changed_at), (Delivered, at(201)));
-            assert_eq!(tx.lease_deliveries(&webhook, at(9_999), at(9_999), 9).await?, []);
-            Ok(())
-        })
+        let third = tx.lease_deliveries(&webhook, at(200), at(215), 9).await?.remove(0);
+        assert_eq!((third.number, third.failures), (3, 1));
+        let third = crate::deliveries::key(&webhook, &third);
+        assert!(tx.record_delivery(&third, result(Delivered, 0, 1), at(201)).await?);
+        let shown = show(tx, &webhook, &id).await?;
+        assert_eq!((shown.state, shown.changed_at), (Delivered, at(201)));
+        assert_eq!(tx.lease_deliveries(&webhook, at(9_999), at(9_999), 9).await?, []);
+        Ok(())
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_due_is_told_with_whether_its_lease_ended_without_a_word() {
-    in_seeded(|tx| {
-        Box::pin(async move {
-            let webhook = plant(tx, "drops").await?;
-            let left = insert(tx, &webhook, "left", 100).await?;
-            tx.lease_deliveries(&webhook, at(100), at(115), 9).await?;
-            let fresh = insert(tx, &webhook, "fresh", 110).await?;
-            let due = |message_id: &DeliveryId, number, in_flight, due| DueDelivery {
-                message_id: message_id.clone(),
-                number,
-                in_flight,
-                due_at: at(due),
-            };
-            let fresh = due(&fresh, 0, false, 110);
-            let left = due(&left, 1, true, 115);
-            assert_eq!(tx.due_deliveries(&webhook, at(109), 9).await?, []);
-            assert_eq!(tx.due_deliveries(&webhook, at(114), 9).await?, std::slice::from_ref(&fresh));
-            assert_eq!(tx.due_deliveries(&webhook, at(115), 1).await?, std::slice::from_ref(&fresh));
-            assert_eq!(tx.due_deliveries(&webhook, at(115), 9).await?, [fresh, left]);
-            Ok(())
-        })
+    in_seeded(async move |tx: &mut Tx| {
+        let webhook = plant(tx, "drops").await?;
+        let left = insert(tx, &webhook, "left", 100).await?;
+        tx.lease_deliveries(&webhook, at(100), at(115), 9).await?;
+        let fresh = insert(tx, &webhook, "fresh", 110).await?;
+        let due = |message_id: &DeliveryId, number, in_flight, due| DueDelivery {
+            message_id: message_id.clone(),
+            number,
+            in_flight,
+            due_at: at(due),
+        };
+        let fresh = due(&fresh, 0, false, 110);
+        let left = due(&left, 1, true, 115);
+        assert_eq!(tx.due_deliveries(&webhook, at(109), 9).await?, []);
+        assert_eq!(tx.due_deliveries(&webhook, at(114), 9).await?, std::slice::from_ref(&fresh));
+        assert_eq!(tx.due_deliveries(&webhook, at(115), 1).await?, std::slice::from_ref(&fresh));
+        assert_eq!(tx.due_deliveries(&webhook, at(115), 9).await?, [fresh, left]);
+        Ok(())
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_late_result_counts_while_nobody_else_has_taken_the_message() {
-    in_seeded(|tx| {
-        Box::pin(async move {
-            let webhook = plant(tx, "drops").await?;
-            insert(tx, &webhook, "c", 100).await?;
-            let taken = tx.lease_deliveries(&webhook, at(100), at(115), 9).await?.remove(0);
-            assert!(tx.record_delivery(&key(&webhook, &taken), result(Delivered, 0, 0), at(500)).await?);
-            Ok(())
-        })
+    in_seeded(async move |tx: &mut Tx| {
+        let webhook = plant(tx, "drops").await?;
+        insert(tx, &webhook, "c", 100).await?;
+        let taken = tx.lease_deliveries(&webhook, at(100), at(115), 9).await?.remove(0);
+        assert!(tx.record_delivery(&key(&webhook, &taken), result(Delivered, 0, 0), at(500)).await?);
+        Ok(())
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_sent_anew_has_the_whole_schedule_before_it_and_is_not_sent_twice_at_once() {
-    in_seeded(|tx| {
-        Box::pin(async move {
-            let webhook = plant(tx, "drops").await?;
-            let id = insert(tx, &webhook, "c", 100).await?;
-            let unknown = DeliveryId::bound_at(at(1));
-            assert!(!tx.send_anew(&webhook, &unknown, at(100)).await?);
+    in_seeded(async move |tx: &mut Tx| {
+        let webhook = plant(tx, "drops").await?;
+        let id = insert(tx, &webhook, "c", 100).await?;
+        let unknown = DeliveryId::bound_at(at(1));
+        assert!(!tx.send_anew(&webhook, &unknown, at(100)).await?);
 
-            let taken = tx.lease_deliveries(&webhook, at(100), at(115), 9).await?.remove(0);
-            assert!(tx.send_anew(&webhook, &id, at(110)).await?);
-            assert_eq!(tx.lease_deliveries(&webhook, at(114), at(129), 9).await?, [], "it is in flight");
-            let first = key(&webhook, &taken);
-            assert!(tx.record_delivery(&first, result(Dead, 0, 0), at(114)).await?);
-            assert_eq!(show(tx, &webhook, &id).await?.state, Dead);
+        let taken = tx.lease_deliveries(&webhook, at(100), at(115), 9).await?.remove(0);
+        assert!(tx.send_anew(&webhook, &id, at(110)).await?);
+        assert_eq!(tx.lease_deliveries(&webhook, at(114), at(129), 9).await?, [], "it is in flight");
+        let first = key(&webhook, &taken);
+        assert!(tx.record_delivery(&first, result(Dead, 0, 0), at(114)).await?);
+        assert_eq!(show(tx, &webhook, &id).await?.state, Dead);
 
-            assert!(tx.send_anew(&webhook, &id, at(200)).await?);
-            let shown = show(tx, &webhook, &id).await?;
-            assert_eq!((shown.state, shown.due_at, shown.changed_at), (Waiting, at(200), at(200)));
-            let taken = tx.lease_deliveries(&webhook, at(200), at(215), 9).await?.remove(0);
-            assert_eq!((taken.number, taken.failures), (2, 0));
-            // A failure that was counted meanwhile is not forgotten, and one that was forgotten is not
-            // counted.
-            let counted = result(Waiting, 300, 5);
-            assert!(!tx.record_delivery(&key(&webhook, &taken), counted, at(201)).await?);
+        assert!(tx.send_anew(&webhook, &id, at(200)).await?);
+        let shown = show(tx, &webhook, &id).await?;
+        assert_eq!((shown.state, shown.due_at, shown.changed_at), (Waiting, at(200), at(200)));
+        let taken = tx.lease_deliveries(&webhook, at(200), at(215), 9).await?.remove(0);
+        assert_eq!((taken.number, taken.failures), (2, 0));
+        // A failure that was counted meanwhile is not forgotten, and one that was forgotten is not
+        // counted.
+        let counted = result(Waiting, 300, 5);
+        assert!(!tx.record_delivery(&key(&webhook, &taken), counted, at(201)).await?);
 
-            assert!(tx.send_anew(&webhook, &id, at(215)).await?, "its lease is over");
-            assert_eq!(tx.failures_in_flight(&key(&webhook, &taken)).await?, None);
-            assert!(!tx.record_delivery(&key(&webhook, &taken), result(Delivered, 0, 0), at(216)).await?);
-            assert_eq!(tx.lease_deliveries(&webhook, at(216), at(231), 9).await?.len(), 1);
-            Ok(())
-        })
+        assert!(tx.send_anew(&webhook, &id, at(215)).await?, "its lease is over");
+        assert_eq!(tx.failures_in_flight(&key(&webhook, &taken)).await?, None);
+        assert!(!tx.record_delivery(&key(&webhook, &taken), result(Delivered, 0, 0), at(216)).await?);
+        assert_eq!(tx.lease_deliveries(&webhook, at(216), at(231), 9).await?.len(), 1);
+        Ok(())
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_window_of_messages_is_sent_anew_load_by_load() {
-    in_seeded(|tx| {
-        Box::pin(async move {
-            let (webhook, other) = (plant(tx, "drops").await?, plant(tx, "other").await?);
-            for (claim, ms) in [("a", 99), ("b", 100), ("c", 150), ("d", 199), ("e", 200)] {
-                put(tx, &webhook, claim, ms, false).await?;
-                put(tx, &other, claim, ms, false).await?;
-            }
-            insert(tx, &webhook, "waiting", 150).await?;
-            let span = DeliverySpan::of(Some(at(100)), Some(at(200)));
-            for sent in [2, 1, 0] {
-                assert_eq!(tx.send_window_anew(&webhook, Dead, &span, at(300), 2).await?, sent);
-            }
-            let left = tx.deliveries(&webhook, Some(Dead), &DeliverySpan::of(EVER, EVER), 9).await?;
-            let left: Vec<_> = left.iter().map(|delivery| delivery.claim_id.as_str()).collect();
-            assert_eq!(left, ["e", "a"]);
-            assert_eq!(tx.lease_deliveries(&webhook, at(300), at(315), 9).await?.len(), 4);
-            assert_eq!(tx.lease_deliveries(&other, at(300), at(315), 9).await?, []);
-            Ok(())
-        })
+    in_seeded(async move |tx: &mut Tx| {
+        let (webhook, other) = (plant(tx, "drops").await?, plant(tx, "other").await?);
+        for (claim, ms) in [("a", 99), ("b", 100), ("c", 150), ("d", 199), ("e", 200)] {
+            put(tx, &webhook, claim, ms, false).await?;
+            put(tx, &other, claim, ms, false).await?;
+        }
+        insert(tx, &webhook, "waiting", 150).await?;
+        let span = DeliverySpan::of(Some(at(100)), Some(at(200)));
+        for sent in [2, 1, 0] {
+            assert_eq!(tx.send_window_anew(&webhook, Dead, &span, at(300), 2).await?, sent);
+        }
+        let left = tx.deliveries(&webhook, Some(Dead), &DeliverySpan::of(EVER, EVER), 9).await?;
+        let left: Vec<_> = left.iter().map(|delivery| delivery.claim_id.as_str()).collect();
+        assert_eq!(left, ["e", "a"]);
+        assert_eq!(tx.lease_deliveries(&webhook, at(300), at(315), 9).await?.len(), 4);
+        assert_eq!(tx.lease_deliveries(&other, at(300), at(315), 9).await?, []);
+        Ok(())
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn messages_are_listed_newest_first_and_within_a_span() {
-    in_seeded(|tx| {
-        Box::pin(async move {
-            let webhook = plant(tx, "drops").await?;
-            for (claim, ms, waiting) in [("a", 1, true), ("b", 2, false), ("c", 3, true), ("d", 4, false)] {
-                put(tx, &webhook, claim, ms, waiting).await?;
-            }
-            let list = async |tx: &mut Tx, state, from: Option<i64>, until: Option<i64>, limit| {
-                let span = DeliverySpan::of(from.map(at), until.map(at));
-                let found = tx.deliveries(&webhook_id("drops"), state, &span, limit).await?;
-                let claims: Vec<_> = found.iter().map(|delivery| delivery.claim_id.as_str()).collect();
-                Ok::<_, StoreError>(claims.join(""))
-            };
-            assert_eq!(list(tx, None, None, None, 9).await?, "dcba");
-            assert_eq!(list(tx, None, None, None, 2).await?, "dc");
-            assert_eq!(list(tx, None, Some(2), Some(4), 9).await?, "cb");
-            assert_eq!(list(tx, Some(Dead), None, None, 9).await?, "db");
-            assert_eq!(list(tx, Some(Waiting), None, Some(3), 9).await?, "a");
-            assert_eq!(list(tx, Some(Delivered), None, None, 9).await?, "");
-            let below = tx.deliveries(&webhook, None, &DeliverySpan::of(EVER, EVER), 1).await?.remove(0);
-            let span = DeliverySpan { below: below.message_id, ..DeliverySpan::of(EVER, EVER) };
-            assert_eq!(tx.deliveries(&webhook, None, &span, 9).await?.len(), 3, "a cursor is a bound");
-            Ok(())
-        })
+    in_seeded(async move |tx: &mut Tx| {
+        let webhook = plant(tx, "drops").await?;
+        for (claim, ms, waiting) in [("a", 1, true), ("b", 2, false), ("c", 3, true), ("d", 4, false)] {
+            put(tx, &webhook, claim, ms, waiting).await?;
+        }
+        let list = async |tx: &mut Tx, state, from: Option<i64>, until: Option<i64>, limit| {
+            let span = DeliverySpan::of(from.map(at), until.map(at));
+            let found = tx.deliveries(&webhook_id("drops"), state, &span, limit).await?;
+            let claims: Vec<_> = found.iter().map(|delivery| delivery.claim_id.as_str()).collect();
+            Ok::<_, StoreError>(claims.join(""))
+        };
+        assert_eq!(list(tx, None, None, None, 9).await?, "dcba");
+        assert_eq!(list(tx, None, None, None, 2).await?, "dc");
+        assert_eq!(list(tx, None, Some(2), Some(4), 9).await?, "cb");
+        assert_eq!(list(tx, Some(Dead), None, None, 9).await?, "db");
+        assert_eq!(list(tx, Some(Waiting), None, Some(3), 9).await?, "a");
+        assert_eq!(list(tx, Some(Delivered), None, None, 9).await?, "");
+        let below = tx.deliveries(&webhook, None, &DeliverySpan::of(EVER, EVER), 1).await?.remove(0);
+        let span = DeliverySpan { below: below.message_id, ..DeliverySpan::of(EVER, EVER) };
+        assert_eq!(tx.deliveries(&webhook, None, &span, 9).await?.len(), 3, "a cursor is a bound");
+        Ok(())
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn attempts_are_kept_with_their_message() {
-    in_seeded(|tx| {
-        Box::pin(async move {
-            let webhook = plant(tx, "drops").await?;
-            let id = insert(tx, &webhook, "c", 1).await?;
-            let answered = AttemptRecord {
-                number: 1,
-                began_at: at(5),
-                duration_ms: 12,
-                status: Some(503),
-                failure: None,
-                excerpt: "점검 중".to_owned(),
-            };
-            let failure = Some(SendFailure::Timeout);
-            let failed = AttemptRecord {
-                number: 2,
-                status: None,
-                failure,
-                excerpt: String::new(),
-                ..answered.clone()
-            };
-            tx.insert_attempt(&webhook, &id, &answered).await?;
-            tx.insert_attempt(&webhook, &id, &failed).await?;
-            assert_eq!(tx.attempts(&webhook, &id, 9).await?, [failed.clone(), answered]);
-            assert_eq!(tx.attempts(&webhook, &id, 1).await?, [failed]);
-            assert_eq!(tx.sweep(Sweep::WebhookDeliveries, at(1)).await?, 1);
-            assert_eq!(number(tx, "SELECT COUNT(*) FROM webhook_attempts").await?, 0);
-            Ok(())
-        })
+    in_seeded(async move |tx: &mut Tx| {
+        let webhook = plant(tx, "drops").await?;
+        let id = insert(tx, &webhook, "c", 1).await?;
+        let answered = AttemptRecord {
+            number: 1,
+            began_at: at(5),
+            duration_ms: 12,
+            status: Some(503),
+            failure: None,
+            excerpt: "점검 중".to_owned(),
+        };
+        let failure = Some(SendFailure::Timeout);
+        let failed =
+            AttemptRecord { number: 2, status: None, failure, excerpt: String::new(), ..answered.clone() };
+        tx.insert_attempt(&webhook, &id, &answered).await?;
+        tx.insert_attempt(&webhook, &id, &failed).await?;
+        assert_eq!(tx.attempts(&webhook, &id, 9).await?, [failed.clone(), answered]);
+        assert_eq!(tx.attempts(&webhook, &id, 1).await?, [failed]);
+        assert_eq!(tx.sweep(Sweep::WebhookDeliveries, at(1)).await?, 1);
+        assert_eq!(number(tx, "SELECT COUNT(*) FROM webhook_attempts").await?, 0);
+        Ok(())
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn only_webhooks_that_may_be_sent_something_now_are_due() {
-    in_seeded(|tx| {
-        Box::pin(async move {
-            for (id, ms) in [("due", 10), ("later", 11), ("off", 1), ("deleted", 1), ("mute", 1), ("gone", 1)]
-            {
-                let webhook = plant(tx, id).await?;
-                insert(tx, &webhook, "c", ms).await?;
-            }
-            let listener = webhook_id("listener");
-            publisher(tx, "listener").await?;
-            tx.insert_webhook(&listener, &client("listener"), None, None, at(1)).await?;
-            insert(tx, &listener, "c", 1).await?;
-            let off = Disabled { reason: DisabledReason::Gone, since: at(2) };
-            tx.disable_webhook(&webhook_id("off"), off).await?;
-            tx.forget_webhook(&client("gone"), at(2)).await?;
-            tx.execute("UPDATE applications SET deleted_at = $1 WHERE client_id = 'deleted'", params![3])
-                .await?;
-            tx.execute("UPDATE applications SET scopes = 0 WHERE client_id = 'mute'", params![]).await?;
+    in_seeded(async move |tx: &mut Tx| {
+        for (id, ms) in [("due", 10), ("later", 11), ("off", 1), ("deleted", 1), ("mute", 1), ("gone", 1)] {
+            let webhook = plant(tx, id).await?;
+            insert(tx, &webhook, "c", ms).await?;
+        }
+        let listener = webhook_id("listener");
+        publisher(tx, "listener").await?;
+        tx.insert_webhook(&listener, &client("listener"), None, None, at(1)).await?;
+        insert(tx, &listener, "c", 1).await?;
+        let off = Disabled { reason: DisabledReason::Gone, since: at(2) };
+        tx.disable_webhook(&webhook_id("off"), off).await?;
+        tx.forget_webhook(&client("gone"), at(2)).await?;
+        tx.execute("UPDATE applications SET deleted_at = $1 WHERE client_id = 'deleted'", params![3]).await?;
+        tx.execute("UPDATE applications SET scopes = 0 WHERE client_id = 'mute'", params![]).await?;
 
-            assert_eq!(tx.webhooks_due(at(10), None, 9).await?, [webhook_id("due")]);
-            let both = tx.webhooks_due(at(11), None, 9).await?;
-            assert_eq!(both, [webhook_id("due"), webhook_id("later")]);
-            assert_eq!(tx.webhooks_due(at(11), None, 1).await?, both[..1]);
-            assert_eq!(tx.webhooks_due(at(11), Some(&both[0]), 9).await?, both[1..]);
-            let target = tx.delivery_target(&both[0]).await?.unwrap();
-            let url = Some("https://games.example/hook".to_owned());
-            assert_eq!(target, DeliveryTarget { client_id: client("due"), url });
-            assert_eq!(tx.delivery_target(&listener).await?.unwrap().url, None);
-            for id in ["off", "deleted", "mute", "gone", "nothing"] {
-                assert_eq!(tx.delivery_target(&webhook_id(id)).await?, None, "{id}");
-            }
-            tx.put_organization(&organization("games", false)).await?;
-            assert_eq!(tx.webhooks_due(at(99), None, 9).await?, []);
-            Ok(())
-        })
+        assert_eq!(tx.webhooks_due(at(10), None, 9).await?, [webhook_id("due")]);
+        let both = tx.webhooks_due(at(11), None, 9).await?;
+        assert_eq!(both, [webhook_id("due"), webhook_id("later")]);
+        assert_eq!(tx.webhooks_due(at(11), None, 1).await?, both[..1]);
+        assert_eq!(tx.webhooks_due(at(11), Some(&both[0]), 9).await?, both[1..]);
+        let target = tx.delivery_target(&both[0]).await?.unwrap();
+        let url = Some("https://games.example/hook".to_owned());
+        assert_eq!(target, DeliveryTarget { client_id: client("due"), url });
+        assert_eq!(tx.delivery_target(&listener).await?.unwrap().url, None);
+        for id in ["off", "deleted", "mute", "gone", "nothing"] {
+            assert_eq!(tx.delivery_target(&webhook_id(id)).await?, None, "{id}");
+        }
+        tx.put_organization(&organization("games", false)).await?;
+        assert_eq!(tx.webhooks_due(at(99), None, 9).await?, []);
+        Ok(())
     })
     .await;
 }

@@ -108,92 +108,81 @@ fn names(claims: &[RewardClaim]) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_campaign_stands_on_an_organization_and_a_category() {
-    in_seeded(|tx| {
-        Box::pin(async move {
-            plant(tx).await?;
-            let obstacle = tx.put_campaign(&campaign("new", "nobody", "sea")).await?;
-            assert_eq!(obstacle, Some(CampaignObstacle::NoOrganization));
-            let obstacle = tx.put_campaign(&campaign("new", "ours", "none")).await?;
-            assert_eq!(obstacle, Some(CampaignObstacle::NoCategory));
-            let obstacle = tx.put_campaign(&campaign("ours-sea", "ours", "none")).await?;
-            assert_eq!(obstacle, Some(CampaignObstacle::NoCategory));
-            assert_eq!(number(tx, "SELECT COUNT(*) FROM drops_campaigns").await?, 4);
-            Ok(())
-        })
+    in_seeded(async move |tx: &mut Tx| {
+        plant(tx).await?;
+        let obstacle = tx.put_campaign(&campaign("new", "nobody", "sea")).await?;
+        assert_eq!(obstacle, Some(CampaignObstacle::NoOrganization));
+        let obstacle = tx.put_campaign(&campaign("new", "ours", "none")).await?;
+        assert_eq!(obstacle, Some(CampaignObstacle::NoCategory));
+        let obstacle = tx.put_campaign(&campaign("ours-sea", "ours", "none")).await?;
+        assert_eq!(obstacle, Some(CampaignObstacle::NoCategory));
+        assert_eq!(number(tx, "SELECT COUNT(*) FROM drops_campaigns").await?, 4);
+        Ok(())
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_claim_stands_on_its_campaign_reward_and_channel_and_is_made_once() {
-    in_seeded(|tx| {
-        Box::pin(async move {
-            plant(tx).await?;
-            let first = new("1", "ours-sea", "sword", "a");
-            assert_eq!(tx.insert_claim(&first, at(5)).await?, None);
-            for (claim, obstacle) in [
-                (new("2", "nothing", "sword", "a"), ClaimObstacle::NoCampaign),
-                (new("2", "ours-sea", "bow", "a"), ClaimObstacle::NoReward),
-                (new("2", "ours-sea", "sword", "nobody"), ClaimObstacle::NoChannel),
-                (new("1", "ours-sea", "sword", "b"), ClaimObstacle::IdTaken),
-                (new("1", "theirs-sky", "shield", "c"), ClaimObstacle::IdTaken),
-                (new("2", "ours-sea", "sword", "a"), ClaimObstacle::Claimed),
-            ] {
-                assert_eq!(tx.insert_claim(&claim, at(6)).await?, Some(obstacle), "{claim:?}");
-            }
-            for (id, campaign, reward, by) in [
-                ("2", "ours-sea", "sword", "b"),
-                ("3", "ours-sea", "shield", "a"),
-                ("4", "ours-sky", "sword", "a"),
-            ] {
-                assert_eq!(tx.insert_claim(&new(id, campaign, reward, by), at(6)).await?, None, "{id}");
-            }
-            let found = tx.claim(&claim_id("1")).await?.unwrap();
-            assert_eq!((found.campaign_id.as_str(), found.reward_id.as_str()), ("ours-sea", "sword"));
-            assert_eq!((found.category_id.as_str(), found.category_name.as_str()), ("sea", "The sea"));
-            assert_eq!((found.channel_id, found.state), (channel("a"), Claimed));
-            assert_eq!((found.claimed_at, found.updated_at), (at(5), at(5)));
-            assert!(tx.claim(&claim_id("9")).await?.is_none());
-            Ok(())
-        })
+    in_seeded(async move |tx: &mut Tx| {
+        plant(tx).await?;
+        let first = new("1", "ours-sea", "sword", "a");
+        assert_eq!(tx.insert_claim(&first, at(5)).await?, None);
+        for (claim, obstacle) in [
+            (new("2", "nothing", "sword", "a"), ClaimObstacle::NoCampaign),
+            (new("2", "ours-sea", "bow", "a"), ClaimObstacle::NoReward),
+            (new("2", "ours-sea", "sword", "nobody"), ClaimObstacle::NoChannel),
+            (new("1", "ours-sea", "sword", "b"), ClaimObstacle::IdTaken),
+            (new("1", "theirs-sky", "shield", "c"), ClaimObstacle::IdTaken),
+            (new("2", "ours-sea", "sword", "a"), ClaimObstacle::Claimed),
+        ] {
+            assert_eq!(tx.insert_claim(&claim, at(6)).await?, Some(obstacle), "{claim:?}");
+        }
+        for (id, campaign, reward, by) in [
+            ("2", "ours-sea", "sword", "b"),
+            ("3", "ours-sea", "shield", "a"),
+            ("4", "ours-sky", "sword", "a"),
+        ] {
+            assert_eq!(tx.insert_claim(&new(id, campaign, reward, by), at(6)).await?, None, "{id}");
+        }
+        let found = tx.claim(&claim_id("1")).await?.unwrap();
+        assert_eq!((found.campaign_id.as_str(), found.reward_id.as_str()), ("ours-sea", "sword"));
+        assert_eq!((found.category_id.as_str(), found.category_name.as_str()), ("sea", "The sea"));
+        assert_eq!((found.channel_id, found.state), (channel("a"), Claimed));
+        assert_eq!((found.claimed_at, found.updated_at), (at(5), at(5)));
+        assert!(tx.claim(&claim_id("9")).await?.is_none());
+        Ok(())
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reward_that_is_left_out_keeps_its_claims_and_takes_no_more() {
-    in_seeded(|tx| {
-        Box::pin(async move {
-            plant_claims(tx).await?;
-            put(tx, "ours-sea", "ours", "sea", &["shield"]).await?;
-            let late = new("6", "ours-sea", "sword", "c");
-            assert_eq!(tx.insert_claim(&late, at(70)).await?, Some(ClaimObstacle::NoReward));
-            assert_eq!(tx.insert_claim(&new("7", "ours-sea", "shield", "c"), at(70)).await?, None);
-            assert!(tx.claim(&claim_id("1")).await?.is_some());
-            put(tx, "ours-sea", "ours", "sea", &["sword"]).await?;
-            assert_eq!(tx.insert_claim(&late, at(70)).await?, None);
-            Ok(())
-        })
+    in_seeded(async move |tx: &mut Tx| {
+        plant_claims(tx).await?;
+        put(tx, "ours-sea", "ours", "sea", &["shield"]).await?;
+        let late = new("6", "ours-sea", "sword", "c");
+        assert_eq!(tx.insert_claim(&late, at(70)).await?, Some(ClaimObstacle::NoReward));
+        assert_eq!(tx.insert_claim(&new("7", "ours-sea", "shield", "c"), at(70)).await?, None);
+        assert!(tx.claim(&claim_id("1")).await?.is_some());
+        put(tx, "ours-sea", "ours", "sea", &["sword"]).await?;
+        assert_eq!(tx.insert_claim(&late, at(70)).await?, None);
+        Ok(())
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn claims_follow_their_campaign_to_another_organization_and_category() {
-    in_seeded(|tx| {
-        Box::pin(async move {
-            plant_claims(tx).await?;
-            put(tx, "ours-sea", "theirs", "sky", &["sword"]).await?;
-            let all = ClaimFilter::default();
-            assert_eq!(names(&tx.claims(&owner("ours"), &all, None, 9).await?), "4 3");
-            let theirs = tx.claims(&owner("theirs"), &all, None, 9).await?;
-            assert_eq!(names(&theirs), "x 5 2 1");
-            assert_eq!(
-                (theirs[1].category_id.as_str(), theirs[1].category_name.as_str()),
-                ("sky", "The sky")
-            );
-            Ok(())
-        })
+    in_seeded(async move |tx: &mut Tx| {
+        plant_claims(tx).await?;
+        put(tx, "ours-sea", "theirs", "sky", &["sword"]).await?;
+        let all = ClaimFilter::default();
+        assert_eq!(names(&tx.claims(&owner("ours"), &all, None, 9).await?), "4 3");
+        let theirs = tx.claims(&owner("theirs"), &all, None, 9).await?;
+        assert_eq!(names(&theirs), "x 5 2 1");
+        assert_eq!((theirs[1].category_id.as_str(), theirs[1].category_name.as_str()), ("sky", "The sky"));
+        Ok(())
     })
     .await;
 }
@@ -204,111 +193,104 @@ fn filter(channel: Option<&str>, scope: Option<ClaimScope>, state: Option<Fulfil
 
 #[tokio::test(flavor = "multi_thread")]
 async fn claims_are_found_by_every_combination_of_filters_and_page_by_page() {
-    in_seeded(|tx| {
-        Box::pin(async move {
-            plant_claims(tx).await?;
-            let everything = tx.claims(&owner("ours"), &ClaimFilter::default(), None, 9).await?;
-            assert_eq!(names(&everything), "5 4 3 2 1", "newest first, ties by id");
-            let ids: Vec<String> = "1 2 3 4 5 x nothing".split(' ').map(str::to_owned).collect();
-            let scopes = [
-                None,
-                Some(ClaimScope::Campaign("ours-sea".into())),
-                Some(ClaimScope::Campaign("theirs-sea".into())),
-                Some(ClaimScope::Campaign(String::new())),
-                Some(ClaimScope::Category("sky".into())),
-                Some(ClaimScope::Category("한글 ' OR 1=1".into())),
-            ];
-            for channel in [None, Some("a"), Some("b"), Some("nobody")] {
-                for scope in &scopes {
-                    for state in [None, Some(Claimed), Some(Fulfilled)] {
-                        let filter = filter(channel, scope.clone(), state);
-                        let passes = |claim: &&RewardClaim| {
-                            channel.is_none_or(|id| claim.channel_id.as_str() == id)
-                                && filter.campaign_id().is_none_or(|id| claim.campaign_id.as_str() == id)
-                                && filter.category_id().is_none_or(|id| claim.category_id == id)
-                                && state.is_none_or(|state| claim.state == state)
-                        };
-                        let expected: Vec<_> = everything.iter().filter(passes).cloned().collect();
-                        let found = tx.claims(&owner("ours"), &filter, None, 9).await?;
-                        assert_eq!(names(&found), names(&expected), "{filter:?}");
-                        let named = tx.claims_by_id(&owner("ours"), &ids, &filter).await?;
-                        assert_eq!(names(&named), names(&expected), "{filter:?}");
-                        let (mut walked, mut after) = (Vec::new(), None);
-                        while let Some(claim) =
-                            tx.claims(&owner("ours"), &filter, after.as_ref(), 1).await?.pop()
-                        {
-                            after = Some(ClaimPosition {
-                                claimed_at: claim.claimed_at,
-                                claim_id: claim.claim_id.clone(),
-                            });
-                            walked.push(claim);
-                        }
-                        assert_eq!(names(&walked), names(&expected), "{filter:?}");
+    in_seeded(async move |tx: &mut Tx| {
+        plant_claims(tx).await?;
+        let everything = tx.claims(&owner("ours"), &ClaimFilter::default(), None, 9).await?;
+        assert_eq!(names(&everything), "5 4 3 2 1", "newest first, ties by id");
+        let ids: Vec<String> = "1 2 3 4 5 x nothing".split(' ').map(str::to_owned).collect();
+        let scopes = [
+            None,
+            Some(ClaimScope::Campaign("ours-sea".into())),
+            Some(ClaimScope::Campaign("theirs-sea".into())),
+            Some(ClaimScope::Campaign(String::new())),
+            Some(ClaimScope::Category("sky".into())),
+            Some(ClaimScope::Category("한글 ' OR 1=1".into())),
+        ];
+        for channel in [None, Some("a"), Some("b"), Some("nobody")] {
+            for scope in &scopes {
+                for state in [None, Some(Claimed), Some(Fulfilled)] {
+                    let filter = filter(channel, scope.clone(), state);
+                    let passes = |claim: &&RewardClaim| {
+                        channel.is_none_or(|id| claim.channel_id.as_str() == id)
+                            && filter.campaign_id().is_none_or(|id| claim.campaign_id.as_str() == id)
+                            && filter.category_id().is_none_or(|id| claim.category_id == id)
+                            && state.is_none_or(|state| claim.state == state)
+                    };
+                    let expected: Vec<_> = everything.iter().filter(passes).cloned().collect();
+                    let found = tx.claims(&owner("ours"), &filter, None, 9).await?;
+                    assert_eq!(names(&found), names(&expected), "{filter:?}");
+                    let named = tx.claims_by_id(&owner("ours"), &ids, &filter).await?;
+                    assert_eq!(names(&named), names(&expected), "{filter:?}");
+                    let (mut walked, mut after) = (Vec::new(), None);
+                    while let Some(claim) = tx.claims(&owner("ours"), &filter, after.as_ref(), 1).await?.pop()
+                    {
+                        after = Some(ClaimPosition {
+                            claimed_at: claim.claimed_at,
+                            claim_id: claim.claim_id.clone(),
+                        });
+                        walked.push(claim);
                     }
+                    assert_eq!(names(&walked), names(&expected), "{filter:?}");
                 }
             }
-            assert!(tx.claims_by_id(&owner("ours"), &[], &ClaimFilter::default()).await?.is_empty());
-            Ok(())
-        })
+        }
+        assert!(tx.claims_by_id(&owner("ours"), &[], &ClaimFilter::default()).await?.is_empty());
+        Ok(())
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_update_changes_an_organizations_own_claims_and_says_which_were_in_another_state() {
-    in_seeded(|tx| {
-        Box::pin(async move {
-            plant_claims(tx).await?;
-            let ids = ["1", "2", "x", "nothing"].map(claim_id);
-            tx.lock_claims(&owner("ours")).await?;
-            let changed = tx.update_claims(&owner("ours"), &ids, Fulfilled, at(80)).await?;
-            assert_eq!(changed, [claim_id("1")]);
-            tx.insert_claim_changes(&changed, Claimed, &client("app"), at(80)).await?;
-            let mut owners = tx.claim_owners(&ids).await?;
-            owners.sort();
-            let expected = [("1", "ours"), ("2", "ours"), ("x", "theirs")];
-            assert_eq!(owners, expected.map(|(id, of)| (claim_id(id), owner(of))));
-            for (id, state, updated) in [("1", Fulfilled, 80), ("2", Fulfilled, 60), ("x", Claimed, 50)] {
-                let claim = tx.claim(&claim_id(id)).await?.unwrap();
-                assert_eq!((claim.state, claim.updated_at), (state, at(updated)), "{id}");
-            }
-            let changes = tx
-                .query(
-                    "SELECT claim_id, from_state, to_state, client_id, changed_at FROM claim_changes",
-                    params![],
-                )
-                .await?;
-            assert_eq!(changes.len(), 1);
-            let texts: Vec<&str> = (0..4).map(|column| changes[0].get(column).unwrap()).collect();
-            assert_eq!(texts, ["1", "CLAIMED", "FULFILLED", "app"]);
-            assert_eq!(changes[0].get::<i64>(4)?, 80);
+    in_seeded(async move |tx: &mut Tx| {
+        plant_claims(tx).await?;
+        let ids = ["1", "2", "x", "nothing"].map(claim_id);
+        tx.lock_claims(&owner("ours")).await?;
+        let changed = tx.update_claims(&owner("ours"), &ids, Fulfilled, at(80)).await?;
+        assert_eq!(changed, [claim_id("1")]);
+        tx.insert_claim_changes(&changed, Claimed, &client("app"), at(80)).await?;
+        let mut owners = tx.claim_owners(&ids).await?;
+        owners.sort();
+        let expected = [("1", "ours"), ("2", "ours"), ("x", "theirs")];
+        assert_eq!(owners, expected.map(|(id, of)| (claim_id(id), owner(of))));
+        for (id, state, updated) in [("1", Fulfilled, 80), ("2", Fulfilled, 60), ("x", Claimed, 50)] {
+            let claim = tx.claim(&claim_id(id)).await?.unwrap();
+            assert_eq!((claim.state, claim.updated_at), (state, at(updated)), "{id}");
+        }
+        let changes = tx
+            .query(
+                "SELECT claim_id, from_state, to_state, client_id, changed_at FROM claim_changes",
+                params![],
+            )
+            .await?;
+        assert_eq!(changes.len(), 1);
+        let texts: Vec<&str> = (0..4).map(|column| changes[0].get(column).unwrap()).collect();
+        assert_eq!(texts, ["1", "CLAIMED", "FULFILLED", "app"]);
+        assert_eq!(changes[0].get::<i64>(4)?, 80);
 
-            assert!(tx.update_claims(&owner("ours"), &[], Claimed, at(90)).await?.is_empty());
-            assert!(tx.claim_owners(&[]).await?.is_empty());
-            tx.insert_claim_changes(&[], Claimed, &client("app"), at(90)).await?;
-            assert_eq!(number(tx, "SELECT COUNT(*) FROM claim_changes").await?, 1);
-            Ok(())
-        })
+        assert!(tx.update_claims(&owner("ours"), &[], Claimed, at(90)).await?.is_empty());
+        assert!(tx.claim_owners(&[]).await?.is_empty());
+        tx.insert_claim_changes(&[], Claimed, &client("app"), at(90)).await?;
+        assert_eq!(number(tx, "SELECT COUNT(*) FROM claim_changes").await?, 1);
+        Ok(())
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hundred_claims_are_updated_at_once() {
-    in_seeded(|tx| {
-        Box::pin(async move {
-            plant(tx).await?;
-            let mut ids = Vec::new();
-            for n in 0..CLAIM_UPDATE_IDS_MAX {
-                let by = format!("viewer-{n}");
-                tx.put_channel(&record(&by), at(1)).await?;
-                assert_eq!(tx.insert_claim(&new(&by, "ours-sea", "sword", &by), at(2)).await?, None);
-                ids.push(claim_id(&by));
-            }
-            assert_eq!(tx.update_claims(&owner("ours"), &ids, Fulfilled, at(3)).await?.len(), ids.len());
-            assert_eq!(tx.claim_owners(&ids).await?.len(), ids.len());
-            Ok(())
-        })
+    in_seeded(async move |tx: &mut Tx| {
+        plant(tx).await?;
+        let mut ids = Vec::new();
+        for n in 0..CLAIM_UPDATE_IDS_MAX {
+            let by = format!("viewer-{n}");
+            tx.put_channel(&record(&by), at(1)).await?;
+            assert_eq!(tx.insert_claim(&new(&by, "ours-sea", "sword", &by), at(2)).await?, None);
+            ids.push(claim_id(&by));
+        }
+        assert_eq!(tx.update_claims(&owner("ours"), &ids, Fulfilled, at(3)).await?.len(), ids.len());
+        assert_eq!(tx.claim_owners(&ids).await?.len(), ids.len());
+        Ok(())
     })
     .await;
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use domain::BatchId;
 use store::queries::event_outbox::{BatchesOf, EventBatch};
-use store::{Store, StoreError};
+use store::{Store, StoreError, Tx};
 use tokio::sync::Barrier;
 
 use crate::{at, both, channel, hash, in_seeded, node, tx};
@@ -136,14 +136,12 @@ async fn a_key_refers_to_the_batch_of_the_request_that_had_it_first() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_transaction_without_a_batch_refers_to_none() {
-    in_seeded(|tx| {
-        Box::pin(async move {
-            for _ in 0..2 {
-                tx.claim_idempotency_key("POST /a", "k", &hash("r"), "", at(1)).await?;
-            }
-            assert!(tx.take_earlier_event_batches().is_empty());
-            Ok(())
-        })
+    in_seeded(async move |tx: &mut Tx| {
+        for _ in 0..2 {
+            tx.claim_idempotency_key("POST /a", "k", &hash("r"), "", at(1)).await?;
+        }
+        assert!(tx.take_earlier_event_batches().is_empty());
+        Ok(())
     })
     .await;
 }

@@ -8,7 +8,7 @@ use store::migrate::MIGRATIONS;
 use store::queries::Page;
 use store::queries::relations::Followed;
 use store::testing::engines;
-use store::{Options, Store, params};
+use store::{Options, Store, Tx, params};
 
 use crate::{at, both, channel, in_seeded, number, record, tx};
 
@@ -291,64 +291,55 @@ async fn subscribers_have_two_orders_that_follow_every_change() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn items_of_the_lists_hold_what_was_written() {
-    in_seeded(|tx| {
-        Box::pin(async move {
-            let (a, b) = (channel("a"), channel("b"));
-            tx.follow(&a, &b, at(-5)).await?;
-            let follower = tx.followers(&a, page(0, 1)).await?.remove(0);
-            assert_eq!(
-                (follower.channel_id, follower.name.as_str(), follower.created_at),
-                (b.clone(), "channel b", at(-5))
-            );
-            assert!(tx.followers(&b, page(0, 50)).await?.is_empty());
+    in_seeded(async move |tx: &mut Tx| {
+        let (a, b) = (channel("a"), channel("b"));
+        tx.follow(&a, &b, at(-5)).await?;
+        let follower = tx.followers(&a, page(0, 1)).await?.remove(0);
+        assert_eq!(
+            (follower.channel_id, follower.name.as_str(), follower.created_at),
+            (b.clone(), "channel b", at(-5))
+        );
+        assert!(tx.followers(&b, page(0, 50)).await?.is_empty());
 
-            let mut paid = subscription("b", 3);
-            tx.put_subscriber(&a, &paid, at(9)).await?;
-            (paid.tier_no, paid.month) = (2, 4);
-            tx.put_subscriber(&a, &paid, at(10)).await?;
-            let subscriber = tx.subscribers(&a, SubscriberSort::Longer, page(0, 1)).await?.remove(0);
-            assert_eq!((subscriber.channel_id, subscriber.name.as_str()), (b, "channel b"));
-            assert_eq!((subscriber.month, subscriber.tier_no, subscriber.created_at), (4, 2, at(9)));
-            Ok(())
-        })
+        let mut paid = subscription("b", 3);
+        tx.put_subscriber(&a, &paid, at(9)).await?;
+        (paid.tier_no, paid.month) = (2, 4);
+        tx.put_subscriber(&a, &paid, at(10)).await?;
+        let subscriber = tx.subscribers(&a, SubscriberSort::Longer, page(0, 1)).await?.remove(0);
+        assert_eq!((subscriber.channel_id, subscriber.name.as_str()), (b, "channel b"));
+        assert_eq!((subscriber.month, subscriber.tier_no, subscriber.created_at), (4, 2, at(9)));
+        Ok(())
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn managers_come_after_the_owner_by_the_day_of_their_first_role() {
-    in_seeded(|tx| {
-        Box::pin(async move {
-            let (a, b, c) = (channel("a"), channel("b"), channel("c"));
-            tx.put_channel(&record("A-upper"), at(1)).await?;
-            tx.put_manager(&a, &c, UserRole::StreamingChatManager, at(5)).await?;
-            tx.put_manager(&a, &b, UserRole::StreamingChatManager, at(5)).await?;
-            tx.put_manager(&a, &channel("A-upper"), UserRole::StreamingChannelManager, at(5)).await?;
-            tx.put_manager(&a, &c, UserRole::StreamingSettlementManager, at(9)).await?;
-            let managers = tx.managers(&a).await?;
-            let lines: Vec<_> = managers
-                .iter()
-                .map(|m| (m.channel_id.as_str(), m.name.as_str(), m.role, m.created_at))
-                .collect();
-            assert_eq!(
-                lines,
-                [
-                    ("a", "channel a", UserRole::StreamingChannelOwner, at(1)),
-                    ("A-upper", "channel A-upper", UserRole::StreamingChannelManager, at(5)),
-                    ("b", "channel b", UserRole::StreamingChatManager, at(5)),
-                    ("c", "channel c", UserRole::StreamingSettlementManager, at(5)),
-                ]
-            );
-            assert_eq!(
-                (tx.count_other_managers(&a, &b).await?, tx.count_other_managers(&a, &a).await?),
-                (2, 3)
-            );
-            assert!(tx.delete_manager(&a, &b).await?);
-            assert!(!tx.delete_manager(&a, &b).await?);
-            assert_eq!(tx.managers(&a).await?.len(), 3);
-            assert!(tx.managers(&channel("nobody")).await?.is_empty());
-            Ok(())
-        })
+    in_seeded(async move |tx: &mut Tx| {
+        let (a, b, c) = (channel("a"), channel("b"), channel("c"));
+        tx.put_channel(&record("A-upper"), at(1)).await?;
+        tx.put_manager(&a, &c, UserRole::StreamingChatManager, at(5)).await?;
+        tx.put_manager(&a, &b, UserRole::StreamingChatManager, at(5)).await?;
+        tx.put_manager(&a, &channel("A-upper"), UserRole::StreamingChannelManager, at(5)).await?;
+        tx.put_manager(&a, &c, UserRole::StreamingSettlementManager, at(9)).await?;
+        let managers = tx.managers(&a).await?;
+        let lines: Vec<_> =
+            managers.iter().map(|m| (m.channel_id.as_str(), m.name.as_str(), m.role, m.created_at)).collect();
+        assert_eq!(
+            lines,
+            [
+                ("a", "channel a", UserRole::StreamingChannelOwner, at(1)),
+                ("A-upper", "channel A-upper", UserRole::StreamingChannelManager, at(5)),
+                ("b", "channel b", UserRole::StreamingChatManager, at(5)),
+                ("c", "channel c", UserRole::StreamingSettlementManager, at(5)),
+            ]
+        );
+        assert_eq!((tx.count_other_managers(&a, &b).await?, tx.count_other_managers(&a, &a).await?), (2, 3));
+        assert!(tx.delete_manager(&a, &b).await?);
+        assert!(!tx.delete_manager(&a, &b).await?);
+        assert_eq!(tx.managers(&a).await?.len(), 3);
+        assert!(tx.managers(&channel("nobody")).await?.is_empty());
+        Ok(())
     })
     .await;
 }

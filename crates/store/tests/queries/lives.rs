@@ -26,99 +26,90 @@ async fn write(tx: &mut Tx, category: &Category) -> Result<(), StoreError> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_category_is_replaced_by_the_next_put_and_numbered_by_it() {
-    in_seeded(|tx| {
-        Box::pin(async move {
-            let id = CategoryId::stored("game".to_owned());
-            assert_eq!(tx.category(&id).await?, None);
-            assert_eq!(tx.category_version().await?, 0);
-            let first = Category {
-                poster_image_url: Some("https://i.example/p.png".to_owned()),
-                ..category("game", "first")
-            };
-            write(tx, &first).await?;
-            assert_eq!(tx.category(&id).await?, Some(first));
-            let second = Category { category_type: CategoryType::Sports, ..category("game", "둘째") };
-            write(tx, &second).await?;
-            assert_eq!(tx.category(&id).await?, Some(second));
-            assert_eq!(tx.category_version().await?, 2);
-            Ok(())
-        })
+    in_seeded(async move |tx: &mut Tx| {
+        let id = CategoryId::stored("game".to_owned());
+        assert_eq!(tx.category(&id).await?, None);
+        assert_eq!(tx.category_version().await?, 0);
+        let first = Category {
+            poster_image_url: Some("https://i.example/p.png".to_owned()),
+            ..category("game", "first")
+        };
+        write(tx, &first).await?;
+        assert_eq!(tx.category(&id).await?, Some(first));
+        let second = Category { category_type: CategoryType::Sports, ..category("game", "둘째") };
+        write(tx, &second).await?;
+        assert_eq!(tx.category(&id).await?, Some(second));
+        assert_eq!(tx.category_version().await?, 2);
+        Ok(())
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn categories_are_read_in_the_order_of_their_last_writes() {
-    in_seeded(|tx| {
-        Box::pin(async move {
-            let mut mark = CategoryMark { version: -1, category_id: String::new() };
-            assert!(tx.categories_after(&mark, 10).await?.is_empty());
-            for id in ["c", "a", "b", "c"] {
-                write(tx, &category(id, id)).await?;
+    in_seeded(async move |tx: &mut Tx| {
+        let mut mark = CategoryMark { version: -1, category_id: String::new() };
+        assert!(tx.categories_after(&mark, 10).await?.is_empty());
+        for id in ["c", "a", "b", "c"] {
+            write(tx, &category(id, id)).await?;
+        }
+        let mut read = Vec::new();
+        for limit in [2, 2, 2] {
+            for (category, after) in tx.categories_after(&mark, limit).await? {
+                assert_eq!(after.category_id, category.category_id.as_str());
+                read.push((after.category_id.clone(), after.version));
+                mark = after;
             }
-            let mut read = Vec::new();
-            for limit in [2, 2, 2] {
-                for (category, after) in tx.categories_after(&mark, limit).await? {
-                    assert_eq!(after.category_id, category.category_id.as_str());
-                    read.push((after.category_id.clone(), after.version));
-                    mark = after;
-                }
-            }
-            assert_eq!(read, [("a", 2), ("b", 3), ("c", 4)].map(|(id, version)| (id.to_owned(), version)));
-            // Several of one number, as from before numbers were kept, are told apart by their ids.
-            tx.execute("UPDATE categories SET version = 9", &[]).await?;
-            let mark = CategoryMark { version: 9, category_id: "a".to_owned() };
-            let ids: Vec<_> =
-                tx.categories_after(&mark, 10).await?.into_iter().map(|row| row.1.category_id).collect();
-            assert_eq!(ids, ["b", "c"]);
-            Ok(())
-        })
+        }
+        assert_eq!(read, [("a", 2), ("b", 3), ("c", 4)].map(|(id, version)| (id.to_owned(), version)));
+        // Several of one number, as from before numbers were kept, are told apart by their ids.
+        tx.execute("UPDATE categories SET version = 9", &[]).await?;
+        let mark = CategoryMark { version: 9, category_id: "a".to_owned() };
+        let ids: Vec<_> =
+            tx.categories_after(&mark, 10).await?.into_iter().map(|row| row.1.category_id).collect();
+        assert_eq!(ids, ["b", "c"]);
+        Ok(())
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_live_keeps_its_number_and_its_beginning_through_every_change() {
-    in_seeded(|tx| {
-        Box::pin(async move {
-            write(tx, &category("game", "게임")).await?;
-            assert_eq!(tx.live_on_air(&channel("a")).await?, None);
-            assert_eq!((tx.next_live_version().await?, tx.next_live_version().await?), (1, 2));
-            assert_eq!((tx.next_live_id().await?, tx.next_live_id().await?), (1, 2));
-            let bare = live(2, 7, 2);
-            tx.begin_live(&channel("a"), &bare, at(5)).await?;
-            assert_eq!(tx.live_on_air(&channel("a")).await?.as_ref(), Some(&bare));
+    in_seeded(async move |tx: &mut Tx| {
+        write(tx, &category("game", "게임")).await?;
+        assert_eq!(tx.live_on_air(&channel("a")).await?, None);
+        assert_eq!((tx.next_live_version().await?, tx.next_live_version().await?), (1, 2));
+        assert_eq!((tx.next_live_id().await?, tx.next_live_id().await?), (1, 2));
+        let bare = live(2, 7, 2);
+        tx.begin_live(&channel("a"), &bare, at(5)).await?;
+        assert_eq!(tx.live_on_air(&channel("a")).await?.as_ref(), Some(&bare));
 
-            let mut full = live(2, 8, 3);
-            full.show.title = "둘 👋".to_owned();
-            full.show.thumbnail_image_url = Some("https://i.example/t.png".to_owned());
-            full.show.adult = true;
-            full.show.category_id = Some(CategoryId::stored("game".to_owned()));
-            full.show.tags = vec!["태그".to_owned(), "tag2".to_owned()];
-            tx.change_live(&channel("a"), &full).await?;
-            assert_eq!(tx.live_on_air(&channel("a")).await?.as_ref(), Some(&full));
-            let listed = &tx.first_lives(5).await?[0];
-            assert_eq!((listed.live_id, listed.opened_at, listed.version), (2, at(5), 2));
-            assert_eq!(listed.category, Some(category("game", "게임")));
-            assert_eq!(
-                (&listed.title, &listed.tags, listed.adult),
-                (&full.show.title, &full.show.tags, true)
-            );
-            assert_eq!((&listed.channel_id, listed.channel_name.as_str()), (&channel("a"), "channel a"));
+        let mut full = live(2, 8, 3);
+        full.show.title = "둘 👋".to_owned();
+        full.show.thumbnail_image_url = Some("https://i.example/t.png".to_owned());
+        full.show.adult = true;
+        full.show.category_id = Some(CategoryId::stored("game".to_owned()));
+        full.show.tags = vec!["태그".to_owned(), "tag2".to_owned()];
+        tx.change_live(&channel("a"), &full).await?;
+        assert_eq!(tx.live_on_air(&channel("a")).await?.as_ref(), Some(&full));
+        let listed = &tx.first_lives(5).await?[0];
+        assert_eq!((listed.live_id, listed.opened_at, listed.version), (2, at(5), 2));
+        assert_eq!(listed.category, Some(category("game", "게임")));
+        assert_eq!((&listed.title, &listed.tags, listed.adult), (&full.show.title, &full.show.tags, true));
+        assert_eq!((&listed.channel_id, listed.channel_name.as_str()), (&channel("a"), "channel a"));
 
-            tx.redress_live(&channel("a"), "셋", None, &[]).await?;
-            tx.redress_live(&channel("b"), "not on air", None, &[]).await?;
-            let dressed = tx.live_on_air(&channel("a")).await?.unwrap();
-            assert_eq!((dressed.show.title.as_str(), dressed.show.category_id), ("셋", None));
-            assert!(dressed.show.tags.is_empty() && dressed.show.adult);
-            assert_eq!((dressed.show.concurrent_user_count, dressed.counted_since), (8, 3));
+        tx.redress_live(&channel("a"), "셋", None, &[]).await?;
+        tx.redress_live(&channel("b"), "not on air", None, &[]).await?;
+        let dressed = tx.live_on_air(&channel("a")).await?.unwrap();
+        assert_eq!((dressed.show.title.as_str(), dressed.show.category_id), ("셋", None));
+        assert!(dressed.show.tags.is_empty() && dressed.show.adult);
+        assert_eq!((dressed.show.concurrent_user_count, dressed.counted_since), (8, 3));
 
-            assert!(!tx.end_live(&channel("b")).await?);
-            assert!(tx.end_live(&channel("a")).await?);
-            assert!(!tx.end_live(&channel("a")).await?);
-            assert!(tx.first_lives(5).await?.is_empty());
-            Ok(())
-        })
+        assert!(!tx.end_live(&channel("b")).await?);
+        assert!(tx.end_live(&channel("a")).await?);
+        assert!(!tx.end_live(&channel("a")).await?);
+        assert!(tx.first_lives(5).await?.is_empty());
+        Ok(())
     })
     .await;
 }
@@ -146,81 +137,75 @@ fn place(of: &LiveListing) -> LivePlace {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_walk_keeps_the_order_that_it_began_with() {
-    in_seeded(|tx| {
-        Box::pin(async move {
-            for (of, id, viewers) in [("a", 1, 5), ("b", 2, 9), ("c", 3, 5)] {
-                count(tx, of, id, viewers).await?;
+    in_seeded(async move |tx: &mut Tx| {
+        for (of, id, viewers) in [("a", 1, 5), ("b", 2, 9), ("c", 3, 5)] {
+            count(tx, of, id, viewers).await?;
+        }
+        assert_eq!(items(&tx.first_lives(3).await?), [(2, 9), (1, 5), (3, 5)]);
+        let first = tx.first_lives(1).await?;
+        let start = place(&first[0]);
+        // Everything moves, twice, and one live comes and goes.
+        for viewers in [0, 100] {
+            for (of, id) in [("a", 1), ("b", 2), ("c", 3)] {
+                count(tx, of, id, viewers + id).await?;
             }
-            assert_eq!(items(&tx.first_lives(3).await?), [(2, 9), (1, 5), (3, 5)]);
-            let first = tx.first_lives(1).await?;
-            let start = place(&first[0]);
-            // Everything moves, twice, and one live comes and goes.
-            for viewers in [0, 100] {
-                for (of, id) in [("a", 1), ("b", 2), ("c", 3)] {
-                    count(tx, of, id, viewers + id).await?;
-                }
-            }
-            tx.put_channel(&crate::record("d"), at(1)).await?;
-            count(tx, "d", 4, 7).await?;
-            assert_eq!(items(&tx.first_lives(9).await?), [(3, 103), (2, 102), (1, 101), (4, 7)]);
-            assert_eq!(items(&tx.next_lives(start, 9).await?), [(1, 5), (3, 5)]);
-            let second = tx.next_lives(start, 1).await?;
-            assert_eq!(items(&second), [(1, 5)]);
-            assert_eq!(items(&tx.next_lives(place(&second[0]), 9).await?), [(3, 5)]);
-            tx.end_live(&channel("a")).await?;
-            assert_eq!(items(&tx.next_lives(start, 1).await?), [(3, 5)], "an ended live takes no room");
-            assert_eq!(number(tx, "SELECT COUNT(*) FROM live_spans WHERE live_id = 1").await?, 0);
-            Ok(())
-        })
+        }
+        tx.put_channel(&crate::record("d"), at(1)).await?;
+        count(tx, "d", 4, 7).await?;
+        assert_eq!(items(&tx.first_lives(9).await?), [(3, 103), (2, 102), (1, 101), (4, 7)]);
+        assert_eq!(items(&tx.next_lives(start, 9).await?), [(1, 5), (3, 5)]);
+        let second = tx.next_lives(start, 1).await?;
+        assert_eq!(items(&second), [(1, 5)]);
+        assert_eq!(items(&tx.next_lives(place(&second[0]), 9).await?), [(3, 5)]);
+        tx.end_live(&channel("a")).await?;
+        assert_eq!(items(&tx.next_lives(start, 1).await?), [(3, 5)], "an ended live takes no room");
+        assert_eq!(number(tx, "SELECT COUNT(*) FROM live_spans WHERE live_id = 1").await?, 0);
+        Ok(())
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_setting_is_empty_until_it_is_changed() {
-    in_seeded(|tx| {
-        Box::pin(async move {
-            assert_eq!(tx.broadcast_setting(&channel("nobody")).await?, None);
-            let empty = BroadcastSetting {
-                channel_name: "channel a".to_owned(),
-                default_live_title: String::new(),
-                category: None,
-                tags: Vec::new(),
-            };
-            assert_eq!(tx.broadcast_setting(&channel("a")).await?.as_ref(), Some(&empty));
-            tx.lock_broadcast_setting(&channel("a")).await?;
-            assert_eq!(tx.broadcast_setting(&channel("a")).await?.as_ref(), Some(&empty));
-            write(tx, &category("game", "게임")).await?;
-            let set = BroadcastSetting {
-                default_live_title: "제목".to_owned(),
-                category: Some(category("game", "게임")),
-                tags: vec!["하나".to_owned(), "둘".to_owned()],
-                ..empty
-            };
-            tx.change_broadcast_setting(&channel("a"), &set).await?;
-            tx.lock_broadcast_setting(&channel("a")).await?;
-            assert_eq!(tx.broadcast_setting(&channel("a")).await?, Some(set));
-            assert_eq!(tx.broadcast_setting(&channel("b")).await?.unwrap().default_live_title, "");
-            Ok(())
-        })
+    in_seeded(async move |tx: &mut Tx| {
+        assert_eq!(tx.broadcast_setting(&channel("nobody")).await?, None);
+        let empty = BroadcastSetting {
+            channel_name: "channel a".to_owned(),
+            default_live_title: String::new(),
+            category: None,
+            tags: Vec::new(),
+        };
+        assert_eq!(tx.broadcast_setting(&channel("a")).await?.as_ref(), Some(&empty));
+        tx.lock_broadcast_setting(&channel("a")).await?;
+        assert_eq!(tx.broadcast_setting(&channel("a")).await?.as_ref(), Some(&empty));
+        write(tx, &category("game", "게임")).await?;
+        let set = BroadcastSetting {
+            default_live_title: "제목".to_owned(),
+            category: Some(category("game", "게임")),
+            tags: vec!["하나".to_owned(), "둘".to_owned()],
+            ..empty
+        };
+        tx.change_broadcast_setting(&channel("a"), &set).await?;
+        tx.lock_broadcast_setting(&channel("a")).await?;
+        assert_eq!(tx.broadcast_setting(&channel("a")).await?, Some(set));
+        assert_eq!(tx.broadcast_setting(&channel("b")).await?.unwrap().default_live_title, "");
+        Ok(())
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_first_stream_key_stays_until_it_is_replaced() {
-    in_seeded(|tx| {
-        Box::pin(async move {
-            assert_eq!(tx.stream_key(&channel("a")).await?, None);
-            tx.make_stream_key(&channel("a"), "one", at(1)).await?;
-            tx.make_stream_key(&channel("a"), "two", at(2)).await?;
-            assert_eq!(tx.stream_key(&channel("a")).await?.as_deref(), Some("one"));
-            tx.replace_stream_key(&channel("a"), "three", at(3)).await?;
-            tx.replace_stream_key(&channel("b"), "four", at(3)).await?;
-            assert_eq!(tx.stream_key(&channel("a")).await?.as_deref(), Some("three"));
-            assert_eq!(tx.stream_key(&channel("b")).await?.as_deref(), Some("four"));
-            Ok(())
-        })
+    in_seeded(async move |tx: &mut Tx| {
+        assert_eq!(tx.stream_key(&channel("a")).await?, None);
+        tx.make_stream_key(&channel("a"), "one", at(1)).await?;
+        tx.make_stream_key(&channel("a"), "two", at(2)).await?;
+        assert_eq!(tx.stream_key(&channel("a")).await?.as_deref(), Some("one"));
+        tx.replace_stream_key(&channel("a"), "three", at(3)).await?;
+        tx.replace_stream_key(&channel("b"), "four", at(3)).await?;
+        assert_eq!(tx.stream_key(&channel("a")).await?.as_deref(), Some("three"));
+        assert_eq!(tx.stream_key(&channel("b")).await?.as_deref(), Some("four"));
+        Ok(())
     })
     .await;
 }

@@ -16,21 +16,19 @@ fn lost(ms: i64, id: &str, by: &str) -> LostEvents {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn losses_are_found_by_their_time() {
-    in_seeded(|tx| {
-        Box::pin(async move {
-            let all = [lost(5, "a", "n"), lost(6, "a", "n"), lost(6, "b", "n"), lost(6, "b", "other")];
-            for one in all.iter().chain(&all) {
-                tx.record_lost_events(one).await?;
-            }
-            for (since, expected) in [(0, &all[..]), (5, &all[..]), (6, &all[1..]), (7, &[])] {
-                let mut found = tx.lost_events_since(at(since), 10).await?;
-                found.sort();
-                assert_eq!(found, expected, "{since}");
-            }
-            let newest = [lost(6, "b", "other"), lost(6, "b", "n"), lost(6, "a", "n")];
-            assert_eq!(tx.lost_events_since(at(0), 3).await?, newest);
-            Ok(())
-        })
+    in_seeded(async move |tx: &mut Tx| {
+        let all = [lost(5, "a", "n"), lost(6, "a", "n"), lost(6, "b", "n"), lost(6, "b", "other")];
+        for one in all.iter().chain(&all) {
+            tx.record_lost_events(one).await?;
+        }
+        for (since, expected) in [(0, &all[..]), (5, &all[..]), (6, &all[1..]), (7, &[])] {
+            let mut found = tx.lost_events_since(at(since), 10).await?;
+            found.sort();
+            assert_eq!(found, expected, "{since}");
+        }
+        let newest = [lost(6, "b", "other"), lost(6, "b", "n"), lost(6, "a", "n")];
+        assert_eq!(tx.lost_events_since(at(0), 3).await?, newest);
+        Ok(())
     })
     .await;
 }
@@ -77,26 +75,24 @@ async fn pay(tx: &mut Tx, id: &str, ms: i64) -> Result<(), StoreError> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn channels_with_events_of_each_kind_are_found_once() {
-    in_seeded(|tx| {
-        Box::pin(async move {
-            say(tx, "a", 1_000).await?;
-            say(tx, "a", 2_000).await?;
-            give(tx, "a", 2_000).await?;
-            give(tx, "b", 3_000).await?;
-            pay(tx, "c", 4_000).await?;
-            let cases =
-                [(0, "a b c"), (2_000, "a b c"), (2_001, "b c"), (3_000, "b c"), (3_001, "c"), (4_001, "")];
-            for (since, expected) in cases {
-                let mut found = tx.channels_with_events_since(at(since), 10).await?;
-                found.sort();
-                let found: Vec<_> = found.iter().map(|channel| channel.as_str()).collect();
-                assert_eq!(found.join(" "), expected, "{since}");
-            }
-            pay(tx, "c", 9_000).await?;
-            assert_eq!(tx.channels_with_events_since(at(9_000), 10).await?, [channel("c")]);
-            assert_eq!(tx.channels_with_events_since(at(0), 2).await?.len(), 2);
-            Ok(())
-        })
+    in_seeded(async move |tx: &mut Tx| {
+        say(tx, "a", 1_000).await?;
+        say(tx, "a", 2_000).await?;
+        give(tx, "a", 2_000).await?;
+        give(tx, "b", 3_000).await?;
+        pay(tx, "c", 4_000).await?;
+        let cases =
+            [(0, "a b c"), (2_000, "a b c"), (2_001, "b c"), (3_000, "b c"), (3_001, "c"), (4_001, "")];
+        for (since, expected) in cases {
+            let mut found = tx.channels_with_events_since(at(since), 10).await?;
+            found.sort();
+            let found: Vec<_> = found.iter().map(|channel| channel.as_str()).collect();
+            assert_eq!(found.join(" "), expected, "{since}");
+        }
+        pay(tx, "c", 9_000).await?;
+        assert_eq!(tx.channels_with_events_since(at(9_000), 10).await?, [channel("c")]);
+        assert_eq!(tx.channels_with_events_since(at(0), 2).await?.len(), 2);
+        Ok(())
     })
     .await;
 }

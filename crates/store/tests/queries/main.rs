@@ -36,12 +36,12 @@ use store::queries::application_secrets::NewSecret;
 use store::queries::channels::ChannelRecord;
 use store::queries::lives::{LiveOnAir, LiveShow};
 use store::queries::sessions::TakenUrl;
-use store::{BoxFuture, Store, StoreError, Tx};
+use store::{SendAsyncFnOnce, Store, StoreError, Tx};
 
 /// Runs statements in one transaction.
 macro_rules! tx {
     ($store:expr, $tx:ident => $body:block) => {
-        crate::in_tx(&$store, move |$tx| Box::pin(async move { $body })).await
+        crate::in_tx(&$store, async move |$tx: &mut store::Tx| $body).await
     };
 }
 pub(crate) use tx;
@@ -49,7 +49,7 @@ pub(crate) use tx;
 /// [`Store::write`], with its error settled.
 async fn in_tx<T, F>(store: &Store, body: F) -> Result<T, StoreError>
 where
-    F: for<'t> FnOnce(&'t mut Tx) -> BoxFuture<'t, Result<T, StoreError>> + Send + 'static,
+    F: for<'t> SendAsyncFnOnce<&'t mut Tx, Result<T, StoreError>> + Send + 'static,
     T: Send + 'static,
 {
     store.write(body).await
@@ -58,11 +58,11 @@ where
 /// Runs the body in one transaction over the seeds, on both engines.
 async fn in_seeded<F>(body: F)
 where
-    F: for<'t> Fn(&'t mut Tx) -> BoxFuture<'t, Result<(), StoreError>> + Clone + Send + 'static,
+    F: for<'t> SendAsyncFnOnce<&'t mut Tx, Result<(), StoreError>> + Clone + Send + 'static,
 {
     both(|store| {
         let body = body.clone();
-        async move { store.write(move |tx| body(tx)).await.unwrap() }
+        async move { store.write(body).await.unwrap() }
     })
     .await;
 }

@@ -8,18 +8,16 @@ use crate::{at, both, channel, in_seeded, record, tx};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_restriction_begins_once_and_ends_once() {
-    in_seeded(|tx| {
-        Box::pin(async move {
-            let (a, b, c) = (channel("a"), channel("b"), channel("c"));
-            assert!(!tx.release(&a, &b).await?);
-            assert!(tx.restrict(&a, &b, at(1)).await?);
-            assert!(!tx.restrict(&a, &b, at(2)).await?);
-            assert!(tx.restrict(&b, &a, at(2)).await? && tx.restrict(&a, &c, at(2)).await?);
-            assert!(tx.release(&a, &b).await?);
-            assert!(!tx.release(&a, &b).await?);
-            assert!(tx.restrict(&a, &b, at(3)).await?, "and again");
-            Ok(())
-        })
+    in_seeded(async move |tx: &mut Tx| {
+        let (a, b, c) = (channel("a"), channel("b"), channel("c"));
+        assert!(!tx.release(&a, &b).await?);
+        assert!(tx.restrict(&a, &b, at(1)).await?);
+        assert!(!tx.restrict(&a, &b, at(2)).await?);
+        assert!(tx.restrict(&b, &a, at(2)).await? && tx.restrict(&a, &c, at(2)).await?);
+        assert!(tx.release(&a, &b).await?);
+        assert!(!tx.release(&a, &b).await?);
+        assert!(tx.restrict(&a, &b, at(3)).await?, "and again");
+        Ok(())
     })
     .await;
 }
@@ -37,20 +35,18 @@ async fn both_sides_of_a_restriction_exist() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_temporary_restriction_is_over_on_time_and_can_begin_again() {
-    in_seeded(|tx| {
-        Box::pin(async move {
-            let (a, b) = (channel("a"), channel("b"));
-            assert!(!tx.release_temporarily(&a, &b, at(0)).await?);
-            assert!(tx.restrict_temporarily(&a, &b, at(100), at(40)).await?);
-            assert!(!tx.restrict_temporarily(&a, &b, at(159), at(99)).await?);
-            assert!(tx.restrict_temporarily(&b, &a, at(159), at(99)).await?, "the other way round");
-            assert!(!tx.release_temporarily(&a, &b, at(100)).await?, "it is over");
-            assert!(tx.restrict_temporarily(&a, &b, at(160), at(100)).await?, "it is over");
-            assert!(tx.release_temporarily(&a, &b, at(159)).await?);
-            assert!(!tx.release_temporarily(&a, &b, at(159)).await?);
-            assert!(tx.restrict_temporarily(&a, &b, at(219), at(159)).await?);
-            Ok(())
-        })
+    in_seeded(async move |tx: &mut Tx| {
+        let (a, b) = (channel("a"), channel("b"));
+        assert!(!tx.release_temporarily(&a, &b, at(0)).await?);
+        assert!(tx.restrict_temporarily(&a, &b, at(100), at(40)).await?);
+        assert!(!tx.restrict_temporarily(&a, &b, at(159), at(99)).await?);
+        assert!(tx.restrict_temporarily(&b, &a, at(159), at(99)).await?, "the other way round");
+        assert!(!tx.release_temporarily(&a, &b, at(100)).await?, "it is over");
+        assert!(tx.restrict_temporarily(&a, &b, at(160), at(100)).await?, "it is over");
+        assert!(tx.release_temporarily(&a, &b, at(159)).await?);
+        assert!(!tx.release_temporarily(&a, &b, at(159)).await?);
+        assert!(tx.restrict_temporarily(&a, &b, at(219), at(159)).await?);
+        Ok(())
     })
     .await;
 }
@@ -89,32 +85,29 @@ async fn of_100_at_once_one_restricts_and_one_releases() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_list_is_newest_first_and_goes_on_behind_a_place() {
-    in_seeded(|tx| {
-        Box::pin(async move {
-            let a = channel("a");
-            for (name, ms) in [("d", 7), ("e", 9), ("f", 7), ("g", 8), ("h", 7)] {
-                tx.put_channel(&record(name), at(1)).await?;
-                tx.restrict(&a, &channel(name), at(ms)).await?;
+    in_seeded(async move |tx: &mut Tx| {
+        let a = channel("a");
+        for (name, ms) in [("d", 7), ("e", 9), ("f", 7), ("g", 8), ("h", 7)] {
+            tx.put_channel(&record(name), at(1)).await?;
+            tx.restrict(&a, &channel(name), at(ms)).await?;
+        }
+        tx.restrict(&channel("b"), &channel("c"), at(8)).await?;
+        let all = tx.restricted_channels(&a, &RestrictedPlace::start(), 30).await?;
+        let lines: Vec<_> = all.iter().map(|r| (r.channel_id.as_str(), r.created_at)).collect();
+        assert_eq!(lines, [("e", at(9)), ("g", at(8)), ("h", at(7)), ("f", at(7)), ("d", at(7))]);
+        assert_eq!(all[0].channel_name, "channel e");
+        for size in 1..=5 {
+            let (mut behind, mut walked) = (RestrictedPlace::start(), Vec::new());
+            loop {
+                let page = tx.restricted_channels(&a, &behind, size).await?;
+                let Some(last) = page.last() else { break };
+                behind = RestrictedPlace { created_at: last.created_at, channel_id: last.channel_id.clone() };
+                walked.extend(page);
             }
-            tx.restrict(&channel("b"), &channel("c"), at(8)).await?;
-            let all = tx.restricted_channels(&a, &RestrictedPlace::start(), 30).await?;
-            let lines: Vec<_> = all.iter().map(|r| (r.channel_id.as_str(), r.created_at)).collect();
-            assert_eq!(lines, [("e", at(9)), ("g", at(8)), ("h", at(7)), ("f", at(7)), ("d", at(7))]);
-            assert_eq!(all[0].channel_name, "channel e");
-            for size in 1..=5 {
-                let (mut behind, mut walked) = (RestrictedPlace::start(), Vec::new());
-                loop {
-                    let page = tx.restricted_channels(&a, &behind, size).await?;
-                    let Some(last) = page.last() else { break };
-                    behind =
-                        RestrictedPlace { created_at: last.created_at, channel_id: last.channel_id.clone() };
-                    walked.extend(page);
-                }
-                assert_eq!(walked, all, "in pages of {size}");
-            }
-            assert!(tx.restricted_channels(&channel("c"), &RestrictedPlace::start(), 30).await?.is_empty());
-            Ok(())
-        })
+            assert_eq!(walked, all, "in pages of {size}");
+        }
+        assert!(tx.restricted_channels(&channel("c"), &RestrictedPlace::start(), 30).await?.is_empty());
+        Ok(())
     })
     .await;
 }

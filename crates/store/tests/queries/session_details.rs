@@ -33,127 +33,118 @@ fn keys(sessions: &[SessionDetails]) -> Vec<&str> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_list_holds_what_fits_every_filter_newest_first_and_goes_on_behind_a_key() {
-    in_seeded(|tx| {
-        Box::pin(async move {
-            fill(tx).await?;
-            for (app, user, connected, expected) in [
-                (None, None, None, &["s6", "s5", "s4", "s3", "s2", "s1"][..]),
-                (None, None, Some(true), &["s6", "s4", "s3", "s1"]),
-                (None, None, Some(false), &["s5", "s2"]),
-                (Some("app"), None, None, &["s6", "s5", "s4", "s2", "s1"]),
-                (Some("app"), None, Some(true), &["s6", "s4", "s1"]),
-                (Some("app"), None, Some(false), &["s5", "s2"]),
-                (None, Some("a"), None, &["s6", "s3", "s2"]),
-                (None, Some("a"), Some(true), &["s6", "s3"]),
-                (None, Some("a"), Some(false), &["s2"]),
-                (Some("app"), Some("a"), None, &["s6", "s2"]),
-                (Some("app"), Some("a"), Some(true), &["s6"]),
-                (Some("app"), Some("a"), Some(false), &["s2"]),
-                (Some("nobody"), None, None, &[]),
-                (None, Some("c"), None, &[]),
-            ] {
-                let filter =
-                    SessionFilter { client_id: app.map(client), channel_id: user.map(channel), connected };
-                assert_eq!(keys(&tx.list_session_details(&filter, None, 50).await?), expected, "{filter:?}");
-                // The same in pages of two.
-                let (mut walked, mut after) = (Vec::new(), None::<SessionKey>);
-                loop {
-                    let page = tx.list_session_details(&filter, after.as_ref(), 2).await?;
-                    assert!(page.len() <= 2);
-                    let Some(last) = page.last() else { break };
-                    after = Some(last.session_key.clone());
-                    walked.extend(page);
-                }
-                assert_eq!(keys(&walked), expected, "{filter:?}");
+    in_seeded(async move |tx: &mut Tx| {
+        fill(tx).await?;
+        for (app, user, connected, expected) in [
+            (None, None, None, &["s6", "s5", "s4", "s3", "s2", "s1"][..]),
+            (None, None, Some(true), &["s6", "s4", "s3", "s1"]),
+            (None, None, Some(false), &["s5", "s2"]),
+            (Some("app"), None, None, &["s6", "s5", "s4", "s2", "s1"]),
+            (Some("app"), None, Some(true), &["s6", "s4", "s1"]),
+            (Some("app"), None, Some(false), &["s5", "s2"]),
+            (None, Some("a"), None, &["s6", "s3", "s2"]),
+            (None, Some("a"), Some(true), &["s6", "s3"]),
+            (None, Some("a"), Some(false), &["s2"]),
+            (Some("app"), Some("a"), None, &["s6", "s2"]),
+            (Some("app"), Some("a"), Some(true), &["s6"]),
+            (Some("app"), Some("a"), Some(false), &["s2"]),
+            (Some("nobody"), None, None, &[]),
+            (None, Some("c"), None, &[]),
+        ] {
+            let filter =
+                SessionFilter { client_id: app.map(client), channel_id: user.map(channel), connected };
+            assert_eq!(keys(&tx.list_session_details(&filter, None, 50).await?), expected, "{filter:?}");
+            // The same in pages of two.
+            let (mut walked, mut after) = (Vec::new(), None::<SessionKey>);
+            loop {
+                let page = tx.list_session_details(&filter, after.as_ref(), 2).await?;
+                assert!(page.len() <= 2);
+                let Some(last) = page.last() else { break };
+                after = Some(last.session_key.clone());
+                walked.extend(page);
             }
-            Ok(())
-        })
+            assert_eq!(keys(&walked), expected, "{filter:?}");
+        }
+        Ok(())
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn details_have_owner_node_times_and_close_reason() {
-    in_seeded(|tx| {
-        Box::pin(async move {
-            fill(tx).await?;
-            for (user, event, made) in
-                [("b", EventType::Chat, 12), ("a", EventType::Donation, 11), ("a", EventType::Chat, 12)]
-            {
-                let caller = Caller {
-                    client_id: client("app"),
-                    channel_id: channel(user),
-                    scopes: scopes(),
-                    profile: None,
-                    quota: true,
-                    family: family("f"),
-                };
-                tx.put_subscription(&session("s1"), event, &caller, at(made)).await?;
-            }
-            let one = tx.session_details(&session("s1")).await?.expect("it is there");
-            let owner: SessionOwner = of_client("app");
-            assert_eq!((one.owner, one.node_id, one.connected_at), (owner, node("n1"), at(10)));
-            assert_eq!((one.disconnected_at, one.close_reason), (None, None));
-            let events: Vec<_> = one
-                .subscribed_events
-                .iter()
-                .map(|subscribed| (subscribed.event_type, subscribed.channel_id.as_str()))
-                .collect();
-            assert_eq!(
-                events,
-                [(EventType::Donation, "a"), (EventType::Chat, "a"), (EventType::Chat, "b")],
-                "in the order they were made"
-            );
-            let ended = tx.session_details(&session("s2")).await?.expect("it is there");
-            assert_eq!(ended.owner, of_user("app", "a"));
-            assert_eq!(
-                (ended.disconnected_at, ended.close_reason.as_deref()),
-                (Some(at(20)), Some("ping_timeout"))
-            );
-            assert_eq!(tx.session_details(&session("s7")).await?, None);
-            // Subscriptions do not count as rows of a page.
-            let page = tx.list_session_details(&SessionFilter::default(), Some(&session("s3")), 2).await?;
-            assert_eq!(keys(&page), ["s2", "s1"]);
-            assert_eq!(page[1].subscribed_events.len(), 3);
-            Ok(())
-        })
+    in_seeded(async move |tx: &mut Tx| {
+        fill(tx).await?;
+        for (user, event, made) in
+            [("b", EventType::Chat, 12), ("a", EventType::Donation, 11), ("a", EventType::Chat, 12)]
+        {
+            let caller = Caller {
+                client_id: client("app"),
+                channel_id: channel(user),
+                scopes: scopes(),
+                profile: None,
+                quota: true,
+                family: family("f"),
+            };
+            tx.put_subscription(&session("s1"), event, &caller, at(made)).await?;
+        }
+        let one = tx.session_details(&session("s1")).await?.expect("it is there");
+        let owner: SessionOwner = of_client("app");
+        assert_eq!((one.owner, one.node_id, one.connected_at), (owner, node("n1"), at(10)));
+        assert_eq!((one.disconnected_at, one.close_reason), (None, None));
+        let events: Vec<_> = one
+            .subscribed_events
+            .iter()
+            .map(|subscribed| (subscribed.event_type, subscribed.channel_id.as_str()))
+            .collect();
+        assert_eq!(
+            events,
+            [(EventType::Donation, "a"), (EventType::Chat, "a"), (EventType::Chat, "b")],
+            "in the order they were made"
+        );
+        let ended = tx.session_details(&session("s2")).await?.expect("it is there");
+        assert_eq!(ended.owner, of_user("app", "a"));
+        assert_eq!(
+            (ended.disconnected_at, ended.close_reason.as_deref()),
+            (Some(at(20)), Some("ping_timeout"))
+        );
+        assert_eq!(tx.session_details(&session("s7")).await?, None);
+        // Subscriptions do not count as rows of a page.
+        let page = tx.list_session_details(&SessionFilter::default(), Some(&session("s3")), 2).await?;
+        assert_eq!(keys(&page), ["s2", "s1"]);
+        assert_eq!(page[1].subscribed_events.len(), 3);
+        Ok(())
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_session_that_the_operator_ended_is_its_nodes_to_close_until_it_has_closed() {
-    in_seeded(|tx| {
-        Box::pin(async move {
-            fill(tx).await?;
-            tx.insert_session(&session("s7"), &of_client("app"), None, &node("n2"), at(30)).await?;
-            for (key, home) in [
-                ("s6", Some("n1")),
-                ("s1", Some("n1")),
-                ("s7", Some("n2")),
-                ("s6", None),
-                ("s2", None),
-                ("unknown", None),
-            ] {
-                assert_eq!(tx.end_session(&session(key), at(40), "evicted").await?, home.map(node), "{key}");
-            }
-            let ended = tx.session_details(&session("s6")).await?.expect("it is there");
-            assert_eq!(
-                (ended.disconnected_at, ended.close_reason.as_deref()),
-                (Some(at(40)), Some("evicted"))
-            );
-            let closing = async |tx: &mut Tx, home: &str| {
-                let found = tx.sessions_closing(&node(home), &session(""), 50).await?;
-                Ok::<_, StoreError>(
-                    found.into_iter().map(|(key, reason)| format!("{key} {reason}")).collect::<Vec<_>>(),
-                )
-            };
-            assert_eq!(closing(tx, "n1").await?, ["s1 evicted", "s6 evicted"]);
-            assert_eq!(closing(tx, "n2").await?, ["s7 evicted"]);
-            tx.disconnect_session(&session("s1"), at(41), "evicted").await?;
-            assert_eq!(closing(tx, "n1").await?, ["s6 evicted"]);
-            Ok(())
-        })
+    in_seeded(async move |tx: &mut Tx| {
+        fill(tx).await?;
+        tx.insert_session(&session("s7"), &of_client("app"), None, &node("n2"), at(30)).await?;
+        for (key, home) in [
+            ("s6", Some("n1")),
+            ("s1", Some("n1")),
+            ("s7", Some("n2")),
+            ("s6", None),
+            ("s2", None),
+            ("unknown", None),
+        ] {
+            assert_eq!(tx.end_session(&session(key), at(40), "evicted").await?, home.map(node), "{key}");
+        }
+        let ended = tx.session_details(&session("s6")).await?.expect("it is there");
+        assert_eq!((ended.disconnected_at, ended.close_reason.as_deref()), (Some(at(40)), Some("evicted")));
+        let closing = async |tx: &mut Tx, home: &str| {
+            let found = tx.sessions_closing(&node(home), &session(""), 50).await?;
+            Ok::<_, StoreError>(
+                found.into_iter().map(|(key, reason)| format!("{key} {reason}")).collect::<Vec<_>>(),
+            )
+        };
+        assert_eq!(closing(tx, "n1").await?, ["s1 evicted", "s6 evicted"]);
+        assert_eq!(closing(tx, "n2").await?, ["s7 evicted"]);
+        tx.disconnect_session(&session("s1"), at(41), "evicted").await?;
+        assert_eq!(closing(tx, "n1").await?, ["s6 evicted"]);
+        Ok(())
     })
     .await;
 }

@@ -18,84 +18,78 @@ use crate::{
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_url_is_taken_once_before_its_end_and_says_whose_it_was() {
-    in_seeded(|tx| {
-        Box::pin(async move {
-            for owner in [of_client("app"), of_user("app", "a")] {
-                tx.insert_session_url(&hash("url"), &owner, None, at(100)).await?;
-                assert_eq!(tx.take_session_url(&hash("unknown"), at(1)).await?, None);
-                assert_eq!(tx.take_session_url(&hash("url"), at(100)).await?, None);
-                assert_eq!(tx.session_url(&hash("unknown")).await?, None);
-                assert_eq!(tx.session_url(&hash("url")).await?, Some((owner.clone(), at(100))));
-                assert_eq!(tx.take_session_url(&hash("url"), at(99)).await?, Some(taken_url(&owner, None)));
-                assert_eq!(tx.take_session_url(&hash("url"), at(99)).await?, None);
-                assert_eq!(tx.session_url(&hash("url")).await?, None);
-            }
-            Ok(())
-        })
+    in_seeded(async move |tx: &mut Tx| {
+        for owner in [of_client("app"), of_user("app", "a")] {
+            tx.insert_session_url(&hash("url"), &owner, None, at(100)).await?;
+            assert_eq!(tx.take_session_url(&hash("unknown"), at(1)).await?, None);
+            assert_eq!(tx.take_session_url(&hash("url"), at(100)).await?, None);
+            assert_eq!(tx.session_url(&hash("unknown")).await?, None);
+            assert_eq!(tx.session_url(&hash("url")).await?, Some((owner.clone(), at(100))));
+            assert_eq!(tx.take_session_url(&hash("url"), at(99)).await?, Some(taken_url(&owner, None)));
+            assert_eq!(tx.take_session_url(&hash("url"), at(99)).await?, None);
+            assert_eq!(tx.session_url(&hash("url")).await?, None);
+        }
+        Ok(())
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn connected_sessions_are_counted_by_client_or_by_user() {
-    in_seeded(|tx| {
-        Box::pin(async move {
-            let sessions = [
-                ("s1", of_client("app")),
-                ("s2", of_client("app")),
-                ("s3", of_user("app", "a")),
-                ("s4", of_user("other", "a")),
-                ("s5", of_user("app", "b")),
-            ];
-            for (key, owner) in &sessions {
-                tx.lock_session_owner(owner).await?;
-                tx.insert_session(&session(key), owner, None, &node("n"), at(1)).await?;
+    in_seeded(async move |tx: &mut Tx| {
+        let sessions = [
+            ("s1", of_client("app")),
+            ("s2", of_client("app")),
+            ("s3", of_user("app", "a")),
+            ("s4", of_user("other", "a")),
+            ("s5", of_user("app", "b")),
+        ];
+        for (key, owner) in &sessions {
+            tx.lock_session_owner(owner).await?;
+            tx.insert_session(&session(key), owner, None, &node("n"), at(1)).await?;
+        }
+        let counts = async |tx: &mut Tx| {
+            let owners = [of_client("app"), of_client("other"), of_user("app", "a"), of_user("app", "c")];
+            let mut counts = Vec::new();
+            for owner in &owners {
+                counts.push(tx.count_connected(owner).await?);
             }
-            let counts = async |tx: &mut Tx| {
-                let owners = [of_client("app"), of_client("other"), of_user("app", "a"), of_user("app", "c")];
-                let mut counts = Vec::new();
-                for owner in &owners {
-                    counts.push(tx.count_connected(owner).await?);
-                }
-                Ok::<_, StoreError>(counts)
-            };
-            assert_eq!(counts(tx).await?, [2, 0, 2, 0]);
-            assert!(tx.disconnect_session(&session("s1"), at(5), "client_goodbye").await?);
-            assert!(!tx.disconnect_session(&session("s1"), at(6), "client_goodbye").await?);
-            assert!(!tx.disconnect_session(&session("unknown"), at(6), "client_goodbye").await?);
-            assert!(tx.disconnect_session(&session("s4"), at(6), "client_goodbye").await?);
-            assert_eq!(counts(tx).await?, [1, 0, 1, 0]);
-            let end = "SELECT disconnected_at FROM sessions WHERE session_key = 's1'";
-            assert_eq!(number(tx, end).await?, 5);
-            Ok(())
-        })
+            Ok::<_, StoreError>(counts)
+        };
+        assert_eq!(counts(tx).await?, [2, 0, 2, 0]);
+        assert!(tx.disconnect_session(&session("s1"), at(5), "client_goodbye").await?);
+        assert!(!tx.disconnect_session(&session("s1"), at(6), "client_goodbye").await?);
+        assert!(!tx.disconnect_session(&session("unknown"), at(6), "client_goodbye").await?);
+        assert!(tx.disconnect_session(&session("s4"), at(6), "client_goodbye").await?);
+        assert_eq!(counts(tx).await?, [1, 0, 1, 0]);
+        let end = "SELECT disconnected_at FROM sessions WHERE session_key = 's1'";
+        assert_eq!(number(tx, end).await?, 5);
+        Ok(())
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_next_version_is_for_connected_sessions_that_admit_the_caller() {
-    in_seeded(|tx| {
-        Box::pin(async move {
-            tx.insert_session(&session("s1"), &of_client("app"), None, &node("n"), at(1)).await?;
-            tx.insert_session(&session("s2"), &of_user("app", "a"), None, &node("m"), at(1)).await?;
-            for (key, app, user, expected) in [
-                ("s1", "app", "a", Some((1, node("n")))),
-                ("s1", "app", "b", Some((2, node("n")))),
-                ("s1", "other", "a", None),
-                ("s2", "app", "a", Some((1, node("m")))),
-                ("s2", "app", "b", None),
-                ("s2", "other", "a", None),
-                ("unknown", "app", "a", None),
-                ("s2", "app", "a", Some((2, node("m")))),
-            ] {
-                let version = tx.next_session_version(&session(key), &client(app), &channel(user)).await?;
-                assert_eq!(version, expected, "{key} {app} {user}");
-            }
-            tx.disconnect_session(&session("s2"), at(5), "client_goodbye").await?;
-            assert_eq!(tx.next_session_version(&session("s2"), &client("app"), &channel("a")).await?, None);
-            Ok(())
-        })
+    in_seeded(async move |tx: &mut Tx| {
+        tx.insert_session(&session("s1"), &of_client("app"), None, &node("n"), at(1)).await?;
+        tx.insert_session(&session("s2"), &of_user("app", "a"), None, &node("m"), at(1)).await?;
+        for (key, app, user, expected) in [
+            ("s1", "app", "a", Some((1, node("n")))),
+            ("s1", "app", "b", Some((2, node("n")))),
+            ("s1", "other", "a", None),
+            ("s2", "app", "a", Some((1, node("m")))),
+            ("s2", "app", "b", None),
+            ("s2", "other", "a", None),
+            ("unknown", "app", "a", None),
+            ("s2", "app", "a", Some((2, node("m")))),
+        ] {
+            let version = tx.next_session_version(&session(key), &client(app), &channel(user)).await?;
+            assert_eq!(version, expected, "{key} {app} {user}");
+        }
+        tx.disconnect_session(&session("s2"), at(5), "client_goodbye").await?;
+        assert_eq!(tx.next_session_version(&session("s2"), &client("app"), &channel("a")).await?, None);
+        Ok(())
     })
     .await;
 }
@@ -138,60 +132,58 @@ fn line(listing: &SessionListing) -> (&str, Vec<(EventType, &str)>) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_list_is_the_owners_own_newest_first_with_subscriptions_in_the_order_they_were_made() {
-    in_seeded(|tx| {
-        Box::pin(async move {
-            for (key, owner, connected, ended) in [
-                // Keys grow with time.
-                ("s1", of_client("app"), 10, None),
-                ("s2", of_client("app"), 20, Some(50)),
-                ("s3", of_client("app"), 20, Some(51)),
-                ("s0", of_client("app"), 5, None),
-                ("s5", of_client("other"), 30, None),
-                ("s6", of_user("app", "a"), 30, None),
-                ("s7", of_user("app", "b"), 30, None),
-                ("s8", of_user("other", "a"), 30, None),
-            ] {
-                tx.insert_session(&session(key), &owner, None, &node("n"), at(connected)).await?;
-                if let Some(ended) = ended {
-                    tx.disconnect_session(&session(key), at(ended), "client_goodbye").await?;
-                }
+    in_seeded(async move |tx: &mut Tx| {
+        for (key, owner, connected, ended) in [
+            // Keys grow with time.
+            ("s1", of_client("app"), 10, None),
+            ("s2", of_client("app"), 20, Some(50)),
+            ("s3", of_client("app"), 20, Some(51)),
+            ("s0", of_client("app"), 5, None),
+            ("s5", of_client("other"), 30, None),
+            ("s6", of_user("app", "a"), 30, None),
+            ("s7", of_user("app", "b"), 30, None),
+            ("s8", of_user("other", "a"), 30, None),
+        ] {
+            tx.insert_session(&session(key), &owner, None, &node("n"), at(connected)).await?;
+            if let Some(ended) = ended {
+                tx.disconnect_session(&session(key), at(ended), "client_goodbye").await?;
             }
-            subscribe(tx, "s1", EventType::Subscription, "a", 1).await?;
-            subscribe(tx, "s1", EventType::Chat, "b", 2).await?;
-            subscribe(tx, "s1", EventType::Chat, "a", 2).await?;
-            subscribe(tx, "s3", EventType::Chat, "a", 1).await?;
+        }
+        subscribe(tx, "s1", EventType::Subscription, "a", 1).await?;
+        subscribe(tx, "s1", EventType::Chat, "b", 2).await?;
+        subscribe(tx, "s1", EventType::Chat, "a", 2).await?;
+        subscribe(tx, "s3", EventType::Chat, "a", 1).await?;
 
-            const CHAT: EventType = EventType::Chat;
-            let s1 = ("s1", vec![(EventType::Subscription, "a"), (CHAT, "a"), (CHAT, "b")]);
-            let (s0, s2, s3) = (("s0", vec![]), ("s2", vec![]), ("s3", vec![(CHAT, "a")]));
-            let whole = |ended_after| (ended_after, Page { size: 50, page: 0 });
-            let of = of_client;
-            for (owner, (ended_after, page), expected) in [
-                (of("app"), whole(49), vec![s3.clone(), s2.clone(), s1.clone(), s0.clone()]),
-                (of("app"), whole(50), vec![s3.clone(), s1.clone(), s0.clone()]),
-                (of("app"), whole(51), vec![s1.clone(), s0.clone()]),
-                (of("app"), (49, Page { size: 3, page: 0 }), vec![s3, s2, s1]),
-                (of("app"), (49, Page { size: 3, page: 1 }), vec![s0]),
-                (of("app"), (49, Page { size: 3, page: 2 }), vec![]),
-                (of("app"), (49, Page { size: 50, page: PAGE_MAX }), vec![]),
-                (of_user("app", "a"), whole(0), vec![("s6", vec![])]),
-                (of_user("app", "c"), whole(0), vec![]),
-            ] {
-                let listed = tx.sessions_of(&owner, at(ended_after), page).await?;
-                assert_eq!(
-                    listed.iter().map(line).collect::<Vec<_>>(),
-                    expected,
-                    "{owner:?} {ended_after} {page:?}"
-                );
-                let total = tx.count_sessions_of(&owner, at(ended_after)).await?;
-                if page.size == 50 && page.page == 0 {
-                    assert_eq!(total, listed.len() as i64);
-                }
+        const CHAT: EventType = EventType::Chat;
+        let s1 = ("s1", vec![(EventType::Subscription, "a"), (CHAT, "a"), (CHAT, "b")]);
+        let (s0, s2, s3) = (("s0", vec![]), ("s2", vec![]), ("s3", vec![(CHAT, "a")]));
+        let whole = |ended_after| (ended_after, Page { size: 50, page: 0 });
+        let of = of_client;
+        for (owner, (ended_after, page), expected) in [
+            (of("app"), whole(49), vec![s3.clone(), s2.clone(), s1.clone(), s0.clone()]),
+            (of("app"), whole(50), vec![s3.clone(), s1.clone(), s0.clone()]),
+            (of("app"), whole(51), vec![s1.clone(), s0.clone()]),
+            (of("app"), (49, Page { size: 3, page: 0 }), vec![s3, s2, s1]),
+            (of("app"), (49, Page { size: 3, page: 1 }), vec![s0]),
+            (of("app"), (49, Page { size: 3, page: 2 }), vec![]),
+            (of("app"), (49, Page { size: 50, page: PAGE_MAX }), vec![]),
+            (of_user("app", "a"), whole(0), vec![("s6", vec![])]),
+            (of_user("app", "c"), whole(0), vec![]),
+        ] {
+            let listed = tx.sessions_of(&owner, at(ended_after), page).await?;
+            assert_eq!(
+                listed.iter().map(line).collect::<Vec<_>>(),
+                expected,
+                "{owner:?} {ended_after} {page:?}"
+            );
+            let total = tx.count_sessions_of(&owner, at(ended_after)).await?;
+            if page.size == 50 && page.page == 0 {
+                assert_eq!(total, listed.len() as i64);
             }
-            let listed = tx.sessions_of(&of("app"), at(49), Page { size: 1, page: 0 }).await?;
-            assert_eq!((listed[0].connected_at, listed[0].disconnected_at), (at(20), Some(at(51))));
-            Ok(())
-        })
+        }
+        let listed = tx.sessions_of(&of("app"), at(49), Page { size: 1, page: 0 }).await?;
+        assert_eq!((listed[0].connected_at, listed[0].disconnected_at), (at(20), Some(at(51))));
+        Ok(())
     })
     .await;
 }
@@ -209,10 +201,8 @@ async fn a_page_far_beyond_the_end_is_empty_and_comes_soon() {
         })
         .unwrap();
         for page in [0, MANY / 50 - 1, PAGE_MAX] {
-            let read = crate::in_tx(&store, move |tx| {
-                Box::pin(async move {
-                    tx.sessions_of(&of_user("app", "a"), Timestamp::default(), Page { size: 50, page }).await
-                })
+            let read = crate::in_tx(&store, async move |tx: &mut Tx| {
+                tx.sessions_of(&of_user("app", "a"), Timestamp::default(), Page { size: 50, page }).await
             });
             let listed =
                 store::testing::while_running(Duration::from_millis(500), read).await.unwrap().unwrap();
@@ -233,129 +223,119 @@ fn introduced(name: &str) -> NodeRecord {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn sessions_are_opened_on_other_nodes_that_live_and_take_some() {
-    in_seeded(|tx| {
-        Box::pin(async move {
-            let rest = NodeRecord { session_base: None, ..introduced("rest") };
-            tx.register_node(&rest, at(50)).await?;
-            for (name, seen_at) in [("n3", 30), ("n1", 10), ("n2", 20)] {
-                tx.register_node(&introduced(name), at(seen_at)).await?;
-            }
-            for (but, seen_after, expected) in [
-                ("rest", 9, vec!["http://n1", "http://n2", "http://n3"]),
-                ("n2", 9, vec!["http://n1", "http://n3"]),
-                ("rest", 10, vec!["http://n2", "http://n3"]),
-                ("rest", 30, vec![]),
-            ] {
-                assert_eq!(
-                    tx.session_bases(&node(but), at(seen_after)).await?,
-                    expected,
-                    "{but} {seen_after}"
-                );
-            }
-            tx.retire_node(&node("n3")).await?;
-            tx.retire_node(&node("unknown")).await?;
-            assert_eq!(tx.session_bases(&node("rest"), at(9)).await?, ["http://n1", "http://n2"]);
-            // Whoever introduces itself again says anew whether it takes sessions; when it started stays.
-            tx.register_node(&NodeRecord { started_at: at(60), ..introduced("n3") }, at(60)).await?;
-            assert_eq!(tx.session_bases(&node("rest"), at(59)).await?, ["http://n3"]);
-            assert_eq!(number(tx, "SELECT started_at FROM nodes WHERE node_id = 'n3'").await?, 7);
-            Ok(())
-        })
+    in_seeded(async move |tx: &mut Tx| {
+        let rest = NodeRecord { session_base: None, ..introduced("rest") };
+        tx.register_node(&rest, at(50)).await?;
+        for (name, seen_at) in [("n3", 30), ("n1", 10), ("n2", 20)] {
+            tx.register_node(&introduced(name), at(seen_at)).await?;
+        }
+        for (but, seen_after, expected) in [
+            ("rest", 9, vec!["http://n1", "http://n2", "http://n3"]),
+            ("n2", 9, vec!["http://n1", "http://n3"]),
+            ("rest", 10, vec!["http://n2", "http://n3"]),
+            ("rest", 30, vec![]),
+        ] {
+            assert_eq!(tx.session_bases(&node(but), at(seen_after)).await?, expected, "{but} {seen_after}");
+        }
+        tx.retire_node(&node("n3")).await?;
+        tx.retire_node(&node("unknown")).await?;
+        assert_eq!(tx.session_bases(&node("rest"), at(9)).await?, ["http://n1", "http://n2"]);
+        // Whoever introduces itself again says anew whether it takes sessions; when it started stays.
+        tx.register_node(&NodeRecord { started_at: at(60), ..introduced("n3") }, at(60)).await?;
+        assert_eq!(tx.session_bases(&node("rest"), at(59)).await?, ["http://n3"]);
+        assert_eq!(number(tx, "SELECT started_at FROM nodes WHERE node_id = 'n3'").await?, 7);
+        Ok(())
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn sessions_that_somebody_else_ended_are_found_until_their_sockets_are_gone() {
-    in_seeded(|tx| {
-        Box::pin(async move {
-            for (key, owner, home) in [
-                ("s1", of_client("app"), "n"),
-                ("s2", of_user("app", "a"), "n"),
-                ("s3", of_user("app", "b"), "m"),
-                ("s4", of_client("other"), "n"),
-                ("s5", of_client("app"), "n"),
-            ] {
-                tx.insert_session(&session(key), &owner, None, &node(home), at(1)).await?;
-            }
-            tx.disconnect_session(&session("s5"), at(5), "client_goodbye").await?;
-            assert_eq!(tx.sessions_closing(&node("n"), &session(""), 10).await?, []);
-            assert_eq!(tx.end_sessions_of_deleted_applications(at(8), "revoked").await?, 0);
-            tx.execute("UPDATE applications SET deleted_at = 8 WHERE client_id = 'app'", &[]).await?;
-            assert_eq!(tx.end_sessions_of_deleted_applications(at(9), "revoked").await?, 3);
-            assert_eq!(tx.end_sessions_of_deleted_applications(at(10), "revoked").await?, 0);
-            let closing = |key: &str| (session(key), "revoked".to_owned());
-            for (home, after, limit, expected) in [
-                ("n", "", 10, vec![closing("s1"), closing("s2")]),
-                ("n", "", 1, vec![closing("s1")]),
-                ("n", "s1", 10, vec![closing("s2")]),
-                ("n", "s2", 10, vec![]),
-                ("m", "", 10, vec![closing("s3")]),
-            ] {
-                let found = tx.sessions_closing(&node(home), &session(after), limit).await?;
-                assert_eq!(found, expected, "{home} {after} {limit}");
-            }
-            assert_eq!(tx.count_connected(&of_client("app")).await?, 0);
-            assert_eq!(tx.count_connected(&of_client("other")).await?, 1);
-            // Its own node says that the socket is gone: the end stays what it was.
-            assert!(!tx.disconnect_session(&session("s1"), at(11), "revoked").await?);
-            assert_eq!(tx.sessions_closing(&node("n"), &session(""), 10).await?, [closing("s2")]);
-            let end = "SELECT disconnected_at FROM sessions WHERE session_key = 's1'";
-            assert_eq!(number(tx, end).await?, 9);
-            Ok(())
-        })
+    in_seeded(async move |tx: &mut Tx| {
+        for (key, owner, home) in [
+            ("s1", of_client("app"), "n"),
+            ("s2", of_user("app", "a"), "n"),
+            ("s3", of_user("app", "b"), "m"),
+            ("s4", of_client("other"), "n"),
+            ("s5", of_client("app"), "n"),
+        ] {
+            tx.insert_session(&session(key), &owner, None, &node(home), at(1)).await?;
+        }
+        tx.disconnect_session(&session("s5"), at(5), "client_goodbye").await?;
+        assert_eq!(tx.sessions_closing(&node("n"), &session(""), 10).await?, []);
+        assert_eq!(tx.end_sessions_of_deleted_applications(at(8), "revoked").await?, 0);
+        tx.execute("UPDATE applications SET deleted_at = 8 WHERE client_id = 'app'", &[]).await?;
+        assert_eq!(tx.end_sessions_of_deleted_applications(at(9), "revoked").await?, 3);
+        assert_eq!(tx.end_sessions_of_deleted_applications(at(10), "revoked").await?, 0);
+        let closing = |key: &str| (session(key), "revoked".to_owned());
+        for (home, after, limit, expected) in [
+            ("n", "", 10, vec![closing("s1"), closing("s2")]),
+            ("n", "", 1, vec![closing("s1")]),
+            ("n", "s1", 10, vec![closing("s2")]),
+            ("n", "s2", 10, vec![]),
+            ("m", "", 10, vec![closing("s3")]),
+        ] {
+            let found = tx.sessions_closing(&node(home), &session(after), limit).await?;
+            assert_eq!(found, expected, "{home} {after} {limit}");
+        }
+        assert_eq!(tx.count_connected(&of_client("app")).await?, 0);
+        assert_eq!(tx.count_connected(&of_client("other")).await?, 1);
+        // Its own node says that the socket is gone: the end stays what it was.
+        assert!(!tx.disconnect_session(&session("s1"), at(11), "revoked").await?);
+        assert_eq!(tx.sessions_closing(&node("n"), &session(""), 10).await?, [closing("s2")]);
+        let end = "SELECT disconnected_at FROM sessions WHERE session_key = 's1'";
+        assert_eq!(number(tx, end).await?, 9);
+        Ok(())
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nodes_come_live_fall_silent_and_go() {
-    in_seeded(|tx| {
-        Box::pin(async move {
-            const COUNT: &str = "SELECT COUNT(*) FROM nodes";
-            assert!(!tx.node_heartbeat(&node("n1"), at(1)).await?, "it is not on the list yet");
-            for name in ["n1", "n2", "n3", "n1"] {
-                tx.register_node(&introduced(name), at(10)).await?;
-            }
-            assert_eq!(number(tx, COUNT).await?, 3);
-            assert!(tx.node_heartbeat(&node("n1"), at(20)).await?);
-            assert_eq!(tx.forget_silent_nodes(at(9)).await?, []);
-            assert_eq!(tx.forget_silent_nodes(at(10)).await?.len(), 2);
-            assert!(tx.node_heartbeat(&node("n1"), at(21)).await?);
-            assert!(!tx.node_heartbeat(&node("n2"), at(21)).await?);
-            tx.register_node(&introduced("n2"), at(21)).await?;
-            tx.register_node(&introduced("n3"), at(21)).await?;
-            tx.forget_node(&node("n3")).await?;
-            tx.forget_node(&node("unknown")).await?;
-            assert_eq!(number(tx, COUNT).await?, 2);
-            tx.forget_other_nodes(&node("n2")).await?;
-            assert!(tx.node_heartbeat(&node("n2"), at(22)).await?);
-            assert_eq!(number(tx, COUNT).await?, 1);
-            Ok(())
-        })
+    in_seeded(async move |tx: &mut Tx| {
+        const COUNT: &str = "SELECT COUNT(*) FROM nodes";
+        assert!(!tx.node_heartbeat(&node("n1"), at(1)).await?, "it is not on the list yet");
+        for name in ["n1", "n2", "n3", "n1"] {
+            tx.register_node(&introduced(name), at(10)).await?;
+        }
+        assert_eq!(number(tx, COUNT).await?, 3);
+        assert!(tx.node_heartbeat(&node("n1"), at(20)).await?);
+        assert_eq!(tx.forget_silent_nodes(at(9)).await?, []);
+        assert_eq!(tx.forget_silent_nodes(at(10)).await?.len(), 2);
+        assert!(tx.node_heartbeat(&node("n1"), at(21)).await?);
+        assert!(!tx.node_heartbeat(&node("n2"), at(21)).await?);
+        tx.register_node(&introduced("n2"), at(21)).await?;
+        tx.register_node(&introduced("n3"), at(21)).await?;
+        tx.forget_node(&node("n3")).await?;
+        tx.forget_node(&node("unknown")).await?;
+        assert_eq!(number(tx, COUNT).await?, 2);
+        tx.forget_other_nodes(&node("n2")).await?;
+        assert!(tx.node_heartbeat(&node("n2"), at(22)).await?);
+        assert_eq!(number(tx, COUNT).await?, 1);
+        Ok(())
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_sessions_of_nodes_that_are_not_on_the_list_end() {
-    in_seeded(|tx| {
-        Box::pin(async move {
-            tx.register_node(&introduced("alive"), at(1)).await?;
-            let homes = [("s1", "alive"), ("s2", "dead"), ("s3", "dead"), ("s4", "a first one"), ("s5", "the last")];
-            for (key, home) in homes {
-                tx.insert_session(&session(key), &of_client("app"), None, &node(home), at(1)).await?;
-            }
-            tx.disconnect_session(&session("s3"), at(5), "client_goodbye").await?;
-            assert_eq!(tx.disconnect_sessions_of_dead_nodes(at(9)).await?, 3);
-            assert_eq!(tx.disconnect_sessions_of_dead_nodes(at(10)).await?, 0);
-            let ended = "SELECT disconnected_at FROM sessions WHERE session_key = 's2' AND close_reason = 'node_dead'";
-            assert_eq!(number(tx, ended).await?, 9);
-            assert_eq!(tx.count_connected(&of_client("app")).await?, 1);
-            tx.forget_node(&node("alive")).await?;
-            assert_eq!(tx.disconnect_sessions_of_dead_nodes(at(11)).await?, 1, "nor with an empty list");
-            Ok(())
-        })
+    in_seeded(async move |tx: &mut Tx| {
+        tx.register_node(&introduced("alive"), at(1)).await?;
+        let homes =
+            [("s1", "alive"), ("s2", "dead"), ("s3", "dead"), ("s4", "a first one"), ("s5", "the last")];
+        for (key, home) in homes {
+            tx.insert_session(&session(key), &of_client("app"), None, &node(home), at(1)).await?;
+        }
+        tx.disconnect_session(&session("s3"), at(5), "client_goodbye").await?;
+        assert_eq!(tx.disconnect_sessions_of_dead_nodes(at(9)).await?, 3);
+        assert_eq!(tx.disconnect_sessions_of_dead_nodes(at(10)).await?, 0);
+        let ended =
+            "SELECT disconnected_at FROM sessions WHERE session_key = 's2' AND close_reason = 'node_dead'";
+        assert_eq!(number(tx, ended).await?, 9);
+        assert_eq!(tx.count_connected(&of_client("app")).await?, 1);
+        tx.forget_node(&node("alive")).await?;
+        assert_eq!(tx.disconnect_sessions_of_dead_nodes(at(11)).await?, 1, "nor with an empty list");
+        Ok(())
     })
     .await;
 }

@@ -154,64 +154,58 @@ const fn count(sweep: Sweep) -> &'static str {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_sweep_deletes_what_was_over_by_then_and_keeps_the_rest() {
-    in_seeded(|tx| {
-        Box::pin(async move {
-            for sweep in Sweep::ALL {
-                for (n, ms) in [98, 99, 100, 101].into_iter().enumerate() {
-                    let n = n as i64 + 10 * (sweep as i64 + 1);
-                    insert(tx, sweep, n, ms).await?;
+    in_seeded(async move |tx: &mut Tx| {
+        for sweep in Sweep::ALL {
+            for (n, ms) in [98, 99, 100, 101].into_iter().enumerate() {
+                let n = n as i64 + 10 * (sweep as i64 + 1);
+                insert(tx, sweep, n, ms).await?;
+            }
+        }
+        for sweep in Sweep::ALL {
+            // The kinds that hang on sessions were inserted with the sessions of both.
+            let sessions = if matches!(sweep, Sweep::Sessions) { 2 } else { 1 };
+            let before = number(tx, count(sweep)).await?;
+            assert_eq!(tx.sweep(sweep, at(97)).await?, 0, "{sweep:?}");
+            assert_eq!(tx.sweep(sweep, at(100)).await?, 3 * sessions, "{sweep:?}");
+            assert_eq!(tx.sweep(sweep, at(100)).await?, 0, "{sweep:?}");
+            assert_eq!(number(tx, count(sweep)).await?, before - 3 * sessions as i64);
+            if matches!(sweep, Sweep::Sessions) {
+                // They took their logs along; these are for the next sweep.
+                assert_eq!(number(tx, count(Sweep::SessionChanges)).await?, 1);
+                for n in 200..203 {
+                    insert(tx, Sweep::SessionChanges, n, 100).await?;
                 }
             }
-            for sweep in Sweep::ALL {
-                // The kinds that hang on sessions were inserted with the sessions of both.
-                let sessions = if matches!(sweep, Sweep::Sessions) { 2 } else { 1 };
-                let before = number(tx, count(sweep)).await?;
-                assert_eq!(tx.sweep(sweep, at(97)).await?, 0, "{sweep:?}");
-                assert_eq!(tx.sweep(sweep, at(100)).await?, 3 * sessions, "{sweep:?}");
-                assert_eq!(tx.sweep(sweep, at(100)).await?, 0, "{sweep:?}");
-                assert_eq!(number(tx, count(sweep)).await?, before - 3 * sessions as i64);
-                if matches!(sweep, Sweep::Sessions) {
-                    // They took their logs along; these are for the next sweep.
-                    assert_eq!(number(tx, count(Sweep::SessionChanges)).await?, 1);
-                    for n in 200..203 {
-                        insert(tx, Sweep::SessionChanges, n, 100).await?;
-                    }
-                }
-            }
-            Ok(())
-        })
+        }
+        Ok(())
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_connected_is_never_swept() {
-    in_seeded(|tx| {
-        Box::pin(async move {
-            let key = session("open");
-            tx.insert_session(&key, &of_client("app"), None, &node("n"), at(1)).await?;
-            let subscription = Subscription { event_type: EventType::Chat, channel_id: channel("a") };
-            let change = SessionChange { version: 1, kind: ChangeKind::Subscribed, subscription };
-            tx.insert_session_change(&key, &node("n"), &change).await?;
-            for sweep in [Sweep::Sessions, Sweep::SessionChanges] {
-                assert_eq!(tx.sweep(sweep, at(i64::MAX)).await?, 0);
-            }
-            assert_eq!(tx.session_changes_after(&key, 0).await?.len(), 1);
-            Ok(())
-        })
+    in_seeded(async move |tx: &mut Tx| {
+        let key = session("open");
+        tx.insert_session(&key, &of_client("app"), None, &node("n"), at(1)).await?;
+        let subscription = Subscription { event_type: EventType::Chat, channel_id: channel("a") };
+        let change = SessionChange { version: 1, kind: ChangeKind::Subscribed, subscription };
+        tx.insert_session_change(&key, &node("n"), &change).await?;
+        for sweep in [Sweep::Sessions, Sweep::SessionChanges] {
+            assert_eq!(tx.sweep(sweep, at(i64::MAX)).await?, 0);
+        }
+        assert_eq!(tx.session_changes_after(&key, 0).await?.len(), 1);
+        Ok(())
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_logs_of_sessions_that_ended_long_ago_are_left_to_the_sweep_of_sessions() {
-    in_seeded(|tx| {
-        Box::pin(async move {
-            end_session(tx, 1, 100, 1).await?;
-            assert_eq!(tx.sweep(Sweep::SessionChanges, at(100 + DAY_MS)).await?, 0);
-            assert_eq!(tx.sweep(Sweep::SessionChanges, at(99 + DAY_MS)).await?, 1);
-            Ok(())
-        })
+    in_seeded(async move |tx: &mut Tx| {
+        end_session(tx, 1, 100, 1).await?;
+        assert_eq!(tx.sweep(Sweep::SessionChanges, at(100 + DAY_MS)).await?, 0);
+        assert_eq!(tx.sweep(Sweep::SessionChanges, at(99 + DAY_MS)).await?, 1);
+        Ok(())
     })
     .await;
 }
@@ -258,16 +252,14 @@ async fn a_sweep_deletes_no_more_rows_at_once_than_its_load_and_two_at_once_do_n
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_sweep_of_long_logs_stays_within_its_load() {
-    in_seeded(|tx| {
-        Box::pin(async move {
-            for n in 0..3 {
-                end_session(tx, n, 100, 300).await?;
-            }
-            for swept in [SWEEP_ROWS_MAX as u64, 900 - SWEEP_ROWS_MAX as u64, 0] {
-                assert_eq!(tx.sweep(Sweep::SessionChanges, at(100)).await?, swept);
-            }
-            Ok(())
-        })
+    in_seeded(async move |tx: &mut Tx| {
+        for n in 0..3 {
+            end_session(tx, n, 100, 300).await?;
+        }
+        for swept in [SWEEP_ROWS_MAX as u64, 900 - SWEEP_ROWS_MAX as u64, 0] {
+            assert_eq!(tx.sweep(Sweep::SessionChanges, at(100)).await?, swept);
+        }
+        Ok(())
     })
     .await;
 }

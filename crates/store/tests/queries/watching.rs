@@ -52,137 +52,125 @@ fn period(start: Option<i64>, end: Option<i64>) -> Period {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_campaign_is_found_as_it_was_put_last() {
-    in_seeded(|tx| {
-        Box::pin(async move {
-            plant(tx).await?;
-            assert!(tx.campaign(&id("none")).await?.is_none());
-            let all = tx.campaign(&id("ours-sea")).await?.unwrap();
-            assert_eq!((all.name.as_str(), all.organization_id.as_str()), ("campaign ours-sea", "ours"));
-            assert_eq!((all.period, all.channels), (Period::default(), None));
-            put(tx, "ours-sea", |campaign| {
-                campaign.period = period(Some(5), Some(9));
-                campaign.channels = Some(vec![channel("b"), channel("a")]);
-                campaign.rewards = vec![
-                    Reward { watch_minutes: 30, ..reward("sword") },
-                    Reward { watch_minutes: 10, ..reward("crown") },
-                ];
-            })
-            .await?;
-            let found = tx.campaign(&id("ours-sea")).await?.unwrap();
-            assert_eq!((found.period, found.channels), (period(Some(5), Some(9)), Some(Vec::new())));
-            assert_eq!(tx.campaign_channels(&id("ours-sea")).await?, [channel("a"), channel("b")]);
-            assert!(!tx.put_campaign_channel(&id("ours-sea"), &channel("nobody")).await?);
-            let rewards = tx.reward_progress(&id("ours-sea"), None).await?;
-            let rewards: Vec<_> =
-                rewards.iter().map(|r| (r.reward.reward_id.as_str(), r.reward.watch_minutes)).collect();
-            assert_eq!(rewards, [("crown", 10), ("sword", 30)], "shield is left out");
-            put(tx, "ours-sea", |_| {}).await?;
-            assert!(tx.campaign_channels(&id("ours-sea")).await?.is_empty());
-            assert_eq!(tx.campaign(&id("ours-sea")).await?.unwrap().period, Period::default());
-            Ok(())
+    in_seeded(async move |tx: &mut Tx| {
+        plant(tx).await?;
+        assert!(tx.campaign(&id("none")).await?.is_none());
+        let all = tx.campaign(&id("ours-sea")).await?.unwrap();
+        assert_eq!((all.name.as_str(), all.organization_id.as_str()), ("campaign ours-sea", "ours"));
+        assert_eq!((all.period, all.channels), (Period::default(), None));
+        put(tx, "ours-sea", |campaign| {
+            campaign.period = period(Some(5), Some(9));
+            campaign.channels = Some(vec![channel("b"), channel("a")]);
+            campaign.rewards = vec![
+                Reward { watch_minutes: 30, ..reward("sword") },
+                Reward { watch_minutes: 10, ..reward("crown") },
+            ];
         })
+        .await?;
+        let found = tx.campaign(&id("ours-sea")).await?.unwrap();
+        assert_eq!((found.period, found.channels), (period(Some(5), Some(9)), Some(Vec::new())));
+        assert_eq!(tx.campaign_channels(&id("ours-sea")).await?, [channel("a"), channel("b")]);
+        assert!(!tx.put_campaign_channel(&id("ours-sea"), &channel("nobody")).await?);
+        let rewards = tx.reward_progress(&id("ours-sea"), None).await?;
+        let rewards: Vec<_> =
+            rewards.iter().map(|r| (r.reward.reward_id.as_str(), r.reward.watch_minutes)).collect();
+        assert_eq!(rewards, [("crown", 10), ("sword", 30)], "shield is left out");
+        put(tx, "ours-sea", |_| {}).await?;
+        assert!(tx.campaign_channels(&id("ours-sea")).await?.is_empty());
+        assert_eq!(tx.campaign(&id("ours-sea")).await?.unwrap().period, Period::default());
+        Ok(())
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn minutes_count_where_category_dates_and_channel_allow_it() {
-    in_seeded(|tx| {
-        Box::pin(async move {
-            plant(tx).await?;
-            put(tx, "early", |campaign| campaign.period = period(None, Some(20))).await?;
-            put(tx, "late", |campaign| campaign.period = period(Some(20), None)).await?;
-            put(tx, "of-a", |campaign| campaign.channels = Some(vec![channel("a")])).await?;
-            put(tx, "of-c", |campaign| campaign.channels = Some(vec![channel("c")])).await?;
-            assert_eq!(accrued(tx, "a", &["b"], 10).await?, [], "off air");
-            air(tx, "a", 1, Some("sea")).await?;
-            air(tx, "c", 2, None).await?;
-            assert_eq!(accrued(tx, "c", &["b"], 10).await?, [], "without a category");
-            let always = ["of-a", "ours-sea", "theirs-sea"];
-            for (now, first, of_first, minutes) in
-                [(19, "early", 10, 10), (20, "late", 10, 20), (21, "late", 20, 30)]
-            {
-                let expected: Vec<_> = [watched(first, "b", of_first)]
-                    .into_iter()
-                    .chain(always.map(|campaign| watched(campaign, "b", minutes)))
-                    .collect();
-                assert_eq!(accrued(tx, "a", &["b"], now).await?, expected, "at {now}");
-            }
-            let both = accrued(tx, "a", &["c", "nobody", "b"], 30).await?;
-            assert_eq!(both[2..4], [watched("of-a", "b", 40), watched("of-a", "c", 10)]);
-            assert_eq!(both.len(), 8);
-            assert_eq!(tx.accrue(&channel("a"), &[], 1, at(30)).await?, []);
-            for (campaign, viewer, minutes) in [
-                ("of-a", "b", Some(40)),
-                ("of-a", "a", Some(0)),
-                ("of-c", "b", Some(0)),
-                ("of-a", "nobody", None),
-                ("none", "b", None),
-            ] {
-                assert_eq!(tx.watched_minutes(&id(campaign), &channel(viewer)).await?, minutes, "{campaign}");
-            }
-            Ok(())
-        })
+    in_seeded(async move |tx: &mut Tx| {
+        plant(tx).await?;
+        put(tx, "early", |campaign| campaign.period = period(None, Some(20))).await?;
+        put(tx, "late", |campaign| campaign.period = period(Some(20), None)).await?;
+        put(tx, "of-a", |campaign| campaign.channels = Some(vec![channel("a")])).await?;
+        put(tx, "of-c", |campaign| campaign.channels = Some(vec![channel("c")])).await?;
+        assert_eq!(accrued(tx, "a", &["b"], 10).await?, [], "off air");
+        air(tx, "a", 1, Some("sea")).await?;
+        air(tx, "c", 2, None).await?;
+        assert_eq!(accrued(tx, "c", &["b"], 10).await?, [], "without a category");
+        let always = ["of-a", "ours-sea", "theirs-sea"];
+        for (now, first, of_first, minutes) in
+            [(19, "early", 10, 10), (20, "late", 10, 20), (21, "late", 20, 30)]
+        {
+            let expected: Vec<_> = [watched(first, "b", of_first)]
+                .into_iter()
+                .chain(always.map(|campaign| watched(campaign, "b", minutes)))
+                .collect();
+            assert_eq!(accrued(tx, "a", &["b"], now).await?, expected, "at {now}");
+        }
+        let both = accrued(tx, "a", &["c", "nobody", "b"], 30).await?;
+        assert_eq!(both[2..4], [watched("of-a", "b", 40), watched("of-a", "c", 10)]);
+        assert_eq!(both.len(), 8);
+        assert_eq!(tx.accrue(&channel("a"), &[], 1, at(30)).await?, []);
+        for (campaign, viewer, minutes) in [
+            ("of-a", "b", Some(40)),
+            ("of-a", "a", Some(0)),
+            ("of-c", "b", Some(0)),
+            ("of-a", "nobody", None),
+            ("none", "b", None),
+        ] {
+            assert_eq!(tx.watched_minutes(&id(campaign), &channel(viewer)).await?, minutes, "{campaign}");
+        }
+        Ok(())
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_a_channel_has_on_air_is_told_with_how_many_of_the_viewers_exist() {
-    in_seeded(|tx| {
-        Box::pin(async move {
-            plant(tx).await?;
-            air(tx, "a", 1, Some("sea")).await?;
-            air(tx, "b", 2, None).await?;
-            let viewers = ["a", "c", "nobody"].map(channel);
-            let sea = Some(CategoryId::stored("sea".to_owned()));
-            for (of, on_air, category_id) in [("a", true, sea), ("b", true, None), ("c", false, None)] {
-                let found = tx.watchable(&channel(of), &viewers).await?;
-                assert_eq!(found, Some(Watchable { viewers: 2, on_air, category_id }), "{of}");
-            }
-            assert_eq!(tx.watchable(&channel("nobody"), &viewers).await?, None);
-            Ok(())
-        })
+    in_seeded(async move |tx: &mut Tx| {
+        plant(tx).await?;
+        air(tx, "a", 1, Some("sea")).await?;
+        air(tx, "b", 2, None).await?;
+        let viewers = ["a", "c", "nobody"].map(channel);
+        let sea = Some(CategoryId::stored("sea".to_owned()));
+        for (of, on_air, category_id) in [("a", true, sea), ("b", true, None), ("c", false, None)] {
+            let found = tx.watchable(&channel(of), &viewers).await?;
+            assert_eq!(found, Some(Watchable { viewers: 2, on_air, category_id }), "{of}");
+        }
+        assert_eq!(tx.watchable(&channel("nobody"), &viewers).await?, None);
+        Ok(())
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_claim_waits_for_the_start_and_the_minutes_and_comes_before_the_end() {
-    in_seeded(|tx| {
-        Box::pin(async move {
-            plant(tx).await?;
-            put(tx, "ours-sea", |campaign| {
-                campaign.period = period(Some(5), Some(9));
-                campaign.rewards = vec![Reward { watch_minutes: 20, ..reward("sword") }];
-            })
-            .await?;
-            let claim = new("1", "ours-sea", "sword", "b");
-            let refused = |refusal| Some(ClaimObstacle::Terms(refusal));
-            let unwatched = |left_minutes| refused(ClaimRefusal::Unwatched { left_minutes });
-            air(tx, "a", 1, Some("sea")).await?;
-            let early = refused(ClaimRefusal::NotBegun { start: at(5) });
-            assert_eq!(tx.insert_claim(&claim, at(4)).await?, early);
-            assert_eq!(tx.insert_claim(&claim, at(5)).await?, unwatched(20));
-            accrued(tx, "a", &["b"], 6).await?;
-            assert_eq!(tx.insert_claim(&claim, at(6)).await?, unwatched(10));
-            accrued(tx, "a", &["b"], 6).await?;
-            let over = refused(ClaimRefusal::Over { end: at(9) });
-            assert_eq!(tx.insert_claim(&claim, at(9)).await?, over);
-            assert_eq!(tx.insert_claim(&claim, at(8)).await?, None);
-            let progress = tx.reward_progress(&id("ours-sea"), Some(&channel("b"))).await?;
-            assert_eq!(progress[0].claim_id, Some(claim_id("1")));
-            assert_eq!(tx.reward_progress(&id("ours-sea"), Some(&channel("c"))).await?[0].claim_id, None);
-            let again = new("2", "ours-sea", "sword", "b");
-            assert_eq!(
-                tx.insert_claim(&again, at(9)).await?,
-                Some(ClaimObstacle::Claimed),
-                "though it is over"
-            );
-            let other = new("2", "ours-sea", "sword", "c");
-            assert_eq!(tx.insert_claim(&other, at(8)).await?, unwatched(20));
-            Ok(())
+    in_seeded(async move |tx: &mut Tx| {
+        plant(tx).await?;
+        put(tx, "ours-sea", |campaign| {
+            campaign.period = period(Some(5), Some(9));
+            campaign.rewards = vec![Reward { watch_minutes: 20, ..reward("sword") }];
         })
+        .await?;
+        let claim = new("1", "ours-sea", "sword", "b");
+        let refused = |refusal| Some(ClaimObstacle::Terms(refusal));
+        let unwatched = |left_minutes| refused(ClaimRefusal::Unwatched { left_minutes });
+        air(tx, "a", 1, Some("sea")).await?;
+        let early = refused(ClaimRefusal::NotBegun { start: at(5) });
+        assert_eq!(tx.insert_claim(&claim, at(4)).await?, early);
+        assert_eq!(tx.insert_claim(&claim, at(5)).await?, unwatched(20));
+        accrued(tx, "a", &["b"], 6).await?;
+        assert_eq!(tx.insert_claim(&claim, at(6)).await?, unwatched(10));
+        accrued(tx, "a", &["b"], 6).await?;
+        let over = refused(ClaimRefusal::Over { end: at(9) });
+        assert_eq!(tx.insert_claim(&claim, at(9)).await?, over);
+        assert_eq!(tx.insert_claim(&claim, at(8)).await?, None);
+        let progress = tx.reward_progress(&id("ours-sea"), Some(&channel("b"))).await?;
+        assert_eq!(progress[0].claim_id, Some(claim_id("1")));
+        assert_eq!(tx.reward_progress(&id("ours-sea"), Some(&channel("c"))).await?[0].claim_id, None);
+        let again = new("2", "ours-sea", "sword", "b");
+        assert_eq!(tx.insert_claim(&again, at(9)).await?, Some(ClaimObstacle::Claimed), "though it is over");
+        let other = new("2", "ours-sea", "sword", "c");
+        assert_eq!(tx.insert_claim(&other, at(8)).await?, unwatched(20));
+        Ok(())
     })
     .await;
 }

@@ -43,120 +43,107 @@ async fn of(tx: &mut Tx, id: &str) -> Result<Webhook, StoreError> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_webhook_is_made_changed_and_deleted() {
-    in_seeded(|tx| {
-        Box::pin(async move {
-            assert!(!tx.lock_application(&client("nobody")).await?);
-            let id = plant(tx, "drops").await?;
-            let made = of(tx, "drops").await?;
-            let expected = Webhook {
-                webhook_id: id.clone(),
-                url: Some("https://games.example/hook".to_owned()),
-                disabled: None,
-                failing_since: None,
-                created_at: at(2),
-                changed_at: at(2),
-                receives: true,
-            };
-            assert_eq!(made, expected);
-            let changed = Webhook {
-                url: None,
-                disabled: Some(Disabled { since: at(3), ..BY_OPERATOR }),
-                failing_since: Some(at(1)),
-                changed_at: at(3),
-                ..made
-            };
-            tx.change_webhook(&changed).await?;
-            assert_eq!(of(tx, "drops").await?, changed);
+    in_seeded(async move |tx: &mut Tx| {
+        assert!(!tx.lock_application(&client("nobody")).await?);
+        let id = plant(tx, "drops").await?;
+        let made = of(tx, "drops").await?;
+        let expected = Webhook {
+            webhook_id: id.clone(),
+            url: Some("https://games.example/hook".to_owned()),
+            disabled: None,
+            failing_since: None,
+            created_at: at(2),
+            changed_at: at(2),
+            receives: true,
+        };
+        assert_eq!(made, expected);
+        let changed = Webhook {
+            url: None,
+            disabled: Some(Disabled { since: at(3), ..BY_OPERATOR }),
+            failing_since: Some(at(1)),
+            changed_at: at(3),
+            ..made
+        };
+        tx.change_webhook(&changed).await?;
+        assert_eq!(of(tx, "drops").await?, changed);
 
-            assert!(tx.forget_webhook(&client("drops"), at(4)).await?);
-            assert!(!tx.forget_webhook(&client("drops"), at(4)).await?);
-            assert_eq!(tx.webhook(&client("drops")).await?, None);
-            tx.insert_webhook(&webhook_id("next"), &client("drops"), None, Some(BY_OPERATOR), at(5)).await?;
-            assert_eq!(of(tx, "drops").await?.disabled, Some(BY_OPERATOR));
-            Ok(())
-        })
+        assert!(tx.forget_webhook(&client("drops"), at(4)).await?);
+        assert!(!tx.forget_webhook(&client("drops"), at(4)).await?);
+        assert_eq!(tx.webhook(&client("drops")).await?, None);
+        tx.insert_webhook(&webhook_id("next"), &client("drops"), None, Some(BY_OPERATOR), at(5)).await?;
+        assert_eq!(of(tx, "drops").await?.disabled, Some(BY_OPERATOR));
+        Ok(())
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_webhook_that_only_fails_is_disabled_and_one_success_saves_it() {
-    in_seeded(|tx| {
-        Box::pin(async move {
-            let id = plant(tx, "drops").await?;
-            assert!(!tx.disable_failing_webhook(&id, at(100), at(100)).await?, "nothing failed");
-            tx.note_webhook_failure(&id, at(10)).await?;
-            tx.note_webhook_failure(&id, at(20)).await?;
-            assert_eq!(of(tx, "drops").await?.failing_since, Some(at(10)), "the first one counts");
-            tx.note_webhook_success(&id).await?;
-            assert_eq!(of(tx, "drops").await?.failing_since, None);
-            tx.note_webhook_failure(&id, at(30)).await?;
-            assert!(!tx.disable_failing_webhook(&id, at(29), at(100)).await?);
-            assert!(tx.disable_failing_webhook(&id, at(30), at(100)).await?);
-            assert!(!tx.disable_failing_webhook(&id, at(30), at(110)).await?, "once");
-            let failing = Disabled { reason: DisabledReason::Failing, since: at(100) };
-            assert_eq!(of(tx, "drops").await?.disabled, Some(failing));
+    in_seeded(async move |tx: &mut Tx| {
+        let id = plant(tx, "drops").await?;
+        assert!(!tx.disable_failing_webhook(&id, at(100), at(100)).await?, "nothing failed");
+        tx.note_webhook_failure(&id, at(10)).await?;
+        tx.note_webhook_failure(&id, at(20)).await?;
+        assert_eq!(of(tx, "drops").await?.failing_since, Some(at(10)), "the first one counts");
+        tx.note_webhook_success(&id).await?;
+        assert_eq!(of(tx, "drops").await?.failing_since, None);
+        tx.note_webhook_failure(&id, at(30)).await?;
+        assert!(!tx.disable_failing_webhook(&id, at(29), at(100)).await?);
+        assert!(tx.disable_failing_webhook(&id, at(30), at(100)).await?);
+        assert!(!tx.disable_failing_webhook(&id, at(30), at(110)).await?, "once");
+        let failing = Disabled { reason: DisabledReason::Failing, since: at(100) };
+        assert_eq!(of(tx, "drops").await?.disabled, Some(failing));
 
-            let gone = Disabled { reason: DisabledReason::Gone, since: at(200) };
-            assert!(!tx.disable_webhook(&id, gone).await?, "it is disabled already");
-            let enabled = Webhook { disabled: None, failing_since: None, ..of(tx, "drops").await? };
-            tx.change_webhook(&enabled).await?;
-            assert!(tx.disable_webhook(&id, gone).await?);
-            assert_eq!(of(tx, "drops").await?.disabled, Some(gone));
-            Ok(())
-        })
+        let gone = Disabled { reason: DisabledReason::Gone, since: at(200) };
+        assert!(!tx.disable_webhook(&id, gone).await?, "it is disabled already");
+        let enabled = Webhook { disabled: None, failing_since: None, ..of(tx, "drops").await? };
+        tx.change_webhook(&enabled).await?;
+        assert!(tx.disable_webhook(&id, gone).await?);
+        assert_eq!(of(tx, "drops").await?.disabled, Some(gone));
+        Ok(())
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_owner_is_told_the_newest_first() {
-    in_seeded(|tx| {
-        Box::pin(async move {
-            let id = plant(tx, "drops").await?;
-            for (kind, ms) in [("GONE", 1), ("FAILING", 2), ("FAILING", 2), ("GONE", 3)] {
-                tx.insert_webhook_notice(&id, kind, at(ms)).await?;
-            }
-            let told = tx.webhook_notices(&id, 2).await?;
-            let told: Vec<_> = told.iter().map(|notice| (notice.kind.as_str(), notice.given_at)).collect();
-            assert_eq!(told, [("GONE", at(3)), ("FAILING", at(2))]);
-            Ok(())
-        })
+    in_seeded(async move |tx: &mut Tx| {
+        let id = plant(tx, "drops").await?;
+        for (kind, ms) in [("GONE", 1), ("FAILING", 2), ("FAILING", 2), ("GONE", 3)] {
+            tx.insert_webhook_notice(&id, kind, at(ms)).await?;
+        }
+        let told = tx.webhook_notices(&id, 2).await?;
+        let told: Vec<_> = told.iter().map(|notice| (notice.kind.as_str(), notice.given_at)).collect();
+        assert_eq!(told, [("GONE", at(3)), ("FAILING", at(2))]);
+        Ok(())
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_youngest_secret_whose_time_has_come_signs() {
-    in_seeded(|tx| {
-        Box::pin(async move {
-            let id = plant(tx, "drops").await?;
-            assert_eq!(tx.signing_secret(&id, at(10)).await?, None);
-            tx.insert_webhook_secret(&secret_id("old"), &id, "sealed old", at(10), at(10)).await?;
-            tx.insert_webhook_secret(&secret_id("new"), &id, "sealed new", at(50), at(20)).await?;
-            for (ms, signs) in
-                [(10, "sealed old"), (49, "sealed old"), (50, "sealed new"), (99, "sealed new")]
-            {
-                assert_eq!(tx.signing_secret(&id, at(ms)).await?.as_deref(), Some(signs), "{ms}");
-            }
-            tx.time_webhook_secret(&secret_id("old"), at(10), Some(at(90))).await?;
-            let kept = async |tx: &mut Tx, ms| -> Result<Vec<_>, StoreError> {
-                let secrets = tx.webhook_secrets(&id, at(ms)).await?;
-                Ok(secrets
-                    .into_iter()
-                    .map(|s| (s.secret_id, s.signs_from, s.forget_at, s.created_at))
-                    .collect())
-            };
-            let old = (secret_id("old"), at(10), Some(at(90)), at(10));
-            let new = (secret_id("new"), at(50), None, at(20));
-            assert_eq!(kept(tx, 89).await?, [old.clone(), new.clone()]);
-            assert_eq!(kept(tx, 90).await?, [new]);
-            tx.delete_webhook_secret(&secret_id("new")).await?;
-            assert_eq!(kept(tx, 89).await?, [old]);
-            assert!(tx.forget_webhook(&client("drops"), at(99)).await?);
-            assert_eq!(tx.signing_secret(&id, at(99)).await?, None, "it goes with its webhook");
-            Ok(())
-        })
+    in_seeded(async move |tx: &mut Tx| {
+        let id = plant(tx, "drops").await?;
+        assert_eq!(tx.signing_secret(&id, at(10)).await?, None);
+        tx.insert_webhook_secret(&secret_id("old"), &id, "sealed old", at(10), at(10)).await?;
+        tx.insert_webhook_secret(&secret_id("new"), &id, "sealed new", at(50), at(20)).await?;
+        for (ms, signs) in [(10, "sealed old"), (49, "sealed old"), (50, "sealed new"), (99, "sealed new")] {
+            assert_eq!(tx.signing_secret(&id, at(ms)).await?.as_deref(), Some(signs), "{ms}");
+        }
+        tx.time_webhook_secret(&secret_id("old"), at(10), Some(at(90))).await?;
+        let kept = async |tx: &mut Tx, ms| -> Result<Vec<_>, StoreError> {
+            let secrets = tx.webhook_secrets(&id, at(ms)).await?;
+            Ok(secrets.into_iter().map(|s| (s.secret_id, s.signs_from, s.forget_at, s.created_at)).collect())
+        };
+        let old = (secret_id("old"), at(10), Some(at(90)), at(10));
+        let new = (secret_id("new"), at(50), None, at(20));
+        assert_eq!(kept(tx, 89).await?, [old.clone(), new.clone()]);
+        assert_eq!(kept(tx, 90).await?, [new]);
+        tx.delete_webhook_secret(&secret_id("new")).await?;
+        assert_eq!(kept(tx, 89).await?, [old]);
+        assert!(tx.forget_webhook(&client("drops"), at(99)).await?);
+        assert_eq!(tx.signing_secret(&id, at(99)).await?, None, "it goes with its webhook");
+        Ok(())
     })
     .await;
 }
@@ -187,35 +174,31 @@ pub async fn plant_campaign(tx: &mut Tx) -> Result<CampaignId, StoreError> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_claim_goes_to_the_applications_of_its_organization_that_may_be_told() {
-    in_seeded(|tx| {
-        Box::pin(async move {
-            let campaign = plant_campaign(tx).await?;
-            for id in ["told", "disabled", "scopeless", "deleted", "webhookless"] {
-                plant(tx, id).await?;
-            }
-            let disabled = Disabled { since: at(3), ..BY_OPERATOR };
-            assert!(tx.disable_webhook(&webhook_id("disabled"), disabled).await?);
-            assert!(tx.forget_webhook(&client("webhookless"), at(3)).await?);
-            let games = Some(organization("games", true));
-            tx.put_application(&Application { organization: games, ..application("scopeless") }, at(3))
-                .await?;
-            tx.execute("UPDATE applications SET deleted_at = $1 WHERE client_id = 'deleted'", params![3])
-                .await?;
-            // Another organization's.
-            tx.insert_webhook(&webhook_id("app"), &client("app"), None, None, at(2)).await?;
+    in_seeded(async move |tx: &mut Tx| {
+        let campaign = plant_campaign(tx).await?;
+        for id in ["told", "disabled", "scopeless", "deleted", "webhookless"] {
+            plant(tx, id).await?;
+        }
+        let disabled = Disabled { since: at(3), ..BY_OPERATOR };
+        assert!(tx.disable_webhook(&webhook_id("disabled"), disabled).await?);
+        assert!(tx.forget_webhook(&client("webhookless"), at(3)).await?);
+        let games = Some(organization("games", true));
+        tx.put_application(&Application { organization: games, ..application("scopeless") }, at(3)).await?;
+        tx.execute("UPDATE applications SET deleted_at = $1 WHERE client_id = 'deleted'", params![3]).await?;
+        // Another organization's.
+        tx.insert_webhook(&webhook_id("app"), &client("app"), None, None, at(2)).await?;
 
-            let receiver = |id, enabled| Receiver { webhook_id: webhook_id(id), enabled };
-            let told = tx.claim_receivers(&campaign).await?;
-            assert_eq!(told, [receiver("disabled", false), receiver("told", true)]);
-            assert_eq!(tx.claim_receivers(&CampaignId::stored("none".to_owned())).await?, []);
-            for (id, receives) in [("told", true), ("disabled", true), ("scopeless", false), ("app", false)] {
-                assert_eq!(of(tx, id).await?.receives, receives, "{id}");
-            }
-            tx.put_organization(&organization("games", false)).await?;
-            assert_eq!(tx.claim_receivers(&campaign).await?, []);
-            assert!(!of(tx, "told").await?.receives);
-            Ok(())
-        })
+        let receiver = |id, enabled| Receiver { webhook_id: webhook_id(id), enabled };
+        let told = tx.claim_receivers(&campaign).await?;
+        assert_eq!(told, [receiver("disabled", false), receiver("told", true)]);
+        assert_eq!(tx.claim_receivers(&CampaignId::stored("none".to_owned())).await?, []);
+        for (id, receives) in [("told", true), ("disabled", true), ("scopeless", false), ("app", false)] {
+            assert_eq!(of(tx, id).await?.receives, receives, "{id}");
+        }
+        tx.put_organization(&organization("games", false)).await?;
+        assert_eq!(tx.claim_receivers(&campaign).await?, []);
+        assert!(!of(tx, "told").await?.receives);
+        Ok(())
     })
     .await;
 }

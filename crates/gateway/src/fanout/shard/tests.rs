@@ -1,11 +1,10 @@
 //! A shard without sockets: its sessions are names, and its clock is a number.
 
-use bus::Guard;
+use bus::{BoxFuture, Guard};
 use domain::Timestamp;
 use domain::channel::UserRoleCode;
 use domain::event::{ChatEvent, DonationEvent, Event, EventKind};
 use domain::session::Subscription;
-use store::BoxFuture;
 
 use super::*;
 use crate::config::COOLDOWN_EVENTS_MAX;

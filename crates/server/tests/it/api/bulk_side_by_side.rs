@@ -7,7 +7,7 @@ use std::time::Duration;
 use domain::ChannelId;
 use serde_json::{Value, json};
 use store::testing::UNHURRIED;
-use store::{Options, Store, StoreError, Target};
+use store::{Options, Store, StoreError, Target, Tx};
 use testkit::{Request, Response, Setup, Socket, World, both, over_a_wire};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
@@ -351,13 +351,11 @@ async fn lock_channel(store: &Store, channel: &str) -> Holder {
     let (store, channel) = (store.clone(), ChannelId::stored(channel.to_owned()));
     let (has_locked, may_end) = (locked.clone(), end.clone());
     let task = tokio::spawn(async move {
-        let work = store.write(move |tx| {
-            Box::pin(async move {
-                tx.lock_channel(&channel).await?;
-                has_locked.notify_one();
-                may_end.notified().await;
-                Ok(())
-            })
+        let work = store.write(async move |tx: &mut Tx| {
+            tx.lock_channel(&channel).await?;
+            has_locked.notify_one();
+            may_end.notified().await;
+            Ok(())
         });
         work.await
     });

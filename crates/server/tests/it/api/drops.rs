@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use testkit::{Application, Request, Response, Setup, World, both};
 
 use crate::fixture::{Fixture, wrong};
+use store::Tx;
 
 /// The publisher, a rival, and their claims.
 struct Cast {
@@ -363,20 +364,13 @@ async fn only_a_real_change_moves_the_date_and_every_one_is_noted() {
         let beginning = world.now_ms() - 5_000;
         world.stop().await;
         let store = world.open_store().await;
-        let noted = store.read::<_, store::StoreError, _>(|tx| {
-            Box::pin(async move {
-                let sql = "SELECT from_state, to_state, client_id, changed_at FROM claim_changes
+        let noted = store.read::<_, store::StoreError, _>(async move |tx: &mut Tx| {
+            let sql = "SELECT from_state, to_state, client_id, changed_at FROM claim_changes
                     WHERE claim_id = $1 ORDER BY changed_at";
-                let row = |row: &store::Row| {
-                    Ok((
-                        row.get::<String>(0)?,
-                        row.get::<String>(1)?,
-                        row.get::<String>(2)?,
-                        row.get::<i64>(3)?,
-                    ))
-                };
-                tx.query(sql, &["a".into()]).await?.iter().map(row).collect::<Result<Vec<_>, _>>()
-            })
+            let row = |row: &store::Row| {
+                Ok((row.get::<String>(0)?, row.get::<String>(1)?, row.get::<String>(2)?, row.get::<i64>(3)?))
+            };
+            tx.query(sql, &["a".into()]).await?.iter().map(row).collect::<Result<Vec<_>, _>>()
         });
         let note = |from: &str, to: &str, seconds: i64| {
             (from.to_owned(), to.to_owned(), "publisher".to_owned(), beginning + seconds * 1_000)

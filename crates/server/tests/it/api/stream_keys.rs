@@ -4,6 +4,7 @@ use serde_json::Value;
 use testkit::{Request, Response, Setup, World, both};
 
 use crate::fixture::Fixture;
+use store::Tx;
 
 async fn key(world: &World, token: &str) -> String {
     let content = world.stream_key(token).await.content();
@@ -97,18 +98,16 @@ async fn the_store_holds_it_sealed_and_for_its_channel_only() {
         world.stop().await;
         let store = world.open_store().await;
         store
-            .write(move |tx| {
-                Box::pin(async move {
-                    for row in tx.query("SELECT sealed_key FROM stream_keys", &[]).await? {
-                        let sealed: &str = row.get(0)?;
-                        assert!(keys.iter().all(|key| !sealed.contains(key.as_str())));
-                    }
-                    // An attacker with access to the database swaps two keys.
-                    const SWAP: &str = "UPDATE stream_keys SET sealed_key =
+            .write(async move |tx: &mut Tx| {
+                for row in tx.query("SELECT sealed_key FROM stream_keys", &[]).await? {
+                    let sealed: &str = row.get(0)?;
+                    assert!(keys.iter().all(|key| !sealed.contains(key.as_str())));
+                }
+                // An attacker with access to the database swaps two keys.
+                const SWAP: &str = "UPDATE stream_keys SET sealed_key =
                         (SELECT k.sealed_key FROM stream_keys k WHERE k.channel_id = 'byeol')
                         WHERE channel_id = 'haneul'";
-                    tx.execute(SWAP, &[]).await
-                })
+                tx.execute(SWAP, &[]).await
             })
             .await
             .map_err(|error: store::StoreError| error)

@@ -6,6 +6,7 @@ use serde_json::json;
 use testkit::{Connection, Request, Setup, both, patiently};
 
 use crate::fixture::Fixture;
+use store::Tx;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_that_runs_is_finished() {
@@ -41,11 +42,9 @@ async fn a_request_that_runs_is_finished() {
 
         let store = world.open_store().await;
         let id = content["messageId"].as_str().expect("an id").to_owned();
-        let found = store.read(move |tx| {
-            Box::pin(async move {
+        let found = store.read(async move |tx: &mut Tx| {
                 tx.query("SELECT content FROM chat_messages WHERE message_id = $1", store::params![&id]).await
-            })
-        });
+            });
         assert_eq!(found.await.expect("the message is looked up").len(), 1);
         store.close().await;
     })

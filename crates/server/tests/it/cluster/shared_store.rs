@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use service::nodes::Roles;
+use store::Tx;
 use store::testing::Wire;
 use testkit::{
     Api, Network, Request, Response, Setup, Socket, World, both, over_a_wire, patiently, query_value,
@@ -135,13 +136,10 @@ async fn what_was_committed_is_heard_once_whatever_became_of_the_answer() {
         world.stop().await;
         let heard = listening.await.expect("the socket is read to its end");
         let store = world.open_store().await;
-        let log = store.read(move |tx| {
-            Box::pin(async move {
-                let sql =
-                    "SELECT kind, event_type FROM session_changes WHERE session_key = $1 ORDER BY version";
-                let rows = tx.query(sql, store::params![&key]).await?;
-                rows.iter().map(|row| Ok((row.get::<String>(0)?, row.get::<String>(1)?))).collect()
-            })
+        let log = store.read(async move |tx: &mut Tx| {
+            let sql = "SELECT kind, event_type FROM session_changes WHERE session_key = $1 ORDER BY version";
+            let rows = tx.query(sql, store::params![&key]).await?;
+            rows.iter().map(|row| Ok((row.get::<String>(0)?, row.get::<String>(1)?))).collect()
         });
         let log: Result<Vec<_>, store::StoreError> = log.await;
         let mut log: Vec<_> = log.expect("the log is there");

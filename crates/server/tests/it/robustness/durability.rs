@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::Value;
-use store::{Options, Store, Target};
+use store::{Options, Store, Target, Tx};
 use testkit::{Api, Application, Connection, Request, Tokens, patiently};
 use tokio::sync::Mutex;
 
@@ -57,11 +57,9 @@ async fn store_of(data: &Path) -> Store {
 }
 
 async fn message_ids(store: &Store) -> Vec<String> {
-    let rows = store.read(|tx| {
-        Box::pin(async move {
-            let rows = tx.query("SELECT message_id FROM chat_messages", &[]).await?;
-            rows.iter().map(|row| row.get::<String>(0)).collect::<Result<Vec<_>, store::StoreError>>()
-        })
+    let rows = store.read(async move |tx: &mut Tx| {
+        let rows = tx.query("SELECT message_id FROM chat_messages", &[]).await?;
+        rows.iter().map(|row| row.get::<String>(0)).collect::<Result<Vec<_>, store::StoreError>>()
     });
     rows.await.expect("the messages")
 }

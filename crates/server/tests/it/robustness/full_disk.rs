@@ -8,7 +8,7 @@ use std::process::Command as Blocking;
 use std::time::Duration;
 
 use serde_json::json;
-use store::{Options, Store, StoreError, Target};
+use store::{Options, Store, StoreError, Target, Tx};
 use testkit::{Api, Application, Browser, Request, Response, Setup, Socket, Tokens, over_a_wire, patiently};
 use tokio::process::Child;
 
@@ -306,7 +306,7 @@ async fn what_postgresql_refuses_for_want_of_room_is_answered_alike() {
 async fn run_all(store: &Store, statements: &'static [&'static str]) {
     for sql in statements {
         let done: Result<_, StoreError> =
-            store.write(move |tx| Box::pin(async move { tx.execute(sql, &[]).await })).await;
+            store.write(async move |tx: &mut Tx| tx.execute(sql, &[]).await).await;
         done.expect("the statement runs");
     }
 }

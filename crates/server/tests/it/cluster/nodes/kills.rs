@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use service::lost_events::LOST_EVENTS_KNOWN_WITHIN;
-use store::{Store, StoreError, params};
+use store::{Store, StoreError, Tx, params};
 use tempfile::TempDir;
 use testkit::{Cluster, Connection, Network, Request, Setup, Socket, Wire, World, nodes, patiently};
 use tokio::process::Child;
@@ -127,12 +127,10 @@ pub async fn stored(store: &Store, channel: usize) -> BTreeSet<String> {
     patiently("the store answers", async {
         loop {
             let texts: Result<BTreeSet<String>, StoreError> = store
-                .read(move |tx| {
-                    Box::pin(async move {
-                        let sql = "SELECT content FROM chat_messages WHERE channel_id = $1";
-                        let rows = tx.query(sql, params![name(channel)]).await?;
-                        rows.iter().map(|row| row.get(0)).collect()
-                    })
+                .read(async move |tx: &mut Tx| {
+                    let sql = "SELECT content FROM chat_messages WHERE channel_id = $1";
+                    let rows = tx.query(sql, params![name(channel)]).await?;
+                    rows.iter().map(|row| row.get(0)).collect()
                 })
                 .await;
             if let Ok(texts) = texts {

@@ -10,6 +10,7 @@ use testkit::{
 
 use super::bus::{Cast, until};
 use crate::fixture::Fixture;
+use store::Tx;
 
 /// The time that a node may take to find an unpublished batch: 8 s, a poll each second, and a slow machine.
 const TAKEN_OVER_WITHIN: Duration = Duration::from_secs(30);
@@ -245,6 +246,6 @@ pub async fn open_store(node: &ClusterNode) -> store::Store {
 /// `None` while the store does not answer.
 pub async fn count(store: &store::Store, sql: &'static str) -> Option<i64> {
     let counted: Result<i64, store::StoreError> =
-        store.read(move |tx| Box::pin(async move { tx.query_one(sql, &[]).await?.get(0) })).await;
+        store.read(async move |tx: &mut Tx| tx.query_one(sql, &[]).await?.get(0)).await;
     counted.ok()
 }

@@ -1,0 +1,180 @@
+//! The unit of work: one write transaction and what follows its commit.
+
+use std::ops::{Deref, DerefMut};
+
+use bus::Message;
+use domain::Timestamp;
+use store::{SendAsyncFnOnce, StoreError, Tx};
+
+use crate::identity::credential_cache::CommittedChanges;
+use crate::realtime::event_outbox::{BatchRow, OutboxWrite, OwnBatch};
+use crate::realtime::publication::Publication;
+use crate::run_to_completion::run_to_completion;
+use crate::{Entropy, Error, Service};
+
+/// A write transaction, the time and the randomness of its rules, and its effects. Statements are called on
+/// it as on a [`Tx`].
+pub(crate) struct Work<'t> {
+    tx: &'t mut Tx,
+    effects: &'t mut Effects,
+    entropy: &'t Entropy,
+    now: Timestamp,
+}
+
+/// What follows the commit.
+#[derive(Default)]
+struct Effects {
+    /// Published in this order.
+    messages: Vec<Message>,
+    wakes_senders: bool,
+}
+
+impl Deref for Work<'_> {
+    type Target = Tx;
+
+    fn deref(&self) -> &Tx {
+        self.tx
+    }
+}
+
+impl DerefMut for Work<'_> {
+    fn deref_mut(&mut self) -> &mut Tx {
+        self.tx
+    }
+}
+
+impl Work<'_> {
+    /// When the work began.
+    pub fn now(&self) -> Timestamp {
+        self.now
+    }
+
+    /// Random bytes.
+    pub fn random<const N: usize>(&self) -> [u8; N] {
+        self.entropy.bytes()
+    }
+
+    /// Publishes a message after the commit.
+    pub fn publish(&mut self, message: Message) {
+        self.effects.messages.push(message);
+    }
+
+    /// Wakes the webhook senders of this node after the commit.
+    pub fn wake_senders(&mut self) {
+        self.effects.wakes_senders = true;
+    }
+
+    /// Runs a part of the work in a savepoint. An error of the part undoes the part alone, with its effects,
+    /// and the work goes on.
+    ///
+    /// # Errors
+    /// The savepoint failed, so the transaction is lost.
+    pub async fn attempt<T>(
+        &mut self,
+        part: impl AsyncFnOnce(&mut Work<'_>) -> Result<T, Error>,
+    ) -> Result<Result<T, Error>, Error> {
+        let Self { tx, effects, entropy, now } = self;
+        let published = effects.messages.len();
+        let outcome =
+            tx.attempt(async |tx: &mut Tx| part(&mut Work { tx, effects, entropy, now: *now }).await).await?;
+        if outcome.is_err() {
+            self.effects.messages.truncate(published);
+        }
+        Ok(outcome)
+    }
+}
+
+/// A committed transaction: its value, and what follows the commit.
+struct Committed<T> {
+    value: T,
+    publication: Publication,
+    wakes_senders: bool,
+    recorded: OutboxWrite,
+    changes: CommittedChanges,
+}
+
+impl Service {
+    /// Runs a unit of work. Returns after the commit was synced and the effects have followed. If the caller
+    /// stops waiting, for example because its client hung up, both go on.
+    ///
+    /// On SQLite the messages are published before the sync. A power failure can then undo a published event,
+    /// but its caller has no answer yet (`docs/adr/0017-listeners-need-not-wait-for-the-sync.md`). Changes of
+    /// credentials are recorded for the other nodes. This node drops the changed credentials from its caches
+    /// before it returns.
+    pub(crate) async fn write<T, F>(&self, work: F) -> Result<T, Error>
+    where
+        F: for<'t> SendAsyncFnOnce<&'t mut Work<'t>, Result<T, Error>> + Send + 'static,
+        T: Send + 'static,
+    {
+        let (service, batch) = (self.clone(), self.begin_event_batch());
+        run_to_completion(async move {
+            let row = batch.as_ref().map(OwnBatch::row);
+            let committed = match service.commit(work, row).await {
+                Ok(committed) => committed,
+                Err(error) => {
+                    if let (Some(batch), Error::Store(StoreError::CommitUnknown)) = (batch, &error) {
+                        batch.doubt();
+                    }
+                    return Err(error);
+                }
+            };
+            service.carry_out(committed, batch).await
+        })
+        .await
+    }
+
+    /// Runs the transaction. On a bus that is not shared the publication begins with the commit. With a `row`
+    /// the transaction writes its batch into the event outbox.
+    async fn commit<T, F>(&self, work: F, row: Option<BatchRow>) -> Result<Committed<T>, Error>
+    where
+        F: for<'t> SendAsyncFnOnce<&'t mut Work<'t>, Result<T, Error>> + Send + 'static,
+        T: Send + 'static,
+    {
+        let (bus, is_shared) = (self.0.bus.clone(), self.0.bus.is_shared());
+        let (entropy, now) = (self.0.entropy.clone(), self.now());
+        let credentials = self.0.credentials.changes.clone();
+        let transaction = async move |tx: &mut Tx| {
+            let mut effects = Effects::default();
+            row.iter().for_each(|row| row.begin(tx));
+            let value =
+                work(&mut Work { tx: &mut *tx, effects: &mut effects, entropy: &entropy, now }).await?;
+            let Effects { messages, wakes_senders } = effects;
+            let recorded = match row {
+                Some(row) => row.record(tx, &messages).await?,
+                None => OutboxWrite::default(),
+            };
+            let changes = credentials.when_dropped(tx.record_credential_changes().await?);
+            let publication = Publication::new(bus, messages);
+            Ok(Committed { value, publication, wakes_senders, recorded, changes })
+        };
+        let on_commit = move |committed: &mut Committed<T>| {
+            committed.changes.apply();
+            // No message leaves the node before the sync.
+            if !is_shared {
+                committed.publication.begin();
+            }
+        };
+        self.0.store.write_with_commit_hook(transaction, on_commit).await
+    }
+
+    /// Carries out the effects of a committed transaction.
+    async fn carry_out<T>(&self, committed: Committed<T>, batch: Option<OwnBatch>) -> Result<T, Error> {
+        let Committed { value, publication, wakes_senders, recorded, .. } = committed;
+        if wakes_senders {
+            self.wake_senders();
+        }
+        let is_settled = self.publish(publication).await;
+        if let Some(batch) = batch.filter(|_| recorded.has_row) {
+            if is_settled { batch.settle() } else { batch.doubt() }
+        }
+        if let Err(error) = self.await_published(recorded.earlier).await {
+            self.log_failure(
+                "failed to find out whether the events of an earlier request were published",
+                &error,
+            );
+            // This transaction is committed, so the answer must not say that it was undone.
+            return Err(StoreError::CommitUnknown.into());
+        }
+        Ok(value)
+    }
+}
