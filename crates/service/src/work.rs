@@ -87,7 +87,7 @@ impl Work<'_> {
 /// A committed transaction: its value, and what follows the commit.
 struct Committed<T> {
     value: T,
-    publication: Publication,
+    publication: Option<Publication>,
     wakes_senders: bool,
     recorded: OutboxWrite,
     changes: CommittedChanges,
@@ -144,14 +144,14 @@ impl Service {
                 None => OutboxWrite::default(),
             };
             let changes = credentials.when_dropped(tx.record_credential_changes().await?);
-            let publication = Publication::new(bus, messages);
+            let publication = (!messages.is_empty()).then(|| Publication::new(bus, messages));
             Ok(Committed { value, publication, wakes_senders, recorded, changes })
         };
         let on_commit = move |committed: &mut Committed<T>| {
             committed.changes.apply();
             // No message leaves the node before the sync.
-            if !is_shared {
-                committed.publication.begin();
+            if let (Some(publication), false) = (&mut committed.publication, is_shared) {
+                publication.begin();
             }
         };
         self.0.store.write_with_commit_hook(transaction, on_commit).await
@@ -163,7 +163,10 @@ impl Service {
         if wakes_senders {
             self.wake_senders();
         }
-        let is_settled = self.publish(publication).await;
+        let is_settled = match publication {
+            Some(publication) => self.publish(publication).await,
+            None => true,
+        };
         if let Some(batch) = batch.filter(|_| recorded.has_row) {
             if is_settled { batch.settle() } else { batch.doubt() }
         }
