@@ -304,16 +304,15 @@ impl Service {
         from: Timestamp,
         until: Timestamp,
     ) -> Result<SentAnew, Error> {
+        let now = self.now();
         let mut sent = SentAnew { messages: 0, all: false };
         while !sent.all && sent.messages < SENT_ANEW_MAX {
             let (client_id, span) = (client_id.clone(), DeliverySpan::of(Some(from), Some(until)));
             let some = self
                 .write(async move |work: &mut Work<'_>| {
-                    let now = work.now();
                     let webhook_id = webhook_of(work, &client_id).await?.webhook_id;
-                    Ok::<_, Error>(
-                        work.send_window_anew(&webhook_id, state, &span, now, MESSAGES_AT_ONCE).await?,
-                    )
+                    work.wake_senders();
+                    Ok(work.send_window_anew(&webhook_id, state, &span, now, MESSAGES_AT_ONCE).await?)
                 })
                 .await?;
             sent = SentAnew { messages: sent.messages + some, all: some < MESSAGES_AT_ONCE.unsigned_abs() };
