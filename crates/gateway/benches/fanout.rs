@@ -15,14 +15,12 @@ use bus::{Bus, LocalBus, Message};
 use domain::channel::UserRoleCode;
 use domain::event::{ChatEvent, Event, EventKind, EventType};
 use domain::session::{ChangeKind, SessionChange, SessionOwner, Subscription};
-use domain::{ChannelId, ClientId, NodeId, Profile, ScopeSet, SessionKey, Timestamp};
-use gateway::{Config, Gateway, Socket};
-use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
-use service::applications::ApplicationRecord;
-use service::nodes::{Membership, Roles};
-use service::{Clock, Entropy, PasswordCost, Service, ServiceDeps};
-use store::{Options, Store, Target};
+use domain::{ChannelId, ClientId, Profile, SessionKey, Timestamp};
+use gateway::{Config, Gateway};
+use service::Clock;
+use store::testing::Fresh;
+use store::{Options, Store};
+use testkit::{ServiceSetup, ServiceWorld, serve};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use wire_client::handshake;
@@ -67,51 +65,40 @@ async fn measure(idle: usize) {
 }
 
 struct World {
+    services: ServiceWorld,
     bus: Arc<LocalBus>,
     gateway: Gateway,
     clock: Clock,
     keys: Vec<SessionKey>,
     rss_before: u64,
     client: Client,
-    _folder: tempfile::TempDir,
+    _fresh: Fresh,
 }
 
 impl World {
     async fn new(sessions: usize) -> Self {
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        let target = Target::Sqlite { path: folder.path().join("world.db") };
-        let store = Store::open(target, Options::default()).await.expect("the store opens");
+        let fresh = store::testing::sqlite();
+        let store = Store::open(fresh.target(), Options::default()).await.expect("the store opens");
         let (bus, clock) = (Arc::new(LocalBus::default()), Clock::system());
-        let service = Service::new(ServiceDeps {
-            store,
-            bus: bus.clone(),
-            clock: clock.clone(),
-            entropy: Entropy::system(),
-            node: NodeId::stored("node".into()),
-            profile: Profile::Documented,
-            quotas: false,
-            key: domain::seal::ServiceKey::new([7; 32]),
-            membership: Membership { roles: Roles::ALL, session_base: Some("http://127.0.0.1".to_owned()) },
-            webhooks: Default::default(),
-            password_cost: PasswordCost::LEAST,
-        });
+        let setup = ServiceSetup { bus: Some(bus.clone()), system_clock: true };
+        let services = ServiceWorld::new(setup, store);
         let mut urls = Vec::new();
         for at in 0..sessions {
-            let client_id = ClientId::stored(format!("app{}", at / PER_APPLICATION));
+            let id = format!("app{}", at / PER_APPLICATION);
             if at % PER_APPLICATION == 0 {
-                put_application(&service, &client_id).await;
+                services.application(&id).await;
             }
-            let owner = SessionOwner::Client { client_id };
-            urls.push(service.issue_session_url(owner).await.expect("a URL").expose().to_owned());
+            let owner = SessionOwner::Client { client_id: ClientId::stored(id) };
+            urls.push(services.service.issue_session_url(owner).await.expect("a URL").expose().to_owned());
         }
-        let gateway = Gateway::new(service, Config::default());
+        let gateway = Gateway::new(services.service.clone(), Config::default());
         tokio::spawn(gateway.clone().run());
-        let address = listen(gateway.clone()).await;
+        let (address, _) = serve(gateway.clone()).await;
         let rss_before = rss_kib();
         let client = Client::start(address);
         let (client, keys) = client.open(urls).await;
         let keys = keys.into_iter().map(SessionKey::stored).collect();
-        Self { bus, gateway, clock, keys, rss_before, client, _folder: folder }
+        Self { services, bus, gateway, clock, keys, rss_before, client, _fresh: fresh }
     }
 
     /// Subscribes a session, as the service does after the commit.
@@ -120,7 +107,7 @@ impl World {
         let change = SessionChange { version, kind: ChangeKind::Subscribed, subscription };
         self.bus
             .publish(Message::SessionChanged {
-                node: NodeId::stored("node".into()),
+                node: self.services.service.node().clone(),
                 session_key: self.keys[at].clone(),
                 change,
             })
@@ -252,42 +239,6 @@ fn event(channel: usize) -> Event {
         message_time: Timestamp::from_millis(0),
     };
     Event { channel_id, sent_at: Timestamp::from_millis(0), kind: EventKind::Chat(chat) }
-}
-
-async fn put_application(service: &Service, client_id: &ClientId) {
-    let record = ApplicationRecord {
-        client_id: client_id.clone(),
-        name: "bench".into(),
-        organization_id: None,
-        redirect_uris: Vec::new(),
-        scopes: ScopeSet::of_users(),
-        profile: None,
-        quota: true,
-    };
-    service.put_application(record).await.expect("the application is made");
-}
-
-async fn listen(gateway: Gateway) -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-    let address = listener.local_addr().expect("it is bound");
-    tokio::spawn(async move {
-        while let Ok((stream, _)) = listener.accept().await {
-            let gateway = gateway.clone();
-            tokio::spawn(async move {
-                stream.set_nodelay(true).expect("the socket is open");
-                let socket = Socket::new(stream);
-                let hold = socket.hold();
-                let service = service_fn(move |mut request| {
-                    request.extensions_mut().insert(hold.clone());
-                    let gateway = gateway.clone();
-                    async move { Ok::<_, std::convert::Infallible>(gateway.handle(request).await) }
-                });
-                let http = hyper::server::conn::http1::Builder::new();
-                let _ = http.serve_connection(TokioIo::new(socket), service).with_upgrades().await;
-            });
-        }
-    });
-    address
 }
 
 /// The process of the clients.

@@ -6,16 +6,13 @@
 //! The same on PostgreSQL if `STAGEDOOR_TEST_DATABASE_URL` is set.
 #![allow(clippy::disallowed_methods, reason = "a bench measures real time")]
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bus::LocalBus;
+use domain::CategoryId;
 use domain::live::{Category, CategoryType};
-use domain::seal::ServiceKey;
-use domain::{CategoryId, NodeId, Profile};
-use service::{Clock, Entropy, PasswordCost, Service, ServiceDeps};
 use store::testing::{self, Fresh};
 use store::{Options, Store, StoreError, Tx};
+use testkit::{ServiceSetup, ServiceWorld};
 
 const CATEGORIES: usize = 100_000;
 const SEARCHES: usize = 1_000;
@@ -40,7 +37,8 @@ async fn main() {
 async fn measure(engine: Fresh) {
     let store = engine.open(Options::default()).await;
     fill(&store).await;
-    let service = service(&store);
+    let setup = ServiceSetup { system_clock: true, ..ServiceSetup::default() };
+    let service = ServiceWorld::new(setup, store.clone()).service;
     let begun = Instant::now();
     service.search_categories("a", 50).await.expect("categories");
     println!("{}: the first search of a node: {:?}", engine.name(), begun.elapsed());
@@ -63,25 +61,6 @@ async fn measure(engine: Fresh) {
     println!("{}: nothing, right after a change: {}", engine.name(), percentiles(&mut times));
     store.close().await;
     engine.remove().await;
-}
-
-fn service(store: &Store) -> Service {
-    Service::new(ServiceDeps {
-        store: store.clone(),
-        bus: Arc::new(LocalBus::default()),
-        clock: Clock::system(),
-        entropy: Entropy::system(),
-        node: NodeId::stored("bench".to_owned()),
-        profile: Profile::Documented,
-        quotas: false,
-        key: ServiceKey::of_text("the key of a bench"),
-        membership: service::nodes::Membership {
-            roles: service::nodes::Roles::ALL,
-            session_base: Some("http://127.0.0.1".to_owned()),
-        },
-        webhooks: Default::default(),
-        password_cost: PasswordCost::LEAST,
-    })
 }
 
 /// Names of one to four words in two scripts, and a number.

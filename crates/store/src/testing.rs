@@ -18,6 +18,9 @@ mod engines;
 mod running;
 mod wire;
 
-pub use engines::{DATABASE_URL, Fresh, UNHURRIED, both, both_with, database_url, engines, postgres, sqlite};
+pub use engines::{
+    DATABASE_URL, EmptyDatabase, Fresh, Level, UNHURRIED, both, both_with, database_url, engines, postgres,
+    sqlite,
+};
 pub use running::while_running;
 pub use wire::{Network, Wire};

@@ -1,4 +1,5 @@
-//! A real server on a free port, and clients that know only its public surface, for the integration tests.
+//! Real servers and services on both engines, and clients that know only their public surface, for the
+//! integration tests.
 //!
 //! ```text
 //! #[tokio::test(flavor = "multi_thread")]
@@ -13,8 +14,11 @@
 //! }
 //! ```
 //!
+//! - [`both`]: runs a test on SQLite and on PostgreSQL. [`Setup`] starts a [`World`], [`ServiceSetup`] a
+//!   [`ServiceWorld`], [`EmptyDatabase`] nothing.
 //! - [`World`]: a [`server::Node`] in this process on `127.0.0.1:0`, on SQLite or PostgreSQL, with a clock
 //!   that stands still until it is moved.
+//! - [`ServiceWorld`]: services on one store and bus, without a listener. [`serve`] gives a gateway a port.
 //! - [`Api`]: the REST interface and the platform API of any server, also of one in another process. A
 //!   [`World`] is one.
 //! - [`Browser`]: walks the sign-in pages with a cookie jar and real forms.
@@ -30,6 +34,7 @@ mod api;
 mod authority;
 mod browser;
 mod contract;
+mod gateways;
 mod html;
 mod http;
 mod message;
@@ -37,6 +42,7 @@ mod nodes;
 mod patience;
 mod receiver;
 mod schema;
+mod service_world;
 mod signature;
 mod socket;
 mod url;
@@ -48,15 +54,19 @@ pub use api::accounts::{Application, Person, Tokens};
 pub use api::builders::{NewApplication, NewPerson};
 pub use authority::Authority;
 pub use browser::{Browser, Page};
+pub use gateways::serve;
 pub use html::Form;
 pub use http::Connection;
 pub use message::{Request, Response};
 pub use nodes::{Cluster, ClusterNode, nodes};
 pub use patience::{PATIENCE, patiently};
 pub use receiver::{Received, Receiver, Reply};
+pub use service_world::{
+    REDIRECT, START_MS, STATE, ServiceSetup, ServiceWorld, client_owner, record, user_owner,
+};
 pub use socket::Socket;
-pub use store::testing::{Network, Wire, while_running};
+pub use store::testing::{EmptyDatabase, Network, Wire, both_with as both, while_running};
 pub use url::{decode, encode, query_value};
 pub use websocket::{Refused, WebSocket, websocket_request};
 pub use wire_client::{BINARY, CLOSE, PING, PONG, TEXT, frame, handshake, text};
-pub use world::{Engine, Setup, Sockets, World, both, engines, over_a_wire, settings_on};
+pub use world::{Engine, Setup, Sockets, World, over_a_wire, settings_on};

@@ -9,16 +9,17 @@ use domain::client_address::TrustedProxies;
 use domain::outbound::Reach;
 use domain::seal::ServiceKey;
 use domain::secret::OperatorKey;
-use domain::{Language, Profile, Timestamp};
+use domain::{Language, Profile};
 use serde_json::json;
 use server::{BusSettings, Environment, Node, Settings, StoreSettings};
 use service::nodes::Roles;
 use service::webhooks::WebhookSettings;
 use service::{Clock, Entropy, ManualClock, PasswordCost};
-use store::testing::{Fresh, Network, UNHURRIED, Wire, engines as fresh_engines, postgres};
+use store::testing::{Fresh, Level, Network, UNHURRIED, Wire, postgres};
 use store::{Options, Store, Target};
 use tokio::sync::Mutex;
 
+use crate::service_world::{START_MS, manual_clock};
 use crate::{Api, Browser, patiently};
 
 /// The settings of a world. By default: profile `documented`, Korean, no quotas, no sandbox, a manual clock,
@@ -127,28 +128,17 @@ impl Sockets {
 /// Interval of moving the clock while a server stops.
 const STOPPING_STEP: Duration = Duration::from_millis(5);
 
-/// Runs the body on a new world on SQLite, then on one on PostgreSQL.
-///
-/// # Panics
-/// When the body panics (the message names the engine), or when `STAGEDOOR_TEST_DATABASE_URL` is missing.
-pub async fn both<F, Fut>(setup: Setup, body: F)
-where
-    F: Fn(World) -> Fut,
-    Fut: Future<Output = ()> + Send + 'static,
-{
-    engines(|engine, fresh| {
-        let target = fresh.target();
-        let world = World::start(setup, engine, target);
-        let body = &body;
-        async move {
-            let world = world.await;
-            // In a task, so that the world is stopped after a failed test.
-            let outcome = tokio::spawn(Box::pin(body(world.clone()))).await;
-            world.stop().await;
-            outcome.is_ok()
-        }
-    })
-    .await;
+impl Level for Setup {
+    type World = World;
+
+    async fn start(&self, fresh: &Fresh) -> World {
+        let engine = if fresh.url().is_some() { Engine::Postgres } else { Engine::Sqlite };
+        World::start(*self, engine, fresh.target()).await
+    }
+
+    async fn stop(world: World) {
+        world.stop().await;
+    }
 }
 
 /// Runs the body on a new world on PostgreSQL, whose connections to the database use a wire that the body can
@@ -171,23 +161,9 @@ where
     assert!(outcome.is_ok(), "failed: see the panic above");
 }
 
-/// Runs the body with an empty database of each engine, which is removed afterwards. The body returns whether
-/// it succeeded.
-///
-/// # Panics
-/// When it did not. The message names the engine.
-pub async fn engines<Fut: Future<Output = bool>>(mut body: impl FnMut(Engine, &Fresh) -> Fut) {
-    for fresh in fresh_engines().await {
-        let engine = if fresh.url().is_some() { Engine::Postgres } else { Engine::Sqlite };
-        let well = body(engine, &fresh).await;
-        fresh.remove().await;
-        assert!(well, "failed on {engine:?}: see the panic above");
-    }
-}
-
 impl World {
-    /// When the clock of a world starts, in milliseconds: 2026-07-18T14:32:12.345Z.
-    pub const START_MS: i64 = 1_784_385_132_345;
+    /// When the clock of a world starts, in milliseconds.
+    pub const START_MS: i64 = START_MS;
 
     /// The key of every world's platform API.
     pub const OPERATOR_KEY: &'static str = "the-operator-of-a-test-holds-this-key";
@@ -196,7 +172,7 @@ impl World {
         let (clock, hand) = if setup.system_clock {
             (Clock::system(), None)
         } else {
-            let (clock, hand) = Clock::manual(Timestamp::from_millis(Self::START_MS));
+            let (clock, hand) = manual_clock();
             (clock, Some(hand))
         };
         let environment = Environment { clock, entropy: Entropy::system() };

@@ -39,7 +39,7 @@ async fn revoked_tokens_end_their_subscriptions() {
         world.subscribe(person, &key, EventType::Chat).await;
         assert_eq!(change(&client.packet().await), "subscribed CHAT");
     }
-    let request = world.service.sign_in_request("app", "http://127.0.0.1:9999/callback", "s").await;
+    let request = world.service.sign_in_request("app", testkit::REDIRECT, "s").await;
     let request = request.expect("the store answers").expect("it is registered");
     let code = world.service.consent(&request, &me.channel).await.expect("consents");
     let tokens = world.service.exchange_code(&request.application, code.expose(), "s").await.expect("good");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bus::{Bus, LocalBus, Message};
 use domain::event::{DonationEvent, EventKind, EventType};
 use domain::session::{ChangeKind, SessionChange, Subscription};
-use domain::{ChannelId, NodeId, SessionKey};
+use domain::{ChannelId, SessionKey};
 use socketio::CloseReason;
 
 use testkit::{CLOSE, TEXT};
@@ -195,7 +195,7 @@ async fn a_hot_channel_batches_events_and_keeps_each_once_in_order() {
     let change = |key: &SessionKey, version, kind| {
         let subscription = Subscription { event_type: EventType::Chat, channel_id: channel.clone() };
         let change = SessionChange { version, kind, subscription };
-        Message::SessionChanged { node: NodeId::stored("node".into()), session_key: key.clone(), change }
+        Message::SessionChanged { node: world.service.node().clone(), session_key: key.clone(), change }
     };
     let mut clients = Vec::new();
     for application in 0..10 {

@@ -224,7 +224,7 @@ async fn a_drained_node_closes_its_sessions_in_waves_and_takes_no_new_ones() {
         world.manual_clock.advance(Duration::from_millis(100));
         settle().await;
     }
-    tokio::time::timeout(super::world::PATIENCE, draining).await.expect("it ends").expect("it works");
+    tokio::time::timeout(testkit::PATIENCE, draining).await.expect("it ends").expect("it works");
     for mut client in clients {
         assert_eq!(client.closed().await, (1001, "server_shutdown".into()));
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use socketio::CloseReason;
 use store::{StoreError, Tx};
 
-use super::world::{PATIENCE, World, eventually, put_application, settle};
+use super::world::{World, eventually, put_application, settle};
 
 /// Maximum number of transactions that record ends of sessions at the same time.
 const DISCONNECT_WRITES_MAX: usize = 4;
@@ -53,7 +53,7 @@ async fn an_unavailable_store_delays_neither_the_close_nor_the_drain() {
     settle().await;
     assert!(!draining.is_finished(), "it waits for the ends to be recorded");
     world.pass(6).await;
-    tokio::time::timeout(PATIENCE, draining).await.expect("it ends").expect("it works");
+    tokio::time::timeout(testkit::PATIENCE, draining).await.expect("it ends").expect("it works");
     // The attempts are bounded.
     for _ in 0..60 {
         world.manual_clock.advance(Duration::from_secs(10));

@@ -30,7 +30,7 @@ async fn a_session_of_revision_3_from_handshake_to_goodbye() {
     world.chat(&me, "안녕하세요 👋 \"hi\" \\").await;
     let chat = payload("CHAT", &client.packet().await);
     assert_eq!(chat["content"], "안녕하세요 👋 \"hi\" \\");
-    assert_eq!(chat["profile"]["nickname"], "me 님");
+    assert_eq!(chat["profile"]["nickname"], "me's channel");
     world.unsubscribe(&me, &key, EventType::Chat).await;
     assert_eq!(change(&client.packet().await), "unsubscribed CHAT");
     world.chat(&me, "not subscribed any more").await;

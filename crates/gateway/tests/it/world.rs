@@ -1,5 +1,6 @@
 //! A gateway over a real service on a temporary store, on a real port, with a manual clock.
 
+use std::ops::Deref;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -10,35 +11,35 @@ use domain::chat::{Emojis, MessageText};
 use domain::event::EventType;
 use domain::session::SessionOwner;
 use domain::token::Caller;
-use domain::{ChannelId, ClientId, NodeId, Profile, ScopeSet, SessionKey, Timestamp};
-use gateway::{Config, Gateway, Socket, Stats};
-use hyper::service::service_fn;
-use hyper_util::rt::TokioIo;
+use domain::{ChannelId, ClientId, Profile, ScopeSet, SessionKey};
+use gateway::{Config, Gateway, Stats};
 use service::applications::ApplicationRecord;
-use service::nodes::{Membership, Roles};
-use service::{ChannelRecord, Clock, Entropy, Job, ManualClock, PasswordCost, Service, ServiceDeps};
+use service::{Job, Service};
 use socketio::CloseReason;
-use store::{Options, Store, Target, Tx};
+use store::testing::Fresh;
+use store::{Options, Store, Tx};
+use testkit::{ServiceSetup, ServiceWorld, patiently, record, serve};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, UnixStream};
+use tokio::net::UnixStream;
 use tokio::task::{AbortHandle, JoinHandle};
 
 use super::client::Address;
 
-/// The redirect address of the test's application.
-const REDIRECT: &str = "http://127.0.0.1:9999/callback";
-/// Deadline of an expected event, in real time.
-pub const PATIENCE: Duration = Duration::from_secs(60);
-
 pub struct World {
-    pub service: Service,
+    services: ServiceWorld,
     pub gateway: Gateway,
-    pub manual_clock: ManualClock,
     pub address: Address,
     pub running: AbortHandle,
-    pub store: Store,
-    _folder: tempfile::TempDir,
+    _fresh: Fresh,
     listening: JoinHandle<()>,
+}
+
+impl Deref for World {
+    type Target = ServiceWorld;
+
+    fn deref(&self) -> &ServiceWorld {
+        &self.services
+    }
 }
 
 impl Drop for World {
@@ -66,46 +67,27 @@ impl World {
 
     /// A world over a bus that the test provides.
     pub async fn over(bus: Arc<dyn Bus>, change: impl FnOnce(&mut Config)) -> Self {
-        let (clock, manual_clock) = Clock::manual(Timestamp::from_millis(1_800_000_000_000));
-        Self::start(bus, clock, manual_clock, change).await
+        Self::start(ServiceSetup { bus: Some(bus), ..ServiceSetup::default() }, change).await
     }
 
     /// A world on the system clock: the manual clock has no effect.
     pub async fn in_real_time(bus: Arc<dyn Bus>) -> Self {
-        let (_, manual_clock) = Clock::manual(Timestamp::from_millis(0));
-        Self::start(bus, Clock::system(), manual_clock, |config| config.shards = 1).await
+        let setup = ServiceSetup { bus: Some(bus), system_clock: true };
+        Self::start(setup, |config| config.shards = 1).await
     }
 
-    async fn start(
-        bus: Arc<dyn Bus>,
-        clock: Clock,
-        manual_clock: ManualClock,
-        change: impl FnOnce(&mut Config),
-    ) -> Self {
-        let folder = tempfile::tempdir().expect("a temporary folder");
-        let target = Target::Sqlite { path: folder.path().join("world.db") };
-        let store = Store::open(target, Options::default()).await.expect("the store opens");
-        let service = Service::new(ServiceDeps {
-            store: store.clone(),
-            bus,
-            clock,
-            entropy: Entropy::seeded(4),
-            node: NodeId::stored("node".into()),
-            profile: Profile::Documented,
-            quotas: false,
-            key: domain::seal::ServiceKey::new([7; 32]),
-            membership: Membership { roles: Roles::ALL, session_base: Some("http://127.0.0.1".to_owned()) },
-            webhooks: Default::default(),
-            password_cost: PasswordCost::LEAST,
-        });
-        service.join(true).await.expect("the node joins");
-        put_application(&service, "app", None).await;
+    async fn start(setup: ServiceSetup, change: impl FnOnce(&mut Config)) -> Self {
+        let fresh = store::testing::sqlite();
+        let store = Store::open(fresh.target(), Options::default()).await.expect("the store opens");
+        let services = ServiceWorld::new(setup, store);
+        services.service.join(true).await.expect("the node joins");
+        services.application("app").await;
         let mut config = Config { shards: 2, ..Config::default() };
         change(&mut config);
-        let gateway = Gateway::new(service.clone(), config);
+        let gateway = Gateway::new(services.service.clone(), config);
         let running = tokio::spawn(gateway.clone().run()).abort_handle();
-        let (address, listening) = listen(gateway.clone()).await;
-        Self { service, gateway, manual_clock, address, running, store, _folder: folder, listening }
+        let (address, listening) = serve(gateway.clone()).await;
+        Self { services, gateway, address: Address(address), running, _fresh: fresh, listening }
     }
 
     /// Stops the gateway's loop and its shards. The HTTP listener continues.
@@ -119,22 +101,10 @@ impl World {
     }
 
     pub async fn person_of(&self, application: &str, name: &str) -> Person {
-        let channel = ChannelId::stored(name.to_owned());
-        let record = ChannelRecord {
-            channel_id: channel.clone(),
-            name: format!("{name} 님"),
-            image_url: None,
-            verified_mark: false,
-            real_name_verified: false,
-        };
-        self.service.put_channel(record, None).await.expect("the channel is made");
-        let request = self.service.sign_in_request(application, REDIRECT, "state").await;
-        let request = request.expect("the store answers").expect("it is registered");
-        let code = self.service.consent(&request, &channel).await.expect("consents");
-        let tokens = self.service.exchange_code(&request.application, code.expose(), "state").await;
-        let access = tokens.expect("the code is good").access;
-        let caller =
-            self.service.authenticate_user(access.expose()).await.expect("the token is good").caller.clone();
+        let client_id = ClientId::stored(application.to_owned());
+        let application = self.service.application(&client_id).await.expect("the store answers");
+        let channel = self.user(name).await;
+        let caller = self.caller(&application.expect("it is registered"), &channel).await;
         Person { channel, caller }
     }
 
@@ -240,39 +210,8 @@ impl World {
 }
 
 pub async fn put_application(service: &Service, id: &str, profile: Option<Profile>) {
-    let record = ApplicationRecord {
-        client_id: ClientId::stored(id.into()),
-        name: id.into(),
-        organization_id: None,
-        redirect_uris: vec![domain::application::RedirectUri::parse(REDIRECT).expect("a good address")],
-        scopes: ScopeSet::of_users(),
-        profile,
-        quota: true,
-    };
+    let record = ApplicationRecord { profile, ..record(id, ScopeSet::of_users()) };
     service.put_application(record).await.expect("the application is made");
-}
-
-async fn listen(gateway: Gateway) -> (Address, JoinHandle<()>) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-    let address = Address(listener.local_addr().expect("it is bound"));
-    let listening = tokio::spawn(async move {
-        while let Ok((stream, _)) = listener.accept().await {
-            let gateway = gateway.clone();
-            tokio::spawn(async move {
-                stream.set_nodelay(true).expect("the socket is open");
-                let socket = Socket::new(stream);
-                let hold = socket.hold();
-                let service = service_fn(move |mut request| {
-                    request.extensions_mut().insert(hold.clone());
-                    let gateway = gateway.clone();
-                    async move { Ok::<_, std::convert::Infallible>(gateway.handle(request).await) }
-                });
-                let http = hyper::server::conn::http1::Builder::new();
-                let _ = http.serve_connection(TokioIo::new(socket), service).with_upgrades().await;
-            });
-        }
-    });
-    (address, listening)
 }
 
 /// Number of round trips of a byte in [`settle`].
@@ -297,12 +236,12 @@ pub async fn settle() {
 
 /// Waits until a condition holds.
 pub async fn eventually(what: &str, mut holds: impl AsyncFnMut() -> bool) {
-    let waiting = async {
+    patiently(what, async {
         while !holds().await {
             settle().await;
         }
-    };
-    assert!(tokio::time::timeout(PATIENCE, waiting).await.is_ok(), "not within {PATIENCE:?}: {what}");
+    })
+    .await;
 }
 
 /// A bus that loses messages on demand.

@@ -8,7 +8,7 @@ use domain::{ClientId, Refusal, ScopeSet, SessionKey};
 use service::Service;
 use service::application_life::Look;
 
-use crate::world::{BEGINNING, World, at_once, both, client_owner, record, refusal, refused, user_owner};
+use crate::world::{START_MS, World, at_once, both, client_owner, record, refusal, refused, user_owner};
 
 fn client(id: &str) -> ClientId {
     ClientId::stored(id.to_owned())
@@ -29,7 +29,7 @@ async fn kinds(world: &World, id: &str) -> Vec<String> {
 
 /// Milliseconds after the beginning.
 async fn last_used(world: &World, id: &str) -> i64 {
-    world.service.application_details(&client(id)).await.unwrap().life.last_used_at.as_millis() - BEGINNING
+    world.service.application_details(&client(id)).await.unwrap().life.last_used_at.as_millis() - START_MS
 }
 
 async fn purge(service: &Service) -> u64 {
@@ -125,7 +125,7 @@ async fn any_number_of_uses_adds_no_write_but_one_an_hour() {
         let (app, user) = (world.application("app").await, world.user("user").await);
         let tokens = world.tokens(&app, &user).await;
         let before = world.service.store_stats();
-        let now = world.service.clock().now().as_millis() - BEGINNING;
+        let now = world.service.clock().now().as_millis() - START_MS;
         for _ in 0..500 {
             world.service.authenticate_user(tokens.access.expose()).await.unwrap();
             world.service.note_scope_use(&app.client_id);

@@ -302,7 +302,7 @@ async fn events_are_published_after_their_commit_and_in_the_order_of_their_produ
         let seen = Arc::new(Mutex::new(Vec::new()));
         let (bus, runtime) = (LocalBus::default(), Handle::current());
         let bus = WitnessBus { bus, store: store.clone(), runtime, seen: seen.clone() };
-        let world = World::new(store, Arc::new(bus));
+        let world = World::over(store, Arc::new(bus));
         let channel = world.user("channel").await;
         let mut bus = world.service.subscribe_to_bus();
         let said: Vec<String> = (0..30).map(|n| format!("message {n}")).collect();

@@ -47,7 +47,7 @@ async fn a_kept_answer_is_relied_on_for_as_long_as_the_node_looks_for_changes() 
     both(|world| async move {
         let (_, _, tokens) = begin(&world).await;
         behind_its_back(&world, END_TOKENS).await;
-        world.hand.advance(TRUST - Duration::from_millis(1));
+        world.manual_clock.advance(TRUST - Duration::from_millis(1));
         assert!(world.lives(&tokens).await);
         world.advance_ms(1);
         assert!(!world.lives(&tokens).await);
@@ -160,7 +160,7 @@ async fn another_node_hears_of_a_revocation_by_looking() {
         assert!(opens(&other, &tokens).await);
         world.service.revoke(&app, tokens.access.expose()).await.unwrap();
         assert!(!world.lives(&tokens).await);
-        world.hand.advance(WATCH_EVERY);
+        world.manual_clock.advance(WATCH_EVERY);
         other.watch_credentials().await.unwrap();
         assert!(!opens(&other, &tokens).await);
     })
@@ -175,7 +175,7 @@ async fn another_node_that_cannot_look_stops_relying_on_what_it_kept() {
         other.watch_credentials().await.unwrap();
         assert!(opens(&other, &tokens).await);
         world.service.revoke(&app, tokens.access.expose()).await.unwrap();
-        world.hand.advance(TRUST);
+        world.manual_clock.advance(TRUST);
         assert!(!opens(&other, &tokens).await);
     })
     .await;
@@ -192,7 +192,7 @@ async fn without_the_store_a_kept_answer_is_given_while_it_is_relied_on_and_then
         world.service.watch_credentials().await.unwrap_err();
         assert!(world.lives(&tokens).await);
         client().await.unwrap();
-        world.hand.advance(TRUST);
+        world.manual_clock.advance(TRUST);
         let failed = world.service.authenticate_user(tokens.access.expose()).await.unwrap_err();
         assert!(matches!(failed, Error::Store(_)), "{failed}");
         let failed = client().await.unwrap_err();

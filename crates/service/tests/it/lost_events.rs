@@ -78,7 +78,7 @@ fn channels(lost: Lost) -> Vec<ChannelId> {
 async fn what_the_bus_did_not_confirm_is_recorded_and_found_once_by_each_node() {
     store::testing::both(|store| async move {
         let bus = Arc::new(Unsure::default());
-        let world = World::new(store, bus.clone());
+        let world = World::over(store, bus.clone());
         let (a, b) = (world.user("a").await, world.user("b").await);
         let other = world.node("other");
         let (mut here, mut there) = (SeenLostEvents::default(), SeenLostEvents::default());
@@ -108,7 +108,7 @@ async fn what_the_bus_did_not_confirm_is_recorded_and_found_once_by_each_node() 
 async fn many_losses_at_once_are_all_recorded() {
     store::testing::both(|store| async move {
         let bus = Arc::new(Unsure::default());
-        let world = World::new(store, bus.clone());
+        let world = World::over(store, bus.clone());
         let mut people = Vec::new();
         for n in 0..10 {
             people.push(world.user(&format!("c{n}")).await);
@@ -135,7 +135,7 @@ async fn many_losses_at_once_are_all_recorded() {
 #[tokio::test(flavor = "multi_thread")]
 async fn channels_with_events_of_any_kind_are_found_after_a_gap() {
     store::testing::both(|store| async move {
-        let world = World::new(store, Arc::new(LocalBus::default()));
+        let world = World::over(store, Arc::new(LocalBus::default()));
         let (a, b, c) = (world.user("a").await, world.user("b").await, world.user("c").await);
         let begun = world.service.clock().now();
         let since = async |ms: i64| channels(world.service.events_since(begun.plus_ms(ms)).await.unwrap());
@@ -175,7 +175,7 @@ async fn batches_that_are_settled_while_overdue_ones_are_sought_are_not_lost() {
     const ROUNDS: usize = 200;
     store::testing::both(|store| async move {
         let bus = Arc::new(LocalBus::default());
-        let world = World::new(store, bus.clone());
+        let world = World::over(store, bus.clone());
         let channel = world.user("a").await;
         let mut subscriber = bus.subscribe();
         let heard = tokio::spawn(async move {

@@ -9,7 +9,7 @@ use service::Service;
 use service::bulk::{ChannelEvent, Entry, KeyedEntry};
 use service::chats::{ChatMessage, MessagePlace};
 
-use crate::world::{BEGINNING, World, both, events_among, heard};
+use crate::world::{START_MS, World, both, events_among, heard};
 
 const HIDDEN: &str = "SELECT COUNT(*) FROM chat_messages WHERE hidden_at IS NOT NULL";
 const MESSAGES: &str = "SELECT COUNT(*) FROM chat_messages";
@@ -49,14 +49,14 @@ async fn messages_posted_on_one_node_in_one_millisecond_have_the_times_that_foll
         let (channel, other) = (world.user("channel").await, world.user("other").await);
         let mut times = Vec::new();
         for sender in [&channel, &channel, &other, &channel] {
-            times.push(post(&world.service, &channel, sender).await - BEGINNING);
+            times.push(post(&world.service, &channel, sender).await - START_MS);
         }
         assert_eq!(times, [0, 1, 0, 2]);
         world.advance_ms(1);
-        assert_eq!(post(&world.service, &channel, &channel).await - BEGINNING, 3);
-        assert_eq!(post(&world.service, &channel, &other).await - BEGINNING, 1);
+        assert_eq!(post(&world.service, &channel, &channel).await - START_MS, 3);
+        assert_eq!(post(&world.service, &channel, &other).await - START_MS, 1);
         world.advance_ms(1_000);
-        assert_eq!(post(&world.service, &channel, &channel).await - BEGINNING, 1_001);
+        assert_eq!(post(&world.service, &channel, &channel).await - START_MS, 1_001);
     })
     .await;
 }

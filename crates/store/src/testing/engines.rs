@@ -33,19 +33,61 @@ where
     both_with(Options::default(), body).await;
 }
 
-/// [`both`] with other options, such as a test's own migrations.
-pub async fn both_with<F, Fut>(options: Options, mut body: F)
+/// What [`both_with`] starts on each engine. Options start a store. `testkit` starts services and nodes.
+pub trait Level {
+    /// What the body of the test uses. Clones are the same world.
+    type World: Clone + Send + 'static;
+
+    /// Starts it on an empty database.
+    fn start(&self, fresh: &Fresh) -> impl Future<Output = Self::World>;
+
+    /// Stops it, also after a failed test.
+    fn stop(world: Self::World) -> impl Future<Output = ()>;
+}
+
+impl Level for Options {
+    type World = Store;
+
+    async fn start(&self, fresh: &Fresh) -> Store {
+        fresh.open(self.clone()).await
+    }
+
+    async fn stop(store: Store) {
+        store.close().await;
+    }
+}
+
+/// Nothing but the database.
+#[derive(Clone, Copy, Debug)]
+pub struct EmptyDatabase;
+
+impl Level for EmptyDatabase {
+    type World = Target;
+
+    async fn start(&self, fresh: &Fresh) -> Target {
+        fresh.target()
+    }
+
+    async fn stop(_: Target) {}
+}
+
+/// Runs the body on a new world on SQLite, then on one on PostgreSQL.
+///
+/// # Panics
+/// If the body panics, naming the engine, or `STAGEDOOR_TEST_DATABASE_URL` is missing.
+pub async fn both_with<L, F, Fut>(level: L, mut body: F)
 where
-    F: FnMut(Store) -> Fut,
+    L: Level,
+    F: FnMut(L::World) -> Fut,
     Fut: Future<Output = ()> + Send + 'static,
 {
-    for engine in engines().await {
-        let store = engine.open(options.clone()).await;
-        // In a task, so that the engine is cleaned up behind a test that fails.
-        let outcome = tokio::spawn(body(store.clone())).await;
-        store.close().await;
-        let name = engine.name();
-        engine.remove().await;
+    for fresh in engines().await {
+        let world = level.start(&fresh).await;
+        // In a task, so that the world is stopped after a failed test.
+        let outcome = tokio::spawn(Box::pin(body(world.clone()))).await;
+        L::stop(world).await;
+        let name = fresh.name();
+        fresh.remove().await;
         assert!(outcome.is_ok(), "failed on {name}: see the panic above");
     }
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 use server::metrics::families::SECTIONS;
 use server::metrics::text::{Family, Kind};
 use server::{Environment, Node, Settings};
-use testkit::{Api, Request, Setup, World, both, patiently};
+use testkit::{Api, EmptyDatabase, Request, Setup, World, both, patiently};
 
 use crate::fixture::{Fixture, UNKNOWN_TOKEN};
 
@@ -314,22 +314,18 @@ async fn metrics_are_the_operators_and_stand_where_the_platform_api_does() {
         world.operator(Request::post("/metrics")).await.assert_refused(405, "METHOD_NOT_ALLOWED");
     })
     .await;
-    testkit::engines(|_, fresh| {
-        let target = fresh.target();
-        async move {
-            let free = SocketAddr::from(([127, 0, 0, 1], 0));
-            let settings =
-                Settings { listen: free, platform_listen: Some(free), ..testkit::settings_on(&target) };
-            let node = Node::start(settings, Environment::system()).await.expect("it starts");
-            let open = Api::new(node.base_url(), World::OPERATOR_KEY);
-            let platform = Api::new(&node.platform_url(), World::OPERATOR_KEY);
-            open.operator(Request::get("/metrics")).await.assert_refused(404, "NOT_FOUND");
-            let families = metrics(&platform).await;
-            // Refusals on both listeners are counted together.
-            assert_eq!(value(&families, "stagedoor_refusals_total", &[("kind", "not_found")]), 1.0);
-            node.stop().await;
-            true
-        }
+    both(EmptyDatabase, |target| async move {
+        let free = SocketAddr::from(([127, 0, 0, 1], 0));
+        let settings =
+            Settings { listen: free, platform_listen: Some(free), ..testkit::settings_on(&target) };
+        let node = Node::start(settings, Environment::system()).await.expect("it starts");
+        let open = Api::new(node.base_url(), World::OPERATOR_KEY);
+        let platform = Api::new(&node.platform_url(), World::OPERATOR_KEY);
+        open.operator(Request::get("/metrics")).await.assert_refused(404, "NOT_FOUND");
+        let families = metrics(&platform).await;
+        // Refusals on both listeners are counted together.
+        assert_eq!(value(&families, "stagedoor_refusals_total", &[("kind", "not_found")]), 1.0);
+        node.stop().await;
     })
     .await;
 }
