@@ -133,3 +133,32 @@ fn resolve(described: &Value) -> &Value {
         None => described,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether the check passes for an answer to `GET /open/v1/users/me`.
+    fn passes(request_id: &str, body: &Value) -> bool {
+        let headers = [("content-type", "application/json"), ("x-request-id", request_id)];
+        let response = Response {
+            status: 200,
+            headers: headers.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
+            body: body.to_string().into(),
+        };
+        std::panic::catch_unwind(|| check_answer(&Request::get("/open/v1/users/me"), &response)).is_ok()
+    }
+
+    #[test]
+    fn an_answer_that_the_documents_do_not_allow_fails_the_test() {
+        let request_id = "0123456789abcdef0123";
+        let body = |content: Value| json!({ "code": 200, "message": null, "content": content });
+        assert!(passes(request_id, &body(json!({ "channelId": "a", "channelName": "b" }))));
+        assert!(!passes("0123", &body(json!({ "channelId": "a", "channelName": "b" }))), "a header");
+        assert!(!passes(request_id, &body(json!({ "channelId": "a" }))), "a field is missing");
+        assert!(!passes(request_id, &body(json!({ "channelId": "a", "channelName": 1 }))), "another type");
+        let more = json!({ "channelId": "a", "channelName": "b", "more": 1 });
+        assert!(!passes(request_id, &body(more)), "a field that is not documented");
+        assert!(!passes(request_id, &json!({ "code": 200 })), "no envelope");
+    }
+}
