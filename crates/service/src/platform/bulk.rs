@@ -8,127 +8,35 @@
 //! wait for each other in a circle. If the database ends a batch for another transaction nevertheless, the
 //! batch is run again.
 
+mod entries;
 mod locks;
 
 use std::sync::Arc;
 
-use domain::channel::UserRole;
-use domain::live::Category;
-use domain::{ChannelId, Refusal, Timestamp};
+use domain::{ChannelId, Refusal};
 use store::queries::chats::is_time_taken;
 
-use crate::channel::channels::{self, CheckedChannel, LoginCredentials};
+use crate::channel::channels;
 use crate::channel::relations;
-use crate::chat::chats::{self, ChatMessage, Post, Posting};
-use crate::drops::{self, RewardRequest};
+use crate::chat::chats::{self, Posting};
+use crate::drops;
 use crate::live::categories;
-use crate::live::lives::{self, LiveReport};
-use crate::live::watching::{self, WatchingReport};
-use crate::platform::channel_events::{self, Donation, PaidSubscription};
+use crate::live::lives;
+use crate::live::watching;
+use crate::platform::channel_events;
 use crate::platform::idempotency::{self, IdempotencyKey};
 use crate::work::Work;
-use crate::{ChannelRecord, Error, Service};
+use crate::{Error, Service};
 
+pub use entries::{BATCH_MAX, ChannelEvent, Entry, KeyedEntry};
+use entries::{Prepared, PreparedEntry};
 pub(crate) use locks::NodeLocks;
-
-/// Maximum number of entries in a batch. In a larger batch the sync would cost an entry hardly less, and the
-/// locks would be held for longer. The send queue of a session has room for more events than this.
-pub const BATCH_MAX: usize = 128;
 
 /// Maximum number of runs of a batch that conflicts with other transactions.
 const TRIES_MAX: u32 = 5;
 
-/// An entry and its idempotency key.
-#[derive(Clone, Debug)]
-pub struct KeyedEntry {
-    /// The entry.
-    pub entry: Entry,
-    /// An entry with a key takes effect once, however often it is reported.
-    pub key: Option<IdempotencyKey>,
-}
-
-/// One change of a batch.
-#[derive(Clone, Debug)]
-pub enum Entry {
-    /// A channel, made or replaced; with credentials its owner can sign in.
-    Channel(ChannelRecord, Option<LoginCredentials>),
-    /// A category, made or replaced.
-    Category(Category),
-    /// What happened on a channel.
-    Event(ChannelId, ChannelEvent),
-}
-
-/// What happens on a channel.
-#[derive(Clone, Debug)]
-pub enum ChannelEvent {
-    /// A chat message.
-    Chat(ChatMessage),
-    /// A donation.
-    Donation(Donation),
-    /// A paid subscription.
-    Subscription(PaidSubscription),
-    /// A follow.
-    Follow {
-        /// Who follows.
-        follower: ChannelId,
-        /// Since when; `None` for since now.
-        created: Option<Timestamp>,
-    },
-    /// The end of a follow.
-    Unfollow {
-        /// Who followed.
-        follower: ChannelId,
-    },
-    /// A role in the channel.
-    Manager {
-        /// Who has it.
-        manager: ChannelId,
-        /// The role.
-        role: UserRole,
-    },
-    /// The end of a role.
-    Unmanager {
-        /// Who had it.
-        manager: ChannelId,
-    },
-    /// What is on air.
-    Live(LiveReport),
-    /// The end of what is on air.
-    LiveEnd,
-    /// A claim of a reward.
-    Claim(RewardRequest),
-    /// Watching for drops.
-    Watching(WatchingReport),
-}
-
 /// The outcome of an entry: `None` for one that took effect, else the reason.
 pub type EntryOutcome = Option<Refusal>;
-
-/// An entry after the work that needs no transaction.
-#[derive(Clone)]
-struct Prepared {
-    entry: PreparedEntry,
-    key: Option<IdempotencyKey>,
-}
-
-#[derive(Clone)]
-enum PreparedEntry {
-    Channel(Result<CheckedChannel, Error>),
-    Category(Category),
-    Event(ChannelId, ChannelEvent),
-}
-
-impl Prepared {
-    fn is_chat(&self) -> bool {
-        matches!(self.entry, PreparedEntry::Event(_, ChannelEvent::Chat(_)))
-    }
-
-    /// The chat message, if the entry is one.
-    fn post<'a>(&'a self, posting: &'a Posting) -> Option<Post<'a>> {
-        let PreparedEntry::Event(channel, ChannelEvent::Chat(message)) = &self.entry else { return None };
-        Some(Post { channel, message, posting, key: self.key.as_ref() })
-    }
-}
 
 /// How a batch is run.
 #[derive(Clone, Copy)]

@@ -13,7 +13,7 @@ use domain::Refusal;
 use store::queries::locks::{Locks, Shared};
 use tokio::sync::{Mutex as AsyncMutex, Notify, OwnedMutexGuard};
 
-use super::{BATCH_MAX, ChannelEvent, Entry, KeyedEntry, Prepared, PreparedEntry};
+use super::entries::{BATCH_MAX, ChannelEvent, Entry, KeyedEntry, Prepared, PreparedEntry};
 use crate::chat::slow_chats::SlowChats;
 use crate::platform::idempotency::IdempotencyKey;
 use crate::{Error, Service};
