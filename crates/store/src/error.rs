@@ -1,7 +1,7 @@
 //! The errors of the store.
 
 /// A failed call of the store. `Display` and `Debug` never show a parameter, a value of a row or the database
-/// URL. So an engine's message is kept only from preparing a statement, before any parameter is sent.
+/// URL. So an engine's message is shown only for a failed preparation, before any parameter is sent.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StoreError {

@@ -28,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn there_is_one_value_of_each_type_until_all_are_forgotten() {
+    fn there_is_one_value_of_each_type_until_all_are_cleared() {
         let mut notes = Notes::default();
         notes.of::<Vec<u8>>().push(1);
         notes.of::<Vec<u8>>().push(2);

@@ -247,7 +247,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lock_that_was_let_go_is_free_though_a_copy_of_its_file_is_open() {
+    fn a_released_lock_is_free_while_a_copy_of_its_file_is_open() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.db");
         let held = lock(&path).unwrap();

@@ -157,7 +157,7 @@ async fn redress(
         show.tags.clone_from(tags);
     }
     if show != live.show {
-        work.redress_live(channel, &show.title, show.category_id.as_ref(), &show.tags).await?;
+        work.change_live_details(channel, &show.title, show.category_id.as_ref(), &show.tags).await?;
     }
     Ok(())
 }

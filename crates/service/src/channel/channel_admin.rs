@@ -4,7 +4,7 @@ use domain::refusal::Resource;
 use domain::{ChannelId, ClientId, MessageId, Refusal};
 use store::Tx;
 pub use store::queries::channel_admin::{ChannelDetails, ChannelFilter};
-use store::queries::channel_deletions::DeletionLoad;
+use store::queries::channel_deletions::DeletionStep;
 use store::queries::session_ends::AdmittedBy;
 
 use crate::cluster::housekeeping::SWEEP_LOAD;
@@ -174,7 +174,7 @@ impl Service {
             .read(async move |tx: &mut Tx| Ok(tx.channels_being_deleted(DELETIONS_AT_ONCE).await?))
             .await?;
         for channel in channels {
-            while self.delete_load(channel.clone()).await? == DeletionLoad::More {
+            while self.delete_load(channel.clone()).await? == DeletionStep::More {
                 loads = loads.saturating_sub(1);
                 if loads == 0 {
                     return Ok(true);
@@ -184,10 +184,10 @@ impl Service {
         Ok(false)
     }
 
-    async fn delete_load(&self, channel: ChannelId) -> Result<DeletionLoad, Error> {
-        let writers_gone = self.now().plus_ms(-WRITERS_GONE_AFTER_MS);
+    async fn delete_load(&self, channel: ChannelId) -> Result<DeletionStep, Error> {
+        let writers_finished = self.now().plus_ms(-WRITERS_GONE_AFTER_MS);
         self.write(async move |work: &mut Work<'_>| {
-            Ok(work.delete_channel_load(&channel, writers_gone).await?)
+            Ok(work.delete_channel_rows(&channel, writers_finished).await?)
         })
         .await
     }

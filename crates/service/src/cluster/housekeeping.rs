@@ -32,9 +32,9 @@ impl Service {
         self.write(async move |work: &mut Work<'_>| {
             let now = work.now();
             if alone {
-                work.forget_other_nodes(&node).await?;
+                work.deregister_other_nodes(&node).await?;
             }
-            work.forget_node(&node).await?;
+            work.deregister_node(&node).await?;
             let ended = work.disconnect_sessions_of_dead_nodes(now).await?;
             work.register_node(&record, now).await?;
             Ok(ended)
@@ -98,7 +98,7 @@ impl Service {
 
     async fn declare_silent_nodes_dead(&self, now: Timestamp) -> Result<(), Error> {
         self.write(async move |work: &mut Work<'_>| {
-            let dead = work.forget_silent_nodes(now.plus_ms(-NODE_DEAD_AFTER_MS)).await?;
+            let dead = work.deregister_silent_nodes(now.plus_ms(-NODE_DEAD_AFTER_MS)).await?;
             // Also when no node is silent: a node that does not know of its end may have admitted one
             // more session.
             let ended = work.disconnect_sessions_of_dead_nodes(now).await?;
@@ -117,7 +117,7 @@ impl Service {
         let node = self.node().clone();
         self.write(async move |work: &mut Work<'_>| {
             let now = work.now();
-            work.forget_node(&node).await?;
+            work.deregister_node(&node).await?;
             work.disconnect_sessions_of_dead_nodes(now).await?;
             Ok(())
         })

@@ -90,7 +90,7 @@ impl Service {
             .write(async move |work: &mut Work<'_>| {
                 // For earlier deletions, which did not see handshakes that were under way.
                 work.end_sessions_of_deleted_applications(now, sessions::REVOKED).await?;
-                Ok::<_, Error>(work.condemn_applications(gone_since(now)).await?)
+                Ok::<_, Error>(work.begin_purge_of_applications(gone_since(now)).await?)
             })
             .await?;
         Ok(look)
@@ -121,7 +121,7 @@ impl Service {
     async fn warn_some(&self, days: i64, now: Timestamp) -> Result<Vec<ClientId>, Error> {
         self.write(async move |work: &mut Work<'_>| {
             let kind = notice_kind(days);
-            work.forget_application_notices(&kind, days * DAY_MS).await?;
+            work.delete_outdated_notices(&kind, days * DAY_MS).await?;
             Ok(work.give_application_notices(&kind, now, idle_since(now, days)).await?)
         })
         .await
@@ -144,7 +144,7 @@ impl Service {
     /// Deletes one batch of rows of irrecoverable applications. Returns how many. At 0 nothing is left except
     /// sessions whose sockets are still open.
     pub async fn purge_applications(&self) -> Result<u64, Error> {
-        let any = self.read(async move |tx: &mut Tx| Ok(tx.has_condemned_applications().await?)).await?;
+        let any = self.read(async move |tx: &mut Tx| Ok(tx.has_purging_applications().await?)).await?;
         if !any {
             return Ok(0);
         }

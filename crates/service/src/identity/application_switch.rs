@@ -95,8 +95,8 @@ impl Service {
         let deleted = self
             .write(async move |work: &mut Work<'_>| {
                 let now = work.now();
-                let deleted = work.condemn_application(&id, now).await?;
-                work.forget_webhook(&id, now).await?;
+                let deleted = work.begin_purge_of_application(&id, now).await?;
+                work.delete_webhook(&id, now).await?;
                 Ok::<_, Error>(deleted)
             })
             .await?;
@@ -112,7 +112,7 @@ impl Service {
     pub(crate) async fn is_being_deleted(&self, client_id: &ClientId) -> Result<bool, Error> {
         let id = client_id.clone();
         let condemned = async |id: ClientId| {
-            self.read(async move |tx: &mut Tx| Ok::<_, Error>(tx.application_is_condemned(&id).await?)).await
+            self.read(async move |tx: &mut Tx| Ok::<_, Error>(tx.is_application_purging(&id).await?)).await
         };
         if !condemned(id.clone()).await? {
             return Ok(false);

@@ -82,7 +82,7 @@ impl Service {
                 });
                 let application = Application { client_id, name, organization, scopes, profile, quota };
                 let client_id = &application.client_id;
-                work.forget_gone_application(client_id, gone_since(now)).await?;
+                work.delete_unrestorable_application(client_id, gone_since(now)).await?;
                 work.put_application(&application, now).await.map_err(unknown_organization)?;
                 subscriptions::revoke_outside(work, client_id, application.scopes).await?;
                 work.delete_redirect_uris(client_id).await?;

@@ -131,7 +131,7 @@ pub(crate) async fn subscribe_paid(
     work.put_subscriber(&channel, &subscription, paid.created.unwrap_or(now))
         .await
         .map_err(not_found(Resource::Channel))?;
-    work.tell_of_subscriber(&channel, &subscription.subscriber_channel_id, now).await?;
+    work.record_subscription_event(&channel, &subscription.subscriber_channel_id, now).await?;
     publish(work, channel, EventKind::Subscription(subscription));
     Ok(())
 }

@@ -204,13 +204,13 @@ impl Service {
     async fn read_undelivered_changes(&self) -> Result<(), Error> {
         let node = self.node().clone();
         let asked = node.clone();
-        let any = self.read(async move |tx: &mut Tx| Ok(tx.has_untold_changes(&asked).await?)).await?;
+        let any = self.read(async move |tx: &mut Tx| Ok(tx.has_unread_changes(&asked).await?)).await?;
         if !any {
             return Ok(());
         }
         let taken = self.0.undelivered_changes.clone();
         self.write(async move |work: &mut Work<'_>| {
-            let changes = work.take_untold_changes(&node, NEWS_MAX).await?;
+            let changes = work.take_unread_changes(&node, NEWS_MAX).await?;
             taken.changes().extend(changes);
             Ok(())
         })

@@ -102,7 +102,7 @@ async fn log_change(
 ) -> Result<(), Error> {
     work.insert_session_change(&session_key, &node, &change).await?;
     if change.version % FORGET_EVERY == 0 {
-        work.forget_session_changes(&session_key, change.version - CHANGES_KEPT).await?;
+        work.delete_session_changes(&session_key, change.version - CHANGES_KEPT).await?;
     }
     work.publish(Message::SessionChanged { node, session_key, change });
     Ok(())
@@ -116,7 +116,7 @@ pub(crate) async fn revoke_standing_on(
     channel_id: &ChannelId,
     family: Option<&TokenFamily>,
 ) -> Result<(), Error> {
-    for (key, event) in work.subscriptions_standing_on(client_id, channel_id, family).await? {
+    for (key, event) in work.subscriptions_depending_on(client_id, channel_id, family).await? {
         revoke(work, client_id, channel_id, &key, event).await?;
     }
     Ok(())

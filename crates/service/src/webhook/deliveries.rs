@@ -284,7 +284,7 @@ impl Service {
         self.write(async move |work: &mut Work<'_>| {
             let now = work.now();
             let webhook_id = webhook_of(work, &client_id).await?.webhook_id;
-            if !work.send_anew(&webhook_id, &message_id, now).await? {
+            if !work.resend_delivery(&webhook_id, &message_id, now).await? {
                 return Err(Refusal::NotFound(Resource::Delivery).into());
             }
             work.wake_senders();
@@ -312,7 +312,7 @@ impl Service {
                 .write(async move |work: &mut Work<'_>| {
                     let webhook_id = webhook_of(work, &client_id).await?.webhook_id;
                     work.wake_senders();
-                    Ok(work.send_window_anew(&webhook_id, state, &span, now, MESSAGES_AT_ONCE).await?)
+                    Ok(work.resend_deliveries(&webhook_id, state, &span, now, MESSAGES_AT_ONCE).await?)
                 })
                 .await?;
             sent = SentAnew { messages: sent.messages + some, all: some < MESSAGES_AT_ONCE.unsigned_abs() };

@@ -158,7 +158,7 @@ impl Service {
         self.write(async move |work: &mut Work<'_>| {
             let now = work.now();
             lock(work, &client_id).await?;
-            work.forget_webhook(&client_id, now).await?;
+            work.delete_webhook(&client_id, now).await?;
             Ok(())
         })
         .await

@@ -310,8 +310,8 @@ fn preparing(error: &Error, sql: &'static str) -> StoreError {
     }
 }
 
-/// The meaning of an error of the server or the driver. Of a server's error only the code and names are kept,
-/// because its message and detail quote values.
+/// The meaning of an error of the server or the driver. It contains only the code and the names of a server's
+/// error, because the server's message and detail quote values.
 pub(super) fn failure(error: &Error, sql: &'static str) -> StoreError {
     let Some(server) = error.as_db_error() else { return unreachable_server(error) };
     let code = server.code();

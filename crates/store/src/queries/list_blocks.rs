@@ -335,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn sqlite_counts_in_the_very_block() {
+    fn sqlite_finds_the_counted_block_by_its_key() {
         let plan = sqlite_plan(COUNT);
         let by_key = "(channel_id=? AND list=? AND level=? AND first_rank=? AND first_id=?)";
         assert!(plan[0].ends_with(by_key), "{plan:#?}");
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn sqlite_adds_up_blocks_from_the_very_place_on() {
+    fn sqlite_adds_up_blocks_from_their_position_on() {
         let plan = sqlite_plan(BLOCKS_FROM);
         let place = "(channel_id=? AND list=? AND level=? AND (first_rank,first_id)>(?,?))";
         assert!(plan.len() == 1 && plan[0].ends_with(place), "{plan:#?}");

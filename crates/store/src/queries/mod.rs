@@ -41,7 +41,7 @@ pub use channel::{
 pub use chat::{chat_settings, chats};
 pub use cluster::{locks, nodes, store_origin, sweeps};
 pub use identity::{
-    application_life, application_secrets, application_switch, applications, browser_sessions, consents,
+    application_admin, application_life, application_secrets, applications, browser_sessions, consents,
     credential_changes, organizations, tokens,
 };
 pub use live::{categories, lives, watching};

@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn without_the_other_thread_the_writer_makes_the_checkpoint() {
+    fn the_writer_makes_the_checkpoint_without_the_checkpointer() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.db");
         let mut writer = SqliteConnection::open_for_writing(&path).unwrap();

@@ -315,7 +315,7 @@ fn preparing(error: rusqlite::Error, sql: &'static str) -> StoreError {
     }
 }
 
-/// An error from running. Only its code is kept, and the names of a unique constraint's columns.
+/// An error from running. It contains only SQLite's code, and the names of a unique constraint's columns.
 fn running(error: rusqlite::Error, sql: &'static str) -> StoreError {
     let (code, message) = match &error {
         rusqlite::Error::SqliteFailure(failure, message) => {

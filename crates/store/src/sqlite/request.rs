@@ -24,8 +24,8 @@ enum Phase {
     Abandoned,
 }
 
-/// The progress of a request, shared by the caller and the thread. A request whose caller was told that
-/// nothing happened never runs.
+/// The progress of a request, shared by the caller and the thread. A request never runs after its caller has
+/// got the answer that nothing happened.
 #[derive(Clone)]
 pub(super) struct Ticket(Arc<Mutex<Phase>>);
 

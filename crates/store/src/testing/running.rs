@@ -30,14 +30,14 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn what_comes_within_the_limit_is_given_and_what_never_comes_is_not() {
+    async fn a_future_that_ends_within_the_limit_gives_its_value() {
         let limit = Duration::from_millis(120);
         assert!(while_running(limit, tokio::time::sleep(limit / 2)).await.is_some());
         assert!(while_running(limit, std::future::pending::<()>()).await.is_none());
     }
 
     #[tokio::test]
-    async fn what_the_machine_stands_still_does_not_count() {
+    async fn a_standstill_of_the_machine_does_not_count() {
         let limit = Duration::from_millis(300);
         let late = async {
             tokio::time::sleep(Duration::from_millis(20)).await;

@@ -25,7 +25,7 @@ where
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_part_that_fails_leaves_nothing_and_the_others_stay() {
+async fn a_failed_part_is_rolled_back_alone() {
     both(|store| async move {
         let outcome = write(&store, async move |tx: &mut Tx| {
             note(tx, 1).await?;
@@ -44,7 +44,7 @@ async fn a_part_that_fails_leaves_nothing_and_the_others_stay() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_part_cannot_shrug_off_its_failed_statement() {
+async fn a_part_cannot_ignore_its_failed_statement() {
     both(|store| async move {
         let outcome = write(&store, async move |tx: &mut Tx| {
             let part = tx.attempt(async move |tx: &mut Tx| {
@@ -63,7 +63,7 @@ async fn a_part_cannot_shrug_off_its_failed_statement() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn parts_go_with_their_transaction() {
+async fn parts_are_rolled_back_with_their_transaction() {
     both(|store| async move {
         let failed = write(&store, async move |tx: &mut Tx| {
             attempt(tx, 1, Ok(())).await?;
@@ -83,7 +83,7 @@ async fn parts_go_with_their_transaction() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn parts_within_parts_are_taken_back_from_the_inside() {
+async fn nested_parts_are_rolled_back_from_the_inside() {
     both(|store| async move {
         let outcome = write(&store, async move |tx: &mut Tx| {
             let outer = tx.attempt(async move |tx: &mut Tx| {

@@ -32,7 +32,7 @@ async fn waiting_writes_share_one_sync() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_in_a_batch_is_answered_before_its_commit() {
+async fn no_request_of_a_batch_is_answered_before_the_commit() {
     let fresh = store::testing::sqlite();
     let store = fresh.open(options()).await;
     let first = Held::start(&store, 1).await;
@@ -94,7 +94,7 @@ async fn a_panic_of_a_commit_hook_undoes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_commit_hook_is_called_though_its_caller_has_given_up_waiting() {
+async fn a_commit_hook_is_called_after_its_caller_stopped_waiting() {
     let fresh = store::testing::sqlite();
     let deadline = std::time::Duration::from_millis(50);
     let store = Store::open(fresh.target(), Options { deadline, ..options() }).await.unwrap();
@@ -150,7 +150,7 @@ async fn failures_in_a_batch_roll_back_only_themselves() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_refused_at_the_head_of_a_batch_leaves_nothing_to_those_behind_it() {
+async fn a_refused_first_request_of_a_batch_leaves_nothing_to_the_next() {
     let fresh = store::testing::sqlite();
     let store = fresh.open(options()).await;
     let (release, released) = mpsc::channel();
@@ -181,7 +181,7 @@ async fn what_is_refused_at_the_head_of_a_batch_leaves_nothing_to_those_behind_i
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_failed_commit_is_answered_to_everyone_in_it() {
+async fn a_failed_commit_is_answered_to_every_request() {
     const ORPHAN: &str = "INSERT INTO late (parent_id) VALUES ('nobody')";
     let fresh = store::testing::sqlite();
     let store = fresh.open(options()).await;
@@ -206,7 +206,7 @@ async fn a_failed_commit_is_answered_to_everyone_in_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_full_disk_leaves_exactly_what_was_answered() {
+async fn a_full_disk_leaves_exactly_the_answered_writes() {
     let fresh = store::testing::sqlite();
     let store = fresh.open(options()).await;
     // As full as the file is now, with little room inside it.
@@ -244,7 +244,7 @@ async fn a_full_disk_leaves_exactly_what_was_answered() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_full_queue_refuses_at_once_and_the_accepted_are_done() {
+async fn a_full_queue_refuses_at_once_and_accepted_requests_run() {
     let options = Options { queue_cap: 4, ..options() };
     store::testing::both_with(options, |store| async move {
         let held = Held::start(&store, 0).await;
@@ -284,7 +284,7 @@ async fn a_request_that_waits_past_the_deadline_is_refused_and_never_runs() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn closing_finishes_what_was_accepted_and_refuses_the_rest() {
+async fn closing_finishes_accepted_requests_and_refuses_the_rest() {
     both(|store| async move {
         let held = Held::start(&store, 0).await;
         let writes: Vec<_> = (1..=5).map(|id| spawn_insert(&store, id)).collect();

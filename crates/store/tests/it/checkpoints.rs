@@ -29,7 +29,7 @@ fn size(path: &Path, suffix: &str) -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_log_stays_short_however_much_is_written_without_a_pause() {
+async fn the_log_stays_short_under_continuous_writes() {
     let fresh = store::testing::sqlite();
     let Target::Sqlite { path } = fresh.target() else { panic!("a file") };
     let store = fresh.open(options()).await;

@@ -6,7 +6,7 @@ use tokio::task::JoinSet;
 use crate::both;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn of_100_concurrent_uses_of_a_code_exactly_one_wins() {
+async fn one_of_100_concurrent_uses_of_a_code_succeeds() {
     const USE: &str = "UPDATE codes SET used_by = $2 WHERE code = $1 AND used_by IS NULL RETURNING code";
     both(|store| async move {
         let made = store

@@ -9,7 +9,7 @@ fn unique(constraint: &str) -> StoreError {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_constraint_is_told_apart() {
+async fn each_violated_constraint_has_its_error() {
     both(|store| async move {
         for sql in [
             "INSERT INTO codes (code) VALUES ('taken')",
@@ -48,7 +48,7 @@ async fn each_constraint_is_told_apart() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_wrong_statement_says_so_in_the_engines_words() {
+async fn a_wrong_statement_fails_with_the_engines_message() {
     both(|store| async move {
         for (sql, word) in [
             ("SELECT missing FROM nowhere", "nowhere"),

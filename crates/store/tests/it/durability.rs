@@ -1,4 +1,4 @@
-//! What was acknowledged survives `kill -9`.
+//! Acknowledged writes survive `kill -9`.
 
 use std::collections::HashSet;
 use std::io::{BufRead, BufReader, Write};

@@ -20,7 +20,7 @@ async fn run(store: &Store, sql: &'static str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_write_that_a_full_disk_ends_has_changed_nothing_and_is_told_from_other_outages() {
+async fn a_full_disk_undoes_the_write_and_has_its_own_error() {
     let fresh = postgres().await;
     let store = fresh.open(options()).await;
     insert(&store, 1).await.unwrap();

@@ -1,4 +1,4 @@
-//! The store's promises, each kept on both engines unless its name says otherwise.
+//! The store's promises. Each is tested on both engines unless its name says otherwise.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 

@@ -56,7 +56,7 @@ async fn another_history_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_migration_that_fails_leaves_nothing_of_itself() {
+async fn a_failed_migration_is_rolled_back() {
     for engine in engines().await {
         let why = refusal(Store::open(engine.target(), history(&[ONE, BROKEN]))).await;
         assert!(why.contains("migration 2 (broken)"), "{why}");
@@ -69,7 +69,7 @@ async fn a_migration_that_fails_leaves_nothing_of_itself() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn several_nodes_may_start_on_one_postgres_database_at_once() {
+async fn several_nodes_start_on_one_postgres_database_at_once() {
     let fresh = store::testing::postgres().await;
     let starts: Vec<_> =
         (0..6).map(|_| tokio::spawn(Store::open(fresh.target(), history(&[ONE, TWO])))).collect();

@@ -1,4 +1,4 @@
-//! What is refused at the door, and what the files look like.
+//! Opening a store: refused targets, and the files of a store.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::{insert, options};
 const POSTGRES_VERSION: &str = "STAGEDOOR_TEST_POSTGRES_VERSION";
 
 #[tokio::test]
-async fn the_postgresql_server_is_of_the_release_that_is_to_be_tested() {
+async fn the_postgresql_server_has_the_release_under_test() {
     let (client, connection) =
         tokio_postgres::connect(&store::testing::database_url(), tokio_postgres::NoTls).await.unwrap();
     tokio::spawn(connection);
@@ -64,7 +64,7 @@ async fn closing_leaves_one_private_file_without_a_log() {
 }
 
 #[tokio::test]
-async fn a_missing_folder_and_a_file_of_something_else_are_refused() {
+async fn a_missing_folder_and_a_foreign_file_are_refused() {
     let fresh = store::testing::sqlite();
     let Target::Sqlite { path } = fresh.target() else { panic!("a file") };
     let missing = refusal(Target::Sqlite { path: path.with_file_name("nowhere").join("x.sqlite") }).await;
@@ -88,7 +88,7 @@ async fn tls_to_postgres_is_refused_clearly_and_no_refusal_shows_the_url() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_is_an_outage_within_3_s() {
+async fn a_missing_server_is_an_outage_within_3_s() {
     // Nobody listens on a port that was just given back.
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let url = format!("postgres://u:hunter2@127.0.0.1:{port}/d").into();

@@ -1,4 +1,4 @@
-//! PostgreSQL gone for a while: an error within 3 s, and back without a restart.
+//! An outage of PostgreSQL: an error within 3 s, and no restart afterwards.
 
 use std::time::Duration;
 
@@ -52,12 +52,12 @@ async fn a_server_that_ends_its_connections_is_an_error_within_3_s_and_is_found_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_server_that_falls_silent_is_an_error_within_3_s_and_is_found_again() {
+async fn a_silent_server_is_an_error_within_3_s_and_is_found_again() {
     survives(Network::Silent).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_terminated_backend_costs_its_own_request_alone() {
+async fn a_terminated_backend_fails_its_own_request_alone() {
     const SUICIDE: &str = "SELECT pg_terminate_backend(CAST(pg_backend_pid() AS INTEGER))";
     let fresh = postgres().await;
     let store = fresh.open(options()).await;
@@ -80,7 +80,7 @@ async fn a_terminated_backend_costs_its_own_request_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_statement_that_takes_too_long_is_stopped_by_the_server() {
+async fn the_server_stops_a_statement_that_takes_too_long() {
     const SLOW: &str = "SELECT CAST(COUNT(*) AS BIGINT) FROM (SELECT pg_sleep(10)) AS slow";
     let fresh = postgres().await;
     let store = Store::open(fresh.target(), options()).await.unwrap();

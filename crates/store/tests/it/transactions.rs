@@ -1,4 +1,4 @@
-//! All or nothing.
+//! A transaction commits everything or nothing.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use store::{Store, StoreError, Tx, params};
 use crate::{Held, both, eventually, ids, insert, options, within};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_error_takes_back_everything_the_closure_wrote() {
+async fn an_error_rolls_back_everything_the_closure_wrote() {
     both(|store| async move {
         let outcome: Result<(), StoreError> = store
             .write(async move |tx: &mut Tx| {
@@ -27,7 +27,7 @@ async fn an_error_takes_back_everything_the_closure_wrote() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_panic_takes_back_everything_and_harms_nobody_else() {
+async fn a_panic_rolls_back_its_own_request_alone() {
     both(|store| async move {
         let outcome: Result<(), StoreError> = store
             .write(async move |tx: &mut Tx| {
@@ -46,7 +46,7 @@ async fn a_panic_takes_back_everything_and_harms_nobody_else() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_failed_statement_cannot_be_shrugged_off() {
+async fn a_failed_statement_cannot_be_ignored() {
     both(|store| async move {
         insert(&store, 1).await.unwrap();
         let outcome: Result<(), StoreError> = store
@@ -66,7 +66,7 @@ async fn a_failed_statement_cannot_be_shrugged_off() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_conflict_foreseen_in_the_statement_lets_the_transaction_go_on() {
+async fn an_expected_conflict_does_not_end_the_transaction() {
     both(|store| async move {
         insert(&store, 1).await.unwrap();
         let changed: Result<_, StoreError> = store
@@ -85,7 +85,7 @@ async fn a_conflict_foreseen_in_the_statement_lets_the_transaction_go_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_answered_is_seen_by_the_next_read() {
+async fn an_answered_write_is_seen_by_the_next_read() {
     both(|store| async move {
         for id in 0..50 {
             insert(&store, id).await.unwrap();
@@ -110,7 +110,7 @@ async fn a_write_inside_a_read_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_snapshot_sees_one_moment() {
+async fn all_statements_of_a_snapshot_see_the_same_data() {
     const COUNT: &str = "SELECT COUNT(*) FROM notes";
     both(|store| async move {
         let (begun, has_begun) = tokio::sync::oneshot::channel();
@@ -149,7 +149,7 @@ async fn a_transaction_cannot_be_ended_by_a_statement() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_caller_that_goes_away_does_not_stop_its_write_half_way() {
+async fn a_caller_that_stops_waiting_does_not_stop_its_write() {
     both(|store| async move {
         let held = Held::start(&store, 1).await;
         held.done.abort();

@@ -1,4 +1,4 @@
-//! Parameters in, columns out, alike on both engines.
+//! Parameters and columns have the same values on both engines.
 
 use store::{Row, Store, StoreError, Tx, Value, params};
 
@@ -15,7 +15,7 @@ async fn execute(store: &Store, sql: &'static str, params: &[Value<'static>]) ->
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_value_comes_back_as_it_went_in() {
+async fn every_value_is_read_as_it_was_written() {
     const INSERT: &str = "INSERT INTO notes (id, body, flag) VALUES ($1, $2, $3)";
     const SELECT: &str = "SELECT body, flag FROM notes WHERE id = $1 AND body IS NOT DISTINCT FROM $2";
     both(|store| async move {
@@ -38,7 +38,7 @@ async fn every_value_comes_back_as_it_went_in() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn parameters_are_bound_by_their_number_not_their_place() {
+async fn parameters_are_bound_by_their_number_not_their_position() {
     both(|store| async move {
         let insert = "INSERT INTO notes (body, id, flag) VALUES ($2, $1, $3)";
         assert_eq!(execute(&store, insert, params![7, "seven", true]).await, Ok(1));
@@ -55,7 +55,7 @@ async fn parameters_are_bound_by_their_number_not_their_place() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_nul_character_is_refused_alike() {
+async fn both_engines_refuse_the_nul_character() {
     both(|store| async move {
         let insert = "INSERT INTO notes (id, body) VALUES ($1, $2)";
         for body in ["\0", "a\0b", "a\0"] {
@@ -100,7 +100,7 @@ async fn a_column_read_as_another_type_is_an_error() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn expressions_come_back_alike() {
+async fn expressions_have_the_same_values_on_both_engines() {
     both(|store| async move {
         for id in 1..=3 {
             crate::insert(&store, id).await.unwrap();
@@ -122,7 +122,7 @@ async fn expressions_come_back_alike() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn row_counts_are_of_what_changed() {
+async fn row_counts_are_counts_of_changed_rows() {
     both(|store| async move {
         for id in 1..=3 {
             crate::insert(&store, id).await.unwrap();

@@ -1,4 +1,4 @@
-//! Applications that are used, warned, deleted, restored and gone.
+//! Applications that are used, warned, deleted, restored and purged.
 
 use domain::event::EventType;
 use domain::token::Caller;
@@ -95,25 +95,25 @@ async fn each_notice_is_given_once_in_an_idle_time() {
         assert!(tx.warned_applications(at(1), 0).await?.is_empty());
         assert_eq!(tx.give_application_notices("80", at(81), at(1)).await?, [client("app")]);
         assert_eq!(kinds(tx).await?, [("60".into(), 61), ("80".into(), 81)]);
-        assert_eq!(tx.forget_application_notices("60", 60).await?, 0);
+        assert_eq!(tx.delete_outdated_notices("60", 60).await?, 0);
 
         tx.note_application_use(&client("app"), at(90)).await?;
         assert!(kinds(tx).await?.is_empty(), "what was said before the last use is over");
-        assert_eq!(tx.forget_application_notices("80", 80).await?, 1);
-        assert_eq!(tx.forget_application_notices("60", 60).await?, 1);
+        assert_eq!(tx.delete_outdated_notices("80", 80).await?, 1);
+        assert_eq!(tx.delete_outdated_notices("60", 60).await?, 1);
         // One given by a node that did not know of the use yet.
         tx.note_application_use(&client("app"), at(100)).await?;
         assert_eq!(tx.give_application_notices("60", at(150), at(100)).await?, [client("app")]);
-        assert_eq!(tx.forget_application_notices("60", 60).await?, 1);
+        assert_eq!(tx.delete_outdated_notices("60", 60).await?, 1);
         assert_eq!(tx.give_application_notices("60", at(160), at(100)).await?, [client("app")]);
-        assert_eq!(tx.forget_application_notices("60", 60).await?, 0);
+        assert_eq!(tx.delete_outdated_notices("60", 60).await?, 0);
         Ok(())
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_deleted_application_is_nowhere_until_it_is_restored() {
+async fn a_deleted_application_is_not_found_until_it_is_restored() {
     in_seeded(async move |tx: &mut Tx| {
         credentials(tx, "app").await?;
         tx.insert_application_secret(&client("app"), &secret("s"), at(1)).await?;
@@ -150,7 +150,7 @@ async fn a_deleted_application_is_nowhere_until_it_is_restored() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_late_note_of_a_use_and_a_put_bring_an_application_back() {
+async fn a_late_use_and_a_put_restore_an_application() {
     in_seeded(async move |tx: &mut Tx| {
         tx.note_application_use(&client("other"), at(1_000)).await?;
         tx.delete_unused_application(at(90), at(1)).await?;
@@ -165,7 +165,7 @@ async fn a_late_note_of_a_use_and_a_put_bring_an_application_back() {
         assert_eq!(last_used(tx, "app").await?, 210);
 
         tx.delete_unused_application(at(400), at(300)).await?;
-        assert_eq!(tx.condemn_applications(at(400)).await?, 1);
+        assert_eq!(tx.begin_purge_of_applications(at(400)).await?, 1);
         assert!(!tx.note_application_use(&client("app"), at(399)).await?, "it is going");
         assert!(!tx.restore_application(&client("app"), at(401), at(0)).await?);
         assert!(tx.application_life(&client("app"), at(NEVER)).await?.is_none());
@@ -179,7 +179,7 @@ async fn a_late_note_of_a_use_and_a_put_bring_an_application_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_gone_takes_all_of_its_own_along_and_nothing_else() {
+async fn a_purged_application_is_deleted_with_its_rows_and_no_others() {
     in_seeded(async move |tx: &mut Tx| {
         for app in ["app", "other"] {
             credentials(tx, app).await?;
@@ -190,10 +190,10 @@ async fn what_is_gone_takes_all_of_its_own_along_and_nothing_else() {
         }
         tx.note_application_use(&client("other"), at(1_000)).await?;
         tx.delete_unused_application(at(90), at(1)).await?;
-        assert_eq!(tx.condemn_applications(at(89)).await?, 0);
+        assert_eq!(tx.begin_purge_of_applications(at(89)).await?, 0);
         assert_eq!(tx.purge_applications().await?, 0);
-        assert_eq!(tx.condemn_applications(at(90)).await?, 1);
-        assert_eq!(tx.condemn_applications(at(90)).await?, 0);
+        assert_eq!(tx.begin_purge_of_applications(at(90)).await?, 1);
+        assert_eq!(tx.begin_purge_of_applications(at(90)).await?, 0);
         // Two tokens, a code, three consents, a URL, a session, and itself.
         assert_eq!(tx.purge_applications().await?, 9);
         assert_eq!(tx.purge_applications().await?, 0);
@@ -217,15 +217,15 @@ async fn what_is_gone_takes_all_of_its_own_along_and_nothing_else() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_id_can_be_had_again_once_its_application_is_gone() {
+async fn the_id_of_a_purged_application_is_free() {
     in_seeded(async move |tx: &mut Tx| {
         credentials(tx, "app").await?;
-        assert!(!tx.forget_gone_application(&client("app"), at(1_000)).await?, "it lives");
+        assert!(!tx.delete_unrestorable_application(&client("app"), at(1_000)).await?, "it lives");
         tx.note_application_use(&client("other"), at(1_000)).await?;
         tx.delete_unused_application(at(90), at(1)).await?;
-        assert!(!tx.forget_gone_application(&client("app"), at(89)).await?, "it can be restored");
-        assert!(tx.forget_gone_application(&client("app"), at(90)).await?);
-        assert!(!tx.forget_gone_application(&client("app"), at(90)).await?);
+        assert!(!tx.delete_unrestorable_application(&client("app"), at(89)).await?, "it can be restored");
+        assert!(tx.delete_unrestorable_application(&client("app"), at(90)).await?);
+        assert!(!tx.delete_unrestorable_application(&client("app"), at(90)).await?);
         assert!(tx.token_holder(&hash("access app")).await?.is_none());
         Ok(())
     })
@@ -233,7 +233,7 @@ async fn an_id_can_be_had_again_once_its_application_is_gone() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_large_application_goes_in_loads_and_last_of_all_itself() {
+async fn a_large_application_is_deleted_in_batches_and_its_row_last() {
     both(|store| async move {
         tx!(store, tx => {
             for n in 0..LIFE_ROWS_MAX + 1 {
@@ -241,7 +241,7 @@ async fn a_large_application_goes_in_loads_and_last_of_all_itself() {
             }
             tx.note_application_use(&client("other"), at(1_000)).await?;
             tx.delete_unused_application(at(90), at(1)).await?;
-            tx.condemn_applications(at(90)).await
+            tx.begin_purge_of_applications(at(90)).await
         })
         .unwrap();
         let load = LIFE_ROWS_MAX as u64;
@@ -254,7 +254,7 @@ async fn a_large_application_goes_in_loads_and_last_of_all_itself() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn nodes_that_look_at_once_warn_and_delete_each_application_once() {
+async fn concurrent_nodes_warn_and_delete_each_application_once() {
     both(|store| async move {
         tx!(store, tx => {
             for n in 0..40 {

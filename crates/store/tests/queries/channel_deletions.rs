@@ -1,10 +1,10 @@
-//! Channels listed, barred and deleted; organizations and campaigns switched off and deleted.
+//! Channels listed, barred and deleted; organizations and campaigns disabled and deleted.
 
 use domain::channel::UserRole;
 use domain::drops::FulfillmentState;
 use domain::{CampaignId, ChannelId, ClaimId, MessageId, RewardId};
 use store::queries::channel_admin::ChannelFilter;
-use store::queries::channel_deletions::DeletionLoad;
+use store::queries::channel_deletions::DeletionStep;
 use store::queries::credential_changes::{ChangeSlot, Dependency};
 use store::queries::drops::{ClaimFilter, NewClaim};
 use store::{StoreError, Tx};
@@ -50,7 +50,7 @@ async fn channels_are_found_by_id_name_login_and_bar() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_store_is_marked_once_by_what_made_it() {
+async fn a_store_records_once_which_command_created_it() {
     in_seeded(async move |tx: &mut Tx| {
         assert_eq!(tx.store_made_by().await?, None);
         // Somebody's channels are in it already.
@@ -141,17 +141,17 @@ async fn hang_on_a(tx: &mut Tx) -> Result<(), StoreError> {
     Ok(())
 }
 
-async fn take_apart(tx: &mut Tx, id: &ChannelId, writers_gone: i64) -> Result<DeletionLoad, StoreError> {
+async fn take_apart(tx: &mut Tx, id: &ChannelId, writers_finished: i64) -> Result<DeletionStep, StoreError> {
     loop {
-        match tx.delete_channel_load(id, at(writers_gone)).await? {
-            DeletionLoad::More => {}
+        match tx.delete_channel_rows(id, at(writers_finished)).await? {
+            DeletionStep::More => {}
             end => return Ok(end),
         }
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_deleted_channel_is_hidden_at_once_and_taken_apart() {
+async fn a_deleted_channel_is_hidden_at_once_and_deleted_in_batches() {
     in_seeded(async move |tx: &mut Tx| {
         hang_on_a(tx).await?;
         let (a, alias) = (channel("a"), channel("deleted-x"));
@@ -165,7 +165,7 @@ async fn a_deleted_channel_is_hidden_at_once_and_taken_apart() {
         assert!(!tx.put_channel(&record("a"), at(12)).await?, "not while it is being deleted");
         assert_eq!(tx.channels_being_deleted(10).await?, std::slice::from_ref(&a));
 
-        assert_eq!(take_apart(tx, &a, 9).await?, DeletionLoad::Waits, "a writer may still be there");
+        assert_eq!(take_apart(tx, &a, 9).await?, DeletionStep::Waits, "a writer may still be there");
         for table in ["followers", "restricted_channels", "managers"] {
             let sql: &'static str = match table {
                 "followers" => "SELECT COUNT(*) FROM followers",
@@ -181,8 +181,8 @@ async fn a_deleted_channel_is_hidden_at_once_and_taken_apart() {
         assert_eq!((claims.len(), &claims[0].channel_id), (1, &alias));
         assert_eq!(claims[0].state, FulfillmentState::Claimed);
 
-        assert_eq!(take_apart(tx, &a, 10).await?, DeletionLoad::Done);
-        assert_eq!(take_apart(tx, &a, 10).await?, DeletionLoad::Done, "again");
+        assert_eq!(take_apart(tx, &a, 10).await?, DeletionStep::Done);
+        assert_eq!(take_apart(tx, &a, 10).await?, DeletionStep::Done, "again");
         assert_eq!(number(tx, "SELECT COUNT(*) FROM channels WHERE channel_id = 'a'").await?, 0);
         assert_eq!(number(tx, "SELECT COUNT(*) FROM chat_messages").await?, 2, "its own chat is gone");
         let sender = "SELECT sender_channel_id FROM chat_messages WHERE message_id = '002'";
@@ -200,7 +200,7 @@ async fn a_deleted_channel_is_hidden_at_once_and_taken_apart() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn organizations_and_campaigns_are_switched_off_and_deleted() {
+async fn organizations_and_campaigns_are_disabled_and_deleted() {
     in_seeded(async move |tx: &mut Tx| {
         let id = campaign(tx).await?;
         let games = organization("games", true).organization_id;

@@ -1,4 +1,4 @@
-//! Chat settings, who may speak, slow mode, notices, hidden messages.
+//! Chat settings, facts about viewers, slow mode, notices, hidden messages.
 
 use domain::channel::{UserRole, UserRoleCode};
 use domain::chat::MessageText;
@@ -81,7 +81,7 @@ async fn the_first_change_starts_from_the_defaults() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn changes_of_different_fields_at_once_are_all_there_afterwards() {
+async fn concurrent_changes_of_different_fields_all_take_effect() {
     both(|store| async move {
         let tasks: Vec<_> = changes()
             .into_iter()
@@ -115,7 +115,7 @@ async fn facts(tx: &mut Tx, of: &ChannelId, who: &ChannelId) -> Result<Option<Ch
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_facts_about_a_viewer_come_in_one_row() {
+async fn one_row_has_all_facts_about_a_viewer() {
     in_seeded(async move |tx: &mut Tx| {
         let (a, b) = (channel("a"), channel("b"));
         let plain = facts(tx, &a, &b).await?.unwrap();
@@ -191,7 +191,7 @@ async fn known(tx: &mut Tx) -> Result<String, StoreError> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn facts_are_those_of_the_transaction_whatever_was_asked_before() {
+async fn facts_include_the_changes_of_the_transaction() {
     both(|store| async move {
         for number in 0.. {
             let before = tx!(store, tx => { known(tx).await }).unwrap();
@@ -228,7 +228,7 @@ async fn facts_are_those_of_the_transaction_whatever_was_asked_before() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn facts_come_in_the_order_in_which_they_were_asked_for_however_many() {
+async fn facts_have_the_order_of_the_questions() {
     in_seeded(async move |tx: &mut Tx| {
         let (a, b, nobody) = (channel("a"), channel("b"), channel("nobody"));
         tx.restrict(&a, &b, at(1)).await?;
@@ -252,7 +252,7 @@ async fn facts_come_in_the_order_in_which_they_were_asked_for_however_many() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_turn_comes_again_when_the_wait_is_over_to_the_millisecond() {
+async fn a_turn_is_granted_again_at_the_exact_millisecond() {
     in_seeded(async move |tx: &mut Tx| {
         let (a, b, c) = (channel("a"), channel("b"), channel("c"));
         assert_eq!(tx.take_slow_mode_turn(&a, &b, 3, at(1_000)).await?, SlowModeTurn::Granted);
@@ -284,7 +284,7 @@ async fn a_turn_comes_again_when_the_wait_is_over_to_the_millisecond() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn of_50_messages_at_once_one_is_granted_first_and_later() {
+async fn one_of_50_concurrent_messages_is_granted() {
     both(|store| async move {
         for now in [1_000, 4_000, 7_000] {
             let tasks: Vec<_> = (0..50)
@@ -400,7 +400,7 @@ async fn a_chat_has_one_notice_the_last() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_notice_stands_above_a_chat_that_exists() {
+async fn a_notice_needs_an_existing_chat() {
     both(|store| async move {
         let text = MessageText::parse("공지".to_owned()).unwrap();
         let nobody: ChannelId = channel("nobody");

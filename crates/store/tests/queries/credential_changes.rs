@@ -1,4 +1,4 @@
-//! What nodes learn of credentials that changed.
+//! Changes of credentials that other nodes read.
 
 use domain::ScopeSet;
 use store::queries::credential_changes::{ChangeSlot, Dependency, SLOTS};
@@ -16,7 +16,7 @@ async fn noted(tx: &mut Tx) -> Result<Vec<ChangeSlot>, StoreError> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whatever_changes_an_answer_notes_what_the_answer_rests_on() {
+async fn a_change_of_an_answer_notes_its_dependency() {
     in_seeded(async move |tx: &mut Tx| {
         let (app, user) = (client("app"), channel("a"));
         assert_eq!(noted(tx).await?, []);
@@ -51,7 +51,7 @@ async fn whatever_changes_an_answer_notes_what_the_answer_rests_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_answer_rests_on_the_consent_the_application_and_the_channel() {
+async fn an_answer_depends_on_the_consent_the_application_and_the_channel() {
     in_seeded(async move |tx: &mut Tx| {
         let (app, user) = (client("app"), channel("a"));
         let (hash, family, expires_at) = (hash("t"), family("f"), at(100));
@@ -67,7 +67,7 @@ async fn an_answer_rests_on_the_consent_the_application_and_the_channel() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_recorded_change_is_counted_in_its_slot_and_a_change_that_was_taken_back_is_not() {
+async fn a_committed_change_is_counted_in_its_slot_and_a_rolled_back_one_is_not() {
     both(|store| async move {
         let versions = async || tx!(store, tx => { tx.credential_versions().await }).unwrap();
         let slot = ChangeSlot::from(Dependency::Consent(&client("app"), &channel("a")));
@@ -115,7 +115,7 @@ async fn the_table_stays_within_its_slots() {
 }
 
 #[test]
-fn no_statement_that_changes_a_credential_forgets_to_note_it() {
+fn every_statement_that_changes_a_credential_notes_it() {
     /// What changes these is what answers rest on; a new row of theirs is no change of an answer.
     const CHANGES: [&str; 10] = [
         "UPDATE access_tokens",
@@ -135,7 +135,7 @@ fn no_statement_that_changes_a_credential_forgets_to_note_it() {
         "NOTE_SECRET_USE",
         "NOTE_SUBSCRIBED",
         "RESTORE",
-        "CONDEMN:",
+        "BEGIN_PURGE:",
         "PURGE",
         "LOCK_APPLICATION",
     ];

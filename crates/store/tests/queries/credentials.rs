@@ -42,7 +42,7 @@ async fn insert_pair(tx: &mut Tx, name: &str, of: (&str, &str, &str)) -> Result<
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_consent_holds_what_was_consented_to_last() {
+async fn a_consent_has_the_scopes_of_the_last_one() {
     in_seeded(async move |tx: &mut Tx| {
         let lock =
             async |tx: &mut Tx, app: &str, user: &str| tx.lock_consent(&client(app), &channel(user)).await;
@@ -126,7 +126,7 @@ async fn a_refresh_token_is_used_once_and_before_its_end() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_caller_may_what_was_consented_to_and_is_still_asked_for() {
+async fn a_caller_has_the_scopes_that_were_consented_to_and_are_still_chosen() {
     in_seeded(async move |tx: &mut Tx| {
         insert_pair(tx, "one", ("app", "a", "f")).await?;
         let holder = tx.holder(&hash("access one"), at(99)).await?.unwrap();
@@ -270,7 +270,7 @@ async fn an_idempotency_key_belongs_to_the_first_request_of_its_operation() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn codes_that_bought_nothing_end_with_the_tokens_of_their_user() {
+async fn unused_codes_are_deleted_with_the_tokens_of_their_user() {
     in_seeded(async move |tx: &mut Tx| {
         insert_code(tx, "used").await?;
         insert_code(tx, "unused").await?;
@@ -286,7 +286,7 @@ async fn codes_that_bought_nothing_end_with_the_tokens_of_their_user() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_consent_takes_its_codes_and_tokens_along() {
+async fn a_deleted_consent_deletes_its_codes_and_tokens() {
     in_seeded(async move |tx: &mut Tx| {
         insert_code(tx, "code").await?;
         insert_pair(tx, "one", ("app", "a", "f")).await?;

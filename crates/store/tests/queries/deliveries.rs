@@ -1,4 +1,4 @@
-//! Messages to webhooks: leases, their results, and what a heap of waiting ones costs others.
+//! Messages to webhooks: leases, their results, and the cost of a large backlog for other webhooks.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -95,7 +95,7 @@ async fn a_message_is_taken_once_until_its_lease_ends_and_only_the_last_result_c
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_due_is_told_with_whether_its_lease_ended_without_a_word() {
+async fn due_messages_show_whether_their_lease_ended_without_a_result() {
     in_seeded(async move |tx: &mut Tx| {
         let webhook = plant(tx, "drops").await?;
         let left = insert(tx, &webhook, "left", 100).await?;
@@ -119,7 +119,7 @@ async fn what_is_due_is_told_with_whether_its_lease_ended_without_a_word() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_late_result_counts_while_nobody_else_has_taken_the_message() {
+async fn a_late_result_counts_until_another_lease() {
     in_seeded(async move |tx: &mut Tx| {
         let webhook = plant(tx, "drops").await?;
         insert(tx, &webhook, "c", 100).await?;
@@ -131,21 +131,21 @@ async fn a_late_result_counts_while_nobody_else_has_taken_the_message() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_sent_anew_has_the_whole_schedule_before_it_and_is_not_sent_twice_at_once() {
+async fn a_resent_message_has_the_whole_schedule_and_is_not_sent_twice_at_once() {
     in_seeded(async move |tx: &mut Tx| {
         let webhook = plant(tx, "drops").await?;
         let id = insert(tx, &webhook, "c", 100).await?;
         let unknown = DeliveryId::bound_at(at(1));
-        assert!(!tx.send_anew(&webhook, &unknown, at(100)).await?);
+        assert!(!tx.resend_delivery(&webhook, &unknown, at(100)).await?);
 
         let taken = tx.lease_deliveries(&webhook, at(100), at(115), 9).await?.remove(0);
-        assert!(tx.send_anew(&webhook, &id, at(110)).await?);
+        assert!(tx.resend_delivery(&webhook, &id, at(110)).await?);
         assert_eq!(tx.lease_deliveries(&webhook, at(114), at(129), 9).await?, [], "it is in flight");
         let first = key(&webhook, &taken);
         assert!(tx.record_delivery(&first, result(Dead, 0, 0), at(114)).await?);
         assert_eq!(show(tx, &webhook, &id).await?.state, Dead);
 
-        assert!(tx.send_anew(&webhook, &id, at(200)).await?);
+        assert!(tx.resend_delivery(&webhook, &id, at(200)).await?);
         let shown = show(tx, &webhook, &id).await?;
         assert_eq!((shown.state, shown.due_at, shown.changed_at), (Waiting, at(200), at(200)));
         let taken = tx.lease_deliveries(&webhook, at(200), at(215), 9).await?.remove(0);
@@ -155,7 +155,7 @@ async fn what_is_sent_anew_has_the_whole_schedule_before_it_and_is_not_sent_twic
         let counted = result(Waiting, 300, 5);
         assert!(!tx.record_delivery(&key(&webhook, &taken), counted, at(201)).await?);
 
-        assert!(tx.send_anew(&webhook, &id, at(215)).await?, "its lease is over");
+        assert!(tx.resend_delivery(&webhook, &id, at(215)).await?, "its lease is over");
         assert_eq!(tx.failures_in_flight(&key(&webhook, &taken)).await?, None);
         assert!(!tx.record_delivery(&key(&webhook, &taken), result(Delivered, 0, 0), at(216)).await?);
         assert_eq!(tx.lease_deliveries(&webhook, at(216), at(231), 9).await?.len(), 1);
@@ -165,7 +165,7 @@ async fn what_is_sent_anew_has_the_whole_schedule_before_it_and_is_not_sent_twic
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_window_of_messages_is_sent_anew_load_by_load() {
+async fn a_span_of_messages_is_resent_in_batches() {
     in_seeded(async move |tx: &mut Tx| {
         let (webhook, other) = (plant(tx, "drops").await?, plant(tx, "other").await?);
         for (claim, ms) in [("a", 99), ("b", 100), ("c", 150), ("d", 199), ("e", 200)] {
@@ -175,7 +175,7 @@ async fn a_window_of_messages_is_sent_anew_load_by_load() {
         insert(tx, &webhook, "waiting", 150).await?;
         let span = DeliverySpan::of(Some(at(100)), Some(at(200)));
         for sent in [2, 1, 0] {
-            assert_eq!(tx.send_window_anew(&webhook, Dead, &span, at(300), 2).await?, sent);
+            assert_eq!(tx.resend_deliveries(&webhook, Dead, &span, at(300), 2).await?, sent);
         }
         let left = tx.deliveries(&webhook, Some(Dead), &DeliverySpan::of(EVER, EVER), 9).await?;
         let left: Vec<_> = left.iter().map(|delivery| delivery.claim_id.as_str()).collect();
@@ -215,7 +215,7 @@ async fn messages_are_listed_newest_first_and_within_a_span() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn attempts_are_kept_with_their_message() {
+async fn attempts_are_stored_with_their_message() {
     in_seeded(async move |tx: &mut Tx| {
         let webhook = plant(tx, "drops").await?;
         let id = insert(tx, &webhook, "c", 1).await?;
@@ -242,7 +242,7 @@ async fn attempts_are_kept_with_their_message() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn only_webhooks_that_may_be_sent_something_now_are_due() {
+async fn only_webhooks_that_may_receive_now_are_due() {
     in_seeded(async move |tx: &mut Tx| {
         for (id, ms) in [("due", 10), ("later", 11), ("off", 1), ("deleted", 1), ("mute", 1), ("gone", 1)] {
             let webhook = plant(tx, id).await?;
@@ -254,7 +254,7 @@ async fn only_webhooks_that_may_be_sent_something_now_are_due() {
         insert(tx, &listener, "c", 1).await?;
         let off = Disabled { reason: DisabledReason::Gone, since: at(2) };
         tx.disable_webhook(&webhook_id("off"), off).await?;
-        tx.forget_webhook(&client("gone"), at(2)).await?;
+        tx.delete_webhook(&client("gone"), at(2)).await?;
         tx.execute("UPDATE applications SET deleted_at = $1 WHERE client_id = 'deleted'", params![3]).await?;
         tx.execute("UPDATE applications SET scopes = 0 WHERE client_id = 'mute'", params![]).await?;
 
@@ -277,7 +277,7 @@ async fn only_webhooks_that_may_be_sent_something_now_are_due() {
     .await;
 }
 
-/// Takes one load of a webhook, as a node does.
+/// Leases one batch of a webhook, as a node does.
 async fn take(store: &Store, webhook: &WebhookId, now: i64, limit: i64) -> Vec<LeasedDelivery> {
     let webhook = webhook.clone();
     tx!(store, tx => {
@@ -288,7 +288,7 @@ async fn take(store: &Store, webhook: &WebhookId, now: i64, limit: i64) -> Vec<L
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn of_many_who_take_at_once_each_message_goes_to_one() {
+async fn concurrent_leases_take_each_message_once() {
     both(|store| async move {
         const MESSAGES: usize = 300;
         let webhook = tx!(store, tx => {
@@ -326,7 +326,7 @@ async fn of_many_who_take_at_once_each_message_goes_to_one() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn of_many_results_of_one_taking_one_counts() {
+async fn one_of_many_results_of_a_lease_counts() {
     both(|store| async move {
         let (webhook, taken) = tx!(store, tx => {
             let webhook = plant(tx, "drops").await?;
@@ -360,7 +360,7 @@ const HEAP: &str = "
     SELECT CAST($1 AS TEXT), CAST(n AS TEXT), 'c', '{}', 'WAITING', CAST($3 AS BIGINT), 1, 1 FROM n";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_heaped_up_for_one_webhook_delays_no_other() {
+async fn the_backlog_of_one_webhook_delays_no_other() {
     const ROWS: i64 = 30_000;
     both(|store| async move {
         let good = tx!(store, tx => {

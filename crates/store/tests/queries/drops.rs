@@ -107,7 +107,7 @@ fn names(claims: &[RewardClaim]) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_campaign_stands_on_an_organization_and_a_category() {
+async fn a_campaign_needs_an_organization_and_a_category() {
     in_seeded(async move |tx: &mut Tx| {
         plant(tx).await?;
         let obstacle = tx.put_campaign(&campaign("new", "nobody", "sea")).await?;
@@ -123,7 +123,7 @@ async fn a_campaign_stands_on_an_organization_and_a_category() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_claim_stands_on_its_campaign_reward_and_channel_and_is_made_once() {
+async fn a_claim_needs_its_campaign_reward_and_channel_and_is_made_once() {
     in_seeded(async move |tx: &mut Tx| {
         plant(tx).await?;
         let first = new("1", "ours-sea", "sword", "a");
@@ -157,7 +157,7 @@ async fn a_claim_stands_on_its_campaign_reward_and_channel_and_is_made_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_reward_that_is_left_out_keeps_its_claims_and_takes_no_more() {
+async fn a_removed_reward_keeps_its_claims_and_accepts_no_more() {
     in_seeded(async move |tx: &mut Tx| {
         plant_claims(tx).await?;
         put(tx, "ours-sea", "ours", "sea", &["shield"]).await?;
@@ -338,7 +338,7 @@ async fn a_locked_campaign_changes_hands_only_after_the_claim() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_a_hundred_claims_at_once_one_is_made() {
+async fn one_of_a_hundred_concurrent_claims_is_made() {
     both(|store| async move {
         tx!(store, tx => { plant(tx).await }).unwrap();
         let same = (0..100).map(|n| new(&n.to_string(), "ours-sea", "sword", "a")).collect();

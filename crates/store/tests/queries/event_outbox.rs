@@ -1,4 +1,4 @@
-//! Batches of events: recorded with their commit, settled by whoever published them, taken over once.
+//! Batches of events: recorded with their commit, settled by their publisher, taken over once.
 
 use std::sync::Arc;
 
@@ -61,7 +61,7 @@ async fn batches_are_found_by_their_time_and_node_until_they_are_settled_or_take
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_last_statement_that_fails_takes_its_transaction_with_it() {
+async fn a_failed_last_statement_fails_its_transaction() {
     both(|store| async move {
         let batch = batch(5, "n", &["a"]);
         record(&store, &batch, 5).await.unwrap();
@@ -82,7 +82,7 @@ async fn a_last_statement_that_fails_takes_its_transaction_with_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_many_who_settle_or_take_over_a_batch_one_does() {
+async fn one_of_many_settles_or_takes_over_a_batch() {
     const TAKERS: usize = 6;
     both(|store| async move {
         for round in 0..8 {

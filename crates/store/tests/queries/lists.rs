@@ -154,7 +154,7 @@ fn in_order(model: &BTreeMap<String, i64>) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn followers_come_and_go_and_the_list_is_theirs_newest_first_then_by_id() {
+async fn followers_are_listed_newest_first_then_by_id() {
     both(|store| async move {
         put_channels(&store, 700).await;
         let (mut dice, mut model) = (Dice(7), BTreeMap::new());
@@ -214,7 +214,7 @@ async fn followers_come_and_go_and_the_list_is_theirs_newest_first_then_by_id() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn thousands_who_follow_at_one_moment_are_paged_like_any_others() {
+async fn thousands_of_follows_of_one_time_are_paged_like_others() {
     both(|store| async move {
         const COUNT: usize = 4_320;
         // Half of them at one moment, the other half one after the other.
@@ -290,7 +290,7 @@ async fn subscribers_have_two_orders_that_follow_every_change() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn items_of_the_lists_hold_what_was_written() {
+async fn list_items_have_the_written_values() {
     in_seeded(async move |tx: &mut Tx| {
         let (a, b) = (channel("a"), channel("b"));
         tx.follow(&a, &b, at(-5)).await?;
@@ -345,7 +345,7 @@ async fn managers_come_after_the_owner_by_the_day_of_their_first_role() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_follow_raced_fifty_times_counts_once() {
+async fn fifty_concurrent_calls_of_one_follow_count_once() {
     both(|store| async move {
         let racers: Vec<_> = (0..50)
             .map(|n| {
@@ -369,7 +369,7 @@ async fn one_follow_raced_fifty_times_counts_once() {
 /// Everybody follows and unfollows everybody at once, and subscribes: nothing is counted wrong, and nobody
 /// waits for ever.
 #[tokio::test(flavor = "multi_thread")]
-async fn racing_changes_leave_counts_that_agree_with_the_rows() {
+async fn counts_match_the_rows_after_concurrent_changes() {
     both(|store| async move {
         let names = ["a", "b", "c"];
         let racers: Vec<_> = (0..240_usize)

@@ -98,8 +98,8 @@ async fn a_live_keeps_its_number_and_its_beginning_through_every_change() {
         assert_eq!((&listed.title, &listed.tags, listed.adult), (&full.show.title, &full.show.tags, true));
         assert_eq!((&listed.channel_id, listed.channel_name.as_str()), (&channel("a"), "channel a"));
 
-        tx.redress_live(&channel("a"), "셋", None, &[]).await?;
-        tx.redress_live(&channel("b"), "not on air", None, &[]).await?;
+        tx.change_live_details(&channel("a"), "셋", None, &[]).await?;
+        tx.change_live_details(&channel("b"), "not on air", None, &[]).await?;
         let dressed = tx.live_on_air(&channel("a")).await?.unwrap();
         assert_eq!((dressed.show.title.as_str(), dressed.show.category_id), ("셋", None));
         assert!(dressed.show.tags.is_empty() && dressed.show.adult);
@@ -136,7 +136,7 @@ fn place(of: &LiveListing) -> LivePlace {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_walk_keeps_the_order_that_it_began_with() {
+async fn the_pages_of_a_list_have_the_order_of_the_first_page() {
     in_seeded(async move |tx: &mut Tx| {
         for (of, id, viewers) in [("a", 1, 5), ("b", 2, 9), ("c", 3, 5)] {
             count(tx, of, id, viewers).await?;
@@ -211,7 +211,7 @@ async fn the_first_stream_key_stays_until_it_is_replaced() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_broadcast_of_nobody_or_of_no_known_category_is_a_foreign_key_error() {
+async fn a_live_of_an_unknown_channel_or_category_is_a_foreign_key_error() {
     both(|store| async move {
         let mut lost = live(1, 0, 0);
         lost.show.category_id = Some(CategoryId::stored("none".to_owned()));

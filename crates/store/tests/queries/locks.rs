@@ -1,4 +1,4 @@
-//! Locks that are taken ahead.
+//! Locks that a transaction takes before it writes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -27,7 +27,7 @@ fn all_of(channels: &[ChannelId]) -> Locks {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn transactions_that_write_the_same_channels_in_other_orders_wait_but_not_in_a_circle() {
+async fn transactions_that_write_the_same_channels_in_other_orders_do_not_deadlock() {
     both(|store| async move {
         let ids: Vec<ChannelId> = (0..CHANNELS).map(|n| channel(&format!("c{n}"))).collect();
         let made = ids.clone();
@@ -94,7 +94,7 @@ async fn others_with_the_lock(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_has_a_lock_alone_has_it_alone() {
+async fn an_exclusive_lock_excludes_every_other() {
     both(|store| async move {
         let holders = Arc::new(AtomicUsize::new(0));
         let tasks: Vec<_> = (0..40)
@@ -113,7 +113,7 @@ async fn whoever_has_a_lock_alone_has_it_alone() {
 
 /// One transaction begins and ends while another has the lock.
 #[tokio::test(flavor = "multi_thread")]
-async fn those_who_share_a_lock_do_not_wait_for_each_other() {
+async fn shared_locks_do_not_exclude_each_other() {
     let fresh = store::testing::postgres().await;
     let store = fresh.open(Options::default()).await;
     let other = store.clone();

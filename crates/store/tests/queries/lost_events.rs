@@ -1,4 +1,4 @@
-//! What may have been lost between nodes.
+//! Events that may be lost between nodes.
 
 use domain::MessageId;
 use domain::channel::UserRoleCode;
@@ -15,7 +15,7 @@ fn lost(ms: i64, id: &str, by: &str) -> LostEvents {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn losses_are_found_by_their_time() {
+async fn lost_events_are_found_by_their_time() {
     in_seeded(async move |tx: &mut Tx| {
         let all = [lost(5, "a", "n"), lost(6, "a", "n"), lost(6, "b", "n"), lost(6, "b", "other")];
         for one in all.iter().chain(&all) {
@@ -70,7 +70,7 @@ async fn pay(tx: &mut Tx, id: &str, ms: i64) -> Result<(), StoreError> {
         month: 1,
     };
     tx.put_subscriber(&channel(id), &paid, at(ms)).await?;
-    tx.tell_of_subscriber(&channel(id), &channel("b"), at(ms)).await
+    tx.record_subscription_event(&channel(id), &channel("b"), at(ms)).await
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -16,11 +16,11 @@ mod locks;
 mod lost_events;
 mod nouns;
 mod restrictions;
+mod revocations;
 mod session_details;
 mod sessions;
 mod subscriptions;
 mod sweeps;
-mod taken_back;
 mod watching;
 mod webhooks;
 
@@ -208,7 +208,7 @@ fn sources(folder: &std::path::Path) -> Vec<String> {
 }
 
 #[test]
-fn every_query_is_tested_here() {
+fn every_query_is_tested() {
     let crate_folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
     let sources = |folder: &str| -> String { sources(&crate_folder.join(folder)).concat() };
     let (queries, tests) = (sources("src/queries"), sources("tests/queries"));

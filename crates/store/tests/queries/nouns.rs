@@ -1,4 +1,4 @@
-//! Applications, channels and people, what happens on channels.
+//! Applications, channels and people, and the events of channels.
 
 use domain::application::RedirectUri;
 use domain::channel::UserRole;
@@ -17,7 +17,7 @@ use crate::{
 };
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_application_comes_back_as_it_was_put_last() {
+async fn an_application_has_the_values_of_the_last_put() {
     in_seeded(async move |tx: &mut Tx| {
         assert!(tx.application(&client("nobody")).await?.is_none());
         let bare = tx.application(&client("app")).await?.unwrap();
@@ -100,7 +100,7 @@ async fn an_application_has_the_secrets_that_it_was_given() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_stands_on_something_that_is_missing_is_a_foreign_key_error() {
+async fn a_missing_parent_is_a_foreign_key_error() {
     both(|store| async move {
         let uri = RedirectUri::parse("https://app.example/").unwrap();
         let mut orphan = application("app");
@@ -127,7 +127,7 @@ async fn what_stands_on_something_that_is_missing_is_a_foreign_key_error() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn channels_are_found_by_up_to_20_ids_and_unknown_ones_left_out() {
+async fn channels_are_found_by_up_to_20_ids_without_unknown_ones() {
     in_seeded(async move |tx: &mut Tx| {
         let full = ChannelRecord {
             image_url: Some("https://i.example/b.png".to_owned()),
@@ -184,7 +184,7 @@ async fn people_have_a_login_of_their_own() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_speaker_has_the_role_that_this_channel_gave() {
+async fn a_speaker_has_the_role_of_this_channel() {
     in_seeded(async move |tx: &mut Tx| {
         tx.put_manager(&channel("a"), &channel("b"), UserRole::StreamingSettlementManager, at(1)).await?;
         tx.put_manager(&channel("a"), &channel("b"), UserRole::StreamingChatManager, at(2)).await?;
@@ -235,7 +235,7 @@ fn subscription(by: &str, month: i64) -> SubscriptionEvent {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_subscriber_stays_one_row_with_its_first_day() {
+async fn a_subscriber_is_one_row_with_the_first_day() {
     in_seeded(async move |tx: &mut Tx| {
         tx.put_subscriber(&channel("a"), &subscription("b", 1), at(5)).await?;
         tx.put_subscriber(&channel("a"), &subscription("b", 2), at(6)).await?;
@@ -248,7 +248,7 @@ async fn a_subscriber_stays_one_row_with_its_first_day() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn messages_and_donations_are_recorded_as_they_were() {
+async fn messages_and_donations_are_recorded_with_all_values() {
     in_seeded(async move |tx: &mut Tx| {
         let chat = ChatEvent {
             sender_channel_id: channel("b"),

@@ -63,7 +63,7 @@ async fn attempt(tx: &mut Tx, which: usize, now: Timestamp) -> Result<bool, Stor
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn of_100_at_once_one_restricts_and_one_releases() {
+async fn one_of_100_concurrent_calls_restricts_and_one_releases() {
     both(|store| async move {
         // The third temporary restriction replaces one that is over.
         for (which, now) in [(0, 1), (1, 1), (0, 2), (2, 1), (3, 1), (2, 2), (2, 62)] {
@@ -84,7 +84,7 @@ async fn of_100_at_once_one_restricts_and_one_releases() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_list_is_newest_first_and_goes_on_behind_a_place() {
+async fn the_list_is_newest_first_and_continues_after_a_position() {
     in_seeded(async move |tx: &mut Tx| {
         let a = channel("a");
         for (name, ms) in [("d", 7), ("e", 9), ("f", 7), ("g", 8), ("h", 7)] {

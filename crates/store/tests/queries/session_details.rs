@@ -1,4 +1,4 @@
-//! Sessions as the operator looks at them, and ends them.
+//! Sessions that the operator lists and ends.
 
 use domain::SessionKey;
 use domain::event::EventType;
@@ -32,7 +32,7 @@ fn keys(sessions: &[SessionDetails]) -> Vec<&str> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_list_holds_what_fits_every_filter_newest_first_and_goes_on_behind_a_key() {
+async fn a_list_matches_every_filter_newest_first_and_continues_after_a_key() {
     in_seeded(async move |tx: &mut Tx| {
         fill(tx).await?;
         for (app, user, connected, expected) in [
@@ -118,7 +118,7 @@ async fn details_have_owner_node_times_and_close_reason() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_that_the_operator_ended_is_its_nodes_to_close_until_it_has_closed() {
+async fn a_session_ended_by_the_operator_is_closing_until_its_node_has_closed_it() {
     in_seeded(async move |tx: &mut Tx| {
         fill(tx).await?;
         tx.insert_session(&session("s7"), &of_client("app"), None, &node("n2"), at(30)).await?;

@@ -17,7 +17,7 @@ use crate::{
 };
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_url_is_taken_once_before_its_end_and_says_whose_it_was() {
+async fn a_url_is_taken_once_before_its_expiry_and_gives_its_owner() {
     in_seeded(async move |tx: &mut Tx| {
         for owner in [of_client("app"), of_user("app", "a")] {
             tx.insert_session_url(&hash("url"), &owner, None, at(100)).await?;
@@ -189,7 +189,7 @@ async fn a_list_is_the_owners_own_newest_first_with_subscriptions_in_the_order_t
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_page_far_beyond_the_end_is_empty_and_comes_soon() {
+async fn a_page_far_beyond_the_end_is_empty_and_fast() {
     const MANY: i64 = 3_000;
     both(|store| async move {
         tx!(store, tx => {
@@ -222,7 +222,7 @@ fn introduced(name: &str) -> NodeRecord {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sessions_are_opened_on_other_nodes_that_live_and_take_some() {
+async fn sessions_are_opened_on_other_live_nodes_that_accept_some() {
     in_seeded(async move |tx: &mut Tx| {
         let rest = NodeRecord { session_base: None, ..introduced("rest") };
         tx.register_node(&rest, at(50)).await?;
@@ -250,7 +250,7 @@ async fn sessions_are_opened_on_other_nodes_that_live_and_take_some() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sessions_that_somebody_else_ended_are_found_until_their_sockets_are_gone() {
+async fn sessions_ended_elsewhere_are_found_until_their_sockets_are_closed() {
     in_seeded(async move |tx: &mut Tx| {
         for (key, owner, home) in [
             ("s1", of_client("app"), "n"),
@@ -291,7 +291,7 @@ async fn sessions_that_somebody_else_ended_are_found_until_their_sockets_are_gon
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nodes_come_live_fall_silent_and_go() {
+async fn nodes_register_send_heartbeats_fall_silent_and_deregister() {
     in_seeded(async move |tx: &mut Tx| {
         const COUNT: &str = "SELECT COUNT(*) FROM nodes";
         assert!(!tx.node_heartbeat(&node("n1"), at(1)).await?, "it is not on the list yet");
@@ -300,16 +300,16 @@ async fn nodes_come_live_fall_silent_and_go() {
         }
         assert_eq!(number(tx, COUNT).await?, 3);
         assert!(tx.node_heartbeat(&node("n1"), at(20)).await?);
-        assert_eq!(tx.forget_silent_nodes(at(9)).await?, []);
-        assert_eq!(tx.forget_silent_nodes(at(10)).await?.len(), 2);
+        assert_eq!(tx.deregister_silent_nodes(at(9)).await?, []);
+        assert_eq!(tx.deregister_silent_nodes(at(10)).await?.len(), 2);
         assert!(tx.node_heartbeat(&node("n1"), at(21)).await?);
         assert!(!tx.node_heartbeat(&node("n2"), at(21)).await?);
         tx.register_node(&introduced("n2"), at(21)).await?;
         tx.register_node(&introduced("n3"), at(21)).await?;
-        tx.forget_node(&node("n3")).await?;
-        tx.forget_node(&node("unknown")).await?;
+        tx.deregister_node(&node("n3")).await?;
+        tx.deregister_node(&node("unknown")).await?;
         assert_eq!(number(tx, COUNT).await?, 2);
-        tx.forget_other_nodes(&node("n2")).await?;
+        tx.deregister_other_nodes(&node("n2")).await?;
         assert!(tx.node_heartbeat(&node("n2"), at(22)).await?);
         assert_eq!(number(tx, COUNT).await?, 1);
         Ok(())
@@ -318,7 +318,7 @@ async fn nodes_come_live_fall_silent_and_go() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_sessions_of_nodes_that_are_not_on_the_list_end() {
+async fn the_sessions_of_unregistered_nodes_end() {
     in_seeded(async move |tx: &mut Tx| {
         tx.register_node(&introduced("alive"), at(1)).await?;
         let homes =
@@ -333,7 +333,7 @@ async fn the_sessions_of_nodes_that_are_not_on_the_list_end() {
             "SELECT disconnected_at FROM sessions WHERE session_key = 's2' AND close_reason = 'node_dead'";
         assert_eq!(number(tx, ended).await?, 9);
         assert_eq!(tx.count_connected(&of_client("app")).await?, 1);
-        tx.forget_node(&node("alive")).await?;
+        tx.deregister_node(&node("alive")).await?;
         assert_eq!(tx.disconnect_sessions_of_dead_nodes(at(11)).await?, 1, "nor with an empty list");
         Ok(())
     })

@@ -36,7 +36,7 @@ async fn subscribe(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_repeated_subscription_is_one_and_a_deleted_one_is_gone() {
+async fn a_repeated_subscription_is_stored_once_and_can_be_deleted() {
     in_seeded(async move |tx: &mut Tx| {
         connect(tx, &[("s", of_client("app")), ("t", of_client("app"))]).await?;
         for (key, event, user) in
@@ -58,7 +58,7 @@ async fn a_repeated_subscription_is_one_and_a_deleted_one_is_gone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_stands_on_tokens_is_found_in_connected_sessions_in_order() {
+async fn subscriptions_depending_on_tokens_are_found_in_connected_sessions_in_order() {
     in_seeded(async move |tx: &mut Tx| {
         connect(tx, &[("s2", of_client("app")), ("s1", of_user("app", "a")), ("s3", of_user("app", "a"))])
             .await?;
@@ -86,7 +86,7 @@ async fn what_stands_on_tokens_is_found_in_connected_sessions_in_order() {
             ("other", "a", None, vec![("s4", CHAT)]),
         ] {
             let of = of.map(family);
-            let found = tx.subscriptions_standing_on(&client(app), &channel(user), of.as_ref()).await?;
+            let found = tx.subscriptions_depending_on(&client(app), &channel(user), of.as_ref()).await?;
             let found: Vec<_> = found.iter().map(|(key, event)| (key.as_str(), *event)).collect();
             assert_eq!(found, expected, "{app} {user} {of:?}");
         }
@@ -114,7 +114,7 @@ fn change(version: i64, kind: ChangeKind) -> SessionChange {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn changes_come_back_in_order_after_a_version_until_they_are_forgotten() {
+async fn changes_after_a_version_are_read_in_order_until_they_are_deleted() {
     both(|store| async move {
         tx!(store, tx => {
             connect(tx, &[("s", of_client("app")), ("t", of_client("app"))]).await?;
@@ -130,9 +130,9 @@ async fn changes_come_back_in_order_after_a_version_until_they_are_forgotten() {
                 assert_eq!(found.iter().map(|change| change.version).collect::<Vec<i64>>(), expected);
             }
             assert_eq!(tx.session_changes_after(&session("t"), 0).await?, [change(1, ChangeKind::Revoked)]);
-            tx.forget_session_changes(&session("s"), -5).await?;
+            tx.delete_session_changes(&session("s"), -5).await?;
             assert_eq!(tx.session_changes_after(&session("s"), 0).await?.len(), 11);
-            tx.forget_session_changes(&session("s"), 10).await?;
+            tx.delete_session_changes(&session("s"), 10).await?;
             assert_eq!(tx.session_changes_after(&session("s"), 0).await?, [change(11, ChangeKind::Subscribed)]);
             assert_eq!(tx.session_changes_after(&session("t"), 0).await?.len(), 1);
             Ok(())
@@ -152,8 +152,8 @@ async fn changes_come_back_in_order_after_a_version_until_they_are_forgotten() {
 async fn a_node_takes_each_change_of_its_sessions_once_in_order() {
     in_seeded(async move |tx: &mut Tx| {
         connect(tx, &[("s", of_client("app")), ("t", of_client("app"))]).await?;
-        assert!(!tx.has_untold_changes(&node("n")).await?);
-        assert_eq!(tx.take_untold_changes(&node("n"), 10).await?, []);
+        assert!(!tx.has_unread_changes(&node("n")).await?);
+        assert_eq!(tx.take_unread_changes(&node("n"), 10).await?, []);
         // Eleven, so that an order by text would show.
         for version in (1..=11).rev() {
             let one = change(version, ChangeKind::Subscribed);
@@ -161,17 +161,17 @@ async fn a_node_takes_each_change_of_its_sessions_once_in_order() {
         }
         tx.insert_session_change(&session("t"), &node("m"), &change(1, ChangeKind::Revoked)).await?;
         for home in ["n", "m"] {
-            assert!(tx.has_untold_changes(&node(home)).await?);
+            assert!(tx.has_unread_changes(&node(home)).await?);
         }
-        assert!(!tx.has_untold_changes(&node("elsewhere")).await?);
+        assert!(!tx.has_unread_changes(&node("elsewhere")).await?);
         for (limit, versions) in [(4, 1..5), (10, 5..12), (10, 12..12)] {
-            let taken = tx.take_untold_changes(&node("n"), limit).await?;
+            let taken = tx.take_unread_changes(&node("n"), limit).await?;
             let expected: Vec<_> =
                 versions.map(|version| (session("s"), change(version, ChangeKind::Subscribed))).collect();
             assert_eq!(taken, expected);
         }
-        assert!(!tx.has_untold_changes(&node("n")).await?);
-        let taken = tx.take_untold_changes(&node("m"), 10).await?;
+        assert!(!tx.has_unread_changes(&node("n")).await?);
+        let taken = tx.take_unread_changes(&node("m"), 10).await?;
         assert_eq!(taken, [(session("t"), change(1, ChangeKind::Revoked))]);
         // They stay in the log for who has to catch up.
         assert_eq!(tx.session_changes_after(&session("s"), 0).await?.len(), 11);

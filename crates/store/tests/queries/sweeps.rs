@@ -1,4 +1,4 @@
-//! Sweeps delete what is over, no more at once than their load, and nothing else.
+//! Sweeps delete expired rows in batches, and no others.
 
 use domain::event::EventType;
 use domain::limits::DAY_MS;
@@ -96,7 +96,7 @@ async fn webhook(tx: &mut Tx, name: &str) -> Result<WebhookId, StoreError> {
     if known.is_none() { plant(tx, name).await } else { Ok(webhook_id(name)) }
 }
 
-/// One that lost its application at `ms`, as `forget_webhook` leaves it; in one statement, because many are
+/// One that lost its application at `ms`, as `delete_webhook` leaves it; in one statement, because many are
 /// made at once.
 async fn deleted_webhook(tx: &mut Tx, name: &str, ms: i64) -> Result<WebhookId, StoreError> {
     let insert = "
@@ -153,7 +153,7 @@ const fn count(sweep: Sweep) -> &'static str {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_sweep_deletes_what_was_over_by_then_and_keeps_the_rest() {
+async fn a_sweep_deletes_expired_rows_and_no_others() {
     in_seeded(async move |tx: &mut Tx| {
         for sweep in Sweep::ALL {
             for (n, ms) in [98, 99, 100, 101].into_iter().enumerate() {
@@ -183,7 +183,7 @@ async fn a_sweep_deletes_what_was_over_by_then_and_keeps_the_rest() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_connected_is_never_swept() {
+async fn connected_sessions_are_never_swept() {
     in_seeded(async move |tx: &mut Tx| {
         let key = session("open");
         tx.insert_session(&key, &of_client("app"), None, &node("n"), at(1)).await?;
@@ -211,7 +211,7 @@ async fn the_logs_of_sessions_that_ended_long_ago_are_left_to_the_sweep_of_sessi
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_sweep_deletes_no_more_rows_at_once_than_its_load_and_two_at_once_do_not_meet() {
+async fn a_sweep_deletes_a_batch_at_once_and_two_sweeps_do_not_conflict() {
     both(|store| async move {
         for sweep in Sweep::ALL {
             let (now, later) = (at(100), at(300));
@@ -251,7 +251,7 @@ async fn a_sweep_deletes_no_more_rows_at_once_than_its_load_and_two_at_once_do_n
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_sweep_of_long_logs_stays_within_its_load() {
+async fn a_sweep_of_long_logs_stays_within_its_batch() {
     in_seeded(async move |tx: &mut Tx| {
         for n in 0..3 {
             end_session(tx, n, 100, 300).await?;

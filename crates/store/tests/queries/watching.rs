@@ -1,4 +1,4 @@
-//! What campaigns ask for, and what their viewers have watched.
+//! The conditions of campaigns, and the minutes that viewers have watched.
 
 use domain::drops::{Campaign, ClaimRefusal, Period, Reward};
 use domain::{CampaignId, CategoryId, ChannelId};
@@ -124,7 +124,7 @@ async fn minutes_count_where_category_dates_and_channel_allow_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_channel_has_on_air_is_told_with_how_many_of_the_viewers_exist() {
+async fn a_watchable_channel_has_its_live_and_the_number_of_existing_viewers() {
     in_seeded(async move |tx: &mut Tx| {
         plant(tx).await?;
         air(tx, "a", 1, Some("sea")).await?;
@@ -176,7 +176,7 @@ async fn a_claim_waits_for_the_start_and_the_minutes_and_comes_before_the_end() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_many_reports_at_once_none_is_lost_and_none_waits_for_another_in_a_circle() {
+async fn concurrent_reports_are_all_counted_without_a_deadlock() {
     both(|store| async move {
         tx!(store, tx => {
             plant(tx).await?;
@@ -212,7 +212,7 @@ async fn of_many_reports_at_once_none_is_lost_and_none_waits_for_another_in_a_ci
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_claims_that_race_with_reports_and_changes_of_the_campaign_one_is_made() {
+async fn one_claim_is_made_during_concurrent_reports_and_changes_of_the_campaign() {
     both(|store| async move {
         tx!(store, tx => {
             plant(tx).await?;

@@ -1,4 +1,4 @@
-//! Webhooks, their secrets, and whom a claim is told.
+//! Webhooks, their secrets, and the receivers of claims.
 
 use domain::application::Application;
 use domain::delivery::DisabledReason;
@@ -20,7 +20,7 @@ fn secret_id(id: &str) -> WebhookSecretId {
 
 const BY_OPERATOR: Disabled = Disabled { reason: DisabledReason::Operator, since: domain::Timestamp::LAST };
 
-/// An application that is told of the claims of organization `games`.
+/// An application that receives the claims of organization `games`.
 pub async fn publisher(tx: &mut Tx, id: &str) -> Result<(), StoreError> {
     tx.put_organization(&organization("games", true)).await?;
     let scopes = [Scope::Drops].into_iter().collect();
@@ -67,8 +67,8 @@ async fn a_webhook_is_made_changed_and_deleted() {
         tx.change_webhook(&changed).await?;
         assert_eq!(of(tx, "drops").await?, changed);
 
-        assert!(tx.forget_webhook(&client("drops"), at(4)).await?);
-        assert!(!tx.forget_webhook(&client("drops"), at(4)).await?);
+        assert!(tx.delete_webhook(&client("drops"), at(4)).await?);
+        assert!(!tx.delete_webhook(&client("drops"), at(4)).await?);
         assert_eq!(tx.webhook(&client("drops")).await?, None);
         tx.insert_webhook(&webhook_id("next"), &client("drops"), None, Some(BY_OPERATOR), at(5)).await?;
         assert_eq!(of(tx, "drops").await?.disabled, Some(BY_OPERATOR));
@@ -78,7 +78,7 @@ async fn a_webhook_is_made_changed_and_deleted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_webhook_that_only_fails_is_disabled_and_one_success_saves_it() {
+async fn a_webhook_is_disabled_after_failures_without_a_success() {
     in_seeded(async move |tx: &mut Tx| {
         let id = plant(tx, "drops").await?;
         assert!(!tx.disable_failing_webhook(&id, at(100), at(100)).await?, "nothing failed");
@@ -106,7 +106,7 @@ async fn a_webhook_that_only_fails_is_disabled_and_one_success_saves_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_owner_is_told_the_newest_first() {
+async fn notices_are_listed_newest_first() {
     in_seeded(async move |tx: &mut Tx| {
         let id = plant(tx, "drops").await?;
         for (kind, ms) in [("GONE", 1), ("FAILING", 2), ("FAILING", 2), ("GONE", 3)] {
@@ -121,7 +121,7 @@ async fn the_owner_is_told_the_newest_first() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_youngest_secret_whose_time_has_come_signs() {
+async fn the_newest_secret_whose_time_has_come_signs() {
     in_seeded(async move |tx: &mut Tx| {
         let id = plant(tx, "drops").await?;
         assert_eq!(tx.signing_secret(&id, at(10)).await?, None);
@@ -141,7 +141,7 @@ async fn the_youngest_secret_whose_time_has_come_signs() {
         assert_eq!(kept(tx, 90).await?, [new]);
         tx.delete_webhook_secret(&secret_id("new")).await?;
         assert_eq!(kept(tx, 89).await?, [old]);
-        assert!(tx.forget_webhook(&client("drops"), at(99)).await?);
+        assert!(tx.delete_webhook(&client("drops"), at(99)).await?);
         assert_eq!(tx.signing_secret(&id, at(99)).await?, None, "it goes with its webhook");
         Ok(())
     })
@@ -173,7 +173,7 @@ pub async fn plant_campaign(tx: &mut Tx) -> Result<CampaignId, StoreError> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_claim_goes_to_the_applications_of_its_organization_that_may_be_told() {
+async fn a_claim_goes_to_the_applications_of_its_organization_that_may_receive_claims() {
     in_seeded(async move |tx: &mut Tx| {
         let campaign = plant_campaign(tx).await?;
         for id in ["told", "disabled", "scopeless", "deleted", "webhookless"] {
@@ -181,7 +181,7 @@ async fn a_claim_goes_to_the_applications_of_its_organization_that_may_be_told()
         }
         let disabled = Disabled { since: at(3), ..BY_OPERATOR };
         assert!(tx.disable_webhook(&webhook_id("disabled"), disabled).await?);
-        assert!(tx.forget_webhook(&client("webhookless"), at(3)).await?);
+        assert!(tx.delete_webhook(&client("webhookless"), at(3)).await?);
         let games = Some(organization("games", true));
         tx.put_application(&Application { organization: games, ..application("scopeless") }, at(3)).await?;
         tx.execute("UPDATE applications SET deleted_at = $1 WHERE client_id = 'deleted'", params![3]).await?;
@@ -204,7 +204,7 @@ async fn a_claim_goes_to_the_applications_of_its_organization_that_may_be_told()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_webhook_loses_an_application_that_goes_and_is_cleared_away() {
+async fn a_webhook_of_a_deleted_application_is_swept() {
     both(|store| async move {
         tx!(store, tx => {
             let id = plant(tx, "drops").await?;
@@ -216,7 +216,7 @@ async fn a_webhook_loses_an_application_that_goes_and_is_cleared_away() {
             Ok(())
         })
         .unwrap();
-        assert!(tx!(store, tx => { tx.forget_gone_application(&client("drops"), at(3)).await }).unwrap());
+        assert!(tx!(store, tx => { tx.delete_unrestorable_application(&client("drops"), at(3)).await }).unwrap());
         tx!(store, tx => {
             assert_eq!(tx.webhook(&client("drops")).await?, None);
             assert_eq!(crate::number(tx, "SELECT COUNT(*) FROM webhooks").await?, 1);

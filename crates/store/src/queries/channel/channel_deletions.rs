@@ -12,12 +12,12 @@ use crate::{StoreError, Tx, params};
 /// Rows of one kind that a batch deletes or changes.
 pub const DELETION_ROWS_MAX: i64 = 500;
 /// Messages or donations that a batch reads.
-pub const DELETION_LOOKS_MAX: i64 = 2_000;
+pub const DELETION_READS_MAX: i64 = 2_000;
 /// Follows and subscriptions in other channels' lists that a batch ends. Each of them locks its channel.
 const RELATIONS_MAX: i64 = 20;
 
 /// The name of a channel that is being deleted.
-const NO_NAME: &str = "(deleted)";
+const DELETED_NAME: &str = "(deleted)";
 
 const MARK: &str = "
     UPDATE channels SET deleted_at = $2, barred_at = COALESCE(barred_at, $2), channel_name = $3,
@@ -39,7 +39,7 @@ const LOCK_DELETION: &str = sql!(
 );
 
 /// Rows that are deleted with the channel. `$1` is the channel, `$2` the most rows.
-const LOADS: [&str; 12] = [
+const DELETE_ROWS: [&str; 12] = [
     "DELETE FROM followers WHERE channel_id = $1 AND follower_channel_id IN (
          SELECT follower_channel_id FROM followers WHERE channel_id = $1 LIMIT $2)",
     "DELETE FROM subscribers WHERE channel_id = $1 AND subscriber_channel_id IN (
@@ -142,7 +142,7 @@ columns!(ChannelDeletion {
 
 /// The result of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DeletionLoad {
+pub enum DeletionStep {
     /// More rows may be left.
     More,
     /// The rest cannot be deleted yet.
@@ -162,7 +162,7 @@ impl Tx {
         now: Timestamp,
     ) -> Result<bool, StoreError> {
         self.credentials_changed(Dependency::Channel(channel));
-        if self.execute(MARK, params![channel, now, NO_NAME]).await? == 0 {
+        if self.execute(MARK, params![channel, now, DELETED_NAME]).await? == 0 {
             return Ok(false);
         }
         self.execute(DELETE_PERSON, params![channel]).await?;
@@ -176,32 +176,32 @@ impl Tx {
     }
 
     /// Deletes one batch of the rows of a channel that is being deleted, and at the end the channel. Its
-    /// messages wait until the channel was marked at `writers_gone` or before: from then on no more messages
-    /// can be written in its name.
-    pub async fn delete_channel_load(
+    /// messages stay until the channel was marked at `writers_finished` or before. From then on no call
+    /// writes messages in the channel's name.
+    pub async fn delete_channel_rows(
         &mut self,
         channel: &ChannelId,
-        writers_gone: Timestamp,
-    ) -> Result<DeletionLoad, StoreError> {
+        writers_finished: Timestamp,
+    ) -> Result<DeletionStep, StoreError> {
         let deletion = self.fetch_optional::<ChannelDeletion>(LOCK_DELETION, params![channel]).await?;
-        let Some(deletion) = deletion else { return Ok(DeletionLoad::Done) };
+        let Some(deletion) = deletion else { return Ok(DeletionStep::Done) };
         self.credentials_changed(Dependency::Channel(channel));
-        for sql in LOADS {
+        for sql in DELETE_ROWS {
             if self.execute(sql, params![channel, DELETION_ROWS_MAX]).await? > 0 {
-                return Ok(DeletionLoad::More);
+                return Ok(DeletionStep::More);
             }
         }
-        if self.leave_others(channel).await? || self.rename_claims(&deletion).await? {
-            return Ok(DeletionLoad::More);
+        if self.end_relations(channel).await? || self.rename_claims(&deletion).await? {
+            return Ok(DeletionStep::More);
         }
-        if deletion.created_at > writers_gone {
-            return Ok(DeletionLoad::Waits);
+        if deletion.created_at > writers_finished {
+            return Ok(DeletionStep::Waits);
         }
-        self.rename_written(&deletion).await
+        self.rename_messages(&deletion).await
     }
 
     /// Ends some of its follows and subscriptions, in the order of the channels: `false` if none is left.
-    async fn leave_others(&mut self, channel: &ChannelId) -> Result<bool, StoreError> {
+    async fn end_relations(&mut self, channel: &ChannelId) -> Result<bool, StoreError> {
         let followed: Vec<ChannelId> = self.fetch_all(FOLLOWED, params![channel, RELATIONS_MAX]).await?;
         for other in &followed {
             self.unfollow(other, channel).await?;
@@ -222,34 +222,34 @@ impl Tx {
         if self.query_opt(HAS_CLAIMS, params![channel_id]).await?.is_none() {
             return Ok(false);
         }
-        self.execute(INSERT_ALIAS, params![alias, NO_NAME, *created_at]).await?;
+        self.execute(INSERT_ALIAS, params![alias, DELETED_NAME, *created_at]).await?;
         self.execute(RENAME_CLAIMS, params![channel_id, alias, DELETION_ROWS_MAX]).await?;
         Ok(true)
     }
 
     /// Processes one batch of messages and donations. Messages in the channel's own chat are deleted. The
     /// others stay under the alias.
-    async fn rename_written(&mut self, deletion: &ChannelDeletion) -> Result<DeletionLoad, StoreError> {
+    async fn rename_messages(&mut self, deletion: &ChannelDeletion) -> Result<DeletionStep, StoreError> {
         let ChannelDeletion { channel_id, alias, messages_after, messages_until, donations_after, .. } =
             deletion;
-        let bounds = params![messages_after, messages_until, DELETION_LOOKS_MAX];
+        let bounds = params![messages_after, messages_until, DELETION_READS_MAX];
         if let Some(end) = self.fetch_one::<Option<String>>(MESSAGES_END, bounds).await? {
             self.execute(DELETE_MESSAGES, params![messages_after, &end, channel_id]).await?;
             self.execute(RENAME_SENDER, params![messages_after, &end, channel_id, alias]).await?;
             self.execute(MESSAGES_DONE, params![channel_id, &end]).await?;
-            return Ok(DeletionLoad::More);
+            return Ok(DeletionStep::More);
         }
-        let bounds = params![donations_after, messages_until, DELETION_LOOKS_MAX];
+        let bounds = params![donations_after, messages_until, DELETION_READS_MAX];
         if let Some(end) = self.fetch_one::<Option<String>>(DONATIONS_END, bounds).await? {
             self.execute(RENAME_DONATIONS, params![donations_after, &end, channel_id, alias]).await?;
             self.execute(DONATIONS_DONE, params![channel_id, &end]).await?;
-            return Ok(DeletionLoad::More);
+            return Ok(DeletionStep::More);
         }
         if self.query_opt(HAS_SESSIONS, params![channel_id]).await?.is_some() {
-            return Ok(DeletionLoad::Waits);
+            return Ok(DeletionStep::Waits);
         }
         self.execute(DELETE_CHANNEL, params![channel_id]).await?;
         self.execute(DELETE_DELETION, params![channel_id]).await?;
-        Ok(DeletionLoad::Done)
+        Ok(DeletionStep::Done)
     }
 }

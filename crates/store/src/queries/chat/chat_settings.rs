@@ -16,7 +16,7 @@ const CHAT_SETTINGS: &str =
     sql!("SELECT ", ChatSettings::COLUMNS, " FROM chat_settings o WHERE o.channel_id = $1");
 
 /// `$2` to `$7` are the row of a channel without one, `$8` to `$13` the changes. One statement, so that
-/// concurrent changes of different fields are both kept.
+/// concurrent changes of different fields both take effect.
 const CHANGE_CHAT_SETTINGS: &str = "
     INSERT INTO chat_settings
         (channel_id, chat_available_condition, chat_available_group, min_follower_minute,

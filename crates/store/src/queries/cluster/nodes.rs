@@ -15,11 +15,11 @@ const RETIRE: &str = "UPDATE nodes SET session_base = NULL WHERE node_id = $1";
 const SESSION_BASES: &str = "
     SELECT session_base FROM nodes WHERE session_base IS NOT NULL AND seen_at > $1 AND node_id <> $2 ORDER BY node_id";
 
-const FORGET_SILENT: &str = "DELETE FROM nodes WHERE seen_at <= $1 RETURNING node_id";
+const DEREGISTER_SILENT: &str = "DELETE FROM nodes WHERE seen_at <= $1 RETURNING node_id";
 
-const FORGET: &str = "DELETE FROM nodes WHERE node_id = $1";
+const DEREGISTER: &str = "DELETE FROM nodes WHERE node_id = $1";
 
-const FORGET_OTHERS: &str = "DELETE FROM nodes WHERE node_id <> $1";
+const DEREGISTER_OTHERS: &str = "DELETE FROM nodes WHERE node_id <> $1";
 
 /// A node that registers.
 #[derive(Clone, Debug)]
@@ -63,19 +63,22 @@ impl Tx {
     }
 
     /// Deregisters the nodes whose last heartbeat was at `silent_since` or before, and gives them.
-    pub async fn forget_silent_nodes(&mut self, silent_since: Timestamp) -> Result<Vec<NodeId>, StoreError> {
-        self.fetch_all(FORGET_SILENT, params![silent_since]).await
+    pub async fn deregister_silent_nodes(
+        &mut self,
+        silent_since: Timestamp,
+    ) -> Result<Vec<NodeId>, StoreError> {
+        self.fetch_all(DEREGISTER_SILENT, params![silent_since]).await
     }
 
     /// Deregisters a node that stops.
-    pub async fn forget_node(&mut self, node: &NodeId) -> Result<(), StoreError> {
-        self.execute(FORGET, params![node]).await?;
+    pub async fn deregister_node(&mut self, node: &NodeId) -> Result<(), StoreError> {
+        self.execute(DEREGISTER, params![node]).await?;
         Ok(())
     }
 
     /// Deregisters every other node, for a store that one process uses alone.
-    pub async fn forget_other_nodes(&mut self, node: &NodeId) -> Result<(), StoreError> {
-        self.execute(FORGET_OTHERS, params![node]).await?;
+    pub async fn deregister_other_nodes(&mut self, node: &NodeId) -> Result<(), StoreError> {
+        self.execute(DEREGISTER_OTHERS, params![node]).await?;
         Ok(())
     }
 }

@@ -18,8 +18,8 @@ const NOTE_USE: &str = "
     UPDATE applications SET last_used_at = $2, deleted_at = NULL
     WHERE client_id = $1 AND last_used_at < $2 AND purging = FALSE";
 
-/// A session with a subscription is a use until the session ends. Sessions are kept after their end for as
-/// long as an application may be unused, so no use is missed.
+/// A session with a subscription is a use until the session ends. Ended sessions are stored for as long as an
+/// application may be unused, so no use is missed.
 const NOTE_SUBSCRIBED: &str = "
     UPDATE applications SET last_used_at = (
         SELECT MAX(COALESCE(c.disconnected_at, $1)) FROM sessions c WHERE c.client_id = applications.client_id
@@ -30,7 +30,7 @@ const NOTE_SUBSCRIBED: &str = "
         AND EXISTS (SELECT 1 FROM session_subscriptions s WHERE s.session_key = c.session_key))";
 
 /// A notice belongs to an earlier idle time if the last use is too recent for it.
-const FORGET_NOTICES: &str = "
+const DELETE_OUTDATED_NOTICES: &str = "
     DELETE FROM application_notices WHERE kind = $1 AND EXISTS (
         SELECT 1 FROM applications a WHERE a.client_id = application_notices.client_id
         AND a.last_used_at > application_notices.created_at - CAST($2 AS BIGINT))";
@@ -55,10 +55,10 @@ const RESTORE: &str = "
     UPDATE applications SET deleted_at = NULL, last_used_at = $2
     WHERE client_id = $1 AND purging = FALSE AND (deleted_at IS NULL OR deleted_at > $3)";
 
-const FORGET_GONE: &str =
+const DELETE_UNRESTORABLE: &str =
     "DELETE FROM applications WHERE client_id = $1 AND (purging = TRUE OR deleted_at <= $2)";
 
-const CONDEMN: &str = "
+const BEGIN_PURGE: &str = "
     UPDATE applications SET purging = TRUE WHERE deleted_at <= $1 AND purging = FALSE";
 
 const LIFE: &str = sql!(
@@ -85,7 +85,7 @@ const WARNED: &str = "
         WHERE n.client_id = applications.client_id AND n.created_at > applications.last_used_at)
     ORDER BY last_used_at LIMIT $2";
 
-/// Rows of one kind that belong to condemned applications. `$1` is the most rows.
+/// Rows of one kind that belong to applications that are being purged. `$1` is the most rows.
 macro_rules! purge_sql {
     ($table:literal, $key:literal) => {
         sql!(
@@ -204,8 +204,8 @@ impl Tx {
 
     /// Deletes the notices of a kind, given after `idle_ms` without use, whose application was used again.
     /// Gives their number.
-    pub async fn forget_application_notices(&mut self, kind: &str, idle_ms: i64) -> Result<u64, StoreError> {
-        self.execute(FORGET_NOTICES, params![kind, idle_ms]).await
+    pub async fn delete_outdated_notices(&mut self, kind: &str, idle_ms: i64) -> Result<u64, StoreError> {
+        self.execute(DELETE_OUTDATED_NOTICES, params![kind, idle_ms]).await
     }
 
     /// Records a notice of a kind for up to [`LIFE_ROWS_MAX`] applications that were last used at
@@ -246,23 +246,23 @@ impl Tx {
 
     /// Deletes the row of an application that was deleted at `gone_since` or before, and all rows that depend
     /// on it, so that the id is free: `true` if there was one.
-    pub async fn forget_gone_application(
+    pub async fn delete_unrestorable_application(
         &mut self,
         client_id: &ClientId,
         gone_since: Timestamp,
     ) -> Result<bool, StoreError> {
         self.credentials_changed(Dependency::Application(client_id));
-        Ok(self.execute(FORGET_GONE, params![client_id, gone_since]).await? > 0)
+        Ok(self.execute(DELETE_UNRESTORABLE, params![client_id, gone_since]).await? > 0)
     }
 
-    /// Condemns the applications that were deleted at `gone_since` or before: they cannot be restored any
-    /// more. Gives their number.
-    pub async fn condemn_applications(&mut self, gone_since: Timestamp) -> Result<u64, StoreError> {
-        self.execute(CONDEMN, params![gone_since]).await
+    /// Begins the purge of the applications that were deleted at `gone_since` or before: they cannot be
+    /// restored any more. Gives their number.
+    pub async fn begin_purge_of_applications(&mut self, gone_since: Timestamp) -> Result<u64, StoreError> {
+        self.execute(BEGIN_PURGE, params![gone_since]).await
     }
 
-    /// Deletes up to [`LIFE_ROWS_MAX`] rows of each kind that belong to condemned applications, and then the
-    /// applications without such rows. Gives the number of rows. 0 means that nothing is left.
+    /// Deletes up to [`LIFE_ROWS_MAX`] rows of each kind that belong to applications that are being purged,
+    /// and then the applications without such rows. Gives the number of rows. 0 means that nothing is left.
     pub async fn purge_applications(&mut self) -> Result<u64, StoreError> {
         let mut purged = 0;
         for sql in PURGE {

@@ -1,8 +1,8 @@
 //! Applications, people's consents and sign-ins, and their credentials.
 
+pub mod application_admin;
 pub mod application_life;
 pub mod application_secrets;
-pub mod application_switch;
 pub mod applications;
 pub mod browser_sessions;
 pub mod consents;

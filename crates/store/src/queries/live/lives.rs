@@ -24,7 +24,8 @@ const CHANGE: &str = "
         adult = $6, category_id = $7, tags = $8
     WHERE channel_id = $1";
 
-const REDRESS: &str = "UPDATE lives SET live_title = $2, category_id = $3, tags = $4 WHERE channel_id = $1";
+const CHANGE_DETAILS: &str =
+    "UPDATE lives SET live_title = $2, category_id = $3, tags = $4 WHERE channel_id = $1";
 
 const END: &str = "DELETE FROM lives WHERE channel_id = $1";
 
@@ -221,14 +222,14 @@ impl Tx {
     }
 
     /// Changes the title, category and tags of a channel's live.
-    pub async fn redress_live(
+    pub async fn change_live_details(
         &mut self,
         channel: &ChannelId,
         title: &str,
         category: Option<&CategoryId>,
         tags: &[String],
     ) -> Result<(), StoreError> {
-        self.execute(REDRESS, params![channel, title, category, joined_tags(tags)]).await?;
+        self.execute(CHANGE_DETAILS, params![channel, title, category, joined_tags(tags)]).await?;
         Ok(())
     }
 

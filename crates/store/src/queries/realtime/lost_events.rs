@@ -22,7 +22,7 @@ const CHANNELS_WITH_EVENTS: &str = "
     UNION SELECT channel_id FROM subscribers WHERE told_at >= $2 AND told_at > 0
     LIMIT $3";
 
-const TELL_OF_SUBSCRIBER: &str = "
+const RECORD_SUBSCRIPTION_EVENT: &str = "
     UPDATE subscribers SET told_at = $3 WHERE channel_id = $1 AND subscriber_channel_id = $2";
 
 /// Events of a channel that a node gave up. The three fields are its key.
@@ -65,13 +65,13 @@ impl Tx {
     }
 
     /// Records the time of the event of a paid subscription.
-    pub async fn tell_of_subscriber(
+    pub async fn record_subscription_event(
         &mut self,
         channel: &ChannelId,
         subscriber: &ChannelId,
         now: Timestamp,
     ) -> Result<(), StoreError> {
-        self.execute(TELL_OF_SUBSCRIBER, params![channel, subscriber, now]).await?;
+        self.execute(RECORD_SUBSCRIPTION_EVENT, params![channel, subscriber, now]).await?;
         Ok(())
     }
 }

@@ -170,7 +170,7 @@ mod tests {
 
     /// A page is read from its position on, in both halves of the index.
     #[test]
-    fn sqlite_reads_the_pages_of_an_application_from_their_place_on() {
+    fn sqlite_reads_the_pages_of_an_application_from_their_position_on() {
         for sql in OF_CLIENT {
             let plan = sqlite_plan(sql);
             let place = "sessions_of_application (client_id=? AND <expr>=? AND session_key<?)";

@@ -18,7 +18,7 @@ const COUNT: &str = "SELECT COUNT(*) FROM session_subscriptions WHERE session_ke
 const DELETE: &str = "
     DELETE FROM session_subscriptions WHERE session_key = $1 AND event_type = $2 AND channel_id = $3";
 
-const STANDING_ON: &str = "
+const DEPENDING_ON: &str = "
     SELECT s.session_key, s.event_type FROM session_subscriptions s
     JOIN sessions c ON c.session_key = s.session_key
     WHERE s.client_id = $1 AND s.channel_id = $2 AND (CAST($3 AS TEXT) IS NULL OR s.family = $3)
@@ -35,9 +35,9 @@ const INSERT_CHANGE: &str = "
     INSERT INTO session_changes (session_key, version, kind, event_type, channel_id, untold_node)
     VALUES ($1, $2, $3, $4, $5, $6)";
 
-const HAS_UNTOLD: &str = "SELECT version FROM session_changes WHERE untold_node = $1 LIMIT 1";
+const HAS_UNREAD: &str = "SELECT version FROM session_changes WHERE untold_node = $1 LIMIT 1";
 
-const TAKE_UNTOLD: &str = sql!(
+const TAKE_UNREAD: &str = sql!(
     "
     UPDATE session_changes SET untold_node = NULL WHERE untold_node = $1 AND (session_key, version) IN (
         SELECT session_key, version FROM session_changes WHERE untold_node = $1
@@ -46,7 +46,7 @@ const TAKE_UNTOLD: &str = sql!(
     SessionChange::COLUMNS
 );
 
-const FORGET_CHANGES: &str = "DELETE FROM session_changes WHERE session_key = $1 AND version <= $2";
+const DELETE_CHANGES: &str = "DELETE FROM session_changes WHERE session_key = $1 AND version <= $2";
 
 const CHANGES_AFTER: &str = sql!(
     "SELECT ",
@@ -91,14 +91,14 @@ impl Tx {
 
     /// The subscriptions of connected sessions that depend on the tokens of a client and a user, or on one
     /// family.
-    pub async fn subscriptions_standing_on(
+    pub async fn subscriptions_depending_on(
         &mut self,
         client_id: &ClientId,
         channel_id: &ChannelId,
         family: Option<&TokenFamily>,
     ) -> Result<Vec<(SessionKey, EventType)>, StoreError> {
         let family = family.map(|family| family.0.as_str());
-        self.fetch_all(STANDING_ON, params![client_id, channel_id, family]).await
+        self.fetch_all(DEPENDING_ON, params![client_id, channel_id, family]).await
     }
 
     /// The subscriptions of connected sessions of an application to a kind of event.
@@ -127,26 +127,26 @@ impl Tx {
     }
 
     /// Whether there are changes of a node's sessions that the node has not read. Costs one index look-up.
-    pub async fn has_untold_changes(&mut self, node: &NodeId) -> Result<bool, StoreError> {
-        Ok(self.query_opt(HAS_UNTOLD, params![node]).await?.is_some())
+    pub async fn has_unread_changes(&mut self, node: &NodeId) -> Result<bool, StoreError> {
+        Ok(self.query_opt(HAS_UNREAD, params![node]).await?.is_some())
     }
 
     /// Takes up to `limit` changes of a node's sessions that the node has not read. The changes of a session
     /// are in order. The node applies them whether or not the commit is confirmed.
-    pub async fn take_untold_changes(
+    pub async fn take_unread_changes(
         &mut self,
         node: &NodeId,
         limit: i64,
     ) -> Result<Vec<(SessionKey, SessionChange)>, StoreError> {
         let mut taken: Vec<(SessionKey, SessionChange)> =
-            self.fetch_all(TAKE_UNTOLD, params![node, limit]).await?;
+            self.fetch_all(TAKE_UNREAD, params![node, limit]).await?;
         taken.sort_by(|(a, one), (b, other)| (a, one.version).cmp(&(b, other.version)));
         Ok(taken)
     }
 
     /// Deletes the changes of a session up to a version.
-    pub async fn forget_session_changes(&mut self, key: &SessionKey, up_to: i64) -> Result<(), StoreError> {
-        self.execute(FORGET_CHANGES, params![key, up_to]).await?;
+    pub async fn delete_session_changes(&mut self, key: &SessionKey, up_to: i64) -> Result<(), StoreError> {
+        self.execute(DELETE_CHANGES, params![key, up_to]).await?;
         Ok(())
     }
 

@@ -117,7 +117,7 @@ const ATTEMPTS: &str = sql!(
 
 /// A leased message stays leased until the lease ends, so that no message is sent twice at the same time. The
 /// list of ids may repeat an id.
-const SEND_ANEW: &str = sql!(
+const RESEND: &str = sql!(
     "
     UPDATE webhook_deliveries SET state = 'WAITING', failures = 0, changed_at = $102,
         due_at = CASE WHEN in_flight AND due_at > $102 THEN due_at ELSE $102 END,
@@ -127,7 +127,7 @@ const SEND_ANEW: &str = sql!(
     HUNDRED_IDS
 );
 
-const WINDOW: &str = "
+const IN_SPAN: &str = "
     SELECT message_id FROM webhook_deliveries
     WHERE webhook_id = $1 AND (state, message_id) >= ($2, $3) AND (state, message_id) < ($2, $4)
     ORDER BY state, message_id LIMIT $5";
@@ -255,7 +255,7 @@ pub struct Delivery {
     pub claim_id: ClaimId,
     /// Its data, as JSON.
     pub data: String,
-    /// Its expiry and its use.
+    /// Its state.
     pub state: DeliveryState,
     /// When a waiting message is due. While it is in flight, the end of its lease.
     pub due_at: Timestamp,
@@ -438,18 +438,18 @@ impl Tx {
 
     /// Resends a message in any state, with the whole schedule of attempts: `false` if there is none. A
     /// message in flight stays in flight.
-    pub async fn send_anew(
+    pub async fn resend_delivery(
         &mut self,
         webhook_id: &WebhookId,
         message_id: &DeliveryId,
         now: Timestamp,
     ) -> Result<bool, StoreError> {
-        Ok(self.send_these_anew(webhook_id, std::slice::from_ref(message_id), None, now).await? > 0)
+        Ok(self.resend(webhook_id, std::slice::from_ref(message_id), None, now).await? > 0)
     }
 
-    /// [`send_anew`](Self::send_anew) for the oldest messages within a span that are in a state, up to
-    /// `limit` and at the most 100. Gives how many.
-    pub async fn send_window_anew(
+    /// [`resend_delivery`](Self::resend_delivery) for the oldest messages within a span that are in a state,
+    /// up to `limit` and at the most 100. Gives how many.
+    pub async fn resend_deliveries(
         &mut self,
         webhook_id: &WebhookId,
         state: DeliveryState,
@@ -459,11 +459,11 @@ impl Tx {
     ) -> Result<u64, StoreError> {
         let limit = limit.min(MESSAGES_AT_ONCE);
         let values = params![webhook_id, state.name(), &span.from, &span.below, limit];
-        let ids: Vec<DeliveryId> = self.fetch_all(WINDOW, values).await?;
-        self.send_these_anew(webhook_id, &ids, Some(state), now).await
+        let ids: Vec<DeliveryId> = self.fetch_all(IN_SPAN, values).await?;
+        self.resend(webhook_id, &ids, Some(state), now).await
     }
 
-    async fn send_these_anew(
+    async fn resend(
         &mut self,
         webhook_id: &WebhookId,
         ids: &[DeliveryId],
@@ -472,6 +472,6 @@ impl Tx {
     ) -> Result<u64, StoreError> {
         let Some(mut values) = padded(ids) else { return Ok(0) };
         values.extend([webhook_id.into(), now.into(), in_state.map(DeliveryState::name).into()]);
-        self.execute(SEND_ANEW, &values).await
+        self.execute(RESEND, &values).await
     }
 }

@@ -41,7 +41,7 @@ const CHANGE_WEBHOOK: &str = "
         changed_at = $7
     WHERE webhook_id = $1";
 
-const FORGET_WEBHOOK: &str =
+const DELETE_WEBHOOK: &str =
     "UPDATE webhooks SET client_id = NULL, changed_at = $2 WHERE client_id = $1 RETURNING webhook_id";
 
 const DISABLE_WEBHOOK: &str = "
@@ -225,9 +225,9 @@ impl Tx {
 
     /// Deletes the webhook of an application with its secrets: `false` if there was none. Its messages are
     /// deleted later, in batches.
-    pub async fn forget_webhook(&mut self, client_id: &ClientId, now: Timestamp) -> Result<bool, StoreError> {
+    pub async fn delete_webhook(&mut self, client_id: &ClientId, now: Timestamp) -> Result<bool, StoreError> {
         let forgotten: Option<WebhookId> =
-            self.fetch_optional(FORGET_WEBHOOK, params![client_id, now]).await?;
+            self.fetch_optional(DELETE_WEBHOOK, params![client_id, now]).await?;
         let Some(webhook_id) = forgotten else { return Ok(false) };
         self.execute(DELETE_SECRETS, params![&webhook_id]).await?;
         Ok(true)
@@ -309,7 +309,7 @@ impl Tx {
         Ok(())
     }
 
-    /// The secrets of a webhook that are kept at `now`, in the order in which they sign.
+    /// The secrets of a webhook that are stored at `now`, in the order in which they sign.
     pub async fn webhook_secrets(
         &mut self,
         webhook_id: &WebhookId,
@@ -318,7 +318,7 @@ impl Tx {
         self.fetch_all(SECRETS, params![webhook_id, now]).await
     }
 
-    /// Sets from when on a secret signs, and until when it is kept.
+    /// Sets from when on a secret signs, and when it is deleted.
     pub async fn time_webhook_secret(
         &mut self,
         secret_id: &WebhookSecretId,

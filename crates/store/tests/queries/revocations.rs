@@ -1,4 +1,4 @@
-//! Credentials that are taken back: secrets, applications, and what was let in with them.
+//! Revoked credentials: secrets, applications, and the sessions that they admitted.
 
 use domain::session::SessionOwner;
 use domain::{ApplicationSecretId, SessionKey};
@@ -52,7 +52,7 @@ async fn a_secret_is_listed_until_it_expires() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_address_opens_nothing_once_its_secret_has_expired() {
+async fn a_session_url_is_invalid_once_its_secret_has_expired() {
     in_seeded(async move |tx: &mut Tx| {
         let (app, owner) = (client("app"), of_client("app"));
         for text in ["one", "two", "gone"] {
@@ -90,7 +90,7 @@ async fn connected(tx: &mut Tx) -> Result<Vec<String>, StoreError> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sessions_end_with_what_let_them_in() {
+async fn sessions_end_with_what_admitted_them() {
     in_seeded(async move |tx: &mut Tx| {
         connect(tx, "s1", &of_client("app"), Some("one")).await?;
         connect(tx, "s2", &of_client("app"), Some("two")).await?;
@@ -119,7 +119,7 @@ async fn sessions_end_with_what_let_them_in() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn many_sessions_end_load_by_load() {
+async fn many_sessions_end_in_batches() {
     in_seeded(async move |tx: &mut Tx| {
         let sessions = usize::try_from(SESSION_ENDS_MAX).unwrap() + 1;
         for n in 0..sessions {
@@ -139,7 +139,7 @@ async fn many_sessions_end_load_by_load() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_disabled_application_is_nowhere_until_it_is_enabled() {
+async fn a_disabled_application_is_not_found_until_it_is_enabled() {
     in_seeded(async move |tx: &mut Tx| {
         let app = client("app");
         tx.insert_session_url(&hash("url"), &of_client("app"), None, at(1_000)).await?;
@@ -167,7 +167,7 @@ async fn a_disabled_application_is_nowhere_until_it_is_enabled() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_condemned_application_goes_but_for_sessions_whose_sockets_are_open() {
+async fn a_purged_application_is_deleted_except_for_sessions_whose_sockets_are_open() {
     in_seeded(async move |tx: &mut Tx| {
         let app = client("app");
         let record = store::queries::nodes::NodeRecord {
@@ -178,18 +178,18 @@ async fn a_condemned_application_goes_but_for_sessions_whose_sockets_are_open() 
         };
         tx.register_node(&record, at(1)).await?;
         connect(tx, "s1", &of_client("app"), None).await?;
-        assert!(!tx.has_condemned_applications().await?);
-        assert!(tx.condemn_application(&app, at(5)).await?);
-        assert!(!tx.condemn_application(&app, at(6)).await?);
-        assert!(tx.has_condemned_applications().await?);
+        assert!(!tx.has_purging_applications().await?);
+        assert!(tx.begin_purge_of_application(&app, at(5)).await?);
+        assert!(!tx.begin_purge_of_application(&app, at(6)).await?);
+        assert!(tx.has_purging_applications().await?);
         assert!(tx.application_life(&app, at(0)).await?.is_none());
         let (admitted, first) = (AdmittedBy::Application(app.clone()), session(""));
         tx.end_sessions(&admitted, &first, at(7), "revoked").await?;
         while tx.purge_applications().await? > 0 {}
-        assert!(tx.application_is_condemned(&app).await?, "its node has yet to close the socket");
+        assert!(tx.is_application_purging(&app).await?, "its node has yet to close the socket");
         tx.disconnect_session(&session("s1"), at(8), "revoked").await?;
         while tx.purge_applications().await? > 0 {}
-        assert!(!tx.application_is_condemned(&app).await?);
+        assert!(!tx.is_application_purging(&app).await?);
         assert_eq!(number(tx, "SELECT COUNT(*) FROM sessions").await?, 0);
         Ok(())
     })
@@ -210,7 +210,7 @@ async fn applications_are_listed_by_their_ids() {
         assert_eq!(ids(tx.applications(None, "app", at(0), 1).await?), ["other"]);
         let games = organization("games", true).organization_id;
         assert_eq!(ids(tx.applications(Some(&games), "", at(0), 10).await?), ["zoo"]);
-        tx.condemn_application(&client("app"), at(5)).await?;
+        tx.begin_purge_of_application(&client("app"), at(5)).await?;
         assert_eq!(ids(tx.applications(None, "", at(0), 10).await?), ["other", "zoo"]);
         Ok(())
     })

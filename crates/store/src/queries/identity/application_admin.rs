@@ -15,13 +15,13 @@ const ENABLE: &str = "
     UPDATE applications SET disabled_at = NULL
     WHERE client_id = $1 AND purging = FALSE AND (deleted_at IS NULL OR deleted_at > $2)";
 
-const CONDEMN_ONE: &str = "
+const BEGIN_PURGE_OF_ONE: &str = "
     UPDATE applications SET deleted_at = COALESCE(deleted_at, $2), purging = TRUE
     WHERE client_id = $1 AND purging = FALSE";
 
-const IS_CONDEMNED: &str = "SELECT 1 FROM applications WHERE client_id = $1 AND purging = TRUE";
+const IS_PURGING: &str = "SELECT 1 FROM applications WHERE client_id = $1 AND purging = TRUE";
 
-const ANY_CONDEMNED: &str =
+const ANY_PURGING: &str =
     "SELECT 1 FROM applications WHERE deleted_at IS NOT NULL AND purging = TRUE LIMIT 1";
 
 const LIST: &str = sql!(
@@ -57,25 +57,25 @@ impl Tx {
         Ok(self.execute(ENABLE, params![client_id, gone_since]).await? > 0)
     }
 
-    /// Condemns an application, used or not: `false` if there is none. Its credentials are invalid from then
-    /// on. [`purge_applications`](Self::purge_applications) deletes its rows.
-    pub async fn condemn_application(
+    /// Begins the purge of an application, used or not: `false` if there is none. Its credentials are invalid
+    /// from then on. [`purge_applications`](Self::purge_applications) deletes its rows.
+    pub async fn begin_purge_of_application(
         &mut self,
         client_id: &ClientId,
         now: Timestamp,
     ) -> Result<bool, StoreError> {
         self.credentials_changed(Dependency::Application(client_id));
-        Ok(self.execute(CONDEMN_ONE, params![client_id, now]).await? > 0)
+        Ok(self.execute(BEGIN_PURGE_OF_ONE, params![client_id, now]).await? > 0)
     }
 
-    /// Whether an application is being deleted.
-    pub async fn application_is_condemned(&mut self, client_id: &ClientId) -> Result<bool, StoreError> {
-        Ok(self.query_opt(IS_CONDEMNED, params![client_id]).await?.is_some())
+    /// Whether an application is being purged.
+    pub async fn is_application_purging(&mut self, client_id: &ClientId) -> Result<bool, StoreError> {
+        Ok(self.query_opt(IS_PURGING, params![client_id]).await?.is_some())
     }
 
-    /// Whether any application is being deleted. Costs one index look-up.
-    pub async fn has_condemned_applications(&mut self) -> Result<bool, StoreError> {
-        Ok(self.query_opt(ANY_CONDEMNED, params![]).await?.is_some())
+    /// Whether any application is being purged. Costs one index look-up.
+    pub async fn has_purging_applications(&mut self) -> Result<bool, StoreError> {
+        Ok(self.query_opt(ANY_PURGING, params![]).await?.is_some())
     }
 
     /// Up to `size` applications after `after`, in the order of their ids, without notices. Includes those
