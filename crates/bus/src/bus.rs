@@ -80,6 +80,12 @@ impl Subscriber {
     pub async fn next(&mut self) -> Option<Delivery> {
         self.0.recv().await
     }
+
+    /// Moves the deliveries that have arrived, up to `limit`, to the end of `deliveries`. Waits for the first
+    /// one. `false` when the bus is gone.
+    pub async fn next_many(&mut self, deliveries: &mut Vec<Delivery>, limit: usize) -> bool {
+        self.0.recv_many(deliveries, limit).await > 0
+    }
 }
 
 /// Keeps this node subscribed to the events of a channel. The subscription ends with the last interest of the

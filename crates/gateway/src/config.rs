@@ -39,10 +39,12 @@ pub(crate) const PROBE_BYTES: usize = 512;
 /// Chunks in one vectored write.
 pub(crate) const CHUNKS_PER_WRITE: usize = 64;
 
-/// Capacity of the inbox of a shard. Senders wait while it is full (backpressure).
-pub(crate) const INBOX_MAX: usize = 4_096;
+/// Maximum number of events in a command to a shard. A shard that waits is woken once for all of them.
+pub(crate) const COMMAND_EVENTS_MAX: usize = 16;
+/// Capacity of the inbox of a shard, in commands. Senders wait while it is full (backpressure).
+pub(crate) const INBOX_MAX: usize = 256;
 /// Maximum number of commands that a shard processes in one round.
-pub(crate) const ROUND_MAX: usize = 256;
+pub(crate) const ROUND_MAX: usize = 16;
 /// Maximum number of events of one batch.
 pub(crate) const BATCH_EVENTS_MAX: usize = 64;
 /// Maximum number of bytes of one write, except for a single larger event.

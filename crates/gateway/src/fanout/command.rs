@@ -29,8 +29,9 @@ pub(crate) enum Command<S = Arc<Session>> {
     Watch(SessionKey),
     /// The session has ended.
     Leave(SessionKey),
-    /// Something happened on a channel.
-    Event(Arc<Encoded>),
+    /// What happened on channels, in order: up to [`COMMAND_EVENTS_MAX`](crate::config::COMMAND_EVENTS_MAX)
+    /// events.
+    Events(Vec<Arc<Encoded>>),
     /// A session's subscriptions changed.
     Change(Box<(SessionKey, SessionChange)>),
     /// The changes that a session missed, read from the store.

@@ -128,7 +128,7 @@ impl<S: Clone> Shard<S> {
     /// Processes a command.
     pub(super) fn handle(&mut self, command: Command<S>, now: Duration) -> Vec<Effect> {
         match command {
-            Command::Event(event) => self.on_event(event),
+            Command::Events(events) => events.into_iter().for_each(|event| self.on_event(event)),
             Command::Change(change) => self.on_change(&change.0, change.1, now),
             Command::Introduced(key) => self.on_introduced(&key),
             Command::Watch(key) => {

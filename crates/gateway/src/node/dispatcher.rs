@@ -14,7 +14,7 @@ use tokio::task::JoinSet;
 use super::lost_events::LostEvents;
 use super::reconcile;
 use super::registry::Registry;
-use crate::config::GAP_LOOKUP_TIMEOUT;
+use crate::config::{COMMAND_EVENTS_MAX, GAP_LOOKUP_TIMEOUT};
 use crate::context::Context;
 use crate::fanout::{Command, Encoded, Inbox, ShardThread, Shards};
 use crate::metrics::add;
@@ -55,8 +55,9 @@ impl Dispatcher {
             start_thread(&mut threads, number, thread, stopped.clone());
         }
         let dispatching = async {
-            while let Some(delivery) = bus.next().await {
-                self.dispatch(delivery).await;
+            let mut deliveries = Vec::with_capacity(COMMAND_EVENTS_MAX);
+            while bus.next_many(&mut deliveries, COMMAND_EVENTS_MAX).await {
+                self.dispatch_all(deliveries.drain(..)).await;
             }
         };
         tokio::select! {
@@ -72,6 +73,20 @@ impl Dispatcher {
         }
     }
 
+    /// Dispatches deliveries in their order. Adjacent events become one command.
+    async fn dispatch_all(&self, deliveries: impl Iterator<Item = Delivery>) {
+        let mut events = Vec::new();
+        for delivery in deliveries {
+            if let Delivery::Message(Message::Event(event)) = delivery {
+                events.push(Arc::new(Encoded::new(event)));
+            } else {
+                self.send_events(std::mem::take(&mut events)).await;
+                self.dispatch(delivery).await;
+            }
+        }
+        self.send_events(events).await;
+    }
+
     pub(crate) async fn dispatch(&self, delivery: Delivery) {
         match delivery {
             Delivery::Message(message) => self.on_message(message).await,
@@ -82,13 +97,17 @@ impl Dispatcher {
         }
     }
 
+    async fn send_events(&self, events: Vec<Arc<Encoded>>) {
+        if events.is_empty() {
+            return;
+        }
+        self.lost_events.wait_until_known().await;
+        self.shards.send_to_all(|| Command::Events(events.clone())).await;
+    }
+
     async fn on_message(&self, message: Message) {
         match message {
-            Message::Event(event) => {
-                self.lost_events.wait_until_known().await;
-                let event = Arc::new(Encoded::new(event));
-                self.shards.send_to_all(|| Command::Event(event.clone())).await;
-            }
+            Message::Event(event) => self.send_events(vec![Arc::new(Encoded::new(event))]).await,
             Message::SessionChanged { session_key, change, .. } => {
                 let command = Command::Change(Box::new((session_key.clone(), change)));
                 self.shards.send(&session_key, command).await;

@@ -105,7 +105,7 @@ fn change(version: i64, kind: ChangeKind, event_type: EventType) -> SessionChang
 
 fn event(kind: EventKind) -> Command<Name> {
     let event = Event { channel_id: channel(), sent_at: Timestamp::from_millis(0), kind };
-    Command::Event(Arc::new(Encoded::new(Arc::new(event))))
+    Command::Events(vec![Arc::new(Encoded::new(Arc::new(event)))])
 }
 
 fn chat() -> Command<Name> {
