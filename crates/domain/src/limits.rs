@@ -200,7 +200,7 @@ pub const CLIENT_QUOTA: Quota = Quota::per_minute(800);
 pub const USER_QUOTA: Quota = Quota::per_minute(800);
 /// Token endpoint: requests of one application.
 pub const TOKEN_QUOTA: Quota = Quota::per_minute(60);
-/// Failed proofs of identity of one network address, for each kind: wrong client secrets at the token
+/// Failed authentication of one network address, for each kind: wrong client secrets at the token
 /// endpoint, wrong passwords, wrong operator keys. Also bad codes and refresh tokens of one application.
 pub const FAILURE_QUOTA: Quota = Quota::per_minute(10);
 /// Wrong passwords of one account, from addresses without an earlier sign-in. Further tries are delayed.

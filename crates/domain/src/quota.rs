@@ -34,7 +34,7 @@ pub enum QuotaName {
     User,
     /// Token calls of an application.
     Token,
-    /// Failed proofs of identity.
+    /// Failed authentication.
     Failures,
     /// Session URLs of a caller.
     SessionUrls,

@@ -1,4 +1,4 @@
-//! A stream with a limit of received bytes, whatever they are: interim answers, chunk framing, TLS records.
+//! A stream with a limit of received bytes of any kind: interim answers, chunk framing, TLS records.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;

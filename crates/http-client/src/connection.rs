@@ -23,11 +23,11 @@ const HEADERS_MAX: usize = 100;
 /// The limits of one exchange, in bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Everything that is received: a TLS handshake, or an answer with interim answers and framing.
+    /// All received bytes: a TLS handshake, or an answer with interim answers and framing.
     pub received_max: usize,
-    /// The part of an answer's body that is read. The rest is not awaited.
+    /// The part of an answer's body that is read. The client does not wait for the rest.
     pub body_max: usize,
-    /// The part of an answer's body that is kept.
+    /// The part of an answer's body that is returned.
     pub kept_max: usize,
 }
 
@@ -56,7 +56,7 @@ pub enum Error {
     /// The connection ended before the whole answer had arrived.
     #[error("the connection ended before the whole answer had arrived")]
     Closed,
-    /// The connection had ended before the request was sent. It can be sent on another connection.
+    /// The connection had ended before the request was sent. The request can be sent on another connection.
     #[error("the connection had ended before the request was sent")]
     Unsent(Box<Request<Full<Bytes>>>),
 }
@@ -73,7 +73,7 @@ impl From<hyper::Error> for Error {
     }
 }
 
-/// A connection to a server. Dropping it closes it at once, whether or not the peer reads.
+/// A connection to a server. Dropping it closes it at once.
 pub struct Connection {
     sender: SendRequest<Full<Bytes>>,
     limits: Limits,
@@ -113,7 +113,7 @@ impl Connection {
         http.max_buf_size(HEAD_BYTES_MAX).max_headers(HEADERS_MAX).title_case_headers(true);
         let (sender, connection) = http.handshake(TokioIo::new(stream)).await?;
         let driver = tokio::spawn(async move {
-            // The future of the answer reports the error.
+            // The future of the answer reports the same error.
             let _ = connection.await;
         });
         Ok(Self { sender, limits, budget, driver })
@@ -132,7 +132,7 @@ impl Connection {
     /// Sends a request, and reads its answer within the limits.
     ///
     /// # Errors
-    /// Why there is no answer. The server may have processed the request all the same, unless it is
+    /// Why there is no answer. The server may have processed the request anyway, unless the error is
     /// [`Error::Unsent`].
     pub async fn send(&mut self, request: Request<Full<Bytes>>) -> Result<Answer, Error> {
         self.budget.renew(self.limits.received_max);

@@ -1,6 +1,5 @@
-//! One HTTP/1.1 connection of a client, over TCP or TLS, with a limit for everything it receives. The caller
-//! opens the TCP stream, so the caller decides which address is connected to. The caller also sets the
-//! deadlines.
+//! One HTTP/1.1 connection of a client, over TCP or TLS, with a limit on all received bytes. The caller opens
+//! the TCP stream, so it decides which address is connected to. The caller also sets the deadlines.
 //!
 //! | Module | What it does |
 //! |---|---|

@@ -11,53 +11,53 @@ use crate::rest;
 use crate::webhooks;
 
 const ABOUT: &str =
-    "Opens many realtime sessions to a running Stagedoor and measures what they cost and what they get.";
+    "Opens many realtime sessions to a running Stagedoor and measures their cost and their events.";
 
 const MANUAL: &str = "\
 WHAT IT DOES
-  It makes the people and applications that it needs through the platform API, signs the streamers in and lets them
-  consent as a browser would, fetches a session URL for each session, connects it (Engine.IO 3 over websocket), subscribes
-  it, and then waits (--idle), publishes (--rate or --publish), or both. It reports how fast sessions connect, how fast
-  and how late events arrive, what publish calls take, and what the server pays for it in memory and CPU.
+  The program creates people and applications through the platform API, signs the streamers in and consents like a
+  browser, fetches a session URL for each session, connects the session (Engine.IO 3 over websocket) and subscribes it.
+  Then it waits (--idle), publishes (--rate or --publish), or both. It reports the rate of connects, the rate and latency
+  of events, the latency of publish calls, and the memory and CPU of the server.
 
-  Each message carries a number. Whatever is missing, doubled, out of order, on the wrong channel or badly written is a
-  violation and is reported, as are failed calls and lost sessions.
+  Each message contains a number. A missing, duplicate, disordered, misplaced or malformed message is reported as a
+  violation. Failed calls and lost sessions are reported, too.
 
 LIMITS
   An application may have 10 sessions, so 10,000 sessions need 1,000 applications, and every pair of application and
   streamer needs a consent: the set-up takes a while. The server must run without rate limits (--no-quota).
   A process may have `ulimit -n` open files: this program needs one for each session and some more, and so does the
-  server. Beyond 20,000 sessions they come from several addresses of 127.0.1.0/24, as ports would run out.
+  server. Beyond 20,000 sessions they use several source addresses of 127.0.1.0/24, because one has too few ports.
 
 WHAT THE FIGURES MEAN
-  Memory is that of the server in user space, once before the first session and once after; the kernel's socket buffers
-  are not in it. A server of --spawn is started anew after the set-up, or the sessions would fill what the hashing of
-  passwords left free in its heap and seem to cost nothing. With --world that is what happens: use it for the rest.
-  Latency is from the publish call to the receipt. With --rate, a call that is late because the one before it took long
-  counts from when it was due.
+  Memory is the user-space memory of the server, before the first session and after the last one, without the kernel's
+  socket buffers. A server of --spawn is restarted after the set-up. Otherwise the sessions would reuse memory that the
+  hashing of passwords has freed, and seem to cost nothing. With --world this happens, so use --spawn to measure memory.
+  Latency is from the publish call to the receipt. With --rate, a call that is late because an earlier one took long
+  counts from its due time.
   CPU is user and system time of the server, in steps of 10 ms. With --peer a session is connected when it is in the root
-  namespace, and the order of messages is not looked at across publishers; everything else is the same load.
+  namespace, and the order of messages is only checked for each publisher. Otherwise the load is the same.
 
 EXIT STATUS
-  0 all went well; 1 the load could not be run; 2 it ran, but calls failed, sessions were lost or promises were broken.
+  0: no errors; 1: the load could not run; 2: it ran, but calls failed, sessions were lost or promises were broken.
 
 EXAMPLES
-  What 10,000 idle sessions with three subscriptions each cost, on a server of its own:
+  The cost of 10,000 idle sessions with three subscriptions each, on a new server:
 
     cargo build --release && ulimit -n 11000
     target/release/stagedoor-load --spawn target/release/stagedoor --sessions 10000 --subscriptions 3 --idle 60
 
-  One hot channel with 1,000 sessions at 200 messages, so 200,000 deliveries, a second, on a server that runs already:
+  One hot channel with 1,000 sessions and 200 messages a second (200,000 deliveries), on a running server:
 
     target/release/stagedoor dev --json --no-quota > world.json &
     target/release/stagedoor-load --world world.json --pid $! --sessions 1000 --rate 200 --duration 30 --json";
 
-/// Whose name the messages are published in, and how.
+/// The call that publishes messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Via {
-    /// POST /platform/v1/channels/{id}/chats, as a viewer's message.
+    /// POST /platform/v1/channels/{id}/chats, with a viewer's message.
     Platform,
-    /// POST /open/v1/chats/send, by the streamer's token.
+    /// POST /open/v1/chats/send, with the streamer's token.
     Open,
 }
 
@@ -66,54 +66,55 @@ pub(crate) enum Via {
 #[command(name = "stagedoor-load", version, about = ABOUT, after_help = MANUAL, max_term_width = 120)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct Cli {
-    /// Another load than sessions.
+    /// A load of another kind.
     #[command(subcommand)]
     pub(crate) command: Option<Command>,
 
-    /// A file whose first line is that of `stagedoor dev --json`; `-` reads standard input.
+    /// A file with the first line of `stagedoor dev --json`; `-` reads standard input.
     #[arg(long, value_name = "FILE", required_unless_present_any = ["spawn", "peer"], conflicts_with = "spawn")]
     pub(crate) world: Option<PathBuf>,
 
-    /// A server that is no Stagedoor and does the same job for whoever asks, as bench/README.md describes:
-    /// http://host:port. Its sessions need no set-up and are in their channel from the start.
+    /// Another server than Stagedoor with the same function, as bench/README.md describes: http://host:port.
+    /// Its sessions need no set-up and are in their channel from the start.
     #[arg(long, value_name = "URL", conflicts_with_all = ["world", "spawn", "via"], value_parser = peer)]
     pub(crate) peer: Option<Origin>,
 
-    /// The process id of the server in --world or --peer, to measure its memory and CPU.
+    /// The process id of the server in --world or --peer, for measuring its memory and CPU.
     #[arg(long, conflicts_with = "spawn", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) pid: Option<u32>,
 
-    /// Starts this program as `dev --json --no-quota` on a free port with a temporary folder, starts it anew
+    /// Starts this program as `dev --json --no-quota` on a free port with a temporary folder, restarts it
     /// after the set-up, and stops it at the end.
     #[arg(long, value_name = "STAGEDOOR")]
     pub(crate) spawn: Option<PathBuf>,
 
-    /// The database of --spawn: postgres://user:password@host/database. Default: its own SQLite. Better given
-    /// as STAGEDOOR_DATABASE_URL, which the server reads itself and no list of processes shows.
+    /// The database of --spawn: postgres://user:password@host/database. Default: SQLite. Better set by
+    /// STAGEDOOR_DATABASE_URL, which the server reads itself, and which keeps the password out of the list of
+    /// processes.
     #[arg(long, value_name = "URL", conflicts_with_all = ["world", "pid", "peer"])]
     pub(crate) database_url: Option<String>,
 
-    /// Sessions to open.
+    /// Number of sessions.
     #[arg(long, value_name = "N", default_value_t = 1_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) sessions: u32,
 
-    /// Streamers whose channels the sessions are spread over.
+    /// Number of streamers, over whose channels the sessions are spread.
     #[arg(long, value_name = "M", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     pub(crate) channels: u32,
 
-    /// Kinds of events that each session subscribes to: chat, then donations, then subscriptions.
+    /// Number of event types that each session subscribes to: chat, then donations, then subscriptions.
     #[arg(long, value_name = "0..3", default_value_t = 1, value_parser = clap::value_parser!(u8).range(..=3))]
     pub(crate) subscriptions: u8,
 
-    /// Channels that each session subscribes to, its own first; events are published only where it is one.
+    /// Channels that each session subscribes to, its own first. Each event is published only to one of them.
     #[arg(long, value_name = "1..10", default_value_t = 1, value_parser = clap::value_parser!(u8).range(1..=10))]
     pub(crate) channels_each: u8,
 
-    /// Fetches all session URLs before the first session is opened, so that the two can be told apart.
+    /// Fetches all session URLs before the first session is opened, so that both are measured separately.
     #[arg(long)]
     pub(crate) urls_first: bool,
 
-    /// Sessions being opened at once, and subscribe calls under way at once.
+    /// Maximum number of concurrent handshakes, and of concurrent subscribe calls.
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=4_096))]
     pub(crate) connect_concurrency: u16,
 
@@ -121,48 +122,48 @@ pub(crate) struct Cli {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub(crate) threads: u16,
 
-    /// Seconds to do nothing but ping, while CPU is measured.
+    /// Seconds without load except pings, while CPU is measured.
     #[arg(long, value_name = "SECS", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=86_400))]
     pub(crate) idle: u32,
 
-    /// Messages to publish a second, or `max` for as many as the server takes. Each is delivered to every
+    /// Messages published per second, or `max` for as many as the server accepts. Each is delivered to every
     /// session of its channel.
     #[arg(long, value_name = "EVENTS_PER_S", value_parser = rate)]
     rate: Option<Rate>,
 
-    /// Messages to publish, after the warm-up; without --rate as fast as the server takes them.
+    /// Messages to publish after the warm-up. Without --rate, as fast as the server accepts them.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) publish: Option<u64>,
 
-    /// Publishers, each with one call under way.
+    /// Number of publishers, each with one call in flight.
     #[arg(long, value_name = "K", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=4_096))]
     pub(crate) publishers: u16,
 
-    /// Which call publishes.
+    /// The call that publishes.
     #[arg(long, value_enum, default_value = "platform")]
     pub(crate) via: Via,
 
-    /// Messages of one call: more than 1 go to POST /platform/v1/events, a line each.
+    /// Messages of one call. More than 1 are sent to POST /platform/v1/events, one on each line.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u16).range(1..=1_000))]
     pub(crate) batch: u16,
 
-    /// Seconds to publish, at most.
+    /// Maximum seconds of publishing.
     #[arg(long, value_name = "SECS", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=86_400))]
     pub(crate) duration: u32,
 
-    /// Seconds of publishing that come before and do not count.
+    /// Seconds of publishing before the measurement.
     #[arg(long, value_name = "SECS", default_value_t = 2, value_parser = clap::value_parser!(u32).range(..=3_600))]
     pub(crate) warm_up: u32,
 
-    /// Deliveries that may be outstanding when there is no rate to keep.
+    /// Maximum number of outstanding deliveries without a rate.
     #[arg(long, value_name = "DELIVERIES", default_value_t = 20_000, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) window: u64,
 
-    /// Seconds to wait after all sessions are left, before memory is read for the last time.
+    /// Seconds to wait after all sessions have left, before the last reading of memory.
     #[arg(long, value_name = "SECS", default_value_t = 2, value_parser = clap::value_parser!(u32).range(..=3_600))]
     pub(crate) after_closing: u32,
 
-    /// Seconds after which everything is given up, whatever is under way.
+    /// Seconds after which the run is aborted.
     #[arg(long, value_name = "SECS", default_value_t = 1_800, value_parser = clap::value_parser!(u32).range(1..=172_800))]
     pub(crate) give_up: u32,
 
@@ -170,7 +171,7 @@ pub(crate) struct Cli {
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Says nothing on stderr while it runs.
+    /// Prints no progress on stderr.
     #[arg(long, short)]
     pub(crate) quiet: bool,
 }
@@ -180,7 +181,7 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// One REST call, as fast as the server answers.
     Rest(rest::RestOptions),
-    /// Claims, and the webhooks that hear of them.
+    /// Claims, and the delivery of their webhooks.
     Webhooks(webhooks::WebhookOptions),
 }
 
@@ -191,7 +192,7 @@ enum Rate {
     Max,
 }
 
-/// Messages a second that one process can be asked for.
+/// Maximum rate of one process, in messages a second.
 const RATE_MAX: f64 = 1_000_000.0;
 
 fn peer(url: &str) -> Result<Origin, String> {
@@ -208,18 +209,16 @@ fn rate(text: &str) -> Result<Rate, String> {
 }
 
 impl Cli {
-    /// What no single option can tell.
+    /// Checks rules about several options.
     ///
     /// # Errors
     /// A sentence that names the options.
     pub(crate) fn check(&self) -> Result<(), String> {
         if self.channels > self.sessions {
-            return Err("--channels: more than --sessions, so some would have nobody to hear them".to_owned());
+            return Err("--channels: more than --sessions, so some channels would have no session".to_owned());
         }
         if self.pace().is_some() && self.subscriptions == 0 {
-            return Err(
-                "--rate and --publish need --subscriptions of at least 1, or nobody hears them".to_owned()
-            );
+            return Err("--rate and --publish need --subscriptions of at least 1".to_owned());
         }
         if u32::from(self.channels_each) > self.channels {
             return Err("--channels-each: more than there are --channels".to_owned());
@@ -235,7 +234,7 @@ impl Cli {
         Ok(())
     }
 
-    /// How to publish, if at all.
+    /// The pace of publishing, if any.
     pub(crate) fn pace(&self) -> Option<Pace> {
         match (self.rate, self.publish) {
             (Some(Rate::PerSecond(rate)), _) => Some(Pace::PerSecond(rate)),
@@ -244,8 +243,8 @@ impl Cli {
         }
     }
 
-    /// Files that this process needs at once: a socket for each session, two connections for each opener at
-    /// the worst, a connection for each publisher, and what a process has anyway.
+    /// Maximum number of open files of this process: a socket for each session, two connections for each
+    /// opener, a connection for each publisher, and a reserve.
     pub(crate) fn files_needed(&self) -> u64 {
         const OTHERS: u64 = 64;
         u64::from(self.sessions)
@@ -254,7 +253,7 @@ impl Cli {
             + OTHERS
     }
 
-    /// What was asked for, in one line.
+    /// The requested load, in one line.
     pub(crate) fn summary(&self) -> String {
         let Self { sessions, channels, subscriptions, channels_each, .. } = self;
         if self.peer.is_some() {
@@ -288,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_refused_with_the_option_s_name() {
+    fn invalid_options_are_refused_by_name() {
         for (arguments, named) in [
             ("", "--world"),
             ("--world w --spawn s", "--spawn"),

@@ -1,12 +1,12 @@
-//! The real clock, in one place. A load program measures what really passed, so unlike in the service no test
-//! moves it: whatever is worth a test takes nanoseconds as an argument.
+//! The real clock, in one place. A load program measures real time, so unlike in the service no test moves
+//! the clock. Functions with tests take nanoseconds as arguments.
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// Nanoseconds since a clock's origin.
 pub(crate) type Nanos = u64;
 
-/// Nanoseconds of a second.
+/// One second, in nanoseconds.
 pub(crate) const SECOND_NS: Nanos = 1_000_000_000;
 
 /// A monotonic clock. Copies have the same origin.
@@ -17,7 +17,7 @@ pub(crate) struct Clock {
 
 #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the clock")]
 impl Clock {
-    /// A clock that begins now.
+    /// A clock whose origin is now.
     pub(crate) fn start() -> Self {
         Self { origin: Instant::now() }
     }
@@ -28,7 +28,7 @@ impl Clock {
             .unwrap_or(Nanos::MAX)
     }
 
-    /// Milliseconds since 1970, to tell the people and applications of one run from those of another.
+    /// Milliseconds since 1970, which make the ids of this run unique.
     pub(crate) fn unix_millis() -> u128 {
         SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis())
     }

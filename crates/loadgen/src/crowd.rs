@@ -1,12 +1,12 @@
-//! Many calls at once, by as many clients.
+//! Runs many calls with a number of concurrent clients.
 
 use std::cell::RefCell;
 use std::rc::Rc;
 
 use tokio::task::JoinSet;
 
-/// Does `work` for each job, by at most `clients` clients at once, and waits for all. Must run in a local
-/// set.
+/// Runs `work` for each job, with at most `clients` concurrent clients, and waits for all of them. Must run
+/// in a local set.
 pub(crate) async fn each<C: 'static, T: 'static>(
     jobs: Vec<T>,
     clients: usize,
@@ -35,7 +35,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn each_job_is_done_once_and_no_more_at_a_time_than_asked_for() {
+    async fn each_job_runs_once_with_limited_concurrency() {
         let (running, most, done) =
             <(Rc<RefCell<usize>>, Rc<RefCell<usize>>, Rc<RefCell<Vec<u32>>>)>::default();
         let (inside, peak, finished) = (running.clone(), most.clone(), done.clone());

@@ -1,4 +1,4 @@
-//! The sign-in pages as a browser without scripts sees them: hidden inputs, cookies, and the query of the
+//! The sign-in pages as a browser without scripts parses them: hidden inputs, cookies, and the query of the
 //! redirect.
 
 /// The hidden inputs of a page, each name once.
@@ -23,7 +23,7 @@ fn attribute(tag: &str, name: &str) -> Option<String> {
     Some(unescape(value))
 }
 
-/// The references that template engines write.
+/// Decodes the character references that template engines write.
 fn unescape(text: &str) -> String {
     const REFERENCES: [(&str, &str); 10] = [
         ("&lt;", "<"),
@@ -40,7 +40,7 @@ fn unescape(text: &str) -> String {
     REFERENCES.iter().fold(text.to_owned(), |text, (reference, meant)| text.replace(reference, meant))
 }
 
-/// A form's body, or a query.
+/// Encodes a form's body, or a query.
 pub(crate) fn encode(pairs: &[(&str, &str)]) -> String {
     let encoded =
         pairs.iter().map(|(name, value)| format!("{}={}", percent_encode(name), percent_encode(value)));
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn forms_and_queries_survive_the_way_there_and_back() {
+    fn forms_and_queries_are_encoded_and_decoded() {
         let body = encode(&[("a b", "1&2=3%"), ("한", "글/~")]);
         assert_eq!(body, "a%20b=1%262%3D3%25&%ED%95%9C=%EA%B8%80%2F~");
         assert_eq!(query_value(&format!("http://x/?{body}"), "a%20b").as_deref(), Some("1&2=3%"));
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cookie_is_what_stands_before_its_attributes() {
+    fn a_cookie_ends_before_its_attributes() {
         assert_eq!(cookie("name=value; Path=/; HttpOnly"), "name=value");
         assert_eq!(cookie("name=value"), "name=value");
     }

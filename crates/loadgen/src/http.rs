@@ -1,5 +1,4 @@
-//! As much of an HTTP/1.1 client as the load needs: one connection, one call at a time, whole bodies of known
-//! length.
+//! A minimal HTTP/1.1 client for the load: one connection, one call at a time, bodies of known length.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -10,22 +9,22 @@ use wire_client::{BadHead, Head};
 
 use crate::clock::{Clock, Nanos, SECOND_NS};
 
-/// How long one call may take, the connecting included.
+/// Deadline of one call, including the connection.
 pub(crate) const CALL_DEADLINE: Duration = Duration::from_secs(30);
-/// A connection that rested for longer is not used again: the server may be about to close it, and a call
-/// that broke cannot be told from one that was carried out.
-const REST_MAX: Nanos = 5 * SECOND_NS;
-/// Bytes of an answer's body.
+/// Maximum idle time of a reused connection. The server may be closing an older one, and after a broken call
+/// it is unknown whether the server has processed it.
+const IDLE_MAX: Nanos = 5 * SECOND_NS;
+/// Maximum length of an answer's body, in bytes.
 const BODY_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// Bytes asked of the socket at once.
+/// Bytes read from the socket at once.
 const READ_BYTES: usize = 4 * 1024;
 
-/// Where a server is.
+/// The address of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Origin {
-    /// Its address.
+    /// Its socket address.
     pub(crate) address: SocketAddr,
-    /// What goes into `Host`.
+    /// The value of `Host`.
     pub(crate) host: String,
 }
 
@@ -33,7 +32,7 @@ impl Origin {
     /// Splits `http://host:port/rest` into the server and the rest, which may be empty.
     ///
     /// # Errors
-    /// A sentence, when it is no plain HTTP address of a numeric host or `localhost`.
+    /// A sentence, if the URL is not plain HTTP with a numeric host or `localhost`.
     pub(crate) fn split(url: &str) -> Result<(Self, &str), String> {
         let rest = url.strip_prefix("http://").ok_or("only http:// addresses are supported")?;
         let (host, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
@@ -56,13 +55,13 @@ pub(crate) struct Call<'a> {
     pub(crate) body: Body<'a>,
 }
 
-/// What a call carries.
+/// The body of a call.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Body<'a> {
     Nothing,
     Json(&'a str),
     Form(&'a str),
-    /// One document a line.
+    /// One document on each line.
     Lines(&'a str),
 }
 
@@ -90,44 +89,44 @@ impl Call<'_> {
 
 /// Why a call got no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Broken {
-    /// No connection could be made.
+pub(crate) enum CallError {
+    /// The connection was refused.
     Refused,
     /// The connection ended before the answer did.
-    Ended,
-    /// There was no answer in time.
+    Closed,
+    /// The deadline passed without an answer.
     TimedOut,
-    /// The answer was no HTTP that this client understands.
+    /// The answer is not HTTP, or not in a form that this client supports.
     Malformed,
 }
 
-impl Broken {
-    /// As a kind of error.
+impl CallError {
+    /// The name of the error, for the tally.
     pub(crate) fn kind(self) -> &'static str {
         match self {
             Self::Refused => "connection refused",
-            Self::Ended => "connection ended",
+            Self::Closed => "connection ended",
             Self::TimedOut => "timed out",
             Self::Malformed => "malformed answer",
         }
     }
 }
 
-impl From<BadHead> for Broken {
+impl From<BadHead> for CallError {
     fn from(_: BadHead) -> Self {
         Self::Malformed
     }
 }
 
 /// The length of the body behind a head.
-fn body_length(head: &Head) -> Result<usize, Broken> {
+fn body_length(head: &Head) -> Result<usize, CallError> {
     match head.header("content-length") {
         Some(length) => match length.parse() {
             Ok(length) if length <= BODY_BYTES_MAX => Ok(length),
-            _ => Err(Broken::Malformed),
+            _ => Err(CallError::Malformed),
         },
         None if matches!(head.status, 204 | 304) => Ok(0),
-        None => Err(Broken::Malformed),
+        None => Err(CallError::Malformed),
     }
 }
 
@@ -160,7 +159,7 @@ impl Answer {
     }
 }
 
-/// A connection to a server, made when it is needed and kept between calls.
+/// A connection to a server, opened when needed and kept between calls.
 #[derive(Debug)]
 pub(crate) struct Client {
     origin: Origin,
@@ -174,29 +173,29 @@ impl Client {
         Self { origin, clock, connection: None }
     }
 
-    /// Makes a call. None is made twice: one that broke may have been carried out.
+    /// Makes a call. A broken call is not repeated, because the server may have processed it.
     ///
     /// # Errors
-    /// [`Broken`]; the connection is gone then.
-    pub(crate) async fn call(&mut self, call: &Call<'_>) -> Result<Answer, Broken> {
+    /// [`CallError`]; the connection is closed then.
+    pub(crate) async fn call(&mut self, call: &Call<'_>) -> Result<Answer, CallError> {
         match tokio::time::timeout(CALL_DEADLINE, self.attempt(call)).await {
             Ok(answer) => answer,
-            Err(_) => Err(Broken::TimedOut),
+            Err(_) => Err(CallError::TimedOut),
         }
     }
 
-    async fn attempt(&mut self, call: &Call<'_>) -> Result<Answer, Broken> {
-        // Taken out, so that a call that breaks or is given up leaves no half-read connection behind.
-        let rested = |(stream, since)| (self.clock.now().saturating_sub(since) < REST_MAX).then_some(stream);
+    async fn attempt(&mut self, call: &Call<'_>) -> Result<Answer, CallError> {
+        // Taken out of `self`, so that a broken or aborted call leaves no half-read connection.
+        let rested = |(stream, since)| (self.clock.now().saturating_sub(since) < IDLE_MAX).then_some(stream);
         let mut stream = match self.connection.take().and_then(rested) {
             Some(stream) => stream,
             None => {
-                let stream = TcpStream::connect(self.origin.address).await.map_err(|_| Broken::Refused)?;
+                let stream = TcpStream::connect(self.origin.address).await.map_err(|_| CallError::Refused)?;
                 let _ = stream.set_nodelay(true);
                 stream
             }
         };
-        stream.write_all(&call.bytes(&self.origin.host)).await.map_err(|_| Broken::Ended)?;
+        stream.write_all(&call.bytes(&self.origin.host)).await.map_err(|_| CallError::Closed)?;
         let answer = read_answer(&mut stream).await?;
         if !closes(&answer.head) {
             self.connection = Some((stream, self.clock.now()));
@@ -205,7 +204,7 @@ impl Client {
     }
 }
 
-async fn read_answer(stream: &mut TcpStream) -> Result<Answer, Broken> {
+async fn read_answer(stream: &mut TcpStream) -> Result<Answer, CallError> {
     let mut bytes = Vec::with_capacity(READ_BYTES);
     let (head, head_length) = loop {
         if let Some(head) = Head::read(&bytes)? {
@@ -218,15 +217,15 @@ async fn read_answer(stream: &mut TcpStream) -> Result<Answer, Broken> {
         read_more(stream, &mut bytes).await?;
     }
     if bytes.len() > head_length + length {
-        return Err(Broken::Malformed);
+        return Err(CallError::Malformed);
     }
     Ok(Answer { head, body: bytes.split_off(head_length) })
 }
 
-async fn read_more(stream: &mut TcpStream, bytes: &mut Vec<u8>) -> Result<(), Broken> {
+async fn read_more(stream: &mut TcpStream, bytes: &mut Vec<u8>) -> Result<(), CallError> {
     bytes.reserve(READ_BYTES);
     match stream.read_buf(bytes).await {
-        Ok(0) | Err(_) => Err(Broken::Ended),
+        Ok(0) | Err(_) => Err(CallError::Closed),
         Ok(_) => Ok(()),
     }
 }
@@ -255,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_say_how_long_their_bodies_are() {
+    fn calls_have_a_content_length() {
         let check = |method, body, expected: &str| {
             let call = Call { method, path: "/p", headers: &[("A", "b")], body };
             assert_eq!(String::from_utf8(call.bytes("h:1")).unwrap(), expected);
@@ -270,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn envelopes_give_their_content_or_the_kind_of_error() {
+    fn an_envelope_returns_its_content_or_the_kind_of_error() {
         let content = |status, body: &str| {
             let head = Head { status, headers: Vec::new() };
             Answer { head, body: body.into() }.content()
@@ -306,7 +305,7 @@ mod tests {
         let mut client = Client::new(origin, Clock::start());
         let call = |path| Call { method: "GET", path, headers: &[], body: Body::Nothing };
         assert_eq!(client.call(&call("/1")).await.unwrap().body, b"hello");
-        assert_eq!(client.call(&call("/2")).await.unwrap_err(), Broken::Ended);
+        assert_eq!(client.call(&call("/2")).await.unwrap_err(), CallError::Closed);
         assert_eq!(client.call(&call("/3")).await.unwrap().head.status, 204);
         server.await.unwrap();
     }

@@ -1,5 +1,5 @@
-//! What was sent and what was seen. Each message carries its place in the load, so that each session can tell
-//! alone whether something is missing, doubled, out of order or on the wrong channel.
+//! Compares the sent with the received messages. Each message contains its position in the load, so each
+//! session can detect messages that are missing, duplicated, out of order or on the wrong channel.
 
 use std::collections::HashSet;
 use std::sync::Mutex;
@@ -7,11 +7,11 @@ use std::sync::Mutex;
 use crate::clock::Nanos;
 use crate::stats::lock;
 
-/// What ends each message: it shows whether text survives the road unchanged.
+/// The end of each message. It shows whether non-ASCII text arrives unchanged.
 const GREETING: &str = "안녕하세요 👋";
 
-/// The place of a message. A stream is what one publisher sends to one channel: its messages are called for
-/// one after the other, so they must arrive in that order.
+/// The position of a message. A stream is the sequence of messages from one publisher to one channel. Its
+/// calls are made one after the other, so its messages must arrive in that order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Mark {
     /// The channel's number.
@@ -20,7 +20,7 @@ pub(crate) struct Mark {
     pub(crate) stream: u32,
     /// The message's number within the stream, from 0.
     pub(crate) number: u32,
-    /// When it was called for.
+    /// The time of its call.
     pub(crate) called: Nanos,
 }
 
@@ -31,7 +31,7 @@ impl Mark {
         format!("@{channel}:{stream}:{number}:{called}@ {GREETING}")
     }
 
-    /// Finds the mark in a payload, escaped or not: nothing in it needs escaping.
+    /// Finds the mark in a payload, escaped or not. Nothing in a mark needs escaping.
     pub(crate) fn find(payload: &str) -> Option<Self> {
         let bytes = payload.as_bytes();
         let start = memchr::memchr(b'@', bytes)? + 1;
@@ -56,12 +56,12 @@ fn digits(bytes: &[u8]) -> Option<u64> {
     })
 }
 
-/// Messages of calls that failed: they may arrive or not, and either is right.
+/// Messages of failed calls. They may arrive or not.
 #[derive(Debug, Default)]
 pub(crate) struct Uncertain(Mutex<HashSet<(u32, u32, u32)>>);
 
 impl Uncertain {
-    /// Notes a call that failed, before its stream goes on.
+    /// Records a failed call, before its stream continues.
     pub(crate) fn note(&self, mark: &Mark) {
         lock(&self.0).insert((mark.channel, mark.stream, mark.number));
     }
@@ -70,39 +70,39 @@ impl Uncertain {
         lock(&self.0).contains(&(channel, stream, number))
     }
 
-    /// How many of the messages from `from` up to, not including, `to` must have arrived.
-    fn owed(&self, channel: u32, stream: u32, from: u32, to: u32) -> u64 {
+    /// The number of messages in `from..to` that must have arrived.
+    fn required_count(&self, channel: u32, stream: u32, from: u32, to: u32) -> u64 {
         (from..to).filter(|number| !self.holds(channel, stream, *number)).count() as u64
     }
 }
 
-/// What one session has seen of its channel.
+/// The record of one session's messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Ledger {
     channel: u32,
-    /// The number that comes next, for each stream.
+    /// The expected number of each stream.
     next: Box<[u32]>,
-    /// Stands for the order in which the messages of all streams came.
+    /// A hash of the order in which the messages of all streams arrived.
     order: u64,
-    /// Messages seen.
+    /// Number of received messages.
     pub(crate) seen: u64,
 }
 
-/// What is to be said about a message.
+/// The verdict on a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// It is the one that comes next.
+    /// It is the expected one.
     Good,
-    /// So many messages before it are missing.
+    /// This many messages before it are missing.
     Gap(u64),
-    /// It came before, or should have.
+    /// It is a duplicate, or late.
     Stale,
     /// It belongs to another channel.
     WrongChannel,
 }
 
 impl Ledger {
-    /// The ledger of a session on that channel, to which so many publishers send.
+    /// The ledger of a session on this channel with this number of streams.
     pub(crate) fn new(channel: u32, streams: usize) -> Self {
         Self { channel, next: vec![0; streams].into(), order: 0, seen: 0 }
     }
@@ -112,8 +112,8 @@ impl Ledger {
         self.channel
     }
 
-    /// Enters a message.
-    pub(crate) fn see(&mut self, mark: &Mark, uncertain: &Uncertain) -> Verdict {
+    /// Records a message.
+    pub(crate) fn record(&mut self, mark: &Mark, uncertain: &Uncertain) -> Verdict {
         self.seen += 1;
         let expected = match self.next.get_mut(mark.stream as usize) {
             Some(next) if mark.channel == self.channel => next,
@@ -128,19 +128,22 @@ impl Ledger {
         if first_missing == mark.number {
             return Verdict::Good;
         }
-        match uncertain.owed(mark.channel, mark.stream, first_missing, mark.number) {
+        match uncertain.required_count(mark.channel, mark.stream, first_missing, mark.number) {
             0 => Verdict::Good,
             missing => Verdict::Gap(missing),
         }
     }
 
-    /// How many messages of `sent` (the count of each stream) never came after the last one that did.
+    /// The number of messages in `sent` (the count of each stream) that are missing after the last received
+    /// one.
     pub(crate) fn missing_at_end(&self, sent: &[u32], uncertain: &Uncertain) -> u64 {
         let streams = self.next.iter().zip(sent).zip(0..);
-        streams.map(|((next, sent), stream)| uncertain.owed(self.channel, stream, *next, *sent)).sum()
+        streams
+            .map(|((next, sent), stream)| uncertain.required_count(self.channel, stream, *next, *sent))
+            .sum()
     }
 
-    /// Equal for two sessions of a channel that saw the same messages in the same order.
+    /// Equal for two sessions of a channel that received the same messages in the same order.
     pub(crate) fn order(&self) -> (u64, u64) {
         (self.seen, self.order)
     }
@@ -172,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_ledger_notices_what_is_missing_doubled_late_or_elsewhere() {
+    fn a_ledger_detects_missing_duplicate_late_and_misplaced_messages() {
         use Verdict::{Gap, Good, Stale, WrongChannel};
         let uncertain = Uncertain::default();
         let mut ledger = Ledger::new(3, 2);
@@ -189,7 +192,11 @@ mod tests {
             ((3, 2, 0), WrongChannel),
             ((3, 0, 7), Good),
         ] {
-            assert_eq!(ledger.see(&mark(channel, stream, number), &uncertain), verdict, "{stream} {number}");
+            assert_eq!(
+                ledger.record(&mark(channel, stream, number), &uncertain),
+                verdict,
+                "{stream} {number}"
+            );
         }
         assert_eq!(ledger.missing_at_end(&[8, 2], &uncertain), 0);
         assert_eq!(ledger.missing_at_end(&[9, 5], &uncertain), 4);
@@ -204,19 +211,19 @@ mod tests {
         for (number, verdict) in
             [(0, Verdict::Good), (2, Verdict::Good), (1, Verdict::Good), (2, Verdict::Stale)]
         {
-            assert_eq!(ledger.see(&mark(0, 0, number), &uncertain), verdict, "{number}");
+            assert_eq!(ledger.record(&mark(0, 0, number), &uncertain), verdict, "{number}");
         }
-        assert_eq!(ledger.see(&mark(0, 0, 5), &uncertain), Verdict::Gap(1));
+        assert_eq!(ledger.record(&mark(0, 0, 5), &uncertain), Verdict::Gap(1));
         uncertain.note(&mark(0, 0, 6));
         assert_eq!(ledger.missing_at_end(&[7], &uncertain), 0);
     }
 
     #[test]
-    fn sessions_that_saw_another_order_can_be_told_apart() {
+    fn sessions_with_different_orders_differ() {
         let see = |marks: &[(u32, u32)]| {
             let mut ledger = Ledger::new(0, 2);
             for (stream, number) in marks {
-                ledger.see(&mark(0, *stream, *number), &Uncertain::default());
+                ledger.record(&mark(0, *stream, *number), &Uncertain::default());
             }
             ledger.order()
         };

@@ -1,8 +1,8 @@
-//! `stagedoor-load`: see `stagedoor-load --help`, which is the manual.
+//! `stagedoor-load`: see `stagedoor-load --help`.
 //!
-//! It is a client like any other and shares no code with the server, so that it notices when the wire is
-//! wrong. Sockets live on threads of their own (`sockets`, `session`); everything else, the publishers too,
-//! runs on the main thread (`run`). All they have in common is a table of counters (`shared`).
+//! It is an ordinary client and shares no code with the server, so it detects faults in the wire formats.
+//! Sockets live on their own threads (`sockets`, `session`). Everything else, including the publishers, runs
+//! on the main thread (`run`). The threads share only a table of counters (`shared`).
 
 mod cli;
 mod clock;
@@ -15,9 +15,9 @@ mod plan;
 mod prepared_run;
 mod process;
 mod publish;
+mod publish_calls;
 mod report;
 mod rest;
-mod roads;
 mod run;
 mod server;
 mod session;
@@ -34,18 +34,18 @@ use clap::Parser;
 use clap::error::ErrorKind;
 use tokio::task::LocalSet;
 
-/// The load could not be run.
+/// Exit code: the load could not run.
 const FAILED: u8 = 1;
-/// It ran, and something went wrong.
+/// Exit code: the load ran, and had errors.
 const NOT_CLEAN: u8 = 2;
 
 fn main() -> ExitCode {
     let cli = match cli::Cli::try_parse() {
         Ok(cli) => cli,
-        Err(told) => {
-            let _ = told.print();
-            let asked = matches!(told.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
-            return if asked { ExitCode::SUCCESS } else { ExitCode::from(FAILED) };
+        Err(error) => {
+            let _ = error.print();
+            let is_requested = matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+            return if is_requested { ExitCode::SUCCESS } else { ExitCode::from(FAILED) };
         }
     };
     let other = match &cli.command {

@@ -1,4 +1,4 @@
-//! Engine.IO 3 and Socket.IO 2 packets, as a websocket's text frames carry them.
+//! Engine.IO 3 and Socket.IO 2 packets in the text frames of a websocket.
 
 use serde::Deserialize;
 
@@ -13,7 +13,7 @@ pub(crate) enum Packet<'a> {
     Event {
         /// The event's name.
         name: &'a str,
-        /// Its text, as it stands in the JSON: still escaped.
+        /// Its text, still escaped as in the JSON.
         escaped: &'a str,
     },
     /// `3`: the answer to a ping.
@@ -26,7 +26,7 @@ pub(crate) enum Packet<'a> {
     Closed,
 }
 
-/// When to ping, in milliseconds.
+/// Ping interval and timeout, in milliseconds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Timing {
@@ -34,11 +34,11 @@ pub(crate) struct Timing {
     pub(crate) ping_timeout: u32,
 }
 
-/// The longest time between pings that is believed, in milliseconds: 10 minutes.
+/// Maximum accepted time between pings, in milliseconds: 10 minutes.
 const PING_MS_MAX: u32 = 600_000;
 
 impl<'a> Packet<'a> {
-    /// Reads the packet in a frame; `None` when it is none that the service sends.
+    /// Parses the packet in a frame; `None` if the service never sends such a packet.
     pub(crate) fn read(frame: &'a [u8]) -> Option<Self> {
         let text = std::str::from_utf8(frame).ok()?;
         match text {
@@ -61,7 +61,7 @@ impl<'a> Packet<'a> {
     }
 }
 
-/// The JSON inside an event's text, read in full. `None` when the text is no JSON or holds none.
+/// The JSON inside an event's text, fully decoded. `None` if the text is not JSON.
 pub(crate) fn payload(escaped: &str) -> Option<serde_json::Value> {
     let text = serde_json::from_str::<String>(&format!("\"{escaped}\"")).ok()?;
     serde_json::from_str(&text).ok()

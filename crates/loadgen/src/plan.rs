@@ -1,8 +1,9 @@
-//! Who connects for whom, within the limits of the service: ten sessions of one application.
+//! Distributes the sessions over applications and channels, within the limit of ten sessions for an
+//! application.
 
-/// Connected sessions of one application (`docs/spec/realtime.md#caps`).
+/// Maximum number of connected sessions of one application (`docs/spec/realtime.md#caps`).
 pub(crate) const SESSIONS_PER_APPLICATION: u32 = 10;
-/// Sessions of one source address. The system hands out some 28,000 ports towards one destination.
+/// Sessions of one source address. The system has some 28,000 ports for one destination.
 pub(crate) const SESSIONS_PER_SOURCE: u32 = 20_000;
 
 /// A kind of event that can be subscribed to.
@@ -14,10 +15,10 @@ pub(crate) enum EventKind {
 }
 
 impl EventKind {
-    /// In the order in which sessions subscribe to them.
+    /// The order in which sessions subscribe to them.
     pub(crate) const ALL: [Self; 3] = [Self::Chat, Self::Donation, Self::Subscription];
 
-    /// On the socket and in SYSTEM messages.
+    /// The name on the socket and in SYSTEM messages.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Chat => "CHAT",
@@ -26,7 +27,7 @@ impl EventKind {
         }
     }
 
-    /// In the path of the subscribe call.
+    /// The name in the path of the subscribe call.
     pub(crate) fn path(self) -> &'static str {
         match self {
             Self::Chat => "chat",
@@ -40,25 +41,25 @@ impl EventKind {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// One bit for each kind of event of each channel that a session subscribes to.
+    /// The bit of this event type on one of the channels that a session subscribes to.
     pub(crate) fn bit(self, nth_channel: u32) -> u32 {
         1 << (nth_channel * Self::ALL.len() as u32 + self as u32)
     }
 }
 
-/// One session to open.
+/// The plan of one session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SessionPlan {
     /// Its number.
     pub(crate) number: u32,
-    /// The application that it is opened for.
+    /// The application that opens it.
     pub(crate) application: u32,
     /// The channel that it subscribes to.
     pub(crate) channel: u32,
 }
 
-/// Spreads the sessions over the applications, and over the channels as evenly as can be while an application
-/// keeps to one channel: each pair of the two costs a walk through the sign-in.
+/// Spreads the sessions over the applications, and over the channels as evenly as possible while an
+/// application has one channel. Each pair of application and channel costs a sign-in.
 pub(crate) fn spread(sessions: u32, channels: u32) -> Vec<SessionPlan> {
     let applications = applications(sessions);
     let plan = |number| {
@@ -69,19 +70,19 @@ pub(crate) fn spread(sessions: u32, channels: u32) -> Vec<SessionPlan> {
     (0..sessions).map(plan).collect()
 }
 
-/// How many applications the sessions need.
+/// The number of applications that the sessions need.
 pub(crate) fn applications(sessions: u32) -> u32 {
     sessions.div_ceil(SESSIONS_PER_APPLICATION)
 }
 
 impl SessionPlan {
-    /// The channels that it subscribes to, its own first: `each` of all `channels`.
+    /// The channels that it subscribes to, its own first: `each` of `channels`.
     pub(crate) fn subscribes_to(self, each: u32, channels: u32) -> impl Iterator<Item = u32> {
         (0..each).map(move |nth| (self.channel + nth) % channels.max(1))
     }
 }
 
-/// Each application and channel between which a token is needed, once.
+/// Each pair of application and channel that needs a token, once.
 pub(crate) fn pairs(plans: &[SessionPlan], each: u32, channels: u32) -> Vec<(u32, u32)> {
     let of = |plan: &SessionPlan| {
         let application = plan.application;
@@ -129,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_lead_back_from_their_names() {
+    fn event_type_names_parse_back() {
         for kind in EventKind::ALL {
             assert_eq!(EventKind::from_name(kind.name()), Some(kind));
         }

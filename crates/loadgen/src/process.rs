@@ -1,28 +1,28 @@
-//! What the system says about a process: `/proc/PID`.
+//! The figures of a process in `/proc/PID`.
 
 use std::fs;
 
 use serde::Serialize;
 
-/// Clock ticks of a second in `/proc/PID/stat`. Linux tells them to programs as 100, whatever the kernel's
-/// own is.
+/// Clock ticks per second in `/proc/PID/stat`. Linux always reports 100 to programs.
 const TICKS_PER_SECOND: f64 = 100.0;
 
-/// The memory of a process in user space, in bytes. What the kernel holds for its sockets is not in it.
+/// The user-space memory of a process, in bytes, without the kernel's memory for its sockets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Memory {
-    /// Pages in memory, files and shared ones included.
+    /// Resident pages, including files and shared pages.
     pub(crate) rss: u64,
-    /// Of those, the pages that belong to no file: heap and stacks.
+    /// The anonymous pages among them: heap and stacks.
     pub(crate) anonymous: u64,
-    /// Pages, each divided by the number of processes that share it; needs the right to read `smaps_rollup`.
+    /// Resident pages, each divided by the number of processes that share it. Reading them needs access to
+    /// `smaps_rollup`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) pss: Option<u64>,
 }
 
 impl Memory {
-    /// The memory of `pid` now; `None` when there is no such process.
+    /// The memory of `pid` now; `None` if there is no such process.
     pub(crate) fn of(pid: u32) -> Option<Self> {
         let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
         let pss = fs::read_to_string(format!("/proc/{pid}/smaps_rollup"))
@@ -38,16 +38,16 @@ fn kilobytes(text: &str, name: &str) -> Option<u64> {
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kb| kb * 1_024)
 }
 
-/// Seconds of CPU that `pid` has used, user and system together; `None` when there is no such process.
+/// CPU seconds of `pid`, user and system together; `None` if there is no such process.
 pub(crate) fn cpu_seconds(pid: u32) -> Option<f64> {
     cpu_in_stat(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
 }
 
-/// Seconds of CPU of those threads of `pid` whose names begin so; `None` when it has none.
+/// CPU seconds of the threads of `pid` whose names have this prefix; `None` if there are none.
 pub(crate) fn cpu_seconds_of_threads(pid: u32, prefix: &str) -> Option<f64> {
     let threads = fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten();
     let cpu = threads.filter_map(|thread| {
-        // One that has ended meanwhile cannot be read.
+        // A thread that has ended cannot be read.
         let name = fs::read_to_string(thread.path().join("comm")).ok()?;
         if !name.starts_with(prefix) {
             return None;
@@ -57,8 +57,8 @@ pub(crate) fn cpu_seconds_of_threads(pid: u32, prefix: &str) -> Option<f64> {
     cpu.reduce(|sum, seconds| sum + seconds)
 }
 
-/// The second field of `stat` is a name in parentheses that may hold anything, so fields are counted from its
-/// end.
+/// The second field of `stat` is a name in parentheses that may contain anything, so fields are counted after
+/// it.
 fn cpu_in_stat(stat: &str) -> Option<f64> {
     let mut fields = stat.get(stat.rfind(')')? + 1..)?.split_ascii_whitespace().skip(11);
     let user = fields.next()?.parse::<u64>().ok()?;
@@ -66,17 +66,17 @@ fn cpu_in_stat(stat: &str) -> Option<f64> {
     Some((user + system) as f64 / TICKS_PER_SECOND)
 }
 
-/// How many files a process may have open, sockets among them.
+/// The limits of open files of a process, including sockets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct OpenFiles {
-    /// The limit that holds.
+    /// The current limit.
     pub(crate) soft: u64,
-    /// What `ulimit -n` may raise it to.
+    /// The limit up to which `ulimit -n` may raise it.
     pub(crate) hard: u64,
 }
 
 impl OpenFiles {
-    /// The limits of `pid` ("self" for this process).
+    /// The limits of `pid` (`self` for this process).
     pub(crate) fn of(pid: &str) -> Option<Self> {
         Self::read(&fs::read_to_string(format!("/proc/{pid}/limits")).ok()?)
     }
@@ -90,7 +90,7 @@ impl OpenFiles {
         Some(Self { soft: fields.next()??, hard: fields.next()?? })
     }
 
-    /// What to do when `needed` is more than there may be.
+    /// The advice if `needed` exceeds the limit.
     pub(crate) fn advice(self, whose: &str, needed: u64) -> Option<String> {
         let Self { soft, hard } = self;
         if needed <= soft {
@@ -113,7 +113,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cpu_is_found_behind_any_process_name() {
+    fn cpu_is_parsed_after_any_process_name() {
         let stat =
             |name: &str| format!("42 ({name}) S 1 42 42 0 -1 4194560 900 0 0 0 250 75 3 4 20 0 9 0 1 2 3");
         for name in ["stagedoor", "a b", "a) 1 2 (b", ""] {

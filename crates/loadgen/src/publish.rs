@@ -1,4 +1,4 @@
-//! The publishers: each sends its messages one after the other, on time or as fast as it may.
+//! The publishers. Each sends its messages one after the other, on schedule or as fast as allowed.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -11,28 +11,28 @@ use tokio::task::JoinSet;
 use crate::clock::{Clock, Nanos, SECOND_NS, seconds};
 use crate::http::{Client, Origin};
 use crate::ledger::Mark;
-use crate::roads::Roads;
+use crate::publish_calls::PublishCalls;
 use crate::shared::Shared;
 use crate::stats::Times;
 
-/// The pause after a call that failed, so that a server in trouble is not run over.
+/// The pause after a failed call, so that a failing server is not overloaded.
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_millis(100);
-/// How often a publisher looks whether it may go on.
+/// How often a publisher checks the window.
 const WINDOW_TICK: Duration = Duration::from_millis(1);
-/// A window that has not moved for so long holds events that will never come.
+/// After this time without a delivery, the outstanding ones count as lost.
 const WINDOW_STUCK: Nanos = SECOND_NS;
 
-/// How fast to publish.
+/// The pace of publishing.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Pace {
-    /// So many messages a second, by all publishers together, however long the calls take.
+    /// This many messages a second, by all publishers together, regardless of the calls' duration.
     PerSecond(f64),
-    /// As soon as the call before is answered, with at most so many deliveries outstanding.
+    /// Each call follows the answer to the last one, with at most this many outstanding deliveries.
     Window(u64),
 }
 
 impl Pace {
-    /// The pace of calls that have so many messages each.
+    /// The pace of calls with this many messages each.
     fn calls(self, batch: u16) -> Self {
         match self {
             Self::PerSecond(messages) => Self::PerSecond(messages / f64::from(batch)),
@@ -41,25 +41,25 @@ impl Pace {
     }
 }
 
-/// When a round ends.
+/// The end of a round.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limit {
-    /// After so many nanoseconds, and ...
+    /// After this duration.
     pub(crate) within: Nanos,
-    /// ... if this is set, after so many messages.
+    /// After this many messages, if set.
     pub(crate) messages: Option<u64>,
 }
 
-/// One channel as one publisher sees it.
+/// One channel of one publisher.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stream {
     channel: u32,
     stream: u32,
-    /// The number of its next message.
+    /// The number of the next message.
     next: u32,
 }
 
-/// Which streams each publisher has: publishers take turns in the channels, or channels in the publishers.
+/// The streams of each publisher: publishers take turns in the channels, or channels in the publishers.
 pub(crate) fn streams(publishers: usize, channels: usize) -> Vec<Vec<Stream>> {
     let stream =
         |channel: usize, stream: usize| Stream { channel: channel as u32, stream: stream as u32, next: 0 };
@@ -74,7 +74,7 @@ pub(crate) fn streams(publishers: usize, channels: usize) -> Vec<Vec<Stream>> {
     }
 }
 
-/// Publishers of one channel, at most.
+/// Maximum number of publishers of one channel.
 pub(crate) fn streams_per_channel(publishers: usize, channels: usize) -> usize {
     publishers.div_ceil(channels).max(1)
 }
@@ -82,7 +82,7 @@ pub(crate) fn streams_per_channel(publishers: usize, channels: usize) -> usize {
 /// All publishers of a run.
 pub(crate) struct Publishers {
     shared: Arc<Shared>,
-    roads: Rc<Roads>,
+    publish_calls: Rc<PublishCalls>,
     /// Messages of one call.
     batch: u16,
     publishers: Vec<Publisher>,
@@ -95,22 +95,22 @@ struct Publisher {
     turn: usize,
 }
 
-/// What a round was.
+/// The results of a round.
 #[derive(Default)]
 pub(crate) struct Round {
-    /// Calls that were made.
+    /// Number of calls.
     pub(crate) calls: u64,
-    /// Messages in them.
+    /// Number of messages in them.
     pub(crate) messages: u64,
-    /// Of those, the ones that failed.
+    /// Number of failed messages.
     pub(crate) failed: u64,
-    /// How long the calls took that did not.
+    /// Durations of the successful calls.
     pub(crate) latency: Times,
-    /// How late calls were made because those before them took long.
+    /// Delays of calls because earlier calls took long.
     pub(crate) lag: Times,
     /// Seconds from the first call to the last answer.
     pub(crate) seconds: f64,
-    /// Events received by then.
+    /// Events received until then.
     pub(crate) deliveries: u64,
 }
 
@@ -118,7 +118,7 @@ impl Publishers {
     pub(crate) fn new(
         shared: Arc<Shared>,
         origin: &Origin,
-        roads: Roads,
+        publish_calls: PublishCalls,
         (count, batch): (usize, u16),
     ) -> Self {
         let publisher = |(number, streams)| {
@@ -127,22 +127,23 @@ impl Publishers {
         };
         let streams = streams(count, shared.channels.len());
         let publishers = streams.into_iter().enumerate().map(publisher).collect();
-        Self { shared, roads: Rc::new(roads), batch, publishers }
+        Self { shared, publish_calls: Rc::new(publish_calls), batch, publishers }
     }
 
     /// Publishes until the limit. Must run in a local set.
     pub(crate) async fn round(&mut self, pace: Pace, limit: Limit) -> Round {
         let clock = self.shared.clock;
-        let (begun, before) = (clock.now(), self.shared.deliveries.get());
+        let (started, before) = (clock.now(), self.shared.deliveries.get());
         let left = Rc::new(Cell::new(limit.messages.unwrap_or(u64::MAX)));
-        let end = begun.saturating_add(limit.within);
+        let end = started.saturating_add(limit.within);
         let (count, batch) = (self.publishers.len(), self.batch);
         let mut tasks = JoinSet::new();
         for mut publisher in std::mem::take(&mut self.publishers) {
-            let schedule = Schedule::new(pace.calls(batch), begun, publisher.number, count);
-            let (shared, roads, left) = (self.shared.clone(), self.roads.clone(), left.clone());
+            let schedule = Schedule::new(pace.calls(batch), started, publisher.number, count);
+            let (shared, publish_calls, left) =
+                (self.shared.clone(), self.publish_calls.clone(), left.clone());
             tasks.spawn_local(async move {
-                let round = publisher.publish(&shared, (&roads, batch), schedule, end, &left).await;
+                let round = publisher.publish(&shared, (&publish_calls, batch), schedule, end, &left).await;
                 (publisher, round)
             });
         }
@@ -156,12 +157,12 @@ impl Publishers {
             self.publishers.push(publisher);
         }
         self.publishers.sort_unstable_by_key(|publisher| publisher.number);
-        all.seconds = seconds(clock.now() - begun);
+        all.seconds = seconds(clock.now() - started);
         all.deliveries = self.shared.deliveries.get() - before;
         all
     }
 
-    /// How many messages each stream of each channel has had.
+    /// The number of messages of each stream of each channel.
     pub(crate) fn sent(&self) -> Vec<Vec<u32>> {
         let mut sent = vec![vec![0; self.shared.streams]; self.shared.channels.len()];
         for stream in self.publishers.iter().flat_map(|publisher| &publisher.streams) {
@@ -171,7 +172,7 @@ impl Publishers {
     }
 }
 
-/// When one publisher's calls are due.
+/// The schedule of one publisher's calls.
 #[derive(Clone, Copy, Debug)]
 enum Schedule {
     At { next: f64, every: f64 },
@@ -179,20 +180,19 @@ enum Schedule {
 }
 
 impl Schedule {
-    fn new(pace: Pace, begun: Nanos, publisher: usize, publishers: usize) -> Self {
+    fn new(pace: Pace, started: Nanos, publisher: usize, publishers: usize) -> Self {
         match pace {
             Pace::PerSecond(rate) => {
                 let apart = SECOND_NS as f64 / rate;
-                Self::At { next: begun as f64 + apart * publisher as f64, every: apart * publishers as f64 }
+                Self::At { next: started as f64 + apart * publisher as f64, every: apart * publishers as f64 }
             }
             Pace::Window(window) => Self::Window(window),
         }
     }
 
-    /// Waits until the next call is due; gives the time from which its latency counts, and that at which it
-    /// was due. A call that is late because the one before it took long counts from when it was due, or a
-    /// server that stalls would be asked less while it does, and look better. What the system's timers add
-    /// does not count.
+    /// Waits until the next call is due. Returns the time from which its latency counts, and its due time. If
+    /// the call is late because an earlier one took long, its latency counts from its due time. Otherwise a
+    /// stalled server would get fewer calls, and look better. Delays of the system's timers do not count.
     async fn wait(&mut self, shared: &Shared, end: Nanos) -> Option<(Nanos, Nanos)> {
         let clock = shared.clock;
         match self {
@@ -236,7 +236,7 @@ impl Publisher {
     async fn publish(
         &mut self,
         shared: &Shared,
-        (roads, batch): (&Roads, u16),
+        (publish_calls, batch): (&PublishCalls, u16),
         mut schedule: Schedule,
         end: Nanos,
         left: &Cell<u64>,
@@ -244,20 +244,20 @@ impl Publisher {
         let mut round = Round::default();
         while left.get() > 0 {
             let Some((called, due)) = schedule.wait(shared, end).await else { break };
-            // Another publisher may have taken the last message meanwhile.
+            // Another publisher may have taken the last message.
             let count = left.get().min(batch.into());
             if count == 0 {
                 break;
             }
             left.update(|left| left - count);
-            let begun = shared.clock.now();
+            let started = shared.clock.now();
             if let Schedule::At { .. } = schedule {
-                round.lag.record(due, begun);
+                round.lag.record(due, started);
             }
             round.calls += 1;
             round.messages += count;
-            match self.call(shared, roads, called, count as usize).await {
-                Ok(()) => round.latency.record(begun, shared.clock.now()),
+            match self.call(shared, publish_calls, called, count as usize).await {
+                Ok(()) => round.latency.record(started, shared.clock.now()),
                 Err(kind) => {
                     round.failed += 1;
                     shared.errors.count(&format!("publish: {kind}"));
@@ -272,14 +272,14 @@ impl Publisher {
     async fn call(
         &mut self,
         shared: &Shared,
-        roads: &Roads,
+        publish_calls: &PublishCalls,
         called: Nanos,
         count: usize,
     ) -> Result<(), String> {
         let marks: Vec<_> = (0..count).map(|_| self.next(called)).collect();
         let audience = marks.iter().map(|mark| shared.audience(mark.channel)).sum();
         shared.expected.fetch_add(audience, Relaxed);
-        let answered = roads.publish(&mut self.client, shared, &marks).await;
+        let answered = publish_calls.publish(&mut self.client, shared, &marks).await;
         if answered.is_err() {
             marks.iter().for_each(|mark| shared.uncertain.note(mark));
             shared.expected.fetch_sub(audience, Relaxed);
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn the_calls_of_all_publishers_are_evenly_apart() {
+    fn the_calls_of_all_publishers_are_evenly_spaced() {
         let schedule = |publisher| match Schedule::new(Pace::PerSecond(100.0), 1_000, publisher, 4) {
             Schedule::At { next, every } => (next, every),
             Schedule::Window(_) => panic!("a rate was asked for"),

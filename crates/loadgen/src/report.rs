@@ -1,4 +1,4 @@
-//! What a run found out, as JSON and as text.
+//! The results of a run, as JSON and as text.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::process::Memory;
 use crate::stats::Summary;
 
-/// Everything. What was not measured is left out.
+/// All results. Values that were not measured are omitted.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Report {
@@ -30,11 +30,11 @@ pub(crate) struct Report {
     pub(crate) publish: Option<Publish>,
     /// Calls and handshakes that failed, by kind.
     pub(crate) errors: BTreeMap<String, u64>,
-    /// Sessions that ended without being told to, by reason.
+    /// Sessions that ended unexpectedly, by reason.
     pub(crate) sessions_lost: BTreeMap<String, u64>,
-    /// Promises that were broken, by kind.
+    /// Violations of the service's promises, by kind.
     pub(crate) violations: BTreeMap<String, u64>,
-    /// Seconds of CPU that this program used.
+    /// CPU seconds of this program.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) client_cpu_seconds: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -67,7 +67,7 @@ pub(crate) struct SetupReport {
     pub(crate) tokens: usize,
 }
 
-/// The calls for session URLs, when they came before the first session was opened.
+/// The calls for session URLs, if they were made before the first session was opened.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct SessionUrls {
@@ -83,13 +83,13 @@ pub(crate) struct SessionUrls {
 pub(crate) struct Connect {
     pub(crate) sessions: u64,
     pub(crate) failed: u64,
-    /// From the first call for a session URL, or connection where the URLs are known, to the last SYSTEM
-    /// `connected`.
+    /// From the first call for a session URL (or the first connection, if the URLs were fetched before) to
+    /// the last SYSTEM `connected`.
     pub(crate) seconds: f64,
     pub(crate) sessions_per_second: f64,
-    /// The call for the session URL.
+    /// Durations of the call for the session URL.
     pub(crate) session_url: Summary,
-    /// From the connection to SYSTEM `connected`.
+    /// Durations from the connection to SYSTEM `connected`.
     pub(crate) connected: Summary,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) server_cpu_us_per_session: Option<f64>,
@@ -127,13 +127,13 @@ pub(crate) struct MemoryReport {
     pub(crate) per_session: Option<PerSession>,
 }
 
-/// Bytes of one session.
+/// Memory of one session, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct PerSession {
     pub(crate) idle: MemoryEach,
-    /// Counted from the start of the program, so with all that the set-up made the server keep. Left out when
-    /// the server was started anew after the set-up.
+    /// Relative to the start of the server, so it includes memory of the set-up. Omitted if the server was
+    /// restarted after the set-up.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) idle_since_start: Option<MemoryEach>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -162,7 +162,7 @@ impl MemoryEach {
 }
 
 impl MemoryReport {
-    /// Divides what the sessions added by their number.
+    /// Divides the added memory by the number of sessions.
     pub(crate) fn divide(&mut self, sessions: u64) {
         let (Some(before), Some(idle)) = (self.before_connecting, self.idle) else { return };
         self.per_session = Some(PerSession {
@@ -179,7 +179,7 @@ pub(crate) struct Idle {
     pub(crate) seconds: f64,
     pub(crate) pings: u64,
     pub(crate) pongs: u64,
-    /// From ping to pong, also those of other phases.
+    /// Durations from ping to pong, also in other phases.
     pub(crate) pong: Summary,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) server_cpu_seconds: Option<f64>,
@@ -193,31 +193,31 @@ pub(crate) struct Idle {
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Publish {
     pub(crate) seconds: f64,
-    /// Seconds until the last event had arrived, after the last call was answered.
+    /// Seconds from the last answer to the arrival of the last event.
     pub(crate) drain_seconds: f64,
     pub(crate) calls: u64,
-    /// Messages in these calls.
+    /// Number of messages in these calls.
     pub(crate) messages: u64,
     pub(crate) failed: u64,
     pub(crate) calls_per_second: f64,
     pub(crate) call: Summary,
-    /// How late calls were because those before them took long. Without a rate no call is late.
+    /// Delays of calls because earlier calls took long. Without a rate no call is late.
     pub(crate) lag: Summary,
     pub(crate) deliveries: u64,
-    /// Deliveries that the calls should have caused.
+    /// Expected deliveries of the calls.
     pub(crate) expected: u64,
-    /// Deliveries while calls were made; those of the drain are not in it.
+    /// Deliveries per second while calls were made, without those after the last call.
     pub(crate) deliveries_per_second: f64,
-    /// From the publish call to the receipt.
+    /// Durations from the publish call to the receipt.
     pub(crate) latency: Summary,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) server_cpu_seconds: Option<f64>,
-    /// Of that, what the threads took that encode events and write them to sessions.
+    /// CPU seconds of the threads that encode and write events.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) server_cpu_seconds_delivering: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) server_cpu_seconds_per_million_deliveries: Option<f64>,
-    /// Publishing and delivering together.
+    /// Microseconds of CPU for each message, publishing and delivering together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) server_cpu_us_per_message: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -232,7 +232,7 @@ pub(crate) struct ServerEnd {
 }
 
 impl Report {
-    /// Whether nothing went wrong.
+    /// Whether there were no errors, losses or violations.
     pub(crate) fn is_clean(&self) -> bool {
         self.errors.is_empty()
             && self.sessions_lost.is_empty()
@@ -241,7 +241,7 @@ impl Report {
             && self.server.as_ref().is_none_or(|server| server.exit_code == 0)
     }
 
-    /// For a person.
+    /// The report for a person.
     pub(crate) fn text(&self) -> String {
         let mut out = String::new();
         // Writing into a String cannot fail.

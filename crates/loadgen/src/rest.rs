@@ -19,21 +19,21 @@ use crate::http::{Body, Call, Client, Origin};
 use crate::server::{Own, Probe, Server, Spawned};
 use crate::stats::{Summary, Times};
 
-/// What comes before a round and does not count.
+/// The warm-up before a round.
 const WARM_UP_NS: Nanos = SECOND_NS / 2;
-/// How long a round may last beyond its end before its calls are given up.
-const STRAGGLERS: Duration = Duration::from_secs(30);
+/// How long calls may continue after the end of a round.
+const ROUND_GRACE: Duration = Duration::from_secs(30);
 
 const ABOUT: &str = "Makes one REST call on many connections, as fast as the server answers, and counts.";
 const MANUAL: &str = "\
-  The server is started for it, as `stagedoor dev --no-quota`, with a world of its own. With --baseline each round is
-  followed by one against that program, which must answer `GET /open/v1/users/me` with the same bytes:
+  The load starts its own server, as `stagedoor dev --no-quota`. With --baseline each round is followed by one against
+  that program, which must answer `GET /open/v1/users/me` with the same bytes:
 
     cargo build --release && cargo build --release -p web --examples
     target/release/stagedoor-load rest --spawn target/release/stagedoor --baseline target/release/examples/bare
 
-  The ratio is that of the medians of all rounds. `CPU` is user and system time of the server for each call, in steps of
-  10 ms a round: unlike the rate it does not depend on what else the machine does.";
+  The ratio compares the medians of all rounds. `CPU` is user and system time of the server for each call, in steps of
+  10 ms a round. Unlike the rate it does not depend on other programs of the machine.";
 
 /// The call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -48,9 +48,9 @@ enum RestCall {
     Events,
 }
 
-/// Channels that messages go to in turn.
+/// Number of channels that messages are sent to in turn.
 const CHANNELS: usize = 1_000;
-/// Who says what is said to them.
+/// The sender of viewers' messages.
 const VIEWER: &str = "load-viewer";
 
 /// The options.
@@ -61,24 +61,24 @@ pub(crate) struct RestOptions {
     #[arg(long, value_name = "STAGEDOOR")]
     spawn: PathBuf,
 
-    /// Its database: postgres://user:password@host/database. Default: its own SQLite.
+    /// The database of the server: postgres://user:password@host/database. Default: SQLite.
     #[arg(long, value_name = "URL")]
     database_url: Option<String>,
 
-    /// Which call.
+    /// The call.
     #[arg(long, value_enum, default_value = "users-me")]
     target: RestCall,
 
-    /// Lines of a call to --target events.
+    /// Number of lines in a call to --target events.
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=1_000))]
     lines: u16,
 
-    /// Calls a second, by all connections together; a call that is late because the one before it took long
-    /// counts from when it was due. Default: as fast as the server answers.
+    /// Calls per second, on all connections together. A call that is late because an earlier one took long
+    /// counts from its due time. Default: as fast as the server answers.
     #[arg(long, value_name = "CALLS_PER_S", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     rate: Option<u32>,
 
-    /// Connections, each with one call under way.
+    /// Number of connections, each with one call in flight.
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = clap::value_parser!(u16).range(1..=10_000))]
     connections: u16,
 
@@ -86,12 +86,12 @@ pub(crate) struct RestOptions {
     #[arg(long, value_name = "SECS", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=3_600))]
     duration: u32,
 
-    /// Rounds.
+    /// Number of rounds.
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u16).range(1..=1_000))]
     rounds: u16,
 
-    /// A program that answers the same with nothing behind it, given the channel's id and name: the example
-    /// `bare`.
+    /// A program that gives the same answer without a service, started with the channel's id and name: the
+    /// example `bare`.
     #[arg(long, value_name = "PROGRAM")]
     baseline: Option<PathBuf>,
 
@@ -100,7 +100,7 @@ pub(crate) struct RestOptions {
     json: bool,
 }
 
-/// What was found out.
+/// The results.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct RestReport {
@@ -110,7 +110,7 @@ struct RestReport {
     server: Side,
     #[serde(skip_serializing_if = "Option::is_none")]
     baseline: Option<Side>,
-    /// Of the medians, server to baseline.
+    /// The server's median divided by the baseline's.
     #[serde(skip_serializing_if = "Option::is_none")]
     ratio: Option<f64>,
 }
@@ -134,7 +134,7 @@ struct RestRound {
     cpu_us_per_call: Option<f64>,
 }
 
-/// Runs it, and gives the report as text or JSON.
+/// Runs the load, and returns the report as text or JSON.
 ///
 /// # Errors
 /// A sentence.
@@ -182,7 +182,7 @@ impl RestCall {
         matches!(self, Self::ChannelChats | Self::Events)
     }
 
-    /// The requests that connections make in turn.
+    /// The requests that the connections send in turn.
     fn requests(self, host: &str, token: &str, operator_key: &str, lines: usize) -> Rc<Vec<Vec<u8>>> {
         let credential = if self.needs_channels() { operator_key } else { token };
         let authorization = format!("Bearer {credential}");
@@ -207,20 +207,20 @@ impl RestCall {
     }
 }
 
-/// The bulk road.
+/// The path of the bulk call.
 const EVENTS: &str = "/platform/v1/events";
 
 fn channel(number: usize) -> String {
     format!("load-{number}")
 }
 
-/// A line of the bulk road, and, as unknown fields do no harm, the body of the single call.
+/// A line of the bulk call. It is also a body of the single call, which ignores unknown fields.
 fn chat(channel: &str) -> String {
     json!({ "kind": "chat", "channelId": channel, "senderChannelId": VIEWER, "message": "one of many" })
         .to_string()
 }
 
-/// Makes those who are needed.
+/// Creates the channels that the call needs.
 async fn make_channels(origin: &Origin, operator_key: &str, clock: Clock) -> Result<(), String> {
     let authorization = format!("Bearer {operator_key}");
     let headers = [("Authorization", authorization.as_str())];
@@ -255,7 +255,7 @@ fn place(world: &Value, name: &str) -> Result<Origin, String> {
     Ok(Origin::split(url)?.0)
 }
 
-/// Starts the other program with what the service says of its user, and sees that both say the same.
+/// Starts the baseline with the channel's id and name, and checks that its answer equals the service's.
 async fn start_baseline(
     program: &PathBuf,
     ours: &Origin,
@@ -271,8 +271,9 @@ async fn start_baseline(
     command.args([&me["channelId"], &me["channelName"]].map(|text| text.as_str().unwrap_or_default()));
     let (spawned, line) =
         Spawned::start(command).map_err(|problem| format!("{}: {problem}", program.display()))?;
-    let said: Value = serde_json::from_str(&line).map_err(|_| "the baseline prints no JSON".to_owned())?;
-    let origin = origin(&said)?;
+    let described: Value =
+        serde_json::from_str(&line).map_err(|_| "the baseline prints no JSON".to_owned())?;
+    let origin = origin(&described)?;
     let theirs = Client::new(origin.clone(), clock).call(&call).await.map_err(|broken| broken.kind())?;
     if theirs.body != answer.body {
         return Err("the baseline answers other bytes than the service".to_owned());
@@ -280,7 +281,7 @@ async fn start_baseline(
     Ok((spawned, origin))
 }
 
-/// What the connections of a round count together.
+/// The counters that the connections of a round share.
 #[derive(Default)]
 struct Counts {
     times: Times,
@@ -323,7 +324,7 @@ async fn round(
     tokio::time::sleep(Duration::from_nanos(end.saturating_sub(clock.now()))).await;
     let cpu = probe.cpu().zip(cpu).map(|(after, before)| after - before);
     let all = async { while connections.join_next().await.is_some() {} };
-    tokio::time::timeout(STRAGGLERS, all).await.map_err(|_| "some calls were never answered".to_owned())?;
+    tokio::time::timeout(ROUND_GRACE, all).await.map_err(|_| "some calls were never answered".to_owned())?;
     let counts = counts.borrow();
     let call = counts.times.summary();
     let calls_per_second = call.count as f64 / seconds(end - begin);
@@ -331,21 +332,21 @@ async fn round(
     Ok(RestRound { calls_per_second, call, failed: counts.failed, cpu_us_per_call })
 }
 
-/// What one connection asks, and when: every so many of the calls that all connections make together.
+/// The calls of one connection, which takes every n-th call of all connections.
 struct Turns {
     requests: Rc<Vec<Vec<u8>>>,
-    /// The number of its next call.
+    /// The number of the next call.
     turn: usize,
     step: usize,
-    /// When call 0 was due, and the nanoseconds between two calls.
+    /// The due time of call 0, and the nanoseconds between two calls.
     schedule: Option<(Nanos, f64)>,
     end: Nanos,
     clock: Clock,
 }
 
 impl Turns {
-    /// Waits until the next call is due, and gives it with the time from which it counts: that at which it
-    /// was due, if it could not be made then. What the system's timers add does not count.
+    /// Waits until the next call is due. Returns the call and the time from which its latency counts: the due
+    /// time, if an earlier call took too long. Delays of the system's timers do not count.
     async fn next(&mut self) -> Option<(Nanos, &[u8])> {
         let turn = self.turn;
         self.turn += self.step;
@@ -363,7 +364,7 @@ impl Turns {
     }
 }
 
-/// `None` when the connection broke. Calls that end after `begin` and before `end` count.
+/// Returns `None` if the connection broke. Calls that end between `begin` and `end` count.
 async fn call_until(
     (begin, end): (Nanos, Nanos),
     mut stream: TcpStream,
@@ -396,7 +397,7 @@ async fn call_until(
     Some(())
 }
 
-/// Whether the answer is a success, and how long it is with its head, as soon as its head is there.
+/// Whether the answer is a success, and its length including the head; `None` while the head is incomplete.
 fn answer_in(bytes: &[u8]) -> Option<(bool, usize)> {
     const LENGTH: &[u8] = b"content-length: ";
     let head = memchr::memmem::find(bytes, b"\r\n\r\n")?;
@@ -449,7 +450,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_is_told_as_soon_as_its_head_is_there() {
+    fn an_answer_is_recognized_by_its_head() {
         let bytes = b"HTTP/1.1 200 OK\r\nx: y\r\ncontent-length: 12\r\n\r\nhello";
         assert_eq!(answer_in(bytes), Some((true, bytes.len() + 7)));
         assert_eq!(answer_in(&bytes[..30]), None);
@@ -457,13 +458,13 @@ mod tests {
     }
 
     #[test]
-    fn the_median_is_the_one_in_the_middle() {
+    fn the_median_is_the_middle_value() {
         assert_eq!(median([3.0, 1.0, 2.0].into_iter()), 2.0);
         assert_eq!(median(std::iter::empty()), 0.0);
     }
 
     #[test]
-    fn the_first_token_in_a_world_is_found_wherever_it_stands() {
+    fn the_first_token_of_a_world_is_found() {
         let user = serde_json::json!({ "login": "a", "tokens": [{ "accessToken": "t" }] });
         assert_eq!(access_token(&user), Some("t"));
         assert_eq!(access_token(&serde_json::json!({ "login": "a" })), None);

@@ -15,7 +15,7 @@ use crate::clock::{Clock, SECOND_NS, seconds};
 use crate::crowd::each;
 use crate::http::{Body, Call, Client};
 use crate::plan::{EventKind, SESSIONS_PER_SOURCE, SessionPlan, applications, spread};
-use crate::prepared_run::{PreparedRun, Target, strangers};
+use crate::prepared_run::{PreparedRun, Target, peer_population};
 use crate::process::{OpenFiles, cpu_seconds};
 use crate::publish::{Limit, Publishers, Round, streams_per_channel};
 use crate::report::{self, Report, ServerEnd, grouped};
@@ -26,23 +26,23 @@ use crate::sockets::{Outcome, Sockets};
 use crate::stats::{Times, lock};
 use crate::world::World;
 
-/// How often a phase looks whether it is over.
+/// How often a phase checks whether it is over.
 const TICK: Duration = Duration::from_millis(5);
-/// How often progress is told.
+/// Interval of the progress lines.
 const PROGRESS: Duration = Duration::from_secs(1);
-/// How long memory is given to come to rest before it is read.
+/// Pause before a reading of memory, so that the server has freed unused memory.
 const SETTLE: Duration = Duration::from_secs(2);
-/// How long the last events, and the last SYSTEM messages, may take.
+/// Deadline of the last events, and of the last SYSTEM messages.
 const DRAIN_DEADLINE_NS: u64 = 20 * SECOND_NS;
 /// Files that the server needs besides a socket for each session.
 const SERVER_FILES: u64 = 256;
-/// Bytes of the world's line, and of whatever follows it.
+/// Maximum length of the world's line and the text after it.
 const WORLD_BYTES_MAX: u64 = 1024 * 1024;
 
-/// Runs the load, and reports. A run that had to be given up has a report, too.
+/// Runs the load, and returns the report. An aborted run has a report, too.
 ///
 /// # Errors
-/// A sentence, when the load could not begin.
+/// A sentence, if the load could not begin.
 pub(crate) async fn run(cli: &Cli) -> Result<Report, String> {
     let clock = Clock::start();
     check_files("this program", "self", cli.files_needed())?;
@@ -71,15 +71,15 @@ pub(crate) async fn run(cli: &Cli) -> Result<Report, String> {
             settings: settings(cli),
             ..Report::default()
         },
-        says: Rc::new(RefCell::new(Box::new(String::new))),
+        progress: Rc::new(RefCell::new(Box::new(String::new))),
         shared: None,
     };
     run.report.memory.start = run.server.probe().memory();
-    let telling = (!cli.quiet).then(|| tokio::task::spawn_local(tell(run.says.clone())));
+    let printing = (!cli.quiet).then(|| tokio::task::spawn_local(print_progress(run.progress.clone())));
     let within = Duration::from_secs(cli.give_up.into());
     let done = tokio::time::timeout(within, run.phases()).await;
-    if let Some(telling) = telling {
-        telling.abort();
+    if let Some(printing) = printing {
+        printing.abort();
     }
     let Run { mut report, shared, server, .. } = run;
     if let Some(shared) = shared {
@@ -136,16 +136,16 @@ fn read_world(file: &Path) -> Result<String, String> {
     Ok(text)
 }
 
-/// What the phase under way has to say about itself.
-type Says = Rc<RefCell<Box<dyn Fn() -> String>>>;
+/// The progress text of the current phase.
+type ProgressText = Rc<RefCell<Box<dyn Fn() -> String>>>;
 
-/// Says it once a second.
-async fn tell(says: Says) {
+/// Prints the progress once a second.
+async fn print_progress(progress: ProgressText) {
     let mut tick = tokio::time::interval(PROGRESS);
     let mut last = String::new();
     loop {
         tick.tick().await;
-        let line = says.borrow()();
+        let line = progress.borrow()();
         if line != last {
             eprintln!("{line}");
             last = line;
@@ -153,7 +153,7 @@ async fn tell(says: Says) {
     }
 }
 
-/// What there is to say while messages are published.
+/// The progress text while messages are published.
 fn publishing(shared: Arc<Shared>) -> impl Fn() -> String {
     let seen = Cell::new((shared.deliveries.get(), shared.clock.now()));
     move || {
@@ -175,12 +175,12 @@ struct Run<'a> {
     target: Target,
     server: Server,
     report: Report,
-    says: Says,
-    /// What is counted, from the end of the set-up on.
+    progress: ProgressText,
+    /// The counters, from the end of the set-up on.
     shared: Option<Arc<Shared>>,
 }
 
-/// What stood where when the measured round began.
+/// The counters at the beginning of the measured round.
 struct Before {
     server_cpu: Option<f64>,
     delivering: Option<f64>,
@@ -195,34 +195,36 @@ impl Run<'_> {
         let shared = prepared.shared.clone();
         self.report.memory.before_connecting = self.server.probe().memory();
         let urls = self.urls(&prepared).await;
-        let (begun, cpu) = (self.clock.now(), self.server.probe().cpu());
+        let (started, cpu) = (self.clock.now(), self.server.probe().cpu());
         let concurrency = self.cli.connect_concurrency.into();
         let plans = prepared.plans.iter().copied().zip(urls).collect();
         let sockets = Sockets::open(&shared, plans, self.cli.threads.into(), concurrency);
-        let result = self.with_sockets(&prepared, begun, cpu).await;
+        let result = self.with_sockets(&prepared, started, cpu).await;
         let outcome = sockets.close()?;
-        self.close_the_books(&shared, result?, outcome);
-        let rest = self.cli.after_closing;
-        self.say(move || format!("all sessions are left: {rest} s of rest"));
-        tokio::time::sleep(Duration::from_secs(rest.into())).await;
+        self.merge_results(&shared, result?, outcome);
+        let wait = self.cli.after_closing;
+        self.show(move || format!("all sessions have left: waiting {wait} s"));
+        tokio::time::sleep(Duration::from_secs(wait.into())).await;
         self.report.memory.after_closing = self.server.probe().memory();
         Ok(())
     }
 
-    fn say(&self, says: impl Fn() -> String + 'static) {
-        *self.says.borrow_mut() = Box::new(says);
+    fn show(&self, progress: impl Fn() -> String + 'static) {
+        *self.progress.borrow_mut() = Box::new(progress);
     }
 
     async fn set_up(&mut self) -> Result<PreparedRun, String> {
         let summary = self.cli.summary();
         let progress = Rc::new(Progress::default());
-        let told = progress.clone();
-        self.say(move || format!("set-up for {summary}: {} of {} steps", told.done.get(), told.of.get()));
+        let counters = progress.clone();
+        self.show(move || {
+            format!("set-up for {summary}: {} of {} steps", counters.done.get(), counters.of.get())
+        });
         let plans = spread(self.cli.sessions, self.cli.channels);
         let kinds = &EventKind::ALL[..usize::from(self.cli.subscriptions)];
         let channels_each = u32::from(self.cli.channels_each);
         let (population, entry) = match &self.target {
-            Target::Peer(_) => (strangers(self.cli.channels), Entry::Joins),
+            Target::Peer(_) => (peer_population(self.cli.channels), Entry::Joins),
             Target::Stagedoor(world) => {
                 let each = if kinds.is_empty() { 0 } else { channels_each };
                 let population = self.populate(&world.clone(), &plans, each, progress).await?;
@@ -230,7 +232,7 @@ impl Run<'_> {
             }
         };
         let Population { applications, mut channels, viewer, tokens } = population;
-        // Sessions that subscribe to nothing still have the number of a channel.
+        // A channel without subscribed sessions still has a number.
         channels.resize_with(self.cli.channels as usize, String::new);
         let streams = streams_per_channel(self.cli.publishers.into(), channels.len());
         let sources = self.cli.sessions.div_ceil(SESSIONS_PER_SOURCE);
@@ -248,11 +250,11 @@ impl Run<'_> {
         each: u32,
         progress: Rc<Progress>,
     ) -> Result<Population, String> {
-        let begun = self.clock.now();
+        let started = self.clock.now();
         let wanted = (self.cli.channels, each);
         let population = populate(world, self.clock, plans, wanted, progress).await?;
         self.report.setup = Some(report::SetupReport {
-            seconds: seconds(self.clock.now() - begun),
+            seconds: seconds(self.clock.now() - started),
             applications: population.applications.len(),
             channels: population.channels.len(),
             tokens: population.tokens.len(),
@@ -265,16 +267,16 @@ impl Run<'_> {
         Ok(population)
     }
 
-    /// The sessions' URLs, as far as they are to be known before the first session is opened.
+    /// The sessions' URLs, if they are fetched before the first session is opened.
     async fn urls(&mut self, prepared: &PreparedRun) -> Vec<Option<String>> {
         match &self.target {
             Target::Peer(peer) => prepared.peer_urls(peer),
             Target::Stagedoor(_) if !self.cli.urls_first => vec![None; prepared.plans.len()],
             Target::Stagedoor(_) => {
-                self.say(|| "fetching session URLs".to_owned());
-                let (begun, cpu) = (self.clock.now(), self.server.probe().cpu());
+                self.show(|| "fetching session URLs".to_owned());
+                let (started, cpu) = (self.clock.now(), self.server.probe().cpu());
                 let (urls, times) = prepared.fetch_urls(self.cli.connect_concurrency.into()).await;
-                let (took, call) = (seconds(self.clock.now() - begun), times.summary());
+                let (took, call) = (seconds(self.clock.now() - started), times.summary());
                 self.report.session_urls = Some(report::SessionUrls {
                     seconds: took,
                     calls_per_second: call.count as f64 / took.max(f64::MIN_POSITIVE),
@@ -286,16 +288,16 @@ impl Run<'_> {
         }
     }
 
-    /// Everything that happens while the sockets are open; gives the publishers' counts.
+    /// Runs all phases with open sockets, and returns the publishers' counts.
     async fn with_sockets(
         &mut self,
         prepared: &PreparedRun,
-        begun: u64,
+        started: u64,
         cpu: Option<f64>,
     ) -> Result<Vec<Vec<u32>>, String> {
-        self.connect(&prepared.shared, begun, cpu).await?;
+        self.connect(&prepared.shared, started, cpu).await?;
         self.subscribe(prepared).await;
-        self.say(|| "settling".to_owned());
+        self.show(|| "settling".to_owned());
         tokio::time::sleep(SETTLE).await;
         self.report.memory.idle = self.server.probe().memory();
         self.idle(&prepared.shared).await;
@@ -304,20 +306,20 @@ impl Run<'_> {
         Ok(sent)
     }
 
-    async fn connect(&mut self, shared: &Arc<Shared>, begun: u64, cpu: Option<f64>) -> Result<(), String> {
+    async fn connect(&mut self, shared: &Arc<Shared>, started: u64, cpu: Option<f64>) -> Result<(), String> {
         let total = u64::from(self.cli.sessions);
-        let told = shared.clone();
-        self.say(move || {
-            let (connected, errors) = (told.connected.get(), told.errors.total());
+        let counters = shared.clone();
+        self.show(move || {
+            let (connected, errors) = (counters.connected.get(), counters.errors.total());
             format!("connecting: {} of {} sessions, {errors} errors", grouped(connected), grouped(total))
         });
-        // A session that fails after its SYSTEM `connected` was read is in both counts; nothing waits for it
-        // then.
+        // A session that fails after SYSTEM `connected` is in both counts. Then the loop ends a little early,
+        // which does no harm.
         while shared.connected.get() + shared.failed.get() < total {
             tokio::time::sleep(TICK).await;
         }
         let connected = shared.connected.get();
-        let took = seconds(shared.last_connected.get().saturating_sub(begun));
+        let took = seconds(shared.last_connected.get().saturating_sub(started));
         self.report.connect = Some(report::Connect {
             sessions: connected,
             failed: shared.failed.get(),
@@ -330,7 +332,7 @@ impl Run<'_> {
         if connected == 0 { Err("no session could be opened".to_owned()) } else { Ok(()) }
     }
 
-    /// Microseconds of the server's CPU since `before`, for each of `count`.
+    /// Microseconds of the server's CPU since `before`, divided by `count`.
     fn cpu_us_since(&self, before: Option<f64>, count: u64) -> Option<f64> {
         (count > 0).then(|| self.cpu_since(before).map(|cpu| cpu * 1e6 / count as f64)).flatten()
     }
@@ -346,9 +348,11 @@ impl Run<'_> {
         if calls == 0 {
             return;
         }
-        let told = shared.clone();
-        self.say(move || format!("subscribing: {} of {}", grouped(told.subscribed.get()), grouped(calls)));
-        let (begun, cpu) = (self.clock.now(), self.server.probe().cpu());
+        let counters = shared.clone();
+        self.show(move || {
+            format!("subscribing: {} of {}", grouped(counters.subscribed.get()), grouped(calls))
+        });
+        let (started, cpu) = (self.clock.now(), self.server.probe().cpu());
         let (times, failed) = (Rc::new(RefCell::new(Times::default())), Rc::new(Cell::new(0_u64)));
         let client = || Client::new(shared.base.clone(), self.clock);
         let work = {
@@ -357,9 +361,9 @@ impl Run<'_> {
             async move |client: &mut Client, (session, key, kind, channel): (u32, Rc<str>, EventKind, u32)| {
                 let application = plans[session as usize].application;
                 let token = tokens.get(&(application, channel)).map_or("", String::as_str);
-                let begun = shared.clock.now();
+                let started = shared.clock.now();
                 match subscribe_one(client, &key, kind, token).await {
-                    Ok(()) => times.borrow_mut().record(begun, shared.clock.now()),
+                    Ok(()) => times.borrow_mut().record(started, shared.clock.now()),
                     Err(error) => {
                         failed.update(|failed| failed + 1);
                         shared.errors.count(&format!("subscribe: {error}"));
@@ -368,7 +372,7 @@ impl Run<'_> {
             }
         };
         each(jobs, self.cli.connect_concurrency.into(), client, work).await;
-        let took = seconds(self.clock.now() - begun);
+        let took = seconds(self.clock.now() - started);
         let expected = calls - failed.get();
         self.wait_for(|| shared.subscribed.get() >= expected).await;
         let missing = expected.saturating_sub(shared.subscribed.get());
@@ -384,10 +388,10 @@ impl Run<'_> {
         });
     }
 
-    /// Waits until it is so, or what is under way has had its time.
+    /// Waits until the condition holds, or until the deadline of the phase.
     async fn wait_for(&self, is_so: impl Fn() -> bool) {
-        let begun = self.clock.now();
-        while !is_so() && self.clock.now() - begun < DRAIN_DEADLINE_NS {
+        let started = self.clock.now();
+        while !is_so() && self.clock.now() - started < DRAIN_DEADLINE_NS {
             tokio::time::sleep(TICK).await;
         }
     }
@@ -396,14 +400,14 @@ impl Run<'_> {
         if self.cli.idle == 0 {
             return;
         }
-        let (told, begun, of) = (shared.clone(), self.clock.now(), self.cli.idle);
-        self.say(move || {
-            let (passed, pongs) = (seconds(told.clock.now() - begun), told.pongs.get());
-            format!("idle: {passed:.0} of {of} s, {} pongs, {} lost", grouped(pongs), told.lost.total())
+        let (counters, started, of) = (shared.clone(), self.clock.now(), self.cli.idle);
+        self.show(move || {
+            let (passed, pongs) = (seconds(counters.clock.now() - started), counters.pongs.get());
+            format!("idle: {passed:.0} of {of} s, {} pongs, {} lost", grouped(pongs), counters.lost.total())
         });
         let (cpu, pings, pongs) = (self.server.probe().cpu(), shared.pings.get(), shared.pongs.get());
         tokio::time::sleep(Duration::from_secs(self.cli.idle.into())).await;
-        let took = seconds(self.clock.now() - begun);
+        let took = seconds(self.clock.now() - started);
         let cpu = self.cpu_since(cpu);
         let (pings, pongs) = (shared.pings.get() - pings, shared.pongs.get() - pongs);
         let minutes = shared.connected.get().saturating_sub(shared.lost.total()) as f64 * took / 60.0;
@@ -421,10 +425,10 @@ impl Run<'_> {
     async fn publish(&mut self, prepared: &PreparedRun) -> Result<Vec<Vec<u32>>, String> {
         let Some(pace) = self.cli.pace() else { return Ok(Vec::new()) };
         let shared = &prepared.shared;
-        let (origin, roads) = prepared.roads(&self.target, self.cli);
-        self.say(publishing(shared.clone()));
+        let (origin, publish_calls) = prepared.publish_calls(&self.target, self.cli);
+        self.show(publishing(shared.clone()));
         let count = (self.cli.publishers.into(), self.cli.batch);
-        let mut publishers = Publishers::new(shared.clone(), &origin, roads, count);
+        let mut publishers = Publishers::new(shared.clone(), &origin, publish_calls, count);
         if self.cli.warm_up > 0 {
             let within = u64::from(self.cli.warm_up) * SECOND_NS;
             publishers.round(pace, Limit { within, messages: None }).await;
@@ -445,7 +449,7 @@ impl Run<'_> {
         shared.measuring.store(false, Relaxed);
         let drain_seconds = seconds(self.clock.now() - drain);
         self.report.publish = Some(self.measured(shared, &round, &before, drain_seconds));
-        self.say(|| "settling".to_owned());
+        self.show(|| "settling".to_owned());
         tokio::time::sleep(SETTLE).await;
         self.report.memory.after_traffic = self.server.probe().memory();
         Ok(publishers.sent())
@@ -492,8 +496,8 @@ impl Run<'_> {
         }
     }
 
-    /// What only the threads of sockets know, and what only all sessions together show.
-    fn close_the_books(&mut self, shared: &Shared, sent: Vec<Vec<u32>>, outcome: Outcome) {
+    /// Merges the results of the socket threads, and checks the rules that concern several sessions.
+    fn merge_results(&mut self, shared: &Shared, sent: Vec<Vec<u32>>, outcome: Outcome) {
         let mut orders = HashMap::<u32, Vec<(u64, u64)>>::new();
         for ledger in &outcome.ledgers {
             let channel = ledger.channel();
@@ -503,7 +507,7 @@ impl Run<'_> {
             }
             orders.entry(channel).or_default().push(ledger.order());
         }
-        // A peer makes no promise about what several publishers send to one channel at the same time.
+        // A peer makes no promise about concurrent messages of several publishers to one channel.
         if shared.entry == Entry::Joins {
             orders.clear();
         }
@@ -523,7 +527,7 @@ impl Run<'_> {
     }
 }
 
-/// The subscribe calls of all sessions that connected: session, key, kind and channel.
+/// The subscribe calls of all connected sessions: session, key, event type and channel.
 fn subscriptions(prepared: &PreparedRun) -> Vec<(u32, Rc<str>, EventKind, u32)> {
     let Entry::Subscribes { kinds, channels_each } = prepared.shared.entry else { return Vec::new() };
     let channels = prepared.shared.channels.len() as u32;

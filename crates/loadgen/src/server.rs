@@ -1,4 +1,4 @@
-//! The server under load: one that runs already, or one of our own.
+//! The server under load: a running one, or one that this program starts.
 
 use std::fs::Permissions;
 use std::io::{BufRead, BufReader, Read};
@@ -13,21 +13,22 @@ use tempfile::TempDir;
 use crate::clock::{Clock, SECOND_NS};
 use crate::process::{Memory, cpu_seconds, cpu_seconds_of_threads};
 
-/// How long the server may take to say where it is.
+/// Deadline for the server's first line.
 const START_DEADLINE: Duration = Duration::from_secs(60);
-/// How long it may take to stop: the 10 s that it promises, and some.
+/// Deadline for the server's stop: the promised 10 s, and some more.
 const STOP_DEADLINE_NS: u64 = 15 * SECOND_NS;
-/// How often it is looked at meanwhile.
+/// How often the stopping server is checked.
 const STOP_TICK: Duration = Duration::from_millis(20);
-/// Bytes of the first line.
+/// Maximum length of the first line, in bytes.
 const FIRST_LINE_BYTES_MAX: u64 = 1024 * 1024;
-/// The variable that the server takes its database from; unlike an argument it shows in no list of processes.
+/// The environment variable with the server's database. Unlike an argument it is not shown in the list of
+/// processes.
 const DATABASE_URL: &str = "STAGEDOOR_DATABASE_URL";
 
-/// What the names of the threads that deliver begin with.
+/// The prefix of the names of the threads that deliver events.
 const DELIVERING: &str = "shard-";
 
-/// A process that is measured, if its id is known.
+/// A measured process, if its id is known.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Probe(pub(crate) Option<u32>);
 
@@ -37,13 +38,13 @@ impl Probe {
         self.0.and_then(Memory::of)
     }
 
-    /// Seconds of CPU that it has used.
+    /// The CPU seconds of the process.
     pub(crate) fn cpu(self) -> Option<f64> {
         self.0.and_then(cpu_seconds)
     }
 
-    /// Of that, what was used by the threads that write events to sessions; `None` for a server whose threads
-    /// tell nothing by their names.
+    /// The CPU seconds of the threads that write events to sessions; `None` for a server without such thread
+    /// names.
     pub(crate) fn cpu_delivering(self) -> Option<f64> {
         self.0.and_then(|pid| cpu_seconds_of_threads(pid, DELIVERING))
     }
@@ -52,14 +53,14 @@ impl Probe {
 /// The server under load.
 #[derive(Debug)]
 pub(crate) enum Server {
-    /// Somebody else's. Its process is measured if its id is known.
+    /// A server that was running before. Its process is measured if its id is known.
     Given(Option<u32>),
-    /// One of our own; between two lives there is no process.
+    /// A server that this program starts. Between stop and restart there is no process.
     Own(Own, Option<Spawned>),
 }
 
 impl Server {
-    /// What is measured.
+    /// The measured process.
     pub(crate) fn probe(&self) -> Probe {
         match self {
             Self::Given(pid) => Probe(*pid),
@@ -67,12 +68,12 @@ impl Server {
         }
     }
 
-    /// Starts a server of our own anew in the same world, so that nothing of the set-up lies in its memory:
-    /// the hashing of passwords alone leaves more free there than thousands of sessions fill. Gives its new
+    /// Restarts an own server in the same world, so that its memory contains nothing of the set-up: the
+    /// hashing of passwords alone leaves more free memory than thousands of sessions fill. Returns its new
     /// first line.
     ///
     /// # Errors
-    /// A sentence, also when the first life did not end well.
+    /// A sentence, also if the stop failed.
     pub(crate) fn restart(&mut self, clock: Clock) -> Result<Option<String>, String> {
         let Self::Own(own, spawned) = self else { return Ok(None) };
         if let Some(spawned) = spawned.take() {
@@ -86,7 +87,7 @@ impl Server {
         Ok(Some(line))
     }
 
-    /// Stops a server of our own; gives its exit code and the seconds that it took.
+    /// Stops an own server, and returns its exit code and the seconds of the stop.
     ///
     /// # Errors
     /// A sentence.
@@ -98,7 +99,7 @@ impl Server {
     }
 }
 
-/// How to start a server for the load. Its world lies in a folder that goes when this is dropped.
+/// The command of an own server. Its world is in a folder that is deleted when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Own {
     program: PathBuf,
@@ -106,26 +107,26 @@ pub(crate) struct Own {
     data: TempDir,
 }
 
-/// A server that was started for the load. It is killed if it is dropped before it was stopped.
+/// A started server. Dropping it before its stop kills it.
 #[derive(Debug)]
 pub(crate) struct Spawned {
     child: Child,
 }
 
 impl Own {
-    /// Makes the folder.
+    /// Creates the folder.
     ///
     /// # Errors
     /// A sentence.
     pub(crate) fn new(program: &Path, database_url: Option<&str>) -> Result<Self, String> {
-        // The server's tokens lie there.
+        // The folder contains the server's tokens.
         let only_mine = Permissions::from_mode(0o700);
         let data = tempfile::Builder::new().prefix("stagedoor-load-").permissions(only_mine).tempdir();
         let data = data.map_err(|error| format!("no folder for the server's data: {error}"))?;
         Ok(Self { program: program.to_owned(), database_url: database_url.map(str::to_owned), data })
     }
 
-    /// Starts `stagedoor dev`, and gives its first line. Started once more, it goes on with its world.
+    /// Starts `stagedoor dev`, and returns its first line. A later start continues with the same world.
     ///
     /// # Errors
     /// A sentence.
@@ -141,7 +142,7 @@ impl Own {
 }
 
 impl Spawned {
-    /// Starts a program and gives its first line.
+    /// Starts a program, and returns its first line.
     ///
     /// # Errors
     /// A sentence.
@@ -157,13 +158,13 @@ impl Spawned {
             let mut line = String::new();
             let _ = reader.by_ref().take(FIRST_LINE_BYTES_MAX).read_line(&mut line);
             let _ = sender.send(line);
-            // Whatever else it prints must not block it.
+            // Further output is read, so that it does not block the program.
             let _ = std::io::copy(&mut reader, &mut std::io::sink());
         });
         match receiver.recv_timeout(START_DEADLINE) {
             Ok(line) if !line.trim().is_empty() => Ok((spawned, line)),
-            Ok(_) => Err("ended before it said where it is".to_owned()),
-            Err(_) => Err(format!("did not say where it is within {START_DEADLINE:?}")),
+            Ok(_) => Err("ended before it printed its address".to_owned()),
+            Err(_) => Err(format!("did not print its address within {START_DEADLINE:?}")),
         }
     }
 
@@ -172,21 +173,21 @@ impl Spawned {
         self.child.id()
     }
 
-    /// Stops it by SIGTERM; gives its exit code and the seconds that it took.
+    /// Stops it by SIGTERM, and returns its exit code and the seconds of the stop.
     ///
     /// # Errors
-    /// A sentence, when it did not stop in time or died of a signal.
+    /// A sentence, if it did not stop in time or was killed by a signal.
     pub(crate) fn stop(mut self, clock: Clock) -> Result<(i32, f64), String> {
-        let begun = clock.now();
-        // There is no safe call for it in the standard library; every shell has `kill` built in.
-        let told = Command::new("sh").arg("-c").arg(format!("kill -TERM {}", self.pid())).status();
-        if !told.is_ok_and(|status| status.success()) {
-            return Err("the server could not be told to stop".to_owned());
+        let started = clock.now();
+        // The standard library has no safe call to send a signal. Every shell has `kill` built in.
+        let killed = Command::new("sh").arg("-c").arg(format!("kill -TERM {}", self.pid())).status();
+        if !killed.is_ok_and(|status| status.success()) {
+            return Err("failed to send SIGTERM to the server".to_owned());
         }
-        while clock.now() - begun < STOP_DEADLINE_NS {
+        while clock.now() - started < STOP_DEADLINE_NS {
             match self.child.try_wait() {
                 Ok(Some(status)) => {
-                    let took = crate::clock::seconds(clock.now() - begun);
+                    let took = crate::clock::seconds(clock.now() - started);
                     return status
                         .code()
                         .map(|code| (code, took))
@@ -202,7 +203,7 @@ impl Spawned {
 
 impl Drop for Spawned {
     fn drop(&mut self) {
-        // Both fail, and should, when it has stopped already.
+        // Both calls fail if the process has already stopped.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
@@ -214,8 +215,8 @@ mod tests {
 
     use super::*;
 
-    /// A program that stands in for the server. There is one at a time: a process forked while another is
-    /// being written would hold it open, and what is open for writing cannot be run.
+    /// A script that stands in for the server. Only one exists at a time: a process that forks while another
+    /// script is being written would inherit the open file, and an open file cannot be executed.
     struct Script {
         path: PathBuf,
         _one: MutexGuard<'static, ()>,
@@ -265,11 +266,11 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_says_nothing_is_no_server() {
+    fn a_server_without_output_fails() {
         let script = Script::new("mute", "exit 0");
         let start = |program: &Path| Own::new(program, None).unwrap().start().err().unwrap();
         let problem = start(&script.path);
-        assert!(problem.contains("before it said"), "{problem}");
+        assert!(problem.contains("before it printed"), "{problem}");
         assert!(start(Path::new("/nowhere/stagedoor")).contains("/nowhere/stagedoor: did not start"));
     }
 }

@@ -1,7 +1,7 @@
-//! One session: what its socket says, held against what the service promises.
+//! One session: checks the messages of its socket against the service's promises.
 //!
-//! A session that waits holds no buffer: sessions of a thread read into one scratch buffer, one system call a
-//! read.
+//! An idle session has no buffer. The sessions of a thread read into one scratch buffer, with one system call
+//! for each read.
 
 use std::cell::{Cell, RefCell};
 use std::pin::Pin;
@@ -24,17 +24,17 @@ use crate::stats::{Times, lock};
 
 /// Bytes read from a socket at once.
 const SCRATCH_BYTES: usize = 64 * 1024;
-/// Of so many messages of a session one is read in full, the first among them; the others only for their
-/// place.
+/// One of this many messages of a session is fully decoded, beginning with the first one. In the others only
+/// the mark is read.
 const READ_IN_FULL_EVERY: u64 = 1_024;
 
-/// What the sessions of one thread share.
+/// The state that the sessions of one thread share.
 pub(crate) struct Thread {
     pub(crate) shared: std::sync::Arc<Shared>,
     scratch: RefCell<Box<[u8]>>,
-    /// From the publish call to the receipt.
+    /// Durations from the publish call to the receipt.
     pub(crate) latency: RefCell<Times>,
-    /// From the ping to the pong.
+    /// Durations from the ping to the pong.
     pub(crate) pongs: RefCell<Times>,
 }
 
@@ -56,18 +56,18 @@ pub(crate) enum End {
     CloseFrame(Option<u16>),
     /// Packet `1` or `41`.
     Goodbye,
-    /// The connection ended without a word.
+    /// The connection ended without a close.
     Ended,
     /// The connection broke.
     Reset,
     /// A ping was not answered in time.
     NoPong,
-    /// Something was sent that no server may send.
+    /// A frame that a server must not send.
     BadFrame(&'static str),
 }
 
 impl End {
-    /// As a kind.
+    /// The name of the reason.
     pub(crate) fn kind(self) -> String {
         match self {
             Self::CloseFrame(Some(code)) => format!("closed by the server with {code}"),
@@ -87,45 +87,45 @@ impl From<BadFrame> for End {
     }
 }
 
-/// How far a session has come; it only goes forward.
+/// The phase of a session, which only advances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Phase {
-    /// Nothing was received.
+    /// Nothing received yet.
     New,
-    /// `0{…}` was.
+    /// `0{…}` received.
     Open,
-    /// Then `40` was.
+    /// `40` received.
     Joined,
-    /// Then SYSTEM `connected` was.
+    /// SYSTEM `connected` received.
     Connected,
 }
 
-/// The parts of a session that others look at: who pings it, and who closes the books.
+/// The parts of a session that the ping task and the final report use.
 pub(crate) struct Peer {
     pub(crate) number: u32,
     write: OwnedWriteHalf,
-    /// Zeros until `0{…}` came.
+    /// Zero until `0{…}` is received.
     pub(crate) timing: Cell<Timing>,
-    /// When the ping that waits for its pong was sent.
+    /// When the unanswered ping was sent.
     pub(crate) pinged: Cell<Option<Nanos>>,
-    /// What SYSTEM `subscribed` came for, as bits.
+    /// The subscriptions that SYSTEM `subscribed` has confirmed, as bits.
     subscribed: Cell<u32>,
     pub(crate) ledger: RefCell<Ledger>,
     over: Cell<bool>,
 }
 
 impl Peer {
-    /// Whether nothing is expected of the session any more.
+    /// Whether the session has ended.
     pub(crate) fn is_over(&self) -> bool {
         self.over.get()
     }
 
-    /// Ends the session, for `reason` unless it was told to end. What ended is not ended again.
+    /// Ends the session with `reason`, unless it has ended.
     pub(crate) fn end(&self, shared: &Shared, reason: Option<End>) {
         if self.over.replace(true) {
             return;
         }
-        if self.hears_chat() {
+        if self.receives_chat() {
             shared.chat_ends(self.ledger.borrow().channel());
         }
         if let Some(reason) = reason {
@@ -133,19 +133,18 @@ impl Peer {
         }
     }
 
-    /// Whether the chat of its own channel is delivered to it.
-    fn hears_chat(&self) -> bool {
+    /// Whether the session receives the chat of its own channel.
+    fn receives_chat(&self) -> bool {
         self.subscribed.get() & EventKind::Chat.bit(0) != 0
     }
 
-    /// Sends a small frame at once; the kernel's buffer always has room for one, unless the server reads
-    /// nothing.
+    /// Sends a small frame at once. The kernel's buffer has room for it, unless the server does not read.
     pub(crate) fn send(&self, first: u8, payload: &[u8]) -> bool {
         let frame = frame(first, payload);
         self.write.try_write(&frame).is_ok_and(|written| written == frame.len())
     }
 
-    /// Leaves as the client library does: out of the namespace, then the close of the websocket.
+    /// Leaves like the client library: leaves the namespace, then closes the websocket.
     pub(crate) fn leave(&self, shared: &Shared) {
         if !self.is_over() {
             self.end(shared, None);
@@ -186,12 +185,12 @@ impl Session {
         Self { read, frames: Frames::default(), inner }
     }
 
-    /// What others look at.
+    /// The parts that other tasks use.
     pub(crate) fn peer(&self) -> Rc<Peer> {
         self.inner.peer.clone()
     }
 
-    /// Takes bytes that came with the handshake.
+    /// Processes bytes that came with the handshake.
     ///
     /// # Errors
     /// Why the session ended.
@@ -201,7 +200,7 @@ impl Session {
         self.frames.feed(bytes, |frame| inner.on_frame(frame, now))
     }
 
-    /// Reads on until SYSTEM `connected` came.
+    /// Reads until SYSTEM `connected` is received.
     pub(crate) fn poll_connected(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), End>> {
         while self.inner.phase < Phase::Connected {
             ready!(self.poll_read(cx))?;
@@ -209,7 +208,7 @@ impl Session {
         Poll::Ready(Ok(()))
     }
 
-    /// Reads on until the session ends, and says why it did.
+    /// Reads until the session ends, and returns the reason.
     pub(crate) fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<End> {
         loop {
             if let Err(end) = ready!(self.poll_read(cx)) {
@@ -244,7 +243,7 @@ impl Inner {
             TEXT => match Packet::read(frame.payload) {
                 Some(packet) => self.on_packet(packet, now),
                 None => {
-                    self.violated("a packet that nobody expects");
+                    self.violated("an unexpected packet");
                     Ok(())
                 }
             },
@@ -281,7 +280,7 @@ impl Inner {
                 self.go(Phase::New, Phase::Open, "a second open packet");
             }
             Packet::Joined => self.on_joined(now),
-            // The close frame comes next, with its code.
+            // The close frame with its code follows.
             Packet::Closed => {}
             Packet::Left => return Err(End::Goodbye),
         }
@@ -325,14 +324,14 @@ impl Inner {
             "CHAT" => self.on_chat(escaped, now),
             "SYSTEM" => {
                 if self.on_system(escaped, now).is_none() {
-                    self.violated("a SYSTEM message that nobody expects");
+                    self.violated("an unexpected SYSTEM message");
                 }
             }
-            _ => self.violated("an event that nobody caused"),
+            _ => self.violated("an unexpected event"),
         }
     }
 
-    /// `None` when the message makes no sense here.
+    /// Returns `None` if the message is not expected here.
     fn on_system(&mut self, escaped: &str, now: Nanos) -> Option<()> {
         let message = packet::payload(escaped)?;
         let data = message.get("data")?;
@@ -359,7 +358,7 @@ impl Inner {
         Some(())
     }
 
-    /// Which of the session's channels has that id.
+    /// The index of the session's channel with this id.
     fn nth_channel(&self, id: &str) -> Option<u32> {
         let Entry::Subscribes { channels_each, .. } = self.shared().entry else { return None };
         let (channels, own) = (&self.shared().channels, self.peer.ledger.borrow().channel() as usize);
@@ -368,18 +367,18 @@ impl Inner {
 
     fn on_chat(&mut self, escaped: &str, now: Nanos) {
         let shared = self.shared();
-        if !self.peer.hears_chat() {
+        if !self.peer.receives_chat() {
             self.violated("CHAT before its SYSTEM subscribed");
         }
         let Some(mark) = Mark::find(escaped) else {
-            return self.violated("CHAT of somebody else");
+            return self.violated("CHAT without the load's mark");
         };
         let mut ledger = self.peer.ledger.borrow_mut();
         if ledger.seen.is_multiple_of(READ_IN_FULL_EVERY) && !self.is_chat(ledger.channel(), &mark, escaped) {
             self.violated("CHAT with a wrong payload");
         }
         shared.deliveries.add(1);
-        match ledger.see(&mark, &shared.uncertain) {
+        match ledger.record(&mark, &shared.uncertain) {
             Verdict::Good => {}
             Verdict::Gap(missing) => shared.violations.add("events missing before a later one", missing),
             Verdict::Stale => self.violated("events doubled or out of order"),
@@ -396,7 +395,7 @@ impl Inner {
     }
 }
 
-/// Whether the payload is a CHAT (`docs/spec/realtime.md#chat-event`) on that channel and with that text.
+/// Whether the payload is a CHAT (`docs/spec/realtime.md#chat-event`) on this channel with this text.
 pub(crate) fn is_chat(payload: &Value, channel_id: &str, text: &str) -> bool {
     let roles = ["streamer", "common_user", "streaming_channel_manager", "streaming_chat_manager"];
     let field = |name| payload.get(name).unwrap_or(&Value::Null);

@@ -1,5 +1,5 @@
-//! The people and applications of a run, made as an operator and a browser would: through the platform API
-//! and the sign-in pages.
+//! Creates the people and applications of a run like an operator and a browser: with the platform API and the
+//! sign-in pages.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -15,40 +15,40 @@ use crate::plan::{SessionPlan, applications, pairs};
 use crate::shared::Application;
 use crate::world::World;
 
-/// Calls at once. Passwords and commits are what takes time, and both are the server's.
+/// Concurrent calls. The server's password hashing and commits take most of the time.
 const CONNECTIONS: usize = 16;
-/// Where the applications say that they want their codes; nobody listens there.
+/// The redirect address of the applications. No server listens there.
 const REDIRECT_URI: &str = "http://127.0.0.1:9999/callback";
 /// The state of every sign-in.
 const STATE: &str = "load";
-/// The password of every streamer. They exist for the run only, behind whatever guards the operator key.
+/// The password of every streamer. The streamers exist only for the run.
 const PASSWORD: &str = "for the load only";
-/// The scopes that the load needs, by their names in the specification: reading and writing chat, donations,
-/// subscriptions.
+/// The scopes that the load needs, by their names in the specification: read and write chat, read donations,
+/// read subscriptions.
 const SCOPES: [&str; 4] = ["채팅 메시지 조회", "채팅 메시지 쓰기", "후원 조회", "구독 조회"];
 
-/// Who was made. It has no Debug: it holds secrets.
+/// The created people and applications. It has no `Debug`, because it contains secrets.
 pub(crate) struct Population {
     pub(crate) applications: Vec<Application>,
     /// The ids of the channels.
     pub(crate) channels: Vec<String>,
-    /// The channel that viewers' messages come from.
+    /// The channel that sends viewers' messages.
     pub(crate) viewer: String,
     /// Access tokens, by application and channel.
     pub(crate) tokens: HashMap<(u32, u32), String>,
 }
 
-/// How far the making has come.
+/// The progress of the set-up.
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
     pub(crate) done: std::cell::Cell<usize>,
     pub(crate) of: std::cell::Cell<usize>,
 }
 
-/// Makes them all.
+/// Creates all of them.
 ///
 /// # Errors
-/// The first call that failed.
+/// The first failed call.
 pub(crate) async fn populate(
     world: &Rc<World>,
     clock: Clock,
@@ -76,8 +76,8 @@ pub(crate) async fn populate(
         async |setup: &Setup, clients: &mut Clients, number| setup.put_application(clients, number).await;
     let applications = Rc::new(setup.all((0..count).collect(), put).await?);
 
-    // One sign-in for each streamer, through the first application that asks for the channel; then only
-    // consents.
+    // Each streamer signs in once, for the first application that needs the channel. For the other
+    // applications the streamer only consents.
     let mut first: Vec<(u32, u32)> = pairs.clone();
     first.sort_unstable_by_key(|(application, channel)| (*channel, *application));
     first.dedup_by_key(|(_, channel)| *channel);
@@ -116,13 +116,13 @@ impl Clients {
 struct Setup {
     world: Rc<World>,
     clock: Clock,
-    /// The beginning of every id, which no other run has.
+    /// The prefix of every id, unique to this run.
     run: String,
     progress: Rc<Progress>,
 }
 
 impl Setup {
-    /// Does `work` for each job, in any order, and gives the results in the order of the jobs, or the first
+    /// Runs `work` for each job, in any order, and returns the results in the order of the jobs, or the first
     /// failure.
     async fn all<T: 'static, R: 'static>(
         self: &Rc<Self>,
@@ -182,7 +182,7 @@ impl Setup {
         Ok(Application { client_id, client_secret })
     }
 
-    /// Signs a streamer in, and gives the cookie of the browser.
+    /// Signs a streamer in, and returns the cookie of the browser.
     async fn sign_in(
         &self,
         clients: &mut Clients,
@@ -194,11 +194,11 @@ impl Setup {
         browser.get().await.map_err(problem)?;
         let before = browser.cookie.clone();
         browser.post(&[("login", login), ("password", PASSWORD)]).await.map_err(problem)?;
-        // The server gives the browser a new cookie when somebody signed in, or it stays who it was: nobody.
+        // A successful sign-in changes the cookie.
         if browser.cookie == before { Err(problem("no new cookie".to_owned())) } else { Ok(browser.cookie) }
     }
 
-    /// Allows the application, and gives the code.
+    /// Allows the application, and returns the code.
     async fn consent(
         &self,
         clients: &mut Clients,
@@ -246,7 +246,7 @@ struct Browser<'a> {
     path: String,
     /// `name=value`, or empty.
     cookie: String,
-    /// What the form on the page holds besides what a person fills in.
+    /// The hidden fields of the form on the page.
     hidden: Vec<(String, String)>,
 }
 
@@ -265,7 +265,7 @@ impl<'a> Browser<'a> {
         if answer.head.status == 200 { Ok(()) } else { Err(format!("HTTP {}", answer.head.status)) }
     }
 
-    /// Sends the page's form.
+    /// Posts the page's form.
     async fn post(&mut self, fields: &[(&str, &str)]) -> Result<Answer, String> {
         let hidden = self.hidden.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         let body = forms::encode(&hidden.chain(fields.iter().copied()).collect::<Vec<_>>());

@@ -1,4 +1,4 @@
-//! What all threads of a run know and count.
+//! The state and counters that all threads of a run share.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -9,13 +9,13 @@ use crate::ledger::Uncertain;
 use crate::plan::EventKind;
 use crate::stats::{Counter, Tally};
 
-/// An application that sessions are opened for. It has no Debug: it holds a secret.
+/// An application that opens sessions. It has no `Debug`, because it contains a secret.
 pub(crate) struct Application {
     pub(crate) client_id: String,
     pub(crate) client_secret: String,
 }
 
-/// A session that has its key, and is to be subscribed with it.
+/// A session that has received its key and can be subscribed.
 #[derive(Debug)]
 pub(crate) struct Opened {
     /// The session's number.
@@ -23,61 +23,61 @@ pub(crate) struct Opened {
     pub(crate) key: String,
 }
 
-/// How sessions come to receive events.
+/// How sessions get their events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Entry {
-    /// SYSTEM `connected` tells each its key, with which it is subscribed to so many channels by calls.
+    /// Each receives its key with SYSTEM `connected`. Calls then subscribe it to this many channels.
     Subscribes { kinds: &'static [EventKind], channels_each: u32 },
-    /// Each is in the room of its channel from the start, as peers do it.
+    /// Each is in the room of its channel from the start, as with the peers.
     Joins,
 }
 
 /// One run.
 pub(crate) struct Shared {
     pub(crate) clock: Clock,
-    /// Where session URLs come from.
+    /// The server that issues session URLs.
     pub(crate) base: Origin,
     pub(crate) applications: Vec<Application>,
     /// The id of each channel.
     pub(crate) channels: Vec<String>,
-    /// Publishers that send to one channel.
+    /// Number of publishers of one channel.
     pub(crate) streams: usize,
     pub(crate) entry: Entry,
-    /// Source addresses that sessions take turns in.
+    /// Number of source addresses, which sessions use in turn.
     pub(crate) sources: u32,
 
-    /// Sessions that came as far as SYSTEM `connected`.
+    /// Sessions that have received SYSTEM `connected`.
     pub(crate) connected: Counter,
-    /// Sessions that did not.
+    /// Sessions that failed before.
     pub(crate) failed: Counter,
     /// When the last session connected.
     pub(crate) last_connected: Counter,
     /// SYSTEM `subscribed` messages.
     pub(crate) subscribed: Counter,
-    /// Sessions subscribed to the chat of each channel, now.
+    /// Number of sessions that are subscribed to the chat of each channel now.
     live: Vec<AtomicU64>,
-    /// Keys of the sessions that connected.
+    /// Keys of the connected sessions.
     pub(crate) opened: Mutex<Vec<Opened>>,
     /// Events received.
     pub(crate) deliveries: Counter,
-    /// Events that are to be received, for all publish calls that were begun and did not fail.
+    /// Expected events of all publish calls that have begun and have not failed.
     pub(crate) expected: AtomicU64,
     pub(crate) pings: Counter,
     pub(crate) pongs: Counter,
-    /// Whether latencies count now.
+    /// Whether latencies are recorded now.
     pub(crate) measuring: AtomicBool,
     pub(crate) uncertain: Uncertain,
 
     /// Calls and handshakes that failed.
     pub(crate) errors: Tally,
-    /// Sessions that ended without being told to.
+    /// Sessions that ended unexpectedly.
     pub(crate) lost: Tally,
-    /// What the service promises and did not keep.
+    /// Violations of the service's promises.
     pub(crate) violations: Tally,
 }
 
 impl Shared {
-    /// A run that is about to open its sessions.
+    /// The state of a run before its sessions are opened.
     pub(crate) fn new(
         (clock, base): (Clock, Origin),
         applications: Vec<Application>,
@@ -112,22 +112,22 @@ impl Shared {
         }
     }
 
-    /// A session of that channel receives its chat from now on.
+    /// Counts a session that begins to receive the chat of this channel.
     pub(crate) fn chat_begins(&self, channel: u32) {
         self.live[channel as usize].fetch_add(1, Relaxed);
     }
 
-    /// A session of that channel receives its chat no more.
+    /// Counts a session that stops receiving the chat of this channel.
     pub(crate) fn chat_ends(&self, channel: u32) {
         self.live[channel as usize].fetch_sub(1, Relaxed);
     }
 
-    /// How many sessions receive the chat of that channel.
+    /// The number of sessions that receive the chat of this channel.
     pub(crate) fn audience(&self, channel: u32) -> u64 {
         self.live[channel as usize].load(Relaxed)
     }
 
-    /// Events that were called for and have not arrived.
+    /// Expected events that have not arrived.
     pub(crate) fn outstanding(&self) -> u64 {
         self.expected.load(Relaxed).saturating_sub(self.deliveries.get())
     }

@@ -1,4 +1,4 @@
-//! The threads that hold the sockets: each opens its share of the sessions, reads them, pings them, and
+//! The threads that hold the sockets. Each opens its share of the sessions, reads from them, pings them, and
 //! leaves.
 
 use std::cell::RefCell;
@@ -18,32 +18,32 @@ use tokio::task::LocalSet;
 use wire_client::{Head, TEXT, check_handshake, handshake};
 
 use crate::clock::Nanos;
-use crate::http::{Body, Broken, Call, Client, Origin};
+use crate::http::{Body, CallError, Call, Client, Origin};
 use crate::ledger::Ledger;
 use crate::plan::SessionPlan;
 use crate::session::{End, Peer, Session, Thread};
 use crate::shared::Shared;
 use crate::stats::Times;
 
-/// How long one session may take from its connection to SYSTEM `connected`.
+/// Deadline of one session from its connection to SYSTEM `connected`.
 pub(crate) const CONNECT_DEADLINE: Duration = Duration::from_secs(20);
-/// How often due pings are looked for.
+/// How often due pings are sent.
 const PING_TICK: Duration = Duration::from_millis(20);
-/// Nanoseconds of a millisecond.
+/// One millisecond, in nanoseconds.
 const MS_NS: Nanos = 1_000_000;
-/// Where sessions go whose URL names no path.
+/// The path of the socket, if the session URL has none.
 const SOCKET_PATH: &str = "/socket.io/";
 
-/// What a thread knows when it ends.
+/// The results of a thread.
 #[derive(Default)]
 pub(crate) struct Outcome {
-    /// The call for the session URL.
+    /// Durations of the call for the session URL.
     pub(crate) url: Times,
-    /// From the connection to SYSTEM `connected`.
+    /// Durations from the connection to SYSTEM `connected`.
     pub(crate) connect: Times,
     pub(crate) latency: Times,
     pub(crate) pongs: Times,
-    /// The books of the sessions that lived to the end.
+    /// The ledgers of the sessions that were open to the end.
     pub(crate) ledgers: Vec<Ledger>,
 }
 
@@ -54,7 +54,7 @@ pub(crate) struct Sockets {
 }
 
 impl Sockets {
-    /// Begins to open the sessions, `concurrency` at once. Those without a URL fetch one first.
+    /// Begins to open the sessions, `concurrency` at once. A session without a URL fetches one first.
     pub(crate) fn open(
         shared: &Arc<Shared>,
         plans: Vec<(SessionPlan, Option<String>)>,
@@ -77,7 +77,7 @@ impl Sockets {
     /// Leaves all sessions and ends the threads.
     ///
     /// # Errors
-    /// A sentence, when a thread could not start or died.
+    /// A sentence, if a thread could not start or panicked.
     pub(crate) fn close(self) -> Result<Outcome, String> {
         let _ = self.stop.send(true);
         let mut all = Outcome::default();
@@ -93,12 +93,12 @@ impl Sockets {
     }
 }
 
-/// One thread's sessions.
-struct Holder {
+/// The sessions of one thread.
+struct SocketThread {
     thread: Rc<Thread>,
     waiting: RefCell<std::vec::IntoIter<(SessionPlan, Option<String>)>>,
     peers: RefCell<Vec<Rc<Peer>>>,
-    /// When to look at which peer.
+    /// The time of each peer's next ping or pong deadline.
     due: RefCell<BinaryHeap<Reverse<(Nanos, usize)>>>,
     url: RefCell<Times>,
     connect: RefCell<Times>,
@@ -112,7 +112,7 @@ fn hold(
 ) -> Result<Outcome, String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| format!("a thread of sockets did not start: {error}"))?;
-    let holder = Rc::new(Holder {
+    let holder = Rc::new(SocketThread {
         thread: Rc::new(Thread::new(shared)),
         waiting: RefCell::new(plans.into_iter()),
         peers: RefCell::default(),
@@ -131,12 +131,12 @@ fn hold(
     }))
 }
 
-impl Holder {
+impl SocketThread {
     fn shared(&self) -> &Shared {
         &self.thread.shared
     }
 
-    /// Opens sessions one after the other until none waits.
+    /// Opens sessions one after the other until none is left.
     async fn open_waiting(self: Rc<Self>) {
         let mut client = Client::new(self.shared().base.clone(), self.shared().clock);
         loop {
@@ -162,9 +162,9 @@ impl Holder {
         let url = match url {
             Some(url) => url,
             None => {
-                let begun = clock.now();
+                let started = clock.now();
                 let url = session_url(self.shared(), plan, client).await?;
-                self.url.borrow_mut().record(begun, clock.now());
+                self.url.borrow_mut().record(started, clock.now());
                 url
             }
         };
@@ -191,7 +191,7 @@ impl Holder {
                 Ok(0) => return Err(End::Ended.kind()),
                 Err(_) => return Err(End::Reset.kind()),
             }
-            if let Some(head) = Head::read(&bytes).map_err(|bad| Broken::from(bad).kind().to_owned())? {
+            if let Some(head) = Head::read(&bytes).map_err(|bad| CallError::from(bad).kind().to_owned())? {
                 break head;
             }
         };
@@ -216,11 +216,12 @@ impl Holder {
         Ok(stream)
     }
 
-    /// Reads the session on, and pings it.
+    /// Starts reading the session and pinging it.
     fn take(self: &Rc<Self>, mut session: Session) {
         let peer = session.peer();
         let interval = Nanos::from(peer.timing.get().ping_interval) * MS_NS;
-        // The first pings are spread over the interval, or those of a connect storm would stay a storm.
+        // The first pings are spread over the interval. Otherwise sessions that connected together would
+        // always ping together.
         let part = Nanos::from(peer.number) * 7_919 % 1_000 + 1;
         let first = self.shared().clock.now() + interval / 1_000 * part;
         let index = self.peers.borrow().len();
@@ -254,7 +255,7 @@ impl Holder {
         }
     }
 
-    /// Pings the peer, or sees that its pong is overdue; says when to look again.
+    /// Pings the peer, or ends it if its pong is overdue. Returns the time of the next check.
     fn ping_one(&self, peer: &Peer, now: Nanos) -> Option<Nanos> {
         if peer.is_over() {
             return None;
@@ -277,7 +278,7 @@ impl Holder {
         Some(now + Nanos::from(timing.ping_interval) * MS_NS)
     }
 
-    /// Leaves every session and hands over the books of those that lived.
+    /// Leaves every session, and returns the ledgers of the open ones.
     fn leave(&self) -> Outcome {
         let peers = self.peers.take();
         let living = peers.iter().filter(|peer| !peer.is_over());
@@ -317,7 +318,7 @@ pub(crate) async fn session_url(
         .map_err(|kind| format!("session URL: {kind}"))
 }
 
-/// Server and path of a session URL, completed as the client library does.
+/// Server and path of a session URL, completed like the client library does.
 fn target(url: &str) -> Result<(Origin, String), String> {
     let (origin, rest) =
         Origin::split(url).map_err(|_| "a session URL that is no http:// address".to_owned())?;
@@ -327,14 +328,13 @@ fn target(url: &str) -> Result<(Origin, String), String> {
     Ok((origin, format!("{path}?{query}{joint}EIO=3&transport=websocket")))
 }
 
-/// The source address of a session: the system's choice unless ports would run out, and then one of
-/// 127.0.0.0/8.
+/// The source address of a session: the system's choice if the ports suffice, else an address of 127.0.0.0/8.
 fn source(number: u32, sources: u32, server: SocketAddr) -> Option<SocketAddr> {
     let loopback = matches!(server.ip(), IpAddr::V4(address) if address.is_loopback());
     if sources <= 1 || !loopback {
         return None;
     }
-    // From 127.0.1.1 on, away from the addresses that people give to servers.
+    // From 127.0.1.1 on, because servers often listen on smaller addresses.
     let last = u8::try_from(number % sources % 250 + 1).unwrap_or(1);
     Some(SocketAddr::new(IpAddr::V4(Ipv4Addr::new(127, 0, 1, last)), 0))
 }
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn sessions_beyond_the_ports_of_one_address_come_from_several() {
+    fn sessions_beyond_the_ports_of_one_address_use_several() {
         let server = "127.0.0.1:80".parse().unwrap();
         assert_eq!(source(7, 1, server), None);
         assert_eq!(source(7, 3, "10.0.0.1:80".parse().unwrap()), None);

@@ -1,4 +1,4 @@
-//! What is counted while the load runs, and how histograms are told.
+//! Counters and histograms of the load.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -9,24 +9,24 @@ use serde::Serialize;
 
 use crate::clock::Nanos;
 
-/// Kinds that one tally tells apart; what comes after them is counted together.
+/// Maximum number of kinds in one tally. Further kinds are counted together.
 const KINDS_MAX: usize = 64;
-/// The kind of all that came after those.
+/// The name under which further kinds are counted.
 const OTHER_KINDS: &str = "other kinds";
-/// The longest time that a histogram tells apart, in microseconds: 10 minutes.
+/// Maximum time of a histogram, in microseconds: 10 minutes.
 const LONGEST_US: u64 = 600_000_000;
 
-/// How often each kind of thing happened.
+/// Counts by kind.
 #[derive(Debug, Default)]
 pub(crate) struct Tally(Mutex<BTreeMap<String, u64>>);
 
 impl Tally {
-    /// Counts `kind` once.
+    /// Counts one of `kind`.
     pub(crate) fn count(&self, kind: &str) {
         self.add(kind, 1);
     }
 
-    /// Counts `kind` that often.
+    /// Counts `times` of `kind`.
     pub(crate) fn add(&self, kind: &str, times: u64) {
         if times == 0 {
             return;
@@ -40,7 +40,7 @@ impl Tally {
         }
     }
 
-    /// Everything together.
+    /// The sum of all kinds.
     pub(crate) fn total(&self) -> u64 {
         lock(&self.0).values().sum()
     }
@@ -51,12 +51,12 @@ impl Tally {
     }
 }
 
-/// The value behind a lock, also when a thread died with it: counts are whole at any time.
+/// The value behind a lock, also after a panic of another thread: counts are always consistent.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A number that several threads add to and somebody looks at now and then.
+/// A number that several threads increment.
 #[derive(Debug, Default)]
 pub(crate) struct Counter(AtomicU64);
 
@@ -74,13 +74,13 @@ impl Counter {
     }
 }
 
-/// Times, to three digits.
+/// A histogram of times, with three significant digits.
 #[derive(Debug)]
 pub(crate) struct Times(Histogram<u32>);
 
 impl Default for Times {
     fn default() -> Self {
-        // The bounds are constants that the type takes: 1 us to 10 minutes at three digits.
+        // The bounds are valid constants: 1 us to 10 minutes, three digits.
         Self(
             Histogram::new_with_bounds(1, LONGEST_US, 3)
                 .unwrap_or_else(|_| unreachable!("constant bounds are valid")),
@@ -94,13 +94,13 @@ impl Times {
         self.0.saturating_record(to.saturating_sub(from) / 1_000);
     }
 
-    /// Adds all of `other`.
+    /// Adds all times of `other`.
     pub(crate) fn merge(&mut self, other: &Self) {
-        // Both have the same bounds, the only thing that could be refused.
+        // Both histograms have the same bounds, so this cannot fail.
         let _ = self.0.add(&other.0);
     }
 
-    /// What there is to tell.
+    /// The summary.
     pub(crate) fn summary(&self) -> Summary {
         let ms = |micros: u64| micros as f64 / 1e3;
         Summary {
@@ -113,7 +113,7 @@ impl Times {
     }
 }
 
-/// A histogram, told in five numbers.
+/// A histogram in five numbers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Summary {
@@ -136,8 +136,8 @@ mod tests {
         }
         let Summary { count, p50_ms, p90_ms, p99_ms, max_ms } = times.summary();
         assert_eq!(count, 100);
-        for (told, exact) in [(p50_ms, 50.0), (p90_ms, 90.0), (p99_ms, 99.0), (max_ms, 100.0)] {
-            assert!((told - exact).abs() <= exact / 500.0, "{told} is not {exact}");
+        for (measured, exact) in [(p50_ms, 50.0), (p90_ms, 90.0), (p99_ms, 99.0), (max_ms, 100.0)] {
+            assert!((measured - exact).abs() <= exact / 500.0, "{measured} is not {exact}");
         }
     }
 
@@ -161,12 +161,12 @@ mod tests {
     }
 
     #[test]
-    fn nothing_recorded_is_told_as_zeros() {
+    fn an_empty_histogram_has_zeros() {
         assert_eq!(Times::default().summary(), Summary::default());
     }
 
     #[test]
-    fn a_tally_never_grows_past_its_kinds() {
+    fn the_number_of_kinds_in_a_tally_is_bounded() {
         let tally = Tally::default();
         for number in 0..KINDS_MAX + 5 {
             tally.count(&format!("kind {number:03}"));

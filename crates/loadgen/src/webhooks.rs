@@ -1,4 +1,4 @@
-//! `stagedoor-load webhooks`: claims of many publishers, and how late their webhooks hear of them.
+//! `stagedoor-load webhooks`: measures the delay from claims of many publishers to their webhooks.
 
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -19,30 +19,30 @@ use crate::server::{Own, Server};
 use crate::stats::{Summary, Times};
 use crate::world::World;
 
-/// Rewards of a campaign, each of which a channel claims once.
+/// Rewards of a campaign. A channel claims each of them once.
 const REWARDS: usize = 100;
 /// Lines of a bulk call.
 const LINES: usize = 500;
-/// Connections that claims are made on.
+/// Number of connections for claims.
 const CONNECTIONS: usize = 16;
-/// How long the server rests before its memory is read.
+/// Pause before the server's memory is read.
 const SETTLE: Duration = Duration::from_secs(5);
-/// When nothing has arrived for so long, nothing more will.
+/// After this time without an arrival, the missing messages count as lost.
 const STUCK_NS: Nanos = 20 * SECOND_NS;
 const TICK: Duration = Duration::from_millis(10);
-/// The bulk road.
+/// The path of the bulk call.
 const EVENTS: &str = "/platform/v1/events";
 
-const ABOUT: &str = "Claims rewards of many publishers, and measures when their webhooks hear of it.";
+const ABOUT: &str = "Claims rewards of many publishers, and measures the delay of their webhooks.";
 const MANUAL: &str = "\
-  The server is started for it, as `stagedoor dev --no-quota`. The receivers are in this process; one more hangs, and never
-  answers. With --waiting so many messages for that one are written first, and the server is started anew, so that its
-  memory is that of a server which has found them waiting.
+  The load starts its own server, as `stagedoor dev --no-quota`. The receivers are in this process; one more hangs, and
+  never answers. With --waiting, that many messages for the hanging receiver are written first, and the server is
+  restarted, so that its memory is that of a server with waiting messages.
 
     target/release/stagedoor-load webhooks --spawn target/release/stagedoor --claims 100000
     target/release/stagedoor-load webhooks --spawn target/release/stagedoor --claims 10000 --rate 500 --waiting 1000000
 
-  A message is late by the time from the beginning of the claim's call to its arrival, the commit of the claim included.";
+  The delay of a message is the time from the beginning of the claim's call to its arrival, including the commit.";
 
 /// The options.
 #[derive(Args, Debug)]
@@ -52,23 +52,24 @@ pub(crate) struct WebhookOptions {
     #[arg(long, value_name = "STAGEDOOR")]
     spawn: PathBuf,
 
-    /// Its database: postgres://user:password@host/database. Default: its own SQLite.
+    /// The database of the server: postgres://user:password@host/database. Default: SQLite.
     #[arg(long, value_name = "URL")]
     database_url: Option<String>,
 
-    /// Publishers, each with a receiver that answers at once.
+    /// Number of publishers, each with a receiver that answers at once.
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     receivers: u32,
 
-    /// Claims, of each publisher in turn; a twentieth as many of the publisher whose receiver hangs.
+    /// Number of claims, of each publisher in turn. The publisher whose receiver hangs gets a twentieth as
+    /// many.
     #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     claims: u32,
 
-    /// Claims a second, each in a call of its own. Default: as fast as the server takes them in bulk.
+    /// Claims per second, each in a single call. Default: as fast as the server accepts them in bulk.
     #[arg(long, value_name = "CLAIMS_PER_S", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     rate: Option<u32>,
 
-    /// Messages that wait for the receiver that hangs before anything is measured.
+    /// Messages that wait for the hanging receiver before the measurement.
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=10_000_000))]
     waiting: u32,
 
@@ -77,28 +78,28 @@ pub(crate) struct WebhookOptions {
     json: bool,
 }
 
-/// What was found out.
+/// The results.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 struct WebhookReport {
     receivers: u32,
     claims: u32,
-    /// Messages that waited for the receiver that hangs.
+    /// Messages that waited for the hanging receiver.
     waiting: u32,
-    /// From the first claim to the last arrival.
+    /// Seconds from the first claim to the last arrival.
     seconds: f64,
     deliveries_per_second: f64,
     /// Claims whose call failed.
     failed: u64,
-    /// Claims that no receiver heard of.
+    /// Claims whose message never arrived.
     missing: usize,
-    /// Messages that came more than once.
+    /// Messages that arrived more than once.
     doubled: usize,
-    /// From the beginning of a claim's call to the arrival of its message.
+    /// Delays from the beginning of a claim's call to the arrival of its message.
     lateness: Summary,
-    /// How long the claims' calls took.
+    /// Durations of the claims' calls.
     call: Summary,
-    /// Attempts at the receiver that hangs.
+    /// Number of attempts at the hanging receiver.
     hanging: usize,
     #[serde(skip_serializing_if = "Option::is_none")]
     memory_before: Option<Memory>,
@@ -108,10 +109,10 @@ struct WebhookReport {
     cpu_us_per_delivery: Option<f64>,
 }
 
-/// What the receivers and those who claim know together.
+/// The records that claimants and receivers share.
 struct Board {
     clock: Clock,
-    /// When each claim's call began; 0 before.
+    /// The time at which each claim's call began; 0 before.
     called: Vec<Nanos>,
     heard: Vec<bool>,
     count: usize,
@@ -125,7 +126,7 @@ struct Board {
 
 type SharedBoard = Rc<RefCell<Board>>;
 
-/// Runs it, and gives the report as text or JSON.
+/// Runs the load, and returns the report as text or JSON.
 ///
 /// # Errors
 /// A sentence.
@@ -164,7 +165,7 @@ pub(crate) async fn run(options: &WebhookOptions) -> Result<String, String> {
     board.borrow_mut().last = began;
     let publishers = options.receivers as usize;
     let claim = |n: usize| line_of(&(n % publishers).to_string(), n / publishers, Some(n));
-    // The receiver that hangs has its share all along.
+    // Claims for the hanging receiver are spread over the whole load.
     let hung = |n: usize| line_of("hanging", waiting + n, None);
     match options.rate {
         Some(rate) => one_by_one(&world, &board, rate, (0..claims).map(claim).collect()).await,
@@ -201,7 +202,7 @@ pub(crate) async fn run(options: &WebhookOptions) -> Result<String, String> {
     Ok(if options.json { serde_json::to_string(&report).unwrap_or_default() + "\n" } else { report.text() })
 }
 
-/// The `n`th claim of a publisher, under an id by which it is known when it arrives.
+/// The `n`th claim of a publisher, with an id that identifies it on arrival.
 fn line_of(publisher: &str, n: usize, id: Option<usize>) -> (Option<usize>, String) {
     let mut line = json!({
         "kind": "claim", "campaignId": format!("load-{publisher}"), "rewardId": format!("r{}", n % REWARDS),
@@ -213,7 +214,7 @@ fn line_of(publisher: &str, n: usize, id: Option<usize>) -> (Option<usize>, Stri
     (id, line.to_string())
 }
 
-/// A call of the platform API.
+/// Makes a call of the platform API.
 async fn platform(client: &mut Client, world: &World, call: Call<'_>) -> Result<Value, String> {
     let authorization = format!("Bearer {}", world.operator_key);
     let headers = [("Authorization", authorization.as_str())];
@@ -221,7 +222,7 @@ async fn platform(client: &mut Client, world: &World, call: Call<'_>) -> Result<
     answer.content()
 }
 
-/// The publishers with their webhooks, and the channels that claim.
+/// Creates the publishers with their webhooks, and the channels that claim.
 async fn set_up(
     world: &World,
     clock: Clock,
@@ -252,7 +253,7 @@ async fn set_up(
             "campaignName": name, "organizationId": name, "categoryId": "load", "rewards": rewards,
         });
         put(format!("/platform/v1/drops/campaigns/{name}"), campaign).await?;
-        // Each under a host of its own, as publishers are: 127.0.0.1, 127.0.0.2, …
+        // Each publisher has its own host: 127.0.0.1, 127.0.0.2, …
         let host = publisher.parse::<u32>().map_or(250, |n| n % 200 + 1);
         let url = json!({ "url": format!("http://127.0.0.{host}:{port}/{name}") });
         put(format!("/platform/v1/applications/{name}/webhook"), url).await?;
@@ -276,7 +277,7 @@ async fn bulk(client: &mut Client, world: &World, lines: &str) -> Result<(), Str
     }
 }
 
-/// Claims as fast as the server takes them.
+/// Claims as fast as the server accepts them.
 async fn in_bulk(
     world: &Rc<World>,
     board: &SharedBoard,
@@ -306,7 +307,7 @@ async fn in_bulk(
     problem.take().map_or(Ok(()), Err)
 }
 
-/// Claims one by one, at a rate, however long the calls take.
+/// Claims one by one, at a rate, regardless of the calls' duration.
 async fn one_by_one(world: &Rc<World>, board: &SharedBoard, rate: u32, lines: Vec<(Option<usize>, String)>) {
     let clock = board.borrow().clock;
     let began = clock.now();
@@ -327,7 +328,8 @@ async fn one_by_one(world: &Rc<World>, board: &SharedBoard, rate: u32, lines: Ve
     each(lines, CONNECTIONS, || Client::new(origin.clone(), clock), work).await;
 }
 
-/// Listens on every address of this machine, so that receivers differ in theirs. Gives the port.
+/// Listens on every address of this machine, because the receivers have different addresses. Returns the
+/// port.
 async fn listen(board: SharedBoard, answers: bool) -> Result<u16, String> {
     let listener = TcpListener::bind("0.0.0.0:0").await.map_err(|error| error.to_string())?;
     let port = listener.local_addr().map_err(|error| error.to_string())?.port();
@@ -339,7 +341,7 @@ async fn listen(board: SharedBoard, answers: bool) -> Result<u16, String> {
     Ok(port)
 }
 
-/// Takes messages on one connection until it ends.
+/// Receives messages on one connection until it ends.
 async fn receive(mut stream: TcpStream, board: SharedBoard, answers: bool) -> Option<()> {
     let _ = stream.set_nodelay(true);
     let mut bytes = Vec::new();
@@ -377,7 +379,7 @@ impl Board {
     }
 }
 
-/// How long a request is with its head, as soon as its head is there.
+/// The length of a request including its head; `None` while the head is incomplete.
 fn message_length(bytes: &[u8]) -> Option<usize> {
     let head = memchr::memmem::find(bytes, b"\r\n\r\n")?;
     let text = String::from_utf8_lossy(&bytes[..head]).to_ascii_lowercase();
@@ -431,7 +433,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_is_read_whole_and_known_by_its_claim() {
+    fn a_message_is_read_completely_and_identified_by_its_claim() {
         let message =
             b"POST / HTTP/1.1\r\nContent-Length: 26\r\n\r\n{\"a\":{\"claimId\":\"load-42\"}".as_slice();
         assert_eq!(message_length(message), Some(message.len()));

@@ -1,23 +1,23 @@
-//! Where the server is: the first line of `stagedoor dev --json`.
+//! The address of the server: the first line of `stagedoor dev --json`.
 
 use serde_json::Value;
 
 use crate::http::Origin;
 
-/// The parts of the line that the load needs; people and applications it makes itself. It has no Debug: it
-/// holds a secret.
+/// The parts of the line that the load needs. It has no `Debug`, because it contains a secret. The load
+/// creates its own people and applications.
 pub(crate) struct World {
-    /// REST and sockets.
+    /// The address of REST and sockets.
     pub(crate) base: Origin,
-    /// The sign-in.
+    /// The address of the sign-in.
     pub(crate) auth: Origin,
-    /// The platform API.
+    /// The address of the platform API.
     pub(crate) platform: Origin,
     pub(crate) operator_key: String,
 }
 
 impl World {
-    /// Reads the first line of `text`.
+    /// Parses the first line of `text`.
     ///
     /// # Errors
     /// A sentence that names the field.
@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_line_says_where_everything_is() {
+    fn the_first_line_has_the_addresses() {
         let line = r#"{"baseUrl":"http://127.0.0.1:1","authUrl":"http://127.0.0.1:2","platformUrl":"http://127.0.0.1:3","operatorKey":"k"}"#;
         let world = World::read(&format!("{line}\nmore")).map_err(drop).unwrap();
         assert_eq!((world.base.host.as_str(), world.operator_key.as_str()), ("127.0.0.1:1", "k"));

@@ -438,7 +438,7 @@ impl CommonOptions {
             .map_err(|problem| format!("--trusted-proxies {problem}"))?;
         if self.proxy_protocol && trusted.is_empty() {
             return Err(
-                "--proxy-protocol needs --trusted-proxies: from nobody else is it understood".to_owned()
+                "--proxy-protocol needs --trusted-proxies: only these may use the protocol".to_owned()
             );
         }
         Ok(trusted)

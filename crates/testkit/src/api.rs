@@ -1,5 +1,5 @@
-//! The REST interface and the platform API, call by call. A call returns the [`Response`] unchanged, so that
-//! a test can check every part of it. A call that only prepares a test panics when it is refused.
+//! The REST interface and the platform API, call by call. A call returns the [`Response`] unchanged, so a
+//! test can check every part. A call that only prepares a test panics if it is refused.
 
 pub(crate) mod accounts;
 pub(crate) mod builders;
@@ -34,17 +34,17 @@ impl Api {
         }
     }
 
-    /// Marks the server as a listener of a part of all paths. The others may be 404 on it.
+    /// Marks the server as a listener of only some paths. Other paths may answer 404.
     pub fn of_a_part(&self) -> Self {
         Self { partial: true, ..self.clone() }
     }
 
-    /// Where the server listens.
+    /// The address that the server listens on.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Sends a request on a connection of its own.
+    /// Sends a request on a new connection.
     pub async fn send(&self, request: Request) -> Response {
         let request = request.elsewhere(self.partial);
         // Boxed, because the future of a test contains a hundred such calls.
@@ -291,7 +291,7 @@ impl Api {
 
     // ---- The platform API --------------------------------------------------------------------------------
 
-    /// A chat message of somebody in the chat of a channel, as the platform reports it.
+    /// A viewer's chat message in the chat of a channel, reported by the platform.
     pub async fn say(&self, channel: &str, sender: &str, message: &str) -> Response {
         self.happen(channel, "chats", &json!({ "senderChannelId": sender, "message": message })).await
     }

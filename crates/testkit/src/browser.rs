@@ -73,7 +73,7 @@ impl Browser {
         self.cookies.iter().find(|cookie| cookie.name == name).map(|cookie| cookie.value.as_str())
     }
 
-    /// Sets a cookie, as an attacker might.
+    /// Sets a cookie, like an attacker.
     pub fn plant(&mut self, name: &str, value: &str) {
         self.cookies.retain(|cookie| cookie.name != name);
         self.cookies.push(Cookie { name: name.to_owned(), value: value.to_owned(), path: "/".to_owned() });

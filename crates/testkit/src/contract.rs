@@ -1,6 +1,6 @@
 //! Checks every answer and every event of every test against the documents in `docs/api/`.
 //!
-//! The check is stricter than the documents: a field of an answer that they do not name is an error.
+//! The check is stricter than the documents: a field of an answer that they do not describe is an error.
 
 use std::sync::LazyLock;
 
@@ -22,7 +22,8 @@ const RENEW: &str = "if the documents are stale: UPDATE_CONTRACTS=1 cargo test -
 /// Checks an answer, and the body of an accepted request.
 ///
 /// # Panics
-/// When the documents do not allow it. The message names the operation, the place and the value.
+/// When the documents do not allow the answer or the body. The message names the operation, the place and the
+/// value.
 pub(crate) fn check_answer(request: &Request, response: &Response) {
     let path = request.target().split('?').next().unwrap_or_default();
     // A malformed request is not a call of an operation.
@@ -58,7 +59,7 @@ pub(crate) fn check_answer(request: &Request, response: &Response) {
 /// Checks the payload of an event on the socket.
 ///
 /// # Panics
-/// When the documents do not allow it.
+/// When the documents do not allow the payload.
 pub(crate) fn check_event(name: &str, payload: &str) {
     let messages = ASYNCAPI.content["components"]["messages"].as_object().expect("messages");
     let message = messages.values().find(|message| message["x-event"] == name);

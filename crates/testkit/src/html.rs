@@ -1,5 +1,4 @@
-//! The forms of a page, read as a browser would: attributes with their references resolved, hidden fields,
-//! buttons.
+//! The forms of a page, parsed like in a browser: decoded attributes, hidden fields, buttons.
 
 /// A form and its values.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -41,7 +40,7 @@ impl Form {
         self
     }
 
-    /// Removes a field, as no browser would.
+    /// Removes a field, which no browser does.
     pub fn without(mut self, name: &str) -> Self {
         self.fields.retain(|(key, _)| key != name);
         self

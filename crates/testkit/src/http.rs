@@ -23,12 +23,12 @@ impl Connection {
     /// Connects.
     ///
     /// # Panics
-    /// When nobody listens there.
+    /// When no server listens there.
     pub async fn open(address: SocketAddr) -> Self {
         Self::try_open(address).await.unwrap_or_else(|| panic!("no connection to {address}"))
     }
 
-    /// Connects; `None` when nobody listens there.
+    /// Connects; `None` if no server listens there.
     pub async fn try_open(address: SocketAddr) -> Option<Self> {
         let stream = patiently("a connection", TcpStream::connect(address)).await.ok()?;
         Some(Self { address, stream, buffer: Vec::new() })
@@ -82,7 +82,7 @@ impl Connection {
         self.write(&request.bytes(self.address)).await;
     }
 
-    /// Sends bytes. A peer that has stopped reading is not an error: it may have answered already.
+    /// Sends bytes. A peer that has stopped reading is not an error, because it may already have answered.
     pub async fn write(&mut self, bytes: &[u8]) {
         let _ = patiently("the peer takes bytes", self.stream.write_all(bytes)).await;
     }
@@ -188,10 +188,10 @@ impl Connection {
         patiently("the end of a connection", async { self.buffer.is_empty() && !self.fill().await }).await
     }
 
-    /// `false` at the end. A reset is an end as well.
+    /// Reads more bytes. Returns `false` at the end, or after a reset.
     async fn fill(&mut self) -> bool {
-        // Reads into the buffer: an array here would be part of every test's future, which would overflow
-        // stacks.
+        // The bytes are read into the buffer. An array would be part of every test's future, which would
+        // overflow stacks.
         matches!(self.stream.read_buf(&mut self.buffer).await, Ok(1..))
     }
 }

@@ -1,5 +1,5 @@
-//! Real servers and services on both engines, and clients that know only their public surface, for the
-//! integration tests.
+//! Real servers and services on both engines, and clients of their public interfaces, for the integration
+//! tests.
 //!
 //! ```text
 //! #[tokio::test(flavor = "multi_thread")]
@@ -16,19 +16,18 @@
 //!
 //! - [`both`]: runs a test on SQLite and on PostgreSQL. [`Setup`] starts a [`World`], [`ServiceSetup`] a
 //!   [`ServiceWorld`], [`EmptyDatabase`] nothing.
-//! - [`World`]: a [`server::Node`] in this process on `127.0.0.1:0`, on SQLite or PostgreSQL, with a clock
-//!   that stands still until it is moved.
+//! - [`World`]: a [`server::Node`] in this process on `127.0.0.1:0`, on SQLite or PostgreSQL, with a manual
+//!   clock.
 //! - [`ServiceWorld`]: services on one store and bus, without a listener. [`serve`] gives a gateway a port.
 //! - [`Api`]: the REST interface and the platform API of any server, also of one in another process. A
-//!   [`World`] is one.
-//! - [`Browser`]: walks the sign-in pages with a cookie jar and real forms.
+//!   [`World`] dereferences to one.
+//! - [`Browser`]: submits the sign-in pages' forms, with a cookie jar.
 //! - [`Socket`]: a session of Engine.IO revision 3 over a [`WebSocket`], whose events are checked.
-//! - [`Receiver`]: takes webhooks, over TLS with a certificate of an [`Authority`] if need be.
-//! - [`WebSocket`] and [`Connection`]: raw packets, frames and bytes, for what no client would send.
+//! - [`Receiver`]: receives webhooks, optionally over TLS with a certificate of an [`Authority`].
+//! - [`WebSocket`] and [`Connection`]: send raw packets, frames and bytes, for malformed input.
 //!
-//! Nothing here shares code with the server's wire formats, so that a bug there cannot hide itself here. A
-//! test fails when a wait exceeds [`PATIENCE`], or when any answer or event does not match the documents in
-//! `docs/api/`.
+//! The clients share no code with the server's wire formats, so they detect faults in these. A test fails
+//! when a wait exceeds [`PATIENCE`], or when any answer or event does not match the documents in `docs/api/`.
 
 mod api;
 mod authority;

@@ -1,4 +1,4 @@
-//! Requests and answers of HTTP/1.1, as far as the tests need them.
+//! Requests and answers of HTTP/1.1, with the features that the tests need.
 
 use std::net::SocketAddr;
 
@@ -51,28 +51,28 @@ impl Request {
         Self::new("DELETE", target)
     }
 
-    /// One more header; the same name may be given again.
+    /// Adds a header; the same name may be added again.
     pub fn header(mut self, name: &str, value: impl Into<String>) -> Self {
         self.headers.push((name.to_owned(), value.into()));
         self
     }
 
-    /// The headers of user mode.
+    /// Adds the headers of user mode.
     pub fn bearer(self, token: &str) -> Self {
         self.header("Authorization", format!("Bearer {token}"))
     }
 
-    /// The headers of client mode.
+    /// Adds the headers of client mode.
     pub fn client(self, client_id: &str, client_secret: &str) -> Self {
         self.header("Client-Id", client_id).header("Client-Secret", client_secret)
     }
 
-    /// A JSON body.
+    /// Sets a JSON body.
     pub fn json(self, body: &Value) -> Self {
         self.header("Content-Type", "application/json").body(body.to_string())
     }
 
-    /// A body of any bytes.
+    /// Sets a body of any bytes.
     pub fn body(mut self, body: impl Into<Vec<u8>>) -> Self {
         self.body = body.into();
         self
@@ -143,7 +143,7 @@ impl Response {
     /// A header that is a number.
     ///
     /// # Panics
-    /// When it is missing or no number.
+    /// When the header is missing or not a number.
     pub fn number(&self, name: &str) -> i64 {
         let value = self.header(name).unwrap_or_else(|| panic!("{name} is missing: {self:?}"));
         value.parse().unwrap_or_else(|_| panic!("{name} is no number: {value}"))
@@ -160,7 +160,7 @@ impl Response {
     /// The body as JSON.
     ///
     /// # Panics
-    /// When it is none.
+    /// When the body is not JSON.
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_else(|_| panic!("no JSON: {self:?}"))
     }
@@ -168,7 +168,7 @@ impl Response {
     /// `content` of a success, after a check of the whole envelope (`docs/spec/rest.md#envelope`).
     ///
     /// # Panics
-    /// When it is not a success in its envelope.
+    /// When the answer is not a success in its envelope.
     #[track_caller]
     pub fn content(&self) -> Value {
         assert_eq!(self.status, 200, "{}", String::from_utf8_lossy(&self.body));
@@ -184,7 +184,7 @@ impl Response {
     /// `message`.
     ///
     /// # Panics
-    /// When it is not a failure in its envelope.
+    /// When the answer is not a failure in its envelope.
     #[track_caller]
     pub fn message(&self) -> String {
         assert!((400..600).contains(&self.status), "no failure: {} {}", self.status, self.text());

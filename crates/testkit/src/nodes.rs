@@ -47,7 +47,7 @@ where
         nodes.push(ClusterNode::start(setup, &fresh, &nats).await);
     }
     let cluster = Arc::new(Cluster { nodes, nats: Mutex::new(nats) });
-    // In a task, so that everything is stopped after a failed test.
+    // The body runs in a task, so that everything is stopped after a failed test.
     let outcome = tokio::spawn(Box::pin(body(cluster.clone()))).await;
     for node in &cluster.nodes {
         node.bus_wire.set(Network::Up);
@@ -72,13 +72,13 @@ impl ClusterNode {
             prefix: bus::Prefix::default(),
         };
         let node = Node::start(settings.clone(), Environment::system()).await.expect("a node starts");
-        // So that it has the same address after a restart.
+        // The node has the same address after a restart.
         settings.listen = node.address();
         let api = Api::new(&format!("http://{}", node.address()), World::OPERATOR_KEY);
         Self { bus_wire, database_wire, settings, node: Mutex::new(Some(node)), api }
     }
 
-    /// Where it listens.
+    /// The address that the node listens on.
     pub fn address(&self) -> SocketAddr {
         self.settings.listen
     }

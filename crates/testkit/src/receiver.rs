@@ -148,12 +148,12 @@ impl Receiver {
         self.address
     }
 
-    /// The address of one of its paths, which begins with `/`.
+    /// The URL of one of its paths, which begins with `/`.
     pub fn url(&self, path: &str) -> String {
         format!("{}{path}", self.base)
     }
 
-    /// Sets the reply to every request without a reply of its own.
+    /// Sets the reply to every request without its own reply.
     pub fn usually(&self, reply: Reply) {
         self.book(|book| book.usual = Some(reply));
     }
@@ -306,14 +306,14 @@ async fn serve(
                 tokio::time::sleep(pause).await;
                 answer(&mut stream, 200, &[], &[]).await?;
             }
-            // Until the peer closes the connection.
+            // The receiver waits until the peer closes the connection.
             Reply::Hang => while stream.read_buf(&mut buffer).await.ok()? > 0 {},
             Reply::Close => return None,
             Reply::Raw(bytes) => {
                 stream.write_all(&bytes).await.ok()?;
                 let _ = stream.shutdown().await;
                 drop(running);
-                // Until the peer has received the end.
+                // The receiver waits until the peer has received the end.
                 while stream.read_buf(&mut buffer).await.is_ok_and(|read| read > 0) {}
                 state.book(|book| book.let_go += 1);
                 state.came.notify_waiters();

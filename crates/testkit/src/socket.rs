@@ -1,4 +1,4 @@
-//! A client of the sockets: Engine.IO revision 3 over websocket, as Socket.IO 1.0 to 2.x clients speak it.
+//! A client of the sockets: Engine.IO revision 3 over websocket, like Socket.IO clients 1.0 to 2.x.
 
 use std::net::SocketAddr;
 

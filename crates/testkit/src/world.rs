@@ -40,7 +40,7 @@ pub struct Setup {
     pub base_url: Option<&'static str>,
     /// The trusted proxies: addresses and networks with commas.
     pub trusted_proxies: &'static str,
-    /// Whether they speak the PROXY protocol.
+    /// Whether these proxies speak the PROXY protocol.
     pub proxy_protocol: bool,
     /// The roles of the server.
     pub roles: Roles,
@@ -178,7 +178,7 @@ impl World {
         let environment = Environment { clock, entropy: Entropy::system() };
         let mut settings = settings(setup, &target);
         let node = Node::start(settings.clone(), environment.clone()).await.expect("the server starts");
-        // So that it has the same address after a restart.
+        // The server has the same address after a restart.
         settings.listen = node.address();
         let api = Api::new(&format!("http://{}", node.address()), Self::OPERATOR_KEY);
         let node = Mutex::new(Some(node));
@@ -200,7 +200,7 @@ impl World {
         format!("http://{}/pictures/{name}.png", self.address())
     }
 
-    /// Where the server listens.
+    /// The address that the server listens on.
     pub fn address(&self) -> SocketAddr {
         self.0.settings.listen
     }
@@ -228,8 +228,8 @@ impl World {
         self.put_category(category_id, &body).await.content();
     }
 
-    /// Stops the server as SIGTERM would. Stopping it again does nothing. A manual clock is moved meanwhile,
-    /// because closing the sockets takes some seconds.
+    /// Stops the server as SIGTERM would. Stopping it again does nothing. A manual clock is advanced
+    /// meanwhile, because closing the sockets takes some seconds.
     pub async fn stop(&self) {
         let Some(node) = self.0.node.lock().await.take() else { return };
         self.stop_node(node).await;

@@ -64,7 +64,7 @@ pub struct TrafficFigures {
     pub routes: Vec<RouteFigures>,
     /// Refusals, by [`Refusal::kind`].
     pub refusals: Vec<(&'static str, u64)>,
-    /// Failed proofs of identity.
+    /// Failed authentication.
     pub failures: FailureFigures,
 }
 

@@ -98,7 +98,7 @@ async fn check(packets: &[&str], violations: &[(&str, u64)]) {
 }
 
 #[tokio::test]
-async fn a_session_as_promised_has_nothing_to_complain_about() {
+async fn a_correct_session_has_no_violations() {
     let seen =
         play(&[OPEN, "40", CONNECTED, SUBSCRIBED, &chat(1, 0, 0), &chat(1, 1, 0), &chat(1, 0, 1), "6"]).await;
     assert_eq!(seen.violations(), BTreeMap::new());
@@ -109,7 +109,7 @@ async fn a_session_as_promised_has_nothing_to_complain_about() {
 }
 
 #[tokio::test]
-async fn a_session_notices_what_is_missing_doubled_or_elsewhere() {
+async fn a_session_detects_missing_duplicate_and_misplaced_messages() {
     let (first, second, fourth) = (chat(1, 0, 0), chat(1, 0, 1), chat(1, 0, 3));
     check(&[SUBSCRIBED, &first, &fourth], &[("events missing before a later one", 2)]).await;
     check(&[SUBSCRIBED, &first, &first], &[("events doubled or out of order", 1)]).await;
@@ -123,23 +123,22 @@ async fn a_session_notices_what_is_missing_doubled_or_elsewhere() {
 }
 
 #[tokio::test]
-async fn a_session_notices_what_does_not_belong_on_the_socket() {
+async fn a_session_detects_unexpected_packets() {
     let other = |text: &str, from: &str, to: &str| text.replace(from, to);
-    check(&["2"], &[("a packet that nobody expects", 1)]).await;
+    check(&["2"], &[("an unexpected packet", 1)]).await;
     check(&["3"], &[("a pong without a ping", 1)]).await;
     check(&["40"], &[("a connect packet out of place", 1)]).await;
     check(&[OPEN], &[("a second open packet", 1)]).await;
-    check(&[CONNECTED], &[("a SYSTEM message that nobody expects", 1)]).await;
-    check(&[SUBSCRIBED, SUBSCRIBED], &[("a SYSTEM message that nobody expects", 1)]).await;
-    check(&[&other(SUBSCRIBED, "c1", "c0")], &[("a SYSTEM message that nobody expects", 1)]).await;
-    check(&[&other(SUBSCRIBED, "subscribed", "revoked")], &[("a SYSTEM message that nobody expects", 1)])
-        .await;
-    check(&[&other(SUBSCRIBED, "SYSTEM", "NEWS")], &[("an event that nobody caused", 1)]).await;
+    check(&[CONNECTED], &[("an unexpected SYSTEM message", 1)]).await;
+    check(&[SUBSCRIBED, SUBSCRIBED], &[("an unexpected SYSTEM message", 1)]).await;
+    check(&[&other(SUBSCRIBED, "c1", "c0")], &[("an unexpected SYSTEM message", 1)]).await;
+    check(&[&other(SUBSCRIBED, "subscribed", "revoked")], &[("an unexpected SYSTEM message", 1)]).await;
+    check(&[&other(SUBSCRIBED, "SYSTEM", "NEWS")], &[("an unexpected event", 1)]).await;
     let chat = chat(1, 0, 0);
     check(&[SUBSCRIBED, &other(&chat, "c1", "c0")], &[("CHAT with a wrong payload", 1)]).await;
     check(&[SUBSCRIBED, &other(&chat, r"\uc548", r"\uc549")], &[("CHAT with a wrong payload", 1)]).await;
     check(&[SUBSCRIBED, &other(&chat, r"\uc548", "안")], &[("JSON that is not escaped to ASCII", 1)]).await;
-    check(&[SUBSCRIBED, &other(&chat, "@", "#")], &[("CHAT of somebody else", 1)]).await;
+    check(&[SUBSCRIBED, &other(&chat, "@", "#")], &[("CHAT without the load's mark", 1)]).await;
 }
 
 #[tokio::test]
@@ -154,7 +153,7 @@ async fn a_session_may_be_subscribed_to_the_next_channels_too() {
 }
 
 #[tokio::test]
-async fn a_session_of_a_peer_is_connected_and_hears_its_channel_once_it_is_in_the_namespace() {
+async fn a_session_of_a_peer_is_connected_by_joining_the_namespace() {
     let seen = play_to(Entry::Joins, &[OPEN, "40", &chat(1, 0, 0)]).await;
     assert_eq!(seen.violations(), BTreeMap::new());
     assert_eq!((seen.shared.connected.get(), seen.shared.deliveries.get()), (1, 1));

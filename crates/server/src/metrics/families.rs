@@ -42,7 +42,7 @@ families! {
             "Handshakes refused: bad or used session URLs, too many sessions, a draining node."
             "a rate above that of opened sessions"
         Counter SESSIONS_CLOSED "stagedoor_sessions_closed_total" ["reason"]
-            "Sessions closed, by reason; docs/close-reasons.md says what each means."
+            "Sessions closed, by reason; docs/close-reasons.md explains each."
             "any `internal_error`; `gap`, `slow_consumer`, `write_timeout` or `node_dead` above their usual rate"
         Counter EVENTS_ENCODED "stagedoor_events_encoded_total" []
             "Events encoded: once for each profile that a subscriber on this node has."
@@ -51,47 +51,47 @@ families! {
             "Events handed to sessions: one for each event and subscribed session."
             ""
         Gauge QUEUED_BYTES "stagedoor_queued_bytes" []
-            "Bytes that wait for slow websockets and for the next polls."
+            "Bytes queued for slow websockets and for the next polls."
             "steady growth: readers or the network are too slow"
     }
     "Bus" {
         Counter BUS_GAPS "stagedoor_bus_gaps_total" []
-            "Times that messages may have been lost on the way from other nodes."
+            "Gaps: times at which messages from other nodes may have been lost."
             "any: sessions were closed with `gap`"
         Counter BUS_PUBLISHED "stagedoor_bus_published_total" []
-            "Messages that were confirmed. 0 on a single node, which needs no bus."
+            "Messages that the bus confirmed. 0 on a single node, which needs no bus."
             ""
         Counter BUS_LOST "stagedoor_bus_lost_total" []
-            "Events that were given up because nobody confirmed them in time. Their messages are stored."
+            "Events that were given up because the bus did not confirm them in time. They are stored."
             "any: sessions were closed with `gap`"
         Counter EVENTS_TAKEN_OVER "stagedoor_event_batches_taken_over_total" []
-            "Transactions whose events were committed and perhaps never published, found by this node (PostgreSQL only)."
-            "any without a node that died or a database that restarted: sessions were closed with `gap`"
+            "Transactions with committed events that may never have been published, found by this node (PostgreSQL only)."
+            "any without a crashed node or a restarted database: sessions were closed with `gap`"
         Counter BUS_RECEIVED "stagedoor_bus_received_total" []
-            "Messages received, whether anybody was interested yet or not."
+            "Messages received, with or without a subscribed session."
             ""
         Gauge BUS_INTERESTS "stagedoor_bus_interests" []
-            "Channels whose events this node wants to hear now."
+            "Channels whose events this node is subscribed to now."
             ""
         Gauge BUS_CONNECTIONS "stagedoor_bus_connections" []
-            "Connections to the bus that stand now: 2 on a node with sockets, 1 on one without, 0 where there is no bus."
+            "Open connections to the bus: 2 on a node with sockets, 1 on a node without, 0 without a bus."
             "fewer than before, for a minute"
         Counter BUS_DISCONNECTS "stagedoor_bus_disconnects_total" []
-            "Connections to the bus that ended."
+            "Connections to the bus that have ended."
             "more than 2 in 5 minutes"
         Counter BUS_MALFORMED "stagedoor_bus_malformed_total" []
-            "Messages that could not be read: of another version, or somebody else's."
-            "any, but for a rolling upgrade"
+            "Messages that could not be decoded: of another version, or of another program."
+            "any, except during a rolling upgrade"
     }
     "HTTP" {
         Counter HTTP_REQUESTS "stagedoor_http_requests_total" ["route", "method", "status"]
-            "Requests answered, by the route's pattern, method and class of status. Sockets and polls are not among them."
+            "Requests answered, by the route's pattern, method and class of status, without sockets and polls."
             "`status=\"5xx\"` above 0.1 % of all for 5 minutes"
         Histogram HTTP_DURATION "stagedoor_http_request_duration_seconds" ["route", "method"]
             "Time from a request's head to its answer, by the route's pattern and method."
             "the 99th percentile above 0.5 s for 5 minutes"
         Counter REFUSALS "stagedoor_refusals_total" ["kind"]
-            "Requests refused, by kind. All that carry the same status count apart here."
+            "Requests refused, by kind. Kinds are finer than statuses."
             "`internal`, `disk_full`: any; `too_many_requests` or `invalid_token` far above the usual rate"
     }
     "Store" {
@@ -102,90 +102,90 @@ families! {
             "Write requests that were rolled back: refused by their rules, failed, or in a batch whose commit failed."
             ""
         Counter STORE_COMMITS "stagedoor_store_commits_total" []
-            "Commits that made those requests durable. Committed writes divided by it is the mean batch (SQLite)."
+            "Commits of write requests. Committed requests divided by commits give the mean batch (SQLite)."
             ""
         Gauge STORE_LARGEST_BATCH "stagedoor_store_largest_batch" []
-            "Most write requests that shared one commit since the start."
+            "Maximum number of write requests in one commit since the start."
             ""
         Gauge STORE_WAITING "stagedoor_store_writes_waiting" []
-            "Writes that wait right now for the writer's thread (SQLite) or for a connection (PostgreSQL)."
+            "Writes that wait for the writer thread (SQLite) or for a connection (PostgreSQL) now."
             "above 1,000 for a minute: the database is too slow (4,096 are refused)"
         Counter STORE_BUSY "stagedoor_store_busy_total" []
             "Requests, reads included, refused or given up because the store was busy. Each was answered with a 500."
             "any"
         Counter STORE_DISK_FULL "stagedoor_store_disk_full_total" []
-            "Transactions that a full disk ended. Their requests were answered with a 503."
-            "any: make room, writes come back by themselves"
+            "Transactions that failed because of a full disk. Their requests were answered with a 503."
+            "any: free disk space, then writes work again"
     }
     "Credentials" {
         Counter CREDENTIAL_HITS "stagedoor_credential_cache_hits_total" ["cache"]
             "Checks of access tokens and client secrets that were answered from memory."
             ""
         Counter CREDENTIAL_MISSES "stagedoor_credential_cache_misses_total" ["cache"]
-            "Checks of access tokens and client secrets that asked the store."
-            "a rate near that of all checks: the watch for changes fails, see `credential_watch` below"
+            "Checks of access tokens and client secrets that queried the store."
+            "a rate near that of all checks: the job `credential_watch` fails, see below"
         Gauge CREDENTIAL_ENTRIES "stagedoor_credential_cache_entries" ["cache"]
-            "Answers about credentials that are kept in memory."
+            "Credentials cached in memory."
             ""
     }
-    "Failed proofs of identity" {
+    "Failed authentication" {
         Counter SIGN_IN_FAILURES "stagedoor_sign_in_failures_total" ["outcome"]
-            "Sign-ins on the page that failed: `wrong` login or password; `limited` before the password was looked at, because of too many tries."
-            "a rate far above the usual one: passwords are being guessed. The log names an address a minute"
+            "Sign-ins on the page that failed: `wrong` login or password; `limited` before the password was checked, because of too many attempts."
+            "a rate far above the usual one: passwords are being guessed. The log names one address a minute"
         Counter CLIENT_SECRET_FAILURES "stagedoor_client_secret_failures_total" []
             "Calls with a wrong client secret, or with one of an application that does not exist."
             "a rate far above the usual one"
         Counter OPERATOR_REFUSED "stagedoor_operator_refused_total" []
             "Calls of the platform API with a wrong operator key."
-            "any that are not your own mistakes: who reaches that listener?"
+            "any except your own mistakes: check who can reach that listener"
     }
     "Webhooks" {
         Counter WEBHOOK_ATTEMPTS "stagedoor_webhook_attempts_total" ["outcome"]
-            "Attempts at webhooks that ended: `delivered` with a status of 2xx, `refused` with any other, or without an answer."
+            "Attempts at webhooks that have ended: `delivered` with a 2xx status, `refused` with any other status, or the failure without an answer."
             "`address`: any; `dns`, `tls` or `timeout` at the rate of all attempts: this node's own network"
         Gauge WEBHOOK_UNDER_WAY "stagedoor_webhook_attempts_under_way" []
-            "Attempts at webhooks under way now. 256 at the most; fewer where descriptors are few."
-            "at its most for 10 minutes: receivers hang, and others wait for a place"
+            "Attempts at webhooks in flight now. At most 256, or fewer if the process has few descriptors."
+            "at its maximum for 10 minutes: receivers hang, and others wait"
         Histogram WEBHOOK_DELAY "stagedoor_webhook_first_attempt_delay_seconds" []
-            "Time from a claim to the first attempt to tell of it."
+            "Time from a claim to the first attempt of its message."
             "the 99th percentile above 5 s for 10 minutes"
         Counter WEBHOOK_DEAD "stagedoor_webhook_dead_letters_total" []
-            "Messages that this node gave up after their last attempt, or with a status of 410. They can be sent again."
-            "any: a publisher was not told"
+            "Messages that this node gave up after their last attempt, or after a status of 410. They can be sent again."
+            "any: a publisher missed a claim"
         Counter WEBHOOKS_DISABLED "stagedoor_webhooks_disabled_total" []
-            "Webhooks that this node disabled, because they are gone or have failed for five days."
-            "any: tell the publisher"
+            "Webhooks that this node disabled, because they were gone or had failed for five days."
+            "any: inform the publisher"
     }
     "Jobs" {
         Counter JOB_RUNS "stagedoor_job_runs_total" ["job", "outcome"]
-            "Runs of the work that a node does unasked, by whether it was done."
+            "Runs of background jobs, by outcome."
             "`outcome=\"failed\"` for 5 minutes"
         Gauge JOB_LAST_DONE "stagedoor_job_last_done_timestamp_seconds" ["job"]
-            "When the last run that did its work ended, in seconds since 1970; 0 before the first."
-            "`heartbeat` more than 15 s ago: at 20 s the other nodes end this one's sessions"
+            "When the last successful run ended, in seconds since 1970; 0 before the first."
+            "`heartbeat` more than 15 s ago: after 20 s the other nodes end this node's sessions"
     }
     "Process" {
         Gauge BUILD_INFO "stagedoor_build_info" ["version"]
-            "Always 1: which version runs."
-            "more than one version for longer than a rolling restart takes"
+            "Always 1: the running version."
+            "more than one version for longer than a rolling restart"
         Gauge NODE_INFO "stagedoor_node_info" ["node", "store"]
-            "Always 1: the node's id, as sessions on the platform API name it, and the kind of its store."
+            "Always 1: the node's id, as in the sessions of the platform API, and the kind of its store."
             ""
         Gauge START_TIME "process_start_time_seconds" []
             "When the node started, in seconds since 1970."
-            "a change that nobody made"
+            "an unplanned change"
         Counter CPU "process_cpu_seconds_total" []
-            "Seconds of the processors' time."
-            "80 % of the node's processors for 10 minutes"
+            "CPU time in seconds."
+            "80 % of the node's CPUs for 10 minutes"
         Gauge RESIDENT "process_resident_memory_bytes" []
-            "Bytes of memory that are present."
-            "85 % of what the node may have"
+            "Resident memory in bytes."
+            "85 % of the node's memory limit"
         Gauge OPEN_FDS "process_open_fds" []
-            "Descriptors that are open. Each session on a websocket has one."
+            "Open file descriptors. Each websocket session has one."
             "90 % of `process_max_fds`"
         Gauge MAX_FDS "process_max_fds" []
-            "Descriptors that may be open: the soft limit. Missing when there is none."
-            "less than sessions are planned for"
+            "Maximum number of open file descriptors: the soft limit. Missing without a limit."
+            "less than the planned number of sessions"
         Gauge THREADS "process_threads" []
             "Threads of the process."
             ""

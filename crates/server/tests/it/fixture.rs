@@ -19,7 +19,7 @@ pub struct Fixture {
     pub secret_id: String,
 }
 
-/// An application `told` of its own verified organization. Its webhook has no listener, and one message.
+/// An application `webhook-owner` of its own verified organization. Its webhook has no listener, and one message.
 pub struct WebhookOwner {
     /// The secret that signs.
     pub secret_id: String,
@@ -31,16 +31,19 @@ pub struct WebhookOwner {
 
 impl WebhookOwner {
     /// The path of its webhook.
-    pub const WEBHOOK: &str = "/platform/v1/applications/told/webhook";
+    pub const WEBHOOK: &str = "/platform/v1/applications/webhook-owner/webhook";
 
     async fn set_up(world: &World) -> Self {
         let organization = json!({ "organizationName": "바다 게임즈", "verified": true });
-        world.operator(Request::put("/platform/v1/organizations/told").json(&organization)).await.content();
-        let app = world.application("told").scopes(&[Scope::Drops]);
-        app.with("organizationId", "told").create().await;
+        world
+            .operator(Request::put("/platform/v1/organizations/webhook-owner").json(&organization))
+            .await
+            .content();
+        let app = world.application("webhook-owner").scopes(&[Scope::Drops]);
+        app.with("organizationId", "webhook-owner").create().await;
         world.operator(Request::put(Self::WEBHOOK).json(&json!({}))).await.content();
         let campaign = json!({
-            "campaignName": "등대", "organizationId": "told", "categoryId": "star-voyage",
+            "campaignName": "등대", "organizationId": "webhook-owner", "categoryId": "star-voyage",
             "rewards": [{ "rewardId": "lamp", "rewardName": "등" }],
         });
         world.put_campaign("lighthouse", &campaign).await.content();

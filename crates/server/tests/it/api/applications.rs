@@ -41,7 +41,7 @@ fn date(world: &World) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_application_is_shown_as_it_was_put_and_without_its_secrets() {
+async fn an_application_is_returned_as_it_was_put_without_its_secrets() {
     both(Setup::default(), |world| async move {
         let organization = json!({ "organizationName": "게임즈", "verified": true });
         world.operator(Request::put("/platform/v1/organizations/games").json(&organization)).await.content();
@@ -85,7 +85,7 @@ async fn an_application_is_shown_as_it_was_put_and_without_its_secrets() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn calls_with_a_scope_are_uses_and_others_are_not() {
+async fn only_calls_with_a_scope_count_as_uses() {
     both(Setup::default(), |world| async move {
         let Fixture { app, streamer, publisher, .. } = Fixture::set_up(&world).await;
         let chat = world.application("chat").scopes(&[domain::Scope::ChatRead]).create().await;
@@ -113,7 +113,7 @@ async fn calls_with_a_scope_are_uses_and_others_are_not() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_use_that_was_not_written_yet_is_written_when_the_node_stops() {
+async fn an_unwritten_use_is_written_when_the_node_stops() {
     both(Setup::default(), |world| async move {
         let Fixture { tokens, .. } = Fixture::set_up(&world).await;
         world.advance(Duration::from_secs(5));
@@ -128,7 +128,7 @@ async fn a_use_that_was_not_written_yet_is_written_when_the_node_stops() {
 
 /// The owner may miss the notice, but every answer has the date.
 #[tokio::test(flavor = "multi_thread")]
-async fn an_application_that_goes_unused_reads_when_it_will_be_deleted() {
+async fn an_unused_application_gets_its_deletion_date() {
     both(Setup::default(), |world| async move {
         let fixture = Fixture::set_up(&world).await;
         let began = world.now_ms();
@@ -175,7 +175,7 @@ async fn nearly_ninety_days(world: &World, fixture: &Fixture) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_unused_application_is_deleted_restored_and_in_the_end_gone() {
+async fn an_unused_application_is_deleted_restored_and_finally_purged() {
     both(Setup::default(), |world| async move {
         let fixture = Fixture::set_up(&world).await;
         let idle = world.application("idle").create().await;

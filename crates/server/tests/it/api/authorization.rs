@@ -23,7 +23,7 @@ async fn is_valid(world: &World, access: &str) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_code_buys_tokens_and_they_work() {
+async fn a_code_is_exchanged_for_working_tokens() {
     both(Setup::default(), |world| async move {
         let Fixture { app, streamer, .. } = Fixture::set_up(&world).await;
         let code = world.consent(&app, &streamer, "s").await;
@@ -39,7 +39,7 @@ async fn a_code_buys_tokens_and_they_work() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_code_that_cannot_be_used_is_refused_with_one_message() {
+async fn every_unusable_code_is_refused_with_the_same_message() {
     both(Setup::default(), |world| async move {
         let Fixture { app, streamer, .. } = Fixture::set_up(&world).await;
         let stranger = world.application("stranger").create().await;
@@ -74,7 +74,7 @@ async fn a_state_is_compared_byte_for_byte() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_wrong_id_and_a_wrong_secret_are_told_in_the_same_bytes() {
+async fn a_wrong_id_and_a_wrong_secret_get_the_same_answer() {
     both(Setup::default(), |world| async move {
         let Fixture { app, tokens, .. } = Fixture::set_up(&world).await;
         let other = world.application("other").create().await;
@@ -128,7 +128,7 @@ async fn a_refresh_gives_new_tokens_and_the_scope_in_the_order_of_the_specificat
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_refresh_token_that_cannot_be_used_is_invalid() {
+async fn an_unusable_refresh_token_is_invalid() {
     both(Setup::default(), |world| async move {
         let Fixture { app, tokens, .. } = Fixture::set_up(&world).await;
         let stranger = world.application("stranger").create().await;
@@ -149,7 +149,7 @@ async fn a_refresh_token_that_cannot_be_used_is_invalid() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn revoking_any_token_ends_all_of_that_client_and_user_and_no_others() {
+async fn revoking_a_token_ends_all_tokens_of_its_client_and_user() {
     for by in ["access", "refresh"] {
         both(Setup::default(), move |world| async move {
             let Fixture { app, streamer, viewer, tokens: first, .. } = Fixture::set_up(&world).await;
@@ -176,7 +176,7 @@ async fn revoking_any_token_ends_all_of_that_client_and_user_and_no_others() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn revoking_what_is_not_ones_own_succeeds_and_does_nothing() {
+async fn revoking_a_foreign_token_succeeds_and_changes_nothing() {
     both(Setup::default(), |world| async move {
         let Fixture { app, tokens, .. } = Fixture::set_up(&world).await;
         let stranger = world.application("stranger").create().await;
@@ -192,7 +192,7 @@ async fn revoking_what_is_not_ones_own_succeeds_and_does_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_hint_never_narrows_the_search_and_the_alias_is_the_same_call() {
+async fn the_token_type_hint_is_only_a_hint_and_the_alias_is_the_same_call() {
     for path in ["/auth/v1/token/revoke", "/auth/v1/revoke"] {
         both(Setup::default(), move |world| async move {
             let Fixture { app, streamer, .. } = Fixture::set_up(&world).await;
@@ -224,7 +224,7 @@ async fn the_hint_never_narrows_the_search_and_the_alias_is_the_same_call() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn revoking_ends_the_subscriptions_that_stood_on_the_tokens() {
+async fn revoking_ends_the_subscriptions_of_the_tokens() {
     both(Setup::default(), |world| async move {
         let Fixture { app, tokens, streamer, .. } = Fixture::set_up(&world).await;
         let mut socket = world.open_client_session(&app).await;
@@ -242,11 +242,11 @@ async fn revoking_ends_the_subscriptions_that_stood_on_the_tokens() {
         assert_eq!(revoked[1], json!({ "eventType": "DONATION", "channelId": "haneul" }));
         // No message of a subscription follows its end: the next message belongs to the next subscription.
         let again = world.sign_in(&app, &streamer).await;
-        world.send_chat(&again.access, "nobody hears this").await.content();
+        world.send_chat(&again.access, "before the subscription").await.content();
         world.subscribe(&again.access, "chat", socket.session_key()).await.content();
         socket.system("subscribed").await;
-        world.send_chat(&again.access, "this is heard").await.content();
-        assert_eq!(socket.event("CHAT").await["content"], "this is heard");
+        world.send_chat(&again.access, "after the subscription").await.content();
+        assert_eq!(socket.event("CHAT").await["content"], "after the subscription");
     })
     .await;
 }
@@ -274,7 +274,7 @@ async fn scopes_that_an_application_loses_end_at_once_and_new_ones_need_a_new_co
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn fields_of_the_wrong_grant_and_unknown_fields_are_passed_over_and_null_is_absent() {
+async fn fields_of_the_wrong_grant_and_unknown_fields_are_ignored_and_null_is_absent() {
     both(Setup::default(), |world| async move {
         let Fixture { app, streamer, .. } = Fixture::set_up(&world).await;
         let code = world.consent(&app, &streamer, "s").await;
@@ -293,7 +293,7 @@ async fn fields_of_the_wrong_grant_and_unknown_fields_are_passed_over_and_null_i
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_more_secret_leaves_the_one_before_good() {
+async fn a_new_secret_keeps_the_old_one_valid() {
     both(Setup::default(), |world| async move {
         let Fixture { app, tokens, .. } = Fixture::set_up(&world).await;
         let target = "/platform/v1/applications/bot/secrets";

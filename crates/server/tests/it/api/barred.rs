@@ -46,7 +46,7 @@ async fn try_to_sign_in(world: &World, person: &Person) -> Response {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_barred_person_is_out_at_once_and_comes_back_by_signing_in() {
+async fn a_barred_person_is_signed_out_at_once_and_may_sign_in_after_the_bar() {
     both(real_time(), |world| async move {
         let fixture = Fixture::set_up(&world).await;
         let Fixture { app, streamer, tokens, .. } = &fixture;
@@ -86,7 +86,7 @@ async fn a_barred_person_is_out_at_once_and_comes_back_by_signing_in() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_person_barred_on_one_node_is_out_on_another() {
+async fn a_person_barred_on_one_node_is_signed_out_on_another() {
     both(real_time(), |world| async move {
         if world.engine() == Engine::Sqlite {
             return; // An SQLite file belongs to one node.
@@ -147,7 +147,7 @@ async fn no_consent_outlives_a_bar() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn another_password_and_the_operator_sign_browsers_out() {
+async fn a_new_password_and_the_operator_sign_browsers_out() {
     both(Setup::default(), |world| async move {
         let fixture = Fixture::set_up(&world).await;
         let streamer = &fixture.streamer;
@@ -203,7 +203,7 @@ async fn a_person_signs_out_on_the_page() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_deleted_channel_is_gone_with_what_hung_on_it() {
+async fn a_deleted_channel_loses_all_its_data() {
     both(Setup::default(), |world| async move {
         let fixture = Fixture::set_up(&world).await;
         let Fixture { app, streamer, tokens, viewer, .. } = &fixture;
@@ -215,8 +215,8 @@ async fn a_deleted_channel_is_gone_with_what_hung_on_it() {
         let claim =
             json!({ "campaignId": "voyage", "rewardId": "reward-0", "channelId": "haneul", "claimId": "c1" });
         world.claim(&claim).await.content();
-        let said = json!({ "senderChannelId": "haneul", "message": "안녕" });
-        world.happen("byeol", "chats", &said).await.content();
+        let message = json!({ "senderChannelId": "haneul", "message": "안녕" });
+        world.happen("byeol", "chats", &message).await.content();
         for id in ["haneul", "haneul", "nobody"] {
             assert_eq!(world.operator(Request::delete(channel(id))).await.text(), NOTHING);
         }
@@ -226,7 +226,7 @@ async fn a_deleted_channel_is_gone_with_what_hung_on_it() {
         world.me(&tokens.access).await.assert_refused(401, "INVALID_TOKEN");
         world.operator(follow("haneul", "byeol")).await.assert_refused(404, "NOT_FOUND");
         world
-            .happen("byeol", "chats", &said)
+            .happen("byeol", "chats", &message)
             .await
             .assert_refused(400, &wrong("senderChannelId", "존재하는 채널이어야 합니다."));
         assert!(!try_to_sign_in(&world, streamer).await.text().contains(r#"value="allow""#));
@@ -290,7 +290,7 @@ async fn channels_are_listed_page_by_page_and_found_by_name_and_login() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_disabled_organization_has_no_drops_and_a_disabled_campaign_gives_nothing() {
+async fn disabled_organizations_have_no_drops_and_disabled_campaigns_no_claims() {
     both(real_time(), |world| async move {
         let fixture = Fixture::set_up(&world).await;
         let app = &fixture.publisher.app;
@@ -340,7 +340,7 @@ async fn a_disabled_organization_has_no_drops_and_a_disabled_campaign_gives_noth
 
 /// The page showed two scopes. Before the decision the application drops one of them.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_consent_holds_only_what_the_application_still_asks_for() {
+async fn a_consent_contains_only_scopes_that_the_application_still_requests() {
     both(Setup::default(), |world| async move {
         let Fixture { streamer, .. } = Fixture::set_up(&world).await;
         let both_scopes = [Scope::UserRead, Scope::ChatRead];

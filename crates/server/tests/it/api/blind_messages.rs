@@ -13,16 +13,16 @@ const NOTHING: &str = r#"{"code":200,"message":null,"content":null}"#;
 const OWN_CHAT: &str = "스트리머 본인의 채팅이어야 합니다.";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_streamer_hides_a_message_by_what_its_event_told() {
+async fn the_streamer_hides_a_message_with_the_values_of_its_event() {
     both(Setup::default(), |world| async move {
         let Fixture { tokens, .. } = Fixture::set_up(&world).await;
         let mut socket = world.open_user_session(&tokens.access).await;
         world.subscribe(&tokens.access, "chat", socket.session_key()).await.content();
         socket.system("subscribed").await;
-        let said = world.say("haneul", "byeol", "안녕").await.content();
+        let posted = world.say("haneul", "byeol", "안녕").await.content();
         let event = socket.event("CHAT").await;
         let (chat, time) = (event["chatChannelId"].as_str().expect("a text"), &event["messageTime"]);
-        assert_eq!(*time, said["messageTime"]);
+        assert_eq!(*time, posted["messageTime"]);
         let time = time.as_i64().expect("milliseconds");
         world.advance(Duration::from_secs(86_399));
         for _ in 0..2 {
@@ -30,14 +30,14 @@ async fn the_streamer_hides_a_message_by_what_its_event_told() {
             let answer = world.blind_message(&tokens.access, chat, time, "byeol").await;
             assert_eq!((answer.status, answer.text()), (200, NOTHING));
         }
-        let pinned = world.put_notice(&tokens.access, &json!({ "messageId": said["messageId"] })).await;
+        let pinned = world.put_notice(&tokens.access, &json!({ "messageId": posted["messageId"] })).await;
         pinned.assert_refused(404, "NOT_FOUND");
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_200_messages_at_once_each_has_a_time_of_its_own_and_one_is_hidden() {
+async fn each_of_200_concurrent_messages_has_its_own_time_and_can_be_hidden() {
     both(Setup::default(), |world| async move {
         let Fixture { tokens, .. } = Fixture::set_up(&world).await;
         let mut socket = world.open_user_session(&tokens.access).await;
@@ -59,11 +59,11 @@ async fn of_200_messages_at_once_each_has_a_time_of_its_own_and_one_is_hidden() 
         assert_eq!(times.len(), 200);
         let mut ids = Vec::new();
         let mut hidden = 0;
-        for said in singles {
-            let said = said.await.expect("an answer");
-            hidden = said["messageTime"].as_i64().expect("milliseconds");
+        for posted in singles {
+            let posted = posted.await.expect("an answer");
+            hidden = posted["messageTime"].as_i64().expect("milliseconds");
             assert!(times.contains(&hidden));
-            ids.push(said["messageId"].clone());
+            ids.push(posted["messageId"].clone());
         }
         world.blind_message(&tokens.access, "chat-haneul", hidden, "byeol").await.content();
         let mut unseen = Vec::new();
@@ -102,7 +102,7 @@ async fn a_message_that_does_not_exist_is_not_found() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_is_not_the_streamer_is_told_so() {
+async fn only_the_streamer_may_hide_messages() {
     both(Setup::default(), |world| async move {
         let Fixture { app, viewer, tokens, .. } = Fixture::set_up(&world).await;
         let viewers = world.sign_in(&app, &viewer).await;

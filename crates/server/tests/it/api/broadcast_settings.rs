@@ -29,7 +29,7 @@ fn talk(world: &World) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_setting_that_nobody_made_has_the_channels_name_and_nothing_else() {
+async fn a_default_setting_has_the_channels_name_and_nothing_else() {
     both(Setup::default(), |world| async move {
         let fixture = set(&world).await;
         let answer = world.live_setting(&fixture.tokens.access).await;
@@ -43,7 +43,7 @@ async fn a_setting_that_nobody_made_has_the_channels_name_and_nothing_else() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn only_what_is_given_changes() {
+async fn only_the_given_fields_change() {
     both(Setup::default(), |world| async move {
         let fixture = set(&world).await;
         let mut expected = json!({ "defaultLiveTitle": "하늘 🚀", "category": null, "tags": [] });
@@ -143,7 +143,7 @@ async fn a_wrong_value_is_named_and_changes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_category_type_alone_must_be_that_of_the_category() {
+async fn a_category_type_alone_must_match_the_category() {
     both(Setup::default(), |world| async move {
         let fixture = set(&world).await;
         let patch_type = async |kind: &str| {
@@ -167,7 +167,7 @@ async fn a_category_type_alone_must_be_that_of_the_category() {
 
 /// A channel can write back every value that it reads.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_channel_that_never_set_a_title_has_its_name_for_one() {
+async fn a_channel_without_a_title_uses_its_name() {
     both(Setup::default(), |world| async move {
         let fixture = set(&world).await;
         assert_eq!(setting(&world, &fixture).await["defaultLiveTitle"], "하늘 🚀");
@@ -182,7 +182,7 @@ async fn a_channel_that_never_set_a_title_has_its_name_for_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn changes_of_different_fields_at_the_same_time_all_hold() {
+async fn concurrent_changes_of_different_settings_are_all_kept() {
     both(Setup::default(), |world| async move {
         let fixture = set(&world).await;
         for round in 0..8 {

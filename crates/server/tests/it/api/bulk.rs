@@ -106,7 +106,7 @@ async fn relations(world: &World, fixture: &Fixture) -> [Vec<String>; 3] {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn relations_and_claims_come_in_bulk_too_and_a_body_that_is_sent_again_undoes_nothing() {
+async fn repeating_a_body_of_relations_and_claims_undoes_nothing() {
     both(Setup::default(), |world| async move {
         let fixture = Fixture::set_up(&world).await;
         world.person("dal").create().await;
@@ -202,7 +202,7 @@ async fn signs_in(world: &World, fixture: &Fixture, channel_id: &str, login: &st
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn channels_and_categories_come_in_bulk_and_the_lines_after_them_may_name_them() {
+async fn later_lines_may_name_channels_and_categories_of_earlier_lines() {
     both(Setup::default(), |world| async move {
         let fixture = Fixture::set_up(&world).await;
         let picture = "https://images.example/p.png";
@@ -250,7 +250,7 @@ async fn channels_and_categories_come_in_bulk_and_the_lines_after_them_may_name_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_wrong_channel_or_category_is_refused_as_by_its_single_call() {
+async fn a_wrong_channel_or_category_is_refused_like_its_single_call() {
     both(Setup::default(), |world| async move {
         let fixture = Fixture::set_up(&world).await;
         let taken = json!({ "login": fixture.viewer.login, "password": "another" });
@@ -295,8 +295,7 @@ async fn a_wrong_channel_or_category_is_refused_as_by_its_single_call() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_key_of_a_channel_or_category_says_nothing_of_a_password_and_keeps_old_lines_from_undoing_new_ones()
- {
+async fn keys_of_channels_and_categories_hide_passwords_and_protect_newer_lines() {
     both(Setup::default(), |world| async move {
         let fixture = Fixture::set_up(&world).await;
         let keyed = |name: &str, password: &str| {
@@ -385,29 +384,29 @@ fn wrong_lines() -> Vec<(Vec<u8>, u64, String)> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_wrong_line_is_refused_by_its_number_and_keeps_no_other_line_back() {
+async fn a_wrong_line_is_refused_by_number_and_affects_no_other_line() {
     both(Setup::default(), |world| async move {
         let fixture = Fixture::set_up(&world).await;
         let mut socket = listen(&world, &fixture, &["chat"]).await;
         for end in [&b"\n"[..], b"\r\n", b"\n\r\n \t\n"] {
             let per_line = end.iter().filter(|byte| **byte == b'\n').count() as u64;
             let mut body = Vec::new();
-            let (mut expected, mut said) = (Vec::new(), Vec::new());
+            let (mut expected, mut accepted) = (Vec::new(), Vec::new());
             for (n, (line, code, message)) in wrong_lines().into_iter().enumerate() {
                 let good = format!("good {n}");
                 body.extend(
                     [line, chat(&good).to_string().into_bytes()].map(|line| [&line, end].concat()).concat(),
                 );
                 expected.push((2 * n as u64 * per_line + 1, code, message));
-                said.push(good);
+                accepted.push(good);
             }
             // The last line needs no line feed.
             body.extend(chat("last").to_string().into_bytes());
-            said.push("last".to_owned());
+            accepted.push("last".to_owned());
             let answer = report(&world, body).await;
             assert_eq!(refused(&answer), expected);
-            assert_eq!(answer.content()["accepted"], said.len());
-            for message in said {
+            assert_eq!(answer.content()["accepted"], accepted.len());
+            for message in accepted {
                 assert_eq!(socket.event("CHAT").await["content"], message);
             }
             socket.ping().await;
@@ -448,11 +447,11 @@ async fn the_rules_of_a_chat_hold_for_each_of_many_messages() {
             let answer = report(&world, ndjson(&lines)).await;
             let expected: Vec<_> = keeps_out.iter().map(|line| (*line, 403, refusal.to_owned())).collect();
             assert_eq!(refused(&answer), expected);
-            for (line, said) in (1..).zip(&lines).filter(|(line, _)| !keeps_out.contains(line)) {
-                let heard = socket.event("CHAT").await;
-                let [sender, content] = [&heard["senderChannelId"], &heard["content"]];
-                assert_eq!([sender, content], [&said["senderChannelId"], &said["message"]], "line {line}");
-                assert_eq!(heard["userRoleCode"] == "streamer", sender == "haneul");
+            for (line, accepted) in (1..).zip(&lines).filter(|(line, _)| !keeps_out.contains(line)) {
+                let received = socket.event("CHAT").await;
+                let [sender, content] = [&received["senderChannelId"], &received["content"]];
+                assert_eq!([sender, content], [&accepted["senderChannelId"], &accepted["message"]], "line {line}");
+                assert_eq!(received["userRoleCode"] == "streamer", sender == "haneul");
             }
             socket.ping().await;
         }
@@ -461,7 +460,7 @@ async fn the_rules_of_a_chat_hold_for_each_of_many_messages() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_line_with_a_key_happens_once_in_whatever_body_it_stands() {
+async fn a_line_with_a_key_takes_effect_once_in_any_body() {
     both(Setup::default(), |world| async move {
         let fixture = Fixture::set_up(&world).await;
         let mut socket = listen(&world, &fixture, &["chat"]).await;
@@ -545,7 +544,7 @@ impl Pieces {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn lines_happen_while_the_body_still_comes() {
+async fn lines_take_effect_while_the_body_arrives() {
     both(Setup::default(), |world| async move {
         let fixture = Fixture::set_up(&world).await;
         let mut socket = listen(&world, &fixture, &["chat"]).await;
@@ -566,7 +565,7 @@ async fn lines_happen_while_the_body_still_comes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_a_caller_that_leaves_the_whole_lines_happen_and_the_begun_one_does_not() {
+async fn whole_lines_of_a_cut_off_body_take_effect_and_the_incomplete_one_does_not() {
     both(Setup::default(), |world| async move {
         let fixture = Fixture::set_up(&world).await;
         let mut socket = listen(&world, &fixture, &["chat"]).await;
@@ -583,7 +582,7 @@ async fn of_a_caller_that_leaves_the_whole_lines_happen_and_the_begun_one_does_n
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_is_not_the_operator_is_refused_before_the_body() {
+async fn a_caller_without_the_operator_key_is_refused_before_the_body() {
     both(Setup::default(), |world| async move {
         let Fixture { tokens, .. } = Fixture::set_up(&world).await;
         for (authorization, message) in [
@@ -603,7 +602,7 @@ async fn who_is_not_the_operator_is_refused_before_the_body() {
 
 /// Two concurrent callers, each with its own channel and some refused lines, do not affect each other.
 #[tokio::test(flavor = "multi_thread")]
-async fn callers_at_once_keep_their_own_order() {
+async fn concurrent_callers_keep_their_own_order() {
     both(Setup::default(), |world| async move {
         let fixture = Fixture::set_up(&world).await;
         let viewers_tokens = world.sign_in(&fixture.app, &fixture.viewer).await;

@@ -157,14 +157,14 @@ async fn minutes(world: &World, viewer: &str) -> Value {
 }
 
 /// The streamer's session receives exactly this many events of each kind.
-async fn hears(world: &World, socket: &mut Socket, expected: [usize; 3]) {
-    let mut heard = [0; 3];
+async fn assert_receives(world: &World, socket: &mut Socket, expected: [usize; 3]) {
+    let mut received = [0; 3];
     for _ in 0..expected.iter().sum() {
         let (event, _) = socket.next_event().await.expect("an event");
         let place = ["CHAT", "DONATION", "SUBSCRIPTION"].iter().position(|name| *name == event);
-        heard[place.expect("an event of these")] += 1;
+        received[place.expect("an event of these")] += 1;
     }
-    assert_eq!(heard, expected);
+    assert_eq!(received, expected);
     world.say(STREAMER, STREAMER, "the end").await.content();
     assert_eq!(socket.event("CHAT").await["content"], "the end", "and no event more");
 }
@@ -208,7 +208,7 @@ async fn assert_all_happened_once(world: &World, fixture: &Fixture) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn follows_and_subscriptions_in_other_orders_are_all_accepted() {
+async fn follows_and_subscriptions_in_any_order_are_all_accepted() {
     both(Setup::hurried(), |world| async move {
         let fixture = set_up(&world).await;
         for lines in [everywhere(follow), everywhere(subscription)] {
@@ -224,7 +224,7 @@ async fn follows_and_subscriptions_in_other_orders_are_all_accepted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn lines_of_every_kind_in_other_orders_have_their_effect_once() {
+async fn lines_of_every_kind_in_any_order_take_effect_once() {
     both(Setup::hurried(), |world| async move {
         let fixture = set_up(&world).await;
         let mut socket = listen(&world, &fixture).await;
@@ -232,18 +232,18 @@ async fn lines_of_every_kind_in_other_orders_have_their_effect_once() {
         for answer in side_by_side(&world, &lines, &[]).await {
             assert_eq!(answer["accepted"], lines.len());
         }
-        hears(&world, &mut socket, [VIEWERS; 3]).await;
+        assert_receives(&world, &mut socket, [VIEWERS; 3]).await;
         assert_all_happened_once(&world, &fixture).await;
         // Repeated lines are answered, and change nothing.
         assert_eq!(report(&world, &lines).await.content()["accepted"], lines.len());
-        hears(&world, &mut socket, [0; 3]).await;
+        assert_receives(&world, &mut socket, [0; 3]).await;
         assert_all_happened_once(&world, &fixture).await;
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn messages_with_the_same_keys_in_other_orders_are_posted_once() {
+async fn messages_with_the_same_keys_in_any_order_are_posted_once() {
     both(Setup::hurried(), |world| async move {
         let fixture = set_up(&world).await;
         let mut socket = listen(&world, &fixture).await;
@@ -251,13 +251,13 @@ async fn messages_with_the_same_keys_in_other_orders_are_posted_once() {
         for answer in side_by_side(&world, &lines, &[]).await {
             assert_eq!(answer["accepted"], lines.len());
         }
-        hears(&world, &mut socket, [VIEWERS, 0, 0]).await;
+        assert_receives(&world, &mut socket, [VIEWERS, 0, 0]).await;
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn refused_lines_among_them_leave_nothing_and_give_their_keys_back() {
+async fn refused_lines_change_nothing_and_free_their_keys() {
     both(Setup::hurried(), |world| async move {
         let fixture = set_up(&world).await;
         let wrong = |n: usize| {
@@ -282,7 +282,7 @@ async fn refused_lines_among_them_leave_nothing_and_give_their_keys_back() {
 
 /// The first batches miss that the chat is in slow mode. Deadlocked batches are run again.
 #[tokio::test(flavor = "multi_thread")]
-async fn of_a_viewer_who_speaks_in_slow_mode_in_six_bodies_one_message_stands() {
+async fn slow_mode_accepts_one_message_of_a_viewer_in_six_concurrent_bodies() {
     both(Setup::default(), |world| async move {
         let fixture = set_up(&world).await;
         let slow = json!({ "chatSlowModeSec": 300 });
@@ -364,7 +364,7 @@ async fn lock_channel(store: &Store, channel: &str) -> Holder {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_that_others_are_in_the_way_of_for_too_long_changes_nothing_and_can_be_sent_again() {
+async fn a_call_blocked_for_too_long_changes_nothing_and_can_be_repeated() {
     let setup = Setup { store_deadline: Duration::from_millis(1_700), ..Setup::default() };
     over_a_wire(setup, |world, wire| async move {
         let fixture = set_up(&world).await;

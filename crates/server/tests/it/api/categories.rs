@@ -198,7 +198,7 @@ async fn a_change_is_found_by_the_next_search_and_after_a_restart() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_platform_says_what_a_category_is() {
+async fn the_platform_creates_and_replaces_categories() {
     both(Setup::default(), |world| async move {
         let Fixture { app, .. } = Fixture::set_up(&world).await;
         let types = wrong("categoryType", "GAME, SPORTS, ETC 중 하나여야 합니다.");

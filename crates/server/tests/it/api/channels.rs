@@ -39,7 +39,7 @@ async fn a_channel_has_five_fields_and_an_unknown_one_is_left_out() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn ids_come_in_every_spelling_and_answers_in_their_order() {
+async fn ids_have_several_spellings_and_answers_keep_their_order() {
     both(Setup::default(), |world| async move {
         let fixture = Fixture::set_up(&world).await;
         for query in [
@@ -59,7 +59,7 @@ async fn ids_come_in_every_spelling_and_answers_in_their_order() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn twenty_distinct_ids_are_answered_and_twenty_one_are_not() {
+async fn at_most_twenty_distinct_ids_are_accepted() {
     both(Setup::default(), |world| async move {
         let fixture = Fixture::set_up(&world).await;
         let some = |count: usize| (0..count).map(|n| format!("c{n}")).collect::<Vec<_>>().join(",");
@@ -74,7 +74,7 @@ async fn twenty_distinct_ids_are_answered_and_twenty_one_are_not() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_ids_at_all_is_a_wrong_value() {
+async fn an_empty_list_of_ids_is_a_wrong_value() {
     both(Setup::default(), |world| async move {
         let fixture = Fixture::set_up(&world).await;
         for query in ["", "channelIds=", "channelIds=,,", "channelids=haneul", "channelIds"] {
@@ -86,7 +86,7 @@ async fn no_ids_at_all_is_a_wrong_value() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_an_id_matches_no_channel() {
+async fn an_invalid_id_matches_no_channel() {
     both(Setup::default(), |world| async move {
         let fixture = Fixture::set_up(&world).await;
         let odd = format!("channelIds=haneul,%EA%B0%80,%27%20OR%201%3D1--,{}", "x".repeat(500));
@@ -96,7 +96,7 @@ async fn what_cannot_be_an_id_matches_no_channel() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_image_that_is_taken_away_is_the_services_own() {
+async fn a_removed_image_is_replaced_by_the_default() {
     both(Setup::default(), |world| async move {
         let fixture = Fixture::set_up(&world).await;
         let person = || world.person("sol");
@@ -109,7 +109,7 @@ async fn an_image_that_is_taken_away_is_the_services_own() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_services_own_pictures_are_where_the_answers_say() {
+async fn the_default_pictures_are_served_at_their_urls() {
     both(Setup::default(), |world| async move {
         let fixture = Fixture::set_up(&world).await;
         let body = json!({ "categoryType": "ETC", "categoryValue": "talk" });

@@ -23,14 +23,14 @@ async fn set(world: &World, fixture: &Fixture, settings: Value) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_refusal_names_the_rule_and_the_message_reaches_nobody() {
+async fn a_refusal_names_the_rule_and_the_message_is_not_delivered() {
     both(Setup::default(), |world| async move {
         let fixture = Fixture::set_up(&world).await;
         let mut socket = listening(&world, &fixture).await;
         let open = json!({
             "chatAvailableCondition": "NONE", "chatAvailableGroup": "ALL", "chatEmojiMode": false, "chatSlowModeSec": 0,
         });
-        for (setting, said, rule) in [
+        for (setting, text, rule) in [
             (json!({ "chatAvailableCondition": "REAL_NAME" }), "안녕", "본인인증이 필요한 채팅입니다."),
             (json!({ "chatAvailableGroup": "FOLLOWER" }), "안녕", "팔로워만 채팅할 수 있습니다."),
             (json!({ "chatAvailableGroup": "MANAGER" }), "안녕", "매니저만 채팅할 수 있습니다."),
@@ -38,14 +38,14 @@ async fn a_refusal_names_the_rule_and_the_message_reaches_nobody() {
             (json!({ "chatEmojiMode": true }), "안녕 👋", "이모티콘만 사용할 수 있습니다."),
         ] {
             set(&world, &fixture, setting).await;
-            world.say("haneul", "byeol", said).await.assert_refused(403, rule);
+            world.say("haneul", "byeol", text).await.assert_refused(403, rule);
             // The refused message was not delivered before this one. The streamer is exempt.
             world.send_chat(&fixture.tokens.access, "저는 됩니다").await.content();
             assert_eq!(socket.event("CHAT").await["senderChannelId"], "haneul", "{rule}");
             world.say("haneul", "haneul", "여기서도").await.content();
             assert_eq!(socket.event("CHAT").await["content"], "여기서도");
             set(&world, &fixture, open.clone()).await;
-            world.say("haneul", "byeol", said).await.content();
+            world.say("haneul", "byeol", text).await.content();
             assert_eq!(socket.event("CHAT").await["senderChannelId"], "byeol", "{rule}");
         }
         socket.ping().await;
@@ -54,7 +54,7 @@ async fn a_refusal_names_the_rule_and_the_message_reaches_nobody() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_becomes_what_the_chat_asks_for_may_speak() {
+async fn a_viewer_who_fulfils_the_settings_may_chat() {
     both(Setup::default(), |world| async move {
         let fixture = Fixture::set_up(&world).await;
         let say = async |text: &str| world.say("haneul", "byeol", text).await.status;
@@ -88,7 +88,7 @@ async fn whoever_becomes_what_the_chat_asks_for_may_speak() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn followers_wait_their_minutes_and_managers_of_every_role_wait_for_nothing() {
+async fn followers_wait_their_minutes_and_managers_are_exempt() {
     both(Setup::default(), |world| async move {
         let fixture = Fixture::set_up(&world).await;
         let path = |what: &str| format!("/platform/v1/channels/haneul/{what}/byeol");
@@ -133,7 +133,7 @@ async fn followers_wait_their_minutes_and_managers_of_every_role_wait_for_nothin
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn slow_mode_says_how_long_to_the_second_rounded_up() {
+async fn slow_mode_returns_the_remaining_seconds_rounded_up() {
     both(Setup::default(), |world| async move {
         let fixture = Fixture::set_up(&world).await;
         let mut socket = listening(&world, &fixture).await;
@@ -165,7 +165,7 @@ async fn keyed(world: &World, key: &str) -> Response {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_refused_message_does_not_spend_its_key_and_one_let_through_does_not_count_twice() {
+async fn a_refused_message_keeps_its_key_unused_and_a_repeated_one_counts_once() {
     both(Setup::default(), |world| async move {
         let fixture = Fixture::set_up(&world).await;
         let mut socket = listening(&world, &fixture).await;
@@ -186,7 +186,7 @@ async fn a_refused_message_does_not_spend_its_key_and_one_let_through_does_not_c
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_50_messages_at_once_slow_mode_lets_one_through() {
+async fn slow_mode_accepts_one_of_50_concurrent_messages() {
     both(Setup::default(), |world| async move {
         let fixture = Fixture::set_up(&world).await;
         let mut socket = listening(&world, &fixture).await;

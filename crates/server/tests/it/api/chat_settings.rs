@@ -73,7 +73,7 @@ async fn every_allowed_value_can_be_set_and_only_what_is_given_changes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn anything_else_is_refused_with_the_field_and_its_values_and_changes_nothing() {
+async fn a_wrong_setting_is_refused_with_its_allowed_values_and_changes_nothing() {
     both(Setup::default(), |world| async move {
         let Fixture { tokens, .. } = Fixture::set_up(&world).await;
         let before = world.chat_settings(&tokens.access).await.content();
@@ -121,7 +121,7 @@ async fn anything_else_is_refused_with_the_field_and_its_values_and_changes_noth
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn changes_of_different_fields_at_once_all_survive() {
+async fn concurrent_changes_of_different_fields_are_all_kept() {
     both(Setup::default(), |world| async move {
         let Fixture { tokens, .. } = Fixture::set_up(&world).await;
         for (round, flag) in [(0, true), (1, false), (2, true), (3, false)] {

@@ -8,7 +8,7 @@ use testkit::{Request, Setup, both};
 use crate::fixture::{Fixture, wrong};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_sent_message_is_the_owners_own_and_arrives_unchanged() {
+async fn a_sent_message_is_the_owners_and_arrives_unchanged() {
     both(Setup::default(), |world| async move {
         let Fixture { app, streamer, tokens, .. } = Fixture::set_up(&world).await;
         world.person(&streamer.channel_id).name("하늘").with("verifiedMark", true).create().await;
@@ -75,7 +75,7 @@ async fn a_message_has_1_to_100_code_points() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_message_has_an_id_of_its_own_and_they_arrive_in_their_order() {
+async fn every_message_has_its_own_id_and_messages_arrive_in_order() {
     both(Setup::default(), |world| async move {
         let Fixture { tokens, .. } = Fixture::set_up(&world).await;
         let mut socket = world.open_user_session(&tokens.access).await;
@@ -95,7 +95,7 @@ async fn every_message_has_an_id_of_its_own_and_they_arrive_in_their_order() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hundred_at_once_are_all_recorded_once() {
+async fn a_hundred_concurrent_messages_are_recorded_once_each() {
     both(Setup::default(), |world| async move {
         let Fixture { tokens, .. } = Fixture::set_up(&world).await;
         let mut socket = world.open_user_session(&tokens.access).await;
@@ -118,7 +118,7 @@ async fn a_hundred_at_once_are_all_recorded_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn badges_are_those_that_the_platform_reports_or_those_of_role_and_subscription() {
+async fn badges_come_from_the_platform_or_from_role_and_subscription() {
     both(Setup::default(), |world| async move {
         let Fixture { tokens, .. } = Fixture::set_up(&world).await;
         let mut socket = world.open_user_session(&tokens.access).await;

@@ -35,11 +35,11 @@ async fn a_withdrawn_consent_ends_tokens_codes_and_subscriptions_at_once() {
         assert_eq!(own.system("revoked").await, revoked);
         assert_eq!(shared.system("revoked").await, revoked);
         // Other consents stay, and no event of the withdrawn one arrives.
-        for (channel, text) in [("haneul", "unheard"), ("byeol", "heard")] {
+        for (channel, text) in [("haneul", "revoked"), ("byeol", "kept")] {
             let body = json!({ "senderChannelId": "byeol", "message": text });
             world.happen(channel, "chats", &body).await.content();
         }
-        assert_eq!(shared.event("CHAT").await["content"], "heard");
+        assert_eq!(shared.event("CHAT").await["content"], "kept");
         own.ping().await;
         world.me(&viewers.access).await.content();
 
@@ -53,7 +53,7 @@ async fn a_withdrawn_consent_ends_tokens_codes_and_subscriptions_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_not_there_is_not_found_and_no_consent_is_nothing_to_do() {
+async fn unknown_ids_are_not_found_and_withdrawing_no_consent_succeeds() {
     both(Setup::default(), |world| async move {
         Fixture::set_up(&world).await;
         assert_eq!(withdraw(&world, "bot", "byeol").await.text(), NOTHING);

@@ -59,7 +59,7 @@ async fn no_credentials_or_those_of_another_mode_are_unauthorized() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn wrong_credentials_are_invalid_and_nothing_tells_why() {
+async fn wrong_credentials_are_invalid_without_details() {
     both(Setup::default(), |world| async move {
         let fixture = Fixture::set_up(&world).await;
         let other = world.application("other").create().await;
@@ -100,7 +100,7 @@ async fn wrong_credentials_are_invalid_and_nothing_tells_why() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn with_both_modes_headers_the_endpoints_own_mode_decides() {
+async fn the_endpoints_mode_selects_among_two_kinds_of_credentials() {
     both(Setup::default(), |world| async move {
         let fixture = Fixture::set_up(&world).await;
         let (_socket, key) = session_key(&world, &fixture).await;
@@ -163,7 +163,7 @@ async fn checks_come_in_the_order_401_429_403_400_404() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_unknown_path_is_not_found_and_a_wrong_method_says_which_are_right() {
+async fn an_unknown_path_is_not_found_and_a_wrong_method_lists_the_allowed_ones() {
     both(Setup::default(), |world| async move {
         let fixture = Fixture::set_up(&world).await;
         for path in [
@@ -242,7 +242,7 @@ async fn a_head_is_a_get_without_its_body() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_connection_lives_on_after_every_kind_of_answer() {
+async fn a_connection_stays_open_after_every_kind_of_answer() {
     both(Setup::default(), |world| async move {
         let fixture = Fixture::set_up(&world).await;
         let (_socket, key) = session_key(&world, &fixture).await;
@@ -258,7 +258,7 @@ async fn a_connection_lives_on_after_every_kind_of_answer() {
 
 /// The refused body stays unread. The answer must still arrive.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_refusal_arrives_although_its_body_was_not_read() {
+async fn a_refusal_arrives_without_reading_the_body() {
     both(Setup::default(), |world| async move {
         Fixture::set_up(&world).await;
         for size in [1, 64 * 1024, 64 * 1024 + 1, 1024 * 1024, 8 * 1024 * 1024] {
@@ -276,7 +276,7 @@ async fn a_refusal_arrives_although_its_body_was_not_read() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn requests_may_follow_each_other_without_waiting() {
+async fn requests_may_be_pipelined() {
     both(Setup::default(), |world| async move {
         let Fixture { tokens, .. } = Fixture::set_up(&world).await;
         let token = &tokens.access;
@@ -329,7 +329,7 @@ async fn header_names_and_the_bearer_scheme_are_read_in_any_case() {
 
 /// Bytes that are not HTTP are refused or end the connection. Other callers are not affected.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_no_http_is_refused_and_the_next_caller_served() {
+async fn bytes_that_are_not_http_are_refused_and_other_callers_are_served() {
     both(Setup::default(), |world| async move {
         let Fixture { tokens, .. } = Fixture::set_up(&world).await;
         let long_header = format!("GET / HTTP/1.1\r\nX: {}\r\n\r\n", "x".repeat(100_000));
@@ -360,7 +360,7 @@ async fn what_is_no_http_is_refused_and_the_next_caller_served() {
 
 /// An incomplete request has no effect.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_caller_that_leaves_in_the_middle_changes_nothing() {
+async fn an_incomplete_request_changes_nothing() {
     both(Setup::default(), |world: World| async move {
         let Fixture { tokens, .. } = Fixture::set_up(&world).await;
         let mut socket = world.open_user_session(&tokens.access).await;

@@ -37,7 +37,7 @@ async fn a_token_revoked_on_one_node_is_refused_on_another_within_two_seconds() 
 
         world.revoke(&app, &tokens.access).await.content();
         let since_then = Clock::system();
-        patiently("the other node hears of it", async {
+        patiently("the other node refuses the token", async {
             while elsewhere.me(&tokens.access).await.status == 200 {
                 tokio::task::yield_now().await;
             }

@@ -98,7 +98,7 @@ async fn a_claim_has_nine_fields_and_dates_in_utc_in_both_profiles() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_filter_and_combination_gives_the_organizations_own_claims_newest_first() {
+async fn every_filter_returns_only_the_organizations_claims_newest_first() {
     both(Setup::default(), |world| async move {
         let Cast { app, rival } = cast(&world).await;
         let all = [
@@ -143,7 +143,7 @@ async fn every_filter_and_combination_gives_the_organizations_own_claims_newest_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn claim_ids_come_in_every_spelling_and_up_to_a_hundred() {
+async fn claim_ids_have_several_spellings_and_up_to_a_hundred_items() {
     both(Setup::default(), |world| async move {
         let Cast { app, .. } = cast(&world).await;
         for query in [
@@ -169,7 +169,7 @@ async fn claim_ids_come_in_every_spelling_and_up_to_a_hundred() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_walk_gives_every_claim_once_at_any_size_in_both_spellings() {
+async fn a_walk_returns_every_claim_once_at_any_size_in_both_profiles() {
     both(Setup::default(), |world| async move {
         let Cast { app, .. } = cast(&world).await;
         for (from, size) in [
@@ -202,7 +202,7 @@ async fn a_walk_gives_every_claim_once_at_any_size_in_both_spellings() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_walk_loses_and_repeats_nothing_while_claims_are_made_and_fulfilled() {
+async fn a_walk_skips_and_repeats_no_claim_while_claims_change() {
     both(Setup::default(), |world| async move {
         let Cast { app, .. } = cast(&world).await;
         let (mut walked, mut cursor) = (Vec::new(), String::new());
@@ -224,7 +224,7 @@ async fn a_walk_loses_and_repeats_nothing_while_claims_are_made_and_fulfilled() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cursor_is_good_for_its_own_list_caller_and_filters_and_any_size() {
+async fn a_cursor_is_valid_for_its_own_list_caller_and_filters_and_any_size() {
     both(Setup::default(), |world| async move {
         let Cast { app, rival } = cast(&world).await;
         let colleague = world.application("colleague").scopes(&[Scope::Drops]);
@@ -272,7 +272,7 @@ async fn a_cursor_is_good_for_its_own_list_caller_and_filters_and_any_size() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_wrong_with_a_query_is_named() {
+async fn faults_of_a_query_are_named() {
     both(Setup::default(), |world| async move {
         let Cast { app, .. } = cast(&world).await;
         let size = wrong("page.size", "1 이상 1000 이하의 정수여야 합니다.");
@@ -296,7 +296,7 @@ async fn what_is_wrong_with_a_query_is_named() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_page_has_twenty_claims_unless_told_otherwise() {
+async fn a_page_has_twenty_claims_by_default() {
     both(Setup::default(), |world| async move {
         let Cast { app, .. } = cast(&world).await;
         for n in 0..16 {
@@ -312,7 +312,7 @@ async fn a_page_has_twenty_claims_unless_told_otherwise() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_update_says_of_each_id_what_became_of_it_once() {
+async fn an_update_returns_the_result_of_each_id_once() {
     both(Setup::default(), |world| async move {
         let Cast { app, rival } = cast(&world).await;
         let long = "x".repeat(65);
@@ -338,7 +338,7 @@ async fn an_update_says_of_each_id_what_became_of_it_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn only_a_real_change_moves_the_date_and_every_one_is_noted() {
+async fn only_a_real_change_updates_the_date() {
     both(Setup::default(), |world| async move {
         let Cast { app, .. } = cast(&world).await;
         let updated = async || {
@@ -383,7 +383,7 @@ async fn only_a_real_change_moves_the_date_and_every_one_is_noted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_update_takes_one_to_a_hundred_different_ids_and_a_state() {
+async fn an_update_has_one_to_a_hundred_distinct_ids_and_a_state() {
     both(Setup::default(), |world| async move {
         let Cast { app, .. } = cast(&world).await;
         let some = |count: usize| (0..count).map(|n| json!(format!("n{n}"))).collect::<Vec<_>>();
@@ -414,7 +414,7 @@ async fn an_update_takes_one_to_a_hundred_different_ids_and_a_state() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn updates_of_the_same_claims_in_any_order_at_once_all_succeed() {
+async fn concurrent_updates_of_the_same_claims_all_succeed() {
     both(Setup::default(), |world| async move {
         let Cast { app, .. } = cast(&world).await;
         let calls: Vec<_> = (0..40)

@@ -5,7 +5,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use testkit::{Request, Response, Setup, World, both};
 
-use crate::cli::process::{Said, Sandbox, run, stagedoor};
+use crate::cli::process::{CommandOutput, Sandbox, run, stagedoor};
 use crate::fixture::{Fixture, wrong};
 
 /// The initial time of the world's clock.
@@ -81,7 +81,7 @@ async fn bulk(world: &World, lines: &[Value]) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_campaign_is_shown_as_it_was_put() {
+async fn a_campaign_is_returned_as_it_was_put() {
     both(Setup::default(), |world| async move {
         fixture(&world).await;
         let mut body = campaign();
@@ -113,7 +113,7 @@ async fn a_campaign_is_shown_as_it_was_put() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_wrong_with_dates_channels_and_minutes_is_named() {
+async fn faults_of_dates_channels_and_minutes_are_named() {
     both(Setup::default(), |world| async move {
         fixture(&world).await;
         let (date, list) = ("RFC 3339 형식의 날짜여야 합니다.", "문자열 목록이어야 합니다.");
@@ -190,7 +190,7 @@ async fn minutes_count_while_category_dates_and_channel_allow_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_report_is_answered_with_what_counted_and_why_else_not() {
+async fn a_report_is_answered_with_the_counted_minutes_or_the_reason() {
     both(Setup::default(), |world| async move {
         set(&world, |_| ()).await;
         world.put_campaign("also", &campaign()).await.content();
@@ -216,7 +216,7 @@ async fn a_report_is_answered_with_what_counted_and_why_else_not() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_wrong_with_a_report_is_named() {
+async fn faults_of_a_report_are_named() {
     both(Setup::default(), |world| async move {
         set(&world, |_| ()).await;
         let id = "영문자, 숫자, '-', '_', '.'로 된 1자 이상 64자 이하의 ID여야 합니다.";
@@ -254,7 +254,7 @@ async fn what_is_wrong_with_a_report_is_named() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_reward_can_be_claimed_when_its_minutes_are_reached_and_progress_says_so() {
+async fn a_reward_can_be_claimed_when_the_progress_reaches_its_minutes() {
     both(Setup::default(), |world| async move {
         set(&world, |_| ()).await;
         let short = |left: i64| format!("시청 시간이 부족한 보상입니다. ({left}분 남음)");
@@ -293,7 +293,7 @@ async fn a_reward_can_be_claimed_when_its_minutes_are_reached_and_progress_says_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_claim_outside_the_dates_is_refused_and_the_message_says_when() {
+async fn a_claim_outside_the_dates_is_refused_with_the_date() {
     both(Setup::default(), |world| async move {
         set(&world, |campaign| {
             campaign["startDate"] = json!(SECOND_LATER);
@@ -320,7 +320,7 @@ async fn a_claim_outside_the_dates_is_refused_and_the_message_says_when() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_report_with_a_key_counts_once_and_is_answered_as_the_first_time() {
+async fn a_report_with_a_key_counts_once_and_repeats_its_first_answer() {
     both(Setup::default(), |world| async move {
         set(&world, |_| ()).await;
         let body = watching(&["byeol"], 10);
@@ -351,14 +351,14 @@ async fn a_report_with_a_key_counts_once_and_is_answered_as_the_first_time() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn watching_comes_in_bulk_too() {
+async fn watching_can_be_reported_in_bulk() {
     both(Setup::default(), |world| async move {
         set(&world, |_| ()).await;
         let line = |minutes: i64, key: &str| {
             json!({ "kind": "watching", "channelId": "haneul", "viewerChannelId": "byeol", "minutes": minutes,
                 "idempotencyKey": key })
         };
-        let told = bulk(
+        let answer = bulk(
             &world,
             &[
                 line(10, "1"),
@@ -369,15 +369,15 @@ async fn watching_comes_in_bulk_too() {
             ],
         )
         .await;
-        assert_eq!((&told["accepted"], &told["refusedCount"]), (&json!(4), &json!(1)), "{told}");
-        assert_eq!(told["refused"][0]["line"], 4);
+        assert_eq!((&answer["accepted"], &answer["refusedCount"]), (&json!(4), &json!(1)), "{answer}");
+        assert_eq!(answer["refused"][0]["line"], 4);
         assert_eq!(progress(&world, "new", "byeol").await.content()["minutes"], 30);
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_many_reports_at_once_none_is_lost() {
+async fn no_concurrent_report_is_lost() {
     both(Setup::default(), |world| async move {
         set(&world, |_| ()).await;
         let viewers: Vec<_> = (0..10).map(|n| format!("viewer-{n}")).collect();
@@ -397,8 +397,8 @@ async fn of_many_reports_at_once_none_is_lost() {
                             json!({ "kind": "watching", "channelId": "haneul", "viewerChannelId": viewer,
                                 "minutes": 1 })
                         });
-                        let told = bulk(&world, &lines.collect::<Vec<_>>()).await;
-                        assert_eq!(told["accepted"], 10, "{told}");
+                        let answer = bulk(&world, &lines.collect::<Vec<_>>()).await;
+                        assert_eq!(answer["accepted"], 10, "{answer}");
                     } else {
                         let viewers: Vec<_> = viewers.iter().map(String::as_str).collect();
                         watch(&world, &watching(&viewers, 1)).await.content();
@@ -417,7 +417,7 @@ async fn of_many_reports_at_once_none_is_lost() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_claims_that_race_with_watching_and_with_changes_of_the_campaign_one_is_made() {
+async fn one_claim_succeeds_in_a_race_with_watching_and_campaign_changes() {
     both(Setup::default(), |world| async move {
         let fixture = set(&world, |_| ()).await;
         let calls: Vec<_> = (0..90)
@@ -453,7 +453,7 @@ async fn of_claims_that_race_with_watching_and_with_changes_of_the_campaign_one_
 }
 
 /// Runs `stagedoor drops` against a sandbox.
-async fn drops(sandbox: &Sandbox, arguments: &[&str]) -> Said {
+async fn drops(sandbox: &Sandbox, arguments: &[&str]) -> CommandOutput {
     let mut command = stagedoor(&["drops"]);
     command.args(arguments).args(["--server", sandbox.world["platformUrl"].as_str().expect("a text")]);
     command.env("STAGEDOOR_OPERATOR_KEY", sandbox.world["operatorKey"].as_str().expect("a text"));
@@ -461,7 +461,7 @@ async fn drops(sandbox: &Sandbox, arguments: &[&str]) -> Said {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn in_a_sandbox_a_command_watches_and_claims_and_says_what_came_of_it() {
+async fn the_drops_command_watches_and_claims_in_a_sandbox() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let sandbox = Sandbox::start(folder.path(), &["--language", "en"]).await;
     let watch = |minutes: &'static str| {
@@ -469,26 +469,31 @@ async fn in_a_sandbox_a_command_watches_and_claims_and_says_what_came_of_it() {
     };
     let reward = ["claim", "--campaign", "first-voyage", "--reward", "lighthouse", "--viewer", "viewer-nuri"];
 
-    let said = drops(&sandbox, &watch("20")).await;
-    assert!(said.status.success(), "{}", said.stderr);
+    let output = drops(&sandbox, &watch("20")).await;
+    assert!(output.status.success(), "{}", output.stderr);
     for part in ["watched streamer-haneul for 20 min", "first-voyage: 20 min", "10 of 30 min left"] {
-        assert!(said.stdout.contains(part), "{part}: {}", said.stdout);
+        assert!(output.stdout.contains(part), "{part}: {}", output.stdout);
     }
     let early = drops(&sandbox, &reward).await;
     assert!(!early.status.success() && early.stdout.is_empty());
     assert!(early.stderr.contains("(10 min left)"), "{}", early.stderr);
 
-    let said = drops(&sandbox, &watch("10")).await;
+    let output = drops(&sandbox, &watch("10")).await;
     let command =
-        said.stdout.lines().find(|line| line.contains("--reward lighthouse")).expect("the next step");
+        output.stdout.lines().find(|line| line.contains("--reward lighthouse")).expect("the next step");
     let arguments: Vec<_> = command.split_whitespace().skip(2).collect();
-    assert_eq!(arguments, reward, "the command that is told is the one that works");
-    let said = drops(&sandbox, &arguments).await;
-    assert!(said.status.success() && said.stdout.contains("CLAIMED"), "{} {}", said.stdout, said.stderr);
+    assert_eq!(arguments, reward, "the command that is answer is the one that works");
+    let output = drops(&sandbox, &arguments).await;
+    assert!(
+        output.status.success() && output.stdout.contains("CLAIMED"),
+        "{} {}",
+        output.stdout,
+        output.stderr
+    );
     let claims = sandbox.api.reward_claims(&sandbox.application("drops"), "channelId=viewer-nuri").await;
     assert_eq!(claims.content()["data"][0]["rewardId"], "lighthouse");
-    let said = drops(&sandbox, &watch("1")).await;
-    assert!(said.stdout.contains("lighthouse (새벽 등대): claimed"), "{}", said.stdout);
+    let output = drops(&sandbox, &watch("1")).await;
+    assert!(output.stdout.contains("lighthouse (새벽 등대): claimed"), "{}", output.stdout);
 
     for (arguments, part) in [
         (["watch", "--channel", "streamer-bada", "--viewer", "viewer-nuri", "--minutes", "1"], "not on air"),
@@ -496,15 +501,15 @@ async fn in_a_sandbox_a_command_watches_and_claims_and_says_what_came_of_it() {
         (["watch", "--channel", "streamer-haneul", "--viewer", "a b", "--minutes", "1"], "viewerChannelId"),
         (["watch", "--channel", "streamer-haneul", "--viewer", "x", "--minutes", "1441"], "1..=1440"),
     ] {
-        let said = drops(&sandbox, &arguments).await;
-        assert!(!said.status.success() && said.stderr.contains(part), "{part}: {}", said.stderr);
+        let output = drops(&sandbox, &arguments).await;
+        assert!(!output.status.success() && output.stderr.contains(part), "{part}: {}", output.stderr);
     }
     sandbox.signal("TERM").await;
     sandbox.end().await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_command_that_cannot_speak_to_the_platform_api_says_what_to_do() {
+async fn a_command_without_access_to_the_platform_api_prints_the_remedy() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let sandbox = Sandbox::start(folder.path(), &["--platform-listen", "127.0.0.1:0"]).await;
     let base = sandbox.world["baseUrl"].as_str().expect("a text").to_owned();
@@ -515,9 +520,9 @@ async fn a_command_that_cannot_speak_to_the_platform_api_says_what_to_do() {
         if let Some(key) = key {
             command.env("STAGEDOOR_OPERATOR_KEY", key);
         }
-        let said = run(command).await;
-        assert!(!said.status.success());
-        said.stderr
+        let output = run(command).await;
+        assert!(!output.status.success());
+        output.stderr
     };
     let wrong_key = "k".repeat(40);
     for (server, key, part) in [
@@ -527,8 +532,8 @@ async fn a_command_that_cannot_speak_to_the_platform_api_says_what_to_do() {
         ("http://127.0.0.1:1", Some(&wrong_key), "start `stagedoor dev`"),
         ("127.0.0.1:8080", Some(&wrong_key), "as in http://127.0.0.1:8080"),
     ] {
-        let said = ask(server, key).await;
-        assert!(said.contains(part) && !said.contains(&wrong_key), "{part}: {said}");
+        let output = ask(server, key).await;
+        assert!(output.contains(part) && !output.contains(&wrong_key), "{part}: {output}");
     }
     sandbox.signal("TERM").await;
     sandbox.end().await;

@@ -29,7 +29,7 @@ async fn count(world: &World, fixture: &Fixture) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_claim_is_answered_whole() {
+async fn a_claim_is_returned_with_all_fields() {
     both(Setup::default(), |world| async move {
         Fixture::set_up(&world).await;
         let put = world.put_campaign("new", &campaign(&["sword"])).await;
@@ -56,7 +56,7 @@ async fn a_claim_is_answered_whole() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_wrong_with_a_campaign_is_named() {
+async fn faults_of_a_campaign_are_named() {
     both(Setup::default(), |world| async move {
         Fixture::set_up(&world).await;
         let reward = |id: Value, name: Value| json!([{ "rewardId": id, "rewardName": name }]);
@@ -109,7 +109,7 @@ async fn what_is_wrong_with_a_campaign_is_named() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_wrong_with_a_claim_is_named() {
+async fn faults_of_a_claim_are_named() {
     both(Setup::default(), |world| async move {
         let fixture = Fixture::set_up(&world).await;
         world.put_campaign("new", &campaign(&["sword", "shield"])).await.content();
@@ -149,7 +149,7 @@ async fn what_is_wrong_with_a_claim_is_named() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_reward_that_left_its_campaign_keeps_its_claims_and_takes_no_more() {
+async fn a_removed_reward_keeps_its_claims_and_accepts_no_more() {
     both(Setup::default(), |world| async move {
         let fixture = Fixture::set_up(&world).await;
         world.put_campaign("new", &campaign(&["sword", "shield"])).await.content();
@@ -165,7 +165,7 @@ async fn a_reward_that_left_its_campaign_keeps_its_claims_and_takes_no_more() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn claims_go_with_their_campaign() {
+async fn claims_move_with_their_campaign() {
     both(Setup::default(), |world| async move {
         let fixture = Fixture::set_up(&world).await;
         world.category("talk", "토크").await;
@@ -190,7 +190,7 @@ async fn claims_go_with_their_campaign() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_repeated_key_gets_the_first_answer_whatever_became_of_the_claim() {
+async fn a_repeated_key_returns_the_first_answer_after_later_changes() {
     both(Setup::default(), |world| async move {
         let fixture = Fixture::set_up(&world).await;
         world.put_campaign("new", &campaign(&["sword"])).await.content();
@@ -231,7 +231,7 @@ async fn raced(world: &World, requests: Vec<Request>) -> Vec<Response> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_a_hundred_claims_at_once_one_is_made_and_the_others_are_told_so() {
+async fn one_of_a_hundred_concurrent_claims_succeeds() {
     both(Setup::default(), |world| async move {
         let fixture = Fixture::set_up(&world).await;
         world.put_campaign("new", &campaign(&["sword", "shield"])).await.content();
@@ -253,7 +253,7 @@ async fn of_a_hundred_claims_at_once_one_is_made_and_the_others_are_told_so() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn claims_are_made_while_their_campaign_changes_hands() {
+async fn claims_succeed_while_their_campaign_changes_its_organization() {
     both(Setup::default(), |world| async move {
         let fixture = Fixture::set_up(&world).await;
         let organization = json!({ "organizationName": "다른 게임즈", "verified": true });

@@ -119,7 +119,7 @@ impl Endpoint {
         let client = match self.path {
             // Deleting a missing webhook is no error, and keeps the webhook that other tests need.
             WEBHOOK if self.method == "DELETE" => "bot",
-            path if path.contains("/webhook") => "told",
+            path if path.contains("/webhook") => "webhook-owner",
             // Deleting a missing application is no error, and keeps the application that other tests need.
             APPLICATION if self.method == "DELETE" => "unknown",
             DISABLED_APPLICATION => "spare",
@@ -145,7 +145,7 @@ impl Endpoint {
         };
         let organization = match self.path {
             ORGANIZATION if self.method == "DELETE" => "unknown",
-            DISABLED_ORGANIZATION => "told",
+            DISABLED_ORGANIZATION => "webhook-owner",
             _ => "games",
         };
         self.path
@@ -282,8 +282,8 @@ impl Endpoint {
             // The answer is ignored: there may be nothing to undo, or the token may lack the scope.
             Some(method) => drop(world.send(Self { method, ..*self }.good(fixture, "")).await),
             None => {
-                let said = json!({ "senderChannelId": "gureum", "message": "안녕" });
-                world.happen("haneul", "chats", &said).await.content();
+                let message = json!({ "senderChannelId": "gureum", "message": "안녕" });
+                world.happen("haneul", "chats", &message).await.content();
             }
         }
     }

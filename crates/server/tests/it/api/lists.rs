@@ -56,7 +56,7 @@ async fn follower_count(world: &World, fixture: &Fixture) -> i64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_owner_comes_first_and_managers_by_the_day_of_their_appointment() {
+async fn the_owner_comes_first_then_managers_by_date() {
     both(Setup::default(), |world| async move {
         let fixture = Fixture::set_up(&world).await;
         let owner = concat!(
@@ -191,7 +191,7 @@ async fn subscribers_come_newest_first_or_longest_first_and_then_by_id() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn pages_and_sizes_have_bounds() {
+async fn pages_and_sizes_are_bounded() {
     both(Setup::default(), |world| async move {
         let fixture = Fixture::set_up(&world).await;
         platform(&world, "PUT", "haneul/followers/byeol", "").await.content();
@@ -230,7 +230,7 @@ async fn pages_and_sizes_have_bounds() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn walking_the_pages_meets_everybody_once_and_ends_with_an_empty_one() {
+async fn a_walk_returns_every_follower_once_and_ends_with_an_empty_page() {
     both(Setup::default(), |world| async move {
         let fixture = Fixture::set_up(&world).await;
         for n in 0..65 {
@@ -261,7 +261,7 @@ async fn walking_the_pages_meets_everybody_once_and_ends_with_an_empty_one() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn as_observed_a_page_says_where_it_stands_and_dates_are_koreas() {
+async fn an_observed_page_has_its_number_and_dates_in_korea_time() {
     both(Setup { profile: Profile::Observed, ..Setup::default() }, |world| async move {
         let fixture = Fixture::set_up(&world).await;
         let empty = r#"{"data":[],"page":0,"totalCount":0,"totalPages":0}"#;
@@ -295,7 +295,7 @@ async fn as_observed_a_page_says_where_it_stands_and_dates_are_koreas() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_platform_reports_wrongly_is_named_and_changes_nothing() {
+async fn wrong_reports_of_the_platform_are_named_and_change_nothing() {
     both(Setup::default(), |world| async move {
         let fixture = Fixture::set_up(&world).await;
         let roles = "STREAMING_CHANNEL_MANAGER, STREAMING_CHAT_MANAGER, STREAMING_SETTLEMENT_MANAGER";
@@ -359,7 +359,7 @@ async fn what_the_platform_reports_wrongly_is_named_and_changes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn one_follow_raced_over_http_counts_once() {
+async fn concurrent_follows_of_one_viewer_count_once() {
     both(Setup::default(), |world| async move {
         let fixture = Fixture::set_up(&world).await;
         let racers: Vec<_> = (0..50)
@@ -381,7 +381,7 @@ async fn one_follow_raced_over_http_counts_once() {
 
 /// A list belongs to the caller, and contains the current names.
 #[tokio::test(flavor = "multi_thread")]
-async fn lists_are_the_callers_own_and_show_todays_names() {
+async fn lists_belong_to_the_caller_and_have_current_names() {
     both(Setup::default(), |world| async move {
         let fixture = Fixture::set_up(&world).await;
         platform(&world, "PUT", "haneul/followers/byeol", "").await.content();

@@ -103,7 +103,7 @@ async fn a_live_has_thirteen_fields() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_observed_profile_spells_the_date_its_own_way() {
+async fn the_observed_profile_has_its_own_date_format() {
     both(Setup { profile: Profile::Observed, ..Setup::default() }, |world| async move {
         let fixture = Fixture::set_up(&world).await;
         world.put_live("haneul", &json!({})).await.content();
@@ -114,7 +114,7 @@ async fn the_observed_profile_spells_the_date_its_own_way() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_repeated_report_changes_the_live_and_a_new_one_after_the_end_is_a_new_live() {
+async fn a_repeated_report_changes_the_live_and_one_after_its_end_starts_a_new_live() {
     both(Setup::default(), |world| async move {
         let fixture = Fixture::set_up(&world).await;
         let live = async || world.lives(&fixture.app, "").await.content()["data"][0].clone();
@@ -148,7 +148,7 @@ async fn a_repeated_report_changes_the_live_and_a_new_one_after_the_end_is_a_new
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_platform_says_of_a_live_is_checked() {
+async fn reports_of_lives_are_checked() {
     both(Setup::default(), |world| async move {
         let fixture = Fixture::set_up(&world).await;
         let count = wrong("concurrentUserCount", "0 이상 2147483647 이하의 정수여야 합니다.");
@@ -186,7 +186,7 @@ async fn what_the_platform_says_of_a_live_is_checked() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn most_viewers_come_first_and_of_as_many_the_one_that_began_first() {
+async fn lives_are_sorted_by_viewers_then_by_start() {
     both(Setup::default(), |world| async move {
         let app = world.application("bot").create().await;
         on_air(&world, &[5, 0, 9, 5, 0, 100]).await;
@@ -226,7 +226,7 @@ async fn turn_over(world: &World, page: usize) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_walk_sees_each_live_that_stays_once_whatever_moves_between_its_pages() {
+async fn a_walk_returns_each_lasting_live_once_while_the_list_changes() {
     both(Setup::default(), |world| async move {
         let app = world.application("bot").create().await;
         let viewers: Vec<i64> = (0..12).map(|n| n % 5).collect();
@@ -249,7 +249,7 @@ async fn a_walk_sees_each_live_that_stays_once_whatever_moves_between_its_pages(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn walks_during_a_churn_see_each_live_that_stays_exactly_once() {
+async fn concurrent_walks_return_each_lasting_live_once() {
     both(Setup::default(), |world| async move {
         let app = world.application("bot").create().await;
         on_air(&world, &[3; 40]).await;
@@ -293,7 +293,7 @@ async fn walks_during_a_churn_see_each_live_that_stays_exactly_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cursor_is_good_for_15_minutes_for_its_application_and_for_any_size() {
+async fn a_cursor_is_valid_for_15_minutes_for_its_application_and_any_size() {
     both(Setup::default(), |world| async move {
         let app = world.application("bot").create().await;
         let other = world.application("other").create().await;

@@ -11,13 +11,13 @@ const NOTHING: &str = r#"{"code":200,"message":null,"content":null}"#;
 async fn a_notice_is_a_text_or_a_message_of_the_chat() {
     both(Setup::default(), |world| async move {
         let Fixture { tokens, .. } = Fixture::set_up(&world).await;
-        let said = world.say("haneul", "byeol", "안녕").await.content();
+        let posted = world.say("haneul", "byeol", "안녕").await.content();
         for notice in [
             json!({ "message": "공지" }),
             json!({ "message": "가".repeat(100) }),
             json!({ "message": "x", "messageId": null }),
-            json!({ "messageId": said["messageId"] }),
-            json!({ "messageId": said["messageId"], "message": null }),
+            json!({ "messageId": posted["messageId"] }),
+            json!({ "messageId": posted["messageId"], "message": null }),
         ] {
             let answer = world.put_notice(&tokens.access, &notice).await;
             assert_eq!((answer.status, answer.text()), (200, NOTHING), "{notice}");
@@ -27,7 +27,7 @@ async fn a_notice_is_a_text_or_a_message_of_the_chat() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn it_is_just_one_of_the_two() {
+async fn a_notice_has_exactly_one_of_the_two_fields() {
     both(Setup::default(), |world| async move {
         let Fixture { tokens, .. } = Fixture::set_up(&world).await;
         let id = world.say("haneul", "byeol", "안녕").await.content()["messageId"].clone();
@@ -57,7 +57,7 @@ async fn it_is_just_one_of_the_two() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_message_that_is_not_to_be_seen_in_the_chat_is_not_found() {
+async fn a_message_that_is_not_visible_in_the_chat_is_not_found() {
     both(Setup::default(), |world| async move {
         let Fixture { tokens, .. } = Fixture::set_up(&world).await;
         let elsewhere = world.say("byeol", "byeol", "안녕").await.content();

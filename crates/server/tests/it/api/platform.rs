@@ -8,7 +8,7 @@ use crate::fixture::{Fixture, UNKNOWN_TOKEN, wrong};
 const NOTHING: &str = r#"{"code":200,"message":null,"content":null}"#;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn only_the_operators_key_opens_it() {
+async fn only_the_operator_key_opens_the_platform_api() {
     both(Setup::default(), |world| async move {
         let Fixture { app, tokens, .. } = Fixture::set_up(&world).await;
         let request = || Request::put("/platform/v1/channels/x").json(&json!({ "channelName": "x" }));
@@ -24,7 +24,7 @@ async fn only_the_operators_key_opens_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_chat_message_answers_what_it_became() {
+async fn a_posted_chat_message_is_returned() {
     both(Setup::default(), |world| async move {
         Fixture::set_up(&world).await;
         let body = json!({ "senderChannelId": "byeol", "message": "안녕" });
@@ -168,7 +168,7 @@ fn wrong_values() -> Vec<(&'static str, &'static str, Value, &'static str)> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_wrong_value_is_named_with_what_it_may_be() {
+async fn a_wrong_value_is_named_with_its_rule() {
     both(Setup::default(), |world| async move {
         Fixture::set_up(&world).await;
         for (kind, field, value, rule) in wrong_values() {
@@ -213,7 +213,7 @@ async fn keyed(world: &World, kind: &str, key: &str, body: &Value) -> Response {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_repeated_key_answers_as_the_first_time_and_happens_once() {
+async fn a_repeated_key_returns_the_first_answer_and_takes_effect_once() {
     both(Setup::default(), |world| async move {
         let Fixture { tokens, .. } = Fixture::set_up(&world).await;
         let mut socket = world.open_user_session(&tokens.access).await;
@@ -240,7 +240,7 @@ async fn a_repeated_key_answers_as_the_first_time_and_happens_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_repeated_key_gives_the_same_secret_again_and_only_one_is_made() {
+async fn a_repeated_key_returns_the_same_secret() {
     both(Setup::default(), |world| async move {
         let Fixture { app, .. } = Fixture::set_up(&world).await;
         let make = async |key: &'static str| {
@@ -258,7 +258,7 @@ async fn a_repeated_key_gives_the_same_secret_again_and_only_one_is_made() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_that_cannot_be_one_is_a_wrong_value() {
+async fn an_invalid_idempotency_key_is_a_wrong_value() {
     both(Setup::default(), |world| async move {
         Fixture::set_up(&world).await;
         let (kind, body) = events()[0].clone();
@@ -271,7 +271,7 @@ async fn a_key_that_cannot_be_one_is_a_wrong_value() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_many_repetitions_at_once_one_happens_and_all_answer_alike() {
+async fn concurrent_repetitions_take_effect_once_with_one_answer() {
     both(Setup::default(), |world| async move {
         Fixture::set_up(&world).await;
         let calls = (0..20).map(|_| {
@@ -289,7 +289,7 @@ async fn of_many_repetitions_at_once_one_happens_and_all_answer_alike() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn channels_applications_and_organizations_name_what_is_wrong_with_them() {
+async fn wrong_channels_applications_and_organizations_are_named() {
     both(Setup::default(), |world| async move {
         Fixture::set_up(&world).await;
         let channel = json!({ "channelName": "x" });
@@ -358,7 +358,7 @@ async fn a_login_belongs_to_one_person() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_application_gets_its_secret_once() {
+async fn an_application_secret_is_returned_once() {
     both(Setup::default(), |world| async move {
         let request = || {
             let body = json!({ "name": "봇", "redirectUris": null, "scopes": ["드롭스", "유저 정보 조회"] });

@@ -17,7 +17,7 @@ fn keys(value: &Value) -> Vec<&str> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn expires_in_is_a_text_as_documented_and_a_number_as_observed() {
+async fn expires_in_is_a_documented_text_or_an_observed_number() {
     for (setup, expires_in) in [(Setup::default(), r#""86400""#), (observed(), "86400")] {
         both(setup, move |world| async move {
             let Fixture { app, streamer, .. } = Fixture::set_up(&world).await;

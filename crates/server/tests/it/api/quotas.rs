@@ -26,7 +26,7 @@ fn assert_one_too_many(answer: &Response, limit: i64, retry_after: i64) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_answer_says_where_the_caller_stands() {
+async fn every_answer_has_the_callers_quota() {
     both(enforced(), |world| async move {
         let fixture = Fixture::set_up(&world).await;
         let (_socket, key) = session_key(&world, &fixture).await;
@@ -54,7 +54,7 @@ async fn every_answer_says_where_the_caller_stands() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_quotas_nothing_is_said_of_them() {
+async fn without_quotas_there_are_no_quota_headers() {
     both(Setup::default(), |world| async move {
         let Fixture { tokens, .. } = Fixture::set_up(&world).await;
         for _ in 0..25 {
@@ -67,7 +67,7 @@ async fn without_quotas_nothing_is_said_of_them() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_user_sends_20_messages_in_30_seconds_whatever_the_application() {
+async fn a_user_sends_20_messages_in_30_seconds_over_all_applications() {
     both(enforced(), |world| async move {
         let Fixture { streamer, viewer, app, tokens, .. } = Fixture::set_up(&world).await;
         let other = world.application("other").create().await;
@@ -200,7 +200,7 @@ async fn an_address_sends_10_wrong_secrets_a_minute_and_right_ones_are_never_ref
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn bad_codes_count_for_the_application_that_hands_them_on_and_stop_nothing_that_is_good() {
+async fn bad_codes_count_for_the_presenting_application_and_block_no_good_ones() {
     both(enforced(), |world| async move {
         let Fixture { app, streamer, tokens, .. } = Fixture::set_up(&world).await;
         let other = world.application("other").create().await;
@@ -227,7 +227,7 @@ async fn bad_codes_count_for_the_application_that_hands_them_on_and_stop_nothing
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn wrong_passwords_use_up_sign_ins_and_nothing_else() {
+async fn wrong_passwords_use_up_only_sign_ins() {
     both(enforced(), |world| async move {
         let fixture = Fixture::set_up(&world).await;
         let mut browser = world.browser();
@@ -253,7 +253,7 @@ async fn wrong_passwords_use_up_sign_ins_and_nothing_else() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_malformed_request_is_no_failure() {
+async fn a_malformed_request_does_not_count_as_failed_authentication() {
     both(enforced(), |world| async move {
         let Fixture { app, .. } = Fixture::set_up(&world).await;
         for _ in 0..20 {
@@ -293,7 +293,7 @@ async fn an_application_makes_800_calls_a_minute_in_client_mode_and_as_many_for_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_application_without_quotas_is_never_refused_and_is_told_that_all_is_left() {
+async fn an_application_without_quotas_is_never_refused_and_has_full_buckets() {
     both(enforced(), |world| async move {
         let Fixture { streamer, .. } = Fixture::set_up(&world).await;
         let free = world.application("free").with("quota", false).create().await;

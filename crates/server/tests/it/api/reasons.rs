@@ -24,7 +24,7 @@ async fn check(world: &World, request: Request, status: u16, expected: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn credentials_say_what_is_wrong_with_them() {
+async fn the_refusal_of_credentials_has_the_reason() {
     both(Setup::default(), |world| async move {
         let Fixture { app, tokens, .. } = Fixture::set_up(&world).await;
         let (access, refresh) = (tokens.access.as_str(), tokens.refresh.as_str());
@@ -57,7 +57,7 @@ async fn credentials_say_what_is_wrong_with_them() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_token_says_what_became_of_it() {
+async fn the_refusal_of_a_token_has_the_reason() {
     both(Setup::default(), |world| async move {
         let Fixture { app, streamer, tokens, .. } = Fixture::set_up(&world).await;
         let stranger = world.application("stranger").create().await;
@@ -90,7 +90,7 @@ async fn a_token_says_what_became_of_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_not_there_and_what_is_not_allowed_is_named() {
+async fn the_refusal_names_the_missing_resource_or_rule() {
     both(Setup::default(), |world| async move {
         let Fixture { app, streamer, tokens, .. } = Fixture::set_up(&world).await;
         let access = tokens.access.as_str();
@@ -200,7 +200,7 @@ async fn quotas_have_names_and_handshakes_have_reasons() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn messages_are_in_the_language_that_the_caller_asks_for() {
+async fn messages_are_in_the_callers_language() {
     both(Setup::default(), |world| async move {
         let Fixture { tokens, .. } = Fixture::set_up(&world).await;
         let list = || Request::get("/open/v1/channels/followers?size=51").bearer(&tokens.access);
@@ -237,7 +237,7 @@ async fn messages_are_in_the_language_that_the_caller_asks_for() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn forms_and_snake_case_are_told_what_is_wanted() {
+async fn the_refusal_of_forms_and_snake_case_names_the_right_fields() {
     both(Setup::default(), |world| async move {
         let Fixture { app, .. } = Fixture::set_up(&world).await;
         let english = |request: Request| request.header("Accept-Language", "en");

@@ -29,7 +29,7 @@ async fn call(world: &World, temporary: bool, method: &str, token: &str, target:
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_restricted_viewer_is_silent_until_released() {
+async fn a_restricted_viewer_cannot_chat_until_released() {
     both(Setup::default(), |world| async move {
         let Fixture { tokens, .. } = Fixture::set_up(&world).await;
         let mut socket = world.open_user_session(&tokens.access).await;
@@ -96,35 +96,35 @@ async fn is_seen(world: &World, token: &str, message: &Value) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_temporary_restriction_hides_what_was_said_in_the_minute_before() {
+async fn a_temporary_restriction_hides_the_messages_of_the_last_minute() {
     both(Setup::default(), |world| async move {
         let Fixture { app, viewer, tokens, .. } = Fixture::set_up(&world).await;
         let viewers = world.sign_in(&app, &viewer).await;
-        let mut said = Vec::new();
+        let mut posted = Vec::new();
         let elsewhere = world.say("byeol", "byeol", "제 채팅").await.content();
         let by_streamer = world.say("haneul", "haneul", "안녕").await.content();
         for ms in [0, 1, 59_999, 0] {
             world.advance(Duration::from_millis(ms));
-            said.push(world.say("haneul", "byeol", "안녕").await.content());
+            posted.push(world.say("haneul", "byeol", "안녕").await.content());
         }
         // The messages are 60.000, 59.999 and twice 0 seconds old.
         world.temporary_restriction("POST", &tokens.access, "byeol", CHAT).await.content();
         let token = &tokens.access;
         let mut seen = Vec::new();
-        for message in &said {
+        for message in &posted {
             seen.push(is_seen(&world, token, message).await);
         }
         assert_eq!(seen, [false; 4]);
         assert!(is_seen(&world, token, &by_streamer).await);
         assert!(is_seen(&world, &viewers.access, &elsewhere).await);
         world.temporary_restriction("DELETE", token, "byeol", CHAT).await.content();
-        assert!(!is_seen(&world, token, &said[3]).await, "hidden for good");
+        assert!(!is_seen(&world, token, &posted[3]).await, "hidden for good");
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_older_than_a_minute_stays() {
+async fn messages_older_than_a_minute_stay_visible() {
     both(Setup::default(), |world| async move {
         let Fixture { tokens, .. } = Fixture::set_up(&world).await;
         let old = world.say("haneul", "byeol", "안녕").await.content();
@@ -139,7 +139,7 @@ async fn what_is_older_than_a_minute_stays() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whom_nobody_can_restrict_or_release_is_a_wrong_value_on_both_kinds() {
+async fn an_invalid_target_is_a_wrong_value_for_both_kinds() {
     both(Setup::default(), |world| async move {
         let Fixture { tokens, .. } = Fixture::set_up(&world).await;
         let malformed = "영문자, 숫자, '-', '_', '.'로 된 1자 이상 64자 이하의 ID여야 합니다.";
@@ -221,7 +221,7 @@ async fn a_temporary_restriction_is_for_the_callers_own_chat() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_100_calls_at_once_one_succeeds_and_the_others_say_why_not() {
+async fn one_of_100_concurrent_calls_succeeds_and_the_others_have_a_reason() {
     both(Setup::default(), |world| async move {
         let Fixture { tokens, .. } = Fixture::set_up(&world).await;
         for (temporary, method, rule) in [
@@ -309,7 +309,7 @@ async fn the_list_is_newest_first_and_ends_with_null() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_walk_repeats_and_loses_nobody_while_the_list_changes() {
+async fn a_walk_skips_and_repeats_no_channel_while_the_list_changes() {
     both(Setup::default(), |world| async move {
         let Fixture { tokens, .. } = Fixture::set_up(&world).await;
         let token = &tokens.access;
@@ -375,7 +375,7 @@ async fn sizes_and_cursors_are_checked() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn dates_are_spelled_as_the_profile_has_them() {
+async fn dates_have_the_spelling_of_the_profile() {
     let observed = Setup { profile: domain::Profile::Observed, ..Setup::default() };
     both(observed, |world| async move {
         let Fixture { tokens, .. } = Fixture::set_up(&world).await;

@@ -119,7 +119,7 @@ async fn secrets_are_listed_with_their_last_characters_and_uses() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_deleted_secret_takes_its_addresses_and_sessions_along() {
+async fn a_deleted_secret_ends_its_session_urls_and_sessions() {
     both(real_time(), |world| async move {
         let Fixture { app, tokens, .. } = Fixture::set_up(&world).await;
         let (leaked, leaked_id) = another_secret(&world, &app).await;
@@ -216,7 +216,7 @@ async fn a_secret_deleted_or_an_application_disabled_on_one_node_is_refused_on_a
 
 /// Many callers use the secret while it is deleted.
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_gets_in_with_a_secret_after_its_deletion_was_answered() {
+async fn a_deleted_secret_is_refused_after_the_answer_to_its_deletion() {
     both(real_time(), |world| async move {
         let Fixture { app, .. } = Fixture::set_up(&world).await;
         for _ in 0..5 {
@@ -253,7 +253,7 @@ async fn nobody_gets_in_with_a_secret_after_its_deletion_was_answered() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_disabled_application_comes_back_as_it_was() {
+async fn an_enabled_application_is_restored_unchanged() {
     both(real_time(), |world| async move {
         let Fixture { app, streamer, tokens, .. } = Fixture::set_up(&world).await;
         let user = world.open_user_session(&tokens.access).await;
@@ -294,12 +294,12 @@ async fn a_disabled_application_comes_back_as_it_was() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_deleted_application_is_gone_with_all_that_hung_on_it() {
+async fn a_deleted_application_loses_all_its_data() {
     both(real_time(), |world| async move {
         let Fixture { app, tokens, .. } = Fixture::set_up(&world).await;
         let user = world.open_user_session(&tokens.access).await;
         let target = |id: &str| format!("/platform/v1/applications/{id}");
-        for id in ["bot", "bot", "told", "unknown"] {
+        for id in ["bot", "bot", "webhook-owner", "unknown"] {
             assert_eq!(world.operator(Request::delete(target(id))).await.text(), NOTHING);
         }
         world.channels(&app, "channelIds=haneul").await.assert_refused(401, "INVALID_CLIENT");
@@ -307,7 +307,10 @@ async fn a_deleted_application_is_gone_with_all_that_hung_on_it() {
         assert_eq!(user.closed().await.1, "revoked");
         world.operator(Request::get(target("bot"))).await.assert_refused(404, "NOT_FOUND");
         world.operator(Request::post(target("bot") + "/restore")).await.assert_refused(404, "NOT_FOUND");
-        world.operator(Request::get(target("told") + "/webhook")).await.assert_refused(404, "NOT_FOUND");
+        world
+            .operator(Request::get(target("webhook-owner") + "/webhook"))
+            .await
+            .assert_refused(404, "NOT_FOUND");
         // The id is free for a new application.
         let body = json!({ "name": "bot", "redirectUris": [app.redirect_uri], "scopes": [] });
         let new = patiently("the id is free", async {
@@ -380,10 +383,10 @@ async fn applications_are_listed_page_by_page() {
                 None => break,
             }
         }
-        assert_eq!(found, ["bot", "publisher", "spare", "told"]);
-        let told = list("?organizationId=told").await.content();
-        assert_eq!(told["data"].as_array().map(Vec::len), Some(1));
-        assert_eq!(told["data"][0]["organizationId"], "told");
+        assert_eq!(found, ["bot", "publisher", "spare", "webhook-owner"]);
+        let found_one = list("?organizationId=webhook-owner").await.content();
+        assert_eq!(found_one["data"].as_array().map(Vec::len), Some(1));
+        assert_eq!(found_one["data"][0]["organizationId"], "webhook-owner");
         assert_eq!(list("?size=0").await.status, 400);
         assert_eq!(list("?size=101").await.status, 400);
         assert_eq!(list("?next=x").await.status, 400);

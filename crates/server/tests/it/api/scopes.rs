@@ -36,7 +36,7 @@ fn the_scopes_are_those_of_the_specification() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_application_may_ask_for_every_scope_by_its_name_and_a_token_names_those_of_its_user() {
+async fn an_application_may_request_every_scope_and_a_token_lists_those_of_its_user() {
     both(Setup::default(), |world| async move {
         let Fixture { streamer, .. } = Fixture::set_up(&world).await;
         let app = world.application("all").with("scopes", json!(NAMES)).create().await;

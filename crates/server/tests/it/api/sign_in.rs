@@ -84,7 +84,7 @@ async fn every_page_is_private_and_cannot_be_framed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn pages_run_no_script_and_load_nothing_from_elsewhere() {
+async fn pages_have_no_script_and_load_nothing_from_other_hosts() {
     both(sandbox(), |world| async move {
         let Fixture { app, streamer, .. } = Fixture::set_up(&world).await;
         let mut browser = world.browser();
@@ -103,7 +103,7 @@ async fn pages_run_no_script_and_load_nothing_from_elsewhere() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_cookie_is_closed_to_scripts_and_other_sites_and_secure_under_https() {
+async fn the_cookie_is_http_only_same_site_and_secure_under_https() {
     for (base_url, end) in [(None, "SameSite=Lax"), (Some("https://api.example.com"), "SameSite=Lax; Secure")]
     {
         both(Setup { base_url, ..Setup::default() }, move |world| async move {
@@ -133,7 +133,7 @@ fn browser_value(set_cookie: &str) -> &str {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn allowing_leads_back_with_a_code_and_denying_with_an_error() {
+async fn allowing_redirects_with_a_code_and_denying_with_an_error() {
     both(Setup::default(), |world| async move {
         let Fixture { app, streamer, .. } = Fixture::set_up(&world).await;
         let state = "한글 &=#+%/?;\"'<>\\ 👋\u{2028}";
@@ -237,7 +237,7 @@ async fn missing_repeated_and_broken_parameters_get_an_error_page() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_form_counts_only_with_the_proof_of_its_own_browser_and_request() {
+async fn a_form_needs_the_csrf_proof_of_its_browser_and_request() {
     both(sandbox(), |world| async move {
         let Fixture { app, streamer, .. } = Fixture::set_up(&world).await;
         let other = world.application("other").create().await;
@@ -283,7 +283,7 @@ async fn a_form_counts_only_with_the_proof_of_its_own_browser_and_request() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn signing_in_rotates_the_cookie_so_a_planted_one_is_worth_nothing() {
+async fn signing_in_rotates_the_cookie_so_a_planted_one_is_worthless() {
     both(Setup::default(), |world| async move {
         let Fixture { app, streamer, viewer, .. } = Fixture::set_up(&world).await;
         let planted = world.browser().open(&address(&app, "s")).await;
@@ -309,7 +309,7 @@ async fn signing_in_rotates_the_cookie_so_a_planted_one_is_worth_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_wrong_password_and_an_unknown_login_are_told_alike() {
+async fn a_wrong_password_and_an_unknown_login_get_the_same_answer() {
     both(Setup::default(), |world| async move {
         let Fixture { app, streamer, .. } = Fixture::set_up(&world).await;
         let mut browser = world.browser();
@@ -352,9 +352,9 @@ async fn the_consent_page_names_the_application_its_maker_its_scopes_and_the_per
             .await;
         let page = world.sign_in_page(&mut world.browser(), &app, &streamer, "s").await;
         let html = page.response.text();
-        for said in ["하늘 🚀", "모래상자 게임즈", "인증된 기업", "127.0.0.1:9999", "허용", "거부"]
+        for part in ["하늘 🚀", "모래상자 게임즈", "인증된 기업", "127.0.0.1:9999", "허용", "거부"]
         {
-            assert!(html.contains(said), "{said}");
+            assert!(html.contains(part), "{part}");
         }
         assert!(!html.contains("<b>오버레이"), "names are text, not markup");
         assert!(html.contains("오버레이"));
@@ -365,7 +365,7 @@ async fn the_consent_page_names_the_application_its_maker_its_scopes_and_the_per
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn another_account_can_be_chosen_and_then_it_is_that_ones_consent() {
+async fn another_account_can_be_chosen_before_the_consent() {
     both(Setup::default(), |world| async move {
         let Fixture { app, streamer, viewer, .. } = Fixture::set_up(&world).await;
         let mut browser = world.browser();
@@ -382,7 +382,7 @@ async fn another_account_can_be_chosen_and_then_it_is_that_ones_consent() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_decision_without_anybody_signed_in_leads_to_the_sign_in_page() {
+async fn a_decision_without_a_signed_in_person_shows_the_sign_in_page() {
     both(Setup::default(), |world| async move {
         let Fixture { app, .. } = Fixture::set_up(&world).await;
         let mut browser = world.browser();
@@ -430,7 +430,7 @@ async fn the_language_follows_the_link_then_the_browser_then_is_korean() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn people_are_listed_only_in_a_sandbox_and_only_there_a_name_alone_signs_in() {
+async fn only_a_sandbox_lists_people_and_signs_in_without_a_password() {
     both(sandbox(), |world| async move {
         let Fixture { app, viewer, .. } = Fixture::set_up(&world).await;
         let mut browser = world.browser();

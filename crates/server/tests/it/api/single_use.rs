@@ -29,7 +29,7 @@ fn only_winner(answers: Vec<Response>, refused: u16) -> Response {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_a_hundred_tries_with_one_code_one_wins() {
+async fn one_of_a_hundred_exchanges_of_a_code_succeeds() {
     both(Setup::default(), |world| async move {
         let Fixture { app, streamer, .. } = Fixture::set_up(&world).await;
         let code = world.consent(&app, &streamer, "s").await;
@@ -46,7 +46,7 @@ async fn of_a_hundred_tries_with_one_code_one_wins() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_a_hundred_tries_with_one_refresh_token_one_wins() {
+async fn one_of_a_hundred_uses_of_a_refresh_token_succeeds() {
     both(Setup::default(), |world| async move {
         let Fixture { app, tokens, .. } = Fixture::set_up(&world).await;
         let answers = race(&world, |world| {
@@ -61,7 +61,7 @@ async fn of_a_hundred_tries_with_one_refresh_token_one_wins() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_a_hundred_tries_with_one_session_url_one_wins() {
+async fn one_of_a_hundred_uses_of_a_session_url_succeeds() {
     both(Setup::default(), |world| async move {
         let Fixture { app, .. } = Fixture::set_up(&world).await;
         let url = world.client_session_url(&app).await.content()["url"].as_str().expect("a text").to_owned();
@@ -80,7 +80,7 @@ async fn of_a_hundred_tries_with_one_session_url_one_wins() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn revoking_and_refreshing_at_once_leaves_either_all_or_nothing() {
+async fn concurrent_revocation_and_refresh_leave_no_valid_token() {
     both(Setup::default(), |world| async move {
         let Fixture { app, streamer, .. } = Fixture::set_up(&world).await;
         for _ in 0..20 {

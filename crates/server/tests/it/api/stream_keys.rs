@@ -17,7 +17,7 @@ async fn reissue(world: &World, channel: &str) -> Response {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_stream_key_is_made_once_and_stays_until_it_is_issued_again() {
+async fn a_stream_key_is_created_once_and_stays_until_it_is_replaced() {
     both(Setup::default(), |world| async move {
         let fixture = Fixture::set_up(&world).await;
         let token = &fixture.tokens.access;
@@ -61,7 +61,7 @@ async fn a_repeated_idempotency_key_issues_one_key() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_that_was_issued_before_anybody_asked_is_the_key() {
+async fn a_key_issued_before_the_first_read_is_kept() {
     both(Setup::default(), |world| async move {
         let fixture = Fixture::set_up(&world).await;
         reissue(&world, "haneul").await.content();
@@ -72,7 +72,7 @@ async fn a_key_that_was_issued_before_anybody_asked_is_the_key() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn askers_at_the_same_time_get_the_same_first_key() {
+async fn concurrent_first_reads_return_the_same_key() {
     both(Setup::default(), |world| async move {
         let fixture = Fixture::set_up(&world).await;
         let asks: Vec<_> = (0..16)
@@ -90,7 +90,7 @@ async fn askers_at_the_same_time_get_the_same_first_key() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_store_holds_it_sealed_and_for_its_channel_only() {
+async fn the_stored_key_is_sealed_for_its_channel() {
     both(Setup::default(), |world| async move {
         let fixture = Fixture::set_up(&world).await;
         let viewer = world.sign_in(&fixture.app, &fixture.viewer).await;

@@ -64,7 +64,7 @@ async fn an_expired_token_changes_nothing_on_an_open_socket() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_code_used_again_later_than_ten_seconds_takes_back_what_it_bought() {
+async fn a_code_reused_after_ten_seconds_revokes_its_tokens() {
     both(Setup::default(), |world| async move {
         let Fixture { app, streamer, tokens: others, .. } = Fixture::set_up(&world).await;
         let code = world.consent(&app, &streamer, "s").await;
@@ -91,7 +91,7 @@ async fn a_code_used_again_later_than_ten_seconds_takes_back_what_it_bought() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_refresh_token_used_again_later_than_ten_seconds_takes_everything_back() {
+async fn a_refresh_token_reused_after_ten_seconds_revokes_all_tokens() {
     both(Setup::default(), |world| async move {
         let Fixture { app, streamer, viewer, tokens: first, .. } = Fixture::set_up(&world).await;
         let second = world.sign_in(&app, &streamer).await;
@@ -118,7 +118,7 @@ async fn a_refresh_token_used_again_later_than_ten_seconds_takes_everything_back
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_url_is_good_for_thirty_seconds_and_once() {
+async fn a_session_url_is_valid_for_thirty_seconds_and_once() {
     both(Setup::default(), |world| async move {
         let Fixture { app, tokens, .. } = Fixture::set_up(&world).await;
         for by_user in [true, false] {

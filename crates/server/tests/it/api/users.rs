@@ -5,7 +5,7 @@ use testkit::{Setup, both};
 use crate::fixture::Fixture;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn me_is_the_token_owners_channel_and_nothing_more() {
+async fn me_is_only_the_token_owners_channel() {
     both(Setup::default(), |world| async move {
         let Fixture { tokens, .. } = Fixture::set_up(&world).await;
         let me = world.me(&tokens.access).await;
@@ -20,7 +20,7 @@ async fn me_is_the_token_owners_channel_and_nothing_more() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_new_name_is_told_at_once() {
+async fn a_new_name_is_returned_at_once() {
     both(Setup::default(), |world| async move {
         let Fixture { tokens, .. } = Fixture::set_up(&world).await;
         world.person("haneul").name("노을").create().await;
@@ -30,7 +30,7 @@ async fn a_new_name_is_told_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_people_of_one_application_are_told_apart() {
+async fn two_people_of_one_application_are_distinguished() {
     both(Setup::default(), |world| async move {
         let Fixture { app, viewer, tokens, .. } = Fixture::set_up(&world).await;
         let others = world.sign_in(&app, &viewer).await;

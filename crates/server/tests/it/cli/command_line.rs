@@ -21,7 +21,7 @@ fn keys(value: &Value) -> Vec<&str> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_first_line_of_dev_is_one_json_object_and_the_service_answers_by_then() {
+async fn the_first_line_of_dev_is_one_json_object_of_a_ready_service() {
     let folder = folder();
     let sandbox = Sandbox::start(folder.path(), &[]).await;
     sandbox.api.me(&sandbox.user(0, "demo").1.access).await.content();
@@ -55,7 +55,7 @@ async fn the_first_line_of_dev_is_one_json_object_and_the_service_answers_by_the
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_platform_api_can_have_a_listener_of_its_own_and_is_then_nowhere_else() {
+async fn the_platform_api_can_have_its_own_listener() {
     let folder = folder();
     let sandbox = Sandbox::start(folder.path(), &["--platform-listen", "127.0.0.1:0"]).await;
     let text = |name: &str| sandbox.world[name].as_str().expect("a text").to_owned();
@@ -130,19 +130,19 @@ async fn overview(search_path: &std::path::Path) -> String {
     command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
     let mut child = command.env("PATH", search_path).spawn().expect("the program starts");
     let mut stdout = child.stdout.take().expect("piped");
-    let mut said = Vec::new();
+    let mut output = Vec::new();
     testkit::patiently("the overview", async {
-        while !String::from_utf8_lossy(&said).contains("drops claim") {
-            assert!(tokio::io::AsyncReadExt::read_buf(&mut stdout, &mut said).await.expect("text") > 0);
+        while !String::from_utf8_lossy(&output).contains("drops claim") {
+            assert!(tokio::io::AsyncReadExt::read_buf(&mut stdout, &mut output).await.expect("text") > 0);
         }
     })
     .await;
-    String::from_utf8(said).expect("UTF-8")
+    String::from_utf8(output).expect("UTF-8")
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_overview_ends_in_five_things_to_try_and_keeps_the_log_out_of_stdout() {
-    let said = overview(folder().path()).await;
+async fn the_overview_ends_with_five_commands_and_stdout_has_no_log() {
+    let output = overview(folder().path()).await;
     for part in [
         "1. Who am I?",
         "2. Receive chat",
@@ -152,22 +152,22 @@ async fn the_overview_ends_in_five_things_to_try_and_keeps_the_log_out_of_stdout
         "operator key",
         "streamer-haneul",
     ] {
-        assert!(said.contains(part), "{part}: {said}");
+        assert!(output.contains(part), "{part}: {output}");
     }
-    assert!(!said.contains("DEBUG") && !said.contains("INFO"), "{said}");
+    assert!(!output.contains("DEBUG") && !output.contains("INFO"), "{output}");
 }
 
 /// interop/examples runs these commands.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_there_is_to_try_names_a_program_that_a_shell_finds_and_puts_no_secret_on_its_command_line() {
+async fn the_suggested_commands_name_the_program_and_have_no_secret_arguments() {
     let program = std::path::Path::new(env!("CARGO_BIN_EXE_stagedoor"));
     let elsewhere = folder();
     for (search_path, name) in [
         (elsewhere.path(), program.display().to_string()),
         (program.parent().expect("its folder"), "stagedoor".to_owned()),
     ] {
-        let said = overview(search_path).await;
-        let (_, to_try) = said.split_once("Five things to try").expect("what to try");
+        let output = overview(search_path).await;
+        let (_, to_try) = output.split_once("Five things to try").expect("what to try");
         for command in ["drops watch", "drops claim", "webhook listen"] {
             assert!(to_try.contains(&format!("\n  {name} {command} --server http")), "{command}: {to_try}");
         }
@@ -183,7 +183,7 @@ async fn what_there_is_to_try_names_a_program_that_a_shell_finds_and_puts_no_sec
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_signal_ends_it_with_status_0_within_ten_seconds_also_with_sockets_open() {
+async fn a_signal_ends_the_program_within_ten_seconds_also_with_open_sockets() {
     for signal in ["TERM", "INT"] {
         let folder = folder();
         let sandbox = Sandbox::start(folder.path(), &[]).await;
@@ -200,7 +200,7 @@ async fn a_signal_ends_it_with_status_0_within_ten_seconds_also_with_sockets_ope
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_world_that_is_kept_goes_on_after_any_death() {
+async fn a_kept_world_survives_a_kill() {
     let folder = folder();
     let data = folder.path().join("new/world");
     let data = data.to_str().expect("a path");
@@ -239,21 +239,21 @@ async fn a_world_that_is_kept_goes_on_after_any_death() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_kept_world_is_run_by_one_process_at_a_time() {
+async fn a_kept_world_is_used_by_one_process_at_a_time() {
     let folder = folder();
     let data = folder.path().join("data");
     let data = data.to_str().expect("a path");
     let sandbox = Sandbox::start(folder.path(), &["--data", data]).await;
     for command in ["dev", "serve"] {
-        let said = run(stagedoor(&[command, "--data", data, "--listen", "127.0.0.1:0"])).await;
-        assert_eq!(said.status.code(), Some(1));
-        assert!(said.stderr.contains("another process has it open"), "{}", said.stderr);
+        let output = run(stagedoor(&[command, "--data", data, "--listen", "127.0.0.1:0"])).await;
+        assert_eq!(output.status.code(), Some(1));
+        assert!(output.stderr.contains("another process has it open"), "{}", output.stderr);
     }
     sandbox.api.me(&sandbox.user(0, "demo").1.access).await.content();
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_world_without_a_folder_leaves_nothing_behind() {
+async fn a_temporary_world_is_deleted_at_exit() {
     let folder = folder();
     let mut command = stagedoor(&["dev", "--json", "--listen", "127.0.0.1:0"]);
     command.env("TMPDIR", folder.path()).stdout(std::process::Stdio::piped());
@@ -268,7 +268,7 @@ async fn a_world_without_a_folder_leaves_nothing_behind() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_address_that_is_taken_and_a_store_that_is_gone_are_told_in_a_sentence() {
+async fn an_occupied_address_and_a_missing_store_are_reported_in_a_sentence() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
     let taken = taken.local_addr().expect("an address").to_string();
     for (arguments, part) in [
@@ -278,18 +278,18 @@ async fn an_address_that_is_taken_and_a_store_that_is_gone_are_told_in_a_sentenc
         (vec!["dev", "--data", "/dev/null/x"], "--data /dev/null/x"),
         (vec!["dev", "--log", "=[", "--listen", "127.0.0.1:0"], "--log"),
     ] {
-        let said = run(stagedoor(&arguments)).await;
-        assert_eq!(said.status.code(), Some(1), "{arguments:?}: {}", said.stderr);
-        let last = said.stderr.lines().last().unwrap_or_default();
-        assert!(last.starts_with("stagedoor: ") && last.contains(part), "{}", said.stderr);
-        assert_eq!(said.stdout, "");
+        let output = run(stagedoor(&arguments)).await;
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {}", output.stderr);
+        let last = output.stderr.lines().last().unwrap_or_default();
+        assert!(last.starts_with("stagedoor: ") && last.contains(part), "{}", output.stderr);
+        assert_eq!(output.stdout, "");
     }
-    let said = run(stagedoor(&["dev", "--listen", "nowhere"])).await;
-    assert_eq!(said.status.code(), Some(2));
+    let output = run(stagedoor(&["dev", "--listen", "nowhere"])).await;
+    assert_eq!(output.status.code(), Some(2));
     let unreachable = "postgres://someone:hunter2-password@127.0.0.1:1/x";
-    let said = run(stagedoor(&["serve", "--listen", "127.0.0.1:0", "--database-url", unreachable])).await;
-    assert_eq!(said.status.code(), Some(1));
-    assert!(!said.stderr.contains("hunter2"), "{}", said.stderr);
+    let output = run(stagedoor(&["serve", "--listen", "127.0.0.1:0", "--database-url", unreachable])).await;
+    assert_eq!(output.status.code(), Some(1));
+    assert!(!output.stderr.contains("hunter2"), "{}", output.stderr);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -309,25 +309,25 @@ async fn the_configuration_is_checked_and_shown_without_its_secrets() {
         .env("STAGEDOOR_WEBHOOK_ALLOW", "private,loopback")
         .env("STAGEDOOR_WEBHOOK_HEADER_PREFIX", "Shop-Message-")
         .env("STAGEDOOR_PROFILE", "observed");
-    let said = run(command).await;
-    assert_eq!(said.status.code(), Some(0), "{}", said.stderr);
-    assert!(said.stdout.ends_with("The configuration is good.\n"), "{}", said.stdout);
+    let output = run(command).await;
+    assert_eq!(output.status.code(), Some(0), "{}", output.stderr);
+    assert!(output.stdout.ends_with("The configuration is good.\n"), "{}", output.stdout);
     for part in ["10.0.0.5/32", "fd00::/8", "proxy_protocol: true"] {
-        assert!(said.stdout.contains(part), "{part}: {}", said.stdout);
+        assert!(output.stdout.contains(part), "{part}: {}", output.stdout);
     }
     for part in ["loopback: true", "private: true", "Shop-Message-"] {
-        assert!(said.stdout.contains(part), "{part}: {}", said.stdout);
+        assert!(output.stdout.contains(part), "{part}: {}", output.stdout);
     }
     for part in ["https://api.example.com", "Observed", "127.0.0.1:8080", "127.0.0.1:9191", BUS] {
-        assert!(said.stdout.contains(part), "{part}: {}", said.stdout);
+        assert!(output.stdout.contains(part), "{part}: {}", output.stdout);
     }
     for secret in [key.as_str(), "hunter2", "hunter3", "operator-key-secret"] {
-        assert!(!said.stdout.contains(secret) && !said.stderr.contains(secret), "{}", said.stdout);
+        assert!(!output.stdout.contains(secret) && !output.stderr.contains(secret), "{}", output.stdout);
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn secrets_may_come_from_files_and_mistakes_name_the_option() {
+async fn secrets_may_come_from_files_and_errors_name_the_option() {
     let folder = folder();
     let data = folder.path().to_str().expect("a path");
     let file = folder.path().join("key");
@@ -400,18 +400,18 @@ async fn secrets_may_come_from_files_and_mistakes_name_the_option() {
     ] {
         let mut command = stagedoor(&["check-config", "--data", data]);
         command.args(&arguments).envs(variables);
-        let said = run(command).await;
-        assert_eq!(said.status.code(), Some(1), "{arguments:?}");
-        assert!(said.stderr.contains(part), "{part}: {}", said.stderr);
-        assert!(!said.stderr.contains("kkkk"), "{}", said.stderr);
+        let output = run(command).await;
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+        assert!(output.stderr.contains(part), "{part}: {}", output.stderr);
+        assert!(!output.stderr.contains("kkkk"), "{}", output.stderr);
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_help_is_the_manual_of_every_option() {
-    let said = run(stagedoor(&["--help"])).await;
+    let output = run(stagedoor(&["--help"])).await;
     for part in ["dev", "serve", "check-config"] {
-        assert!(said.stdout.contains(part), "{part}");
+        assert!(output.stdout.contains(part), "{part}");
     }
     let common = [
         ("--listen", "STAGEDOOR_LISTEN"),
@@ -440,20 +440,20 @@ async fn the_help_is_the_manual_of_every_option() {
         // The help never shows secrets from the environment.
         let mut help = stagedoor(&[command, "--help"]);
         help.env("STAGEDOOR_DATABASE_URL", "postgres://hunter2").env("STAGEDOOR_OPERATOR_KEY", "hunter2");
-        let said = run(help).await;
-        assert_eq!(said.status.code(), Some(0));
+        let output = run(help).await;
+        assert_eq!(output.status.code(), Some(0));
         for (option, variable) in common.iter().chain(own) {
             assert!(
-                said.stdout.contains(option) && said.stdout.contains(variable),
+                output.stdout.contains(option) && output.stdout.contains(variable),
                 "{command} {option} {variable}"
             );
         }
-        assert!(!said.stdout.contains("hunter2"));
+        assert!(!output.stdout.contains("hunter2"));
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_database_url_moves_the_whole_world_to_postgresql() {
+async fn a_database_url_stores_the_world_in_postgresql() {
     let fresh = store::testing::postgres().await;
     assert!(!database_url().is_empty());
     let folder = folder();

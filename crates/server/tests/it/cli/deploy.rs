@@ -25,8 +25,8 @@ const DEPLOYED: [&str; 7] = [
 
 /// The help of `serve`.
 fn help() -> String {
-    let said = Command::new(env!("CARGO_BIN_EXE_stagedoor")).args(["serve", "--help"]).output();
-    String::from_utf8(said.expect("it runs").stdout).expect("a text")
+    let output = Command::new(env!("CARGO_BIN_EXE_stagedoor")).args(["serve", "--help"]).output();
+    String::from_utf8(output.expect("it runs").stdout).expect("a text")
 }
 
 /// The words of a text with this prefix: letters, digits, `_` and `-`.
@@ -37,7 +37,7 @@ fn words<'t>(text: &'t str, beginning: &str) -> BTreeSet<&'t str> {
 }
 
 #[test]
-fn every_variable_and_option_that_is_named_exists() {
+fn every_named_variable_and_option_exists() {
     let help = help();
     let (variables, options) = (words(&help, "STAGEDOOR_"), words(&help, "--"));
     assert!(variables.len() > 10 && options.len() > 10, "the help was read");
@@ -151,7 +151,7 @@ impl Yaml {
 }
 
 #[test]
-fn the_compose_files_hold_together() {
+fn the_compose_files_are_consistent() {
     for (name, nodes) in [("one-node", 1), ("three-nodes", 3)] {
         let file = Yaml::parse(&text(&format!("deploy/compose/{name}.yaml")));
         let Some(Yaml::Map(services)) = file.get("services") else { panic!("no services") };
@@ -203,7 +203,7 @@ fn the_compose_files_hold_together() {
 }
 
 #[test]
-fn the_balancer_knows_every_node_by_the_name_of_its_sessions() {
+fn the_balancer_routes_sessions_to_every_node() {
     let file = Yaml::parse(&text("deploy/compose/three-nodes.yaml"));
     let nginx = text("deploy/compose/nginx.conf");
     for node in ["node1", "node2", "node3"] {
@@ -223,7 +223,7 @@ fn blocks<'t>(nginx: &'t str, begin: &str) -> Vec<&'t str> {
 }
 
 #[test]
-fn the_balancer_tells_who_its_clients_are_and_keeps_strangers_from_what_is_the_operators() {
+fn the_balancer_names_its_clients_and_blocks_the_operators_endpoints() {
     let file = Yaml::parse(&text("deploy/compose/three-nodes.yaml"));
     let nginx = text("deploy/compose/nginx.conf");
     let balancer = file.get("services").and_then(|services| services.get("balancer")?.get("networks"));
@@ -250,7 +250,7 @@ fn the_balancer_tells_who_its_clients_are_and_keeps_strangers_from_what_is_the_o
 }
 
 #[test]
-fn nats_lets_nobody_in_without_a_password_that_stands_in_a_file() {
+fn nats_requires_a_password_from_a_file() {
     let folder = tempfile::tempdir().expect("a folder");
     let nats = text("deploy/compose/nats.conf");
     let include = nats.lines().find_map(|line| line.strip_prefix("include ")).expect("its users");
@@ -269,8 +269,8 @@ fn nats_lets_nobody_in_without_a_password_that_stands_in_a_file() {
     let configuration = etc.join("nats.conf");
     std::fs::write(&configuration, &nats).expect("it can be written");
     let check = Command::new(bus::testing::program()).arg("-t").arg("-c").arg(&configuration).output();
-    let said = check.expect("nats-server runs");
-    assert!(said.status.success(), "{}", String::from_utf8_lossy(&said.stderr));
+    let output = check.expect("nats-server runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 /// The value of a constant in the test command.
@@ -281,7 +281,7 @@ fn tested(constant: &str) -> String {
 }
 
 #[test]
-fn the_releases_that_are_promised_are_those_that_are_tested() {
+fn the_supported_releases_are_the_tested_ones() {
     let postgres = format!("PostgreSQL {} to {}", tested("POSTGRES_OLDEST"), tested("POSTGRES_NEWEST"));
     let nats = format!("NATS {} to {}", tested("NATS_OLDEST"), tested("NATS_NEWEST"));
     for path in ["README.md", "docs/operating.md"] {
@@ -307,7 +307,7 @@ fn no_example_gives_a_secret_as_an_argument() {
 }
 
 #[test]
-fn the_image_runs_as_nobody_in_particular_and_is_built_by_the_toolchain_of_the_project() {
+fn the_image_runs_unprivileged_and_is_built_with_the_pinned_toolchain() {
     let image = text("deploy/Dockerfile");
     let toolchain = text("rust-toolchain.toml");
     let channel = toolchain.split('"').nth(1).expect("a channel");
@@ -321,7 +321,7 @@ fn the_image_runs_as_nobody_in_particular_and_is_built_by_the_toolchain_of_the_p
 }
 
 #[test]
-fn the_units_are_what_systemd_takes() {
+fn systemd_accepts_the_units() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut checked = Vec::new();
     for (unit, instance) in
@@ -352,8 +352,8 @@ fn the_units_are_what_systemd_takes() {
         checked.push(path);
     }
     // A machine that runs the tests may lack systemd.
-    if let Ok(said) = Command::new("systemd-analyze").arg("verify").args(&checked).output() {
-        let complaints = String::from_utf8_lossy(&said.stderr);
+    if let Ok(output) = Command::new("systemd-analyze").arg("verify").args(&checked).output() {
+        let complaints = String::from_utf8_lossy(&output.stderr);
         let about_ours: Vec<_> = complaints.lines().filter(|line| line.contains("stagedoor")).collect();
         assert!(about_ours.is_empty(), "{about_ours:#?}");
     }

@@ -150,7 +150,7 @@ fn all() -> impl Iterator<Item = &'static Family> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_text_holds_exactly_what_the_documentation_lists() {
+async fn the_text_has_exactly_the_documented_families() {
     both(Setup::default(), |world| async move {
         let families = metrics(&world).await;
         let listed: BTreeSet<&str> = all().map(|family| family.name).collect();
@@ -186,7 +186,7 @@ fn names_follow_the_conventions() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_happens_is_counted_where_it_happened() {
+async fn each_event_is_counted_in_its_metric() {
     both(Setup::default(), |world| async move {
         let Fixture { app, tokens, .. } = Fixture::set_up(&world).await;
         let before = metrics(&world).await;
@@ -293,15 +293,15 @@ async fn no_label_names_an_application_a_user_a_session_or_a_secret() {
             &fixture.app.client_id,
             key,
         ];
-        for said in secrets.into_iter().chain([World::OPERATOR_KEY, "haneul", "byeol", "bot"]) {
-            assert!(!labels.iter().any(|label| label.split('/').any(|part| part == said)), "{said}");
+        for name in secrets.into_iter().chain([World::OPERATOR_KEY, "haneul", "byeol", "bot"]) {
+            assert!(!labels.iter().any(|label| label.split('/').any(|part| part == name)), "{name}");
         }
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn metrics_are_the_operators_and_stand_where_the_platform_api_does() {
+async fn metrics_need_the_operator_key_and_the_platform_listener() {
     both(Setup::default(), |world| async move {
         let Fixture { app, tokens, .. } = Fixture::set_up(&world).await;
         for (request, message) in [
@@ -334,10 +334,10 @@ async fn metrics_are_the_operators_and_stand_where_the_platform_api_does() {
 fn page() -> String {
     let mut page = String::from(
         "# Metrics\n\n\
-         `GET /metrics` with the operator's key, where the platform API is: everything that a node counts, in the text format\n\
-         of Prometheus. [operating.md](operating.md#metrics) says how to collect it. Counters begin at 0 when a node starts.\n\
-         No label holds a secret or the id of an application, user or session.\n\n\
-         This page is made from the list in `crates/server/src/metrics/families.rs`:\n\
+         `GET /metrics` with the operator's key, on the listener of the platform API: all metrics of a node, in the text format\n\
+         of Prometheus. [operating.md](operating.md#metrics) explains how to collect them. Counters begin at 0 when a node starts.\n\
+         No label contains a secret or the id of an application, user or session.\n\n\
+         This page is generated from the list in `crates/server/src/metrics/families.rs`:\n\
          `UPDATE_DOCS=1 cargo test -p server --test it metrics`.\n",
     );
     for section in SECTIONS {
@@ -354,7 +354,7 @@ fn page() -> String {
 }
 
 #[test]
-fn the_page_of_the_documentation_is_not_stale() {
+fn the_documentation_page_is_current() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/metrics.md");
     if std::env::var_os("UPDATE_DOCS").is_some() {
         std::fs::write(&path, page()).expect("it can be written");

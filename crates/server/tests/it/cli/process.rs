@@ -11,7 +11,7 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::process::{Child, ChildStdout, Command};
 
 /// The output and status of a command that has ended.
-pub struct Said {
+pub struct CommandOutput {
     pub status: ExitStatus,
     pub stdout: String,
     pub stderr: String,
@@ -30,10 +30,10 @@ pub fn stagedoor(arguments: &[&str]) -> Command {
 }
 
 /// Runs a command to its end.
-pub async fn run(mut command: Command) -> Said {
+pub async fn run(mut command: Command) -> CommandOutput {
     let output = patiently("a command ends", command.output()).await.expect("the program starts");
-    let text = |bytes| String::from_utf8(bytes).expect("what is said is UTF-8");
-    Said { status: output.status, stdout: text(output.stdout), stderr: text(output.stderr) }
+    let text = |bytes| String::from_utf8(bytes).expect("what is output is UTF-8");
+    CommandOutput { status: output.status, stdout: text(output.stdout), stderr: text(output.stderr) }
 }
 
 /// A running `stagedoor dev --json`, its first line read.

@@ -31,7 +31,7 @@ async fn asked_as(sandbox: &Sandbox, target: &str, host: &str) -> Response {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_sandbox_answers_names_of_loopback_and_those_that_it_was_given() {
+async fn a_sandbox_accepts_loopback_names_and_configured_names() {
     let folder = tempfile::tempdir().expect("a folder");
     let given = ["--base-url", "https://sandbox.example:8443", "--allow-host", "dev.example,other.example"];
     let sandbox = sandbox(folder.path(), "127.0.0.1", &given).await;
@@ -71,7 +71,7 @@ async fn a_sandbox_answers_names_of_loopback_and_those_that_it_was_given() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_addresses_of_a_sandbox_behind_a_proxy_are_those_of_the_proxy() {
+async fn a_sandbox_behind_a_proxy_uses_the_proxys_base_url() {
     let folder = tempfile::tempdir().expect("a folder");
     let sandbox = sandbox(folder.path(), "127.0.0.1", &["--base-url", "https://sandbox.example"]).await;
     for name in ["baseUrl", "authUrl", "platformUrl"] {
@@ -84,7 +84,7 @@ async fn the_addresses_of_a_sandbox_behind_a_proxy_are_those_of_the_proxy() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_sandbox_that_others_reach_says_so() {
+async fn a_sandbox_that_other_machines_reach_logs_a_warning() {
     let folder = tempfile::tempdir().expect("a folder");
     let sandbox = sandbox(folder.path(), "0.0.0.0", &[]).await;
     let log = std::fs::read_to_string(sandbox.log_path()).expect("the log");
@@ -92,16 +92,16 @@ async fn a_sandbox_that_others_reach_says_so() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_no_host_is_refused_at_the_start() {
-    let said = run(stagedoor(&["dev", "--allow-host", "no host"])).await;
-    assert!(!said.status.success() && said.stderr.contains("--allow-host no host"), "{}", said.stderr);
-    let said = run(stagedoor(&["dev", "--base-url", "sandbox.example"])).await;
-    assert!(!said.status.success() && said.stderr.contains("--base-url must be"), "{}", said.stderr);
+async fn an_invalid_host_is_refused_at_the_start() {
+    let output = run(stagedoor(&["dev", "--allow-host", "no host"])).await;
+    assert!(!output.status.success() && output.stderr.contains("--allow-host no host"), "{}", output.stderr);
+    let output = run(stagedoor(&["dev", "--base-url", "sandbox.example"])).await;
+    assert!(!output.status.success() && output.stderr.contains("--base-url must be"), "{}", output.stderr);
 }
 
 /// `serve` accepts every host name.
 #[tokio::test(flavor = "multi_thread")]
-async fn a_service_answers_every_name() {
+async fn a_service_accepts_every_host_name() {
     both(Setup::default(), |world| async move {
         let mut connection = Connection::open(world.address()).await;
         connection.write(b"GET /health/live HTTP/1.1\r\nHost: any.example\r\n\r\n").await;

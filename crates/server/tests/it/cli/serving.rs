@@ -16,8 +16,8 @@ async fn serve(mut command: Command, folder: &tempfile::TempDir) -> (Child, Stri
     let child = command.spawn().expect("the program starts");
     let address = patiently("the log says where it serves", async {
         loop {
-            let said = std::fs::read_to_string(&log).expect("the log");
-            if let Some((_, rest)) = said.split_once("stagedoor serves address=")
+            let output = std::fs::read_to_string(&log).expect("the log");
+            if let Some((_, rest)) = output.split_once("stagedoor serves address=")
                 && let Some((address, _)) = rest.split_once('\n')
             {
                 return format!("http://{}", address.trim());
@@ -42,7 +42,7 @@ async fn stop(mut child: Child) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn it_begins_with_nobody_and_keeps_what_it_is_told() {
+async fn a_new_service_is_empty_and_keeps_its_data() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut first = command(&folder);
     first.env("STAGEDOOR_OPERATOR_KEY", KEY);
@@ -86,7 +86,7 @@ async fn it_begins_with_nobody_and_keeps_what_it_is_told() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn neither_dev_nor_serve_takes_the_folder_of_the_other() {
+async fn dev_and_serve_refuse_the_folder_of_the_other() {
     let folder = tempfile::tempdir().expect("a folder");
     let (child, _) = serve(command(&folder), &folder).await;
     stop(child).await;
@@ -97,10 +97,10 @@ async fn neither_dev_nor_serve_takes_the_folder_of_the_other() {
     };
     let before = files();
     let data = served.to_str().expect("a path");
-    let said = run(stagedoor(&["dev", "--listen", "127.0.0.1:0", "--data", data])).await;
-    assert_eq!(said.status.code(), Some(1), "{}", said.stderr);
-    assert!(said.stderr.contains("holds a store of `stagedoor serve`"), "{}", said.stderr);
-    assert!(said.stderr.contains("--data"), "{}", said.stderr);
+    let output = run(stagedoor(&["dev", "--listen", "127.0.0.1:0", "--data", data])).await;
+    assert_eq!(output.status.code(), Some(1), "{}", output.stderr);
+    assert!(output.stderr.contains("holds a store of `stagedoor serve`"), "{}", output.stderr);
+    assert!(output.stderr.contains("--data"), "{}", output.stderr);
     assert_eq!(files(), before, "nothing was written");
 
     let seeded = folder.path().join("sandbox");
@@ -108,7 +108,7 @@ async fn neither_dev_nor_serve_takes_the_folder_of_the_other() {
     let sandbox = Sandbox::start(folder.path(), &["--data", data]).await;
     sandbox.signal("TERM").await;
     sandbox.end().await;
-    let said = run(stagedoor(&["serve", "--listen", "127.0.0.1:0", "--data", data])).await;
-    assert_eq!(said.status.code(), Some(1), "{}", said.stderr);
-    assert!(said.stderr.contains("the store was made by `stagedoor dev`"), "{}", said.stderr);
+    let output = run(stagedoor(&["serve", "--listen", "127.0.0.1:0", "--data", data])).await;
+    assert_eq!(output.status.code(), Some(1), "{}", output.stderr);
+    assert!(output.stderr.contains("the store was made by `stagedoor dev`"), "{}", output.stderr);
 }

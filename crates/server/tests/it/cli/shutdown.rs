@@ -9,7 +9,7 @@ use crate::fixture::Fixture;
 use store::Tx;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_request_that_runs_is_finished() {
+async fn a_running_request_is_finished() {
     both(Setup::default(), |world| async move {
         let Fixture { tokens, .. } = Fixture::set_up(&world).await;
         let token = &tokens.access;
@@ -52,7 +52,7 @@ async fn a_request_that_runs_is_finished() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_that_is_about_to_stop_says_so_and_serves_on() {
+async fn a_draining_node_is_not_ready_and_still_serves() {
     // The stop advances the manual clock, so the minute lasts some seconds.
     let setup = Setup { drain_delay: Duration::from_secs(60), ..Setup::default() };
     both(setup, |world| async move {
@@ -120,7 +120,7 @@ async fn sockets_are_closed_and_their_sessions_are_disconnected() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn everything_is_there_after_a_restart() {
+async fn all_data_survives_a_restart() {
     both(Setup::default(), |world| async move {
         let Fixture { app, streamer, tokens, .. } = Fixture::set_up(&world).await;
         let code = world.consent(&app, &streamer, "s").await;
@@ -145,7 +145,7 @@ async fn everything_is_there_after_a_restart() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn connections_without_a_whole_request_do_not_keep_the_node_from_stopping() {
+async fn connections_without_a_whole_request_do_not_delay_the_stop() {
     both(Setup::default(), |world| async move {
         let Fixture { tokens, .. } = Fixture::set_up(&world).await;
         // Browsers open connections in advance, for requests that may never come.

@@ -122,19 +122,19 @@ async fn survives(world: World, wire: Arc<Wire>, outage: Network) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_database_that_ends_its_connections_is_a_500_within_3_s_and_is_found_again() {
+async fn calls_fail_within_3_s_when_the_database_closes_connections_and_recover() {
     over_a_wire(Setup::default(), |world, wire| survives(world, wire, Network::Down)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_database_that_falls_silent_is_a_500_within_3_s_and_is_found_again() {
+async fn calls_fail_within_3_s_when_the_database_is_silent_and_recover() {
     over_a_wire(Setup::hurried(), |world, wire| survives(world, wire, Network::Silent)).await;
 }
 
 /// Callers continue to send while the database fails and comes back. Each is answered in time. Every accepted
 /// call took effect, and no refused call sent an event.
 #[tokio::test(flavor = "multi_thread")]
-async fn calls_under_way_when_the_database_goes_are_answered_in_time() {
+async fn calls_in_flight_are_answered_in_time_when_the_database_fails() {
     over_a_wire(Setup::default(), |world, wire| async move {
         let fixture = Fixture::set_up(&world).await;
         let mut socket = world.open_user_session(&fixture.tokens.access).await;
@@ -157,10 +157,10 @@ async fn calls_under_way_when_the_database_goes_are_answered_in_time() {
             })
         });
         let callers: Vec<_> = callers.collect();
-        let mut told = Vec::new();
+        let mut received = Vec::new();
         for outage in [Network::Down, Network::Silent] {
             for _ in 0..20 {
-                told.push(socket.event("CHAT").await["content"].clone());
+                received.push(socket.event("CHAT").await["content"].clone());
             }
             wire.set(outage);
             tokio::time::sleep(Duration::from_millis(300)).await;
@@ -173,14 +173,15 @@ async fn calls_under_way_when_the_database_goes_are_answered_in_time() {
         }
         until_found_again(&world, &fixture).await;
         world.send(post("last")).await.content();
-        while told.last() != Some(&json!("last")) {
-            told.push(socket.event("CHAT").await["content"].clone());
+        while received.last() != Some(&json!("last")) {
+            received.push(socket.event("CHAT").await["content"].clone());
         }
-        told.retain(|text| text != "last" && text != "x");
-        let mut told: Vec<_> = told.iter().map(|text| text.as_str().expect("a text").to_owned()).collect();
+        received.retain(|text| text != "last" && text != "x");
+        let mut received: Vec<_> =
+            received.iter().map(|text| text.as_str().expect("a text").to_owned()).collect();
         accepted.sort();
-        told.sort();
-        assert_eq!(told, accepted);
+        received.sort();
+        assert_eq!(received, accepted);
     })
     .await;
 }
@@ -207,7 +208,7 @@ fn tally(answer: &Response) -> (u64, Vec<u64>) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_bulk_that_loses_the_database_says_which_lines_to_send_again() {
+async fn a_bulk_call_without_a_database_lists_the_lines_to_send_again() {
     over_a_wire(Setup::hurried(), |world, wire| async move {
         let fixture = Fixture::set_up(&world).await;
         let mut socket = world.open_user_session(&fixture.tokens.access).await;
@@ -240,12 +241,12 @@ async fn a_bulk_that_loses_the_database_says_which_lines_to_send_again() {
         wire.set(Network::Up);
         until_found_again(&world, &fixture).await;
         assert_eq!(tally(&world.send(again()).await), (900, Vec::new()));
-        let mut told = Vec::new();
-        while told.len() < 897 {
+        let mut received = Vec::new();
+        while received.len() < 897 {
             let event = socket.event("CHAT").await;
-            told.extend(Some(event["content"].clone()).filter(|text| text != "x"));
+            received.extend(Some(event["content"].clone()).filter(|text| text != "x"));
         }
-        assert_eq!(told, (3..900).map(|n| json!(format!("message {n}"))).collect::<Vec<_>>());
+        assert_eq!(received, (3..900).map(|n| json!(format!("message {n}"))).collect::<Vec<_>>());
         socket.ping().await;
     })
     .await;

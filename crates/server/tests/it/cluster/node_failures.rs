@@ -60,7 +60,7 @@ async fn three(api: &Api, token: &str) -> Vec<Socket> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn peers_that_vanish_free_their_places_on_every_node() {
+async fn peers_that_disappear_free_their_places_on_every_node() {
     over_a_wire(Setup::default(), |world, _| async move {
         let Fixture { app, tokens, .. } = Fixture::set_up(&world).await;
         let (node, elsewhere) = world.another_node().await;
@@ -81,7 +81,7 @@ async fn peers_that_vanish_free_their_places_on_every_node() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_cut_off_from_the_store_loses_its_places_and_then_its_sockets() {
+async fn a_node_without_the_store_loses_its_places_and_then_its_sockets() {
     over_a_wire(Setup::default(), |world, wire| async move {
         let Fixture { tokens, .. } = Fixture::set_up(&world).await;
         let (node, elsewhere) = a_node_past(&wire, &world).await;
@@ -117,7 +117,7 @@ async fn a_node_cut_off_from_the_store_loses_its_places_and_then_its_sockets() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nodes_that_lost_the_store_together_do_not_take_each_other_for_dead() {
+async fn nodes_that_lost_the_store_together_do_not_declare_each_other_dead() {
     over_a_wire(Setup::default(), |world, wire| async move {
         let Fixture { tokens, .. } = Fixture::set_up(&world).await;
         let (node, elsewhere) = world.another_node().await;
@@ -138,7 +138,7 @@ async fn nodes_that_lost_the_store_together_do_not_take_each_other_for_dead() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_that_stops_while_the_store_is_away_leaks_nothing() {
+async fn a_node_that_stops_without_the_store_leaks_nothing() {
     over_a_wire(Setup::default(), |world, wire| async move {
         let Fixture { tokens, .. } = Fixture::set_up(&world).await;
         let (node, elsewhere) = a_node_past(&wire, &world).await;
@@ -162,7 +162,7 @@ async fn a_node_that_stops_while_the_store_is_away_leaks_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_killed_node_is_noticed_within_30_seconds() {
+async fn a_killed_node_is_detected_within_30_seconds() {
     over_a_wire(Setup { system_clock: true, ..Setup::default() }, |world, wire| async move {
         let Fixture { tokens, .. } = Fixture::set_up(&world).await;
         let folder = tempfile::tempdir().expect("a folder");
@@ -173,8 +173,8 @@ async fn a_killed_node_is_noticed_within_30_seconds() {
         let mut process = command.spawn().expect("the program starts");
         let address = patiently("it says where it serves", async {
             loop {
-                let said = std::fs::read_to_string(&log).expect("the log");
-                if let Some((_, rest)) = said.split_once("stagedoor serves address=")
+                let output = std::fs::read_to_string(&log).expect("the log");
+                if let Some((_, rest)) = output.split_once("stagedoor serves address=")
                     && let Some((address, _)) = rest.split_once('\n')
                 {
                     return format!("http://{}", address.trim());

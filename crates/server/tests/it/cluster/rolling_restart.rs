@@ -206,11 +206,11 @@ where
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_connection_for_each_call_and_the_other_node_when_it_is_refused() {
+async fn no_call_fails_with_a_connection_for_each_call() {
     restarts(|nodes| async move { Arc::new(Plain::start(nodes).await) }).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn connections_that_are_used_again_and_nodes_that_are_asked_whether_they_are_ready() {
+async fn no_call_fails_with_pooled_connections_and_readiness_checks() {
     restarts(|nodes| async move { Pooled::start(nodes) }).await;
 }

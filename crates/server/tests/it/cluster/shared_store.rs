@@ -43,7 +43,7 @@ async fn health(api: &Api, what: &str) -> Response {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_on_one_node_changes_a_session_on_another_though_no_bus_leads_there() {
+async fn a_call_on_one_node_changes_a_session_on_another_without_a_bus() {
     shared(Setup::default(), |world, _| async move {
         let Fixture { tokens, .. } = Fixture::set_up(&world).await;
         let (node, elsewhere) = world.another_node().await;
@@ -97,7 +97,7 @@ impl Revoke for World {
 /// Each cut hits some commit at some point: before the commit, or after it, when the change is stored and no
 /// answer was sent.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_committed_is_heard_once_whatever_became_of_the_answer() {
+async fn a_committed_change_is_delivered_once_without_the_answer_to_its_commit() {
     shared(Setup { system_clock: true, ..Setup::default() }, |world, wire| async move {
         let Fixture { tokens, .. } = Fixture::set_up(&world).await;
         let mut socket = world.open_user_session(&tokens.access).await;
@@ -115,13 +115,13 @@ async fn what_was_committed_is_heard_once_whatever_became_of_the_answer() {
             });
         }
         let listening = tokio::spawn(async move {
-            let mut heard = Vec::new();
+            let mut received = Vec::new();
             while let Some((name, payload)) = socket.next_event().await {
                 assert_eq!(name, "SYSTEM");
                 let message: Value = serde_json::from_str(&payload).expect("JSON");
-                heard.push((message["type"].clone(), message["data"]["eventType"].clone()));
+                received.push((message["type"].clone(), message["data"]["eventType"].clone()));
             }
-            heard
+            received
         });
         for _ in 0..12 {
             tokio::time::sleep(Duration::from_millis(150)).await;
@@ -134,7 +134,7 @@ async fn what_was_committed_is_heard_once_whatever_became_of_the_answer() {
         // The reconciliation finds undelivered changes. It may have to reconnect to the database first.
         tokio::time::sleep(Duration::from_secs(4)).await;
         world.stop().await;
-        let heard = listening.await.expect("the socket is read to its end");
+        let received = listening.await.expect("the socket is read to its end");
         let store = world.open_store().await;
         let log = store.read(async move |tx: &mut Tx| {
             let sql = "SELECT kind, event_type FROM session_changes WHERE session_key = $1 ORDER BY version";
@@ -147,11 +147,11 @@ async fn what_was_committed_is_heard_once_whatever_became_of_the_answer() {
         // An idle machine has ten times as many.
         assert!(log.len() > 5, "{}", log.len());
         // The beginning of a long log is missing.
-        let heard: Vec<_> = heard.iter().map(|(kind, event)| (lower(kind), lower(event))).collect();
+        let received: Vec<_> = received.iter().map(|(kind, event)| (lower(kind), lower(event))).collect();
         let log: Vec<_> =
             log.drain(..).map(|(kind, event)| (kind.to_lowercase(), event.to_lowercase())).collect();
-        assert!(heard.len() >= log.len(), "{} of {} were heard", heard.len(), log.len());
-        assert_eq!(heard[heard.len() - log.len()..], log);
+        assert!(received.len() >= log.len(), "{} of {} were received", received.len(), log.len());
+        assert_eq!(received[received.len() - log.len()..], log);
     })
     .await;
 }
@@ -208,7 +208,7 @@ async fn roles_share_the_work() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn health_answers_on_every_listener_and_to_nothing_else_but_get() {
+async fn every_listener_answers_health_checks_to_get_only() {
     both(Setup::default(), |world| async move {
         for what in ["live", "ready"] {
             let answer = health(&world, what).await;
@@ -224,7 +224,7 @@ async fn health_answers_on_every_listener_and_to_nothing_else_but_get() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_whose_store_is_away_lives_but_is_not_ready() {
+async fn a_node_without_its_store_is_live_but_not_ready() {
     shared(Setup::default(), |world, wire| async move {
         wire.set(Network::Down);
         // In small steps, so that every task runs. The total is shorter than the time after which the node is
@@ -262,7 +262,7 @@ where
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_limits_hold_when_two_nodes_are_raced() {
+async fn the_limits_hold_for_concurrent_calls_on_two_nodes() {
     shared(Setup::default(), |world, _| async move {
         let Fixture { app, tokens, .. } = Fixture::set_up(&world).await;
         let (node, elsewhere) = world.another_node().await;

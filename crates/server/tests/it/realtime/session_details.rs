@@ -63,7 +63,7 @@ async fn a_session_is_shown_while_it_is_connected_and_after_it_ended() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_nobody_knows_is_not_found_and_ending_it_is_nothing_to_do() {
+async fn an_unknown_session_is_not_found_and_ending_it_succeeds() {
     both(Setup::default(), |world| async move {
         Fixture::set_up(&world).await;
         let path = "/platform/v1/sessions/nobody";
@@ -74,7 +74,7 @@ async fn a_session_nobody_knows_is_not_found_and_ending_it_is_nothing_to_do() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn lists_are_filtered_newest_first_and_a_walk_meets_each_session_once() {
+async fn lists_are_filtered_newest_first_and_a_walk_returns_each_session_once() {
     both(Setup::default(), |world| async move {
         let Fixture { app, viewer, tokens, .. } = Fixture::set_up(&world).await;
         let viewers = world.sign_in(&app, &viewer).await;
@@ -140,7 +140,7 @@ async fn lists_are_filtered_newest_first_and_a_walk_meets_each_session_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_evicted_session_ends_at_once_and_says_why() {
+async fn an_evicted_session_ends_at_once_with_a_reason() {
     both(Setup::default(), |world| async move {
         let Fixture { tokens, .. } = Fixture::set_up(&world).await;
         let socket = world.open_user_session(&tokens.access).await;
@@ -164,7 +164,7 @@ async fn an_evicted_session_ends_at_once_and_says_why() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_of_another_node_ends_when_that_node_looks() {
+async fn a_session_of_another_node_ends_with_that_nodes_reconciliation() {
     both(Setup::default(), |world| async move {
         if world.engine() == Engine::Sqlite {
             return;

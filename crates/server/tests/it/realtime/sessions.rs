@@ -49,7 +49,7 @@ fn assert_cap(refused: &testkit::Response, reason: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_address_is_this_nodes_with_a_token_in_its_query() {
+async fn a_session_url_has_the_nodes_address_and_a_token() {
     both(Setup::default(), |world| async move {
         let Fixture { app, tokens, .. } = Fixture::set_up(&world).await;
         for answer in [world.user_session_url(&tokens.access).await, world.client_session_url(&app).await] {
@@ -68,7 +68,7 @@ async fn an_address_is_this_nodes_with_a_token_in_its_query() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn subscribing_and_unsubscribing_answer_nothing_and_say_so_on_the_session() {
+async fn subscribing_and_unsubscribing_are_confirmed_on_the_session() {
     both(Setup::default(), |world| async move {
         let Fixture { app, tokens, .. } = Fixture::set_up(&world).await;
         for mut socket in
@@ -96,7 +96,7 @@ async fn subscribing_and_unsubscribing_answer_nothing_and_say_so_on_the_session(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_subscribe_takes_any_body_that_clients_are_known_to_send() {
+async fn a_subscribe_call_accepts_every_body_of_known_clients() {
     both(Setup::default(), |world| async move {
         let Fixture { tokens, .. } = Fixture::set_up(&world).await;
         let mut socket = world.open_user_session(&tokens.access).await;
@@ -157,7 +157,7 @@ async fn an_event_reaches_every_subscribed_session_once_and_no_other() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_arrives_before_subscribed_or_after_unsubscribed() {
+async fn no_event_arrives_before_subscribed_or_after_unsubscribed() {
     both(Setup::default(), |world| async move {
         let Fixture { tokens, .. } = Fixture::set_up(&world).await;
         let mut socket = world.open_user_session(&tokens.access).await;
@@ -176,7 +176,7 @@ async fn nothing_arrives_before_subscribed_or_after_unsubscribed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_that_is_unknown_ended_or_somebody_elses_is_told_in_the_same_bytes() {
+async fn unknown_ended_and_foreign_sessions_get_the_same_answer() {
     both(Setup::default(), |world| async move {
         let Fixture { app, streamer, viewer, tokens, .. } = Fixture::set_up(&world).await;
         let stranger = world.application("stranger").create().await;
@@ -215,7 +215,7 @@ async fn a_session_that_is_unknown_ended_or_somebody_elses_is_told_in_the_same_b
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_key_must_be_there_once() {
+async fn a_session_key_is_required_once() {
     both(Setup::default(), |world| async move {
         let Fixture { tokens, .. } = Fixture::set_up(&world).await;
         let once = "한 번만 지정할 수 있습니다.";
@@ -234,7 +234,7 @@ async fn a_session_key_must_be_there_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_user_has_three_sessions_whatever_the_application() {
+async fn a_user_has_three_sessions_over_all_applications() {
     both(Setup::default(), |world| async move {
         let Fixture { app, streamer, tokens, .. } = Fixture::set_up(&world).await;
         let stranger = world.application("stranger").create().await;
@@ -279,7 +279,7 @@ async fn an_application_has_ten_client_sessions() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_many_handshakes_at_once_no_more_than_the_limit_succeed() {
+async fn concurrent_handshakes_do_not_exceed_the_limit() {
     both(Setup::default(), |world| async move {
         let Fixture { app, .. } = Fixture::set_up(&world).await;
         let mut urls = Vec::new();
@@ -301,7 +301,7 @@ async fn of_many_handshakes_at_once_no_more_than_the_limit_succeed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_holds_thirty_subscriptions() {
+async fn a_session_has_at_most_thirty_subscriptions() {
     both(Setup::default(), |world| async move {
         let app = world.application("bot").create().await;
         let mut socket = world.open_client_session(&app).await;
@@ -336,7 +336,7 @@ async fn a_session_holds_thirty_subscriptions() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_many_subscribes_at_once_no_more_than_the_limit_succeed() {
+async fn concurrent_subscribes_do_not_exceed_the_limit() {
     both(Setup::default(), |world| async move {
         let app = world.application("bot").create().await;
         let socket = world.open_client_session(&app).await;
@@ -407,7 +407,7 @@ async fn the_lists_show_the_callers_own_sessions_newest_first() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_lists_what_it_is_subscribed_to_and_what_it_was() {
+async fn a_session_lists_its_current_or_last_subscriptions() {
     both(Setup::default(), |world| async move {
         let Fixture { tokens, .. } = Fixture::set_up(&world).await;
         let mut socket = world.open_user_session(&tokens.access).await;
@@ -450,7 +450,7 @@ async fn a_disconnected_session_is_listed_for_ninety_days() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn page_and_size_have_their_bounds() {
+async fn page_and_size_are_bounded() {
     both(Setup::default(), |world| async move {
         let Fixture { app, tokens, .. } = Fixture::set_up(&world).await;
         let size = wrong("size", "1 이상 50 이하의 정수여야 합니다.");

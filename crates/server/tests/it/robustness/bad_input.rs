@@ -65,7 +65,7 @@ fn broken_bodies() -> Vec<(Vec<u8>, &'static str)> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_body_that_is_no_json_object_is_refused_by_name() {
+async fn a_body_that_is_not_a_json_object_is_named_in_the_refusal() {
     both(Setup::default(), |world| async move {
         let fixture = Fixture::set_up(&world).await;
         for endpoint in reading() {
@@ -95,7 +95,7 @@ fn grown(endpoint: &Endpoint, fixture: &Fixture, bytes: usize) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_body_may_have_64_kib_and_not_a_byte_more() {
+async fn a_body_has_64_kib_at_most() {
     both(Setup::default(), |world| async move {
         let fixture = Fixture::set_up(&world).await;
         for endpoint in reading() {
@@ -114,7 +114,7 @@ async fn a_body_may_have_64_kib_and_not_a_byte_more() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_chunked_body_is_measured_like_any_other() {
+async fn a_chunked_body_has_the_same_limit() {
     both(Setup::default(), |world| async move {
         let Fixture { tokens, .. } = Fixture::set_up(&world).await;
         let send = async |chunks: Vec<String>| {
@@ -146,7 +146,7 @@ fn other_types(good: &Value) -> Vec<Value> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_field_of_a_wrong_type_or_with_a_nul_is_refused_by_name() {
+async fn a_field_with_a_wrong_type_or_a_nul_is_named_in_the_refusal() {
     both(Setup::default(), |world| async move {
         let fixture = Fixture::set_up(&world).await;
         for endpoint in reading() {
@@ -190,7 +190,7 @@ const EITHER_OR: [&str; 3] = [
 ];
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_field_that_is_missing_or_null_is_refused_by_name() {
+async fn a_missing_or_null_field_is_named_in_the_refusal() {
     both(Setup::default(), |world| async move {
         let fixture = Fixture::set_up(&world).await;
         for endpoint in reading().filter(|endpoint| !EITHER_OR.contains(&endpoint.path)) {
@@ -220,7 +220,7 @@ async fn a_field_that_is_missing_or_null_is_refused_by_name() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_field_that_stands_twice_does_no_harm() {
+async fn a_repeated_field_does_no_harm() {
     both(Setup::default(), |world| async move {
         let fixture = Fixture::set_up(&world).await;
         for endpoint in reading() {
@@ -240,7 +240,7 @@ async fn a_field_that_stands_twice_does_no_harm() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_query_that_is_no_percent_encoded_utf8_is_refused_by_name() {
+async fn a_query_that_is_not_percent_encoded_utf8_is_named_in_the_refusal() {
     both(Setup::default(), |world| async move {
         let fixture = Fixture::set_up(&world).await;
         let (_socket, key) = session_key(&world, &fixture).await;
@@ -284,7 +284,7 @@ fn takes_query(endpoint: &Endpoint) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_query_where_none_is_read_does_no_harm() {
+async fn an_unexpected_query_does_no_harm() {
     both(Setup::default(), |world| async move {
         let fixture = Fixture::set_up(&world).await;
         let (_socket, key) = session_key(&world, &fixture).await;
@@ -331,7 +331,7 @@ async fn any_content_type_is_read_as_json() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn grants_name_what_they_lack() {
+async fn the_refusal_of_a_grant_names_its_missing_field() {
     both(Setup::default(), |world| async move {
         let Fixture { app, .. } = Fixture::set_up(&world).await;
         let required = "필수 값입니다.";
@@ -369,7 +369,7 @@ async fn grants_name_what_they_lack() {
 
 /// Arbitrary input to every endpoint: each answer is in the envelope, and none is a 500.
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_answers_500_and_nothing_leaves_the_envelope() {
+async fn every_answer_is_in_the_envelope_and_no_500() {
     both(Setup::default(), |world: World| async move {
         let fixture = Fixture::set_up(&world).await;
         let texts = [
@@ -437,7 +437,7 @@ async fn nothing_answers_500_and_nothing_leaves_the_envelope() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_address_given_twice_is_registered_once() {
+async fn a_repeated_redirect_address_is_registered_once() {
     both(Setup::default(), |world| async move {
         let uri = "https://a.example/callback";
         let app = world.application("twice").redirect_uris(&[uri, uri]).create().await;

@@ -47,7 +47,7 @@ async fn forwarded_headers_are_ignored_unless_a_trusted_proxy_sends_them() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn behind_a_trusted_proxy_each_client_has_its_own_failures() {
+async fn each_client_behind_a_trusted_proxy_has_its_own_failures() {
     both(behind("127.0.0.1,10.0.0.0/8"), |world| async move {
         const LIST: &str = "X-Forwarded-For";
         for (lines, expected) in [
@@ -142,7 +142,7 @@ async fn a_trusted_proxy_names_the_client_with_the_proxy_protocol() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_its_header_a_trusted_proxy_is_not_served_and_nobody_else_may_send_one() {
+async fn only_a_trusted_proxy_must_send_the_proxy_header() {
     let setup = Setup { proxy_protocol: true, ..behind("127.0.0.2") };
     both(setup, |world| async move {
         let (address, request) = (world.address(), request());

@@ -67,7 +67,7 @@ async fn cases(world: &World) -> Vec<Case> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_answer_before_the_body_arrives_and_the_connection_goes_on() {
+async fn an_answer_before_the_body_arrives_and_the_connection_stays_open() {
     both(Setup { quotas: true, ..Setup::default() }, |world| async move {
         let mut cases = cases(&world).await;
         let too_large = "POST /auth/v1/token";
@@ -97,7 +97,7 @@ async fn an_answer_before_the_body_arrives_and_the_connection_goes_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_answer_before_a_huge_body_says_that_the_connection_ends_and_arrives() {
+async fn an_answer_before_a_huge_body_arrives_and_closes_the_connection() {
     both(Setup { quotas: true, ..Setup::default() }, |world| async move {
         for case in cases(&world).await {
             for framing in [Framing::Length, Framing::Chunks] {
@@ -115,7 +115,7 @@ async fn an_answer_before_a_huge_body_says_that_the_connection_ends_and_arrives(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_waits_to_be_asked_for_a_refused_body_is_not_asked() {
+async fn a_refused_request_gets_no_100_continue() {
     both(Setup::default(), |world| async move {
         let mut connection = Connection::open(world.address()).await;
         let expect = "Expect: 100-continue\r\nContent-Length: 200000\r\n\r\n";
@@ -137,7 +137,7 @@ async fn whoever_waits_to_be_asked_for_a_refused_body_is_not_asked() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_body_that_does_not_come_delays_its_refusal_by_two_seconds_at_the_most() {
+async fn a_missing_body_delays_a_refusal_by_two_seconds_at_most() {
     both(Setup::default(), |world| async move {
         let mut connection = Connection::open(world.address()).await;
         connection.write(b"POST /nowhere HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{").await;

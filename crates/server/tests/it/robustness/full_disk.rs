@@ -91,8 +91,8 @@ impl Server {
         let child = command.spawn().expect("the program starts");
         let address = patiently("the server says where it listens", async {
             loop {
-                let said = std::fs::read_to_string(log).expect("a log");
-                let line = said.lines().find(|line| line.contains("stagedoor serves"));
+                let output = std::fs::read_to_string(log).expect("a log");
+                let line = output.lines().find(|line| line.contains("stagedoor serves"));
                 if let Some((_, address)) = line.and_then(|line| line.split_once("address=")) {
                     break address.trim().to_owned();
                 }
@@ -178,7 +178,7 @@ async fn writes_are_refused(api: &Api, app: &Application, tokens: &Tokens, auth:
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn on_a_full_disk_reads_go_on_and_writes_come_back_with_the_room() {
+async fn on_a_full_disk_reads_continue_and_writes_recover_with_free_space() {
     let (disk, logs) = (Disk::mount(), tempfile::tempdir().expect("a temporary folder"));
     let log = logs.path().join("log");
     let server = Server::start(&disk, &log).await;
@@ -203,18 +203,18 @@ async fn on_a_full_disk_reads_go_on_and_writes_come_back_with_the_room() {
     assert!(accepted.len() < WRITES / 2, "{accepted:?}: what is left of a page takes only a few");
     writes_are_refused(&api, &app, &tokens, auth).await;
     assert_eq!(ready(&api).await, disk_full());
-    let said = std::fs::read_to_string(&log).expect("a log");
+    let output = std::fs::read_to_string(&log).expect("a log");
     let lines: Vec<_> =
-        said.lines().filter(|line| line.contains(" WARN ") || line.contains("ERROR")).collect();
-    assert!((1..=3).contains(&lines.len()), "{said}");
-    assert!(lines.iter().any(|line| line.contains("the disk of the database is full")), "{said}");
+        output.lines().filter(|line| line.contains(" WARN ") || line.contains("ERROR")).collect();
+    assert!((1..=3).contains(&lines.len()), "{output}");
+    assert!(lines.iter().any(|line| line.contains("the disk of the database is full")), "{output}");
 
     // A start on the full disk, after a kill that left the database's log in place.
     server.kill().await;
     let server = Server::start(&disk, &log).await;
     let api = server.api.clone();
-    let said = std::fs::read_to_string(&log).expect("a log");
-    assert!(said.contains("reads are answered, writes are refused until there is room"), "{said}");
+    let output = std::fs::read_to_string(&log).expect("a log");
+    assert!(output.contains("reads are answered, writes are refused until there is room"), "{output}");
     assert_eq!(ready(&api).await, disk_full());
     writes_are_refused(&api, &app, &tokens, auth).await;
 
@@ -243,7 +243,7 @@ async fn on_a_full_disk_reads_go_on_and_writes_come_back_with_the_room() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_start_that_a_full_disk_forbids_says_so_in_a_sentence() {
+async fn a_start_on_a_full_disk_fails_with_a_sentence() {
     let (disk, logs) = (Disk::mount(), tempfile::tempdir().expect("a temporary folder"));
     // There is no database yet.
     start_is_refused(&disk).await;
@@ -255,17 +255,17 @@ async fn a_start_that_a_full_disk_forbids_says_so_in_a_sentence() {
 
 async fn start_is_refused(disk: &Disk) {
     disk.fill();
-    let said = run(serve(disk)).await;
-    assert!(!said.status.success());
-    let last = said.stderr.lines().last().unwrap_or_default();
+    let output = run(serve(disk)).await;
+    assert!(!output.status.success());
+    let last = output.stderr.lines().last().unwrap_or_default();
     let path = disk.path().to_str().expect("a path");
-    assert!(last.starts_with("stagedoor: "), "{}", said.stderr);
-    assert!(last.contains("disk is full") && last.contains(path), "{}", said.stderr);
+    assert!(last.starts_with("stagedoor: "), "{}", output.stderr);
+    assert!(last.contains("disk is full") && last.contains(path), "{}", output.stderr);
 }
 
 /// PostgreSQL reports a full disk with SQLSTATE 53100. Triggers simulate it here.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_postgresql_refuses_for_want_of_room_is_answered_alike() {
+async fn a_full_disk_of_postgresql_gets_the_same_answer() {
     const FAIL: &str = "CREATE FUNCTION disk_full() RETURNS trigger LANGUAGE plpgsql AS
         $$ BEGIN RAISE EXCEPTION 'could not extend file' USING ERRCODE = '53100'; END $$";
     const FILL: [&str; 3] = [

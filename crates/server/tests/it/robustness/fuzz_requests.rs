@@ -62,7 +62,7 @@ impl Scene {
     }
 
     /// The visible state of the world.
-    async fn look(&mut self) -> Vec<Answered> {
+    async fn snapshot(&mut self) -> Vec<Answered> {
         let mut seen = Vec::new();
         for endpoint in ENDPOINTS.iter().filter(|endpoint| endpoint.method == "GET") {
             let request = endpoint.good(&self.fixture, self.socket.session_key());
@@ -75,13 +75,13 @@ impl Scene {
     }
 
     /// Waits for all events so far, and returns their number.
-    async fn hear(&mut self) -> usize {
+    async fn drain_events(&mut self) -> usize {
         self.socket.send("2").await;
-        let mut heard = 0;
+        let mut received = 0;
         while self.socket.next_packet().await.expect("the session goes on") != "3" {
-            heard += 1;
+            received += 1;
         }
-        heard
+        received
     }
 }
 
@@ -217,7 +217,7 @@ fn odd_bodies() -> impl Iterator<Item = Vec<u8>> {
 type Part = fn(&Endpoint) -> bool;
 
 /// Sends the corpus of a part, and records the world after each endpoint that writes.
-async fn tell_all(world: World, part: Part) -> Vec<Answered> {
+async fn send_corpus(world: World, part: Part) -> Vec<Answered> {
     let mut scene = Scene::set(world).await;
     let mut answers = Vec::new();
     for endpoint in ENDPOINTS.iter().filter(|endpoint| part(endpoint)) {
@@ -229,49 +229,49 @@ async fn tell_all(world: World, part: Part) -> Vec<Answered> {
         let good = scene.send_good(endpoint).await;
         answers.push(answered(format!("good {}", endpoint.path), &good));
         if endpoint.method != "GET" {
-            answers.extend(scene.look().await);
+            answers.extend(scene.snapshot().await);
         }
-        let heard = scene.hear().await;
-        answers.push((format!("events of {}", endpoint.path), 200, heard.to_string()));
+        let received = scene.drain_events().await;
+        answers.push((format!("events of {}", endpoint.path), 200, received.to_string()));
     }
     answers
 }
 
 /// Sends only the refused requests to another world. That world must look as before, without any event.
-async fn tell_refused(world: World, part: Part, refused: &HashSet<String>) {
+async fn resend_refused(world: World, part: Part, refused: &HashSet<String>) {
     let mut scene = Scene::set(world).await;
     let mut good_now = 0;
     for endpoint in ENDPOINTS.iter().filter(|endpoint| part(endpoint)) {
         endpoint.prepare(&scene.world, &scene.fixture).await;
-        scene.hear().await;
-        let mut before = scene.look().await;
+        scene.drain_events().await;
+        let mut before = scene.snapshot().await;
         for (name, request) in odd_requests(endpoint, &scene.fixture, scene.socket.session_key()) {
             if refused.contains(&name) && scene.send(&request).await.status == 200 {
                 // A request that was refused after an earlier one may be valid without the earlier one.
                 good_now += 1;
-                before = scene.look().await;
-                scene.hear().await;
+                before = scene.snapshot().await;
+                scene.drain_events().await;
             }
         }
-        assert_eq!(scene.hear().await, 0, "{}", endpoint.path);
-        assert_eq!(scene.look().await, before, "{}", endpoint.path);
+        assert_eq!(scene.drain_events().await, 0, "{}", endpoint.path);
+        assert_eq!(scene.snapshot().await, before, "{}", endpoint.path);
     }
     assert!(good_now * 100 < refused.len(), "{good_now} of {}", refused.len());
 }
 
 /// Both databases give the same answer to every odd request, and a refused request changes nothing.
-async fn alike_and_harmless(part: Part) {
-    let told: Arc<Mutex<Vec<Vec<Answered>>>> = Arc::default();
+async fn compare_databases(part: Part) {
+    let recorded: Arc<Mutex<Vec<Vec<Answered>>>> = Arc::default();
     both(Setup::default(), |world| {
-        let told = told.clone();
+        let recorded = recorded.clone();
         async move {
-            let answers = tell_all(world, part).await;
-            told.lock().expect("no test fails while it holds it").push(answers);
+            let answers = send_corpus(world, part).await;
+            recorded.lock().expect("no test fails while it holds it").push(answers);
         }
     })
     .await;
-    let told = told.lock().expect("no test fails while it holds it").clone();
-    let [sqlite, postgres] = told.as_slice() else { panic!("two engines") };
+    let recorded = recorded.lock().expect("no test fails while it holds it").clone();
+    let [sqlite, postgres] = recorded.as_slice() else { panic!("two engines") };
     for (on_sqlite, on_postgres) in sqlite.iter().zip(postgres) {
         assert_eq!(on_sqlite, on_postgres);
     }
@@ -282,29 +282,29 @@ async fn alike_and_harmless(part: Part) {
     assert!(refused.len() > 100, "{} were refused", refused.len());
     both(Setup::default(), |world| {
         let refused = refused.clone();
-        async move { tell_refused(world, part, &refused).await }
+        async move { resend_refused(world, part, &refused).await }
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn oddities_of_applications() {
-    alike_and_harmless(|endpoint| !matches!(endpoint.mode, Mode::User(_) | Mode::Operator)).await;
+    compare_databases(|endpoint| !matches!(endpoint.mode, Mode::User(_) | Mode::Operator)).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn oddities_of_users() {
-    alike_and_harmless(|endpoint| matches!(endpoint.mode, Mode::User(_))).await;
+    compare_databases(|endpoint| matches!(endpoint.mode, Mode::User(_))).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn oddities_of_the_platform_on_channels() {
-    alike_and_harmless(|endpoint| endpoint.mode == Mode::Operator && endpoint.path.contains("{channelId}"))
+    compare_databases(|endpoint| endpoint.mode == Mode::Operator && endpoint.path.contains("{channelId}"))
         .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn oddities_of_the_platform_elsewhere() {
-    alike_and_harmless(|endpoint| endpoint.mode == Mode::Operator && !endpoint.path.contains("{channelId}"))
+    compare_databases(|endpoint| endpoint.mode == Mode::Operator && !endpoint.path.contains("{channelId}"))
         .await;
 }

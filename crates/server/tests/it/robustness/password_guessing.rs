@@ -81,7 +81,7 @@ async fn advance_until<T>(world: &World, work: impl Future<Output = T>) -> (Dura
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_300_guesses_made_at_once_10_are_looked_at() {
+async fn of_300_concurrent_guesses_10_are_checked() {
     both(behind_a_proxy(), |world| async move {
         let fixture = Fixture::set_up(&world).await;
         let sign_in = SignIn::of(&world, &fixture).await;
@@ -106,7 +106,7 @@ async fn of_300_guesses_made_at_once_10_are_looked_at() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_right_password_costs_no_try() {
+async fn a_right_password_uses_no_attempt() {
     both(behind_a_proxy(), |world| async move {
         let fixture = Fixture::set_up(&world).await;
         let sign_in = SignIn::of(&world, &fixture).await;
@@ -122,7 +122,7 @@ async fn a_right_password_costs_no_try() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn guesses_at_one_account_from_many_addresses_are_slowed_and_its_owner_gets_in() {
+async fn guesses_from_many_addresses_are_delayed_and_the_owner_is_not() {
     both(behind_a_proxy(), |world| async move {
         let fixture = Fixture::set_up(&world).await;
         let sign_in = SignIn::of(&world, &fixture).await;
@@ -155,7 +155,7 @@ async fn guesses_at_one_account_from_many_addresses_are_slowed_and_its_owner_get
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_signed_in_from_an_address_is_not_kept_out_by_others_there() {
+async fn a_known_address_is_not_limited_by_other_people_there() {
     both(behind_a_proxy(), |world| async move {
         let fixture = Fixture::set_up(&world).await;
         let sign_in = SignIn::of(&world, &fixture).await;

@@ -141,7 +141,7 @@ fn fault(texts: &BTreeMap<String, String>, path: &str, anchor: Option<&str>) -> 
 }
 
 #[test]
-fn every_citation_of_a_page_leads_somewhere() {
+fn every_cited_page_exists() {
     let (texts, mut faults, mut count) = (texts(), Vec::new(), 0);
     for (name, text) in &texts {
         for (path, anchor) in citations(text) {
@@ -154,7 +154,7 @@ fn every_citation_of_a_page_leads_somewhere() {
 }
 
 #[test]
-fn every_link_of_a_page_leads_somewhere() {
+fn every_linked_page_exists() {
     let (texts, mut faults, mut count) = (texts(), Vec::new(), 0);
     for (name, text) in texts.iter().filter(|(name, _)| name.ends_with(".md")) {
         for (line, target) in links(text) {
@@ -171,7 +171,7 @@ fn every_link_of_a_page_leads_somewhere() {
 
 /// A number after these words cites a section of a page that is not in the repository.
 #[test]
-fn nothing_is_cited_by_a_number_alone() {
+fn no_section_is_cited_only_by_its_number() {
     let mut faults = Vec::new();
     for (name, text) in texts() {
         // A citation may continue in the next line of a comment.

@@ -25,7 +25,7 @@ fn folder() -> PathBuf {
 }
 
 #[test]
-fn the_documents_that_are_checked_in_are_not_stale() {
+fn the_checked_in_documents_are_current() {
     for (name, document) in documents() {
         let (path, text) = (folder().join(name), web::documents::text(&document));
         if std::env::var_os(UPDATE).is_some() {
@@ -40,7 +40,7 @@ fn the_documents_that_are_checked_in_are_not_stale() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_documents_are_served_to_everybody_and_may_be_cached() {
+async fn the_documents_are_public_and_cacheable() {
     both(Setup { quotas: true, ..Setup::default() }, |world| async move {
         for (name, document) in documents() {
             let answer = world.send(Request::get(format!("/{name}"))).await;
@@ -55,7 +55,7 @@ async fn the_documents_are_served_to_everybody_and_may_be_cached() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn people_read_the_same_in_korean_and_english_without_a_script() {
+async fn the_page_for_people_is_the_same_in_korean_and_english() {
     both(Setup::default(), |world| async move {
         for (language, title) in [("ko", "API 문서"), ("en", "API documentation")] {
             let page = world.send(Request::get("/docs").header("Accept-Language", language)).await;
@@ -99,7 +99,7 @@ fn described() -> BTreeMap<String, (Value, Value)> {
 }
 
 #[test]
-fn every_endpoint_is_described_with_its_mode_and_scope_and_nothing_else_is() {
+fn exactly_the_endpoints_are_described_with_mode_and_scope() {
     let pages = ["GET /account-interlock", "POST /account-interlock"];
     let mut expected: BTreeMap<_, _> =
         pages.map(|page| (page.to_owned(), (json!([]), Value::Null))).into_iter().collect();
@@ -118,7 +118,7 @@ fn every_endpoint_is_described_with_its_mode_and_scope_and_nothing_else_is() {
 
 /// Readers of the documents do not have the repository.
 #[test]
-fn the_documents_name_nothing_that_their_readers_do_not_have() {
+fn the_documents_do_not_refer_to_the_repository() {
     for (name, document) in documents() {
         let text = web::documents::text(&document);
         for reference in ["spec ", "docs/spec", "docs/adr", "section "] {
@@ -128,7 +128,7 @@ fn the_documents_name_nothing_that_their_readers_do_not_have() {
 }
 
 #[test]
-fn every_success_is_an_envelope_with_a_name() {
+fn every_success_is_a_named_envelope_schema() {
     let document = web::documents::openapi();
     let mut names = Vec::new();
     for (path, methods) in document["paths"].as_object().expect("paths") {
@@ -148,7 +148,7 @@ fn every_success_is_an_envelope_with_a_name() {
 }
 
 #[test]
-fn every_operation_is_whole() {
+fn every_operation_is_completely_described() {
     let document = web::documents::openapi();
     let mut names = Vec::new();
     for operation in document["paths"]
@@ -168,8 +168,8 @@ fn every_operation_is_whole() {
     assert_eq!(names.len(), count, "an operationId stands twice");
     for (name, schema) in document["components"]["schemas"].as_object().expect("schemas") {
         for (field, schema) in schema["properties"].as_object().into_iter().flatten() {
-            let told = schema.get("description").or(schema.get("$ref")).or(schema.get("anyOf"));
-            assert!(told.is_some(), "{name}.{field} has no doc comment");
+            let described = schema.get("description").or(schema.get("$ref")).or(schema.get("anyOf"));
+            assert!(described.is_some(), "{name}.{field} has no doc comment");
         }
     }
 }
@@ -240,7 +240,7 @@ fn beyond(schema: &Value) -> Vec<(&'static str, Value)> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_document_forbids_is_refused() {
+async fn requests_that_the_document_forbids_are_refused() {
     let document = web::documents::openapi();
     both(Setup::default(), move |world| {
         let document = document.clone();

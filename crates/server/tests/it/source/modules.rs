@@ -224,7 +224,7 @@ fn the_modules_of_a_crate_use_each_other_in_one_direction() {
 }
 
 #[test]
-fn a_name_of_a_type_means_one_thing_in_a_crate() {
+fn a_type_name_is_unique_in_a_crate() {
     let mut twice = Vec::new();
     for modules in crates().values() {
         let mut types: BTreeMap<&str, &str> = BTreeMap::new();
@@ -250,7 +250,7 @@ fn declared_type(line: &str) -> Option<&str> {
 }
 
 #[test]
-fn declarations_are_spelled_out() {
+fn use_declarations_are_expanded() {
     let text = "use crate::{a::{self, B, C}, d};\npub(crate) use super::{e::F, G};\nlet reuse = 1;";
     let spelled = spell_out(text);
     for line in [

@@ -131,7 +131,7 @@ fn crates_use_each_other_only_as_the_table_says() {
 }
 
 #[test]
-fn a_library_that_one_crate_alone_knows_stays_there() {
+fn an_exclusive_library_stays_in_its_crate() {
     let manifests = manifests();
     for row in table() {
         for library in row.alone_knows {
@@ -145,7 +145,7 @@ fn a_library_that_one_crate_alone_knows_stays_there() {
 }
 
 #[test]
-fn testkit_and_fuzz_are_for_tests_alone() {
+fn only_tests_use_testkit_and_fuzz() {
     for (name, manifest) in manifests() {
         let used = dependencies(&manifest, "[dependencies]");
         assert!(!used.contains("testkit") && !used.contains("fuzz"), "{name}");
@@ -153,7 +153,7 @@ fn testkit_and_fuzz_are_for_tests_alone() {
 }
 
 #[test]
-fn no_source_file_is_longer_than_a_reader_can_bear() {
+fn no_source_file_is_too_long() {
     for (name, text) in sources() {
         let lines = text.lines().count();
         assert!(lines <= LINES_MAX, "{name} has {lines} lines");
@@ -161,7 +161,7 @@ fn no_source_file_is_longer_than_a_reader_can_bear() {
 }
 
 #[test]
-fn no_comment_is_wider_than_a_reader_can_bear() {
+fn no_comment_is_too_wide() {
     let mut wide = Vec::new();
     for (name, text) in sources() {
         for (number, line) in text.lines().enumerate() {
@@ -176,7 +176,7 @@ fn no_comment_is_wider_than_a_reader_can_bear() {
 }
 
 #[test]
-fn nothing_is_left_undone_or_switched_off() {
+fn no_leftovers_or_disabled_tests() {
     // The words are split here, so that the test does not find this file.
     let forbidden = [["#[ign", "ore"], ["todo", "!("], ["unimplemented", "!("], ["dbg", "!("], ["FIX", "ME"]];
     for (name, text) in sources() {
@@ -211,7 +211,7 @@ fn queries_read_rows_by_their_declared_columns() {
 }
 
 #[test]
-fn secrets_become_texts_only_where_the_list_says() {
+fn only_the_listed_files_expose_secrets() {
     let call = [".expose", "()"].concat();
     let calls = |text: &str| text.split("#[cfg(test)]").next().is_some_and(|code| code.contains(&call));
     let tests = |name: &str| {

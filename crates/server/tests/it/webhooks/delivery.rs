@@ -107,7 +107,7 @@ fn at_most(pause: Duration) -> Duration {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_claim_arrives_signed_and_with_these_very_headers() {
+async fn a_claim_arrives_signed_and_with_the_documented_headers() {
     both(Setup::default(), |world| async move {
         let shop = Shop::open(&world).await;
         let claim = shop.claim().await;
@@ -150,7 +150,7 @@ async fn a_claim_arrives_signed_and_with_these_very_headers() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_message_is_tried_as_the_schedule_says_and_then_given_up() {
+async fn a_message_is_retried_on_schedule_and_then_given_up() {
     both(Setup::default(), |world| async move {
         let shop = Shop::open(&world).await;
         shop.receiver.usually(Reply::Whole(500, vec![], b"not\0today".to_vec()));
@@ -190,7 +190,7 @@ async fn a_message_is_tried_as_the_schedule_says_and_then_given_up() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_receiver_says_when_to_come_back() {
+async fn the_receiver_may_set_the_time_of_the_retry() {
     both(Setup::default(), |world| async move {
         let shop = Shop::open(&world).await;
         let later = |header: &str| Reply::Whole(503, vec![format!("Retry-After: {header}")], vec![]);
@@ -209,7 +209,7 @@ async fn the_receiver_says_when_to_come_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_receiver_that_is_gone_is_left_alone_and_its_owner_told() {
+async fn a_receiver_that_is_gone_is_disabled_and_its_owner_notified() {
     both(Setup::default(), |world| async move {
         let shop = Shop::open(&world).await;
         shop.receiver.reply([Reply::Status(410)]);
@@ -284,7 +284,7 @@ async fn settle(shop: &Shop) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn redirects_are_answers_and_nobody_follows_them() {
+async fn redirects_are_answers_and_not_followed() {
     both(Setup::default(), |world| async move {
         let (shop, elsewhere) = (Shop::open(&world).await, Receiver::start().await);
         for status in [301, 302, 303, 307, 308] {
@@ -303,7 +303,7 @@ async fn redirects_are_answers_and_nobody_follows_them() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_attempt_has_five_seconds_whatever_the_receiver_does() {
+async fn an_attempt_ends_after_five_seconds() {
     both(Setup::default(), |world| async move {
         let shop = Shop::open(&world).await;
         for reply in [Reply::Hang, Reply::Drip(Duration::from_millis(1))] {
@@ -324,7 +324,7 @@ async fn an_attempt_has_five_seconds_whatever_the_receiver_does() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_receiver_that_hangs_delays_nobody_else() {
+async fn a_hanging_receiver_delays_no_other_receiver() {
     both(Setup::default(), |world| async move {
         let shop = Shop::open(&world).await;
         let other = world.application("other").scopes(&[domain::Scope::Drops]);
@@ -346,7 +346,7 @@ async fn a_receiver_that_hangs_delays_nobody_else() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_receiver_has_eight_messages_at_once_at_the_most() {
+async fn a_receiver_gets_at_most_eight_concurrent_messages() {
     both(Setup::default(), |world| async move {
         let shop = Shop::open(&world).await;
         let page = json!({ "url": shop.receiver.url("/"), "enabled": false });
@@ -373,7 +373,7 @@ async fn a_receiver_has_eight_messages_at_once_at_the_most() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_became_of_attempts_is_counted() {
+async fn outcomes_of_attempts_are_counted() {
     both(Setup::default(), |world| async move {
         let shop = Shop::open(&world).await;
         let metric = async |name: &str| {

@@ -79,7 +79,7 @@ fn text(value: &Value) -> &str {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_listener_makes_the_webhook_and_its_secret_is_told_once() {
+async fn a_listener_creates_the_webhook_and_its_secret_is_returned_once() {
     both(Setup::default(), |world| async move {
         let desk = Desk::set(&world).await;
         let calls = (0..10).map(|_| desk.begin());
@@ -110,7 +110,7 @@ async fn futures<T>(calls: impl Iterator<Item = impl Future<Output = T>>) -> Vec
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_listener_says_is_recorded_as_an_attempt_like_any_other() {
+async fn a_listeners_report_is_recorded_as_an_attempt() {
     both(Setup::default(), |world| async move {
         let desk = Desk::set(&world).await;
         desk.begin().await;
@@ -149,7 +149,7 @@ async fn what_a_listener_says_is_recorded_as_an_attempt_like_any_other() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_lease_that_nobody_answers_is_a_failed_attempt() {
+async fn a_lease_without_a_report_is_a_failed_attempt() {
     both(Setup::default(), |world| async move {
         let desk = Desk::set(&world).await;
         desk.begin().await;
@@ -180,7 +180,7 @@ async fn time_goes_on(world: &World) -> Infallible {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_listener_that_waits_is_woken_by_a_claim_and_by_what_is_due() {
+async fn a_waiting_listener_is_woken_by_a_claim_and_by_a_retry() {
     both(Setup::default(), |world| async move {
         let desk = std::sync::Arc::new(Desk::set(&world).await);
         desk.begin().await;
@@ -209,7 +209,7 @@ async fn a_listener_that_waits_is_woken_by_a_claim_and_by_what_is_due() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_stands_against_a_listener_is_named_with_what_to_do() {
+async fn the_refusal_of_a_listener_names_the_remedy() {
     both(Setup::default(), |world| async move {
         let desk = Desk::set(&world).await;
         let nothing = desk.ask("/attempts", &json!({ "waitSeconds": 0 })).await;
@@ -307,7 +307,7 @@ async fn claim(sandbox: &Sandbox, viewer: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_command_forwards_each_message_to_the_byte_and_tells_what_came_of_it() {
+async fn the_command_forwards_each_message_unchanged_and_prints_the_outcome() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let sandbox = Sandbox::start(folder.path(), &[]).await;
     let receiver = Receiver::start().await;
@@ -325,17 +325,17 @@ async fn the_command_forwards_each_message_to_the_byte_and_tells_what_came_of_it
     assert!(received.is_signed_with(&secret));
     let body: Value = serde_json::from_slice(&received.body).expect("JSON");
     assert_eq!(body["event"]["data"]["claimId"], claimed);
-    let told = listening.line().await;
-    assert_eq!((&told["status"], &told["state"]), (&json!(302), &json!("WAITING")), "{told}");
-    assert_eq!(told["messageId"], received.header("Service-Event-Message-Id"));
-    assert!(told["nextAttemptDate"].is_string() && told["number"] == 1, "{told}");
+    let line = listening.line().await;
+    assert_eq!((&line["status"], &line["state"]), (&json!(302), &json!("WAITING")), "{line}");
+    assert_eq!(line["messageId"], received.header("Service-Event-Message-Id"));
+    assert!(line["nextAttemptDate"].is_string() && line["number"] == 1, "{line}");
 
     // The next attempt is about five seconds later.
     let again = receiver.next().await;
     assert_eq!(again.header("Service-Event-Message-Id"), received.header("Service-Event-Message-Id"));
     assert_eq!(again.header("Service-Event-Message-Retry"), "1");
-    let told = listening.line().await;
-    assert_eq!((&told["status"], &told["state"]), (&json!(200), &json!("DELIVERED")), "{told}");
+    let line = listening.line().await;
+    assert_eq!((&line["status"], &line["state"]), (&json!(200), &json!("DELIVERED")), "{line}");
     listening.end().await;
 
     // A second listener prints no secret, and fetches the messages that have arrived. Its target does not
@@ -344,8 +344,8 @@ async fn the_command_forwards_each_message_to_the_byte_and_tells_what_came_of_it
     drop(receiver);
     let mut listening = Listening::start(&base, &app.client_secret, &forward_to).await;
     assert_eq!(listening.secret, None);
-    let told = listening.line().await;
-    assert_eq!((&told["failure"], &told["state"]), (&json!("connect"), &json!("WAITING")), "{told}");
+    let line = listening.line().await;
+    assert_eq!((&line["failure"], &line["state"]), (&json!("connect"), &json!("WAITING")), "{line}");
     listening.end().await;
     sandbox.signal("TERM").await;
     sandbox.end().await;
@@ -359,7 +359,7 @@ async fn kept(folder: &Path, listen: &str) -> Sandbox {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_command_comes_back_when_the_service_does() {
+async fn the_command_reconnects_when_the_service_is_back() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let receiver = Receiver::start().await;
     let sandbox = kept(folder.path(), "127.0.0.1:0").await;
@@ -369,8 +369,8 @@ async fn the_command_comes_back_when_the_service_does() {
     sandbox.signal("TERM").await;
     let (status, _) = sandbox.end().await;
     assert_eq!(status.code(), Some(0), "a listener that waits keeps nobody from stopping");
-    let said = patiently("a word", listening.stderr.next_line()).await.expect("text").expect("a line");
-    assert!(said.contains("trying again in 1 s"), "{said}");
+    let output = patiently("a word", listening.stderr.next_line()).await.expect("text").expect("a line");
+    assert!(output.contains("trying again in 1 s"), "{output}");
     let sandbox = kept(folder.path(), base.strip_prefix("http://").expect("http")).await;
     claim(&sandbox, "viewer-dal").await;
     let received = receiver.next().await;
@@ -381,7 +381,7 @@ async fn the_command_comes_back_when_the_service_does() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_command_that_may_not_listen_says_what_to_do() {
+async fn a_listen_command_that_is_refused_prints_the_remedy() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let sandbox = Sandbox::start(folder.path(), &["--language", "en"]).await;
     let base = sandbox.world["baseUrl"].as_str().expect("a text").to_owned();
@@ -403,9 +403,9 @@ async fn a_command_that_may_not_listen_says_what_to_do() {
         if let Some(secret) = secret {
             command.env("STAGEDOOR_CLIENT_SECRET", secret);
         }
-        let said = run(command).await;
-        assert!(!said.status.success() && said.stderr.contains(part), "{part}: {}", said.stderr);
-        assert!(secret.is_none_or(|secret| !said.stderr.contains(secret)), "{}", said.stderr);
+        let output = run(command).await;
+        assert!(!output.status.success() && output.stderr.contains(part), "{part}: {}", output.stderr);
+        assert!(secret.is_none_or(|secret| !output.stderr.contains(secret)), "{}", output.stderr);
     }
     sandbox.signal("TERM").await;
     sandbox.end().await;

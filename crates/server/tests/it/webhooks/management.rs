@@ -44,7 +44,7 @@ fn states(list: &Value) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_webhook_is_answered_whole_and_its_secret_once() {
+async fn a_webhook_is_returned_with_all_fields_and_its_secret_once() {
     both(Setup::default(), |world| async move {
         Fixture::set_up(&world).await;
         get(&world, "").await.assert_refused(404, "NOT_FOUND");
@@ -81,7 +81,7 @@ async fn a_webhook_is_answered_whole_and_its_secret_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_wrong_with_a_webhook_is_named_and_changes_nothing() {
+async fn faults_of_a_webhook_are_named_and_change_nothing() {
     both(Setup::default(), |world| async move {
         Fixture::set_up(&world).await;
         for (body, field) in [
@@ -126,7 +126,7 @@ async fn what_is_wrong_with_a_webhook_is_named_and_changes_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_secret_is_rotated_without_a_message_that_nobody_can_verify() {
+async fn every_message_can_be_verified_during_a_rotation() {
     both(Setup::default(), |world| async move {
         Fixture::set_up(&world).await;
         let first = text(&put(&world, &json!({ "url": URL })).await.content()["secret"]);
@@ -162,7 +162,7 @@ async fn a_secret_is_rotated_without_a_message_that_nobody_can_verify() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_secret_may_be_brought_along_if_it_is_long_enough() {
+async fn a_caller_may_choose_a_long_enough_secret() {
     both(Setup::default(), |world| async move {
         Fixture::set_up(&world).await;
         put(&world, &json!({ "url": URL })).await.content();
@@ -193,7 +193,7 @@ async fn a_secret_may_be_brought_along_if_it_is_long_enough() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn messages_are_listed_shown_and_sent_anew() {
+async fn messages_are_listed_returned_and_sent_again() {
     both(Setup::default(), |world| async move {
         let fixture = Fixture::set_up(&world).await;
         // The webhook has no listener, so its messages stay waiting.
@@ -255,7 +255,7 @@ async fn messages_are_listed_shown_and_sent_anew() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_wrong_with_a_question_about_messages_is_named() {
+async fn faults_of_a_message_query_are_named() {
     both(Setup::default(), |world| async move {
         Fixture::set_up(&world).await;
         put(&world, &json!({})).await.content();
@@ -293,7 +293,7 @@ async fn what_is_wrong_with_a_question_about_messages_is_named() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn of_many_registrations_at_once_one_is_told_the_secret_and_one_address_stays() {
+async fn one_of_many_concurrent_registrations_returns_the_secret() {
     both(Setup::default(), |world| async move {
         Fixture::set_up(&world).await;
         let puts: Vec<_> = (0..20)

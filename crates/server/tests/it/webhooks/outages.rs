@@ -19,7 +19,7 @@ use crate::webhooks::delivery::{Shop, count, id, register};
 const LEASE: Duration = Duration::from_secs(15);
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_claim_that_was_answered_is_told_of_after_kill_9() {
+async fn an_acknowledged_claim_is_delivered_after_kill_9() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let data = folder.path().join("data");
     let arguments = ["--data", data.to_str().expect("a path")];
@@ -83,7 +83,7 @@ async fn delivered_without_the_database(world: &World, wire: &Wire, span: Durati
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_result_waits_for_a_store_that_is_away_for_a_moment() {
+async fn a_result_is_recorded_after_a_short_outage_of_the_store() {
     over_a_wire(Setup::default(), |world, wire| async move {
         // Recording is retried during the lease.
         let (shop, _) = delivered_without_the_database(&world, &wire, Duration::from_secs(1)).await;
@@ -132,7 +132,7 @@ where
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_dead_node_had_taken_goes_to_the_next() {
+async fn messages_of_a_dead_node_are_sent_by_another() {
     without_jobs(|world| async move {
         let shop = Shop::open(&world).await;
         shop.receiver.reply([Reply::Hang]);
@@ -156,7 +156,7 @@ async fn what_a_dead_node_had_taken_goes_to_the_next() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_address_is_judged_by_the_configuration_of_the_node_that_sends() {
+async fn a_target_is_judged_by_the_configuration_of_the_sending_node() {
     without_jobs(|world| async move {
         let shop = Shop::open(&world).await;
         shop.claim().await;
@@ -185,7 +185,7 @@ async fn an_address_is_judged_by_the_configuration_of_the_node_that_sends() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_attempt_that_is_under_way_is_finished_before_the_node_stops() {
+async fn a_running_attempt_is_finished_before_the_node_stops() {
     both(Setup::default(), |world| async move {
         let shop = Shop::open(&world).await;
         shop.receiver.reply([Reply::After(Duration::from_millis(200))]);
@@ -201,7 +201,7 @@ async fn an_attempt_that_is_under_way_is_finished_before_the_node_stops() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_nodes_send_every_message_once_and_never_together() {
+async fn two_nodes_send_every_message_once() {
     const CLAIMS: usize = 200;
     nodes(2, Setup::default(), |cluster| async move {
         let api = &cluster.nodes[0];
@@ -232,7 +232,7 @@ async fn two_nodes_send_every_message_once_and_never_together() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_receiver_that_was_down_for_hours_is_told_of_everything() {
+async fn a_receiver_that_was_down_for_hours_gets_every_message() {
     both(Setup::default(), |world| async move {
         let fixture = Fixture::set_up(&world).await;
         let port = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a port");
@@ -252,8 +252,8 @@ async fn a_receiver_that_was_down_for_hours_is_told_of_everything() {
         let receiver = Receiver::at(address).await;
         world.advance(Duration::from_secs(6 * 3_600));
         let received = receiver.next().await;
-        let told: Value = serde_json::from_slice(&received.body).expect("JSON");
-        assert_eq!(told["event"]["data"], claim);
+        let message_body: Value = serde_json::from_slice(&received.body).expect("JSON");
+        assert_eq!(message_body["event"]["data"], claim);
     })
     .await;
 }

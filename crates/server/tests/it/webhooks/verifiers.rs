@@ -8,7 +8,7 @@ use domain::secret::WebhookSecret;
 use domain::{DeliveryId, Timestamp};
 use tokio::process::Command;
 
-use crate::cli::process::Said;
+use crate::cli::process::CommandOutput;
 use crate::webhooks::verifier;
 
 const DOCUMENT: &str = include_str!("../../../../../docs/webhooks.md");
@@ -92,28 +92,28 @@ fn block(language: &str) -> &'static str {
 /// `false`. A language that is not installed is reported on stderr.
 async fn try_out(language: &str, command: &[&str], file: &str, program: String) {
     if Command::new(command[0]).arg("--version").output().await.is_err() {
-        let told = writeln!(std::io::stderr(), "NOT AT HAND: {}: its verifier was not run", command[0]);
-        return told.expect("stderr");
+        let written = writeln!(std::io::stderr(), "NOT AT HAND: {}: its verifier was not run", command[0]);
+        return written.expect("stderr");
     }
     let folder = tempfile::tempdir().expect("a temporary folder");
     if language == "java" {
         std::fs::write(folder.path().join("Main.java"), program).expect("a program");
         let mut compiler = Command::new("javac");
         compiler.arg("Main.java").current_dir(folder.path());
-        let said = crate::cli::process::run(compiler).await;
-        assert!(said.status.success(), "{}", said.stderr);
+        let output = crate::cli::process::run(compiler).await;
+        assert!(output.status.success(), "{}", output.stderr);
     } else {
         std::fs::write(folder.path().join(file), program).expect("a program");
     }
     for case in cases(true) {
-        let said = one(folder.path(), command, file, &case).await;
-        let outcome = (said.status.success(), said.stdout.trim());
+        let output = one(folder.path(), command, file, &case).await;
+        let outcome = (output.status.success(), output.stdout.trim());
         let expected = (true, if case.genuine { "true" } else { "false" });
-        assert_eq!(outcome, expected, "{language}, {}: {}", case.what, said.stderr);
+        assert_eq!(outcome, expected, "{language}, {}: {}", case.what, output.stderr);
     }
 }
 
-async fn one(folder: &Path, command: &[&str], file: &str, case: &Case) -> Said {
+async fn one(folder: &Path, command: &[&str], file: &str, case: &Case) -> CommandOutput {
     std::fs::write(folder.join("body"), &case.body).expect("a body");
     let mut program = Command::new(command[0]);
     program.args(&command[1..]).args([file, case.id, &case.timestamp, &case.signature, "body"]);
@@ -124,13 +124,13 @@ async fn one(folder: &Path, command: &[&str], file: &str, case: &Case) -> Said {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_one_for_the_shell() {
+async fn the_shell_verifier() {
     let rest = "\nif verify \"$@\"; then echo true; else echo false; fi\n";
     try_out("sh", &["bash"], "verify.sh", format!("{}{rest}", block("sh"))).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_one_in_python() {
+async fn the_python_verifier() {
     let rest = "
 import sys
 message_id, timestamp, signature, body, *secrets = sys.argv[1:]
@@ -140,7 +140,7 @@ print(str(verify(secrets, message_id, timestamp, signature, open(body, 'rb').rea
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_one_in_javascript() {
+async fn the_javascript_verifier() {
     let rest = "
 const [id, timestamp, signature, body, ...secrets] = process.argv.slice(2);
 console.log(verify(secrets, id, timestamp, signature, require('node:fs').readFileSync(body)));

@@ -48,7 +48,7 @@ async fn chat(node: &ClusterNode, cast: &Cast, streamer: usize, message: &str) {
     node.send_chat(cast.token(streamer), message).await.content();
 }
 
-async fn hears(socket: &mut Socket, message: &str) {
+async fn assert_receives(socket: &mut Socket, message: &str) {
     assert_eq!(socket.event("CHAT").await["content"], message);
 }
 
@@ -69,7 +69,7 @@ pub async fn until<Fut: Future<Output = bool>>(what: &str, mut holds: impl FnMut
 
 /// Waits until a node has detected a gap.
 async fn until_told_of_a_gap(node: &ClusterNode) {
-    until("the node is told of a gap", || async { node.socket_stats().await.gaps > 0 }).await;
+    until("the node detects the gap", || async { node.socket_stats().await.gaps > 0 }).await;
 }
 
 /// Waits until a node can publish and receive.
@@ -84,9 +84,9 @@ async fn a_call_on_one_node_changes_a_session_on_another() {
         let cast = Cast::set(one, 1).await;
         let mut socket = listening(&cast, two, one, &[0]).await;
         chat(one, &cast, 0, "안녕 👋").await;
-        hears(&mut socket, "안녕 👋").await;
+        assert_receives(&mut socket, "안녕 👋").await;
         chat(two, &cast, 0, "둘").await;
-        hears(&mut socket, "둘").await;
+        assert_receives(&mut socket, "둘").await;
         one.unsubscribe(cast.token(0), "chat", socket.session_key()).await.content();
         socket.system("unsubscribed").await;
         chat(two, &cast, 0, "never").await;
@@ -130,7 +130,7 @@ async fn a_node_receives_the_channels_of_its_sessions_only() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn after_a_restart_of_the_bus_only_sessions_that_missed_something_are_closed() {
+async fn a_bus_restart_closes_only_sessions_that_missed_an_event() {
     nodes(2, Setup::default(), |cluster: Arc<Cluster>| async move {
         let (one, two) = (&cluster.nodes[0], &cluster.nodes[1]);
         let cast = Cast::set(one, 2).await;
@@ -146,17 +146,17 @@ async fn after_a_restart_of_the_bus_only_sessions_that_missed_something_are_clos
         until_connected(one).await;
         idle.ping().await;
         chat(one, &cast, 1, "still here").await;
-        hears(&mut idle, "still here").await;
+        assert_receives(&mut idle, "still here").await;
         assert_eq!(one.bus_stats().await.lost, 1);
         let mut again = listening(&cast, two, one, &[0]).await;
         chat(one, &cast, 0, "again").await;
-        hears(&mut again, "again").await;
+        assert_receives(&mut again, "again").await;
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn after_a_restart_of_the_bus_without_events_nobody_is_closed() {
+async fn a_bus_restart_without_events_closes_no_session() {
     nodes(2, Setup::default(), |cluster: Arc<Cluster>| async move {
         let (one, two) = (&cluster.nodes[0], &cluster.nodes[1]);
         let cast = Cast::set(one, 1).await;
@@ -169,7 +169,7 @@ async fn after_a_restart_of_the_bus_without_events_nobody_is_closed() {
         }
         chat(one, &cast, 0, "after").await;
         for socket in &mut sockets {
-            hears(socket, "after").await;
+            assert_receives(socket, "after").await;
             socket.ping().await;
         }
         assert_eq!(one.bus_stats().await.lost, 0);
@@ -178,7 +178,7 @@ async fn after_a_restart_of_the_bus_without_events_nobody_is_closed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_publisher_that_is_cut_off_takes_no_event_with_it_silently() {
+async fn a_publisher_that_is_disconnected_loses_no_event_silently() {
     for network in [Network::Down, Network::Silent] {
         nodes(2, Setup::default(), move |cluster: Arc<Cluster>| async move {
             let (one, two) = (&cluster.nodes[0], &cluster.nodes[1]);
@@ -186,7 +186,7 @@ async fn a_publisher_that_is_cut_off_takes_no_event_with_it_silently() {
             let mut loud = listening(&cast, two, two, &[0]).await;
             let mut quiet = listening(&cast, two, two, &[1]).await;
             chat(one, &cast, 0, "before").await;
-            hears(&mut loud, "before").await;
+            assert_receives(&mut loud, "before").await;
             one.bus_wire.set(network);
             let call = while_running(Duration::from_secs(6), chat(one, &cast, 0, "lost"));
             call.await.expect("the call is answered all the same");
@@ -195,7 +195,7 @@ async fn a_publisher_that_is_cut_off_takes_no_event_with_it_silently() {
             ended(&mut loud).await;
             quiet.ping().await;
             chat(two, &cast, 1, "goes on").await;
-            hears(&mut quiet, "goes on").await;
+            assert_receives(&mut quiet, "goes on").await;
             until("both connections are seen to be broken", || async {
                 one.bus_stats().await.connections == 0
             })
@@ -203,7 +203,7 @@ async fn a_publisher_that_is_cut_off_takes_no_event_with_it_silently() {
             one.bus_wire.set(Network::Up);
             until_connected(one).await;
             chat(one, &cast, 1, "back").await;
-            hears(&mut quiet, "back").await;
+            assert_receives(&mut quiet, "back").await;
             assert_eq!(one.bus_stats().await.lost, 1);
         })
         .await;
@@ -211,7 +211,7 @@ async fn a_publisher_that_is_cut_off_takes_no_event_with_it_silently() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_publisher_that_is_cut_off_for_a_moment_loses_nothing() {
+async fn a_publisher_that_is_disconnected_briefly_loses_no_event() {
     nodes(2, Setup::default(), |cluster: Arc<Cluster>| async move {
         let (one, two) = (&cluster.nodes[0], &cluster.nodes[1]);
         let cast = Cast::set(one, 1).await;
@@ -225,16 +225,16 @@ async fn a_publisher_that_is_cut_off_for_a_moment_loses_nothing() {
         assert!(!sending.is_finished(), "nobody has confirmed it yet");
         one.bus_wire.set(Network::Up);
         sending.await.expect("it is answered");
-        hears(&mut socket, "late").await;
+        assert_receives(&mut socket, "late").await;
         assert_eq!(one.bus_stats().await.lost, 0);
         chat(one, &cast, 0, "next").await;
-        hears(&mut socket, "next").await;
+        assert_receives(&mut socket, "next").await;
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_receiver_that_is_cut_off_closes_the_sessions_that_missed_something() {
+async fn a_disconnected_receiver_closes_the_sessions_that_missed_an_event() {
     for network in [Network::Down, Network::Silent] {
         nodes(2, Setup::default(), move |cluster: Arc<Cluster>| async move {
             let (one, two) = (&cluster.nodes[0], &cluster.nodes[1]);
@@ -244,7 +244,7 @@ async fn a_receiver_that_is_cut_off_closes_the_sessions_that_missed_something() 
             let mut quiet = listening(&cast, two, one, &[1]).await;
             two.bus_wire.set(network);
             chat(one, &cast, 0, "missed").await;
-            hears(&mut here, "missed").await;
+            assert_receives(&mut here, "missed").await;
             if network == Network::Silent {
                 // Long enough for the silence to be detected.
                 until("it is noticed", || async { two.bus_stats().await.disconnects >= 2 }).await;
@@ -253,9 +253,9 @@ async fn a_receiver_that_is_cut_off_closes_the_sessions_that_missed_something() 
             ended(&mut loud).await;
             quiet.ping().await;
             chat(one, &cast, 1, "heard").await;
-            hears(&mut quiet, "heard").await;
+            assert_receives(&mut quiet, "heard").await;
             chat(one, &cast, 0, "here").await;
-            hears(&mut here, "here").await;
+            assert_receives(&mut here, "here").await;
             assert_eq!(one.bus_stats().await.lost, 0);
         })
         .await;
@@ -263,7 +263,7 @@ async fn a_receiver_that_is_cut_off_closes_the_sessions_that_missed_something() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn changes_come_within_5_s_while_the_bus_is_away_and_events_are_not_missed_unknowingly() {
+async fn without_the_bus_changes_arrive_within_5_s_and_no_event_is_missed_silently() {
     nodes(2, Setup::default(), |cluster: Arc<Cluster>| async move {
         let (one, two) = (&cluster.nodes[0], &cluster.nodes[1]);
         let cast = Cast::set(one, 1).await;
@@ -306,7 +306,7 @@ async fn given_away(cluster: &Cluster, cast: &Cast, cut: impl FnOnce(&ClusterNod
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_that_lost_the_store_alone_hears_from_the_others_that_its_sessions_are_over() {
+async fn a_node_without_the_store_is_notified_that_its_sessions_ended() {
     nodes(2, Setup::hurried(), |cluster: Arc<Cluster>| async move {
         let cast = Cast::set(&cluster.nodes[1], 1).await;
         let sockets = given_away(&cluster, &cast, |one| one.database_wire.set(Network::Silent)).await;
@@ -322,7 +322,7 @@ async fn a_node_that_lost_the_store_alone_hears_from_the_others_that_its_session
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_that_reaches_nobody_ends_its_sessions_before_their_places_are_given_away() {
+async fn an_isolated_node_ends_its_sessions_before_their_places_are_freed() {
     nodes(2, Setup::default(), |cluster: Arc<Cluster>| async move {
         let cast = Cast::set(&cluster.nodes[1], 1).await;
         let cut = |one: &ClusterNode| {

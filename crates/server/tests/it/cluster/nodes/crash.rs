@@ -198,7 +198,7 @@ async fn a_database_that_crashes_while_nodes_publish_leaves_no_silent_gap() {
     let sql = "SELECT COUNT(*) FROM event_outbox WHERE taken_over_at IS NULL";
     until("nothing is left in the outbox", || async { count(&store, sql).await == Some(0) }).await;
     tokio::time::sleep(service::lost_events::LOST_EVENTS_KNOWN_WITHIN).await;
-    let (mut all, mut unheard, mut closed) = (0, 0, 0);
+    let (mut all, mut missed, mut closed) = (0, 0, 0);
     for channel in 0..CRASHES * CHANNELS {
         patiently("the last word is posted", async {
             let name = name(channel);
@@ -209,16 +209,16 @@ async fn a_database_that_crashes_while_nodes_publish_leaves_no_silent_gap() {
     for (channel, listener) in listeners {
         let mut stored = stored(&store, channel).await;
         stored.remove("end");
-        let (heard, lived): (BTreeSet<String>, bool) =
+        let (received, survived): (BTreeSet<String>, bool) =
             patiently("the last word", listener).await.expect("a listener goes on");
-        assert!(!lived || heard == stored, "{channel}: heard {heard:?} of {stored:?}");
+        assert!(!survived || received == stored, "{channel}: received {received:?} of {stored:?}");
         all += stored.len();
-        unheard += stored.difference(&heard).count();
-        closed += usize::from(!lived);
+        missed += stored.difference(&received).count();
+        closed += usize::from(!survived);
     }
-    println!("{all} stored, {unheard} of them unheard in {closed} sessions that were closed");
-    // Without any unheard events or with too few events, the test would prove nothing.
-    assert!(unheard > 0 && all > 10 * CRASHES, "{unheard} of {all}");
+    println!("{all} stored, {missed} of them missed in {closed} sessions that were closed");
+    // Without any missed events or with too few events, the test would prove nothing.
+    assert!(missed > 0 && all > 10 * CRASHES, "{missed} of {all}");
     for (node, _) in nodes {
         node.stop().await;
     }

@@ -52,8 +52,8 @@ impl Victim {
         let process = command.spawn().expect("the program starts");
         let address = patiently("it says where it serves", async {
             loop {
-                let said = std::fs::read_to_string(&log).expect("the log");
-                if let Some((_, rest)) = said.split_once("stagedoor serves address=")
+                let output = std::fs::read_to_string(&log).expect("the log");
+                if let Some((_, rest)) = output.split_once("stagedoor serves address=")
                     && let Some((address, _)) = rest.split_once('\n')
                 {
                     return address.trim().parse().expect("an address");
@@ -110,16 +110,16 @@ pub fn name(channel: usize) -> String {
 /// The messages that a session of one channel received until the last message, or until its end.
 pub fn listen(mut socket: Socket) -> JoinHandle<(BTreeSet<String>, bool)> {
     tokio::spawn(async move {
-        let mut heard = BTreeSet::new();
+        let mut received = BTreeSet::new();
         while let Some((_, payload)) = socket.next_event().await {
             let payload: Value = serde_json::from_str(&payload).expect("JSON");
             let text = payload["content"].as_str().expect("a text").to_owned();
             if text == "end" {
-                return (heard, true);
+                return (received, true);
             }
-            assert!(heard.insert(text), "twice");
+            assert!(received.insert(text), "twice");
         }
-        (heard, false)
+        (received, false)
     })
 }
 
@@ -142,7 +142,7 @@ pub async fn stored(store: &Store, channel: usize) -> BTreeSet<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nodes_that_are_killed_while_they_publish_leave_no_silent_gap() {
+async fn killed_publishers_leave_no_silent_gap() {
     nodes(1, Setup::hurried(), |cluster: Arc<Cluster>| async move {
         let survivor = &cluster.nodes[0];
         // One more channel, which has no events.
@@ -172,25 +172,26 @@ async fn nodes_that_are_killed_while_they_publish_leave_no_silent_gap() {
         })
         .await;
         tokio::time::sleep(LOST_EVENTS_KNOWN_WITHIN).await;
-        let (mut closed, mut unheard, mut all) = (0, 0, 0);
+        let (mut closed, mut missed, mut all) = (0, 0, 0);
         for (channel, listener) in listeners.into_iter().enumerate() {
             let stored = stored(&store, channel).await;
             let name = name(channel);
             survivor.say(&name, &name, "end").await.content();
-            let (heard, lived) = patiently("the last word", listener).await.expect("a listener goes on");
-            assert!(!lived || heard == stored, "{channel}: heard {heard:?} of {stored:?}");
-            assert!(heard.is_subset(&stored), "{channel}: heard {heard:?} of {stored:?}");
-            assert!(lived || channel < channels - 1, "the quiet channel's session lives");
+            let (received, survived) =
+                patiently("the last word", listener).await.expect("a listener goes on");
+            assert!(!survived || received == stored, "{channel}: received {received:?} of {stored:?}");
+            assert!(received.is_subset(&stored), "{channel}: received {received:?} of {stored:?}");
+            assert!(survived || channel < channels - 1, "the quiet channel's session lives");
             answered.retain(|(of, text)| *of != channel || !stored.contains(text));
             all += stored.len();
-            unheard += stored.len() - heard.len();
-            closed += usize::from(!lived);
+            missed += stored.len() - received.len();
+            closed += usize::from(!survived);
         }
         assert_eq!(answered, BTreeSet::new(), "what was answered is stored");
-        println!("{all} stored, {unheard} of them unheard in {closed} sessions that were closed");
+        println!("{all} stored, {missed} of them missed in {closed} sessions that were closed");
         assert_eq!(cluster_closed_for_gaps(&cluster).await, closed as u64);
-        // Without any unheard events or with too few events, the test would prove nothing.
-        assert!(unheard > 0 && all > 10 * KILLS, "{unheard} of {all}");
+        // Without any missed events or with too few events, the test would prove nothing.
+        assert!(missed > 0 && all > 10 * KILLS, "{missed} of {all}");
         store.close().await;
     })
     .await;

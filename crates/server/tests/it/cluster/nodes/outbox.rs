@@ -23,7 +23,7 @@ async fn listening(cast: &Cast, on: &ClusterNode, by: &ClusterNode, streamer: us
     socket
 }
 
-async fn ended_unheard(socket: &mut Socket) {
+async fn ended_without_event(socket: &mut Socket) {
     let end = while_running(TAKEN_OVER_WITHIN, socket.next_event()).await;
     assert_eq!(end.expect("the session is closed"), None);
 }
@@ -43,7 +43,7 @@ fn message(sender: &str, text: &str) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sessions_that_miss_an_event_whose_commit_had_no_answer_are_closed_by_the_node_that_posted_it() {
+async fn the_posting_node_closes_sessions_that_miss_an_event_of_an_unanswered_commit() {
     nodes(2, Setup::hurried(), |cluster: Arc<Cluster>| async move {
         let (one, two) = (&cluster.nodes[0], &cluster.nodes[1]);
         let cast = Cast::set(one, 2).await;
@@ -59,7 +59,7 @@ async fn sessions_that_miss_an_event_whose_commit_had_no_answer_are_closed_by_th
         gone.system("unsubscribed").await;
         one.database_wire.set(Network::Up);
         for socket in [&mut here, &mut there, &mut gone] {
-            ended_unheard(socket).await;
+            ended_without_event(socket).await;
         }
         is_intact(two, &cast, 1, &mut quiet).await;
         assert_eq!(cluster_closed_for_gaps(&cluster).await, 3);
@@ -76,7 +76,7 @@ pub async fn cluster_closed_for_gaps(cluster: &Cluster) -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_that_is_repeated_with_its_key_succeeds_when_the_first_ones_event_is_known_to_be_lost() {
+async fn a_repeated_call_succeeds_when_its_first_event_is_recorded_as_lost() {
     for path in ["chats", "donations", "subscriptions"] {
         nodes(2, Setup::hurried(), move |cluster: Arc<Cluster>| async move {
             let (one, two) = (&cluster.nodes[0], &cluster.nodes[1]);
@@ -95,7 +95,7 @@ async fn a_call_that_is_repeated_with_its_key_succeeds_when_the_first_ones_event
             one.database_wire.set(Network::Down);
             post(two, &target, "k", &body).await.content();
             two.send_chat(cast.token(0), "after").await.content();
-            ended_unheard(&mut here).await;
+            ended_without_event(&mut here).await;
             is_intact(two, &cast, 1, &mut quiet).await;
             // From now on the answer comes at once.
             post(two, &target, "k", &body).await.content();
@@ -105,7 +105,7 @@ async fn a_call_that_is_repeated_with_its_key_succeeds_when_the_first_ones_event
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_line_that_is_repeated_with_its_key_succeeds_when_the_first_ones_event_is_known_to_be_lost() {
+async fn a_repeated_line_succeeds_when_its_first_event_is_recorded_as_lost() {
     nodes(2, Setup::hurried(), |cluster: Arc<Cluster>| async move {
         let (one, two) = (&cluster.nodes[0], &cluster.nodes[1]);
         let cast = Cast::set(one, 2).await;
@@ -123,14 +123,14 @@ async fn a_line_that_is_repeated_with_its_key_succeeds_when_the_first_ones_event
         one.database_wire.set(Network::Down);
         assert_eq!(send(two).await.content()["accepted"], 1);
         two.send_chat(cast.token(0), "after").await.content();
-        ended_unheard(&mut here).await;
+        ended_without_event(&mut here).await;
         is_intact(two, &cast, 1, &mut quiet).await;
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn calls_with_the_same_key_at_once_are_answered_and_heard_once() {
+async fn concurrent_calls_with_one_key_send_one_event() {
     nodes(2, Setup::default(), |cluster: Arc<Cluster>| async move {
         let cast = Cast::set(&cluster.nodes[0], 1).await;
         let mut socket = listening(&cast, &cluster.nodes[0], &cluster.nodes[1], 0).await;
@@ -196,7 +196,7 @@ async fn a_single_node_closes_its_sessions_for_a_commit_without_an_answer() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_subscription_whose_commit_had_no_answer_is_told_of_and_in_force() {
+async fn a_subscription_whose_commit_had_no_answer_takes_effect() {
     nodes(2, Setup::hurried(), |cluster: Arc<Cluster>| async move {
         let (one, two) = (&cluster.nodes[0], &cluster.nodes[1]);
         let cast = Cast::set(one, 1).await;
@@ -212,7 +212,7 @@ async fn a_subscription_whose_commit_had_no_answer_is_told_of_and_in_force() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_heard_leaves_nothing_behind_and_closes_nobody() {
+async fn published_events_leave_no_rows_and_close_no_session() {
     nodes(2, Setup::default(), |cluster: Arc<Cluster>| async move {
         let (one, two) = (&cluster.nodes[0], &cluster.nodes[1]);
         let cast = Cast::set(one, 1).await;

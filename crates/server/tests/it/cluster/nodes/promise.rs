@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use testkit::{Application, Cluster, Network, Setup, Socket, nodes, while_running};
 
-use super::ledger::{Life, Said, Seen, faults, text};
+use super::ledger::{LogEntry, SentMessage, SessionRecord, text, violations};
 
 const CHANNELS: usize = 3;
 const PRODUCERS: usize = 8;
@@ -20,7 +20,7 @@ const CLIENTS: usize = 18;
 const LEAVE_AFTER: usize = 40;
 /// The time from the end of the failures until every client has an open session. A loss is found within 4 s;
 /// the other seconds are for a slow machine.
-const ALL_HEAR_WITHIN: Duration = Duration::from_secs(60);
+const RECOVERY_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The state that all tasks share.
 struct Scene {
@@ -28,11 +28,11 @@ struct Scene {
     apps: Vec<Application>,
     /// The tokens of each application for each channel.
     tokens: Vec<Vec<String>>,
-    moments: AtomicU64,
-    said: Mutex<Vec<Said>>,
-    lives: Mutex<Vec<Life>>,
+    clock: AtomicU64,
+    sent: Mutex<Vec<SentMessage>>,
+    records: Mutex<Vec<SessionRecord>>,
     /// Whether the producers have stopped. Only last messages follow.
-    is_said: AtomicBool,
+    producers_done: AtomicBool,
 }
 
 impl Scene {
@@ -52,30 +52,30 @@ impl Scene {
             apps.push(app);
             tokens.push(of_app);
         }
-        let (said, lives) = Default::default();
-        let (moments, is_said) = (AtomicU64::new(1), AtomicBool::new(false));
-        Self { cluster, apps, tokens, moments, said, lives, is_said }
+        let (sent, records) = Default::default();
+        let (clock, producers_done) = (AtomicU64::new(1), AtomicBool::new(false));
+        Self { cluster, apps, tokens, clock, sent, records, producers_done }
     }
 
     fn now(&self) -> u64 {
-        self.moments.fetch_add(1, SeqCst)
+        self.clock.fetch_add(1, SeqCst)
     }
 
     /// Sends one message on a node, and records it.
-    async fn say(&self, node: usize, channel: usize, producer: usize, number: usize) -> bool {
-        let begun = self.now();
+    async fn produce_one(&self, node: usize, channel: usize, producer: usize, number: usize) -> bool {
+        let began = self.now();
         let (name, message) = (name(channel), text(producer, number));
         let answer = self.cluster.nodes[node].say(&name, &name, &message).await;
         let acknowledged = (answer.status == 200).then(|| self.now());
-        let said = Said { channel, producer, number, begun, acknowledged };
-        self.said.lock().expect("nobody panicked").push(said);
+        let sent = SentMessage { channel, producer, number, began, acknowledged };
+        self.sent.lock().expect("nobody panicked").push(sent);
         acknowledged.is_some()
     }
 
     async fn produce(self: Arc<Self>, producer: usize) {
         let mut number = 0;
-        while !self.is_said.load(SeqCst) {
-            self.say(producer % 2, producer % CHANNELS, producer, number).await;
+        while !self.producers_done.load(SeqCst) {
+            self.produce_one(producer % 2, producer % CHANNELS, producer, number).await;
             number += 1;
             tokio::time::sleep(Duration::from_millis(15)).await;
         }
@@ -94,10 +94,10 @@ impl Scene {
             }
             let url = url.content()["url"].as_str().expect("a URL").to_owned();
             let Ok(socket) = Socket::connect(&url).await else { continue };
-            let life = self.live(client, 1 - node, socket).await;
-            let lived = life.lived;
-            self.lives.lock().expect("nobody panicked").push(life);
-            if lived {
+            let record = self.follow_session(client, 1 - node, socket).await;
+            let survived = record.survived;
+            self.records.lock().expect("nobody panicked").push(record);
+            if survived {
                 return;
             }
         }
@@ -105,37 +105,37 @@ impl Scene {
 
     /// One session, subscribed to two channels by calls to the other node. Returns when it is closed or has
     /// received the last message of each channel.
-    async fn live(&self, client: usize, calls: usize, mut socket: Socket) -> Life {
-        let mut life = Life { seen: vec![Seen::Connected], lived: false };
+    async fn follow_session(&self, client: usize, calls: usize, mut socket: Socket) -> SessionRecord {
+        let mut record = SessionRecord { log: vec![LogEntry::Connected], survived: false };
         let channels = [client % CHANNELS, (client + 1) % CHANNELS];
         let tokens = &self.tokens[client % APPLICATIONS];
         for channel in channels {
             let calls = &self.cluster.nodes[calls];
             if calls.subscribe(&tokens[channel], "chat", socket.session_key()).await.status != 200 {
                 // The session was already closed, or the store did not answer.
-                return life;
+                return record;
             }
         }
-        let (mut ends, mut heard, mut has_left) = (BTreeSet::new(), 0, false);
+        let (mut ends, mut received, mut has_left) = (BTreeSet::new(), 0, false);
         while let Some((name, payload)) = socket.next_event().await {
-            let seen = self.read(&name, &payload);
-            match &seen {
-                Seen::Message(channel, text) if text.starts_with("end:") => {
+            let entry = self.read(&name, &payload);
+            match &entry {
+                LogEntry::Message(channel, text) if text.starts_with("end:") => {
                     ends.insert(*channel);
                     if ends.len() == channels.len() {
-                        life.lived = true;
-                        return life;
+                        record.survived = true;
+                        return record;
                     }
                     continue;
                 }
-                Seen::Message(channel, _) if *channel == channels[0] => heard += 1,
+                LogEntry::Message(channel, _) if *channel == channels[0] => received += 1,
                 _ => {}
             }
-            let is_back = matches!(seen, Seen::Unsubscribed(..));
-            life.seen.push(seen);
+            let is_back = matches!(entry, LogEntry::Unsubscribed(..));
+            record.log.push(entry);
             let token = &tokens[channels[0]];
             // Every other client leaves its first channel once, and subscribes again.
-            if client.is_multiple_of(2) && heard == LEAVE_AFTER && !has_left {
+            if client.is_multiple_of(2) && received == LEAVE_AFTER && !has_left {
                 has_left = true;
                 self.cluster.nodes[calls].unsubscribe(token, "chat", socket.session_key()).await;
             }
@@ -143,19 +143,19 @@ impl Scene {
                 self.cluster.nodes[calls].subscribe(token, "chat", socket.session_key()).await;
             }
         }
-        life
+        record
     }
 
-    fn read(&self, name: &str, payload: &str) -> Seen {
+    fn read(&self, name: &str, payload: &str) -> LogEntry {
         let payload: serde_json::Value = serde_json::from_str(payload).expect("JSON");
         if name == "CHAT" {
             let content = payload["content"].as_str().expect("a text").to_owned();
-            return Seen::Message(number(&payload["channelId"]), content);
+            return LogEntry::Message(number(&payload["channelId"]), content);
         }
         let channel = number(&payload["data"]["channelId"]);
         match payload["type"].as_str() {
-            Some("subscribed") => Seen::Subscribed(channel, self.now()),
-            Some("unsubscribed") => Seen::Unsubscribed(channel),
+            Some("subscribed") => LogEntry::Subscribed(channel, self.now()),
+            Some("unsubscribed") => LogEntry::Unsubscribed(channel),
             _ => panic!("{payload}"),
         }
     }
@@ -197,7 +197,7 @@ fn number(id: &serde_json::Value) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_session_has_a_hole_a_repetition_or_disorder_whatever_happens_to_the_bus() {
+async fn no_session_has_gaps_repetitions_or_disorder_when_the_bus_fails() {
     nodes(2, Setup::default(), |cluster: Arc<Cluster>| async move {
         let scene = Arc::new(Scene::set(cluster).await);
         let clients: Vec<_> = (0..CLIENTS).map(|n| tokio::spawn(scene.clone().consume(n))).collect();
@@ -209,28 +209,34 @@ async fn no_session_has_a_hole_a_repetition_or_disorder_whatever_happens_to_the_
         scene.cut(0, Network::Silent, 4_500).await;
         scene.restart_bus(2_500).await;
         scene.cut(1, Network::Down, 3_000).await;
-        scene.is_said.store(true, SeqCst);
+        scene.producers_done.store(true, SeqCst);
         for producer in producers {
             producer.await.expect("a producer goes on whatever happens");
         }
         let ends = tokio::spawn(scene.clone().end());
         for client in clients {
-            let ended = while_running(ALL_HEAR_WITHIN, client).await;
+            let ended = while_running(RECOVERY_TIMEOUT, client).await;
             ended.expect("every client hears the last words in the end").expect("no client panics");
         }
         ends.abort();
-        let (said, lives) = (scene.said.lock().expect("mine"), scene.lives.lock().expect("mine"));
-        for life in lives.iter() {
-            assert_eq!(faults(&said, life), [], "{life:?}");
+        let (sent, records) = (scene.sent.lock().expect("mine"), scene.records.lock().expect("mine"));
+        for record in records.iter() {
+            assert_eq!(violations(&sent, record), [], "{record:?}");
         }
-        let acknowledged = said.iter().filter(|one| one.acknowledged.is_some()).count();
-        let heard = |life: &Life| life.seen.iter().filter(|seen| matches!(seen, Seen::Message(..))).count();
-        let heard: usize = lives.iter().map(heard).sum();
-        let lived = lives.iter().filter(|life| life.lived).count();
-        println!("{acknowledged} of {} acknowledged, {heard} heard in {} lives", said.len(), lives.len());
+        let acknowledged = sent.iter().filter(|message| message.acknowledged.is_some()).count();
+        let received = |record: &SessionRecord| {
+            record.log.iter().filter(|log| matches!(log, LogEntry::Message(..))).count()
+        };
+        let received: usize = records.iter().map(received).sum();
+        let survived = records.iter().filter(|record| record.survived).count();
+        println!(
+            "{acknowledged} of {} acknowledged, {received} received in {} records",
+            sent.len(),
+            records.len()
+        );
         // With too few messages the test would prove nothing. An idle machine has ten times as many.
-        assert!(acknowledged > 200 && heard > 500, "{acknowledged} {heard}");
-        assert!(lives.len() > CLIENTS && lived == CLIENTS, "{} {lived}", lives.len());
+        assert!(acknowledged > 200 && received > 500, "{acknowledged} {received}");
+        assert!(records.len() > CLIENTS && survived == CLIENTS, "{} {survived}", records.len());
     })
     .await;
 }

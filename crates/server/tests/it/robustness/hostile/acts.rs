@@ -139,7 +139,7 @@ pub async fn until_closed(world: &World, reason: &str, count: u64) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_act_ends_its_session_with_its_reason_and_no_other() {
+async fn every_misbehaviour_ends_its_session_with_its_own_reason() {
     both(Setup::default(), |world| async move {
         let crowd = Crowd::gather(&world, "haneul", 10).await;
         for (number, act) in acts().into_iter().enumerate() {
@@ -166,7 +166,7 @@ async fn every_act_ends_its_session_with_its_reason_and_no_other() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_odd_and_allowed_ends_nothing() {
+async fn odd_but_allowed_packets_end_no_session() {
     both(Setup::default(), |world| async move {
         for (number, (revisions, bytes)) in oddities().into_iter().enumerate() {
             let queries = session_queries(&world, &format!("odd-{number}"), revisions.len()).await;
@@ -191,7 +191,7 @@ async fn what_is_odd_and_allowed_ends_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_flood_limit_is_met_exactly() {
+async fn the_flood_limit_is_exact() {
     both(Setup::default(), |world| async move {
         let queries = session_queries(&world, "flood", 3).await;
         for (query, revision) in queries.iter().zip(ALL) {
@@ -209,7 +209,7 @@ async fn a_flood_limit_is_met_exactly() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn deflate_is_declined_and_not_spoken() {
+async fn compression_is_declined_and_not_used() {
     both(Setup::default(), |world| async move {
         let query = &session_queries(&world, "deflate", 1).await[0];
         let mut peer = Connection::open(world.address()).await;

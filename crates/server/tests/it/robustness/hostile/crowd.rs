@@ -115,13 +115,13 @@ impl Crowd {
     /// of the time from the call of a message to its arrival.
     pub async fn disperse(self) -> Duration {
         self.silent.store(true, SeqCst);
-        let said = self.talker.await.expect("everything was said");
-        assert!(said > 0, "somebody talked");
+        let sent = self.talker.await.expect("everything was sent");
+        assert!(sent > 0, "somebody talked");
         let mut delays = Vec::new();
         for member in self.members {
-            let heard = member.await.expect("a member lives on");
-            assert_eq!(heard.len(), said, "everything was heard");
-            delays.extend(heard);
+            let received = member.await.expect("a member lives on");
+            assert_eq!(received.len(), sent, "everything was received");
+            delays.extend(received);
         }
         delays.sort_unstable();
         delays[delays.len() * 99 / 100]
@@ -130,15 +130,15 @@ impl Crowd {
 
 /// Sends messages until it is stopped, and then `end`. Returns the number of messages.
 async fn talk(api: Api, token: String, silent: Arc<AtomicBool>, said_at: SaidAt) -> usize {
-    let mut said = 0;
+    let mut sent = 0;
     while !silent.load(SeqCst) {
         said_at.lock().expect("nobody panicked").push(now());
-        api.send_chat(&token, &message(said)).await.content();
-        said += 1;
+        api.send_chat(&token, &message(sent)).await.content();
+        sent += 1;
         tokio::time::sleep(PAUSE).await;
     }
     api.send_chat(&token, "end").await.content();
-    said
+    sent
 }
 
 /// Receives messages until `end`, and checks their order. Returns the delay of each.
@@ -148,7 +148,7 @@ async fn listen(
     pongs: Arc<AtomicUsize>,
     said_at: SaidAt,
 ) -> Vec<Duration> {
-    let mut heard = Vec::new();
+    let mut received = Vec::new();
     loop {
         if pings.has_changed().unwrap_or(false) {
             pings.mark_unchanged();
@@ -166,10 +166,10 @@ async fn listen(
         assert_eq!(event[0], "CHAT");
         let chat: Value = serde_json::from_str(&event[1]).expect("JSON");
         if chat["content"] == "end" {
-            return heard;
+            return received;
         }
-        assert_eq!(chat["content"], message(heard.len()));
-        let said_at = said_at.lock().expect("nobody panicked")[heard.len()];
-        heard.push(now() - said_at);
+        assert_eq!(chat["content"], message(received.len()));
+        let said_at = said_at.lock().expect("nobody panicked")[received.len()];
+        received.push(now() - said_at);
     }
 }

@@ -53,7 +53,7 @@ async fn cpu_of_two_seconds(sandbox: &Sandbox) -> Duration {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_full_node_keeps_its_sessions_refuses_more_and_takes_others_when_some_leave() {
+async fn a_full_node_keeps_its_sessions_and_refuses_more_until_some_end() {
     let folder = tempfile::tempdir().expect("a folder");
     let sandbox = limited(&folder, LIMIT).await;
     let crowd = Crowd::gather(&sandbox.api, "haneul", 8).await;
@@ -108,7 +108,7 @@ async fn a_full_node_keeps_its_sessions_refuses_more_and_takes_others_when_some_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_that_the_system_gives_no_more_descriptors_waits_for_some() {
+async fn a_node_without_free_descriptors_waits_for_some() {
     let folder = tempfile::tempdir().expect("a folder");
     let sandbox = Sandbox::start(folder.path(), &["--no-quota"]).await;
     let queries = session_queries(&sandbox.api, "before", 20).await;
@@ -134,6 +134,6 @@ async fn a_node_that_the_system_gives_no_more_descriptors_waits_for_some() {
         socket.ping().await;
     }
     let log = std::fs::read_to_string(sandbox.log_path()).expect("the log");
-    let told = log.matches("failed to accept connections").count();
-    assert!((1..=12).contains(&told), "it was told {told} times");
+    let lines = log.matches("failed to accept connections").count();
+    assert!((1..=12).contains(&lines), "it was lines {lines} times");
 }

@@ -34,15 +34,15 @@ async fn a_head_may_have_16_kib() {
         for (bytes, status) in [(15_000, 404), (17_000, 414)] {
             let query = "x".repeat(bytes);
             let head = format!("GET /nowhere?{query} HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n");
-            let said = patient_answer(world.address(), head.as_bytes()).await;
-            assert_eq!(answers(&said, status), 1, "{bytes}: {said}");
+            let received = patient_answer(world.address(), head.as_bytes()).await;
+            assert_eq!(answers(&received, status), 1, "{bytes}: {received}");
         }
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_no_http_is_answered_with_400_at_most_and_ends_its_connection() {
+async fn bytes_that_are_not_http_get_a_400_at_most_and_end_the_connection() {
     both(Setup::default(), |world| async move {
         let crowd = Crowd::gather(&world, "haneul", 5).await;
         let long = |size: usize| "x".repeat(size);
@@ -66,14 +66,14 @@ async fn what_is_no_http_is_answered_with_400_at_most_and_ends_its_connection() 
         ];
         for case in cases {
             for _ in 0..3 {
-                let said = answer(world.address(), case.as_bytes()).await;
-                let status = said.get(9..12).unwrap_or_default();
+                let received = answer(world.address(), case.as_bytes()).await;
+                let status = received.get(9..12).unwrap_or_default();
                 assert!(
                     matches!(status, "" | "400" | "414" | "431" | "404" | "405"),
-                    "{}: {said}",
+                    "{}: {received}",
                     &case[..20.min(case.len())]
                 );
-                assert!(!said.contains(&long(1_000)), "nothing is echoed");
+                assert!(!received.contains(&long(1_000)), "nothing is echoed");
             }
         }
         assert_eq!(world.sockets().await.all_closed(), 0);
@@ -161,17 +161,18 @@ async fn malformed_requests_are_refused_in_the_envelope_with_an_id() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn garbage_behind_a_request_does_not_spoil_its_answer() {
+async fn garbage_after_a_request_does_not_affect_its_answer() {
     both(Setup::default(), |world| async move {
         let good = "GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n";
-        let said = answer(world.address(), format!("{good}{good}\0\0garbage\r\n\r\n{good}").as_bytes()).await;
-        assert_eq!((answers(&said, 200), answers(&said, 400)), (2, 1));
+        let received =
+            answer(world.address(), format!("{good}{good}\0\0garbage\r\n\r\n{good}").as_bytes()).await;
+        assert_eq!((answers(&received, 200), answers(&received, 400)), (2, 1));
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_length_beside_chunks_counts_for_nothing() {
+async fn a_content_length_is_ignored_with_chunks() {
     both(Setup::default(), |world| async move {
         let inner = "GET /open/v1/users/me HTTP/1.1\r\nHost: x\r\n\r\n";
         let chunked = "1\r\n{\r\n0\r\n\r\n";
@@ -181,22 +182,22 @@ async fn a_length_beside_chunks_counts_for_nothing() {
             "Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\nContent-Length: 999",
         ] {
             let head = format!("POST /auth/v1/token HTTP/1.1\r\nHost: x\r\n{lengths}\r\n\r\n");
-            let said = answer(world.address(), format!("{head}{chunked}{inner}").as_bytes()).await;
+            let received = answer(world.address(), format!("{head}{chunked}{inner}").as_bytes()).await;
             // The chunks are the body, so the bytes after them are exactly one more request.
-            assert!(answers(&said, 400) == 1 && answers(&said, 401) <= 1, "{said}");
+            assert!(answers(&received, 400) == 1 && answers(&received, 401) <= 1, "{received}");
         }
         // Unknown transfer codings are refused.
         for coding in ["xchunked", "chunked, identity", "\"chunked\"", "chunked;x=y"] {
             let head = format!("POST /auth/v1/token HTTP/1.1\r\nTransfer-Encoding: {coding}\r\n\r\n");
-            let said = answer(world.address(), format!("{head}{chunked}{inner}").as_bytes()).await;
-            assert!(answers(&said, 401) == 0 && answers(&said, 200) == 0, "{coding}: {said}");
+            let received = answer(world.address(), format!("{head}{chunked}{inner}").as_bytes()).await;
+            assert!(answers(&received, 401) == 0 && answers(&received, 200) == 0, "{coding}: {received}");
         }
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn targets_hosts_and_versions_of_all_kinds_lead_to_the_same_place() {
+async fn targets_hosts_and_versions_of_all_forms_are_accepted() {
     both(Setup::default(), |world| async move {
         let query = &session_queries(&world, "target", 1).await[0];
         let refused = "EIO=3&transport=polling&auth=x";
@@ -214,9 +215,9 @@ async fn targets_hosts_and_versions_of_all_kinds_lead_to_the_same_place() {
             for version in ["1.0", "1.1"] {
                 let head =
                     format!("GET {target} HTTP/{version}\r\nHost: {host}\r\nConnection: close\r\n\r\n");
-                let said = patient_answer(world.address(), head.as_bytes()).await;
-                assert_eq!(answers(&said, status), 1, "{head}{said}");
-                assert!(!said.contains("evil"), "{said}");
+                let received = patient_answer(world.address(), head.as_bytes()).await;
+                assert_eq!(answers(&received, status), 1, "{head}{received}");
+                assert!(!received.contains("evil"), "{received}");
             }
         }
         // The session URL contains the configured base URL, regardless of `Host`.
@@ -230,14 +231,14 @@ async fn targets_hosts_and_versions_of_all_kinds_lead_to_the_same_place() {
         );
         // HTTP/1.0 has no upgrade.
         let head = handshake("x", &format!("/socket.io/?{query}&EIO=3&transport=websocket"), "");
-        let said = patient_answer(world.address(), head.replace("HTTP/1.1", "HTTP/1.0").as_bytes()).await;
-        assert_eq!(answers(&said, 101), 0, "{said}");
+        let received = patient_answer(world.address(), head.replace("HTTP/1.1", "HTTP/1.0").as_bytes()).await;
+        assert_eq!(answers(&received, 101), 0, "{received}");
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn methods_that_nobody_serves_are_refused_in_the_envelope() {
+async fn unsupported_methods_are_refused_in_the_envelope() {
     both(Setup::default(), |world| async move {
         let target = "/socket.io/?EIO=3&transport=polling&auth=x";
         for method in ["PUT", "DELETE", "PATCH", "TRACE", "CONNECT", "BREW", "HEAD"] {

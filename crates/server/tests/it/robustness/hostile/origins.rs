@@ -8,7 +8,7 @@ use super::sessions::session_queries;
 const EVIL: &str = "https://evil.example";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_page_of_any_origin_may_use_a_url_that_it_was_given_and_nothing_else() {
+async fn a_page_of_any_origin_may_use_only_a_url_that_it_has() {
     both(Setup::default(), |world| async move {
         let queries = session_queries(&world, "page", 2).await;
         let polling = format!("/socket.io/?{}&EIO=4&transport=polling", queries[0]);
@@ -37,7 +37,7 @@ async fn a_page_of_any_origin_may_use_a_url_that_it_was_given_and_nothing_else()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_socket_alone_is_open_to_other_origins() {
+async fn only_the_socket_allows_other_origins() {
     both(Setup::default(), |world| async move {
         let preflight = |target: &str, method: &str, headers: &str| {
             Request::new("OPTIONS", target)

@@ -9,7 +9,7 @@ use super::silence::open_polling;
 use super::upgrades::{poll, polling, post};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_body_that_lies_ends_its_session_with_a_reason() {
+async fn a_body_with_wrong_lengths_ends_its_session_with_a_reason() {
     both(Setup::default(), |world| async move {
         let crowd = Crowd::gather(&world, "haneul", 5).await;
         let cases: [(Vec<u8>, &str, u16); 14] = [
@@ -36,7 +36,7 @@ async fn a_body_that_lies_ends_its_session_with_a_reason() {
             assert_eq!(answer.status, status, "{}", body.escape_ascii());
             answer.message();
             until_closed(&world, reason, before + 1).await;
-            assert!(poll(world.address(), &query).await.text().ends_with("1:1"), "the poller is told");
+            assert!(poll(world.address(), &query).await.text().ends_with("1:1"), "the poll is answered");
         }
         // Posts with an empty body count too.
         let query = polling(&world, &session_queries(&world, "nothing", 1).await[0]).await;
@@ -54,7 +54,7 @@ async fn a_body_that_lies_ends_its_session_with_a_reason() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn many_polls_or_posts_at_once_end_their_session_and_are_all_answered() {
+async fn concurrent_polls_or_posts_end_their_session_and_are_all_answered() {
     both(Setup::default(), |world| async move {
         let crowd = Crowd::gather(&world, "haneul", 5).await;
         let queries = session_queries(&world, "parallel", 2).await;
@@ -97,7 +97,7 @@ async fn many_polls_or_posts_at_once_end_their_session_and_are_all_answered() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_sid_is_its_clients_alone() {
+async fn a_sid_is_valid_only_for_its_client() {
     both(Setup::default(), |world| async move {
         let queries = session_queries(&world, "sid", 3).await;
         let query = polling(&world, &queries[0]).await;

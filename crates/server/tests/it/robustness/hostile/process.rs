@@ -74,7 +74,7 @@ async fn attack(api: &Api, round: &str) -> Vec<Connection> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn everything_is_free_again_within_a_minute() {
+async fn all_resources_are_freed_within_a_minute() {
     let folder = tempfile::tempdir().expect("a folder");
     let sandbox = Sandbox::start(folder.path(), &["--no-quota"]).await;
     let crowd = Crowd::gather(&sandbox.api, "haneul", 10).await;

@@ -110,7 +110,7 @@ async fn up_to(step: Step, address: SocketAddr, query: &str, revision: u8) -> Ve
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn peers_that_vanish_at_any_step_leave_nothing_behind() {
+async fn peers_that_disappear_at_any_step_free_all_resources() {
     both(Setup::default(), |world| async move {
         let crowd = Crowd::gather(&world, "haneul", 10).await;
         let mut silent = Vec::new();

@@ -80,7 +80,7 @@ fn from_many(number: usize) -> Ipv4Addr {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn unfinished_bodies_delay_nobody_else() {
+async fn unfinished_bodies_do_not_delay_other_callers() {
     let folder = tempfile::tempdir().expect("a folder");
     let sandbox = limited(&folder, LIMIT).await;
     for (name, from) in [("one address", from_one as fn(usize) -> Ipv4Addr), ("many addresses", from_many)] {
@@ -132,7 +132,7 @@ async fn an_unfinished_request_costs_little_memory() {
 
 /// The operator is authenticated, so its body may arrive slowly although others need places.
 #[tokio::test(flavor = "multi_thread")]
-async fn many_events_that_trickle_keep_their_place() {
+async fn a_slow_bulk_body_keeps_its_place() {
     let folder = tempfile::tempdir().expect("a folder");
     let sandbox = limited(&folder, 200).await;
     let channel = sandbox.user(0, "demo").0.channel_id;

@@ -31,7 +31,7 @@ pub async fn polling(world: &World, query: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_probe_that_goes_wrong_is_closed_and_the_session_polls_on() {
+async fn a_failed_probe_is_closed_and_the_session_continues_polling() {
     both(Setup::default(), |world| async move {
         let crowd = Crowd::gather(&world, "haneul", 5).await;
         let probed = || text("2probe");
@@ -78,7 +78,7 @@ async fn poll_with_ping(world: &World, query: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_upgrade_that_is_never_finished_ends_after_ten_seconds_and_frees_its_socket() {
+async fn an_unfinished_upgrade_ends_after_ten_seconds_and_frees_its_socket() {
     both(Setup::default(), |world| async move {
         let crowd = Crowd::gather(&world, "haneul", 5).await;
         let queries = session_queries(&world, "unfinished", 20).await;
@@ -109,7 +109,7 @@ async fn an_upgrade_that_is_never_finished_ends_after_ten_seconds_and_frees_its_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_upgraded_is_done_with_polling() {
+async fn an_upgraded_session_accepts_no_polls() {
     both(Setup::default(), |world| async move {
         let queries = session_queries(&world, "upgraded", 2).await;
         for (query, confirmed_twice) in queries.iter().zip([true, false]) {

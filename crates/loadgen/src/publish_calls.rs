@@ -1,4 +1,4 @@
-//! The roads that messages take into a server.
+//! The calls that publish messages to a server.
 
 use std::fmt::Write;
 
@@ -8,39 +8,39 @@ use crate::http::{Answer, Body, Call, Client};
 use crate::ledger::Mark;
 use crate::shared::Shared;
 
-/// A call that publishes one message to one channel. It has no Debug: it holds a credential.
-pub(crate) struct Road {
+/// A call that publishes one message to one channel. It has no `Debug`, because it contains a credential.
+pub(crate) struct PublishCall {
     /// The path of the call.
     pub(crate) path: String,
     /// `Bearer …`
     pub(crate) authorization: String,
-    /// Who says it, where the call asks.
+    /// The sender, if the call needs one.
     pub(crate) sender: Option<String>,
 }
 
-/// How messages are published. It has no Debug: it holds credentials.
-pub(crate) enum Roads {
-    /// One message a call, by the road of its channel.
-    Single(Vec<Road>),
-    /// Several messages a call: `POST /platform/v1/events`.
+/// How messages are published. It has no `Debug`, because it contains credentials.
+pub(crate) enum PublishCalls {
+    /// One message in each call, with the call of its channel.
+    Single(Vec<PublishCall>),
+    /// Several messages in each call: `POST /platform/v1/events`.
     Bulk {
         /// `Bearer …`
         authorization: String,
-        /// Who says it.
+        /// The sender.
         sender: String,
     },
-    /// Several messages a call: `POST /publish`, which the peers of `bench/` have.
+    /// Several messages in each call: `POST /publish`, which the peers of `bench/` have.
     Peer {
-        /// Who says it.
+        /// The sender.
         sender: String,
     },
 }
 
-impl Roads {
+impl PublishCalls {
     /// Publishes the messages in one call.
     ///
     /// # Errors
-    /// The kind of error; any of the messages may have been published then.
+    /// The kind of error. Any of the messages may have been published then.
     pub(crate) async fn publish(
         &self,
         client: &mut Client,
@@ -48,9 +48,9 @@ impl Roads {
         marks: &[Mark],
     ) -> Result<(), String> {
         match self {
-            Self::Single(roads) => {
+            Self::Single(publish_calls) => {
                 for mark in marks {
-                    publish_one(client, &roads[mark.channel as usize], mark).await?;
+                    publish_one(client, &publish_calls[mark.channel as usize], mark).await?;
                 }
                 Ok(())
             }
@@ -75,13 +75,14 @@ impl Roads {
     }
 }
 
-async fn publish_one(client: &mut Client, road: &Road, mark: &Mark) -> Result<(), String> {
+async fn publish_one(client: &mut Client, publish_call: &PublishCall, mark: &Mark) -> Result<(), String> {
     let mut body = json!({ "message": mark.text() });
-    if let Some(sender) = &road.sender {
+    if let Some(sender) = &publish_call.sender {
         body["senderChannelId"] = sender.as_str().into();
     }
-    let headers = [("Authorization", road.authorization.as_str())];
-    let content = post(client, &road.path, &headers, Body::Json(&body.to_string())).await?.content()?;
+    let headers = [("Authorization", publish_call.authorization.as_str())];
+    let content =
+        post(client, &publish_call.path, &headers, Body::Json(&body.to_string())).await?.content()?;
     let has_id = content.get("messageId").is_some_and(serde_json::Value::is_string);
     if has_id { Ok(()) } else { Err("no messageId".to_owned()) }
 }
@@ -107,8 +108,8 @@ fn bulk(shared: &Shared, sender: &str, marks: &[Mark]) -> String {
     marks.iter().map(line).collect()
 }
 
-/// A room, a tab and a payload in each line. The payload is what Stagedoor would make of the message, to the
-/// byte, so that peers deliver as much.
+/// Lines with a room, a tab and a payload. The payload equals Stagedoor's, to the byte, so that peers deliver
+/// the same amount.
 fn for_peer(shared: &Shared, sender: &str, marks: &[Mark]) -> String {
     let mut lines = String::new();
     for mark in marks {
@@ -125,7 +126,7 @@ fn for_peer(shared: &Shared, sender: &str, marks: &[Mark]) -> String {
     lines
 }
 
-/// JSON with all that is not ASCII escaped, as Stagedoor sends it.
+/// JSON with all non-ASCII characters escaped, as Stagedoor sends it.
 fn ascii(json: &str) -> String {
     let mut out = String::with_capacity(json.len() * 2);
     for character in json.chars() {
@@ -158,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn each_message_of_a_call_has_a_line_of_its_own() {
+    fn each_message_of_a_call_has_its_own_line() {
         let text = bulk(&shared(), "v", &marks());
         let lines: Vec<serde_json::Value> =
             text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
