@@ -20,9 +20,9 @@ pub struct Person {
     pub channel_id: String,
     /// The channel's name.
     pub name: String,
-    /// What to sign in with.
+    /// The login name.
     pub login: String,
-    /// What to sign in with.
+    /// The password.
     pub password: String,
 }
 
