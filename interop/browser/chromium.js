@@ -1,17 +1,17 @@
 'use strict';
-// Chromium as the suites use it.
+// Chromium with the options of the suites.
 const assert = require('node:assert/strict');
 const { existsSync } = require('node:fs');
 const { chromium } = require('playwright-core');
 
 const CHROMIUM = ['/usr/bin/chromium', '/usr/bin/chromium-browser'].find(existsSync);
-// Without these the browser looks for its maker's hosts at every start.
+// Without these options the browser contacts its vendor at every start.
 const QUIET = [
   '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
   '--disable-component-update', '--disable-sync',
 ];
 
-/** Starts a browser that keeps what it has to keep in the folder `home`. */
+/** Starts a browser with its profile in the folder `home`. */
 function launch(home) {
   assert.ok(CHROMIUM, 'Chromium is not installed');
   return chromium.launch({ executablePath: CHROMIUM, args: QUIET, env: { ...process.env, HOME: home } });

@@ -1,6 +1,6 @@
 'use strict';
-// The browser builds of socket.io-client in Chromium, on pages of another origin, as overlays are. Driven line by line by
-// py/matrix.py; the client's name says which version: browser-1.0.6.
+// The browser builds of socket.io-client in Chromium, on pages of another origin, like overlays. Driven line by line by
+// py/matrix.py; the client's name contains the version: browser-1.0.6.
 const { existsSync, mkdtempSync, readFileSync, rmSync } = require('node:fs');
 const { createServer } = require('node:http');
 const { tmpdir } = require('node:os');
@@ -19,7 +19,7 @@ function build(client) {
   return readFileSync(found);
 }
 
-/** Runs in the page. Gives what the peer can ask of the connection. */
+/** Runs in the page. Returns the functions that the peer calls. */
 function open({ url, transport, events }) {
   const ways = {
     websocket: { transports: ['websocket'] },
@@ -57,7 +57,7 @@ async function main() {
   const opened = new Map();
 
   async function start({ id, client, ...order }) {
-    build(client); // fails here when it is not installed, not as a page without a script
+    build(client); // fails here if the client is not installed, instead of later in the page
     const page = await (await browser.newContext()).newPage();
     opened.set(id, page);
     await page.exposeFunction('tell', (line) => process.stdout.write(`{"id":${JSON.stringify(id)},${line.slice(1)}\n`));

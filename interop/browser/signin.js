@@ -1,6 +1,6 @@
 'use strict';
-// The sign-in pages in Chromium: what only a browser can tell. Does the policy let the redirect happen, does the keyboard
-// reach everything, is nothing loaded from elsewhere, can the page be framed?
+// The sign-in pages in Chromium, for checks that need a browser: the policy allows the redirect, the keyboard reaches
+// every control, nothing is loaded from other hosts, and the page cannot be framed.
 const assert = require('node:assert/strict');
 const { createServer } = require('node:http');
 const { mkdtempSync, rmSync } = require('node:fs');
@@ -14,7 +14,7 @@ const { demo, streamer, viewer, world } = w;
 const REDIRECT = demo.redirectUris[0];
 const CALLBACK = new URL(REDIRECT);
 
-/** The application's side of the sign-in: an address that takes the redirect, and remembers it. */
+/** The application's side of the sign-in: a server that records the redirect. */
 function callbackServer() {
   const visits = [];
   const server = createServer((request, response) => {
@@ -32,7 +32,7 @@ function authorizationAddress(state, extra = {}) {
   return `${world.authUrl}/account-interlock?${query}`;
 }
 
-/** A page of a fresh browser profile that records everything it should not do. */
+/** A page of a new browser profile that records every forbidden action. */
 async function freshPage(browser, options) {
   const context = await browser.newContext(options);
   const page = await context.newPage();

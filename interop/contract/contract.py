@@ -20,7 +20,7 @@ from jsonschema import Draft7Validator  # noqa: E402
 from openapi_spec_validator import OpenAPIV31SpecValidator, validate  # noqa: E402
 
 EXAMPLES = 25  # for each operation
-SEED = "20260718"  # so that a failure comes again
+SEED = "20260718"  # makes failures reproducible
 MOST_OUTPUT_LINES = 200
 CHECKS = (
     "not_a_server_error", "status_code_conformance", "content_type_conformance", "response_schema_conformance",
@@ -29,7 +29,7 @@ CHECKS = (
 SCHEMA_OF_ASYNCAPI = HERE / "node_modules" / "@asyncapi" / "specs" / "schemas" / "3.1.0.json"
 SCRATCH = "contract-scratch"  # an application that may be changed and revoked at will
 
-# What is generated is held against the server, not against the rules for what a good test suite looks like.
+# The generated requests check the server. Checks of the quality of the test suite itself are off.
 CONFIG = """
 [auth.openapi.AccessToken]
 bearer = "${STAGEDOOR_ACCESS_TOKEN}"
@@ -86,7 +86,7 @@ def no_linter_finds_anything():
 
 
 def environment():
-    """The credentials of every security scheme, and what the hooks put into requests, so that some of them succeed."""
+    """The credentials of every security scheme, and the values that the hooks insert, so that some requests succeed."""
     application = next(each for each in WORLD["applications"] if each["name"] == "drops")
     operator = {"Authorization": f"Bearer {WORLD['operatorKey']}"}
     scratch = {"name": SCRATCH, "redirectUris": application["redirectUris"], "scopes": application["scopes"][:1]}
@@ -104,7 +104,7 @@ def environment():
                 "redirectUri": scratch["redirectUris"][0],
                 "streamer": STREAMER["channelId"],
                 "viewer": VIEWER["channelId"],
-                # Works once, and takes the viewer's tokens along when it comes again; nobody needs those.
+                # Works once. A second use revokes the viewer's tokens, which no test needs.
                 "refresh": {
                     "clientId": application["clientId"],
                     "clientSecret": application["clientSecret"],

@@ -1,4 +1,4 @@
-"""What schemathesis could not know: ids and secrets of the seeded world. Every second request gets them, so that
+"""Values that schemathesis cannot generate: ids and secrets of the seeded world. Every second request gets them, so that
 answers of both kinds are seen; nothing that the run itself needs can be revoked with them.
 """
 
@@ -23,7 +23,7 @@ KNOWN = {
     "channelId": STREAMER,
     "managerChannelId": VIEWER,
     "followerChannelId": VIEWER,
-    "senderChannelId": STREAMER,  # who is exempt from the settings and restrictions that other operations make
+    "senderChannelId": STREAMER,  # the streamer is exempt from the settings and restrictions that other operations make
     "donatorChannelId": VIEWER,
     "subscriberChannelId": VIEWER,
     "targetChannelId": VIEWER,
@@ -32,7 +32,7 @@ KNOWN = {
     "categoryId": "star-voyage",
     "redirectUri": SCRATCH["redirectUri"],
 }
-# These would take away what the run stands on: a verification, an application and its addresses, a consent, a person.
+# These would delete data that the run needs: a verification, an application and its addresses, a consent, a person.
 SPARED = {
     ("PUT", "/platform/v1/organizations/{organizationId}"): "organizationId",
     ("PUT", "/platform/v1/applications/{clientId}"): "clientId",
@@ -49,8 +49,8 @@ LINES = [
     {"kind": "subscription", "channelId": STREAMER, "subscriberChannelId": VIEWER, "tierNo": 3, "month": 1},
 ]
 LONGEST_WAIT_SECONDS = 25  # of a listener's call
-# Why a request that its schema allows may be answered with 400 all the same: what is in `Stagedoor-Reason`, and why no
-# schema can say it. Everything else that a schema allows has to be taken.
+# Reasons for which a request that its schema allows may still be answered with 400: the value of `Stagedoor-Reason`,
+# and why no schema can express it. Every other request that a schema allows must be accepted.
 EXCUSED = [
     (re.compile(reason), why)
     for reason, why in (
@@ -88,7 +88,7 @@ def lines(context, value):
 
 
 def reason_of(case, response):
-    """Why a request was refused with 400. The pages of the sign-in say so in words."""
+    """The reason of a 400. The pages of the sign-in have it as text."""
     if response.status_code != 400:
         return ""
     return " ".join(response.headers.get("stagedoor-reason", ["sign-in page" if case.path == "/account-interlock" else ""]))
@@ -96,13 +96,13 @@ def reason_of(case, response):
 
 @schemathesis.check
 def wrong_data_is_refused(context, response, case):
-    """The check of schemathesis, but for the bulk call, which refuses each line by itself."""
+    """The check of schemathesis, except for the bulk call, which refuses single lines."""
     return None if case.operation.label == "POST /platform/v1/events" else negative_data_rejection(context, response, case)
 
 
 @schemathesis.check
 def valid_data_is_accepted(context, response, case):
-    """The check of schemathesis, but for what is excused."""
+    """The check of schemathesis, except for the excused reasons."""
     try:
         return positive_data_acceptance(context, response, case)
     except Failure:
@@ -125,9 +125,9 @@ def map_body(context, body):
 @schemathesis.hook
 def before_call(context, case, kwargs):
     if isinstance(case.body, dict) and case.body.get("waitSeconds") in range(2, LONGEST_WAIT_SECONDS + 1):
-        case.body["waitSeconds"] = 0  # allowed, but nobody waits that long for each of a thousand tries
+        case.body["waitSeconds"] = 0  # a longer wait is allowed, but a thousand tries would take too long
     if case.meta is not None and case.meta.generation.mode.is_negative:
-        return  # what is wrong has to stay so
+        return  # a wrong value must stay wrong
     operation = (case.method.upper(), case.operation.path)
     CALLS[operation] += 1
     if CALLS[operation] % 2 == 0:
@@ -146,7 +146,7 @@ def before_call(context, case, kwargs):
 @schemathesis.hook
 def after_call(context, case, response):
     if case.method.upper() != case.operation.method.upper():
-        return  # a method that is not documented, tried on purpose
+        return  # an undocumented method, tried on purpose
     ANSWERS[case.operation.label][response.status_code] += 1
 
 

@@ -1,5 +1,5 @@
-// The documents against the rules that published linters recommend: Redocly and Spectral for OpenAPI, Spectral and the
-// AsyncAPI parser for AsyncAPI. Prints each finding, warnings too; exits with 1 when there is one.
+// Checks the documents with the recommended rules of published linters: Redocly and Spectral for OpenAPI, Spectral and the
+// AsyncAPI parser for AsyncAPI. Prints each finding, warnings too; exits with 1 if there is any.
 //
 //     node lint.js openapi.json asyncapi.json
 

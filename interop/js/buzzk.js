@@ -5,10 +5,10 @@ const { signIn } = require('./lib/signin.js');
 const { suite, withDeadline } = require('./lib/tap.js');
 const w = require('./lib/world.js');
 
-// buzzk asks a code host for its newest version when it is loaded. Tests stay on this machine.
+// buzzk queries a code host for its newest version when it is loaded. Tests must stay on this machine.
 require('axios').get = () => Promise.resolve({ status: 204 });
 const values = require('buzzk/lib/val.js');
-values.chzzkAPIURL = `${w.world.baseUrl.replace(/\/+$/, '')}/`; // read by the rest of buzzk when it is loaded
+values.chzzkAPIURL = `${w.world.baseUrl.replace(/\/+$/, '')}/`; // the other modules of buzzk read this when they are loaded
 const buzzk = require('buzzk');
 
 const TEXT = '안녕하세요 👋🏽 가족 👨‍👩‍👧‍👦 한글';

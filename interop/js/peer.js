@@ -1,5 +1,5 @@
 'use strict';
-// One version of socket.io-client, driven line by line by py/matrix.py (which says what the lines mean).
+// One version of socket.io-client, driven line by line by py/matrix.py, which describes the lines.
 //
 //   node peer.js CLIENT        an alias of package.json, or the folder of an installed package
 const { createInterface } = require('node:readline');
@@ -11,12 +11,12 @@ const sockets = new Map();
 const TRANSPORTS = {
   websocket: { transports: ['websocket'] },
   polling: { transports: ['polling'] },
-  upgrade: {}, // the client's own choice: polling, and then websocket
+  upgrade: {}, // the client's default: polling, then websocket
   base64: { transports: ['polling'], forceBase64: true },
 };
 
 function tell(id, line) {
-  // Escaped to ASCII, so that nothing between here and the reader can change a character.
+  // Escaped to ASCII, so that no encoding on the way can change a character.
   const ascii = JSON.stringify({ id, ...line }).replace(/[\u007f-\uffff]/g, (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`);
   process.stdout.write(`${ascii}\n`);
 }

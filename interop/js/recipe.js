@@ -1,5 +1,5 @@
 'use strict';
-// The official guide's recipe, end to end: sign in, tokens, who am I, a session, every kind of event, goodbye.
+// The official guide's recipe, end to end: sign-in, tokens, the user, a session, every event type, goodbye.
 //
 //   node recipe.js CLIENT TRANSPORTS
 //
@@ -19,7 +19,7 @@ const AWKWARD = '"따옴표" \\ 역슬래시 \u2028 줄 <b>&amp;</b> e\u0301 �
 const STATE = '상태 a&b=c?d#e+f%2B';
 const BURST = 10; // chat messages sent while a client with default transports is upgrading
 const CONNECT_DEADLINE_MS = 10_000;
-const POLL_MS = 50; // between two looks at something that has no event of its own
+const POLL_MS = 50; // between two checks of a condition
 
 const { demo, streamer, viewer } = w;
 const channel = `channels/${streamer.channelId}`;
@@ -122,7 +122,7 @@ async function connectSteps(step, token) {
 }
 
 async function subscribeSteps(step, { inbox, sessionKey }, token) {
-  const bodies = { chat: undefined, donation: 'null', subscription: '""' }; // what clients really send
+  const bodies = { chat: undefined, donation: 'null', subscription: '""' }; // the bodies of real clients
   for (const [kind, body] of Object.entries(bodies)) {
     await step(`subscribe ${kind} is answered by SYSTEM subscribed`, async () => {
       await w.post(`/open/v1/sessions/events/subscribe/${kind}`, w.asUser(token), { sessionKey }, body);
@@ -195,7 +195,7 @@ async function goodbyeSteps(step, { socket, inbox, sessionKey }, token) {
     const late = { subscriberChannelId: viewer.channelId, tierNo: 1, tierName: '객석', month: 4 };
     await w.platform(`${channel}/subscriptions`, late);
     await w.platform(`${channel}/chats`, { senderChannelId: viewer.channelId, message: '표지' });
-    await inbox.chat('표지'); // in order within a channel: had the subscription been delivered, it would be here
+    await inbox.chat('표지'); // events of a channel are in order, so a subscription event would have arrived before this
     assert.equal(inbox.named('SUBSCRIPTION').length, 1);
   });
   await step('revoking the token is told once for each standing subscription', async () => {

@@ -22,7 +22,7 @@ DEADLINE_SECONDS = 20
 
 
 def point_at_stagedoor(transport):
-    """chzzkpy knows one address and only TLS; this is all that has to be told to it."""
+    """chzzkpy has a fixed address and requires TLS. Only these two are changed."""
     plain_init = chzzkpy.http.Session.__init__
 
     def init(self, base_url, *args, **kwargs):
@@ -42,7 +42,7 @@ def point_at_stagedoor(transport):
 
 
 class Events:
-    """What the client's event handlers were given, one queue for each kind of event."""
+    """The arguments of the client's event handlers, one queue for each event type."""
 
     def __init__(self, client):
         self.queues = {}
@@ -63,7 +63,7 @@ class Events:
 
 
 async def tokens_and_reads(suite, client):
-    """From the code to a refreshed user client, and what it can read."""
+    """From the code to a refreshed user client, and its read calls."""
     with suite.step("generate_user_client turns the code into a user"):
         code = sign_in(STATE)["code"]
         user = await client.generate_user_client(code, STATE)
@@ -97,7 +97,7 @@ async def tokens_and_reads(suite, client):
 
 
 async def settings(suite, user):
-    """What a streamer sets through a bot."""
+    """The settings of a streamer, changed through a bot."""
     with suite.step("set_live_setting changes what get_live_setting shows"):
         category = (await user.get_live_setting()).category
         await user.set_live_setting(title="새 제목 🎬", category=category, tags=["한글", "tag1"])
@@ -127,7 +127,7 @@ async def settings(suite, user):
 
 
 async def restrict(suite, user, events):
-    """A viewer who may not speak for a while."""
+    """A temporarily restricted viewer."""
     chats, viewer = f"channels/{STREAMER['channelId']}/chats", VIEWER["channelId"]
     with suite.step("an activity restriction keeps a viewer out of the chat until it is released"):
         await user.add_restrict_channel(viewer)

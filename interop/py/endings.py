@@ -1,4 +1,4 @@
-"""chzzkpy, closed by the server for each reason that can be caused from outside: it stops, and leaves its loop free.
+"""chzzkpy, closed by the server for each reason that a client can cause: it stops, and does not busy-loop.
 
     python3 endings.py
 """
@@ -17,17 +17,17 @@ PROGRAMS = {
     "chzzkpy-2.2.0": ("venv/interop", "py/peer_chzzkpy.py"),
 }
 SILENT_SECONDS = 100  # more than interval and timeout of the pings
-FULL_SECONDS = 60  # to fill what the kernel holds for a program that stands still, on a busy machine
-WRITE_SECONDS = 30  # more than the 10 s that a write may make no progress
-IDLE_SECONDS = 1  # for so long a program is watched after each end...
-BUSY_SECONDS = 0.5  # ... and this is more CPU than it has any reason to use
+FULL_SECONDS = 60  # to fill the kernel's buffers of a frozen program, on a busy machine
+WRITE_SECONDS = 30  # longer than the write deadline of 10 s
+IDLE_SECONDS = 1  # how long a program's CPU is measured after each end
+BUSY_SECONDS = 0.5  # more CPU than an idle program uses in that time
 LOOK_SECONDS = 0.1
 OPERATOR = {"Authorization": f"Bearer {WORLD['operatorKey']}"}
 EMOJIS = {f"emoji{number}": "https://emoji.example/" + "x" * 1_800 for number in range(10)}
 
 
 class Bot:
-    """A program that holds chzzkpy, with a user of its own for whom it opens one session after another."""
+    """A program that runs chzzkpy, with its own user, and opens one session after another."""
 
     def __init__(self, name, command):
         self.peer, self.channel, self.count = Peer(command), name.replace(".", "-"), 0
@@ -50,7 +50,7 @@ class Bot:
         return call(method, f"{BASE}/open/v1/sessions{path}", as_user(self.token))
 
     async def connect(self):
-        """A session that hears the chat of the bot's channel."""
+        """A session that receives the chat of the bot's channel."""
         self.count += 1
         here = self.connection = Connection(self.peer, f"{self.channel}-{self.count}")
         here.is_leaving = True  # it may end at any time now
@@ -65,7 +65,7 @@ class Bot:
         return call("GET", f"{PLATFORM}/sessions/{self.key}", OPERATOR)["closeReason"]
 
     async def until_closed(self, seconds, doing=None):
-        """Waits until the session is over, doing something all the time."""
+        """Waits until the session has ended, and repeats an action until then."""
         end = time.monotonic() + seconds
         while (reason := await beside(self.close_reason)) is None:
             if time.monotonic() > end:
@@ -80,7 +80,7 @@ class Bot:
         self.peer.process.send_signal(signal.SIGCONT)
 
     async def shout(self, count):
-        """So many events of 18 KB each."""
+        """Sends this many events of 18 KB each."""
         line = {"kind": "chat", "channelId": self.channel, "senderChannelId": VIEWER["channelId"]}
         await beside(report, [line | {"message": "loud", "emojis": EMOJIS}] * count)
 
@@ -89,7 +89,7 @@ class Bot:
             self.peer.order("say", self.connection.case, packet=packet)
 
     async def ends_well(self, cause, reason):
-        """Opens a session, has it closed, and looks at what the client makes of that."""
+        """Opens a session, has it closed, and checks the client's reaction."""
         await self.connect()
         await cause(self)
         here = self.connection
@@ -128,7 +128,7 @@ async def send_too_much(bot):
 
 
 async def read_nothing(bot):
-    """The queue fills while the program stands still. It goes on within the 5 s that a goodbye may take."""
+    """Fills the queue while the program is frozen. The program continues within the 5 s of a goodbye."""
     bot.freeze()
     try:
         await bot.until_closed(FULL_SECONDS, lambda: bot.shout(40))
@@ -137,7 +137,7 @@ async def read_nothing(bot):
 
 
 async def take_no_byte(bot):
-    """Something waits and the program stands still, for longer than a write may make no progress."""
+    """Queues bytes while the program is frozen, for longer than the write deadline."""
     bot.freeze()
     try:
         end = time.monotonic() + FULL_SECONDS
@@ -163,7 +163,7 @@ def queued_bytes():
     return float(next(line for line in lines if line.startswith("stagedoor_queued_bytes ")).split()[1])
 
 
-# One after another: they share the queues that the metric counts, and the CPU time of a program.
+# One after another, because they share the metric of queued bytes and the CPU time of a program.
 CAUSES = {
     "evicted": evict,
     "protocol_error": break_protocol,

@@ -1,4 +1,4 @@
-"""The seeded world that `stagedoor dev --json` announced, HTTP calls on it, the sign-in walk, and TAP output.
+"""The seeded world that `stagedoor dev --json` printed, HTTP calls to it, the sign-in, and TAP output.
 
 Standard library only, so that a suite which needs no client package runs on the system's Python.
 """
@@ -13,7 +13,7 @@ from html.parser import HTMLParser
 from urllib.parse import parse_qsl, urlencode, urljoin, urlsplit
 
 REQUEST_DEADLINE_SECONDS = 15
-HOPS = 10  # pages and redirects before the sign-in walk is given up
+HOPS = 10  # maximum number of pages and redirects of a sign-in
 
 with open(os.environ["STAGEDOOR_WORLD"], encoding="utf-8") as _file:
     WORLD = json.load(_file)
@@ -39,7 +39,7 @@ class Answer:
 
 
 def fetch(method, url, headers=None, body=None):
-    """One request on a connection of its own; redirects are the caller's business."""
+    """One request on a new connection. Redirects are not followed."""
     parts = urlsplit(url)
     connection = http.client.HTTPConnection(parts.netloc, timeout=REQUEST_DEADLINE_SECONDS)
     try:
@@ -51,7 +51,7 @@ def fetch(method, url, headers=None, body=None):
 
 
 def call(method, url, headers=None, body=None, expect=200):
-    """A JSON call that has to succeed; returns the envelope's `content`. With another `expect`, one that has to be
+    """A JSON call that must succeed; returns the envelope's `content`. With another `expect`, one that must be
     refused with that status; returns the envelope."""
     headers = {"Content-Type": "application/json", **(headers or {})}
     answer = fetch(method, url, headers, None if body is None else json.dumps(body).encode())
@@ -76,13 +76,13 @@ def ready_token(user=STREAMER, application=DEMO):
 
 
 def platform(path, body, expect=200, method="POST"):
-    """A happening on the platform itself: a viewer's chat, a donation, a subscription; or, with PUT, what there is."""
+    """A call of the platform API: a viewer's chat, a donation, a subscription; or a PUT."""
     headers = {"Authorization": f"Bearer {WORLD['operatorKey']}", "Idempotency-Key": str(uuid.uuid4())}
     return call(method, f"{PLATFORM}/{path}", headers, body, expect)
 
 
 def report(happenings):
-    """Many happenings in one call, in their order; each of them has to be accepted."""
+    """Several events in one bulk call, in order. Each must be accepted."""
     headers = {"Authorization": f"Bearer {WORLD['operatorKey']}", "Content-Type": "application/x-ndjson"}
     lines = "\n".join(map(json.dumps, happenings)).encode()
     answer = fetch("POST", f"{PLATFORM}/events", headers, lines)
@@ -138,7 +138,7 @@ class Browser:
 
 
 def _submission(page, user, decision):
-    """The form to send from this page, and what to send."""
+    """The form of this page to send, and its values."""
     forms = Forms(page.text()).forms
     filled = {"login": user["login"], "password": user["password"]}
     for form in forms:
@@ -190,7 +190,7 @@ class Suite:
 
 
 class StepFailed(Exception):
-    """Ends the suite: the steps that follow would only fail because of this one."""
+    """Ends the suite. Later steps would only fail because of this one."""
 
 
 class _Step:

@@ -1,4 +1,4 @@
-"""Every published client of a table, in every way it can connect, all at once, through one scenario.
+"""Every published client of a table, with every transport, all at once, through one scenario.
 
     python3 matrix.py TABLE [--brief]
 
@@ -33,19 +33,19 @@ from harness import BASE, DEMO, VIEWER, as_user, call, platform, report, sign_in
 HERE = Path(__file__).resolve().parent.parent
 CACHE = HERE.parent / ".cache"
 
-CONNECT_SECONDS = 40  # all of them start at once, on whatever machine this is
+CONNECT_SECONDS = 40  # all of them start at once, on any machine
 EVENT_SECONDS = 20
-# Three rounds of 25 s, and longer than interval and timeout together (85 s): who does not ping has been closed by then.
+# Three rounds of 25 s, and longer than interval and timeout together (85 s): a client that does not ping is closed in that time.
 STAY_SECONDS = 91
 GOODBYE_SECONDS = 5  # from leaving, all at once, to the end in the session list; without a goodbye it takes up to 85
 EVICTION_SECONDS = 10  # until a client notices that its session was ended
-IDLE_SECONDS = 5  # for so long the programs are watched when all sessions are over...
-BUSY_SECONDS = 2.5  # ... this is more CPU than one of them has any reason to use...
-BUSY_TIMES = 4  # ... and one that is busy so many times in a row does not come to rest
-# Clients that say nothing, or try their used URL again, when a connection ends that they did not end (docs/clients.md).
+IDLE_SECONDS = 5  # how long the programs' CPU is measured when all sessions have ended
+BUSY_SECONDS = 2.5  # more CPU than an idle program uses in that time
+BUSY_TIMES = 4  # a program that is busy this many times in a row counts as busy-looping
+# Clients that report nothing, or retry their used URL, when the other side ends a connection (docs/clients.md).
 SILENT_AT_THE_END = {"socketIO-client", "rust_socketio", "rust_socketio-async"}
-LOOK_SECONDS = 0.1  # between two looks at something that has no event of its own
-CALLS = 16  # HTTP calls under way at once
+LOOK_SECONDS = 0.1  # between two checks of a condition
+CALLS = 16  # concurrent HTTP calls
 BURST = 10
 AT_ONCE = 8  # events; rust_socketio breaks on a poll answer of more than 8 KiB (docs/clients.md)
 EVENTS = ["SYSTEM", "CHAT", "DONATION", "SUBSCRIPTION"]
@@ -82,7 +82,7 @@ class Wrong(Exception):
 
 
 def program(command):
-    """The command of a row with its program found. One that is not there is a failure, not a reason to skip it."""
+    """The command of a row, with the path of its program. A missing program is a failure."""
     name, *rest = command
     if name == "rust":
         found = CACHE / "rust" / "debug" / "stagedoor-interop-rust"
@@ -96,13 +96,13 @@ def program(command):
 
 
 class Peer:
-    """A program that holds clients, and what it has said of each connection."""
+    """A program that runs clients, and its output about each connection."""
 
     def __init__(self, command):
         self.command = command
         self.connections = {}
         self.ready = asyncio.Event()
-        self.ended = None  # why nothing more will come
+        self.ended = None  # why there is no more output
         self.opening = asyncio.Lock()  # one at a time: a browser that opens twenty pages at once opens all of them late
 
     async def start(self):
@@ -122,7 +122,7 @@ class Peer:
             try:
                 said = json.loads(line)
             except ValueError:
-                continue  # a client's own chatter
+                continue  # other output of the client
             if "ready" in said:
                 self.ordered = said["ordered"]
                 self.ready.set()
@@ -145,7 +145,7 @@ class Peer:
         self.process.stdin.write(json.dumps({"ask": ask, "id": case, **rest}).encode() + b"\n")
 
     def cpu_seconds(self):
-        """What the program has used so far, its children included."""
+        """CPU seconds of the program so far, including its children."""
         return sum(map(cpu_seconds_of, family(self.process.pid)))
 
     async def stop(self):
@@ -158,7 +158,7 @@ class Peer:
 
 
 def stat(pid):
-    """The fields of /proc/PID/stat behind the name, which may hold anything; nothing when the process is gone."""
+    """The fields of /proc/PID/stat after the name; none if the process has ended."""
     try:
         return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
     except OSError:
@@ -180,7 +180,7 @@ def cpu_seconds_of(pid):
 
 
 class Connection:
-    """One client's connection: what its program said of it, and waiting for more."""
+    """One client's connection: its program's output, and waits for more."""
 
     def __init__(self, peer, case):
         self.peer, self.case = peer, case
@@ -207,7 +207,7 @@ class Connection:
                 raise Wrong(f"the client says {bad[0][0]}: {bad[0][1]}")
 
     async def until(self, what, holds, seconds=EVENT_SECONDS):
-        """Waits for `holds()` to give something; gives it."""
+        """Waits until `holds()` returns a value, and returns it."""
         end = time.monotonic() + seconds
         while not (found := holds()):
             self.check()
@@ -219,7 +219,7 @@ class Connection:
         return found
 
     def payloads(self, wanted):
-        """What came under this name. Each is one JSON string, as the clients in use expect."""
+        """The events of this name. Each has one JSON string, as current clients expect."""
         found = [args for name, args in self.events if name == wanted]
         for args in found:
             if len(args) != 1 or not isinstance(args[0], str):
@@ -230,7 +230,7 @@ class Connection:
         await self.until(expected, lambda: expected in self.payloads("SYSTEM"))
 
     async def texts(self, wanted, field, expected):
-        """Waits for as many events as expected; then each must have come once, in order if that shows, unchanged."""
+        """Waits for as many events as expected; then each must have arrived once, unchanged, and in order if the client keeps the order."""
         await self.until(f"{len(expected)} {wanted}", lambda: len(self.payloads(wanted)) >= len(expected))
         found = [payload[field] for payload in self.payloads(wanted)]
         if not self.peer.ordered:
@@ -252,7 +252,7 @@ async def beside(function, *arguments):
 
 
 class Case:
-    """A client, a way to connect, and a user of its own: a user may hold three sessions only."""
+    """A client, a transport, and its own user, because a user may have only three sessions."""
 
     def __init__(self, number, row, way, peer):
         self.row, self.way = row, way
@@ -261,7 +261,7 @@ class Case:
         self.connection, self.evicted = Connection(peer, f"c{number}"), Connection(peer, f"e{number}")
 
     def prepare(self):
-        """The user, and a token of theirs."""
+        """The user, and a token."""
         login, password = self.channel, f"{self.channel}-password"
         body = {
             "channelName": self.title[:30], "channelImageUrl": None, "verifiedMark": False, "login": login,
@@ -277,7 +277,7 @@ class Case:
         return call(method, f"{BASE}/open/v1/sessions{path}", as_user(self.token))
 
     async def connect(self, here):
-        """Opens a connection; gives the session's key. The session URL is fresh when the client gets it."""
+        """Opens a connection, and returns the session's key. The session URL is new."""
         await here.peer.ready.wait()
         async with here.peer.opening:
             return await self.open(here)
@@ -326,7 +326,7 @@ class Case:
         await self.connection.texts("SUBSCRIPTION", "tierName", [first])
 
     async def transport(self):
-        """The transport the client is on at last, and the revision it speaks, where it says so."""
+        """The final transport of the client, and its revision, if the client reports them."""
         wanted = {"upgrade": "websocket", "base64": "polling"}.get(self.way, self.way)
         here, end = self.connection, time.monotonic() + EVENT_SECONDS
         while time.monotonic() < end:
@@ -368,7 +368,7 @@ class Case:
             await asyncio.sleep(LOOK_SECONDS)
 
     async def be_evicted(self):
-        """A session that the operator ends: the client says so, and does not come back."""
+        """A session that the operator ends: the client reports that, and does not reconnect."""
         here = self.evicted
         key = await self.connect(here)
         here.is_leaving = True
@@ -380,7 +380,7 @@ class Case:
             raise Wrong(f"it connected again: {here.states}")
 
     async def run(self, seconds):
-        """Gives None, or why the client did not pass."""
+        """Returns None, or why the client did not pass."""
         step = "connect"
         try:
             self.session_key = await self.connect(self.connection)
@@ -401,7 +401,7 @@ class Case:
 
 
 async def busy(peers):
-    """The programs that go on using CPU although nothing happens any more, with how much that was."""
+    """The programs that use CPU although all sessions have ended, with the CPU seconds."""
     used = {command: BUSY_SECONDS + 1 for command, peer in peers.items() if peer.ended is None}
     for _ in range(BUSY_TIMES):
         before = {command: peers[command].cpu_seconds() for command, seconds in used.items() if seconds > BUSY_SECONDS}
@@ -421,7 +421,7 @@ async def main(table, seconds):
     try:
         await asyncio.gather(*(beside(case.prepare) for case in cases))
         verdicts = await asyncio.gather(*(case.run(seconds) for case in cases))
-        # What tries its used URL again without a pause is busy with that.
+        # A client that retries its used URL without a pause uses CPU.
         restless = {row.command for row in rows if row.client in SILENT_AT_THE_END}
         spinning = await busy({command: peer for command, peer in peers.items() if command not in restless})
     finally:

@@ -1,4 +1,4 @@
-"""chzzkpy's gateway, driven line by line by matrix.py and endings.py. Two orders more than the others take:
+"""chzzkpy's gateway, driven line by line by matrix.py and endings.py. It has two more commands than the others:
 
     {"ask": "say", "id": …, "packet": "9"}      sends this text over the websocket
     {"ask": "alive", "id": …}                   answered at once while the client leaves its loop time
@@ -13,13 +13,13 @@ from chzzkpy.error import ChatConnectFailed
 from chzzkpy.gateway import ChzzkGateway
 from peer_lines import orders, tell
 
-# chzzkpy speaks TLS only; 2.2 can be told otherwise, 2.1 cannot.
+# chzzkpy requires TLS; 2.2 has an option to change that, 2.1 has none.
 engineio_url = ChzzkGateway._get_engineio_url
 ChzzkGateway._get_engineio_url = staticmethod(lambda *args, **named: engineio_url(*args, **{**named, "ssl": False}))
 
 
 class PollingGateway(ChzzkGateway):
-    """On a network that lets no websocket through, it stays on long polling."""
+    """On a network that blocks websockets, it stays on long polling."""
 
     @classmethod
     async def _connect_websocket(cls, **_):
@@ -27,7 +27,7 @@ class PollingGateway(ChzzkGateway):
 
 
 class State:
-    """What a gateway passes packets on to: events, to the reader."""
+    """The receiver of the gateway's packets: prints events."""
 
     def __init__(self, case):
         self.case = case
@@ -39,7 +39,7 @@ class State:
 
 
 async def watch(case, gateway):
-    """Tells how reading and pinging end: both by themselves after a close, the latter with an error if no pong comes."""
+    """Prints how reading and pinging end: both by themselves after a close, pinging with an error without a pong."""
     reading, pinging = gateway.read_in_background(), gateway._ping_loop_task
     done, _ = await asyncio.wait([reading, pinging], return_when=asyncio.FIRST_COMPLETED)
     if reading not in done and gateway.is_connected:
@@ -60,7 +60,7 @@ async def main():
         try:
             loop = asyncio.get_running_loop()
             gateway = await kind.connect(url=url, state=State(case), loop=loop, session=session)
-        except Exception as error:  # whatever it is, the reader has to hear of it
+        except Exception as error:  # every error is reported to the reader
             tell(case, state="connect_error", detail=repr(error))
             return
         gateways[case] = gateway

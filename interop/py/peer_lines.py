@@ -1,17 +1,17 @@
-"""What the Python programs that hold one client have in common: the lines that py/matrix.py exchanges with them."""
+"""Shared code of the Python programs that run one client: the lines that py/matrix.py exchanges with them."""
 
 import json
 import sys
 
 
 def tell(case, **line):
-    """One line to the reader, escaped to ASCII, so that nothing on the way can change a character."""
+    """One line to the reader, escaped to ASCII, so that no encoding on the way can change a character."""
     sys.stdout.write(json.dumps({"id": case, **line}) + "\n")
     sys.stdout.flush()
 
 
 def orders(ordered=True, stream=sys.stdin):
-    """The lines that come from the reader, until it closes them."""
+    """The lines from the reader, until it closes the input."""
     sys.stdout.write(json.dumps({"ready": True, "ordered": ordered}) + "\n")
     sys.stdout.flush()
     for line in stream:

@@ -14,7 +14,7 @@ TRANSPORTS = {"websocket": ["websocket"], "polling": ["polling"], "upgrade": Non
 
 
 def listen(client, case, events):
-    """Handlers that pass on what comes. python-socketio gives `disconnect` a reason in some versions only."""
+    """Handlers that print each event. Only some versions of python-socketio give `disconnect` a reason."""
     client.on("connect", lambda: tell(case, state="connect"))
     client.on("connect_error", lambda *why: tell(case, state="connect_error", detail=repr(why)))
     client.on("disconnect", lambda *why: tell(case, state="disconnect", detail=repr(why)))
@@ -27,14 +27,14 @@ def transport_of(client):
 
 
 def with_threads():
-    """Each connection has threads of its own, and so has each event: those that come together are handled in any order.
-    Connecting blocks, so it is done beside the reading of orders."""
+    """Each connection and each event has its own thread, so concurrent events are handled in any order.
+    Connecting blocks, so it runs in another thread than the reading of commands."""
     clients = {}
 
     def connect(case, url, transport):
         try:
             clients[case].connect(url, transports=TRANSPORTS[transport])
-        except Exception as error:  # whatever it is, the reader has to hear of it
+        except Exception as error:  # every error is reported to the reader
             tell(case, state="connect_error", detail=repr(error))
 
     for ask, case, order in orders(ordered=False):
@@ -54,7 +54,7 @@ async def with_asyncio():
     async def connect(case, url, transport):
         try:
             await clients[case].connect(url, transports=TRANSPORTS[transport])
-        except Exception as error:  # whatever it is, the reader has to hear of it
+        except Exception as error:  # every error is reported to the reader
             tell(case, state="connect_error", detail=repr(error))
 
     def start(coroutine):

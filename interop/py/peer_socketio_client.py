@@ -6,7 +6,7 @@ from urllib.parse import parse_qsl, urlsplit
 from peer_lines import orders, tell
 from socketIO_client import SocketIO
 
-# It always begins with long polling, whatever it is told.
+# It always begins with long polling, regardless of its options.
 TRANSPORTS = {"polling": ["xhr-polling"], "upgrade": ["xhr-polling", "websocket"]}
 NAMES = {"xhr-polling": "polling", "websocket": "websocket"}
 
@@ -18,14 +18,14 @@ def live(clients, case, url, transport, events):
             parts.hostname, parts.port, transports=TRANSPORTS[transport], params=dict(parse_qsl(parts.query)),
             wait_for_connection=False,
         )  # fmt: skip
-    except Exception as error:  # whatever it is, the reader has to hear of it
+    except Exception as error:  # every error is reported to the reader
         return tell(case, state="connect_error", detail=repr(error))
     clients[case] = client
-    tell(case, state="connect")  # its own `connect` is only for namespaces
+    tell(case, state="connect")  # its event `connect` is only for namespaces
     client.on("disconnect", lambda *_: tell(case, state="disconnect", detail=""))
     for event in events:
         client.on(event, lambda *args, event=event: tell(case, event=event, args=args))
-    client.wait()  # reads until it is told to disconnect
+    client.wait()  # reads until `disconnect` is called
 
 
 def main():

@@ -1,4 +1,4 @@
-"""Long polling, byte by byte, in every framing. Standard library only: no client stands between us and the wire.
+"""Long polling, byte by byte, in every framing. Standard library only, without a client library.
 
     python3 polling.py text|binary|separated [EIO]
 
@@ -16,7 +16,7 @@ MESSAGES = [
     '"따옴표" \\ 역슬래시 \u2028 줄 <b>&amp;</b> e\u0301 𠮷 🇰🇷 끝',
     "👩‍🚀" * 33 + "끝",  # 100 code points, 133 UTF-16 units, 366 bytes
 ]
-POLLS = 20  # answers looked at before an expected message is given up
+POLLS = 20  # maximum number of answers until an expected message arrives
 
 
 class TextFraming:
@@ -69,7 +69,7 @@ class BinaryFraming:
 
 
 class SeparatedFraming:
-    """Revision 4: packets with a separator between them. `b64` says nothing about them, and clients send it all the same."""
+    """Revision 4: packets with a separator between them. `b64` has no meaning here, but clients send it."""
 
     query = {"b64": "1"}
     content_type = TextFraming.content_type
@@ -84,7 +84,7 @@ class SeparatedFraming:
 
 
 class Polling:
-    """One connection over long polling. The framing is agreed once: later requests say nothing of it, as clients do."""
+    """One connection over long polling. The handshake sets the framing, and later requests omit it, like clients do."""
 
     def __init__(self, framing, revision, session_url):
         self.framing, self.revision = framing, revision
@@ -92,7 +92,7 @@ class Polling:
         self.address = f"{parts.scheme}://{parts.netloc}/socket.io/?{parts.query}"
         query = urlencode({"EIO": revision, "transport": "polling", **framing.query})
         self.url = f"{self.address}&{query}"
-        self.waiting = []  # packets received and not yet looked at
+        self.waiting = []  # received packets that were not processed yet
 
     def poll(self):
         answer = fetch("GET", self.url)
@@ -103,7 +103,7 @@ class Polling:
         return self.framing.decode(answer.body)
 
     def open(self):
-        """The first answer. A client puts its handlers up after it: a packet more would be lost to it."""
+        """The first answer. Clients add their handlers after it, so they would lose further packets in it."""
         packets = self.poll()
         assert packets[0][:1] == "0" and packets[1:] == ([] if self.revision == "4" else ["40"]), packets
         handshake = json.loads(packets[0][1:])
@@ -119,7 +119,7 @@ class Polling:
         assert (answer.status, answer.body) == (200, b"ok"), f"a POST answered {answer.status} {answer.body!r}"
 
     def next(self, matches):
-        """The next packet that matches; others before it are passed over."""
+        """The next packet that matches. Others before it are skipped."""
         for _ in range(POLLS):
             while self.waiting:
                 packet = self.waiting.pop(0)

@@ -54,7 +54,7 @@ class Websocket:
         return first & 0x0F, self.file.read(length)
 
     def packet(self):
-        """The next packet. Clients count and decode anything but ASCII in ways of their own, so there is none of it."""
+        """The next packet. It must be ASCII, because clients count and decode other characters differently."""
         opcode, data = self.frame()
         assert opcode == TEXT, (opcode, data)
         assert data.isascii(), f"not escaped to ASCII: {data!r}"
@@ -67,7 +67,7 @@ class Websocket:
         self.socket.sendall(bytes([0x80 | TEXT, 0x80 | len(data)]) + mask + masked)
 
     def event(self, wanted):
-        """The payload of the next packet, which has to be an event of this name."""
+        """The payload of the next packet, which must be an event of this name."""
         packet = self.packet()
         assert packet.startswith("42"), packet
         name, payload = json.loads(packet[2:])
@@ -76,7 +76,7 @@ class Websocket:
 
 
 def opening(suite, revision):
-    """A connection, as far as SYSTEM connected."""
+    """A connection, up to SYSTEM connected."""
     with suite.step("the handshake names the timing, and no upgrade"):
         url = call("GET", f"{BASE}/open/v1/sessions/auth", as_user(ready_token()))["url"]
         connection = Websocket(url, revision)

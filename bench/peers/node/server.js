@@ -1,4 +1,4 @@
-// Socket.IO of the version that is its only argument. What the load asks of every peer is in bench/README.md.
+// Socket.IO in the version that its only argument names. bench/README.md describes the requests that every peer serves.
 'use strict';
 const http = require('node:http');
 
@@ -22,7 +22,7 @@ const io = require(`socket.io-${version}`)(server, {
   pingInterval: 25_000,
   pingTimeout: 60_000,
   serveClient: false,
-  // The only engine that 2.5.1 has; 2.0.3 would look for a native one first.
+  // The only websocket engine of 2.5.1; 2.0.3 would try a native one first.
   wsEngine: 'ws',
 });
 io.on('connection', (socket) => socket.join(socket.handshake.query.room));

@@ -3,7 +3,7 @@ const { withDeadline } = require('./tap.js');
 
 const MESSAGE_DEADLINE_MS = 10_000;
 
-/** Socket messages in the order they came, and a way to wait for one of them. */
+/** Socket messages in the order of their arrival, with a wait for one of them. */
 class Inbox {
   constructor() {
     this.messages = [];
@@ -20,7 +20,7 @@ class Inbox {
     });
   }
 
-  /** The payload of the first message that `matches`, whether it is here already or still to come. */
+  /** The payload of the first message that `matches`. Waits for it if necessary. */
   take(what, matches) {
     const here = this.messages.find(matches);
     if (here) return Promise.resolve(here.payload);

@@ -1,10 +1,10 @@
 'use strict';
-// Walks the sign-in and consent pages the way a browser without JavaScript does: reads the forms, sends back every
-// field it finds, keeps cookies. It knows the names the API promises (login, password, decision) and nothing else.
+// Submits the sign-in and consent pages like a browser without JavaScript: parses the forms, sends every field back,
+// and keeps cookies. It depends only on the documented names login, password and decision.
 const assert = require('node:assert/strict');
 const { world } = require('./world.js');
 
-const HOPS = 10; // pages and redirects before the walk is given up
+const HOPS = 10; // maximum number of pages and redirects
 const REQUEST_DEADLINE_MS = 15_000;
 
 const ENTITIES = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" };
@@ -23,7 +23,7 @@ function attributes(source) {
   return found;
 }
 
-/** Every form of a page: where it goes, its fields, its submit buttons. */
+/** Every form of a page: its target, its fields, its submit buttons. */
 function forms(html) {
   return [...html.matchAll(/<form\b([^>]*)>([\s\S]*?)<\/form>/gi)].map(([, tag, inside]) => {
     const controls = [...inside.matchAll(/<(input|button)\b([^>]*)>/gi)].map(([, element, rest]) => {
@@ -42,7 +42,7 @@ function forms(html) {
 
 const loginForm = ({ fields }) => ['login', 'password'].every((wanted) => fields.some(({ name }) => name === wanted));
 
-/** What a browser would send: the fields, filled in, and the button that was pressed if it has a name. */
+/** The data that a browser would send: the filled-in fields, and the pressed button if it has a name. */
 function submission(form, filled, pressed) {
   const body = new URLSearchParams();
   for (const { name, type, value, checked } of form.fields) {

@@ -1,5 +1,5 @@
 'use strict';
-// One suite is a list of steps. The first step that fails ends the suite: what follows would only fail because of it.
+// One suite is a list of steps. The first failed step ends the suite, because later steps would only fail because of it.
 
 const STEP_DEADLINE_MS = 30_000;
 

@@ -1,5 +1,5 @@
 'use strict';
-// The seeded world that `stagedoor dev --json` announced, and the HTTP calls on it.
+// The seeded world that `stagedoor dev --json` printed, and HTTP calls to it.
 const assert = require('node:assert/strict');
 const { randomUUID } = require('node:crypto');
 const { readFileSync } = require('node:fs');
@@ -11,7 +11,7 @@ const demo = world.applications.find(({ name }) => name === 'demo');
 const streamer = world.users[0];
 const viewer = world.users.at(-1);
 
-/** Sends a request and checks what every answer must be: status equal to code, envelope, request id. */
+/** Sends a request and checks the rules of every answer: status equal to code, envelope, request id. */
 async function request(method, address, headers, body) {
   const response = await fetch(address, {
     method,
@@ -39,7 +39,7 @@ function address(path, query = {}) {
 const asUser = (token) => ({ Authorization: `Bearer ${token}` });
 const asClient = (application) => ({ 'Client-Id': application.clientId, 'Client-Secret': application.clientSecret });
 
-/** The `content` of an answer that has to be a success. */
+/** The `content` of an answer that must be a success. */
 function content(answer) {
   assert.equal(answer.code, 200, answer.where);
   assert.equal(answer.message, null, answer.where);
@@ -78,7 +78,7 @@ function revoke(application, token) {
   return post('/auth/v1/token/revoke', {}, {}, JSON.stringify({ clientId, clientSecret, token }));
 }
 
-/** A happening on the platform itself: a viewer's chat, a donation, a subscription. */
+/** A call of the platform API: a viewer's chat, a donation, a subscription. */
 async function platform(path, body) {
   const base = world.platformUrl.replace(/\/+$/, '').replace(/\/platform\/v1$/, '');
   const headers = { Authorization: `Bearer ${world.operatorKey}`, 'Idempotency-Key': randomUUID() };

@@ -1,4 +1,4 @@
-//! rust_socketio, blocking or asynchronous, driven line by line by `py/matrix.py` (which says what the lines mean).
+//! rust_socketio, blocking or asynchronous, driven line by line by `py/matrix.py`, which describes the lines.
 //!
 //!     stagedoor-interop-rust blocking|async
 
@@ -12,7 +12,7 @@ use rust_socketio::{ClientBuilder, Error, Payload, TransportType};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-/// One line to the reader.
+/// Prints one line for the reader.
 fn tell(id: &str, mut line: Value) {
     line["id"] = id.into();
     let mut out = stdout().lock();
@@ -30,7 +30,7 @@ fn failed(error: impl std::fmt::Display) -> Value {
     json!({ "state": "connect_error", "detail": error.to_string() })
 }
 
-/// An order, as it was read.
+/// A command from the input.
 struct Order {
     ask: String,
     id: String,

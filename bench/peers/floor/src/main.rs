@@ -1,9 +1,9 @@
-//! The floor: the least that a tokio server can do for sessions of Engine.IO 3 over websocket, and so the least that they
-//! cost. It keeps one task and one socket a session and a list of sockets a room; it answers pings; and a message is
-//! encoded once and written to each socket of its room at once. It has no rules, no limits, no time-outs and no patience
-//! with clients that do not behave, and is no server for anything but a comparison.
+//! The floor: a minimal tokio server for sessions of Engine.IO 3 over websocket, whose cost is a lower bound. Each session
+//! has one task and one socket, and each room a list of sockets. The server answers pings. It encodes a message once, and
+//! writes it to each socket of its room at once. It has no rules, no limits and no time-outs, and does not tolerate
+//! misbehaving clients, so it is only useful for comparisons.
 //!
-//! What the load asks of every peer is in `bench/README.md`.
+//! `bench/README.md` describes the requests that every peer serves.
 
 use std::io::{self, ErrorKind};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,11 +15,11 @@ use sha1::{Digest, Sha1};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 
-/// Connections that may wait to be accepted.
+/// Length of the accept queue.
 const BACKLOG: u32 = 4_096;
 /// Bytes read from a session at once: a few of its pings.
 const READ_BYTES: usize = 256;
-/// What RFC 6455 (section 1.3) adds to the client's nonce.
+/// The text that RFC 6455 (section 1.3) appends to the client's nonce.
 const NONCE_SUFFIX: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 /// The answer to a ping, as a whole frame.
 const PONG: &[u8] = b"\x81\x013";
@@ -29,16 +29,16 @@ const JOINED: &[u8] = b"\x81\x0240";
 /// One session's socket.
 struct Member {
     socket: TcpStream,
-    /// What the kernel had no room for; a task writes it while there is any.
+    /// Bytes that the kernel had no room for. A task writes them.
     rest: Mutex<Vec<u8>>,
 }
 
-/// Who is in which room.
+/// The sockets of each room.
 #[derive(Default)]
 struct Rooms(RwLock<Vec<Vec<Arc<Member>>>>);
 
 impl Member {
-    /// Writes what the kernel takes now, and leaves the rest to a task.
+    /// Writes as much as the kernel accepts now, and leaves the other bytes to a task.
     fn send(self: &Arc<Self>, frame: &[u8]) {
         let mut rest = locked(&self.rest);
         if !rest.is_empty() {
@@ -67,7 +67,7 @@ impl Member {
         }
     }
 
-    /// Answers pings until the client leaves. It waits without a buffer.
+    /// Answers pings until the client leaves. While it waits, it holds no buffer.
     async fn answer_pings(self: &Arc<Self>) -> io::Result<()> {
         loop {
             self.socket.readable().await?;
@@ -82,7 +82,7 @@ impl Member {
         }
     }
 
-    /// Takes short masked frames, which is all that these clients send; says whether one of them was a goodbye.
+    /// Processes short masked frames, the only ones that these clients send. Returns whether one of them was a goodbye.
     fn leaves(self: &Arc<Self>, mut bytes: &[u8]) -> bool {
         while let [first, second, mask, _, _, _, ..] = *bytes {
             let end = 6 + usize::from(second & 0x7f);
@@ -164,7 +164,7 @@ fn header<'a>(head: &'a str, name: &str) -> Option<&'a str> {
     headers.find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
 }
 
-/// Serves HTTP until a websocket is opened; gives its room then.
+/// Serves HTTP until a websocket is opened, and returns its room.
 async fn serve_http(socket: &mut TcpStream, rooms: &Rooms) -> io::Result<Option<usize>> {
     let mut bytes = Vec::with_capacity(1_024);
     loop {
@@ -194,7 +194,7 @@ async fn serve_http(socket: &mut TcpStream, rooms: &Rooms) -> io::Result<Option<
     }
 }
 
-/// Says that the websocket, the Engine.IO session and the namespace are open, all at once.
+/// Confirms the websocket, the Engine.IO session and the namespace in one write.
 async fn open(socket: &mut TcpStream, nonce: &str) -> io::Result<()> {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     let proof = STANDARD.encode(Sha1::new().chain_update(nonce).chain_update(NONCE_SUFFIX).finalize());
@@ -212,7 +212,7 @@ async fn open(socket: &mut TcpStream, nonce: &str) -> io::Result<()> {
 }
 
 async fn hold(member: Arc<Member>, room: usize, rooms: Arc<Rooms>) {
-    // However it ended, it is over.
+    // The result does not matter: the connection has ended.
     let _ = member.answer_pings().await;
     rooms.leave(room, &member);
 }
@@ -229,7 +229,7 @@ async fn main() -> io::Result<()> {
         let rooms = rooms.clone();
         tokio::spawn(async move {
             let _ = socket.set_nodelay(true);
-            // A task keeps the size of its largest step for good. So this one is boxed, and what lasts is a task of its own.
+            // A task keeps the size of its largest state. So this future is boxed, and the session runs in another task.
             if let Ok(Some(room)) = Box::pin(serve_http(&mut socket, &rooms)).await {
                 let member = Arc::new(Member { socket, rest: Mutex::default() });
                 rooms.join(room, &member);

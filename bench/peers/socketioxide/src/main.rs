@@ -1,5 +1,5 @@
-//! socketioxide with its defaults, but for the ping times that every peer here has. What the load asks of every peer is
-//! in `bench/README.md`.
+//! socketioxide with its defaults, except the ping times, which all peers share. `bench/README.md` describes the requests
+//! that every peer serves.
 
 use std::io;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use socketioxide::SocketIo;
 use socketioxide::extract::SocketRef;
 use tokio::net::TcpSocket;
 
-/// Connections that may wait to be accepted.
+/// Length of the accept queue.
 const BACKLOG: u32 = 4_096;
 const PING_INTERVAL: Duration = Duration::from_secs(25);
 const PING_TIMEOUT: Duration = Duration::from_secs(60);
@@ -27,7 +27,7 @@ async fn join(socket: SocketRef) {
 /// Publishes each line: a room, a tab, a payload.
 async fn publish(State(io): State<SocketIo>, lines: String) -> StatusCode {
     for (room, payload) in lines.lines().filter_map(|line| line.split_once('\t')) {
-        // It fails when a session's queue is full; the load notices what is missing.
+        // It fails if a session's queue is full. The load detects the missing message.
         let _ = io.to(room.to_owned()).emit("CHAT", payload).await;
     }
     StatusCode::NO_CONTENT
