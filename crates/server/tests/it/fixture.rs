@@ -19,7 +19,8 @@ pub struct Fixture {
     pub secret_id: String,
 }
 
-/// An application `webhook-owner` of its own verified organization. Its webhook has no listener, and one message.
+/// An application `webhook-owner` of its own verified organization. Its webhook has no listener, and one
+/// message.
 pub struct WebhookOwner {
     /// The secret that signs.
     pub secret_id: String,
