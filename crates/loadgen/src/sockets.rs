@@ -18,7 +18,7 @@ use tokio::task::LocalSet;
 use wire_client::{Head, TEXT, check_handshake, handshake};
 
 use crate::clock::Nanos;
-use crate::http::{Body, CallError, Call, Client, Origin};
+use crate::http::{Body, Call, CallError, Client, Origin};
 use crate::ledger::Ledger;
 use crate::plan::SessionPlan;
 use crate::session::{End, Peer, Session, Thread};
