@@ -85,7 +85,7 @@ pub struct ChatSettings {
     pub emoji_mode: bool,
 }
 
-/// A change of settings: only what is given changes.
+/// A change of settings. Only the given fields change.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ChatSettingsChange {
     /// See [`ChatSettings`].

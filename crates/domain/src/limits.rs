@@ -23,7 +23,7 @@ pub const REFRESH_TOKEN_LIFETIME_MS: i64 = 30 * DAY_MS;
 /// (`docs/spec/authorization.md#codes`).
 pub const CODE_LIFETIME_MS: i64 = 10 * MINUTE_MS;
 /// How long an expired or revoked token is kept after its expiry, in milliseconds (ours): 7 days. For this
-/// time a refusal says why the token is invalid.
+/// time a refusal has the reason why the token is invalid.
 pub const ENDED_TOKENS_KEPT_MS: i64 = 7 * DAY_MS;
 /// A used code or refresh token that is presented again within this many milliseconds is a retry of an honest
 /// client, not theft (`docs/spec/authorization.md#tokens`).
@@ -33,7 +33,7 @@ pub const BROWSER_SESSION_LIFETIME_MS: i64 = DAY_MS / 2;
 
 /// Connected sessions of one application made with client authentication.
 pub const CLIENT_SESSIONS_MAX: i64 = 10;
-/// Connected sessions of one user made with user tokens, whatever the application.
+/// Connected sessions of one user opened with user tokens, over all applications.
 pub const USER_SESSIONS_MAX: i64 = 3;
 /// Event subscriptions of one session.
 pub const SUBSCRIPTIONS_PER_SESSION_MAX: i64 = 30;
@@ -147,7 +147,7 @@ pub const UNUSED_APPLICATION_MS: i64 = 90 * DAY_MS;
 /// How old the recorded last use of an application may be while it is used, in milliseconds (ours). So only
 /// one use an hour costs a write.
 pub const USE_WRITTEN_EVERY_MS: i64 = 60 * MINUTE_MS;
-/// Items of a page of the operator's lists, unless told otherwise (ours).
+/// Items of a page of the operator's lists: default (ours).
 pub const OPERATOR_LIST_SIZE_DEFAULT: i64 = 20;
 /// Most items of a page of the operator's lists (ours).
 pub const OPERATOR_LIST_SIZE_MAX: i64 = 100;

@@ -31,7 +31,7 @@ pub enum Prefix {
 pub enum Named {
     /// The client.
     Client(IpAddr),
-    /// The connection is the proxy's own, as for health checks, or the proxy does not know the client.
+    /// The connection is the proxy's own, as for health checks, or the client is unknown to the proxy.
     Proxy,
 }
 

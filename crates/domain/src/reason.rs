@@ -33,7 +33,7 @@ macro_rules! words {
 }
 
 words! {
-    /// 400: a wrong value. `field` names it, `rule` says what it may be.
+    /// 400: a wrong value. `field` names the field, `rule` its rule.
     Invalid = "invalid",
     /// 400: the code is unknown, or another application's.
     CodeUnknown = "code-unknown",
@@ -45,11 +45,11 @@ words! {
     CodeReused = "code-reused",
     /// 400: the `state` is not the one of the code's sign-in.
     StateDiffers = "state-differs",
-    /// 400: the message stands in the chat of another channel.
+    /// 400: the message is in another channel's chat.
     NotTheStreamer = "not-the-streamer",
     /// 400: a rule of restrictions; `rule` names it.
     RestrictionRule = "restriction-rule",
-    /// 401: credentials are missing; `want` says which.
+    /// 401: credentials are missing; `want` names their kind.
     CredentialMissing = "credential-missing",
     /// 401: credentials are there but not in the form of `want`.
     CredentialMalformed = "credential-malformed",
@@ -89,13 +89,13 @@ words! {
     NotFound = "not-found",
     /// 405: the path has other methods; `Allow` names them.
     MethodNotAllowed = "method-not-allowed",
-    /// 429: the quota `name` is used up; `Retry-After` says when to come back.
+    /// 429: the quota `name` is used up; `Retry-After` has the wait.
     Quota = "quota",
-    /// 429: the service cannot take more of this now; `Retry-After` says when to come back.
+    /// 429: the service cannot accept more of these requests now; `Retry-After` has the wait.
     Busy = "busy",
     /// 429: the limit of `name` is reached. Waiting does not help.
     Cap = "cap",
-    /// 503: the disk of the database is full; nothing was written. `Retry-After` says when to come back.
+    /// 503: the disk of the database is full; nothing was written. `Retry-After` has the wait.
     DiskFull = "disk-full",
     /// 500: the service failed; its log has the cause under the `X-Request-Id`.
     Internal = "internal",

@@ -12,7 +12,7 @@ pub struct Target {
     pub role: Option<UserRole>,
 }
 
-/// Why a restriction or a release is refused: always 400, with a message of its own.
+/// Why a restriction or a release is refused: always 400, each with its own message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RestrictionRefusal {
     /// The channel does not exist.

@@ -48,7 +48,7 @@ pub enum Framing {
 }
 
 impl Framing {
-    /// The framing of an answer to a poll. `base64` says that the query has `b64=1` (or `b64=true`).
+    /// The framing of an answer to a poll. `base64`: whether the query has `b64=1` (or `b64=true`).
     #[must_use]
     pub fn of_answer(revision: Revision, base64: bool) -> Self {
         match (revision, base64) {

@@ -259,7 +259,7 @@ impl Publisher {
         }
     }
 
-    /// Reconnects. Batches are accepted and given up meanwhile.
+    /// Reconnects. Until then batches are still accepted, and given up after their deadline.
     async fn reconnect(&mut self) -> Option<Connection> {
         let shared = self.shared.clone();
         let mut reason = None;
