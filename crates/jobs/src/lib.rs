@@ -136,7 +136,7 @@ pub async fn retire_unused_applications(service: Service) {
 }
 
 async fn retire_and_purge(service: &Service) -> Result<(), service::Error> {
-    service.look_at_unused_applications().await?;
+    service.inspect_unused_applications().await?;
     while service.purge_applications().await? > 0 {
         service.clock().sleep(SWEEP_BACKLOG_PAUSE).await;
     }

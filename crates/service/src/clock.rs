@@ -1,4 +1,4 @@
-//! The one source of time. Edges read it and pass values on; rules only see the values.
+//! The only source of time. The edges read the clock. Rules get the values.
 #![allow(clippy::disallowed_methods, reason = "this is the one place that reads the system's clocks")]
 
 use std::sync::Arc;
@@ -7,9 +7,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use domain::Timestamp;
 use tokio::sync::watch;
 
-/// What time it is. Lifetimes (tokens, codes) run on the wall side, [`now`](Self::now); intervals (pings,
-/// deadlines, quotas) on the monotonic side, [`monotonic`](Self::monotonic), which never goes back. Cheap to
-/// clone.
+/// The time. Lifetimes of tokens and codes use the wall clock, [`now`](Self::now). Intervals such as pings,
+/// deadlines and quotas use the monotonic clock, [`monotonic`](Self::monotonic), which never goes back.
+/// Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Clock(Source);
 
@@ -19,7 +19,7 @@ enum Source {
     Manual(Arc<Manual>),
 }
 
-/// A clock that stands still until it is moved, for tests.
+/// Moves a manual clock, for tests. Between moves the clock stands still.
 #[derive(Clone, Debug)]
 pub struct ManualClock(Arc<Manual>);
 
@@ -35,13 +35,13 @@ impl Clock {
         Self(Source::System { started: Instant::now() })
     }
 
-    /// A clock that is moved by hand.
+    /// A clock that stands still until the [`ManualClock`] moves it.
     pub fn manual(start: Timestamp) -> (Self, ManualClock) {
         let manual = Arc::new(Manual { started: start, elapsed: watch::Sender::new(Duration::ZERO) });
         (Self(Source::Manual(manual.clone())), ManualClock(manual))
     }
 
-    /// The wall side.
+    /// The time of the wall clock.
     pub fn now(&self) -> Timestamp {
         match &self.0 {
             Source::System { .. } => {
@@ -55,7 +55,7 @@ impl Clock {
         }
     }
 
-    /// The monotonic side: time since this clock was made.
+    /// The time of the monotonic clock: the time since this clock was created.
     pub fn monotonic(&self) -> Duration {
         match &self.0 {
             Source::System { started } => started.elapsed(),
@@ -63,8 +63,8 @@ impl Clock {
         }
     }
 
-    /// How long work took that began at `started` on the monotonic side. On a clock that is moved by hand
-    /// work takes no time: a move that falls into it by chance must not make it seem slow.
+    /// The duration of work that began at the monotonic time `started`. On a manual clock work takes no
+    /// time, so that a move of the clock during the work does not make the work seem slow.
     pub fn worked(&self, started: Duration) -> Duration {
         match &self.0 {
             Source::System { .. } => self.monotonic().saturating_sub(started),
@@ -78,7 +78,7 @@ impl Clock {
             Source::System { started } => tokio::time::sleep_until((*started + deadline).into()).await,
             Source::Manual(manual) => {
                 let mut elapsed = manual.elapsed.subscribe();
-                // The sender lives in this very clock, so the wait cannot fail.
+                // This clock owns the sender, so the wait cannot fail.
                 let _ = elapsed.wait_for(|elapsed| *elapsed >= deadline).await;
             }
         }
@@ -91,7 +91,7 @@ impl Clock {
 }
 
 impl ManualClock {
-    /// Moves both sides on.
+    /// Advances the wall clock and the monotonic clock.
     pub fn advance(&self, span: Duration) {
         self.0.elapsed.send_modify(|elapsed| *elapsed += span);
     }
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_manual_clock_wakes_sleepers_when_it_is_moved() {
+    async fn a_move_of_a_manual_clock_wakes_sleepers() {
         let (clock, hand) = Clock::manual(Timestamp::from_millis(1_000));
         let sleeper = tokio::spawn({
             let clock = clock.clone();
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn work_takes_time_on_the_systems_clock_and_none_on_one_that_is_moved_by_hand() {
+    fn work_takes_time_on_the_system_clock_and_none_on_a_manual_clock() {
         let system = Clock::system();
         let started = system.monotonic();
         while system.monotonic() == started {}

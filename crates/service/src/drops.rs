@@ -1,4 +1,4 @@
-//! Drops: campaigns, and the rewards that were claimed (`docs/spec/drops.md`).
+//! Drops: campaigns and claims of their rewards (`docs/spec/drops.md`).
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -23,14 +23,14 @@ pub struct RewardRequest {
     pub campaign_id: CampaignId,
     /// The reward of the campaign.
     pub reward_id: RewardId,
-    /// Who claims.
+    /// The channel that claims.
     pub channel_id: ChannelId,
-    /// The claim's id; `None` for one of ours, which grows with time.
+    /// The id of the claim; `None` for a generated id, which grows with time.
     pub claim_id: Option<ClaimId>,
 }
 
 impl RewardRequest {
-    /// The claim, under its id or one of ours.
+    /// The claim, with a generated id if the platform gave none.
     pub(crate) fn into_claim(self, now: Timestamp, random: [u8; 10]) -> NewClaim {
         let Self { campaign_id, reward_id, channel_id, claim_id } = self;
         let claim_id = claim_id.unwrap_or_else(|| ClaimId::generate(now, random));
@@ -47,16 +47,16 @@ pub struct Publisher {
     pub organization_id: OrganizationId,
 }
 
-/// What a publisher asks for.
+/// A publisher's query of claims.
 #[derive(Clone, Debug)]
 pub struct ClaimQuery {
-    /// Only these, up to 100 different ones: then all that match come at once.
+    /// Up to 100 different ids: then one page has all matching claims.
     pub claim_ids: Option<Vec<String>>,
-    /// What else is asked of claims.
+    /// The other conditions.
     pub filter: ClaimFilter,
     /// The cursor of the page before; `None` for the first page.
     pub from: Option<String>,
-    /// Claims of one page, from 1 to 1,000.
+    /// The size of a page, from 1 to 1,000.
     pub size: i64,
 }
 
@@ -70,40 +70,40 @@ pub struct ClaimPage {
 }
 
 impl Service {
-    /// Makes or replaces a campaign. A reward that it has no more takes no new claims; the claims that there
-    /// are stay, and follow the campaign to another organization or category.
+    /// Creates or replaces a campaign. A removed reward gets no new claims. Existing claims stay, and move
+    /// with the campaign to another organization or category.
     ///
     /// # Errors
-    /// `Invalid` for what [`Campaign::check`] refuses, and for an unknown organization, category or channel.
+    /// The error of [`Campaign::check`]. `Invalid` for an unknown organization, category or channel.
     pub async fn put_campaign(&self, campaign: Campaign) -> Result<(), Error> {
         campaign.check()?;
         self.write(async move |work: &mut Work<'_>| put_campaign(work, &campaign).await).await
     }
 
-    /// Claims a reward for a channel, once. The messages that tell publishers of it are written in the same
+    /// Claims a reward for a channel, once. The webhook messages for publishers are written in the same
     /// transaction.
     ///
     /// # Errors
-    /// `Invalid` for an unknown campaign, reward or channel, for an id that another claim has, and with
-    /// [`Rule::Claimed`] when the channel has the reward; [`Refusal::Claim`] before the campaign and after
-    /// it, and while minutes are left to watch.
+    /// `Invalid` for an unknown campaign, reward or channel, for the id of another claim, and with
+    /// [`Rule::Claimed`] when the channel has claimed the reward; [`Refusal::Claim`] before and after the
+    /// campaign, and while the channel has not watched enough minutes.
     pub async fn claim_reward(
         &self,
         request: RewardRequest,
         key: Option<IdempotencyKey>,
     ) -> Result<RewardClaim, Error> {
         let claim = request.into_claim(self.now(), self.random());
-        let (again, key_again) = (claim.clone(), key.clone());
+        let (claim_again, key_again) = (claim.clone(), key.clone());
         let claimed =
             self.write(async move |work: &mut Work<'_>| self::claim(work, &claim, key.as_ref()).await).await;
         match claimed {
-            // The campaign went to another organization or category between the look at it and the claim.
-            // That is rare, and a lock on the campaign, for which its claims would queue up, is taken only
-            // then.
+            // The campaign moved to another organization or category after the transaction had read the
+            // campaign. This is rare. Only then the campaign is locked, because claims would queue for the
+            // lock.
             Err(Error::Store(StoreError::ForeignKey)) => {
                 self.write(async move |work: &mut Work<'_>| {
-                    work.lock_campaign(&again.campaign_id).await?;
-                    self::claim(work, &again, key_again.as_ref()).await
+                    work.lock_campaign(&claim_again.campaign_id).await?;
+                    self::claim(work, &claim_again, key_again.as_ref()).await
                 })
                 .await
             }
@@ -111,11 +111,12 @@ impl Service {
         }
     }
 
-    /// The claims of a publisher's organization, newest first (`docs/spec/drops.md#query`). A walk from
-    /// cursor to cursor gives each claim that there was at its beginning once, whatever is claimed meanwhile.
+    /// The claims of a publisher's organization, newest first (`docs/spec/drops.md#query`). The pages from
+    /// the first to the last contain each claim that existed at the first page exactly once, even if further
+    /// claims are made between the pages.
     ///
     /// # Errors
-    /// `Invalid` for more than 100 ids, and for a cursor that is not of this list, publisher and filters.
+    /// `Invalid` for more than 100 ids, and for a cursor of another list, publisher or filter.
     pub async fn reward_claims(&self, publisher: &Publisher, query: ClaimQuery) -> Result<ClaimPage, Error> {
         let context = context(publisher, &query);
         let after = query.from.as_deref().map(|cursor| self.position(&context, cursor)).transpose()?;
@@ -131,7 +132,7 @@ impl Service {
         }
         let mut claims = self
             .read(async move |tx: &mut Tx| {
-                // One more than the page shows whether there is a next one.
+                // One item more than the page shows whether a next page exists.
                 Ok(tx.claims(&owner, &filter, after.as_ref(), size + 1).await?)
             })
             .await?;
@@ -147,9 +148,9 @@ impl Service {
         Ok(ClaimPage { claims, cursor })
     }
 
-    /// Puts claims of a publisher's organization into a state, and says of each id what became of it
-    /// (`docs/spec/drops.md#update`). Every real change is noted with the application that made it. When the
-    /// store fails, nothing has changed or nobody knows: the update can be repeated.
+    /// Sets the state of claims of a publisher's organization, and returns the outcome for each id
+    /// (`docs/spec/drops.md#update`). Every change of a state is recorded with the application that made it.
+    /// When the store fails, no state changed or the outcome is unknown. The update can be repeated.
     ///
     /// # Errors
     /// `Invalid` for no id, or more than 100 different ones.
@@ -163,9 +164,10 @@ impl Service {
             return Err(Invalid::new("claimIds", Rule::Items { min: 1, max: CLAIM_UPDATE_IDS_MAX }).into());
         }
         let known: Vec<_> = ids.iter().filter_map(|id| ClaimId::parse("claimIds", id).ok()).collect();
-        let acting = publisher.clone();
-        let owners =
-            self.write(async move |work: &mut Work<'_>| update(work, &acting, &known, state).await).await;
+        let acting_publisher = publisher.clone();
+        let owners = self
+            .write(async move |work: &mut Work<'_>| update(work, &acting_publisher, &known, state).await)
+            .await;
         let owners = owners.inspect_err(|error| self.log_failure("reward claims were not updated", error));
         Ok(grouped(ids, |id| match &owners {
             Ok(owners) => UpdateStatus::of(owners.get(id), &publisher.organization_id),
@@ -181,10 +183,11 @@ impl Service {
     }
 }
 
-/// A failure of the service: cursors are authenticated, so it wrote this one itself.
+/// Cursors are authenticated, so the service wrote this cursor, and the error is internal.
 const UNREADABLE_CURSOR: &str = "a cursor of reward claims cannot be read";
 
-/// What a cursor is bound to: the list, the publisher and every filter, but not the size of a page.
+/// The context that a cursor is bound to: the list, the publisher and every filter, but not the size of a
+/// page.
 fn context(publisher: &Publisher, query: &ClaimQuery) -> String {
     let ClaimQuery { claim_ids, filter, .. } = query;
     let state = filter.state.map(FulfillmentState::name);
@@ -227,7 +230,7 @@ impl StoredAnswer for ClaimId {
     }
 }
 
-/// One claim, inside a transaction: the one place where claims begin.
+/// Claims a reward, inside a transaction. Every claim is inserted here.
 pub(crate) async fn claim(
     work: &mut Work<'_>,
     claim: &NewClaim,
@@ -237,7 +240,7 @@ pub(crate) async fn claim(
     if let Some(earlier) = idempotency::claim(work, key, &claim.claim_id).await? {
         let earlier = work.claim(&earlier).await?;
         let earlier = earlier.ok_or(Error::Internal("the claim of an idempotency key is gone"))?;
-        // As it was answered the first time, whatever the publisher has done since.
+        // The first answer, without later updates by the publisher.
         return Ok(RewardClaim {
             state: FulfillmentState::Claimed,
             updated_at: earlier.claimed_at,
@@ -265,7 +268,7 @@ fn refusal(obstacle: ClaimObstacle) -> Refusal {
     Invalid::new(field, rule).into()
 }
 
-/// Updates those of the claims that are the publisher's, and gives the owner of each that exists.
+/// Updates the claims that the publisher's organization owns. Returns the owner of each existing claim.
 async fn update(
     work: &mut Work<'_>,
     publisher: &Publisher,

@@ -1,4 +1,4 @@
-//! The one source of randomness.
+//! The only source of randomness.
 #![allow(clippy::disallowed_methods, reason = "this is the one place that asks the system for randomness")]
 
 use std::cell::RefCell;
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use sha2::{Digest, Sha256};
 
-/// Where randomness comes from: the system, or a seed that makes a test repeatable. Cheap to clone.
+/// A source of random bytes: the system, or a seed that makes a test repeatable. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Entropy(Option<Arc<Seeded>>);
 
@@ -17,14 +17,14 @@ struct Seeded {
     drawn: AtomicU64,
 }
 
-/// The system's randomness, drawn ahead for many small draws: asking for it costs more than it does. Each
-/// thread has its own.
+/// Random bytes of the system, read in advance for many small draws, because the system call costs more than
+/// the bytes. Each thread has its own pool.
 struct Pool {
     bytes: [u8; POOL_BYTES],
     left: usize,
 }
 
-/// Bytes that the system gives in one go.
+/// The number of bytes read from the system at once.
 const POOL_BYTES: usize = 256;
 
 thread_local! {
@@ -32,7 +32,7 @@ thread_local! {
 }
 
 impl Pool {
-    /// Gives bytes away, of which nothing stays behind.
+    /// Moves bytes out of the pool. The pool keeps no copy of them.
     fn take(&mut self, bytes: &mut [u8]) {
         if self.left < bytes.len() {
             getrandom::fill(&mut self.bytes).expect("the operating system gives randomness");
@@ -51,7 +51,7 @@ impl Entropy {
         Self(None)
     }
 
-    /// The same bytes every time, for tests.
+    /// The same bytes in every run, for tests.
     pub fn seeded(seed: u64) -> Self {
         Self(Some(Arc::new(Seeded { seed, drawn: AtomicU64::new(0) })))
     }
@@ -59,7 +59,7 @@ impl Entropy {
     /// `N` random bytes, at most 32.
     ///
     /// # Panics
-    /// When the operating system has no randomness to give: nothing safe can be done without.
+    /// When the operating system gives no random bytes. Without them nothing is safe.
     pub fn bytes<const N: usize>(&self) -> [u8; N] {
         const { assert!(N <= 32) };
         let mut bytes = [0; N];
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_seed_repeats_itself_but_draws_differ() {
+    fn equal_seeds_give_equal_bytes_and_draws_differ() {
         let (one, two) = (Entropy::seeded(7), Entropy::seeded(7));
         let (first, second) = (one.bytes::<16>(), one.bytes::<16>());
         assert_eq!((first, second), (two.bytes(), two.bytes()));
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_drawn_twice_from_the_system() {
+    fn draws_from_the_system_differ_and_leave_no_copy() {
         let drawn: HashSet<[u8; 16]> = (0..1_000).map(|_| Entropy::system().bytes()).collect();
         assert_eq!(drawn.len(), 1_000);
         POOL.with_borrow(|pool| assert_eq!(pool.bytes[pool.left..], [0; POOL_BYTES][pool.left..]));

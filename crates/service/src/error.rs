@@ -1,24 +1,24 @@
-//! Why a call of the service gave nothing.
+//! The errors of the service.
 
 use domain::{Invalid, Refusal};
 use store::StoreError;
 
-/// A refusal, which is the caller's to mend, or a failure of the store, which is ours.
+/// An error of the service: a refusal, which the caller can mend, or a failure, which the caller cannot.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The rules say no. Nothing was changed, but for what a rule says of stolen credentials.
+    /// A rule refused the call. Nothing was changed, except that tokens of a stolen credential are revoked.
     #[error("refused: {0:?}")]
     Refused(Refusal),
     /// The store failed.
     #[error("{0}")]
     Store(#[from] StoreError),
-    /// The service failed otherwise: what was wrong.
+    /// Another failure of the service, with its reason.
     #[error("{0}")]
     Internal(&'static str),
 }
 
 impl Error {
-    /// What the caller is told; the edge logs the rest.
+    /// The refusal that the caller gets. The edge logs the error itself.
     pub fn refusal(&self) -> Refusal {
         match self {
             Self::Refused(refusal) => refusal.clone(),

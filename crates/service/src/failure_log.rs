@@ -1,5 +1,6 @@
-//! Failures in the log: each at once, and while it lasts once a minute with how often it happened. A full
-//! disk or a database that is away fails every call: a line for each would fill the disk of the log too.
+//! Limits the log lines of failures. The first failure is logged at once. While it repeats, one line a
+//! minute has the number of times. A full disk or an unreachable database fails every call, and a line for
+//! each call would fill the disk of the log.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -7,16 +8,16 @@ use std::time::Duration;
 
 use crate::{Error, LogLimit, Service};
 
-/// Different failures that are counted apart; when there are more, all counts begin anew.
+/// Maximum number of different failures with a count. When there are more, all counts begin anew.
 const FAILURES_MAX: usize = 64;
 
-/// What was logged lately, by the text of the failure: the same failure of requests and of jobs is one line.
+/// The logged failures by their text, so requests and jobs that fail for the same reason share one line.
 #[derive(Debug, Default)]
 pub struct FailureLog(Mutex<HashMap<String, LogLimit>>);
 
 impl FailureLog {
-    /// Logs at `now` of the monotonic clock that something failed, with the number of times since the last
-    /// such line. `message` says what failed this time.
+    /// Logs a failure at the monotonic time `now`, with the number of times since the last line. `message`
+    /// names the operation that failed this time.
     pub fn report(&self, message: &'static str, error: &Error, now: Duration) {
         match self.due(error.to_string(), now) {
             Some(times) => tracing::error!(%error, times, "{message}"),
@@ -34,7 +35,7 @@ impl FailureLog {
 }
 
 impl Service {
-    /// Logs that something failed, the same failure once a minute. With the level `debug` each time.
+    /// Logs a failure. The same failure is logged once a minute, and with the level `debug` each time.
     pub fn log_failure(&self, message: &'static str, error: &Error) {
         self.0.failures.report(message, error, self.clock().monotonic());
     }
@@ -45,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_failure_is_logged_once_a_minute_with_how_often_it_happened() {
+    fn the_same_failure_is_logged_once_a_minute_with_the_number_of_times() {
         let log = FailureLog::default();
         let due = |failure: &str, s| log.due(failure.to_owned(), Duration::from_secs(s));
         assert_eq!(due("full", 100), Some(1));
@@ -57,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn many_different_failures_take_no_room_without_a_bound() {
+    fn the_number_of_counted_failures_is_bounded() {
         let log = FailureLog::default();
         for n in 0..2 * FAILURES_MAX {
             assert_eq!(log.due(n.to_string(), Duration::ZERO), Some(1));

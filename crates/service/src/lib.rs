@@ -1,13 +1,13 @@
-//! One function for each operation of the service. Each loads the facts, applies the rule, writes, commits,
-//! and only then publishes.
+//! The operations of the service, one function for each. A function reads the store, applies the rules,
+//! writes, commits, and only then publishes.
 //!
 //! The edges (`web`, `gateway`, `jobs`) hold a [`Service`] and call these functions. They send no query to
-//! the store. Rows of the store that an operation answers with unchanged are re-exported by the module of the
-//! operation.
+//! the store. If an operation returns rows of the store unchanged, the module of the operation re-exports
+//! their type.
 //!
-//! Each noun has a file. Files stand in rooms: `channel`, `chat`, `cluster`, `identity`, `live`, `platform`,
-//! `realtime` and `webhook`. A module at the root is used by several rooms. The rooms are private; the
-//! modules of the operations are re-exported here.
+//! Each noun has a file. The files are grouped in directories: `channel`, `chat`, `cluster`, `identity`,
+//! `live`, `platform`, `realtime` and `webhook`. Several directories use the modules at the root. The
+//! modules of the directories are private. The modules of the operations are re-exported here.
 
 mod channel;
 mod chat;
@@ -89,15 +89,15 @@ pub struct ServiceDeps {
     pub entropy: Entropy,
     /// This node's name.
     pub node: NodeId,
-    /// The profile of applications that chose none.
+    /// The profile of applications without a profile of their own.
     pub profile: Profile,
     /// Whether quotas are enforced.
     pub quotas: bool,
     /// Authenticates cursors and seals secrets. Every node of a service has the same key.
     pub key: ServiceKey,
-    /// How this node introduces itself to the other nodes.
+    /// The entry of this node in the list of nodes.
     pub membership: Membership,
-    /// How webhooks are called.
+    /// The settings of webhook calls.
     pub webhooks: WebhookSettings,
     /// The cost of hashing a password.
     pub password_cost: PasswordCost,
@@ -131,13 +131,13 @@ struct Inner {
     delivery_queue: DeliveryQueue,
     message_times: Arc<MessageTimes>,
     warned: WarnedApplications,
-    /// The base URL of the service's own pictures.
+    /// The base URL of the service's pictures.
     pictures: OnceLock<Box<str>>,
     event_outbox: EventOutbox,
     node_locks: NodeLocks,
     slow_chats: Arc<SlowChats>,
     failures: FailureLog,
-    /// Codes and refresh tokens that were presented again after their use.
+    /// Limits the log lines about codes and refresh tokens that were presented again after their use.
     reused_credentials: LogLimit,
 }
 
@@ -148,7 +148,7 @@ impl std::fmt::Debug for Service {
 }
 
 impl Service {
-    /// Puts a service together.
+    /// Creates a service from its parts.
     pub fn new(deps: ServiceDeps) -> Self {
         let ServiceDeps {
             store,
@@ -222,7 +222,7 @@ impl Service {
         &self.0.quotas
     }
 
-    /// Receives every message that is published from now on.
+    /// Returns a subscriber that receives every message published from now on.
     pub fn subscribe_to_bus(&self) -> bus::Subscriber {
         self.0.bus.subscribe()
     }
@@ -232,17 +232,17 @@ impl Service {
         self.0.store.stats()
     }
 
-    /// Whether the disk of the store has room, as far as writes have shown.
+    /// The state of the store's disk, as the last writes showed it.
     pub fn store_disk(&self) -> store::Disk {
         self.0.store.disk()
     }
 
-    /// The profile that answers to an application follow: its own, else the service's.
+    /// The profile of the answers to an application: its own, else the service's.
     pub fn profile(&self, own: Option<Profile>) -> Profile {
         own.unwrap_or(self.0.profile)
     }
 
-    /// Closes the store after its running work.
+    /// Closes the store after the running transactions.
     pub async fn close(&self) {
         self.0.store.close().await;
     }
@@ -260,7 +260,7 @@ impl Service {
         self.0.store.read(work).await
     }
 
-    /// [`Service::read`] whose statements all see the same moment.
+    /// Runs a transaction that only reads. All its statements see the same snapshot.
     async fn snapshot<T, F>(&self, work: F) -> Result<T, Error>
     where
         F: for<'t> SendAsyncFnOnce<&'t mut Tx, Result<T, Error>> + Send + 'static,
@@ -269,12 +269,12 @@ impl Service {
         self.0.store.snapshot(work).await
     }
 
-    /// Makes and checks the cursors of lists.
+    /// The key that seals and opens the cursors of lists.
     fn cursors(&self) -> &CursorKey {
         &self.0.cursors
     }
 
-    /// Seals secrets that must be shown again.
+    /// The key that seals secrets that must be shown again.
     fn key(&self) -> &ServiceKey {
         &self.0.key
     }

@@ -1,4 +1,4 @@
-//! Keeps lines that anybody outside can cause from filling the log.
+//! Limits log lines that requests from outside can cause, so that they do not fill the log.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -10,7 +10,7 @@ use domain::LogInterval;
 pub struct LogLimit(Mutex<LogInterval>);
 
 impl LogLimit {
-    /// As [`LogInterval::due`].
+    /// See [`LogInterval::due`].
     pub fn due(&self, now: Duration) -> Option<u64> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).due(now)
     }

@@ -1,5 +1,5 @@
-//! How much each caller has asked for lately. Kept in memory, a node for itself: a caller of `n` nodes may
-//! get up to `n` times its quota, and a restart forgets. That is the price of a check that costs nanoseconds.
+//! The recent requests of each caller. Each node counts in its own memory. So a caller of `n` nodes gets up
+//! to `n` times its quota, and a restart resets the counts. In return a check costs nanoseconds.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash, RandomState};
@@ -8,18 +8,18 @@ use std::time::Duration;
 
 use domain::quota::{Quota, QuotaName, QuotaStatus};
 
-/// Buckets kept at once, over all shards: 16 MiB at the most. Half of them are for callers that proved who
-/// they are, so that strangers, of whom there can be any number, never take their places.
+/// Maximum number of buckets over all shards, at most 16 MiB. Half of them are for authenticated callers. So
+/// callers that are not authenticated, whose number has no limit, never take the room of the others.
 pub const BUCKETS_MAX: usize = 262_144;
 /// Shards of each half.
 const SHARDS: usize = 16;
 /// Buckets of one shard.
 const SHARD_BUCKETS_MAX: usize = BUCKETS_MAX / 2 / SHARDS;
-/// The pause between two looks through a full shard for buckets to forget, in seconds. Without it every
-/// made-up caller would cost such a look.
-const FORGET_PAUSE_S: u32 = 1;
+/// The pause between two scans of a full shard for buckets to drop, in seconds. Without the pause every
+/// invented caller would cost a scan.
+const SCAN_PAUSE_S: u32 = 1;
 
-/// What a quota counts.
+/// The requests that a quota counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Counted {
     /// Client-mode calls of an application.
@@ -28,17 +28,17 @@ pub enum Counted {
     User,
     /// Token calls of an application.
     Token,
-    /// Bad codes and refresh tokens of an application that proved itself.
+    /// Bad codes and refresh tokens of an authenticated application.
     Exchanges,
     /// Wrong client secrets from a network address.
     ClientSecrets,
     /// Wrong passwords from a network address.
     SignIns,
-    /// Wrong passwords of an account, from addresses that it does not know.
+    /// Wrong passwords of an account from unknown addresses.
     Account,
-    /// Tries from a network address at an account that is slowed down.
+    /// Attempts from a network address to sign in to an account that is slowed down.
     SlowedAccount,
-    /// Wrong passwords of an account from an address that it knows.
+    /// Wrong passwords of an account from a known address.
     KnownPlace,
     /// Wrong operator keys from a network address.
     OperatorKeys,
@@ -46,12 +46,12 @@ pub enum Counted {
     SessionUrls,
     /// Chat messages of a user.
     ChatSend,
-    /// Calls from a network address that did not say who it is.
+    /// Calls without authentication from a network address.
     Unknown,
 }
 
 impl Counted {
-    /// Which quota that is, for a refusal.
+    /// The name of the quota, for a refusal.
     pub const fn name(self) -> QuotaName {
         match self {
             Self::Client => QuotaName::Client,
@@ -70,8 +70,9 @@ impl Counted {
         }
     }
 
-    /// Whether callers are counted that proved nothing, so that one person can be any number of them.
-    const fn of_strangers(self) -> bool {
+    /// Whether the counted callers are not authenticated, so that one person can pose as any number of
+    /// callers.
+    const fn is_unauthenticated(self) -> bool {
         match self {
             Self::Client
             | Self::User
@@ -91,24 +92,24 @@ impl Counted {
 pub struct Quotas {
     enforced: bool,
     hasher: RandomState,
-    proven: [Mutex<QuotaShard>; SHARDS],
-    strangers: [Mutex<QuotaShard>; SHARDS],
+    authenticated: [Mutex<QuotaShard>; SHARDS],
+    unauthenticated: [Mutex<QuotaShard>; SHARDS],
 }
 
 #[derive(Debug, Default)]
 struct QuotaShard {
-    /// By caller, the moment at which the bucket is full again.
+    /// For each caller, the time at which the bucket is full again.
     buckets: HashMap<u64, u64>,
-    /// When full buckets may be forgotten next.
-    forget_at: u64,
+    /// The earliest time of the next scan for full buckets.
+    scan_at: u64,
 }
 
 impl QuotaShard {
     fn has_room_for(&mut self, key: u64, now: u64) -> bool {
         let full = |buckets: &HashMap<u64, u64>| buckets.len() >= SHARD_BUCKETS_MAX;
-        if full(&self.buckets) && !self.buckets.contains_key(&key) && now >= self.forget_at {
+        if full(&self.buckets) && !self.buckets.contains_key(&key) && now >= self.scan_at {
             self.buckets.retain(|_, full_at| *full_at > now);
-            self.forget_at = now.saturating_add(u64::from(FORGET_PAUSE_S) * 1_000_000);
+            self.scan_at = now.saturating_add(u64::from(SCAN_PAUSE_S) * 1_000_000);
         }
         !full(&self.buckets) || self.buckets.contains_key(&key)
     }
@@ -117,11 +118,11 @@ impl QuotaShard {
 impl Quotas {
     pub(crate) fn new(enforced: bool) -> Self {
         let hasher = RandomState::new();
-        Self { enforced, hasher, proven: Default::default(), strangers: Default::default() }
+        Self { enforced, hasher, authenticated: Default::default(), unauthenticated: Default::default() }
     }
 
-    /// Takes one request of `caller` out of its bucket. `None` where quotas are off. A new caller for whom
-    /// there is no bucket left is refused.
+    /// Takes one request of `caller` from its bucket. `None` if quotas are off. If no bucket is left for a
+    /// new caller, the caller is refused.
     pub fn take(
         &self,
         counted: Counted,
@@ -131,16 +132,16 @@ impl Quotas {
     ) -> Option<QuotaStatus> {
         self.with(counted, caller, now, |bucket, now| match bucket {
             Some(full_at) => quota.take(full_at, now),
-            None => QuotaStatus { remaining: 0, retry_after_s: Some(FORGET_PAUSE_S), ..quota.untouched() },
+            None => QuotaStatus { remaining: 0, retry_after_s: Some(SCAN_PAUSE_S), ..quota.untouched() },
         })
     }
 
-    /// Gives a request back that was taken.
+    /// Returns a taken request to the bucket.
     pub fn give_back(&self, counted: Counted, caller: impl Hash, quota: Quota, now: Duration) {
         self.with(counted, caller, now, |bucket, _| bucket.map(|full_at| quota.give_back(full_at)));
     }
 
-    /// Takes one request of `caller`, and gives how long it has to wait, at the most `delay_max`:
+    /// Takes one request of `caller`, and returns the time that the caller has to wait, at most `delay_max`:
     /// [`Quota::pace`].
     pub fn pace(
         &self,
@@ -157,7 +158,7 @@ impl Quotas {
         delay.unwrap_or_default()
     }
 
-    /// Where `caller` stands, taking nothing. `None` where quotas are off.
+    /// The status of `caller`. Takes no request. `None` if quotas are off.
     pub fn peek(
         &self,
         counted: Counted,
@@ -171,14 +172,13 @@ impl Quotas {
         })
     }
 
-    /// Where a caller stands for whom the quota does not hold: all of it is left. `None` where quotas are
-    /// off.
+    /// The status of a caller without a quota: all requests are left. `None` if quotas are off.
     pub fn untouched(&self, quota: Quota) -> Option<QuotaStatus> {
         self.enforced.then(|| quota.untouched())
     }
 
-    /// Acts on the bucket of a caller, or on none where there is no room for a new one. `None` where quotas
-    /// are off.
+    /// Calls `act` with the bucket of a caller, or with `None` if no room is left for a new bucket. Returns
+    /// `None` if quotas are off.
     fn with<T>(
         &self,
         counted: Counted,
@@ -189,11 +189,11 @@ impl Quotas {
         if !self.enforced {
             return None;
         }
-        // Callers are identified by a 64-bit keyed hash: eight bytes a bucket, and no caller can aim for a
-        // collision.
+        // A 64-bit keyed hash identifies a caller. It takes eight bytes, and a caller cannot cause a
+        // collision on purpose.
         let key = self.hasher.hash_one((counted, caller));
         let now = micros(now);
-        let shards = if counted.of_strangers() { &self.strangers } else { &self.proven };
+        let shards = if counted.is_unauthenticated() { &self.unauthenticated } else { &self.authenticated };
         let shard = &shards[usize::try_from(key % SHARDS as u64).unwrap_or(0)];
         let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
         let bucket = shard.has_room_for(key, now).then(|| shard.buckets.entry(key).or_insert(0));
@@ -212,7 +212,7 @@ mod tests {
     const ONE: Quota = Quota::per_minute(1);
 
     #[test]
-    fn callers_and_kinds_do_not_share_a_bucket() {
+    fn each_caller_has_a_bucket_of_each_kind() {
         let quotas = Quotas::new(true);
         let refused = |counted, caller: &str| {
             quotas
@@ -226,18 +226,18 @@ mod tests {
     }
 
     #[test]
-    fn made_up_callers_cannot_grow_the_map() {
+    fn the_number_of_buckets_is_bounded() {
         let quotas = Quotas::new(true);
         let begin = Duration::from_secs(1);
         for caller in 0..BUCKETS_MAX * 2 {
             quotas.take(Counted::SignIns, caller, ONE, begin);
         }
         let kept = || -> usize {
-            quotas.strangers.iter().map(|shard| shard.lock().expect("not poisoned").buckets.len()).sum()
+            quotas.unauthenticated.iter().map(|shard| shard.lock().expect("not poisoned").buckets.len()).sum()
         };
         assert_eq!(kept(), BUCKETS_MAX / 2);
-        // A new one is refused, and delayed as long as can be; who has a bucket goes on; who proves something
-        // has room.
+        // A new caller is refused, with the maximum delay. A caller with a bucket and an authenticated
+        // caller are not.
         let refused = |counted, caller: &str, now| {
             quotas.take(counted, caller, ONE, now).is_some_and(|s| s.retry_after_s.is_some())
         };
@@ -247,7 +247,7 @@ mod tests {
         quotas.give_back(Counted::SignIns, 0_usize, ONE, begin);
         let first = quotas.take(Counted::SignIns, 0_usize, ONE, begin);
         assert_eq!(first.and_then(|status| status.retry_after_s), None);
-        // Two minutes on they are all full again, and make room.
+        // After two minutes all buckets are full again and are dropped.
         let later = Duration::from_secs(121);
         for caller in 0..SHARDS * 20 {
             assert!(!refused(Counted::SignIns, &format!("later {caller}"), later));
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn quotas_that_are_off_say_nothing() {
+    fn without_quotas_there_is_no_status() {
         assert_eq!(Quotas::new(false).take(Counted::Client, "a", ONE, Duration::ZERO), None);
     }
 }

@@ -1,4 +1,4 @@
-//! Work that runs to its end whether or not its caller waits for it.
+//! Runs work to its end, even if the caller stops waiting.
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
@@ -12,21 +12,21 @@ use tracing::Instrument;
 
 use crate::Error;
 
-/// Runs work to its end, also when the caller stops waiting. A panic, which the panic hook has reported,
-/// becomes [`StoreError::Panicked`].
+/// Runs work to its end, even if the caller stops waiting. A panic becomes [`StoreError::Panicked`]. The
+/// panic hook has reported the panic.
 pub(crate) fn run_to_completion<T: Send + 'static>(
     work: impl Future<Output = Result<T, Error>> + Send + 'static,
 ) -> impl Future<Output = Result<T, Error>> + Send {
     RunToCompletion::new(work).map(|done| done.unwrap_or(Err(StoreError::Panicked.into())))
 }
 
-/// Runs in the task of the caller, which costs no task and no wakeup. If the caller drops it before its end,
-/// it goes on in a task of its own. `None` when the work panicked.
+/// Runs work in the task of the caller, which saves a task and a wakeup. If the caller drops this future
+/// before the end, the work continues in a new task. `None` when the work panicked.
 struct RunToCompletion<T: Send + 'static>(Option<BoxFuture<'static, Option<T>>>);
 
 impl<T: Send + 'static> RunToCompletion<T> {
     fn new(work: impl Future<Output = T> + Send + 'static) -> Self {
-        // Nothing looks at the state of the work after a panic.
+        // The state of the work is not used after a panic.
         Self(Some(AssertUnwindSafe(work).catch_unwind().map(Result::ok).boxed()))
     }
 }

@@ -1,4 +1,4 @@
-//! The unit of work: one write transaction and what follows its commit.
+//! The unit of work: one write transaction and the effects that follow its commit.
 
 use std::ops::{Deref, DerefMut};
 
@@ -12,8 +12,7 @@ use crate::realtime::publication::Publication;
 use crate::run_to_completion::run_to_completion;
 use crate::{Entropy, Error, Service};
 
-/// A write transaction, the time and the randomness of its rules, and its effects. Statements are called on
-/// it as on a [`Tx`].
+/// A write transaction with its time, its randomness and its effects. It dereferences to [`Tx`].
 pub(crate) struct Work<'t> {
     tx: &'t mut Tx,
     effects: &'t mut Effects,
@@ -21,7 +20,7 @@ pub(crate) struct Work<'t> {
     now: Timestamp,
 }
 
-/// What follows the commit.
+/// The effects that follow the commit.
 #[derive(Default)]
 struct Effects {
     /// Published in this order.
@@ -44,7 +43,7 @@ impl DerefMut for Work<'_> {
 }
 
 impl Work<'_> {
-    /// When the work began.
+    /// The time at which the work began.
     pub fn now(&self) -> Timestamp {
         self.now
     }
@@ -68,7 +67,7 @@ impl Work<'_> {
     /// and the work goes on.
     ///
     /// # Errors
-    /// The savepoint failed, so the transaction is lost.
+    /// The error of the savepoint. The transaction cannot be committed then.
     pub async fn attempt<T>(
         &mut self,
         part: impl AsyncFnOnce(&mut Work<'_>) -> Result<T, Error>,
@@ -84,7 +83,7 @@ impl Work<'_> {
     }
 }
 
-/// A committed transaction: its value, and what follows the commit.
+/// A committed transaction: its value and its effects.
 struct Committed<T> {
     value: T,
     publication: Option<Publication>,
@@ -95,7 +94,8 @@ struct Committed<T> {
 
 impl Service {
     /// Runs a unit of work. Returns after the commit was synced and the effects have followed. If the caller
-    /// stops waiting, for example because its client hung up, both go on.
+    /// stops waiting, for example because its client disconnected, the commit and the effects are still
+    /// completed.
     ///
     /// On SQLite the messages are published before the sync. A power failure can then undo a published event,
     /// but its caller has no answer yet (`docs/adr/0017-listeners-need-not-wait-for-the-sync.md`). Changes of
@@ -172,10 +172,10 @@ impl Service {
         }
         if let Err(error) = self.await_published(recorded.earlier).await {
             self.log_failure(
-                "failed to find out whether the events of an earlier request were published",
+                "failed to check whether the events of an earlier request were published",
                 &error,
             );
-            // This transaction is committed, so the answer must not say that it was undone.
+            // This transaction is committed, so the error must not mean that the transaction was undone.
             return Err(StoreError::CommitUnknown.into());
         }
         Ok(value)

@@ -1,12 +1,12 @@
-//! The badges of those who speak in a chat, where the platform reports none: by role, and for subscribers.
-//! Their pictures are the service's own.
+//! The default badges of senders in a chat, for messages whose badges the platform does not report. Roles
+//! and subscribers have badges. The service serves their pictures.
 
 use domain::channel::UserRoleCode;
 use domain::chat::Badge;
 
 use crate::Service;
 
-/// The pictures, as they stand behind the base URL.
+/// The path of a picture, appended to the base URL.
 pub const STREAMER_PICTURE: &str = "/pictures/badge-streamer.png";
 /// See [`STREAMER_PICTURE`].
 pub const CHANNEL_MANAGER_PICTURE: &str = "/pictures/badge-channel-manager.png";
@@ -16,15 +16,14 @@ pub const CHAT_MANAGER_PICTURE: &str = "/pictures/badge-chat-manager.png";
 pub const SUBSCRIBER_PICTURE: &str = "/pictures/badge-subscriber.png";
 
 impl Service {
-    /// Says where the service's own pictures are served. Until then no channel has badges that the platform
-    /// did not report.
+    /// Sets the base URL of the service's pictures. Before this call no channel has default badges.
     pub fn serve_pictures_at(&self, base_url: &str) {
-        // A node has one base URL: the first one stays.
+        // A node has one base URL, so a second call changes nothing.
         let _ = self.0.pictures.set(base_url.into());
     }
 }
 
-/// The badges of somebody in a chat, the role's first.
+/// The default badges of a sender. The badge of the role is first.
 pub(crate) fn default_badges(base_url: Option<&str>, role: UserRoleCode, subscriber: bool) -> Vec<Badge> {
     let Some(base_url) = base_url else { return Vec::new() };
     let role = match role {

@@ -14,34 +14,34 @@ use crate::platform::idempotency::{self, IdempotencyKey};
 use crate::work::Work;
 use crate::{Error, Service};
 
-/// A change of a broadcast setting: only what is given changes.
+/// A change of a broadcast setting. Absent fields stay.
 #[derive(Clone, Debug)]
 pub struct SettingChange {
     /// The title of lives.
     pub title: Option<String>,
-    /// What type the category is; it must be the category's own.
+    /// The expected type of the category. A different type is refused.
     pub category_type: Option<CategoryType>,
-    /// Their category.
+    /// The category of lives.
     pub category: CategoryChoice,
-    /// Their tags.
+    /// The tags of lives.
     pub tags: Option<Vec<String>>,
 }
 
 impl Service {
-    /// The setting of a channel; that of one which never set anything is empty.
+    /// The setting of a channel. It is empty before its first change.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`] when the channel is gone.
+    /// [`Refusal::NotFound`] when the channel does not exist.
     pub async fn broadcast_setting(&self, channel: &ChannelId) -> Result<BroadcastSetting, Error> {
         let channel = channel.clone();
         self.read(async move |tx: &mut Tx| setting_of(tx, &channel).await).await
     }
 
-    /// Changes the setting of a channel, and the live that it has on air with it. Two changes at once that
-    /// give different fields both hold.
+    /// Changes the setting of a channel, and its live on air. Two concurrent changes of different fields
+    /// both take effect.
     ///
     /// # Errors
-    /// `Invalid` for a wrong field; [`Refusal::NotFound`] when the channel is gone.
+    /// `Invalid` for a wrong field; [`Refusal::NotFound`] when the channel does not exist.
     pub async fn change_broadcast_setting(
         &self,
         channel: &ChannelId,
@@ -55,24 +55,24 @@ impl Service {
         self.write(async move |work: &mut Work<'_>| change_setting(work, &channel, change).await).await
     }
 
-    /// The stream key of a channel, made when it is first asked for, and the same until it is issued again.
+    /// The stream key of a channel. The first call creates it. It stays the same until it is reissued.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`] when the channel is gone; [`Error::Internal`] when the key was sealed with
-    /// another service key than this one.
+    /// [`Refusal::NotFound`] when the channel does not exist; [`Error::Internal`] when the key was sealed
+    /// with another service key.
     pub async fn stream_key(&self, channel: &ChannelId) -> Result<StreamKey, Error> {
-        let of = channel.clone();
-        let found = self.read(async move |tx: &mut Tx| Ok(tx.stream_key(&of).await?)).await?;
+        let id = channel.clone();
+        let found = self.read(async move |tx: &mut Tx| Ok(tx.stream_key(&id).await?)).await?;
         let sealed = match found {
             Some(sealed) => sealed,
-            None => self.make_stream_key(channel).await?,
+            None => self.create_stream_key(channel).await?,
         };
         let opened = self.key().open(&subject(channel), &sealed);
         let opened = opened.and_then(|key| StreamKey::presented(&key));
         opened.ok_or(Error::Internal("a stream key was sealed with another service key"))
     }
 
-    /// Gives a channel another stream key; the one before is worth nothing from now on.
+    /// Replaces the stream key of a channel. The earlier key is invalid from now on.
     ///
     /// # Errors
     /// [`Refusal::NotFound`] when the channel does not exist.
@@ -94,8 +94,8 @@ impl Service {
         .await
     }
 
-    /// Whoever comes first makes it; everybody gets that one, sealed.
-    async fn make_stream_key(&self, channel: &ChannelId) -> Result<String, Error> {
+    /// Of concurrent calls the first creates the key. All return this key, sealed.
+    async fn create_stream_key(&self, channel: &ChannelId) -> Result<String, Error> {
         let (channel, sealed) = (channel.clone(), self.sealed_stream_key(channel));
         self.write(async move |work: &mut Work<'_>| {
             let now = work.now();
@@ -110,13 +110,13 @@ impl Service {
     }
 }
 
-/// One change, inside a transaction.
+/// Changes a setting, inside a transaction.
 async fn change_setting(
     work: &mut Work<'_>,
     channel: &ChannelId,
     change: SettingChange,
 ) -> Result<(), Error> {
-    // Before the lock, which would make a row for a channel that is not there.
+    // This refuses a missing channel, for which the lock would insert a row.
     setting_of(work, channel).await?;
     work.lock_broadcast_setting(channel).await?;
     let before = setting_of(work, channel).await?;
@@ -135,11 +135,12 @@ async fn change_setting(
     if after != before {
         work.change_broadcast_setting(channel, &after).await?;
     }
-    redress(work, channel, &change, &after).await
+    change_live(work, channel, &change, &after).await
 }
 
-/// What was given, also for the live on air, which may show something else than the setting.
-async fn redress(
+/// Applies the given fields to the live on air. Its other fields stay, also where they differ from the
+/// setting.
+async fn change_live(
     work: &mut Work<'_>,
     channel: &ChannelId,
     change: &SettingChange,
@@ -162,7 +163,7 @@ async fn redress(
     Ok(())
 }
 
-/// What a stream key is sealed for.
+/// The subject under which a stream key is sealed.
 fn subject(channel: &ChannelId) -> String {
     format!("stream key of {channel}")
 }

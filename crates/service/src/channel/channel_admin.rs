@@ -1,4 +1,4 @@
-//! Channels as the operator sees them: listed, barred, deleted.
+//! The operator's calls on channels: list, bar, delete.
 
 use domain::refusal::Resource;
 use domain::{ChannelId, ClientId, MessageId, Refusal};
@@ -13,40 +13,40 @@ use crate::live::lives;
 use crate::work::Work;
 use crate::{Error, Service};
 
-/// How long after the deletion of a channel something that was begun in its name before may still be written.
-const WRITERS_GONE_AFTER_MS: i64 = 10_000;
-/// How far the clock of another node may be ahead, in whose time ids of messages begin.
-const CLOCKS_DIFFER_MS: i64 = 60_000;
-/// Loads that the call that deletes a channel waits for: a small one is gone by then.
-const LOADS_AT_ONCE: usize = 40;
+/// How long after the deletion of a channel a write that began before the deletion may still commit.
+const WRITES_END_AFTER_MS: i64 = 10_000;
+/// How far the clock of another node may be ahead. The ids of its messages begin with its time.
+const CLOCK_SKEW_MAX_MS: i64 = 60_000;
+/// Maximum number of batches that one call deletes. They suffice for a small channel.
+const BATCHES_PER_CALL: usize = 40;
 
-/// Deletions that are looked at together: while the oldest wait, others go on.
-const DELETIONS_AT_ONCE: i64 = 100;
+/// Maximum number of deletions in one read. If the oldest ones must wait, the call continues with the next.
+const DELETIONS_PER_CALL: i64 = 100;
 
 /// One page of the list of channels.
 #[derive(Clone, Debug)]
 pub struct ChannelPage {
-    /// By their ids.
+    /// Ordered by id.
     pub channels: Vec<ChannelDetails>,
     /// The cursor of the next page; `None` on the last one.
     pub next: Option<String>,
 }
 
 impl Service {
-    /// A channel as the operator sees it.
+    /// The details of a channel.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`] when there is none.
+    /// [`Refusal::NotFound`] when the channel does not exist.
     pub async fn channel_details(&self, channel: &ChannelId) -> Result<ChannelDetails, Error> {
         let channel = channel.clone();
         let details = self.read(async move |tx: &mut Tx| Ok(tx.channel_details(&channel).await?)).await?;
         Ok(details.ok_or(Refusal::NotFound(Resource::Channel))?)
     }
 
-    /// Channels under a filter, by their ids.
+    /// The channels that match a filter, ordered by id.
     ///
     /// # Errors
-    /// `Invalid` naming `next` for a cursor that is not of this list and filter.
+    /// `Invalid` naming `next` for a cursor of another list or filter.
     pub async fn list_channels(
         &self,
         filter: ChannelFilter,
@@ -58,7 +58,7 @@ impl Service {
         let after = after.unwrap_or_default();
         let mut channels = self
             .read(async move |tx: &mut Tx| {
-                // One more than the page shows whether there is a next one.
+                // One item more than the page shows whether a next page exists.
                 Ok(tx.list_channel_details(&filter, &after, size + 1).await?)
             })
             .await?;
@@ -71,11 +71,11 @@ impl Service {
         Ok(ChannelPage { channels, next })
     }
 
-    /// Bars the person of a channel: no sign-in, no browser session, no token and no session is left, on any
-    /// node. Consents stay. Repeating it is no error.
+    /// Bars the person of a channel. The person cannot sign in, and all browser sessions, tokens and
+    /// sessions of the person end on every node. Consents stay. A repeated call is no error.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`] when there is no such channel.
+    /// [`Refusal::NotFound`] when the channel does not exist.
     pub async fn bar_channel(&self, channel: &ChannelId) -> Result<(), Error> {
         let id = channel.clone();
         self.write(async move |work: &mut Work<'_>| {
@@ -91,27 +91,27 @@ impl Service {
         self.end_credentials(channel, false).await
     }
 
-    /// Lets the person of a channel sign in again. Repeating it is no error.
+    /// Lets the person of a channel sign in again. A repeated call is no error.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`] when there is no such channel.
+    /// [`Refusal::NotFound`] when the channel does not exist.
     pub async fn unbar_channel(&self, channel: &ChannelId) -> Result<(), Error> {
         let id = channel.clone();
-        let there = self.write(async move |work: &mut Work<'_>| Ok(work.unbar_channel(&id).await?)).await?;
-        if !there {
+        let exists = self.write(async move |work: &mut Work<'_>| Ok(work.unbar_channel(&id).await?)).await?;
+        if !exists {
             return Err(Refusal::NotFound(Resource::Channel).into());
         }
         tracing::info!(channel_id = %channel, "channel unbarred");
         Ok(())
     }
 
-    /// Deletes a channel with what hangs on it. It is hidden and barred at once, and off air; what hangs on
-    /// it goes load by load, and what stays for others stands under an alias then. One that is not there is
-    /// no error.
+    /// Deletes a channel with its dependent rows. The first transaction hides and bars the channel and ends
+    /// its live. The dependent rows are deleted in batches. Rows that are kept for others refer to an alias
+    /// of the channel then. A missing channel is no error.
     pub async fn delete_channel(&self, channel: &ChannelId) -> Result<(), Error> {
         let (id, now) = (channel.clone(), self.now());
         let alias = ChannelId::stored(format!("deleted-{}", ChannelId::generate(now, self.random())));
-        let until = MessageId::bound_at(now.plus_ms(WRITERS_GONE_AFTER_MS + CLOCKS_DIFFER_MS));
+        let until = MessageId::bound_at(now.plus_ms(WRITES_END_AFTER_MS + CLOCK_SKEW_MAX_MS));
         let deleted = self
             .write(async move |work: &mut Work<'_>| {
                 if work.channel_details(&id).await?.is_none() {
@@ -129,11 +129,11 @@ impl Service {
             tracing::info!(channel_id = %channel, "channel deleted");
         }
         self.end_credentials(channel, true).await?;
-        self.delete_loads(LOADS_AT_ONCE).await.map(drop)
+        self.delete_batches(BATCHES_PER_CALL).await.map(drop)
     }
 
-    /// Ends the tokens, session URLs and sessions of a person that is barred already, and the consents too
-    /// where they are to go. Nobody can consent anew meanwhile.
+    /// Ends the tokens, session URLs and sessions of a barred person, and with `consents_too` the consents.
+    /// A barred person cannot give a new consent.
     async fn end_credentials(&self, channel: &ChannelId, consents_too: bool) -> Result<(), Error> {
         let id = channel.clone();
         let clients = self.read(async move |tx: &mut Tx| Ok(tx.consented_to(&id).await?)).await?;
@@ -162,21 +162,22 @@ impl Service {
         .await
     }
 
-    /// Goes on deleting channels. Gives a full load of a sweep while there is more to do at once.
+    /// Continues the deletions of channels. Returns the size of a full sweep while more rows can be deleted
+    /// at once.
     pub(crate) async fn sweep_channels(&self) -> Result<u64, Error> {
-        let more = self.delete_loads(LOADS_AT_ONCE).await?;
+        let more = self.delete_batches(BATCHES_PER_CALL).await?;
         Ok(if more { SWEEP_LOAD.unsigned_abs() } else { 0 })
     }
 
-    /// Deletes up to so many loads. Gives whether there is more to do at once.
-    async fn delete_loads(&self, mut loads: usize) -> Result<bool, Error> {
+    /// Deletes up to `batches` batches. Returns whether more rows can be deleted at once.
+    async fn delete_batches(&self, mut batches: usize) -> Result<bool, Error> {
         let channels = self
-            .read(async move |tx: &mut Tx| Ok(tx.channels_being_deleted(DELETIONS_AT_ONCE).await?))
+            .read(async move |tx: &mut Tx| Ok(tx.channels_being_deleted(DELETIONS_PER_CALL).await?))
             .await?;
         for channel in channels {
-            while self.delete_load(channel.clone()).await? == DeletionStep::More {
-                loads = loads.saturating_sub(1);
-                if loads == 0 {
+            while self.delete_batch(channel.clone()).await? == DeletionStep::More {
+                batches = batches.saturating_sub(1);
+                if batches == 0 {
                     return Ok(true);
                 }
             }
@@ -184,16 +185,16 @@ impl Service {
         Ok(false)
     }
 
-    async fn delete_load(&self, channel: ChannelId) -> Result<DeletionStep, Error> {
-        let writers_finished = self.now().plus_ms(-WRITERS_GONE_AFTER_MS);
+    async fn delete_batch(&self, channel: ChannelId) -> Result<DeletionStep, Error> {
+        let writes_ended = self.now().plus_ms(-WRITES_END_AFTER_MS);
         self.write(async move |work: &mut Work<'_>| {
-            Ok(work.delete_channel_rows(&channel, writers_finished).await?)
+            Ok(work.delete_channel_rows(&channel, writes_ended).await?)
         })
         .await
     }
 }
 
-/// What a cursor is bound to: the list and its filter, but not the size of a page.
+/// The context that a cursor is bound to: the list and its filter, but not the size of a page.
 fn context(filter: &ChannelFilter) -> String {
     let filter = match filter {
         ChannelFilter::All => None,

@@ -10,7 +10,7 @@ use store::{StoreError, Tx};
 use crate::work::Work;
 use crate::{ChannelRecord, Error, PersonListing, Service};
 
-/// What a person signs in with.
+/// The login and the password of a person.
 #[derive(Clone)]
 pub struct LoginCredentials {
     /// The login.
@@ -25,7 +25,7 @@ impl std::fmt::Debug for LoginCredentials {
     }
 }
 
-/// A channel that is right as it is, with nothing slow left to do.
+/// A channel after the checks and the hashing of its password.
 #[derive(Clone)]
 pub(crate) struct CheckedChannel {
     record: ChannelRecord,
@@ -38,7 +38,7 @@ impl CheckedChannel {
     }
 }
 
-/// What a person signs in with, as it is kept.
+/// The login and the hash of the password of a person.
 #[derive(Clone)]
 struct HashedLogin {
     login: String,
@@ -46,15 +46,15 @@ struct HashedLogin {
 }
 
 impl Service {
-    /// A channel that its owner's token asks for.
+    /// The channel of the owner of a token.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`] when the channel is gone.
+    /// [`Refusal::NotFound`] when the channel does not exist.
     pub async fn channel(&self, id: &ChannelId) -> Result<Channel, Error> {
         self.channels(vec![id.clone()]).await?.pop().ok_or(Refusal::NotFound(Resource::Channel).into())
     }
 
-    /// The channels of up to 20 ids, in the order asked for; an id with no match is left out
+    /// The channels of up to 20 ids, in the order of the ids. An id without a channel is left out
     /// (`docs/spec/channels.md#channels`).
     pub async fn channels(&self, ids: Vec<ChannelId>) -> Result<Vec<Channel>, Error> {
         let wanted = ids.clone();
@@ -63,11 +63,11 @@ impl Service {
         Ok(channels)
     }
 
-    /// Makes or replaces a channel; with credentials its owner can sign in. Another password than before
-    /// signs every browser of theirs out.
+    /// Creates or replaces a channel. With credentials its owner can sign in. A changed password signs out
+    /// every browser of the owner.
     ///
     /// # Errors
-    /// `Invalid` for a wrong name, picture, login or password, and for a login that is somebody else's.
+    /// `Invalid` for a wrong name, picture, login or password, and for the login of another channel.
     pub async fn put_channel(
         &self,
         channel: ChannelRecord,
@@ -78,7 +78,8 @@ impl Service {
         self.write(async move |work: &mut Work<'_>| put(work, &channel).await).await
     }
 
-    /// Does what comes before the transaction: hashing takes so long that nothing may wait for it.
+    /// Checks a channel and hashes its password before the transaction. Hashing is slow, and a transaction
+    /// must not wait for it.
     pub(crate) async fn checked_channel(
         &self,
         channel: ChannelRecord,
@@ -100,30 +101,30 @@ impl Service {
         Ok(CheckedChannel { record: channel, person })
     }
 
-    /// The hash of a password: the one that is kept, where it is that password's.
+    /// The hash of a password. If the stored hash matches the password, the stored hash.
     async fn password_hash(&self, channel: &ChannelId, password: String) -> Result<String, Error> {
         let channel = channel.clone();
-        let kept = self.read(async move |tx: &mut Tx| Ok(tx.password_hash(&channel).await?)).await?;
-        match kept {
-            Some(kept)
+        let stored = self.read(async move |tx: &mut Tx| Ok(tx.password_hash(&channel).await?)).await?;
+        match stored {
+            Some(stored)
                 if matches!(
-                    self.0.passwords.verify(password.clone(), Some(kept.clone()), true).await,
+                    self.0.passwords.verify(password.clone(), Some(stored.clone()), true).await,
                     Ok(true)
                 ) =>
             {
-                Ok(kept)
+                Ok(stored)
             }
             _ => Ok(self.0.passwords.hash(password).await),
         }
     }
 
-    /// The first `limit` people who can sign in: for the sandbox's sign-in page.
+    /// The first `limit` people who can sign in, for the sandbox's sign-in page.
     pub async fn people(&self, limit: i64) -> Result<Vec<PersonListing>, Error> {
         self.read(async move |tx: &mut Tx| Ok(tx.people(limit).await?)).await
     }
 }
 
-/// One channel, inside a transaction.
+/// Creates or replaces a channel, inside a transaction.
 pub(crate) async fn put(work: &mut Work<'_>, channel: &CheckedChannel) -> Result<(), Error> {
     let now = work.now();
     let CheckedChannel { record, person } = channel;
@@ -131,7 +132,7 @@ pub(crate) async fn put(work: &mut Work<'_>, channel: &CheckedChannel) -> Result
         return Err(Invalid::new("channelId", Rule::BeingDeleted).into());
     }
     if let Some(HashedLogin { login, password_hash }) = person {
-        // Under the lock of the channel's row, so that no sign-in with the former password comes after it.
+        // `put_channel` locked the channel's row, so no sign-in with the former password can follow.
         if work.password_hash(&record.channel_id).await?.is_some_and(|before| before != *password_hash) {
             work.delete_browser_sessions(&record.channel_id).await?;
         }
@@ -155,10 +156,10 @@ fn login_taken(error: StoreError) -> Error {
     }
 }
 
-/// What is written about does not exist.
-pub(crate) fn not_found(what: Resource) -> impl FnOnce(StoreError) -> Error {
+/// Turns a violated foreign key into [`Refusal::NotFound`].
+pub(crate) fn not_found(resource: Resource) -> impl FnOnce(StoreError) -> Error {
     move |error| match error {
-        StoreError::ForeignKey => Refusal::NotFound(what).into(),
+        StoreError::ForeignKey => Refusal::NotFound(resource).into(),
         error => error.into(),
     }
 }

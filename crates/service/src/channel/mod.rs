@@ -1,4 +1,4 @@
-//! Channels, their relations and what their streamers broadcast with.
+//! Channels, their relations, broadcast settings and stream keys.
 
 pub mod badges;
 pub mod broadcast_settings;

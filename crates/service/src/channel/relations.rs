@@ -1,4 +1,4 @@
-//! Who follows, subscribes to and helps to run a channel (`docs/spec/channels.md`).
+//! The followers, subscribers and managers of a channel (`docs/spec/channels.md`).
 
 use domain::channel::{Follower, Manager, Subscriber, SubscriberSort, UserRole};
 use domain::limits::MANAGERS_MAX;
@@ -10,12 +10,12 @@ use store::queries::relations::Followed;
 use crate::work::Work;
 use crate::{Error, Page, Service};
 
-/// A page of a list and, where it was asked for, the number of items on all pages.
+/// A page of a list. The total is present if it was requested.
 #[derive(Debug)]
 pub struct Listed<T> {
     /// The page.
     pub items: Vec<T>,
-    /// Items on all pages.
+    /// The number of items on all pages.
     pub total: Option<i64>,
 }
 
@@ -25,7 +25,7 @@ impl Service {
         self.read(async move |tx: &mut Tx| Ok(tx.managers(&channel).await?)).await
     }
 
-    /// Gives somebody a role in a channel; the day of the first role stays.
+    /// Gives a manager a role in a channel. A change of the role keeps the day of the first role.
     ///
     /// # Errors
     /// [`Refusal::NotFound`] when either channel does not exist; `Invalid` for the channel itself, and beyond
@@ -40,7 +40,7 @@ impl Service {
             .await
     }
 
-    /// Takes somebody's role in a channel, if there is one.
+    /// Removes the role of a manager in a channel, if there is one.
     ///
     /// # Errors
     /// [`Refusal::NotFound`] when either channel does not exist.
@@ -49,8 +49,8 @@ impl Service {
             .await
     }
 
-    /// Lets one channel follow another, since `created` or since now. Of a follow that is there already,
-    /// `created` moves the day.
+    /// Lets one channel follow another, since `created` or since now. If the follow exists, `created`
+    /// changes its day.
     ///
     /// # Errors
     /// [`Refusal::NotFound`] when either channel does not exist; `Invalid` for a channel that follows itself.
@@ -72,8 +72,8 @@ impl Service {
         self.write(async move |work: &mut Work<'_>| self::unfollow(work, &channel, &follower).await).await
     }
 
-    /// One page of a channel's followers, the newest first, ties by id. `counted` asks for the number of all
-    /// of them too.
+    /// One page of a channel's followers, the newest first, ties ordered by id. With `counted` the total is
+    /// present.
     pub async fn followers(
         &self,
         channel: ChannelId,
@@ -88,8 +88,8 @@ impl Service {
         .await
     }
 
-    /// One page of a channel's subscribers in an order, ties by id. `counted` asks for the number of all of
-    /// them too.
+    /// One page of a channel's subscribers in the order `sort`, ties ordered by id. With `counted` the total
+    /// is present.
     pub async fn subscribers(
         &self,
         channel: ChannelId,
@@ -106,7 +106,7 @@ impl Service {
     }
 }
 
-/// A role, inside a transaction.
+/// Gives a manager a role, inside a transaction.
 pub(crate) async fn put_manager(
     work: &mut Work<'_>,
     channel: &ChannelId,
@@ -114,9 +114,9 @@ pub(crate) async fn put_manager(
     role: UserRole,
 ) -> Result<(), Error> {
     let now = work.now();
-    differ("managerChannelId", channel, manager)?;
+    check_different("managerChannelId", channel, manager)?;
     work.lock_channel(channel).await?;
-    both_exist(work, channel, manager).await?;
+    check_both_exist(work, channel, manager).await?;
     if work.count_other_managers(channel, manager).await? >= MANAGERS_MAX {
         let rule = Rule::Items { min: 0, max: MANAGERS_MAX as usize };
         return Err(Invalid::new("managerChannelId", rule).into());
@@ -124,19 +124,19 @@ pub(crate) async fn put_manager(
     Ok(work.put_manager(channel, manager, role, now).await?)
 }
 
-/// No role any more, inside a transaction.
+/// Removes the role of a manager, inside a transaction.
 pub(crate) async fn delete_manager(
     work: &mut Work<'_>,
     channel: &ChannelId,
     manager: &ChannelId,
 ) -> Result<(), Error> {
     work.lock_channel(channel).await?;
-    both_exist(work, channel, manager).await?;
+    check_both_exist(work, channel, manager).await?;
     work.delete_manager(channel, manager).await?;
     Ok(())
 }
 
-/// A follow, inside a transaction.
+/// Lets one channel follow another, inside a transaction.
 pub(crate) async fn follow(
     work: &mut Work<'_>,
     channel: &ChannelId,
@@ -144,8 +144,8 @@ pub(crate) async fn follow(
     created: Option<Timestamp>,
 ) -> Result<(), Error> {
     let now = work.now();
-    differ("followerChannelId", channel, follower)?;
-    both_exist(work, channel, follower).await?;
+    check_different("followerChannelId", channel, follower)?;
+    check_both_exist(work, channel, follower).await?;
     let followed = work.follow(channel, follower, created.unwrap_or(now)).await?;
     if let (Followed::Since(since), Some(created)) = (followed, created)
         && since != created
@@ -155,21 +155,21 @@ pub(crate) async fn follow(
     Ok(())
 }
 
-/// No follow any more, inside a transaction.
+/// Ends a follow, inside a transaction.
 pub(crate) async fn unfollow(
     work: &mut Work<'_>,
     channel: &ChannelId,
     follower: &ChannelId,
 ) -> Result<(), Error> {
-    both_exist(work, channel, follower).await?;
+    check_both_exist(work, channel, follower).await?;
     work.unfollow(channel, follower).await?;
     Ok(())
 }
 
-fn differ(field: &'static str, channel: &ChannelId, other: &ChannelId) -> Result<(), Invalid> {
+fn check_different(field: &'static str, channel: &ChannelId, other: &ChannelId) -> Result<(), Invalid> {
     if channel == other { Err(Invalid::new(field, Rule::OtherChannel)) } else { Ok(()) }
 }
 
-async fn both_exist(tx: &mut Tx, channel: &ChannelId, other: &ChannelId) -> Result<(), Error> {
+async fn check_both_exist(tx: &mut Tx, channel: &ChannelId, other: &ChannelId) -> Result<(), Error> {
     tx.speaker(channel, other).await?.map(drop).ok_or_else(|| Refusal::NotFound(Resource::Channel).into())
 }

@@ -1,4 +1,4 @@
-//! Restricted channels (`docs/spec/restriction.md`): for good until released, or for a minute.
+//! Restrictions of channels (`docs/spec/restriction.md`): until released, or temporary, for a minute.
 
 use domain::chat::{channel_of_chat, chat_channel_id};
 use domain::limits::{TEMPORARY_RESTRICTION_HIDES_MS, TEMPORARY_RESTRICTION_MS};
@@ -21,20 +21,20 @@ pub struct RestrictedPage {
     pub next: Option<String>,
 }
 
-/// Whom a temporary restriction is about, and in which chat.
+/// The target of a temporary restriction and the chat.
 #[derive(Clone, Debug)]
 pub struct ChatTarget {
-    /// Whom.
+    /// The channel to restrict.
     pub target: ChannelId,
-    /// The chat, as a CHAT event names it.
+    /// The id of the chat, as in a CHAT event.
     pub chat_channel_id: String,
 }
 
 impl Service {
-    /// Keeps `target` from speaking in the chat of `channel` until it is released.
+    /// Keeps `target` from sending to the chat of `channel` until it is released.
     ///
     /// # Errors
-    /// [`RestrictionRefusal`], also when it is restricted already.
+    /// [`RestrictionRefusal`], also when `target` is restricted already.
     pub async fn restrict(&self, channel: &ChannelId, target: ChannelId) -> Result<(), Error> {
         let channel = channel.clone();
         self.write(async move |work: &mut Work<'_>| {
@@ -46,10 +46,10 @@ impl Service {
         .await
     }
 
-    /// Lets `target` speak again.
+    /// Lets `target` send again.
     ///
     /// # Errors
-    /// [`RestrictionRefusal`], also when it is not restricted.
+    /// [`RestrictionRefusal`], also when `target` is not restricted.
     pub async fn release(&self, channel: &ChannelId, target: ChannelId) -> Result<(), Error> {
         let channel = channel.clone();
         self.write(async move |work: &mut Work<'_>| {
@@ -60,8 +60,8 @@ impl Service {
         .await
     }
 
-    /// A page of the channels that the caller's channel restricted, newest first. `next` is the cursor that
-    /// the page before gave to this caller.
+    /// A page of the channels that the caller's channel restricted, newest first. `next` is the cursor of
+    /// the page before, given to the same caller.
     ///
     /// # Errors
     /// `Invalid` for any other cursor.
@@ -72,14 +72,14 @@ impl Service {
         next: Option<&str>,
     ) -> Result<RestrictedPage, Error> {
         let context = format!("restrict-channels {} {}", caller.client_id, caller.channel_id);
-        let behind = match next {
+        let after = match next {
             Some(cursor) => place(&self.cursors().open("next", &context, cursor)?)?,
             None => RestrictedPlace::start(),
         };
         let channel = caller.channel_id.clone();
-        // One more than asked for tells whether there is a next page.
+        // One item more than the page shows whether a next page exists.
         let mut channels = self
-            .read(async move |tx: &mut Tx| Ok(tx.restricted_channels(&channel, &behind, size + 1).await?))
+            .read(async move |tx: &mut Tx| Ok(tx.restricted_channels(&channel, &after, size + 1).await?))
             .await?;
         let size = usize::try_from(size).unwrap_or(usize::MAX);
         let more = channels.len() > size;
@@ -89,40 +89,40 @@ impl Service {
         Ok(RestrictedPage { channels, next })
     }
 
-    /// Keeps `target` from speaking in the chat of `channel` for a minute, and hides what it said there in
+    /// Keeps `target` from sending to the chat of `channel` for a minute, and hides its messages there of
     /// the minute before.
     ///
     /// # Errors
-    /// [`Refusal::NotYourChat`] for another's chat; [`RestrictionRefusal`], also while it is restricted
-    /// already.
-    pub async fn restrict_temporarily(&self, channel: &ChannelId, about: ChatTarget) -> Result<(), Error> {
+    /// [`Refusal::NotYourChat`] for the chat of another channel; [`RestrictionRefusal`], also while a
+    /// temporary restriction of `target` runs.
+    pub async fn restrict_temporarily(&self, channel: &ChannelId, target: ChatTarget) -> Result<(), Error> {
         let channel = channel.clone();
         self.write(async move |work: &mut Work<'_>| {
             let now = work.now();
-            let ChatTarget { target, chat_channel_id } = about;
+            let ChatTarget { target, chat_channel_id } = target;
             check_chat(work, &channel, &chat_channel_id).await?;
             check_target(work, &channel, &target).await?;
             let ends_at = now.plus_ms(TEMPORARY_RESTRICTION_MS);
             let done = work.restrict_temporarily(&channel, &target, ends_at, now).await?;
             done_or(done, RestrictionRefusal::AlreadyTemporarilyRestricted)?;
-            // Without an end: what another node recorded by a clock that is ahead is hidden too.
-            let said = now.plus_ms(-TEMPORARY_RESTRICTION_HIDES_MS)..Timestamp::LAST;
-            work.hide_messages(&channel, &target, said, now).await?;
+            // The range has no end, so it includes messages of a node whose clock is ahead.
+            let hidden = now.plus_ms(-TEMPORARY_RESTRICTION_HIDES_MS)..Timestamp::LAST;
+            work.hide_messages(&channel, &target, hidden, now).await?;
             Ok(())
         })
         .await
     }
 
-    /// Lets `target` speak again before the minute is over.
+    /// Lets `target` send again before the minute is over.
     ///
     /// # Errors
-    /// [`Refusal::NotYourChat`] for another's chat; [`RestrictionRefusal`], also when no temporary
-    /// restriction runs.
-    pub async fn release_temporarily(&self, channel: &ChannelId, about: ChatTarget) -> Result<(), Error> {
+    /// [`Refusal::NotYourChat`] for the chat of another channel; [`RestrictionRefusal`], also when no
+    /// temporary restriction runs.
+    pub async fn release_temporarily(&self, channel: &ChannelId, target: ChatTarget) -> Result<(), Error> {
         let channel = channel.clone();
         self.write(async move |work: &mut Work<'_>| {
             let now = work.now();
-            let ChatTarget { target, chat_channel_id } = about;
+            let ChatTarget { target, chat_channel_id } = target;
             check_chat(work, &channel, &chat_channel_id).await?;
             let not_restricted = RestrictionRefusal::NotTemporarilyRestricted;
             let refusal = check_release(work, &channel, &target, not_restricted).await?;
@@ -138,7 +138,7 @@ async fn check_target(tx: &mut Tx, channel: &ChannelId, target: &ChannelId) -> R
     Ok(may_restrict(channel, target, known.as_ref()).map_err(Refusal::from)?)
 }
 
-/// Gives the refusal of a target that turns out not to be restricted.
+/// Returns the refusal for a target that is not restricted.
 async fn check_release(
     tx: &mut Tx,
     channel: &ChannelId,
@@ -154,7 +154,8 @@ async fn target_of(tx: &mut Tx, channel: &ChannelId, target: &ChannelId) -> Resu
     Ok(known.map(|known| Target { channel_id: target.clone(), role: known.role }))
 }
 
-/// The caller's own chat is fine, another's is forbidden, and one that no channel has is a wrong value.
+/// The chat must be the caller's. The chat of another channel is forbidden; an id without a channel is a
+/// wrong value.
 async fn check_chat(tx: &mut Tx, channel: &ChannelId, chat: &str) -> Result<(), Error> {
     if chat == chat_channel_id(channel) {
         return Ok(());
@@ -170,7 +171,8 @@ fn done_or(done: bool, refusal: RestrictionRefusal) -> Result<(), Error> {
     if done { Ok(()) } else { Err(Refusal::from(refusal).into()) }
 }
 
-/// What a cursor says: it is ours, so anything else in it means that the format has changed since.
+/// Reads the position in a cursor. The service wrote the cursor, so an error means that the format has
+/// changed.
 fn place(position: &str) -> Result<RestrictedPlace, Invalid> {
     let parts = position.split_once(' ').and_then(|(at, id)| Some((at.parse().ok()?, id)));
     let (at, id) = parts.ok_or(Invalid::new("next", Rule::Cursor))?;

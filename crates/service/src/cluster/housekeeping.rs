@@ -134,7 +134,7 @@ impl Service {
             swept +=
                 self.write(async move |work: &mut Work<'_>| Ok(work.sweep(sweep, before).await?)).await?;
         }
-        swept += self.bury_expired_secrets().await?;
+        swept += self.delete_expired_secrets().await?;
         swept += self.purge_applications().await?;
         swept += self.sweep_channels().await?;
         Ok(swept)

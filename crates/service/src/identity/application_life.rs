@@ -1,5 +1,5 @@
-//! The life of applications: one whose scopes were not used for 90 days is deleted, after three warnings, and
-//! can be restored for 30 days more (`docs/spec/authorization.md#unused-applications`).
+//! The life of applications. An application whose scopes were not used for 90 days is deleted after three
+//! warnings. It can be restored for 30 more days (`docs/spec/authorization.md#unused-applications`).
 
 use domain::limits::{APPLICATION_RESTORABLE_MS, DAY_MS, UNUSED_APPLICATION_MS, UNUSED_WARNING_DAYS};
 use domain::refusal::Resource;
@@ -14,20 +14,20 @@ use store::Tx;
 pub use store::queries::application_life::{ApplicationLife, Notice};
 
 /// Maximum number of uses that one transaction writes.
-pub(crate) const USES_AT_ONCE: usize = 500;
+pub(crate) const USES_PER_TRANSACTION: usize = 500;
 
-/// The result of [`Service::look_at_unused_applications`].
+/// The result of [`Service::inspect_unused_applications`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Look {
+pub struct Inspection {
     /// The warned applications, with their days without use.
     pub warned: Vec<(ClientId, i64)>,
     /// The deleted applications.
     pub deleted: Vec<ClientId>,
-    /// How many became irrecoverable.
-    pub condemned: u64,
+    /// The number of applications that became irrecoverable.
+    pub irrecoverable: u64,
 }
 
-/// An application with what is registered for it.
+/// An application with its redirect addresses.
 #[derive(Clone, Debug)]
 pub struct ApplicationDetails {
     /// The application, with its times and notices.
@@ -37,19 +37,19 @@ pub struct ApplicationDetails {
 }
 
 impl Service {
-    /// Notes that a call used a scope of an application. Costs no write: see
+    /// Notes in memory that a call used a scope of an application. The store is written by
     /// [`flush_uses`](Self::flush_uses).
     pub fn note_scope_use(&self, client_id: &ClientId) {
         self.0.applications_last_used.note(client_id, self.now());
     }
 
-    /// Writes the due uses: the first use of an application soon, further ones once an hour. Returns how
-    /// many.
+    /// Writes the due uses: the first use of an application soon, later uses once an hour. Returns their
+    /// number.
     pub async fn flush_uses(&self) -> Result<u64, Error> {
         self.write_uses(false).await
     }
 
-    /// Writes every unwritten use. Called when the node stops.
+    /// Writes every unwritten use. The node calls this when it stops.
     pub async fn flush_all_uses(&self) -> Result<u64, Error> {
         self.write_uses(true).await
     }
@@ -61,8 +61,8 @@ impl Service {
     async fn write_application_uses(&self, every: bool) -> Result<u64, Error> {
         let now = self.now();
         let uses = self.0.applications_last_used.to_write(now, every);
-        for some in uses.chunks(USES_AT_ONCE) {
-            let batch = some.to_vec();
+        for chunk in uses.chunks(USES_PER_TRANSACTION) {
+            let batch = chunk.to_vec();
             self.write(async move |work: &mut Work<'_>| {
                 for (client_id, at) in &batch {
                     work.note_application_use(client_id, *at).await?;
@@ -70,30 +70,31 @@ impl Service {
                 Ok::<_, Error>(())
             })
             .await?;
-            self.0.applications_last_used.written(some);
+            self.0.applications_last_used.written(chunk);
         }
-        self.0.applications_last_used.forget_idle(now);
+        self.0.applications_last_used.drop_idle(now);
         Ok(uses.len().try_into().unwrap_or(u64::MAX))
     }
 
-    /// Warns about unused applications, deletes those of 90 days, and gives up those that were not restored
-    /// in time. Any number of nodes may do this at once.
-    pub async fn look_at_unused_applications(&self) -> Result<Look, Error> {
+    /// Warns about unused applications, deletes the applications that were unused for 90 days, and begins to
+    /// purge the deleted applications that were not restored in time. Several nodes may do this at the same
+    /// time.
+    pub async fn inspect_unused_applications(&self) -> Result<Inspection, Error> {
         self.flush_all_uses().await?;
         let now = self.now();
-        let mut look = Look { warned: self.warn_unused(now).await?, ..Look::default() };
+        let mut inspection = Inspection { warned: self.warn_unused(now).await?, ..Inspection::default() };
         while let Some(client_id) = self.delete_one_unused(now).await? {
             tracing::warn!(%client_id, "deleted an application that was unused for 90 days: it can be restored for 30 days");
-            look.deleted.push(client_id);
+            inspection.deleted.push(client_id);
         }
-        look.condemned = self
+        inspection.irrecoverable = self
             .write(async move |work: &mut Work<'_>| {
-                // For earlier deletions, which did not see handshakes that were under way.
+                // A handshake that ran during an earlier deletion may have opened a session after it.
                 work.end_sessions_of_deleted_applications(now, sessions::REVOKED).await?;
-                Ok::<_, Error>(work.begin_purge_of_applications(gone_since(now)).await?)
+                Ok::<_, Error>(work.begin_purge_of_applications(irrecoverable_since(now)).await?)
             })
             .await?;
-        Ok(look)
+        Ok(inspection)
     }
 
     async fn warn_unused(&self, now: Timestamp) -> Result<Vec<(ClientId, i64)>, Error> {
@@ -105,20 +106,20 @@ impl Service {
         let mut warned = Vec::new();
         for days in UNUSED_WARNING_DAYS {
             loop {
-                let given = self.warn_some(days, now).await?;
-                if given.is_empty() {
+                let warned_now = self.warn_at(days, now).await?;
+                if warned_now.is_empty() {
                     break;
                 }
-                for client_id in &given {
+                for client_id in &warned_now {
                     tracing::warn!(%client_id, days, "an application is unused: it will be deleted at 90 days");
                 }
-                warned.extend(given.into_iter().map(|client_id| (client_id, days)));
+                warned.extend(warned_now.into_iter().map(|client_id| (client_id, days)));
             }
         }
         Ok(warned)
     }
 
-    async fn warn_some(&self, days: i64, now: Timestamp) -> Result<Vec<ClientId>, Error> {
+    async fn warn_at(&self, days: i64, now: Timestamp) -> Result<Vec<ClientId>, Error> {
         self.write(async move |work: &mut Work<'_>| {
             let kind = notice_kind(days);
             work.delete_outdated_notices(&kind, days * DAY_MS).await?;
@@ -141,8 +142,8 @@ impl Service {
         .await
     }
 
-    /// Deletes one batch of rows of irrecoverable applications. Returns how many. At 0 nothing is left except
-    /// sessions whose sockets are still open.
+    /// Deletes one batch of rows of irrecoverable applications and returns their number. At 0 only sessions
+    /// whose sockets are still open are left.
     pub async fn purge_applications(&self) -> Result<u64, Error> {
         let any = self.read(async move |tx: &mut Tx| Ok(tx.has_purging_applications().await?)).await?;
         if !any {
@@ -152,15 +153,15 @@ impl Service {
     }
 
     /// Restores a deleted application with its secrets, its consents and its unexpired tokens. The
-    /// application counts as used now, also if it was not deleted.
+    /// application counts as used now, even if it was not deleted.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`] when there is none, or it is irrecoverable.
+    /// [`Refusal::NotFound`] when the application does not exist or is irrecoverable.
     pub async fn restore_application(&self, client_id: &ClientId) -> Result<(), Error> {
         let client_id = client_id.clone();
         self.write(async move |work: &mut Work<'_>| {
             let now = work.now();
-            if work.restore_application(&client_id, now, gone_since(now)).await? {
+            if work.restore_application(&client_id, now, irrecoverable_since(now)).await? {
                 Ok(())
             } else {
                 Err(Error::from(Refusal::NotFound(Resource::Application)))
@@ -169,15 +170,15 @@ impl Service {
         .await
     }
 
-    /// The details of an application, also while it is deleted and can be restored.
+    /// The details of an application. A deleted application has details while it can be restored.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`] when there is none, or it is irrecoverable.
+    /// [`Refusal::NotFound`] when the application does not exist or is irrecoverable.
     pub async fn application_details(&self, client_id: &ClientId) -> Result<ApplicationDetails, Error> {
         let (client_id, now) = (client_id.clone(), self.now());
         self.read(async move |tx: &mut Tx| {
             let life = tx
-                .application_life(&client_id, gone_since(now))
+                .application_life(&client_id, irrecoverable_since(now))
                 .await?
                 .ok_or(Refusal::NotFound(Resource::Application))?;
             Ok(ApplicationDetails { life, redirect_uris: tx.redirect_uris(&client_id).await? })
@@ -187,7 +188,7 @@ impl Service {
 }
 
 /// An application that was deleted at this time or earlier is irrecoverable.
-pub(crate) fn gone_since(now: Timestamp) -> Timestamp {
+pub(crate) fn irrecoverable_since(now: Timestamp) -> Timestamp {
     now.plus_ms(-APPLICATION_RESTORABLE_MS)
 }
 
@@ -195,7 +196,7 @@ fn idle_since(now: Timestamp, days: i64) -> Timestamp {
     now.plus_ms(-days * DAY_MS)
 }
 
-/// The kind of the notice at so many days without use.
+/// The kind of the notice after `days` without use.
 fn notice_kind(days: i64) -> String {
     format!("UNUSED_{days}_DAYS")
 }

@@ -1,4 +1,4 @@
-//! The secrets of applications: added, listed, expired one by one.
+//! The secrets of applications: adding, listing, expiry, deletion.
 
 use domain::refusal::Resource;
 use domain::secret::ClientSecret;
@@ -9,7 +9,7 @@ pub use store::queries::application_secrets::StoredSecret;
 use store::queries::session_ends::AdmittedBy;
 
 use crate::channel::channels::not_found;
-use crate::identity::application_life::{USES_AT_ONCE, gone_since};
+use crate::identity::application_life::{USES_PER_TRANSACTION, irrecoverable_since};
 use crate::platform::idempotency::{self, IdempotencyKey, StoredAnswer};
 use crate::work::Work;
 use crate::{Error, Service};
@@ -28,7 +28,7 @@ impl StoredAnswer for SealedSecret {
 }
 
 impl Service {
-    /// A secret with an id of its own.
+    /// The row of a secret, with a new id.
     pub(crate) fn new_secret(&self, secret: &ClientSecret) -> NewSecret {
         NewSecret {
             secret_id: ApplicationSecretId::generate(self.now(), self.random()),
@@ -37,8 +37,8 @@ impl Service {
         }
     }
 
-    /// Gives an application one more secret. Those it has stay good. A repeated key gets the same secret
-    /// again, which is kept sealed for as long as the key is remembered.
+    /// Adds a secret to an application. Its earlier secrets stay valid. A repeated idempotency key returns
+    /// the same secret: the store keeps the sealed secret as long as the key.
     ///
     /// # Errors
     /// [`Refusal::NotFound`] when there is no such application.
@@ -68,8 +68,8 @@ impl Service {
         opened.ok_or(Error::Internal("a client secret was sealed with another service key"))
     }
 
-    /// Makes sure that a secret that is known outside, as in the sandbox's notes, is one of the
-    /// application's.
+    /// Adds a secret that the caller chose, such as the secret in the sandbox's files, unless the
+    /// application has it.
     ///
     /// # Errors
     /// [`Refusal::NotFound`] when there is no such application.
@@ -84,7 +84,7 @@ impl Service {
         .await
     }
 
-    /// The secrets of an application that are good now or were not used up yet, oldest first.
+    /// The unexpired secrets of an application, oldest first.
     ///
     /// # Errors
     /// [`Refusal::NotFound`] when there is no such application.
@@ -97,11 +97,11 @@ impl Service {
         .await
     }
 
-    /// Lets a secret expire at a time, or never. From then on it proves nothing on any node, its session URLs
-    /// open nothing, and the sessions that were opened with it end.
+    /// Sets the time at which a secret expires; `None` for never. After it every node refuses the secret and
+    /// its session URLs, and the sessions that were opened with the secret end.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`] when the application has no such secret, or it has expired.
+    /// [`Refusal::NotFound`] when the application has no such secret or the secret has expired.
     pub async fn time_secret(
         &self,
         client_id: &ClientId,
@@ -120,13 +120,13 @@ impl Service {
         })
         .await?;
         if expires_at.is_some_and(|expires_at| expires_at <= now) {
-            self.bury_secret(client_id, secret_id, now).await?;
+            self.delete_expired_secret(client_id, secret_id, now).await?;
         }
         Ok(())
     }
 
-    /// Deletes a secret at once, with its session URLs and the sessions that were opened with it. One that is
-    /// not there is no error.
+    /// Deletes a secret at once, with its session URLs and the sessions that were opened with it. A missing
+    /// secret is no error.
     ///
     /// # Errors
     /// [`Refusal::NotFound`] when there is no such application.
@@ -143,22 +143,22 @@ impl Service {
             Ok::<_, Error>(())
         })
         .await?;
-        // Also when another call let it expire: that one may have died on its way here.
-        self.bury_secret(client_id, secret_id, now).await
+        // This also finishes an earlier call that stopped after its first transaction.
+        self.delete_expired_secret(client_id, secret_id, now).await
     }
 
-    /// Deletes the secrets that have expired, with what they opened. Gives how many rows that were.
-    pub(crate) async fn bury_expired_secrets(&self) -> Result<u64, Error> {
+    /// Deletes the expired secrets with their session URLs and sessions. Returns the number of secrets.
+    pub(crate) async fn delete_expired_secrets(&self) -> Result<u64, Error> {
         let now = self.now();
         let expired = self.read(async move |tx: &mut Tx| Ok(tx.expired_secrets(now).await?)).await?;
         for (client_id, secret_id) in &expired {
-            self.bury_secret(client_id, secret_id, now).await?;
+            self.delete_expired_secret(client_id, secret_id, now).await?;
         }
         Ok(expired.len().try_into().unwrap_or(u64::MAX))
     }
 
-    /// Its row goes last, so that a node that dies here leaves the rest to the next sweep.
-    async fn bury_secret(
+    /// The row of the secret is deleted last. If the node stops before that, the next sweep does the rest.
+    async fn delete_expired_secret(
         &self,
         client_id: &ClientId,
         secret_id: &ApplicationSecretId,
@@ -175,8 +175,8 @@ impl Service {
     pub(crate) async fn write_secret_uses(&self, every: bool) -> Result<u64, Error> {
         let now = self.now();
         let uses = self.0.secrets_last_used.to_write(now, every);
-        for some in uses.chunks(USES_AT_ONCE) {
-            let batch = some.to_vec();
+        for chunk in uses.chunks(USES_PER_TRANSACTION) {
+            let batch = chunk.to_vec();
             self.write(async move |work: &mut Work<'_>| {
                 for (secret_id, at) in &batch {
                     work.note_secret_use(secret_id, *at).await?;
@@ -184,9 +184,9 @@ impl Service {
                 Ok::<_, Error>(())
             })
             .await?;
-            self.0.secrets_last_used.written(some);
+            self.0.secrets_last_used.written(chunk);
         }
-        self.0.secrets_last_used.forget_idle(now);
+        self.0.secrets_last_used.drop_idle(now);
         Ok(uses.len().try_into().unwrap_or(u64::MAX))
     }
 }
@@ -194,6 +194,6 @@ impl Service {
 /// # Errors
 /// [`Refusal::NotFound`] when there is no such application.
 async fn require_application(tx: &mut Tx, client_id: &ClientId, now: Timestamp) -> Result<(), Error> {
-    let found = tx.application_life(client_id, gone_since(now)).await?;
+    let found = tx.application_life(client_id, irrecoverable_since(now)).await?;
     found.map(drop).ok_or(Refusal::NotFound(Resource::Application).into())
 }

@@ -1,4 +1,4 @@
-//! Applications switched off and on, deleted and listed by the operator.
+//! The operator's calls on applications: list, disable, enable, delete.
 
 use domain::refusal::Resource;
 use domain::{ClientId, OrganizationId, Refusal};
@@ -6,24 +6,24 @@ use store::Tx;
 use store::queries::application_life::ApplicationLife;
 use store::queries::session_ends::AdmittedBy;
 
-use crate::identity::application_life::gone_since;
+use crate::identity::application_life::irrecoverable_since;
 use crate::work::Work;
 use crate::{Error, Service};
 
 /// One page of the list of applications.
 #[derive(Clone, Debug)]
 pub struct ApplicationPage {
-    /// By their ids, without their notices.
+    /// Ordered by id, without their notices.
     pub applications: Vec<ApplicationLife>,
     /// The cursor of the next page; `None` on the last one.
     pub next: Option<String>,
 }
 
 impl Service {
-    /// Applications, also those that can be restored, by their ids.
+    /// Applications, including deleted applications that can be restored, ordered by id.
     ///
     /// # Errors
-    /// `Invalid` naming `next` for a cursor that is not of this list and filter.
+    /// `Invalid` naming `next` for a cursor of another list or filter.
     pub async fn applications(
         &self,
         organization: Option<OrganizationId>,
@@ -33,12 +33,12 @@ impl Service {
         let context =
             serde_json::json!(["applications", organization.as_ref().map(|id| id.as_str())]).to_string();
         let after = next.map(|cursor| self.cursors().open("next", &context, cursor)).transpose()?;
-        let (after, gone) = (after.unwrap_or_default(), gone_since(self.now()));
+        let (after, irrecoverable_since) = (after.unwrap_or_default(), irrecoverable_since(self.now()));
         let mut applications = self
             .read(async move |tx: &mut Tx| {
-                // One more than the page shows whether there is a next one.
+                // One item more than the page shows whether a next page exists.
                 let organization = organization;
-                Ok(tx.applications(organization.as_ref(), &after, gone, size + 1).await?)
+                Ok(tx.applications(organization.as_ref(), &after, irrecoverable_since, size + 1).await?)
             })
             .await?;
         let more = applications.len() > usize::try_from(size).unwrap_or(usize::MAX);
@@ -50,46 +50,48 @@ impl Service {
         Ok(ApplicationPage { applications, next })
     }
 
-    /// Switches an application off: its secrets and tokens prove nothing on any node until it is enabled, its
-    /// session URLs open nothing, its sessions end. Repeating it is no error.
+    /// Disables an application. Until it is enabled, every node refuses its secrets, tokens and session
+    /// URLs. Its sessions end. A repeated call is no error.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`] when there is none.
+    /// [`Refusal::NotFound`] when the application does not exist.
     pub async fn disable_application(&self, client_id: &ClientId) -> Result<(), Error> {
         let id = client_id.clone();
-        let there = self
+        let exists = self
             .write(async move |work: &mut Work<'_>| {
                 let now = work.now();
-                Ok(work.disable_application(&id, now, gone_since(now)).await?)
+                Ok(work.disable_application(&id, now, irrecoverable_since(now)).await?)
             })
             .await?;
-        if !there {
+        if !exists {
             return Err(Refusal::NotFound(Resource::Application).into());
         }
         tracing::info!(%client_id, "application disabled");
         self.end_admitted(AdmittedBy::Application(client_id.clone())).await
     }
 
-    /// Switches an application on again: its secrets, and those of its tokens that have not expired, are good
-    /// again. Repeating it is no error.
+    /// Enables an application: its secrets and its unexpired tokens are valid again. A repeated call is no
+    /// error.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`] when there is none.
+    /// [`Refusal::NotFound`] when the application does not exist.
     pub async fn enable_application(&self, client_id: &ClientId) -> Result<(), Error> {
-        let (id, gone) = (client_id.clone(), gone_since(self.now()));
-        let there = self
-            .write(async move |work: &mut Work<'_>| Ok(work.enable_application(&id, gone).await?))
+        let (id, irrecoverable_since) = (client_id.clone(), irrecoverable_since(self.now()));
+        let exists = self
+            .write(async move |work: &mut Work<'_>| {
+                Ok(work.enable_application(&id, irrecoverable_since).await?)
+            })
             .await?;
-        if !there {
+        if !exists {
             return Err(Refusal::NotFound(Resource::Application).into());
         }
         tracing::info!(%client_id, "application enabled");
         Ok(())
     }
 
-    /// Deletes an application for good, with its secrets, consents, tokens, sessions and webhook. From the
-    /// first step on none of its credentials is good; what hangs on it goes load by load. One that is not
-    /// there is no error.
+    /// Deletes an application irrecoverably, with its secrets, consents, tokens, sessions and webhook. The
+    /// first transaction makes all its credentials invalid; later ones delete the dependent rows in batches.
+    /// A missing application is no error.
     pub async fn delete_application(&self, client_id: &ClientId) -> Result<(), Error> {
         let id = client_id.clone();
         let deleted = self
@@ -108,16 +110,17 @@ impl Service {
         Ok(())
     }
 
-    /// Whether an application is being deleted, after everything was deleted that can be.
+    /// Deletes all rows of purged applications that can be deleted, and returns whether this application is
+    /// still being deleted.
     pub(crate) async fn is_being_deleted(&self, client_id: &ClientId) -> Result<bool, Error> {
         let id = client_id.clone();
-        let condemned = async |id: ClientId| {
+        let is_purging = async |id: ClientId| {
             self.read(async move |tx: &mut Tx| Ok::<_, Error>(tx.is_application_purging(&id).await?)).await
         };
-        if !condemned(id.clone()).await? {
+        if !is_purging(id.clone()).await? {
             return Ok(false);
         }
         while self.purge_applications().await? > 0 {}
-        condemned(id).await
+        is_purging(id).await
     }
 }

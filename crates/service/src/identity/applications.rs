@@ -1,4 +1,4 @@
-//! Applications: registering them.
+//! Registration of applications and organizations.
 
 use domain::application::{Application, Organization, RedirectUri};
 use domain::limits::{NAME_CHARS_MAX, REDIRECT_URIS_MAX};
@@ -6,38 +6,38 @@ use domain::secret::ClientSecret;
 use domain::{ClientId, Invalid, OrganizationId, Profile, Rule, ScopeSet, invalid};
 use store::{StoreError, Tx};
 
-use crate::identity::application_life::gone_since;
+use crate::identity::application_life::irrecoverable_since;
 use crate::realtime::subscriptions;
 use crate::work::Work;
 use crate::{Error, Service};
 
-/// What an application is told to be.
+/// The registration of an application.
 #[derive(Clone, Debug)]
 pub struct ApplicationRecord {
     /// Its id.
     pub client_id: ClientId,
     /// Its name.
     pub name: String,
-    /// Who owns it.
+    /// The organization that owns it.
     pub organization_id: Option<OrganizationId>,
-    /// Where its sign-ins may end.
+    /// The addresses that a sign-in may redirect to.
     pub redirect_uris: Vec<RedirectUri>,
-    /// What it asks for.
+    /// The scopes that it asks for.
     pub scopes: ScopeSet,
-    /// Its own profile, if it has one.
+    /// Its profile; `None` for the service's profile.
     pub profile: Option<Profile>,
-    /// Whether quotas hold for it.
+    /// Whether quotas apply to it.
     pub quota: bool,
 }
 
 impl Service {
-    /// The application of that id, for a page that shows its name.
+    /// The application with this id, for a page that shows its name.
     pub async fn application(&self, client_id: &ClientId) -> Result<Option<Application>, Error> {
         let client_id = client_id.clone();
         self.read(async move |tx: &mut Tx| Ok(tx.application(&client_id).await?)).await
     }
 
-    /// Makes or replaces an organization.
+    /// Creates or replaces an organization.
     ///
     /// # Errors
     /// `Invalid` when the name is blank or too long.
@@ -46,9 +46,10 @@ impl Service {
         self.write(async move |work: &mut Work<'_>| Ok(work.put_organization(&organization).await?)).await
     }
 
-    /// Makes or replaces an application. A new one gets a secret, which is never shown again. Scopes that it
-    /// loses end at once: they leave the consents, so that only a new consent brings them back, and the
-    /// subscriptions that needed them are revoked. One that was deleted for want of use is restored.
+    /// Creates or replaces an application. A new application gets a secret, which is never shown again. A
+    /// scope that the application loses is removed from its consents, so only a new consent returns it,
+    /// and the subscriptions that needed the scope are revoked. An application that was deleted because it
+    /// was unused is restored.
     ///
     /// # Errors
     /// `Invalid` for a wrong name, too many redirect addresses, an unknown organization, or the id of an
@@ -63,7 +64,7 @@ impl Service {
         }
         let secret = ClientSecret::generate(self.random());
         let new_secret = self.new_secret(&secret);
-        let made = self
+        let created = self
             .write(async move |work: &mut Work<'_>| {
                 let now = work.now();
                 let ApplicationRecord {
@@ -82,21 +83,21 @@ impl Service {
                 });
                 let application = Application { client_id, name, organization, scopes, profile, quota };
                 let client_id = &application.client_id;
-                work.delete_unrestorable_application(client_id, gone_since(now)).await?;
+                work.delete_unrestorable_application(client_id, irrecoverable_since(now)).await?;
                 work.put_application(&application, now).await.map_err(unknown_organization)?;
                 subscriptions::revoke_outside(work, client_id, application.scopes).await?;
                 work.delete_redirect_uris(client_id).await?;
                 for uri in &redirect_uris {
                     work.insert_redirect_uri(client_id, uri).await?;
                 }
-                let new = work.application_secrets(client_id, now).await?.is_empty();
-                if new {
+                let is_new = work.application_secrets(client_id, now).await?.is_empty();
+                if is_new {
                     work.insert_application_secret(client_id, &new_secret, now).await?;
                 }
-                Ok(new)
+                Ok(is_new)
             })
             .await?;
-        Ok(made.then_some(secret))
+        Ok(created.then_some(secret))
     }
 }
 

@@ -1,8 +1,8 @@
-//! Answers about credentials, cached until something that they depend on changes.
+//! A cache of answers about credentials. An answer is valid until a row that it depends on changes.
 //!
 //! An answer has the [`Epoch`] of its question. A slot has the epoch of its last change. An answer is valid
-//! while none of its slots has a later epoch. So revoking any number of tokens costs one atomic store per
-//! slot, and an answer that was read while a revocation committed is stale before it is cached.
+//! while none of its slots has a later epoch. So a revocation of any number of tokens costs one atomic store
+//! per slot. An answer that was read while a revocation committed is stale before it is cached.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -18,7 +18,7 @@ const SHARDS: usize = 64;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Epoch(u64);
 
-/// The epoch of each slot's last change that this node knows.
+/// For each slot, the epoch of the last change that this node found.
 #[derive(Debug)]
 pub(crate) struct CredentialChanges {
     latest: AtomicU64,
@@ -33,12 +33,12 @@ impl Default for CredentialChanges {
 }
 
 impl CredentialChanges {
-    /// The present epoch. A caller takes it before it asks the store.
+    /// The current epoch. A caller reads the epoch before it queries the store.
     pub fn epoch(&self) -> Epoch {
         Epoch(self.latest.load(Ordering::SeqCst))
     }
 
-    /// Marks a slot as changed. Called once the change is visible in the store.
+    /// Marks a slot as changed. The change must be visible in the store already.
     pub fn changed(&self, slot: ChangeSlot) {
         let epoch = self.latest.fetch_add(1, Ordering::SeqCst) + 1;
         self.slots[slot.index()].fetch_max(epoch, Ordering::SeqCst);
@@ -48,8 +48,8 @@ impl CredentialChanges {
         slots.iter().all(|slot| self.slots[slot.index()].load(Ordering::SeqCst) <= epoch.0)
     }
 
-    /// The changes of a transaction. They are applied when this is dropped, which is after the commit: it is
-    /// a part of the transaction's result, which the store drops if its caller is gone.
+    /// The changes of a transaction. They are applied when the returned value is dropped. It is part of the
+    /// result of the transaction, so it is dropped after the commit, even if the caller no longer waits.
     pub fn when_dropped(self: Arc<Self>, slots: Vec<ChangeSlot>) -> CommittedChanges {
         CommittedChanges { changes: self, slots }
     }
@@ -76,9 +76,9 @@ impl Drop for CommittedChanges {
     }
 }
 
-/// Answers by the hash of the credential. When half of a shard's places are taken, they become the older
-/// half, and what was the older half goes; an answer that is asked for moves to the younger one. So the least
-/// used go first, without a list.
+/// Answers by the hash of the credential. A shard has two halves. When the younger half is full, it replaces
+/// the older half, whose answers are dropped. A lookup moves an answer to the younger half. So the least
+/// recently used answers are dropped first, without a list.
 pub(crate) struct Cache<V> {
     hasher: RandomState,
     shards: Box<[Mutex<CacheShard<V>>]>,
@@ -97,14 +97,14 @@ struct CachedAnswer<V> {
 }
 
 impl<V> Cache<V> {
-    /// Keeps up to `answers_max` answers.
+    /// A cache of at most `answers_max` answers.
     pub fn new(answers_max: usize) -> Self {
         let shard = || Mutex::new(CacheShard { younger: HashMap::new(), older: HashMap::new() });
         let shards = std::iter::repeat_with(shard).take(SHARDS).collect();
         Self { hasher: RandomState::new(), shards, half: (answers_max / SHARDS / 2).max(1) }
     }
 
-    /// The answer, if it is kept and still good.
+    /// The answer, if it is cached and valid.
     pub fn get(&self, credential: &SecretHash, changes: &CredentialChanges) -> Option<Arc<V>> {
         let mut shard = self.shard(credential);
         if let Some(kept) = shard.younger.get(credential) {
@@ -116,13 +116,13 @@ impl<V> Cache<V> {
         }
         let (credential, kept) = shard.older.remove_entry(credential)?;
         let answer = changes.none_since(kept.asked, &kept.slots).then(|| kept.answer.clone())?;
-        let gone = shard.insert(credential, kept, self.half);
+        let dropped = shard.insert(credential, kept, self.half);
         drop(shard);
-        drop(gone);
+        drop(dropped);
         Some(answer)
     }
 
-    /// How many answers are kept, good or not.
+    /// The number of cached answers, valid or not.
     pub fn len(&self) -> usize {
         let len = |shard: &Mutex<CacheShard<V>>| {
             let shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
@@ -131,12 +131,12 @@ impl<V> Cache<V> {
         self.shards.iter().map(len).sum()
     }
 
-    /// Keeps an answer that the store gave to a question asked at that epoch or later.
+    /// Caches an answer of the store to a query that began at the epoch `asked` or later.
     pub fn put(&self, credential: SecretHash, answer: Arc<V>, asked: Epoch, slots: Vec<ChangeSlot>) {
         let mut shard = self.shard(&credential);
-        let gone = shard.insert(credential, CachedAnswer { answer, asked, slots }, self.half);
+        let dropped = shard.insert(credential, CachedAnswer { answer, asked, slots }, self.half);
         drop(shard);
-        drop(gone);
+        drop(dropped);
     }
 
     fn shard(&self, credential: &SecretHash) -> MutexGuard<'_, CacheShard<V>> {
@@ -146,19 +146,19 @@ impl<V> Cache<V> {
 }
 
 impl<V> CacheShard<V> {
-    /// Gives what had to go, so that it is taken apart outside the lock.
+    /// Returns the dropped answers, so that the caller frees them outside the lock.
     fn insert(
         &mut self,
         credential: SecretHash,
         kept: CachedAnswer<V>,
         half: usize,
     ) -> HashMap<SecretHash, CachedAnswer<V>> {
-        let mut gone = HashMap::new();
+        let mut dropped = HashMap::new();
         if self.younger.len() >= half {
-            gone = std::mem::replace(&mut self.older, std::mem::take(&mut self.younger));
+            dropped = std::mem::replace(&mut self.older, std::mem::take(&mut self.younger));
         }
         self.younger.insert(credential, kept);
-        gone
+        dropped
     }
 }
 
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_good_until_something_that_it_rests_on_changes() {
+    fn an_answer_is_valid_until_a_slot_of_it_changes() {
         let (cache, changes) = (Cache::new(1_000), CredentialChanges::default());
         let application = ChangeSlot::from(Dependency::Application(&ClientId::stored("app".to_owned())));
         cache.put(token(1), Arc::new(1), changes.epoch(), vec![slot("a"), application]);
@@ -187,13 +187,13 @@ mod tests {
         changes.changed(application);
         assert_eq!(cache.get(&token(1), &changes), None);
         assert_eq!(cache.get(&token(2), &changes).as_deref(), Some(&2));
-        // Asked for again, it is good again.
+        // A new answer is valid.
         cache.put(token(1), Arc::new(1), changes.epoch(), vec![slot("a"), application]);
         assert_eq!(cache.get(&token(1), &changes).as_deref(), Some(&1));
     }
 
     #[test]
-    fn an_answer_that_was_read_before_a_change_is_not_good_after_it() {
+    fn an_answer_that_was_read_before_a_change_is_invalid_after_it() {
         let (cache, changes) = (Cache::new(1_000), CredentialChanges::default());
         let asked = changes.epoch();
         drop(Arc::new(CredentialChanges::default()).when_dropped(vec![slot("a")]));
@@ -215,12 +215,12 @@ mod tests {
     }
 
     #[test]
-    fn the_cache_is_bounded_and_keeps_what_is_asked_for() {
+    fn the_cache_is_bounded_and_keeps_used_answers() {
         const MAX: usize = 64 * 20;
         let (cache, changes) = (Cache::new(MAX), CredentialChanges::default());
         for n in 0..MAX * 10 {
             cache.put(token(n), Arc::new(n), changes.epoch(), Vec::new());
-            assert!(cache.get(&token(0), &changes).is_some(), "asked for all the time, at {n}");
+            assert!(cache.get(&token(0), &changes).is_some(), "looked up each time, at {n}");
         }
         assert!(cache.len() <= MAX, "{}", cache.len());
         assert!(cache.len() >= MAX / 2, "{}", cache.len());

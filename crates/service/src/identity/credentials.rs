@@ -1,8 +1,8 @@
 //! Checks access tokens and client secrets, with a cache (`docs/adr/0007-credentials-are-cached.md`).
 //!
-//! This node drops a credential from the cache before it answers the call that changed it. Changes of other
-//! nodes are found by [`Service::watch_credentials`]. If its last poll is older than [`TRUST`], the cache is
-//! not used.
+//! This node drops a credential from the cache before it answers the call that changed the credential.
+//! [`Service::watch_credentials`] finds the changes of other nodes. If its last poll is older than
+//! [`TRUST`], the cache is not used.
 
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,8 +27,8 @@ const HOLDERS_MAX: usize = 100_000;
 const APPLICATIONS_MAX: usize = 10_000;
 /// How often the changes of other nodes are polled.
 pub const WATCH_EVERY: Duration = Duration::from_millis(500);
-/// How long the result of a poll is trusted, from its start. A revoked token is refused everywhere within two
-/// seconds, so this leaves half a second.
+/// How long the result of a poll is trusted, from the start of the poll. Every node must refuse a revoked
+/// token within two seconds. This leaves half a second.
 pub const TRUST: Duration = Duration::from_millis(1_500);
 
 const MALFORMED: Refusal = Refusal::InvalidToken(TokenFault::Malformed(Credential::AccessToken));
@@ -38,9 +38,9 @@ pub(crate) struct CachedCredentials {
     pub changes: Arc<CredentialChanges>,
     holders: Cache<Holder>,
     applications: Cache<ProvenApplication>,
-    token_looks: Looks,
-    client_looks: Looks,
-    /// By slot, the version that the last poll found.
+    token_lookups: Lookups,
+    client_lookups: Lookups,
+    /// For each slot, the version that the last poll found.
     versions: Mutex<Vec<i64>>,
     /// Until when the cache is trusted, in microseconds of the monotonic clock.
     trusted_until: AtomicU64,
@@ -65,30 +65,30 @@ impl Deref for ProvenApplication {
     }
 }
 
-/// How often a credential was found in the cache, and how often the store was asked.
+/// The number of lookups that the cache answered, and of those that queried the store.
 #[derive(Debug, Default)]
-struct Looks {
+struct Lookups {
     hits: AtomicU64,
     misses: AtomicU64,
 }
 
-impl Looks {
+impl Lookups {
     fn figures<V>(&self, name: &'static str, cache: &Cache<V>) -> CacheFigures {
         let (hits, misses) = (self.hits.load(Ordering::Relaxed), self.misses.load(Ordering::Relaxed));
         CacheFigures { cache: name, hits, misses, entries: cache.len() }
     }
 }
 
-/// The figures of one cache at present.
+/// The current figures of one cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CacheFigures {
     /// `tokens` or `clients`.
     pub cache: &'static str,
-    /// Checks that the cache answered so far.
+    /// Checks that the cache answered.
     pub hits: u64,
-    /// Checks that asked the store so far.
+    /// Checks that queried the store.
     pub misses: u64,
-    /// Cached answers at present.
+    /// Answers in the cache.
     pub entries: usize,
 }
 
@@ -98,8 +98,8 @@ impl Default for CachedCredentials {
             changes: Arc::default(),
             holders: Cache::new(HOLDERS_MAX),
             applications: Cache::new(APPLICATIONS_MAX),
-            token_looks: Looks::default(),
-            client_looks: Looks::default(),
+            token_lookups: Lookups::default(),
+            client_lookups: Lookups::default(),
             versions: Mutex::new(vec![0; SLOTS]),
             trusted_until: AtomicU64::new(0),
         }
@@ -131,21 +131,21 @@ impl Service {
     /// The holder of an access token (mode user of `docs/spec/rest.md#modes`).
     ///
     /// # Errors
-    /// [`Refusal::InvalidToken`] when it is unknown, expired or revoked.
+    /// [`Refusal::InvalidToken`] when the token is unknown, expired or revoked.
     pub async fn authenticate_user(&self, token: &str) -> Result<Arc<Holder>, Error> {
         let token = AccessToken::presented(token).ok_or(MALFORMED)?.hash();
         let (now, kept) = (self.now(), &self.0.credentials);
         if kept.trusted(self.0.clock.monotonic())
             && let Some(holder) = kept.holders.get(&token, &kept.changes)
         {
-            kept.token_looks.hits.fetch_add(1, Ordering::Relaxed);
+            kept.token_lookups.hits.fetch_add(1, Ordering::Relaxed);
             return if now < holder.expires_at {
                 Ok(holder)
             } else {
                 Err(Refusal::InvalidToken(TokenFault::Expired).into())
             };
         }
-        kept.token_looks.misses.fetch_add(1, Ordering::Relaxed);
+        kept.token_lookups.misses.fetch_add(1, Ordering::Relaxed);
         let (asked, hash) = (kept.changes.epoch(), token.clone());
         let holder = self
             .read(async move |tx: &mut Tx| match tx.holder(&hash, now).await? {
@@ -161,7 +161,8 @@ impl Service {
     /// The application of a client id and its secret (mode client of `docs/spec/rest.md#modes`).
     ///
     /// # Errors
-    /// [`Refusal::InvalidClient`], the same and in the same time whether the id or the secret is wrong.
+    /// [`Refusal::InvalidClient`]. The answer and its duration are the same for a wrong id and a wrong
+    /// secret.
     pub async fn authenticate_client(
         &self,
         client_id: &str,
@@ -188,10 +189,10 @@ impl Service {
         if kept.trusted(self.0.clock.monotonic())
             && let Some(application) = kept.applications.get(&pair, &kept.changes)
         {
-            kept.client_looks.hits.fetch_add(1, Ordering::Relaxed);
+            kept.client_lookups.hits.fetch_add(1, Ordering::Relaxed);
             return Ok(application);
         }
-        kept.client_looks.misses.fetch_add(1, Ordering::Relaxed);
+        kept.client_lookups.misses.fetch_add(1, Ordering::Relaxed);
         let (asked, now) = (kept.changes.epoch(), self.now());
         let (application, secrets) = self
             .read(async move |tx: &mut Tx| {
@@ -199,7 +200,7 @@ impl Service {
             })
             .await?;
         let (application, secret) =
-            application.zip(proving(&presented, secrets)).ok_or(Refusal::InvalidClient)?;
+            application.zip(matching(&presented, secrets)).ok_or(Refusal::InvalidClient)?;
         let StoredSecret { secret_id, expires_at, .. } = secret;
         let proven = Arc::new(ProvenApplication { application, secret_id, expires_at });
         kept.applications.put(pair, proven.clone(), asked, slots(&proven));
@@ -210,13 +211,13 @@ impl Service {
     pub fn credential_figures(&self) -> [CacheFigures; 2] {
         let kept = &self.0.credentials;
         [
-            kept.token_looks.figures("tokens", &kept.holders),
-            kept.client_looks.figures("clients", &kept.applications),
+            kept.token_lookups.figures("tokens", &kept.holders),
+            kept.client_lookups.figures("clients", &kept.applications),
         ]
     }
 
-    /// Polls the changes of credentials by any node. Called every [`WATCH_EVERY`]. While the poll fails,
-    /// every check asks the store.
+    /// Polls the changes of credentials by any node, every [`WATCH_EVERY`]. While the poll fails, every
+    /// check queries the store.
     pub async fn watch_credentials(&self) -> Result<(), Error> {
         let began = self.0.clock.monotonic();
         let versions = self.read(async move |tx: &mut Tx| Ok(tx.credential_versions().await?)).await?;
@@ -226,24 +227,24 @@ impl Service {
     }
 }
 
-/// Why an access token has no holder. The presenter of a token may learn its state.
+/// The reason why an access token has no holder. The presenter of a token may see its state.
 async fn fault(tx: &mut Tx, hash: &SecretHash, now: Timestamp) -> Result<TokenFault, Error> {
     Ok(match tx.token_trace(hash).await? {
         None => TokenFault::Unknown,
         Some((_, Trace::Access, expires_at)) if expires_at <= now => TokenFault::Expired,
-        // Its application or the consent is gone.
+        // The application or the consent was deleted.
         Some((_, Trace::Access, _)) => TokenFault::Revoked,
         Some((_, Trace::Refresh, _)) => TokenFault::WrongKind(Credential::AccessToken),
         Some((_, Trace::Revoked, _)) => TokenFault::Revoked,
     })
 }
 
-/// Compares with every secret, so that the duration does not depend on the matching one.
-fn proving(presented: &SecretHash, secrets: Vec<StoredSecret>) -> Option<StoredSecret> {
+/// The secret that matches. All secrets are compared, so the duration does not show which one matched.
+fn matching(presented: &SecretHash, secrets: Vec<StoredSecret>) -> Option<StoredSecret> {
     secrets.into_iter().fold(
         None,
-        |proving, secret| {
-            if presented.matches(&secret.hash) { Some(secret) } else { proving }
+        |matching, secret| {
+            if presented.matches(&secret.hash) { Some(secret) } else { matching }
         },
     )
 }

@@ -1,4 +1,4 @@
-//! When applications and their secrets were last used. A call notes the use in memory; a job writes it to the
+//! The last uses of applications and of their secrets. A call notes a use in memory. A job writes it to the
 //! store.
 
 use std::collections::HashMap;
@@ -9,11 +9,11 @@ use std::sync::{PoisonError, RwLock};
 use domain::Timestamp;
 use domain::limits::USE_WRITTEN_EVERY_MS;
 
-/// Maximum number of ids in memory, all used within the last hour: about 20 MiB. The uses of further ids are
-/// not noted while the map is full, which for a limit of 90 days does not matter.
+/// Maximum number of ids in memory, all used within the last hour: about 20 MiB. While the map is full, the
+/// uses of further ids are not noted. This does not matter for a limit of 90 days.
 const IDS_MAX: usize = 100_000;
 
-/// The last use of each id that this node saw within the last hour.
+/// The last use of each id that was used on this node within the last hour.
 #[derive(Debug)]
 pub(crate) struct LastUsed<K>(RwLock<HashMap<K, LastUse>>);
 
@@ -26,7 +26,7 @@ impl<K> Default for LastUsed<K> {
 #[derive(Debug)]
 struct LastUse {
     at: AtomicI64,
-    /// The last use that is in the store.
+    /// The last use that was written to the store.
     written: Option<i64>,
 }
 
@@ -35,7 +35,7 @@ impl LastUse {
         self.at.load(Ordering::Relaxed)
     }
 
-    /// The first use is written soon, later uses once an hour. So the very last use is written within an
+    /// The first use is due at once, later uses once an hour. So the last use of all is written within an
     /// hour.
     fn is_due(&self, now: i64) -> bool {
         match self.written {
@@ -50,7 +50,7 @@ impl LastUse {
 }
 
 impl<K: Clone + Eq + Hash + Ord> LastUsed<K> {
-    /// Notes a use. After the first use this takes a shared lock and one atomic store.
+    /// Notes a use. Each use after the first costs a shared lock and one atomic store.
     pub(crate) fn note(&self, id: &K, now: Timestamp) {
         let now = now.as_millis();
         if let Some(last) = self.0.read().unwrap_or_else(PoisonError::into_inner).get(id) {
@@ -64,13 +64,13 @@ impl<K: Clone + Eq + Hash + Ord> LastUsed<K> {
         }
     }
 
-    /// Whether this node knows of a use after `then`.
+    /// Whether the id was used on this node after `then`.
     pub(crate) fn used_since(&self, id: &K, then: Timestamp) -> bool {
         let uses = self.0.read().unwrap_or_else(PoisonError::into_inner);
         uses.get(id).is_some_and(|last| last.at() > then.as_millis())
     }
 
-    /// The uses to write at `now`, ordered by id: all unwritten ones if `every`, else those that are due.
+    /// The uses to write at `now`, ordered by id: all unwritten uses if `every`, else the due uses.
     pub(crate) fn to_write(&self, now: Timestamp, every: bool) -> Vec<(K, Timestamp)> {
         let uses = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let mut found: Vec<_> = uses
@@ -82,7 +82,7 @@ impl<K: Clone + Eq + Hash + Ord> LastUsed<K> {
         found
     }
 
-    /// Notes that these uses are in the store.
+    /// Notes that these uses were written to the store.
     pub(crate) fn written(&self, uses: &[(K, Timestamp)]) {
         let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
         for (id, at) in uses {
@@ -92,8 +92,8 @@ impl<K: Clone + Eq + Hash + Ord> LastUsed<K> {
         }
     }
 
-    /// Forgets ids that were not used within the last hour and whose last use is in the store.
-    pub(crate) fn forget_idle(&self, now: Timestamp) {
+    /// Drops the ids that were not used within the last hour and whose last use was written.
+    pub(crate) fn drop_idle(&self, now: Timestamp) {
         let idle_since = now.as_millis() - USE_WRITTEN_EVERY_MS;
         let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
         known.retain(|_, last| last.is_pending() || last.at() > idle_since);
@@ -121,7 +121,7 @@ mod tests {
             |now| uses.to_write(at(now), false).into_iter().map(|(_, at)| at.as_millis()).collect::<Vec<_>>();
         uses.note(&client("a"), at(0));
         assert_eq!(due(0), [0]);
-        assert_eq!(due(60_000), [0], "until it is written");
+        assert_eq!(due(60_000), [0], "due until written");
         uses.written(&[(client("a"), at(0))]);
         assert!(due(60_000).is_empty());
         uses.note(&client("a"), at(70_000));
@@ -136,22 +136,22 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_idle_and_written_is_forgotten() {
+    fn only_idle_and_written_ids_are_dropped() {
         let uses = LastUsed::default();
         for id in ["pending", "written"] {
             uses.note(&client(id), at(0));
         }
         uses.written(&[(client("written"), at(0))]);
         let known = || uses.0.read().expect("not poisoned").len();
-        uses.forget_idle(at(USE_WRITTEN_EVERY_MS - 1));
+        uses.drop_idle(at(USE_WRITTEN_EVERY_MS - 1));
         assert_eq!(known(), 2);
-        uses.forget_idle(at(USE_WRITTEN_EVERY_MS));
+        uses.drop_idle(at(USE_WRITTEN_EVERY_MS));
         assert_eq!(known(), 1);
         assert_eq!(uses.to_write(at(0), true)[0].0, client("pending"));
     }
 
     #[test]
-    fn made_up_applications_cannot_grow_the_map() {
+    fn the_number_of_ids_is_bounded() {
         let uses = LastUsed::default();
         for n in 0..IDS_MAX + 10 {
             uses.note(&client(&n.to_string()), at(0));

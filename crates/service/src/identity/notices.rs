@@ -1,4 +1,4 @@
-//! The notice above a chat (`docs/spec/chat.md#notice`). A chat has one; the next takes its place.
+//! The notice above a chat (`docs/spec/chat.md#notice`). A chat has one notice; a new notice replaces it.
 
 use domain::chat::Notice;
 use domain::refusal::Resource;
@@ -12,7 +12,7 @@ impl Service {
     /// Puts a notice above the chat of `channel`.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`] for a message that does not exist, is hidden, or stands in another chat.
+    /// [`Refusal::NotFound`] for a message that does not exist, is hidden or belongs to another chat.
     pub async fn put_notice(&self, channel: &ChannelId, notice: Notice) -> Result<(), Error> {
         let channel = channel.clone();
         self.write(async move |work: &mut Work<'_>| {

@@ -1,4 +1,4 @@
-//! Organizations and campaigns as the operator sees them: listed, switched off and on, deleted.
+//! The operator's calls on organizations and campaigns: list, disable, enable, delete.
 
 use domain::refusal::Resource;
 use domain::{CampaignId, Invalid, OrganizationId, Refusal, Rule};
@@ -8,20 +8,20 @@ use store::{StoreError, Tx};
 use crate::work::Work;
 use crate::{Error, Service};
 
-/// One page of a list by ids.
+/// One page of a list ordered by id.
 #[derive(Clone, Debug)]
 pub struct ListPage<T> {
-    /// By their ids.
+    /// Ordered by id.
     pub items: Vec<T>,
     /// The cursor of the next page; `None` on the last one.
     pub next: Option<String>,
 }
 
 impl Service {
-    /// Organizations, by their ids.
+    /// Organizations, ordered by id.
     ///
     /// # Errors
-    /// `Invalid` naming `next` for a cursor that is not of this list.
+    /// `Invalid` naming `next` for a cursor of another list.
     pub async fn organizations(
         &self,
         size: i64,
@@ -34,10 +34,10 @@ impl Service {
         Ok(self.page(CONTEXT, items, size, |item| item.organization.organization_id.as_str()))
     }
 
-    /// Campaigns of an organization, or of all, by their ids.
+    /// Campaigns of one organization or of all, ordered by id.
     ///
     /// # Errors
-    /// `Invalid` naming `next` for a cursor that is not of this list and filter.
+    /// `Invalid` naming `next` for a cursor of another list or filter.
     pub async fn campaigns(
         &self,
         organization: Option<OrganizationId>,
@@ -54,7 +54,7 @@ impl Service {
         Ok(self.page(&context, items, size, |item| item.campaign_id.as_str()))
     }
 
-    /// The page, and the cursor behind it if one item more than the page came.
+    /// The page. It has a cursor if `items` has one item more than the page.
     fn page<T>(
         &self,
         context: &str,
@@ -70,34 +70,35 @@ impl Service {
         ListPage { items, next }
     }
 
-    /// Takes from an organization what its verification gives: the drops scope of its applications, and their
-    /// webhooks. Repeating it is no error.
+    /// Disables an organization: its applications lose the drops scope and their webhooks. A repeated call
+    /// is no error.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`] when there is none.
+    /// [`Refusal::NotFound`] when it does not exist.
     pub async fn disable_organization(&self, id: &OrganizationId) -> Result<(), Error> {
         let organization = id.clone();
-        let there = self
+        let exists = self
             .write(async move |work: &mut Work<'_>| {
                 let now = work.now();
                 Ok(work.disable_organization(&organization, now).await?)
             })
             .await?;
-        found(there, Resource::Organization)
+        require(exists, Resource::Organization)
     }
 
-    /// Gives it back. Repeating it is no error.
+    /// Enables an organization: its applications have the drops scope and their webhooks again. A repeated
+    /// call is no error.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`] when there is none.
+    /// [`Refusal::NotFound`] when it does not exist.
     pub async fn enable_organization(&self, id: &OrganizationId) -> Result<(), Error> {
         let id = id.clone();
-        let there =
+        let exists =
             self.write(async move |work: &mut Work<'_>| Ok(work.enable_organization(&id).await?)).await?;
-        found(there, Resource::Organization)
+        require(exists, Resource::Organization)
     }
 
-    /// Deletes an organization. One that is not there is no error.
+    /// Deletes an organization. A missing organization is no error.
     ///
     /// # Errors
     /// `Invalid` while it has applications or campaigns.
@@ -112,36 +113,38 @@ impl Service {
         self.write(async move |work: &mut Work<'_>| work.delete_organization(&id).await.map_err(in_use)).await
     }
 
-    /// Lets nothing be claimed of a campaign, and no minutes count for it. Repeating it is no error.
+    /// Disables a campaign: its rewards cannot be claimed, and no watched minutes count for it. A repeated
+    /// call is no error.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`] when there is none.
+    /// [`Refusal::NotFound`] when it does not exist.
     pub async fn disable_campaign(&self, id: &CampaignId) -> Result<(), Error> {
         let id = id.clone();
-        let there = self
+        let exists = self
             .write(async move |work: &mut Work<'_>| {
                 let now = work.now();
                 Ok(work.disable_campaign(&id, now).await?)
             })
             .await?;
-        found(there, Resource::Campaign)
+        require(exists, Resource::Campaign)
     }
 
-    /// Lets a campaign go on. Repeating it is no error.
+    /// Enables a campaign. A repeated call is no error.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`] when there is none.
+    /// [`Refusal::NotFound`] when it does not exist.
     pub async fn enable_campaign(&self, id: &CampaignId) -> Result<(), Error> {
         let id = id.clone();
-        let there = self.write(async move |work: &mut Work<'_>| Ok(work.enable_campaign(&id).await?)).await?;
-        found(there, Resource::Campaign)
+        let exists =
+            self.write(async move |work: &mut Work<'_>| Ok(work.enable_campaign(&id).await?)).await?;
+        require(exists, Resource::Campaign)
     }
 
-    /// Deletes a campaign of which nothing was claimed, with its rewards and what was watched for them. One
-    /// that is not there is no error.
+    /// Deletes a campaign without claims, with its rewards and its watched minutes. A missing campaign is no
+    /// error.
     ///
     /// # Errors
-    /// `Invalid` when something was claimed: such a one can only be disabled.
+    /// `Invalid` when a reward was claimed. Such a campaign can only be disabled.
     pub async fn delete_campaign(&self, id: &CampaignId) -> Result<(), Error> {
         let in_use = || Error::from(Invalid::new("campaignId", Rule::InUse("reward claims")));
         let campaign = id.clone();
@@ -151,7 +154,7 @@ impl Service {
                 if work.campaign_has_claims(&campaign).await? {
                     return Ok(true);
                 }
-                // Nothing is added from here on, so that it comes to an end.
+                // A disabled campaign gets no further minutes, so the deletion below comes to an end.
                 work.disable_campaign(&campaign, now).await?;
                 Ok::<_, Error>(false)
             })
@@ -169,7 +172,7 @@ impl Service {
             }
         }
         let id = id.clone();
-        // One that was claimed at the same moment keeps the campaign, disabled.
+        // If a reward was claimed concurrently, the campaign stays, disabled.
         let in_use = move |error| match error {
             StoreError::ForeignKey => in_use(),
             error => error.into(),
@@ -178,6 +181,6 @@ impl Service {
     }
 }
 
-fn found(there: bool, what: Resource) -> Result<(), Error> {
-    if there { Ok(()) } else { Err(Refusal::NotFound(what).into()) }
+fn require(exists: bool, resource: Resource) -> Result<(), Error> {
+    if exists { Ok(()) } else { Err(Refusal::NotFound(resource).into()) }
 }

@@ -1,4 +1,5 @@
-//! Signing in on the consent pages, and the code that comes out of it (`docs/spec/authorization.md#sign-in`).
+//! Sign-in and consent on the consent pages, up to the code that the application receives
+//! (`docs/spec/authorization.md#sign-in`).
 
 use domain::application::Application;
 use domain::limits::{BROWSER_SESSION_LIFETIME_MS, CODE_LIFETIME_MS, CREDENTIAL_BYTES_MAX};
@@ -15,24 +16,25 @@ use crate::identity::password::Busy;
 use crate::work::Work;
 use crate::{Error, Service};
 
-/// A sign-in that an application asked for, after its client id and redirect address were found to be
-/// registered.
+/// A sign-in that an application asked for. Its client id and redirect address are registered.
 #[derive(Clone, Debug)]
 pub struct SignInRequest {
-    /// Who asks.
+    /// The application that asks.
     pub application: Application,
-    /// Where the answer goes: one of the application's own addresses, byte for byte.
+    /// The address that receives the answer: equal to a registered address of the application, byte for
+    /// byte.
     pub redirect_uri: String,
-    /// What the application wants back with the answer.
+    /// The `state` that the application gets back with the answer.
     pub state: String,
 }
 
-/// Why a sign-in cannot begin. Never answered with a redirect, for the address is not to be trusted.
+/// The reason why a sign-in cannot begin. The answer is never a redirect, because the address is not
+/// trusted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BadSignIn {
-    /// There is no such application.
+    /// The application does not exist.
     UnknownClient,
-    /// The address is not one that the application registered.
+    /// The application did not register the address.
     UnregisteredRedirect,
 }
 
@@ -40,7 +42,7 @@ impl Service {
     /// Checks the parameters of the authorization address.
     ///
     /// # Errors
-    /// The outer one when the store fails, the inner one when the sign-in cannot begin.
+    /// The outer error when the store fails, the inner error when the sign-in cannot begin.
     pub async fn sign_in_request(
         &self,
         client_id: &str,
@@ -55,7 +57,7 @@ impl Service {
             let Some(application) = tx.application(&client_id).await? else {
                 return Ok(Err(BadSignIn::UnknownClient));
             };
-            // No parameter may hold a NUL, and no registered address does.
+            // PostgreSQL refuses a parameter with NUL. No registered address has one.
             if uri.contains('\0') || !tx.has_redirect_uri(&client_id, &uri).await? {
                 return Ok(Err(BadSignIn::UnregisteredRedirect));
             }
@@ -64,18 +66,18 @@ impl Service {
         .await
     }
 
-    /// Who is signed in with a browser's cookie.
+    /// The person that is signed in with the cookie of a browser.
     pub async fn signed_in(&self, token: &BrowserToken) -> Result<Option<SignedIn>, Error> {
         let (hash, now) = (token.hash(), self.now());
         self.read(async move |tx: &mut Tx| Ok(tx.browser_session(&hash, now).await?)).await
     }
 
     /// Signs a browser in with login and password; `None` when they do not match. An unknown login takes as
-    /// long. `known` says that the account was signed in to from the same place before: then strangers' tries
-    /// do not take its turn.
+    /// long. With `known` the account was signed in to from the same place before. Then checks from unknown
+    /// places do not take its place in the queue.
     ///
     /// # Errors
-    /// [`Refusal::Busy`] when too many passwords wait to be looked at: this one was not.
+    /// [`Refusal::Busy`] when too many checks wait. Then this password was not checked.
     pub async fn sign_in(
         &self,
         login: &str,
@@ -88,15 +90,15 @@ impl Service {
         let person = self.person(login).await?;
         let person = person.map(|person| (person.channel_id, person.password_hash));
         let stored = person.as_ref().map(|(_, hash)| hash.clone());
-        let right = self.0.passwords.verify(password.to_owned(), stored, known).await;
-        let right = right.map_err(|Busy| Refusal::Busy { retry_after_s: Busy::RETRY_AFTER_S })?;
-        match (right, person) {
+        let matches = self.0.passwords.verify(password.to_owned(), stored, known).await;
+        let matches = matches.map_err(|Busy| Refusal::Busy { retry_after_s: Busy::RETRY_AFTER_S })?;
+        match (matches, person) {
             (true, Some((channel, hash))) => self.open_browser_session(channel, hash).await,
             _ => Ok(None),
         }
     }
 
-    /// Signs a browser in as a seeded person, without a password: for the sandbox's list of people only.
+    /// Signs a browser in as a person without a password, for the sandbox's list of people only.
     pub async fn sign_in_as(&self, login: &str) -> Result<Option<BrowserToken>, Error> {
         match self.person(login).await? {
             Some(person) => self.open_browser_session(person.channel_id, person.password_hash).await,
@@ -105,7 +107,7 @@ impl Service {
     }
 
     async fn person(&self, login: &str) -> Result<Option<Person>, Error> {
-        // Nobody has a login that the store cannot hold.
+        // The store cannot hold such a login, so no person has it.
         if login.len() > CREDENTIAL_BYTES_MAX || login.contains('\0') {
             return Ok(None);
         }
@@ -113,7 +115,7 @@ impl Service {
         self.read(async move |tx: &mut Tx| Ok(tx.person_by_login(&login).await?)).await
     }
 
-    /// `None` when the person was barred, or the password changed, since it was looked at.
+    /// `None` when the person was barred or the password changed after the password was checked.
     async fn open_browser_session(
         &self,
         channel: ChannelId,
@@ -138,7 +140,7 @@ impl Service {
     /// Signs every browser of a person out.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`] when there is no such channel.
+    /// [`Refusal::NotFound`] when the channel does not exist.
     pub async fn end_browser_sessions(&self, channel: &ChannelId) -> Result<(), Error> {
         let channel = channel.clone();
         self.write(async move |work: &mut Work<'_>| {
@@ -157,12 +159,12 @@ impl Service {
         self.write(async move |work: &mut Work<'_>| Ok(work.delete_browser_session(&hash).await?)).await
     }
 
-    /// Records the user's consent to what the request asked for and the application still asks for, and
-    /// issues a code for it.
+    /// Records the user's consent and issues a code for it. The consent has the scopes that the request
+    /// asked for and the application still asks for.
     ///
     /// # Errors
-    /// [`Refusal::InvalidToken`] when the user was barred, [`Refusal::NotFound`] when the application went
-    /// away, since the request was looked at.
+    /// [`Refusal::InvalidToken`] when the user was barred after the request was checked,
+    /// [`Refusal::NotFound`] when the application was deleted after it.
     pub async fn consent(&self, request: &SignInRequest, user: &ChannelId) -> Result<AuthCode, Error> {
         let code = AuthCode::generate(self.random());
         let family = TokenFamily(AuthCode::generate(self.random()).hash().as_str().to_owned());

@@ -21,7 +21,7 @@ pub struct IssuedTokens {
     pub access: AccessToken,
     /// Lives 30 days and works once.
     pub refresh: RefreshToken,
-    /// What they allow.
+    /// The scopes of the tokens.
     pub scopes: ScopeSet,
 }
 
@@ -29,7 +29,7 @@ pub struct IssuedTokens {
 enum TokenOutcome {
     Issued(ScopeSet),
     Refused(Refusal),
-    /// It was used too long ago, so its tokens were revoked.
+    /// The credential was used more than 10 seconds ago. Its tokens were revoked.
     Stolen(Refusal),
 }
 
@@ -37,9 +37,9 @@ impl Service {
     /// Exchanges a code for the first pair of tokens.
     ///
     /// # Errors
-    /// [`Refusal::BadCode`] for every code that cannot be used, and for a `state` that is not the sign-in's.
-    /// A code presented by another application is not used up. A code used more than 10 seconds ago also ends
-    /// the tokens that it bought.
+    /// [`Refusal::BadCode`] for every code that cannot be used, and for a `state` that differs from the
+    /// sign-in's. A code that another application presents stays unused. A code that was used more than 10
+    /// seconds ago also revokes the tokens issued for it.
     pub async fn exchange_code(
         &self,
         application: &Application,
@@ -84,8 +84,8 @@ impl Service {
     /// Exchanges a refresh token for the next pair of tokens.
     ///
     /// # Errors
-    /// [`Refusal::InvalidToken`] for every refresh token that cannot be used. One used more than 10 seconds
-    /// ago also revokes every token of that client and user.
+    /// [`Refusal::InvalidToken`] for every refresh token that cannot be used. A refresh token that was used
+    /// more than 10 seconds ago also revokes every token of that client and user.
     pub async fn refresh(
         &self,
         application: &Application,
@@ -124,8 +124,8 @@ impl Service {
         self.conclude(outcome, pair)
     }
 
-    /// Revokes every token of the client and user that a token of either kind belongs to. A token that is
-    /// unknown, or another client's, changes nothing and is no error.
+    /// Revokes every token of the client and user that `token` belongs to. `token` is an access or a refresh
+    /// token. An unknown token and a token of another client change nothing and are no error.
     pub async fn revoke(&self, application: &Application, token: &str) -> Result<(), Error> {
         let Some(token) = AccessToken::presented(token) else { return Ok(()) };
         let (hash, client_id) = (token.hash(), application.client_id.clone());
@@ -147,10 +147,7 @@ impl Service {
             TokenOutcome::Refused(refusal) => Err(refusal.into()),
             TokenOutcome::Stolen(refusal) => {
                 if let Some(times) = self.0.reused_credentials.due(self.clock().monotonic()) {
-                    tracing::warn!(
-                        times,
-                        "a used-up credential came back: the tokens that grew out of it were revoked"
-                    );
+                    tracing::warn!(times, "a used credential was presented again: its tokens were revoked");
                 }
                 Err(refusal.into())
             }
@@ -162,7 +159,8 @@ impl Service {
     }
 }
 
-/// Why a client has no refresh token of this hash. The client learns nothing about tokens of other clients.
+/// The reason why a client has no refresh token with this hash. A token of another client is reported as
+/// unknown.
 async fn fault_of(tx: &mut Tx, token: &SecretHash, client_id: &ClientId) -> Result<TokenFault, Error> {
     let trace = tx.token_trace(token).await?.filter(|(owner, ..)| owner == client_id);
     Ok(match trace {
@@ -190,11 +188,11 @@ impl Pair {
 
 async fn insert_pair(
     work: &mut Work<'_>,
-    bought_with: &StoredCredential,
+    credential: &StoredCredential,
     pair: &PairHashes,
 ) -> Result<(), Error> {
     let now = work.now();
-    let StoredCredential { family, client_id, channel_id, .. } = bought_with;
+    let StoredCredential { family, client_id, channel_id, .. } = credential;
     let token = |hash, lifetime_ms| NewToken {
         hash,
         family,
@@ -207,8 +205,8 @@ async fn insert_pair(
     Ok(())
 }
 
-/// Revokes the tokens of a client and a user and the subscriptions made with them. Without a family, unused
-/// codes are deleted too. The consent must be locked.
+/// Revokes the tokens of a client and a user, and the subscriptions made with the tokens: those of one
+/// family, or all. With all, unused codes are deleted too. The caller must hold the lock of the consent.
 pub(crate) async fn end_tokens(
     work: &mut Work<'_>,
     client_id: &ClientId,

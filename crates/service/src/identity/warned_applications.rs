@@ -1,5 +1,5 @@
-//! The applications that are about to be deleted because they are unused, so that their answers can say so.
-//! Cached, and read from the store once a minute.
+//! The unused applications that will be deleted soon. The answers to their calls carry a warning. The list
+//! is cached and read from the store once a minute.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -13,7 +13,7 @@ use store::Tx;
 
 /// How often the store is read, in milliseconds.
 const REFRESH_EVERY_MS: i64 = 60_000;
-/// Maximum number of cached applications. The longest unused come first.
+/// Maximum number of cached applications. The applications that are unused longest come first.
 const WARNED_MAX: i64 = 10_000;
 
 /// The applications that were warned, with their last use.
@@ -24,7 +24,7 @@ pub(crate) struct WarnedApplications {
 }
 
 impl WarnedApplications {
-    /// Whether the store is to be read again. True for one caller.
+    /// Whether the store must be read again. True for one caller only.
     fn is_due(&self, now: i64) -> bool {
         let read_at = self.read_at.load(Ordering::Relaxed);
         let due = now - read_at >= REFRESH_EVERY_MS || now < read_at;
@@ -37,15 +37,15 @@ impl WarnedApplications {
 }
 
 impl Service {
-    /// When an application is going to be deleted unless one of its calls uses a scope. `None` before its
-    /// first warning.
+    /// The time at which an application will be deleted unless one of its calls uses a scope. `None` before
+    /// the first warning.
     pub fn deletes_at(&self, client_id: &ClientId) -> Option<Timestamp> {
         let last_use = self.0.warned.last_use(client_id)?;
         (!self.0.applications_last_used.used_since(client_id, last_use))
             .then(|| last_use.plus_ms(UNUSED_APPLICATION_MS))
     }
 
-    /// Reads which applications were warned, if that was not done within the last minute.
+    /// Reads the warned applications, unless they were read within the last minute.
     pub(crate) async fn refresh_warned_applications(&self) -> Result<(), Error> {
         let (now, warned) = (self.now(), &self.0.warned);
         if !warned.is_due(now.as_millis()) {
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_store_is_asked_once_a_minute() {
+    fn the_store_is_read_once_a_minute() {
         let warned = WarnedApplications::default();
         let due = |ms: i64| warned.is_due(1_000_000 + ms);
         assert_eq!(

@@ -1,12 +1,12 @@
-//! Many changes in one transaction, each with the effect of its single call (`POST /platform/v1/events`).
+//! Many changes in one transaction. Each has the effect of its single call (`POST /platform/v1/events`).
 //!
-//! A batch costs one sync. A refused entry leaves nothing behind. Most batches have no refused entry, so a
-//! batch is first run as a whole, with few statements for all its chat messages. If that fails, each entry
-//! gets a savepoint. The work is linear in the number of entries.
+//! A batch costs one sync. A refused entry changes nothing. Most batches have no refused entry, so a batch
+//! is first run as a whole, with few statements for all its chat messages. If that fails, each entry gets a
+//! savepoint. The work is linear in the number of entries.
 //!
-//! A batch locks what its entries share with other batches before its first entry, so that transactions never
-//! wait for each other in a circle. If the database ends a batch for another transaction nevertheless, the
-//! batch is run again.
+//! Before its first entry a batch takes all locks that it shares with other batches, so that transactions do
+//! not deadlock. If the database aborts a batch in favour of another transaction nevertheless, the batch is
+//! run again.
 
 mod entries;
 mod locks;
@@ -35,7 +35,7 @@ pub(crate) use locks::NodeLocks;
 /// Maximum number of runs of a batch that conflicts with other transactions.
 const TRIES_MAX: u32 = 5;
 
-/// The outcome of an entry: `None` for one that took effect, else the reason.
+/// The outcome of an entry: `None` if the entry took effect, else the refusal.
 pub type EntryOutcome = Option<Refusal>;
 
 /// How a batch is run.
@@ -51,8 +51,9 @@ impl Service {
     /// Applies up to [`BATCH_MAX`] entries in their order and returns the outcome of each.
     ///
     /// # Errors
-    /// [`Refusal::Busy`] when other transactions are in the way for too long. The store's error when it
-    /// fails. In both cases no entry took effect, except that after an unconfirmed commit perhaps all did.
+    /// [`Refusal::Busy`] when the batch conflicted with other transactions for too long. The error of the
+    /// store when the store fails. In both cases no entry took effect, except that after an unconfirmed
+    /// commit all may have taken effect.
     pub async fn report(&self, entries: Vec<KeyedEntry>) -> Result<Vec<EntryOutcome>, Error> {
         if entries.is_empty() {
             return Ok(Vec::new());
@@ -62,34 +63,34 @@ impl Service {
             batch.push(self.prepare(entry).await);
         }
         let batch: Arc<[Prepared]> = batch.into();
-        let mut done = self.run_until_uncontended(&batch, BatchMode::Together).await;
-        if done.as_ref().is_err_and(|error| !is_outage(error)) {
-            done = self.run_until_uncontended(&batch, BatchMode::OneByOne).await;
+        let mut outcome = self.run_until_uncontended(&batch, BatchMode::Together).await;
+        if outcome.as_ref().is_err_and(|error| !is_outage(error)) {
+            outcome = self.run_until_uncontended(&batch, BatchMode::OneByOne).await;
         }
-        match done {
+        match outcome {
             Err(error) if is_contention(&error) => {
-                self.log_failure("other transactions were in the way of a bulk batch for too long", &error);
+                self.log_failure("a bulk batch conflicted with other transactions for too long", &error);
                 Err(locks::CONTENDED.into())
             }
-            done => done,
+            outcome => outcome,
         }
     }
 
-    /// Runs a batch up to [`TRIES_MAX`] times while it conflicts with other transactions. A run with a
-    /// conflict wrote nothing.
+    /// Runs a batch up to [`TRIES_MAX`] times while it conflicts with other transactions. A run that
+    /// conflicts writes nothing.
     async fn run_until_uncontended(
         &self,
         batch: &Arc<[Prepared]>,
         mode: BatchMode,
     ) -> Result<Vec<EntryOutcome>, Error> {
-        let mut done = self.run(batch.clone(), mode).await;
+        let mut outcome = self.run(batch.clone(), mode).await;
         for _ in 1..TRIES_MAX {
-            if !done.as_ref().is_err_and(is_contention) {
+            if !outcome.as_ref().is_err_and(is_contention) {
                 break;
             }
-            done = self.run(batch.clone(), mode).await;
+            outcome = self.run(batch.clone(), mode).await;
         }
-        done
+        outcome
     }
 
     async fn prepare(&self, KeyedEntry { entry, key }: KeyedEntry) -> Prepared {
@@ -146,7 +147,7 @@ async fn apply_together(work: &mut Work<'_>, part: &[Prepared], posting: &Postin
 /// Applies one entry completely or not at all.
 ///
 /// # Errors
-/// The store's error, when the whole batch is lost.
+/// The error of the store, when the whole batch failed.
 async fn apply_alone(
     work: &mut Work<'_>,
     prepared: &Prepared,
@@ -157,14 +158,15 @@ async fn apply_alone(
         Err(error) if is_outage(&error) => Err(error),
         Err(error) => {
             if let Error::Store(error) = &error {
-                tracing::error!(%error, "the store failed at one entry of a batch");
+                tracing::error!(%error, "the store failed in one entry of a batch");
             }
             Ok(Some(error.refusal()))
         }
     }
 }
 
-/// Applies an entry in a savepoint. A chat message whose time is taken is tried again with a later time.
+/// Applies an entry in a savepoint. If the time of a chat message is taken, the entry is applied again with
+/// a later time.
 async fn attempt(
     work: &mut Work<'_>,
     prepared: &Prepared,
@@ -172,12 +174,12 @@ async fn attempt(
 ) -> Result<Result<(), Error>, Error> {
     let now = work.now();
     for _ in 0..chats::TIMES_TRIED_MAX {
-        let done = work.attempt(async |work: &mut Work<'_>| apply(work, prepared, posting).await).await?;
-        match (&done, prepared.post(posting)) {
+        let outcome = work.attempt(async |work: &mut Work<'_>| apply(work, prepared, posting).await).await?;
+        match (&outcome, prepared.post(posting)) {
             (Err(Error::Store(error)), Some(post)) if is_time_taken(error) => {
                 chats::learn_time(work, &posting.times, post.channel, &post.message.sender, now).await?;
             }
-            _ => return Ok(done),
+            _ => return Ok(outcome),
         }
     }
     Ok(Err(Error::Internal(chats::NO_TIME)))
@@ -196,7 +198,7 @@ fn is_contention(error: &Error) -> bool {
     matches!(error, Error::Store(error) if error.is_contention())
 }
 
-/// Has the effect of the single call, inside a transaction.
+/// Applies an entry with the effect of its single call, inside a transaction.
 async fn apply(work: &mut Work<'_>, prepared: &Prepared, posting: &Posting) -> Result<(), Error> {
     if let Some(post) = prepared.post(posting) {
         return chats::post(work, &post).await.map(drop);
@@ -205,7 +207,7 @@ async fn apply(work: &mut Work<'_>, prepared: &Prepared, posting: &Posting) -> R
     let key = key.as_ref();
     match entry {
         PreparedEntry::Event(channel, event) => return apply_event(work, channel, event, key).await,
-        // Repeating the single calls of these changes nothing. Repeating them after other entries may.
+        // A repetition of these single calls has no effect. A repetition after other entries may have one.
         _ if idempotency::claim(work, key, &()).await?.is_some() => {}
         PreparedEntry::Channel(channel) => channels::put(work, &channel?).await?,
         PreparedEntry::Category(category) => {
@@ -233,7 +235,7 @@ async fn apply_event(
             let claim = request.into_claim(work.now(), work.random());
             drops::claim(work, &claim, key).await?;
         }
-        // `apply` has posted it.
+        // `apply` has posted the message.
         ChannelEvent::Chat(_) => {}
         _ if idempotency::claim(work, key, &()).await?.is_some() => {}
         ChannelEvent::Follow { follower, created } => {

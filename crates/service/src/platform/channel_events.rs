@@ -1,4 +1,4 @@
-//! Donations and paid subscriptions. Each is written and then published to the subscribed sessions
+//! Donations and paid subscriptions. An event is written and then published to the subscribed sessions
 //! (`docs/spec/realtime.md#events`). Chat messages are in [`crate::chat::chats`].
 
 use std::sync::Arc;
@@ -24,13 +24,13 @@ pub const MONTHS_MAX: i64 = 1_200;
 /// A donation, as the platform reports it.
 #[derive(Clone, Debug)]
 pub struct Donation {
-    /// How it is shown.
+    /// The type of the donation.
     pub donation_type: DonationType,
-    /// Who gave; `None` for an anonymous donor.
+    /// The donor; `None` for an anonymous one.
     pub donator: Option<ChannelId>,
     /// The amount in won, in digits.
     pub pay_amount: String,
-    /// What the donor wrote.
+    /// The text of the donor.
     pub donation_text: String,
     /// Emojis in that text.
     pub emojis: Emojis,
@@ -39,7 +39,7 @@ pub struct Donation {
 /// A paid subscription, as the platform reports it.
 #[derive(Clone, Debug)]
 pub struct PaidSubscription {
-    /// Who subscribed.
+    /// The channel that subscribed.
     pub subscriber: ChannelId,
     /// 1 or 2.
     pub tier_no: i64,
@@ -47,7 +47,7 @@ pub struct PaidSubscription {
     pub tier_name: String,
     /// Months subscribed.
     pub month: i64,
-    /// When it began, if not now. Of somebody who subscribes already, the first day stays.
+    /// The beginning of the subscription; `None` for now. An existing subscriber keeps the first day.
     pub created: Option<Timestamp>,
 }
 
@@ -55,8 +55,8 @@ impl Service {
     /// Records a donation to `channel`.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`] when the channel does not exist; `Invalid` when the donor does not, or for a
-    /// wrong amount, text or emoji.
+    /// [`Refusal::NotFound`] when the channel does not exist; `Invalid` when the donor does not exist, and
+    /// for a wrong amount, text or emoji.
     pub async fn donate(
         &self,
         channel: &ChannelId,
@@ -71,8 +71,8 @@ impl Service {
     /// Records a paid subscription to `channel`.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`] when the channel does not exist; `Invalid` when the subscriber does not, or for
-    /// a wrong tier, tier name or month.
+    /// [`Refusal::NotFound`] when the channel does not exist; `Invalid` when the subscriber does not exist,
+    /// and for a wrong tier, tier name or month.
     pub async fn subscribe_paid(
         &self,
         channel: &ChannelId,
@@ -87,7 +87,7 @@ impl Service {
     }
 }
 
-/// One donation, inside a transaction.
+/// Records a donation, inside a transaction.
 pub(crate) async fn donate(
     work: &mut Work<'_>,
     channel: ChannelId,
@@ -108,7 +108,7 @@ pub(crate) async fn donate(
     Ok(())
 }
 
-/// One paid subscription, inside a transaction.
+/// Records a paid subscription, inside a transaction.
 pub(crate) async fn subscribe_paid(
     work: &mut Work<'_>,
     channel: ChannelId,
@@ -116,7 +116,7 @@ pub(crate) async fn subscribe_paid(
     key: Option<&IdempotencyKey>,
 ) -> Result<(), Error> {
     let now = work.now();
-    check_paid(&paid)?;
+    check_paid_subscription(&paid)?;
     if idempotency::claim(work, key, &()).await?.is_some() {
         return Ok(());
     }
@@ -152,7 +152,7 @@ async fn donation_event(
             let name = name_of(tx, channel, &id, "donatorChannelId").await?;
             Some((id, name))
         }
-        // Asked about itself, a channel answers whether it exists.
+        // This refuses a channel that does not exist.
         None => {
             name_of(tx, channel, channel, "donatorChannelId").await?;
             None
@@ -165,16 +165,17 @@ async fn donation_event(
 async fn name_of(
     tx: &mut Tx,
     channel: &ChannelId,
-    who: &ChannelId,
+    id: &ChannelId,
     field: &'static str,
 ) -> Result<String, Error> {
-    match tx.speaker(channel, who).await? {
+    match tx.speaker(channel, id).await? {
         Some(speaker) => Ok(speaker.name),
         None => Err(unknown_channel(tx, channel, field).await?),
     }
 }
 
-/// Which of two channels does not exist: the one in the path is 404, the one in the body a wrong value.
+/// The error when one of two channels does not exist. A missing channel in the path is 404. A missing
+/// channel in the body is a wrong value.
 pub(crate) async fn unknown_channel(
     tx: &mut Tx,
     channel: &ChannelId,
@@ -186,7 +187,7 @@ pub(crate) async fn unknown_channel(
     })
 }
 
-fn check_paid(paid: &PaidSubscription) -> Result<(), Invalid> {
+fn check_paid_subscription(paid: &PaidSubscription) -> Result<(), Invalid> {
     let within = |field, value, min, max| {
         if (min..=max).contains(&value) {
             Ok(())
@@ -200,6 +201,6 @@ fn check_paid(paid: &PaidSubscription) -> Result<(), Invalid> {
 }
 
 pub(crate) fn json(emojis: &Emojis) -> String {
-    // A map of texts: there is nothing in it that JSON cannot say.
+    // JSON can represent every map of texts.
     serde_json::to_string(emojis).unwrap_or_default()
 }

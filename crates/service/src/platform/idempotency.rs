@@ -1,5 +1,5 @@
-//! Idempotency keys (`Idempotency-Key`, platform API). The first request with a key takes effect. Every later
-//! one with the same key gets the answer of the first.
+//! Idempotency keys (`Idempotency-Key`, platform API). The first request with a key takes effect. Every
+//! later request with the same key gets the answer of the first.
 
 use domain::secret::SecretHash;
 use domain::{Invalid, Rule};
@@ -13,7 +13,7 @@ pub const KEY_BYTES_MAX: usize = 255;
 /// How long a key is remembered, in milliseconds: 7 days.
 pub const KEY_LIFETIME_MS: i64 = 7 * domain::limits::DAY_MS;
 
-/// A row of the service itself is not readable.
+/// The stored answer is unreadable. The service wrote the answer, so the error is internal.
 const UNREADABLE_ANSWER: &str = "the answer kept under an idempotency key cannot be read";
 
 /// A key and the request that it names.
@@ -31,7 +31,7 @@ impl IdempotencyKey {
     /// Reads the header's value.
     ///
     /// # Errors
-    /// `Invalid` when it is empty or longer than 255 bytes.
+    /// `Invalid` when the key is empty or longer than 255 bytes.
     pub fn parse(operation: String, key: &str, body: &str) -> Result<Self, Invalid> {
         if key.is_empty() || key.len() > KEY_BYTES_MAX || key.contains('\0') {
             return Err(Invalid::new("Idempotency-Key", Rule::Chars { min: 1, max: KEY_BYTES_MAX }));
@@ -40,17 +40,17 @@ impl IdempotencyKey {
     }
 }
 
-/// The answer to a request with a key, as the store keeps it. Nodes of an earlier version read and write the
-/// same texts.
+/// The answer to a request with a key, as the store keeps it. Nodes of an earlier version use the same
+/// texts.
 pub(crate) trait StoredAnswer: Sized {
     /// The text for the store.
     fn to_text(&self) -> String;
 
-    /// Reads the text. `None` for a text that [`to_text`](Self::to_text) never gives.
+    /// Reads the text. `None` for a text that [`to_text`](Self::to_text) never returns.
     fn from_text(text: &str) -> Option<Self>;
 }
 
-/// The answer of an operation that answers nothing.
+/// The empty answer.
 impl StoredAnswer for () {
     fn to_text(&self) -> String {
         String::new()
@@ -61,8 +61,8 @@ impl StoredAnswer for () {
     }
 }
 
-/// Claims a key with its answer, inside a transaction. `None` when this request is the first one, so that its
-/// effect has to follow. Otherwise the answer of the first request.
+/// Claims a key with its answer, inside a transaction. Returns `None` for the first request with the key:
+/// then the caller must carry out the request. For a later request it returns the answer of the first.
 ///
 /// # Errors
 /// `Invalid` when the key names another request.
@@ -75,11 +75,11 @@ pub(crate) async fn claim<A: StoredAnswer>(
     claim_text(work, key, &answer.to_text()).await
 }
 
-/// Like [`claim`], for an answer that is not known before the effect. [`answer`] has to follow in the same
-/// transaction.
+/// Like [`claim`], for an answer that depends on the effect. The caller must store it with [`answer`] in the
+/// same transaction.
 ///
 /// # Errors
-/// As [`claim`].
+/// See [`claim`].
 pub(crate) async fn claim_without_answer<A: StoredAnswer>(
     work: &mut Work<'_>,
     key: Option<&IdempotencyKey>,
@@ -91,7 +91,7 @@ pub(crate) async fn claim_without_answer<A: StoredAnswer>(
 /// Stores the answer of a key that this transaction claimed.
 ///
 /// # Errors
-/// The store's.
+/// The error of the store.
 pub(crate) async fn answer<A: StoredAnswer>(
     work: &mut Work<'_>,
     key: Option<&IdempotencyKey>,

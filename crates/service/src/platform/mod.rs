@@ -1,4 +1,4 @@
-//! What the reports of the platform share: batches, channel events, idempotency keys.
+//! Reports of the platform: batches, channel events, idempotency keys.
 
 pub mod bulk;
 pub mod channel_events;

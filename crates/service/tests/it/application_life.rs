@@ -6,7 +6,7 @@ use domain::refusal::{CredentialFault, Resource};
 use domain::session::ChangeKind;
 use domain::{ClientId, Refusal, ScopeSet, SessionKey};
 use service::Service;
-use service::application_life::Look;
+use service::application_life::Inspection;
 
 use crate::world::{START_MS, World, at_once, both, client_owner, record, refusal, refused, user_owner};
 
@@ -18,8 +18,8 @@ fn days(days: i64) -> u64 {
     (days * DAY_MS) as u64
 }
 
-async fn look(world: &World) -> Look {
-    world.service.look_at_unused_applications().await.unwrap()
+async fn inspect(world: &World) -> Inspection {
+    world.service.inspect_unused_applications().await.unwrap()
 }
 
 async fn kinds(world: &World, id: &str) -> Vec<String> {
@@ -48,7 +48,7 @@ async fn an_unused_application_is_warned_three_times_deleted_and_after_120_days_
         let (app, user) = (world.application("app").await, world.user("user").await);
         world.tokens(&app, &user).await;
         let mut at = 0;
-        for (day, warned, deleted, condemned) in [
+        for (day, warned, deleted, irrecoverable) in [
             (59, None, false, 0),
             (60, Some(60), false, 0),
             (79, None, false, 0),
@@ -61,16 +61,16 @@ async fn an_unused_application_is_warned_three_times_deleted_and_after_120_days_
         ] {
             // A moment before the day nothing happens yet.
             world.advance_ms(days(day - at) - 1);
-            assert_eq!(look(&world).await, Look::default(), "just before day {day}");
+            assert_eq!(inspect(&world).await, Inspection::default(), "just before day {day}");
             world.advance_ms(1);
             at = day;
-            let expected = Look {
+            let expected = Inspection {
                 warned: warned.map(|days| (client("app"), days)).into_iter().collect(),
                 deleted: deleted.then(|| client("app")).into_iter().collect(),
-                condemned,
+                irrecoverable,
             };
-            assert_eq!(look(&world).await, expected, "day {day}");
-            assert_eq!(look(&world).await, Look::default(), "day {day}, again");
+            assert_eq!(inspect(&world).await, expected, "day {day}");
+            assert_eq!(inspect(&world).await, Inspection::default(), "day {day}, again");
             assert_eq!(world.service.application(&client("app")).await.unwrap().is_some(), day < 90);
             if day == 89 {
                 assert_eq!(
@@ -102,19 +102,19 @@ async fn an_application_that_is_used_in_between_starts_over() {
     both(|world| async move {
         world.application("app").await;
         world.advance_ms(days(89));
-        assert_eq!(look(&world).await.warned.len(), 3);
+        assert_eq!(inspect(&world).await.warned.len(), 3);
         world.service.note_scope_use(&client("app"));
-        // The look writes down first what this node knows.
+        // The inspection writes the uses of this node first.
         world.advance_ms(days(1));
-        assert_eq!(look(&world).await, Look::default());
+        assert_eq!(inspect(&world).await, Inspection::default());
         assert_eq!(last_used(&world, "app").await, 89 * DAY_MS);
         assert!(kinds(&world, "app").await.is_empty());
         world.advance_ms(days(59) - 1);
-        assert_eq!(look(&world).await, Look::default());
+        assert_eq!(inspect(&world).await, Inspection::default());
         world.advance_ms(1);
-        assert_eq!(look(&world).await.warned, [(client("app"), 60)], "60 days after the last use");
+        assert_eq!(inspect(&world).await.warned, [(client("app"), 60)], "60 days after the last use");
         world.advance_ms(days(30));
-        assert_eq!(look(&world).await.deleted, [client("app")]);
+        assert_eq!(inspect(&world).await.deleted, [client("app")]);
     })
     .await;
 }
@@ -182,13 +182,13 @@ async fn a_session_that_holds_a_subscription_keeps_its_application() {
         let session = world.connect(&client_owner(&app)).await;
         world.service.subscribe(&caller, &session, EventType::Chat).await.unwrap();
         world.advance_ms(days(100));
-        assert_eq!(look(&world).await, Look::default());
+        assert_eq!(inspect(&world).await, Inspection::default());
         world.service.disconnect_session(&session, "x").await.unwrap();
         let bare = world.connect(&client_owner(&app)).await;
         world.advance_ms(days(90) - 1);
-        assert!(look(&world).await.deleted.is_empty());
+        assert!(inspect(&world).await.deleted.is_empty());
         world.advance_ms(1);
-        assert_eq!(look(&world).await.deleted, [client("app")], "a session without one is no use");
+        assert_eq!(inspect(&world).await.deleted, [client("app")], "a session without one is no use");
         assert_eq!(last_used(&world, "app").await, 100 * DAY_MS);
         world.service.disconnect_session(&bare, "x").await.unwrap();
     })
@@ -207,7 +207,7 @@ async fn a_deleted_application_is_refused_everywhere_and_restored_with_all_it_ha
         let idle = world.connect(&user_owner(&app, &user)).await;
         let url = world.service.issue_session_url(user_owner(&app, &user)).await.unwrap();
         world.advance_ms(20_000);
-        assert_eq!(look(&world).await.deleted, [client("app")]);
+        assert_eq!(inspect(&world).await.deleted, [client("app")]);
 
         let proven = || world.service.authenticate_client("app", secret.expose());
         assert_eq!(refused(proven().await), Refusal::InvalidClient);
@@ -227,12 +227,12 @@ async fn a_deleted_application_is_refused_everywhere_and_restored_with_all_it_ha
         world.service.connect_session(url.expose()).await.unwrap();
         world.service.refresh(&app, tokens.refresh.expose()).await.unwrap();
         assert_eq!(last_used(&world, "app").await, 90 * DAY_MS);
-        assert_eq!(look(&world).await, Look::default());
+        assert_eq!(inspect(&world).await, Inspection::default());
         // One that is not deleted is kept for as long again.
         world.advance_ms(days(59));
         world.service.restore_application(&client("app")).await.unwrap();
         world.advance_ms(days(59));
-        assert_eq!(look(&world).await, Look::default());
+        assert_eq!(inspect(&world).await, Inspection::default());
         let nobody = world.service.restore_application(&client("nobody")).await;
         assert_eq!(refused(nobody), Refusal::NotFound(Resource::Application));
     })
@@ -244,20 +244,20 @@ async fn a_put_restores_in_time_and_makes_a_new_application_afterwards() {
     both(|world| async move {
         let first = world.service.put_application(record("app", ScopeSet::EMPTY)).await.unwrap().unwrap();
         world.advance_ms(UNUSED_APPLICATION_MS as u64);
-        assert_eq!(look(&world).await.deleted, [client("app")]);
+        assert_eq!(inspect(&world).await.deleted, [client("app")]);
         world.advance_ms(APPLICATION_RESTORABLE_MS as u64 - 1);
         assert!(world.service.put_application(record("app", ScopeSet::EMPTY)).await.unwrap().is_none());
         assert!(world.service.authenticate_client("app", first.expose()).await.is_ok());
 
         world.advance_ms(UNUSED_APPLICATION_MS as u64);
-        assert_eq!(look(&world).await.deleted, [client("app")]);
+        assert_eq!(inspect(&world).await.deleted, [client("app")]);
         world.advance_ms(APPLICATION_RESTORABLE_MS as u64);
         // Nobody has cleared it away yet; it is gone all the same.
         let second = world.service.put_application(record("app", ScopeSet::EMPTY)).await.unwrap().unwrap();
         assert!(world.service.authenticate_client("app", second.expose()).await.is_ok());
         let old = world.service.authenticate_client("app", first.expose()).await;
         assert_eq!(refused(old), Refusal::InvalidClient);
-        assert_eq!(look(&world).await, Look::default());
+        assert_eq!(inspect(&world).await, Inspection::default());
     })
     .await;
 }
@@ -271,10 +271,10 @@ async fn a_restore_that_races_with_the_purge_has_all_or_nothing() {
             world.tokens(&app, &user).await;
         }
         world.advance_ms(UNUSED_APPLICATION_MS as u64);
-        assert_eq!(look(&world).await.deleted.len(), 12);
+        assert_eq!(inspect(&world).await.deleted.len(), 12);
         world.advance_ms(APPLICATION_RESTORABLE_MS as u64 - 1);
         let (late, world_late) = (world.node("late"), world.clone());
-        // One node's call began a moment before the end, another node's look comes a moment after it.
+        // One node's call began a moment before the end, another node inspects a moment after it.
         let restoring = (0..12).map(|n| {
             let service = world.service.clone();
             async move { service.restore_application(&client(&format!("app-{n}"))).await }
@@ -282,7 +282,7 @@ async fn a_restore_that_races_with_the_purge_has_all_or_nothing() {
         let restoring = restoring.collect::<Vec<_>>();
         let purging = tokio::spawn(async move {
             world_late.advance_ms(1);
-            late.look_at_unused_applications().await.unwrap();
+            late.inspect_unused_applications().await.unwrap();
             purge(&late).await
         });
         let outcomes = at_once(restoring.into_iter()).await;
@@ -326,7 +326,7 @@ async fn no_subscription_stands_on_an_application_that_was_deleted_as_it_was_mad
         world.advance_ms(1);
         let looking = {
             let service = world.service.clone();
-            tokio::spawn(async move { service.look_at_unused_applications().await })
+            tokio::spawn(async move { service.inspect_unused_applications().await })
         };
         let subscribing = ready.clone().into_iter().map(|(caller, session)| {
             let service = world.service.clone();
@@ -358,20 +358,20 @@ async fn nodes_that_look_at_the_same_time_say_each_thing_once() {
         }
         world.advance_ms(UNUSED_APPLICATION_MS as u64);
         let nodes: Vec<_> = (0..4).map(|n| world.node(&format!("node-{n}"))).collect();
-        let looks = at_once(nodes.into_iter().map(|node| async move {
-            // A node that has just lost a race for one application leaves the rest to its next look.
-            let mut all = Look::default();
+        let inspections = at_once(nodes.into_iter().map(|node| async move {
+            // A node that has just lost a race for one application leaves the rest to its next inspection.
+            let mut all = Inspection::default();
             for _ in 0..20 {
-                let look = node.look_at_unused_applications().await?;
-                all.warned.extend(look.warned);
-                all.deleted.extend(look.deleted);
+                let inspection = node.inspect_unused_applications().await?;
+                all.warned.extend(inspection.warned);
+                all.deleted.extend(inspection.deleted);
             }
             Ok(all)
         }))
         .await;
-        let looks: Vec<_> = looks.into_iter().map(|look| look.unwrap()).collect();
-        assert_eq!(looks.iter().map(|look| look.warned.len()).sum::<usize>(), 60);
-        assert_eq!(looks.iter().map(|look| look.deleted.len()).sum::<usize>(), 20);
+        let inspections: Vec<_> = inspections.into_iter().map(|inspection| inspection.unwrap()).collect();
+        assert_eq!(inspections.iter().map(|inspection| inspection.warned.len()).sum::<usize>(), 60);
+        assert_eq!(inspections.iter().map(|inspection| inspection.deleted.len()).sum::<usize>(), 20);
         assert_eq!(world.count("SELECT COUNT(*) FROM application_notices").await, 60);
         let error = world.service.authenticate_client("app-0", "x").await.unwrap_err();
         assert_eq!(refusal(error), Refusal::InvalidClient);

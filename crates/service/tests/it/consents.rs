@@ -71,7 +71,7 @@ async fn a_user_can_take_back_what_a_deleted_application_would_be_restored_with(
         let (app, user) = (world.application("app").await, world.user("user").await);
         world.tokens(&app, &user).await;
         world.advance_ms(domain::limits::UNUSED_APPLICATION_MS as u64);
-        assert_eq!(world.service.look_at_unused_applications().await.unwrap().deleted.len(), 1);
+        assert_eq!(world.service.inspect_unused_applications().await.unwrap().deleted.len(), 1);
         world.service.withdraw_consent(&app.client_id, &user).await.unwrap();
         assert_eq!(world.count("SELECT COUNT(*) FROM consents").await, 0);
         world.advance_ms(domain::limits::APPLICATION_RESTORABLE_MS as u64);

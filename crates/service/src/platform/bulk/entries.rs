@@ -13,8 +13,8 @@ use crate::platform::channel_events::{Donation, PaidSubscription};
 use crate::platform::idempotency::IdempotencyKey;
 use crate::{ChannelRecord, Error};
 
-/// Maximum number of entries in a batch. In a larger batch the sync would cost an entry hardly less, and the
-/// locks would be held for longer. The send queue of a session has room for more events than this.
+/// Maximum number of entries in a batch. A larger batch would hardly reduce the share of an entry in the
+/// sync, and it would hold its locks longer. The send queue of a session has room for more events than this.
 pub const BATCH_MAX: usize = 128;
 
 /// An entry and its idempotency key.
@@ -22,22 +22,22 @@ pub const BATCH_MAX: usize = 128;
 pub struct KeyedEntry {
     /// The entry.
     pub entry: Entry,
-    /// An entry with a key takes effect once, however often it is reported.
+    /// An entry with a key takes effect once, even if it is reported again.
     pub key: Option<IdempotencyKey>,
 }
 
 /// One change of a batch.
 #[derive(Clone, Debug)]
 pub enum Entry {
-    /// A channel, made or replaced; with credentials its owner can sign in.
+    /// A channel to create or replace. With credentials its owner can sign in.
     Channel(ChannelRecord, Option<LoginCredentials>),
-    /// A category, made or replaced.
+    /// A category to create or replace.
     Category(Category),
-    /// What happened on a channel.
+    /// An event on a channel.
     Event(ChannelId, ChannelEvent),
 }
 
-/// What happens on a channel.
+/// An event on a channel, as the platform reports it.
 #[derive(Clone, Debug)]
 pub enum ChannelEvent {
     /// A chat message.
@@ -48,31 +48,31 @@ pub enum ChannelEvent {
     Subscription(PaidSubscription),
     /// A follow.
     Follow {
-        /// Who follows.
+        /// The channel that follows.
         follower: ChannelId,
-        /// Since when; `None` for since now.
+        /// The beginning; `None` for now.
         created: Option<Timestamp>,
     },
     /// The end of a follow.
     Unfollow {
-        /// Who followed.
+        /// The channel that followed.
         follower: ChannelId,
     },
     /// A role in the channel.
     Manager {
-        /// Who has it.
+        /// The manager.
         manager: ChannelId,
         /// The role.
         role: UserRole,
     },
     /// The end of a role.
     Unmanager {
-        /// Who had it.
+        /// The manager.
         manager: ChannelId,
     },
-    /// What is on air.
+    /// The live on air.
     Live(LiveReport),
-    /// The end of what is on air.
+    /// The end of the live on air.
     LiveEnd,
     /// A claim of a reward.
     Claim(RewardRequest),

@@ -1,9 +1,8 @@
 //! The locks of a batch (`docs/adr/0025-locks-are-taken-in-one-order.md`).
 //!
 //! Entries take effect in the order of the request, and lock their rows in that order. So batches that share
-//! rows could wait for each other in a circle. To prevent this, a batch first locks everything that it
-//! shares, in one order: among the batches of this node, where waiting costs no connection and no time of the
-//! store, and then in the database.
+//! rows could deadlock. To prevent this, a batch first takes all its shared locks in one order: in the
+//! memory of this node, where waiting occupies no connection of the store, and then in the database.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,14 +17,14 @@ use crate::chat::slow_chats::SlowChats;
 use crate::platform::idempotency::IdempotencyKey;
 use crate::{Error, Service};
 
-/// Maximum number of locking entries in a batch on PostgreSQL, so that locks are held briefly.
-/// PostgreSQL has room for 64 locks of each connection (`max_locks_per_transaction`).
-const LOCKING_LINES_MAX: usize = 64;
+/// Maximum number of locking entries in a batch on PostgreSQL, so that locks are held briefly. PostgreSQL
+/// reserves room for 64 locks of each connection (`max_locks_per_transaction`).
+const LOCKING_ENTRIES_MAX: usize = 64;
 
-/// So many viewers of a watching report count as one entry.
-const VIEWERS_OF_A_LINE: usize = 16;
+/// The number of viewers of a watching report that count as one entry.
+const VIEWERS_PER_ENTRY: usize = 16;
 
-/// How long a batch waits for the other batches of its node.
+/// Maximum wait of a batch for the other batches of its node.
 const WAIT_MAX: Duration = Duration::from_secs(30);
 
 /// When a caller may repeat a batch that conflicted with others, in seconds.
@@ -34,7 +33,7 @@ const RETRY_AFTER_S: u32 = 1;
 /// Maximum number of unused locks in memory.
 const IDLE_LOCKS_MAX: usize = 1_024;
 
-/// Nothing of the batch was written, because it conflicted with others for too long.
+/// The batch wrote nothing, because it conflicted with other batches for too long.
 pub(super) const CONTENDED: Refusal = Refusal::Busy { retry_after_s: RETRY_AFTER_S };
 
 /// The locks of this node's batches. The batch that waits longest for a lock gets it next.
@@ -61,8 +60,9 @@ impl NodeLocks {
         held
     }
 
-    /// Stops waiting when the store fails. Then only the database orders the batches.
-    async fn lock_while_the_store_works(&self, locks: &Locks) -> Vec<OwnedMutexGuard<()>> {
+    /// Takes the locks. Returns none when the store fails. Then only the locks of the database order the
+    /// batches.
+    async fn lock_until_store_fails(&self, locks: &Locks) -> Vec<OwnedMutexGuard<()>> {
         let store_failed = self.store_failed.notified();
         tokio::select! {
             held = self.lock(locks) => held,
@@ -70,28 +70,28 @@ impl NodeLocks {
         }
     }
 
-    /// Ends the waiting of all batches. So each fails within its own deadline, and not one after the other.
+    /// Ends the waits of all batches, so that they fail at the same time and not one after the other.
     pub fn store_failed(&self) {
         self.store_failed.notify_waiters();
     }
 }
 
 impl Service {
-    /// The number of waiting entries for the next batch, at least one. A line that was refused already is
+    /// The number of waiting entries for the next batch, at least one. An entry that was refused already is
     /// `None`.
     pub fn batch_length<'w>(&self, waiting: impl Iterator<Item = Option<&'w KeyedEntry>>) -> usize {
         let mut locking = 0;
         let fits = |entry: &Option<&KeyedEntry>| {
             locking += entry.map_or(0, weight);
-            locking <= LOCKING_LINES_MAX || !self.0.store.is_remote()
+            locking <= LOCKING_ENTRIES_MAX || !self.0.store.is_remote()
         };
         waiting.take(BATCH_MAX).take_while(fits).count().max(1)
     }
 
-    /// The locks of a batch. SQLite has one writer, so there are none.
+    /// The locks of a batch. On SQLite there are none, because it has one writer.
     pub(super) fn locks_of(&self, batch: &[Prepared]) -> Locks {
         let mut locks = Locks::default();
-        // A single message locks nothing that batches share except its key.
+        // A single message shares only its key with other batches.
         let is_message_alone = batch.len() == 1 && batch.iter().all(is_message);
         if self.0.store.is_remote() && !is_message_alone {
             batch.iter().for_each(|prepared| add(&mut locks, prepared, &self.0.slow_chats));
@@ -105,7 +105,7 @@ impl Service {
             return Ok(Vec::new());
         }
         tokio::select! {
-            held = self.0.node_locks.lock_while_the_store_works(locks) => Ok(held),
+            held = self.0.node_locks.lock_until_store_fails(locks) => Ok(held),
             () = self.0.clock.sleep(WAIT_MAX) => Err(CONTENDED.into()),
         }
     }
@@ -128,7 +128,7 @@ fn add(locks: &mut Locks, prepared: &Prepared, slow_chats: &SlowChats) {
                 add_key(locks, prepared);
                 locks.add(Shared::WatchedMinutes);
             }
-            // The keys of these name the channel, so the channel's lock covers them.
+            // The key of such an entry contains the channel, so the lock of the channel covers the key.
             ChannelEvent::Subscription(_)
             | ChannelEvent::Follow { .. }
             | ChannelEvent::Unfollow { .. }
@@ -158,7 +158,7 @@ fn weight(keyed: &KeyedEntry) -> usize {
     match &keyed.entry {
         Entry::Event(_, ChannelEvent::Chat(_) | ChannelEvent::Donation(_)) => keyed.key.iter().len(),
         Entry::Event(_, ChannelEvent::Watching(report)) => {
-            report.viewers.ids().len().div_ceil(VIEWERS_OF_A_LINE)
+            report.viewers.ids().len().div_ceil(VIEWERS_PER_ENTRY)
         }
         _ => 1,
     }
@@ -194,12 +194,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn when_the_store_fails_no_batch_waits_longer() {
+    async fn a_failure_of_the_store_ends_the_waits() {
         let locks = Arc::new(NodeLocks::default());
         let _held = locks.lock(&channels(&[1])).await;
         let waiting = tokio::spawn({
             let locks = locks.clone();
-            async move { locks.lock_while_the_store_works(&channels(&[0, 1])).await.len() }
+            async move { locks.lock_until_store_fails(&channels(&[0, 1])).await.len() }
         });
         tokio::task::yield_now().await;
         assert!(!waiting.is_finished());
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_remembered_is_bounded() {
+    async fn the_number_of_unused_locks_is_bounded() {
         let locks = Arc::new(NodeLocks::default());
         let held = locks.lock(&channels(&[0])).await;
         for id in 1..3 * IDLE_LOCKS_MAX {
