@@ -17,7 +17,7 @@ impl Service {
         self.read(async move |tx: &mut Tx| Ok(tx.chat_settings(&channel).await?)).await
     }
 
-    /// Changes the settings that are given. They hold for the next message.
+    /// Changes the given settings. The change applies from the next message on.
     ///
     /// # Errors
     /// `Invalid` for a number that is not one of its allowed values.

@@ -21,30 +21,30 @@ use crate::platform::idempotency::{self, IdempotencyKey, StoredAnswer};
 use crate::work::Work;
 use crate::{Error, Inner, Service};
 
-/// Maximum number of times tried for one message. A time is taken when other nodes post for the same sender
-/// in the same millisecond. Each try uses a time after all posted ones.
+/// Maximum number of timestamps that are tried for one message. A timestamp is taken when another node
+/// posted for the same sender in the same millisecond. Each try uses a timestamp after all posted ones.
 pub(crate) const TIMES_TRIED_MAX: u32 = 32;
 
-/// All [`TIMES_TRIED_MAX`] times were taken.
+/// The error when all [`TIMES_TRIED_MAX`] timestamps were taken.
 pub(crate) const NO_TIME: &str = "no time was free for a chat message";
 
 /// A chat message that was posted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PostedMessage {
-    /// Its id.
+    /// The id of the message.
     pub message_id: MessageId,
     /// When it was posted, in milliseconds since the epoch.
     pub message_time: Timestamp,
-    /// The chat that it stands in.
+    /// The chat of the message.
     pub chat_channel_id: String,
 }
 
 /// A chat message about to be posted.
 #[derive(Clone, Debug)]
 pub struct ChatMessage {
-    /// Who says it.
+    /// The channel of the sender.
     pub sender: ChannelId,
-    /// What is said.
+    /// The text.
     pub text: MessageText,
     /// Emojis in the text.
     pub emojis: Emojis,
@@ -55,11 +55,11 @@ pub struct ChatMessage {
 /// The parts of a CHAT event that identify a message.
 #[derive(Clone, Debug)]
 pub struct MessagePlace {
-    /// The chat that it stands in.
+    /// The chat of the message.
     pub chat_channel_id: String,
     /// When it was posted.
     pub message_time: Timestamp,
-    /// Who said it.
+    /// The channel of the sender.
     pub sender: ChannelId,
 }
 
@@ -83,9 +83,9 @@ impl Service {
     /// Posts a chat message in the chat of `channel`.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`] when the channel does not exist, `Invalid` when the sender does not, or for a
-    /// wrong emoji or badge; [`Refusal::Chat`] when the sender is a viewer whom the chat's settings or a
-    /// restriction keep out.
+    /// [`Refusal::NotFound`] when the channel does not exist; `Invalid` when the sender does not exist,
+    /// and for a wrong emoji or badge; [`Refusal::Chat`] when the sender is a viewer, and the chat's
+    /// settings or a restriction forbid the message.
     pub async fn post_message(
         &self,
         channel: &ChannelId,
@@ -129,14 +129,14 @@ impl Service {
         }
     }
 
-    /// Looks up the last time of a sender's messages.
+    /// Looks up the time of a sender's last message in the store.
     async fn learn_time(&self, channel: &ChannelId, sender: &ChannelId) -> Result<(), Error> {
         let (channel, sender) = (channel.clone(), sender.clone());
         let (times, now) = (self.0.message_times.clone(), self.now());
         self.read(async move |tx: &mut Tx| learn_time(tx, &times, &channel, &sender, now).await).await
     }
 
-    /// Hides a message that stands in the chat of `channel`. Hiding it again changes nothing.
+    /// Hides a message in the chat of `channel`. Hiding a hidden message changes nothing.
     ///
     /// # Errors
     /// [`Refusal::NotTheStreamer`] for a message of another chat, [`Refusal::NotFound`] when there is no such
@@ -148,7 +148,8 @@ impl Service {
         let channel = channel.clone();
         self.write(async move |work: &mut Work<'_>| {
             let now = work.now();
-            // More than one message only if an earlier version recorded them with the same time.
+            // More than one message matches only if an earlier version recorded several with the same
+            // time.
             let then = place.message_time..place.message_time.plus_ms(1);
             match work.hide_messages(&channel, &place.sender, then, now).await? {
                 0 => Err(Refusal::NotFound(Resource::Message).into()),
@@ -162,7 +163,7 @@ impl Service {
 /// The state of a node for posting messages.
 #[derive(Clone)]
 pub(crate) struct Posting {
-    /// Gives the times of messages.
+    /// Assigns the times of messages.
     pub times: Arc<MessageTimes>,
     /// The base URL of the service's own pictures.
     pictures: Option<Box<str>>,
@@ -172,18 +173,18 @@ pub(crate) struct Posting {
 
 /// A message about to be posted, alone or among others.
 pub(crate) struct Post<'a> {
-    /// In whose chat.
+    /// The channel of the chat.
     pub channel: &'a ChannelId,
-    /// What.
+    /// The message.
     pub message: &'a ChatMessage,
-    /// What the node knows for every message.
+    /// The state of the node, shared by all messages.
     pub posting: &'a Posting,
     /// A message with a key is posted once.
     pub key: Option<&'a IdempotencyKey>,
 }
 
 impl Post<'_> {
-    /// A new id and time. This node gives them to no other message of the sender in the chat.
+    /// Returns a new id and time. This node assigns them to no other message of the sender in the chat.
     fn place(&self, now: Timestamp) -> Place {
         let series = MessageSeries::of(self.channel, &self.message.sender);
         let time = self.posting.times.next(series, now);
@@ -214,7 +215,7 @@ impl StoredAnswer for Place {
     }
 }
 
-/// Notes the last message of a sender from `now` on, so that the next one is later.
+/// Looks up the sender's last message from `now` on, so that the next message gets a later time.
 pub(crate) async fn learn_time(
     tx: &mut Tx,
     times: &MessageTimes,
@@ -240,7 +241,7 @@ pub(crate) async fn post(work: &mut Work<'_>, post: &Post<'_>) -> Result<PostedM
         return Ok(earlier.message(chat_channel_id));
     }
     let author = if message.sender == *channel {
-        // Most messages are of this kind, and one small look-up is enough for them.
+        // Most messages are of this kind. One small query is enough for them.
         let speaker = work.speaker(channel, channel).await?.ok_or(Refusal::NotFound(Resource::Channel))?;
         Author { speaker, subscriber: false }
     } else {
@@ -281,7 +282,7 @@ pub(crate) async fn post_all(work: &mut Work<'_>, posts: &[Post<'_>]) -> Result<
     Ok(())
 }
 
-/// The place of the message of the request that had the key first, if there was one.
+/// Returns the place of the message that an earlier request with the same key posted, if there was one.
 async fn claim(work: &mut Work<'_>, post: &Post<'_>, place: &Place) -> Result<Option<Place>, Error> {
     check_emojis(&post.message.emojis)?;
     check_badges(post.message.badges.as_deref().unwrap_or_default())?;
@@ -296,7 +297,7 @@ async fn record(work: &mut Work<'_>, chats: &[(&Post<'_>, MessageId, ChatEvent)]
     Ok(work.insert_chat_messages(&rows).await?)
 }
 
-/// A sender who may speak.
+/// A sender who may post.
 struct Author {
     speaker: Speaker,
     subscriber: bool,
@@ -320,8 +321,8 @@ fn chat_event(post: &Post<'_>, author: Author, message_time: Timestamp) -> ChatE
     }
 }
 
-/// The sender of a message, if they may speak. The streamer and managers are exempt from every rule
-/// (`docs/spec/chat.md#viewers`).
+/// Returns the sender of a message if the sender may post. The streamer and managers are exempt from
+/// every rule (`docs/spec/chat.md#viewers`).
 async fn admitted(work: &mut Work<'_>, post: &Post<'_>, facts: Option<ChatFacts>) -> Result<Author, Error> {
     let now = work.now();
     let Post { channel, message, .. } = post;
@@ -342,7 +343,7 @@ async fn admitted(work: &mut Work<'_>, post: &Post<'_>, facts: Option<ChatFacts>
     Ok(Author { speaker: facts.speaker, subscriber: facts.viewer.subscriber && !is_streamer })
 }
 
-/// Applies slow mode. It comes last, so that only an accepted message counts.
+/// Applies slow mode. This is the last check, so that only an accepted message starts a new waiting time.
 async fn wait_for_turn(work: &mut Work<'_>, post: &Post<'_>, settings: &ChatSettings) -> Result<(), Error> {
     let now = work.now();
     if settings.slow_mode_sec == 0 {

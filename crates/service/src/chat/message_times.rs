@@ -1,8 +1,8 @@
 //! The times of chat messages. Chat, sender and time identify one message.
 //!
-//! A message's id is made of the three, so the database accepts a time once. This module only remembers the
-//! times that this node gave recently. Without it, each of many concurrent messages would try one time after
-//! another.
+//! A message's id is made of the three, so the database accepts each time once. This module only keeps
+//! the times that this node assigned recently. Without it, each of many concurrent messages would try one
+//! time after another.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -10,15 +10,15 @@ use std::sync::{Mutex, PoisonError};
 use domain::chat::message_time;
 use domain::{MessageSeries, Timestamp};
 
-/// Maximum number of senders in chats in memory: 150 KB.
+/// Maximum number of pairs of a chat and a sender in memory. They take 150 KB.
 const SERIES_MAX: usize = 4_096;
 
-/// The last time given to each sender in a chat, unless it is past.
+/// The last time that was assigned to each sender in a chat. Past times may be dropped.
 #[derive(Default)]
 pub(crate) struct MessageTimes(Mutex<HashMap<MessageSeries, Timestamp>>);
 
 impl MessageTimes {
-    /// A time for the next message of a sender in a chat.
+    /// Assigns a time to the next message of a sender in a chat.
     pub(crate) fn next(&self, series: MessageSeries, now: Timestamp) -> Timestamp {
         let mut given = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if given.len() >= SERIES_MAX && !given.contains_key(&series) {
@@ -32,7 +32,7 @@ impl MessageTimes {
         *last
     }
 
-    /// Notes the last time in the database.
+    /// Records the last time in the database.
     pub(crate) fn known(&self, series: MessageSeries, last: Timestamp) {
         let mut given = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let known = given.entry(series).or_insert(last);
@@ -51,7 +51,7 @@ mod tests {
     }
 
     #[test]
-    fn times_of_one_sender_in_a_chat_grow_and_those_of_others_do_not_matter() {
+    fn times_of_one_sender_in_a_chat_grow_independently_of_other_senders() {
         let (times, at) = (MessageTimes::default(), Timestamp::from_millis);
         let next = |number, now| times.next(series(number), at(now)).as_millis();
         assert_eq!(
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_remembered_is_bounded() {
+    fn the_number_of_kept_times_is_bounded() {
         let (times, at) = (MessageTimes::default(), Timestamp::from_millis);
         for number in 0..3 * SERIES_MAX {
             assert_eq!(times.next(series(number), at(7)), at(7));

@@ -1,13 +1,13 @@
-//! Chats in slow mode. Batches with messages of the same viewers lock the same rows there, so a batch locks
-//! such a chat before its first entry (`docs/adr/0025-locks-are-taken-in-one-order.md`). This node learns of
-//! a chat from the first slow-mode message in it.
+//! Chats in slow mode. Batches with messages of the same viewers lock the same rows in such a chat, so a
+//! batch locks the chat before its first entry (`docs/adr/0025-locks-are-taken-in-one-order.md`). This
+//! node adds a chat at the first slow-mode message that is posted through this node.
 
 use std::collections::HashSet;
 use std::sync::{Mutex, PoisonError};
 
 use domain::ChannelId;
 
-/// Maximum number of chats in memory. A forgotten chat is learned again.
+/// Maximum number of chats in memory. A dropped chat is added again at its next slow-mode message.
 const CHATS_MAX: usize = 4_096;
 
 /// The chats to which a viewer posted in slow mode through this node.
@@ -15,7 +15,7 @@ const CHATS_MAX: usize = 4_096;
 pub(crate) struct SlowChats(Mutex<HashSet<ChannelId>>);
 
 impl SlowChats {
-    /// Notes a message in slow mode.
+    /// Records that a message was posted in slow mode.
     pub fn note(&self, channel: &ChannelId) {
         let mut chats = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if !chats.contains(channel) {

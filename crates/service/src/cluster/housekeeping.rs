@@ -17,16 +17,18 @@ use crate::{Error, Service};
 /// Whether the other nodes count this node as alive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NodeStatus {
-    /// They count it as alive.
+    /// The other nodes count this node as alive.
     Alive,
-    /// It was silent for too long, so they ended its sessions. It is registered again, without sessions.
+    /// This node was silent for too long, so the other nodes ended its sessions. It is registered again,
+    /// without sessions.
     WasDeclaredDead,
 }
 
 impl Service {
-    /// Registers this node, and ends the sessions in the store that no living node has: those of an earlier
-    /// run of this node, and of nodes that are not registered. A node that has the store to itself
-    /// deregisters every other node first. Returns the number of ended sessions.
+    /// Registers this node, and ends the sessions in the store that belong to no living node. These are
+    /// the sessions of an earlier run of this node and of nodes that are not registered. If this node
+    /// uses the store `alone`, it deregisters every other node first. Returns the number of ended
+    /// sessions.
     pub async fn join(&self, alone: bool) -> Result<u64, Error> {
         let (node, record) = (self.node().clone(), self.node_record());
         self.write(async move |work: &mut Work<'_>| {
@@ -42,9 +44,9 @@ impl Service {
         .await
     }
 
-    /// Notes that [`join`](Self::join) failed, so that the next heartbeat repeats it.
+    /// Records that [`join`](Self::join) failed, so that the next heartbeat repeats the call.
     pub fn join_later(&self, alone: bool) {
-        self.node_state().set_joins_later(Some(alone));
+        self.node_state().set_pending_join(Some(alone));
     }
 
     /// Marks a new store as made by this command, `dev` or `serve`. Returns the command that made the store.
@@ -56,9 +58,9 @@ impl Service {
         .await
     }
 
-    /// Writes the heartbeat of this node, declares nodes dead that were silent for 20 seconds, and ends their
-    /// sessions. For 20 seconds after a failed heartbeat it declares no node dead, because the heartbeats of
-    /// the others failed too.
+    /// Writes the heartbeat of this node, declares nodes dead that were silent for 20 seconds, and ends
+    /// the sessions of dead nodes. For 20 seconds after a failed heartbeat this node declares no node
+    /// dead, because the heartbeats of other nodes may have failed too.
     pub async fn heartbeat(&self) -> Result<NodeStatus, Error> {
         let asked = self.clock().monotonic();
         let status = self.beat().await;
@@ -71,9 +73,9 @@ impl Service {
     }
 
     async fn beat(&self) -> Result<NodeStatus, Error> {
-        if let Some(alone) = self.node_state().joins_later() {
+        if let Some(alone) = self.node_state().pending_join() {
             self.join(alone).await?;
-            self.node_state().set_joins_later(None);
+            self.node_state().set_pending_join(None);
             return Ok(NodeStatus::Alive);
         }
         let (node, record, now) = (self.node().clone(), self.node_record(), self.now());
@@ -82,15 +84,15 @@ impl Service {
                 if work.node_heartbeat(&node, now).await? {
                     return Ok(NodeStatus::Alive);
                 }
-                // Sessions that connected before this node learned of its end are ended too.
+                // This also ends sessions that connected after this node was declared dead.
                 work.disconnect_sessions_of_dead_nodes(now).await?;
                 work.register_node(&record, now).await?;
                 Ok(NodeStatus::WasDeclaredDead)
             })
             .await?;
-        if self.node_state().has_listened(self.clock().monotonic()) {
-            // In a transaction of its own, because two nodes that each held their own row would wait for each
-            // other.
+        if self.node_state().may_declare_dead(self.clock().monotonic()) {
+            // This needs a transaction of its own: two nodes that each lock their own row first would
+            // deadlock.
             self.declare_silent_nodes_dead(now).await?;
         }
         Ok(status)
@@ -99,20 +101,20 @@ impl Service {
     async fn declare_silent_nodes_dead(&self, now: Timestamp) -> Result<(), Error> {
         self.write(async move |work: &mut Work<'_>| {
             let dead = work.deregister_silent_nodes(now.plus_ms(-NODE_DEAD_AFTER_MS)).await?;
-            // Also when no node is silent: a node that does not know of its end may have admitted one
-            // more session.
+            // This runs also when no node is silent, because a node may have admitted one more session
+            // after it was declared dead.
             let ended = work.disconnect_sessions_of_dead_nodes(now).await?;
             if !dead.is_empty() || ended > 0 {
                 tracing::warn!(dead = dead.len(), ended, "nodes died: their sessions were disconnected");
             }
-            // A silent node may only have lost the store, and still have sockets.
+            // A silent node may only have lost the store and still have open sockets.
             dead.into_iter().for_each(|node| work.publish(Message::NodeDeclaredDead { node }));
             Ok(())
         })
         .await
     }
 
-    /// Deregisters this node, and ends the sessions that it could not end one by one.
+    /// Deregisters this node, and ends its remaining sessions.
     pub async fn leave(&self) -> Result<(), Error> {
         let node = self.node().clone();
         self.write(async move |work: &mut Work<'_>| {
@@ -124,13 +126,13 @@ impl Service {
         .await
     }
 
-    /// Deletes expired rows. Returns how many. More may be left when the number of one kind is at its
-    /// maximum.
+    /// Deletes expired rows and returns their number. At most [`SWEEP_LOAD`] rows of one kind are
+    /// deleted, so more may be left.
     pub async fn sweep(&self) -> Result<u64, Error> {
         let now = self.now();
         let mut swept = 0;
         for sweep in Sweep::ALL {
-            let before = over_before(sweep, now);
+            let before = expiry_limit(sweep, now);
             swept +=
                 self.write(async move |work: &mut Work<'_>| Ok(work.sweep(sweep, before).await?)).await?;
         }
@@ -144,9 +146,9 @@ impl Service {
 /// Maximum number of rows of one kind that a sweep deletes.
 pub const SWEEP_LOAD: i64 = SWEEP_ROWS_MAX;
 
-fn over_before(sweep: Sweep, now: Timestamp) -> Timestamp {
+fn expiry_limit(sweep: Sweep, now: Timestamp) -> Timestamp {
     match sweep {
-        // A used code is kept as long as its tokens may live, so that a second use is noticed.
+        // A used code is kept as long as its tokens may live, so that a second use is detected.
         Sweep::Codes => now.plus_ms(-REFRESH_TOKEN_LIFETIME_MS),
         Sweep::AccessTokens | Sweep::RefreshTokens | Sweep::EndedTokens => now.plus_ms(-ENDED_TOKENS_KEPT_MS),
         Sweep::SessionUrls => now.plus_ms(-SESSION_URLS_KEPT_MS),

@@ -1,4 +1,4 @@
-//! When each job ran last, for the metrics.
+//! Counters and the last run of each job, for the metrics.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
@@ -9,7 +9,7 @@ use crate::Service;
 /// Declares [`Job`] with the names of its variants.
 macro_rules! jobs {
     ($($(#[doc = $doc:literal])+ $variant:ident, $name:literal;)+) => {
-        /// Work that a node does unasked, again and again.
+        /// Background work that a node repeats.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Job {
             $($(#[doc = $doc])+ $variant,)+
@@ -19,7 +19,7 @@ macro_rules! jobs {
             /// Every job.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
 
-            /// Its name: a metric's label.
+            /// The name of the job, as a label of metrics.
             pub const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name,)+ }
             }
@@ -28,23 +28,23 @@ macro_rules! jobs {
 }
 
 jobs! {
-    /// Says that this node lives: every 5 seconds.
+    /// Writes this node's heartbeat: every 5 seconds.
     Heartbeat, "heartbeat";
-    /// Deletes what is over: every minute.
+    /// Deletes expired rows: every minute.
     Sweep, "sweep";
-    /// Writes down which applications were used: every minute.
+    /// Records the last uses of applications: every minute.
     UsesFlush, "uses_flush";
-    /// Looks at unused applications: every hour.
+    /// Warns about unused applications and deletes them: every hour.
     UnusedApplications, "unused_applications";
-    /// Looks for credentials that other nodes changed: every half second.
+    /// Reads the changes of credentials by other nodes: every half second.
     CredentialWatch, "credential_watch";
-    /// Asks what became of this node's sessions: every second.
+    /// Reads the changes and ends of this node's sessions: every second.
     SessionWatch, "session_watch";
-    /// Deletes the batches of events that were heard: when there are any.
+    /// Deletes published batches of events: when there are any.
     OutboxSettle, "outbox_settle";
-    /// Takes over batches of events that nobody settles: every second.
+    /// Takes over overdue batches of events: every second.
     OutboxSweep, "outbox_sweep";
-    /// Looks for webhooks with something to send: every half second, and when a claim was written.
+    /// Finds webhooks with due messages: every half second, and when a claim was written.
     WebhookLook, "webhook_look";
 }
 
@@ -65,21 +65,21 @@ impl Default for JobMetrics {
     }
 }
 
-/// A job's runs since the node started.
+/// The runs of a job since the node started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JobRuns {
     /// The job.
     pub job: Job,
-    /// Runs that did their work.
+    /// The number of successful runs.
     pub done: u64,
-    /// Runs that failed.
+    /// The number of failed runs.
     pub failed: u64,
-    /// When the last one that did its work ended; `None` before the first.
+    /// When the last successful run ended. `None` before the first one.
     pub last_done_at: Option<Timestamp>,
 }
 
 impl Service {
-    /// Notes that a job ran, and whether it did its work.
+    /// Records a run of a job, and whether the run succeeded.
     pub fn record_job_run(&self, job: Job, done: bool) {
         let runs = &self.0.jobs.0[job as usize];
         if done {
@@ -90,7 +90,7 @@ impl Service {
         }
     }
 
-    /// Every job's runs.
+    /// The runs of every job.
     pub fn job_runs(&self) -> impl Iterator<Item = JobRuns> + '_ {
         Job::ALL.iter().zip(&self.0.jobs.0).map(|(&job, runs)| {
             let (done, last) = (runs.done.load(Relaxed), runs.last_done_ms.load(Relaxed));

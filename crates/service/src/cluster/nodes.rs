@@ -1,4 +1,4 @@
-//! The roles of a node, the address of its sockets, and whether it is ready for work
+//! The roles of a node, the address of its sockets, and its readiness
 //! (`docs/adr/0010-nodes-hear-from-the-store.md`).
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -25,8 +25,8 @@ const CUT_OFF_AFTER_MS: i64 = NODE_DEAD_AFTER_MS - 4_000;
 /// How long a node is not ready after a write found the disk full, in milliseconds. On a nearly full disk
 /// small writes succeed between large ones that fail.
 pub const DISK_FULL_HOLD_MS: i64 = 10_000;
-/// When a client may ask again for a session URL while no node takes sessions, in seconds. A starting node is
-/// known by then.
+/// How long a client waits before it requests a session URL again while no node takes sessions, in
+/// seconds. A starting node is registered within this time.
 const NO_NODE_RETRY_S: u32 = 5;
 
 /// The roles of a node. Several nodes can share the work of a service, each with its own roles.
@@ -60,12 +60,12 @@ pub struct Membership {
     pub session_base: Option<String>,
 }
 
-/// Whether a node is ready for work, as a load balancer asks.
+/// Whether a node is ready for work, for load balancers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Readiness {
-    /// It is ready.
+    /// The node is ready.
     Ready,
-    /// It is about to stop, and finishes running work.
+    /// The node is about to stop, and finishes running work.
     Draining,
     /// The store has not answered for [`STORE_SILENT_MS`].
     StoreAway,
@@ -73,7 +73,7 @@ pub enum Readiness {
     DiskFull,
 }
 
-/// The state of this node, as it knows it.
+/// The state of this node in memory.
 #[derive(Debug)]
 pub(crate) struct NodeState {
     membership: Membership,
@@ -85,16 +85,16 @@ pub(crate) struct NodeState {
     /// failure.
     heartbeat_failed: AtomicU64,
     disk_full: Mutex<DiskFullSeen>,
-    /// Set when the node could not register at its start: whether it has the store to itself.
-    joins_later: Mutex<Option<bool>>,
+    /// `Some` while the node has yet to register. The value is the argument `alone` of [`Service::join`].
+    pending_join: Mutex<Option<bool>>,
 }
 
 /// When a write last found the disk full.
 #[derive(Debug, Default)]
 struct DiskFullSeen {
-    /// The number of such writes by then.
+    /// The number of such writes so far.
     times: u64,
-    /// In milliseconds of the monotonic clock.
+    /// The time of the last such write, in milliseconds of the monotonic clock.
     at: Option<u64>,
 }
 
@@ -109,7 +109,7 @@ impl NodeState {
             store_answered: AtomicU64::new(ms(clock.monotonic())),
             heartbeat_failed: AtomicU64::new(NEVER),
             disk_full: Mutex::default(),
-            joins_later: Mutex::default(),
+            pending_join: Mutex::default(),
         }
     }
 
@@ -117,9 +117,10 @@ impl NodeState {
         self.retired.load(Ordering::SeqCst)
     }
 
-    /// Whether this node's own heartbeats have succeeded for as long as a node may be silent. While the store
-    /// was away all heartbeats failed, so no node may be declared dead.
-    pub fn has_listened(&self, now: Duration) -> bool {
+    /// Whether this node may declare other nodes dead. Its own heartbeats must have succeeded for as long
+    /// as a node may be silent. While the store was away all heartbeats failed, so no node may be
+    /// declared dead.
+    pub fn may_declare_dead(&self, now: Duration) -> bool {
         let failed = self.heartbeat_failed.load(Ordering::SeqCst);
         failed == NEVER || ms(now).saturating_sub(failed) >= NODE_DEAD_AFTER_MS.unsigned_abs()
     }
@@ -137,16 +138,16 @@ impl NodeState {
         seen.at.is_some_and(|at| ms(now).saturating_sub(at) < DISK_FULL_HOLD_MS.unsigned_abs())
     }
 
-    /// `Some` while the node has yet to register: whether it has the store to itself.
-    pub fn joins_later(&self) -> Option<bool> {
-        *self.joins_later.lock().unwrap_or_else(PoisonError::into_inner)
+    /// `Some` while the node has yet to register. The value is the argument `alone` of [`Service::join`].
+    pub fn pending_join(&self) -> Option<bool> {
+        *self.pending_join.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub fn set_joins_later(&self, alone: Option<bool>) {
-        *self.joins_later.lock().unwrap_or_else(PoisonError::into_inner) = alone;
+    pub fn set_pending_join(&self, alone: Option<bool>) {
+        *self.pending_join.lock().unwrap_or_else(PoisonError::into_inner) = alone;
     }
 
-    /// Notes that the store answered a query that began at `asked`.
+    /// Records that the store answered a query that began at `asked`.
     pub fn store_answered(&self, asked: Duration) {
         self.store_answered.fetch_max(ms(asked), Ordering::SeqCst);
     }
@@ -167,18 +168,18 @@ impl Service {
     }
 
     /// Whether the disk is full, or was within [`DISK_FULL_HOLD_MS`]. A failed write counts from the next
-    /// call on, so each heartbeat calls this too.
+    /// call on, so each heartbeat calls this function too.
     pub(crate) fn disk_is_full(&self) -> bool {
         self.0.node_state.disk_is_full(self.0.store.disk(), self.clock().monotonic())
     }
 
-    /// Whether this node is ready for work. Makes no query: the loops that query the store anyway note
-    /// whether it answers.
+    /// Whether this node is ready for work. Makes no query, because the background loops record whether
+    /// the store answers.
     pub fn readiness(&self) -> Readiness {
         if self.0.node_state.retired() {
             Readiness::Draining
         } else if self.disk_is_full() {
-            // Before `StoreAway`, because heartbeats are writes and fail too.
+            // This is checked before `StoreAway`, because heartbeats are writes and fail on a full disk.
             Readiness::DiskFull
         } else if self.store_silent_ms() > STORE_SILENT_MS.unsigned_abs() {
             Readiness::StoreAway
@@ -187,22 +188,23 @@ impl Service {
         }
     }
 
-    /// Whether the other nodes are about to declare this node dead without its knowledge: it has had neither
-    /// store nor bus for nearly as long as a node may be silent.
+    /// Whether this node has had neither store nor bus for nearly as long as a node may be silent. The
+    /// other nodes are then about to declare this node dead, and it cannot receive that message.
     pub fn is_cut_off(&self) -> bool {
         !self.0.bus.is_receiving() && self.store_silent_ms() >= CUT_OFF_AFTER_MS.unsigned_abs()
     }
 
-    /// Marks this node as about to stop. From now on it is not ready, and new session URLs name other nodes
-    /// if there are any. Requests are still served. The returned future tells the other nodes; the caller
-    /// need not wait for it.
+    /// Marks this node as about to stop. From now on this node is not ready, and new session URLs name
+    /// other nodes if there are any. Requests are still served. The returned future marks the node in the
+    /// store for other nodes. The caller need not wait for that future.
     pub fn retire(&self) -> impl Future<Output = Result<(), Error>> + use<> {
         self.0.node_state.retired.store(true, Ordering::SeqCst);
         let (service, node) = (self.clone(), self.node().clone());
         async move { service.write(async move |work: &mut Work<'_>| Ok(work.retire_node(&node).await?)).await }
     }
 
-    /// The base URL for a new session: of this node if it has sockets, else of any node that has.
+    /// Returns the base URL for a new session: of this node if it has sockets, else of any node with
+    /// sockets.
     ///
     /// # Errors
     /// [`Refusal::Busy`] while no node takes sessions.
@@ -259,10 +261,10 @@ mod tests {
         let membership = Membership { roles: Roles::ALL, session_base: None };
         let state = NodeState::new(membership, &Clock::manual(Timestamp::default()).0);
         let at = Duration::from_secs;
-        assert!(state.has_listened(at(0)), "a new node trusts the rows that it finds");
+        assert!(state.may_declare_dead(at(0)), "a new node trusts the rows that it finds");
         state.heartbeat_failed(at(100));
-        for (now, listened) in [(100, false), (119, false), (120, true), (200, true)] {
-            assert_eq!(state.has_listened(at(now)), listened, "{now}");
+        for (now, may) in [(100, false), (119, false), (120, true), (200, true)] {
+            assert_eq!(state.may_declare_dead(at(now)), may, "{now}");
         }
     }
 

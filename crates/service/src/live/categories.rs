@@ -9,11 +9,11 @@ use crate::live::category_index::Snapshot;
 use crate::work::Work;
 use crate::{Error, Service};
 
-/// Rows that one statement reads into the index.
+/// Maximum number of rows that one statement reads into the index.
 const INDEX_LOAD: i64 = 2_000;
 
 impl Service {
-    /// Makes or replaces a category. One that is as it was writes nothing.
+    /// Makes or replaces a category. An unchanged category is not written.
     ///
     /// # Errors
     /// `Invalid` for a wrong name or picture.
@@ -22,19 +22,19 @@ impl Service {
         self.write(async move |work: &mut Work<'_>| put(work, &category).await).await
     }
 
-    /// The first `size` categories whose name holds `query`: exact matches first, then those that begin with
-    /// it, then the others; each by name, ties by id. Every category is found as it is now, whichever node
-    /// wrote it.
+    /// Returns the first `size` categories whose name contains `query`: first exact matches, then names
+    /// that begin with `query`, then the rest. Each group is ordered by name, then by id. Every committed
+    /// category is found, also when another node wrote it.
     pub async fn search_categories(&self, query: &str, size: usize) -> Result<Vec<Arc<Category>>, Error> {
         Ok(self.categories_now().await?.search(query, size))
     }
 
-    /// Reads all categories into memory, for searches to come.
+    /// Reads all categories into memory for later searches.
     pub async fn read_categories(&self) -> Result<(), Error> {
         self.categories_now().await.map(drop)
     }
 
-    /// All categories, with every write that was acknowledged before.
+    /// Returns all categories, including every write that was acknowledged before this call.
     async fn categories_now(&self) -> Result<Arc<Snapshot>, Error> {
         let version = self.read(async move |tx: &mut Tx| Ok(tx.category_version().await?)).await?;
         match self.0.categories.current_at(version) {
@@ -43,8 +43,8 @@ impl Service {
         }
     }
 
-    /// Reads what was written since the index was last brought up to date. Whoever comes meanwhile waits and
-    /// has the rows too; a caller that stops half-way keeps what was read so far.
+    /// Reads the categories that were written since the last update of the index. Concurrent callers wait
+    /// for one reader and share its rows. The rows that a cancelled caller has read stay in the index.
     async fn read_categories_up_to(&self, version: i64) -> Result<Arc<Snapshot>, Error> {
         let index = &self.0.categories;
         let mut reader = index.reader().await;
@@ -62,7 +62,7 @@ impl Service {
     }
 }
 
-/// One category that was checked, inside a transaction.
+/// Writes one checked category, inside a transaction.
 pub(crate) async fn put(work: &mut Work<'_>, category: &Category) -> Result<(), Error> {
     if work.category(&category.category_id).await?.as_ref() != Some(category) {
         work.next_category_version().await?;

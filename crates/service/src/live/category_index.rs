@@ -1,8 +1,8 @@
-//! The index behind the category search: all categories in memory, in the order of their names, cut into
-//! chunks, so that a change rebuilds one or two of them and a search never waits for it.
+//! The index behind the category search. All categories are in memory, in the order of their names, in
+//! chunks. A change rebuilds one or two chunks, and a search never waits for a change.
 //!
-//! Searches share a [`Snapshot`] and hold no lock while they look. Bringing the index up to date is one
-//! task's turn at a time ([`CategoryIndex::reader`]).
+//! Searches share a [`Snapshot`] and hold no lock while they run. One task at a time updates the index
+//! ([`CategoryIndex::reader`]).
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,75 +13,76 @@ use memchr::memmem::Finder;
 use store::queries::categories::CategoryMark;
 use unicode_normalization::UnicodeNormalization;
 
-/// Entries of one chunk at the most. Small enough to be rebuilt in well under a millisecond.
+/// Maximum number of entries of one chunk. A chunk of this size is rebuilt in well under a millisecond.
 const CHUNK_ENTRIES_MAX: usize = 512;
-/// Changes that are merged where they were read.
+/// Maximum number of changes that are merged on the async task. More changes are merged on a blocking
+/// thread.
 const INLINE_MAX: usize = 64;
-/// Stands before each name in a chunk's text. No name and no query holds it.
+/// The byte before each name in a chunk's text. No name and no query contains this byte.
 const SEPARATOR: u8 = 0;
 
-/// A text as it is compared: composed, in lower case, so that neither case nor the spelling of Hangul or
-/// accents matters. Each character goes by itself, so that a part of a text folds to a part of the folded
-/// text.
+/// Folds a text for comparison: composed and in lower case, so that neither case nor the composition of
+/// Hangul or accents matters. Each character is folded by itself, so that a part of a text folds to a
+/// part of the folded text.
 fn fold(text: &str) -> String {
     let lower = |c: char| if c == 'ς' { 'σ' } else { c };
-    // Lower case can make what composes anew: J with a caron has no capital of its own.
+    // Lower case can give characters that compose again: J with a caron has no composed capital letter.
     text.nfc().flat_map(char::to_lowercase).map(lower).nfc().collect()
 }
 
-/// The newest snapshot, and whose turn it is to make a newer one.
+/// The newest snapshot, and the lock of the task that makes a newer one.
 pub(crate) struct CategoryIndex {
     snapshot: Mutex<Arc<Snapshot>>,
     reading: tokio::sync::Mutex<Reading>,
 }
 
-/// What the task that brings the index up to date needs to know.
+/// The state of the task that updates the index.
 struct Reading {
     mark: CategoryMark,
-    /// What searches see.
+    /// The entries of the newest snapshot.
     entries: HashMap<CategoryId, Arc<CategoryEntry>>,
-    /// What was read since.
+    /// The entries that were read since.
     pending: HashMap<CategoryId, Arc<CategoryEntry>>,
 }
 
-/// All categories as they were after a write.
+/// All categories as they were at one version of the store.
 pub(crate) struct Snapshot {
-    /// That write; smaller than any before the first were read.
+    /// The version of the last included write. Before the first read it is smaller than any version.
     version: i64,
     chunks: Vec<Arc<Chunk>>,
 }
 
-/// A category with its name as it is compared.
+/// A category with its folded name.
 struct CategoryEntry {
     category: Arc<Category>,
     folded: String,
 }
 
 impl CategoryEntry {
-    /// What entries are ordered by: the name by code points, ties by id.
+    /// The sort key of entries: the name by code points, then the id.
     fn key(&self) -> (&str, &CategoryId) {
         (&self.category.category_value, &self.category.category_id)
     }
 }
 
-/// Neighbours in the order of names.
+/// A run of neighbouring entries in the order of names.
 struct Chunk {
     entries: Vec<Arc<CategoryEntry>>,
     /// Every folded name, with a separator before each.
     text: Vec<u8>,
-    /// Where each name begins in the text; one more for the end.
+    /// The start of each name in the text, and one more start for the end of the text.
     starts: Vec<usize>,
     /// The entries in the order of their folded names.
     by_fold: Vec<usize>,
 }
 
 impl CategoryIndex {
-    /// An index that has read nothing.
+    /// Makes an empty index.
     pub(crate) fn new() -> Self {
-        let nothing = Snapshot { version: -1, chunks: Vec::new() };
+        let empty = Snapshot { version: -1, chunks: Vec::new() };
         let mark = CategoryMark { version: -1, category_id: String::new() };
         Self {
-            snapshot: Mutex::new(Arc::new(nothing)),
+            snapshot: Mutex::new(Arc::new(empty)),
             reading: tokio::sync::Mutex::new(Reading {
                 mark,
                 entries: HashMap::new(),
@@ -95,25 +96,25 @@ impl CategoryIndex {
         self.snapshot.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// The newest snapshot, if it holds every write up to `version`.
+    /// Returns the newest snapshot if it includes every write up to `version`.
     pub(crate) fn current_at(&self, version: i64) -> Option<Arc<Snapshot>> {
         Some(self.snapshot()).filter(|snapshot| snapshot.version >= version)
     }
 
-    /// Waits for the turn to read more.
+    /// Waits for the lock that allows updates of the index.
     pub(crate) async fn reader(&self) -> Reader<'_> {
         Reader { index: self, reading: self.reading.lock().await }
     }
 }
 
-/// The turn to bring the index up to date.
+/// The holder of the lock that allows updates of the index.
 pub(crate) struct Reader<'i> {
     index: &'i CategoryIndex,
     reading: tokio::sync::MutexGuard<'i, Reading>,
 }
 
 impl Reader<'_> {
-    /// Whether the index holds every write up to `version`.
+    /// Whether the newest snapshot includes every write up to `version`.
     pub(crate) fn has(&self, version: i64) -> bool {
         self.index.current_at(version).is_some()
     }
@@ -123,7 +124,7 @@ impl Reader<'_> {
         &self.reading.mark
     }
 
-    /// Takes what was read behind the mark.
+    /// Adds the rows that were read after the mark.
     pub(crate) fn take(&mut self, rows: Vec<(Category, CategoryMark)>) {
         for (category, mark) in rows {
             let folded = fold(&category.category_value);
@@ -133,8 +134,9 @@ impl Reader<'_> {
         }
     }
 
-    /// Shows searches what was taken, which is every write up to `version`. What is not done in a moment is
-    /// done where it keeps no other task waiting; a caller that stops meanwhile leaves it to the next.
+    /// Publishes a snapshot with the added rows, which include every write up to `version`. Many changes
+    /// are merged on a blocking thread, so that other tasks are not delayed. When the caller is
+    /// cancelled, the pending rows stay for the next caller.
     pub(crate) async fn publish(&mut self, version: i64) {
         let Reading { mark, entries, pending } = &mut *self.reading;
         let gone: Vec<_> = pending.keys().filter_map(|id| entries.get(id).cloned()).collect();
@@ -145,7 +147,7 @@ impl Reader<'_> {
         } else {
             tokio::task::spawn_blocking(move || merge(&before.chunks, gone, new)).await.ok()
         };
-        // It is only cancelled with the whole runtime, when nobody searches any more.
+        // The merge is only cancelled when the runtime stops, and then there are no more searches.
         let Some(chunks) = merged else { return };
         entries.extend(pending.drain());
         let version = version.max(mark.version);
@@ -154,7 +156,7 @@ impl Reader<'_> {
     }
 }
 
-/// The chunks without `gone` and with `new`. Chunks that neither touches stay as they are.
+/// Returns the chunks without `gone` and with `new`. Chunks without a change are shared.
 fn merge(
     chunks: &[Arc<Chunk>],
     gone: Vec<Arc<CategoryEntry>>,
@@ -186,15 +188,15 @@ fn merge(
     merged
 }
 
-/// The chunk that an entry is in, or belongs into: the last that begins no later; the first for what comes
-/// before all.
+/// Returns the index of the chunk of an entry: the last chunk that begins no later than the entry, or the
+/// first chunk for an entry before all chunks.
 fn place(chunks: &[Arc<Chunk>], entry: &CategoryEntry) -> usize {
-    let begins_later =
+    let begins_no_later =
         |chunk: &Arc<Chunk>| chunk.entries.first().is_none_or(|first| first.key() <= entry.key());
-    chunks.partition_point(begins_later).saturating_sub(1)
+    chunks.partition_point(begins_no_later).saturating_sub(1)
 }
 
-/// Makes chunks of about the same size.
+/// Splits entries into chunks of about the same size.
 fn cut(entries: &[Arc<CategoryEntry>], into: &mut Vec<Arc<Chunk>>) {
     let pieces = entries.len().div_ceil(CHUNK_ENTRIES_MAX).max(1);
     let size = entries.len().div_ceil(pieces).max(1);
@@ -213,21 +215,21 @@ impl Chunk {
         text.push(SEPARATOR);
         starts.push(text.len());
         let mut by_fold: Vec<usize> = (0..entries.len()).collect();
-        // Stable, so that equal ones stay in the order of names.
+        // The sort is stable, so that entries with equal folded names stay in the order of names.
         by_fold.sort_by(|a, b| entries[*a].folded.cmp(&entries[*b].folded));
         Self { entries, text, starts, by_fold }
     }
 
-    /// The entries whose folded names are `query`, which come first of those that begin with it, in the order
-    /// of names.
-    fn being(&self, query: &str) -> &[usize] {
+    /// The entries whose folded names equal `query`, in the order of names. They are the first of the
+    /// entries whose folded names begin with `query`.
+    fn equal_to(&self, query: &str) -> &[usize] {
         let name = |index: usize| self.entries[index].folded.as_str();
         let first = self.by_fold.partition_point(|index| name(*index) < query);
         let same = self.by_fold[first..].partition_point(|index| name(*index) == query);
         &self.by_fold[first..first + same]
     }
 
-    /// The entries whose folded names begin with `query` and go on, in the order of names.
+    /// The entries whose folded names begin with `query` and are longer, in the order of names.
     fn beginning_with(&self, query: &str) -> Vec<usize> {
         let name = |index: usize| self.entries[index].folded.as_str();
         let first = self.by_fold.partition_point(|index| name(*index) <= query);
@@ -237,9 +239,9 @@ impl Chunk {
         longer
     }
 
-    /// The entries whose folded names hold what is looked for, but not at their beginning, in the order of
-    /// names.
-    fn holding<'c>(&'c self, finder: &'c Finder<'_>) -> impl Iterator<Item = usize> + 'c {
+    /// The entries whose folded names contain the searched text, but not at the beginning, in the order
+    /// of names.
+    fn containing<'c>(&'c self, finder: &'c Finder<'_>) -> impl Iterator<Item = usize> + 'c {
         let mut from = 0;
         std::iter::from_fn(move || {
             loop {
@@ -259,13 +261,14 @@ impl Chunk {
 }
 
 impl Snapshot {
-    /// The first `size` categories whose name holds `query`: exact, then prefix, then substring.
+    /// Returns the first `size` categories whose name contains `query`: exact matches, then prefixes,
+    /// then substrings.
     pub(crate) fn search(&self, query: &str, size: usize) -> Vec<Arc<Category>> {
         let query = fold(query);
         let (mut found, mut longer) = (Vec::new(), Vec::new());
         for chunk in &self.chunks {
             let room = size.saturating_sub(found.len());
-            found.extend(chunk.being(&query).iter().take(room).map(|index| chunk.category(*index)));
+            found.extend(chunk.equal_to(&query).iter().take(room).map(|index| chunk.category(*index)));
             let room = size.saturating_sub(longer.len());
             if room > 0 {
                 let beginning = chunk.beginning_with(&query).into_iter().take(room);
@@ -274,12 +277,12 @@ impl Snapshot {
         }
         found.extend(longer);
         let finder = Finder::new(&query);
-        let holding = self
+        let containing = self
             .chunks
             .iter()
-            .flat_map(|chunk| chunk.holding(&finder).map(|index| chunk.category(index)))
+            .flat_map(|chunk| chunk.containing(&finder).map(|index| chunk.category(index)))
             .take(size.saturating_sub(found.len()));
-        found.extend(holding);
+        found.extend(containing);
         found.truncate(size);
         found
     }
@@ -300,7 +303,7 @@ mod tests {
         }
     }
 
-    /// Numbers that look random and are the same every time.
+    /// Pseudo-random numbers with a fixed seed.
     struct Random(u64);
 
     impl Random {
@@ -309,15 +312,15 @@ mod tests {
             (self.0 >> 33) as usize % end
         }
 
-        /// Of few letters, so that much matches.
+        /// Returns a word of few different letters, so that many words match.
         fn word(&mut self) -> String {
             let letters = ['a', 'A', 'b', '가', 'é', ' ', '%'];
             (0..=self.below(5)).map(|_| letters[self.below(letters.len())]).collect()
         }
     }
 
-    /// What a search must find, by the plainest way to say it.
-    fn plainly(all: &HashMap<usize, Category>, query: &str, size: usize) -> Vec<String> {
+    /// The expected result of a search, computed by comparing every category.
+    fn search_every_category(all: &HashMap<usize, Category>, query: &str, size: usize) -> Vec<String> {
         let query = fold(query);
         let rank = |category: &Category| match fold(&category.category_value) {
             name if name == query => Some(0),
@@ -333,11 +336,11 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_search_finds_what_a_look_at_every_category_finds_after_any_change() {
+    async fn a_search_equals_a_comparison_with_every_category_after_any_change() {
         let mut random = Random(1);
         let (index, mut all) = (CategoryIndex::new(), HashMap::new());
         for round in 0..24_i64 {
-            // Loads of many sizes, the first larger than some chunks.
+            // Changes of many sizes. The first one fills more than one chunk.
             let count = if round == 0 { 3 * CHUNK_ENTRIES_MAX } else { random.below(40) };
             let rows = (0..count).map(|_| category(random.below(4_000), random.word()));
             let rows: HashMap<_, _> = rows.map(|category| (category.category_id.clone(), category)).collect();
@@ -356,7 +359,7 @@ mod tests {
                 let (query, size) = (random.word(), 1 + random.below(50));
                 let found = snapshot.search(&query, size);
                 let found: Vec<_> = found.iter().map(|category| category.category_id.to_string()).collect();
-                assert_eq!(found, plainly(&all, &query, size), "{query:?} {size}");
+                assert_eq!(found, search_every_category(&all, &query, size), "{query:?} {size}");
             }
         }
         let snapshot = index.snapshot();
@@ -374,12 +377,12 @@ mod tests {
         assert!(index.current_at(0).is_none());
         assert_eq!(index.reader().await.mark(), &mark);
         index.reader().await.publish(5).await;
-        assert!(index.current_at(7).is_some(), "more was read than was asked for");
+        assert!(index.current_at(7).is_some(), "the index has read up to version 7");
         assert!(index.current_at(8).is_none());
     }
 
     #[test]
-    fn folding_forgets_case_and_composition_and_nothing_else() {
+    fn folding_ignores_only_case_and_composition() {
         for (one, other) in [
             ("\u{1112}\u{1161}\u{11ab}", "한"),
             ("CAFE\u{301}", "café"),

@@ -13,14 +13,14 @@ use store::queries::lives::{LiveOnAir, LivePlace, LiveShow};
 use crate::work::Work;
 use crate::{Error, Service};
 
-/// A live as the platform reports it. What is not given is the broadcast setting's.
+/// A live as the platform reports it. Fields that are not given come from the broadcast setting.
 #[derive(Clone, Debug)]
 pub struct LiveReport {
     /// Its title.
     pub title: Option<String>,
     /// The address of its picture.
     pub thumbnail_image_url: Option<String>,
-    /// Viewers right now.
+    /// The current number of viewers.
     pub concurrent_user_count: i64,
     /// Whether it is for adults.
     pub adult: bool,
@@ -35,13 +35,13 @@ pub struct LiveReport {
 pub struct LivePage {
     /// Its lives.
     pub lives: Vec<LiveListing>,
-    /// The cursor of the page after it.
+    /// The cursor of the next page. `None` on the last page.
     pub next: Option<String>,
 }
 
 impl Service {
-    /// Puts a channel on air, or changes what it has on air: the live then keeps its number and its
-    /// beginning. A report that says nothing new writes nothing.
+    /// Puts a channel on air, or changes its live. A changed live keeps its number and its start time. A
+    /// report without a change writes nothing.
     ///
     /// # Errors
     /// [`Refusal::NotFound`] when the channel does not exist; `Invalid` for a wrong field.
@@ -51,7 +51,7 @@ impl Service {
         self.write(async move |work: &mut Work<'_>| put(work, &channel, &report).await).await
     }
 
-    /// Takes a channel off air. One that is not on air stays so.
+    /// Takes a channel off air. Nothing happens when the channel is not on air.
     ///
     /// # Errors
     /// [`Refusal::NotFound`] when the channel does not exist.
@@ -60,20 +60,21 @@ impl Service {
         self.write(async move |work: &mut Work<'_>| end(work, &channel).await).await
     }
 
-    /// A page of the live list, most viewers first, ties by number. A cursor goes on in the order that its
-    /// walk's first page had, whatever changed since: no live that stays on air is lost or repeated, one that
-    /// ended is passed over, and one that went on air since waits for the next walk.
+    /// Returns a page of the live list, most viewers first, then by number. A walk from cursor to cursor
+    /// keeps the order of its first page, also when viewer counts change. A live that stays on air is
+    /// returned exactly once. A live that ended is left out. A live that went on air after the first page
+    /// is not in this walk.
     ///
     /// # Errors
-    /// `Invalid` naming `next` for a cursor that this list did not give to this application within 15
-    /// minutes.
+    /// `Invalid` naming `next` for a cursor that is not of this list and application, or whose walk began
+    /// more than 15 minutes ago.
     pub async fn lives(&self, client: &ClientId, size: i64, next: Option<&str>) -> Result<LivePage, Error> {
         let (context, now) = (format!("lives {client}"), self.now());
         let walk = match next {
             Some(cursor) => Some(Walk::parse(&self.cursors().open("next", &context, cursor)?, now)?),
             None => None,
         };
-        // One more than asked for, to learn whether there is a page after this one.
+        // One row more than the page shows whether there is a next page.
         let limit = size + 1;
         let place = walk.map(|walk| walk.place);
         let mut lives = self
@@ -109,8 +110,8 @@ impl LiveReport {
         Ok(Self { tags, ..self })
     }
 
-    /// What the live is, over the channel's setting.
-    fn over(&self, setting: &BroadcastSetting) -> LiveShow {
+    /// Fills the missing fields of the report from the channel's setting.
+    fn completed_from(&self, setting: &BroadcastSetting) -> LiveShow {
         let set_title = || match setting.default_live_title.as_str() {
             "" => setting.channel_name.clone(),
             title => title.to_owned(),
@@ -130,20 +131,20 @@ impl LiveReport {
     }
 }
 
-/// One report, inside a transaction.
+/// Applies one report, inside a transaction.
 pub(crate) async fn put(work: &mut Work<'_>, channel: &ChannelId, report: &LiveReport) -> Result<(), Error> {
     if let CategoryChoice::Of(id) = &report.category {
         check_category(work, id).await?;
     }
-    let show = report.over(&setting_of(work, channel).await?);
+    let show = report.completed_from(&setting_of(work, channel).await?);
     if work.live_on_air(channel).await?.is_some_and(|live| live.show == show) {
         return Ok(());
     }
-    // Under the two locks everything is read again. A batch has the first one before it comes to the settings
-    // of its lines.
+    // Everything is read again under the two locks. A batch also takes the lock on the version before the
+    // locks on the settings of its lines.
     let version = work.next_live_version().await?;
     work.lock_broadcast_setting(channel).await?;
-    let show = report.over(&setting_of(work, channel).await?);
+    let show = report.completed_from(&setting_of(work, channel).await?);
     match work.live_on_air(channel).await? {
         None => begin(work, channel, show, version).await,
         Some(live) => change(work, channel, live, show, version).await,
@@ -179,7 +180,7 @@ async fn change(
 pub(crate) async fn end(work: &mut Work<'_>, channel: &ChannelId) -> Result<(), Error> {
     setting_of(work, channel).await?;
     if work.live_on_air(channel).await?.is_some() {
-        // Whoever changes this live at the same time, or the setting that it shows, comes before or after.
+        // Concurrent changes of this live or of its setting are serialized by these locks.
         work.next_live_version().await?;
         work.lock_broadcast_setting(channel).await?;
         work.end_live(channel).await?;
@@ -191,13 +192,13 @@ pub(crate) async fn setting_of(tx: &mut Tx, channel: &ChannelId) -> Result<Broad
     tx.broadcast_setting(channel).await?.ok_or(Refusal::NotFound(Resource::Channel).into())
 }
 
-/// The category that a caller named.
+/// Looks up the category that a caller named.
 pub(crate) async fn check_category(tx: &mut Tx, id: &CategoryId) -> Result<domain::live::Category, Error> {
     let unknown = Invalid::new("categoryId", Rule::KnownCategory);
     tx.category(id).await?.ok_or(unknown.into())
 }
 
-/// How far a walk through the list has come, and when it began.
+/// The position of a walk through the list, and its start time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Walk {
     place: LivePlace,
@@ -219,7 +220,7 @@ impl Walk {
             place: LivePlace { version, concurrent_user_count, live_id },
             began_at: Timestamp::from_millis(began_at),
         };
-        // The counts of that moment are being swept away.
+        // The counts from the start of an older walk are deleted by the sweep.
         if walk.began_at.plus_ms(LIVE_WALK_MS) < now { Err(wrong()) } else { Ok(walk) }
     }
 }

@@ -1,5 +1,5 @@
-//! Watching for drops: what the platform reports of it, and how far it has brought a viewer (the platform
-//! API's drops).
+//! Watching for drops: the platform's reports of watched minutes, and the progress of viewers (the
+//! platform API's drops).
 
 use std::slice;
 
@@ -15,57 +15,57 @@ use crate::platform::idempotency::{self, IdempotencyKey, StoredAnswer};
 use crate::work::Work;
 use crate::{Error, Service};
 
-/// How often a report is tried that the database ended for another transaction.
+/// Maximum number of tries of a report that deadlocks with another transaction.
 const REPORT_TRIES: u32 = 3;
 
-/// Watching as the platform reports it. That as many minutes have passed is the platform's word: several
-/// reports may come at once, and late.
+/// A report of watched minutes. The minutes are not checked against the clock, because several reports
+/// may come at once or late.
 #[derive(Clone, Debug)]
 pub struct WatchingReport {
-    /// Whose live was watched.
+    /// The channel of the watched live.
     pub channel_id: ChannelId,
-    /// Who watched it.
+    /// The viewers.
     pub viewers: Viewers,
-    /// For how many minutes.
+    /// The number of watched minutes.
     pub minutes: i64,
 }
 
-/// Those who watched.
+/// The viewers of a report.
 #[derive(Clone, Debug)]
 pub enum Viewers {
-    /// One of them.
+    /// One viewer.
     One(ChannelId),
-    /// Up to 100 different ones.
+    /// Up to 100 different viewers.
     Many(Vec<ChannelId>),
 }
 
-/// What came of a report of watching.
+/// The result of a report of watched minutes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Watching {
     /// Whether the channel was on air.
     pub on_air: bool,
-    /// The category of what it had on air.
+    /// The category of the channel's live.
     pub category_id: Option<CategoryId>,
-    /// What the viewers now have in the campaigns for which the minutes counted.
+    /// The total minutes of the viewers in each campaign for which the minutes counted.
     pub watched: Vec<Watched>,
 }
 
-/// How far a viewer has come in a campaign.
+/// The progress of a viewer in a campaign.
 #[derive(Clone, Debug)]
 pub struct Progress {
     /// Minutes watched.
     pub minutes: i64,
-    /// What can be claimed, and whether it was.
+    /// The rewards of the campaign, each with the viewer's progress.
     pub rewards: Vec<RewardProgress>,
 }
 
 impl Service {
-    /// Adds minutes that were watched to every campaign that they count for now. One that they count for
-    /// runs, has the category of what the channel has on air, and the channel takes part in it.
+    /// Adds watched minutes to every campaign for which they count. They count for a running campaign
+    /// with the category of the channel's live, if the channel takes part in the campaign.
     ///
     /// # Errors
-    /// `Invalid` for an unknown channel or viewer, no viewer or more than 100, and for less than 1 minute or
-    /// more than a day.
+    /// `Invalid` for an unknown channel or viewer, for no viewer or more than 100, and for less than 1
+    /// minute or more than a day.
     pub async fn report_watching(
         &self,
         report: WatchingReport,
@@ -78,23 +78,23 @@ impl Service {
                 .write(async move |work: &mut Work<'_>| watch_once(work, &report, key.as_ref()).await)
                 .await;
             match watching {
-                // A node of an earlier version takes the minutes of a batch line by line, and locks nothing
-                // before.
+                // A node of an earlier version adds the minutes of a batch line by line, without the lock
+                // that prevents deadlocks.
                 Err(Error::Store(error)) if error.is_deadlock() && tries.next().is_some() => {}
                 watching => return watching,
             }
         }
     }
 
-    /// A campaign, with the rewards that can be claimed.
+    /// Returns a campaign, with the rewards that can be claimed.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`] when there is none.
+    /// [`Refusal::NotFound`] when the campaign does not exist.
     pub async fn campaign(&self, id: CampaignId) -> Result<Campaign, Error> {
         self.snapshot(async move |tx: &mut Tx| campaign(tx, &id).await).await
     }
 
-    /// How far a viewer has come in a campaign.
+    /// The progress of a viewer in a campaign.
     ///
     /// # Errors
     /// [`Refusal::NotFound`] when the campaign or the viewer does not exist.
@@ -137,13 +137,13 @@ impl WatchingReport {
     }
 }
 
-/// One report that its key lets count once, inside a transaction.
+/// Applies one report, inside a transaction. A report with a key counts once.
 async fn watch_once(
     work: &mut Work<'_>,
     report: &WatchingReport,
     key: Option<&IdempotencyKey>,
 ) -> Result<Watching, Error> {
-    // Reports add to their rows in one order, but a batch adds to those of one line after the other.
+    // Reports lock their rows in one order, but a batch locks the rows of one line after another.
     work.share_lock(Shared::WatchedMinutes).await?;
     if let Some(earlier) = idempotency::claim_without_answer(work, key).await? {
         return Ok(earlier);
@@ -153,7 +153,7 @@ async fn watch_once(
     Ok(watching)
 }
 
-/// One report, inside a transaction.
+/// Applies one report, inside a transaction.
 pub(crate) async fn watch(work: &mut Work<'_>, report: &WatchingReport) -> Result<Watching, Error> {
     let now = work.now();
     report.check()?;
@@ -187,7 +187,7 @@ impl StoredAnswer for Watching {
         let watched = |each: &Watched| (each.campaign_id.to_string(), each.viewer.to_string(), each.minutes);
         let category = self.category_id.as_ref().map(CategoryId::to_string);
         let stored: StoredWatching = (self.on_air, category, self.watched.iter().map(watched).collect());
-        // Strings, numbers and booleans can always be written as JSON.
+        // Writing strings, numbers and booleans as JSON never fails.
         serde_json::to_string(&stored).unwrap_or_default()
     }
 

@@ -2,10 +2,11 @@
 //! may have missed it are closed, also when a node dies between the commit and the publication
 //! (`docs/adr/0024-events-have-an-outbox.md`).
 //!
-//! A transaction with events writes one row for all of them, its batch, together with its COMMIT. The row is
-//! deleted after the bus has confirmed the events. A row that stays belongs to a commit without an answer, or
-//! to a node that died. The node that finds such a row records its channels as lost. On SQLite there is no
-//! batch, because the process that commits also publishes, and every commit has an answer.
+//! A transaction with events writes one row for all of them, its batch, together with its COMMIT. The row
+//! is deleted after the bus has confirmed the events. A row that stays belongs to a commit without an
+//! answer, or to a dead node. The node that finds such a row records the row's channels as lost. On
+//! SQLite there is no batch, because the process that commits also publishes, and every commit has an
+//! answer.
 
 use std::collections::{BTreeSet, HashSet};
 use std::pin::pin;
@@ -25,7 +26,7 @@ use crate::{Error, Service};
 
 /// How long a node collects settled batches before it deletes them together.
 pub const SETTLE_EVERY: Duration = Duration::from_millis(100);
-/// How often a node looks for overdue batches.
+/// How often a node queries overdue batches.
 pub const TAKE_OVER_EVERY: Duration = Duration::from_secs(1);
 /// Maximum number of overdue batches that one query reads.
 pub const OVERDUE_MAX: usize = 500;
@@ -33,15 +34,15 @@ pub const OVERDUE_MAX: usize = 500;
 const TAKE_OVER_MAX: usize = 64;
 /// Maximum number of batches that one transaction deletes.
 const SETTLE_MAX: usize = 512;
-/// Maximum number of batches that wait to be deleted. Further ones are found when they are overdue.
+/// Maximum number of batches that wait to be deleted. Further batches are found when they are overdue.
 const SETTLED_MAX: usize = 65_536;
-/// Maximum number of batches of unknown outcome that are checked as soon as the store answers again. Further
-/// ones are found when they are overdue.
+/// Maximum number of batches of unknown outcome that are checked as soon as the store answers again.
+/// Further batches are found when they are overdue.
 const IN_DOUBT_MAX: usize = 4_096;
 /// How long a repeated request waits for the node that publishes the events of the first one.
 const PUBLISHED_BY_OTHERS_WITHIN: Duration = Duration::from_millis(2_500);
-/// How often a repeated request asks the store meanwhile.
-const ASK_EVERY: Duration = Duration::from_millis(100);
+/// How often a waiting repeated request queries the store.
+const POLL_EVERY: Duration = Duration::from_millis(100);
 
 /// The batches of this node.
 #[derive(Debug, Default)]
@@ -56,11 +57,11 @@ pub(crate) struct EventOutbox {
 
 #[derive(Debug, Default)]
 struct OwnBatches {
-    /// Being committed or published.
+    /// Batches that are being committed or published.
     under_way: HashSet<BatchId>,
-    /// Published, and not deleted yet.
+    /// Published batches whose rows are not deleted yet.
     settled: BTreeSet<BatchId>,
-    /// Perhaps committed, and not published.
+    /// Batches that may be committed and were not published.
     in_doubt: BTreeSet<BatchId>,
 }
 
@@ -176,8 +177,8 @@ impl EventOutbox {
         }
     }
 
-    /// Whether this node commits, publishes or deletes the batch at present.
-    fn knows(&self, batch: &BatchId) -> bool {
+    /// Whether this node is committing, publishing or deleting the batch.
+    fn is_at_work_on(&self, batch: &BatchId) -> bool {
         let own = self.own();
         own.under_way.contains(batch) || own.settled.contains(batch)
     }
@@ -197,8 +198,8 @@ impl EventOutbox {
         }
     }
 
-    /// Waits for a batch to delete or to check.
-    async fn work(&self) {
+    /// Waits until there is a batch to delete or to check.
+    async fn wait_for_work(&self) {
         loop {
             let mut has_work = pin!(self.has_work.notified());
             has_work.as_mut().enable();
@@ -241,10 +242,11 @@ impl Service {
 
     /// Waits until this node has batches to settle.
     pub async fn has_events_to_settle(&self) {
-        self.0.event_outbox.work().await;
+        self.0.event_outbox.wait_for_work().await;
     }
 
-    /// Deletes this node's published batches, and takes over those that were committed without an answer.
+    /// Deletes this node's published batches, and takes over its batches that were committed without an
+    /// answer.
     ///
     /// # Errors
     /// When the store does not answer. The batches are kept for the next call.
@@ -255,7 +257,8 @@ impl Service {
             if in_doubt.is_empty() {
                 break;
             }
-            // A missing batch was rolled back, or is committed later and then found when it is overdue.
+            // A batch without a row was rolled back, or is committed later. In that case it is found when
+            // it is overdue.
             let lost = self.unsettled(in_doubt.clone()).await?;
             self.take_over(lost).await?;
             let mut own = outbox.own();
@@ -273,8 +276,8 @@ impl Service {
         }
     }
 
-    /// Takes over batches that are too old for a living node to work on them. Returns how many were found. At
-    /// [`OVERDUE_MAX`] there may be more.
+    /// Takes over batches that are too old for a living node to work on. Returns the number of batches
+    /// that were found. If it is [`OVERDUE_MAX`], there may be more.
     ///
     /// # Errors
     /// When the store does not answer.
@@ -282,21 +285,22 @@ impl Service {
         let (before, node, all) = (self.overdue_before(), self.node().clone(), self.shares_bus());
         let found = self
             .read(async move |tx: &mut Tx| {
-                // Without a shared bus no session here can have missed the events of another node.
+                // Without a shared bus, sessions of this node never get the events of other nodes, so
+                // they cannot miss them.
                 let of = if all { BatchesOf::All } else { BatchesOf::Node(&node) };
                 Ok(tx.overdue_event_batches(before, of, OVERDUE_MAX as i64).await?)
             })
             .await?;
         let count = found.len();
         let unknown = found.into_iter().map(|batch| batch.batch_id);
-        let unknown = unknown.filter(|batch| !self.0.event_outbox.knows(batch)).collect();
-        // Read again, because this node may have deleted some of them meanwhile.
+        let unknown = unknown.filter(|batch| !self.0.event_outbox.is_at_work_on(batch)).collect();
+        // The rows are read again, because this node may have deleted some of them since the first query.
         let lost = self.unsettled(unknown).await?;
         self.take_over(lost).await?;
         Ok(count)
     }
 
-    /// Batches that this node took over so far.
+    /// The number of batches that this node took over since it started.
     pub fn event_batches_taken_over(&self) -> u64 {
         self.0.event_outbox.taken_over.load(Relaxed)
     }
@@ -310,7 +314,7 @@ impl Service {
     /// taken over.
     ///
     /// # Errors
-    /// The store's error. Then the outcome is unknown.
+    /// The store's error. The outcome is then unknown.
     pub(crate) async fn await_published(&self, batches: Vec<BatchId>) -> Result<(), Error> {
         let deadline = self.clock().monotonic() + PUBLISHED_BY_OTHERS_WITHIN;
         let mut open = Vec::new();
@@ -336,7 +340,7 @@ impl Service {
             self.take_over(lost).await?;
             open = others.into_iter().map(|batch| batch.batch_id).collect();
             if !open.is_empty() {
-                self.clock().sleep(ASK_EVERY).await;
+                self.clock().sleep(POLL_EVERY).await;
             }
         }
         if were_lost && self.shares_bus() {
@@ -362,15 +366,15 @@ impl Service {
         Ok(found)
     }
 
-    /// Records the channels of batches as lost, which closes the sessions subscribed to them. Of several
-    /// nodes that try, one succeeds.
+    /// Records the channels of batches as lost, which closes the sessions subscribed to these channels.
+    /// When several nodes try at once, one succeeds.
     async fn take_over(&self, mut batches: Vec<EventBatch>) -> Result<(), Error> {
         while !batches.is_empty() {
             let rest = batches.split_off(batches.len().min(TAKE_OVER_MAX));
             let part = std::mem::replace(&mut batches, rest);
             if !self.shares_bus() {
-                // All sessions are on this node. Reported before the mark, so that a crash in between loses
-                // nothing.
+                // All sessions are on this node. The loss is reported before the rows are marked, so that
+                // a crash in between leaves the rows to be found again.
                 let lost = part.iter().flat_map(|batch| batch.channels.iter().cloned());
                 self.0.bus.report_lost(lost.collect()).await;
             }
@@ -389,7 +393,8 @@ impl Service {
     }
 }
 
-/// Returns how many batches this transaction took over.
+/// Marks batches as taken over and records their channels as lost. Returns the number of batches that
+/// this transaction took over.
 async fn mark_lost(
     tx: &mut Tx,
     batches: Vec<EventBatch>,

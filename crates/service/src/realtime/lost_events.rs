@@ -1,10 +1,10 @@
 //! Events that may not have reached every node. The publisher records their channels, and every gateway reads
 //! them (`docs/spec/realtime.md#delivery`).
 //!
-//! An event that the bus did not confirm is committed, so its call is answered. Before answering, the
-//! publisher records the channel in `lost_events` and waits one polling interval. By then every gateway has
-//! closed the affected sessions or is holding deliveries. So no session receives a newer event after a
-//! missing one.
+//! An event that the bus did not confirm is committed, so its call succeeds. Before the answer, the
+//! publisher records the channel in `lost_events` and waits one polling interval. After this interval
+//! every gateway has closed the affected sessions or is holding deliveries. So no session receives a
+//! newer event after a missing one.
 
 use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -20,8 +20,8 @@ use crate::{Error, LogLimit, Service};
 
 /// How long a row of `lost_events` is kept. A node that was away for longer has no sessions left.
 pub(crate) const LOST_EVENTS_KEPT_MS: i64 = DAY_MS / 24;
-/// How far back each poll reads. Rows become visible up to 2.5 s after their time. The rest is for clocks
-/// that differ.
+/// How far back each poll reads. Rows become visible up to 2.5 s after their time. The rest allows for
+/// differences between clocks.
 const LOOK_BACK_MS: i64 = 10_000;
 /// Maximum duration of a transaction, in milliseconds. This is the deadline of the store.
 const COMMITTED_WITHIN_MS: i64 = 2_500;
@@ -33,7 +33,8 @@ const CLOCKS_DIFFER_MS: i64 = 2_500;
 pub(crate) const STAMPED_BEFORE_MS: i64 = COMMITTED_WITHIN_MS + PUBLISHED_WITHIN_MS + CLOCKS_DIFFER_MS;
 /// Maximum number of rows that a poll reads. When there are more, every channel counts as lost.
 const LISTED_MAX: i64 = 50_000;
-/// Tries to record lost events before the call is answered without the record.
+/// Maximum number of tries to record lost events. After the last one the call is answered without the
+/// record.
 const RECORD_TRIES: u32 = 3;
 /// Pause between two tries.
 const RECORD_PAUSE: Duration = Duration::from_millis(100);
@@ -58,7 +59,7 @@ pub struct SeenLostEvents(HashSet<LostEvents>);
 #[derive(Debug, Default)]
 pub(crate) struct LostEventRecorder {
     waiting: Mutex<Round>,
-    /// Calls whose events were not confirmed.
+    /// Limits the log lines about calls whose events were not confirmed.
     log: LogLimit,
     /// Held by the call that writes for all waiting calls.
     turn: tokio::sync::Mutex<()>,
@@ -68,7 +69,7 @@ pub(crate) struct LostEventRecorder {
 #[derive(Debug, Default)]
 struct Round {
     channels: BTreeSet<ChannelId>,
-    /// The outcome, once it is known.
+    /// Whether the channels were recorded. Empty until the transaction has ended.
     is_recorded: Arc<OnceLock<bool>>,
 }
 
@@ -77,7 +78,7 @@ impl LostEventRecorder {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds channels to the waiting round and gives its outcome.
+    /// Adds channels to the waiting round and returns the cell for its outcome.
     fn add(&self, channels: Vec<ChannelId>) -> Arc<OnceLock<bool>> {
         let mut round = self.waiting();
         round.channels.extend(channels);
@@ -86,8 +87,8 @@ impl LostEventRecorder {
 }
 
 impl Service {
-    /// Finishes a publication, and records the events that the bus did not confirm. `false` when they could
-    /// not be recorded.
+    /// Finishes a publication, and records the events that the bus did not confirm. Returns `false` when
+    /// they could not be recorded.
     pub(crate) async fn publish(&self, publication: Publication) -> bool {
         let unconfirmed = publication.finish().await;
         if unconfirmed.is_empty() {
@@ -101,8 +102,8 @@ impl Service {
         is_recorded
     }
 
-    /// Records channels as lost. One call writes for all that wait, so an outage costs one transaction at a
-    /// time.
+    /// Records channels as lost. One call writes for all waiting calls, so that only one such transaction
+    /// runs at a time during an outage.
     async fn record_lost_events(&self, channels: Vec<ChannelId>) -> bool {
         let recorder = &self.0.lost_events;
         let outcome = recorder.add(channels);
@@ -112,7 +113,7 @@ impl Service {
         }
         let round = std::mem::take(&mut *recorder.waiting());
         let is_recorded = self.try_to_write_lost_events(&round.channels).await;
-        // Only the holder of the turn sets it.
+        // Only the holder of the turn sets the outcome, so this cannot fail.
         let _ = round.is_recorded.set(is_recorded);
         is_recorded
     }
@@ -147,7 +148,7 @@ impl Service {
             .await
     }
 
-    /// The channels that were recorded as lost since the last call with the same `seen`.
+    /// Returns the channels that were recorded as lost since the last call with the same `seen`.
     ///
     /// # Errors
     /// When the store does not answer. The next call finds the same channels.
@@ -157,7 +158,7 @@ impl Service {
             self.read(async move |tx: &mut Tx| Ok(tx.lost_events_since(since, LISTED_MAX).await?)).await?;
         let is_complete = (found.len() as i64) < LISTED_MAX;
         let found: HashSet<_> = found.into_iter().collect();
-        // The newest rows come first. So if no listed row is new, none beyond the limit is.
+        // The newest rows come first. So if no listed row is new, no row beyond the limit is new.
         let new: BTreeSet<_> = found.difference(&seen.0).map(|lost| lost.channel_id.clone()).collect();
         seen.0 = found;
         Ok(if is_complete || new.is_empty() {
@@ -167,7 +168,8 @@ impl Service {
         })
     }
 
-    /// The channels whose events a node may have missed that received nothing since then.
+    /// Returns the channels whose events a node may have missed, if it has received no events since
+    /// `since`.
     ///
     /// # Errors
     /// When the store does not answer.

@@ -15,13 +15,14 @@ pub(crate) struct Publication {
 }
 
 impl Publication {
-    /// Publishes nothing yet.
+    /// Makes the publication, without starting it.
     pub(crate) fn new(bus: Arc<dyn Bus>, messages: Vec<Message>) -> Self {
         Self { publishing: Box::pin(async move { bus.publish_all(messages).await }), unconfirmed: None }
     }
 
-    /// Publishes what the bus takes without waiting. For a bus that [is not shared](Bus::is_shared): SQLite's
-    /// writer thread calls this between a commit and its sync, so it has no runtime and must not block.
+    /// Publishes the messages that the bus takes without waiting. Only for a bus that [is not
+    /// shared](Bus::is_shared). SQLite's writer thread calls this function between a commit and its sync.
+    /// That thread has no runtime and must not block.
     pub(crate) fn begin(&mut self) {
         let mut context = Context::from_waker(Waker::noop());
         if let Poll::Ready(unconfirmed) = self.publishing.as_mut().poll(&mut context) {
@@ -29,7 +30,7 @@ impl Publication {
         }
     }
 
-    /// Publishes the rest. Returns the channels of unconfirmed events, one for each event.
+    /// Publishes the remaining messages. Returns the channels of unconfirmed events, one for each event.
     pub(crate) async fn finish(self) -> Vec<ChannelId> {
         match self.unconfirmed {
             Some(unconfirmed) => unconfirmed,

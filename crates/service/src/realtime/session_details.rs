@@ -10,7 +10,7 @@ use store::queries::session_details::SessionFilter;
 use crate::work::Work;
 use crate::{Error, Service};
 
-/// Why sessions end that the operator ends, as the sockets' own table of reasons calls it.
+/// The close reason of sessions that the operator ends, as named in the sockets' table of reasons.
 const EVICTED: &str = "evicted";
 
 /// One page of a list of sessions.
@@ -23,21 +23,22 @@ pub struct SessionDetailsPage {
 }
 
 impl Service {
-    /// A session, connected or ended within 90 days, whosever it is.
+    /// Returns a session of any owner, connected or ended within 90 days.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`] when there is none of that key.
+    /// [`Refusal::NotFound`] when there is no session with this key.
     pub async fn session_details(&self, key: &SessionKey) -> Result<SessionDetails, Error> {
         let key = key.clone();
         let details = self.read(async move |tx: &mut Tx| Ok(tx.session_details(&key).await?)).await?;
         Ok(details.ok_or(Refusal::NotFound(Resource::Session))?)
     }
 
-    /// Sessions under a filter, newest first. A walk from cursor to cursor gives each session that there was
-    /// at its beginning and still fits once, also when sessions connect meanwhile; any page costs the same.
+    /// Returns sessions that match a filter, newest first. A walk from cursor to cursor returns each
+    /// session once that existed at the beginning of the walk and still matches, also while new sessions
+    /// connect. Every page costs the same.
     ///
     /// # Errors
-    /// `Invalid` naming `next` for a cursor that is not of this list and filter.
+    /// `Invalid` naming `next` for a cursor of another list or filter.
     pub async fn list_sessions(
         &self,
         filter: SessionFilter,
@@ -49,7 +50,7 @@ impl Service {
         let after = after.map(SessionKey::stored);
         let mut sessions = self
             .read(async move |tx: &mut Tx| {
-                // One more than the page shows whether there is a next one.
+                // One row more than the page shows whether there is a next page.
                 Ok(tx.list_session_details(&filter, after.as_ref(), size + 1).await?)
             })
             .await?;
@@ -62,7 +63,7 @@ impl Service {
         Ok(SessionDetailsPage { sessions, next })
     }
 
-    /// Ends a session, on whatever node it is. Nothing happens when it is not there or has ended.
+    /// Ends a session on any node. Nothing happens when the session does not exist or has ended.
     pub async fn evict_session(&self, key: &SessionKey) -> Result<(), Error> {
         let key = key.clone();
         self.write(async move |work: &mut Work<'_>| {
@@ -76,7 +77,7 @@ impl Service {
     }
 }
 
-/// What a cursor is bound to: the list and every filter, but not the size of a page.
+/// Returns the context that a cursor is bound to: the list and every filter, but not the size of a page.
 fn context(filter: &SessionFilter) -> String {
     let SessionFilter { client_id, channel_id, connected } = filter;
     serde_json::json!([

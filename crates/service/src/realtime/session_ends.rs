@@ -7,13 +7,14 @@ use crate::realtime::sessions;
 use crate::work::Work;
 use crate::{Error, Service};
 
-/// Tries of a batch that deadlocks with sessions that end by themselves.
+/// Maximum number of tries of a batch that deadlocks with sessions that end by themselves.
 const TRIES: u32 = 3;
 
 impl Service {
-    /// Deletes the session URLs and ends the sessions of what an earlier transaction deleted or revoked.
-    /// Their nodes close the sockets within two seconds. Works in batches, so that other transactions run in
-    /// between. May be repeated.
+    /// Deletes the session URLs and ends the sessions that a deleted or revoked application, user or
+    /// client secret opened. The deletion or revocation is committed before. The nodes of the sessions
+    /// close the sockets within two seconds. Sessions are ended in batches, so that other transactions
+    /// run in between. The call may be repeated.
     pub(crate) async fn end_admitted(&self, admitted: AdmittedBy) -> Result<(), Error> {
         let urls = admitted.clone();
         self.write(async move |work: &mut Work<'_>| Ok(work.delete_session_urls(&urls).await?)).await?;

@@ -1,4 +1,4 @@
-//! Sessions: session URLs, the handshake, the end, the lists (`docs/spec/realtime.md`).
+//! Sessions: session URLs, handshakes, ends and lists (`docs/spec/realtime.md`).
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -19,16 +19,16 @@ const ABANDONED: &str = "transport_closed";
 /// The close reason of sessions whose application is deleted.
 pub(crate) const REVOKED: &str = "revoked";
 /// Maximum number of changes and ends of sessions that a node reads at once.
-const NEWS_MAX: i64 = 500;
+const READ_AT_ONCE: i64 = 500;
 
 /// A session whose socket may open.
 #[derive(Clone, Debug)]
 pub struct ConnectedSession {
-    /// Its key.
+    /// The session's key.
     pub session_key: SessionKey,
-    /// Whose it is.
+    /// The session's owner.
     pub owner: SessionOwner,
-    /// How its events are spelled.
+    /// The profile that determines the spelling of events.
     pub profile: Profile,
 }
 
@@ -37,7 +37,7 @@ pub struct ConnectedSession {
 pub struct SessionPage {
     /// The sessions.
     pub sessions: Vec<SessionListing>,
-    /// How many there are on all pages, when that was asked for.
+    /// The number of sessions on all pages, if the caller requested it.
     pub total: Option<i64>,
 }
 
@@ -71,7 +71,7 @@ impl Drop for Unclaimed {
     fn drop(&mut self) {
         let Some(session) = self.session.take() else { return };
         let service = self.service.clone();
-        // Without a runtime the process is about to end, and the node's sessions with it.
+        // Without a runtime the process is about to end. The node's sessions end with the process.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {
             runtime.spawn(async move {
                 if let Err(error) = service.disconnect_session(&session.session_key, ABANDONED).await {
@@ -89,7 +89,7 @@ impl Service {
     /// Issues a session URL, which opens one session within 30 seconds.
     ///
     /// # Errors
-    /// [`Refusal::Cap`] when as many are connected as the owner may have.
+    /// [`Refusal::Cap`] when the owner has the maximum number of connected sessions.
     pub async fn issue_session_url(&self, owner: SessionOwner) -> Result<SessionUrlToken, Error> {
         self.issue_url(owner, None).await
     }
@@ -115,7 +115,7 @@ impl Service {
         let token = SessionUrlToken::generate(self.random());
         let (hash, expires_at) = (token.hash(), self.now().plus_ms(SESSION_URL_LIFETIME_MS));
         self.write(async move |work: &mut Work<'_>| {
-            // Only an early answer. The handshake decides, under the owner's lock.
+            // This check only gives an early answer. The handshake checks again, under the owner's lock.
             if work.count_connected(&owner).await? >= owner.sessions_max() {
                 return Err(Error::from(Refusal::Cap(owner.cap())));
             }
@@ -128,8 +128,8 @@ impl Service {
     /// Uses a session URL and registers its session as connected to this node.
     ///
     /// # Errors
-    /// [`Refusal::Unauthorized`] when the URL is unknown, used or expired; [`Refusal::Cap`] when as many
-    /// sessions are connected as the owner may have, in which case the URL stays good for another try.
+    /// [`Refusal::Unauthorized`] when the URL is unknown, used or expired; [`Refusal::Cap`] when the
+    /// owner has the maximum number of connected sessions. The URL then stays valid for another try.
     ///
     /// If the caller stops waiting, the session is ended. A caller that has the session must end it.
     pub async fn connect_session(&self, token: &str) -> Result<ConnectedSession, Error> {
@@ -159,7 +159,7 @@ impl Service {
                 work.lock_session_owner(&owner).await?;
                 if work.count_connected(&owner).await? >= owner.sessions_max() {
                     tracing::info!(client_id = %owner.client_id(), channel_id = ?owner.channel_id(),
-                            "a handshake is refused: its owner has as many sessions as it may");
+                            "a handshake is refused: its owner has the maximum number of sessions");
                     return Err(Error::from(Refusal::Cap(owner.cap())));
                 }
                 work.insert_session(&key, &owner, secret_id.as_ref(), &node, now).await?;
@@ -170,12 +170,12 @@ impl Service {
         Ok(ConnectedSession { session_key, owner, profile: self.profile(profile) })
     }
 
-    /// Ends a session with a close reason. Ending it again does nothing.
+    /// Ends a session with a close reason. Ending an ended session does nothing.
     pub async fn disconnect_session(&self, key: &SessionKey, reason: &'static str) -> Result<(), Error> {
         self.disconnect_sessions(vec![(key.clone(), reason)]).await
     }
 
-    /// [`disconnect_session`](Self::disconnect_session) of many in one transaction.
+    /// Ends many sessions in one transaction, like [`disconnect_session`](Self::disconnect_session).
     pub async fn disconnect_sessions(&self, ended: Vec<(SessionKey, &'static str)>) -> Result<(), Error> {
         self.write(async move |work: &mut Work<'_>| {
             let now = work.now();
@@ -187,15 +187,16 @@ impl Service {
         .await
     }
 
-    /// The changes of a session's subscriptions after a version, in order.
+    /// Returns the changes of a session's subscriptions after a version, in order.
     pub async fn session_changes(&self, key: &SessionKey, after: i64) -> Result<Vec<SessionChange>, Error> {
         let key = key.clone();
         self.read(async move |tx: &mut Tx| Ok(tx.session_changes_after(&key, after).await?)).await
     }
 
-    /// Takes changes of this node's sessions that it has not taken before, those of a session in order. The
-    /// bus may have delivered some of them. Called about once a second, and again while there are any.
-    /// Changes beside an error have to be delivered too, and may come again.
+    /// Takes the changes of this node's sessions that were not taken before. The changes of one session
+    /// are in order. The bus may have delivered some of them. The gateway calls this about once a second,
+    /// and again at once after a call that returned changes. Changes that are returned with an error must
+    /// be delivered too, and may be returned again.
     pub async fn take_undelivered_changes(&self) -> (SessionChanges, Result<(), Error>) {
         let result = self.read_undelivered_changes().await;
         (std::mem::take(&mut *self.0.undelivered_changes.changes()), result)
@@ -210,23 +211,24 @@ impl Service {
         }
         let taken = self.0.undelivered_changes.clone();
         self.write(async move |work: &mut Work<'_>| {
-            let changes = work.take_unread_changes(&node, NEWS_MAX).await?;
+            let changes = work.take_unread_changes(&node, READ_AT_ONCE).await?;
             taken.changes().extend(changes);
             Ok(())
         })
         .await
     }
 
-    /// A page of the sessions of this node that were ended elsewhere, with their close reasons, after a key.
-    /// Empty at the end. A session is listed until [`disconnect_session`](Self::disconnect_session) records
-    /// its end.
+    /// Returns a page of this node's sessions that were ended in the store, with their close reasons,
+    /// after a key. The page after the last session is empty. A session is listed until
+    /// [`disconnect_session`](Self::disconnect_session) records its end.
     pub async fn sessions_closing(&self, after: &SessionKey) -> Result<Vec<(SessionKey, String)>, Error> {
         let (node, after) = (self.node().clone(), after.clone());
-        self.read(async move |tx: &mut Tx| Ok(tx.sessions_closing(&node, &after, NEWS_MAX).await?)).await
+        self.read(async move |tx: &mut Tx| Ok(tx.sessions_closing(&node, &after, READ_AT_ONCE).await?)).await
     }
 
-    /// One page of the caller's own sessions, newest first; disconnected ones for 90 days
-    /// (`docs/spec/realtime.md#session-lists`). `counted` asks for the number of all of them too.
+    /// Returns one page of the caller's own sessions, newest first
+    /// (`docs/spec/realtime.md#session-lists`). Disconnected sessions are listed for 90 days. `counted`
+    /// requests the number of sessions on all pages too.
     pub async fn sessions(
         &self,
         owner: SessionOwner,
@@ -243,7 +245,7 @@ impl Service {
     }
 }
 
-/// Why a session URL does not open a session.
+/// Returns the reason why a session URL does not open a session.
 async fn url_fault(tx: &mut Tx, url: &SecretHash, now: Timestamp) -> Result<CredentialFault, Error> {
     let expired = tx.session_url(url).await?.filter(|(_, expires_at)| *expires_at <= now);
     let Some((owner, expires_at)) = expired else { return Ok(CredentialFault::SessionUrlUnknown) };

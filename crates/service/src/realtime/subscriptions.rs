@@ -14,28 +14,28 @@ use store::Tx;
 use crate::work::Work;
 use crate::{Error, Service};
 
-/// Maximum number of changes kept for a connected session. Its node applies changes at once, so it is never
-/// this far behind.
+/// Maximum number of changes kept for a connected session. Its node applies changes at once, so the node
+/// is never this far behind.
 const CHANGES_KEPT: i64 = 1_000;
-/// Old changes of a session are deleted after every so many new ones.
-const FORGET_EVERY: i64 = 100;
+/// Old changes of a session are deleted after this number of new changes.
+const DELETE_EVERY: i64 = 100;
 
 impl Service {
-    /// Subscribes a session to events of the caller's channel. Repeating it is no error and gives one more
-    /// SYSTEM message, but not a second delivery.
+    /// Subscribes a session to events of the caller's channel. A repeated call is no error. It sends one
+    /// more SYSTEM message, but events are still delivered once.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`] when the session is not the caller's or not connected; [`Refusal::Cap`] for the
-    /// 31st; [`Refusal::InvalidToken`] and [`Refusal::ScopeMissing`] when the token or the scope ended
-    /// meanwhile.
+    /// [`Refusal::NotFound`] when the session is not the caller's or not connected; [`Refusal::Cap`] for
+    /// the 31st subscription; [`Refusal::InvalidToken`] when the token ended during the call;
+    /// [`Refusal::ScopeMissing`] when the scope ended during the call.
     pub async fn subscribe(&self, caller: &Caller, key: &SessionKey, event: EventType) -> Result<(), Error> {
         self.change(caller, key, event, ChangeKind::Subscribed).await
     }
 
-    /// Ends a subscription. Repeating it is no error and gives one more SYSTEM message.
+    /// Ends a subscription. A repeated call is no error and sends one more SYSTEM message.
     ///
     /// # Errors
-    /// As [`subscribe`](Self::subscribe), but for the limit.
+    /// As [`subscribe`](Self::subscribe), except for [`Refusal::Cap`].
     pub async fn unsubscribe(
         &self,
         caller: &Caller,
@@ -55,7 +55,7 @@ impl Service {
         let (caller, key) = (caller.clone(), session_key.clone());
         self.write(async move |work: &mut Work<'_>| {
             let now = work.now();
-            still_allowed(work, &caller, event).await?;
+            check_still_allowed(work, &caller, event).await?;
             let (client_id, channel_id) = (&caller.client_id, &caller.channel_id);
             let next = work.next_session_version(&key, client_id, channel_id).await?;
             let (version, node) = next.ok_or(Refusal::NotFound(Resource::Session))?;
@@ -79,7 +79,7 @@ impl Service {
 }
 
 /// Checks under the consent's lock that the token and the scope of the call are still valid.
-async fn still_allowed(tx: &mut Tx, caller: &Caller, event: EventType) -> Result<(), Error> {
+async fn check_still_allowed(tx: &mut Tx, caller: &Caller, event: EventType) -> Result<(), Error> {
     let consented = tx
         .lock_consent(&caller.client_id, &caller.channel_id)
         .await?
@@ -101,7 +101,7 @@ async fn log_change(
     change: SessionChange,
 ) -> Result<(), Error> {
     work.insert_session_change(&session_key, &node, &change).await?;
-    if change.version % FORGET_EVERY == 0 {
+    if change.version % DELETE_EVERY == 0 {
         work.delete_session_changes(&session_key, change.version - CHANGES_KEPT).await?;
     }
     work.publish(Message::SessionChanged { node, session_key, change });
@@ -122,9 +122,9 @@ pub(crate) async fn revoke_standing_on(
     Ok(())
 }
 
-/// Revokes the subscriptions that need scopes that an application lost. First the consents with such a scope
-/// are narrowed, which locks them. So a concurrent subscribe call is either seen here or finds the narrower
-/// consent.
+/// Revokes the subscriptions that need scopes that an application lost. First the consents with such a
+/// scope are narrowed, which locks them. So the subscription of a concurrent call either is found here,
+/// or is refused because of the narrower consent.
 pub(crate) async fn revoke_outside(
     work: &mut Work<'_>,
     client_id: &ClientId,
@@ -132,17 +132,18 @@ pub(crate) async fn revoke_outside(
 ) -> Result<(), Error> {
     work.narrow_consents(client_id, scopes).await?;
     let lost = EventType::ALL.into_iter().filter(|event| !scopes.contains(event.scope()));
-    revoke_needing(work, client_id, lost).await
+    revoke_events(work, client_id, lost).await
 }
 
-/// Revokes all subscriptions of an application, which must be deleted already. So a concurrent subscribe call
-/// is either seen here, behind the consent's lock, or finds no living application.
+/// Revokes all subscriptions of an application, which must be deleted already. The consents are locked
+/// first. So the subscription of a concurrent call either is found here, or is refused because the
+/// application is deleted.
 pub(crate) async fn revoke_all(work: &mut Work<'_>, client_id: &ClientId) -> Result<(), Error> {
     work.lock_live_consents(client_id).await?;
-    revoke_needing(work, client_id, EventType::ALL.into_iter()).await
+    revoke_events(work, client_id, EventType::ALL.into_iter()).await
 }
 
-async fn revoke_needing(
+async fn revoke_events(
     work: &mut Work<'_>,
     client_id: &ClientId,
     events: impl Iterator<Item = EventType>,
@@ -152,7 +153,7 @@ async fn revoke_needing(
         let found = work.subscriptions_of_client(client_id, event).await?;
         subscriptions.extend(found.into_iter().map(|(key, channel_id)| (key, event, channel_id)));
     }
-    // Sessions are locked in one order everywhere, so that two revocations cannot wait for each other.
+    // Sessions are locked in one order everywhere, so that two revocations cannot deadlock.
     subscriptions.sort();
     for (key, event, channel_id) in subscriptions {
         revoke(work, client_id, &channel_id, &key, event).await?;
@@ -160,7 +161,7 @@ async fn revoke_needing(
     Ok(())
 }
 
-/// Does nothing for a session that has ended meanwhile.
+/// Revokes one subscription. Does nothing for an ended session.
 async fn revoke(
     work: &mut Work<'_>,
     client_id: &ClientId,

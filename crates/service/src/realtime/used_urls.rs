@@ -1,5 +1,5 @@
-//! Session URLs that were used recently on this node, so that a second use differs from an invented URL. This
-//! only chooses the reason of a refusal, so it is kept in memory.
+//! Session URLs that were used recently on this node. They distinguish a second use from an unknown URL.
+//! This only affects the reason of a refusal, so the URLs are kept in memory only.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::{Mutex, PoisonError};
@@ -9,7 +9,7 @@ use domain::secret::SecretHash;
 /// Maximum number of URLs in memory. Each takes about 200 bytes.
 const USED_URLS_MAX: usize = 4_096;
 
-/// The hashes of the last used URLs.
+/// The hashes of the URLs that were used last.
 #[derive(Debug, Default)]
 pub(crate) struct UsedUrls(Mutex<Remembered>);
 
@@ -20,7 +20,7 @@ struct Remembered {
 }
 
 impl UsedUrls {
-    /// Adds a URL. Forgets the oldest one at [`USED_URLS_MAX`].
+    /// Adds a URL. When there are [`USED_URLS_MAX`] URLs, the oldest one is dropped.
     pub fn remember(&self, url: SecretHash) {
         let mut urls = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if urls.order.len() >= USED_URLS_MAX
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_last_ones_are_remembered() {
+    fn only_the_last_urls_are_remembered() {
         let (urls, url) = (UsedUrls::default(), |n: usize| SecretHash::of(&n.to_string()));
         for n in 0..USED_URLS_MAX * 2 {
             urls.remember(url(n));

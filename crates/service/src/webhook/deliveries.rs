@@ -1,5 +1,5 @@
-//! Messages to webhooks: written with their claim, leased by a sender, recorded, listed, sent again
-//! (`docs/spec/drops.md#webhook`, `docs/adr/0014-webhooks-leave-from-an-outbox.md`).
+//! Messages to webhooks: how they are written with their claim, leased by a sender, recorded, listed and
+//! sent again (`docs/spec/drops.md#webhook`, `docs/adr/0014-webhooks-leave-from-an-outbox.md`).
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -38,20 +38,21 @@ pub(crate) struct DeliveryQueue {
     written: watch::Sender<()>,
     /// Webhooks that this node disabled.
     disabled: AtomicU64,
-    /// Limits the log lines about secrets that another service key sealed.
+    /// Limits the log lines about secrets that were sealed with another service key.
     sealed_otherwise: LogLimit,
 }
 
-/// One attempt to send a message, signed and ready. Its lease ends 15 seconds after it was taken. The sender
-/// must have an answer or give up before that. `Debug` shows neither address nor content.
+/// One attempt to send a message, signed and ready. The lease of the message ends 15 seconds after the
+/// attempt was taken. The sender must get an answer or give up before the lease ends. `Debug` shows
+/// neither address nor content.
 #[derive(Clone)]
 pub struct Attempt {
-    /// Which attempt, for [`Service::record_attempts`].
+    /// The key of the attempt, for [`Service::record_attempts`].
     pub key: AttemptKey,
     /// The application.
     pub client_id: ClientId,
-    /// The address. `None` if a listener fetches the message. The address was judged when it was registered,
-    /// perhaps under another configuration.
+    /// The address. `None` if a listener fetches the message. The address was checked when it was
+    /// registered, perhaps under another configuration.
     pub url: Option<String>,
     /// The headers.
     pub headers: Vec<(String, String)>,
@@ -65,29 +66,29 @@ impl std::fmt::Debug for Attempt {
     }
 }
 
-/// Which attempt of which message.
+/// The key of an attempt of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AttemptKey {
-    /// Where it goes.
+    /// The webhook of the message.
     pub webhook_id: WebhookId,
     /// The message.
     pub message_id: DeliveryId,
-    /// Which attempt, from 1 on.
+    /// The number of the attempt, from 1 on.
     pub number: i64,
-    /// The number of failed attempts before it since the message was last scheduled.
+    /// The number of earlier failed attempts since the message was last scheduled.
     pub failures: i64,
 }
 
 /// The result of an attempt.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// Which attempt.
+    /// The key of the attempt.
     pub key: AttemptKey,
-    /// What the receiver did.
+    /// The outcome of the request to the receiver.
     pub outcome: Outcome,
-    /// When it began.
+    /// The start time of the attempt.
     pub began_at: Timestamp,
-    /// How long it took, in milliseconds.
+    /// The duration of the attempt, in milliseconds.
     pub duration_ms: i64,
     /// The answer or its beginning. Only the first 1,024 bytes are used.
     pub answer: Vec<u8>,
@@ -96,7 +97,7 @@ pub struct Report {
 /// A message with its attempts.
 #[derive(Clone, Debug)]
 pub struct DeliveryDetails {
-    /// Itself.
+    /// The message.
     pub delivery: Delivery,
     /// Newest first.
     pub attempts: Vec<AttemptRecord>,
@@ -105,11 +106,11 @@ pub struct DeliveryDetails {
 /// A filter on the messages of a webhook.
 #[derive(Clone, Debug, Default)]
 pub struct DeliveryQuery {
-    /// In this state.
+    /// Only messages in this state.
     pub state: Option<DeliveryState>,
-    /// Written from then on.
+    /// Only messages written at this time or later.
     pub from: Option<Timestamp>,
-    /// Written before then.
+    /// Only messages written before this time.
     pub until: Option<Timestamp>,
 }
 
@@ -125,9 +126,9 @@ pub struct DeliveryPage {
 /// The result of [`Service::resend_deliveries`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SentAnew {
-    /// How many messages.
+    /// The number of messages that were scheduled again.
     pub messages: u64,
-    /// Whether the window is done. If not, the same call continues where this one ended.
+    /// Whether the whole time window is done. If not, the same call continues where this one ended.
     pub all: bool,
 }
 
@@ -154,7 +155,8 @@ impl Service {
             .await?;
         let Some((target, sealed, taken)) = taken else { return Ok(Vec::new()) };
         let Some(secret) = self.open_webhook_secret(webhook_id, &sealed) else {
-            // The messages become due again when the lease ends, and are sent once the key is right.
+            // The messages become due again when the lease ends. They are sent when the service key is
+            // correct again.
             if let Some(times) = self.0.delivery_queue.sealed_otherwise.due(self.clock().monotonic()) {
                 let client_id = &target.client_id;
                 tracing::error!(%client_id, times, "a webhook's secret was sealed with another service key");
@@ -176,14 +178,16 @@ impl Service {
         Ok(taken.into_iter().filter_map(attempt).collect())
     }
 
-    /// Records the results of attempts and returns what follows each. `None` for a late result, whose message
-    /// was taken by another node or scheduled again. Disables webhooks that are gone or failed for five days,
-    /// with a notice for the owner. May be repeated after an error.
+    /// Records the results of attempts, and returns the next step of each message. The step is `None` for
+    /// a late result, whose message was taken by another node or scheduled again. Disables webhooks that
+    /// answered 410, or that failed for five days, with a notice for the owner. The call may be repeated
+    /// after an error.
     pub async fn record_attempts(
         &self,
         mut reports: Vec<Report>,
     ) -> Result<Vec<(AttemptKey, Option<Next>)>, Error> {
-        // In one order, and each webhook's row before its messages, so that nodes never wait in a circle.
+        // All nodes lock in one order, and each webhook's row before its messages, so that they do not
+        // deadlock.
         reports.sort_by(|a, b| order(&a.key).cmp(&order(&b.key)));
         let mut recorded = Vec::with_capacity(reports.len());
         for some in reports.chunks(RECORDS_AT_ONCE) {
@@ -217,11 +221,11 @@ impl Service {
         self.0.delivery_queue.written.send_replace(());
     }
 
-    /// Messages of an application's webhook, newest first. A walk from cursor to cursor gives each message
-    /// once that was there at its beginning and still matches.
+    /// Returns messages of an application's webhook, newest first. A walk from cursor to cursor returns
+    /// each message once that existed at the beginning of the walk and still matches.
     ///
     /// # Errors
-    /// `Invalid` naming `cursor` for one that is not of this list; [`Refusal::NotFound`] when there is no
+    /// `Invalid` naming `cursor` for the cursor of another list; [`Refusal::NotFound`] when there is no
     /// webhook.
     pub async fn webhook_deliveries(
         &self,
@@ -253,7 +257,7 @@ impl Service {
         Ok(DeliveryPage { deliveries, next })
     }
 
-    /// One message of an application's webhook, with its last 100 attempts.
+    /// Returns one message of an application's webhook, with its last 100 attempts.
     ///
     /// # Errors
     /// [`Refusal::NotFound`] when there is no such webhook or message.
@@ -270,8 +274,8 @@ impl Service {
         .await
     }
 
-    /// Schedules a message again at once, in any state, with the whole retry schedule. A message that is
-    /// being sent is not sent a second time meanwhile.
+    /// Schedules a message to be sent again at once, whatever its state, with the whole retry schedule.
+    /// While an attempt is running, no second attempt starts.
     ///
     /// # Errors
     /// [`Refusal::NotFound`] when there is no such webhook or message.
@@ -293,7 +297,7 @@ impl Service {
         .await
     }
 
-    /// Schedules the messages of a time window again that are in a state, oldest first, up to 10,000.
+    /// Schedules the messages of a time window in one state again, oldest first, up to 10,000.
     ///
     /// # Errors
     /// [`Refusal::NotFound`] when there is no webhook.
@@ -321,8 +325,8 @@ impl Service {
     }
 }
 
-/// Writes the messages about a claim, inside the claim's transaction: one for each receiving webhook. For a
-/// disabled webhook the message is a dead letter, so that it can be sent later.
+/// Writes the messages about a claim, one for each receiving webhook, inside the claim's transaction. For
+/// a disabled webhook the message is a dead letter, which can be sent later.
 pub(crate) async fn write(work: &mut Work<'_>, claim: &RewardClaim) -> Result<(), Error> {
     let now = work.now();
     for receiver in work.claim_receivers(&claim.campaign_id).await? {
@@ -343,7 +347,7 @@ fn order(key: &AttemptKey) -> (&WebhookId, &DeliveryId, i64) {
     (&key.webhook_id, &key.message_id, key.number)
 }
 
-/// What follows each attempt of a batch, and the webhooks that were disabled.
+/// The next step after each attempt of a batch, and the webhooks that were disabled.
 type RecordedBatch = (Vec<(AttemptKey, Option<Next>)>, Vec<(WebhookId, DisabledReason)>);
 
 async fn record(work: &mut Work<'_>, batch: &[(Report, u16)]) -> Result<RecordedBatch, Error> {
@@ -354,7 +358,7 @@ async fn record(work: &mut Work<'_>, batch: &[(Report, u16)]) -> Result<Recorded
     let (mut nexts, mut disabled) = (Vec::with_capacity(batch.len()), Vec::new());
     for (webhook_id, reports) in by_webhook {
         let outcomes = reports.iter().map(|(report, _)| &report.outcome);
-        if let Some(reason) = judge(work, webhook_id, outcomes).await? {
+        if let Some(reason) = record_health(work, webhook_id, outcomes).await? {
             disabled.push((webhook_id.clone(), reason));
         }
         for (report, random) in reports {
@@ -364,8 +368,8 @@ async fn record(work: &mut Work<'_>, batch: &[(Report, u16)]) -> Result<Recorded
     Ok((nexts, disabled))
 }
 
-/// Notes whether a webhook fails. Disables it when it is gone or failed for too long.
-async fn judge(
+/// Records whether a webhook fails. Disables a webhook that answered 410 or failed for too long.
+async fn record_health(
     work: &mut Work<'_>,
     webhook_id: &WebhookId,
     outcomes: impl Iterator<Item = &Outcome> + Clone,
@@ -400,8 +404,9 @@ async fn record_one(work: &mut Work<'_>, report: &Report, random: u16) -> Result
             work.insert_attempt(&key.webhook_id, &key.message_id, &attempt).await?;
             return Ok(Some(next));
         }
-        // The message may have been scheduled again meanwhile. Then the whole schedule is before it.
-        failures = work.failures_in_flight(&key).await?.filter(|now| *now != before);
+        // The message may have been scheduled again during the attempt. Then the retry schedule starts
+        // over.
+        failures = work.failures_in_flight(&key).await?.filter(|failures| *failures != before);
     }
     Ok(None)
 }
@@ -440,7 +445,7 @@ async fn details(
     Ok(DeliveryDetails { delivery, attempts })
 }
 
-/// A cursor is bound to the list and every filter, but not to the size of a page.
+/// Returns the context that a cursor is bound to: the list and every filter, but not the size of a page.
 fn context(client_id: &ClientId, query: &DeliveryQuery) -> String {
     let DeliveryQuery { state, from, until } = query;
     let state = state.map(DeliveryState::name);

@@ -1,6 +1,6 @@
 //! Listeners: programs of developers without a public address. A listener fetches the messages to its
-//! application's webhook, makes the attempts itself and reports the results. Apart from that its attempts are
-//! like any other.
+//! application's webhook, makes the attempts itself and reports the results. In all other respects these
+//! attempts are like those of this service.
 
 use std::time::Duration;
 
@@ -17,51 +17,53 @@ use crate::webhook::deliveries::{Attempt, AttemptKey, Report};
 use crate::webhook::webhooks::{Webhook, WebhookDetails, details_of};
 use crate::{Error, Service};
 
-/// How often messages are polled for a waiting listener. Messages that this node writes are seen at once.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// Maximum number of expired leases that one transaction settles.
-const SETTLED_AT_ONCE: i64 = 100;
+/// How often the store is polled for a waiting listener. Messages that this node writes end the wait at
+/// once.
+const POLL_EVERY: Duration = Duration::from_millis(500);
+/// Maximum number of expired leases that one poll records as failed attempts.
+const EXPIRED_AT_ONCE: i64 = 100;
 
 /// The report of a listener about an attempt.
 #[derive(Clone, Debug)]
 pub struct ListenerReport {
     /// The message.
     pub message_id: DeliveryId,
-    /// Which attempt.
+    /// The number of the attempt.
     pub number: i64,
-    /// What the receiver did.
+    /// The receiver's response.
     pub heard: Heard,
-    /// How long it took, in milliseconds.
+    /// The duration of the attempt, in milliseconds.
     pub duration_ms: i64,
     /// The beginning of the answer.
     pub answer: String,
 }
 
-/// The response of the receiver to a listener.
+/// The response of the receiver to a listener's request.
 #[derive(Clone, Debug)]
 pub enum Heard {
-    /// A status, and `Retry-After` as it was spelled.
+    /// The status, and the value of `Retry-After`.
     Answer(u16, Option<String>),
-    /// Nothing, for this reason.
+    /// No answer, for this reason.
     Nothing(SendFailure),
 }
 
-/// What follows an attempt.
+/// The state of a message after an attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Followed {
-    /// Where the message stands.
+    /// The state.
     pub state: DeliveryState,
-    /// When its next attempt is due.
+    /// When the next attempt is due.
     pub next_at: Option<Timestamp>,
 }
 
 impl Service {
-    /// Starts a listener for an application. Makes a webhook if there is none, and returns the secret of a
-    /// new one, which is never shown again. A webhook that was disabled for its failures is enabled again.
+    /// Starts a listener for an application. Makes a webhook if there is none, and returns the secret of
+    /// the new webhook, which is never shown again. A webhook that was disabled because of failures is
+    /// enabled again.
     ///
     /// # Errors
     /// `Invalid` when the webhook has an address, or the operator disabled it;
-    /// [`NotFound`](domain::Refusal::NotFound) when there is no such application, or it is deleted.
+    /// [`NotFound`](domain::Refusal::NotFound) when the application does not exist or is deleted.
     pub async fn begin_listening(
         &self,
         client_id: &ClientId,
@@ -79,12 +81,13 @@ impl Service {
         self.make_or_alter_webhook(client_id, (None, None), altered).await
     }
 
-    /// Up to `limit` messages for a listener, with a lease on each. Waits for the first message for `wait`,
-    /// or until this node is about to stop. A lease that ended without a report is a failed attempt.
+    /// Takes up to `limit` messages for a listener, with a lease on each. Waits up to `wait` for the
+    /// first message, but not while this node is about to stop. A lease that ended without a report
+    /// counts as a failed attempt.
     ///
     /// # Errors
-    /// `Invalid` when the webhook has an address, or is disabled; [`NotFound`](domain::Refusal::NotFound)
-    /// when there is none.
+    /// `Invalid` when the webhook has an address or is disabled; [`NotFound`](domain::Refusal::NotFound)
+    /// when there is no webhook.
     pub async fn attempts_for_listener(
         &self,
         client_id: &ClientId,
@@ -95,7 +98,7 @@ impl Service {
         let until = self.clock().monotonic() + wait;
         loop {
             written.borrow_and_update();
-            let attempts = self.look_for_listener(client_id, limit).await?;
+            let attempts = self.poll_for_listener(client_id, limit).await?;
             let left = until.saturating_sub(self.clock().monotonic());
             let stopping = self.readiness() == Readiness::Draining;
             if !attempts.is_empty() || left.is_zero() || stopping {
@@ -103,16 +106,17 @@ impl Service {
             }
             tokio::select! {
                 _ = written.changed() => {}
-                () = self.clock().sleep(left.min(LOOK_EVERY)) => {}
+                () = self.clock().sleep(left.min(POLL_EVERY)) => {}
             }
         }
     }
 
-    /// Records the result of a listener's attempt and returns what follows. `None` for a late result: the
-    /// message was scheduled again, or there is no such message.
+    /// Records the result of a listener's attempt, and returns the new state of the message. `None` for a
+    /// late result: the message was scheduled again, or does not exist.
     ///
     /// # Errors
-    /// `Invalid` when the webhook has an address; [`NotFound`](domain::Refusal::NotFound) when there is none.
+    /// `Invalid` when the webhook has an address; [`NotFound`](domain::Refusal::NotFound) when there is
+    /// no webhook.
     pub async fn report_of_listener(
         &self,
         client_id: &ClientId,
@@ -126,7 +130,7 @@ impl Service {
             Heard::Answer(status, retry_after) => Outcome::answered(status, retry_after.as_deref(), now),
             Heard::Nothing(failure) => Outcome::Failed(failure),
         };
-        // The number of earlier failures is looked up where it matters.
+        // `failures` is only a first guess: recording looks up the real number of earlier failures.
         let key = AttemptKey { webhook_id: webhook.webhook_id, message_id, number, failures: 0 };
         let began_at = now.plus_ms(-duration_ms);
         let report = Report { key, outcome, began_at, duration_ms, answer: answer.into_bytes() };
@@ -134,13 +138,13 @@ impl Service {
         Ok(recorded.into_iter().next().and_then(|(_, next)| next).map(Followed::of))
     }
 
-    async fn look_for_listener(&self, client_id: &ClientId, limit: i64) -> Result<Vec<Attempt>, Error> {
+    async fn poll_for_listener(&self, client_id: &ClientId, limit: i64) -> Result<Vec<Attempt>, Error> {
         loop {
             let (client, now) = (client_id.clone(), self.now());
             let (webhook, due) = self
                 .read(async move |tx: &mut Tx| {
                     let webhook = details_of(tx, &client).await?.webhook;
-                    let due = tx.due_deliveries(&webhook.webhook_id, now, SETTLED_AT_ONCE).await?;
+                    let due = tx.due_deliveries(&webhook.webhook_id, now, EXPIRED_AT_ONCE).await?;
                     Ok::<_, Error>((webhook, due))
                 })
                 .await?;
@@ -179,7 +183,7 @@ fn disabled() -> Invalid {
     Invalid::new("webhook", Rule::Enabled)
 }
 
-/// The attempt of a listener that did not report.
+/// The failed attempt of a listener that sent no report in time.
 fn unanswered(webhook_id: &WebhookId, due: &DueDelivery) -> Report {
     let DueDelivery { message_id, number, due_at, .. } = due.clone();
     Report {

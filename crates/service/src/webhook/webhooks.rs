@@ -1,4 +1,4 @@
-//! Webhooks of applications and their secrets (`docs/webhooks.md#registering`). What is sent to them is in
+//! Webhooks of applications and their secrets (`docs/webhooks.md#registering`). Their messages are in
 //! `deliveries.rs`.
 
 use domain::delivery::DisabledReason;
@@ -38,7 +38,7 @@ impl Default for WebhookSettings {
 /// A webhook and the notices to its owner.
 #[derive(Clone, Debug)]
 pub struct WebhookDetails {
-    /// Itself.
+    /// The webhook.
     pub webhook: Webhook,
     /// Newest first.
     pub notices: Vec<WebhookNotice>,
@@ -47,15 +47,15 @@ pub struct WebhookDetails {
 /// The details of a webhook secret, without the secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WebhookSecretDetails {
-    /// Its id.
+    /// The id of the secret.
     pub secret_id: WebhookSecretId,
-    /// Where it stands.
+    /// The state of the secret.
     pub state: SecretState,
-    /// When it starts to sign, or started.
+    /// When the secret starts or started to sign.
     pub signs_from: Timestamp,
-    /// When it is deleted, if it does not sign by then.
+    /// When the secret is deleted, unless it signs at that time.
     pub forget_at: Option<Timestamp>,
-    /// When it was made.
+    /// When the secret was made.
     pub created_at: Timestamp,
 }
 
@@ -78,7 +78,7 @@ impl StoredAnswer for AddedSecret {
 }
 
 impl Service {
-    /// How webhooks are called.
+    /// The settings of webhooks.
     pub fn webhook_settings(&self) -> &WebhookSettings {
         &self.0.webhooks
     }
@@ -88,7 +88,7 @@ impl Service {
     /// new webhook is enabled.
     ///
     /// # Errors
-    /// `Invalid` naming `url`; [`Refusal::NotFound`] when there is no such application, or it is deleted.
+    /// `Invalid` naming `url`; [`Refusal::NotFound`] when the application does not exist or is deleted.
     pub async fn put_webhook(
         &self,
         client_id: &ClientId,
@@ -143,16 +143,17 @@ impl Service {
     /// The webhook of an application.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`] when it has none.
+    /// [`Refusal::NotFound`] when the application has no webhook.
     pub async fn webhook_details(&self, client_id: &ClientId) -> Result<WebhookDetails, Error> {
         let client_id = client_id.clone();
         self.read(async move |tx: &mut Tx| details_of(tx, &client_id).await).await
     }
 
-    /// Deletes the webhook of an application with its secrets and messages. Nothing happens when it has none.
+    /// Deletes the webhook of an application with its secrets and messages. Nothing happens when there is
+    /// no webhook.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`] when there is no such application, or it is deleted.
+    /// [`Refusal::NotFound`] when the application does not exist or is deleted.
     pub async fn delete_webhook(&self, client_id: &ClientId) -> Result<(), Error> {
         let client_id = client_id.clone();
         self.write(async move |work: &mut Work<'_>| {
@@ -164,8 +165,8 @@ impl Service {
         .await
     }
 
-    /// Adds a secret to a webhook, generated or given. The secret signs after a day or when it is activated.
-    /// A retiring secret is deleted for it. A repeated key gets the same secret again.
+    /// Adds a secret to a webhook, generated or given. The secret signs after a day or when it is
+    /// activated. A retiring secret is deleted. A call with a repeated key returns the same secret again.
     ///
     /// # Errors
     /// `Invalid` while another secret is pending; [`Refusal::NotFound`] when the application has no webhook.
@@ -230,7 +231,7 @@ impl Service {
             let chosen = chosen.ok_or(Refusal::NotFound(Resource::WebhookSecret))?;
             let signing = secrets.iter().find(|secret| secret.state == SecretState::Signing);
             if let (Some(signing), true) = (signing, chosen.state != SecretState::Signing) {
-                // One of the two is the younger one, also when both are made to sign within a
+                // The chosen secret must be the younger one, also when both start to sign within one
                 // millisecond.
                 let before = signing.signs_from.min(now.plus_ms(-1));
                 let kept = now.plus_ms(WEBHOOK_SECRET_OVERLAP_MS);
@@ -245,7 +246,7 @@ impl Service {
     /// Deletes a secret that does not sign.
     ///
     /// # Errors
-    /// `Invalid` for the one that signs; [`Refusal::NotFound`] when there is no such webhook or secret.
+    /// `Invalid` for the signing secret; [`Refusal::NotFound`] when there is no such webhook or secret.
     pub async fn delete_webhook_secret(
         &self,
         client_id: &ClientId,
@@ -260,7 +261,7 @@ impl Service {
                 return Err(Invalid::new("secretId", Rule::NotTheSigningSecret).into());
             }
             if chosen.state == SecretState::Pending {
-                // No pending secret will replace the signing one any more.
+                // The signing secret stays, because the pending secret no longer replaces it.
                 for secret in secrets.iter().filter(|secret| secret.state == SecretState::Signing) {
                     work.time_webhook_secret(&secret.secret_id, secret.signs_from, None).await?;
                 }
@@ -287,7 +288,7 @@ impl Service {
     }
 }
 
-/// What a webhook's secrets are sealed for.
+/// The subject under which the secrets of a webhook are sealed.
 fn subject(webhook_id: &WebhookId) -> String {
     format!("secret of webhook {webhook_id}")
 }
@@ -296,7 +297,7 @@ fn by_operator(now: Timestamp) -> Disabled {
     Disabled { reason: DisabledReason::Operator, since: now }
 }
 
-/// The webhook after a change by its owner.
+/// Returns the webhook after a change by its owner.
 fn changed(before: Webhook, url: Option<String>, enabled: Option<bool>, now: Timestamp) -> Webhook {
     let disabled = match enabled {
         None => before.disabled,
@@ -354,7 +355,7 @@ async fn locked_secrets(
     Ok((webhook_id, secrets))
 }
 
-/// A pending secret beside the one that signs. The webhook must be locked.
+/// Adds a pending secret beside the signing one. The webhook must be locked.
 async fn add_secret(
     work: &mut Work<'_>,
     webhook_id: &WebhookId,

@@ -1,4 +1,5 @@
-//! Applications that go unused, and come back or do not (`docs/spec/authorization.md#unused-applications`).
+//! The deletion and restoration of unused applications
+//! (`docs/spec/authorization.md#unused-applications`).
 
 use domain::event::EventType;
 use domain::limits::{APPLICATION_RESTORABLE_MS, DAY_MS, UNUSED_APPLICATION_MS, USE_WRITTEN_EVERY_MS};
@@ -27,7 +28,7 @@ async fn kinds(world: &World, id: &str) -> Vec<String> {
     details.life.notices.into_iter().map(|notice| notice.kind).collect()
 }
 
-/// Milliseconds after the beginning.
+/// Returns the last use, in milliseconds after the start.
 async fn last_used(world: &World, id: &str) -> i64 {
     world.service.application_details(&client(id)).await.unwrap().life.last_used_at.as_millis() - START_MS
 }
@@ -43,7 +44,7 @@ async fn purge(service: &Service) -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_unused_application_is_warned_three_times_deleted_and_after_120_days_gone() {
+async fn an_unused_application_is_warned_about_three_times_then_deleted_and_purged_after_120_days() {
     both(|world| async move {
         let (app, user) = (world.application("app").await, world.user("user").await);
         world.tokens(&app, &user).await;
@@ -59,7 +60,7 @@ async fn an_unused_application_is_warned_three_times_deleted_and_after_120_days_
             (119, None, false, 0),
             (120, None, false, 1),
         ] {
-            // A moment before the day nothing happens yet.
+            // Nothing happens one moment before the day.
             world.advance_ms(days(day - at) - 1);
             assert_eq!(inspect(&world).await, Inspection::default(), "just before day {day}");
             world.advance_ms(1);
@@ -104,7 +105,7 @@ async fn an_application_that_is_used_in_between_starts_over() {
         world.advance_ms(days(89));
         assert_eq!(inspect(&world).await.warned.len(), 3);
         world.service.note_scope_use(&client("app"));
-        // The inspection writes the uses of this node first.
+        // The inspection first writes the uses that this node has recorded in memory.
         world.advance_ms(days(1));
         assert_eq!(inspect(&world).await, Inspection::default());
         assert_eq!(last_used(&world, "app").await, 89 * DAY_MS);
@@ -120,7 +121,7 @@ async fn an_application_that_is_used_in_between_starts_over() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn any_number_of_uses_adds_no_write_but_one_an_hour() {
+async fn any_number_of_uses_adds_one_write_an_hour() {
     both(|world| async move {
         let (app, user) = (world.application("app").await, world.user("user").await);
         let tokens = world.tokens(&app, &user).await;
@@ -144,7 +145,11 @@ async fn any_number_of_uses_adds_no_write_but_one_an_hour() {
         assert_eq!(world.service.store_stats().committed, before.committed + 1);
         world.advance_ms(USE_WRITTEN_EVERY_MS as u64 - 60_000);
         assert_eq!(world.service.flush_uses().await, Ok(1));
-        assert_eq!(last_used(&world, "app").await, now + 120_000, "the very last use, not a later moment");
+        assert_eq!(
+            last_used(&world, "app").await,
+            now + 120_000,
+            "the time of the last use, not of the write"
+        );
         assert_eq!(world.service.flush_uses().await, Ok(0));
 
         world.service.note_scope_use(&app.client_id);
@@ -163,7 +168,11 @@ async fn uses_that_could_not_be_written_are_kept() {
         let gone = world.node("node-b");
         gone.note_scope_use(&client("app"));
         assert_eq!(gone.flush_uses().await, Ok(1));
-        assert_eq!(world.service.flush_uses().await, Ok(1), "another node's note is no news, and no error");
+        assert_eq!(
+            world.service.flush_uses().await,
+            Ok(1),
+            "another node has written the use: this is no error"
+        );
         world.store.close().await;
         world.advance_ms(USE_WRITTEN_EVERY_MS as u64);
         world.service.note_scope_use(&client("app"));
@@ -175,7 +184,7 @@ async fn uses_that_could_not_be_written_are_kept() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_session_that_holds_a_subscription_keeps_its_application() {
+async fn a_session_with_a_subscription_keeps_its_application() {
     both(|world| async move {
         let (app, user) = (world.application("app").await, world.user("user").await);
         let caller = world.caller(&app, &user).await;
@@ -188,7 +197,11 @@ async fn a_session_that_holds_a_subscription_keeps_its_application() {
         world.advance_ms(days(90) - 1);
         assert!(inspect(&world).await.deleted.is_empty());
         world.advance_ms(1);
-        assert_eq!(inspect(&world).await.deleted, [client("app")], "a session without one is no use");
+        assert_eq!(
+            inspect(&world).await.deleted,
+            [client("app")],
+            "a session without a subscription is no use"
+        );
         assert_eq!(last_used(&world, "app").await, 100 * DAY_MS);
         world.service.disconnect_session(&bare, "x").await.unwrap();
     })
@@ -196,7 +209,7 @@ async fn a_session_that_holds_a_subscription_keeps_its_application() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_deleted_application_is_refused_everywhere_and_restored_with_all_it_had() {
+async fn a_deleted_application_is_refused_everywhere_and_restored_completely() {
     both(|world| async move {
         let secret =
             world.service.put_application(record("app", ScopeSet::of_users())).await.unwrap().unwrap();
@@ -215,7 +228,8 @@ async fn a_deleted_application_is_refused_everywhere_and_restored_with_all_it_ha
         assert!(world.service.sign_in_request("app", crate::world::REDIRECT, "s").await.unwrap().is_err());
         let opened = world.service.connect_session(url.expose()).await;
         assert_eq!(refused(opened.map(drop)), Refusal::Unauthorized(CredentialFault::SessionUrlUnknown));
-        // A session without subscriptions was no use of it, and ends with it on whatever node it is.
+        // A session without subscriptions was no use of the application. It ends with the application, on
+        // any node.
         assert_eq!(world.connected(&user_owner(&app, &user)).await, 0);
         let closing = world.service.sessions_closing(&SessionKey::stored(String::new())).await.unwrap();
         assert_eq!(closing, [(idle.clone(), "revoked".to_owned())]);
@@ -228,7 +242,7 @@ async fn a_deleted_application_is_refused_everywhere_and_restored_with_all_it_ha
         world.service.refresh(&app, tokens.refresh.expose()).await.unwrap();
         assert_eq!(last_used(&world, "app").await, 90 * DAY_MS);
         assert_eq!(inspect(&world).await, Inspection::default());
-        // One that is not deleted is kept for as long again.
+        // Restoring an application that is not deleted keeps it for another full period.
         world.advance_ms(days(59));
         world.service.restore_application(&client("app")).await.unwrap();
         world.advance_ms(days(59));
@@ -252,7 +266,7 @@ async fn a_put_restores_in_time_and_makes_a_new_application_afterwards() {
         world.advance_ms(UNUSED_APPLICATION_MS as u64);
         assert_eq!(inspect(&world).await.deleted, [client("app")]);
         world.advance_ms(APPLICATION_RESTORABLE_MS as u64);
-        // Nobody has cleared it away yet; it is gone all the same.
+        // The purge has not run yet, but the application cannot be restored any more.
         let second = world.service.put_application(record("app", ScopeSet::EMPTY)).await.unwrap().unwrap();
         assert!(world.service.authenticate_client("app", second.expose()).await.is_ok());
         let old = world.service.authenticate_client("app", first.expose()).await;
@@ -263,7 +277,7 @@ async fn a_put_restores_in_time_and_makes_a_new_application_afterwards() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_restore_that_races_with_the_purge_has_all_or_nothing() {
+async fn a_restore_that_races_with_the_purge_restores_everything_or_nothing() {
     both(|world| async move {
         let user = world.user("user").await;
         for n in 0..12 {
@@ -274,7 +288,7 @@ async fn a_restore_that_races_with_the_purge_has_all_or_nothing() {
         assert_eq!(inspect(&world).await.deleted.len(), 12);
         world.advance_ms(APPLICATION_RESTORABLE_MS as u64 - 1);
         let (late, world_late) = (world.node("late"), world.clone());
-        // One node's call began a moment before the end, another node inspects a moment after it.
+        // One node's call began just before the end, and another node's purge runs just after the end.
         let restoring = (0..12).map(|n| {
             let service = world.service.clone();
             async move { service.restore_application(&client(&format!("app-{n}"))).await }
@@ -310,7 +324,7 @@ async fn a_restore_that_races_with_the_purge_has_all_or_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn no_subscription_stands_on_an_application_that_was_deleted_as_it_was_made() {
+async fn no_subscription_outlives_an_application_that_is_deleted_at_the_same_time() {
     both(|world| async move {
         let user = world.user("user").await;
         let mut cast = Vec::new();
@@ -351,7 +365,7 @@ async fn no_subscription_stands_on_an_application_that_was_deleted_as_it_was_mad
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn nodes_that_look_at_the_same_time_say_each_thing_once() {
+async fn nodes_that_inspect_at_the_same_time_send_each_notice_once() {
     both(|world| async move {
         for n in 0..20 {
             world.application(&format!("app-{n}")).await;
@@ -359,7 +373,7 @@ async fn nodes_that_look_at_the_same_time_say_each_thing_once() {
         world.advance_ms(UNUSED_APPLICATION_MS as u64);
         let nodes: Vec<_> = (0..4).map(|n| world.node(&format!("node-{n}"))).collect();
         let inspections = at_once(nodes.into_iter().map(|node| async move {
-            // A node that has just lost a race for one application leaves the rest to its next inspection.
+            // A node that lost a race for one application handles the rest in its next inspection.
             let mut all = Inspection::default();
             for _ in 0..20 {
                 let inspection = node.inspect_unused_applications().await?;

@@ -1,4 +1,4 @@
-//! Applications: proving themselves, being registered.
+//! Applications: authentication and registration.
 
 use domain::application::{Organization, RedirectUri};
 use domain::refusal::Resource;
@@ -9,7 +9,7 @@ use service::applications::ApplicationRecord;
 use crate::world::{REDIRECT, STATE, at_once, both, record, refused};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_application_proves_itself_with_any_of_its_secrets() {
+async fn an_application_authenticates_with_any_of_its_secrets() {
     both(|world| async move {
         let first = world.service.put_application(record("app", ScopeSet::EMPTY)).await.unwrap().unwrap();
         let other = world.service.put_application(record("other", ScopeSet::EMPTY)).await.unwrap().unwrap();
@@ -56,7 +56,7 @@ async fn an_application_made_many_times_at_once_gets_one_secret() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_application_is_replaced_whole_or_not_at_all() {
+async fn an_application_is_replaced_completely_or_not_at_all() {
     both(|world| async move {
         let other = "https://app.example/other";
         world.application("app").await;

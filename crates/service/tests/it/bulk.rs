@@ -10,7 +10,7 @@ use service::channel_events::{Donation, PaidSubscription};
 use service::chats::ChatMessage;
 use service::idempotency::IdempotencyKey;
 
-use crate::world::{World, both, events_among, heard};
+use crate::world::{World, both, events_among, received};
 
 const MESSAGES: &str = "SELECT COUNT(*) FROM chat_messages";
 const KEYS: &str = "SELECT COUNT(*) FROM idempotency_keys";
@@ -57,8 +57,8 @@ fn unknown(field: &'static str) -> Option<Refusal> {
     Some(Invalid::new(field, Rule::KnownChannel).into())
 }
 
-/// What was told, in a word each.
-fn told(messages: &[Message]) -> Vec<String> {
+/// One word for each published message.
+fn published_words(messages: &[Message]) -> Vec<String> {
     let word = |event: &std::sync::Arc<domain::event::Event>| match &event.kind {
         EventKind::Chat(chat) => chat.content.clone(),
         EventKind::Donation(donation) => donation.pay_amount.clone(),
@@ -68,7 +68,7 @@ fn told(messages: &[Message]) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_batch_costs_one_commit_and_is_told_in_its_order() {
+async fn a_batch_needs_one_commit_and_is_published_in_order() {
     both(|world| async move {
         world.user("channel").await;
         let mut bus = world.service.subscribe_to_bus();
@@ -78,14 +78,14 @@ async fn a_batch_costs_one_commit_and_is_told_in_its_order() {
         assert_eq!(world.service.report(batch).await, Ok(vec![None; BATCH_MAX]));
         assert_eq!(world.service.report(Vec::new()).await, Ok(Vec::new()));
         assert_eq!(world.store.stats().syncs - before.syncs, 1);
-        assert_eq!(told(&heard(&mut bus).await), texts);
+        assert_eq!(published_words(&received(&mut bus).await), texts);
         assert_eq!(world.count(MESSAGES).await, BATCH_MAX as i64);
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_refused_leaves_nothing_behind_and_keeps_no_other_back() {
+async fn a_refused_entry_leaves_no_rows_and_does_not_stop_other_entries() {
     both(|world| async move {
         for user in ["channel", "viewer"] {
             world.user(user).await;
@@ -115,20 +115,20 @@ async fn what_is_refused_leaves_nothing_behind_and_keeps_no_other_back() {
         let before = world.store.stats();
         assert_eq!(world.service.report(batch).await.unwrap(), expected);
         assert_eq!(world.store.stats().syncs - before.syncs, 1);
-        assert_eq!(told(&heard(&mut bus).await), ["one", "2", "viewer", "four"]);
+        assert_eq!(published_words(&received(&mut bus).await), ["one", "2", "viewer", "four"]);
         assert_eq!((world.count(MESSAGES).await, world.count(KEYS).await), (2, 1));
 
-        // A key that was refused is free.
+        // The key of a refused entry can be used again.
         world.user("nobody").await;
         let again = vec![keyed(chat("channel", "nobody", "refused"), "a")];
         assert_eq!(world.service.report(again).await, Ok(vec![None]));
-        assert_eq!(told(&heard(&mut bus).await), ["refused"]);
+        assert_eq!(published_words(&received(&mut bus).await), ["refused"]);
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_that_comes_again_has_no_second_effect_in_the_same_batch_or_a_later_one() {
+async fn a_repeated_key_has_no_second_effect_in_the_same_or_a_later_batch() {
     both(|world| async move {
         world.user("channel").await;
         let mut bus = world.service.subscribe_to_bus();
@@ -137,7 +137,7 @@ async fn a_key_that_comes_again_has_no_second_effect_in_the_same_batch_or_a_late
         assert_eq!(world.service.report(vec![once(), once()]).await, Ok(vec![None, None]));
         let taken = Some(Invalid::new("Idempotency-Key", Rule::Taken).into());
         assert_eq!(world.service.report(vec![other, once()]).await, Ok(vec![taken, None]));
-        assert_eq!(told(&heard(&mut bus).await), ["once"]);
+        assert_eq!(published_words(&received(&mut bus).await), ["once"]);
         assert_eq!(world.count(MESSAGES).await, 1);
     })
     .await;
@@ -146,7 +146,7 @@ async fn a_key_that_comes_again_has_no_second_effect_in_the_same_batch_or_a_late
 /// Two batches that touch the same rows in opposite orders wait for each other on PostgreSQL, which ends one
 /// of them.
 #[tokio::test(flavor = "multi_thread")]
-async fn batches_that_wait_for_each_other_all_happen() {
+async fn deadlocked_batches_all_succeed() {
     both(|world: World| async move {
         world.user("channel").await;
         let fans: Vec<_> = (0..BATCH_MAX).map(|n| format!("fan-{n}")).collect();

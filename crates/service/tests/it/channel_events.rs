@@ -15,7 +15,7 @@ use service::{ChannelRecord, Error};
 use store::{Store, Tx};
 use tokio::runtime::Handle;
 
-use crate::world::{World, at_once, both, events_among, heard, refused};
+use crate::world::{World, at_once, both, events_among, received, refused};
 
 const MESSAGES: &str = "SELECT COUNT(*) FROM chat_messages";
 
@@ -27,8 +27,8 @@ fn key(key: &str, body: &str) -> Option<IdempotencyKey> {
     Some(IdempotencyKey::parse("POST /chats".to_owned(), key, body).unwrap())
 }
 
-fn nobody() -> ChannelId {
-    ChannelId::stored("nobody".into())
+fn unknown_channel() -> ChannelId {
+    ChannelId::stored("unknown_channel".into())
 }
 
 fn donation(donator: Option<&ChannelId>) -> Donation {
@@ -69,7 +69,7 @@ fn chats(messages: &[Message]) -> Vec<ChatEvent> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_message_becomes_one_event_that_says_who_spoke_and_in_which_role() {
+async fn a_message_becomes_one_event_with_the_sender_and_the_role() {
     both(|world| async move {
         let channel = world.user("channel").await;
         let viewer = world.user("viewer").await;
@@ -94,9 +94,9 @@ async fn a_message_becomes_one_event_that_says_who_spoke_and_in_which_role() {
             (&manager_id, UserRoleCode::StreamingChatManager, true),
         ] {
             let posted = post(&world, &channel, sender, "안녕").await.unwrap();
-            let told = heard(&mut bus).await;
-            assert_eq!(events_among(&told)[0].channel_id, channel);
-            let [chat] = &chats(&told)[..] else { panic!("one event") };
+            let messages = received(&mut bus).await;
+            assert_eq!(events_among(&messages)[0].channel_id, channel);
+            let [chat] = &chats(&messages)[..] else { panic!("one event") };
             assert_eq!(
                 (&chat.sender_channel_id, chat.user_role_code, chat.verified_mark),
                 (sender, role, mark)
@@ -113,43 +113,46 @@ async fn a_message_becomes_one_event_that_says_who_spoke_and_in_which_role() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_names_an_unknown_channel_is_refused_changes_nothing_and_is_not_told() {
+async fn a_report_that_names_an_unknown_channel_is_refused_and_changes_nothing() {
     both(|world| async move {
         let channel = world.user("channel").await;
         let mut bus = world.service.subscribe_to_bus();
         let unknown = |field| Refusal::Invalid(Invalid::new(field, Rule::KnownChannel));
         let service = &world.service;
         assert_eq!(
-            refused(post(&world, &nobody(), &channel, "a").await),
+            refused(post(&world, &unknown_channel(), &channel, "a").await),
             Refusal::NotFound(Resource::Channel)
         );
         assert_eq!(
-            refused(post(&world, &nobody(), &nobody(), "a").await),
+            refused(post(&world, &unknown_channel(), &unknown_channel(), "a").await),
             Refusal::NotFound(Resource::Channel)
         );
-        assert_eq!(refused(post(&world, &channel, &nobody(), "a").await), unknown("senderChannelId"));
+        assert_eq!(
+            refused(post(&world, &channel, &unknown_channel(), "a").await),
+            unknown("senderChannelId")
+        );
         for donator in [None, Some(&channel)] {
             assert_eq!(
-                refused(service.donate(&nobody(), donation(donator), None).await),
+                refused(service.donate(&unknown_channel(), donation(donator), None).await),
                 Refusal::NotFound(Resource::Channel)
             );
         }
-        let outcome = service.donate(&channel, donation(Some(&nobody())), None).await;
+        let outcome = service.donate(&channel, donation(Some(&unknown_channel())), None).await;
         assert_eq!(refused(outcome), unknown("donatorChannelId"));
-        let outcome = service.subscribe_paid(&nobody(), paid(&channel, 1), None).await;
+        let outcome = service.subscribe_paid(&unknown_channel(), paid(&channel, 1), None).await;
         assert_eq!(refused(outcome), Refusal::NotFound(Resource::Channel));
-        let outcome = service.subscribe_paid(&channel, paid(&nobody(), 1), None).await;
+        let outcome = service.subscribe_paid(&channel, paid(&unknown_channel(), 1), None).await;
         assert_eq!(refused(outcome), unknown("subscriberChannelId"));
         assert_eq!(world.count(MESSAGES).await, 0);
         assert_eq!(world.count("SELECT COUNT(*) FROM donations").await, 0);
         assert_eq!(world.count("SELECT COUNT(*) FROM subscribers").await, 0);
-        assert!(heard(&mut bus).await.is_empty());
+        assert!(received(&mut bus).await.is_empty());
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn wrong_values_are_refused_before_anything_happens() {
+async fn wrong_values_are_refused_before_any_change() {
     both(|world| async move {
         let channel = world.user("channel").await;
         let wrong = |outcome: Result<(), Error>| match refused(outcome) {
@@ -188,7 +191,7 @@ async fn donations_and_paid_subscriptions_become_events() {
         world.service.donate(&channel, donation(None), None).await.unwrap();
         world.service.subscribe_paid(&channel, paid(&fan, 1), None).await.unwrap();
         world.service.subscribe_paid(&channel, paid(&fan, 2), None).await.unwrap();
-        let told: Vec<String> = events_among(&heard(&mut bus).await)
+        let events: Vec<String> = events_among(&received(&mut bus).await)
             .iter()
             .map(|event| serde_json::to_string(&event.payload(domain::Profile::Documented)).unwrap())
             .collect();
@@ -198,9 +201,9 @@ async fn donations_and_paid_subscriptions_become_events() {
             r#""subscriberChannelId":"fan","subscriberNickname":"fan's channel","tierNo":2,"tierName":"별","month":1"#,
             r#""month":2"#,
         ];
-        assert_eq!(told.len(), parts.len());
-        for (told, part) in told.iter().zip(parts) {
-            assert!(told.contains(part), "{told}");
+        assert_eq!(events.len(), parts.len());
+        for (event, part) in events.iter().zip(parts) {
+            assert!(event.contains(part), "{event}");
         }
         assert_eq!(world.count("SELECT COUNT(*) FROM subscribers").await, 1);
     })
@@ -208,7 +211,7 @@ async fn donations_and_paid_subscriptions_become_events() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn of_20_concurrent_posts_with_one_key_one_has_the_effect_and_all_get_its_answer() {
+async fn of_20_concurrent_posts_with_one_key_one_posts_and_all_get_its_answer() {
     both(|world| async move {
         let channel = world.user("channel").await;
         let mut bus = world.service.subscribe_to_bus();
@@ -221,7 +224,7 @@ async fn of_20_concurrent_posts_with_one_key_one_has_the_effect_and_all_get_its_
         let answers: Vec<PostedMessage> = answers.await.into_iter().map(|answer| answer.unwrap()).collect();
         assert_eq!(answers.len(), 20);
         assert!(answers.iter().all(|answer| *answer == answers[0]), "{answers:?}");
-        assert_eq!(chats(&heard(&mut bus).await).len(), 1);
+        assert_eq!(chats(&received(&mut bus).await).len(), 1);
         assert_eq!(world.count(MESSAGES).await, 1);
 
         world.advance_ms(60_000);
@@ -242,12 +245,14 @@ async fn of_20_concurrent_posts_with_one_key_one_has_the_effect_and_all_get_its_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_counts_for_its_operation_only_and_a_refused_request_does_not_spend_it() {
+async fn a_key_belongs_to_one_operation_and_a_refused_request_does_not_use_it_up() {
     both(|world| async move {
         let channel = world.user("channel").await;
         let mut bus = world.service.subscribe_to_bus();
-        let refused_first =
-            world.service.post_chat(&channel, &nobody(), text("a"), Emojis::new(), key("k", "1")).await;
+        let refused_first = world
+            .service
+            .post_chat(&channel, &unknown_channel(), text("a"), Emojis::new(), key("k", "1"))
+            .await;
         assert!(matches!(refused(refused_first), Refusal::Invalid(_)));
         world.service.post_chat(&channel, &channel, text("a"), Emojis::new(), key("k", "2")).await.unwrap();
         let of = |operation: &str| Some(IdempotencyKey::parse(operation.to_owned(), "k", "2").unwrap());
@@ -259,13 +264,13 @@ async fn a_key_counts_for_its_operation_only_and_a_refused_request_does_not_spen
                 .await
                 .unwrap();
         }
-        assert_eq!(heard(&mut bus).await.len(), 3);
+        assert_eq!(received(&mut bus).await.len(), 3);
         assert_eq!(world.count("SELECT COUNT(*) FROM donations").await, 1);
     })
     .await;
 }
 
-/// A bus that looks, at every publication, for what the message tells of.
+/// A bus that checks at every publication whether the row of the message is committed.
 struct WitnessBus {
     bus: LocalBus,
     store: Store,
@@ -309,8 +314,9 @@ async fn events_are_published_after_their_commit_and_in_the_order_of_their_produ
         for said in &said {
             post(&world, &channel, &channel, said).await.unwrap();
         }
-        let told: Vec<String> = chats(&heard(&mut bus).await).into_iter().map(|chat| chat.content).collect();
-        assert_eq!(told, said);
+        let contents: Vec<String> =
+            chats(&received(&mut bus).await).into_iter().map(|chat| chat.content).collect();
+        assert_eq!(contents, said);
         assert_eq!(*seen.lock().unwrap(), (1..=30).collect::<Vec<_>>(), "rows there at each publication");
     })
     .await;

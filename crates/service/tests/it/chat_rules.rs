@@ -1,5 +1,4 @@
-//! Who may speak in a chat, at each of the rules' boundaries, and what a refused message leaves behind:
-//! nothing.
+//! The rules of who may post in a chat, at their boundaries. A refused message leaves no rows.
 
 use std::sync::Arc;
 
@@ -16,7 +15,7 @@ use service::idempotency::IdempotencyKey;
 use service::restrictions::ChatTarget;
 use service::{Error, Service};
 
-use crate::world::{World, at_once, both, events_among, heard, refused, winners};
+use crate::world::{World, at_once, both, events_among, received, refused, winners};
 
 const MESSAGES: &str = "SELECT COUNT(*) FROM chat_messages";
 const TRACES: &str = "SELECT (SELECT COUNT(*) FROM chat_messages) + (SELECT COUNT(*) FROM chat_speakers)
@@ -54,7 +53,7 @@ fn about(channel: &ChannelId, target: &ChannelId) -> ChatTarget {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_follower_may_speak_from_just_so_many_minutes_on() {
+async fn a_follower_may_post_after_exactly_the_set_minutes() {
     both(|world| async move {
         let channel = world.user("channel").await;
         set(&world, &channel, ChatSettingsChange { group: Some(Group::Follower), ..NONE }).await;
@@ -81,7 +80,7 @@ async fn a_follower_may_speak_from_just_so_many_minutes_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_viewer_waits_just_so_many_seconds_in_slow_mode() {
+async fn a_viewer_waits_exactly_the_set_seconds_in_slow_mode() {
     both(|world| async move {
         let channel = world.user("channel").await;
         for seconds in SLOW_MODE_SECONDS {
@@ -92,7 +91,7 @@ async fn a_viewer_waits_just_so_many_seconds_in_slow_mode() {
                 let too_soon = |left_s| Refusal::Chat(ChatRefusal::SlowMode { left_s });
                 assert_eq!(refused(say(&world, &channel, &viewer).await), too_soon(seconds));
                 world.advance_ms(seconds as u64 * 1_000 - 1);
-                // Refused again and again, it does not have to wait any longer for that.
+                // Repeated refusals do not extend the waiting time.
                 for _ in 0..3 {
                     assert_eq!(refused(say(&world, &channel, &viewer).await), too_soon(1));
                 }
@@ -105,7 +104,7 @@ async fn a_viewer_waits_just_so_many_seconds_in_slow_mode() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn of_50_messages_at_once_through_two_nodes_slow_mode_lets_one_through() {
+async fn of_50_concurrent_messages_through_two_nodes_slow_mode_accepts_one() {
     both(|world| async move {
         let (channel, viewer) = (world.user("channel").await, world.user("viewer").await);
         let other_node = world.node("node-b");
@@ -122,14 +121,14 @@ async fn of_50_messages_at_once_through_two_nodes_slow_mode_lets_one_through() {
             assert_eq!(winners(outcomes, &too_soon).len(), 1);
             assert_eq!(world.count(MESSAGES).await, round);
             assert_eq!(world.count("SELECT COUNT(*) FROM idempotency_keys").await, round);
-            assert_eq!(events_among(&heard(&mut bus).await).len(), 1);
+            assert_eq!(events_among(&received(&mut bus).await).len(), 1);
             world.advance_ms(5_000);
         }
     })
     .await;
 }
 
-/// Everything that can be set against a viewer.
+/// Every setting that restricts viewers.
 const STRICTEST: ChatSettingsChange = ChatSettingsChange {
     condition: Some(Condition::RealName),
     group: Some(Group::Subscriber),
@@ -140,14 +139,14 @@ const STRICTEST: ChatSettingsChange = ChatSettingsChange {
 };
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_streamer_and_managers_of_every_role_are_exempt_from_everything() {
+async fn the_streamer_and_managers_of_every_role_are_exempt_from_all_rules() {
     both(|world| async move {
         let (channel, viewer) = (world.user("channel").await, world.user("viewer").await);
         set(&world, &channel, STRICTEST).await;
         let mut people = vec![channel.clone()];
         for role in UserRole::GIVEN {
             let manager = world.user(role.name()).await;
-            // Restricted before they were trusted.
+            // The restriction was made before the channel became a manager.
             world.service.restrict(&channel, manager.clone()).await.unwrap();
             world.service.restrict_temporarily(&channel, about(&channel, &manager)).await.unwrap();
             assert_eq!(
@@ -163,7 +162,7 @@ async fn the_streamer_and_managers_of_every_role_are_exempt_from_everything() {
             }
         }
         assert_eq!(refused(say(&world, &channel, &viewer).await), Refusal::Chat(ChatRefusal::RealName));
-        // A manager here is a viewer elsewhere.
+        // A manager of this channel is a viewer of other channels.
         let other = world.user("other").await;
         set(&world, &other, STRICTEST).await;
         assert_eq!(refused(say(&world, &other, &people[1]).await), Refusal::Chat(ChatRefusal::RealName));
@@ -172,7 +171,7 @@ async fn the_streamer_and_managers_of_every_role_are_exempt_from_everything() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_refused_message_leaves_nothing_behind_and_its_key_is_good_later() {
+async fn a_refused_message_leaves_no_rows_and_its_key_can_be_used_later() {
     both(|world| async move {
         let (channel, viewer) = (world.user("channel").await, world.user("viewer").await);
         let mut bus = world.service.subscribe_to_bus();
@@ -201,7 +200,7 @@ async fn a_refused_message_leaves_nothing_behind_and_its_key_is_good_later() {
         assert_eq!(refused(said), Refusal::Chat(ChatRefusal::Restricted));
         assert_eq!(world.count(TRACES).await, 0);
         world.service.release(&channel, viewer.clone()).await.unwrap();
-        assert!(heard(&mut bus).await.is_empty());
+        assert!(received(&mut bus).await.is_empty());
 
         let first = say_on(&world.service, &channel, &viewer, Some("key")).await.unwrap();
         assert_eq!(world.count(TRACES).await, 3);
@@ -209,13 +208,13 @@ async fn a_refused_message_leaves_nothing_behind_and_its_key_is_good_later() {
         let too_soon = say_on(&world.service, &channel, &viewer, Some("next")).await;
         assert_eq!(refused(too_soon), Refusal::Chat(ChatRefusal::SlowMode { left_s: 300 }));
         assert_eq!(world.count(TRACES).await, 3);
-        assert_eq!(heard(&mut bus).await.len(), 1);
+        assert_eq!(received(&mut bus).await.len(), 1);
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_slow_mode_nothing_is_kept_of_who_spoke_when() {
+async fn without_slow_mode_no_posting_times_are_kept() {
     both(|world| async move {
         let (channel, viewer) = (world.user("channel").await, world.user("viewer").await);
         for sender in [&channel, &viewer] {
@@ -227,7 +226,7 @@ async fn without_slow_mode_nothing_is_kept_of_who_spoke_when() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_subscriber_is_let_in_to_follower_mode_only_where_it_says_so() {
+async fn a_subscriber_may_post_in_follower_mode_only_if_the_setting_allows_it() {
     both(|world| async move {
         let (channel, viewer) = (world.user("channel").await, world.user("viewer").await);
         let paid = PaidSubscription {
@@ -253,7 +252,7 @@ async fn a_subscriber_is_let_in_to_follower_mode_only_where_it_says_so() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_activity_restriction_holds_for_good_and_a_temporary_one_for_a_minute() {
+async fn an_activity_restriction_holds_forever_and_a_temporary_one_for_a_minute() {
     both(|world| async move {
         let (channel, viewer) = (world.user("channel").await, world.user("viewer").await);
         world.service.restrict(&channel, viewer.clone()).await.unwrap();
@@ -277,7 +276,7 @@ async fn an_activity_restriction_holds_for_good_and_a_temporary_one_for_a_minute
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_sweep_forgets_a_speaker_when_no_slow_mode_asks_any_more() {
+async fn a_sweep_deletes_posting_times_after_the_longest_slow_mode() {
     both(|world| async move {
         let (channel, viewer) = (world.user("channel").await, world.user("viewer").await);
         set(&world, &channel, ChatSettingsChange { slow_mode_sec: Some(300), ..NONE }).await;
@@ -293,7 +292,7 @@ async fn a_sweep_forgets_a_speaker_when_no_slow_mode_asks_any_more() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn whatever_races_with_a_restriction_is_told_or_refused_and_afterwards_there_is_silence() {
+async fn messages_that_race_with_a_restriction_are_published_or_refused_and_later_ones_are_refused() {
     both(|world| async move {
         let (channel, viewer) = (world.user("channel").await, world.user("viewer").await);
         let mut bus = world.service.subscribe_to_bus();
@@ -308,10 +307,10 @@ async fn whatever_races_with_a_restriction_is_told_or_refused_and_afterwards_the
         let (restricted, said) = tokio::join!(tokio::spawn(restricting), talking);
         restricted.unwrap().unwrap();
         let through = winners(said, &Refusal::Chat(ChatRefusal::Restricted)).len();
-        let told: Vec<Arc<_>> = events_among(&heard(&mut bus).await);
-        assert_eq!((told.len(), world.count(MESSAGES).await), (through, through as i64));
+        let events: Vec<Arc<_>> = events_among(&received(&mut bus).await);
+        assert_eq!((events.len(), world.count(MESSAGES).await), (through, through as i64));
         assert_eq!(refused(say(&world, &channel, &viewer).await), Refusal::Chat(ChatRefusal::Restricted));
-        assert!(heard(&mut bus).await.is_empty());
+        assert!(received(&mut bus).await.is_empty());
     })
     .await;
 }

@@ -1,15 +1,15 @@
-//! Consents that are taken back, and what must not outlive them.
+//! Withdrawn consents. Tokens, codes and subscriptions must not outlive them.
 
 use domain::event::EventType;
 use domain::session::ChangeKind;
 use domain::{ChannelId, ClientId, Scope};
 
 use crate::world::{
-    World, all_scopes_but, at_once, both, changes_among, client_owner, heard, refused, user_owner,
+    World, all_scopes_but, at_once, both, changes_among, client_owner, received, refused, user_owner,
 };
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_withdrawn_consent_takes_tokens_codes_and_subscriptions_along() {
+async fn a_withdrawn_consent_ends_tokens_codes_and_subscriptions() {
     both(|world| async move {
         let (app, other) = (world.application("app").await, world.application("other").await);
         let (user, neighbour) = (world.user("user").await, world.user("neighbour").await);
@@ -35,15 +35,16 @@ async fn a_withdrawn_consent_takes_tokens_codes_and_subscriptions_along() {
         assert_eq!(refused(exchanged).kind(), "bad_code");
         let subscribed = world.service.subscribe(&caller, &shared, EventType::Chat).await;
         assert_eq!(refused(subscribed).kind(), "invalid_token");
-        let told: Vec<_> = changes_among(&heard(&mut bus).await).into_iter().map(|(.., kind)| kind).collect();
-        assert_eq!(told, [ChangeKind::Revoked, ChangeKind::Revoked]);
+        let changes: Vec<_> =
+            changes_among(&received(&mut bus).await).into_iter().map(|(.., kind)| kind).collect();
+        assert_eq!(changes, [ChangeKind::Revoked, ChangeKind::Revoked]);
         let left = &world.listed(&client_owner(&app)).await[0].subscribed_events;
         assert_eq!(left.iter().map(|event| event.channel_id.clone()).collect::<Vec<_>>(), [neighbour]);
         assert_eq!(world.count("SELECT COUNT(*) FROM consents").await, 2);
 
-        // Again there is nothing to do, and a new consent is a new beginning.
+        // A second withdrawal changes nothing. A new consent starts from scratch.
         world.service.withdraw_consent(&app.client_id, &user).await.unwrap();
-        assert!(heard(&mut bus).await.is_empty());
+        assert!(received(&mut bus).await.is_empty());
         let again = world.tokens(&app, &user).await;
         assert!(world.lives(&again).await && !world.lives(&tokens).await);
     })
@@ -66,7 +67,7 @@ async fn only_a_consent_between_an_application_and_a_channel_can_be_withdrawn() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_user_can_take_back_what_a_deleted_application_would_be_restored_with() {
+async fn a_user_can_withdraw_the_consent_for_a_deleted_application() {
     both(|world| async move {
         let (app, user) = (world.application("app").await, world.user("user").await);
         world.tokens(&app, &user).await;
@@ -82,7 +83,7 @@ async fn a_user_can_take_back_what_a_deleted_application_would_be_restored_with(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_revoked_token_takes_unused_codes_of_its_user_along() {
+async fn a_revoked_token_ends_unused_codes_of_its_user() {
     both(|world| async move {
         let (app, user) = (world.application("app").await, world.user("user").await);
         let neighbour = world.user("neighbour").await;
@@ -100,8 +101,8 @@ async fn a_revoked_token_takes_unused_codes_of_its_user_along() {
     .await;
 }
 
-/// One round: a user with tokens, an unused code and a session, who takes the consent back while all of it is
-/// used.
+/// Runs one round: a user with tokens, an unused code and a session withdraws the consent while all of
+/// them are used.
 async fn race(world: World, n: usize) -> Result<(), service::Error> {
     let app = world.application("app").await;
     let user = world.user(&format!("user-{n}")).await;
@@ -141,7 +142,7 @@ async fn race(world: World, n: usize) -> Result<(), service::Error> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn nothing_outlives_a_withdrawal_that_raced_with_it() {
+async fn no_credential_outlives_a_withdrawal_that_raced_with_it() {
     both(|world| async move {
         let rounds = at_once((0..40).map(|n| race(world.clone(), n))).await;
         assert!(rounds.iter().all(Result::is_ok), "{rounds:?}");
@@ -159,16 +160,16 @@ async fn nothing_outlives_a_withdrawal_that_raced_with_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_consent_has_no_scope_that_the_application_lost_after_its_page_was_shown() {
+async fn a_consent_has_no_scope_that_the_application_lost_after_the_page_was_shown() {
     both(|world| async move {
         let (shown, user) = (world.application("app").await, world.user("user").await);
         let narrowed = world.application_with("app", all_scopes_but(Scope::ChatWrite)).await;
         let tokens = world.tokens(&shown, &user).await;
-        // The scope comes back to the application, and not to the consent.
+        // The application gets the scope again, but the consent does not.
         world.application_with("app", shown.scopes).await;
         let caller = world.service.authenticate_user(tokens.access.expose()).await.unwrap();
         assert_eq!(caller.caller.scopes, narrowed.user_scopes());
-        // Nor has a consent what its page did not show.
+        // A consent has no scope that its page did not show.
         world.code(&narrowed, &user).await;
         let caller = world.service.authenticate_user(tokens.access.expose()).await.unwrap();
         assert_eq!(caller.caller.scopes, narrowed.user_scopes());

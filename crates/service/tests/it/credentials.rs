@@ -1,4 +1,4 @@
-//! Credentials are checked in memory, and never a moment longer than they are good.
+//! Credentials are checked from cached answers. No cached answer outlives its credential.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +14,7 @@ use store::{StoreError, Tx};
 
 use crate::world::{World, all_scopes_but, both, record, refused, within};
 
-/// A world that looks for changes, an application, a user, and their tokens, which are kept by now.
+/// Makes an application, a user and tokens whose answers are cached, in a world that polls for changes.
 async fn begin(world: &World) -> (Application, ChannelId, IssuedTokens) {
     world.service.watch_credentials().await.unwrap();
     let (app, user) = (world.application("app").await, world.user("user").await);
@@ -23,8 +23,8 @@ async fn begin(world: &World) -> (Application, ChannelId, IssuedTokens) {
     (app, user, tokens)
 }
 
-/// Changes rows behind the service's back: whoever still answers as before did not ask the store.
-async fn behind_its_back(world: &World, sql: &'static str) {
+/// Changes rows without the service. A service that still answers as before did not query the store.
+async fn change_rows(world: &World, sql: &'static str) {
     let changed: Result<u64, StoreError> =
         world.store.write(async move |tx: &mut Tx| tx.execute(sql, &[]).await).await;
     assert!(changed.unwrap() > 0, "{sql}");
@@ -43,10 +43,10 @@ async fn opens(service: &Service, tokens: &IssuedTokens) -> bool {
 const END_TOKENS: &str = "DELETE FROM access_tokens";
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_kept_answer_is_relied_on_for_as_long_as_the_node_looks_for_changes() {
+async fn a_cached_answer_is_used_while_the_node_polls_for_changes() {
     both(|world| async move {
         let (_, _, tokens) = begin(&world).await;
-        behind_its_back(&world, END_TOKENS).await;
+        change_rows(&world, END_TOKENS).await;
         world.manual_clock.advance(TRUST - Duration::from_millis(1));
         assert!(world.lives(&tokens).await);
         world.advance_ms(1);
@@ -56,19 +56,19 @@ async fn a_kept_answer_is_relied_on_for_as_long_as_the_node_looks_for_changes() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_that_has_never_looked_asks_the_store() {
+async fn a_node_that_never_polled_queries_the_store() {
     both(|world| async move {
         let (app, user) = (world.application("app").await, world.user("user").await);
         let tokens = world.tokens(&app, &user).await;
         assert!(world.lives(&tokens).await);
-        behind_its_back(&world, END_TOKENS).await;
+        change_rows(&world, END_TOKENS).await;
         assert!(!world.lives(&tokens).await);
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_revoked_token_is_refused_at_once_and_so_are_those_that_went_with_it() {
+async fn a_revoked_token_is_refused_at_once_with_all_tokens_revoked_by_it() {
     both(|world| async move {
         let (app, user, first) = begin(&world).await;
         let second = world.tokens(&app, &user).await;
@@ -83,7 +83,7 @@ async fn a_revoked_token_is_refused_at_once_and_so_are_those_that_went_with_it()
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn stolen_credentials_end_kept_answers() {
+async fn stolen_credentials_end_cached_answers() {
     both(|world| async move {
         let (app, user, _) = begin(&world).await;
         let code = world.code(&app, &user).await;
@@ -107,7 +107,7 @@ async fn stolen_credentials_end_kept_answers() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_an_answer_says_changes_with_what_it_rests_on() {
+async fn a_cached_answer_changes_with_its_rows() {
     both(|world| async move {
         let (app, user, tokens) = begin(&world).await;
         let holder = async || world.service.authenticate_user(tokens.access.expose()).await.unwrap();
@@ -138,13 +138,13 @@ async fn what_an_answer_says_changes_with_what_it_rests_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_kept_token_expires_to_the_millisecond() {
+async fn a_cached_token_expires_to_the_millisecond() {
     both(|world| async move {
         let (_, _, tokens) = begin(&world).await;
         world.advance_ms(ACCESS_TOKEN_LIFETIME_MS.unsigned_abs() - 1);
         world.service.watch_credentials().await.unwrap();
         assert!(world.lives(&tokens).await);
-        behind_its_back(&world, "UPDATE access_tokens SET expires_at = expires_at + 1000").await;
+        change_rows(&world, "UPDATE access_tokens SET expires_at = expires_at + 1000").await;
         world.advance_ms(1);
         assert!(!world.lives(&tokens).await);
     })
@@ -152,7 +152,7 @@ async fn a_kept_token_expires_to_the_millisecond() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn another_node_hears_of_a_revocation_by_looking() {
+async fn another_node_finds_a_revocation_by_polling() {
     both(|world| async move {
         let (app, _, tokens) = begin(&world).await;
         let other = world.node("node-b");
@@ -168,7 +168,7 @@ async fn another_node_hears_of_a_revocation_by_looking() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn another_node_that_cannot_look_stops_relying_on_what_it_kept() {
+async fn another_node_that_cannot_poll_stops_using_cached_answers() {
     both(|world| async move {
         let (app, _, tokens) = begin(&world).await;
         let other = world.node("node-b");
@@ -182,7 +182,7 @@ async fn another_node_that_cannot_look_stops_relying_on_what_it_kept() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn without_the_store_a_kept_answer_is_given_while_it_is_relied_on_and_then_none() {
+async fn without_the_store_a_cached_answer_is_used_for_a_limited_time() {
     both(|world| async move {
         let (app, _, tokens) = begin(&world).await;
         let secret = world.service.add_secret(&app.client_id, None).await.unwrap();
@@ -202,7 +202,7 @@ async fn without_the_store_a_kept_answer_is_given_while_it_is_relied_on_and_then
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_proven_application_is_kept_until_it_changes() {
+async fn an_authenticated_application_is_cached_until_it_changes() {
     both(|world| async move {
         world.service.watch_credentials().await.unwrap();
         let owner = Organization {
@@ -217,7 +217,7 @@ async fn a_proven_application_is_kept_until_it_changes() {
         let application = async || world.service.authenticate_client("app", secret.expose()).await.unwrap();
         assert_eq!(application().await.name, "application app");
 
-        behind_its_back(&world, "UPDATE applications SET name = 'unheard of'").await;
+        change_rows(&world, "UPDATE applications SET name = 'unheard of'").await;
         assert_eq!(application().await.name, "application app", "kept");
         owned.name = "renamed".to_owned();
         world.service.put_application(owned).await.unwrap();
@@ -225,7 +225,7 @@ async fn a_proven_application_is_kept_until_it_changes() {
         world.service.put_organization(Organization { name: "after".to_owned(), ..owner }).await.unwrap();
         assert_eq!(application().await.organization.as_ref().unwrap().name, "after");
 
-        // Neither another's id nor another secret is opened by what is kept.
+        // The cached answer accepts neither another application's id nor another secret.
         let other = world.service.put_application(record("other", ScopeSet::of_users())).await.unwrap();
         let other = other.unwrap();
         for (id, secret) in [("other", &secret), ("app", &other), ("unknown", &secret)] {
@@ -237,7 +237,7 @@ async fn a_proven_application_is_kept_until_it_changes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_change_that_nobody_waits_for_is_heard_of_all_the_same() {
+async fn a_change_whose_caller_stopped_waiting_is_found() {
     both(|world| async move {
         let (_, _, tokens) = begin(&world).await;
         let renamed = service::ChannelRecord {
@@ -263,7 +263,7 @@ async fn a_change_that_nobody_waits_for_is_heard_of_all_the_same() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn no_call_that_begins_after_a_revocation_was_answered_gets_in() {
+async fn no_call_that_begins_after_the_answer_to_a_revocation_is_accepted() {
     const CALLERS: usize = 64;
     const ROUNDS: usize = 4;
     const CALLS_AFTER: usize = 50;
@@ -298,7 +298,7 @@ async fn no_call_that_begins_after_a_revocation_was_answered_gets_in() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn an_answer_read_while_its_token_is_revoked_does_not_outlive_it() {
+async fn an_answer_read_during_a_revocation_does_not_outlive_the_token() {
     const ROUNDS: usize = 60;
     const READERS: usize = 4;
     both(|world| async move {

@@ -1,4 +1,4 @@
-//! Messages to webhooks: from the claim to the result, whatever comes in between.
+//! Messages to webhooks, from the claim to the recorded result.
 
 use domain::delivery::{DeliveryState, DisabledReason, Next, Outcome, signature};
 use domain::drops::{Campaign, Reward};
@@ -26,7 +26,7 @@ const fn answered(status: u16) -> Outcome {
     Outcome::Answered { status, retry_after: None }
 }
 
-/// An application `drops` that is told of claims of campaign `voyage`.
+/// Makes an application `drops` whose webhook receives the claims of campaign `voyage`.
 async fn stage(world: &World) -> ClientId {
     let client = publisher(world, "drops").await;
     let category = Category {
@@ -68,7 +68,7 @@ async fn claim(world: &World, by: &str) {
     world.service.claim_reward(request(by), None).await.unwrap();
 }
 
-/// All that one node can take now.
+/// Takes all due messages.
 async fn take(service: &Service) -> Vec<Attempt> {
     let mut taken = Vec::new();
     for webhook in service.webhooks_due(None, 100).await.unwrap() {
@@ -82,7 +82,7 @@ fn report(world: &World, attempt: &Attempt, outcome: Outcome) -> Report {
     Report { key: attempt.key.clone(), outcome, began_at, duration_ms: 7, answer: b"answer".to_vec() }
 }
 
-/// Takes what is due and lets each attempt come to the same.
+/// Takes all due messages and records the same outcome for each.
 async fn attempt_all(world: &World, outcome: Outcome) -> Vec<Option<Next>> {
     let taken = take(&world.service).await;
     let reports = taken.iter().map(|attempt| report(world, attempt, outcome)).collect();
@@ -105,7 +105,7 @@ async fn disabled(world: &World, client: &ClientId) -> Option<DisabledReason> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_claim_is_told_once_signed_as_the_specification_says() {
+async fn a_claim_is_sent_once_and_signed_as_specified() {
     both(|world| async move {
         let client = stage(&world).await;
         let (_, secret) = webhook(&world, &client).await;
@@ -134,20 +134,20 @@ async fn a_claim_is_told_once_signed_as_the_specification_says() {
         assert_eq!((header("Id").as_deref(), id.len()), (Some(id), 36));
         assert_eq!(header("Retry"), None);
 
-        assert_eq!(take(&world.service).await.len(), 0, "it is in flight");
+        assert_eq!(take(&world.service).await.len(), 0, "the message is in flight");
         let done = world.service.record_attempts(vec![report(&world, attempt, FINE)]).await.unwrap();
         assert_eq!(done, [(attempt.key.clone(), Some(Next::Done))]);
         let details = only(&world, &client).await;
         assert_eq!((details.delivery.state, details.attempts.len()), (DeliveryState::Delivered, 1));
         assert_eq!((details.attempts[0].status, details.attempts[0].excerpt.as_str()), (Some(204), "answer"));
         assert!(refused(world.service.claim_reward(request("byeol"), None).await) != Refusal::Internal);
-        assert_eq!(listed(&world, &client).await.len(), 1, "a refused claim is not told");
+        assert_eq!(listed(&world, &client).await.len(), 1, "a refused claim has no message");
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_failing_message_is_tried_eight_times_with_the_same_data_and_then_given_up() {
+async fn a_failing_message_is_sent_eight_times_with_the_same_data() {
     both(|world| async move {
         let client = stage(&world).await;
         let (_, secret) = webhook(&world, &client).await;
@@ -170,8 +170,8 @@ async fn a_failing_message_is_tried_eight_times_with_the_same_data_and_then_give
             let signed = signature(&secret, &attempt.key.message_id, now, &attempt.body);
             assert!(attempt.headers.iter().any(|header| header.1 == signed), "signed anew");
             let body: serde_json::Value = serde_json::from_slice(&attempt.body).unwrap();
-            let told = data.get_or_insert_with(|| body["event"].clone());
-            assert_eq!(body["event"], *told);
+            let event = data.get_or_insert_with(|| body["event"].clone());
+            assert_eq!(body["event"], *event);
 
             let outcome = if n % 2 == 0 { BUSY } else { Outcome::Failed(SendFailure::Timeout) };
             let nexts = world.service.record_attempts(vec![report(&world, attempt, outcome)]).await.unwrap();
@@ -196,7 +196,7 @@ async fn a_failing_message_is_tried_eight_times_with_the_same_data_and_then_give
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_dead_node_took_goes_to_another_and_its_late_result_is_not_believed() {
+async fn a_message_of_a_dead_node_goes_to_another_node_and_a_late_result_is_ignored() {
     both(|world| async move {
         let client = stage(&world).await;
         webhook(&world, &client).await;
@@ -204,7 +204,7 @@ async fn what_a_dead_node_took_goes_to_another_and_its_late_result_is_not_believ
         let dead = world.node("node-b");
         let taken = take(&dead).await.remove(0);
         world.advance_ms(WEBHOOK_LEASE_MS as u64 - 1);
-        assert_eq!(take(&world.service).await.len(), 0, "it may still live");
+        assert_eq!(take(&world.service).await.len(), 0, "the node may still be alive");
         world.advance_ms(1);
         let again = take(&world.service).await.remove(0);
         assert_eq!((again.key.message_id.clone(), again.key.number), (taken.key.message_id.clone(), 2));
@@ -260,7 +260,7 @@ async fn many_nodes_take_each_message_once_and_record_many_results_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_answer_410_disables_at_once_and_what_comes_then_can_be_sent_later() {
+async fn an_answer_410_disables_at_once_and_later_messages_can_be_sent_again() {
     both(|world| async move {
         let client = stage(&world).await;
         webhook(&world, &client).await;
@@ -285,10 +285,14 @@ async fn an_answer_410_disables_at_once_and_what_comes_then_can_be_sent_later() 
         sorted.sort_by_key(|state| state.name());
         assert_eq!(sorted, [DeliveryState::Dead, DeliveryState::Dead, DeliveryState::Waiting]);
         assert_eq!(world.service.webhooks_due(None, 9).await.unwrap(), []);
-        assert_eq!(world.service.take_deliveries(&due, 9).await.unwrap().len(), 0, "all is on hold");
+        assert_eq!(
+            world.service.take_deliveries(&due, 9).await.unwrap().len(),
+            0,
+            "all messages are on hold"
+        );
 
         world.service.put_webhook(&client, Some(URL), Some(true)).await.unwrap();
-        assert_eq!(take(&world.service).await.len(), 1, "what waits goes on");
+        assert_eq!(take(&world.service).await.len(), 1, "waiting messages are sent");
         let now = world.service.clock().now();
         let (from, until) = (now, now.plus_ms(1));
         let sent = world.service.resend_deliveries(&client, DeliveryState::Dead, from, until).await.unwrap();
@@ -299,11 +303,11 @@ async fn an_answer_410_disables_at_once_and_what_comes_then_can_be_sent_later() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn five_days_of_failure_only_disable_and_one_success_in_between_saves() {
+async fn only_five_days_of_failure_without_success_disable_a_webhook() {
     both(|world| async move {
         let client = stage(&world).await;
         webhook(&world, &client).await;
-        // A claim a day, each tried once; the last one comes at five days to the millisecond.
+        // One claim a day, each with one attempt. The last claim comes after exactly five days.
         let days = async |name: &str, outcomes: &[Outcome]| {
             for (day, outcome) in outcomes.iter().enumerate() {
                 world
@@ -324,19 +328,23 @@ async fn five_days_of_failure_only_disable_and_one_success_in_between_saves() {
             disabled(&world, &client).await
         };
         assert_eq!(days("a", &[BUSY, BUSY, BUSY, FINE, BUSY, BUSY, BUSY, BUSY, BUSY]).await, None);
-        assert_eq!(days("b", &[FINE, BUSY, BUSY, BUSY, BUSY, BUSY]).await, None, "four days and a bit");
+        assert_eq!(
+            days("b", &[FINE, BUSY, BUSY, BUSY, BUSY, BUSY]).await,
+            None,
+            "more than four days of failure are not five"
+        );
         assert_eq!(days("c", &[BUSY]).await, Some(DisabledReason::Failing));
         let details = world.service.webhook_details(&client).await.unwrap();
         assert_eq!(details.notices[0].kind, "DISABLED_FAILING");
 
         world.service.put_webhook(&client, Some(URL), Some(true)).await.unwrap();
-        assert_eq!(days("d", &[BUSY]).await, None, "it begins anew");
+        assert_eq!(days("d", &[BUSY]).await, None, "the five days start over");
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn a_message_is_sent_anew_on_demand_but_never_twice_at_once() {
+async fn a_message_is_sent_again_on_demand_but_never_twice_at_once() {
     both(|world| async move {
         let client = stage(&world).await;
         webhook(&world, &client).await;
@@ -373,7 +381,7 @@ async fn a_message_is_sent_anew_on_demand_but_never_twice_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_asks_for_a_message_during_its_last_attempt_gets_the_whole_schedule() {
+async fn a_message_sent_again_during_its_last_attempt_gets_the_whole_schedule() {
     both(|world| async move {
         let client = stage(&world).await;
         webhook(&world, &client).await;
@@ -390,7 +398,7 @@ async fn who_asks_for_a_message_during_its_last_attempt_gets_the_whole_schedule(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn claims_in_bulk_are_told_like_single_ones() {
+async fn claims_in_bulk_are_sent_like_single_ones() {
     both(|world| async move {
         let client = stage(&world).await;
         webhook(&world, &client).await;
@@ -409,16 +417,16 @@ async fn claims_in_bulk_are_told_like_single_ones() {
         let outcomes = world.service.report(claims(&["a", "b", "a", "nobody"])).await.unwrap();
         assert_eq!(outcomes.iter().filter(|outcome| outcome.is_none()).count(), 2);
         assert!(written.has_changed().unwrap());
-        let mut told: Vec<_> =
+        let mut sent: Vec<_> =
             listed(&world, &client).await.iter().map(|delivery| delivery.claim_id.clone()).collect();
-        told.sort();
-        assert_eq!(told, ["claim-of-a", "claim-of-b"].map(|id| ClaimId::stored(id.to_owned())));
+        sent.sort();
+        assert_eq!(sent, ["claim-of-a", "claim-of-b"].map(|id| ClaimId::stored(id.to_owned())));
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_deleted_webhook_leaves_nothing_to_the_next_one() {
+async fn a_deleted_webhook_leaves_no_rows_to_the_next_one() {
     both(|world| async move {
         let client = stage(&world).await;
         webhook(&world, &client).await;
@@ -429,7 +437,7 @@ async fn a_deleted_webhook_leaves_nothing_to_the_next_one() {
         assert_eq!(listed(&world, &client).await.len(), 0);
         world.advance_ms(WEBHOOK_LEASE_MS as u64);
         assert_eq!(take(&world.service).await.len(), 0);
-        // A result that comes afterwards harms nobody.
+        // A later result changes nothing.
         world.service.record_attempts(vec![report(&world, &attempt, GONE)]).await.unwrap();
         assert_eq!(disabled(&world, &client).await, None);
         for _ in 0..2 {
@@ -460,7 +468,7 @@ async fn messages_are_kept_for_thirty_days_after_their_end() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_window_is_sent_anew_piece_by_piece() {
+async fn a_time_window_is_sent_again_in_parts() {
     both(|world| async move {
         let client = stage(&world).await;
         let webhook_id = webhook(&world, &client).await.0.webhook.webhook_id;
@@ -486,7 +494,7 @@ async fn a_window_is_sent_anew_piece_by_piece() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_list_of_messages_is_walked_by_cursor() {
+async fn the_list_of_messages_is_paged_by_cursor() {
     both(|world| async move {
         let client = stage(&world).await;
         webhook(&world, &client).await;

@@ -1,4 +1,4 @@
-//! Reward claims of drops: what happens when the store fails, and what a cursor is bound to.
+//! Reward claims of drops: failures of the store, and the context of cursors.
 
 use domain::application::Organization;
 use domain::drops::{Campaign, FulfillmentState, Reward, UpdateStatus};
@@ -10,7 +10,7 @@ use crate::world::{World, both, refused};
 
 const CHANGES: &str = "SELECT COUNT(*) FROM claim_changes";
 
-/// A publisher with the claims `one` and `two`.
+/// Makes a publisher with the claims `one` and `two`.
 async fn publisher(world: &World) -> Publisher {
     let organization_id = OrganizationId::stored("games".to_owned());
     let organization =
@@ -53,7 +53,7 @@ fn ids(ids: &[&str]) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn when_the_store_fails_every_id_that_could_be_one_is_said_to_have_failed() {
+async fn when_the_store_fails_every_well_formed_id_is_reported_as_failed() {
     both(|world| async move {
         let publisher = publisher(&world).await;
         let asked = ids(&["two", "no id", "unknown", "one"]);
@@ -83,7 +83,7 @@ async fn when_the_store_fails_every_id_that_could_be_one_is_said_to_have_failed(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cursor_is_good_on_every_node_and_for_its_own_client_alone() {
+async fn a_cursor_is_valid_on_every_node_and_only_for_its_client() {
     both(|world| async move {
         let publisher = publisher(&world).await;
         let query = |from: Option<String>| ClaimQuery {

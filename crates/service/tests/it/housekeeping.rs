@@ -1,4 +1,4 @@
-//! Nodes that live and die, and what is over.
+//! Nodes that join, leave and die, and the sweep of expired rows.
 
 use domain::event::EventType;
 use domain::limits::{
@@ -9,7 +9,7 @@ use service::housekeeping::NodeStatus;
 use crate::world::{at_once, both, client_owner, user_owner};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_that_is_silent_for_20_seconds_loses_its_sessions_and_is_told_so() {
+async fn a_node_that_is_silent_for_20_seconds_loses_its_sessions_and_is_notified() {
     both(|world| async move {
         let app = world.application("app").await;
         let owner = client_owner(&app);
@@ -30,12 +30,13 @@ async fn a_node_that_is_silent_for_20_seconds_loses_its_sessions_and_is_told_so(
         assert_eq!(left.len(), 1);
         assert_eq!(left[0].session_key, own);
 
-        // The declared-dead node does not know yet and opens another session, which has no node either.
+        // The node has not noticed yet that it was declared dead, and opens another session. That session
+        // has no living node either.
         for _ in 0..2 {
             let url = there.issue_session_url(owner.clone()).await.unwrap();
             there.connect_session(url.expose()).await.unwrap();
             assert_eq!(world.connected(&owner).await, 2);
-            // If it dies before it hears, the others see to it.
+            // If that node dies before it notices, other nodes end the session.
             assert_eq!(here.heartbeat().await, Ok(NodeStatus::Alive));
             assert_eq!(world.connected(&owner).await, 1);
         }
@@ -53,18 +54,18 @@ async fn a_node_that_is_silent_for_20_seconds_loses_its_sessions_and_is_told_so(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_that_joins_has_no_sessions_from_before_and_ends_those_of_the_dead() {
+async fn a_node_that_joins_ends_its_earlier_sessions_and_those_of_dead_nodes() {
     both(|world| async move {
         let app = world.application("app").await;
         let owner = client_owner(&app);
         world.service.join(false).await.unwrap();
         world.connect(&owner).await;
-        // The same node again, as after a crash; nobody else is there to notice.
+        // The same node starts again, as after a crash. There is no other node.
         assert_eq!(world.node("node-a").join(false).await, Ok(1));
         world.connect(&owner).await;
-        assert_eq!(world.node("node-b").join(false).await, Ok(0), "the other node lives");
+        assert_eq!(world.node("node-b").join(false).await, Ok(0), "the other node is alive");
         assert_eq!(world.connected(&owner).await, 1);
-        assert_eq!(world.node("node-c").join(true).await, Ok(1), "alone, so nobody else does");
+        assert_eq!(world.node("node-c").join(true).await, Ok(1), "alone, so no other node is alive");
         assert_eq!(world.connected(&owner).await, 0);
         assert_eq!(world.service.heartbeat().await, Ok(NodeStatus::WasDeclaredDead));
     })
@@ -72,7 +73,7 @@ async fn a_node_that_joins_has_no_sessions_from_before_and_ends_those_of_the_dea
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_that_leaves_takes_its_last_sessions_with_it() {
+async fn a_node_that_leaves_ends_its_last_sessions() {
     both(|world| async move {
         let app = world.application("app").await;
         let owner = client_owner(&app);
@@ -91,9 +92,9 @@ async fn a_node_that_leaves_takes_its_last_sessions_with_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn nodes_that_were_all_silent_do_not_stand_in_each_others_way() {
+async fn nodes_that_were_all_silent_do_not_deadlock() {
     both(|world| async move {
-        // Seven besides this one: as many as there are connections in tests.
+        // Seven nodes besides this one, as many as there are connections in tests.
         let nodes: Vec<_> = (0..7).map(|n| world.node(&format!("node-{n}"))).collect();
         for node in &nodes {
             node.join(false).await.unwrap();
@@ -112,7 +113,7 @@ async fn nodes_that_were_all_silent_do_not_stand_in_each_others_way() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_sweep_deletes_what_is_over_and_nothing_that_still_means_something() {
+async fn a_sweep_deletes_only_expired_rows() {
     both(|world| async move {
         let (app, user) = (world.application("app").await, world.user("user").await);
         let code = world.code(&app, &user).await;
@@ -122,7 +123,7 @@ async fn a_sweep_deletes_what_is_over_and_nothing_that_still_means_something() {
         let session = world.connect(&owner).await;
         world.service.subscribe(&caller, &session, EventType::Chat).await.unwrap();
         world.service.issue_session_url(owner.clone()).await.unwrap();
-        assert_eq!(world.service.sweep().await, Ok(0), "nothing is over yet");
+        assert_eq!(world.service.sweep().await, Ok(0), "nothing has expired yet");
 
         world.service.disconnect_session(&session, "client_goodbye").await.unwrap();
         world.advance_ms(30_000);
@@ -131,7 +132,7 @@ async fn a_sweep_deletes_what_is_over_and_nothing_that_still_means_something() {
         assert_eq!(world.service.sweep().await, Ok(1), "the URL");
         world.advance_ms(ACCESS_TOKEN_LIFETIME_MS as u64);
         assert_eq!(world.service.sweep().await, Ok(0), "the access token is known to have expired");
-        // The code that was used is still known, so that its theft shows.
+        // The used code is still stored, so that a second use is detected.
         let again = world.service.exchange_code(&app, code.expose(), crate::world::STATE).await;
         assert_eq!(crate::world::refused(again).kind(), "bad_code");
         let refresh = world.service.refresh(&app, tokens.refresh.expose()).await;

@@ -1,4 +1,4 @@
-//! Callers that stop waiting, as when a client hangs up in the middle of its request.
+//! Callers that stop waiting, as when a client disconnects during its request.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -11,7 +11,7 @@ use domain::session::ChangeKind;
 
 use crate::world::{both, client_owner, within};
 
-/// Lets the work begin, and stops waiting for it at once.
+/// Starts the work and stops waiting for it at once.
 pub async fn begin_and_leave<T>(work: impl Future<Output = T>) {
     let mut work = pin!(work);
     poll_fn(|context| {
@@ -22,7 +22,7 @@ pub async fn begin_and_leave<T>(work: impl Future<Output = T>) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_begun_is_committed_and_told_all_the_same() {
+async fn work_whose_caller_stopped_waiting_is_committed_and_published() {
     both(|world| async move {
         let (app, user) = (world.application("app").await, world.user("user").await);
         let tokens = world.tokens(&app, &user).await;
@@ -32,8 +32,8 @@ async fn what_was_begun_is_committed_and_told_all_the_same() {
 
         let text = MessageText::parse("안녕".into()).unwrap();
         begin_and_leave(world.service.post_chat(&user, &user, text, Emojis::new(), None)).await;
-        let told = within(bus.next()).await;
-        assert!(matches!(told, Some(bus::Delivery::Message(bus::Message::Event(_)))), "{told:?}");
+        let message = within(bus.next()).await;
+        assert!(matches!(message, Some(bus::Delivery::Message(bus::Message::Event(_)))), "{message:?}");
 
         begin_and_leave(world.service.subscribe(&caller, &session, EventType::Chat)).await;
         assert_eq!(change(within(bus.next()).await), (1, ChangeKind::Subscribed));
@@ -54,7 +54,7 @@ fn change(delivery: Option<bus::Delivery>) -> (i64, ChangeKind) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_handshake_that_nobody_waits_for_leaves_no_session_behind() {
+async fn a_handshake_whose_caller_stopped_waiting_leaves_no_session() {
     both(|world| async move {
         let app = world.application("app").await;
         let owner = client_owner(&app);

@@ -38,10 +38,10 @@ async fn found(node: &Service, query: &str) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn every_node_finds_a_category_as_soon_as_any_has_written_it() {
+async fn every_node_finds_a_category_as_soon_as_it_is_written() {
     both(|world| async move {
         let nodes = Arc::new([world.service.clone(), world.node("node-b"), world.node("node-c")]);
-        // More than one statement reads.
+        // More categories than one statement reads.
         for n in 0..2_100 {
             let category = category(&format!("old-{n:04}"), &format!("오래된 {n}"));
             world
@@ -79,7 +79,7 @@ async fn every_node_finds_a_category_as_soon_as_any_has_written_it() {
     .await;
 }
 
-/// The channels of a whole walk whose pages come from one node after the other.
+/// Returns the channels of a whole walk whose pages alternate between nodes.
 async fn walk(nodes: &[Service], client: &ClientId) -> Vec<String> {
     let (mut channels, mut next) = (Vec::new(), None);
     for node in nodes.iter().cycle() {
@@ -94,7 +94,7 @@ async fn walk(nodes: &[Service], client: &ClientId) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_walk_goes_on_at_any_node() {
+async fn a_walk_continues_at_any_node() {
     both(|world| async move {
         let nodes = [world.service.clone(), world.node("node-b")];
         let app = world.application("app").await;
@@ -108,7 +108,7 @@ async fn a_walk_goes_on_at_any_node() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn old_counts_are_swept_once_no_walk_can_ask_for_them() {
+async fn old_counts_are_swept_when_no_walk_needs_them() {
     both(|world| async move {
         let app = world.application("app").await;
         let (a, b) = (world.user("a").await, world.user("b").await);
@@ -131,7 +131,7 @@ async fn old_counts_are_swept_once_no_walk_can_ask_for_them() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn reports_and_changes_of_one_channel_at_the_same_time_come_one_after_the_other() {
+async fn concurrent_reports_and_changes_of_one_channel_are_serialized() {
     both(|world| async move {
         let nodes = [world.service.clone(), world.node("node-b")];
         let app = world.application("app").await;

@@ -1,4 +1,5 @@
-//! Events that the bus did not confirm: recorded before the call is answered, found by every node once.
+//! Events that the bus did not confirm. They are recorded before the call is answered, and every node
+//! finds them once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -14,12 +15,12 @@ use crate::world::World;
 
 /// A bus that confirms nothing while it is down.
 #[derive(Default)]
-struct Unsure {
+struct UnconfirmingBus {
     bus: LocalBus,
     is_down: AtomicBool,
 }
 
-impl Bus for Unsure {
+impl Bus for UnconfirmingBus {
     fn publish_all(&self, messages: Vec<Message>) -> BoxFuture<'_, Vec<ChannelId>> {
         Box::pin(async move {
             if !self.is_down.load(SeqCst) {
@@ -47,15 +48,15 @@ async fn say(world: &World, channel: &ChannelId) {
     world.service.post_chat(channel, channel, text, Emojis::new(), None).await.unwrap();
 }
 
-/// A call whose event is lost: it is answered a second after the loss was recorded.
-async fn say_in_vain(world: &World, channel: &ChannelId) {
+/// Makes a call whose event is lost. The call is answered one second after the loss was recorded.
+async fn say_with_lost_event(world: &World, channel: &ChannelId) {
     let recorded = world.count("SELECT COUNT(*) FROM lost_events").await;
     let call = tokio::spawn({
         let (world, channel) = (world.clone(), channel.clone());
         async move { say(&world, &channel).await }
     });
     while world.count("SELECT COUNT(*) FROM lost_events").await == recorded {
-        assert!(!call.is_finished(), "it is answered before the loss is recorded");
+        assert!(!call.is_finished(), "the call was answered before the loss was recorded");
     }
     while !call.is_finished() {
         world.advance_ms(500);
@@ -75,9 +76,9 @@ fn channels(lost: Lost) -> Vec<ChannelId> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_the_bus_did_not_confirm_is_recorded_and_found_once_by_each_node() {
+async fn unconfirmed_events_are_recorded_and_found_once_by_each_node() {
     store::testing::both(|store| async move {
-        let bus = Arc::new(Unsure::default());
+        let bus = Arc::new(UnconfirmingBus::default());
         let world = World::over(store, bus.clone());
         let (a, b) = (world.user("a").await, world.user("b").await);
         let other = world.node("other");
@@ -85,14 +86,14 @@ async fn what_the_bus_did_not_confirm_is_recorded_and_found_once_by_each_node() 
         say(&world, &a).await;
         assert_eq!(channels(other.new_lost_events(&mut there).await.unwrap()), []);
         bus.is_down.store(true, SeqCst);
-        say_in_vain(&world, &a).await;
+        say_with_lost_event(&world, &a).await;
         assert_eq!(channels(other.new_lost_events(&mut there).await.unwrap()), std::slice::from_ref(&a));
         assert_eq!(channels(other.new_lost_events(&mut there).await.unwrap()), []);
-        say_in_vain(&world, &b).await;
-        say_in_vain(&world, &a).await;
+        say_with_lost_event(&world, &b).await;
+        say_with_lost_event(&world, &a).await;
         assert_eq!(channels(other.new_lost_events(&mut there).await.unwrap()), [a.clone(), b.clone()]);
         assert_eq!(channels(world.service.new_lost_events(&mut here).await.unwrap()), [a, b]);
-        // They are looked for ten seconds back, for clocks that differ.
+        // Each poll reads ten seconds back, because clocks differ.
         world.advance_ms(10_001);
         let mut late = SeenLostEvents::default();
         assert_eq!(channels(other.new_lost_events(&mut late).await.unwrap()), []);
@@ -107,7 +108,7 @@ async fn what_the_bus_did_not_confirm_is_recorded_and_found_once_by_each_node() 
 #[tokio::test(flavor = "multi_thread")]
 async fn many_losses_at_once_are_all_recorded() {
     store::testing::both(|store| async move {
-        let bus = Arc::new(Unsure::default());
+        let bus = Arc::new(UnconfirmingBus::default());
         let world = World::over(store, bus.clone());
         let mut people = Vec::new();
         for n in 0..10 {
@@ -150,7 +151,7 @@ async fn channels_with_events_of_any_kind_are_found_after_a_gap() {
             emojis: Emojis::new(),
         };
         world.service.donate(&b, donation, None).await.unwrap();
-        // It began long ago, but is told now.
+        // It began long ago, but its event is published now.
         let paid = PaidSubscription {
             subscriber: a.clone(),
             tier_no: 1,
@@ -168,21 +169,21 @@ async fn channels_with_events_of_any_kind_are_found_after_a_gap() {
     .await;
 }
 
-/// Reports no published event as lost: a batch may be settled in the moment in which overdue ones are
-/// looked for.
+/// A published event is never recorded as lost, although a batch may be settled while overdue batches are
+/// queried.
 #[tokio::test(flavor = "multi_thread")]
-async fn batches_that_are_settled_while_overdue_ones_are_sought_are_not_lost() {
+async fn batches_that_are_settled_during_the_query_of_overdue_ones_are_not_lost() {
     const ROUNDS: usize = 200;
     store::testing::both(|store| async move {
         let bus = Arc::new(LocalBus::default());
         let world = World::over(store, bus.clone());
         let channel = world.user("a").await;
         let mut subscriber = bus.subscribe();
-        let heard = tokio::spawn(async move {
+        let receiving = tokio::spawn(async move {
             for _ in 0..ROUNDS {
                 match subscriber.next().await {
                     Some(Delivery::Message(_)) => {}
-                    other => panic!("everything was heard: {other:?}"),
+                    other => panic!("no event is lost: {other:?}"),
                 }
             }
         });
@@ -200,7 +201,7 @@ async fn batches_that_are_settled_while_overdue_ones_are_sought_are_not_lost() {
             world.advance_ms(60_000);
             world.service.take_over_overdue_events().await.unwrap();
         }
-        heard.await.unwrap();
+        receiving.await.unwrap();
         settling.abort();
         assert_eq!(world.service.event_batches_taken_over(), 0);
     })

@@ -1,4 +1,5 @@
-//! The service's promises, each kept on SQLite and on PostgreSQL. One file a noun; time is moved by hand.
+//! Tests of the service, each on SQLite and on PostgreSQL. There is one file for each noun. The tests set
+//! the clock.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 

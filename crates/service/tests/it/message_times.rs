@@ -1,4 +1,5 @@
-//! Chat, sender and time name one message, however many are posted at once and on however many nodes.
+//! Chat, sender and time identify one message, also when many messages are posted at once on several
+//! nodes.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +10,7 @@ use service::Service;
 use service::bulk::{ChannelEvent, Entry, KeyedEntry};
 use service::chats::{ChatMessage, MessagePlace};
 
-use crate::world::{START_MS, World, both, events_among, heard};
+use crate::world::{START_MS, World, both, events_among, received};
 
 const HIDDEN: &str = "SELECT COUNT(*) FROM chat_messages WHERE hidden_at IS NOT NULL";
 const MESSAGES: &str = "SELECT COUNT(*) FROM chat_messages";
@@ -30,7 +31,7 @@ fn batch(channel: &ChannelId, sender: &ChannelId, size: usize) -> Vec<KeyedEntry
     vec![entry; size]
 }
 
-/// Hides the messages of some times; each of them has to be one message.
+/// Hides the messages of some times. There must be one message of each time.
 async fn hide_each(world: &World, channel: &ChannelId, sender: &ChannelId, times: &BTreeSet<i64>) {
     for (count, ms) in times.iter().enumerate() {
         let place = MessagePlace {
@@ -44,7 +45,7 @@ async fn hide_each(world: &World, channel: &ChannelId, sender: &ChannelId, times
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn messages_posted_on_one_node_in_one_millisecond_have_the_times_that_follow() {
+async fn messages_posted_on_one_node_in_one_millisecond_get_consecutive_times() {
     both(|world| async move {
         let (channel, other) = (world.user("channel").await, world.user("other").await);
         let mut times = Vec::new();
@@ -95,7 +96,7 @@ async fn batches_on_two_nodes_share_no_time() {
         for reported in reports.collect::<Vec<_>>() {
             assert_eq!(reported.await.expect("no panic"), Ok(vec![None; EACH]));
         }
-        let messages = heard(&mut bus).await;
+        let messages = received(&mut bus).await;
         let time = |event: &std::sync::Arc<domain::event::Event>| match &event.kind {
             EventKind::Chat(chat) => chat.message_time.as_millis(),
             _ => panic!("only messages were posted"),

@@ -1,5 +1,5 @@
-//! Nodes among each other: where sessions are opened, what a node reads of its sessions from the store,
-//! readiness.
+//! Several nodes: the choice of a node for sessions, the changes of sessions that a node reads from the
+//! store, and readiness.
 
 use domain::Refusal;
 use domain::event::EventType;
@@ -32,15 +32,16 @@ async fn a_node_without_sockets_names_a_living_node_that_takes_sessions() {
         assert!(named.len() == 2 && named.values().all(|count| *count > 20), "spread evenly: {named:?}");
         assert_eq!(b.session_base().await.unwrap(), "http://b", "its own");
 
-        // Two heartbeats later the silent one is not named any more, though it is not taken for dead yet.
+        // Two heartbeats later the silent node is not named any more, although it is not declared dead
+        // yet.
         world.advance_ms(12_500);
         b.heartbeat().await.unwrap();
         assert_eq!(web.session_base().await.unwrap(), "http://b");
 
-        // One that is about to stop sends them elsewhere, if there is another.
+        // A node that is about to stop names another node, if there is one.
         b.retire().await.unwrap();
         assert_eq!(refused(web.session_base().await), none);
-        assert_eq!(b.session_base().await.unwrap(), "http://b", "better here than nowhere");
+        assert_eq!(b.session_base().await.unwrap(), "http://b", "there is no other node");
         a.heartbeat().await.unwrap();
         assert_eq!(b.session_base().await.unwrap(), "http://a");
         // Declaring the node dead does not bring it back.
@@ -59,7 +60,7 @@ async fn a_node_takes_every_change_of_its_sessions_from_the_store_once() {
         let user = world.user("user").await;
         let caller = world.caller(&app, &user).await;
         let owner = client_owner(&app);
-        // The call comes in elsewhere, and no bus leads from there to here.
+        // Another node receives the call, and the two nodes share no bus.
         let there = world.node_of("there", web_only());
         let (here, own) = (world.connect(&owner).await, world.node("own"));
         let url = own.issue_session_url(owner.clone()).await.unwrap();
@@ -75,14 +76,14 @@ async fn a_node_takes_every_change_of_its_sessions_from_the_store_once() {
         assert_eq!(found, [(&here, 1, ChangeKind::Subscribed), (&here, 2, ChangeKind::Unsubscribed)]);
         assert_eq!(world.service.take_undelivered_changes().await, (Vec::new(), Ok(())));
         let (changes, _) = own.take_undelivered_changes().await;
-        assert_eq!(changes.len(), 1, "the other node's are still there for it");
+        assert_eq!(changes.len(), 1, "the other node's changes are still stored");
         assert_eq!(changes[0].0, elsewhere);
     })
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn more_changes_than_are_read_at_once_all_come() {
+async fn more_changes_than_one_read_returns_are_all_delivered() {
     both(|world| async move {
         let app = world.application("app").await;
         let user = world.user("user").await;
@@ -105,7 +106,7 @@ async fn more_changes_than_are_read_at_once_all_come() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_node_is_ready_until_the_store_falls_silent_or_it_is_about_to_stop() {
+async fn a_node_is_ready_until_the_store_does_not_answer_or_the_node_is_about_to_stop() {
     both(|world| async move {
         world.service.join(false).await.unwrap();
         assert_eq!(world.service.readiness(), Readiness::Ready);

@@ -56,7 +56,7 @@ async fn a_login_belongs_to_one_person_and_a_password_can_be_changed() {
         let taken = person(&world, "other", "login", "second").await;
         assert_eq!(refused(taken), Refusal::Invalid(Invalid::new("login", Rule::Taken)));
         let other = vec![ChannelId::stored("other".into())];
-        assert!(world.service.channels(other).await.unwrap().is_empty(), "nothing of it happened");
+        assert!(world.service.channels(other).await.unwrap().is_empty(), "the refused call changed nothing");
         person(&world, "user", "login", "second").await.unwrap();
         assert!(world.service.sign_in("login", "first", false).await.unwrap().is_none());
         assert!(world.service.sign_in("login", "second", false).await.unwrap().is_some());
@@ -71,7 +71,7 @@ async fn a_login_belongs_to_one_person_and_a_password_can_be_changed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_sandbox_signs_in_whom_it_knows() {
+async fn the_sandbox_signs_in_known_users() {
     both(|world| async move {
         let user = person(&world, "user", "login", "password").await.unwrap();
         for unknown in ["nobody", "", "login\0", &"x".repeat(10_000)] {

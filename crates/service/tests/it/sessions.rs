@@ -43,7 +43,7 @@ async fn a_url_opens_one_session_of_its_owner_with_the_applications_profile() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_url_lives_for_30_seconds_and_an_unknown_one_opens_nothing() {
+async fn a_url_is_valid_for_30_seconds_and_an_unknown_one_is_refused() {
     both(|world| async move {
         let app = world.application("app").await;
         for (age, alive) in [(SESSION_URL_LIFETIME_MS - 1, true), (SESSION_URL_LIFETIME_MS, false)] {
@@ -76,7 +76,7 @@ async fn of_40_concurrent_uses_of_a_url_exactly_one_connects() {
             async move { service.connect_session(url.expose()).await }
         }))
         .await;
-        // A loser that is very quick cannot know yet why.
+        // A very early loser cannot distinguish a used URL from an unknown one yet.
         let outcomes = outcomes.into_iter().map(|outcome| {
             outcome.map_err(|refusal| match refusal {
                 Refusal::Unauthorized(CredentialFault::SessionUrlUnknown) => {
@@ -98,7 +98,7 @@ async fn an_application_never_has_more_than_10_client_sessions() {
         let (app, other) = (world.application("app").await, world.application("other").await);
         let owner = client_owner(&app);
         cap_holds(&world, std::slice::from_ref(&owner), CLIENT_SESSIONS_MAX as usize).await;
-        // Neither another application's nor a user's sessions are counted with them.
+        // The sessions of another application or of a user do not count.
         world.connect(&client_owner(&other)).await;
         let user = world.user("user").await;
         world.connect(&user_owner(&app, &user)).await;
@@ -119,7 +119,7 @@ async fn a_user_never_has_more_than_3_sessions_whatever_the_application() {
     .await;
 }
 
-/// 40 handshakes at once with good URLs of owners that are counted together.
+/// Runs 40 concurrent handshakes with valid URLs of owners that share one cap.
 async fn cap_holds(world: &World, owners: &[SessionOwner], cap: usize) {
     let mut urls: Vec<SessionUrlToken> = Vec::new();
     for owner in owners.iter().cycle().take(40) {
@@ -136,12 +136,12 @@ async fn cap_holds(world: &World, owners: &[SessionOwner], cap: usize) {
     let connected = winners(outcomes, &full);
     assert_eq!(connected.len(), cap);
 
-    // No new URL while they are all taken, whichever of the owners asks.
+    // While all slots are taken, none of the owners gets a new URL.
     for owner in owners {
         let url = world.service.issue_session_url(owner.clone()).await;
         assert_eq!(refused(url), full);
     }
-    // A slot that is free again takes one more, by a URL that was refused before.
+    // After one session ended, a URL that was refused before opens one more session.
     world.service.disconnect_session(&connected[0].session_key, "client_goodbye").await.unwrap();
     let mut late = 0;
     for url in refused_urls {
@@ -204,7 +204,7 @@ async fn a_list_shows_the_callers_own_sessions_only_newest_first() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn pages_of_a_list_follow_each_other_and_end_with_an_empty_one() {
+async fn pages_of_a_list_are_consecutive_and_the_page_after_the_last_is_empty() {
     both(|world| async move {
         let app = world.application("app").await;
         let owner = client_owner(&app);

@@ -1,4 +1,4 @@
-//! Consent, code, first tokens.
+//! Consents, codes and first tokens.
 
 use domain::event::EventType;
 use domain::limits::{CODE_LIFETIME_MS, REUSE_GRACE_MS};
@@ -8,7 +8,7 @@ use domain::{Refusal, Scope};
 use service::sign_in::BadSignIn;
 
 use crate::world::{
-    REDIRECT, STATE, World, at_once, both, changes_among, client_owner, heard, refused, winners,
+    REDIRECT, STATE, World, at_once, both, changes_among, client_owner, received, refused, winners,
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -19,7 +19,7 @@ async fn a_consent_gives_a_code_and_the_code_gives_tokens_for_that_user_and_appl
         let caller = world.service.authenticate_user(tokens.access.expose()).await.unwrap().caller.clone();
         assert_eq!((caller.client_id, caller.channel_id), (app.client_id, user));
         assert_eq!(caller.scopes, app.scopes);
-        assert!(!caller.scopes.contains(Scope::Drops), "it belongs to the application, not to a user");
+        assert!(!caller.scopes.contains(Scope::Drops), "the scope belongs to the application, not to a user");
         assert_eq!(tokens.scopes, app.scopes);
     })
     .await;
@@ -48,7 +48,7 @@ async fn a_sign_in_begins_only_for_a_known_client_and_its_own_address_byte_for_b
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_code_with_anything_wrong_is_refused_alike_and_not_used_up() {
+async fn every_wrong_exchange_is_refused_alike_and_does_not_use_up_the_code() {
     both(|world| async move {
         let (app, other) = (world.application("app").await, world.application("other").await);
         let user = world.user("user").await;
@@ -76,7 +76,7 @@ async fn a_code_with_anything_wrong_is_refused_alike_and_not_used_up() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_code_lives_for_10_minutes() {
+async fn a_code_is_valid_for_10_minutes() {
     both(|world| async move {
         let (app, user) = (world.application("app").await, world.user("user").await);
         for (age, alive) in [(CODE_LIFETIME_MS - 1, true), (CODE_LIFETIME_MS, false)] {
@@ -93,7 +93,7 @@ async fn a_code_lives_for_10_minutes() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_code_used_again_within_10_seconds_is_refused_and_nothing_else() {
+async fn a_code_used_again_within_10_seconds_is_refused_without_revocation() {
     both(|world| async move {
         let (app, user) = (world.application("app").await, world.user("user").await);
         let code = world.code(&app, &user).await;
@@ -109,7 +109,7 @@ async fn a_code_used_again_within_10_seconds_is_refused_and_nothing_else() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_code_used_again_later_takes_the_tokens_of_its_family_and_what_stands_on_them() {
+async fn a_code_used_again_later_revokes_the_tokens_and_subscriptions_of_its_family() {
     both(|world| async move {
         let (app, user) = (world.application("app").await, world.user("user").await);
         let code = world.code(&app, &user).await;
@@ -139,12 +139,12 @@ async fn a_code_used_again_later_takes_the_tokens_of_its_family_and_what_stands_
         let revoked = |event| (ChangeKind::Revoked, event, "user".to_owned());
         let changes = world.changes(&session).await;
         assert_eq!(changes[3..], [revoked(EventType::Chat), revoked(EventType::Donation)]);
-        let told = changes_among(&heard(&mut bus).await);
+        let changes = changes_among(&received(&mut bus).await);
         assert_eq!(
-            told,
+            changes,
             [(session.clone(), 4, ChangeKind::Revoked), (session.clone(), 5, ChangeKind::Revoked)]
         );
-        // The third time there is nothing left to take.
+        // The third use finds no more tokens to revoke.
         steal(&world, &app, code.expose()).await;
         assert_eq!(world.changes(&session).await.len(), 5);
     })
@@ -157,7 +157,7 @@ async fn steal(world: &World, app: &domain::application::Application, code: &str
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_used_code_in_foreign_hands_or_with_a_wrong_state_takes_nothing() {
+async fn a_used_code_of_another_client_or_with_a_wrong_state_revokes_nothing() {
     both(|world| async move {
         let (app, other) = (world.application("app").await, world.application("other").await);
         let user = world.user("user").await;

@@ -1,4 +1,4 @@
-//! Subscribing, unsubscribing, and what ends subscriptions from outside.
+//! Subscribing, unsubscribing, and revocations of subscriptions.
 
 use domain::application::Application;
 use domain::event::EventType;
@@ -8,12 +8,12 @@ use domain::session::ChangeKind;
 use domain::{ChannelId, Refusal, Scope, ScopeSet, SessionKey};
 
 use crate::world::{
-    World, all_scopes_but, at_once, both, changes_among, client_owner, heard, record, refusal, refused,
+    World, all_scopes_but, at_once, both, changes_among, client_owner, received, record, refusal, refused,
     user_owner, winners,
 };
 
 #[tokio::test(flavor = "multi_thread")]
-async fn each_call_gives_one_numbered_change_repeated_or_not_and_one_subscription() {
+async fn each_call_adds_one_numbered_change_and_repeated_calls_add_no_second_subscription() {
     both(|world| async move {
         let (app, user) = (world.application("app").await, world.user("user").await);
         let caller = world.caller(&app, &user).await;
@@ -37,9 +37,9 @@ async fn each_call_gives_one_numbered_change_repeated_or_not_and_one_subscriptio
         ];
         let changes: Vec<_> = world.changes(&session).await.into_iter().map(|(k, e, _)| (k, e)).collect();
         assert_eq!(changes, expected);
-        let told = changes_among(&heard(&mut bus).await);
+        let changes = changes_among(&received(&mut bus).await);
         let numbered = expected.iter().zip(1..);
-        assert_eq!(told, numbered.map(|((kind, _), v)| (session.clone(), v, *kind)).collect::<Vec<_>>());
+        assert_eq!(changes, numbered.map(|((kind, _), v)| (session.clone(), v, *kind)).collect::<Vec<_>>());
         let later = service.session_changes(&session, 4).await.unwrap();
         assert_eq!(later.iter().map(|change| change.version).collect::<Vec<_>>(), [5, 6]);
         assert_eq!(world.listed(&user_owner(&app, &user)).await[0].subscribed_events.len(), 1);
@@ -77,7 +77,7 @@ async fn a_session_that_is_not_the_callers_or_not_connected_is_not_found() {
     .await;
 }
 
-/// On a client session, with one caller for each of `users`.
+/// Returns one caller for each of `users`, for a client session.
 async fn crowd(world: &World, app: &Application, users: usize) -> Vec<domain::token::Caller> {
     let callers = at_once((0..users).map(|n| {
         let (world, app) = (world.clone(), app.clone());
@@ -109,7 +109,8 @@ async fn of_60_users_who_subscribe_on_one_session_at_once_exactly_30_pass() {
         let listed = &world.listed(&client_owner(&app)).await[0];
         assert_eq!(listed.subscribed_events.len(), subscribed.len());
 
-        // Full: nothing new, but what is there may be repeated, and a place that is given up is free again.
+        // The session is full: a new subscription is refused, an existing one may be repeated, and an
+        // ended one makes room.
         let full = world.service.subscribe(&subscribed[0], &session, EventType::Donation).await;
         assert_eq!(refused(full), Refusal::Cap(Cap::Subscriptions));
         world.service.subscribe(&subscribed[0], &session, EventType::Chat).await.unwrap();
@@ -121,7 +122,7 @@ async fn of_60_users_who_subscribe_on_one_session_at_once_exactly_30_pass() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_that_was_let_in_before_its_token_or_scope_ended_is_refused() {
+async fn a_call_that_was_authenticated_before_its_token_or_scope_ended_is_refused() {
     both(|world| async move {
         let (app, user) = (world.application("app").await, world.user("user").await);
         let session = world.connect(&client_owner(&app)).await;
@@ -143,7 +144,7 @@ async fn a_call_that_was_let_in_before_its_token_or_scope_ended_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_end_of_one_family_leaves_what_another_family_subscribed_to() {
+async fn the_end_of_one_family_keeps_the_subscriptions_of_another_family() {
     both(|world| async move {
         let (app, user) = (world.application("app").await, world.user("user").await);
         let session = world.connect(&client_owner(&app)).await;
@@ -154,7 +155,7 @@ async fn the_end_of_one_family_leaves_what_another_family_subscribed_to() {
         let second = world.caller(&app, &user).await;
         world.service.subscribe(&first, &session, EventType::Chat).await.unwrap();
         world.service.subscribe(&first, &session, EventType::Donation).await.unwrap();
-        // The second family's tokens carry this one from now on.
+        // From now on this subscription depends on the second family's tokens.
         world.service.subscribe(&second, &session, EventType::Donation).await.unwrap();
         world.advance_ms(10_001);
         assert_eq!(refused(exchange().await).kind(), "bad_code");
@@ -167,7 +168,7 @@ async fn the_end_of_one_family_leaves_what_another_family_subscribed_to() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_lost_scope_revokes_what_needed_it_in_every_session_of_the_application() {
+async fn a_lost_scope_revokes_its_subscriptions_in_every_session_of_the_application() {
     both(|world| async move {
         let (app, other) = (world.application("app").await, world.application("other").await);
         let (user, neighbour) = (world.user("user").await, world.user("neighbour").await);
@@ -204,16 +205,16 @@ async fn a_lost_scope_revokes_what_needed_it_in_every_session_of_the_application
             ]
         );
         assert_eq!(world.changes(&foreign).await.len(), 1);
-        let told: Vec<(SessionKey, i64)> = changes_among(&heard(&mut bus).await)
+        let changes: Vec<(SessionKey, i64)> = changes_among(&received(&mut bus).await)
             .into_iter()
             .map(|(key, version, _)| (key, version))
             .collect();
-        assert_eq!(told, [(own, 3), (shared.clone(), 4), (shared.clone(), 5), (shared, 6)]);
+        assert_eq!(changes, [(own, 3), (shared.clone(), 4), (shared.clone(), 5), (shared, 6)]);
     })
     .await;
 }
 
-/// One user with a session and a live token, about to lose it.
+/// Makes one user with a session and a valid token that is about to be revoked.
 async fn about_to_lose(
     world: &World,
     app: &Application,
@@ -225,8 +226,8 @@ async fn about_to_lose(
     (user, session, caller)
 }
 
-/// After both sides of a race: a subscription that was let in has been revoked behind it.
-async fn nothing_stands(
+/// Checks after both sides of a race that an accepted subscription was revoked afterwards.
+async fn check_revoked(
     world: &World,
     app: &Application,
     (user, session): (&ChannelId, &SessionKey),
@@ -259,7 +260,7 @@ async fn no_subscription_outlives_a_revocation_that_raced_with_it() {
                 };
                 let outcome = world.service.subscribe(&caller, &session, EventType::Chat).await;
                 revoking.await.unwrap()?;
-                nothing_stands(
+                check_revoked(
                     &world,
                     &app,
                     (&user, &session),
@@ -290,7 +291,7 @@ async fn no_subscription_outlives_a_lost_scope_that_raced_with_it() {
                 };
                 let outcome = world.service.subscribe(&caller, &session, EventType::Chat).await;
                 changing.await.unwrap()?;
-                nothing_stands(
+                check_revoked(
                     &world,
                     &app,
                     (&user, &session),
@@ -307,7 +308,7 @@ async fn no_subscription_outlives_a_lost_scope_that_raced_with_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_long_log_of_changes_forgets_its_beginning_and_keeps_the_last_thousand() {
+async fn a_long_log_of_changes_keeps_the_last_thousand() {
     both(|world| async move {
         let (app, user) = (world.application("app").await, world.user("user").await);
         let caller = world.caller(&app, &user).await;

@@ -1,4 +1,4 @@
-//! Refreshing and revoking.
+//! Refreshing and revoking tokens.
 
 use domain::event::EventType;
 use domain::limits::{ACCESS_TOKEN_LIFETIME_MS, DAY_MS, REFRESH_TOKEN_LIFETIME_MS, REUSE_GRACE_MS};
@@ -7,11 +7,11 @@ use domain::session::ChangeKind;
 use domain::{Refusal, Scope, ScopeSet};
 
 use crate::world::{
-    all_scopes_but, at_once, both, changes_among, client_owner, heard, refused, user_owner, winners,
+    all_scopes_but, at_once, both, changes_among, client_owner, received, refused, user_owner, winners,
 };
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_refresh_gives_a_new_pair_and_the_old_access_token_lives_on() {
+async fn a_refresh_gives_a_new_pair_and_the_old_access_token_stays_valid() {
     both(|world| async move {
         let (app, user) = (world.application("app").await, world.user("user").await);
         let first = world.tokens(&app, &user).await;
@@ -28,7 +28,7 @@ async fn a_refresh_gives_a_new_pair_and_the_old_access_token_lives_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_scopes_of_a_refresh_are_those_consented_to_and_still_asked_for_in_the_order_of_the_spec() {
+async fn a_refresh_gives_the_consented_scopes_that_the_application_still_has_in_the_order_of_the_spec() {
     both(|world| async move {
         let asked: ScopeSet =
             [Scope::SubscriptionRead, Scope::ChatWrite, Scope::UserRead, Scope::Drops].into_iter().collect();
@@ -37,7 +37,7 @@ async fn the_scopes_of_a_refresh_are_those_consented_to_and_still_asked_for_in_t
         let first = world.tokens(&app, &user).await;
         let second = world.service.refresh(&app, first.refresh.expose()).await.unwrap();
         assert_eq!(second.scopes.joined(), "유저 정보 조회 채팅 메시지 쓰기 구독 조회");
-        // One less, one more: the one that is new was not consented to.
+        // The application lost one scope and got another. The new scope has no consent.
         let asked = [Scope::SubscriptionRead, Scope::ChatRead, Scope::UserRead].into_iter().collect();
         let app = world.application_with("app", asked).await;
         let third = world.service.refresh(&app, second.refresh.expose()).await.unwrap();
@@ -47,7 +47,7 @@ async fn the_scopes_of_a_refresh_are_those_consented_to_and_still_asked_for_in_t
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_access_token_lives_for_a_day_and_a_refresh_token_for_30() {
+async fn an_access_token_is_valid_for_a_day_and_a_refresh_token_for_30_days() {
     both(|world| async move {
         let (app, user) = (world.application("app").await, world.user("user").await);
         let tokens = world.tokens(&app, &user).await;
@@ -55,7 +55,7 @@ async fn an_access_token_lives_for_a_day_and_a_refresh_token_for_30() {
         assert!(world.lives(&tokens).await);
         world.advance_ms(1);
         let expired = Refusal::InvalidToken(TokenFault::Expired);
-        // What is kept in memory and what the store says.
+        // Both the cached answer and the store are checked.
         for _ in 0..2 {
             assert_eq!(refused(world.service.authenticate_user(tokens.access.expose()).await), expired);
             world.advance_ms(DAY_MS as u64);
@@ -76,14 +76,14 @@ async fn an_access_token_lives_for_a_day_and_a_refresh_token_for_30() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_bad_refresh_token_is_refused_and_a_foreign_try_does_not_use_it_up() {
+async fn a_bad_refresh_token_is_refused_and_another_client_does_not_use_it_up() {
     both(|world| async move {
         let (app, other) = (world.application("app").await, world.application("other").await);
         let user = world.user("user").await;
         let tokens = world.tokens(&app, &user).await;
         let too_long = "x".repeat(10_000);
         for (application, token, fault) in [
-            // Of another client's tokens it learns nothing.
+            // The answer reveals nothing about another client's tokens.
             (&other, tokens.refresh.expose(), TokenFault::Unknown),
             (&other, tokens.access.expose(), TokenFault::Unknown),
             (&app, tokens.access.expose(), TokenFault::WrongKind(Credential::RefreshToken)),
@@ -103,7 +103,7 @@ async fn a_bad_refresh_token_is_refused_and_a_foreign_try_does_not_use_it_up() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_refresh_token_used_again_within_10_seconds_is_refused_and_nothing_else() {
+async fn a_refresh_token_used_again_within_10_seconds_is_refused_without_revocation() {
     both(|world| async move {
         let (app, user) = (world.application("app").await, world.user("user").await);
         let first = world.tokens(&app, &user).await;
@@ -120,7 +120,7 @@ async fn a_refresh_token_used_again_within_10_seconds_is_refused_and_nothing_els
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_refresh_token_used_again_later_takes_every_token_of_that_client_and_user() {
+async fn a_refresh_token_used_again_later_revokes_every_token_of_that_client_and_user() {
     both(|world| async move {
         let (app, other) = (world.application("app").await, world.application("other").await);
         let (user, neighbour) = (world.user("user").await, world.user("neighbour").await);
@@ -133,7 +133,7 @@ async fn a_refresh_token_used_again_later_takes_every_token_of_that_client_and_u
         world.service.subscribe(&caller, &session, EventType::Chat).await.unwrap();
 
         world.advance_ms(REUSE_GRACE_MS as u64 + 1);
-        // In foreign hands it takes nothing.
+        // A used token of another client revokes nothing.
         assert_eq!(
             refused(world.service.refresh(&other, first.refresh.expose()).await),
             Refusal::InvalidToken(TokenFault::Unknown)
@@ -177,7 +177,7 @@ async fn of_100_concurrent_refreshes_with_a_token_exactly_one_wins() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_token_of_either_kind_revokes_all_of_its_client_and_user_and_nobody_elses() {
+async fn a_token_of_either_kind_revokes_all_tokens_of_its_client_and_user_only() {
     both(|world| async move {
         let (app, other) = (world.application("app").await, world.application("other").await);
         let (user, neighbour) = (world.user("user").await, world.user("neighbour").await);
@@ -203,7 +203,7 @@ async fn a_token_of_either_kind_revokes_all_of_its_client_and_user_and_nobody_el
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn revoking_what_is_unknown_or_anothers_changes_nothing_and_is_no_error() {
+async fn revoking_an_unknown_token_or_one_of_another_client_changes_nothing_and_is_no_error() {
     both(|world| async move {
         let (app, other) = (world.application("app").await, world.application("other").await);
         let user = world.user("user").await;
@@ -226,7 +226,7 @@ async fn revoking_what_is_unknown_or_anothers_changes_nothing_and_is_no_error() 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_revocation_ends_the_subscriptions_of_every_session_that_stood_on_the_tokens_in_order() {
+async fn a_revocation_ends_in_order_the_subscriptions_made_with_the_tokens_in_every_session() {
     both(|world| async move {
         let (app, user) = (world.application("app").await, world.user("user").await);
         let neighbour = world.user("neighbour").await;
@@ -246,10 +246,10 @@ async fn a_revocation_ends_the_subscriptions_of_every_session_that_stood_on_the_
 
         let mut bus = world.service.subscribe_to_bus();
         world.service.revoke(&app, tokens.access.expose()).await.unwrap();
-        let told = changes_among(&heard(&mut bus).await);
+        let changes = changes_among(&received(&mut bus).await);
         let revoked = |session: &domain::SessionKey, version| (session.clone(), version, ChangeKind::Revoked);
         assert_eq!(
-            told,
+            changes,
             [revoked(&mine, 3), revoked(&mine, 4), revoked(&shared, 4), revoked(&shared, 5)],
             "each session's in the order of its versions, nothing to an ended one"
         );
@@ -297,7 +297,7 @@ async fn no_token_outlives_a_revocation_that_raced_with_a_refresh() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_scope_that_the_application_gave_up_is_gone_until_a_new_consent() {
+async fn a_scope_that_the_application_lost_needs_a_new_consent() {
     both(|world| async move {
         let (app, user) = (world.application("app").await, world.user("user").await);
         let tokens = world.tokens(&app, &user).await;

@@ -1,4 +1,4 @@
-//! Webhooks as they are registered, and the rotation of their secrets.
+//! The registration of webhooks and the rotation of their secrets.
 
 use domain::application::Organization;
 use domain::delivery::DisabledReason;
@@ -16,7 +16,7 @@ use store::Tx;
 
 pub const URL: &str = "https://games.example/hook";
 
-/// An application that is told of the claims of organization `games`.
+/// Makes an application that may receive the claims of organization `games`.
 pub async fn publisher(world: &World, id: &str) -> ClientId {
     let organization_id = OrganizationId::stored("games".to_owned());
     let organization =
@@ -28,7 +28,7 @@ pub async fn publisher(world: &World, id: &str) -> ClientId {
     ClientId::stored(id.to_owned())
 }
 
-/// A webhook of it, with its secret.
+/// Makes the application's webhook and returns it with its secret.
 pub async fn webhook(world: &World, client: &ClientId) -> (WebhookDetails, WebhookSecret) {
     let (details, secret) = world.service.put_webhook(client, Some(URL), None).await.unwrap();
     (details, secret.unwrap())
@@ -65,7 +65,7 @@ async fn a_webhook_keeps_its_secret_until_it_is_deleted() {
         assert!(made.webhook.receives && made.notices.is_empty());
         world.advance_ms(1);
         let (again, secret) = service.put_webhook(&client, Some(URL), Some(false)).await.unwrap();
-        assert!(secret.is_none(), "it has one");
+        assert!(secret.is_none(), "the webhook has a secret already");
         assert_eq!(again.webhook.webhook_id, made.webhook.webhook_id);
         assert_eq!(again.webhook.disabled.unwrap().reason, DisabledReason::Operator);
         let (again, _) = service.put_webhook(&client, None, None).await.unwrap();
@@ -84,7 +84,7 @@ async fn a_webhook_keeps_its_secret_until_it_is_deleted() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn of_many_who_make_a_webhook_at_once_one_is_told_its_secret() {
+async fn of_many_concurrent_calls_that_make_a_webhook_one_returns_its_secret() {
     both(|world| async move {
         let client = publisher(&world, "drops").await;
         let puts = (0..20).map(|n| {
@@ -101,7 +101,7 @@ async fn of_many_who_make_a_webhook_at_once_one_is_told_its_secret() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_new_secret_signs_after_a_day_and_the_old_one_goes_a_day_later() {
+async fn a_new_secret_signs_after_a_day_and_the_old_one_is_deleted_a_day_later() {
     both(|world| async move {
         let client = publisher(&world, "drops").await;
         webhook(&world, &client).await;
@@ -124,7 +124,7 @@ async fn a_new_secret_signs_after_a_day_and_the_old_one_goes_a_day_later() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_activated_secret_signs_at_once_and_the_change_can_be_taken_back() {
+async fn an_activated_secret_signs_at_once_and_the_former_one_can_be_activated_again() {
     both(|world| async move {
         let service = &world.service;
         let client = publisher(&world, "drops").await;
@@ -136,7 +136,7 @@ async fn an_activated_secret_signs_at_once_and_the_change_can_be_taken_back() {
             Refusal::NotFound(Resource::WebhookSecret)
         );
         let new = service.add_webhook_secret(&client, None, None).await.unwrap().0.secret_id;
-        // Within one millisecond of the clock that stands still.
+        // Both changes happen in one millisecond, because the clock stands still.
         for chosen in [&new, &old, &old, &new] {
             let secrets = service.activate_webhook_secret(&client, chosen).await.unwrap();
             let signing: Vec<_> = secrets.iter().filter(|secret| secret.state == Signing).collect();
@@ -189,7 +189,7 @@ async fn a_secret_that_does_not_sign_can_be_deleted() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn of_many_new_secrets_at_once_one_is_pending_and_a_repeated_key_gets_the_same_one() {
+async fn of_many_concurrent_new_secrets_one_is_pending_and_a_repeated_key_gets_the_same_one() {
     both(|world| async move {
         let client = publisher(&world, "drops").await;
         webhook(&world, &client).await;
@@ -223,7 +223,7 @@ async fn of_many_new_secrets_at_once_one_is_pending_and_a_repeated_key_gets_the_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_store_holds_no_secret_that_can_be_read() {
+async fn the_store_holds_no_readable_secret() {
     both(|world| async move {
         let client = publisher(&world, "drops").await;
         let (_, secret) = webhook(&world, &client).await;

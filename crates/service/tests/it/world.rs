@@ -1,4 +1,4 @@
-//! The world of these tests, and checks of what calls came to.
+//! The world of these tests, and checks of the results of calls.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ where
     testkit::both(ServiceSetup::default(), body).await;
 }
 
-/// Every scope that users can consent to, but one.
+/// Every scope that users can consent to, except one.
 pub fn all_scopes_but(lost: Scope) -> ScopeSet {
     ScopeSet::of_users().without([lost].into_iter().collect())
 }
@@ -42,8 +42,8 @@ pub fn refused<T>(outcome: Result<T, Error>) -> Refusal {
     }
 }
 
-/// Runs the tasks at once and gives what each came to, refusals included, in their order; the store must not
-/// fail.
+/// Runs the tasks at once and returns the result of each, refusals included, in the order of the tasks.
+/// The store must not fail.
 pub async fn at_once<T, Fut>(tasks: impl Iterator<Item = Fut>) -> Vec<Result<T, Refusal>>
 where
     T: Send + 'static,
@@ -57,7 +57,7 @@ where
     outcomes
 }
 
-/// How many were let through; all others must have met this refusal.
+/// Returns the successful results. All other results must be this refusal.
 pub fn winners<T>(outcomes: Vec<Result<T, Refusal>>, others: &Refusal) -> Vec<T> {
     outcomes
         .into_iter()
@@ -69,12 +69,13 @@ pub async fn within<T>(future: impl Future<Output = T>) -> T {
     patiently("it happens in time", future).await
 }
 
-/// The messages that a subscriber has been given so far.
-pub async fn heard(bus: &mut Subscriber) -> Vec<Message> {
+/// Returns the messages that the bus has delivered to a subscriber so far.
+pub async fn received(bus: &mut Subscriber) -> Vec<Message> {
     let mut messages = Vec::new();
-    // A task that has received much without a pause is made to wait even for what is there.
+    // Tokio makes a task that has received many messages without a pause wait, even if more messages are
+    // ready.
     tokio::task::yield_now().await;
-    // The local bus has delivered before a publisher returns, so what there is needs no waiting for.
+    // The local bus delivers before a publisher returns, so the messages are already there.
     while let Ok(Some(delivery)) = tokio::time::timeout(Duration::ZERO, bus.next()).await {
         match delivery {
             Delivery::Message(message) => messages.push(message),
