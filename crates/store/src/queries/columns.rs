@@ -5,7 +5,7 @@ use crate::{FromValue, Row, StoreError, Tx, Value};
 
 /// Declares the columns of a struct: each field with its SQL. `COLUMNS` is the list for a statement.
 ///
-/// ```ignore
+/// ```text
 /// columns!(Delivery { message_id: "d.message_id", tags: "d.tags" => stored_tags; attempts: Vec::new() });
 /// const DELIVERY: &str = sql!("SELECT ", Delivery::COLUMNS, " FROM deliveries d WHERE d.message_id = $1");
 /// ```
