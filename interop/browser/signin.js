@@ -145,9 +145,9 @@ suite(async (step) => {
   const browser = await launch(profile);
   const rig = { browser, visits };
   try {
-    await step('somebody signs in and allows, in Korean', () => signInAndAllow(rig, 'ko'));
-    await step('somebody signs in and allows, in English', () => signInAndAllow(rig, 'en'));
-    await step('somebody picked from the list denies, without JavaScript', () => deny(rig));
+    await step('a user signs in and allows, in Korean', () => signInAndAllow(rig, 'ko'));
+    await step('a user signs in and allows, in English', () => signInAndAllow(rig, 'en'));
+    await step('a user picked from the list denies, without JavaScript', () => deny(rig));
     await step('the keyboard alone is enough', () => keyboard(rig));
     await step('the page fits 320 px, light and dark', () => layout(rig));
     await step('no other site can frame the page', () => framing(rig));

@@ -349,7 +349,7 @@ class Case:
         await self.happen(self.chat(LAST))
         await here.texts("CHAT", "content", [*MESSAGES, LAST])
         if len(here.payloads("SYSTEM")) != 4:
-            raise Wrong(f"SYSTEM told more than happened: {here.payloads('SYSTEM')}")
+            raise Wrong(f"SYSTEM has more messages than changes: {here.payloads('SYSTEM')}")
 
     def is_over(self):
         listed = self.api("GET", "")["data"]

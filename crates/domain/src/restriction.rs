@@ -141,7 +141,7 @@ mod tests {
         };
         check("viewer", Some(None), Ok(()));
         check("me", Some(None), Err(RestrictionRefusal::Oneself));
-        check("nobody", None, Err(RestrictionRefusal::NoSuchUser));
+        check("missing", None, Err(RestrictionRefusal::NoSuchUser));
         for role in UserRole::GIVEN {
             check("manager", Some(Some(role)), Err(RestrictionRefusal::Manager));
         }
@@ -159,6 +159,6 @@ mod tests {
         check("viewer", Some(None), Ok(NotRestricted));
         check("manager", Some(Some(UserRole::GIVEN[0])), Ok(Manager));
         check("me", Some(None), Err(Oneself));
-        check("nobody", None, Err(NoSuchUser));
+        check("missing", None, Err(NoSuchUser));
     }
 }

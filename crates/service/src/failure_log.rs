@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::{Error, LogLimit, Service};
 
-/// Maximum number of different failures with a count. When there are more, all counts begin anew.
+/// Maximum number of different failures with a count. When there are more, all counts are reset.
 const FAILURES_MAX: usize = 64;
 
 /// The logged failures by their text, so requests and jobs that fail for the same reason share one line.

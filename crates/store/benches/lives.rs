@@ -144,7 +144,7 @@ async fn begin(tx: &mut Tx, n: i64) -> Result<(), StoreError> {
     tx.open_live_span(n, count, since).await
 }
 
-/// Writers that give lives other counts until they are told to stop.
+/// Writers that give lives other counts until a flag stops them.
 struct Churn {
     stop: Arc<AtomicBool>,
     changes: Arc<AtomicU64>,

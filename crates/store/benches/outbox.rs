@@ -100,7 +100,7 @@ async fn run(store: &Store, callers: usize, with_outbox: bool) -> (f64, Duration
 async fn settle(run: Arc<Run>) {
     loop {
         tokio::time::sleep(SETTLE_EVERY).await;
-        let settled = std::mem::take(&mut *run.settled.lock().expect("nobody panicked"));
+        let settled = std::mem::take(&mut *run.settled.lock().expect("the lock is not poisoned"));
         for part in settled.chunks(512) {
             let part = part.to_vec();
             let deleted: Result<(), StoreError> =
@@ -150,7 +150,7 @@ async fn post(run: Arc<Run>, until: Instant) -> Vec<Duration> {
             })
             .await;
         posted.expect("a message is posted");
-        run.settled.lock().expect("nobody panicked").extend(settled);
+        run.settled.lock().expect("the lock is not poisoned").extend(settled);
         times.push(begun.elapsed());
     }
     times

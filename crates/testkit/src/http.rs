@@ -37,7 +37,7 @@ impl Connection {
     /// Connects from this address of the machine.
     ///
     /// # Panics
-    /// When nobody listens there.
+    /// When no process listens there.
     pub async fn open_from(from: Ipv4Addr, address: SocketAddr) -> Self {
         let socket = TcpSocket::new_v4().expect("a socket");
         socket.bind(SocketAddr::from((from, 0))).expect("an address of this machine");
@@ -47,7 +47,7 @@ impl Connection {
     /// Connects with a small receive buffer.
     ///
     /// # Panics
-    /// When nobody listens there.
+    /// When no process listens there.
     pub async fn open_narrow(address: SocketAddr) -> Self {
         let socket = TcpSocket::new_v4().expect("a socket");
         socket.set_recv_buffer_size(2_048).expect("a small buffer");

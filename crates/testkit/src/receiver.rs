@@ -329,7 +329,7 @@ async fn serve(
                 }
             }
             Reply::Endless(status) => {
-                let head = format!("HTTP/1.1 {status} Told\r\nTransfer-Encoding: chunked\r\n\r\n");
+                let head = format!("HTTP/1.1 {status} Reply\r\nTransfer-Encoding: chunked\r\n\r\n");
                 let chunk = [b"1000\r\n".as_slice(), &[b'x'; 0x1000], b"\r\n"].concat();
                 pour(&mut stream, head.as_bytes(), &chunk, state).await?
             }
@@ -376,7 +376,7 @@ async fn answer(
     headers: &[String],
     body: &[u8],
 ) -> Option<()> {
-    let mut head = format!("HTTP/1.1 {status} Told\r\n");
+    let mut head = format!("HTTP/1.1 {status} Reply\r\n");
     headers.iter().for_each(|line| head.push_str(&format!("{line}\r\n")));
     if status != 204 {
         head.push_str(&format!("Content-Length: {}\r\n", body.len()));

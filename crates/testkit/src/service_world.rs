@@ -232,7 +232,7 @@ fn service_as(
     })
 }
 
-/// What an application is told to be.
+/// The record of an application of the tests.
 pub fn record(id: &str, scopes: ScopeSet) -> ApplicationRecord {
     ApplicationRecord {
         client_id: ClientId::stored(id.to_owned()),

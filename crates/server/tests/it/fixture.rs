@@ -114,7 +114,7 @@ impl Publisher {
 
 impl Fixture {
     /// An application `bot` with every user scope, a streamer who has signed in to it, and a viewer who has
-    /// not. Also an application `spare` and a person `nobody-else` that no test needs.
+    /// not. Also an application `spare` and a person `spare-person` that no test needs.
     pub async fn set_up(world: &World) -> Self {
         let app = world.application("bot").create().await;
         let streamer = world.person("haneul").name("하늘 🚀").create().await;
@@ -123,7 +123,7 @@ impl Fixture {
         let publisher = Arc::new(Publisher::set_up(world).await);
         let webhook_owner = Arc::new(WebhookOwner::set_up(world).await);
         world.application("spare").create().await;
-        world.person("nobody-else").create().await;
+        world.person("spare-person").create().await;
         let secrets = world.operator(Request::get("/platform/v1/applications/bot/secrets")).await.content();
         let secret_id = secrets["data"][0]["secretId"].as_str().expect("a text").to_owned();
         Self { app, streamer, viewer, tokens, publisher, webhook_owner, secret_id }

@@ -63,7 +63,7 @@ pub(crate) struct Passwords {
 
 impl Passwords {
     pub(crate) fn new(entropy: Entropy, clock: Clock, cost: PasswordCost) -> Self {
-        let unknown_login_hash = hash(&entropy, cost, "nobody has this password");
+        let unknown_login_hash = hash(&entropy, cost, "no login has this password");
         let (running, waiting) =
             (Arc::new(Semaphore::new(RUNNING_MAX)), [WAITING_MAX; 2].map(Semaphore::new));
         Self { entropy, clock, cost, running, waiting, unknown_login_hash }
@@ -177,7 +177,7 @@ mod tests {
         assert_eq!(verify("correct horse", Some(&stored)).await, Ok(true));
         assert_eq!(verify("wrong horse", Some(&stored)).await, Ok(false));
         assert_eq!(verify("correct horse", Some("")).await, Ok(false));
-        assert_eq!(verify("nobody has this password", None).await, Ok(false));
+        assert_eq!(verify("no login has this password", None).await, Ok(false));
     }
 
     #[tokio::test]

@@ -247,8 +247,8 @@ async fn a_deleted_application_is_refused_everywhere_and_restored_completely() {
         world.service.restore_application(&client("app")).await.unwrap();
         world.advance_ms(days(59));
         assert_eq!(inspect(&world).await, Inspection::default());
-        let nobody = world.service.restore_application(&client("nobody")).await;
-        assert_eq!(refused(nobody), Refusal::NotFound(Resource::Application));
+        let missing = world.service.restore_application(&client("missing")).await;
+        assert_eq!(refused(missing), Refusal::NotFound(Resource::Application));
     })
     .await;
 }

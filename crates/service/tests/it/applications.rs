@@ -28,15 +28,15 @@ async fn an_application_authenticates_with_any_of_its_secrets() {
             ("other", first.expose()),
             ("app", ""),
             ("app", long.as_str()),
-            ("nobody", first.expose()),
+            ("missing", first.expose()),
             ("no id\0", first.expose()),
             ("", ""),
         ] {
             let outcome = world.service.authenticate_client(client, secret).await;
             assert_eq!(refused(outcome), Refusal::InvalidClient, "{client:?}");
         }
-        let nobody = world.service.add_secret(&ClientId::stored("nobody".into()), None).await;
-        assert_eq!(refused(nobody), Refusal::NotFound(Resource::Application));
+        let missing = world.service.add_secret(&ClientId::stored("missing".into()), None).await;
+        assert_eq!(refused(missing), Refusal::NotFound(Resource::Application));
     })
     .await;
 }
@@ -61,7 +61,7 @@ async fn an_application_is_replaced_completely_or_not_at_all() {
         let other = "https://app.example/other";
         world.application("app").await;
         let unknown = ApplicationRecord {
-            organization_id: Some(OrganizationId::stored("nobody".into())),
+            organization_id: Some(OrganizationId::stored("missing".into())),
             redirect_uris: vec![RedirectUri::parse(other).unwrap()],
             ..record("app", ScopeSet::EMPTY)
         };
@@ -72,7 +72,7 @@ async fn an_application_is_replaced_completely_or_not_at_all() {
         assert!(registered(REDIRECT).await && !registered(other).await);
 
         let organization = Organization {
-            organization_id: OrganizationId::stored("nobody".into()),
+            organization_id: OrganizationId::stored("missing".into()),
             name: "회사".into(),
             verified: true,
         };

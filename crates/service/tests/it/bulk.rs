@@ -93,12 +93,12 @@ async fn a_refused_entry_leaves_no_rows_and_does_not_stop_other_entries() {
         let mut bus = world.service.subscribe_to_bus();
         let batch = vec![
             chat("channel", "viewer", "one"),
-            keyed(chat("channel", "nobody", "refused"), "a"),
+            keyed(chat("channel", "missing", "refused"), "a"),
             keyed(donation("channel", "2"), "b"),
             keyed(donation("channel", "not an amount"), "c"),
             keyed(chat("nowhere", "viewer", "refused"), "d"),
             paid("channel", "viewer"),
-            paid("channel", "nobody"),
+            paid("channel", "missing"),
             chat("channel", "viewer", "four"),
         ];
         let amount: Refusal = Invalid::new("payAmount", Rule::Amount).into();
@@ -119,8 +119,8 @@ async fn a_refused_entry_leaves_no_rows_and_does_not_stop_other_entries() {
         assert_eq!((world.count(MESSAGES).await, world.count(KEYS).await), (2, 1));
 
         // The key of a refused entry can be used again.
-        world.user("nobody").await;
-        let again = vec![keyed(chat("channel", "nobody", "refused"), "a")];
+        world.user("missing").await;
+        let again = vec![keyed(chat("channel", "missing", "refused"), "a")];
         assert_eq!(world.service.report(again).await, Ok(vec![None]));
         assert_eq!(published_words(&received(&mut bus).await), ["refused"]);
     })

@@ -55,8 +55,9 @@ async fn a_withdrawn_consent_ends_tokens_codes_and_subscriptions() {
 async fn only_a_consent_between_an_application_and_a_channel_can_be_withdrawn() {
     both(|world| async move {
         let (app, user) = (world.application("app").await, world.user("user").await);
-        let (nobody, no_client) = (ChannelId::stored("nobody".into()), ClientId::stored("nobody".into()));
-        for (client_id, channel_id) in [(&app.client_id, &nobody), (&no_client, &user), (&no_client, &nobody)]
+        let (missing, no_client) = (ChannelId::stored("missing".into()), ClientId::stored("missing".into()));
+        for (client_id, channel_id) in
+            [(&app.client_id, &missing), (&no_client, &user), (&no_client, &missing)]
         {
             let outcome = world.service.withdraw_consent(client_id, channel_id).await;
             assert_eq!(refused(outcome).kind(), "not_found");

@@ -414,7 +414,7 @@ async fn claims_in_bulk_are_sent_like_single_ones() {
             world.user(by).await;
         }
         written.mark_unchanged();
-        let outcomes = world.service.report(claims(&["a", "b", "a", "nobody"])).await.unwrap();
+        let outcomes = world.service.report(claims(&["a", "b", "a", "missing"])).await.unwrap();
         assert_eq!(outcomes.iter().filter(|outcome| outcome.is_none()).count(), 2);
         assert!(written.has_changed().unwrap());
         let mut sent: Vec<_> =

@@ -32,8 +32,8 @@ async fn only_login_and_password_together_sign_in() {
             ("login", "wrong horse"),
             ("Login", "correct horse"),
             ("login ", "correct horse"),
-            ("nobody", "correct horse"),
-            ("nobody", "nobody has this password"),
+            ("missing", "correct horse"),
+            ("missing", "no login has this password"),
             ("login\0", "correct horse"),
             ("login", ""),
             ("", ""),
@@ -74,7 +74,7 @@ async fn a_login_belongs_to_one_person_and_a_password_can_be_changed() {
 async fn the_sandbox_signs_in_known_users() {
     both(|world| async move {
         let user = person(&world, "user", "login", "password").await.unwrap();
-        for unknown in ["nobody", "", "login\0", &"x".repeat(10_000)] {
+        for unknown in ["missing", "", "login\0", &"x".repeat(10_000)] {
             assert!(world.service.sign_in_as(unknown).await.unwrap().is_none(), "{unknown:?}");
         }
         let token = world.service.sign_in_as("login").await.unwrap().unwrap();

@@ -33,7 +33,7 @@ async fn a_sign_in_begins_only_for_a_known_client_and_its_own_address_byte_for_b
         let with_nul = format!("{REDIRECT}\0");
         for (client, redirect, expected) in [
             ("app", REDIRECT, None),
-            ("nobody", REDIRECT, Some(BadSignIn::UnknownClient)),
+            ("missing", REDIRECT, Some(BadSignIn::UnknownClient)),
             ("no id", REDIRECT, Some(BadSignIn::UnknownClient)),
             ("app", other, Some(BadSignIn::UnregisteredRedirect)),
             ("app", "https://app.example/callback/", Some(BadSignIn::UnregisteredRedirect)),

@@ -43,9 +43,9 @@ async fn states(world: &World, client: &ClientId) -> Vec<SecretState> {
 async fn a_webhook_keeps_its_secret_until_it_is_deleted() {
     both(|world| async move {
         let service = &world.service;
-        let nobody = ClientId::stored("nobody".to_owned());
+        let missing = ClientId::stored("missing".to_owned());
         assert_eq!(
-            refused(service.put_webhook(&nobody, Some(URL), None).await),
+            refused(service.put_webhook(&missing, Some(URL), None).await),
             Refusal::NotFound(Resource::Application)
         );
         let client = publisher(&world, "drops").await;

@@ -58,14 +58,14 @@ async fn a_commit_hook_is_called_when_the_commit_can_be_read() {
     both(|store| async move {
         let sql = "INSERT INTO notes (id, body) VALUES ($1, $2)";
         for id in 1..=20_i64 {
-            let (tell, told) = tokio::sync::oneshot::channel();
+            let (sender, answer) = tokio::sync::oneshot::channel();
             let write = store.write_with_commit_hook(
                 async move |tx: &mut Tx| tx.execute(sql, params![id, "committed"]).await,
-                move |rows| tell.send(*rows).unwrap(),
+                move |rows| sender.send(*rows).unwrap(),
             );
-            let read = async { (told.await, ids(&store).await) };
-            let (written, (told, read)) = tokio::join!(write, read);
-            assert_eq!((written, told, read.last()), (Ok::<_, StoreError>(1), Ok(1), Some(&id)));
+            let read = async { (answer.await, ids(&store).await) };
+            let (written, (answer, read)) = tokio::join!(write, read);
+            assert_eq!((written, answer, read.last()), (Ok::<_, StoreError>(1), Ok(1), Some(&id)));
         }
         let again = store.write_with_commit_hook(
             async move |tx: &mut Tx| tx.execute(sql, params![1, "again"]).await,
@@ -99,7 +99,7 @@ async fn a_commit_hook_is_called_after_its_caller_stopped_waiting() {
     let deadline = std::time::Duration::from_millis(50);
     let store = Store::open(fresh.target(), Options { deadline, ..options() }).await.unwrap();
     let (release, released) = mpsc::channel::<()>();
-    let (tell, told) = tokio::sync::oneshot::channel();
+    let (sender, answer) = tokio::sync::oneshot::channel();
     let write = store.write_with_commit_hook(
         async move |tx: &mut Tx| {
             tx.execute("INSERT INTO notes (id) VALUES (1)", &[]).await?;
@@ -107,11 +107,11 @@ async fn a_commit_hook_is_called_after_its_caller_stopped_waiting() {
             let _ = released.recv();
             Ok(())
         },
-        move |()| tell.send(()).unwrap(),
+        move |()| sender.send(()).unwrap(),
     );
     assert_eq!(write.await, Err(StoreError::CommitUnknown));
     release.send(()).unwrap();
-    within(told).await.unwrap();
+    within(answer).await.unwrap();
     store.close().await;
 }
 
@@ -182,7 +182,7 @@ async fn a_refused_first_request_of_a_batch_leaves_nothing_to_the_next() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failed_commit_is_answered_to_every_request() {
-    const ORPHAN: &str = "INSERT INTO late (parent_id) VALUES ('nobody')";
+    const ORPHAN: &str = "INSERT INTO late (parent_id) VALUES ('missing')";
     let fresh = store::testing::sqlite();
     let store = fresh.open(options()).await;
     let held = Held::start(&store, 1).await;

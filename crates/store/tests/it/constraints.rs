@@ -32,13 +32,13 @@ async fn each_violated_constraint_has_its_error() {
                 unique("children(parent_id)"),
             ),
             (
-                "INSERT INTO children (parent_id, kind, open) VALUES ('nobody', 'x', FALSE)",
+                "INSERT INTO children (parent_id, kind, open) VALUES ('missing', 'x', FALSE)",
                 StoreError::ForeignKey,
             ),
             ("DELETE FROM parents WHERE id = 'p'", StoreError::ForeignKey),
             ("INSERT INTO children (parent_id, kind, open) VALUES ('p', 'bad', FALSE)", StoreError::Check),
             ("INSERT INTO children (parent_id, kind, open) VALUES ('p', NULL, FALSE)", StoreError::NotNull),
-            ("INSERT INTO late (parent_id) VALUES ('nobody')", StoreError::ForeignKey),
+            ("INSERT INTO late (parent_id) VALUES ('missing')", StoreError::ForeignKey),
         ] {
             let outcome = store.write(async move |tx: &mut Tx| tx.execute(sql, &[]).await).await;
             assert_eq!(outcome, Err(expected), "{sql}");

@@ -95,6 +95,6 @@ async fn a_missing_server_is_an_outage_within_3_s() {
     let opening = Store::open(Target::Postgres { url }, Options::default());
     let error =
         store::testing::while_running(Duration::from_secs(3), opening).await.expect("an answer within 3 s");
-    let error = error.expect_err("nobody listens");
+    let error = error.expect_err("missing listens");
     assert!(error.is_outage() && !error.to_string().contains("hunter2"), "{error}");
 }

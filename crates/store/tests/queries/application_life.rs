@@ -51,7 +51,7 @@ async fn an_application_was_last_used_when_it_was_made_until_a_later_use_is_note
         for (used_at, news) in [(0, false), (1, false), (50, true), (49, false), (50, false)] {
             assert_eq!(tx.note_application_use(&client("app"), at(used_at)).await?, news, "{used_at}");
         }
-        assert!(!tx.note_application_use(&client("nobody"), at(50)).await?);
+        assert!(!tx.note_application_use(&client("missing"), at(50)).await?);
         assert_eq!((last_used(tx, "app").await?, last_used(tx, "other").await?), (50, 1));
         // Being changed is no use.
         tx.put_application(&application("app"), at(70)).await?;
@@ -136,7 +136,7 @@ async fn a_deleted_application_is_not_found_until_it_is_restored() {
         assert!(tx.application_life(&client("app"), at(90)).await?.is_none(), "gone for good");
 
         assert!(!tx.restore_application(&client("app"), at(120), at(90)).await?);
-        assert!(!tx.restore_application(&client("nobody"), at(120), at(0)).await?);
+        assert!(!tx.restore_application(&client("missing"), at(120), at(0)).await?);
         assert!(tx.restore_application(&client("app"), at(120), at(89)).await?);
         assert!(tx.restore_application(&client("app"), at(121), at(89)).await?, "and again");
         assert_eq!(last_used(tx, "app").await?, 121);

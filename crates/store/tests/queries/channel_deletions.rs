@@ -28,7 +28,7 @@ async fn channels_are_found_by_id_name_login_and_bar() {
         assert_eq!(ids(tx, ChannelFilter::Name("channel c".into()), "", 10).await?, ["c"]);
         assert_eq!(ids(tx, ChannelFilter::Login("login-b".into()), "", 10).await?, ["b"]);
         assert!(ids(tx, ChannelFilter::Barred, "", 10).await?.is_empty());
-        assert!(!tx.bar_channel(&channel("nobody"), at(5)).await?);
+        assert!(!tx.bar_channel(&channel("missing"), at(5)).await?);
         for now in [5, 6] {
             assert!(tx.bar_channel(&channel("b"), at(now)).await?);
         }
@@ -37,13 +37,13 @@ async fn channels_are_found_by_id_name_login_and_bar() {
         assert_eq!((details.barred_at, details.login.as_deref()), (Some(at(5)), Some("login-b")));
         assert!(!tx.lock_unbarred_channel(&channel("b")).await?);
         assert!(tx.unbar_channel(&channel("b")).await?);
-        assert!(!tx.unbar_channel(&channel("nobody")).await?);
+        assert!(!tx.unbar_channel(&channel("missing")).await?);
         assert!(tx.lock_unbarred_channel(&channel("b")).await?);
         assert_eq!(tx.password_hash(&channel("b")).await?.as_deref(), Some("hash"));
         assert_eq!(tx.password_hash(&channel("a")).await?, None);
         assert_eq!(tx.consented_to(&channel("a")).await?, [client("app"), client("other")]);
         assert_eq!(tx.lock_application_scopes(&client("app")).await?, Some(scopes()));
-        assert_eq!(tx.lock_application_scopes(&client("nobody")).await?, None);
+        assert_eq!(tx.lock_application_scopes(&client("missing")).await?, None);
         Ok(())
     })
     .await;
@@ -53,7 +53,7 @@ async fn channels_are_found_by_id_name_login_and_bar() {
 async fn a_store_records_once_which_command_created_it() {
     in_seeded(async move |tx: &mut Tx| {
         assert_eq!(tx.store_made_by().await?, None);
-        // Somebody's channels are in it already.
+        // The store already has channels, so `serve` created it.
         tx.claim_store("dev").await?;
         assert_eq!(tx.store_made_by().await?.as_deref(), Some("serve"));
         tx.execute("DELETE FROM store_origin", &[]).await?;
@@ -192,7 +192,7 @@ async fn a_deleted_channel_is_hidden_at_once_and_deleted_in_batches() {
         assert_eq!(text(tx, given).await?, "deleted-x");
         assert!(tx.channels_being_deleted(10).await?.is_empty());
         assert!(tx.put_channel(&record("a"), at(20)).await?, "its id can be had again");
-        // The alias is nobody.
+        // The alias has no details.
         assert!(tx.channel_details(&alias).await?.is_none());
         Ok(())
     })

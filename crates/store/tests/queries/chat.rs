@@ -74,8 +74,8 @@ async fn the_first_change_starts_from_the_defaults() {
             assert_eq!(settings, Ok(change.applied_to(ChatSettings::default())));
         }
         let none = ChatSettingsChange::default();
-        let nobody = tx!(store, tx => { tx.change_chat_settings(&channel("nobody"), none).await });
-        assert_eq!(nobody, Err(StoreError::ForeignKey));
+        let missing = tx!(store, tx => { tx.change_chat_settings(&channel("missing"), none).await });
+        assert_eq!(missing, Err(StoreError::ForeignKey));
     })
     .await;
 }
@@ -152,7 +152,7 @@ async fn one_row_has_all_facts_about_a_viewer() {
             assert!(!other.viewer.subscriber);
             assert_eq!(other.settings == FULL, of == "a", "{of} {who}");
         }
-        for (of, who) in [("a", "nobody"), ("nobody", "a"), ("nobody", "nobody")] {
+        for (of, who) in [("a", "missing"), ("missing", "a"), ("missing", "missing")] {
             assert!(facts(tx, &channel(of), &channel(who)).await?.is_none(), "{of} {who}");
         }
         Ok(())
@@ -202,15 +202,15 @@ async fn facts_include_the_changes_of_the_transaction() {
             );
 
             // Changed, seen, and taken back.
-            let (tell, told) = std::sync::mpsc::channel();
+            let (sender, receiver) = std::sync::mpsc::channel();
             let taken_back = tx!(store, tx => {
                 let first = known(tx).await?;
                 let changed = change_facts(tx, number).await?;
-                tell.send((first, known(tx).await?, changed)).unwrap();
+                sender.send((first, known(tx).await?, changed)).unwrap();
                 Err::<(), _>(StoreError::Misuse("to be taken back"))
             });
             assert_eq!(taken_back, Err(StoreError::Misuse("to be taken back")));
-            let (first, inside, changed) = told.recv().unwrap();
+            let (first, inside, changed) = receiver.recv().unwrap();
             if changed.is_none() {
                 assert!(number > 12, "all changes were tried");
                 return;
@@ -230,15 +230,15 @@ async fn facts_include_the_changes_of_the_transaction() {
 #[tokio::test(flavor = "multi_thread")]
 async fn facts_have_the_order_of_the_questions() {
     in_seeded(async move |tx: &mut Tx| {
-        let (a, b, nobody) = (channel("a"), channel("b"), channel("nobody"));
+        let (a, b, missing) = (channel("a"), channel("b"), channel("missing"));
         tx.restrict(&a, &b, at(1)).await?;
-        let kinds = [(&a, &b), (&b, &a), (&nobody, &a), (&a, &b), (&a, &a), (&a, &nobody)];
+        let kinds = [(&a, &b), (&b, &a), (&missing, &a), (&a, &b), (&a, &a), (&a, &missing)];
         for count in 0..40 {
             let asked: Vec<_> = kinds.iter().copied().cycle().take(count).collect();
             let found = tx.chat_facts(&asked).await?;
             assert_eq!(found.len(), count);
             for ((of, who), facts) in asked.into_iter().zip(found) {
-                let exist = ![of, who].contains(&&nobody);
+                let exist = ![of, who].contains(&&missing);
                 assert_eq!(facts.is_some(), exist);
                 if let Some(facts) = facts {
                     assert_eq!(facts.speaker.name, format!("channel {}", who.as_str()));
@@ -403,8 +403,8 @@ async fn a_chat_has_one_notice_the_last() {
 async fn a_notice_needs_an_existing_chat() {
     both(|store| async move {
         let text = MessageText::parse("공지".to_owned()).unwrap();
-        let nobody: ChannelId = channel("nobody");
-        let outcome = tx!(store, tx => { tx.put_notice(&nobody, &text, at(1)).await });
+        let missing: ChannelId = channel("missing");
+        let outcome = tx!(store, tx => { tx.put_notice(&missing, &text, at(1)).await });
         assert_eq!(outcome, Err(StoreError::ForeignKey));
     })
     .await;

@@ -87,7 +87,7 @@ async fn a_committed_change_is_counted_in_its_slot_and_a_rolled_back_one_is_not(
         });
         assert_eq!(refused, Err(StoreError::NoRow));
         assert_eq!(versions().await, [(slot, 2)]);
-        // Nor is it taken for a change of whoever comes next on the same connection.
+        // The next transaction on the same connection does not report the change either.
         let noted = tx!(store, tx => { tx.record_credential_changes().await });
         assert_eq!(noted, Ok(Vec::new()));
     })

@@ -47,8 +47,8 @@ async fn a_consent_has_the_scopes_of_the_last_one() {
         let lock =
             async |tx: &mut Tx, app: &str, user: &str| tx.lock_consent(&client(app), &channel(user)).await;
         assert_eq!(lock(tx, "app", "a").await?, Some(scopes()));
-        assert_eq!(lock(tx, "app", "nobody").await?, None);
-        assert_eq!(lock(tx, "nobody", "a").await?, None);
+        assert_eq!(lock(tx, "app", "missing").await?, None);
+        assert_eq!(lock(tx, "missing", "a").await?, None);
         let other: ScopeSet = [Scope::UserRead].into_iter().collect();
         tx.put_consent(&client("app"), &channel("a"), other, at(2)).await?;
         assert_eq!(lock(tx, "app", "a").await?, Some(other));
@@ -66,7 +66,7 @@ async fn consents_to_an_application_are_narrowed_to_its_scopes() {
         tx.put_consent(&client("app"), &channel("a"), chat, at(2)).await?;
         assert_eq!(tx.narrow_consents(&client("app"), narrower).await?, 2, "one is narrow enough");
         assert_eq!(tx.narrow_consents(&client("app"), narrower).await?, 0);
-        assert_eq!(tx.narrow_consents(&client("nobody"), ScopeSet::EMPTY).await?, 0);
+        assert_eq!(tx.narrow_consents(&client("missing"), ScopeSet::EMPTY).await?, 0);
         for user in ["a", "b", "c"] {
             assert_eq!(tx.lock_consent(&client("app"), &channel(user)).await?, Some(chat));
             assert_eq!(tx.lock_consent(&client("other"), &channel(user)).await?, Some(scopes()));
@@ -216,7 +216,7 @@ async fn a_credential_needs_a_consent_and_a_name_of_its_own() {
         assert!(code.unwrap_err().is_unique("authorization_codes(code_hash)"));
         let pair = tx!(store, tx => { insert_pair(tx, "one", ("app", "b", "g")).await });
         assert!(pair.unwrap_err().is_unique("access_tokens(token_hash)"));
-        let orphan = tx!(store, tx => { insert_pair(tx, "two", ("app", "nobody", "f")).await });
+        let orphan = tx!(store, tx => { insert_pair(tx, "two", ("app", "missing", "f")).await });
         assert_eq!(orphan, Err(StoreError::ForeignKey));
     })
     .await;
@@ -293,7 +293,7 @@ async fn a_deleted_consent_deletes_its_codes_and_tokens() {
         insert_pair(tx, "two", ("app", "b", "g")).await?;
         assert_eq!(tx.lock_live_consents(&client("app")).await?, 2, "the third has no token");
         assert_eq!(tx.lock_live_consents(&client("other")).await?, 0);
-        assert!(!tx.delete_consent(&client("nobody"), &channel("a")).await?);
+        assert!(!tx.delete_consent(&client("missing"), &channel("a")).await?);
         assert!(tx.delete_consent(&client("app"), &channel("a")).await?);
         assert!(!tx.delete_consent(&client("app"), &channel("a")).await?);
         assert_eq!(tx.lock_consent(&client("app"), &channel("a")).await?, None);

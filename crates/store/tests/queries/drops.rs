@@ -110,7 +110,7 @@ fn names(claims: &[RewardClaim]) -> String {
 async fn a_campaign_needs_an_organization_and_a_category() {
     in_seeded(async move |tx: &mut Tx| {
         plant(tx).await?;
-        let obstacle = tx.put_campaign(&campaign("new", "nobody", "sea")).await?;
+        let obstacle = tx.put_campaign(&campaign("new", "missing", "sea")).await?;
         assert_eq!(obstacle, Some(CampaignObstacle::NoOrganization));
         let obstacle = tx.put_campaign(&campaign("new", "ours", "none")).await?;
         assert_eq!(obstacle, Some(CampaignObstacle::NoCategory));
@@ -131,7 +131,7 @@ async fn a_claim_needs_its_campaign_reward_and_channel_and_is_made_once() {
         for (claim, obstacle) in [
             (new("2", "nothing", "sword", "a"), ClaimObstacle::NoCampaign),
             (new("2", "ours-sea", "bow", "a"), ClaimObstacle::NoReward),
-            (new("2", "ours-sea", "sword", "nobody"), ClaimObstacle::NoChannel),
+            (new("2", "ours-sea", "sword", "missing"), ClaimObstacle::NoChannel),
             (new("1", "ours-sea", "sword", "b"), ClaimObstacle::IdTaken),
             (new("1", "theirs-sky", "shield", "c"), ClaimObstacle::IdTaken),
             (new("2", "ours-sea", "sword", "a"), ClaimObstacle::Claimed),
@@ -206,7 +206,7 @@ async fn claims_are_found_by_every_combination_of_filters_and_page_by_page() {
             Some(ClaimScope::Category("sky".into())),
             Some(ClaimScope::Category("한글 ' OR 1=1".into())),
         ];
-        for channel in [None, Some("a"), Some("b"), Some("nobody")] {
+        for channel in [None, Some("a"), Some("b"), Some("missing")] {
             for scope in &scopes {
                 for state in [None, Some(Claimed), Some(Fulfilled)] {
                     let filter = filter(channel, scope.clone(), state);

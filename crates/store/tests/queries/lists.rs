@@ -338,7 +338,7 @@ async fn managers_come_after_the_owner_by_the_day_of_their_first_role() {
         assert!(tx.delete_manager(&a, &b).await?);
         assert!(!tx.delete_manager(&a, &b).await?);
         assert_eq!(tx.managers(&a).await?.len(), 3);
-        assert!(tx.managers(&channel("nobody")).await?.is_empty());
+        assert!(tx.managers(&channel("missing")).await?.is_empty());
         Ok(())
     })
     .await;
@@ -366,7 +366,7 @@ async fn fifty_concurrent_calls_of_one_follow_count_once() {
     .await;
 }
 
-/// Everybody follows and unfollows everybody at once, and subscribes: nothing is counted wrong, and nobody
+/// Everybody follows and unfollows everybody at once, and subscribes: nothing is counted wrong, and missing
 /// waits for ever.
 #[tokio::test(flavor = "multi_thread")]
 async fn counts_match_the_rows_after_concurrent_changes() {
@@ -395,7 +395,7 @@ async fn counts_match_the_rows_after_concurrent_changes() {
         }
         tx!(store, tx => {
             assert!(tx.lock_channel(&channel("a")).await?);
-            assert!(!tx.lock_channel(&channel("nobody")).await?);
+            assert!(!tx.lock_channel(&channel("missing")).await?);
             for name in names {
                 let followers = tx.followers(&channel(name), page(0, 50)).await?.len() as i64;
                 assert_eq!(tx.count_followers(&channel(name)).await?, followers, "{name}");

@@ -62,7 +62,7 @@ async fn categories_are_read_in_the_order_of_their_last_writes() {
             }
         }
         assert_eq!(read, [("a", 2), ("b", 3), ("c", 4)].map(|(id, version)| (id.to_owned(), version)));
-        // Several of one number, as from before numbers were kept, are told apart by their ids.
+        // Categories with the same version, as before versions were recorded, are ordered by id.
         tx.execute("UPDATE categories SET version = 9", &[]).await?;
         let mark = CategoryMark { version: 9, category_id: "a".to_owned() };
         let ids: Vec<_> =
@@ -168,7 +168,7 @@ async fn the_pages_of_a_list_have_the_order_of_the_first_page() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_setting_is_empty_until_it_is_changed() {
     in_seeded(async move |tx: &mut Tx| {
-        assert_eq!(tx.broadcast_setting(&channel("nobody")).await?, None);
+        assert_eq!(tx.broadcast_setting(&channel("missing")).await?, None);
         let empty = BroadcastSetting {
             channel_name: "channel a".to_owned(),
             default_live_title: String::new(),
@@ -216,12 +216,12 @@ async fn a_live_of_an_unknown_channel_or_category_is_a_foreign_key_error() {
         let mut lost = live(1, 0, 0);
         lost.show.category_id = Some(CategoryId::stored("none".to_owned()));
         let outcomes = [
-            tx!(store, tx => { tx.begin_live(&channel("nobody"), &live(1, 0, 0), at(1)).await }),
+            tx!(store, tx => { tx.begin_live(&channel("missing"), &live(1, 0, 0), at(1)).await }),
             tx!(store, tx => { tx.begin_live(&channel("a"), &lost, at(1)).await }),
             tx!(store, tx => { tx.open_live_span(77, 0, 0).await }),
-            tx!(store, tx => { tx.lock_broadcast_setting(&channel("nobody")).await }),
-            tx!(store, tx => { tx.make_stream_key(&channel("nobody"), "k", at(1)).await }),
-            tx!(store, tx => { tx.replace_stream_key(&channel("nobody"), "k", at(1)).await }),
+            tx!(store, tx => { tx.lock_broadcast_setting(&channel("missing")).await }),
+            tx!(store, tx => { tx.make_stream_key(&channel("missing"), "k", at(1)).await }),
+            tx!(store, tx => { tx.replace_stream_key(&channel("missing"), "k", at(1)).await }),
         ];
         for (index, outcome) in outcomes.into_iter().enumerate() {
             assert_eq!(outcome, Err(StoreError::ForeignKey), "{index}");

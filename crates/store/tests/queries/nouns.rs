@@ -19,7 +19,7 @@ use crate::{
 #[tokio::test(flavor = "multi_thread")]
 async fn an_application_has_the_values_of_the_last_put() {
     in_seeded(async move |tx: &mut Tx| {
-        assert!(tx.application(&client("nobody")).await?.is_none());
+        assert!(tx.application(&client("missing")).await?.is_none());
         let bare = tx.application(&client("app")).await?.unwrap();
         assert_eq!((bare.name.as_str(), bare.scopes), ("application app", crate::scopes()));
         assert!(bare.organization.is_none() && bare.profile.is_none());
@@ -104,20 +104,20 @@ async fn a_missing_parent_is_a_foreign_key_error() {
     both(|store| async move {
         let uri = RedirectUri::parse("https://app.example/").unwrap();
         let mut orphan = application("app");
-        orphan.organization = Some(organization("nobody", true));
-        let (nobody, no_client) = (channel("nobody"), client("nobody"));
-        let (n, c) = (nobody.clone(), no_client.clone());
+        orphan.organization = Some(organization("missing", true));
+        let (missing, no_client) = (channel("missing"), client("missing"));
+        let (n, c) = (missing.clone(), no_client.clone());
         let outcomes = [
             tx!(store, tx => { tx.put_application(&orphan, at(1)).await }),
-            tx!(store, tx => { tx.insert_redirect_uri(&client("nobody"), &uri).await }),
-            tx!(store, tx => { tx.insert_application_secret(&client("nobody"), &secret("s"), at(1)).await }),
-            tx!(store, tx => { tx.put_person(&channel("nobody"), "login", "hash").await }),
+            tx!(store, tx => { tx.insert_redirect_uri(&client("missing"), &uri).await }),
+            tx!(store, tx => { tx.insert_application_secret(&client("missing"), &secret("s"), at(1)).await }),
+            tx!(store, tx => { tx.put_person(&channel("missing"), "login", "hash").await }),
             tx!(store, tx => { tx.put_manager(&channel("a"), &n, UserRole::StreamingChatManager, at(1)).await }),
-            tx!(store, tx => { tx.follow(&channel("a"), &channel("nobody"), at(1)).await.map(drop) }),
+            tx!(store, tx => { tx.follow(&channel("a"), &channel("missing"), at(1)).await.map(drop) }),
             tx!(store, tx => { tx.put_consent(&c, &channel("a"), ScopeSet::EMPTY, at(1)).await }),
-            tx!(store, tx => { tx.insert_browser_session(&hash("t"), &nobody, at(1)).await }),
-            tx!(store, tx => { tx.insert_session_url(&hash("u"), &crate::of_client("nobody"), None, at(1)).await }),
-            tx!(store, tx => { tx.put_subscriber(&channel("nobody"), &subscription("a", 1), at(1)).await }),
+            tx!(store, tx => { tx.insert_browser_session(&hash("t"), &missing, at(1)).await }),
+            tx!(store, tx => { tx.insert_session_url(&hash("u"), &crate::of_client("missing"), None, at(1)).await }),
+            tx!(store, tx => { tx.put_subscriber(&channel("missing"), &subscription("a", 1), at(1)).await }),
         ];
         for (index, outcome) in outcomes.into_iter().enumerate() {
             assert_eq!(outcome, Err(StoreError::ForeignKey), "{index}");
@@ -138,7 +138,7 @@ async fn channels_are_found_by_up_to_20_ids_without_unknown_ones() {
         };
         tx.put_channel(&full, at(9)).await?;
         assert!(tx.channels_by_id(&[]).await?.is_empty());
-        assert!(tx.channels_by_id(&[channel("nobody")]).await?.is_empty());
+        assert!(tx.channels_by_id(&[channel("missing")]).await?.is_empty());
         let found = tx.channels_by_id(&[channel("b")]).await?;
         assert_eq!(found.len(), 1);
         assert_eq!(
@@ -193,8 +193,8 @@ async fn a_speaker_has_the_role_of_this_channel() {
             ("a", "c", Some(None)),
             ("b", "b", Some(None)),
             ("c", "b", Some(None)),
-            ("a", "nobody", None),
-            ("nobody", "a", None),
+            ("a", "missing", None),
+            ("missing", "a", None),
         ] {
             let speaker = tx.speaker(&channel(of), &channel(who)).await?;
             assert_eq!(speaker.as_ref().map(|speaker| speaker.role), expected, "{of} {who}");

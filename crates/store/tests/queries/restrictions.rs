@@ -25,7 +25,7 @@ async fn a_restriction_begins_once_and_ends_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn both_sides_of_a_restriction_exist() {
     both(|store| async move {
-        for (of, who) in [("a", "nobody"), ("nobody", "a")] {
+        for (of, who) in [("a", "missing"), ("missing", "a")] {
             let outcome = tx!(store, tx => { tx.restrict(&channel(of), &channel(who), at(1)).await });
             assert_eq!(outcome, Err(StoreError::ForeignKey));
         }

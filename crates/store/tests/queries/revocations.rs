@@ -143,7 +143,7 @@ async fn a_disabled_application_is_not_found_until_it_is_enabled() {
     in_seeded(async move |tx: &mut Tx| {
         let app = client("app");
         tx.insert_session_url(&hash("url"), &of_client("app"), None, at(1_000)).await?;
-        assert!(!tx.disable_application(&client("nobody"), at(5), at(0)).await?);
+        assert!(!tx.disable_application(&client("missing"), at(5), at(0)).await?);
         for now in [5, 6] {
             assert!(tx.disable_application(&app, at(now), at(0)).await?);
         }
@@ -154,7 +154,7 @@ async fn a_disabled_application_is_not_found_until_it_is_enabled() {
         // Being put does not enable it.
         tx.put_application(&application("app"), at(7)).await?;
         assert!(tx.application(&app).await?.is_none());
-        assert!(!tx.enable_application(&client("nobody"), at(0)).await?);
+        assert!(!tx.enable_application(&client("missing"), at(0)).await?);
         for _ in 0..2 {
             assert!(tx.enable_application(&app, at(0)).await?);
         }

@@ -48,7 +48,7 @@ async fn a_list_matches_every_filter_newest_first_and_continues_after_a_key() {
             (Some("app"), Some("a"), None, &["s6", "s2"]),
             (Some("app"), Some("a"), Some(true), &["s6"]),
             (Some("app"), Some("a"), Some(false), &["s2"]),
-            (Some("nobody"), None, None, &[]),
+            (Some("missing"), None, None, &[]),
             (None, Some("c"), None, &[]),
         ] {
             let filter =

@@ -103,8 +103,8 @@ async fn a_session_has_a_key_of_its_own_and_an_application() {
         };
         assert_eq!(insert("s", of_client("app")).await, Ok(()));
         assert!(insert("s", of_client("other")).await.unwrap_err().is_unique("sessions(session_key)"));
-        assert_eq!(insert("t", of_client("nobody")).await, Err(StoreError::ForeignKey));
-        assert_eq!(insert("t", of_user("app", "nobody")).await, Err(StoreError::ForeignKey));
+        assert_eq!(insert("t", of_client("missing")).await, Err(StoreError::ForeignKey));
+        assert_eq!(insert("t", of_user("app", "missing")).await, Err(StoreError::ForeignKey));
     })
     .await;
 }
@@ -240,7 +240,7 @@ async fn sessions_are_opened_on_other_live_nodes_that_accept_some() {
         tx.retire_node(&node("n3")).await?;
         tx.retire_node(&node("unknown")).await?;
         assert_eq!(tx.session_bases(&node("rest"), at(9)).await?, ["http://n1", "http://n2"]);
-        // Whoever introduces itself again says anew whether it takes sessions; when it started stays.
+        // A second registration of a node replaces whether it takes sessions. Its start time stays.
         tx.register_node(&NodeRecord { started_at: at(60), ..introduced("n3") }, at(60)).await?;
         assert_eq!(tx.session_bases(&node("rest"), at(59)).await?, ["http://n3"]);
         assert_eq!(number(tx, "SELECT started_at FROM nodes WHERE node_id = 'n3'").await?, 7);

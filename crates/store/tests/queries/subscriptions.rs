@@ -94,7 +94,7 @@ async fn subscriptions_depending_on_tokens_are_found_in_connected_sessions_in_or
             ("app", CHAT, vec![("s1", "a"), ("s2", "a"), ("s2", "b")]),
             ("app", DONATION, vec![("s2", "a")]),
             ("app", EventType::Subscription, vec![]),
-            ("nobody", CHAT, vec![]),
+            ("missing", CHAT, vec![]),
         ] {
             let found = tx.subscriptions_of_client(&client(app), event).await?;
             let found: Vec<_> = found.iter().map(|(key, user)| (key.as_str(), user.as_str())).collect();

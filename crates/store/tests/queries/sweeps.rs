@@ -68,7 +68,7 @@ async fn insert(tx: &mut Tx, sweep: Sweep, n: i64, ms: i64) -> Result<(), StoreE
             tx.insert_webhook_notice(&webhook, &n.to_string(), expires_at).await
         }
         Sweep::WebhookDeliveries => {
-            let webhook = webhook(tx, "told").await?;
+            let webhook = webhook(tx, "receiving").await?;
             put(tx, &webhook, &n.to_string(), ms, n % 2 == 0).await.map(drop)
         }
         Sweep::WebhookRemains => {

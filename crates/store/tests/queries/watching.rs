@@ -70,7 +70,7 @@ async fn a_campaign_is_found_as_it_was_put_last() {
         let found = tx.campaign(&id("ours-sea")).await?.unwrap();
         assert_eq!((found.period, found.channels), (period(Some(5), Some(9)), Some(Vec::new())));
         assert_eq!(tx.campaign_channels(&id("ours-sea")).await?, [channel("a"), channel("b")]);
-        assert!(!tx.put_campaign_channel(&id("ours-sea"), &channel("nobody")).await?);
+        assert!(!tx.put_campaign_channel(&id("ours-sea"), &channel("missing")).await?);
         let rewards = tx.reward_progress(&id("ours-sea"), None).await?;
         let rewards: Vec<_> =
             rewards.iter().map(|r| (r.reward.reward_id.as_str(), r.reward.watch_minutes)).collect();
@@ -105,7 +105,7 @@ async fn minutes_count_where_category_dates_and_channel_allow_it() {
                 .collect();
             assert_eq!(accrued(tx, "a", &["b"], now).await?, expected, "at {now}");
         }
-        let both = accrued(tx, "a", &["c", "nobody", "b"], 30).await?;
+        let both = accrued(tx, "a", &["c", "missing", "b"], 30).await?;
         assert_eq!(both[2..4], [watched("of-a", "b", 40), watched("of-a", "c", 10)]);
         assert_eq!(both.len(), 8);
         assert_eq!(tx.accrue(&channel("a"), &[], 1, at(30)).await?, []);
@@ -113,7 +113,7 @@ async fn minutes_count_where_category_dates_and_channel_allow_it() {
             ("of-a", "b", Some(40)),
             ("of-a", "a", Some(0)),
             ("of-c", "b", Some(0)),
-            ("of-a", "nobody", None),
+            ("of-a", "missing", None),
             ("none", "b", None),
         ] {
             assert_eq!(tx.watched_minutes(&id(campaign), &channel(viewer)).await?, minutes, "{campaign}");
@@ -129,13 +129,13 @@ async fn a_watchable_channel_has_its_live_and_the_number_of_existing_viewers() {
         plant(tx).await?;
         air(tx, "a", 1, Some("sea")).await?;
         air(tx, "b", 2, None).await?;
-        let viewers = ["a", "c", "nobody"].map(channel);
+        let viewers = ["a", "c", "missing"].map(channel);
         let sea = Some(CategoryId::stored("sea".to_owned()));
         for (of, on_air, category_id) in [("a", true, sea), ("b", true, None), ("c", false, None)] {
             let found = tx.watchable(&channel(of), &viewers).await?;
             assert_eq!(found, Some(Watchable { viewers: 2, on_air, category_id }), "{of}");
         }
-        assert_eq!(tx.watchable(&channel("nobody"), &viewers).await?, None);
+        assert_eq!(tx.watchable(&channel("missing"), &viewers).await?, None);
         Ok(())
     })
     .await;

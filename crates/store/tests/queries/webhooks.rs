@@ -44,7 +44,7 @@ async fn of(tx: &mut Tx, id: &str) -> Result<Webhook, StoreError> {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_webhook_is_made_changed_and_deleted() {
     in_seeded(async move |tx: &mut Tx| {
-        assert!(!tx.lock_application(&client("nobody")).await?);
+        assert!(!tx.lock_application(&client("missing")).await?);
         let id = plant(tx, "drops").await?;
         let made = of(tx, "drops").await?;
         let expected = Webhook {
@@ -112,9 +112,9 @@ async fn notices_are_listed_newest_first() {
         for (kind, ms) in [("GONE", 1), ("FAILING", 2), ("FAILING", 2), ("GONE", 3)] {
             tx.insert_webhook_notice(&id, kind, at(ms)).await?;
         }
-        let told = tx.webhook_notices(&id, 2).await?;
-        let told: Vec<_> = told.iter().map(|notice| (notice.kind.as_str(), notice.given_at)).collect();
-        assert_eq!(told, [("GONE", at(3)), ("FAILING", at(2))]);
+        let notices = tx.webhook_notices(&id, 2).await?;
+        let notices: Vec<_> = notices.iter().map(|notice| (notice.kind.as_str(), notice.given_at)).collect();
+        assert_eq!(notices, [("GONE", at(3)), ("FAILING", at(2))]);
         Ok(())
     })
     .await;
@@ -176,7 +176,7 @@ pub async fn plant_campaign(tx: &mut Tx) -> Result<CampaignId, StoreError> {
 async fn a_claim_goes_to_the_applications_of_its_organization_that_may_receive_claims() {
     in_seeded(async move |tx: &mut Tx| {
         let campaign = plant_campaign(tx).await?;
-        for id in ["told", "disabled", "scopeless", "deleted", "webhookless"] {
+        for id in ["receiving", "disabled", "scopeless", "deleted", "webhookless"] {
             plant(tx, id).await?;
         }
         let disabled = Disabled { since: at(3), ..BY_OPERATOR };
@@ -189,15 +189,16 @@ async fn a_claim_goes_to_the_applications_of_its_organization_that_may_receive_c
         tx.insert_webhook(&webhook_id("app"), &client("app"), None, None, at(2)).await?;
 
         let receiver = |id, enabled| Receiver { webhook_id: webhook_id(id), enabled };
-        let told = tx.claim_receivers(&campaign).await?;
-        assert_eq!(told, [receiver("disabled", false), receiver("told", true)]);
+        let receivers = tx.claim_receivers(&campaign).await?;
+        assert_eq!(receivers, [receiver("disabled", false), receiver("receiving", true)]);
         assert_eq!(tx.claim_receivers(&CampaignId::stored("none".to_owned())).await?, []);
-        for (id, receives) in [("told", true), ("disabled", true), ("scopeless", false), ("app", false)] {
+        for (id, receives) in [("receiving", true), ("disabled", true), ("scopeless", false), ("app", false)]
+        {
             assert_eq!(of(tx, id).await?.receives, receives, "{id}");
         }
         tx.put_organization(&organization("games", false)).await?;
         assert_eq!(tx.claim_receivers(&campaign).await?, []);
-        assert!(!of(tx, "told").await?.receives);
+        assert!(!of(tx, "receiving").await?.receives);
         Ok(())
     })
     .await;

@@ -73,8 +73,8 @@ async fn an_application_is_returned_as_it_was_put_without_its_secrets() {
             (&bare["organizationId"], &bare["profile"], &bare["quota"]),
             (&Value::Null, &Value::Null, &json!(true))
         );
-        show(&world, "nobody").await.assert_refused(404, "NOT_FOUND");
-        restore(&world, "nobody").await.assert_refused(404, "NOT_FOUND");
+        show(&world, "missing").await.assert_refused(404, "NOT_FOUND");
+        restore(&world, "missing").await.assert_refused(404, "NOT_FOUND");
         assert_eq!(show(&world, "x%20y").await.status, 400);
         assert_eq!(restore(&world, "x%20y").await.status, 400);
         let body = json!({ "name": "x", "redirectUris": [], "scopes": [], "quota": "no" });

@@ -84,7 +84,7 @@ async fn a_wrong_id_and_a_wrong_secret_get_the_same_answer() {
             (app.client_id.as_str(), ""),
             (app.client_id.as_str(), other.client_secret.as_str()),
             (app.client_id.as_str(), &"x".repeat(600)),
-            ("nobody", app.client_secret.as_str()),
+            ("missing", app.client_secret.as_str()),
             ("", app.client_secret.as_str()),
             ("한글", app.client_secret.as_str()),
             ("' OR 1=1 --", app.client_secret.as_str()),

@@ -78,7 +78,7 @@ async fn a_barred_person_is_signed_out_at_once_and_may_sign_in_after_the_bar() {
         world.me(&tokens.access).await.assert_refused(401, "INVALID_TOKEN");
         let tokens = world.sign_in(app, streamer).await;
         world.me(&tokens.access).await.content();
-        for request in [Request::put(bar("nobody")), Request::delete(bar("nobody"))] {
+        for request in [Request::put(bar("missing")), Request::delete(bar("missing"))] {
             world.operator(request).await.assert_refused(404, "NOT_FOUND");
         }
     })
@@ -170,8 +170,8 @@ async fn a_new_password_and_the_operator_sign_browsers_out() {
         }
         assert!(!is_signed_in(&mut browser).await);
         assert!(is_signed_in(&mut other).await);
-        let nobody = world.operator(Request::delete(channel("nobody") + "/browser-sessions")).await;
-        nobody.assert_refused(404, "NOT_FOUND");
+        let missing = world.operator(Request::delete(channel("missing") + "/browser-sessions")).await;
+        missing.assert_refused(404, "NOT_FOUND");
     })
     .await;
 }
@@ -217,7 +217,7 @@ async fn a_deleted_channel_loses_all_its_data() {
         world.claim(&claim).await.content();
         let message = json!({ "senderChannelId": "haneul", "message": "안녕" });
         world.happen("byeol", "chats", &message).await.content();
-        for id in ["haneul", "haneul", "nobody"] {
+        for id in ["haneul", "haneul", "missing"] {
             assert_eq!(world.operator(Request::delete(channel(id))).await.text(), NOTHING);
         }
         world.operator(Request::get(channel("haneul"))).await.assert_refused(404, "NOT_FOUND");
@@ -274,12 +274,12 @@ async fn channels_are_listed_page_by_page_and_found_by_name_and_login() {
                 .map(|item| item["channelId"].as_str().expect("a text").to_owned())
                 .collect::<Vec<_>>()
         };
-        assert_eq!([ids(&first), ids(&rest)].concat(), ["byeol", "haneul", "nobody-else"]);
+        assert_eq!([ids(&first), ids(&rest)].concat(), ["byeol", "haneul", "spare-person"]);
         assert_eq!(rest["page"]["next"], Value::Null);
         assert_eq!(ids(&list("?name=%ED%95%98%EB%8A%98%20%F0%9F%9A%80").await.content()), ["haneul"]);
         let login = viewer.login.replace('@', "%40");
         assert_eq!(ids(&list(&format!("?login={login}")).await.content()), ["byeol"]);
-        assert!(ids(&list("?login=nobody").await.content()).is_empty());
+        assert!(ids(&list("?login=missing").await.content()).is_empty());
         for query in
             ["?login=a&name=b", "?login=a&barred=true", "?barred=x", "?size=0", "?next=x", "?name=%00"]
         {
@@ -331,7 +331,7 @@ async fn disabled_organizations_have_no_drops_and_disabled_campaigns_no_claims()
         for _ in 0..2 {
             assert_eq!(world.operator(Request::delete(organization("empty"))).await.text(), NOTHING);
         }
-        for target in [organization("nobody"), campaign("nobody")] {
+        for target in [organization("missing"), campaign("missing")] {
             world.operator(Request::put(target + "/disabled")).await.assert_refused(404, "NOT_FOUND");
         }
     })

@@ -89,7 +89,7 @@ async fn a_message_that_does_not_exist_is_not_found() {
             (now - 1, "byeol"),
             (now + 1, "byeol"),
             (now, "haneul"),
-            (now, "nobody"),
+            (now, "missing"),
             (0, "byeol"),
             (253_402_300_799_999, "byeol"),
         ] {
@@ -112,7 +112,7 @@ async fn only_the_streamer_may_hide_messages() {
             (&viewers.access, "chat-haneul"),
             (&tokens.access, "chat-byeol"),
             (&tokens.access, "haneul"),
-            (&tokens.access, "chat-nobody"),
+            (&tokens.access, "chat-missing"),
             (&tokens.access, ""),
         ] {
             let answer = world.blind_message(token, chat, now, "byeol").await;

@@ -144,12 +144,12 @@ async fn repeating_a_body_of_relations_and_claims_undoes_nothing() {
             );
         }
         let wrongs = [
-            keyed(7, "follow", json!({ "followerChannelId": "nobody" })),
+            keyed(7, "follow", json!({ "followerChannelId": "missing" })),
             keyed(7, "follow", json!({ "followerChannelId": "haneul" })),
             keyed(7, "follow", json!({ "followerChannelId": "dal", "createdDate": "yesterday" })),
             keyed(7, "unfollow", json!({})),
             keyed(7, "manager", json!({ "managerChannelId": "dal", "userRole": "STREAMING_CHANNEL_OWNER" })),
-            keyed(7, "unmanager", json!({ "managerChannelId": "nobody" })),
+            keyed(7, "unmanager", json!({ "managerChannelId": "missing" })),
             keyed(7, "claim", claim),
         ];
         let answer = report(&world, ndjson(&wrongs)).await;
@@ -373,8 +373,8 @@ fn wrong_lines() -> Vec<(Vec<u8>, u64, String)> {
         (with("kind", json!("")), 400, wrong("kind", kinds)),
         (with("channelId", Value::Null), 400, required("channelId")),
         (with("channelId", json!("한글")), 400, wrong("channelId", id)),
-        (with("channelId", json!("nobody")), 404, "NOT_FOUND".to_owned()),
-        (with("senderChannelId", json!("nobody")), 400, wrong("senderChannelId", KNOWN)),
+        (with("channelId", json!("missing")), 404, "NOT_FOUND".to_owned()),
+        (with("senderChannelId", json!("missing")), 400, wrong("senderChannelId", KNOWN)),
         (with("message", Value::Null), 400, required("message")),
         (with("idempotencyKey", json!("")), 400, wrong("idempotencyKey", key)),
         (with("key", json!("x".repeat(256))), 400, wrong("idempotencyKey", key)),
@@ -506,7 +506,7 @@ async fn many_refused_lines_are_counted_and_the_first_thousand_listed() {
             expected.push(json!(lines.len()));
             if n % 10 == 0 {
                 let mut line = chat("x");
-                line["senderChannelId"] = json!(format!("nobody-{n}"));
+                line["senderChannelId"] = json!(format!("missing-{n}"));
                 lines.extend([chat("x"), line]);
                 expected.push(json!(lines.len()));
             }
@@ -616,7 +616,7 @@ async fn concurrent_callers_keep_their_own_order() {
             let lines = (0..600).map(|n| {
                 let mut line = chat(&n.to_string());
                 line["channelId"] = json!(channel);
-                line["senderChannelId"] = json!(if n % 50 == 7 { "nobody" } else { channel });
+                line["senderChannelId"] = json!(if n % 50 == 7 { "missing" } else { channel });
                 line
             });
             let body = ndjson(&lines.collect::<Vec<_>>());

@@ -261,7 +261,7 @@ async fn refused_lines_change_nothing_and_free_their_keys() {
     both(Setup::hurried(), |world| async move {
         let fixture = set_up(&world).await;
         let wrong = |n: usize| {
-            json!({ "kind": "follow", "channelId": CHANNELS[n % 2], "followerChannelId": format!("nobody-{n}"),
+            json!({ "kind": "follow", "channelId": CHANNELS[n % 2], "followerChannelId": format!("missing-{n}"),
                 "idempotencyKey": format!("wrong-{n}") })
         };
         let mut lines = lines_of_every_kind(&fixture.publisher.next_reward());

@@ -22,7 +22,7 @@ async fn a_channel_has_five_fields_and_an_unknown_one_is_left_out() {
             .create()
             .await;
         assert_eq!(
-            world.channels(&fixture.app, "channelIds=sol,nobody,haneul").await.text(),
+            world.channels(&fixture.app, "channelIds=sol,missing,haneul").await.text(),
             concat!(
                 r#"{"code":200,"message":null,"content":{"data":["#,
                 r#"{"channelId":"sol","channelName":"sol","channelImageUrl":"https://images.example/sol.png","#,
@@ -32,7 +32,7 @@ async fn a_channel_has_five_fields_and_an_unknown_one_is_left_out() {
             )
             .replace("PICTURE", &world.picture("channel"))
         );
-        let none = world.channels(&fixture.app, "channelIds=nobody").await;
+        let none = world.channels(&fixture.app, "channelIds=missing").await;
         assert_eq!(none.content(), json!({ "data": [] }));
     })
     .await;

@@ -57,7 +57,7 @@ async fn unknown_ids_are_not_found_and_withdrawing_no_consent_succeeds() {
     both(Setup::default(), |world| async move {
         Fixture::set_up(&world).await;
         assert_eq!(withdraw(&world, "bot", "byeol").await.text(), NOTHING);
-        for (client_id, channel_id) in [("nobody", "haneul"), ("bot", "nobody"), ("nobody", "nobody")] {
+        for (client_id, channel_id) in [("missing", "haneul"), ("bot", "missing"), ("missing", "missing")] {
             withdraw(&world, client_id, channel_id).await.assert_refused(404, "NOT_FOUND");
         }
         let id = "영문자, 숫자, '-', '_', '.'로 된 1자 이상 64자 이하의 ID여야 합니다.";

@@ -74,7 +74,7 @@ async fn wrong_credentials_are_invalid_without_details() {
                     request().client(&app.client_id, UNKNOWN_TOKEN),
                     request().client(&app.client_id, &other.client_secret),
                     request().client(&app.client_id, &fixture.tokens.access),
-                    request().client("nobody", &app.client_secret),
+                    request().client("missing", &app.client_secret),
                     request().client("' OR 1=1 --", &app.client_secret),
                     request().client(&long, &app.client_secret),
                     request().client(&app.client_id, &long),
@@ -115,7 +115,7 @@ async fn the_endpoints_mode_selects_among_two_kinds_of_credentials() {
                 let request = match (endpoint.mode.is_client(), is_good) {
                     (true, false) => request.bearer(UNKNOWN_TOKEN),
                     (true, true) => request.bearer(&fixture.tokens.access),
-                    (false, false) => request.client("nobody", UNKNOWN_TOKEN),
+                    (false, false) => request.client("missing", UNKNOWN_TOKEN),
                     (false, true) => request.client(&fixture.app.client_id, &fixture.app.client_secret),
                 };
                 world.send(request).await.content();
@@ -156,8 +156,8 @@ async fn checks_come_in_the_order_401_429_403_400_404() {
         let call = |token: &str, query: &str| world.send(Request::post(target(query)).bearer(token));
         call(&reader.access, "").await.assert_refused(403, "FORBIDDEN");
         assert_eq!(call(&chat.access, "").await.status, 400);
-        assert_eq!(call(&chat.access, "sessionKey=nobody&x=%ff").await.status, 400);
-        call(&chat.access, "sessionKey=nobody").await.assert_refused(404, "NOT_FOUND");
+        assert_eq!(call(&chat.access, "sessionKey=missing&x=%ff").await.status, 400);
+        call(&chat.access, "sessionKey=missing").await.assert_refused(404, "NOT_FOUND");
     })
     .await;
 }

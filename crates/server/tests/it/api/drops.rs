@@ -110,7 +110,7 @@ async fn every_filter_returns_only_the_organizations_claims_newest_first() {
         ];
         let category = |campaign: &str| if campaign == "sea" { "star-voyage" } else { "talk" };
         for named in [None, Some("a,e,x,nothing,%ED%95%9C,c"), Some("x")] {
-            for channel in [None, Some("haneul"), Some("byeol"), Some("nobody"), Some("")] {
+            for channel in [None, Some("haneul"), Some("byeol"), Some("missing"), Some("")] {
                 for scope in
                     ["", "campaignId=sea", "campaignId=theirs", "categoryId=talk", "categoryId=%27%20OR%201"]
                 {

@@ -134,7 +134,7 @@ async fn faults_of_dates_channels_and_minutes_are_named() {
             ("channelIds", json!("haneul"), "channelIds", list),
             ("channelIds", json!(["haneul", 1]), "channelIds", list),
             ("channelIds", json!(["한글"]), "channelIds", id),
-            ("channelIds", json!(["haneul", "nobody"]), "channelIds", "존재하는 채널이어야 합니다."),
+            ("channelIds", json!(["haneul", "missing"]), "channelIds", "존재하는 채널이어야 합니다."),
             ("rewards", reward(json!(-1)), "watchMinutes", minutes),
             ("rewards", reward(json!(525_601)), "watchMinutes", minutes),
             ("rewards", reward(json!("30")), "watchMinutes", minutes),
@@ -228,13 +228,13 @@ async fn faults_of_a_report_are_named() {
         for (field, value, named, rule) in [
             ("channelId", Value::Null, "channelId", required),
             ("channelId", json!("한글"), "channelId", id),
-            ("channelId", json!("nobody"), "channelId", known),
+            ("channelId", json!("missing"), "channelId", known),
             ("viewerChannelId", json!("byeol"), "viewerChannelId", either),
             ("viewerChannelIds", Value::Null, "viewerChannelId", either),
             ("viewerChannelIds", json!([]), "viewerChannelIds", items),
             ("viewerChannelIds", json!(many(101)), "viewerChannelIds", items),
             ("viewerChannelIds", json!(["a b"]), "viewerChannelIds", id),
-            ("viewerChannelIds", json!(["byeol", "nobody"]), "viewerChannelIds", known),
+            ("viewerChannelIds", json!(["byeol", "missing"]), "viewerChannelIds", known),
             ("viewerChannelIds", json!("byeol"), "viewerChannelIds", "문자열 목록이어야 합니다."),
             ("minutes", Value::Null, "minutes", required),
             ("minutes", json!(0), "minutes", minutes),
@@ -246,7 +246,7 @@ async fn faults_of_a_report_are_named() {
             let answer = watch(&world, &body).await;
             assert_eq!((answer.status, answer.message()), (400, wrong(named, rule)), "{field} = {value}");
         }
-        let unknown = json!({ "channelId": "haneul", "viewerChannelId": "nobody", "minutes": 1 });
+        let unknown = json!({ "channelId": "haneul", "viewerChannelId": "missing", "minutes": 1 });
         watch(&world, &unknown).await.assert_refused(400, &wrong("viewerChannelId", known));
         assert_eq!(watched(&world, 1_440).await, Some(1_440), "nothing of all this counted");
     })
@@ -284,7 +284,7 @@ async fn a_reward_can_be_claimed_when_the_progress_reaches_its_minutes() {
         );
         let fresh = progress(&world, "new", "haneul").await.content();
         assert_eq!((&fresh["minutes"], &fresh["rewards"][0]["claimed"]), (&json!(0), &json!(false)));
-        for (campaign, viewer) in [("nothing", "byeol"), ("new", "nobody")] {
+        for (campaign, viewer) in [("nothing", "byeol"), ("new", "missing")] {
             progress(&world, campaign, viewer).await.assert_refused(404, "NOT_FOUND");
         }
         assert_eq!(progress(&world, "new", "%ED%95%9C").await.status, 400);
@@ -497,7 +497,7 @@ async fn the_drops_command_watches_and_claims_in_a_sandbox() {
 
     for (arguments, part) in [
         (["watch", "--channel", "streamer-bada", "--viewer", "viewer-nuri", "--minutes", "1"], "not on air"),
-        (["watch", "--channel", "nobody", "--viewer", "viewer-nuri", "--minutes", "1"], "channelId"),
+        (["watch", "--channel", "missing", "--viewer", "viewer-nuri", "--minutes", "1"], "channelId"),
         (["watch", "--channel", "streamer-haneul", "--viewer", "a b", "--minutes", "1"], "viewerChannelId"),
         (["watch", "--channel", "streamer-haneul", "--viewer", "x", "--minutes", "1441"], "1..=1440"),
     ] {

@@ -71,7 +71,7 @@ async fn faults_of_a_campaign_are_named() {
         for (field, value, named, rule) in [
             ("campaignName", json!(" "), "campaignName", name),
             ("campaignName", json!("가".repeat(101)), "campaignName", name),
-            ("organizationId", json!("nobody"), "organizationId", "존재하는 조직이어야 합니다."),
+            ("organizationId", json!("missing"), "organizationId", "존재하는 조직이어야 합니다."),
             ("organizationId", json!("한글"), "organizationId", id),
             ("categoryId", json!("nothing"), "categoryId", "존재하는 카테고리여야 합니다."),
             ("categoryId", json!(""), "categoryId", "존재하는 카테고리여야 합니다."),
@@ -123,7 +123,7 @@ async fn faults_of_a_claim_are_named() {
             ("rewardId", json!("bow"), "캠페인에 있는 보상이어야 합니다."),
             ("rewardId", json!("reward-1"), "캠페인에 있는 보상이어야 합니다."),
             ("rewardId", json!(""), id),
-            ("channelId", json!("nobody"), "존재하는 채널이어야 합니다."),
+            ("channelId", json!("missing"), "존재하는 채널이어야 합니다."),
             ("channelId", json!("x".repeat(65)), id),
             ("claimId", json!("taken"), "이미 사용 중입니다."),
             ("claimId", json!("a b"), id),

@@ -134,7 +134,7 @@ impl Endpoint {
         // An unneeded channel or campaign is deleted or barred, because other tests need the fixture's.
         let channel = match self.path {
             CHANNEL if self.method == "DELETE" => "unknown",
-            BAR => "nobody-else",
+            BAR => "spare-person",
             _ => "haneul",
         };
         let campaign = match self.path {

@@ -317,7 +317,7 @@ async fn wrong_reports_of_the_platform_are_named_and_change_nothing() {
             ("haneul/managers/haneul", good_role, &wrong("managerChannelId", same)),
             ("haneul/managers/%EB%B3%84", good_role, &wrong("managerChannelId", id)),
             ("%EB%B3%84/managers/haneul", good_role, &wrong("channelId", id)),
-            ("nobody/managers/nobody", good_role, &wrong("managerChannelId", same)),
+            ("missing/managers/missing", good_role, &wrong("managerChannelId", same)),
             (follower, r#"{"createdDate":"2026-07-18"}"#, &date),
             (follower, r#"{"createdDate":"2026-02-30T00:00:00Z"}"#, &date),
             (follower, r#"{"createdDate":"2026-07-18T00:00:00"}"#, &date),
@@ -333,18 +333,18 @@ async fn wrong_reports_of_the_platform_are_named_and_change_nothing() {
         }
         // An invalid value is reported before a missing one.
         for (method, path, body) in [
-            ("PUT", "nobody/managers/byeol", good_role),
-            ("PUT", "haneul/managers/nobody", good_role),
-            ("DELETE", "nobody/managers/byeol", ""),
-            ("DELETE", "haneul/managers/nobody", ""),
-            ("PUT", "nobody/followers/byeol", ""),
-            ("PUT", "haneul/followers/nobody", "{}"),
-            ("DELETE", "nobody/followers/byeol", ""),
-            ("DELETE", "haneul/followers/nobody", ""),
+            ("PUT", "missing/managers/byeol", good_role),
+            ("PUT", "haneul/managers/missing", good_role),
+            ("DELETE", "missing/managers/byeol", ""),
+            ("DELETE", "haneul/managers/missing", ""),
+            ("PUT", "missing/followers/byeol", ""),
+            ("PUT", "haneul/followers/missing", "{}"),
+            ("DELETE", "missing/followers/byeol", ""),
+            ("DELETE", "haneul/followers/missing", ""),
         ] {
             platform(&world, method, path, body).await.assert_refused(404, "NOT_FOUND");
         }
-        platform(&world, "PUT", "nobody/managers/byeol", "{}").await.assert_refused(400, &wrong("userRole", "필수 값입니다."));
+        platform(&world, "PUT", "missing/managers/byeol", "{}").await.assert_refused(400, &wrong("userRole", "필수 값입니다."));
         let subscription = json!({
             "subscriberChannelId": "byeol", "tierNo": 1, "tierName": "팬", "month": 1, "createdDate": "yesterday",
         });

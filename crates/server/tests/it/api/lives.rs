@@ -174,9 +174,9 @@ async fn reports_of_lives_are_checked() {
             world.put_live("haneul", &body).await.assert_refused(400, message);
         }
         for body in [json!({}), json!({ "liveTitle": "x" })] {
-            world.put_live("nobody", &body).await.assert_refused(404, "NOT_FOUND");
+            world.put_live("missing", &body).await.assert_refused(404, "NOT_FOUND");
         }
-        world.end_live("nobody").await.assert_refused(404, "NOT_FOUND");
+        world.end_live("missing").await.assert_refused(404, "NOT_FOUND");
         assert_eq!(first(&world, &fixture.app, 20).await, (vec![], None), "what was refused changed nothing");
         report(&world, "haneul", 2_147_483_647).await;
         report(&world, "byeol", 0).await;

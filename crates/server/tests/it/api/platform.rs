@@ -159,7 +159,7 @@ fn wrong_values() -> Vec<(&'static str, &'static str, Value, &'static str)> {
         rows.push((kind, field, json!("한글"), id));
         rows.push((kind, field, json!("x".repeat(65)), id));
         rows.push((kind, field, json!(".."), id));
-        rows.push((kind, field, json!("nobody"), known));
+        rows.push((kind, field, json!("missing"), known));
         if kind != "donations" {
             rows.push((kind, field, Value::Null, required));
         }
@@ -197,11 +197,11 @@ async fn a_channel_that_does_not_exist_is_not_found_after_the_body_was_checked()
     both(Setup::default(), |world| async move {
         Fixture::set_up(&world).await;
         for (kind, body) in events() {
-            world.happen("nobody", kind, &body).await.assert_refused(404, "NOT_FOUND");
-            assert_eq!(world.happen("nobody", kind, &json!({})).await.status, 400);
+            world.happen("missing", kind, &body).await.assert_refused(404, "NOT_FOUND");
+            assert_eq!(world.happen("missing", kind, &json!({})).await.status, 400);
             assert_eq!(world.happen("%ED%95%9C", kind, &body).await.status, 400);
         }
-        let secret = "/platform/v1/applications/nobody/secrets";
+        let secret = "/platform/v1/applications/missing/secrets";
         world.operator(Request::post(secret)).await.assert_refused(404, "NOT_FOUND");
     })
     .await;
@@ -317,7 +317,7 @@ async fn wrong_channels_applications_and_organizations_are_named() {
             ("applications/a", &application, "redirectUris", json!(vec!["https://a.example/"; 21])),
             ("applications/a", &application, "scopes", json!(["채팅"])),
             ("applications/a", &application, "scopes", json!({})),
-            ("applications/a", &application, "organizationId", json!("nobody")),
+            ("applications/a", &application, "organizationId", json!("missing")),
             ("applications/a", &application, "organizationId", json!("")),
             ("applications/a", &application, "profile", json!("other")),
             ("organizations/o", &organization, "organizationName", Value::Null),

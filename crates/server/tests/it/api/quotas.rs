@@ -173,7 +173,7 @@ async fn an_address_sends_10_wrong_secrets_a_minute_and_right_ones_are_never_ref
     both(enforced(), |world| async move {
         let Fixture { app, tokens, .. } = Fixture::set_up(&world).await;
         let wrong = testkit::Application { client_secret: UNKNOWN_TOKEN.to_owned(), ..app.clone() };
-        let unknown = testkit::Application { client_id: "nobody".to_owned(), ..app.clone() };
+        let unknown = testkit::Application { client_id: "missing".to_owned(), ..app.clone() };
         for failed in 1..=10 {
             let answer = match failed % 3 {
                 0 => world.refresh(&wrong, &tokens.refresh).await,

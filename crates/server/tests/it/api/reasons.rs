@@ -44,7 +44,7 @@ async fn the_refusal_of_credentials_has_the_reason() {
                 "credential-malformed; want=client-id-and-secret",
             ),
             (Request::get(CHANNELS).client(id, "wrong"), "secret-wrong"),
-            (Request::get(CHANNELS).client("nobody", secret), "secret-wrong"),
+            (Request::get(CHANNELS).client("missing", secret), "secret-wrong"),
             (Request::get(APPLICATION), "credential-missing; want=operator-key"),
             (Request::get(APPLICATION).bearer("wrong"), "operator-key-wrong"),
             (Request::get(APPLICATION).bearer(access), "credential-wrong-kind; want=operator-key"),
@@ -104,10 +104,10 @@ async fn the_refusal_names_the_missing_resource_or_rule() {
             (Request::get("/open/v1/users/me/"), 404, "not-found; what=path"),
             (Request::post(ME), 405, "method-not-allowed"),
             (key("unknown").bearer(access), 404, "not-found; what=session"),
-            (operator(Request::get("/platform/v1/applications/nobody")), 404, "not-found; what=application"),
+            (operator(Request::get("/platform/v1/applications/missing")), 404, "not-found; what=application"),
             (operator(Request::get("/platform/v1/drops/campaigns/none")), 404, "not-found; what=campaign"),
             (
-                operator(Request::delete("/platform/v1/channels/nobody/followers/haneul")),
+                operator(Request::delete("/platform/v1/channels/missing/followers/haneul")),
                 404,
                 "not-found; what=channel",
             ),
@@ -143,7 +143,7 @@ async fn the_refusal_names_the_missing_resource_or_rule() {
                 "invalid; field=redirectUri; rule=required",
             ),
             (
-                Request::get("/account-interlock?clientId=nobody&redirectUri=http%3A%2F%2Fa&state=s"),
+                Request::get("/account-interlock?clientId=missing&redirectUri=http%3A%2F%2Fa&state=s"),
                 400,
                 "client-unknown",
             ),
@@ -276,13 +276,13 @@ async fn the_sandbox_logs_a_line_for_each_refused_request() {
     let sandbox = Sandbox::start(folder.path(), &[]).await;
     let answer = sandbox.api.me(UNKNOWN_TOKEN).await;
     let id = answer.header("x-request-id").expect("an id").to_owned();
-    let auth = "/socket.io/?EIO=3&transport=websocket&auth=secret-of-somebody";
+    let auth = "/socket.io/?EIO=3&transport=websocket&auth=secret-of-a-client";
     let refused = sandbox.api.send(Request::get(auth)).await;
     assert_eq!(reason(&refused), "not-websocket");
     let line = patiently("the line", async {
         loop {
             let log = std::fs::read_to_string(sandbox.log_path()).expect("a log");
-            assert!(!log.contains(UNKNOWN_TOKEN) && !log.contains("secret-of-somebody"), "{log}");
+            assert!(!log.contains(UNKNOWN_TOKEN) && !log.contains("secret-of-a-client"), "{log}");
             let handshake = log.lines().any(|line| line.contains("not-websocket"));
             if let Some(line) = log.lines().find(|line| line.contains(&id) && handshake) {
                 return line.to_owned();

@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 use crate::fixture::{Fixture, wrong};
 
 const NOTHING: &str = r#"{"code":200,"message":null,"content":null}"#;
-const NOBODY: &str = "존재하지 않는 사용자입니다.";
+const NO_SUCH_USER: &str = "존재하지 않는 사용자입니다.";
 const ONESELF: &str = "자신은 제한할 수 없습니다.";
 const CURSOR: &str = "같은 목록의 이전 응답에서 받은 값이어야 합니다.";
 const CHAT: &str = "chat-haneul";
@@ -146,9 +146,9 @@ async fn an_invalid_target_is_a_wrong_value_for_both_kinds() {
         for temporary in [false, true] {
             for method in ["POST", "DELETE"] {
                 for (target, rule) in [
-                    ("nobody", NOBODY),
+                    ("missing", NO_SUCH_USER),
                     ("haneul", ONESELF),
-                    ("HANEUL", NOBODY),
+                    ("HANEUL", NO_SUCH_USER),
                     ("", malformed),
                     ("a b", malformed),
                     ("한글", malformed),
@@ -204,13 +204,13 @@ async fn a_temporary_restriction_is_for_the_callers_own_chat() {
             for (token, target, chat) in [
                 (&tokens.access, "haneul", "chat-byeol"),
                 (&tokens.access, "byeol", "chat-byeol"),
-                (&tokens.access, "nobody", "chat-byeol"),
+                (&tokens.access, "missing", "chat-byeol"),
                 (&viewers.access, "haneul", CHAT),
             ] {
                 let answer = world.temporary_restriction(method, token, target, chat).await;
                 answer.assert_refused(403, "FORBIDDEN");
             }
-            for chat in ["chat-nobody", "haneul", "byeol", "chat-", "", "CHAT-haneul", "chat-haneul "] {
+            for chat in ["chat-missing", "haneul", "byeol", "chat-", "", "CHAT-haneul", "chat-haneul "] {
                 let answer = world.temporary_restriction(method, &tokens.access, "byeol", chat).await;
                 answer.assert_refused(400, &wrong("chatChannelId", "존재하지 않는 채팅 채널입니다."));
             }

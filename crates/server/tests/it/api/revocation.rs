@@ -113,7 +113,7 @@ async fn secrets_are_listed_with_their_last_characters_and_uses() {
         );
         let text = world.operator(Request::get(secrets_of("bot"))).await;
         assert!(!text.text().contains(&another.client_secret[..8]));
-        world.operator(Request::get(secrets_of("nobody"))).await.assert_refused(404, "NOT_FOUND");
+        world.operator(Request::get(secrets_of("missing"))).await.assert_refused(404, "NOT_FOUND");
     })
     .await;
 }
@@ -146,7 +146,7 @@ async fn a_deleted_secret_ends_its_session_urls_and_sessions() {
         // A repeated deletion, and a secret that never existed.
         assert_eq!(delete_secret(&world, "bot", &leaked_id).await.text(), NOTHING);
         assert_eq!(delete_secret(&world, "bot", "unknown").await.text(), NOTHING);
-        delete_secret(&world, "nobody", "unknown").await.assert_refused(404, "NOT_FOUND");
+        delete_secret(&world, "missing", "unknown").await.assert_refused(404, "NOT_FOUND");
         assert_eq!(secrets(&world, "bot").await.len(), 1);
         // Secrets of another application are not deleted.
         let spare = secrets(&world, "spare").await;
@@ -286,7 +286,7 @@ async fn an_enabled_application_is_restored_unchanged() {
         world.me(&tokens.access).await.content();
         world.exchange(&app, &code, "state").await.content();
         world.open_user_session(&tokens.access).await;
-        for request in [Request::put(disabled("nobody")), Request::delete(disabled("nobody"))] {
+        for request in [Request::put(disabled("missing")), Request::delete(disabled("missing"))] {
             world.operator(request).await.assert_refused(404, "NOT_FOUND");
         }
     })

@@ -176,7 +176,7 @@ async fn an_unknown_client_and_an_unregistered_address_get_an_error_page_and_nev
     both(Setup::default(), |world| async move {
         let Fixture { app, .. } = Fixture::set_up(&world).await;
         let mut browser = world.browser();
-        for client_id in ["nobody", "BOT", "bot ", "한글", &"x".repeat(500)] {
+        for client_id in ["missing", "BOT", "bot ", "한글", &"x".repeat(500)] {
             let page = browser.open(&address_to(client_id, &app.redirect_uri, "s")).await;
             assert_error_page(&page, "알 수 없는 앱입니다");
         }
@@ -317,7 +317,7 @@ async fn a_wrong_password_and_an_unknown_login_get_the_same_answer() {
         for (login, password) in [
             (streamer.login.as_str(), "wrong"),
             (streamer.login.as_str(), "PASSWORD OF HANEUL"),
-            ("nobody", streamer.password.as_str()),
+            ("missing", streamer.password.as_str()),
             ("<script>\"'", "x"),
             (&"x".repeat(600), "x"),
             (streamer.login.as_str(), &"x".repeat(600)),

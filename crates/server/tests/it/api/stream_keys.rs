@@ -37,7 +37,7 @@ async fn a_stream_key_is_created_once_and_stays_until_it_is_replaced() {
         assert_ne!(second, first);
         assert_eq!(key(&world, token).await, second);
         assert_eq!(key(&world, &viewer.access).await, of_viewer);
-        reissue(&world, "nobody").await.assert_refused(404, "NOT_FOUND");
+        reissue(&world, "missing").await.assert_refused(404, "NOT_FOUND");
     })
     .await;
 }

@@ -93,7 +93,7 @@ async fn survives(world: World, wire: Arc<Wire>, outage: Network) {
     let mut tries = requests;
     // Without the database it is unknown whether these credentials are valid.
     tries.push(Request::get("/open/v1/sessions").bearer(UNKNOWN_TOKEN));
-    tries.push(Request::get("/open/v1/sessions/client").client("nobody", UNKNOWN_TOKEN));
+    tries.push(Request::get("/open/v1/sessions/client").client("missing", UNKNOWN_TOKEN));
     for _ in 0..2 {
         for (name, answer) in all_at_once(&world, tries.clone()).await {
             let remembered = may_be_remembered(&name) && answer.status == 200;

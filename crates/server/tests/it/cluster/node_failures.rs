@@ -149,7 +149,7 @@ async fn a_node_that_stops_without_the_store_leaks_nothing() {
         assert_eq!(
             connected(&elsewhere.user_sessions(&tokens.access, "size=50").await),
             3,
-            "nobody knows yet"
+            "no node has found the problem yet"
         );
         pass(&world, 26).await;
         until_connected(&elsewhere, &tokens.access, 0).await;

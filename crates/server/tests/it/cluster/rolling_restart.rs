@@ -103,7 +103,7 @@ impl Balancer for Pooled {
     async fn call(self: Arc<Self>, request: Request) -> Option<Response> {
         let node = self.next();
         let kept = {
-            let mut idle = node.idle.lock().expect("nobody panicked");
+            let mut idle = node.idle.lock().expect("the lock is not poisoned");
             idle.retain(Connection::is_idle);
             idle.pop()
         };
@@ -113,7 +113,7 @@ impl Balancer for Pooled {
         };
         let answer = connection.try_send(&request).await?;
         if answer.header("connection") != Some("close") {
-            node.idle.lock().expect("nobody panicked").push(connection);
+            node.idle.lock().expect("the lock is not poisoned").push(connection);
         }
         Some(answer)
     }

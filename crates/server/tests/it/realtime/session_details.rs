@@ -66,7 +66,7 @@ async fn a_session_is_shown_while_it_is_connected_and_after_it_ended() {
 async fn an_unknown_session_is_not_found_and_ending_it_succeeds() {
     both(Setup::default(), |world| async move {
         Fixture::set_up(&world).await;
-        let path = "/platform/v1/sessions/nobody";
+        let path = "/platform/v1/sessions/missing";
         world.operator(Request::get(path)).await.assert_refused(404, "NOT_FOUND");
         assert_eq!(world.operator(Request::delete(path)).await.content(), Value::Null);
     })
@@ -93,7 +93,7 @@ async fn lists_are_filtered_newest_first_and_a_walk_returns_each_session_once() 
         assert_eq!(keys(&list(&world, "").await), newest(&[6, 5, 4, 3, 2, 1, 0]));
         assert_eq!(keys(&list(&world, "channelId=haneul").await), newest(&[4, 1]));
         assert_eq!(keys(&list(&world, "channelId=byeol&connected=true").await), newest(&[5, 2]));
-        assert_eq!(keys(&list(&world, "clientId=nobody").await), newest(&[]));
+        assert_eq!(keys(&list(&world, "clientId=missing").await), newest(&[]));
         sockets.remove(5).close().await;
         patiently("its end is recorded", async {
             while keys(&list(&world, "connected=false").await) != newest(&[5]) {

@@ -190,7 +190,7 @@ async fn unknown_ended_and_foreign_sessions_get_the_same_answer() {
         let of_other_app = world.open_user_session(&elsewhere.access).await;
         let of_other_client = world.open_client_session(&stranger).await;
         for key in [
-            "nobody",
+            "missing",
             UNKNOWN_TOKEN,
             "한글",
             "' OR 1=1 --",

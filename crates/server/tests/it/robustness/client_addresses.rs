@@ -11,7 +11,7 @@ fn behind(trusted_proxies: &'static str) -> Setup {
 }
 
 fn wrong_secret() -> Request {
-    let body = json!({ "grantType": "refresh_token", "clientId": "nobody", "clientSecret": "x", "refreshToken": "x" });
+    let body = json!({ "grantType": "refresh_token", "clientId": "missing", "clientSecret": "x", "refreshToken": "x" });
     Request::post("/auth/v1/token").json(&body)
 }
 
@@ -95,7 +95,7 @@ async fn answer(connection: &mut Connection, parts: &[&[u8]]) -> Option<Response
 }
 
 fn request() -> Vec<u8> {
-    let body = r#"{"grantType":"refresh_token","clientId":"nobody","clientSecret":"x","refreshToken":"x"}"#;
+    let body = r#"{"grantType":"refresh_token","clientId":"missing","clientSecret":"x","refreshToken":"x"}"#;
     let head = "POST /auth/v1/token HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n";
     format!("{head}Content-Length: {}\r\n\r\n{body}", body.len()).into_bytes()
 }

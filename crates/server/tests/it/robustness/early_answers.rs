@@ -56,7 +56,7 @@ async fn cases(world: &World) -> Vec<Case> {
     while world.send_chat(&token, "hello").await.status != 429 {}
     let case = |status, line, headers: &str| Case { status, line, headers: headers.to_owned() };
     vec![
-        case(401, "POST /open/v1/chats/send", "Authorization: Bearer nobody's\r\n"),
+        case(401, "POST /open/v1/chats/send", "Authorization: Bearer missing\r\n"),
         case(401, "POST /platform/v1/events", ""),
         case(404, "POST /nowhere", ""),
         case(405, "PUT /open/v1/users/me", ""),

@@ -143,7 +143,7 @@ fn odd_requests(endpoint: &Endpoint, fixture: &Fixture, session_key: &str) -> Ve
         {
             for value in field_values() {
                 if field == "waitSeconds" && value.parse().is_ok_and(|seconds: f64| seconds > 0.0) {
-                    // This request would wait for a clock that nobody advances.
+                    // This request would wait for a clock that does not advance.
                     continue;
                 }
                 push(

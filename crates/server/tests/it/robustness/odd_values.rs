@@ -37,7 +37,7 @@ pub const JSON_VALUES: &[&str] = &[
     r#""+275760-09-13T00:00:00Z""#,
     r#""https://e.example/\u202e""#,
     r#""haneul""#,
-    r#""nobody""#,
+    r#""missing""#,
     // Numbers: zeros, the limits of counts, the limits of types.
     "0",
     "-0",
@@ -160,7 +160,7 @@ pub const QUERY_VALUES: &[&str] = &[
     "CLAIMED",
     "haneul",
     "haneul,byeol",
-    "byeol,haneul,nobody,,byeol",
+    "byeol,haneul,missing,,byeol",
     "HANEUL",
     "%ED%95%9C%EA%B8%80",
     "%E1%84%92%E1%85%A1%E1%86%AB%E1%84%80%E1%85%B3%E1%86%AF",

@@ -1,5 +1,5 @@
 //! Guessed passwords and operator keys (`docs/spec/authorization.md#guessing`): guesses are limited, and
-//! nobody is refused because of the guesses of others.
+//! no caller is refused because of the guesses of others.
 
 use std::time::Duration;
 
@@ -160,7 +160,7 @@ async fn a_known_address_is_not_limited_by_other_people_there() {
         let fixture = Fixture::set_up(&world).await;
         let sign_in = SignIn::of(&world, &fixture).await;
         assert!(is_consent(&sign_in.right("203.0.113.7").await));
-        let form = sign_in.form.clone().fill("login", "somebody else");
+        let form = sign_in.form.clone().fill("login", "another login");
         let stranger = SignIn { form, password: String::new(), browser: sign_in.browser.clone() };
         for tried in 0..12 {
             assert_eq!(stranger.wrong("203.0.113.7").await, if tried < 10 { 200 } else { 429 });

@@ -368,7 +368,7 @@ async fn the_command_reconnects_when_the_service_is_back() {
     let mut listening = Listening::start(&base, &app.client_secret, &receiver.url("/hook")).await;
     sandbox.signal("TERM").await;
     let (status, _) = sandbox.end().await;
-    assert_eq!(status.code(), Some(0), "a listener that waits keeps nobody from stopping");
+    assert_eq!(status.code(), Some(0), "a waiting listener does not delay a stop");
     let output = patiently("a word", listening.stderr.next_line()).await.expect("text").expect("a line");
     assert!(output.contains("trying again in 1 s"), "{output}");
     let sandbox = kept(folder.path(), base.strip_prefix("http://").expect("http")).await;

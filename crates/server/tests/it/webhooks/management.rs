@@ -101,7 +101,7 @@ async fn faults_of_a_webhook_are_named_and_change_nothing() {
             assert!(answer.message().contains(&format!(" {field}: ")), "{}", answer.message());
         }
         get(&world, "").await.assert_refused(404, "NOT_FOUND");
-        for (client, status) in [("nobody", 404), ("no%20id", 400)] {
+        for (client, status) in [("missing", 404), ("no%20id", 400)] {
             let target = format!("/platform/v1/applications/{client}/webhook");
             for request in [
                 Request::put(&target).json(&json!({ "url": URL })),

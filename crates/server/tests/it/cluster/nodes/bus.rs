@@ -222,7 +222,7 @@ async fn a_publisher_that_is_disconnected_briefly_loses_no_event() {
             async move { cluster.nodes[0].send_chat(&token, "late").await.content() }
         });
         tokio::time::sleep(Duration::from_millis(300)).await;
-        assert!(!sending.is_finished(), "nobody has confirmed it yet");
+        assert!(!sending.is_finished(), "the server has not confirmed it yet");
         one.bus_wire.set(Network::Up);
         sending.await.expect("it is answered");
         assert_receives(&mut socket, "late").await;

@@ -68,7 +68,7 @@ impl Scene {
         let answer = self.cluster.nodes[node].say(&name, &name, &message).await;
         let acknowledged = (answer.status == 200).then(|| self.now());
         let sent = SentMessage { channel, producer, number, began, acknowledged };
-        self.sent.lock().expect("nobody panicked").push(sent);
+        self.sent.lock().expect("the lock is not poisoned").push(sent);
         acknowledged.is_some()
     }
 
@@ -96,7 +96,7 @@ impl Scene {
             let Ok(socket) = Socket::connect(&url).await else { continue };
             let record = self.follow_session(client, 1 - node, socket).await;
             let survived = record.survived;
-            self.records.lock().expect("nobody panicked").push(record);
+            self.records.lock().expect("the lock is not poisoned").push(record);
             if survived {
                 return;
             }

@@ -114,8 +114,8 @@ fn oddities() -> Vec<(&'static [u8], Vec<u8>)> {
         [text("451-[\"x\"]"), text("42[\"x\"]")].concat(),
     ];
     let allowed = vec![
-        text("430[\"nobody asked\"]"),
-        text("42[\"an event\",{\"that\":\"nobody takes\"}]"),
+        text("430[\"not requested\"]"),
+        text("42[\"an event\",{\"that\":\"ignored\"}]"),
         text(&format!("42[\"{}\"]", "x".repeat(16_000))),
         [text("452-[\"x\"]"), frame(0x82, b"\x01"), frame(0x82, b"")].concat(),
         [frame(0x01, b""), frame(0x00, b"6"), frame(0x80, b"")].concat(),

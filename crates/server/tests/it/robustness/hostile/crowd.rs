@@ -116,7 +116,7 @@ impl Crowd {
     pub async fn disperse(self) -> Duration {
         self.silent.store(true, SeqCst);
         let sent = self.talker.await.expect("everything was sent");
-        assert!(sent > 0, "somebody talked");
+        assert!(sent > 0, "messages were sent");
         let mut delays = Vec::new();
         for member in self.members {
             let received = member.await.expect("a member lives on");
@@ -132,7 +132,7 @@ impl Crowd {
 async fn talk(api: Api, token: String, silent: Arc<AtomicBool>, said_at: SaidAt) -> usize {
     let mut sent = 0;
     while !silent.load(SeqCst) {
-        said_at.lock().expect("nobody panicked").push(now());
+        said_at.lock().expect("the lock is not poisoned").push(now());
         api.send_chat(&token, &message(sent)).await.content();
         sent += 1;
         tokio::time::sleep(PAUSE).await;
@@ -169,7 +169,7 @@ async fn listen(
             return received;
         }
         assert_eq!(chat["content"], message(received.len()));
-        let said_at = said_at.lock().expect("nobody panicked")[received.len()];
+        let said_at = said_at.lock().expect("the lock is not poisoned")[received.len()];
         received.push(now() - said_at);
     }
 }
