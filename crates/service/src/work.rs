@@ -73,11 +73,12 @@ impl Work<'_> {
         part: impl AsyncFnOnce(&mut Work<'_>) -> Result<T, Error>,
     ) -> Result<Result<T, Error>, Error> {
         let Self { tx, effects, entropy, now } = self;
-        let published = effects.messages.len();
+        let (messages_before, woke_before) = (effects.messages.len(), effects.wakes_senders);
         let outcome =
             tx.attempt(async |tx: &mut Tx| part(&mut Work { tx, effects, entropy, now: *now }).await).await?;
         if outcome.is_err() {
-            self.effects.messages.truncate(published);
+            self.effects.messages.truncate(messages_before);
+            self.effects.wakes_senders = woke_before;
         }
         Ok(outcome)
     }
@@ -179,5 +180,57 @@ impl Service {
             return Err(StoreError::CommitUnknown.into());
         }
         Ok(value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::{NodeId, Refusal};
+
+    use super::*;
+
+    fn publish(work: &mut Work<'_>, node: &str) {
+        work.publish(Message::NodeDeclaredDead { node: NodeId::stored(node.to_owned()) });
+    }
+
+    /// The nodes of the published messages.
+    fn nodes(effects: &Effects) -> Vec<&str> {
+        let nodes = effects.messages.iter().map(|message| match message {
+            Message::NodeDeclaredDead { node } => node.as_str(),
+            other => panic!("{other:?}"),
+        });
+        nodes.collect()
+    }
+
+    #[tokio::test]
+    async fn the_effects_of_a_failed_part_are_undone_with_its_writes() {
+        store::testing::both(|store| async move {
+            let written: Result<(Effects, u64), Error> = store
+                .write(async |tx: &mut Tx| {
+                    let mut effects = Effects::default();
+                    let (entropy, now) = (Entropy::seeded(1), Timestamp::from_millis(1));
+                    let mut work = Work { tx, effects: &mut effects, entropy: &entropy, now };
+                    publish(&mut work, "before");
+                    let failed = work.attempt(async |work: &mut Work<'_>| {
+                        work.claim_store("dev").await?;
+                        publish(work, "undone");
+                        work.wake_senders();
+                        Err::<(), _>(Refusal::NotTheStreamer.into())
+                    });
+                    assert_eq!(failed.await?, Err(Refusal::NotTheStreamer.into()));
+                    assert_eq!(work.store_made_by().await?, None);
+                    let done = work.attempt(async |work: &mut Work<'_>| {
+                        publish(work, "kept");
+                        Ok(7)
+                    });
+                    let done = done.await?.expect("the part succeeds");
+                    Ok((effects, done))
+                })
+                .await;
+            let (effects, done) = written.expect("the transaction is committed");
+            assert_eq!((nodes(&effects), done), (vec!["before", "kept"], 7));
+            assert!(!effects.wakes_senders);
+        })
+        .await;
     }
 }
