@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use crate::{Error, LogLimit, Service};
+use crate::{Error, LogLimit};
 
 /// Maximum number of different failures with a count. When there are more, all counts are reset.
 const FAILURES_MAX: usize = 64;
@@ -31,13 +31,6 @@ impl FailureLog {
             failures.clear();
         }
         failures.entry(failure).or_default().due(now)
-    }
-}
-
-impl Service {
-    /// Logs a failure. The same failure is logged once a minute, and with the level `debug` each time.
-    pub fn log_failure(&self, message: &'static str, error: &Error) {
-        self.0.failures.report(message, error, self.clock().monotonic());
     }
 }
 

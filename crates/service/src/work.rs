@@ -7,7 +7,7 @@ use domain::Timestamp;
 use store::{SendAsyncFnOnce, StoreError, Tx};
 
 use crate::identity::credential_cache::CommittedChanges;
-use crate::realtime::event_outbox::{BatchRow, OutboxWrite, OwnBatch};
+use crate::realtime::event_batches::{BatchRow, OutboxWrite, OwnBatch};
 use crate::realtime::publication::Publication;
 use crate::run_to_completion::run_to_completion;
 use crate::{Entropy, Error, Service};
@@ -162,7 +162,7 @@ impl Service {
     async fn carry_out<T>(&self, committed: Committed<T>, batch: Option<OwnBatch>) -> Result<T, Error> {
         let Committed { value, publication, wakes_senders, recorded, .. } = committed;
         if wakes_senders {
-            self.wake_senders();
+            self.0.delivery_queue.wake_senders();
         }
         let is_settled = match publication {
             Some(publication) => self.publish(publication).await,

@@ -18,8 +18,9 @@ use crate::chat::message_times::MessageTimes;
 use crate::chat::slow_chats::SlowChats;
 use crate::platform::channel_events::{json, publish, unknown_channel};
 use crate::platform::idempotency::{self, IdempotencyKey, StoredAnswer};
+use crate::service::Inner;
 use crate::work::Work;
-use crate::{Error, Inner, Service};
+use crate::{Error, Service};
 
 /// Maximum number of timestamps that are tried for one message. A timestamp is taken when another node
 /// posted for the same sender in the same millisecond. Each try uses a timestamp after all posted ones.

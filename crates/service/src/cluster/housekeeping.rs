@@ -9,6 +9,7 @@ use domain::limits::{
 };
 use store::queries::sweeps::{SWEEP_ROWS_MAX, Sweep};
 
+use crate::cluster::job_metrics::{Job, JobRuns};
 use crate::platform::idempotency::KEY_LIFETIME_MS;
 use crate::realtime::lost_events::LOST_EVENTS_KEPT_MS;
 use crate::work::Work;
@@ -140,6 +141,16 @@ impl Service {
         swept += self.purge_applications().await?;
         swept += self.sweep_channels().await?;
         Ok(swept)
+    }
+
+    /// Records a run of a job, and whether the run succeeded.
+    pub fn record_job_run(&self, job: Job, done: bool) {
+        self.0.jobs.record(job, done, self.now());
+    }
+
+    /// The runs of every job.
+    pub fn job_runs(&self) -> impl Iterator<Item = JobRuns> + '_ {
+        self.0.jobs.all()
     }
 }
 

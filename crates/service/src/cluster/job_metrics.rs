@@ -4,8 +4,6 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
 use domain::Timestamp;
 
-use crate::Service;
-
 /// Declares [`Job`] with the names of its variants.
 macro_rules! jobs {
     ($($(#[doc = $doc:literal])+ $variant:ident, $name:literal;)+) => {
@@ -78,21 +76,21 @@ pub struct JobRuns {
     pub last_done_at: Option<Timestamp>,
 }
 
-impl Service {
+impl JobMetrics {
     /// Records a run of a job, and whether the run succeeded.
-    pub fn record_job_run(&self, job: Job, done: bool) {
-        let runs = &self.0.jobs.0[job as usize];
+    pub fn record(&self, job: Job, done: bool, now: Timestamp) {
+        let runs = &self.0[job as usize];
         if done {
             runs.done.fetch_add(1, Relaxed);
-            runs.last_done_ms.store(self.now().as_millis(), Relaxed);
+            runs.last_done_ms.store(now.as_millis(), Relaxed);
         } else {
             runs.failed.fetch_add(1, Relaxed);
         }
     }
 
     /// The runs of every job.
-    pub fn job_runs(&self) -> impl Iterator<Item = JobRuns> + '_ {
-        Job::ALL.iter().zip(&self.0.jobs.0).map(|(&job, runs)| {
+    pub fn all(&self) -> impl Iterator<Item = JobRuns> + '_ {
+        Job::ALL.iter().zip(&self.0).map(|(&job, runs)| {
             let (done, last) = (runs.done.load(Relaxed), runs.last_done_ms.load(Relaxed));
             JobRuns {
                 job,

@@ -2,4 +2,5 @@
 
 pub mod housekeeping;
 pub(crate) mod job_metrics;
+pub(crate) mod node_state;
 pub mod nodes;

@@ -5,6 +5,7 @@ use domain::limits::{APPLICATION_RESTORABLE_MS, DAY_MS, UNUSED_APPLICATION_MS, U
 use domain::refusal::Resource;
 use domain::{ClientId, Refusal, Timestamp};
 
+use crate::identity::warned_applications::WARNED_MAX;
 use crate::realtime::sessions;
 use crate::realtime::subscriptions;
 use crate::work::Work;
@@ -126,6 +127,28 @@ impl Service {
             Ok(work.give_application_notices(&kind, now, idle_since(now, days)).await?)
         })
         .await
+    }
+
+    /// The time at which an application will be deleted unless one of its calls uses a scope. `None` before
+    /// the first warning.
+    pub fn deletes_at(&self, client_id: &ClientId) -> Option<Timestamp> {
+        let last_use = self.0.warned.last_use(client_id)?;
+        (!self.0.applications_last_used.used_since(client_id, last_use))
+            .then(|| last_use.plus_ms(UNUSED_APPLICATION_MS))
+    }
+
+    /// Reads the warned applications, unless they were read within the last minute.
+    pub(crate) async fn refresh_warned_applications(&self) -> Result<(), Error> {
+        let (now, warned) = (self.now(), &self.0.warned);
+        if !warned.is_due(now.as_millis()) {
+            return Ok(());
+        }
+        let warned_since = idle_since(now, UNUSED_WARNING_DAYS[0]);
+        let found = self
+            .read(async move |tx: &mut Tx| Ok(tx.warned_applications(warned_since, WARNED_MAX).await?))
+            .await?;
+        warned.replace(found);
+        Ok(())
     }
 
     /// Deletes one application. The same transaction revokes its subscriptions and ends its sessions.

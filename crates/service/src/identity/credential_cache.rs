@@ -1,4 +1,4 @@
-//! A cache of answers about credentials. An answer is valid until a row that it depends on changes.
+//! The cached credentials of this node. An answer is valid until a row that it depends on changes.
 //!
 //! An answer has the [`Epoch`] of its question. A slot has the epoch of its last change. An answer is valid
 //! while none of its slots has a later epoch. So a revocation of any number of tokens costs one atomic store
@@ -6,11 +6,24 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
+use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
+use domain::application::Application;
 use domain::secret::SecretHash;
+use domain::{ApplicationSecretId, Timestamp};
 use store::queries::credential_changes::{ChangeSlot, SLOTS};
+use store::queries::tokens::Holder;
+
+/// Maximum number of cached access tokens. Each takes about half a KiB.
+const HOLDERS_MAX: usize = 100_000;
+/// Maximum number of cached client secrets.
+const APPLICATIONS_MAX: usize = 10_000;
+/// How long the result of a poll is trusted, from the start of the poll. Every node must refuse a revoked
+/// token within two seconds. This leaves half a second.
+pub const TRUST: Duration = Duration::from_millis(1_500);
 
 const SHARDS: usize = 64;
 
@@ -160,6 +173,144 @@ impl<V> CacheShard<V> {
         self.younger.insert(credential, kept);
         dropped
     }
+}
+
+/// The cached credentials of this node.
+pub(crate) struct CachedCredentials {
+    pub changes: Arc<CredentialChanges>,
+    holders: Cache<Holder>,
+    applications: Cache<ProvenApplication>,
+    token_lookups: Lookups,
+    client_lookups: Lookups,
+    /// For each slot, the version that the last poll found.
+    versions: Mutex<Vec<i64>>,
+    /// Until when the cache is trusted, in microseconds of the monotonic clock.
+    trusted_until: AtomicU64,
+}
+
+/// An application whose client secret was checked. Dereferences to the application.
+#[derive(Clone, Debug)]
+pub struct ProvenApplication {
+    /// The application.
+    pub application: Application,
+    /// The secret.
+    pub secret_id: ApplicationSecretId,
+    /// When the secret expires.
+    pub expires_at: Option<Timestamp>,
+}
+
+impl Deref for ProvenApplication {
+    type Target = Application;
+
+    fn deref(&self) -> &Application {
+        &self.application
+    }
+}
+
+/// The number of lookups that the cache answered, and of those that queried the store.
+#[derive(Debug, Default)]
+struct Lookups {
+    hits: AtomicU64,
+    misses: AtomicU64,
+}
+
+impl Lookups {
+    fn count(&self, is_hit: bool) {
+        let counter = if is_hit { &self.hits } else { &self.misses };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn figures<V>(&self, name: &'static str, cache: &Cache<V>) -> CacheFigures {
+        let (hits, misses) = (self.hits.load(Ordering::Relaxed), self.misses.load(Ordering::Relaxed));
+        CacheFigures { cache: name, hits, misses, entries: cache.len() }
+    }
+}
+
+/// The current figures of one cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CacheFigures {
+    /// `tokens` or `clients`.
+    pub cache: &'static str,
+    /// Checks that the cache answered.
+    pub hits: u64,
+    /// Checks that queried the store.
+    pub misses: u64,
+    /// Answers in the cache.
+    pub entries: usize,
+}
+
+impl Default for CachedCredentials {
+    fn default() -> Self {
+        Self {
+            changes: Arc::default(),
+            holders: Cache::new(HOLDERS_MAX),
+            applications: Cache::new(APPLICATIONS_MAX),
+            token_lookups: Lookups::default(),
+            client_lookups: Lookups::default(),
+            versions: Mutex::new(vec![0; SLOTS]),
+            trusted_until: AtomicU64::new(0),
+        }
+    }
+}
+
+impl CachedCredentials {
+    /// The holder of an access token, if it is cached and valid at the monotonic time `now`.
+    pub fn holder(&self, token: &SecretHash, now: Duration) -> Option<Arc<Holder>> {
+        let found = self.trusted(now).then(|| self.holders.get(token, &self.changes)).flatten();
+        self.token_lookups.count(found.is_some());
+        found
+    }
+
+    /// Caches the holder of an access token. See [`Cache::put`].
+    pub fn put_holder(&self, token: SecretHash, holder: Arc<Holder>, asked: Epoch) {
+        let slots = holder.slots();
+        self.holders.put(token, holder, asked, slots);
+    }
+
+    /// The application of a client id and its secret, if it is cached and valid at the monotonic time `now`.
+    pub fn application(&self, pair: &SecretHash, now: Duration) -> Option<Arc<ProvenApplication>> {
+        let found = self.trusted(now).then(|| self.applications.get(pair, &self.changes)).flatten();
+        self.client_lookups.count(found.is_some());
+        found
+    }
+
+    /// Caches the application of a client id and its secret. See [`Cache::put`].
+    pub fn put_application(
+        &self,
+        pair: SecretHash,
+        application: Arc<ProvenApplication>,
+        asked: Epoch,
+        slots: Vec<ChangeSlot>,
+    ) {
+        self.applications.put(pair, application, asked, slots);
+    }
+
+    /// The figures of both caches.
+    pub fn figures(&self) -> [CacheFigures; 2] {
+        [
+            self.token_lookups.figures("tokens", &self.holders),
+            self.client_lookups.figures("clients", &self.applications),
+        ]
+    }
+
+    /// Applies the result of a poll that began at `began`.
+    pub fn found(&self, began: Duration, versions: &[(ChangeSlot, i64)]) {
+        let mut known = self.versions.lock().unwrap_or_else(PoisonError::into_inner);
+        for (slot, version) in versions {
+            if std::mem::replace(&mut known[slot.index()], *version) != *version {
+                self.changes.changed(*slot);
+            }
+        }
+        self.trusted_until.fetch_max(micros(began + TRUST), Ordering::SeqCst);
+    }
+
+    fn trusted(&self, now: Duration) -> bool {
+        micros(now) < self.trusted_until.load(Ordering::SeqCst)
+    }
+}
+
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

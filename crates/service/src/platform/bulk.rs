@@ -30,7 +30,6 @@ use crate::{Error, Service};
 
 pub use entries::{BATCH_MAX, ChannelEvent, Entry, KeyedEntry};
 use entries::{Prepared, PreparedEntry};
-pub(crate) use locks::NodeLocks;
 
 /// Maximum number of runs of a batch that conflicts with other transactions.
 const TRIES_MAX: u32 = 5;

@@ -3,3 +3,4 @@
 pub mod bulk;
 pub mod channel_events;
 pub mod idempotency;
+pub(crate) mod node_locks;

@@ -7,7 +7,6 @@
 //! newer event after a missing one.
 
 use std::collections::{BTreeSet, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use domain::limits::DAY_MS;
@@ -16,7 +15,7 @@ use store::Tx;
 use store::queries::lost_events::LostEvents;
 
 use crate::realtime::publication::Publication;
-use crate::{Error, LogLimit, Service};
+use crate::{Error, Service};
 
 /// How long a row of `lost_events` is kept. A node that was away for longer has no sessions left.
 pub(crate) const LOST_EVENTS_KEPT_MS: i64 = DAY_MS / 24;
@@ -55,37 +54,6 @@ pub const LOST_EVENTS_KNOWN_WITHIN: Duration = Duration::from_secs(1);
 #[derive(Debug, Default)]
 pub struct SeenLostEvents(HashSet<LostEvents>);
 
-/// Channels that wait to be written to `lost_events`.
-#[derive(Debug, Default)]
-pub(crate) struct LostEventRecorder {
-    waiting: Mutex<Round>,
-    /// Limits the log lines about calls whose events were not confirmed.
-    log: LogLimit,
-    /// Held by the call that writes for all waiting calls.
-    turn: tokio::sync::Mutex<()>,
-}
-
-/// Channels that are written in one transaction.
-#[derive(Debug, Default)]
-struct Round {
-    channels: BTreeSet<ChannelId>,
-    /// Whether the channels were recorded. Empty until the transaction has ended.
-    is_recorded: Arc<OnceLock<bool>>,
-}
-
-impl LostEventRecorder {
-    fn waiting(&self) -> MutexGuard<'_, Round> {
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Adds channels to the waiting round and returns the cell for its outcome.
-    fn add(&self, channels: Vec<ChannelId>) -> Arc<OnceLock<bool>> {
-        let mut round = self.waiting();
-        round.channels.extend(channels);
-        round.is_recorded.clone()
-    }
-}
-
 impl Service {
     /// Finishes a publication, and records the events that the bus did not confirm. Returns `false` when
     /// they could not be recorded.
@@ -111,7 +79,7 @@ impl Service {
         if let Some(is_recorded) = outcome.get() {
             return *is_recorded;
         }
-        let round = std::mem::take(&mut *recorder.waiting());
+        let round = recorder.take_round();
         let is_recorded = self.try_to_write_lost_events(&round.channels).await;
         // Only the holder of the turn sets the outcome, so this cannot fail.
         let _ = round.is_recorded.set(is_recorded);

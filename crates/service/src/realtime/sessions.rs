@@ -1,7 +1,5 @@
 //! Sessions: session URLs, handshakes, ends and lists (`docs/spec/realtime.md`).
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
 use domain::limits::{DISCONNECTED_SESSION_VISIBLE_MS, SESSION_URL_LIFETIME_MS};
 use domain::refusal::{Credential, CredentialFault};
 use domain::secret::{SecretHash, SessionUrlToken};
@@ -10,6 +8,7 @@ use domain::{ApplicationSecretId, ClientId, Profile, Refusal, SessionKey, Timest
 use store::Tx;
 use store::queries::sessions::TakenUrl;
 
+pub use crate::realtime::undelivered_changes::SessionChanges;
 use crate::run_to_completion::run_to_completion;
 use crate::work::Work;
 use crate::{Error, Page, Service};
@@ -39,20 +38,6 @@ pub struct SessionPage {
     pub sessions: Vec<SessionListing>,
     /// The number of sessions on all pages, if the caller requested it.
     pub total: Option<i64>,
-}
-
-/// Changes of this node's sessions, each with the session's key.
-pub type SessionChanges = Vec<(SessionKey, SessionChange)>;
-
-/// Changes that were taken from the store and are not delivered to the gateway yet. They outlive the call
-/// that took them, because a commit can succeed after its caller gave up.
-#[derive(Debug, Default)]
-pub(crate) struct UndeliveredChanges(Mutex<SessionChanges>);
-
-impl UndeliveredChanges {
-    fn changes(&self) -> MutexGuard<'_, SessionChanges> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// A registered session whose caller may have stopped waiting. Dropping it ends the session.
@@ -199,7 +184,7 @@ impl Service {
     /// be delivered too, and may be returned again.
     pub async fn take_undelivered_changes(&self) -> (SessionChanges, Result<(), Error>) {
         let result = self.read_undelivered_changes().await;
-        (std::mem::take(&mut *self.0.undelivered_changes.changes()), result)
+        (self.0.undelivered_changes.take(), result)
     }
 
     async fn read_undelivered_changes(&self) -> Result<(), Error> {
@@ -212,7 +197,7 @@ impl Service {
         let taken = self.0.undelivered_changes.clone();
         self.write(async move |work: &mut Work<'_>| {
             let changes = work.take_unread_changes(&node, READ_AT_ONCE).await?;
-            taken.changes().extend(changes);
+            taken.add(changes);
             Ok(())
         })
         .await

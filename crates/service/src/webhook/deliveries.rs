@@ -2,7 +2,6 @@
 //! sent again (`docs/spec/drops.md#webhook`, `docs/adr/0014-webhooks-leave-from-an-outbox.md`).
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use domain::delivery::{
     DeliveryState, DisabledReason, Next, Outcome, excerpt, given_up_when_failing_since, next, signature,
@@ -22,7 +21,7 @@ use tokio::sync::watch;
 
 use crate::webhook::webhooks::webhook_of;
 use crate::work::Work;
-use crate::{Error, LogLimit, Service};
+use crate::{Error, Service};
 
 /// Maximum number of results that one transaction records.
 pub const RECORDS_AT_ONCE: usize = 128;
@@ -30,17 +29,6 @@ pub const RECORDS_AT_ONCE: usize = 128;
 pub const SENT_ANEW_MAX: u64 = 10_000;
 /// Maximum number of attempts shown with a message.
 const ATTEMPTS_SHOWN: i64 = 100;
-
-/// The part of webhook delivery that this node keeps in memory.
-#[derive(Debug, Default)]
-pub(crate) struct DeliveryQueue {
-    /// Signals each commit that may have written messages for the senders.
-    written: watch::Sender<()>,
-    /// Webhooks that this node disabled.
-    disabled: AtomicU64,
-    /// Limits the log lines about secrets that were sealed with another service key.
-    sealed_otherwise: LogLimit,
-}
 
 /// One attempt to send a message, signed and ready. The lease of the message ends 15 seconds after the
 /// attempt was taken. The sender must get an answer or give up before the lease ends. `Debug` shows
@@ -197,7 +185,7 @@ impl Service {
             let (nexts, disabled) =
                 self.write(async move |work: &mut Work<'_>| record(work, &batch).await).await?;
             for (webhook_id, reason) in disabled {
-                self.0.delivery_queue.disabled.fetch_add(1, Relaxed);
+                self.0.delivery_queue.note_disabled();
                 tracing::warn!(%webhook_id, reason = reason.name(), "a webhook was disabled: its messages are on hold");
             }
             recorded.extend(nexts);
@@ -208,17 +196,12 @@ impl Service {
     /// Signals each commit of this node that may have written messages. Commits of other nodes are found by
     /// polling.
     pub fn deliveries_written(&self) -> watch::Receiver<()> {
-        self.0.delivery_queue.written.subscribe()
+        self.0.delivery_queue.subscribe()
     }
 
     /// Webhooks that this node disabled since it started.
     pub fn webhooks_disabled(&self) -> u64 {
-        self.0.delivery_queue.disabled.load(Relaxed)
-    }
-
-    /// Wakes the webhook senders of this node.
-    pub(crate) fn wake_senders(&self) {
-        self.0.delivery_queue.written.send_replace(());
+        self.0.delivery_queue.disabled()
     }
 
     /// Returns messages of an application's webhook, newest first. A walk from cursor to cursor returns

@@ -1,5 +1,7 @@
 //! Webhooks, their messages and listeners.
 
 pub mod deliveries;
+pub(crate) mod delivery_queue;
 pub mod listeners;
+pub(crate) mod webhook_settings;
 pub mod webhooks;

@@ -3,10 +3,9 @@
 
 use domain::delivery::DisabledReason;
 use domain::limits::WEBHOOK_SECRET_OVERLAP_MS;
-use domain::outbound::{Reach, WebhookUrl};
+use domain::outbound::WebhookUrl;
 use domain::refusal::Resource;
 use domain::secret::WebhookSecret;
-use domain::webhook::HEADER_PREFIX;
 use domain::webhook_secrets::{SecretState, states};
 use domain::{ClientId, Invalid, Refusal, Rule, Timestamp, WebhookId, WebhookSecretId};
 use store::Tx;
@@ -14,26 +13,12 @@ use store::queries::webhooks::{Disabled, StoredWebhookSecret};
 pub use store::queries::webhooks::{Webhook, WebhookNotice};
 
 use crate::platform::idempotency::{self, IdempotencyKey, StoredAnswer};
+pub use crate::webhook::webhook_settings::WebhookSettings;
 use crate::work::Work;
 use crate::{Error, Service};
 
 /// Maximum number of notices shown with a webhook.
 const NOTICES_SHOWN: i64 = 20;
-
-/// The settings of webhooks. They are the same on every node of a service.
-#[derive(Clone, Debug)]
-pub struct WebhookSettings {
-    /// The allowed addresses besides public ones.
-    pub reach: Reach,
-    /// The prefix of header names.
-    pub header_prefix: String,
-}
-
-impl Default for WebhookSettings {
-    fn default() -> Self {
-        Self { reach: Reach::PUBLIC, header_prefix: HEADER_PREFIX.to_owned() }
-    }
-}
 
 /// A webhook and the notices to its owner.
 #[derive(Clone, Debug)]

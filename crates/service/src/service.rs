@@ -1,0 +1,241 @@
+//! The service: its parts, the state of this node in memory, and access to both.
+
+use std::sync::{Arc, OnceLock};
+
+use bus::Bus;
+use domain::cursor::CursorKey;
+use domain::seal::ServiceKey;
+use domain::{ApplicationSecretId, ClientId, NodeId, Profile, Timestamp};
+use store::{SendAsyncFnOnce, Store, Tx};
+
+use crate::chat::message_times::MessageTimes;
+use crate::chat::slow_chats::SlowChats;
+use crate::cluster::job_metrics::JobMetrics;
+use crate::cluster::node_state::{Membership, NodeState};
+use crate::identity::credential_cache::CachedCredentials;
+use crate::identity::last_used::LastUsed;
+use crate::identity::password::{PasswordCost, Passwords};
+use crate::identity::warned_applications::WarnedApplications;
+use crate::live::category_index::CategoryIndex;
+use crate::platform::node_locks::NodeLocks;
+use crate::quotas::Quotas;
+use crate::realtime::event_batches::EventOutbox;
+use crate::realtime::lost_event_recorder::LostEventRecorder;
+use crate::realtime::undelivered_changes::UndeliveredChanges;
+use crate::realtime::used_urls::UsedUrls;
+use crate::webhook::delivery_queue::DeliveryQueue;
+use crate::webhook::webhook_settings::WebhookSettings;
+use crate::{Clock, Entropy, Error, FailureLog, LogLimit};
+
+/// The parts of a service.
+pub struct ServiceDeps {
+    /// The database.
+    pub store: Store,
+    /// Carries messages to the gateways.
+    pub bus: Arc<dyn Bus>,
+    /// The source of time.
+    pub clock: Clock,
+    /// The source of randomness.
+    pub entropy: Entropy,
+    /// This node's name.
+    pub node: NodeId,
+    /// The profile of applications without a profile of their own.
+    pub profile: Profile,
+    /// Whether quotas are enforced.
+    pub quotas: bool,
+    /// Authenticates cursors and seals secrets. Every node of a service has the same key.
+    pub key: ServiceKey,
+    /// The entry of this node in the list of nodes.
+    pub membership: Membership,
+    /// The settings of webhook calls.
+    pub webhooks: WebhookSettings,
+    /// The cost of hashing a password.
+    pub password_cost: PasswordCost,
+}
+
+/// All operations of Stagedoor, shared by every edge of a node. Cheap to clone.
+#[derive(Clone)]
+pub struct Service(pub(crate) Arc<Inner>);
+
+/// The parts of a node's [`Service`].
+pub(crate) struct Inner {
+    pub store: Store,
+    pub bus: Arc<dyn Bus>,
+    pub clock: Clock,
+    pub entropy: Entropy,
+    pub node: NodeId,
+    pub profile: Profile,
+    pub quotas: Quotas,
+    pub passwords: Passwords,
+    pub applications_last_used: LastUsed<ClientId>,
+    pub secrets_last_used: LastUsed<ApplicationSecretId>,
+    pub credentials: CachedCredentials,
+    pub lost_events: LostEventRecorder,
+    pub key: ServiceKey,
+    pub cursors: CursorKey,
+    pub categories: CategoryIndex,
+    pub node_state: NodeState,
+    pub undelivered_changes: Arc<UndeliveredChanges>,
+    pub used_urls: UsedUrls,
+    pub jobs: JobMetrics,
+    pub webhooks: WebhookSettings,
+    pub delivery_queue: DeliveryQueue,
+    pub message_times: Arc<MessageTimes>,
+    pub warned: WarnedApplications,
+    /// The base URL of the service's pictures.
+    pub pictures: OnceLock<Box<str>>,
+    pub event_outbox: Arc<EventOutbox>,
+    pub node_locks: NodeLocks,
+    pub slow_chats: Arc<SlowChats>,
+    pub failures: FailureLog,
+    /// Limits the log lines about codes and refresh tokens that were presented again after their use.
+    pub reused_credentials: LogLimit,
+}
+
+impl std::fmt::Debug for Service {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Service").field("node", &self.0.node).finish_non_exhaustive()
+    }
+}
+
+impl Service {
+    /// Creates a service from its parts.
+    pub fn new(deps: ServiceDeps) -> Self {
+        let ServiceDeps {
+            store,
+            bus,
+            clock,
+            entropy,
+            node,
+            profile,
+            quotas,
+            key,
+            membership,
+            webhooks,
+            password_cost,
+        } = deps;
+        let quotas = Quotas::new(quotas);
+        let passwords = Passwords::new(entropy.clone(), clock.clone(), password_cost);
+        let cursors = key.cursors();
+        let categories = CategoryIndex::new();
+        let credentials = CachedCredentials::default();
+        let node_state = NodeState::new(membership, &clock);
+        Self(Arc::new(Inner {
+            store,
+            bus,
+            clock,
+            entropy,
+            node,
+            profile,
+            quotas,
+            passwords,
+            applications_last_used: LastUsed::default(),
+            secrets_last_used: LastUsed::default(),
+            credentials,
+            lost_events: LostEventRecorder::default(),
+            key,
+            cursors,
+            categories,
+            node_state,
+            undelivered_changes: Arc::default(),
+            used_urls: UsedUrls::default(),
+            jobs: JobMetrics::default(),
+            webhooks,
+            delivery_queue: DeliveryQueue::default(),
+            message_times: Arc::default(),
+            warned: WarnedApplications::default(),
+            pictures: OnceLock::new(),
+            event_outbox: Arc::default(),
+            node_locks: NodeLocks::default(),
+            slow_chats: Arc::default(),
+            failures: FailureLog::default(),
+            reused_credentials: LogLimit::default(),
+        }))
+    }
+
+    /// The source of time.
+    pub fn clock(&self) -> &Clock {
+        &self.0.clock
+    }
+
+    /// The source of randomness.
+    pub fn entropy(&self) -> &Entropy {
+        &self.0.entropy
+    }
+
+    /// This node's name.
+    pub fn node(&self) -> &NodeId {
+        &self.0.node
+    }
+
+    /// The quotas of callers.
+    pub fn quotas(&self) -> &Quotas {
+        &self.0.quotas
+    }
+
+    /// Returns a subscriber that receives every message published from now on.
+    pub fn subscribe_to_bus(&self) -> bus::Subscriber {
+        self.0.bus.subscribe()
+    }
+
+    /// The counters of the store.
+    pub fn store_stats(&self) -> store::Stats {
+        self.0.store.stats()
+    }
+
+    /// The state of the store's disk, as the last writes showed it.
+    pub fn store_disk(&self) -> store::Disk {
+        self.0.store.disk()
+    }
+
+    /// The profile of the answers to an application: its own, else the service's.
+    pub fn profile(&self, own: Option<Profile>) -> Profile {
+        own.unwrap_or(self.0.profile)
+    }
+
+    /// Logs a failure. The same failure is logged once a minute, and with the level `debug` each time.
+    pub fn log_failure(&self, message: &'static str, error: &Error) {
+        self.0.failures.report(message, error, self.clock().monotonic());
+    }
+
+    /// Closes the store after the running transactions.
+    pub async fn close(&self) {
+        self.0.store.close().await;
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.0.clock.now()
+    }
+
+    /// Runs a transaction that only reads.
+    pub(crate) async fn read<T, F>(&self, work: F) -> Result<T, Error>
+    where
+        F: for<'t> SendAsyncFnOnce<&'t mut Tx, Result<T, Error>> + Send + 'static,
+        T: Send + 'static,
+    {
+        self.0.store.read(work).await
+    }
+
+    /// Runs a transaction that only reads. All its statements see the same snapshot.
+    pub(crate) async fn snapshot<T, F>(&self, work: F) -> Result<T, Error>
+    where
+        F: for<'t> SendAsyncFnOnce<&'t mut Tx, Result<T, Error>> + Send + 'static,
+        T: Send + 'static,
+    {
+        self.0.store.snapshot(work).await
+    }
+
+    /// The key that seals and opens the cursors of lists.
+    pub(crate) fn cursors(&self) -> &CursorKey {
+        &self.0.cursors
+    }
+
+    /// The key that seals secrets that must be shown again.
+    pub(crate) fn key(&self) -> &ServiceKey {
+        &self.0.key
+    }
+
+    pub(crate) fn random<const N: usize>(&self) -> [u8; N] {
+        self.0.entropy.bytes()
+    }
+}
