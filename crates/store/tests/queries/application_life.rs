@@ -1,13 +1,12 @@
 //! Applications that are used, warned, deleted, restored and purged.
 
 use domain::event::EventType;
-use domain::token::Caller;
 use store::queries::application_life::LIFE_ROWS_MAX;
 use store::queries::tokens::{NewCode, NewToken};
 use store::{StoreError, Tx};
 
 use crate::{
-    application, at, both, channel, client, family, hash, in_seeded, node, number, of_client, scopes, secret,
+    application, at, both, caller, channel, client, family, hash, in_seeded, node, number, of_client, secret,
     session, taken_url, tx,
 };
 
@@ -20,14 +19,7 @@ async fn last_used(tx: &mut Tx, id: &str) -> Result<i64, StoreError> {
 /// A session of `app` that holds a subscription.
 async fn subscribed_session(tx: &mut Tx, key: &str, app: &str, ms: i64) -> Result<(), StoreError> {
     tx.insert_session(&session(key), &of_client(app), None, &node("n"), at(ms)).await?;
-    let caller = Caller {
-        client_id: client(app),
-        channel_id: channel("a"),
-        scopes: scopes(),
-        profile: None,
-        quota: true,
-        family: family("f"),
-    };
+    let caller = caller(app, "a", "f");
     tx.put_subscription(&session(key), EventType::Chat, &caller, at(ms)).await
 }
 

@@ -1,13 +1,12 @@
 //! Consents, codes and tokens, browsers, idempotency keys.
 
 use domain::limits::REUSE_GRACE_MS;
-use domain::token::Caller;
 use domain::{Scope, ScopeSet};
 use store::queries::idempotency::KeyClaim;
 use store::queries::tokens::{NewCode, NewToken, Trace};
 use store::{StoreError, Tx};
 
-use crate::{OBSERVED, application, at, both, channel, client, family, hash, in_seeded, scopes, tx};
+use crate::{OBSERVED, application, at, both, caller, channel, client, family, hash, in_seeded, scopes, tx};
 
 /// A code of `app` and `a` that lives until 100.
 async fn insert_code(tx: &mut Tx, name: &str) -> Result<(), StoreError> {
@@ -130,15 +129,7 @@ async fn a_caller_has_the_scopes_that_were_consented_to_and_are_still_chosen() {
     in_seeded(async move |tx: &mut Tx| {
         insert_pair(tx, "one", ("app", "a", "f")).await?;
         let holder = tx.holder(&hash("access one"), at(99)).await?.unwrap();
-        let expected = Caller {
-            client_id: client("app"),
-            channel_id: channel("a"),
-            scopes: scopes(),
-            profile: None,
-            quota: true,
-            family: family("f"),
-        };
-        assert_eq!(holder.caller, expected);
+        assert_eq!(holder.caller, caller("app", "a", "f"));
         assert_eq!((holder.channel_name.as_str(), holder.expires_at), ("channel a", at(100)));
         for (token, now) in [("access one", 100), ("refresh one", 1), ("unknown", 1)] {
             assert!(tx.holder(&hash(token), at(now)).await?.is_none(), "{token} {now}");
@@ -187,14 +178,7 @@ async fn tokens_are_deleted_by_client_and_user_and_within_them_by_family() {
                     let expected = if lives { standing } else { Trace::Revoked };
                     assert_eq!((trace.0, trace.1), (client(app), expected), "{kind} {name}");
                 }
-                let caller = Caller {
-                    client_id: client(app),
-                    channel_id: channel(user),
-                    scopes: ScopeSet::EMPTY,
-                    profile: None,
-                    quota: true,
-                    family: family(in_family),
-                };
+                let caller = caller(app, user, in_family);
                 assert_eq!(tx.family_lives(&caller).await?, lives, "{name}");
             }
         }

@@ -27,7 +27,7 @@ mod webhooks;
 use domain::application::{Application, Organization};
 use domain::secret::SecretHash;
 use domain::session::SessionOwner;
-use domain::token::TokenFamily;
+use domain::token::{Caller, TokenFamily};
 use domain::{
     ApplicationSecretId, ChannelId, ClientId, NodeId, OrganizationId, Profile, Scope, ScopeSet, SessionKey,
     Timestamp,
@@ -136,6 +136,17 @@ fn taken_url(owner: &SessionOwner, profile: Option<Profile>) -> TakenUrl {
 
 fn scopes() -> ScopeSet {
     [Scope::ChatRead, Scope::ChatWrite, Scope::DonationRead].into_iter().collect()
+}
+
+fn caller(app: &str, user: &str, of: &str) -> Caller {
+    Caller {
+        client_id: client(app),
+        channel_id: channel(user),
+        scopes: scopes(),
+        profile: None,
+        quota: true,
+        family: family(of),
+    }
 }
 
 fn of_client(id: &str) -> SessionOwner {

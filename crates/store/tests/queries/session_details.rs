@@ -3,11 +3,10 @@
 use domain::SessionKey;
 use domain::event::EventType;
 use domain::session::{SessionDetails, SessionOwner};
-use domain::token::Caller;
 use store::queries::session_details::SessionFilter;
 use store::{StoreError, Tx};
 
-use crate::{at, channel, client, family, in_seeded, node, of_client, of_user, scopes, session};
+use crate::{at, caller, channel, client, in_seeded, node, of_client, of_user, session};
 
 /// Keys grow with time; `s6` is the newest.
 async fn fill(tx: &mut Tx) -> Result<(), StoreError> {
@@ -77,14 +76,7 @@ async fn details_have_owner_node_times_and_close_reason() {
         for (user, event, made) in
             [("b", EventType::Chat, 12), ("a", EventType::Donation, 11), ("a", EventType::Chat, 12)]
         {
-            let caller = Caller {
-                client_id: client("app"),
-                channel_id: channel(user),
-                scopes: scopes(),
-                profile: None,
-                quota: true,
-                family: family("f"),
-            };
+            let caller = caller("app", user, "f");
             tx.put_subscription(&session("s1"), event, &caller, at(made)).await?;
         }
         let one = tx.session_details(&session("s1")).await?.expect("it is there");

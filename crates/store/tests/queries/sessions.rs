@@ -2,17 +2,16 @@
 
 use std::time::Duration;
 
+use domain::Timestamp;
 use domain::event::EventType;
 use domain::limits::PAGE_MAX;
 use domain::session::{SessionListing, SessionOwner};
-use domain::token::Caller;
-use domain::{ScopeSet, Timestamp};
 use store::queries::Page;
 use store::queries::nodes::NodeRecord;
 use store::{StoreError, Tx};
 
 use crate::{
-    at, both, channel, client, family, hash, in_seeded, node, number, of_client, of_user, session, taken_url,
+    at, both, caller, channel, client, hash, in_seeded, node, number, of_client, of_user, session, taken_url,
     tx,
 };
 
@@ -110,14 +109,7 @@ async fn a_session_has_a_key_of_its_own_and_an_application() {
 }
 
 async fn subscribe(tx: &mut Tx, key: &str, event: EventType, user: &str, ms: i64) -> Result<(), StoreError> {
-    let caller = Caller {
-        client_id: client("app"),
-        channel_id: channel(user),
-        scopes: ScopeSet::EMPTY,
-        profile: None,
-        quota: true,
-        family: family("f"),
-    };
+    let caller = caller("app", user, "f");
     tx.put_subscription(&session(key), event, &caller, at(ms)).await
 }
 

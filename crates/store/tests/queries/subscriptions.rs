@@ -1,12 +1,10 @@
 //! Event subscriptions and the log of their changes.
 
-use domain::ScopeSet;
 use domain::event::EventType;
 use domain::session::{ChangeKind, SessionChange, SessionOwner, Subscription};
-use domain::token::Caller;
 use store::{StoreError, Tx};
 
-use crate::{at, both, channel, client, family, in_seeded, node, of_client, of_user, session, tx};
+use crate::{at, both, caller, channel, client, family, in_seeded, node, of_client, of_user, session, tx};
 
 const CHAT: EventType = EventType::Chat;
 const DONATION: EventType = EventType::Donation;
@@ -24,14 +22,7 @@ async fn subscribe(
     event: EventType,
     (app, user, of): (&str, &str, &str),
 ) -> Result<(), StoreError> {
-    let caller = Caller {
-        client_id: client(app),
-        channel_id: channel(user),
-        scopes: ScopeSet::EMPTY,
-        profile: None,
-        quota: true,
-        family: family(of),
-    };
+    let caller = caller(app, user, of);
     tx.put_subscription(&session(key), event, &caller, at(1)).await
 }
 
